@@ -1,0 +1,185 @@
+/**
+ * The configuration: one JSON file for what is policy, the environment for what is secret. Read once, then frozen.
+ */
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import path from 'node:path'
+import { validate as validCron } from 'node-cron'
+import { z } from 'zod'
+import { parseDecimal } from './domain/money.ts'
+import { Failure, type FieldFault, messageOf } from './errors.ts'
+import { Secret } from './secret.ts'
+import { type Dialect, readDialect } from './supplier/dialect.ts'
+
+const percent = z.string().regex(/^\d{1,4}(\.\d{1,4})?$/, 'a percentage as text, such as "12.5"')
+const amount = z.string().regex(/^\d{1,12}(\.\d{1,3})?$/, 'an amount as text, such as "250.00"')
+const cron = z.string().refine(validCron, 'a cron expression, such as "*/30 * * * *"')
+const webAddress = z.url({ protocol: /^https?$/, error: 'an address that starts with http:// or https://' })
+
+const storeShape = z.strictObject({
+  /** Permanent id, part of every purchase key: made once, never changed. */
+  id: z
+    .string()
+    .regex(/^[a-z0-9-]{1,40}-[a-z0-9]{8}$/, 'a short name, a dash and 8 characters; `quayside init` makes one'),
+  kind: z.literal('backend'),
+  name: z.string().min(1).max(100),
+  /** Where callbacks go. */
+  callbackUrl: webAddress,
+  /** Listing price = cost plus this. */
+  markupPercent: percent.default('20'),
+})
+
+export const configShape = z.strictObject({
+  supplier: z.strictObject({
+    /** Base address of version 1 of the Reseller API. */
+    baseUrl: webAddress.refine((url) => /\/v1\/?$/.test(new URL(url).pathname), 'an address that ends in /v1'),
+    /** Name of a file in config/dialects, or path of a dialect file. */
+    dialect: z.string().min(1).default('reseller-v1.1'),
+  }),
+  stores: z.array(storeShape).min(1),
+  listen: z
+    .strictObject({
+      host: z.string().min(1).default('127.0.0.1'),
+      port: z.number().int().min(0).max(65535).default(8080),
+    })
+    .prefault({}),
+  /** Where the supplier reaches this service; null: polling alone. */
+  publicUrl: webAddress.nullable().default(null),
+  dataDir: z.string().min(1).default('data/run'),
+  /** When the catalogue is read, in full. */
+  syncCron: cron.default('*/30 * * * *'),
+  /** When GET /balance is read. */
+  balanceCron: cron.default('*/5 * * * *'),
+  /** When the supplier's recent orders are compared with ours. */
+  sweepCron: cron.default('*/15 * * * *'),
+  ordering: z
+    .strictObject({
+      /** How often due work is looked for, beside being woken. */
+      tickSeconds: z.number().int().min(1).max(60).default(2),
+      /** Purchases under way at once. */
+      inFlight: z.number().int().min(1).max(4).default(4),
+      /** A purchase that could not be sent for this long is cancelled. */
+      deadlineHours: z.number().positive().max(720).default(72),
+      /** Ceiling of a line without a unit price: cost at intake plus this. */
+      ceilingPercent: percent.default('10'),
+      /** Ceiling of a line with a unit price: that price less this margin. */
+      minMarginPercent: percent.default('0'),
+    })
+    .prefault({}),
+  /** Most that may be reserved or spent, in the supplier's currency; null: no cap. */
+  spendCaps: z
+    .strictObject({
+      order: amount.nullable().default(null),
+      hour: amount.nullable().default(null),
+      day: amount.nullable().default(null),
+    })
+    .prefault({}),
+  logLevel: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
+})
+
+export type Settings = z.infer<typeof configShape>
+export type StoreSettings = Settings['stores'][number]
+
+export interface Config extends Settings {
+  /** The file it was read from. */
+  file: string
+  dialectFile: string
+  dialectFacts: Dialect
+  apiKey: Secret
+  keyEncryptionKey: Secret
+}
+
+/** Secrets, where each is looked for: the variable, the variable with `_FILE`, a file beside the configuration. */
+const SECRETS = {
+  apiKey: { variable: 'QUAYSIDE_API_KEY', file: 'api-key' },
+  keyEncryptionKey: { variable: 'QUAYSIDE_KEY_ENCRYPTION_KEY', file: 'key-encryption-key' },
+} as const
+
+/**
+ * Reads and checks everything at once.
+ *
+ * @throws Failure `invalid` with every fault of the file, the dialect and the secrets
+ */
+export function loadConfig(file: string, env: Record<string, string | undefined>): Config {
+  const settings = readSettings(file)
+  const faults: FieldFault[] = settings.faults
+  const folder = path.dirname(path.resolve(file))
+  const secret = (name: keyof typeof SECRETS) => readSecret(SECRETS[name], folder, env, faults)
+  const apiKey = secret('apiKey')
+  const keyEncryptionKey = secret('keyEncryptionKey')
+  const dialect = settings.value && readDialectOf(settings.value, folder, faults)
+  if (settings.value && dialect) checkCaps(settings.value, dialect.facts, faults)
+  if (faults.length > 0 || !settings.value || !dialect) {
+    const list = faults.map((fault) => `  ${fault.field}: ${fault.message}`).join('\n')
+    throw new Failure('invalid', `the configuration ${file} has faults:\n${list}`, { fields: faults })
+  }
+  return Object.freeze({
+    ...settings.value,
+    file,
+    dialectFile: dialect.file,
+    dialectFacts: dialect.facts,
+    apiKey,
+    keyEncryptionKey,
+  })
+}
+
+function readSettings(file: string): { value?: Settings; faults: FieldFault[] } {
+  let json: unknown
+  try {
+    json = JSON.parse(readFileSync(file, 'utf8'))
+  } catch (error) {
+    throw new Failure('invalid', `${file} cannot be read as JSON: ${messageOf(error)}`, { cause: error })
+  }
+  const result = configShape.safeParse(json)
+  if (!result.success) {
+    return {
+      faults: result.error.issues.map((issue) => ({
+        field: issue.path.join('.') || '(whole file)',
+        message: issue.message,
+      })),
+    }
+  }
+  const ids = result.data.stores.map((store) => store.id)
+  const twice = ids.find((id, place) => ids.indexOf(id) !== place)
+  return { value: result.data, faults: twice ? [{ field: 'stores', message: `two stores have the id ${twice}` }] : [] }
+}
+
+function readSecret(
+  place: { variable: string; file: string },
+  folder: string,
+  env: Record<string, string | undefined>,
+  faults: FieldFault[],
+): Secret {
+  const direct = env[place.variable]
+  if (direct) return new Secret(direct.trim())
+  const named = env[`${place.variable}_FILE`]
+  const file = named ?? path.join(folder, 'secrets', place.file)
+  const fault = (message: string): Secret => {
+    faults.push({ field: place.variable, message })
+    return new Secret('')
+  }
+  if (!existsSync(file)) return fault(`not set: set it, or ${place.variable}_FILE, or write the file ${file}`)
+  if ((statSync(file).mode & 0o077) !== 0) return fault(`others can read ${file}: chmod 600 ${file}`)
+  const text = readFileSync(file, 'utf8').trim()
+  return text === '' ? fault(`the file ${file} is empty`) : new Secret(text)
+}
+
+function readDialectOf(settings: Settings, folder: string, faults: FieldFault[]) {
+  const name = settings.supplier.dialect
+  const file = name.endsWith('.json')
+    ? path.resolve(folder, name)
+    : path.join(import.meta.dirname, '..', 'config', 'dialects', `${name}.json`)
+  try {
+    return { file, facts: readDialect(file) }
+  } catch (error) {
+    faults.push({ field: 'supplier.dialect', message: messageOf(error) })
+    return undefined
+  }
+}
+
+function checkCaps(settings: Settings, dialect: Dialect, faults: FieldFault[]): void {
+  for (const [name, cap] of Object.entries(settings.spendCaps)) {
+    if (cap !== null && parseDecimal(cap, dialect.money.currency) === undefined) {
+      faults.push({ field: `spendCaps.${name}`, message: `not an amount in ${dialect.money.currency}: ${cap}` })
+    }
+  }
+}

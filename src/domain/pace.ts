@@ -1,0 +1,57 @@
+/**
+ * When to try again: pure arithmetic over attempts, with the random number as an argument.
+ */
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+
+/**
+ * Full jitter: a random wait between 0 and base x 2^attempt, at most `capMs`.
+ *
+ * @param attempt 0 for the first wait
+ * @param random a number in [0, 1)
+ */
+export const fullJitter = (baseMs: number, attempt: number, capMs: number, random: number): number =>
+  Math.ceil(random * Math.min(capMs, baseMs * 2 ** Math.min(attempt, 40)))
+
+/**
+ * Waits before the reads and look-ups of a purchase: quick at first, because most orders complete in seconds; then every
+ * 15 minutes, because no purchase that is not final may go unread for longer.
+ */
+const REFRESH_MS = [2 * SECOND, 5 * SECOND, 15 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE]
+
+/** @param refreshes reads or look-ups made since the state was entered */
+export const refreshDelayMs = (refreshes: number): number =>
+  REFRESH_MS[Math.min(refreshes, REFRESH_MS.length - 1)] as number
+
+/** After a request that never left: 1 s x 2^n with full jitter, at most 5 minutes, so that an outage is not hammered. */
+export const notExecutedDelayMs = (attempt: number, random: number): number =>
+  SECOND + fullJitter(SECOND, attempt, 5 * MINUTE, random)
+
+/** Out of stock or balance too low: 1 min x 2^n with full jitter, at most an hour; a restock event ends it earlier. */
+export const rejectedDelayMs = (generation: number, random: number): number =>
+  10 * SECOND + fullJitter(MINUTE, generation - 1, 60 * MINUTE, random)
+
+/** Waits between the attempts of a callback, after the Standard Webhooks table: 5 s to 24 h, 75 h in all. */
+const CALLBACK_MS = [
+  5 * SECOND,
+  5 * MINUTE,
+  30 * MINUTE,
+  2 * 60 * MINUTE,
+  5 * 60 * MINUTE,
+  10 * 60 * MINUTE,
+  14 * 60 * MINUTE,
+  20 * 60 * MINUTE,
+  24 * 60 * MINUTE,
+]
+
+/** @returns undefined when the attempts are used up and the effect becomes a dead letter */
+export function callbackDelayMs(attempts: number, random: number): number | undefined {
+  const wait = CALLBACK_MS[attempts - 1]
+  return wait === undefined ? undefined : Math.round(wait * (1 + random * 0.2))
+}
+
+/** A delivery that could not be processed: ten attempts within about a day. */
+export function deliveryDelayMs(attempts: number, random: number): number | undefined {
+  return attempts >= 10 ? undefined : Math.round(SECOND * 3 ** Math.min(attempts, 9) * (1 + random * 0.2))
+}

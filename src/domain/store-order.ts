@@ -1,0 +1,64 @@
+/**
+ * What a store order and its lines look like from outside: derived from the purchases, never stored twice.
+ */
+import type { HoldReason, PurchaseState } from './purchase.ts'
+
+export type LineState = 'not_ours' | 'open' | 'held' | 'partly_fulfilled' | 'fulfilled' | 'failed' | 'cancelled'
+export type OrderState = 'open' | 'partly_fulfilled' | 'fulfilled' | 'failed' | 'cancelled'
+
+export interface PartFacts {
+  part: number
+  generation: number
+  state: PurchaseState
+  holdReason: HoldReason | null
+  quantity: number
+  /** Keys of this purchase that the store has. */
+  handedOver: number
+}
+
+/** The newest generation of each part. */
+export function newestParts<T extends { part: number; generation: number }>(purchases: T[]): T[] {
+  const newest = new Map<number, T>()
+  for (const purchase of purchases) {
+    const known = newest.get(purchase.part)
+    if (!known || purchase.generation > known.generation) newest.set(purchase.part, purchase)
+  }
+  return [...newest.values()].sort((a, b) => a.part - b.part)
+}
+
+/**
+ * The state of a line.
+ *
+ * `partly_fulfilled` means that some keys are handed over and more may come. Where nothing more comes and not all were
+ * handed over, the line is `failed` or `cancelled`, and its count of delivered keys tells the rest.
+ */
+export function lineState(purchases: PartFacts[]): LineState {
+  const parts = newestParts(purchases)
+  if (parts.length === 0) return 'not_ours'
+  if (parts.every((part) => part.state === 'fulfilled')) return 'fulfilled'
+  const moving = parts.filter((part) => !['fulfilled', 'rejected', 'failed', 'cancelled'].includes(part.state))
+  if (moving.length === 0)
+    return parts.some((part) => part.state !== 'cancelled' && part.state !== 'fulfilled') ? 'failed' : 'cancelled'
+  if (delivered(purchases) > 0) return 'partly_fulfilled'
+  return moving.some((part) => part.holdReason !== null || part.state === 'review') ? 'held' : 'open'
+}
+
+/** Keys that the store has, over all generations. */
+export const delivered = (purchases: PartFacts[]): number =>
+  purchases.reduce((sum, purchase) => sum + purchase.handedOver, 0)
+
+/** The state of an order: open until no line of ours is open, held or partly fulfilled. */
+export function orderState(lines: { state: LineState; delivered: number }[]): OrderState {
+  const ours = lines.filter((line) => line.state !== 'not_ours')
+  if (ours.some((line) => ['open', 'held', 'partly_fulfilled'].includes(line.state))) return 'open'
+  if (ours.every((line) => line.state === 'fulfilled')) return 'fulfilled'
+  if (ours.some((line) => line.delivered > 0)) return 'partly_fulfilled'
+  return ours.some((line) => line.state === 'failed') ? 'failed' : 'cancelled'
+}
+
+/** Splits a quantity into parts of at most `quantityMax`: 7 by 3 is 3, 3, 1. */
+export function splitQuantity(quantity: number, quantityMax: number): number[] {
+  const parts: number[] = []
+  for (let left = quantity; left > 0; left -= quantityMax) parts.push(Math.min(left, quantityMax))
+  return parts
+}

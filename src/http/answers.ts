@@ -1,0 +1,86 @@
+import type { NextFunction, Request, RequestHandler, Response } from 'express'
+import { codeOf, Failure, type FailureCode, type FieldFault, messageOf } from '../errors.ts'
+import type { Log } from '../log.ts'
+
+/** Statuses of failures: the one place that knows them. */
+const statuses: Record<FailureCode, number> = {
+  invalid: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  not_found: 404,
+  conflict: 409,
+  rejected: 422,
+  internal: 500,
+  unavailable: 503,
+  unknown_outcome: 503,
+}
+
+/** Seconds that a sender is asked to wait: a locked database is free again by then, and a restart is over. */
+const RETRY_AFTER_SECONDS = 5
+
+/**
+ * Answers with the error envelope of the Reseller API: one shape for everybody who talks to both.
+ *
+ * @param code a failure's code, or a finer name for machines
+ */
+export function answerError(
+  response: Response,
+  status: number,
+  error: { code: string; message: string; fields?: FieldFault[] },
+): void {
+  if (response.headersSent) {
+    response.destroy()
+    return
+  }
+  if (status === 503) response.set('retry-after', String(RETRY_AFTER_SECONDS))
+  const requestId = response.get('x-request-id') ?? null
+  response.status(status).json({ success: false, error, request_id: requestId })
+}
+
+/** Answers whatever reaches the end of the chain as an error, and logs it once. */
+export const answerFailure =
+  (log: Log) =>
+  (error: unknown, _request: Request, response: Response, _next: NextFunction): void => {
+    const refused = refusalOf(error)
+    if (refused) {
+      answerError(response, refused.status, refused)
+      return
+    }
+    const code = codeOf(error)
+    const status = statuses[code]
+    const requestId = response.get('x-request-id')
+    if (status === 500) log.error('http.failed', { requestId, error: messageOf(error) })
+    if (status === 503) log.warn('http.unavailable', { requestId, code, error: messageOf(error) })
+    const fields = error instanceof Failure && error.fields.length > 0 ? { fields: error.fields } : {}
+    const message = code === 'internal' ? 'something went wrong here; the log has it under the request id' : messageOf(error)
+    const name = error instanceof Failure && error.reason !== undefined ? error.reason : code
+    answerError(response, status, { code: name, message, ...fields })
+  }
+
+/** Answers a path that exists under another method. */
+export const methodNotAllowed =
+  (allow: string): RequestHandler =>
+  (_request, response) => {
+    response.set('allow', allow)
+    answerError(response, 405, { code: 'method_not_allowed', message: `only ${allow} is served here` })
+  }
+
+/** Answers a path that does not exist. It is not repeated: an answer shows nothing that a request brought. */
+export const notFound: RequestHandler = (_request, response) => {
+  answerError(response, 404, { code: 'not_found', message: 'there is nothing at this path' })
+}
+
+/** What body parsers and the router throw at malformed requests, in words that repeat nothing of them. */
+function refusalOf(error: unknown): { status: number; code: string; message: string } | undefined {
+  if (!(error instanceof Error) || error instanceof Failure || !('status' in error)) return undefined
+  switch (error.status) {
+    case 400:
+      return { status: 400, code: 'invalid', message: 'the request is malformed' }
+    case 413:
+      return { status: 413, code: 'too_large', message: 'the body is too large' }
+    case 415:
+      return { status: 415, code: 'unsupported_media_type', message: 'the body must be plain JSON in UTF-8' }
+    default:
+      return undefined
+  }
+}

@@ -1,0 +1,178 @@
+import { createHash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import getRawBody from 'raw-body'
+import { z } from 'zod'
+import { parseDecimal } from '../domain/money.ts'
+import { Failure } from '../errors.ts'
+import type { OrderInput } from '../ordering/intake.ts'
+import { roles, scopes } from '../tokens.ts'
+
+/** The same sentence for whatever is wrong with a field: what would be right. */
+const must = (words: string) => (issue: { input?: unknown }) =>
+  issue.input === undefined ? `missing: ${words}` : `must be ${words}`
+
+/** An object in which every unknown field is a fault: a misspelt one must not pass as absent. */
+export const fields = <S extends z.core.$ZodLooseShape>(shape: S) =>
+  z.strictObject(shape, {
+    error: (issue) =>
+      issue.code === 'unrecognized_keys'
+        ? `unknown; known are ${Object.keys(shape).join(', ') || 'none'}`
+        : must('a JSON object')(issue),
+  })
+
+/** Text that reads the same everywhere: no control characters, no lone surrogates, nothing blank at its ends. */
+function text(max: number) {
+  const words = must(`text of 1 to ${max} characters, without control characters and without spaces at its ends`)
+  const inner = '[^\\p{Cc}\\p{Cs}\\p{Zl}\\p{Zp}]'
+  const end = '[^\\p{Cc}\\p{Cf}\\p{Cs}\\p{Z}]'
+  const pattern = new RegExp(`^(?=.{1,${max}}$)${end}(?:${inner}*${end})?$`, 'su')
+  return z.string({ error: words }).regex(pattern, { error: words })
+}
+
+function whole(min: number, max: number) {
+  const error = must(`a whole number from ${min} to ${max}`)
+  return z.int({ error }).min(min, { error }).max(max, { error })
+}
+
+const decimal = (words: string) => z.string({ error: must(words) }).regex(/^\d{1,12}(\.\d{1,3})?$/, { error: must(words) })
+const oneOf = <const T extends readonly string[]>(values: T) =>
+  z.enum(values, { error: must(`one of ${values.join(', ')}`) })
+const id = z.string({ error: must('an id') }).regex(/^[0-9A-Za-z_-]{1,64}$/, { error: must('an id') })
+
+const line = fields({
+  /** The store's own id of the line; callbacks carry it. */
+  id: text(100),
+  sku: text(100),
+  /** 10,000: far above what a person buys, far below what would flood the supplier with parts. */
+  quantity: whole(1, 10_000),
+  /** What the customer paid for one unit: bounds what it may cost. */
+  unitPrice: decimal('decimal text such as "19.99"').optional(),
+  currency: z.string().regex(/^[A-Z]{3}$/, { error: must('an ISO 4217 code such as "EUR"') }).optional(),
+})
+
+/** Body of POST /orders. */
+export const orderBody = fields({
+  /** The store's own number of the order. The two that are left out are path segments that clients resolve away. */
+  reference: text(200).refine((reference) => reference !== '.' && reference !== '..', { error: must('more than dots') }),
+  lines: z
+    .array(line, { error: must('a list of 1 to 100 lines') })
+    .min(1, { error: must('a list of 1 to 100 lines') })
+    .max(100, { error: must('a list of 1 to 100 lines') }),
+})
+  .superRefine(({ lines }, context) => {
+    const first = new Map<string, number>()
+    for (const [place, { id, unitPrice, currency }] of lines.entries()) {
+      const fault = (field: string, message: string) =>
+        context.addIssue({ code: 'custom', path: ['lines', place, field], message })
+      if (first.has(id)) fault('id', `must differ from line to line; lines.${first.get(id)} has it too`)
+      else first.set(id, place)
+      if (unitPrice !== undefined && currency === undefined) fault('currency', 'missing: it goes with unitPrice')
+      if (unitPrice === undefined && currency !== undefined) fault('unitPrice', 'missing: it goes with currency')
+      if (unitPrice !== undefined && currency !== undefined && parseDecimal(unitPrice, currency) === undefined) {
+        fault('unitPrice', `must be an exact amount in ${currency}`)
+      }
+    }
+  })
+  .meta({
+    examples: [
+      { reference: '1001', lines: [{ id: '1', sku: 'WIN-11-PRO', quantity: 1, unitPrice: '19.99', currency: 'EUR' }] },
+    ],
+  })
+
+/** A checked body in the terms of ordering: `"19.9"` and `"19.90"` are one amount. */
+export const orderInput = ({ reference, lines }: z.infer<typeof orderBody>): OrderInput => ({
+  reference,
+  lines: lines.map(({ id, sku, quantity, unitPrice, currency }) => ({
+    ...{ id, sku, quantity, currency: currency ?? null },
+    unitPriceMinor: unitPrice === undefined || currency === undefined ? null : (parseDecimal(unitPrice, currency) ?? null),
+  })),
+})
+
+/** SHA-256, in hex, that is equal for equal orders: neither the sequence of fields nor that of lines changes it. */
+export function orderDigest({ reference, lines }: OrderInput): string {
+  const canonical = lines
+    .map(({ currency, id, quantity, sku, unitPriceMinor }) => ({ currency, id, quantity, sku, unitPriceMinor }))
+    .sort((a, b) => (a.id < b.id ? -1 : 1))
+  return createHash('sha256').update(JSON.stringify({ lines: canonical, reference })).digest('hex')
+}
+
+export const releaseBody = fields({ ceiling: decimal('the most that one unit may cost, such as "12.34"').optional() })
+export const freezeBody = fields({ reason: text(500) })
+export const webhookBody = fields({
+  url: z.url({ protocol: /^https?$/, error: must('an address that starts with http:// or https://') }).optional(),
+})
+export const tokenBody = fields({
+  name: text(100),
+  role: oneOf(roles),
+  store: text(50).optional(),
+  scopes: z.array(oneOf(scopes), { error: must('a list of scopes') }).max(scopes.length).optional(),
+  expiresInDays: whole(1, 3650).optional(),
+}).superRefine(({ role, store, scopes }, context) => {
+  const fault = (field: string, message: string) => context.addIssue({ code: 'custom', path: [field], message })
+  if (role === 'store' && store === undefined) fault('store', 'missing: a store token speaks for one store')
+  if (role === 'store' && !scopes?.length) fault('scopes', 'missing: orders, keys or both')
+  if (role !== 'store' && store !== undefined) fault('store', 'only a store token is bound to a store')
+  if (role !== 'store' && scopes !== undefined) fault('scopes', 'only a store token has scopes')
+})
+
+/** Query of every list: how many, and the id of the last one seen. */
+export const paging = {
+  limit: z.coerce
+    .number()
+    .int({ error: must('a whole number from 1 to 200') })
+    .min(1, { error: must('a whole number from 1 to 200') })
+    .max(200, { error: must('a whole number from 1 to 200') })
+    .default(50),
+  before: id.optional(),
+}
+export const anyText = text(200).optional()
+export const choice = <const T extends readonly string[]>(values: T) => oneOf(values).optional()
+
+/** Most faults that one answer lists: an input with more is not of this API at all. */
+const FAULTS_MAX = 100
+
+/** @throws Failure `invalid` that names every field at fault */
+export function check<S extends z.ZodType>(shape: S, value: unknown, whole: string): z.infer<S> {
+  const result = shape.safeParse(value)
+  if (result.success) return result.data
+  const faults = result.error.issues.flatMap((issue) => {
+    const paths = issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : [issue.path]
+    return paths.map((path) => ({ field: path.join('.').slice(0, 200) || whole, message: issue.message }))
+  })
+  const [first] = faults
+  throw new Failure('invalid', `${first?.field}: ${first?.message}`, { fields: faults.slice(0, FAULTS_MAX) })
+}
+
+/** 256 KiB: a hundred lines with the longest texts are under 150. */
+const BODY_MAX = 256 * 1024
+
+/**
+ * Reads a JSON body.
+ *
+ * @returns undefined when there is none
+ * @throws Failure `invalid` for a body that is no JSON, of another content type (`unsupported_media_type`) or too large
+ * (`payload_too_large`)
+ */
+export async function readJson(request: IncomingMessage): Promise<unknown> {
+  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers
+  if (request.headers['content-length'] === '0') return undefined
+  if (request.headers['content-length'] === undefined && !request.headers['transfer-encoding']) return undefined
+  if (!/^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(type) || encoding !== 'identity') {
+    const message = 'the body must be JSON in UTF-8, not compressed: Content-Type: application/json'
+    throw new Failure('invalid', message, { reason: 'unsupported_media_type' })
+  }
+  const bytes = await getRawBody(request, { limit: BODY_MAX, length: request.headers['content-length'] }).catch(
+    (cause: { type?: string }) => {
+      if (cause.type === 'entity.too.large') {
+        throw new Failure('invalid', 'the body is larger than 256 KiB', { cause, reason: 'payload_too_large' })
+      }
+      throw new Failure('invalid', 'the body did not come whole', { cause })
+    },
+  )
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+  } catch (cause) {
+    const place = /at position \d+( \(line \d+ column \d+\))?/.exec(String(cause))?.[0]
+    throw new Failure('invalid', `the body is not JSON in UTF-8${place ? `: see ${place}` : ''}`, { cause })
+  }
+}

@@ -1,0 +1,49 @@
+import { Router } from 'express'
+import { methodNotAllowed } from './answers.ts'
+
+export interface Health {
+  /** Why no request should come here: `draining`, `database`. Empty when ready. */
+  reasons: string[]
+  /** What a person should look at while the service works: `clock_suspect`, `supplier_silent`. */
+  notes: string[]
+}
+
+export interface HealthOptions {
+  status: () => Health | Promise<Health>
+  /** The metrics as Prometheus reads them; without it there is no `/metrics`. */
+  scrape?: () => Promise<{ contentType: string; text: string }>
+}
+
+/**
+ * `/livez` answers as long as the process can: a failing one is worth a restart. `/readyz` answers 503 with the reasons
+ * while requests should go elsewhere; `degraded` is still ready, since a restart would mend nothing.
+ */
+export function healthRouter({ status, scrape }: HealthOptions): Router {
+  const router = Router({ strict: true, caseSensitive: true })
+  router.get('/livez', (_request, response) => {
+    response.set('cache-control', 'no-store').json({ status: 'alive' })
+  })
+  router.get('/readyz', async (_request, response) => {
+    const { reasons, notes } = await read(status)
+    const word = reasons.length > 0 ? 'not_ready' : notes.length > 0 ? 'degraded' : 'ready'
+    response.set('cache-control', 'no-store').status(reasons.length > 0 ? 503 : 200)
+    response.json({ status: word, reasons, notes })
+  })
+  if (scrape) {
+    router.get('/metrics', async (_request, response) => {
+      const { contentType, text } = await scrape()
+      response.set('content-type', contentType).end(text)
+    })
+  }
+  router.all(scrape ? ['/livez', '/readyz', '/metrics'] : ['/livez', '/readyz'], methodNotAllowed('GET, HEAD'))
+  return router
+}
+
+/** A status that cannot be read is trouble itself. */
+async function read(status: HealthOptions['status']): Promise<Health> {
+  try {
+    return await status()
+  } catch {
+    return { reasons: ['status_unreadable'], notes: [] }
+  }
+}

@@ -1,0 +1,185 @@
+/**
+ * The HTTP side: one server for deliveries, our API and the probes. It knows limits, statuses and the shape of answers;
+ * what requests mean is decided by the flows that its routers call.
+ *
+ * Every answer carries an id of ours, and nothing that the request brought. What may go wrong: slow, silent, oversized
+ * and malformed senders, each of which is answered shortly or not at all, and then disconnected.
+ */
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import express, { type Express, type RequestHandler, type Router } from 'express'
+import type { Log } from '../log.ts'
+import { answerError, answerFailure, notFound } from './answers.ts'
+
+/** Limits of the server, each against one way to keep it busy. */
+export const serverLimits = {
+  /** Request line and headers. Genuine deliveries have under 1 KiB. */
+  headerMaxBytes: 16 * 1024,
+  /** A sender that has not finished its headers by then is answered 408. */
+  headersTimeoutMs: 10_000,
+  /** The same for the whole request: 256 KiB in 15 s is slower than any line that a supplier has. */
+  requestTimeoutMs: 15_000,
+  /** How often the two above are checked; Node's own 30 s would make them mean nothing. */
+  checkIntervalMs: 2_000,
+  /** Silent sockets live for 12 s and cost some 10 KiB each: 8,192 of them fit in 80 MiB and leave room for the rest. */
+  connectionsMax: 8_192,
+  /** How long `close` waits for requests that are under way. */
+  drainMs: 10_000,
+}
+
+export type ServerLimits = typeof serverLimits
+
+export interface HttpOptions {
+  /** Served at their own full paths. */
+  webhooks: Router
+  /** Mounted under `/api/v1`. */
+  api: Router[]
+  /** Served while draining too. */
+  health: Router
+  log: Log
+  newId: () => string
+  /** Milliseconds of a clock that never jumps. */
+  monotonic: () => number
+  /** Counts an answered request; `route` is a pattern, never a path that came in. */
+  count?: (route: string, status: number) => void
+  limits?: Partial<ServerLimits>
+}
+
+export interface HttpServer {
+  /** @returns the address it listens on: with port 0, the one it was given */
+  listen(host: string, port: number): Promise<AddressInfo>
+  /** From now on every request but a probe is answered 503; what is under way is finished. */
+  drain(): void
+  /** Drains, stops listening, closes idle sockets now and the busy ones after their answer or at the deadline. */
+  close(): Promise<void>
+}
+
+export function createHttpServer(options: HttpOptions): HttpServer {
+  const limits = { ...serverLimits, ...options.limits }
+  let draining = false
+  const app = application(options, () => draining)
+  const server = createServer(
+    {
+      maxHeaderSize: limits.headerMaxBytes,
+      headersTimeout: limits.headersTimeoutMs,
+      requestTimeout: limits.requestTimeoutMs,
+      connectionsCheckingInterval: limits.checkIntervalMs,
+    },
+    app,
+  )
+  server.maxConnections = limits.connectionsMax
+  const sockets = trackSockets(server)
+
+  const drain = (): void => {
+    draining = true
+  }
+  return {
+    drain,
+    listen: (host, port) =>
+      new Promise((resolve, reject) => {
+        server.once('error', reject)
+        server.listen(port, host, () => {
+          server.off('error', reject)
+          resolve(server.address() as AddressInfo)
+        })
+      }),
+    close: () =>
+      new Promise((resolve) => {
+        drain()
+        const deadline = setTimeout(() => server.closeAllConnections(), limits.drainMs)
+        server.close(() => {
+          clearTimeout(deadline)
+          resolve()
+        })
+        sockets.closeIdle()
+      }),
+  }
+}
+
+function application(options: HttpOptions, draining: () => boolean): Express {
+  const app = express()
+  app.disable('x-powered-by')
+  app.disable('etag')
+  app.enable('strict routing')
+  app.enable('case sensitive routing')
+  app.set('query parser', 'simple')
+  app.use(admit(options))
+  app.use(options.health)
+  app.use((_request, response, next) => {
+    if (!draining()) return next()
+    response.set('connection', 'close')
+    answerError(response, 503, { code: 'unavailable', message: 'the service is being stopped' })
+  })
+  app.use(options.webhooks)
+  for (const router of options.api) app.use('/api/v1', router)
+  app.use(notFound)
+  app.use(answerFailure(options.log))
+  return app
+}
+
+/**
+ * A path as servers and proxies agree on it: from the root, without a host before it, a second slash, a fragment or a
+ * backslash. Express would read some of the others as a path that they are not.
+ */
+const PATH_FORM = /^\/(?!\/)[!\x22\x24-\x5b\x5d-\x7e]*$/
+
+function admit({ log, newId, monotonic, count }: HttpOptions): RequestHandler {
+  return (request, response, next) => {
+    const startedAt = monotonic()
+    const requestId = newId()
+    response.set({ 'x-request-id': requestId, 'x-content-type-options': 'nosniff' })
+    response.once('finish', () => {
+      const route = request.route ? `${request.baseUrl}${String(request.route.path)}` : 'none'
+      const { statusCode: status } = response
+      count?.(route, status)
+      const durationMs = Math.round(monotonic() - startedAt)
+      log.info('http.request', { requestId, method: request.method, path: route, status, durationMs })
+    })
+    if ((request.headersDistinct.host ?? []).length > 1) {
+      answerError(response, 400, { code: 'invalid', message: 'a request names one host' })
+      return
+    }
+    if (!PATH_FORM.test(request.url)) return notFound(request, response, next)
+    next()
+  }
+}
+
+/** Knows which sockets owe an answer: the others may be closed at any time. */
+function trackSockets(server: Server): { closeIdle(): void } {
+  const owed = new Map<Socket, Set<ServerResponse>>()
+  let closing = false
+  server.on('connection', (socket: Socket) => {
+    owed.set(socket, new Set())
+    socket.once('close', () => owed.delete(socket))
+  })
+  server.on('request', (request, response) => {
+    const answers = owed.get(request.socket)
+    answers?.add(response)
+    response.once('close', () => {
+      answers?.delete(response)
+      if (closing && answers?.size === 0) request.socket.destroySoon()
+    })
+  })
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    const begun = [...(owed.get(socket) ?? [])].some((response) => response.headersSent)
+    // Half an answer is on its way: anything added to it would be read as a part of it.
+    if (begun || !socket.writable || error.code === 'ECONNRESET') socket.destroy()
+    else {
+      socket.write(`HTTP/1.1 ${statusLineOf(error.code)}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
+      socket.destroySoon()
+    }
+  })
+  return {
+    closeIdle: () => {
+      closing = true
+      for (const [socket, answers] of owed) if (answers.size === 0) socket.destroySoon()
+    },
+  }
+}
+
+function statusLineOf(code: string | undefined): string {
+  if (code === 'HPE_HEADER_OVERFLOW') return '431 Request Header Fields Too Large'
+  if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return '413 Payload Too Large'
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return '408 Request Timeout'
+  return '400 Bad Request'
+}

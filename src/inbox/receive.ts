@@ -1,0 +1,173 @@
+/**
+ * The inbox: a delivery is verified, stored once and answered; nothing acts on it in the request that brought it.
+ *
+ * What is acknowledged is committed and fsynced. What is not authentic leaves no row. What was stored is worked off by
+ * `process.ts`, also after a crash, and is never more than a hint to look at the supplier.
+ */
+import { strict as assert } from 'node:assert'
+import type { KeyObject } from 'node:crypto'
+import { messageOf } from '../errors.ts'
+import type { Log } from '../log.ts'
+import { Secret } from '../secret.ts'
+import type { Database } from '../storage/database.ts'
+import { deliveryTwins, insertDelivery } from '../storage/deliveries.ts'
+import { oweEffect } from '../storage/outbox.ts'
+import type { Vault } from '../storage/vault.ts'
+import { allWebhooks } from '../storage/webhooks.ts'
+import type { Dialect } from '../supplier/dialect.ts'
+import { signingKey, type Verification, verify } from '../supplier/signature.ts'
+import { alert } from './alert.ts'
+import { watchClock } from './clock.ts'
+
+export interface ReceiveDeps {
+  db: Database
+  vault: Vault
+  dialect: Dialect
+  /** Epoch milliseconds. */
+  now: () => number
+  newId: () => string
+  log: Log
+  /** Counts what became of a request; reasons are for people who run the service, never for the sender. */
+  count: (outcome: Receipt['outcome'], reason: string) => void
+  /** A row was stored: there is something to process. */
+  onStored: () => void
+  /** An authentic delivery was stale, so others may be lost: asks for a sweep, at most once a minute. */
+  onStale: () => void
+}
+
+export interface ReceivedRequest {
+  /** Last piece of the webhook's path; empty for the first webhook. */
+  path: string
+  /** Node's `headersDistinct`. */
+  headers: Record<string, string[] | undefined>
+  /** The raw bytes. */
+  body: Buffer
+}
+
+export type Receipt =
+  | { outcome: 'stored'; id: string }
+  /** The same delivery was stored before, under the id that is given. */
+  | { outcome: 'duplicate'; id: string }
+  | { outcome: 'not_authentic'; reason: Extract<Verification, { valid: false }>['reason'] }
+  /** Authentic, and outside the time that the dialect tolerates. */
+  | { outcome: 'stale' }
+  /** No webhook of ours has this path. */
+  | { outcome: 'unknown_path' }
+
+export interface Inbox {
+  /**
+   * Verifies and stores one delivery.
+   *
+   * @returns `stored` and `duplicate` only when the row is committed with an fsync
+   * @throws Failure `unavailable` or `unknown_outcome` when the database is in trouble: the sender must come again
+   */
+  receive(request: ReceivedRequest): Promise<Receipt>
+  /**
+   * Reads the webhooks and their secrets anew.
+   *
+   * @throws Failure `invalid` when a secret is too short, empty or padded; those in use stay in use
+   */
+  reload(): Promise<void>
+  /** True while every authentic delivery is stale: the clock of this machine is probably wrong. */
+  clockSuspect(): boolean
+}
+
+/** One address and what is signed for it. */
+interface Door {
+  source: string
+  secrets: KeyObject[]
+  /** A newer webhook took over; what still comes here is counted, so that a person sees when it ends. */
+  replaced: boolean
+}
+
+/** @throws Failure `invalid` when the secret of a webhook cannot be used */
+export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
+  const { db, vault, dialect, now, newId, count } = deps
+  let doors = await readDoors(deps)
+  const clock = watchClock({
+    now,
+    onStale: deps.onStale,
+    onSuspect: () => alertAllStale(deps),
+  })
+
+  async function receive({ path, headers, body }: ReceivedRequest): Promise<Receipt> {
+    const door = doors.get(path)
+    if (!door) {
+      count('unknown_path', '')
+      return { outcome: 'unknown_path' }
+    }
+    const receivedAt = now()
+    const verified = verify({ dialect, secrets: door.secrets, headers, body, nowMs: receivedAt })
+    if (!verified.valid) {
+      const stale = verified.reason === 'stale'
+      count(stale ? 'stale' : 'not_authentic', verified.reason)
+      if (stale) clock.sawStale()
+      return stale ? { outcome: 'stale' } : { outcome: 'not_authentic', reason: verified.reason }
+    }
+    clock.sawFresh()
+    const receipt = await store(door, verified, body, receivedAt)
+    count(receipt.outcome, door.replaced ? 'replaced_webhook' : '')
+    return receipt
+  }
+
+  async function store(
+    { source }: Door,
+    { deliveryId, mac, timestampMs }: Extract<Verification, { valid: true }>,
+    body: Buffer,
+    receivedAt: number,
+  ): Promise<Receipt> {
+    const id = newId()
+    const bodyHmac = vault.bodyHmac(body)
+    const { ciphertext, keyId } = vault.seal({ table: 'deliveries', row: id }, body)
+    const [stored] = await db.commit([
+      insertDelivery({
+        id,
+        source,
+        deliveryId,
+        bodyHmac,
+        mac,
+        signedAt: timestampMs,
+        receivedAt,
+        ciphertext,
+        keyId,
+        state: 'stored',
+        notBefore: receivedAt,
+      }),
+    ])
+    if (stored === 1) {
+      deps.onStored()
+      return { outcome: 'stored', id }
+    }
+    // "Nothing inserted" is not yet "stored before": the row that was in the way is read before it is acknowledged.
+    const [twin] = await db.query(deliveryTwins({ source, deliveryId, bodyHmac, mac }))
+    assert(twin, 'a delivery that was refused as a duplicate has a twin')
+    return { outcome: 'duplicate', id: twin.id }
+  }
+
+  return {
+    receive,
+    reload: async () => {
+      doors = await readDoors(deps)
+    },
+    clockSuspect: clock.suspect,
+  }
+}
+
+/** Opens every secret once; a request finds its keys in memory. */
+async function readDoors({ db, vault }: ReceiveDeps): Promise<Map<string, Door>> {
+  const rows = await db.query(allWebhooks())
+  return new Map(
+    rows.map(({ id, path, secret, keyId }, place) => {
+      const text = vault.open({ table: 'webhooks', row: id }, secret, keyId).toString('utf8')
+      const source = path === '' ? 'supplier' : `supplier/${path}`
+      return [path, { source, secrets: [signingKey(new Secret(text))], replaced: place < rows.length - 1 }]
+    }),
+  )
+}
+
+/** The answer does not wait for it: the deliveries are refused anyway, and a later one tries again. */
+function alertAllStale({ db, newId, now, log }: ReceiveDeps): void {
+  const note = 'every authentic delivery is outside the tolerated time: compare the clock of this machine'
+  const change = oweEffect(alert({ newId, now }, 'all_stale', String(now()), { note }))
+  db.commit([change]).catch((error: unknown) => log.error('inbox.alert_lost', { type: 'all_stale', error: messageOf(error) }))
+}

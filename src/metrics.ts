@@ -1,0 +1,84 @@
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+
+/** What is counted while the service works. Labels have few values: outcomes and patterns, never ids. */
+const counters = {
+  deliveries: { help: 'Requests at the door of the deliveries, by what became of them', labels: ['outcome', 'reason'] },
+  deliveries_processed: { help: 'Times a stored delivery was processed, by the state after it', labels: ['state'] },
+  http_requests: { help: 'Requests that were answered', labels: ['route', 'status'] },
+} as const
+
+/** What is read from the database and the flows at each scrape. */
+const gauges = {
+  deliveries_stored: { help: 'Deliveries in the inbox', labels: ['state'] },
+  purchases: { help: 'Purchases by state and what holds them', labels: ['state', 'hold'] },
+  outbox: { help: 'Effects owed or done', labels: ['kind', 'state'] },
+  discrepancies: { help: 'Differences that look-ups and sweeps found', labels: ['kind'] },
+  offers: { help: 'Offers of the catalogue', labels: ['stock'] },
+  balance_minor: { help: 'Balance at the supplier in minor units, as last read', labels: ['currency'] },
+  frozen: { help: '1 while buying is frozen', labels: [] },
+  clock_suspect: { help: '1 while every authentic delivery is outside the time that is tolerated', labels: [] },
+  supplier_silence_seconds: { help: 'Time since the supplier answered', labels: [] },
+  sync_age_seconds: { help: 'Time since the last complete sync run ended', labels: [] },
+} as const
+
+export type CounterName = keyof typeof counters
+export type GaugeName = keyof typeof gauges
+
+/** Values of one gauge; all that are not named are gone from the scrape. */
+export type GaugeReadings = Partial<Record<GaugeName, { labels?: Record<string, string>; value: number }[]>>
+
+export interface Metrics {
+  /** Never throws: a metric is not worth a request. */
+  count(name: CounterName, labels: Record<string, string>): void
+  /** The metrics as Prometheus reads them. Without the gauges when they cannot be read now. */
+  scrape(): Promise<{ contentType: string; text: string }>
+}
+
+export interface MetricsOptions {
+  readGauges: () => Promise<GaugeReadings>
+  /** Memory, event loop and garbage collection of the process too. */
+  runtime?: boolean
+}
+
+/** A registry of its own, so that two services in one process count apart. */
+export function createMetrics({ readGauges, runtime = false }: MetricsOptions): Metrics {
+  const registry = new Registry()
+  const named = <N extends string, M>(
+    table: Record<N, { help: string; labels: readonly string[] }>,
+    suffix: string,
+    make: (options: { name: string; help: string; labelNames: string[]; registers: Registry[] }) => M,
+  ): Record<N, M> =>
+    Object.fromEntries(
+      (Object.entries(table) as [N, { help: string; labels: readonly string[] }][]).map(([name, { help, labels }]) => [
+        name,
+        make({ name: `quayside_${name}${suffix}`, help, labelNames: [...labels], registers: [registry] }),
+      ]),
+    ) as Record<N, M>
+  const counted = named(counters, '_total', (options) => new Counter(options))
+  const gauged = named(gauges, '', (options) => new Gauge(options))
+  if (runtime) collectDefaultMetrics({ register: registry })
+
+  async function refresh(): Promise<void> {
+    const readings = await readGauges().catch((): GaugeReadings => ({}))
+    for (const [name, gauge] of Object.entries(gauged) as [GaugeName, Gauge][]) {
+      gauge.reset()
+      // A gauge without labels would show 0 for what could not be read.
+      gauge.remove()
+      for (const { labels = {}, value } of readings[name] ?? []) gauge.set(labels, value)
+    }
+  }
+
+  return {
+    count(name, labels) {
+      try {
+        counted[name].inc(labels)
+      } catch {
+        // A label that was not declared is a mistake of ours; the request goes on without its metric.
+      }
+    },
+    async scrape() {
+      await refresh()
+      return { contentType: registry.contentType, text: await registry.metrics() }
+    },
+  }
+}

@@ -1,0 +1,173 @@
+/**
+ * Ordering: from a store order to licence keys, each part bought once.
+ *
+ * Every flow here does the same three things: it reads, lets `domain/purchase` decide, and commits the decision with its
+ * effects in one list. A stale commit is read and decided again. Nothing is sent before its intent is durable, and what
+ * only the supplier can know is asked of the supplier, never guessed.
+ */
+import assert from 'node:assert/strict'
+import { type Effect, type PurchaseFacts, type PurchaseInput, type Transition, transition } from '../domain/purchase.ts'
+import { type Change, StaleWrite } from '../storage/database.ts'
+import { insertTransition } from '../storage/evidence.ts'
+import { keysOfPurchases, type LicenceKey } from '../storage/licence-keys.ts'
+import {
+  changePurchase,
+  hintPurchase,
+  type Purchase,
+  type PurchaseUpdate,
+  purchaseById,
+  purchasesOfPart,
+} from '../storage/purchases.ts'
+import { nameOfLine } from '../storage/store-orders.ts'
+import type { Ordering } from './context.ts'
+import { effectChanges, type Reading } from './effects.ts'
+import { stamps } from './stamps.ts'
+
+/** A purchase with what its siblings and its keys add to the decision. */
+export interface Loaded {
+  purchase: Purchase
+  /** All generations of the part, oldest first, this one included. */
+  generations: Purchase[]
+  keys: LicenceKey[]
+  /** What its keys are derived from. */
+  name: { store: string; reference: string; line: string }
+}
+
+export interface Advance {
+  /** The lease that the caller holds; without it a purchase under a live lease is only hinted at. */
+  epoch?: number
+  /** What was read from the supplier in the same breath. */
+  reading?: Reading
+  /** Columns that the flow sets beside those of the decision. */
+  columns?: PurchaseUpdate | ((loaded: Loaded, decision: Transition) => PurchaseUpdate)
+  /** Changes that go into the same commit. */
+  also?: (loaded: Loaded, decision: Transition) => Change[]
+  /** Who decided, when it was a person. */
+  actor?: string
+  /** A sentence for the evidence. */
+  detail?: string
+}
+
+/** How often a decision is made again because somebody else was faster. Three writers at most meet on one row. */
+const STALE_MAX = 5
+
+/** Inputs that are tried on every tick: that they change nothing is no evidence. */
+const ROUTINE: ReadonlySet<PurchaseInput['type']> = new Set(['clock', 'released', 'due'])
+
+/** Rows of the table that happen on every poll and say nothing new: they are not worth a line of evidence. */
+const UNREMARKABLE = new Set(['still_open'])
+
+/**
+ * Moves one purchase by one input, with all effects, in one commit.
+ *
+ * @param input what came in, given the purchase as it is now; undefined when it no longer applies
+ * @returns the decision that was committed; undefined when nothing matched or the row is another's for now
+ * @throws StaleWrite after five races in a row
+ */
+export async function advance(
+  ordering: Ordering,
+  purchaseId: string,
+  input: (loaded: Loaded) => PurchaseInput | undefined,
+  { epoch, reading, columns, also, actor, detail }: Advance = {},
+): Promise<Transition | undefined> {
+  for (let attempt = 1; ; attempt += 1) {
+    const loaded = await load(ordering, purchaseId)
+    if (!loaded) return undefined
+    const { purchase } = loaded
+    const now = ordering.now()
+    if (epoch === undefined && purchase.leaseUntil !== null && purchase.leaseUntil > now) {
+      await ordering.db.commit([hintPurchase(purchaseId, now)])
+      return undefined
+    }
+    if (epoch !== undefined && purchase.leaseEpoch !== epoch) return undefined
+    const given = input(loaded)
+    if (!given) return undefined
+    const decision = transition(factsOf(loaded), given, now)
+    const evidence = insertTransition({
+      id: ordering.newId(),
+      purchaseId,
+      at: now,
+      input: given.type,
+      row: decision?.row ?? 'none',
+      before: purchase.state,
+      after: decision?.next ?? purchase.state,
+      actor: actor ?? null,
+      detail: detail ?? null,
+    })
+    if (!decision) {
+      const same = reading !== undefined && reading.order.statusWord === purchase.supplierStatus
+      if (!same && !ROUTINE.has(given.type)) await ordering.db.commit([evidence])
+      return undefined
+    }
+    const effects = effectChanges(ordering, loaded, decision, now, reading)
+    const changes = [
+      ...effects.before,
+      changePurchase(
+        purchase,
+        {
+          ...stamps(loaded, decision, now, reading),
+          ...effects.set,
+          ...(typeof columns === 'function' ? columns(loaded, decision) : columns),
+        },
+        now,
+      ),
+      ...effects.after,
+      ...(also?.(loaded, decision) ?? []),
+      ...(UNREMARKABLE.has(decision.row) ? [] : [evidence]),
+    ]
+    try {
+      await ordering.db.commit(changes)
+    } catch (error) {
+      if (error instanceof StaleWrite && attempt < STALE_MAX) continue
+      throw error
+    }
+    announce(ordering, purchase, decision)
+    return decision
+  }
+}
+
+export async function load(ordering: Pick<Ordering, 'db'>, purchaseId: string): Promise<Loaded | undefined> {
+  const [purchase] = await ordering.db.query(purchaseById(purchaseId))
+  if (!purchase) return undefined
+  const [generations, keys, [name]] = await Promise.all([
+    ordering.db.query(purchasesOfPart(purchase.lineId, purchase.part)),
+    ordering.db.query(keysOfPurchases([purchaseId])),
+    ordering.db.query(nameOfLine(purchase.lineId)),
+  ])
+  assert(name, 'a purchase has its line and its order')
+  return { purchase, generations, keys, name }
+}
+
+/** The row in the terms of the transition table. */
+export function factsOf({ purchase, generations, keys }: Loaded): PurchaseFacts {
+  const later = generations.filter((other) => other.generation > purchase.generation)
+  return {
+    ...purchase,
+    lastClass: purchase.lastClass as PurchaseFacts['lastClass'],
+    keysStored: keys.length,
+    ordersSeen: purchase.ordersSeen.split(' ').filter(Boolean),
+    newest: later.length === 0,
+    laterSent: later.some((other) => other.firstSentAt !== null),
+  }
+}
+
+const LOUD: ReadonlySet<Effect> = new Set<Effect>(['alert', 'freeze'])
+
+function announce(ordering: Ordering, purchase: Purchase, decision: Transition): void {
+  const loud = decision.effects.some(
+    (effect) => LOUD.has(effect) || (typeof effect === 'object' && 'discrepancy' in effect),
+  )
+  if (decision.next !== purchase.state || decision.row === 'held' || loud) {
+    ordering.log.info(`purchase.${decision.next}`, {
+      purchaseId: purchase.id,
+      generation: purchase.generation,
+      before: purchase.state,
+      row: decision.row,
+      reason: decision.set.holdReason ?? decision.set.note,
+      supplierOrderId: decision.set.supplierOrderId ?? purchase.supplierOrderId,
+    })
+  }
+  if (decision.effects.includes('read_now')) ordering.wake('refresh')
+  if (decision.effects.some((effect) => typeof effect === 'object' && 'plan' in effect)) ordering.wake('place')
+  ordering.wake('outbox')
+}

@@ -1,0 +1,61 @@
+import type { Breaker } from '../domain/breaker.ts'
+import type { Log } from '../log.ts'
+import type { Database } from '../storage/database.ts'
+import type { Vault } from '../storage/vault.ts'
+import type { Supplier } from '../supplier/client.ts'
+import type { Dialect } from '../supplier/dialect.ts'
+
+export type OrderingSupplier = Pick<Supplier, 'placeOrder' | 'order' | 'orders' | 'agrees' | 'pausedUntil'>
+
+/** Named instants at which a test may end the process: before and after each commit, send and answer. */
+export type CrashPoint = 'claiming' | 'claimed' | 'intending' | 'intended' | 'answered' | 'recorded'
+
+/** Work that is woken early; the tick looks for all of it anyway. */
+export type Pump = 'inbox' | 'place' | 'refresh' | 'outbox'
+
+/** Policy of ordering, amounts in minor units of the supplier's currency. */
+export interface OrderingPolicy {
+  inFlight: number
+  deadlineMs: number
+  ceilingPercent: string
+  minMarginPercent: string
+  caps: { order: number | null; hour: number | null; day: number | null }
+}
+
+/** What placing remembers between its runs; lost at a restart, when nothing is under way. */
+export interface Pace {
+  breaker: Breaker
+  /** No first send or replay before this instant: the API key was refused. */
+  pausedUntil: number
+  /** Instants of the first sends and of the repeats of the last minute. */
+  firstSends: number[]
+  repeats: number[]
+  /** Product -> when it was last confirmed with the supplier. */
+  checked: Map<string, number>
+}
+
+/** What every ordering flow needs. */
+export interface Ordering {
+  db: Database
+  vault: Vault
+  supplier: OrderingSupplier
+  dialect: Dialect
+  policy: OrderingPolicy
+  pace: Pace
+  /** Name of this process in leases. */
+  owner: string
+  /** Epoch milliseconds. */
+  now: () => number
+  /** Milliseconds of a clock that never jumps: leases are checked on it right before a write. */
+  monotonic: () => number
+  random: () => number
+  newId: () => string
+  log: Log
+  wake: (pump: Pump) => void
+  /** Reads one offer anew from the supplier. */
+  refreshOffer: (productId: string) => Promise<void>
+  /** Reads the balance anew. */
+  readBalance: () => Promise<void>
+  /** Called at each named instant; does nothing outside tests. */
+  at: (point: CrashPoint) => void
+}

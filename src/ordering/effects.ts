@@ -1,0 +1,213 @@
+import type { SupplierOrder } from '../domain/placement.ts'
+import type { Effect, HoldReason, Transition } from '../domain/purchase.ts'
+import { externalOrderId, idempotencyKey, type PurchaseName } from '../domain/purchase-keys.ts'
+import type { Change } from '../storage/database.ts'
+import { insertDiscrepancy } from '../storage/evidence.ts'
+import { assignKey, insertKey } from '../storage/licence-keys.ts'
+import { holdOffer } from '../storage/offers.ts'
+import { oweEffect } from '../storage/outbox.ts'
+import { changePurchase, insertPurchase, type NewPurchase, type PurchaseUpdate } from '../storage/purchases.ts'
+import { setFreeze } from '../storage/settings.ts'
+import { markReopened } from '../storage/store-orders.ts'
+import { orderBody } from '../supplier/client.ts'
+import type { Loaded } from './advance.ts'
+import type { Ordering } from './context.ts'
+
+/** An order as read from the supplier, with those of its keys that are not stored yet. */
+export interface Reading {
+  order: SupplierOrder
+  newKeys: { text: string; blindIndex: Buffer }[]
+}
+
+export interface EffectChanges {
+  /** Must come before the row's own change. */
+  before: Change[]
+  after: Change[]
+  /** Columns of the row itself. */
+  set: PurchaseUpdate
+}
+
+/** Turns the effects of a decision into the changes of its commit. */
+export function effectChanges(
+  ordering: Ordering,
+  loaded: Loaded,
+  decision: Transition,
+  now: number,
+  reading?: Reading,
+): EffectChanges {
+  const { purchase, generations } = loaded
+  const changes: EffectChanges = { before: [], after: [], set: {} }
+  const { after } = changes
+  const has = (effect: Effect) => decision.effects.includes(effect)
+  if (has('cancel_later')) {
+    const later = generations.filter((other) => other.generation > purchase.generation)
+    for (const other of later.filter((one) => one.state === 'planned' || one.state === 'waiting')) {
+      const note = 'not needed: the order of an earlier attempt was found'
+      changes.before.push(changePurchase(other, { state: 'cancelled', holdReason: null, notBefore: null, note }, now))
+    }
+    after.push(markReopened(purchase.orderId))
+  }
+  if (has('store_keys') || has('hand_over')) {
+    after.push(...keyChanges(ordering, loaded, has('hand_over'), has('store_keys') ? reading : undefined, now))
+  }
+  if (has('tell_failed')) {
+    changes.set.toldFailedAt = now
+    after.push(callback('line.failed', `failed:${purchase.id}:${purchase.version}`, { purchaseId: purchase.id }))
+  }
+  for (const effect of decision.effects) {
+    if (typeof effect === 'string') continue
+    if ('plan' in effect)
+      after.push(insertPurchase(nextGeneration(ordering, loaded, effect.plan, effect.notBefore, now)))
+    else {
+      const { discrepancy: kind, orderId } = effect
+      after.push(
+        insertDiscrepancy({
+          id: ordering.newId(),
+          kind,
+          subject: purchase.id,
+          supplierOrderId: orderId,
+          detail: `${purchase.externalOrderId} in ${purchase.state}`,
+          foundAt: now,
+        }),
+        alert(kind, `alert:${kind}:${purchase.id}:${orderId}`),
+      )
+    }
+  }
+  if (has('freeze')) {
+    const reason = `purchase ${purchase.id}: ${decision.set.note ?? 'a second order of the supplier was found for it'}`
+    after.push(setFreeze({ reason, actor: 'quayside', at: now }), alert('freeze', `alert:freeze:${purchase.id}:${now}`))
+  }
+  if (has('alert')) after.push(alert(decision.row, `alert:${decision.row}:${purchase.id}:${purchase.version}`))
+  if (reading) after.push(...overCeiling(reading.order))
+  return changes
+
+  function callback(type: string, dedupeKey: string, payload: object): Change {
+    return oweEffect({
+      id: ordering.newId(),
+      kind: 'callback',
+      type,
+      store: loaded.name.store,
+      orderId: purchase.orderId,
+      dedupeKey,
+      payload: JSON.stringify(payload),
+      state: 'due',
+      notBefore: now,
+      createdAt: now,
+    })
+  }
+
+  function alert(type: string, dedupeKey: string): Change {
+    return oweEffect({
+      id: ordering.newId(),
+      kind: 'alert',
+      type,
+      orderId: purchase.orderId,
+      dedupeKey,
+      payload: JSON.stringify({ purchaseId: purchase.id, note: decision.set.note ?? null }),
+      state: 'due',
+      notBefore: now,
+      createdAt: now,
+    })
+  }
+
+  /** Above the ceiling the money is spent and the customer gets the keys; the offer waits for a person. */
+  function overCeiling(order: SupplierOrder): Change[] {
+    if (order.amountMinor === undefined || order.amountMinor <= purchase.ceilingMinor * purchase.quantity) return []
+    return [holdOffer(purchase.supplierProductId, now), alert('over_ceiling', `alert:over_ceiling:${purchase.id}`)]
+  }
+}
+
+/** New keys, sealed; and one hand-over for all that are not in one yet, at most the quantity. */
+function keyChanges(
+  { vault, newId }: Ordering,
+  { purchase, keys, name }: Loaded,
+  handOver: boolean,
+  reading: Reading | undefined,
+  now: number,
+): Change[] {
+  const changes: Change[] = []
+  const outboxId = newId()
+  const first = keys.reduce((most, key) => Math.max(most, key.ordinal), 0) + 1
+  let room = purchase.quantity - keys.filter((key) => key.handOverId !== null).length
+  let assigned = 0
+  const take = (): boolean => {
+    if (!handOver || room === 0) return false
+    room -= 1
+    assigned += 1
+    return true
+  }
+  for (const key of keys) {
+    if (key.handOverId === null && take()) changes.push(assignKey(purchase.id, key.ordinal, outboxId))
+  }
+  for (const [offset, key] of (reading?.newKeys ?? []).entries()) {
+    const ordinal = first + offset
+    const sealed = vault.seal({ table: 'licence_keys', row: purchase.id, ordinal }, key.text)
+    changes.push(
+      insertKey({
+        ...{ purchaseId: purchase.id, ordinal, blindIndex: key.blindIndex, storedAt: now },
+        ...{ ciphertext: sealed.ciphertext, keyId: sealed.keyId, handOverId: take() ? outboxId : null },
+      }),
+    )
+  }
+  if (assigned === 0) return changes
+  const payload = JSON.stringify({ purchaseId: purchase.id, count: assigned })
+  return [
+    ...changes,
+    oweEffect({
+      id: outboxId,
+      kind: 'callback',
+      type: 'line.fulfilled',
+      store: name.store,
+      orderId: purchase.orderId,
+      dedupeKey: `keys:${purchase.id}:${outboxId}`,
+      payload,
+      state: 'due',
+      notBefore: now,
+      createdAt: now,
+    }),
+  ]
+}
+
+/** The next generation of a part: the same purchase under keys of its own. */
+function nextGeneration(
+  { newId, dialect, policy }: Ordering,
+  { purchase, name, generations }: Loaded,
+  holdReason: HoldReason | null,
+  notBefore: number | null,
+  now: number,
+): NewPurchase {
+  const generation = Math.max(...generations.map((other) => other.generation)) + 1
+  return {
+    ...plannedPurchase(dialect, { ...name, part: purchase.part, generation }, purchase),
+    id: newId(),
+    orderId: purchase.orderId,
+    lineId: purchase.lineId,
+    holdReason,
+    notBefore,
+    ceilingMinor: purchase.ceilingMinor,
+    currency: purchase.currency,
+    // A person who retries gives it the full time again; the machine's own next try keeps the deadline.
+    deadlineAt: holdReason === null ? now + policy.deadlineMs : purchase.deadlineAt,
+    createdAt: now,
+    changedAt: now,
+  }
+}
+
+/** The columns that follow from a purchase's name and what it buys: keys, and the exact bytes that will be sent. */
+export function plannedPurchase(
+  dialect: Ordering['dialect'],
+  name: PurchaseName,
+  { supplierProductId, quantity }: { supplierProductId: string; quantity: number },
+) {
+  const reference = externalOrderId(name, dialect.externalOrderIdMax)
+  return {
+    part: name.part,
+    generation: name.generation,
+    state: 'planned' as const,
+    idempotencyKey: idempotencyKey(name),
+    externalOrderId: reference,
+    body: orderBody(dialect, { productId: supplierProductId, quantity, externalOrderId: reference }),
+    supplierProductId,
+    quantity,
+  }
+}

@@ -1,0 +1,25 @@
+import type { SupplierOrder } from '../domain/placement.ts'
+import type { FoundOrder } from '../domain/purchase.ts'
+import { type Purchase, purchasesBySupplierOrder } from '../storage/purchases.ts'
+import type { Ordering } from './context.ts'
+
+/** Orders of the supplier that carry a purchase's reference, in the terms of the transition table. */
+export async function foundOrders(
+  { db, supplier }: Ordering,
+  purchase: Purchase,
+  orders: SupplierOrder[],
+): Promise<FoundOrder[]> {
+  if (orders.length === 0) return []
+  const owners = await db.query(purchasesBySupplierOrder(orders.map((order) => order.id)))
+  return orders.map((order) => ({
+    id: order.id,
+    status: order.status,
+    agrees: supplier.agrees(order, {
+      externalOrderId: purchase.externalOrderId,
+      productId: purchase.supplierProductId,
+      quantity: purchase.quantity,
+    }),
+    ofAnotherLine: owners.some((owner) => owner.supplierOrderId === order.id && owner.id !== purchase.id),
+    decided: false,
+  }))
+}

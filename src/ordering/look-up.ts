@@ -1,0 +1,82 @@
+import { afterLookUp } from '../domain/breaker.ts'
+import type { FoundOrder, PurchaseInput } from '../domain/purchase.ts'
+import { messageOf } from '../errors.ts'
+import { insertAttempt } from '../storage/evidence.ts'
+import type { Purchase } from '../storage/purchases.ts'
+import { currentFreeze } from '../storage/settings.ts'
+import { advance } from './advance.ts'
+import type { Ordering } from './context.ts'
+import { foundOrders } from './found.ts'
+import { mayRepeat, noteFirstSend } from './repeat-budget.ts'
+import { reschedule } from './reschedule.ts'
+import { scanFor } from './scan.ts'
+import { claim, send } from './send.ts'
+
+/**
+ * Looks a purchase up among the supplier's orders, by its reference.
+ *
+ * An order that is found is believed at once. That there is none is believed only from two valid scans, far enough apart,
+ * both begun when the last request must have run and must show: then an `unknown` purchase is sent again with the same
+ * key and bytes, or ends as the table says.
+ */
+export async function lookUp(ordering: Ordering, purchase: Purchase): Promise<void> {
+  const begunAt = ordering.now()
+  let found: FoundOrder[] | undefined
+  let detail: string
+  try {
+    const orders = await scanFor(ordering, purchase)
+    found = await foundOrders(ordering, purchase, orders)
+    detail = found.length === 0 ? 'not found' : `found ${found.map((order) => order.id).join(' ')}`
+    ordering.pace.breaker = afterLookUp(ordering.pace.breaker)
+  } catch (error) {
+    detail = messageOf(error)
+  }
+  await ordering.db.commit([
+    insertAttempt({
+      ...{ id: ordering.newId(), purchaseId: purchase.id, kind: 'look_up', stage: 'answered' },
+      ...{ number: purchase.refreshes + 1, at: ordering.now(), detail },
+    }),
+  ])
+  if (!found) {
+    const overdue = await advance(ordering, purchase.id, () => ({ type: 'clock' }))
+    if (!overdue) await reschedule(ordering, purchase, {})
+  } else if (found.length > 0) {
+    const orders = found
+    const moved = await advance(ordering, purchase.id, () => ({ type: 'found', orders }), { detail })
+    if (!moved) await reschedule(ordering, purchase, { scannedAt: begunAt })
+  } else if (purchase.state === 'unknown') {
+    await notFound(ordering, purchase, begunAt)
+  } else {
+    await reschedule(ordering, purchase, { scannedAt: begunAt })
+  }
+}
+
+/** A valid scan without the order: the first of a pair, the second, or too early to count. */
+async function notFound(ordering: Ordering, purchase: Purchase, begunAt: number): Promise<void> {
+  const { settleSeconds, listLagSeconds, scanGapSeconds } = ordering.dialect
+  const countsFrom = (purchase.lastSentAt ?? begunAt) + (settleSeconds + listLagSeconds) * 1_000
+  if (begunAt < countsFrom) return reschedule(ordering, purchase, { scannedAt: begunAt }, countsFrom)
+  const gapMs = scanGapSeconds * 1_000
+  if (purchase.absentSince === null) {
+    return reschedule(ordering, purchase, { scannedAt: begunAt, absentSince: begunAt }, begunAt + gapMs)
+  }
+  if (begunAt - purchase.absentSince < gapMs) {
+    return reschedule(ordering, purchase, { scannedAt: begunAt }, purchase.absentSince + gapMs)
+  }
+  await provenAbsent(ordering, purchase, begunAt)
+}
+
+async function provenAbsent(ordering: Ordering, purchase: Purchase, begunAt: number): Promise<void> {
+  const frozen = (await currentFreeze(ordering.db)) !== undefined
+  const input: PurchaseInput = { type: 'absent', frozen }
+  const repeats = !frozen && purchase.cancelRequestedAt === null
+  if (repeats && !mayRepeat(ordering)) return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + 10_000)
+  const held = await claim(ordering, purchase)
+  if (!held) return
+  // The answer belongs to the row as it was scanned: whatever was sent since makes the proof void.
+  const sent = await send(ordering, held, (loaded) =>
+    loaded.purchase.lastSentAt === purchase.lastSentAt && loaded.purchase.state === 'unknown' ? input : undefined,
+  )
+  if (sent) noteFirstSend(ordering, true)
+  else await reschedule(ordering, purchase, { scannedAt: begunAt })
+}

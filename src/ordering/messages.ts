@@ -1,0 +1,92 @@
+import { keysOfHandOver } from '../storage/licence-keys.ts'
+import type { OutboxRow } from '../storage/outbox.ts'
+import { lineById } from '../storage/store-orders.ts'
+import { load } from './advance.ts'
+import type { Fulfilment } from './fulfil.ts'
+import { viewOrder } from './order-view.ts'
+
+/** What to tell a customer-facing person, per failure that the supplier's codes or our own rules give. */
+const ADVICE: Record<string, string> = {
+  out_of_stock: 'Refund this part of the order, or wait: nothing was bought.',
+  cancelled: 'Nothing was bought; refund the customer if that is not done yet.',
+  deadline: 'It could not be bought in time and nothing was charged; refund the customer.',
+  failed: 'The supplier could not deliver; refund the customer or retry the purchase in Quayside.',
+}
+
+/**
+ * The data of a callback, made when it is sent: licence keys are opened here and exist nowhere else in the clear.
+ */
+export async function renderMessage(fulfilment: Fulfilment, row: OutboxRow): Promise<Record<string, unknown>> {
+  const payload = JSON.parse(row.payload) as { purchaseId?: string; productIds?: string[]; state?: string }
+  if (row.type === 'listing.changed') {
+    const listings = await fulfilment.listingsOf(row.store ?? '', payload.productIds ?? [])
+    return { store: row.store, listings }
+  }
+  if (row.type === 'order.closed') {
+    const view = await viewOrder(fulfilment, row.orderId ?? '', { keys: false })
+    return { store: row.store, reference: view.reference, state: payload.state }
+  }
+  const loaded = await load(fulfilment, payload.purchaseId ?? '')
+  if (!loaded) throw new Error('the purchase of the callback is gone')
+  const { purchase, name } = loaded
+  const [line] = await fulfilment.db.query(lineById(purchase.lineId))
+  const head = {
+    store: name.store,
+    reference: name.reference,
+    line: name.line,
+    sku: line?.sku,
+    quantity: line?.quantity,
+  }
+  if (row.type === 'line.fulfilled') {
+    const keys = await fulfilment.db.query(keysOfHandOver(row.id))
+    const view = await viewOrder(fulfilment, purchase.orderId, { keys: false })
+    const handedOver = view.lines.find((one) => one.id === name.line)?.delivered ?? 0
+    const fresh = keys.filter((key) => key.handedOverAt === null).length
+    return {
+      ...head,
+      keys: keys.map((key) => openKey(fulfilment, key)),
+      delivered: handedOver + fresh,
+      complete: handedOver + fresh === line?.quantity,
+    }
+  }
+  const { code, message } = failure(loaded.purchase, fulfilment.now())
+  const advice = ADVICE[code] ?? ADVICE.failed
+  return {
+    ...head,
+    quantity: purchase.quantity,
+    state: purchase.state === 'cancelled' ? 'cancelled' : 'failed',
+    code,
+    message,
+    advice,
+  }
+}
+
+export const openKey = (
+  { vault }: Pick<Fulfilment, 'vault'>,
+  key: { purchaseId: string; ordinal: number; ciphertext: Buffer; keyId: number },
+): string => {
+  const place = { table: 'licence_keys', row: key.purchaseId, ordinal: key.ordinal }
+  return vault.open(place, key.ciphertext, key.keyId).toString('utf8')
+}
+
+function failure(
+  purchase: {
+    state: string
+    cancelRequestedAt: number | null
+    deadlineAt: number
+    failureCode: string | null
+    failureMessage: string | null
+  },
+  now: number,
+): { code: string; message: string } {
+  if (purchase.state === 'cancelled' && purchase.cancelRequestedAt !== null) {
+    return { code: 'cancelled', message: 'cancelled at the request of the store' }
+  }
+  if (purchase.state === 'cancelled' && now >= purchase.deadlineAt) {
+    return { code: 'deadline', message: 'could not be bought before its deadline' }
+  }
+  return {
+    code: purchase.failureCode ?? purchase.state,
+    message: purchase.failureMessage ?? 'the supplier could not deliver this line',
+  }
+}

@@ -1,0 +1,138 @@
+import { codeOf, Failure } from '../errors.ts'
+import type { Change } from '../storage/database.ts'
+import { insertAudit } from '../storage/evidence.ts'
+import { releaseOffer } from '../storage/offers.ts'
+import {
+  heldPurchases,
+  hintPurchase,
+  purchaseById,
+  purchasesInState,
+  purchasesOfOrder,
+  requestCancellation,
+} from '../storage/purchases.ts'
+import { clearFreeze, setFreeze } from '../storage/settings.ts'
+import { markCancelRequested, storeOrderById } from '../storage/store-orders.ts'
+import { advance } from './advance.ts'
+import type { Ordering } from './context.ts'
+
+/**
+ * What people and stores ask of ordering. Each is recorded in the audit, in the commit that does it.
+ */
+const audited = (ordering: Ordering, actor: string, action: string, subject: string, detail?: string): Change =>
+  insertAudit({ id: ordering.newId(), at: ordering.now(), actor, action, subject, detail: detail ?? null })
+
+/**
+ * Cancels a store order: purchases that were never sent end at once, those that were are flagged and end as the table says.
+ *
+ * @throws Failure `not_found`
+ */
+export async function cancelOrder(ordering: Ordering, orderId: string, actor: string): Promise<void> {
+  const [order] = await ordering.db.query(storeOrderById(orderId))
+  if (!order) throw new Failure('not_found', `no order ${orderId}`)
+  if (order.cancelRequestedAt === null) {
+    const now = ordering.now()
+    await ordering.db.commit([
+      markCancelRequested(orderId, now),
+      requestCancellation(orderId, now),
+      audited(ordering, actor, 'order.cancel', orderId),
+    ])
+  }
+  for (const purchase of await ordering.db.query(purchasesOfOrder(orderId))) {
+    await advance(ordering, purchase.id, () => ({ type: 'clock' }), { actor })
+  }
+}
+
+/**
+ * Plans the next generation of a purchase that ended without keys.
+ *
+ * @throws Failure `not_found`; `conflict` while it has not ended, or when a later generation exists
+ */
+export async function retryPurchase(ordering: Ordering, purchaseId: string, actor: string): Promise<void> {
+  const purchase = await existing(ordering, purchaseId)
+  const audit = audited(ordering, actor, 'purchase.retry', purchaseId)
+  const decision = await advance(ordering, purchaseId, () => ({ type: 'retry' }), { actor, also: () => [audit] }).catch(
+    (error: unknown) => {
+      // Another generation was planned in between: the unique key of the part stands guard.
+      if (codeOf(error) === 'conflict') return undefined
+      throw error
+    },
+  )
+  if (decision) return
+  throw new Failure(
+    'conflict',
+    `the purchase is ${purchase.state}: only the newest rejected, failed or cancelled one can be retried`,
+    {
+      reason: 'not_retriable',
+    },
+  )
+}
+
+/**
+ * Lifts the hold of a purchase; the guards run again at once.
+ *
+ * @param change a new ceiling for one unit, in minor units of its currency
+ * @throws Failure `not_found`; `conflict` when it is not held
+ */
+export async function releasePurchase(
+  ordering: Ordering,
+  purchaseId: string,
+  { ceilingMinor }: { ceilingMinor?: number },
+  actor: string,
+): Promise<void> {
+  const purchase = await existing(ordering, purchaseId)
+  if (purchase.holdReason === 'frozen') {
+    throw new Failure('conflict', 'buying is frozen: lift the freeze with quayside unfreeze', { reason: 'frozen' })
+  }
+  const raised = ceilingMinor === undefined ? '' : `ceiling ${purchase.ceilingMinor} -> ${ceilingMinor}`
+  const decision = await advance(
+    ordering,
+    purchaseId,
+    () => ({ type: 'released', by: 'operator', ...(ceilingMinor === undefined ? {} : { ceilingMinor }) }),
+    {
+      actor,
+      detail: raised || 'released by hand',
+      columns: { note: null },
+      also: () => [
+        audited(ordering, actor, 'purchase.release', purchaseId, raised),
+        releaseOffer(purchase.supplierProductId),
+      ],
+    },
+  )
+  if (!decision) throw new Failure('conflict', `the purchase is ${purchase.state} and not held`, { reason: 'not_held' })
+  ordering.wake('place')
+}
+
+/** Stops all buying, first sends and repeats; reads and look-ups go on. A second freeze keeps the first one's reason. */
+export async function freeze(ordering: Ordering, reason: string, actor: string): Promise<void> {
+  const at = ordering.now()
+  await ordering.db.commit([setFreeze({ reason, actor, at }), audited(ordering, actor, 'freeze', 'buying', reason)])
+  ordering.log.warn('frozen', { actor, reason })
+}
+
+/** Lets buying go on. What was held for the freeze is released; its guards run again. */
+export async function unfreeze(ordering: Ordering, actor: string): Promise<void> {
+  await ordering.db.commit([clearFreeze(), audited(ordering, actor, 'unfreeze', 'buying')])
+  ordering.log.warn('unfrozen', { actor })
+  await releaseHeld(ordering, 'frozen')
+  const waiting = await ordering.db.query(purchasesInState('unknown', 1_000))
+  await ordering.db.commit(waiting.map(({ id }) => hintPurchase(id, ordering.now())))
+  ordering.wake('refresh')
+}
+
+/** Releases what is held for a cause that is gone. The guards run again, so a release too many costs nothing. */
+export async function releaseHeld(
+  ordering: Ordering,
+  reason: 'out_of_stock' | 'balance' | 'ceiling' | 'frozen',
+  productId?: string,
+): Promise<void> {
+  const held = await ordering.db.query(heldPurchases(reason, 1_000, productId))
+  for (const { id } of held)
+    await advance(ordering, id, () => ({ type: 'released', by: 'cause' }), { columns: { note: null } })
+  if (held.length > 0) ordering.wake('place')
+}
+
+async function existing({ db }: Ordering, purchaseId: string) {
+  const [purchase] = await db.query(purchaseById(purchaseId))
+  if (!purchase) throw new Failure('not_found', `no purchase ${purchaseId}`)
+  return purchase
+}

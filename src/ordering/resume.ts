@@ -1,0 +1,43 @@
+import type { Change } from '../storage/database.ts'
+import { changePurchase, clearLeases, dueRefreshes, purchasesInState } from '../storage/purchases.ts'
+import { advance } from './advance.ts'
+import type { Ordering } from './context.ts'
+
+const BATCH = 500
+/** After a start the supplier is not asked about everything at once: four a second, all within a minute. */
+const SPREAD_STEP_MS = 250
+const SPREAD_MS = 60_000
+
+/**
+ * Picks up what the process before left behind.
+ *
+ * Only one process can use the file, so every lease is void now; whatever was being sent may have been charged and is
+ * looked up before anything else happens to it.
+ *
+ * @returns how many purchases were in the middle of being sent
+ */
+export async function resume(ordering: Ordering): Promise<number> {
+  await ordering.db.commit([clearLeases()])
+  let lost = 0
+  for (;;) {
+    const sending = await ordering.db.query(purchasesInState('sending', BATCH))
+    if (sending.length === 0) break
+    for (const { id } of sending) {
+      await advance(ordering, id, () => ({ type: 'lost' }), { detail: 'the process ended while it was being sent' })
+      lost += 1
+    }
+  }
+  await spread(ordering)
+  if (lost > 0) ordering.log.warn('purchases.resumed', { count: lost })
+  return lost
+}
+
+async function spread({ db, now }: Ordering): Promise<void> {
+  const start = now()
+  const due = await db.query(dueRefreshes(start, BATCH))
+  const changes = due.map((purchase, place): Change => {
+    const refreshAt = start + Math.min(place * SPREAD_STEP_MS, SPREAD_MS)
+    return changePurchase(purchase, { refreshAt }, start)
+  })
+  if (changes.length > 0) await db.commit(changes)
+}

@@ -1,0 +1,166 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { type ErrorRequestHandler, type Request, type RequestHandler, type Response, Router, raw } from 'express'
+import type { Dialect } from '../supplier/dialect.ts'
+import { idFrom } from './chance.ts'
+import type { Answer, Route } from './endpoints.ts'
+import type { Fault, FaultName, Faults, Subject } from './faults.ts'
+import { type Allowance, createBuckets } from './rate.ts'
+import { errorBody } from './records.ts'
+import { Refusal } from './refusal.ts'
+import { type Call, readObject } from './requests.ts'
+
+/** Far above any request of the contract. */
+const bodyMax = '64kb'
+/** `slow` without a delay of its own. */
+const slowMs = 1_000
+
+export interface ApiNeeds {
+  dialect: Dialect
+  routes: Route[]
+  faults: Faults
+  apiKey: string
+  requestsPerMinute: number
+  now: () => number
+  random: () => number
+  /** Resolves that much later; never, once the server is closed. */
+  pause: (ms: number) => Promise<void>
+}
+
+/** The API over HTTP: request ids, rate limit, key, faults and the error envelope around the endpoints. */
+export function createApi(needs: ApiNeeds): Router {
+  const router = Router({ strict: true, caseSensitive: true })
+  router.use(admit(needs), raw({ type: () => true, limit: bodyMax }))
+  const paths = Map.groupBy(needs.routes, ({ path }) => path)
+  for (const [path, routes] of paths) {
+    for (const route of routes) router[route.method](path, serve(needs, route))
+    router.all(path, (_request, response) => {
+      const allowed = routes.map(({ method }) => method.toUpperCase()).join(', ')
+      response.set('allow', allowed)
+      throw new Refusal('invalid', `This address answers ${allowed} only.`, 405)
+    })
+  }
+  router.use(() => {
+    throw new Refusal('not_found', 'There is no such address.')
+  })
+  router.use(answerError(needs))
+  return router
+}
+
+/** Gives every request its id and takes a token for it, before anything else is looked at. */
+function admit({ dialect, apiKey, requestsPerMinute, now, random }: ApiNeeds): RequestHandler {
+  const take = createBuckets(requestsPerMinute, now)
+  const { headers } = dialect
+  return (request, response, next) => {
+    const presented = request.headersDistinct[headers.apiKey] ?? []
+    const known = presented.length === 1 && isSame(presented[0] ?? '', apiKey)
+    const allowance = take(known ? 'key' : 'stranger')
+    response.locals.requestId = idFrom(random, 'req')
+    response.locals.known = known
+    response.set({
+      [headers.requestId]: response.locals.requestId,
+      [headers.rateLimit]: String(allowance.limit),
+      [headers.rateRemaining]: String(allowance.remaining),
+      [headers.rateReset]: resetText(dialect, allowance, now()),
+    })
+    if (allowance.allowed) return next()
+    response.set(headers.retryAfter, String(Math.ceil(allowance.waitMs / 1000)))
+    throw new Refusal('rate_limited', 'Too many requests.')
+  }
+}
+
+function serve(needs: ApiNeeds, route: Route): RequestHandler {
+  return (request, response, next) => {
+    answer(needs, route, request, response).catch(next)
+  }
+}
+
+async function answer(needs: ApiNeeds, route: Route, request: Request, response: Response): Promise<void> {
+  const { faults, pause } = needs
+  if (!route.open && !response.locals.known) throw new Refusal('unauthenticated', 'A valid API key is required.')
+  const subject = subjectOf(needs, route, request)
+  const take = (name: FaultName, applies?: (fault: Fault) => boolean) => faults.take(name, subject, applies)
+
+  const limited = take('rate-limit')
+  if (limited) {
+    setRetryAfter(needs, limited, response)
+    throw new Refusal('rate_limited', 'Too many requests.')
+  }
+  const slow = take('slow')
+  if (slow?.stage === 'before') await pause(slow.delayMs ?? slowMs)
+  const before = take('error-before')
+  if (before) throw new Refusal(before.kind, 'The request could not be run.')
+
+  const { status, body } = run(needs, route, request, response)
+
+  if (slow?.stage === 'after') await pause(slow.delayMs ?? slowMs)
+  const after = take('error-after')
+  if (after) throw new Refusal(after.kind, 'The answer could not be given.')
+  if (take('answer-lost')) request.socket.destroy()
+  else response.status(status).json(body)
+}
+
+/** Runs the endpoint; a refusal is an answer too, so that the faults behind it meet both. */
+function run({ dialect }: ApiNeeds, { endpoint }: Route, request: Request, response: Response): Answer {
+  const call: Call = {
+    query: new URL(request.url, 'http://sandbox').searchParams,
+    headers: request.headersDistinct,
+    body: bytesOf(request),
+    id: String(request.params.id ?? ''),
+  }
+  try {
+    return endpoint(call)
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    return refusalAnswer(dialect, error, response)
+  }
+}
+
+const answerError =
+  ({ dialect }: ApiNeeds): ErrorRequestHandler =>
+  (error: unknown, _request, response, _next) => {
+    const { status, body } = refusalAnswer(dialect, refusalOf(error), response)
+    response.status(status).json(body)
+  }
+
+/** Errors of the HTTP layer carry a status of their own; whatever else was thrown is a bug of the sandbox. */
+function refusalOf(error: unknown): Refusal {
+  if (error instanceof Refusal) return error
+  const status = error instanceof Error && 'status' in error ? error.status : undefined
+  const ofCaller = typeof status === 'number' && status >= 400 && status < 500
+  return ofCaller
+    ? new Refusal('invalid', 'The request cannot be read.', status)
+    : new Refusal('internal', 'An internal error.')
+}
+
+const refusalAnswer = (dialect: Dialect, { kind, message, status }: Refusal, response: Response): Answer => ({
+  status: status ?? dialect.errors[kind].status,
+  body: errorBody(dialect, kind, message, String(response.locals.requestId)),
+})
+
+function subjectOf({ dialect }: ApiNeeds, route: Route, request: Request): Subject {
+  const { orderRequest: names } = dialect
+  const subject = { path: request.path, method: request.method }
+  if (!route.createsOrder) return subject
+  const body = readObject(bytesOf(request)) ?? {}
+  const text = (name: string) => (typeof body[name] === 'string' ? body[name] : undefined)
+  const [externalOrderId, productId] = [text(names.externalOrderId), text(names.productId)]
+  return { ...subject, createsOrder: true, externalOrderId, productId }
+}
+
+function setRetryAfter({ dialect, now }: ApiNeeds, { retryAfter, retryAfterForm }: Fault, response: Response): void {
+  if (retryAfter === null) return
+  const asDate = typeof retryAfter === 'number' && retryAfterForm === 'date'
+  const text = asDate ? new Date(now() + retryAfter * 1000).toUTCString() : String(retryAfter)
+  response.set(dialect.headers.retryAfter, text)
+}
+
+function resetText({ rateResetUnit }: Dialect, { fullAt }: Allowance, at: number): string {
+  if (rateResetUnit === 'epoch_ms') return String(fullAt)
+  return String(Math.ceil((rateResetUnit === 'epoch_s' ? fullAt : fullAt - at) / 1000))
+}
+
+const bytesOf = (request: Request): Buffer => (Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0))
+
+/** Compares digests, so that neither length nor place of the first difference shows in the time taken. */
+const isSame = (left: string, right: string): boolean => timingSafeEqual(digest(left), digest(right))
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest()

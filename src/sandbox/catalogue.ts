@@ -1,0 +1,103 @@
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { uuidOf } from './chance.ts'
+
+/** One product as the catalogue has it, before anything was sold or changed. Amounts in minor units. */
+const productShape = z.strictObject({
+  id: z.uuid(),
+  sku: z.string().min(1),
+  name: z.string().min(1),
+  category: z.string().min(1),
+  /** The API/VIP price: what a reseller pays. */
+  priceMinor: z.number().int().positive(),
+  basePriceMinor: z.number().int().positive(),
+  cashbackMinor: z.number().int().min(0),
+  localStock: z.number().int().min(0),
+  providerStock: z.number().int().min(0),
+  available: z.boolean(),
+  /** Who fulfils: `local` stock or the `provider` behind it. */
+  origin: z.enum(['local', 'provider']),
+})
+export type Product = z.infer<typeof productShape>
+
+/** Products by position; `find` gives the position of an id. */
+export interface Catalogue {
+  size: number
+  at: (index: number) => Product
+  find: (id: string) => number | undefined
+}
+
+/** The catalogue that ships with the sandbox: some sixty products, a few of them out of stock. */
+export function shippedCatalogue(): Catalogue {
+  const file = new URL('../../data/sandbox/catalogue.json', import.meta.url)
+  const products = z.array(productShape).parse(JSON.parse(readFileSync(file, 'utf8')))
+  const positions = new Map(products.map((product, index) => [product.id, index]))
+  const at = (index: number) => {
+    const product = products[index]
+    if (!product) throw new RangeError(`the catalogue has no product ${index}`)
+    return product
+  }
+  return { size: products.length, at, find: (id) => positions.get(id) }
+}
+
+/**
+ * A catalogue of any size: each product is a hash of seed and position, made when it is asked for and not kept.
+ *
+ * The last 48 bits of an id hold the position, so an id leads back to its product without a table.
+ */
+export function generatedCatalogue(size: number, seed: number): Catalogue {
+  const mask = mix(seed, 0, 9)
+  const at = (index: number) => generatedProduct(index, seed, mask)
+  const find = (id: string) => {
+    const tail = id.slice(24)
+    if (!/^[0-9a-f]{12}$/.test(tail)) return undefined
+    const index = Number.parseInt(tail, 16) - mask
+    return index >= 0 && index < size && at(index).id === id ? index : undefined
+  }
+  return { size, at, find }
+}
+
+function generatedProduct(index: number, seed: number, mask: number): Product {
+  const draw = (lane: number, below: number) => mix(seed, index, lane) % below
+  const bytes = Buffer.alloc(16)
+  for (const lane of [0, 1, 2]) bytes.writeUInt32BE(mix(seed, index, lane), lane * 4)
+  bytes.writeUIntBE(mask + index, 10, 6)
+  const kind = kinds[draw(3, kinds.length)] ?? kinds[0]
+  const basePriceMinor = 199 + draw(4, 19_800)
+  const local = draw(5, 4) === 0
+  // One product in eight is out of stock: about what a reseller sees on an ordinary day.
+  const stock = draw(6, 8) === 0 ? 0 : 1 + draw(7, 500)
+  return {
+    id: uuidOf(bytes),
+    sku: `${kind.code}-${String(index).padStart(7, '0')}`,
+    name: `${makers[draw(8, makers.length)]} ${kind.noun} ${1 + draw(10, 12)} ${editions[draw(11, editions.length)]}`,
+    category: kind.category,
+    priceMinor: Math.max(1, Math.floor((basePriceMinor * (70 + draw(12, 26))) / 100)),
+    basePriceMinor,
+    cashbackMinor: Math.floor((basePriceMinor * draw(13, 4)) / 100),
+    localStock: local ? stock : 0,
+    providerStock: local ? 0 : stock,
+    available: true,
+    origin: local ? 'local' : 'provider',
+  }
+}
+
+const kinds = [
+  { code: 'OS', category: 'operating-systems', noun: 'Desktop' },
+  { code: 'OFF', category: 'office', noun: 'Office Suite' },
+  { code: 'AV', category: 'antivirus', noun: 'Antivirus' },
+  { code: 'GAM', category: 'games', noun: 'Chronicles' },
+  { code: 'GFT', category: 'gift-cards', noun: 'Gift Card' },
+  { code: 'VPN', category: 'vpn', noun: 'VPN' },
+  { code: 'CRE', category: 'creative', noun: 'Studio' },
+] as const
+const makers = ['Halden', 'Norrsken', 'Brightwater', 'Kestrel', 'Ostara', 'Lumen', 'Fjordline', 'Petrel'] as const
+const editions = ['Home', 'Pro', 'Family', 'Business', '1 year', '2 years', 'Europe', 'Global'] as const
+
+/** A 32-bit hash of three numbers: the finaliser of lowbias32, whose single bits each flip half of the others. */
+function mix(seed: number, index: number, lane: number): number {
+  let hash = Math.imul(index ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(seed ^ Math.imul(lane + 1, 0x27d4eb2f), 0xc2b2ae35)
+  hash = Math.imul(hash ^ (hash >>> 16), 0x7feb352d)
+  hash = Math.imul(hash ^ (hash >>> 15), 0x846ca68b)
+  return (hash ^ (hash >>> 16)) >>> 0
+}

@@ -1,0 +1,129 @@
+import { createHash } from 'node:crypto'
+import type { Dialect } from '../supplier/dialect.ts'
+import type { Decision, Order } from './orders.ts'
+import { balanceRecord, orderRecord, pageRecord, productRecord, successBody, webhookRecord } from './records.ts'
+import { Refusal } from './refusal.ts'
+import {
+  type Call,
+  readIdempotencyKey,
+  readOrderFilter,
+  readOrderRequest,
+  readPage,
+  readProductFilter,
+  readWebhookRequest,
+  refuseQuery,
+} from './requests.ts'
+import { webhooksMax } from './webhooks.ts'
+import type { World } from './world.ts'
+
+export interface Answer {
+  status: number
+  body: unknown
+}
+
+export type Endpoint = (call: Call) => Answer
+
+/** One route of the API. */
+export interface Route {
+  method: 'get' | 'post'
+  path: string
+  endpoint: Endpoint
+  /** Set on the one route whose key the dialect may not ask for. */
+  open?: boolean
+  createsOrder?: boolean
+}
+
+/** The nine endpoints, as functions of the call; whoever calls them has checked the API key. */
+export function routesOf({
+  world,
+  dialect,
+  requestsPerMinute,
+  openapi,
+}: {
+  world: World
+  dialect: Dialect
+  requestsPerMinute: number
+  openapi: unknown
+}): Route[] {
+  const success = (status: number, data: unknown): Answer => ({ status, body: successBody(dialect, data) })
+  const order = (record: Order, keys: string[]) => orderRecord(dialect, record, keys)
+
+  const products: Endpoint = (call) => {
+    const filter = readProductFilter(dialect, call)
+    const { offset, limit } = readPage(dialect, call)
+    const { items, total } = world.offers.list(filter, offset, limit)
+    const records = items.map((offer) => productRecord(dialect, offer))
+    return success(200, pageRecord(dialect, records, total, offset + items.length < total))
+  }
+
+  const product: Endpoint = (call) => {
+    refuseQuery(call)
+    const offer = world.offers.get(call.id.toLowerCase())
+    if (!offer) throw new Refusal('not_found', 'There is no such product.')
+    if (offer.withdrawnAt !== null) throw new Refusal('gone', 'The product is not sold any more.')
+    return success(200, productRecord(dialect, offer))
+  }
+
+  const balance: Endpoint = (call) => {
+    refuseQuery(call)
+    return success(200, balanceRecord(dialect, world.balanceMinor(), requestsPerMinute))
+  }
+
+  const decided = (decision: Decision): Answer => {
+    if (decision.kind === 'refused') throw new Refusal(decision.error, decision.message)
+    return success(201, order(decision.order, []))
+  }
+
+  const placeOrder: Endpoint = (call) => {
+    const key = readIdempotencyKey(dialect, call)
+    // The exact bytes, since an exact repeat is what the contract promises to recognise.
+    const fingerprint = createHash('sha256').update(call.body).digest('hex')
+    const earlier = world.orders.recall(key, fingerprint)
+    return decided(earlier ?? world.orders.place(key, fingerprint, readOrderRequest(dialect, call)))
+  }
+
+  const orders: Endpoint = (call) => {
+    const filter = readOrderFilter(dialect, call)
+    const { offset, limit } = readPage(dialect, call)
+    const { items, total } = world.orders.list(filter, offset, limit)
+    const records = items.map((item) => order(item, world.orders.keysOf(item.id)))
+    return success(200, pageRecord(dialect, records, total, offset + items.length < total))
+  }
+
+  const oneOrder: Endpoint = (call) => {
+    refuseQuery(call)
+    const found = world.orders.get(call.id)
+    if (!found) throw new Refusal('not_found', 'There is no such order.')
+    return success(200, order(found, world.orders.keysOf(found.id)))
+  }
+
+  const webhooks: Endpoint = (call) => {
+    refuseQuery(call)
+    const records = world.webhooks.list().map((webhook) => webhookRecord(dialect, webhook, false))
+    return success(200, pageRecord(dialect, records, records.length, false))
+  }
+
+  const addWebhook: Endpoint = (call) => {
+    const { url, events } = readWebhookRequest(dialect, call)
+    if (world.webhooks.list().length >= webhooksMax)
+      throw new Refusal('limit_exceeded', `There are ${webhooksMax} webhooks already.`)
+    return success(201, webhookRecord(dialect, world.webhooks.create(url, events), true))
+  }
+
+  return [
+    { method: 'get', path: '/products', endpoint: products },
+    { method: 'get', path: '/products/:id', endpoint: product },
+    { method: 'get', path: '/balance', endpoint: balance },
+    { method: 'post', path: '/orders', endpoint: placeOrder, createsOrder: true },
+    { method: 'get', path: '/orders', endpoint: orders },
+    { method: 'get', path: '/orders/:id', endpoint: oneOrder },
+    { method: 'get', path: '/webhooks', endpoint: webhooks },
+    { method: 'post', path: '/webhooks', endpoint: addWebhook },
+    {
+      method: 'get',
+      path: '/openapi',
+      endpoint: () => ({ status: 200, body: openapi }),
+      open: !dialect.openapiNeedsKey,
+    },
+  ]
+}

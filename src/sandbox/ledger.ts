@@ -1,0 +1,120 @@
+import { createHash } from 'node:crypto'
+import type { Order } from './orders.ts'
+import type { Webhooks } from './webhooks.ts'
+import type { Ground } from './world.ts'
+
+/** One movement of money, in minor units. Rows are added and never changed. */
+export interface LedgerEntry {
+  kind: 'charge' | 'refund' | 'top_up'
+  orderId: string | null
+  externalOrderId: string | null
+  idempotencyKey: string | null
+  amountMinor: number
+  at: number
+}
+
+/** The independent truth: what was charged, refunded and handed out, and whether the sums close. */
+export interface LedgerReport {
+  startMinor: number
+  topUpsMinor: number
+  chargesMinor: number
+  refundsMinor: number
+  /** The balance as the API shows it, kept apart from the entries. */
+  balanceMinor: number
+  /** start + top-ups - charges + refunds = balance, exactly. */
+  closes: boolean
+  charges: LedgerEntry[]
+  refunds: LedgerEntry[]
+  topUps: LedgerEntry[]
+  /** Licence keys by external reference, in the order they were issued; orders without one stand under their own id. */
+  keysIssued: Record<string, string[]>
+}
+
+export type Ledger = ReturnType<typeof keepLedger>
+
+/** The money and the licence keys of the account. Its functions are called inside the transaction of their cause. */
+export function keepLedger({ db, now, balanceLowMinor }: Ground, webhooks: Webhooks) {
+  const account = db.prepare<[], { startMinor: number; balanceMinor: number; keySeed: string }>(
+    'select start_minor as startMinor, balance_minor as balanceMinor, key_seed as keySeed from account',
+  )
+  const entries = db.prepare<[], LedgerEntry>(
+    `select kind, order_id as orderId, external_order_id as externalOrderId, idempotency_key as idempotencyKey,
+       amount_minor as amountMinor, at from ledger order by seq`,
+  )
+  const append = db.prepare<[LedgerEntry]>(
+    `insert into ledger (kind, order_id, external_order_id, idempotency_key, amount_minor, at)
+     values (@kind, @orderId, @externalOrderId, @idempotencyKey, @amountMinor, @at)`,
+  )
+  const move = db.prepare<[number]>('update account set balance_minor = balance_minor + ?')
+  const lastKey = db.prepare<[], { seq: number }>('select coalesce(max(seq), 0) as seq from issued_keys')
+  const addKey = db.prepare('insert into issued_keys (order_id, external_order_id, text, at) values (?, ?, ?, ?)')
+  const keys = db.prepare<[string], { text: string }>('select text from issued_keys where order_id = ? order by seq')
+  const allKeys = db.prepare<[], { reference: string; text: string }>(
+    'select coalesce(external_order_id, order_id) as reference, text from issued_keys order by seq',
+  )
+  const state = () => {
+    const row = account.get()
+    if (!row) throw new Error('the sandbox has no account')
+    return row
+  }
+  const balanceMinor = () => state().balanceMinor
+
+  return {
+    balanceMinor,
+    charge: (order: Order, idempotencyKey: string): void => {
+      const before = balanceMinor()
+      append.run({ ...entryOf(order), kind: 'charge', idempotencyKey, at: now() })
+      move.run(-order.amountMinor)
+      const crossed = before >= balanceLowMinor && before - order.amountMinor < balanceLowMinor
+      if (crossed) webhooks.emit('balance.low', {})
+    },
+    /** Gives the amount back. A second refund of an order breaks the unique index, and with it the transaction. */
+    refund: (order: Order): void => {
+      append.run({ ...entryOf(order), kind: 'refund', idempotencyKey: null, at: now() })
+      move.run(order.amountMinor)
+    },
+    topUp: (amountMinor: number): void => {
+      const nobody = { orderId: null, externalOrderId: null, idempotencyKey: null }
+      append.run({ ...nobody, kind: 'top_up', amountMinor, at: now() })
+      move.run(amountMinor)
+    },
+    /** Issues that many new licence keys for the order. */
+    issue: (order: Order, count: number): void => {
+      const { keySeed } = state()
+      const start = lastKey.get()?.seq ?? 0
+      for (let step = 1; step <= count; step += 1) {
+        addKey.run(order.id, order.externalOrderId, licenceKey(keySeed, start + step), now())
+      }
+    },
+    keysOf: (orderId: string): string[] => keys.all(orderId).map((row) => row.text),
+    report: (): LedgerReport => {
+      const all = entries.all()
+      const { startMinor } = state()
+      const of = (kind: LedgerEntry['kind']) => all.filter((entry) => entry.kind === kind)
+      const [charges, refunds, topUps] = [of('charge'), of('refund'), of('top_up')]
+      const sums = { chargesMinor: sum(charges), refundsMinor: sum(refunds), topUpsMinor: sum(topUps) }
+      const closes = startMinor + sums.topUpsMinor - sums.chargesMinor + sums.refundsMinor === balanceMinor()
+      const keysIssued: Record<string, string[]> = {}
+      for (const { reference, text } of allKeys.all()) {
+        const list = keysIssued[reference] ?? []
+        keysIssued[reference] = list
+        list.push(text)
+      }
+      return { startMinor, ...sums, balanceMinor: balanceMinor(), closes, charges, refunds, topUps, keysIssued }
+    },
+  }
+}
+
+const entryOf = ({ id, externalOrderId, amountMinor }: Order) => ({ orderId: id, externalOrderId, amountMinor })
+
+const sum = (entries: LedgerEntry[]): number => entries.reduce((total, { amountMinor }) => total + amountMinor, 0)
+
+/** Thirty-two characters without 0, O, 1 and I, which people mistake: five bits each, 125 bits a key. */
+const alphabet = 'ABCDEFGHJKLMNPQRSTUVWXYZ23456789'
+
+/** The licence key of a number: the same seed and number give the same key, and no two numbers share one. */
+function licenceKey(seed: string, number: number): string {
+  const digest = createHash('sha256').update(`${seed}:${number}`).digest()
+  const text = Array.from(digest.subarray(0, 25), (byte) => alphabet[byte % alphabet.length]).join('')
+  return text.replace(/(.{5})(?=.)/g, '$1-')
+}

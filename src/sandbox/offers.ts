@@ -1,0 +1,127 @@
+import type { Product } from './catalogue.ts'
+import type { Webhooks } from './webhooks.ts'
+import type { Ground } from './world.ts'
+
+/** A product as it is sold now. */
+export interface Offer extends Product {
+  /** Set when it left the catalogue: lists leave it out, and its address answers that it is gone. */
+  withdrawnAt: number | null
+  updatedAt: number
+}
+
+/** A change by hand; what is not named stays. `stock` sets the stock of the product's own origin, the other to none. */
+export interface OfferChange {
+  stock?: number | undefined
+  localStock?: number | undefined
+  providerStock?: number | undefined
+  priceMinor?: number | undefined
+  available?: boolean | undefined
+  withdrawn?: boolean | undefined
+}
+
+export interface OfferFilter {
+  search?: string | undefined
+  category?: string | undefined
+  inStock?: boolean | undefined
+}
+
+export type Offers = ReturnType<typeof keepOffers>
+
+/** How many units can be bought right now. */
+export const sellable = (offer: Offer): number =>
+  offer.available && offer.withdrawnAt === null ? offer.localStock + offer.providerStock : 0
+
+/** Catalogue plus what has changed since: only products that were sold or changed have a row. */
+export function keepOffers({ db, catalogue, now, startedAt }: Ground, webhooks: Webhooks) {
+  const columns = `id, local_stock as localStock, provider_stock as providerStock, price_minor as priceMinor, available,
+    withdrawn_at as withdrawnAt, updated_at as updatedAt`
+  const changed = db.prepare<[string], Changed>(`select ${columns} from offers where id = ?`)
+  const allChanged = db.prepare<[], Changed>(`select ${columns} from offers`)
+  const anyWithdrawn = db.prepare('select 1 from offers where withdrawn_at is not null limit 1')
+  const put = db.prepare<[Changed]>(
+    `insert or replace into offers (id, local_stock, provider_stock, price_minor, available, withdrawn_at, updated_at)
+     values (@id, @localStock, @providerStock, @priceMinor, @available, @withdrawnAt, @updatedAt)`,
+  )
+  const join = (product: Product, row: Changed | undefined): Offer =>
+    row
+      ? { ...product, ...row, available: row.available === 1 }
+      : { ...product, withdrawnAt: null, updatedAt: startedAt }
+
+  const get = (id: string): Offer | undefined => {
+    const index = catalogue.find(id)
+    return index === undefined ? undefined : join(catalogue.at(index), changed.get(id))
+  }
+
+  const save = (before: Offer, after: Offer): void => {
+    const { id, localStock, providerStock, priceMinor, withdrawnAt } = after
+    const available = after.available ? 1 : 0
+    put.run({ id, localStock, providerStock, priceMinor, available, withdrawnAt, updatedAt: now() })
+    const [had, has] = [sellable(before) > 0, sellable(after) > 0]
+    if (had && !has) webhooks.emit('product.out_of_stock', { productId: id })
+    if (!had && has) webhooks.emit('product.restocked', { productId: id })
+    if (before.priceMinor !== priceMinor) webhooks.emit('product.price_changed', { productId: id })
+  }
+
+  return {
+    get,
+    /** One page in the catalogue's order. A filter walks the catalogue, holding no more than the page. */
+    list: (filter: OfferFilter, offset: number, limit: number): { items: Offer[]; total: number } => {
+      const filtered = Object.values(filter).some((value) => value !== undefined && value !== false)
+      if (!filtered && !anyWithdrawn.get()) {
+        const count = Math.max(0, Math.min(limit, catalogue.size - offset))
+        const products = Array.from({ length: count }, (_, step) => catalogue.at(offset + step))
+        return { items: products.map((product) => join(product, changed.get(product.id))), total: catalogue.size }
+      }
+      const rows = new Map(allChanged.all().map((row) => [row.id, row]))
+      const items: Offer[] = []
+      let total = 0
+      for (let index = 0; index < catalogue.size; index += 1) {
+        const product = catalogue.at(index)
+        const offer = join(product, rows.get(product.id))
+        if (offer.withdrawnAt !== null || !passes(offer, filter)) continue
+        if (total >= offset && items.length < limit) items.push(offer)
+        total += 1
+      }
+      return { items, total }
+    },
+    /** Takes units out of stock, the local ones first. The caller has checked that there are enough. */
+    sell: (offer: Offer, quantity: number): void => {
+      const local = Math.min(offer.localStock, quantity)
+      const providerStock = offer.providerStock - (quantity - local)
+      save(offer, { ...offer, localStock: offer.localStock - local, providerStock })
+    },
+    /** @returns the offer as it is now; undefined when there is no such product */
+    change: db.transaction((id: string, change: OfferChange): Offer | undefined => {
+      const before = get(id)
+      if (!before) return undefined
+      save(before, changedOffer(before, change, now()))
+      return get(id)
+    }),
+  }
+}
+
+/** A row of `offers`: SQLite has no booleans. */
+type Changed = Pick<Offer, 'id' | 'localStock' | 'providerStock' | 'priceMinor' | 'withdrawnAt' | 'updatedAt'> & {
+  available: number
+}
+
+function changedOffer(before: Offer, change: OfferChange, at: number): Offer {
+  const { stock, withdrawn } = change
+  const ofOrigin = (origin: Offer['origin']) => (stock === undefined ? undefined : origin === before.origin ? stock : 0)
+  return {
+    ...before,
+    localStock: change.localStock ?? ofOrigin('local') ?? before.localStock,
+    providerStock: change.providerStock ?? ofOrigin('provider') ?? before.providerStock,
+    priceMinor: change.priceMinor ?? before.priceMinor,
+    available: change.available ?? before.available,
+    withdrawnAt: withdrawn === undefined ? before.withdrawnAt : withdrawn ? at : null,
+  }
+}
+
+function passes(offer: Offer, { search, category, inStock }: OfferFilter): boolean {
+  if (category !== undefined && offer.category !== category) return false
+  if (inStock && sellable(offer) === 0) return false
+  if (search === undefined) return true
+  const wanted = search.toLowerCase()
+  return offer.name.toLowerCase().includes(wanted) || offer.sku.toLowerCase().includes(wanted)
+}

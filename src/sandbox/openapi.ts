@@ -1,0 +1,216 @@
+import { type Dialect, type ErrorKind, type EventName, eventNames } from '../supplier/dialect.ts'
+import {
+  eventSchemaName,
+  instantSchema,
+  pageSchema,
+  reference,
+  type Schema,
+  schemasOf,
+  statusSchema,
+  successSchema,
+} from './openapi-schemas.ts'
+import { idempotencyKeyMax } from './requests.ts'
+
+/** The OpenAPI 3.1 description of what this dialect serves, as the sandbox answers it at `/openapi`. */
+export function openapiOf(dialect: Dialect): Schema {
+  const { headers } = dialect
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Reseller API',
+      version: '1.1',
+      description: 'Catalogue, balance, orders and signed webhooks of a wholesaler of digital licence keys.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: '/v1' }],
+    security: [{ apiKey: [] }],
+    paths: pathsOf(dialect),
+    webhooks: Object.fromEntries(
+      eventNames.map((name) => [dialect.event.names[name], { post: eventOperation(dialect, name) }]),
+    ),
+    components: {
+      securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: headers.apiKey } },
+      headers: headerComponents(dialect),
+      schemas: schemasOf(dialect),
+    },
+  }
+}
+
+/** What every endpoint may answer besides its own errors. */
+const everywhere: ErrorKind[] = ['invalid', 'rate_limited', 'internal', 'unavailable']
+const withKey: ErrorKind[] = [...everywhere, 'unauthenticated', 'forbidden']
+const ofOrdering: ErrorKind[] = ['key_reused', 'in_progress', 'out_of_stock', 'insufficient_balance', 'limit_exceeded']
+
+function pathsOf(dialect: Dialect): Schema {
+  const page = (name: string) => pageSchema(dialect, reference(name))
+  const wrapped = (data: Schema) => successSchema(dialect, data)
+  const operation = (
+    id: string,
+    summary: string,
+    rest: { status?: string; data: Schema; kinds?: ErrorKind[] } & Schema,
+  ) => {
+    const { status = '200', data, kinds = [], ...more } = rest
+    const success = { description: summary, headers: answerHeaders(dialect, false), content: jsonOf(wrapped(data)) }
+    return {
+      operationId: id,
+      summary,
+      ...more,
+      responses: { [status]: success, ...errors(dialect, [...withKey, ...kinds]) },
+    }
+  }
+  return {
+    '/products': {
+      get: operation('listProducts', 'A page of the catalogue', {
+        parameters: [...pageParameters(dialect), ...productParameters(dialect)],
+        data: page('Product'),
+      }),
+    },
+    '/products/{id}': {
+      get: operation('getProduct', 'One product with price and availability', {
+        parameters: [idParameter],
+        data: reference('Product'),
+        kinds: ['not_found', 'gone'],
+      }),
+    },
+    '/balance': { get: operation('getBalance', 'API balance, VIP tier and limits', { data: reference('Balance') }) },
+    '/orders': {
+      get: operation('listOrders', 'A page of the order history, newest first', {
+        parameters: [...pageParameters(dialect), ...orderParameters(dialect)],
+        data: page('Order'),
+      }),
+      post: operation('createOrder', 'The order that was placed; an exact repeat gives the earlier result', {
+        parameters: [idempotencyParameter(dialect)],
+        requestBody: bodyOf('OrderRequest'),
+        status: '201',
+        data: reference('Order'),
+        kinds: ['not_found', 'gone', ...ofOrdering],
+      }),
+    },
+    '/orders/{id}': {
+      get: operation('getOrder', 'Status, keys, amounts and reference of one order', {
+        parameters: [idParameter],
+        data: reference('Order'),
+        kinds: ['not_found'],
+      }),
+    },
+    '/webhooks': {
+      get: operation('listWebhooks', 'The configured webhooks, without their secrets', { data: page('Webhook') }),
+      post: operation('createWebhook', 'The webhook that was made, with its secret', {
+        requestBody: bodyOf('WebhookRequest'),
+        status: '201',
+        data: reference('NewWebhook'),
+        kinds: ['limit_exceeded'],
+      }),
+    },
+    '/openapi': { get: openapiOperation(dialect) },
+  }
+}
+
+const openapiOperation = (dialect: Dialect): Schema => ({
+  operationId: 'getOpenapi',
+  summary: 'This description',
+  ...(dialect.openapiNeedsKey ? {} : { security: [] }),
+  responses: {
+    200: { description: 'OpenAPI 3.1', headers: answerHeaders(dialect, false), content: jsonOf({ type: 'object' }) },
+    ...errors(dialect, dialect.openapiNeedsKey ? withKey : everywhere),
+  },
+})
+
+/** Several kinds may share a status: one response names all their codes. */
+function errors(dialect: Dialect, kinds: ErrorKind[]): Schema {
+  const byStatus = Map.groupBy(kinds, (kind) => dialect.errors[kind].status)
+  const response = (status: number, shared: ErrorKind[]) => ({
+    description: shared.map((kind) => dialect.errors[kind].codes[0]).join(', '),
+    headers: answerHeaders(dialect, status === dialect.errors.rate_limited.status),
+    content: jsonOf(reference('Error')),
+  })
+  return Object.fromEntries([...byStatus].map(([status, shared]) => [String(status), response(status, shared)]))
+}
+
+function eventOperation(dialect: Dialect, name: EventName): Schema {
+  const { signature } = dialect
+  const header = (headerName: string, description: string) => ({
+    ...{ name: headerName, in: 'header', required: true, description, schema: { type: 'string' } },
+  })
+  const unit = signature.timestampUnit === 's' ? 'seconds' : 'milliseconds'
+  const { timestamp } = signature
+  const inside = timestamp.in === 'signature' ? `${timestamp.field}=<unix ${unit}>,` : ''
+  const layout = `${inside}${signature.prefix}<signature>`
+  const parameters = [
+    header(
+      signature.header,
+      `${layout}: ${signature.encoding} of the HMAC-SHA256 of timestamp.body, keyed with the secret.`,
+    ),
+    ...(timestamp.in === 'header' ? [header(timestamp.header, `Unix time in ${unit}.`)] : []),
+    ...(signature.deliveryIdHeader === null ? [] : [header(signature.deliveryIdHeader, 'The same at every attempt.')]),
+  ]
+  return {
+    operationId: `on${eventSchemaName(name)}`,
+    summary: dialect.event.names[name],
+    security: [],
+    parameters,
+    requestBody: bodyOf(eventSchemaName(name)),
+    responses: { '2XX': { description: 'Received. Anything else is tried again later.' } },
+  }
+}
+
+function headerComponents({ rateResetUnit }: Dialect): Schema {
+  const whole = { type: 'integer', minimum: 0 }
+  const units = { epoch_s: 'Unix time in seconds', epoch_ms: 'Unix time in milliseconds', left_s: 'Seconds until then' }
+  return {
+    RequestId: { description: 'Identifies the request.', schema: { type: 'string' } },
+    RateLimit: { description: 'Requests a minute.', schema: whole },
+    RateRemaining: { description: 'Requests that may run at once.', schema: whole },
+    RateReset: { description: `When all of them are back. ${units[rateResetUnit]}.`, schema: whole },
+    RetryAfter: { description: 'Seconds, or an HTTP date.', schema: { type: 'string' } },
+  }
+}
+
+function answerHeaders({ headers }: Dialect, withRetry: boolean): Schema {
+  const at = (name: string) => ({ $ref: `#/components/headers/${name}` })
+  return {
+    [headers.requestId]: at('RequestId'),
+    [headers.rateLimit]: at('RateLimit'),
+    [headers.rateRemaining]: at('RateRemaining'),
+    [headers.rateReset]: at('RateReset'),
+    ...(withRetry ? { [headers.retryAfter]: at('RetryAfter') } : {}),
+  }
+}
+
+const jsonOf = (schema: Schema): Schema => ({ 'application/json': { schema } })
+const bodyOf = (name: string): Schema => ({ required: true, content: jsonOf(reference(name)) })
+
+const idParameter = { name: 'id', in: 'path', required: true, schema: { type: 'string' } }
+
+const query = (name: string | null, schema: Schema, description: string): Schema[] =>
+  name === null ? [] : [{ name, in: 'query', required: false, description, schema }]
+
+const pageParameters = ({ paging }: Dialect): Schema[] => [
+  ...query(paging.page, { type: 'integer', minimum: paging.first, default: paging.first }, 'Page number.'),
+  ...query(
+    paging.limit,
+    { type: 'integer', minimum: 1, maximum: paging.limitMax, default: paging.limitDefault },
+    'Page size.',
+  ),
+]
+
+const productParameters = ({ products }: Dialect): Schema[] => [
+  ...query(products.search, { type: 'string' }, 'Part of the name or the SKU.'),
+  ...query(products.category, { type: 'string' }, 'Category.'),
+  ...query(products.inStock, { type: 'boolean' }, 'With true, only what can be bought now.'),
+]
+
+const orderParameters = (dialect: Dialect): Schema[] => [
+  ...query(dialect.orders.externalOrderId, { type: 'string' }, 'External reference, whole.'),
+  ...query(dialect.orders.status, statusSchema(dialect), 'Status.'),
+  ...query(dialect.orders.from, instantSchema(dialect), 'Placed then or later.'),
+  ...query(dialect.orders.to, instantSchema(dialect), 'Placed then or earlier.'),
+]
+
+const idempotencyParameter = ({ headers, idempotencyMemorySeconds }: Dialect): Schema => ({
+  name: headers.idempotencyKey,
+  in: 'header',
+  required: true,
+  description: `Chosen by the caller; remembered for ${idempotencyMemorySeconds} seconds.`,
+  schema: { type: 'string', minLength: 1, maxLength: idempotencyKeyMax },
+})

@@ -1,0 +1,183 @@
+import type { ErrorKind, OrderStatus } from '../supplier/dialect.ts'
+import { bytesFrom, uuidOf } from './chance.ts'
+import type { Fault, FaultName } from './faults.ts'
+import type { Ledger } from './ledger.ts'
+import { type Offer, type Offers, sellable } from './offers.ts'
+import { createMemory } from './order-memory.ts'
+import { type OrderPlan, orderRows, type Order as StoredOrder } from './order-rows.ts'
+import type { Webhooks } from './webhooks.ts'
+import type { Ground } from './world.ts'
+
+export type Order = StoredOrder
+
+/** What a POST asks for, read and found well-formed. */
+export interface OrderRequest {
+  productId: string
+  quantity: number
+  externalOrderId: string | null
+}
+
+/** What a POST led to: an order as it was when it was made, or a refusal. */
+export type Decision = { kind: 'ordered'; order: Order } | { kind: 'refused'; error: ErrorKind; message: string }
+
+/** Filters of the list; instants in epoch milliseconds, `from` inclusive, `before` exclusive. */
+export interface OrderFilter {
+  externalOrderId?: string | undefined
+  status?: OrderStatus | undefined
+  from?: number | undefined
+  before?: number | undefined
+}
+
+export type Orders = ReturnType<typeof keepOrders>
+
+/**
+ * The orders of the account.
+ *
+ * ```
+ * open --due--> completed --by hand--> refunded
+ *  |  \--by hand, or a fault--> failed (refunded in the same transaction)
+ *  +--partial-keys--> completed or open with some keys --due--> completed
+ * ```
+ */
+export function keepOrders(ground: Ground, ledger: Ledger, offers: Offers, webhooks: Webhooks) {
+  const { db, dialect, now, random, completeAfterMs } = ground
+  const rows = orderRows(db)
+  const memory = createMemory(db, dialect.idempotencyMemorySeconds * 1000)
+
+  const create = (request: OrderRequest, offer: Offer, idempotencyKey: string): Order => {
+    const plan = planOf(ground, request)
+    const order: Order = {
+      ...request,
+      id: uuidOf(bytesFrom(random, 16)),
+      status: 'open',
+      amountMinor: offer.priceMinor * request.quantity,
+      failureCode: null,
+      failureMessage: null,
+      plan: plan.plan,
+      dueAt: plan.held ? null : now() + completeAfterMs,
+      hiddenUntil: plan.hiddenUntil,
+      createdAt: now(),
+      updatedAt: now(),
+    }
+    rows.add(order)
+    ledger.charge(order, idempotencyKey)
+    offers.sell(offer, request.quantity)
+    return order
+  }
+
+  const change = (order: Order, changes: Partial<Order>): Order => {
+    const changed = { ...order, ...changes, updatedAt: now() }
+    rows.update(changed)
+    return changed
+  }
+
+  const complete = (order: Order): Order => {
+    ledger.issue(order, order.quantity - ledger.keysOf(order.id).length)
+    const done = change(order, { status: 'completed', plan: { kind: 'complete' }, dueAt: null })
+    webhooks.emit('order.completed', { order: done, keys: ledger.keysOf(order.id) })
+    return done
+  }
+
+  const handPart = (order: Order, plan: OrderPlan & { kind: 'partial' }): Order => {
+    const first = Math.min(plan.first, order.quantity)
+    ledger.issue(order, first)
+    const dueAt = now() + plan.delayMs
+    const part = change(order, { status: plan.status, plan: { kind: 'complete' }, dueAt })
+    if (plan.status === 'completed') webhooks.emit('order.completed', { order: part, keys: ledger.keysOf(order.id) })
+    return part
+  }
+
+  const comeBack = (order: Order, status: 'failed' | 'refunded', message: string): Order => {
+    ledger.refund(order)
+    const failureCode = dialect.errors.out_of_stock.codes[0] ?? null
+    const failure = status === 'failed' ? { failureCode, failureMessage: message } : {}
+    const back = change(order, { status, ...failure, dueAt: null })
+    webhooks.emit('order.failed', { order: back })
+    return back
+  }
+
+  const settle = (order: Order): Order => {
+    if (order.plan.kind === 'partial') return handPart(order, order.plan)
+    if (order.plan.kind === 'fail') return comeBack(order, 'failed', 'The provider could not fulfil the order.')
+    return complete(order)
+  }
+
+  return {
+    /** What the key led to before, when it is still remembered; a different request under it is refused. */
+    recall: (key: string, fingerprint: string): Decision | undefined => memory.recall(key, fingerprint, now()),
+    /** Decides a well-formed request; decision, charge and memory of the key are one transaction. */
+    place: db.transaction((key: string, fingerprint: string, request: OrderRequest): Decision => {
+      const earlier = memory.recall(key, fingerprint, now())
+      if (earlier) return earlier
+      const offer = offers.get(request.productId)
+      const refusal = refusalOf(ground, request, offer, ledger.balanceMinor())
+      const decision: Decision =
+        refusal || !offer
+          ? { kind: 'refused', ...(refusal ?? { error: 'not_found', message: 'There is no such product.' }) }
+          : { kind: 'ordered', order: create(request, offer, key) }
+      memory.keep(key, fingerprint, decision, now())
+      return decision
+    }),
+    get: (id: string): Order | undefined => rows.get(id),
+    /** One page, newest first, without the orders that are hidden for now; `total` counts all that pass. */
+    list: (filter: OrderFilter, offset: number, limit: number) => rows.list(filter, now(), offset, limit),
+    /** Newest first, the hidden ones too: what the supplier knows, not what it shows. */
+    known: (limit: number): Order[] => rows.list({}, Number.MAX_SAFE_INTEGER, 0, limit).items,
+    keysOf: ledger.keysOf,
+    /** Settles what is due; each order in a transaction of its own. Returns how many moved. */
+    advance: (): number => {
+      const due = rows.due(now())
+      for (const order of due) db.transaction(settle)(order)
+      memory.forget(now())
+      return due.length
+    },
+    /** By hand, for tests: each returns undefined when the order is in no state for it. */
+    complete: db.transaction((order: Order) => (money(order) === 'kept' ? complete(order) : undefined)),
+    fail: db.transaction((order: Order, message: string) =>
+      money(order) === 'kept' ? comeBack(order, 'failed', message) : undefined,
+    ),
+    refund: db.transaction((order: Order) => (money(order) === 'kept' ? comeBack(order, 'refunded', '') : undefined)),
+  }
+}
+
+/** Whether the charge of the order stands or went back. */
+const money = ({ status }: Order): 'kept' | 'returned' =>
+  status === 'open' || status === 'completed' ? 'kept' : 'returned'
+
+/** Why nothing is sold, asked in the order of the contract: quantity maximum, product, stock, balance. */
+function refusalOf(
+  { dialect, faults }: Ground,
+  request: OrderRequest,
+  offer: Offer | undefined,
+  balanceMinor: number,
+): { error: ErrorKind; message: string } | undefined {
+  const asked = (name: FaultName) => faults.take(name, request) !== undefined
+  const { quantity } = request
+  if (quantity > dialect.quantityMax)
+    return { error: 'limit_exceeded', message: `At most ${dialect.quantityMax} units can be ordered at once.` }
+  if (!offer) return { error: 'not_found', message: 'There is no such product.' }
+  if (offer.withdrawnAt !== null) return { error: 'gone', message: 'The product is not sold any more.' }
+  if (sellable(offer) < quantity || asked('out-of-stock'))
+    return { error: 'out_of_stock', message: 'The product is currently out of fulfilment stock.' }
+  if (balanceMinor < offer.priceMinor * quantity || asked('insufficient-balance'))
+    return { error: 'insufficient_balance', message: 'The API balance does not cover the order.' }
+  return undefined
+}
+
+/** What will become of a new order: its faults, if any, are used up here. */
+function planOf({ dialect, faults, now, completeAfterMs }: Ground, request: OrderRequest) {
+  const lag = faults.take('list-lag', request)
+  const hiddenUntil = lag ? now() + (lag.delayMs ?? dialect.listLagSeconds * 1000) : 0
+  const held = faults.take('hold-open', request) !== undefined
+  if (faults.take('failed-order', request)) return { plan: { kind: 'fail' } as OrderPlan, held, hiddenUntil }
+  const partial = faults.take('partial-keys', request)
+  const plan: OrderPlan = partial ? partialPlan(partial, request.quantity, completeAfterMs) : { kind: 'complete' }
+  return { plan, held, hiddenUntil }
+}
+
+const partialPlan = (fault: Fault, quantity: number, completeAfterMs: number): OrderPlan => ({
+  kind: 'partial',
+  first: fault.first ?? Math.floor(quantity / 2),
+  status: fault.status,
+  delayMs: fault.delayMs ?? completeAfterMs,
+})

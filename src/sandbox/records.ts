@@ -1,0 +1,146 @@
+/** How the supplier's records are written in a dialect. Everything that leaves the API is shaped here. */
+import { formatDecimal } from '../domain/money.ts'
+import { type Dialect, type ErrorKind, type EventName, type OrderStatus, putAt } from '../supplier/dialect.ts'
+import type { Offer } from './offers.ts'
+import { sellable } from './offers.ts'
+import type { Order } from './orders.ts'
+import type { EventSubject, Webhook } from './webhooks.ts'
+
+type Body = Record<string, unknown>
+
+/** Writes the pairs whose path the dialect names; a null or empty path is a fact that the supplier does not show. */
+function recordOf(pairs: [string | null, unknown][]): Body {
+  const record: Body = {}
+  for (const [path, value] of pairs) if (path) putAt(record, path, value)
+  return record
+}
+
+export function productRecord(dialect: Dialect, offer: Offer): Body {
+  const { product } = dialect
+  const money = (minor: number) => moneyValue(dialect, minor)
+  return recordOf([
+    [product.id, offer.id],
+    [product.sku, offer.sku],
+    [product.name, offer.name],
+    [product.category, offer.category],
+    [product.cost, money(offer.priceMinor)],
+    [product.basePrice, money(offer.basePriceMinor)],
+    [product.cashback, money(offer.cashbackMinor)],
+    [product.currency, dialect.money.currency],
+    [product.localStock, offer.localStock],
+    [product.providerStock, offer.providerStock],
+    [product.available, sellable(offer) > 0],
+    [product.origin, offer.origin],
+    [product.updatedAt, instantValue(dialect, offer.updatedAt)],
+  ])
+}
+
+export function orderRecord(dialect: Dialect, order: Order, keys: string[]): Body {
+  const { order: paths } = dialect
+  const failed = order.failureCode !== null
+  return recordOf([
+    [paths.id, order.id],
+    [paths.externalOrderId, order.externalOrderId],
+    [paths.productId, order.productId],
+    [paths.quantity, order.quantity],
+    [paths.status, statusWord(dialect, order.status)],
+    [paths.amount, moneyValue(dialect, order.amountMinor)],
+    [paths.currency, dialect.money.currency],
+    [paths.keys, keys.map((text) => keyValue(dialect, text))],
+    [failed ? paths.failureCode : null, order.failureCode],
+    [failed ? paths.failureMessage : null, order.failureMessage],
+    [paths.createdAt, instantValue(dialect, order.createdAt)],
+    [paths.updatedAt, instantValue(dialect, order.updatedAt)],
+  ])
+}
+
+export function balanceRecord(dialect: Dialect, balanceMinor: number, requestsPerMinute: number): Body {
+  const { balance } = dialect
+  return recordOf([
+    [balance.amount, moneyValue(dialect, balanceMinor)],
+    [balance.currency, dialect.money.currency],
+    [balance.tier, 'gold'],
+    [balance.requestsPerMinute, requestsPerMinute],
+    [balance.quantityMax, dialect.quantityMax],
+  ])
+}
+
+/** @param withSecret only for the answer that creates the webhook */
+export function webhookRecord(dialect: Dialect, webhook: Webhook, withSecret: boolean): Body {
+  const { webhook: paths, event } = dialect
+  return recordOf([
+    [paths.id, webhook.id],
+    [paths.url, webhook.url],
+    [paths.events, webhook.events.map((name) => event.names[name])],
+    [withSecret ? paths.secret : null, webhook.secret],
+    [paths.createdAt, instantValue(dialect, webhook.createdAt)],
+  ])
+}
+
+/** The body of a delivery. Licence keys go in only where the dialect gives them a place. */
+export function eventPayload(dialect: Dialect, name: EventName, subject: EventSubject, at: number): Body {
+  const { event } = dialect
+  const { order, keys } = subject
+  return recordOf([
+    [event.name, event.names[name]],
+    [event.occurredAt, instantValue(dialect, at)],
+    [order ? event.orderId : null, order?.id],
+    [order ? event.externalOrderId : null, order?.externalOrderId],
+    [order ? event.status : null, order && statusWord(dialect, order.status)],
+    [subject.productId === undefined ? null : event.productId, subject.productId],
+    [keys ? event.keys : null, keys?.map((text) => keyValue(dialect, text))],
+  ])
+}
+
+/** A page of records. An empty path for the items makes the page the bare list, which has room for nothing else. */
+export function pageRecord(dialect: Dialect, items: Body[], total: number, more: boolean): unknown {
+  const { paging } = dialect
+  if (paging.items === '') return items
+  return recordOf([
+    [paging.items, items],
+    [paging.total, total],
+    [paging.more, more],
+  ])
+}
+
+/** Wraps the answer of a success. */
+export function successBody(dialect: Dialect, data: unknown): unknown {
+  const { success, data: path } = dialect.envelope
+  if (path !== '')
+    return recordOf([
+      [success, true],
+      [path, data],
+    ])
+  return Array.isArray(data) ? data : { ...recordOf([[success, true]]), ...(data as Body) }
+}
+
+export function errorBody(dialect: Dialect, kind: ErrorKind, message: string, requestId: string): unknown {
+  const { error } = dialect
+  return recordOf([
+    [error.success, false],
+    [error.code, dialect.errors[kind].codes[0]],
+    [error.message, message],
+    [error.requestId, requestId],
+  ])
+}
+
+/** The supplier's word for a status: the first that the dialect lists; one without a word for refunds says failed. */
+export function statusWord(dialect: Dialect, status: OrderStatus): string {
+  const wordFor = (wanted: OrderStatus) =>
+    Object.entries(dialect.orderStatuses).find(([, meaning]) => meaning === wanted)?.[0]
+  return wordFor(status) ?? (status === 'refunded' ? wordFor('failed') : undefined) ?? status
+}
+
+function moneyValue({ money }: Dialect, minor: number): string | number {
+  if (money.representation === 'minor') return minor
+  const text = formatDecimal({ minor, currency: money.currency })
+  return money.representation === 'decimal' ? text : Number(text)
+}
+
+export function instantValue({ instants }: Dialect, at: number): string | number {
+  if (instants === 'iso') return new Date(at).toISOString()
+  return instants === 'epoch_ms' ? at : Math.floor(at / 1000)
+}
+
+const keyValue = ({ order }: Dialect, text: string): unknown =>
+  order.keyText === null ? text : recordOf([[order.keyText, text]])

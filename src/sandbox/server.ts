@@ -1,0 +1,134 @@
+/**
+ * The sandbox: a supplier of our own that speaks the Reseller API v1.1, whole, in any dialect.
+ *
+ * It promises to lie to nobody: what its ledger says was charged and handed out is what happened, whatever faults were
+ * asked for and however often it was killed. It shares the dialect and the money with the rest of Quayside and nothing
+ * else, and signs by itself, so that it cannot agree with a bug of our client.
+ */
+import { createServer } from 'node:http'
+import express from 'express'
+import type { Dialect } from '../supplier/dialect.ts'
+import { createApi } from './api.ts'
+import { generatedCatalogue, shippedCatalogue } from './catalogue.ts'
+import { cryptoRandom } from './chance.ts'
+import { createControl } from './control.ts'
+import { createSender } from './deliveries.ts'
+import { routesOf } from './endpoints.ts'
+import { createFaults, type Faults } from './faults.ts'
+import { addressOf, closeServer, listen } from './listener.ts'
+import { openapiOf } from './openapi.ts'
+import { openWorld, type World } from './world.ts'
+
+export interface SandboxOptions {
+  dialect: Dialect
+  /** The one API key that is let in. */
+  apiKey: string
+  /** A free port unless told. */
+  port?: number
+  /** Loopback unless told. */
+  host?: string
+  /** SQLite file that keeps the world; without one it is gone when the process ends. */
+  file?: string
+  /** Epoch milliseconds. */
+  now?: () => number
+  /** In [0, 1); from the kernel unless told. */
+  random?: () => number
+  /** Size of a generated catalogue; without it the shipped one is sold. */
+  offers?: number
+  /** Seed of the generated catalogue, and of the licence keys when it is given. */
+  seed?: number
+  /** What the account starts with, in minor units of the dialect's currency. 2,500.00 unless told. */
+  balanceMinor?: number
+  /** A charge that takes the balance below this announces it. 100.00 unless told. */
+  balanceLowMinor?: number
+  /** How long an order stays open. 300 ms unless told: long enough to be seen open, short enough for a demonstration. */
+  completeAfterMs?: number
+  /** 600 unless told. */
+  requestsPerMinute?: number
+  /** Whether a timer moves the world and sends deliveries; with false, `advance` and `deliverDue` do. */
+  automatic?: boolean
+}
+
+export interface Sandbox {
+  /** Base address of the API; ends in `/v1`. */
+  baseUrl: string
+  /** Base address of the control API. */
+  controlUrl: string
+  world: World
+  faults: Faults
+  /** Settles what is due by the clock; returns how many orders moved. */
+  advance: () => number
+  /** Sends what is due; resolves with the number of attempts. */
+  deliverDue: () => Promise<number>
+  close: () => Promise<void>
+}
+
+/** How often time passes by itself: well under the 300 ms an order takes, at no cost worth naming. */
+const tickMs = 50
+
+export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
+  const { dialect, apiKey, now = Date.now, random = cryptoRandom, requestsPerMinute = 600, seed } = options
+  const { balanceMinor = 250_000, balanceLowMinor = 10_000, completeAfterMs = 300, file, offers } = options
+  const catalogue = offers === undefined ? shippedCatalogue() : generatedCatalogue(offers, seed ?? 1)
+  const faults = createFaults()
+  const world = openWorld({
+    ...{ dialect, catalogue, faults, now, random, file, seed },
+    ...{ balanceMinor, balanceLowMinor, completeAfterMs },
+  })
+  const sender = createSender({ webhooks: world.webhooks, dialect, now })
+  const waits = createWaits()
+  const routes = routesOf({ world, dialect, requestsPerMinute, openapi: openapiOf(dialect) })
+  const { pause } = waits
+  const app = express()
+  app.disable('x-powered-by').disable('etag').disable('query parser').enable('case sensitive routing')
+  app.use('/sandbox', createControl({ world, faults, dialect }))
+  app.use('/v1', createApi({ dialect, routes, faults, apiKey, requestsPerMinute, now, random, pause }))
+  // Outside the version nothing is routed, but the envelope and the request id are the same.
+  app.use(createApi({ dialect, routes: [], faults, apiKey, requestsPerMinute, now, random, pause }))
+
+  const server = await listen(createServer(app), options.port, options.host).catch(async (cause: unknown) => {
+    // A port that is taken must not leave the file open behind it.
+    await sender.close()
+    world.close()
+    throw cause
+  })
+  const tick = () => {
+    world.orders.advance()
+    void sender.deliverDue()
+  }
+  const timer = options.automatic === false ? undefined : setInterval(tick, tickMs).unref()
+  const address = addressOf(server)
+  return {
+    baseUrl: `${address}/v1`,
+    controlUrl: `${address}/sandbox`,
+    world,
+    faults,
+    advance: world.advance,
+    deliverDue: sender.deliverDue,
+    close: async () => {
+      clearInterval(timer)
+      waits.clear()
+      await sender.close()
+      await closeServer(server)
+      world.close()
+    },
+  }
+}
+
+/** Waits that end with the server: what was held back then stays undone. */
+function createWaits() {
+  const timers = new Set<NodeJS.Timeout>()
+  return {
+    pause: (ms: number): Promise<void> =>
+      new Promise((resolve) => {
+        const timer = setTimeout(() => {
+          timers.delete(timer)
+          resolve()
+        }, ms)
+        timers.add(timer)
+      }),
+    clear: (): void => {
+      for (const timer of timers) clearTimeout(timer)
+    },
+  }
+}

@@ -1,0 +1,133 @@
+import type { EventName } from '../supplier/dialect.ts'
+import { bytesFrom, idFrom } from './chance.ts'
+import type { Order } from './orders.ts'
+import { eventPayload } from './records.ts'
+import type { Ground } from './world.ts'
+
+export interface Webhook {
+  id: string
+  url: string
+  /** Our names of the events it wants. */
+  events: EventName[]
+  /** Shown once, when the webhook is made. */
+  secret: string
+  createdAt: number
+}
+
+/** One signed request that is owed. Two rows may share a delivery ID: that is the duplicate. */
+export interface Delivery {
+  seq: number
+  deliveryId: string
+  webhookId: string
+  event: EventName
+  orderId: string | null
+  /** The bytes that are signed and sent, the same at every attempt. */
+  body: string
+  state: 'due' | 'delivered' | 'dropped' | 'dead'
+  attempts: number
+  dueAt: number
+  lastStatus: number | null
+  createdAt: number
+}
+
+/** What an event is about. */
+export interface EventSubject {
+  order?: Order
+  /** Set with an order that has some; they leave only where the dialect says that payloads carry keys. */
+  keys?: string[]
+  productId?: string
+}
+
+export type Webhooks = ReturnType<typeof keepWebhooks>
+
+/** Enough for every rotation; more is a loop gone wrong. */
+export const webhooksMax = 50
+
+/** Waits between attempts, in milliseconds: 1 s, 5 s, 30 s, 2 min, 10 min, 1 h, 6 h, 24 h, then it is dead. */
+const waitsMs = [1_000, 5_000, 30_000, 120_000, 600_000, 3_600_000, 21_600_000, 86_400_000]
+
+/** A reordered delivery waits for the next one of its webhook, but not longer than this. */
+const reorderMaxMs = 5_000
+
+/** Webhooks and what is owed to them. `emit` is called inside the transaction of its cause, so neither exists alone. */
+export function keepWebhooks({ db, dialect, faults, now, random }: Ground) {
+  const rows = db.prepare<[], WebhookRow>(
+    'select id, url, events, secret, created_at as createdAt from webhooks order by created_at, rowid',
+  )
+  const insert = db.prepare<[WebhookRow]>(
+    'insert into webhooks (id, url, events, secret, created_at) values (@id, @url, @events, @secret, @createdAt)',
+  )
+  const columns = `seq, delivery_id as deliveryId, webhook_id as webhookId, event, order_id as orderId, body, state,
+    attempts, due_at as dueAt, last_status as lastStatus, created_at as createdAt`
+  const add = db.prepare(
+    `insert into deliveries (delivery_id, webhook_id, event, order_id, body, state, rank, held, due_at, created_at)
+     select ?, ?, ?, ?, ?, ?, coalesce(max(seq), 0) + 1, ?, ?, ? from deliveries`,
+  )
+  // A held delivery goes right behind the one that has just been added: half a rank, and whole ranks never collide.
+  const release = db.prepare(
+    `update deliveries set held = 0, due_at = ?, rank = (select max(seq) from deliveries) + 0.5
+     where webhook_id = ? and held = 1 and state = 'due' and seq < ?`,
+  )
+  const nextDue = db.prepare<[string, number], Delivery>(
+    `select ${columns} from deliveries where webhook_id = ? and state = 'due' and due_at <= ?
+     order by rank, seq limit 1`,
+  )
+  const record = db.prepare(
+    'update deliveries set state = ?, attempts = attempts + 1, last_status = ?, due_at = ?, held = 0 where seq = ?',
+  )
+  const resend = db.prepare(
+    `update deliveries set state = 'due', attempts = 0, held = 0, due_at = ?
+     where seq = (select min(seq) from deliveries where delivery_id = ?)`,
+  )
+  const newest = db.prepare<[number], Delivery>(`select ${columns} from deliveries order by seq desc limit ?`)
+  const list = (): Webhook[] => rows.all().map((row) => ({ ...row, events: JSON.parse(row.events) as EventName[] }))
+
+  const owe = (webhook: Webhook, event: EventName, subject: EventSubject, body: string): void => {
+    const about = { event, externalOrderId: subject.order?.externalOrderId, productId: productOf(subject) }
+    const deliveryId = idFrom(random, 'dlv')
+    const dropped = faults.take('drop-delivery', about)
+    const held = dropped ? undefined : faults.take('reorder-deliveries', about)
+    const copies = dropped || !faults.take('duplicate-delivery', about) ? 1 : 2
+    const dueAt = now() + (held ? (held.delayMs ?? reorderMaxMs) : 0)
+    const state = dropped ? 'dropped' : 'due'
+    let firstSeq: number | bigint = 0
+    for (let copy = 1; copy <= copies; copy += 1) {
+      const order = subject.order?.id ?? null
+      const added = add.run(deliveryId, webhook.id, event, order, body, state, held ? 1 : 0, dueAt, now())
+      if (copy === 1) firstSeq = added.lastInsertRowid
+    }
+    if (!held && !dropped) release.run(now(), webhook.id, firstSeq)
+  }
+
+  return {
+    list,
+    /** Makes a webhook with a fresh secret of 32 random bytes. */
+    create: (url: string, events: EventName[]): Webhook => {
+      const secret = `whsec_${bytesFrom(random, 32).toString('hex')}`
+      const webhook = { id: idFrom(random, 'wh'), url, events, secret, createdAt: now() }
+      insert.run({ ...webhook, events: JSON.stringify(events) })
+      return webhook
+    },
+    /** Owes the event to every webhook that wants it. */
+    emit: (event: EventName, subject: EventSubject): void => {
+      const body = JSON.stringify(eventPayload(dialect, event, subject, now()))
+      for (const webhook of list()) if (webhook.events.includes(event)) owe(webhook, event, subject, body)
+    },
+    /** The delivery that is to be sent next to that webhook, if one is due. */
+    nextDue: (webhookId: string): Delivery | undefined => nextDue.get(webhookId, now()),
+    /** @param status the answer's, or null when none came */
+    record: ({ seq, attempts }: Delivery, status: number | null): void => {
+      const wait = waitsMs[attempts]
+      const delivered = status !== null && status >= 200 && status < 300
+      const state = delivered ? 'delivered' : wait === undefined ? 'dead' : 'due'
+      record.run(state, status, now() + (wait ?? 0), seq)
+    },
+    /** Puts a delivery back, whatever became of it; false when there is none of that ID. */
+    resend: (deliveryId: string): boolean => resend.run(now(), deliveryId).changes > 0,
+    newest: (count: number): Delivery[] => newest.all(count),
+  }
+}
+
+type WebhookRow = Omit<Webhook, 'events'> & { events: string }
+
+const productOf = ({ order, productId }: EventSubject): string | undefined => productId ?? order?.productId

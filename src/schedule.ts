@@ -1,0 +1,92 @@
+/**
+ * When things run: pumps that are woken, and node-cron that wakes them when nobody did.
+ */
+import { schedule, type ScheduledTask } from 'node-cron'
+import { messageOf } from './errors.ts'
+import type { Log } from './log.ts'
+
+/** Work that is run whenever there may be some, never twice at once. */
+export interface Pump {
+  /** Asks for a run: starts one, or another one after the one under way. */
+  wake(): void
+  /** Resolves when nothing runs any more. */
+  idle(): Promise<void>
+}
+
+/**
+ * Makes a pump of a function that does what is due and says how much that was.
+ *
+ * It is called again at once while it found work, and once more when it was woken meanwhile. An error ends the run, is
+ * logged, and the next wake tries again.
+ */
+export function createPump(name: string, run: () => Promise<number>, { log, stopped }: { log: Log; stopped: () => boolean }): Pump {
+  let running: Promise<void> | undefined
+  let again = false
+  const loop = async (): Promise<void> => {
+    do {
+      again = false
+      try {
+        while (!stopped() && (await run()) > 0) again = false
+      } catch (error) {
+        log.warn('pump.failed', { kind: name, error: messageOf(error) })
+      }
+    } while (again && !stopped())
+  }
+  return {
+    wake() {
+      if (stopped()) return
+      if (running) {
+        again = true
+        return
+      }
+      running = loop().finally(() => {
+        running = undefined
+        if (again) this.wake()
+      })
+    },
+    idle: async () => {
+      while (running) await running
+    },
+  }
+}
+
+/**
+ * Runs work at the times of a cron expression, never overlapping itself.
+ *
+ * @returns ends the schedule and resolves when a run under way is over
+ */
+export function every(expression: string, name: string, work: () => Promise<unknown>, log: Log): () => Promise<void> {
+  let running: Promise<unknown> = Promise.resolve()
+  const task: ScheduledTask = schedule(
+    expression,
+    async () => {
+      running = work().catch((error: unknown) => log.warn('schedule.failed', { kind: name, error: messageOf(error) }))
+      await running
+    },
+    { name, noOverlap: true },
+  )
+  return async () => {
+    await task.destroy()
+    await running
+  }
+}
+
+/** A backward jump of this much, or a forward one of that much, is no drift: times taken before it mean nothing. */
+const JUMP_BACK_MS = 60_000
+const JUMP_AHEAD_MS = 600_000
+
+/**
+ * Watches the wall clock against one that never jumps.
+ *
+ * @returns asks whether the clock has jumped since the last call
+ */
+export function watchClock(now: () => number, monotonic: () => number): () => boolean {
+  let wall = now()
+  let steady = monotonic()
+  return () => {
+    const drift = now() - wall - (monotonic() - steady)
+    wall = now()
+    steady = monotonic()
+    return drift < -JUMP_BACK_MS || drift > JUMP_AHEAD_MS
+  }
+}

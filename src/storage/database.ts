@@ -1,0 +1,49 @@
+/**
+ * The port to an SQL engine: read, commit a list of guarded changes, close.
+ *
+ * A commit is a list and not a callback, so that no network call can sit inside a transaction and a batch is data.
+ * Meaning lives in `where` clauses, unique keys and expected row counts, never in isolation levels.
+ */
+import type { SQL, SQLWrapper } from 'drizzle-orm'
+
+/** One statement of a commit and how many rows it must touch. */
+export interface Change {
+  statement: SQLWrapper
+  rows: number | 'any'
+}
+
+/** The row type that a drizzle builder or a typed `sql` template promises. */
+export type RowOf<S> = S extends { readonly _: { readonly result: infer R } }
+  ? R extends (infer Row)[]
+    ? Row
+    : never
+  : S extends SQL<infer T>
+    ? T
+    : unknown
+
+export interface Database {
+  /** Runs a read. Columns come back under camelCase names, as the schema's properties are called. */
+  query<S extends SQLWrapper>(statement: S): Promise<RowOf<S>[]>
+  /**
+   * Commits all changes or none; resolves once the outer COMMIT has returned, with the rows touched by each change.
+   *
+   * @throws StaleWrite when a change touched another number of rows than it said; nothing of the list is stored
+   * @throws Failure `conflict` when a unique or foreign key refused; nothing of the list is stored
+   * @throws Failure `unavailable` when the engine was busy; nothing is stored
+   * @throws Failure `unknown_outcome` when only a restart can tell what is stored
+   */
+  commit(changes: Change[]): Promise<number[]>
+  close(): Promise<void>
+}
+
+/** A guarded change did not find the row as it was read: somebody else was faster. Read again and decide again. */
+export class StaleWrite extends Error {
+  /** Which change of the list. */
+  readonly index: number
+
+  constructor(index: number) {
+    super(`change ${index} of the commit touched another number of rows than it must`)
+    this.name = 'StaleWrite'
+    this.index = index
+  }
+}

@@ -1,0 +1,67 @@
+import { and, asc, desc, eq, inArray, lt, lte, sql } from 'drizzle-orm'
+import { build } from './builder.ts'
+import type { Change } from './database.ts'
+import { deliveries } from './schema.ts'
+
+export type Delivery = typeof deliveries.$inferSelect
+
+export const deliveryById = (id: string) => build.select().from(deliveries).where(eq(deliveries.id, id))
+
+/** Deliveries that came under one delivery ID: more than one means that the ID was used for another body. */
+export const deliveriesUnderId = (source: string, deliveryId: string) =>
+  build
+    .select({ id: deliveries.id, bodyHmac: deliveries.bodyHmac })
+    .from(deliveries)
+    .where(and(eq(deliveries.source, source), eq(deliveries.deliveryId, deliveryId)))
+    .limit(10)
+
+export const dueDeliveries = (now: number, limit: number) =>
+  build
+    .select()
+    .from(deliveries)
+    .where(and(inArray(deliveries.state, ['stored', 'retry', 'orphan']), lte(deliveries.notBefore, now)))
+    .orderBy(asc(deliveries.notBefore), asc(deliveries.id))
+    .limit(limit)
+
+export const listDeliveries = (filter: { state?: string; before?: string; limit: number }) =>
+  build
+    .select()
+    .from(deliveries)
+    .where(
+      and(
+        filter.state ? eq(deliveries.state, filter.state) : undefined,
+        filter.before ? lt(deliveries.id, filter.before) : undefined,
+      ),
+    )
+    .orderBy(desc(deliveries.id))
+    .limit(filter.limit)
+
+export const countDeliveries = () =>
+  build
+    .select({ state: deliveries.state, total: sql<number>`count(*)`.as('total') })
+    .from(deliveries)
+    .groupBy(deliveries.state)
+
+/** Stores a delivery once: 0 rows touched says that it was here before. */
+export const insertDelivery = (row: typeof deliveries.$inferInsert): Change => ({
+  statement: build.insert(deliveries).values(row).onConflictDoNothing(),
+  rows: 'any',
+})
+
+/** Records what became of a delivery. Guarded on its attempts: whoever processed it twice writes once. */
+export const settleDelivery = (seen: Pick<Delivery, 'id' | 'attempts'>, set: Partial<Delivery>): Change => ({
+  statement: build
+    .update(deliveries)
+    .set({ ...set, attempts: seen.attempts + 1 })
+    .where(and(eq(deliveries.id, seen.id), eq(deliveries.attempts, seen.attempts))),
+  rows: 1,
+})
+
+/** Puts a delivery back into the inbox, with all its attempts. */
+export const replayDelivery = (id: string, now: number): Change => ({
+  statement: build
+    .update(deliveries)
+    .set({ state: 'stored', attempts: 0, notBefore: now, finishedAt: null, lastError: null })
+    .where(eq(deliveries.id, id)),
+  rows: 1,
+})

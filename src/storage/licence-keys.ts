@@ -1,0 +1,55 @@
+import { and, asc, eq, inArray, isNull, sql } from 'drizzle-orm'
+import { build } from './builder.ts'
+import type { Change } from './database.ts'
+import { licenceKeys } from './schema.ts'
+
+export type LicenceKey = typeof licenceKeys.$inferSelect
+
+export const keysOfPurchases = (purchaseIds: string[]) =>
+  build
+    .select()
+    .from(licenceKeys)
+    .where(inArray(licenceKeys.purchaseId, purchaseIds))
+    .orderBy(asc(licenceKeys.purchaseId), asc(licenceKeys.ordinal))
+
+export const keysOfHandOver = (outboxId: string) =>
+  build.select().from(licenceKeys).where(eq(licenceKeys.handOverId, outboxId)).orderBy(asc(licenceKeys.ordinal))
+
+/** Which purchases hold one of these keys already. */
+export const keysByBlindIndex = (blindIndexes: Buffer[]) =>
+  build
+    .select({ purchaseId: licenceKeys.purchaseId, ordinal: licenceKeys.ordinal, blindIndex: licenceKeys.blindIndex })
+    .from(licenceKeys)
+    .where(inArray(licenceKeys.blindIndex, blindIndexes))
+
+export const countKeys = () =>
+  build
+    .select({
+      stored: sql<number>`count(*)`.as('stored'),
+      handedOver: sql<number>`count(${licenceKeys.handedOverAt})`.as('handed_over'),
+    })
+    .from(licenceKeys)
+
+export const insertKey = (row: typeof licenceKeys.$inferInsert): Change => ({
+  statement: build.insert(licenceKeys).values(row),
+  rows: 1,
+})
+
+/** Gives one key to a hand-over; a key is in one hand-over at most. */
+export const assignKey = (purchaseId: string, ordinal: number, outboxId: string): Change => ({
+  statement: build
+    .update(licenceKeys)
+    .set({ handOverId: outboxId })
+    .where(
+      and(eq(licenceKeys.purchaseId, purchaseId), eq(licenceKeys.ordinal, ordinal), isNull(licenceKeys.handOverId)),
+    ),
+  rows: 1,
+})
+
+export const markHandedOver = (outboxId: string, now: number): Change => ({
+  statement: build
+    .update(licenceKeys)
+    .set({ handedOverAt: now })
+    .where(and(eq(licenceKeys.handOverId, outboxId), isNull(licenceKeys.handedOverAt))),
+  rows: 'any',
+})

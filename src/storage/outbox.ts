@@ -1,0 +1,78 @@
+import { and, asc, desc, eq, lt, lte, sql } from 'drizzle-orm'
+import { build } from './builder.ts'
+import type { Change } from './database.ts'
+import { outbox } from './schema.ts'
+
+export type OutboxRow = typeof outbox.$inferSelect
+
+export const outboxById = (id: string) => build.select().from(outbox).where(eq(outbox.id, id))
+
+export const outboxOfOrder = (orderId: string) =>
+  build.select().from(outbox).where(eq(outbox.orderId, orderId)).orderBy(asc(outbox.id))
+
+export const dueOutbox = (now: number, limit: number) =>
+  build
+    .select()
+    .from(outbox)
+    .where(and(eq(outbox.state, 'due'), lte(outbox.notBefore, now)))
+    .orderBy(asc(outbox.notBefore), asc(outbox.id))
+    .limit(limit)
+
+export const listOutbox = (filter: { state?: string; kind?: string; before?: string; limit: number }) =>
+  build
+    .select()
+    .from(outbox)
+    .where(
+      and(
+        filter.state ? eq(outbox.state, filter.state) : undefined,
+        filter.kind ? eq(outbox.kind, filter.kind) : undefined,
+        filter.before ? lt(outbox.id, filter.before) : undefined,
+      ),
+    )
+    .orderBy(desc(outbox.id))
+    .limit(filter.limit)
+
+export const countOutbox = () =>
+  build
+    .select({ kind: outbox.kind, state: outbox.state, total: sql<number>`count(*)`.as('total') })
+    .from(outbox)
+    .groupBy(outbox.kind, outbox.state)
+
+/** An effect is owed once: a second row under the same dedupe key changes nothing. */
+export const oweEffect = (row: typeof outbox.$inferInsert): Change => ({
+  statement: build.insert(outbox).values(row).onConflictDoNothing(),
+  rows: 'any',
+})
+
+export const markEffectDone = (id: string, attempts: number, now: number): Change => ({
+  statement: build
+    .update(outbox)
+    .set({ state: 'done', attempts, doneAt: now, lastError: null })
+    .where(and(eq(outbox.id, id), eq(outbox.state, 'due'))),
+  rows: 1,
+})
+
+export const postponeEffect = (id: string, attempts: number, notBefore: number, lastError: string | null): Change => ({
+  statement: build
+    .update(outbox)
+    .set({ attempts, notBefore, lastError })
+    .where(and(eq(outbox.id, id), eq(outbox.state, 'due'))),
+  rows: 'any',
+})
+
+export const markEffectDead = (id: string, attempts: number, lastError: string): Change => ({
+  statement: build
+    .update(outbox)
+    .set({ state: 'dead', attempts, lastError })
+    .where(and(eq(outbox.id, id), eq(outbox.state, 'due'))),
+  rows: 'any',
+})
+
+/** Puts a dead or waiting effect back, with all its attempts. One that is done stays done. */
+export const redeliverEffect = (id: string, now: number): Change => ({
+  statement: build
+    .update(outbox)
+    .set({ state: 'due', attempts: 0, notBefore: now })
+    .where(and(eq(outbox.id, id), sql`${outbox.state} in ('due', 'dead')`)),
+  rows: 1,
+})

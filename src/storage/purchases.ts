@@ -1,0 +1,231 @@
+import { and, asc, desc, eq, gt, inArray, isNotNull, isNull, lt, lte, ne, or, type SQL, sql } from 'drizzle-orm'
+import type { PurchaseState } from '../domain/purchase.ts'
+import { build } from './builder.ts'
+import type { Change } from './database.ts'
+import { purchases } from './schema.ts'
+
+export type Purchase = typeof purchases.$inferSelect
+export type NewPurchase = typeof purchases.$inferInsert
+
+/** Columns to set; a value may be an SQL expression over the row. */
+export type PurchaseUpdate = { [K in keyof NewPurchase]?: NewPurchase[K] | SQL }
+
+/** What a guarded change must have read: the row and the state of its fence. */
+export type Seen = Pick<Purchase, 'id' | 'version' | 'leaseEpoch'>
+
+export const purchaseById = (id: string) => build.select().from(purchases).where(eq(purchases.id, id))
+
+export const purchasesOfOrder = (orderId: string) =>
+  build
+    .select()
+    .from(purchases)
+    .where(eq(purchases.orderId, orderId))
+    .orderBy(asc(purchases.createdAt), asc(purchases.id))
+
+export const purchasesOfPart = (lineId: string, part: number) =>
+  build
+    .select()
+    .from(purchases)
+    .where(and(eq(purchases.lineId, lineId), eq(purchases.part, part)))
+    .orderBy(asc(purchases.generation))
+
+export const purchasesByExternalId = (externalOrderIds: string[]) =>
+  build.select().from(purchases).where(inArray(purchases.externalOrderId, externalOrderIds))
+
+export const purchasesBySupplierOrder = (supplierOrderIds: string[]) =>
+  build.select().from(purchases).where(inArray(purchases.supplierOrderId, supplierOrderIds))
+
+/** A page of purchases, newest first; `before` is the id of the last one seen. */
+export const listPurchases = (filter: { state?: PurchaseState; before?: string; limit: number }) =>
+  build
+    .select()
+    .from(purchases)
+    .where(
+      and(
+        filter.state && eq(purchases.state, filter.state),
+        filter.before ? lt(purchases.id, filter.before) : undefined,
+      ),
+    )
+    .orderBy(desc(purchases.id))
+    .limit(filter.limit)
+
+const free = (now: number): SQL | undefined => or(isNull(purchases.leaseUntil), lte(purchases.leaseUntil, now))
+
+/** Purchases whose turn has come: free ones, and held ones whose instant is over. Oldest first. */
+export const duePlacements = (now: number, limit: number) =>
+  build
+    .select()
+    .from(purchases)
+    .where(
+      and(
+        inArray(purchases.state, ['planned', 'waiting']),
+        or(lte(purchases.notBefore, now), and(isNull(purchases.notBefore), isNull(purchases.holdReason))),
+        free(now),
+      ),
+    )
+    .orderBy(asc(purchases.createdAt), asc(purchases.id))
+    .limit(limit)
+
+/** Purchases past their deadline or cancelled that were never sent, whatever holds them. */
+export const dueEndings = (now: number, limit: number) =>
+  build
+    .select({ id: purchases.id })
+    .from(purchases)
+    .where(
+      and(
+        inArray(purchases.state, ['planned', 'waiting']),
+        or(lte(purchases.deadlineAt, now), isNotNull(purchases.cancelRequestedAt)),
+        free(now),
+      ),
+    )
+    .limit(limit)
+
+/** Purchases to read or look up now, most urgent first. */
+export const dueRefreshes = (now: number, limit: number) =>
+  build
+    .select()
+    .from(purchases)
+    .where(and(lte(purchases.refreshAt, now), ne(purchases.state, 'sending'), free(now)))
+    .orderBy(asc(purchases.refreshAt))
+    .limit(limit)
+
+/** Purchases held for a reason; what is held for a product when one is named. */
+export const heldPurchases = (reason: NonNullable<Purchase['holdReason']>, limit: number, productId?: string) =>
+  build
+    .select()
+    .from(purchases)
+    .where(
+      and(
+        inArray(purchases.state, ['planned', 'waiting']),
+        eq(purchases.holdReason, reason),
+        productId === undefined ? undefined : eq(purchases.supplierProductId, productId),
+      ),
+    )
+    .orderBy(asc(purchases.createdAt))
+    .limit(limit)
+
+/** Purchases that a worker took to `sending` and never finished: its lease is over. */
+export const lostSends = (now: number, limit: number) =>
+  build
+    .select()
+    .from(purchases)
+    .where(and(eq(purchases.state, 'sending'), free(now)))
+    .limit(limit)
+
+export const purchasesInState = (state: PurchaseState, limit: number) =>
+  build.select().from(purchases).where(eq(purchases.state, state)).limit(limit)
+
+/** Reserved or spent, in minor units: in all since an instant, and for one store order. */
+export const reservedSince = (since: number) =>
+  build
+    .select({ total: sql<number>`coalesce(sum(${purchases.reservedMinor}), 0)`.as('total') })
+    .from(purchases)
+    .where(gt(purchases.firstSentAt, since))
+
+export const reservedForOrder = (orderId: string) =>
+  build
+    .select({ total: sql<number>`coalesce(sum(${purchases.reservedMinor}), 0)`.as('total') })
+    .from(purchases)
+    .where(eq(purchases.orderId, orderId))
+
+/** What the balance reading of that instant does not know yet: sent since, or with an open outcome. */
+export const reservedBeyondReading = (readAt: number) =>
+  build
+    .select({ total: sql<number>`coalesce(sum(${purchases.reservedMinor}), 0)`.as('total') })
+    .from(purchases)
+    .where(
+      and(
+        gt(purchases.reservedMinor, 0),
+        or(gt(purchases.lastSentAt, readAt), inArray(purchases.state, ['sending', 'unknown'])),
+      ),
+    )
+
+export const countByState = () =>
+  build
+    .select({
+      state: purchases.state,
+      holdReason: purchases.holdReason,
+      total: sql<number>`count(*)`.as('total'),
+    })
+    .from(purchases)
+    .groupBy(purchases.state, purchases.holdReason)
+
+export const insertPurchase = (row: NewPurchase): Change => ({
+  statement: build.insert(purchases).values(row),
+  rows: 1,
+})
+
+/** Sets the next refresh unless a hint came in since the purchase was read: a hint is never overwritten. */
+export const refreshUnlessHinted = (seen: Pick<Purchase, 'refreshAt'>, next: number | null): SQL<number | null> =>
+  sql`case when coalesce(${purchases.refreshAt}, -1) = ${seen.refreshAt ?? -1} then ${next} else ${purchases.refreshAt} end`
+
+/** Changes a purchase as it was read, and only so. */
+export const changePurchase = (seen: Seen, set: PurchaseUpdate, now: number): Change => ({
+  statement: build
+    .update(purchases)
+    .set({ ...set, version: seen.version + 1, changedAt: now })
+    .where(
+      and(eq(purchases.id, seen.id), eq(purchases.version, seen.version), eq(purchases.leaseEpoch, seen.leaseEpoch)),
+    ),
+  rows: 1,
+})
+
+/** Takes the lease of a purchase that nobody holds; the epoch goes up and fences whoever held it before. */
+export const claimPurchase = (seen: Seen, owner: string, until: number, now: number): Change => ({
+  statement: build
+    .update(purchases)
+    .set({
+      leaseOwner: owner,
+      leaseUntil: until,
+      leaseEpoch: seen.leaseEpoch + 1,
+      version: seen.version + 1,
+      changedAt: now,
+    })
+    .where(and(eq(purchases.id, seen.id), eq(purchases.version, seen.version), free(now))),
+  rows: 1,
+})
+
+/** Frees all leases: at start, when only this process can use the file. */
+export const clearLeases = (): Change => ({
+  statement: build.update(purchases).set({ leaseOwner: null, leaseUntil: null }).where(isNotNull(purchases.leaseUntil)),
+  rows: 'any',
+})
+
+/** A hint that something happened: asks for a read, whoever holds the lease. Repeated hints coalesce. */
+export const hintPurchase = (id: string, now: number): Change => ({
+  statement: build.update(purchases).set({ refreshAt: now }).where(eq(purchases.id, id)),
+  rows: 'any',
+})
+
+/** Asks for the cancellation of every purchase of an order. A holder of a lease finds its version changed. */
+export const requestCancellation = (orderId: string, now: number): Change => ({
+  statement: build
+    .update(purchases)
+    .set({ cancelRequestedAt: now, version: sql`${purchases.version} + 1`, changedAt: now })
+    .where(and(eq(purchases.orderId, orderId), isNull(purchases.cancelRequestedAt))),
+  rows: 'any',
+})
+
+/** After a jump of the clock nothing that was timed can be trusted: look again, and do not replay. */
+export const distrustTimes = (now: number): Change => ({
+  statement: build
+    .update(purchases)
+    .set({
+      lastSentAt: now,
+      absentSince: null,
+      keySafeUntil: now,
+      refreshAt: now,
+      version: sql`${purchases.version} + 1`,
+    })
+    .where(inArray(purchases.state, ['unknown', 'sending'])),
+  rows: 'any',
+})
+
+/** Marks that keys of it are about to leave; stale when a person must look at the purchase first. */
+export const beginHandOver = (id: string, now: number): Change => ({
+  statement: build
+    .update(purchases)
+    .set({ handOverBegunAt: sql`coalesce(${purchases.handOverBegunAt}, ${now})` })
+    .where(and(eq(purchases.id, id), isNull(purchases.handOverHeldAt))),
+  rows: 1,
+})

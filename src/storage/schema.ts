@@ -1,0 +1,433 @@
+/**
+ * Storage: every table once. The migrations beside this file make the same tables, and a test holds the two together.
+ *
+ * The subset that SQLite and PostgreSQL both read: text, bigint, integer and bytes. Instants are epoch milliseconds and
+ * end in `At`; a flag is a nullable instant; money is whole minor units; JSON is opaque text; ids are made by the app.
+ * Whatever is secret (keys, payloads, signing secrets) is a ciphertext before it gets here.
+ */
+
+import { sql } from 'drizzle-orm'
+import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
+import type { HoldReason, PurchaseState } from '../domain/purchase.ts'
+
+const bytes = (name: string) => blob(name, { mode: 'buffer' })
+const instant = (name: string) => integer(name)
+const minor = (name: string) => integer(name)
+
+/** Single facts of the installation: the freeze, the restore epoch. */
+export const settings = sqliteTable('settings', {
+  name: text('name').primaryKey(),
+  value: text('value').notNull(),
+  changedAt: instant('changed_at').notNull(),
+})
+
+/** Data keys, each wrapped by the key-encryption key. The newest one seals; all of them open. */
+export const dataKeys = sqliteTable('data_keys', {
+  id: integer('id').primaryKey(),
+  wrapped: bytes('wrapped').notNull(),
+  createdAt: instant('created_at').notNull(),
+})
+
+/** What the supplier sells, as last read. */
+export const offers = sqliteTable(
+  'offers',
+  {
+    productId: text('product_id').primaryKey(),
+    sku: text('sku').notNull(),
+    name: text('name').notNull(),
+    category: text('category'),
+    /** The API/VIP price of one unit. */
+    costMinor: minor('cost_minor').notNull(),
+    basePriceMinor: minor('base_price_minor'),
+    cashbackMinor: minor('cashback_minor'),
+    currency: text('currency').notNull(),
+    localStock: integer('local_stock'),
+    providerStock: integer('provider_stock'),
+    /** 1 when the supplier says that it can be bought. */
+    available: integer('available').notNull(),
+    origin: text('origin'),
+    /** When this was true at the supplier; an older fact never overwrites a newer one. */
+    asOf: instant('as_of').notNull(),
+    /** The last sync run that saw it, and how many complete runs in a row did not. */
+    seenRunId: text('seen_run_id'),
+    missedRuns: integer('missed_runs').notNull().default(0),
+    goneAt: instant('gone_at'),
+    /** Set when a purchase cost more than its ceiling: a person looks before it is bought again. */
+    heldAt: instant('held_at'),
+    changedAt: instant('changed_at').notNull(),
+  },
+  (t) => [index('offers_sku').on(t.sku), index('offers_seen').on(t.seenRunId)],
+)
+
+/** One difference that a sync run or an event found in an offer. */
+export const offerChanges = sqliteTable(
+  'offer_changes',
+  {
+    id: text('id').primaryKey(),
+    runId: text('run_id'),
+    productId: text('product_id').notNull(),
+    field: text('field').notNull(),
+    before: text('before'),
+    after: text('after'),
+    changedAt: instant('changed_at').notNull(),
+  },
+  (t) => [index('offer_changes_run').on(t.runId), index('offer_changes_product').on(t.productId, t.changedAt)],
+)
+
+/** One pass over the catalogue. */
+export const syncRuns = sqliteTable(
+  'sync_runs',
+  {
+    id: text('id').primaryKey(),
+    cause: text('cause').notNull(),
+    /** running | complete | failed | interrupted */
+    state: text('state').notNull(),
+    startedAt: instant('started_at').notNull(),
+    finishedAt: instant('finished_at'),
+    /** Next page to read: where a run goes on after a crash. */
+    cursor: integer('cursor').notNull(),
+    pagesTotal: integer('pages_total'),
+    pages: integer('pages').notNull().default(0),
+    offersSeen: integer('offers_seen').notNull().default(0),
+    offersNew: integer('offers_new').notNull().default(0),
+    offersChanged: integer('offers_changed').notNull().default(0),
+    offersUnreadable: integer('offers_unreadable').notNull().default(0),
+    offersGone: integer('offers_gone').notNull().default(0),
+    error: text('error'),
+    requestId: text('request_id'),
+  },
+  (t) => [index('sync_runs_started').on(t.startedAt)],
+)
+
+/** Readings of GET /balance, newest last. */
+export const balanceReadings = sqliteTable(
+  'balance_readings',
+  {
+    id: text('id').primaryKey(),
+    readAt: instant('read_at').notNull(),
+    amountMinor: minor('amount_minor').notNull(),
+    currency: text('currency').notNull(),
+    tier: text('tier'),
+    /** The current limits as the supplier states them, JSON. */
+    limits: text('limits'),
+  },
+  (t) => [index('balance_readings_read').on(t.readAt)],
+)
+
+/** What a customer bought in a store. */
+export const storeOrders = sqliteTable(
+  'store_orders',
+  {
+    id: text('id').primaryKey(),
+    /** Permanent id of the store. */
+    store: text('store').notNull(),
+    reference: text('reference').notNull(),
+    /** SHA-256 over the canonical body: tells a repeat from another order under the same reference. */
+    bodyDigest: text('body_digest').notNull(),
+    receivedAt: instant('received_at').notNull(),
+    cancelRequestedAt: instant('cancel_requested_at'),
+    /** When the store was told last that the order is closed; null again when it goes on after all. */
+    closedAt: instant('closed_at'),
+  },
+  (t) => [
+    index('store_orders_open').on(t.receivedAt).where(sql`closed_at is null`),
+    uniqueIndex('store_orders_reference').on(t.store, t.reference),
+    index('store_orders_received').on(t.receivedAt),
+  ],
+)
+
+/** One item and quantity of a store order. */
+export const storeOrderLines = sqliteTable(
+  'store_order_lines',
+  {
+    id: text('id').primaryKey(),
+    orderId: text('order_id')
+      .notNull()
+      .references(() => storeOrders.id),
+    /** The store's own id of the line. */
+    line: text('line').notNull(),
+    sku: text('sku').notNull(),
+    /** The offer it means; null when the SKU is no listing of ours and the line is left alone. */
+    productId: text('product_id'),
+    quantity: integer('quantity').notNull(),
+    unitPriceMinor: minor('unit_price_minor'),
+    currency: text('currency'),
+  },
+  (t) => [uniqueIndex('store_order_lines_line').on(t.orderId, t.line)],
+)
+
+/** One order that we place with the supplier for one line, or for a part of it above the quantity cap. */
+export const purchases = sqliteTable(
+  'purchases',
+  {
+    id: text('id').primaryKey(),
+    orderId: text('order_id')
+      .notNull()
+      .references(() => storeOrders.id),
+    lineId: text('line_id')
+      .notNull()
+      .references(() => storeOrderLines.id),
+    part: integer('part').notNull(),
+    generation: integer('generation').notNull(),
+    state: text('state').$type<PurchaseState>().notNull(),
+    holdReason: text('hold_reason').$type<HoldReason>(),
+    /** What a person reads about the hold or the review. */
+    note: text('note'),
+    notBefore: instant('not_before'),
+    cancelRequestedAt: instant('cancel_requested_at'),
+    /** When to read or look up the order next; hints bring it forward. */
+    refreshAt: instant('refresh_at'),
+    /** Reads and look-ups since the state was entered: the place in the schedule of rule 10. */
+    refreshes: integer('refreshes').notNull().default(0),
+    version: integer('version').notNull().default(0),
+    leaseOwner: text('lease_owner'),
+    leaseEpoch: integer('lease_epoch').notNull().default(0),
+    leaseUntil: instant('lease_until'),
+    idempotencyKey: text('idempotency_key').notNull(),
+    externalOrderId: text('external_order_id').notNull(),
+    /** The exact bytes that are sent, every time. */
+    body: text('body').notNull(),
+    supplierProductId: text('supplier_product_id').notNull(),
+    quantity: integer('quantity').notNull(),
+    /** Most that one unit may cost, in the supplier's currency. */
+    ceilingMinor: minor('ceiling_minor').notNull(),
+    /** What counts against the spend caps and the balance: the ceiling while open, the amount once known. */
+    reservedMinor: minor('reserved_minor').notNull().default(0),
+    /** Sticky: set once an attempt may have been charged, never cleared. */
+    maybeChargedAt: instant('maybe_charged_at'),
+    keySafeUntil: instant('key_safe_until'),
+    supplierOrderId: text('supplier_order_id'),
+    supplierStatus: text('supplier_status'),
+    amountMinor: minor('amount_minor'),
+    currency: text('currency').notNull(),
+    /** Class of the last answer to a POST: N, B or A. */
+    lastClass: text('last_class'),
+    failureCode: text('failure_code'),
+    failureMessage: text('failure_message'),
+    sends: integer('sends').notNull().default(0),
+    firstSentAt: instant('first_sent_at'),
+    lastSentAt: instant('last_sent_at'),
+    deadlineAt: instant('deadline_at').notNull(),
+    unknownAt: instant('unknown_at'),
+    /** Begin of the last valid scan, and of the first of a pair that did not find the order. */
+    scannedAt: instant('scanned_at'),
+    absentSince: instant('absent_since'),
+    acceptedAt: instant('accepted_at'),
+    keysShortSince: instant('keys_short_since'),
+    /** Keys came although the store was told otherwise, or a person must look: they are kept, not handed over. */
+    handOverHeldAt: instant('hand_over_held_at'),
+    handOverBegunAt: instant('hand_over_begun_at'),
+    toldFailedAt: instant('told_failed_at'),
+    refundedAt: instant('refunded_at'),
+    writtenOffAt: instant('written_off_at'),
+    /** Supplier orders seen while a person must decide; space-separated ids. */
+    ordersSeen: text('orders_seen').notNull().default(''),
+    /** Equal internal errors in a row: at 8 the purchase goes to review. */
+    errorText: text('error_text'),
+    errorCount: integer('error_count').notNull().default(0),
+    createdAt: instant('created_at').notNull(),
+    changedAt: instant('changed_at').notNull(),
+  },
+  (t) => [
+    uniqueIndex('purchases_generation').on(t.lineId, t.part, t.generation),
+    uniqueIndex('purchases_live').on(t.lineId, t.part).where(sql`state not in ('rejected', 'failed', 'cancelled')`),
+    uniqueIndex('purchases_idempotency_key').on(t.idempotencyKey),
+    uniqueIndex('purchases_external_order').on(t.externalOrderId),
+    uniqueIndex('purchases_supplier_order').on(t.supplierOrderId),
+    index('purchases_order').on(t.orderId),
+    index('purchases_due').on(t.state, t.notBefore),
+    index('purchases_refresh').on(t.refreshAt),
+    index('purchases_sent').on(t.firstSentAt),
+  ],
+)
+
+/** Evidence of every request made for a purchase. Append-only: one row before the write, one after the answer. */
+export const purchaseAttempts = sqliteTable(
+  'purchase_attempts',
+  {
+    id: text('id').primaryKey(),
+    purchaseId: text('purchase_id')
+      .notNull()
+      .references(() => purchases.id),
+    /** place | read | look_up */
+    kind: text('kind').notNull(),
+    /** sent | answered */
+    stage: text('stage').notNull(),
+    number: integer('number').notNull(),
+    at: instant('at').notNull(),
+    status: integer('status'),
+    class: text('class'),
+    code: text('code'),
+    requestId: text('request_id'),
+    supplierOrderId: text('supplier_order_id'),
+    requestDigest: text('request_digest'),
+    answerDigest: text('answer_digest'),
+    detail: text('detail'),
+  },
+  (t) => [index('purchase_attempts_purchase').on(t.purchaseId, t.at)],
+)
+
+/** Every input that a purchase met, with the row of the transition table that answered it; `none` is evidence too. */
+export const transitions = sqliteTable(
+  'transitions',
+  {
+    id: text('id').primaryKey(),
+    purchaseId: text('purchase_id')
+      .notNull()
+      .references(() => purchases.id),
+    at: instant('at').notNull(),
+    input: text('input').notNull(),
+    row: text('row').notNull(),
+    before: text('before').notNull(),
+    after: text('after').notNull(),
+    actor: text('actor'),
+    detail: text('detail'),
+  },
+  (t) => [index('transitions_purchase').on(t.purchaseId, t.at)],
+)
+
+/** Licence keys, sealed. */
+export const licenceKeys = sqliteTable(
+  'licence_keys',
+  {
+    purchaseId: text('purchase_id')
+      .notNull()
+      .references(() => purchases.id),
+    ordinal: integer('ordinal').notNull(),
+    ciphertext: bytes('ciphertext').notNull(),
+    keyId: integer('key_id').notNull(),
+    /** HMAC of the key: finds one that was seen before without opening any. */
+    blindIndex: bytes('blind_index').notNull(),
+    storedAt: instant('stored_at').notNull(),
+    /** The outbox row that hands it over; null while it is held back. */
+    handOverId: text('hand_over_id'),
+    handedOverAt: instant('handed_over_at'),
+  },
+  (t) => [
+    primaryKey({ columns: [t.purchaseId, t.ordinal] }),
+    index('licence_keys_blind').on(t.blindIndex),
+    index('licence_keys_hand_over').on(t.handOverId),
+  ],
+)
+
+/** One difference that a look-up, read or sweep found. */
+export const discrepancies = sqliteTable(
+  'discrepancies',
+  {
+    id: text('id').primaryKey(),
+    /** double_charge | missing | late | reversed | orphan | over_ceiling */
+    kind: text('kind').notNull(),
+    /** The purchase's id, or the supplier order's where no purchase is known. */
+    subject: text('subject').notNull(),
+    supplierOrderId: text('supplier_order_id').notNull(),
+    detail: text('detail').notNull(),
+    foundAt: instant('found_at').notNull(),
+  },
+  (t) => [uniqueIndex('discrepancies_once').on(t.kind, t.subject, t.supplierOrderId)],
+)
+
+/** Effects owed to a store or a person. */
+export const outbox = sqliteTable(
+  'outbox',
+  {
+    id: text('id').primaryKey(),
+    /** callback | alert */
+    kind: text('kind').notNull(),
+    /** `line.fulfilled` and the like for callbacks, the alert's name for alerts. */
+    type: text('type').notNull(),
+    store: text('store'),
+    orderId: text('order_id'),
+    dedupeKey: text('dedupe_key').notNull(),
+    /** What to say, without secrets: ids and ordinals; keys are opened when it is sent. JSON. */
+    payload: text('payload').notNull(),
+    /** due | done | dead */
+    state: text('state').notNull(),
+    attempts: integer('attempts').notNull().default(0),
+    notBefore: instant('not_before').notNull(),
+    lastError: text('last_error'),
+    createdAt: instant('created_at').notNull(),
+    doneAt: instant('done_at'),
+  },
+  (t) => [
+    uniqueIndex('outbox_dedupe').on(t.dedupeKey),
+    index('outbox_due').on(t.state, t.notBefore),
+    index('outbox_order').on(t.orderId),
+  ],
+)
+
+/** Webhooks of ours at the supplier, each with a path and a signing secret of its own. */
+export const webhooks = sqliteTable('webhooks', {
+  /** The supplier's id of it. */
+  id: text('id').primaryKey(),
+  /** Last piece of its path; empty for the first: `/webhooks/supplier`. */
+  path: text('path').notNull().unique(),
+  url: text('url').notNull(),
+  events: text('events').notNull(),
+  secret: bytes('secret').notNull(),
+  keyId: integer('key_id').notNull(),
+  createdAt: instant('created_at').notNull(),
+})
+
+/** Signed requests as received. */
+export const deliveries = sqliteTable(
+  'deliveries',
+  {
+    id: text('id').primaryKey(),
+    /** Which door it came through: `supplier`, `supplier/<path>`. */
+    source: text('source').notNull(),
+    deliveryId: text('delivery_id').notNull(),
+    bodyHmac: bytes('body_hmac').notNull(),
+    mac: bytes('mac').notNull(),
+    signedAt: instant('signed_at').notNull(),
+    receivedAt: instant('received_at').notNull(),
+    ciphertext: bytes('ciphertext').notNull(),
+    keyId: integer('key_id').notNull(),
+    /** stored | applied | ignored | orphan | quarantined | retry | dead */
+    state: text('state').notNull(),
+    attempts: integer('attempts').notNull().default(0),
+    notBefore: instant('not_before').notNull(),
+    event: text('event'),
+    supplierOrderId: text('supplier_order_id'),
+    purchaseId: text('purchase_id'),
+    lastError: text('last_error'),
+    finishedAt: instant('finished_at'),
+  },
+  (t) => [
+    uniqueIndex('deliveries_once').on(t.source, t.deliveryId, t.bodyHmac),
+    uniqueIndex('deliveries_mac').on(t.source, t.mac),
+    index('deliveries_due').on(t.state, t.notBefore),
+    index('deliveries_received').on(t.receivedAt),
+  ],
+)
+
+/** Bearer tokens, as digests. */
+export const tokens = sqliteTable('tokens', {
+  id: text('id').primaryKey(),
+  name: text('name').notNull(),
+  digest: bytes('digest').notNull().unique(),
+  /** First characters, to tell tokens apart in a list. */
+  hint: text('hint').notNull(),
+  /** store | viewer | operator | admin */
+  role: text('role').notNull(),
+  /** The one store that a store token speaks for. */
+  store: text('store'),
+  /** Space-separated: `orders keys`. */
+  scopes: text('scopes').notNull(),
+  createdAt: instant('created_at').notNull(),
+  expiresAt: instant('expires_at'),
+  revokedAt: instant('revoked_at'),
+})
+
+/** Who did what by hand: reveals, retries, releases, freezes, tokens. */
+export const audit = sqliteTable(
+  'audit',
+  {
+    id: text('id').primaryKey(),
+    at: instant('at').notNull(),
+    actor: text('actor').notNull(),
+    action: text('action').notNull(),
+    subject: text('subject').notNull(),
+    detail: text('detail'),
+  },
+  (t) => [index('audit_at').on(t.at)],
+)

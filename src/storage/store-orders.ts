@@ -1,0 +1,101 @@
+import { and, asc, desc, eq, inArray, isNull, lt, notExists, notInArray } from 'drizzle-orm'
+import { finalStates } from '../domain/purchase.ts'
+import { build } from './builder.ts'
+import type { Change } from './database.ts'
+import { purchases, storeOrderLines, storeOrders } from './schema.ts'
+
+export type StoreOrder = typeof storeOrders.$inferSelect
+export type StoreOrderLine = typeof storeOrderLines.$inferSelect
+
+export const storeOrderById = (id: string) => build.select().from(storeOrders).where(eq(storeOrders.id, id))
+
+export const storeOrderByReference = (store: string, reference: string) =>
+  build
+    .select()
+    .from(storeOrders)
+    .where(and(eq(storeOrders.store, store), eq(storeOrders.reference, reference)))
+
+/** Orders of any store under a reference: an operator may not know the store. */
+export const storeOrdersByReference = (reference: string) =>
+  build.select().from(storeOrders).where(eq(storeOrders.reference, reference)).limit(10)
+
+/** A page of orders, newest first; `before` is the id of the last one seen. */
+export const listStoreOrders = (filter: { store?: string; before?: string; limit: number }) =>
+  build
+    .select()
+    .from(storeOrders)
+    .where(
+      and(
+        filter.store ? eq(storeOrders.store, filter.store) : undefined,
+        filter.before ? lt(storeOrders.id, filter.before) : undefined,
+      ),
+    )
+    .orderBy(desc(storeOrders.id))
+    .limit(filter.limit)
+
+export const linesOfOrders = (orderIds: string[]) =>
+  build
+    .select()
+    .from(storeOrderLines)
+    .where(inArray(storeOrderLines.orderId, orderIds))
+    .orderBy(asc(storeOrderLines.id))
+
+export const lineById = (id: string) => build.select().from(storeOrderLines).where(eq(storeOrderLines.id, id))
+
+/** What the keys of a line's purchases are derived from. */
+export const nameOfLine = (lineId: string) =>
+  build
+    .select({ store: storeOrders.store, reference: storeOrders.reference, line: storeOrderLines.line })
+    .from(storeOrderLines)
+    .innerJoin(storeOrders, eq(storeOrders.id, storeOrderLines.orderId))
+    .where(eq(storeOrderLines.id, lineId))
+
+/** Orders in which nothing moves any more and whose store has not been told so. */
+export const ordersToClose = (limit: number) =>
+  build
+    .select({ id: storeOrders.id })
+    .from(storeOrders)
+    .where(
+      and(
+        isNull(storeOrders.closedAt),
+        notExists(
+          build
+            .select({ id: purchases.id })
+            .from(purchases)
+            .where(and(eq(purchases.orderId, storeOrders.id), notInArray(purchases.state, [...finalStates]))),
+        ),
+      ),
+    )
+    .limit(limit)
+
+export const insertStoreOrder = (row: typeof storeOrders.$inferInsert): Change => ({
+  statement: build.insert(storeOrders).values(row),
+  rows: 1,
+})
+
+export const insertLine = (row: typeof storeOrderLines.$inferInsert): Change => ({
+  statement: build.insert(storeOrderLines).values(row),
+  rows: 1,
+})
+
+export const markCancelRequested = (id: string, now: number): Change => ({
+  statement: build
+    .update(storeOrders)
+    .set({ cancelRequestedAt: now })
+    .where(and(eq(storeOrders.id, id), isNull(storeOrders.cancelRequestedAt))),
+  rows: 'any',
+})
+
+/** Guarded on being open, so that the closing is told once. */
+export const markClosed = (id: string, now: number): Change => ({
+  statement: build
+    .update(storeOrders)
+    .set({ closedAt: now })
+    .where(and(eq(storeOrders.id, id), isNull(storeOrders.closedAt))),
+  rows: 1,
+})
+
+export const markReopened = (id: string): Change => ({
+  statement: build.update(storeOrders).set({ closedAt: null }).where(eq(storeOrders.id, id)),
+  rows: 'any',
+})

@@ -1,0 +1,33 @@
+import { and, desc, eq, lt } from 'drizzle-orm'
+import { build } from './builder.ts'
+import type { Change } from './database.ts'
+import { syncRuns } from './schema.ts'
+
+export type SyncRun = typeof syncRuns.$inferSelect
+
+export const syncRunById = (id: string) => build.select().from(syncRuns).where(eq(syncRuns.id, id))
+
+export const listSyncRuns = (filter: { before?: string; limit: number }) =>
+  build
+    .select()
+    .from(syncRuns)
+    .where(filter.before ? lt(syncRuns.id, filter.before) : undefined)
+    .orderBy(desc(syncRuns.id))
+    .limit(filter.limit)
+
+/** The run that a crash cut short; there is at most one. */
+export const runningSyncRuns = () => build.select().from(syncRuns).where(eq(syncRuns.state, 'running'))
+
+export const insertSyncRun = (row: typeof syncRuns.$inferInsert): Change => ({
+  statement: build.insert(syncRuns).values(row),
+  rows: 1,
+})
+
+/** Guarded on the cursor: two processes cannot take the same page twice. */
+export const changeSyncRun = (seen: Pick<SyncRun, 'id' | 'cursor'>, set: Partial<SyncRun>): Change => ({
+  statement: build
+    .update(syncRuns)
+    .set(set)
+    .where(and(eq(syncRuns.id, seen.id), eq(syncRuns.cursor, seen.cursor), eq(syncRuns.state, 'running'))),
+  rows: 1,
+})

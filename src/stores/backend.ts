@@ -1,0 +1,94 @@
+import { Agent, request } from 'undici'
+import { messageOf } from '../errors.ts'
+import type { Store, StoreMessage, Told } from './store.ts'
+import { signatureHeaders } from './webhook-signature.ts'
+
+export interface BackendOptions {
+  /** Where callbacks go, from the owner's configuration: plain http and private addresses are allowed. Null: nowhere. */
+  callbackUrl: string | null
+  /** The store's signing secret, 32 bytes. */
+  secret: Buffer
+  /** Epoch milliseconds. */
+  now: () => number
+  /** For the id of a test message. */
+  newId: () => string
+  /** Most that one callback may take, from connecting to the end of the answer. */
+  deadlineMs?: number
+}
+
+/**
+ * A store that is any backend: it is told by callbacks, POST requests with a JSON body of `type`, `timestamp` and `data`,
+ * signed by Standard Webhooks. Every 2xx confirms; redirects are not followed, since they would carry keys elsewhere.
+ *
+ * @returns the store, and `close`, which ends its connections
+ */
+export function backendStore(options: BackendOptions): Store & { close(): Promise<void> } {
+  const { callbackUrl, secret, now, newId, deadlineMs = DEADLINE_MS } = options
+  const agent = new Agent({ connections: CONNECTIONS_MAX })
+
+  async function post(message: Omit<StoreMessage, 'type'> & { type: string }): Promise<Told> {
+    if (callbackUrl === null) {
+      return { outcome: 'unreachable', detail: 'the store has no callbackUrl in the configuration' }
+    }
+    const { type, at, data } = message
+    const body = JSON.stringify({ type, timestamp: new Date(at).toISOString(), data })
+    const signal = AbortSignal.timeout(deadlineMs)
+    try {
+      const answer = await request(callbackUrl, {
+        ...{ dispatcher: agent, method: 'POST', body, signal },
+        headers: {
+          ...{ 'content-type': 'application/json', 'user-agent': 'quayside' },
+          ...signatureHeaders(secret, { id: `msg_${message.id}`, at: now(), body }),
+        },
+      })
+      // The status has said it all. The rest is read only so that the connection can be used again.
+      await answer.body.dump({ limit: ANSWER_MAX, signal }).catch(() => {})
+      return told(answer.statusCode)
+    } catch (error) {
+      return { outcome: 'unreachable', detail: causeOf(error, new URL(callbackUrl).host, deadlineMs) }
+    }
+  }
+
+  return {
+    tell: post,
+    test: () => post({ id: newId(), type: 'test', at: now(), data: {} }),
+    close: () => agent.destroy(),
+  }
+}
+
+/** A receiver stores and answers; one that needs longer works in the request, and a repeat is cheaper than to wait. */
+const DEADLINE_MS = 15_000
+/** Nothing of an answer is used but its status. */
+const ANSWER_MAX = 8192
+/** Callbacks under way to one store at once: a small backend must not be flooded after it was away. */
+const CONNECTIONS_MAX = 8
+
+function told(status: number): Told {
+  if (status >= 200 && status < 300) return { outcome: 'confirmed' }
+  const advice = ADVICE[status] ?? (status >= 300 && status < 400 ? ADVICE[300] : undefined)
+  return { outcome: 'refused', status, detail: `answered ${status}${advice ? `: ${advice}` : ''}` }
+}
+
+/** What a status most often means at this place, for whoever sets the store up. */
+const ADVICE: Record<number, string> = {
+  300: 'redirects are not followed; configure the address that it leads to',
+  401: 'it did not accept the signature; compare its secret with the one of this store, and its clock',
+  403: 'it did not accept the signature; compare its secret with the one of this store, and its clock',
+  404: 'there is nothing at this path; check the callbackUrl',
+  405: 'it takes no POST at this path; check the callbackUrl',
+  410: 'it says that this address is gone for good; check the callbackUrl',
+}
+
+function causeOf(error: unknown, host: string, deadlineMs: number): string {
+  const { name, code = '' } = error as { name?: string; code?: string }
+  if (name === 'TimeoutError' || code.endsWith('_TIMEOUT') || code === 'ETIMEDOUT') {
+    return `${host} did not answer within ${deadlineMs / 1000} s`
+  }
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the name of ${host} cannot be resolved`
+  if (code === 'ECONNREFUSED') return `nothing listens at ${host}`
+  if (code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET') {
+    return `${host} closed the connection without an answer`
+  }
+  if (/CERT|SIGNATURE|ISSUER|_TLS_|_SSL_/.test(code)) return `the certificate of ${host} is not accepted: ${code}`
+  return `${host} cannot be reached: ${code || messageOf(error)}`
+}

@@ -1,0 +1,144 @@
+import { createHash } from 'node:crypto'
+import type { Evidence, ExpectedOrder, NotExecutedCause, Placement, SupplierOrder } from '../domain/placement.ts'
+import type { Dialect } from './dialect.ts'
+import { retryAfterMs } from './rate-limit.ts'
+import { type ErrorAnswer, errorAnswer, readJson, readOrder, requestIdOf, textAt, unwrap } from './records.ts'
+import { type Exchange, headerText } from './request.ts'
+
+export interface Asked {
+  dialect: Dialect
+  /** An earlier attempt with this key may have been charged: then a refusal proves nothing about it. */
+  maybeCharged: boolean
+  expected: ExpectedOrder
+  /** Epoch milliseconds; a Retry-After date counts from here. */
+  nowMs: number
+}
+
+type Answered = Extract<Exchange, { stage: 'answered' }>
+
+/**
+ * What the end of a POST /orders means for money.
+ *
+ *   not sent                                        not executed
+ *   429                                             not executed: the limiter stands before everything else
+ *   2xx, readable, has an order id, all fields agree  accepted
+ *   2xx else                                        unknown
+ *   401, 403, never charged                         not executed
+ *   error code for out of stock, balance, limit     rejected, if a 4xx but 408 and 425 and never charged
+ *   other 4xx with an error envelope, never charged rejected
+ *   everything else                                 unknown
+ *
+ * A wrong "unknown" costs a look-up, a wrong "rejected" costs a second charge: whatever is in doubt is unknown.
+ *
+ * @see Reseller API v1.1, section 4, POST /orders, and section 7
+ */
+export function classify(exchange: Exchange, asked: Asked): Placement {
+  const { dialect } = asked
+  if (exchange.stage === 'not_sent') {
+    const cause = exchange.heldBack ? 'held_back' : 'unreachable'
+    return { outcome: 'not_executed', cause, evidence: { detail: `nothing was sent: ${exchange.cause}` } }
+  }
+  const requestId = headerText(exchange.headers, dialect.headers.requestId)
+  const seen: Evidence = { detail: '' }
+  if (exchange.status !== undefined) seen.status = exchange.status
+  if (requestId !== undefined) seen.requestId = requestId
+  if (exchange.stage === 'lost') return unknown(seen, exchange.cause, 'sent, and no whole answer came')
+
+  seen.answerDigest = createHash('sha256').update(exchange.body).digest('hex')
+  const json = exchange.unreadable === undefined ? readJson(exchange.body) : undefined
+  const { status } = exchange
+  if (status >= 200 && status <= 299) return classifySuccess(json, seen, asked)
+
+  const error = errorAnswer(json, dialect)
+  if (error) seen.code = error.code
+  if (error && seen.requestId === undefined) {
+    const named = requestIdOf(json, dialect)
+    if (named !== undefined) seen.requestId = named
+  }
+  if (status === 429) return limited(exchange, seen, asked)
+  if (status < 400 || status > 499) {
+    return unknown(seen, status >= 500 ? 'server_error' : 'unexpected_status', `answered ${status}`)
+  }
+  return classifyRefusal(exchange, error, seen, asked)
+}
+
+/** A 4xx other than 429. */
+function classifyRefusal(answer: Answered, error: ErrorAnswer | undefined, seen: Evidence, asked: Asked): Placement {
+  const { status } = answer
+  if (status === 408 || status === 425) return unknown(seen, 'unexpected_status', `answered ${status}`)
+  if (error?.kind === 'key_reused') {
+    return unknown(seen, 'key_reused', 'the supplier knows the key with other parameters', true)
+  }
+  if (error?.kind === 'in_progress') return unknown(seen, 'in_progress', 'an earlier request with the key still runs')
+  // The supplier says that it broke, whatever status it chose for that.
+  if (error?.kind === 'internal' || error?.kind === 'unavailable') {
+    return unknown(seen, 'server_error', `answered ${status} ${error.code}`)
+  }
+  const reason = reasonOf(error)
+  if (status === 409 && (reason === undefined || reason === 'other')) {
+    return unknown(seen, 'conflict', 'answered 409 with a code that is not known')
+  }
+  if (error?.kind === 'rate_limited') return limited(answer, seen, asked)
+  const unauthorized = error?.kind === 'unauthenticated' || error?.kind === 'forbidden'
+  const closed = unauthorized || ((status === 401 || status === 403) && (reason === undefined || reason === 'other'))
+  if (asked.maybeCharged && (error || closed)) {
+    return unknown(seen, 'rejected_repeat', 'a refusal after an ambiguous attempt proves nothing about it', true)
+  }
+  if (closed) return notExecuted('unauthorized', seen, `the supplier refused the API key: ${status}`)
+  if (!error || reason === undefined) return unknown(seen, 'unreadable', `answered ${status} without an error envelope`)
+  const evidence = { ...seen, detail: `rejected: ${status} ${error.code}` }
+  return { outcome: 'rejected', reason, code: error.code, message: error.message, evidence }
+}
+
+function reasonOf(error: ErrorAnswer | undefined): 'out_of_stock' | 'balance' | 'other' | undefined {
+  if (error?.kind === 'out_of_stock') return 'out_of_stock'
+  if (error?.kind === 'insufficient_balance' || error?.kind === 'limit_exceeded') return 'balance'
+  return error ? 'other' : undefined
+}
+
+function classifySuccess(json: unknown, seen: Evidence, asked: Asked): Placement {
+  const { dialect, expected } = asked
+  const wrapped = json === undefined ? undefined : unwrap(json, dialect)
+  if (!wrapped?.ok) return unknown(seen, 'unreadable', 'answered 2xx without a success envelope')
+  // The id is evidence even when nothing else of the answer can be believed.
+  const id = textAt(wrapped.value, dialect.order.id)
+  if (id !== undefined) seen.supplierOrderId = id
+  const order = readOrder(wrapped.value, dialect)
+  if (!order.ok) return unknown(seen, 'unreadable', `answered 2xx with an order whose ${order.field} cannot be read`)
+  const differs = disagreement(order.value, expected, dialect)
+  if (differs !== undefined) return unknown(seen, 'disagrees', `answered 2xx with another ${differs} than was sent`)
+  return { outcome: 'accepted', order: order.value, agrees: true, evidence: { ...seen, detail: 'accepted' } }
+}
+
+/**
+ * Compares an order with what was asked for, in every field that the dialect maps; a field that is missing does not agree.
+ *
+ * @returns the first field that differs; undefined when all agree
+ */
+export function disagreement(
+  order: Pick<SupplierOrder, 'externalOrderId' | 'productId' | 'quantity'>,
+  expected: ExpectedOrder,
+  dialect: Dialect,
+): keyof ExpectedOrder | undefined {
+  if (order.externalOrderId !== expected.externalOrderId) return 'externalOrderId'
+  if (dialect.order.productId !== null && order.productId !== expected.productId) return 'productId'
+  if (dialect.order.quantity !== null && order.quantity !== expected.quantity) return 'quantity'
+  return undefined
+}
+
+function limited(answer: Answered, seen: Evidence, { dialect, nowMs }: Asked): Placement {
+  const wait = retryAfterMs(headerText(answer.headers, dialect.headers.retryAfter), nowMs)
+  return notExecuted('rate_limited', seen, `rate limited: ${answer.status}`, wait)
+}
+
+function notExecuted(cause: NotExecutedCause, seen: Evidence, detail: string, retryAfter?: number): Placement {
+  const wait = retryAfter === undefined ? {} : { retryAfterMs: retryAfter }
+  return { outcome: 'not_executed', cause, ...wait, evidence: { ...seen, detail } }
+}
+
+const unknown = (seen: Evidence, cause: string, detail: string, rejection = false): Placement => ({
+  outcome: 'unknown',
+  cause,
+  rejection,
+  evidence: { ...seen, detail: `${detail} (${cause})` },
+})

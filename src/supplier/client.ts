@@ -1,0 +1,247 @@
+/**
+ * The supplier: our client of the Reseller API v1.1.
+ *
+ * Everything that the API leaves open comes from the dialect, and wire shapes end in this folder: callers see domain
+ * types. Reads wait for their turn and are tried three times; POST /orders is sent once, and what its end means is a
+ * value (`classify`). A read that fails is a Failure `unavailable` or `rejected` that names the supplier's request id.
+ */
+import assert from 'node:assert/strict'
+import type {
+  EventName,
+  ExpectedOrder,
+  OrderStatus,
+  Placement,
+  SupplierBalance,
+  SupplierOffer,
+  SupplierOrder,
+  SupplierWebhook,
+} from '../domain/placement.ts'
+import { Failure } from '../errors.ts'
+import type { Secret } from '../secret.ts'
+import { classify, disagreement } from './classify.ts'
+import type { Dialect } from './dialect.ts'
+import { createPacer } from './rate-limit.ts'
+import { get, type Link, type Page, postHeaders, readOne, readPage, send } from './read.ts'
+import { type Read, readBalance, readOffer, readOrder, readWebhook, writeInstant } from './records.ts'
+import { ANSWER_MAX_BYTES, openAgent } from './request.ts'
+import { type CreatedWebhook, createWebhook } from './webhooks.ts'
+
+export interface SupplierSettings {
+  /** http or https, ends in `/v1`; one slash after it is taken off. */
+  baseUrl: string
+  dialect: Dialect
+  apiKey: Secret
+  /** Epoch milliseconds. */
+  now: () => number
+  sleep: (ms: number) => Promise<void>
+  /** In [0, 1). */
+  random: () => number
+  /** For one try of a read; 15 s if left out. */
+  fetchDeadlineMs?: number
+}
+
+/** Pages count from 1 whatever the supplier counts from; `limit` is the dialect's largest page if left out, and never more. */
+export interface PageQuery {
+  page: number
+  limit?: number
+}
+
+export interface OfferQuery extends PageQuery {
+  search?: string
+  category?: string
+  inStock?: boolean
+}
+
+/** A filter that the dialect does not name is left out, and so is a status that the supplier has several words for. */
+export interface OrderQuery extends PageQuery {
+  externalOrderId?: string
+  /** Epoch milliseconds. */
+  from?: number
+  to?: number
+  status?: OrderStatus
+}
+
+export interface OrderRequest {
+  /** The stored bytes, made by `orderBody`. */
+  body: string
+  idempotencyKey: string
+  expected: ExpectedOrder
+  /** An earlier attempt with this key may have been charged. */
+  maybeCharged: boolean
+  deadlineMs: number
+  /** Asked right before the first byte is written; false gives `not_executed`, cause `held_back`. */
+  beforeWrite?: () => boolean
+}
+
+export interface Supplier {
+  /** One page of the catalogue. */
+  products(query: OfferQuery): Promise<Page<SupplierOffer>>
+  /** Undefined when the supplier knows no such product. */
+  product(productId: string): Promise<SupplierOffer | undefined>
+  balance(): Promise<SupplierBalance>
+  /** Sends one POST /orders, once. Never throws for what the supplier or the network does. */
+  placeOrder(request: OrderRequest): Promise<Placement>
+  orders(query: OrderQuery): Promise<Page<SupplierOrder>>
+  /** Undefined when the supplier knows no such order, or not any more. */
+  order(orderId: string): Promise<SupplierOrder | undefined>
+  /** Whether an order carries what was asked for, in every field that the dialect maps. */
+  agrees(order: SupplierOrder, expected: ExpectedOrder): boolean
+  webhooks(): Promise<Page<SupplierWebhook>>
+  /** @throws Failure `unknown_outcome` when it may have been made: list the webhooks before another try */
+  createWebhook(wanted: { url: string; events: EventName[] }): Promise<CreatedWebhook>
+  /** The OpenAPI description, parsed and otherwise as it came. */
+  openapi(): Promise<unknown>
+  /** Until when the API key is paused after a 429, epoch milliseconds; undefined when it is not. */
+  pausedUntil(): number | undefined
+  /** Ends when the exchanges that are under way have; each has its deadline. */
+  close(): Promise<void>
+}
+
+/** Far above what the largest page takes, far below what a person waits for. */
+const FETCH_DEADLINE_MS = 15_000
+
+/** Orders in flight at once at most; the caller sends two to four. */
+const ORDER_CONNECTIONS = 4
+
+/** Look-ups, pages and events refresh side by side; more would only reach the rate limit sooner. */
+const READ_CONNECTIONS = 8
+
+/** An OpenAPI description of nine endpoints has some ten kilobytes, a generous one some hundred. */
+const OPENAPI_MAX_BYTES = 4 * 1024 * 1024
+
+/**
+ * Opens the client. Nothing is sent before the first call.
+ *
+ * @throws Failure `invalid`, naming `supplier.baseUrl` or `supplier.apiKey`
+ */
+export function createSupplier(settings: SupplierSettings): Supplier {
+  const { dialect, apiKey, now, sleep, random, fetchDeadlineMs = FETCH_DEADLINE_MS } = settings
+  const base = readBaseUrl(settings.baseUrl)
+  if (!/^[\x21-\x7e]{1,500}$/.test(apiKey.reveal())) {
+    throw invalid('supplier.apiKey', 'must be 1 to 500 visible ASCII characters, no spaces')
+  }
+  const pacer = createPacer({ now, sleep, random })
+  const orderAgent = openAgent(ORDER_CONNECTIONS)
+  const agent = openAgent(READ_CONNECTIONS)
+  const link: Link = { dialect, base, apiKey, now, sleep, random, fetchDeadlineMs, pacer, agent }
+  return {
+    products: ({ search, category, inStock, ...paged }) => {
+      const names = dialect.products
+      const stock = inStock === undefined ? undefined : String(inStock)
+      return readPage(
+        link,
+        '/products',
+        {
+          ...paged,
+          filters: [
+            [names.search, search],
+            [names.category, category],
+            [names.inStock, stock],
+          ],
+        },
+        readOffer,
+      )
+    },
+    product: async (productId) =>
+      readOne(link, `/products/${segment(productId)}`, (record) =>
+        only(productId, readOffer(record, dialect), dialect.product.id, (offer) => offer.productId),
+      ),
+    balance: async () => {
+      const balance = await readOne(link, '/balance', readBalance)
+      if (!balance) throw new Failure('unavailable', 'the supplier knows no balance', { reason: 'not_found' })
+      return balance
+    },
+    placeOrder: async (request) => {
+      const pausedUntil = pacer.pausedUntil()
+      if (pausedUntil !== undefined) {
+        const evidence = { detail: 'nothing was sent: the API key is paused after a 429' }
+        return { outcome: 'not_executed', cause: 'rate_limited', retryAfterMs: pausedUntil - now(), evidence }
+      }
+      const ended = await send(link, orderAgent, {
+        method: 'POST',
+        path: '/orders',
+        headers: { ...postHeaders(link), [dialect.headers.idempotencyKey]: request.idempotencyKey },
+        body: request.body,
+        deadlineMs: request.deadlineMs,
+        bodyMaxBytes: ANSWER_MAX_BYTES,
+        ...(request.beforeWrite ? { beforeWrite: request.beforeWrite } : {}),
+      })
+      return classify(ended, { dialect, maybeCharged: request.maybeCharged, expected: request.expected, nowMs: now() })
+    },
+    orders: ({ externalOrderId, from, to, status, ...paged }) => {
+      const names = dialect.orders
+      const instant = (ms: number | undefined) => (ms === undefined ? undefined : writeInstant(ms, dialect))
+      return readPage(
+        link,
+        '/orders',
+        {
+          ...paged,
+          filters: [
+            [names.externalOrderId, externalOrderId],
+            [names.from, instant(from)],
+            [names.to, instant(to)],
+            [names.status, status && onlyWordFor(status, dialect)],
+          ],
+        },
+        readOrder,
+      )
+    },
+    order: async (orderId) =>
+      readOne(link, `/orders/${segment(orderId)}`, (record) =>
+        only(orderId, readOrder(record, dialect), dialect.order.id, (order) => order.id),
+      ),
+    agrees: (order, expected) => disagreement(order, expected, dialect) === undefined,
+    webhooks: () => readPage(link, '/webhooks', { filters: [] }, readWebhook),
+    createWebhook: (wanted) => createWebhook(link, wanted),
+    openapi: async () => {
+      const got = await get(link, '/openapi', OPENAPI_MAX_BYTES, dialect.openapiNeedsKey)
+      if (got !== 'absent') return got.json
+      throw new Failure('unavailable', 'the supplier serves no OpenAPI description', { reason: 'not_found' })
+    },
+    pausedUntil: () => pacer.pausedUntil(),
+    close: async () => {
+      await Promise.all([agent.close(), orderAgent.close()])
+    },
+  }
+}
+
+/** The exact bytes of an order request, stored before they are sent; their order is fixed, whatever the names are. */
+export function orderBody({ orderRequest }: Dialect, { productId, quantity, externalOrderId }: ExpectedOrder): string {
+  assert(Number.isSafeInteger(quantity) && quantity > 0, 'a quantity is a whole number above zero')
+  const fields: [string, string | number][] = [
+    [orderRequest.productId, productId],
+    [orderRequest.quantity, quantity],
+    [orderRequest.externalOrderId, externalOrderId],
+  ]
+  return `{${fields.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(',')}}`
+}
+
+/** A record that is not the one that was asked for is no answer. */
+const only = <T>(id: string, record: Read<T>, field: string, idOf: (value: T) => string): Read<T> =>
+  record.ok && idOf(record.value) !== id ? { ok: false, field } : record
+
+function onlyWordFor(status: OrderStatus, { orderStatuses }: Dialect): string | undefined {
+  const words = Object.keys(orderStatuses).filter((word) => orderStatuses[word] === status)
+  return words.length === 1 ? words[0] : undefined
+}
+
+/** An id as one segment of a path; `.` and `..` would be another path. */
+function segment(id: string): string {
+  if (!/^[^\p{C}]{1,200}$/u.test(id) || /^\.{1,2}$/.test(id)) throw invalid('id', 'must be 1 to 200 characters')
+  return encodeURIComponent(id)
+}
+
+function readBaseUrl(text: string): Link['base'] {
+  const wrong = (message: string) => invalid('supplier.baseUrl', message)
+  if (!URL.canParse(text)) throw wrong('must be an address such as https://supplier.example/api/v1')
+  const url = new URL(text)
+  const path = url.pathname.replace(/\/$/, '')
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') throw wrong('must begin with https:// or http://')
+  if (url.username !== '' || url.password !== '') throw wrong('must not carry a user name or password')
+  if (text.includes('?') || text.includes('#')) throw wrong('must not have a query or fragment')
+  if (!path.endsWith('/v1')) throw wrong('must end in /v1')
+  return { origin: url.origin, path }
+}
+
+const invalid = (field: string, message: string): Failure =>
+  new Failure('invalid', `${field} ${message}`, { fields: [{ field, message }] })

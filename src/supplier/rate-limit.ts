@@ -1,0 +1,155 @@
+import { Failure } from '../errors.ts'
+import type { Dialect } from './dialect.ts'
+import { type Headers, headerText } from './request.ts'
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+
+/**
+ * What a Retry-After asks for, from 1 s to 1 h, in milliseconds.
+ *
+ * Below a second the clocks of two machines decide; above an hour a supplier that wrote a wrong number would stop the
+ * shop for days. The caller adds its jitter.
+ *
+ * @param text whole seconds, `"30"`, or an HTTP date, `"Tue, 14 Nov 2023 22:13:20 GMT"`
+ * @returns undefined when it is neither
+ * @see RFC 9110, sections 5.6.7 and 10.2.3
+ */
+export function retryAfterMs(text: string | undefined, nowMs: number): number | undefined {
+  if (text === undefined) return undefined
+  const ms = /^\d{1,6}$/.test(text) ? Number(text) * SECOND : sinceDate(text, nowMs)
+  return ms === undefined ? undefined : Math.min(Math.max(ms, SECOND), HOUR)
+}
+
+const HTTP_DATE =
+  /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{2} (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d{2}:\d{2}:\d{2} GMT$/
+
+function sinceDate(text: string, nowMs: number): number | undefined {
+  const at = HTTP_DATE.test(text) ? Date.parse(text) : Number.NaN
+  return Number.isNaN(at) ? undefined : at - nowMs
+}
+
+export interface RateHint {
+  /** Requests in a window, when told. */
+  limit: number | undefined
+  /** Requests left in this window. */
+  remaining: number
+  /** When the window ends, epoch milliseconds. */
+  resetAt: number
+}
+
+/**
+ * Reads the rate-limit headers. They are hints: numbers that make no sense are left alone, because a wrong one must
+ * neither stop the shop nor let it run into refusals that it could have seen coming.
+ *
+ * @returns undefined when they are absent or absurd: no whole numbers, more left than the limit, a window that is over
+ *   or longer than an hour
+ */
+export function rateHint(headers: Headers, dialect: Dialect, nowMs: number): RateHint | undefined {
+  const limit = wholeNumber(headerText(headers, dialect.headers.rateLimit))
+  const remaining = wholeNumber(headerText(headers, dialect.headers.rateRemaining))
+  const reset = wholeNumber(headerText(headers, dialect.headers.rateReset))
+  if (remaining === undefined || reset === undefined) return undefined
+  if (limit !== undefined && (limit === 0 || remaining > limit)) return undefined
+  const resetAt = { epoch_s: reset * SECOND, epoch_ms: reset, left_s: nowMs + reset * SECOND }[dialect.rateResetUnit]
+  if (resetAt <= nowMs || resetAt > nowMs + HOUR) return undefined
+  return { limit, remaining, resetAt }
+}
+
+const wholeNumber = (text: string | undefined): number | undefined =>
+  text !== undefined && /^\d{1,13}$/.test(text) ? Number(text) : undefined
+
+export interface Pacer {
+  /**
+   * Waits for the turn of one read.
+   *
+   * @throws Failure `unavailable`, reason `rate_limited`, when its turn is more than a minute away
+   */
+  turn(): Promise<void>
+  /** Takes the rate-limit headers of an answer into account. */
+  observe(hint: RateHint | undefined): void
+  /** Stops the whole API key after a 429. Without `ms`: 5 s, doubled for each 429 in a row, at most 5 min. */
+  pause(ms: number | undefined): void
+  /** The API key answered something else than 429. */
+  resumed(): void
+  /** Until when the API key is paused, epoch milliseconds; undefined when it is not. */
+  pausedUntil(): number | undefined
+}
+
+/** A pause that is longer than this fails the reads that meet it, so that no caller hangs for an hour. */
+const WAIT_MAX_MS = MINUTE
+
+/** Reads begin to spread out when a fifth of the window is left: that fifth is for orders, which do not wait. */
+const LOW_SHARE = 0.2
+
+/** Low, where the supplier does not say how many requests a window has. */
+const LOW_COUNT = 10
+
+/** A read that met a new pause at the end of each wait so many times has met a supplier that refuses everything. */
+const ROUNDS_MAX = 5
+
+const PAUSE_MS = 5 * SECOND
+const PAUSE_MAX_MS = 5 * MINUTE
+
+/**
+ * Delays reads so that steady use meets no 429, and holds the one pause of the API key after a 429.
+ *
+ * @param random a number in [0, 1); up to 20 % of a pause are added, so that several processes do not return as one
+ */
+export function createPacer(clock: {
+  now: () => number
+  sleep: (ms: number) => Promise<void>
+  random: () => number
+}): Pacer {
+  const { now, sleep, random } = clock
+  let hint: RateHint | undefined
+  let lastTurnAt = 0
+  let pauseEndsAt = 0
+  let refusals = 0
+
+  const nextTurnAt = (): number => {
+    const earliest = Math.max(now(), pauseEndsAt)
+    if (!hint || hint.resetAt <= earliest) return earliest
+    const low = hint.remaining <= (hint.limit === undefined ? LOW_COUNT : hint.limit * LOW_SHARE)
+    if (!low) return earliest
+    if (hint.remaining < 1) return hint.resetAt
+    return Math.max(earliest, lastTurnAt + (hint.resetAt - earliest) / hint.remaining)
+  }
+
+  const turn = async () => {
+    for (let round = 0; round < ROUNDS_MAX; round++) {
+      const at = nextTurnAt()
+      if (at - now() > WAIT_MAX_MS) throw rateLimited(at - now())
+      lastTurnAt = at
+      // Turns that were given and not answered yet are gone from what the last answer said was left.
+      if (hint && hint.remaining > 0) hint = { ...hint, remaining: hint.remaining - 1 }
+      if (at > now()) await sleep(at - now())
+      if (pauseEndsAt <= now()) return
+    }
+    throw rateLimited(pauseEndsAt - now())
+  }
+
+  return {
+    turn,
+    observe(seen) {
+      // Answers overtake each other: within one window only the lower count is news.
+      if (seen && !(hint && hint.resetAt === seen.resetAt && hint.remaining < seen.remaining)) hint = seen
+    },
+    pause(ms) {
+      const base = ms ?? Math.min(PAUSE_MS * 2 ** refusals, PAUSE_MAX_MS)
+      refusals = Math.min(refusals + 1, 10)
+      pauseEndsAt = Math.max(pauseEndsAt, now() + Math.ceil(base * (1 + 0.2 * random())))
+    },
+    resumed() {
+      refusals = 0
+    },
+    pausedUntil: () => (pauseEndsAt > now() ? pauseEndsAt : undefined),
+  }
+}
+
+/** The failure of a read that the rate limit keeps from leaving. */
+export const rateLimited = (waitMs: number): Failure =>
+  new Failure('unavailable', `the supplier's rate limit is used up; try again in ${Math.ceil(waitMs / SECOND)} s`, {
+    reason: 'rate_limited',
+  })

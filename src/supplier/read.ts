@@ -1,0 +1,247 @@
+import pRetry from 'p-retry'
+import type { Agent } from 'undici'
+import { Failure } from '../errors.ts'
+import type { Secret } from '../secret.ts'
+import { type Dialect, valueAt } from './dialect.ts'
+import { type Pacer, rateHint, rateLimited, retryAfterMs } from './rate-limit.ts'
+import { countAt, errorAnswer, type Read, readJson, requestIdOf, unwrap } from './records.ts'
+import { ANSWER_MAX_BYTES, type Exchange, exchange, headerText, PAGE_MAX_BYTES, type Request } from './request.ts'
+
+/** What every request to one supplier needs. */
+export interface Link {
+  dialect: Dialect
+  /** Where version 1 of the API is; `path` ends in `/v1`. */
+  base: { origin: string; path: string }
+  apiKey: Secret
+  now: () => number
+  sleep: (ms: number) => Promise<void>
+  random: () => number
+  /** For one try of a read. */
+  fetchDeadlineMs: number
+  pacer: Pacer
+  /** Connections for everything but orders, so that look-ups are never starved. */
+  agent: Agent
+}
+
+/** One page of a list. A record that cannot be read stands in `unreadable` and does not stop the others. */
+export interface Page<T> {
+  items: T[]
+  unreadable: { index: number; field: string; requestId: string | undefined }[]
+  /** Records in the whole list, where the supplier says so. */
+  total?: number
+  /** Whether another page follows; undefined where the supplier does not say. */
+  more: boolean | undefined
+  requestId: string | undefined
+}
+
+interface Got {
+  json: unknown
+  requestId: string | undefined
+}
+
+/** A query in the order in which it is sent; undefined values are left out. */
+export type Query = [name: string | null, value: string | number | undefined][]
+
+/** Two more tries: what three tries half a second apart do not cure takes minutes, and the caller's next run cures it. */
+const RETRIES = 2
+const BACKOFF_MS = 250
+
+/** A Retry-After up to here is waited for within the read; a longer one fails it, because somebody waits for the answer. */
+const RETRY_AFTER_WAITED_MS = 5_000
+
+/**
+ * Reads one record.
+ *
+ * @returns undefined when the supplier says, in its own error envelope, that there is no such record
+ * @throws Failure `unavailable` or `rejected`, see `get`; `unavailable` naming the first field that cannot be read
+ */
+export async function readOne<T>(
+  link: Link,
+  path: string,
+  read: (record: unknown, dialect: Dialect) => Read<T>,
+): Promise<T | undefined> {
+  const got = await get(link, path, ANSWER_MAX_BYTES)
+  if (got === 'absent') return undefined
+  const data = unwrap(got.json, link.dialect)
+  const record = data.ok ? read(data.value, link.dialect) : data
+  if (!record.ok) throw unreadable(record.field, got.requestId)
+  return record.value
+}
+
+/**
+ * Reads one page of a list.
+ *
+ * @param page counts from 1; undefined for a list without pages, whose answer may also be the bare list
+ * @throws Failure `unavailable` or `rejected`, see `get`; `unavailable` when the page itself cannot be read
+ */
+export async function readPage<T>(
+  link: Link,
+  path: string,
+  { page, limit, filters }: { page?: number; limit?: number; filters: Query },
+  read: (record: unknown, dialect: Dialect) => Read<T>,
+): Promise<Page<T>> {
+  const { paging } = link.dialect
+  const size = Math.min(limit ?? paging.limitMax, paging.limitMax)
+  const paged: Query =
+    page === undefined
+      ? []
+      : [
+          [paging.page, page - 1 + paging.first],
+          [paging.limit, size],
+        ]
+  const got = await get(link, `${path}${queryText([...paged, ...filters])}`, PAGE_MAX_BYTES)
+  if (got === 'absent') throw new Failure('unavailable', `the supplier knows no ${path}`, { reason: 'not_found' })
+  const { json, requestId } = got
+  const data = unwrap(json, link.dialect)
+  if (!data.ok) throw unreadable(data.field, requestId)
+  const bare = page === undefined && Array.isArray(data.value)
+  const records = bare ? data.value : valueAt(data.value, paging.items)
+  if (!Array.isArray(records)) throw unreadable(paging.items, requestId)
+
+  const result: Page<T> = { items: [], unreadable: [], more: undefined, requestId }
+  for (const [index, record] of records.entries()) {
+    const item = read(record, link.dialect)
+    if (item.ok) result.items.push(item.value)
+    else result.unreadable.push({ index, field: item.field, requestId })
+  }
+  if (page === undefined) return { ...result, more: false }
+  if (paging.total !== null && valueAt(data.value, paging.total) !== undefined) {
+    const total = countAt(data.value, paging.total)
+    if (total === undefined) throw unreadable(paging.total, requestId)
+    result.total = total
+    result.more = (page - 1) * size + records.length < total
+  }
+  if (paging.more !== null) {
+    const more = valueAt(data.value, paging.more)
+    if (typeof more !== 'boolean') throw unreadable(paging.more, requestId)
+    result.more = more
+  }
+  if (records.length === 0) result.more = false
+  return result
+}
+
+/**
+ * GETs a document, three times if need be: again after no connection, no whole answer, a 5xx, a body that is no JSON, and
+ * a 429 whose Retry-After is short.
+ *
+ * @returns `absent` when an error envelope says that it is not there, or not any more
+ * @throws Failure `unavailable`, its reason one of unreachable, no_answer, server_error, rate_limited, unauthorized,
+ *   redirect, unreadable, unexpected_status; or `rejected`, its reason the supplier's code
+ */
+export function get(link: Link, path: string, bodyMaxBytes: number, withKey = true): Promise<Got | 'absent'> {
+  let waitMs: number | undefined
+  const once = async (): Promise<Got | 'absent'> => {
+    waitMs = undefined
+    await link.pacer.turn()
+    const ended = await send(link, link.agent, {
+      method: 'GET',
+      path,
+      headers: withKey ? keyHeader(link) : {},
+      deadlineMs: link.fetchDeadlineMs,
+      bodyMaxBytes,
+    })
+    const answer = judge(link, ended)
+    if (!('failure' in answer)) return answer
+    if (answer.failure.reason === 'not_found') return 'absent'
+    waitMs = answer.againMs
+    throw answer.failure
+  }
+  // The waiting is ours, so that its clock is the caller's; the library counts and gives up.
+  const shouldRetry = async ({ retriesConsumed }: { retriesConsumed: number }) => {
+    if (waitMs === undefined) return false
+    if (waitMs > 0) await link.sleep(Math.ceil(waitMs * 2 ** retriesConsumed * (1 + link.random())))
+    return true
+  }
+  return pRetry(once, { retries: RETRIES, minTimeout: 0, shouldRetry })
+}
+
+/** One exchange with this supplier; its rate-limit headers and a 429 reach the pacer whatever the request was. */
+export async function send(link: Link, agent: Agent, request: Omit<Request, 'origin'>): Promise<Exchange> {
+  const ended = await exchange(agent, {
+    ...request,
+    origin: link.base.origin,
+    path: `${link.base.path}${request.path}`,
+    headers: { accept: 'application/json', 'user-agent': 'quayside', ...request.headers },
+  })
+  if (ended.stage === 'not_sent' || ended.status === undefined || ended.headers === undefined) return ended
+  link.pacer.observe(rateHint(ended.headers, link.dialect, link.now()))
+  if (ended.status === 429) link.pacer.pause(askedWaitMs(link, ended.headers))
+  else link.pacer.resumed()
+  return ended
+}
+
+/**
+ * What an answer that is not about an order's creation means.
+ *
+ * @returns the parsed document, or the failure and how long to wait before another try; no wait: do not try again
+ */
+export function judge(link: Link, ended: Exchange): Got | { failure: Failure; againMs?: number } {
+  if (ended.stage === 'not_sent') {
+    return { failure: unavailable('unreachable', `cannot be reached: ${ended.cause}`), againMs: BACKOFF_MS }
+  }
+  const requestId = headerText(ended.headers, link.dialect.headers.requestId)
+  if (ended.stage === 'lost') {
+    return { failure: unavailable('no_answer', `gave no whole answer: ${ended.cause}`, requestId), againMs: BACKOFF_MS }
+  }
+  const { status, headers, body } = ended
+  const json = ended.unreadable === undefined ? readJson(body) : undefined
+  if (status >= 200 && status <= 299) {
+    if (json !== undefined) return { json, requestId }
+    return {
+      failure: unavailable('unreadable', 'answered with something that is no JSON', requestId),
+      againMs: BACKOFF_MS,
+    }
+  }
+  const error = errorAnswer(json, link.dialect)
+  const named = requestId ?? requestIdOf(json, link.dialect)
+  if (status === 429) {
+    const wait = askedWaitMs(link, headers)
+    const failure = rateLimited((link.pacer.pausedUntil() ?? link.now()) - link.now())
+    // The pacer holds the next try until the pause is over.
+    return wait !== undefined && wait <= RETRY_AFTER_WAITED_MS ? { failure, againMs: 0 } : { failure }
+  }
+  if (status >= 500) return { failure: unavailable('server_error', `answered ${status}`, named), againMs: BACKOFF_MS }
+  if (status < 400) return { failure: unavailable('redirect', `answered ${status}; redirects are refused`, named) }
+  if (error?.kind === 'not_found' || error?.kind === 'gone') {
+    return {
+      failure: new Failure('rejected', idText('the supplier knows no such record', named), { reason: 'not_found' }),
+    }
+  }
+  if (status === 401 || status === 403 || error?.kind === 'unauthenticated' || error?.kind === 'forbidden') {
+    return { failure: unavailable('unauthorized', `refused the API key with ${status}`, named) }
+  }
+  if (!error)
+    return { failure: unavailable('unexpected_status', `answered ${status} without an error envelope`, named) }
+  const text = `the supplier rejected the request: ${error.code}${error.message === '' ? '' : `: ${error.message}`}`
+  return { failure: new Failure('rejected', idText(text, named), { reason: error.code }) }
+}
+
+const keyHeader = ({ dialect, apiKey }: Link): Record<string, string> => ({
+  [dialect.headers.apiKey]: apiKey.reveal(),
+})
+
+export const postHeaders = (link: Link) => ({ ...keyHeader(link), 'content-type': 'application/json' })
+
+/** The failure of a record or page whose field cannot be read. */
+export const unreadable = (field: string, requestId: string | undefined): Failure =>
+  new Failure('unavailable', idText(`the supplier's answer cannot be read at ${field}`, requestId), {
+    reason: 'unreadable',
+    fields: [{ field, message: 'missing, or not as the dialect says' }],
+  })
+
+const unavailable = (reason: string, what: string, requestId?: string): Failure =>
+  new Failure('unavailable', idText(`the supplier ${what}`, requestId), { reason })
+
+const idText = (text: string, requestId: string | undefined): string =>
+  requestId === undefined ? text : `${text} (request ${requestId})`
+
+const askedWaitMs = (link: Link, headers: Exclude<Exchange, { stage: 'not_sent' }>['headers']): number | undefined =>
+  retryAfterMs(headerText(headers, link.dialect.headers.retryAfter), link.now())
+
+function queryText(query: Query): string {
+  const parameters = new URLSearchParams()
+  for (const [name, value] of query) {
+    if (name !== null && value !== undefined) parameters.append(name, String(value))
+  }
+  return parameters.size === 0 ? '' : `?${parameters}`
+}

@@ -1,0 +1,156 @@
+import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
+import { Failure } from '../errors.ts'
+import type { Secret } from '../secret.ts'
+import type { Dialect } from './dialect.ts'
+
+export type Verification =
+  | {
+      valid: true
+      /** The supplier's id of the delivery; without one, the hex SHA-256 of what was signed. */
+      deliveryId: string
+      timestampMs: number
+      /** The 32 bytes of the signature: equal for equal deliveries, however they were written. */
+      mac: Buffer
+      /** Which of the secrets it was. */
+      secretIndex: number
+    }
+  | {
+      valid: false
+      /** `stale` and `timestamp_malformed` are authentic: they are judged only after the signature verified. */
+      reason: 'missing_signature' | 'missing_timestamp' | 'malformed' | 'mismatch' | 'timestamp_malformed' | 'stale'
+    }
+
+export interface SignedRequest {
+  dialect: Dialect
+  /** Every secret that is valid now: two during a rotation. */
+  secrets: readonly KeyObject[]
+  /** Node's `headersDistinct`: names in lower case, one entry per header line. */
+  headers: Record<string, string[] | undefined>
+  /** The raw bytes of the body. */
+  body: Buffer
+  /** Epoch milliseconds. */
+  nowMs: number
+}
+
+/**
+ * Tells whether a delivery is authentic and fresh.
+ *
+ * The signature is HMAC-SHA256 over the timestamp as it was written, a dot and the raw body. All secrets and all
+ * candidates are tried whatever was found before, so that the time taken says nothing.
+ *
+ * @see Reseller API v1.1, section 6, signature rules 1-3
+ */
+export function verify({ dialect, secrets, headers, body, nowMs }: SignedRequest): Verification {
+  const layout = dialect.signature
+  const signed = only(headers[layout.header])
+  if (signed === undefined) return { valid: false, reason: 'missing_signature' }
+  const carried = layout.timestamp.in === 'header' ? only(headers[layout.timestamp.header]) : { text: '' }
+  if (carried === undefined) return { valid: false, reason: 'missing_timestamp' }
+  const id = layout.deliveryIdHeader === null ? undefined : only(headers[layout.deliveryIdHeader])
+  if (signed === 'repeated' || carried === 'repeated' || id === 'repeated') return { valid: false, reason: 'malformed' }
+  if (id && !/^[\x21-\x7e]{1,200}$/.test(id.text)) return { valid: false, reason: 'malformed' }
+
+  const parts = readSignature(layout, signed.text, carried.text)
+  if (!parts) return { valid: false, reason: 'malformed' }
+
+  // Node reads header bytes as latin1: written back the same way they are the bytes that were signed.
+  const message = [Buffer.from(`${parts.timestamp}.`, 'latin1'), body]
+  let secretIndex = -1
+  let mac: Buffer | undefined
+  for (const [index, secret] of secrets.entries()) {
+    const expected = message.reduce((hmac, bytes) => hmac.update(bytes), createHmac('sha256', secret)).digest()
+    for (const candidate of parts.candidates) {
+      const equal = timingSafeEqual(expected, candidate)
+      if (equal && mac === undefined) {
+        secretIndex = index
+        mac = expected
+      }
+    }
+  }
+  if (!mac) return { valid: false, reason: 'mismatch' }
+
+  const timestampMs = readTimestamp(parts.timestamp, layout.timestampUnit)
+  if (timestampMs === undefined) return { valid: false, reason: 'timestamp_malformed' }
+  if (Math.abs(nowMs - timestampMs) > layout.toleranceSeconds * 1_000) return { valid: false, reason: 'stale' }
+  const digest = () => message.reduce((hash, bytes) => hash.update(bytes), createHash('sha256')).digest('hex')
+  return { valid: true, deliveryId: id?.text ?? digest(), timestampMs, mac, secretIndex }
+}
+
+/**
+ * The key of a signing secret, taken as UTF-8 bytes.
+ *
+ * @throws Failure `invalid` when it is shorter than 24 bytes, empty or padded with white space: all three are what a
+ *   secret looks like that was not copied whole
+ */
+export function signingKey(secret: Secret): KeyObject {
+  const text = secret.reveal()
+  if (text !== text.trim()) throw new Failure('invalid', 'the signing secret begins or ends with white space')
+  const bytes = Buffer.from(text, 'utf8')
+  if (bytes.length < 24) throw new Failure('invalid', 'the signing secret is shorter than 24 bytes')
+  return createSecretKey(bytes)
+}
+
+/** Most candidates in one header: two secrets in rotation under two schemes, and one to spare. */
+const CANDIDATES_MAX = 5
+
+/** Longest signature header: five base64 or hex candidates with their prefixes and a timestamp fit in half of it. */
+const HEADER_MAX_LENGTH = 1_024
+
+/** Longest timestamp that is put into the MAC; genuine ones have 10 or 13 digits. */
+const TIMESTAMP_MAX_LENGTH = 64
+
+interface Parts {
+  /** As it was written: the MAC covers this text. */
+  timestamp: string
+  candidates: Buffer[]
+}
+
+function readSignature(layout: Dialect['signature'], text: string, carried: string): Parts | undefined {
+  if (text.length > HEADER_MAX_LENGTH) return undefined
+  const timestamps: string[] = []
+  const texts: string[] = []
+  if (layout.timestamp.in === 'header') {
+    if (!text.startsWith(layout.prefix)) return undefined
+    timestamps.push(carried)
+    texts.push(text.slice(layout.prefix.length))
+  } else {
+    const field = `${layout.timestamp.field}=`
+    for (const part of text.split(',').map((piece) => piece.trimStart())) {
+      if (part.startsWith(field)) timestamps.push(part.slice(field.length))
+      // Other schemes beside ours, such as an older `v0=`, are not ours to judge.
+      else if (part.startsWith(layout.prefix)) texts.push(part.slice(layout.prefix.length))
+    }
+  }
+  const [timestamp] = timestamps
+  if (timestamp === undefined || timestamps.length > 1 || timestamp.length > TIMESTAMP_MAX_LENGTH) return undefined
+  if (texts.length === 0 || texts.length > CANDIDATES_MAX) return undefined
+  const candidates = texts.map((encoded) => decode(encoded, layout.encoding)).filter((bytes) => bytes !== undefined)
+  return candidates.length === texts.length ? { timestamp, candidates } : undefined
+}
+
+/**
+ * Shapes of 32 encoded bytes. The last base64 character carries only four bits, so that each signature has one spelling;
+ * Node's decoders accept trailing junk, so that the shape is checked before them.
+ */
+const SHAPES = {
+  hex: /^[0-9a-f]{64}$/,
+  base64: /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/,
+  base64url: /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/,
+} satisfies Record<Dialect['signature']['encoding'], RegExp>
+
+function decode(encoded: string, encoding: Dialect['signature']['encoding']): Buffer | undefined {
+  const text = encoding === 'hex' ? encoded.toLowerCase() : encoded
+  return SHAPES[encoding].test(text) ? Buffer.from(text, encoding) : undefined
+}
+
+/** Digits only, as many as an instant of this century has; `Number` alone would take `0x…`, `1e9` and the empty text. */
+function readTimestamp(text: string, unit: 's' | 'ms'): number | undefined {
+  if (unit === 's') return /^[1-9]\d{9}$/.test(text) ? Number(text) * 1_000 : undefined
+  return /^[1-9]\d{12}$/.test(text) ? Number(text) : undefined
+}
+
+function only(values: string[] | undefined): { text: string } | 'repeated' | undefined {
+  if (values === undefined || values.length === 0) return undefined
+  const [text] = values
+  return text === undefined || values.length > 1 ? 'repeated' : { text }
+}

@@ -1,0 +1,286 @@
+import { inspect } from 'node:util'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Dialect } from '../src/supplier/dialect.ts'
+import { apiVersion } from '../src/supplier/openapi-facts.ts'
+import {
+  errorAnswer,
+  readBalance,
+  readJson,
+  readOffer,
+  readOrder,
+  readWebhook,
+  writeInstant,
+} from '../src/supplier/records.ts'
+import { dialect, otherDialect } from './supplier-server.ts'
+
+const product = {
+  ...{
+    id: 'p1',
+    sku: 'OFF-1',
+    name: 'Office',
+    category: 'tools',
+    api_price: '12.99',
+    base_price: '20',
+    cashback: '0.50',
+  },
+  ...{ currency: 'EUR', local_stock: 3, provider_stock: 0, available: true, fulfillment_origin: 'local' },
+  updated_at: '2026-01-02T03:04:05.500+01:00',
+}
+const order = {
+  ...{ id: 'o1', external_order_id: 'q1', product_id: 'p1', quantity: 2, status: 'completed', amount: '25.98' },
+  ...{
+    currency: 'EUR',
+    keys: ['AAAA-1', 'AAAA-2'],
+    failure: { code: 'c', message: 'm' },
+    created_at: '2026-01-02T03:04:05Z',
+  },
+}
+const values = (keys: { reveal(): string }[]) => keys.map((key) => key.reveal())
+
+describe('a product of the supplier', () => {
+  it('is read whole', () => {
+    expect(readOffer(product, dialect)).toEqual({
+      ok: true,
+      value: {
+        ...{
+          productId: 'p1',
+          sku: 'OFF-1',
+          name: 'Office',
+          category: 'tools',
+          costMinor: 1_299,
+          basePriceMinor: 2_000,
+        },
+        ...{ cashbackMinor: 50, currency: 'EUR', localStock: 3, providerStock: 0, available: true, origin: 'local' },
+        asOf: Date.parse('2026-01-02T02:04:05.500Z'),
+      },
+    })
+  })
+
+  it('is read by the paths of the dialect alone', () => {
+    const record = {
+      ...{ uuid: 42, codes: { sku: 'S' }, title: 'T', price: { vip: 1_299, list: 1_500, cur: 'KWD' } },
+      ...{ stock: { own: 7 }, sellable: false, changed: 1_700_000_000 },
+    }
+    expect(readOffer(record, otherDialect)).toEqual({
+      ok: true,
+      value: {
+        ...{ productId: '42', sku: 'S', name: 'T', costMinor: 1_299, basePriceMinor: 1_500, currency: 'KWD' },
+        ...{ localStock: 7, available: false, asOf: 1_700_000_000_000 },
+      },
+    })
+  })
+
+  it('may leave out what it need not say', () => {
+    const bare = { id: 'p1', sku: 'S', name: '', api_price: '1', available: true, category: null, local_stock: null }
+    expect(readOffer(bare, dialect)).toEqual({
+      ok: true,
+      value: { productId: 'p1', sku: 'S', name: '', costMinor: 100, currency: 'EUR', available: true },
+    })
+  })
+
+  it.each<[string, unknown]>([
+    ['id', ''],
+    ['id', 1.5],
+    ['id', 'a'.repeat(201)],
+    ['sku', undefined],
+    ['sku', 'a\u0000b'],
+    ['name', 7],
+    ['name', '\ud800'],
+    ['api_price', 12.99],
+    ['api_price', '-1'],
+    ['api_price', '12,99'],
+    ['api_price', '12.999'],
+    ['api_price', null],
+    ['base_price', 'NaN'],
+    ['currency', 'eur'],
+    ['currency', 'EURO'],
+    ['local_stock', -1],
+    ['local_stock', '3'],
+    ['local_stock', 1.5],
+    ['available', 'yes'],
+    ['available', undefined],
+    ['updated_at', 'yesterday'],
+    ['updated_at', '2026-13-45T00:00:00Z'],
+  ])('cannot be read when %s is %j, and the field is named', (field, value) => {
+    expect(readOffer({ ...product, [field]: value }, dialect)).toEqual({ ok: false, field })
+  })
+
+  it.each([null, undefined, 7, 'text', []])('cannot be %j', (record) => {
+    expect(readOffer(record, dialect).ok).toBe(false)
+  })
+})
+
+describe('money of the supplier', () => {
+  const cost = (representation: Dialect['money']['representation'], currency: string, value: unknown) => {
+    const offer = readOffer(
+      { ...product, currency, api_price: value, base_price: null, cashback: null },
+      {
+        ...dialect,
+        money: { representation, currency: 'EUR' },
+      },
+    )
+    return offer.ok ? offer.value.costMinor : offer.field
+  }
+
+  it.each<[Dialect['money']['representation'], string, unknown, number | 'api_price']>([
+    ['decimal', 'EUR', '12.990', 1_299],
+    ['decimal', 'JPY', '1299', 1_299],
+    ['decimal', 'KWD', '1.299', 1_299],
+    ['decimal', 'EUR', '1e2', 'api_price'],
+    ['number', 'EUR', 12.99, 1_299],
+    ['number', 'EUR', 0.1 + 0.2, 'api_price'],
+    ['number', 'EUR', 1e21, 'api_price'],
+    ['number', 'EUR', '12.99', 'api_price'],
+    ['number', 'EUR', Number.NaN, 'api_price'],
+    ['minor', 'EUR', 1_299, 1_299],
+    ['minor', 'EUR', 12.99, 'api_price'],
+    ['minor', 'EUR', 2 ** 53, 'api_price'],
+    ['minor', 'EUR', '1299', 'api_price'],
+  ])('as %s in %s: %j is %j', (representation, currency, value, minor) => {
+    expect(cost(representation, currency, value)).toBe(minor)
+  })
+
+  it('as a number is exact for every price', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 10 ** 11 }), (minor) => {
+        expect(cost('number', 'EUR', JSON.parse((minor / 100).toFixed(2)))).toBe(minor)
+      }),
+    )
+  })
+})
+
+describe('an order of the supplier', () => {
+  it('is read whole, and its keys print as nothing', () => {
+    const read = readOrder(order, dialect)
+    expect(read).toMatchObject({
+      ok: true,
+      value: {
+        ...{
+          id: 'o1',
+          externalOrderId: 'q1',
+          productId: 'p1',
+          quantity: 2,
+          status: 'completed',
+          statusWord: 'completed',
+        },
+        ...{ amountMinor: 2_598, currency: 'EUR', failureCode: 'c', failureMessage: 'm', createdAt: 1_767_323_045_000 },
+      },
+    })
+    expect(read.ok && values(read.value.keys)).toEqual(['AAAA-1', 'AAAA-2'])
+    expect(inspect(read, { depth: 9 }) + JSON.stringify(read)).not.toContain('AAAA')
+  })
+
+  it('is read by the paths of the dialect alone', () => {
+    const read = readOrder(
+      { no: 9, ref: 'r', count: 1, phase: 'BACK', sum: 500, goods: [{ code: 'K' }], why: 'w' },
+      otherDialect,
+    )
+    expect(read).toMatchObject({ ok: true, value: { id: '9', status: 'refunded', amountMinor: 500, currency: 'JPY' } })
+    expect(read.ok && values(read.value.keys)).toEqual(['K'])
+  })
+
+  it.each(['queued', 'constructor', '__proto__', 'COMPLETED'])(
+    'stays open under a status nobody mapped: %s',
+    (status) => {
+      expect(readOrder({ ...order, status }, dialect)).toMatchObject({ value: { status: 'open', statusWord: status } })
+    },
+  )
+
+  it.each<[string, unknown]>([
+    ['id', undefined],
+    ['id', {}],
+    ['status', undefined],
+    ['status', ''],
+    ['quantity', '2'],
+    ['amount', 25.98],
+    ['amount', '-1'],
+    ['keys', 'AAAA-1'],
+    ['keys', ['AAAA-1', '']],
+    ['keys', ['AAAA-1', null]],
+    ['keys', ['AAAA-1', { code: 'x' }]],
+    ['external_order_id', 7],
+    ['created_at', 1_700_000_000],
+  ])('cannot be read when %s is %j', (field, value) => {
+    expect(readOrder({ ...order, [field]: value }, dialect)).toEqual({ ok: false, field })
+  })
+
+  it('may have no keys yet, and no reference of ours', () => {
+    const read = readOrder({ ...order, keys: null, external_order_id: null }, dialect)
+    expect(read).toMatchObject({ ok: true, value: { keys: [], externalOrderId: undefined } })
+  })
+})
+
+describe('balance and webhooks of the supplier', () => {
+  it('are read', () => {
+    const balance = {
+      balance: '-3.20',
+      currency: 'EUR',
+      vip_tier: 'gold',
+      limits: { requests_per_minute: 60, max_quantity: 50 },
+    }
+    expect(readBalance(balance, dialect)).toEqual({
+      ok: true,
+      value: { amountMinor: -320, currency: 'EUR', tier: 'gold', requestsPerMinute: 60, quantityMax: 50 },
+    })
+    const webhook = { id: 'w1', url: 'https://x/y', events: ['order.completed', 'order.shipped'], secret: 's3cret' }
+    const read = readWebhook(webhook, dialect)
+    expect(read).toMatchObject({ ok: true, value: { id: 'w1', url: 'https://x/y', events: ['order.completed'] } })
+    expect(JSON.stringify(read)).not.toContain('s3cret')
+  })
+
+  it('cannot be read without what they must say', () => {
+    expect(readBalance({ currency: 'EUR' }, dialect)).toEqual({ ok: false, field: 'balance' })
+    expect(readWebhook({ id: 'w1', url: 'u', events: 'all' }, dialect)).toEqual({ ok: false, field: 'events' })
+  })
+})
+
+describe('readers of the supplier', () => {
+  it('never throw, whatever JSON comes', () => {
+    const overlaid = (base: object) =>
+      fc.record(
+        Object.fromEntries(
+          Object.entries(base).map(([key, value]) => [key, fc.oneof(fc.constant(value), fc.jsonValue())]),
+        ),
+      )
+    const records = fc.oneof(fc.jsonValue(), overlaid(product), overlaid(order))
+    fc.assert(
+      fc.property(records, fc.constantFrom(dialect, otherDialect), (record, under) => {
+        for (const read of [readOffer, readOrder, readBalance, readWebhook]) {
+          expect(typeof read(record, under).ok).toBe('boolean')
+        }
+        expect(errorAnswer(record, under)?.code).not.toBe('')
+      }),
+    )
+  })
+
+  it('take bytes that are no UTF-8 JSON for nothing', () => {
+    expect(readJson(Buffer.from([0x22, 0xff, 0x22]))).toBeUndefined()
+    expect(readJson(Buffer.from('{"a":1'))).toBeUndefined()
+    expect(readJson(Buffer.from(''))).toBeUndefined()
+    expect(readJson(Buffer.from('\ufeff{"a":1}'))).toEqual({ a: 1 })
+  })
+
+  it('cut what an error says to one line', () => {
+    const json = { success: false, error: { code: 'x', message: `no\n\u001b[31m${'a'.repeat(900)}` } }
+    expect(errorAnswer(json, dialect)?.message).toMatch(/^no \[31ma{490,}$/)
+    expect(errorAnswer(json, dialect)?.message.length).toBe(500)
+  })
+
+  it('write instants as the dialect does', () => {
+    expect(writeInstant(1_700_000_000_999, dialect)).toBe('2023-11-14T22:13:20.999Z')
+    expect(writeInstant(1_700_000_000_999, otherDialect)).toBe('1700000000')
+    expect(writeInstant(1_700_000_000_999, { ...dialect, instants: 'epoch_ms' })).toBe('1700000000999')
+  })
+})
+
+describe('an OpenAPI description', () => {
+  it.each([
+    [{ openapi: '3.1.0', info: { version: '1.1' } }, '1.1'],
+    [{ openapi: '3.0.3', info: { version: '1.1' } }, undefined],
+    [{ openapi: '3.1.0', info: { version: 1.1 } }, undefined],
+    [null, undefined],
+  ])('%j states version %j', (document, version) => {
+    expect(apiVersion(document)).toBe(version)
+  })
+})
