@@ -62,8 +62,8 @@ export function createMetrics({ readGauges, runtime = false }: MetricsOptions): 
     const readings = await readGauges().catch((): GaugeReadings => ({}))
     for (const [name, gauge] of Object.entries(gauged) as [GaugeName, Gauge][]) {
       gauge.reset()
-      // A gauge without labels would show 0 for what could not be read.
-      gauge.remove()
+      // A gauge without labels would show 0 for what could not be read; one with labels refuses the call.
+      if (gauges[name].labels.length === 0) gauge.remove({})
       for (const { labels = {}, value } of readings[name] ?? []) gauge.set(labels, value)
     }
   }

@@ -1,7 +1,7 @@
 /**
  * When things run: pumps that are woken, and node-cron that wakes them when nobody did.
  */
-import { schedule, type ScheduledTask } from 'node-cron'
+import { type ScheduledTask, schedule } from 'node-cron'
 import { messageOf } from './errors.ts'
 import type { Log } from './log.ts'
 
@@ -19,7 +19,11 @@ export interface Pump {
  * It is called again at once while it found work, and once more when it was woken meanwhile. An error ends the run, is
  * logged, and the next wake tries again.
  */
-export function createPump(name: string, run: () => Promise<number>, { log, stopped }: { log: Log; stopped: () => boolean }): Pump {
+export function createPump(
+  name: string,
+  run: () => Promise<number>,
+  { log, stopped }: { log: Log; stopped: () => boolean },
+): Pump {
   let running: Promise<void> | undefined
   let again = false
   const loop = async (): Promise<void> => {
@@ -35,7 +39,7 @@ export function createPump(name: string, run: () => Promise<number>, { log, stop
   return {
     wake() {
       if (stopped()) return
-      if (running) {
+      if (running !== undefined) {
         again = true
         return
       }
@@ -45,7 +49,7 @@ export function createPump(name: string, run: () => Promise<number>, { log, stop
       })
     },
     idle: async () => {
-      while (running) await running
+      while (running !== undefined) await running
     },
   }
 }

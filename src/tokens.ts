@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto'
-import type { Database } from './storage/database.ts'
-import { StaleWrite } from './storage/database.ts'
-import { insertAudit } from './storage/evidence.ts'
 import { Failure } from './errors.ts'
 import { Secret } from './secret.ts'
-import { insertToken, revokeToken, type TokenRow } from './storage/tokens.ts'
+import type { Database } from './storage/database.ts'
+import { insertAudit } from './storage/evidence.ts'
+import { allTokens, insertToken, revokeToken as markRevoked, type TokenRow } from './storage/tokens.ts'
 
 export const roles = ['store', 'viewer', 'operator', 'admin'] as const
 export type Role = (typeof roles)[number]
@@ -31,7 +30,7 @@ export function mintToken(role: Role, randomBytes: (count: number) => Buffer): M
 /** SHA-256: a token has 256 random bits, so that a slow hash would only slow requests down. */
 export const tokenDigest = (token: string): Buffer => createHash('sha256').update(token).digest()
 
-export interface TokenStore {
+export interface TokenFlows {
   db: Database
   /** Epoch milliseconds. */
   now: () => number
@@ -53,7 +52,7 @@ const DAY_MS = 24 * 60 * 60 * 1000
 
 /** Makes and stores a token. Its text is in what this returns and nowhere else. */
 export async function createToken(
-  { db, now, newId, randomBytes }: TokenStore,
+  { db, now, newId, randomBytes }: TokenFlows,
   input: NewToken,
   actor: string,
 ): Promise<{ token: Secret; row: TokenRow }> {
@@ -65,17 +64,19 @@ export async function createToken(
     expiresAt: input.expiresInDays === null ? null : at + input.expiresInDays * DAY_MS,
   }
   const detail = [row.role, row.store, row.scopes].filter(Boolean).join(' ')
-  await db.commit([insertToken(row), insertAudit({ id: newId(), at, actor, action: 'token.create', subject: row.id, detail })])
+  await db.commit([
+    insertToken(row),
+    insertAudit({ id: newId(), at, actor, action: 'token.create', subject: row.id, detail }),
+  ])
   return { token, row }
 }
 
 /** Revokes a token at once. @throws Failure `not_found` when no token that is still good has this id */
-export async function revoke({ db, now, newId }: TokenStore, id: string, actor: string): Promise<void> {
+export async function revokeToken({ db, now, newId }: TokenFlows, id: string, actor: string): Promise<TokenRow> {
   const at = now()
-  try {
-    await db.commit([revokeToken(id, at), insertAudit({ id: newId(), at, actor, action: 'token.revoke', subject: id })])
-  } catch (error) {
-    if (!(error instanceof StaleWrite)) throw error
-    throw new Failure('not_found', `there is no token ${id}, or it is revoked already`, { cause: error })
-  }
+  const audit = insertAudit({ id: newId(), at, actor, action: 'token.revoke', subject: id })
+  const row = (await db.query(allTokens())).find((token) => token.id === id)
+  if (!row || row.revokedAt !== null) throw new Failure('not_found', 'no token has this id, or it is revoked already')
+  await db.commit([markRevoked(id, at), audit])
+  return { ...row, revokedAt: at }
 }

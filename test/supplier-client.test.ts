@@ -153,10 +153,21 @@ describe('placing an order', () => {
   })
 
   it('is not kept waiting by reads that hang', async () => {
-    const server = await http((heard, response) => (heard.method === 'POST' ? ok(response, order) : undefined))
-    const { supplier } = client(server.origin, { fetchDeadlineMs: 300 })
-    const reads = Array.from({ length: 12 }, () => supplier.balance().catch((error: unknown) => error))
-    expect(await supplier.placeOrder(request)).toMatchObject({ outcome: 'accepted' })
+    const hanging: (() => void)[] = []
+    const full = Promise.withResolvers<void>()
+    let placed = false
+    const server = await http((heard, response) => {
+      if (heard.method === 'POST') return ok(response, order)
+      const answer = () => ok(response, { balance: '1.00' })
+      if (placed) return answer()
+      if (hanging.push(answer) === 8) full.resolve()
+    })
+    const { supplier } = client(server.origin)
+    const reads = Array.from({ length: 12 }, () => supplier.balance())
+    await full.promise
+    expect(await supplier.placeOrder({ ...request, deadlineMs: 1_000 })).toMatchObject({ outcome: 'accepted' })
+    placed = true
+    for (const answer of hanging) answer()
     await Promise.all(reads)
   })
 

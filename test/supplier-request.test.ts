@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
+import { Agent, type Dispatcher } from 'undici'
 import { afterEach, describe, expect, it } from 'vitest'
 import { exchange, headerText, openAgent, type Request } from '../src/supplier/request.ts'
 import { refusedOrigin, startHttp, startTcp } from './supplier-server.ts'
@@ -99,6 +100,22 @@ describe('one exchange', () => {
       'not_sent',
     )
     expect(server.heard).toHaveLength(1)
+  })
+
+  it('lets no client library send a request a second time', async () => {
+    /** Begins each request twice, as undici does when a socket is taken away under a request that may be repeated. */
+    class Repeating extends Agent {
+      override dispatch(_: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+        const controller = { aborted: false, paused: false, reason: null, abort() {}, pause() {}, resume() {} }
+        handler.onRequestStart?.(controller, null)
+        expect(() => handler.onRequestStart?.(controller, null)).toThrow('the request is over')
+        handler.onResponseError?.(controller, new Error('the request is over'))
+        return true
+      }
+    }
+    const repeating = new Repeating()
+    open.unshift(() => repeating.destroy())
+    expect(await exchange(repeating, post('http://127.0.0.1'))).toEqual({ stage: 'lost', cause: 'network_error' })
   })
 
   it.each([

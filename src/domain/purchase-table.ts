@@ -44,8 +44,10 @@ const doubleCharge = (orders: FoundOrder[]): Effect[] => [
   ...orders.map((order): Effect => ({ discrepancy: 'double_charge', orderId: order.id })),
   'freeze',
 ]
-const handOver = (facts: PurchaseFacts): Effect[] =>
-  facts.handOverHeldAt === null ? ['store_keys', 'hand_over'] : ['store_keys']
+/** Keys that ever came, with those of this reading: what an order shows may change from one reading to the next. */
+const came = (facts: PurchaseFacts, { newKeys }: InputOf<'read'>) => facts.keysStored + newKeys
+const allCame = (facts: PurchaseFacts, input: InputOf<'read'>) =>
+  input.status === 'completed' && came(facts, input) === facts.quantity
 
 const before = ['planned', 'waiting'] as const
 /** An order found for one of these is ours (after a restore, or after a lost answer), or the reason to stop and look. */
@@ -66,7 +68,7 @@ export const rows: readonly Row[] = [
     const [order, ...others] = undecided(orders)
     if (!order || order.agrees || order.ofAnotherLine || others.length > 0) return undefined
     const note = `order ${order.id} at the supplier carries our reference but differs from what was sent`
-    return { next: 'review', set: { ordersSeen: ids(facts, orders), note }, effects: ['alert'] }
+    return { next: 'review', set: { ordersSeen: ids(facts, [order]), note }, effects: ['alert'] }
   }),
   row('found_several', notAccepted, 'found', (facts, { orders }) => {
     const open = undecided(orders)
@@ -141,20 +143,14 @@ export const rows: readonly Row[] = [
     const safe = facts.keySafeUntil !== null && now < facts.keySafeUntil
     if (safe && facts.lastClass !== 'B') return undefined
     const why = safe ? 'its repeat was rejected' : 'the supplier may have forgotten its idempotency key'
-    return {
-      next: 'review',
-      set: { note: `no order was found and ${why}: it cannot be repeated safely` },
-      effects: ['alert'],
-    }
+    const note = `no order was found and ${why}: it cannot be repeated safely`
+    return { next: 'review', set: { note }, effects: ['alert'] }
   }),
   row('scan_overdue', ['unknown'], 'clock', (facts, _, now) => {
     const since = Math.max(facts.unknownAt ?? 0, facts.scannedAt ?? 0)
     if (now - since < SCAN_OVERDUE_MS) return undefined
-    return {
-      next: 'review',
-      set: { note: "the supplier's order list could not be read for 24 hours" },
-      effects: ['alert'],
-    }
+    const note = "the supplier's order list could not be read for 24 hours"
+    return { next: 'review', set: { note }, effects: ['alert'] }
   }),
 
   row('second_order', ['accepted', 'completed', 'fulfilled', 'review'], 'found', (facts, { orders }) => {
@@ -175,15 +171,20 @@ export const rows: readonly Row[] = [
     return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['store_keys', 'alert'] }
   }),
   row('too_many_keys', ['accepted'], 'read', (facts, input, now) => {
-    if (input.keys <= facts.quantity) return undefined
-    const note = `${input.keys} keys came for a quantity of ${facts.quantity}`
+    const keys = Math.max(input.keys, came(facts, input))
+    if (keys <= facts.quantity) return undefined
+    const note = `${keys} keys came for a quantity of ${facts.quantity}`
     return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['store_keys', 'alert'] }
   }),
   row('completed_and_cancelled', ['accepted'], 'read', (facts, input, now) => {
-    if (input.status !== 'completed' || input.keys !== facts.quantity || facts.cancelRequestedAt === null)
-      return undefined
+    if (!allCame(facts, input) || facts.cancelRequestedAt === null) return undefined
     const note = 'cancelled by the store after the keys had been bought'
     return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['store_keys', 'alert'] }
+  }),
+  row('completed_while_held', ['accepted'], 'read', (facts, input) => {
+    if (!allCame(facts, input) || facts.handOverHeldAt === null) return undefined
+    const note = 'all keys came, and their hand-over waits for a person'
+    return { next: 'review', set: { note }, effects: ['store_keys', 'alert'] }
   }),
   row('some_keys_and_cancelled', ['accepted'], 'read', (facts, input) => {
     if (input.status !== 'open' || input.newKeys === 0 || facts.cancelRequestedAt === null) return undefined
@@ -191,30 +192,27 @@ export const rows: readonly Row[] = [
   }),
   row('some_keys', ['accepted'], 'read', (facts, input) => {
     if (input.status !== 'open' || input.newKeys === 0) return undefined
-    return { effects: handOver(facts) }
+    return { effects: facts.handOverHeldAt === null ? ['store_keys', 'hand_over'] : ['store_keys'] }
   }),
   row('completed', ['accepted'], 'read', (facts, input) => {
-    if (input.status !== 'completed' || input.keys !== facts.quantity) return undefined
-    return { next: 'completed', set: { keysShortSince: null }, effects: handOver(facts) }
+    if (!allCame(facts, input)) return undefined
+    return { next: 'completed', set: { keysShortSince: null }, effects: ['store_keys', 'hand_over'] }
   }),
   row('keys_short', ['accepted'], 'read', (facts, input, now) => {
     if (input.status !== 'completed' || facts.keysShortSince === null || now - facts.keysShortSince < KEYS_SHORT_MS) {
       return undefined
     }
-    const note = `the order is completed, but only ${input.keys} of ${facts.quantity} keys came`
+    const note = `the order is completed, but only ${came(facts, input)} of ${facts.quantity} keys came`
     return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['store_keys', 'alert'] }
   }),
   row('keys_short_so_far', ['accepted'], 'read', (facts, input, now) => {
     if (input.status !== 'completed') return undefined
-    return { set: { keysShortSince: facts.keysShortSince ?? now } }
+    return { set: { keysShortSince: facts.keysShortSince ?? now }, effects: input.newKeys > 0 ? ['store_keys'] : [] }
   }),
   row('failed', ['accepted'], 'read', (facts, input, now) => {
     if (input.status === 'open' || input.keys > 0 || facts.keysStored > 0) return undefined
-    return {
-      next: 'failed',
-      set: input.status === 'refunded' ? { refundedAt: now } : {},
-      effects: ['tell_failed'],
-    }
+    const set = input.status === 'refunded' ? { refundedAt: now } : {}
+    return { next: 'failed', set, effects: ['tell_failed'] }
   }),
   row('failed_with_keys', ['accepted'], 'read', (_, input, now) => {
     if (input.status === 'open') return undefined
@@ -253,16 +251,17 @@ export const rows: readonly Row[] = [
     if (facts.laterSent || others.length > 0 || !order.agrees || order.ofAnotherLine) {
       return { set: { ordersSeen: ids(facts, open) }, effects: doubleCharge(open) }
     }
-    return {
-      next: 'accepted',
-      set: { supplierOrderId: order.id, handOverHeldAt: facts.toldFailedAt === null ? null : now },
-      effects: ['cancel_later', 'read_now', ...(facts.toldFailedAt === null ? [] : (['alert'] as Effect[]))],
-    }
+    const set: Patch = { supplierOrderId: order.id }
+    if (facts.toldFailedAt === null) return { next: 'accepted', set, effects: ['cancel_later', 'read_now'] }
+    return { next: 'accepted', set: { ...set, handOverHeldAt: now }, effects: ['cancel_later', 'read_now', 'alert'] }
   }),
   row('retried', over, 'retry', (facts, _, now) => {
     if (!facts.newest) return undefined
-    const unproven = facts.state === 'failed' && facts.refundedAt === null
-    return { set: unproven ? { writtenOffAt: now } : {}, effects: [{ plan: null, notBefore: null }] }
+    // Nothing proves that a failed one was refunded, or that one which a person closed was never charged.
+    const seen = facts.supplierOrderId !== null || facts.ordersSeen.length > 0
+    const charged = facts.state === 'failed' || facts.maybeChargedAt !== null || seen
+    const set = charged && facts.refundedAt === null ? { writtenOffAt: now } : {}
+    return { set, effects: [{ plan: null, notBefore: null }] }
   }),
 
   row('found_in_review', ['review'], 'found', (facts, { orders }) => {
@@ -278,7 +277,7 @@ export const rows: readonly Row[] = [
   })),
   row('adopted', ['review', 'accepted'], 'adopt', (_, { order }) => ({
     next: 'accepted',
-    set: { supplierOrderId: order.id, handOverHeldAt: null },
+    set: { supplierOrderId: order.id, handOverHeldAt: null, keysShortSince: null },
     effects: ['read_now'],
   })),
   row('handed_over', ['review', 'accepted'], 'hand_over', (facts) => {

@@ -52,7 +52,8 @@ export const answerFailure =
     if (status === 500) log.error('http.failed', { requestId, error: messageOf(error) })
     if (status === 503) log.warn('http.unavailable', { requestId, code, error: messageOf(error) })
     const fields = error instanceof Failure && error.fields.length > 0 ? { fields: error.fields } : {}
-    const message = code === 'internal' ? 'something went wrong here; the log has it under the request id' : messageOf(error)
+    const message =
+      code === 'internal' ? 'something went wrong here; the log has it under the request id' : messageOf(error)
     const name = error instanceof Failure && error.reason !== undefined ? error.reason : code
     answerError(response, status, { code: name, message, ...fields })
   }

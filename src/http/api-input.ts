@@ -34,7 +34,8 @@ function whole(min: number, max: number) {
   return z.int({ error }).min(min, { error }).max(max, { error })
 }
 
-const decimal = (words: string) => z.string({ error: must(words) }).regex(/^\d{1,12}(\.\d{1,3})?$/, { error: must(words) })
+const decimal = (words: string) =>
+  z.string({ error: must(words) }).regex(/^\d{1,12}(\.\d{1,3})?$/, { error: must(words) })
 const oneOf = <const T extends readonly string[]>(values: T) =>
   z.enum(values, { error: must(`one of ${values.join(', ')}`) })
 const id = z.string({ error: must('an id') }).regex(/^[0-9A-Za-z_-]{1,64}$/, { error: must('an id') })
@@ -47,13 +48,18 @@ const line = fields({
   quantity: whole(1, 10_000),
   /** What the customer paid for one unit: bounds what it may cost. */
   unitPrice: decimal('decimal text such as "19.99"').optional(),
-  currency: z.string().regex(/^[A-Z]{3}$/, { error: must('an ISO 4217 code such as "EUR"') }).optional(),
+  currency: z
+    .string()
+    .regex(/^[A-Z]{3}$/, { error: must('an ISO 4217 code such as "EUR"') })
+    .optional(),
 })
 
 /** Body of POST /orders. */
 export const orderBody = fields({
   /** The store's own number of the order. The two that are left out are path segments that clients resolve away. */
-  reference: text(200).refine((reference) => reference !== '.' && reference !== '..', { error: must('more than dots') }),
+  reference: text(200).refine((reference) => reference !== '.' && reference !== '..', {
+    error: must('more than dots'),
+  }),
   lines: z
     .array(line, { error: must('a list of 1 to 100 lines') })
     .min(1, { error: must('a list of 1 to 100 lines') })
@@ -84,7 +90,8 @@ export const orderInput = ({ reference, lines }: z.infer<typeof orderBody>): Ord
   reference,
   lines: lines.map(({ id, sku, quantity, unitPrice, currency }) => ({
     ...{ id, sku, quantity, currency: currency ?? null },
-    unitPriceMinor: unitPrice === undefined || currency === undefined ? null : (parseDecimal(unitPrice, currency) ?? null),
+    unitPriceMinor:
+      unitPrice === undefined || currency === undefined ? null : (parseDecimal(unitPrice, currency) ?? null),
   })),
 })
 
@@ -93,7 +100,9 @@ export function orderDigest({ reference, lines }: OrderInput): string {
   const canonical = lines
     .map(({ currency, id, quantity, sku, unitPriceMinor }) => ({ currency, id, quantity, sku, unitPriceMinor }))
     .sort((a, b) => (a.id < b.id ? -1 : 1))
-  return createHash('sha256').update(JSON.stringify({ lines: canonical, reference })).digest('hex')
+  return createHash('sha256')
+    .update(JSON.stringify({ lines: canonical, reference }))
+    .digest('hex')
 }
 
 export const releaseBody = fields({ ceiling: decimal('the most that one unit may cost, such as "12.34"').optional() })
@@ -105,7 +114,10 @@ export const tokenBody = fields({
   name: text(100),
   role: oneOf(roles),
   store: text(50).optional(),
-  scopes: z.array(oneOf(scopes), { error: must('a list of scopes') }).max(scopes.length).optional(),
+  scopes: z
+    .array(oneOf(scopes), { error: must('a list of scopes') })
+    .max(scopes.length)
+    .optional(),
   expiresInDays: whole(1, 3650).optional(),
 }).superRefine(({ role, store, scopes }, context) => {
   const fault = (field: string, message: string) => context.addIssue({ code: 'custom', path: [field], message })
@@ -150,29 +162,21 @@ const BODY_MAX = 256 * 1024
  * Reads a JSON body.
  *
  * @returns undefined when there is none
- * @throws Failure `invalid` for a body that is no JSON, of another content type (`unsupported_media_type`) or too large
- * (`payload_too_large`)
+ * @throws Failure `invalid` for a body that is no JSON; an error with a `status` for one of another content type (415),
+ * too large (413) or cut off (400)
  */
 export async function readJson(request: IncomingMessage): Promise<unknown> {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers
-  if (request.headers['content-length'] === '0') return undefined
-  if (request.headers['content-length'] === undefined && !request.headers['transfer-encoding']) return undefined
-  if (!/^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(type) || encoding !== 'identity') {
-    const message = 'the body must be JSON in UTF-8, not compressed: Content-Type: application/json'
-    throw new Failure('invalid', message, { reason: 'unsupported_media_type' })
+  const length = request.headers['content-length'] ?? null
+  if (length === '0' || (length === null && request.headers['transfer-encoding'] === undefined)) return undefined
+  if (encoding !== 'identity' || !/^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(type)) {
+    throw Object.assign(new Error('the body is not plain JSON in UTF-8'), { status: 415 })
   }
-  const bytes = await getRawBody(request, { limit: BODY_MAX, length: request.headers['content-length'] }).catch(
-    (cause: { type?: string }) => {
-      if (cause.type === 'entity.too.large') {
-        throw new Failure('invalid', 'the body is larger than 256 KiB', { cause, reason: 'payload_too_large' })
-      }
-      throw new Failure('invalid', 'the body did not come whole', { cause })
-    },
-  )
+  const bytes = await getRawBody(request, { limit: BODY_MAX, length })
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch (cause) {
     const place = /at position \d+( \(line \d+ column \d+\))?/.exec(String(cause))?.[0]
-    throw new Failure('invalid', `the body is not JSON in UTF-8${place ? `: see ${place}` : ''}`, { cause })
+    throw new Failure('invalid', `the body is not JSON in UTF-8${place ? `: see ${place.slice(3)}` : ''}`, { cause })
   }
 }

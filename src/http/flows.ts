@@ -1,6 +1,6 @@
-import type { HoldReason, PurchaseState } from '../domain/purchase.ts'
-import type { LineState, OrderState } from '../domain/store-order.ts'
+import type { Listing } from '../domain/listing.ts'
 import type { OrderInput, Taken } from '../ordering/intake.ts'
+import type { OrderView } from '../ordering/order-view.ts'
 import type { SyncRun } from '../storage/sync-runs.ts'
 import type { Webhook } from '../storage/webhooks.ts'
 
@@ -31,7 +31,7 @@ export interface Flows {
   unfreeze(actor: string): Promise<void>
   /** Starts a sync run, or gives the one that is under way. */
   requestSync(cause: string): Promise<SyncRun>
-  /** Creates a webhook at the supplier and keeps its secret; without `url` under the configured public address. */
+  /** Creates a webhook at the supplier and keeps its secret. @param url our public address; else the configured one */
   createWebhook(url: string | undefined, actor: string): Promise<Webhook>
   /** Puts a delivery back into the inbox. */
   replayDelivery(deliveryId: string, actor: string): Promise<void>
@@ -40,66 +40,7 @@ export interface Flows {
   /** Puts a dead or waiting effect back into the outbox. */
   redeliverEffect(outboxId: string, actor: string): Promise<void>
   /** A page of a store's listings by SKU; `after` is the last SKU seen. */
-  listListings(store: string, page: { after?: string; limit: number }): Promise<ListingView[]>
+  listListings(store: string, page: { after?: string; limit: number }): Promise<Listing[]>
   /** @returns undefined when the SKU is no listing of the store */
-  viewListing(store: string, sku: string): Promise<ListingView | undefined>
-}
-
-/** An offer as sold in one store. */
-export interface ListingView {
-  sku: string
-  name: string
-  category: string | null
-  priceMinor: number
-  currency: string
-  /** Units that may be sold. */
-  stock: number
-  available: boolean
-}
-
-/** A store order as it is now. Instants in epoch milliseconds, money in minor units. */
-export interface OrderView {
-  store: string
-  reference: string
-  state: OrderState
-  receivedAt: number
-  cancelRequestedAt: number | null
-  closedAt: number | null
-  lines: OrderLineView[]
-  timeline: { at: number; what: string; detail: string | null }[]
-}
-
-export interface OrderLineView {
-  id: string
-  sku: string
-  /** The offer's name; null for a line that is not ours. */
-  name: string | null
-  quantity: number
-  state: LineState
-  /** Keys that the store has. */
-  delivered: number
-  /** Those keys; only when they were asked for. */
-  keys?: string[]
-  purchases: PurchaseView[]
-}
-
-/** The columns of a purchase that people read; a row of the table is one. */
-export interface PurchaseView {
-  id: string
-  part: number
-  generation: number
-  state: PurchaseState
-  holdReason: HoldReason | null
-  note: string | null
-  notBefore: number | null
-  quantity: number
-  /** Most that one unit may cost. */
-  ceilingMinor: number
-  amountMinor: number | null
-  currency: string
-  supplierOrderId: string | null
-  externalOrderId: string
-  failureCode: string | null
-  failureMessage: string | null
-  changedAt: number
+  viewListing(store: string, sku: string): Promise<Listing | undefined>
 }

@@ -21,12 +21,12 @@ export interface HealthOptions {
 export function healthRouter({ status, scrape }: HealthOptions): Router {
   const router = Router({ strict: true, caseSensitive: true })
   router.get('/livez', (_request, response) => {
-    response.set('cache-control', 'no-store').json({ status: 'alive' })
+    response.json({ status: 'alive' })
   })
   router.get('/readyz', async (_request, response) => {
     const { reasons, notes } = await read(status)
     const word = reasons.length > 0 ? 'not_ready' : notes.length > 0 ? 'degraded' : 'ready'
-    response.set('cache-control', 'no-store').status(reasons.length > 0 ? 503 : 200)
+    response.status(reasons.length > 0 ? 503 : 200)
     response.json({ status: word, reasons, notes })
   })
   if (scrape) {

@@ -7,7 +7,7 @@
  */
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import express, { type Express, type RequestHandler, type Router } from 'express'
+import express, { type Express, type Request, type RequestHandler, type Router } from 'express'
 import type { Log } from '../log.ts'
 import { answerError, answerFailure, notFound } from './answers.ts'
 
@@ -127,7 +127,7 @@ function admit({ log, newId, monotonic, count }: HttpOptions): RequestHandler {
   return (request, response, next) => {
     const startedAt = monotonic()
     const requestId = newId()
-    response.set({ 'x-request-id': requestId, 'x-content-type-options': 'nosniff' })
+    response.set({ 'x-request-id': requestId, 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' })
     response.once('finish', () => {
       const route = request.route ? `${request.baseUrl}${String(request.route.path)}` : 'none'
       const { statusCode: status } = response
@@ -135,14 +135,21 @@ function admit({ log, newId, monotonic, count }: HttpOptions): RequestHandler {
       const durationMs = Math.round(monotonic() - startedAt)
       log.info('http.request', { requestId, method: request.method, path: route, status, durationMs })
     })
-    if ((request.headersDistinct.host ?? []).length > 1) {
-      answerError(response, 400, { code: 'invalid', message: 'a request names one host' })
+    if (!isFramed(request)) {
+      response.set('connection', 'close')
+      answerError(response, 400, { code: 'invalid', message: 'the request is malformed' })
       return
     }
     if (!PATH_FORM.test(request.url)) return notFound(request, response, next)
     next()
   }
 }
+
+/** What Node lets through and proxies may read otherwise: no version, several hosts, a length beyond all numbers. */
+const isFramed = ({ httpVersionMajor, headers, headersDistinct }: Request): boolean =>
+  httpVersionMajor === 1 &&
+  (headersDistinct.host ?? []).length <= 1 &&
+  /^\d{1,15}$/.test(headers['content-length'] ?? '0')
 
 /** Knows which sockets owe an answer: the others may be closed at any time. */
 function trackSockets(server: Server): { closeIdle(): void } {
@@ -162,8 +169,9 @@ function trackSockets(server: Server): { closeIdle(): void } {
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     const begun = [...(owed.get(socket) ?? [])].some((response) => response.headersSent)
-    // Half an answer is on its way: anything added to it would be read as a part of it.
-    if (begun || !socket.writable || error.code === 'ECONNRESET') socket.destroy()
+    // Half an answer is on its way, and anything added would be read as a part of it; or the sender went away half-way.
+    const gone = error.code === 'ECONNRESET' || error.code === 'HPE_INVALID_EOF_STATE'
+    if (begun || gone || !socket.writable) socket.destroy()
     else {
       socket.write(`HTTP/1.1 ${statusLineOf(error.code)}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
       socket.destroySoon()

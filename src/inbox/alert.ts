@@ -13,7 +13,12 @@ interface Making {
  * @param occasion with the type, what is told once: an hour, an id. A second alert of the same occasion is not stored
  * @param payload what to say: ids and a sentence, nothing secret
  */
-export function alert({ newId, now }: Making, type: string, occasion: string, payload: { note: string; [field: string]: string }) {
+export function alert(
+  { newId, now }: Making,
+  type: string,
+  occasion: string,
+  payload: { note: string; [field: string]: string },
+) {
   const at = now()
   return {
     id: newId(),

@@ -14,7 +14,7 @@ interface ClockWatchOptions {
 /** Long enough to hold a few deliveries of a small shop, short enough that the doubt ends soon after the clock is right. */
 const WINDOW_MS = 10 * 60_000
 
-/** One or two stale deliveries are replays or a slow queue; three without a fresh one between them are a clock. */
+/** One or two stale deliveries are replays or a slow queue; three, and no fresh one in the window, are a clock. */
 const STALE_MIN = 3
 
 /** A stale delivery may stand for lost ones, but a replayed one must not cost a sweep each time. */
@@ -27,18 +27,22 @@ const SWEEP_GAP_MS = 60_000
  */
 export function watchClock({ now, onStale, onSuspect }: ClockWatchOptions): ClockWatch {
   let staleAt: number[] = []
+  let freshAt = Number.NEGATIVE_INFINITY
   let askedAt = Number.NEGATIVE_INFINITY
   let told = false
 
   function suspect(): boolean {
-    const since = now() - WINDOW_MS
-    return staleAt.length === STALE_MIN && staleAt.every((at) => at > since)
+    const at = now()
+    const since = at - WINDOW_MS
+    // One that is fresh in the future came before the clock was put back.
+    if (freshAt > since && freshAt <= at) return false
+    return staleAt.length === STALE_MIN && staleAt.every((seenAt) => seenAt > since)
   }
 
   return {
     suspect,
     sawFresh() {
-      staleAt = []
+      freshAt = now()
       told = false
     },
     sawStale() {

@@ -28,7 +28,7 @@ export interface ReceiveDeps {
   newId: () => string
   log: Log
   /** Counts what became of a request; reasons are for people who run the service, never for the sender. */
-  count: (outcome: Receipt['outcome'], reason: string) => void
+  countReceived: (outcome: Receipt['outcome'], reason: string) => void
   /** A row was stored: there is something to process. */
   onStored: () => void
   /** An authentic delivery was stale, so others may be lost: asks for a sweep, at most once a minute. */
@@ -82,7 +82,7 @@ interface Door {
 
 /** @throws Failure `invalid` when the secret of a webhook cannot be used */
 export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
-  const { db, vault, dialect, now, newId, count } = deps
+  const { db, vault, dialect, now, newId, countReceived } = deps
   let doors = await readDoors(deps)
   const clock = watchClock({
     now,
@@ -93,20 +93,20 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
   async function receive({ path, headers, body }: ReceivedRequest): Promise<Receipt> {
     const door = doors.get(path)
     if (!door) {
-      count('unknown_path', '')
+      countReceived('unknown_path', '')
       return { outcome: 'unknown_path' }
     }
     const receivedAt = now()
     const verified = verify({ dialect, secrets: door.secrets, headers, body, nowMs: receivedAt })
     if (!verified.valid) {
       const stale = verified.reason === 'stale'
-      count(stale ? 'stale' : 'not_authentic', verified.reason)
+      countReceived(stale ? 'stale' : 'not_authentic', verified.reason)
       if (stale) clock.sawStale()
       return stale ? { outcome: 'stale' } : { outcome: 'not_authentic', reason: verified.reason }
     }
     clock.sawFresh()
     const receipt = await store(door, verified, body, receivedAt)
-    count(receipt.outcome, door.replaced ? 'replaced_webhook' : '')
+    countReceived(receipt.outcome, door.replaced ? 'replaced_webhook' : '')
     return receipt
   }
 
@@ -169,5 +169,7 @@ async function readDoors({ db, vault }: ReceiveDeps): Promise<Map<string, Door>>
 function alertAllStale({ db, newId, now, log }: ReceiveDeps): void {
   const note = 'every authentic delivery is outside the tolerated time: compare the clock of this machine'
   const change = oweEffect(alert({ newId, now }, 'all_stale', String(now()), { note }))
-  db.commit([change]).catch((error: unknown) => log.error('inbox.alert_lost', { type: 'all_stale', error: messageOf(error) }))
+  db.commit([change]).catch((error: unknown) =>
+    log.error('inbox.alert_lost', { type: 'all_stale', error: messageOf(error) }),
+  )
 }

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, inArray, lt, lte, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, inArray, lt, lte, or, sql } from 'drizzle-orm'
 import { build } from './builder.ts'
 import type { Change } from './database.ts'
 import { deliveries } from './schema.ts'
@@ -14,6 +14,22 @@ export const deliveriesUnderId = (source: string, deliveryId: string) =>
     .from(deliveries)
     .where(and(eq(deliveries.source, source), eq(deliveries.deliveryId, deliveryId)))
     .limit(10)
+
+/** Rows that stand in the way of storing this delivery: it was here before, under its own ID or another. */
+export const deliveryTwins = (seen: Pick<Delivery, 'source' | 'deliveryId' | 'bodyHmac' | 'mac'>) =>
+  build
+    .select({ id: deliveries.id })
+    .from(deliveries)
+    .where(
+      and(
+        eq(deliveries.source, seen.source),
+        or(
+          eq(deliveries.mac, seen.mac),
+          and(eq(deliveries.deliveryId, seen.deliveryId), eq(deliveries.bodyHmac, seen.bodyHmac)),
+        ),
+      ),
+    )
+    .limit(1)
 
 export const dueDeliveries = (now: number, limit: number) =>
   build
@@ -53,6 +69,15 @@ export const settleDelivery = (seen: Pick<Delivery, 'id' | 'attempts'>, set: Par
   statement: build
     .update(deliveries)
     .set({ ...set, attempts: seen.attempts + 1 })
+    .where(and(eq(deliveries.id, seen.id), eq(deliveries.attempts, seen.attempts))),
+  rows: 1,
+})
+
+/** Lets a delivery wait without using up an attempt. */
+export const deferDelivery = (seen: Pick<Delivery, 'id' | 'attempts'>, event: string, notBefore: number): Change => ({
+  statement: build
+    .update(deliveries)
+    .set({ event, notBefore })
     .where(and(eq(deliveries.id, seen.id), eq(deliveries.attempts, seen.attempts))),
   rows: 1,
 })

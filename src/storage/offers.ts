@@ -34,8 +34,13 @@ export const countOffers = () =>
     .from(offers)
     .where(isNull(offers.goneAt))
 
-/** Writes an offer as it was at `asOf`; an older fact than the stored one touches nothing. */
-export const putOffer = (row: NewOffer): Change => ({
+/**
+ * Writes an offer as it was at `asOf`.
+ *
+ * @param seen the row as it was read: a row that has changed since is stale. Without it an older fact than the stored
+ *   one touches nothing
+ */
+export const putOffer = (row: NewOffer, seen?: Pick<Offer, 'asOf' | 'changedAt'>): Change => ({
   statement: build
     .insert(offers)
     .values(row)
@@ -54,20 +59,29 @@ export const putOffer = (row: NewOffer): Change => ({
         available: row.available,
         origin: row.origin ?? null,
         asOf: row.asOf,
+        missedRuns: 0,
         goneAt: null,
         changedAt: row.changedAt,
       },
-      setWhere: lte(offers.asOf, row.asOf),
+      setWhere: seen
+        ? and(eq(offers.asOf, seen.asOf), eq(offers.changedAt, seen.changedAt))
+        : lte(offers.asOf, row.asOf),
     }),
+  rows: seen ? 1 : 'any',
+})
+
+/** Read again and found the same: as true at `asOf` as before, and not missed. */
+export const confirmOffers = (productIds: string[], asOf: number): Change => ({
+  statement: build
+    .update(offers)
+    .set({ asOf, missedRuns: 0 })
+    .where(and(inArray(offers.productId, productIds), lte(offers.asOf, asOf))),
   rows: 'any',
 })
 
-/** Marks offers as seen by a run, whether or not they changed. */
+/** Marks offers as seen by a run, whether or not they changed. One that is gone comes back by `putOffer` alone. */
 export const markSeen = (productIds: string[], runId: string): Change => ({
-  statement: build
-    .update(offers)
-    .set({ seenRunId: runId, missedRuns: 0, goneAt: null })
-    .where(inArray(offers.productId, productIds)),
+  statement: build.update(offers).set({ seenRunId: runId, missedRuns: 0 }).where(inArray(offers.productId, productIds)),
   rows: 'any',
 })
 
@@ -88,19 +102,24 @@ export const missedTwice = (limit: number) =>
     .where(and(isNull(offers.goneAt), gt(offers.missedRuns, 1)))
     .limit(limit)
 
+/** Stale when one of them was seen since it was missed twice. */
 export const markGone = (productIds: string[], now: number): Change => ({
   statement: build
     .update(offers)
     .set({ goneAt: now, available: 0, changedAt: now })
-    .where(inArray(offers.productId, productIds)),
-  rows: 'any',
+    .where(and(inArray(offers.productId, productIds), isNull(offers.goneAt), gt(offers.missedRuns, 1))),
+  rows: productIds.length,
 })
 
-/** Zero at once: a purchase found it out of stock. */
+/**
+ * Zero at once: a purchase found it out of stock.
+ *
+ * The as-of stays: the supplier's record may still say otherwise, and what is read from now on decides.
+ */
 export const markOutOfStock = (productId: string, now: number): Change => ({
   statement: build
     .update(offers)
-    .set({ available: 0, asOf: now, changedAt: now })
+    .set({ available: 0, changedAt: now })
     .where(and(eq(offers.productId, productId), eq(offers.available, 1))),
   rows: 'any',
 })

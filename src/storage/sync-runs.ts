@@ -18,6 +18,12 @@ export const listSyncRuns = (filter: { before?: string; limit: number }) =>
 /** The run that a crash cut short; there is at most one. */
 export const runningSyncRuns = () => build.select().from(syncRuns).where(eq(syncRuns.state, 'running'))
 
+/** Part of the commit that starts a run: fails as stale while one is under way. */
+export const assertNoRunningSync = (): Change => ({
+  statement: build.update(syncRuns).set({ state: 'running' }).where(eq(syncRuns.state, 'running')),
+  rows: 0,
+})
+
 export const insertSyncRun = (row: typeof syncRuns.$inferInsert): Change => ({
   statement: build.insert(syncRuns).values(row),
   rows: 1,

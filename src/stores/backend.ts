@@ -4,8 +4,8 @@ import type { Store, StoreMessage, Told } from './store.ts'
 import { signatureHeaders } from './webhook-signature.ts'
 
 export interface BackendOptions {
-  /** Where callbacks go, from the owner's configuration: plain http and private addresses are allowed. Null: nowhere. */
-  callbackUrl: string | null
+  /** Where callbacks go, from the owner's configuration: plain http and private addresses are allowed. */
+  callbackUrl: string
   /** The store's signing secret, 32 bytes. */
   secret: Buffer
   /** Epoch milliseconds. */
@@ -27,9 +27,6 @@ export function backendStore(options: BackendOptions): Store & { close(): Promis
   const agent = new Agent({ connections: CONNECTIONS_MAX })
 
   async function post(message: Omit<StoreMessage, 'type'> & { type: string }): Promise<Told> {
-    if (callbackUrl === null) {
-      return { outcome: 'unreachable', detail: 'the store has no callbackUrl in the configuration' }
-    }
     const { type, at, data } = message
     const body = JSON.stringify({ type, timestamp: new Date(at).toISOString(), data })
     const signal = AbortSignal.timeout(deadlineMs)

@@ -1,0 +1,243 @@
+/**
+ * The composition root: one process, one database file, everything wired by hand.
+ *
+ * What starts here ends here: pumps, schedules, server, clients, database, in the order that loses nothing.
+ */
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+import path from 'node:path'
+import { performance } from 'node:perf_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Router } from 'express'
+import { readBalance } from './catalogue/balance.ts'
+import type { Catalogue } from './catalogue/context.ts'
+import { renderListings } from './catalogue/listings.ts'
+import { refreshOffer } from './catalogue/offer-events.ts'
+import type { Config } from './config.ts'
+import { closedBreaker } from './domain/breaker.ts'
+import { parseDecimal } from './domain/money.ts'
+import { type Failure, messageOf } from './errors.ts'
+import { createFlows } from './flows.ts'
+import { apiRouter } from './http/api.ts'
+import { createAuth } from './http/auth.ts'
+import { healthRouter } from './http/health.ts'
+import { metricsRouter } from './http/metrics-route.ts'
+import { createHttpServer } from './http/server.ts'
+import { webhookRouter } from './http/webhooks.ts'
+import { createIds } from './ids.ts'
+import { processDue } from './inbox/process.ts'
+import { openInbox } from './inbox/receive.ts'
+import type { Log } from './log.ts'
+import { createMetrics } from './metrics.ts'
+import { closeOrders } from './ordering/close.ts'
+import type { CrashPoint, Pump as PumpName } from './ordering/context.ts'
+import { deliverDue, type Fulfilment } from './ordering/fulfil.ts'
+import { releaseHeld } from './ordering/operate.ts'
+import { placeDue } from './ordering/place.ts'
+import { refreshDue } from './ordering/refresh.ts'
+import { resume } from './ordering/resume.ts'
+import { sweep } from './ordering/sweep.ts'
+import { readGauges } from './readings.ts'
+import { createPump, every, type Pump, watchClock } from './schedule.ts'
+import { latestBalance } from './storage/evidence.ts'
+import { openDatabase } from './storage/open.ts'
+import { distrustTimes } from './storage/purchases.ts'
+import { openVault } from './storage/vault.ts'
+import { backendStore } from './stores/backend.ts'
+import { createSupplier } from './supplier/client.ts'
+import { createSyncRunner } from './sync-runner.ts'
+import { mintToken } from './tokens.ts'
+
+export interface AppOptions {
+  config: Config
+  log: Log
+  /** Called once when only a restart can tell what is stored; the process should end with 75. */
+  onFatal: (failure: Failure) => void
+  /** For tests that end the process at a named instant. */
+  at?: (point: CrashPoint) => void
+}
+
+export interface App {
+  /** Where the service listens: `http://127.0.0.1:8080`. */
+  url: string
+  /** Resolves when the catalogue has been read once more, or the run under way is over. */
+  sync: () => Promise<void>
+  flows: ReturnType<typeof createFlows>
+  /** Stops taking work, finishes what is under way, closes everything. */
+  close: () => Promise<void>
+}
+
+const now = (): number => Date.now()
+const monotonic = (): number => performance.now()
+
+export async function openApp({ config, log, onFatal, at = () => {} }: AppOptions): Promise<App> {
+  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
+  const newId = createIds(now, randomBytes)
+  const db = openDatabase({ file: path.join(config.dataDir, 'quayside.db'), now, onFatal })
+  const vault = await openVault({ database: db, keyEncryptionKey: config.keyEncryptionKey, now })
+  const dialect = config.dialectFacts
+  const supplier = createSupplier({
+    ...{ baseUrl: config.supplier.baseUrl, dialect, apiKey: config.apiKey, now, random: Math.random },
+    sleep: (ms) => sleep(ms),
+  })
+  const stores = new Map(
+    config.stores.map((store) => {
+      const secret = vault.subKey(`callback:${store.id}`)
+      return [store.id, backendStore({ callbackUrl: store.callbackUrl, secret, now, newId })]
+    }),
+  )
+  let stopping = false
+  const stopped = () => stopping
+  const pumps = {} as Record<PumpName, Pump>
+  const wake = (name: PumpName): void => pumps[name]?.wake()
+  const base = { db, vault, supplier, dialect, now, monotonic, newId, log, random: Math.random, wake }
+  const storeSettings = (id: string) => config.stores.find((store) => store.id === id)
+  const halt = new AbortController()
+  const catalogue: Catalogue = {
+    ...base,
+    stores: config.stores,
+    signal: halt.signal,
+    wake: (_what, productIds) =>
+      void freed(productIds).catch((error: unknown) => log.warn('holds.kept', { error: messageOf(error) })),
+    requestSync: (cause) => syncs.follow(cause),
+  }
+  const syncs = createSyncRunner(catalogue)
+  /** Back in stock or cheaper: what is held for it may go on. */
+  const freed = async (productIds: string[]): Promise<void> => {
+    for (const productId of productIds) {
+      await releaseHeld(ordering, 'out_of_stock', productId)
+      await releaseHeld(ordering, 'ceiling', productId)
+    }
+  }
+  const amount = (cap: string | null) => (cap === null ? null : (parseDecimal(cap, dialect.money.currency) ?? null))
+  const ordering: Fulfilment = {
+    ...base,
+    owner: `${hostname()}:${process.pid}`,
+    policy: {
+      inFlight: config.ordering.inFlight,
+      deadlineMs: config.ordering.deadlineHours * 3_600_000,
+      ceilingPercent: config.ordering.ceilingPercent,
+      minMarginPercent: config.ordering.minMarginPercent,
+      caps: {
+        order: amount(config.spendCaps.order),
+        hour: amount(config.spendCaps.hour),
+        day: amount(config.spendCaps.day),
+      },
+    },
+    pace: { breaker: closedBreaker, pausedUntil: 0, firstSends: [], repeats: [], checked: new Map() },
+    refreshOffer: (productId) => refreshOffer(catalogue, productId),
+    readBalance: async () => {
+      const [before] = await db.query(latestBalance())
+      const { amountMinor } = await readBalance(catalogue)
+      if (!before || amountMinor > before.amountMinor) await releaseHeld(ordering, 'balance')
+    },
+    storeOf: (id) => stores.get(id),
+    listingsOf: async (id, productIds) => {
+      const store = storeSettings(id)
+      return store ? renderListings(db, store, productIds) : []
+    },
+    at,
+  }
+  const metrics = createMetrics({
+    readGauges: () => readGauges({ db, now, clockSuspect: inbox.clockSuspect }),
+    runtime: true,
+  })
+  const sweepNow = async (): Promise<void> => {
+    await sweep(ordering)
+  }
+  const inbox = await openInbox({
+    ...base,
+    count: (outcome, reason) => metrics.count('deliveries', { outcome, reason }),
+    onStored: () => wake('inbox'),
+    onStale: () => void sweepNow().catch((error: unknown) => log.warn('sweep.failed', { error: messageOf(error) })),
+  })
+  const inboxWork = {
+    ...base,
+    count: (state: string) => metrics.count('deliveries_processed', { state }),
+    refreshOffer: ordering.refreshOffer,
+    readBalance: ordering.readBalance,
+  }
+  const work: Record<PumpName, () => Promise<number>> = {
+    inbox: () => processDue(inboxWork),
+    place: async () => (await placeDue(ordering)) + (await closeOrders(ordering)),
+    refresh: () => refreshDue(ordering),
+    outbox: async () => (await deliverDue(ordering)) + (await closeOrders(ordering)),
+  }
+  for (const name of Object.keys(work) as PumpName[]) pumps[name] = createPump(name, work[name], { log, stopped })
+  const wakeAll = () => {
+    for (const pump of Object.values(pumps)) pump.wake()
+  }
+  const clockJumped = watchClock(now, monotonic)
+  const tick = async (): Promise<void> => {
+    if (clockJumped()) {
+      log.warn('clock.jumped', { detail: 'purchases with an open outcome are looked up, not repeated' })
+      await db.commit([distrustTimes(now())])
+    }
+    wakeAll()
+  }
+  const flows = createFlows({ config, ordering, supplier, syncs, inbox })
+  const owner = mintToken('admin', randomBytes)
+  const authenticate = createAuth({ db, ownerDigest: owner.digest, now })
+  const health = {
+    status: () => ({
+      reasons: stopping ? ['draining'] : [],
+      notes: inbox.clockSuspect() ? ['clock_suspect'] : [],
+    }),
+  }
+  const server = createHttpServer({
+    webhooks: webhookRouter(inbox),
+    api: [apiRouter({ db, flows, authenticate, now, newId, randomBytes, stores: config.stores.map(({ id }) => id) })],
+    health: Router().use(healthRouter(health)).use(metricsRouter(authenticate, metrics)),
+    ...{ log, newId, monotonic },
+    count: (route, status) => metrics.count('http_requests', { route, status: String(status) }),
+  })
+  await resume(ordering)
+  const { address, port } = await server.listen(config.listen.host, config.listen.port)
+  const ownerTokenFile = writeOwnerToken(config.dataDir, owner.token.reveal())
+  const timers = [
+    every(`*/${config.ordering.tickSeconds} * * * * *`, 'tick', tick, log),
+    every(config.syncCron, 'sync', () => syncs.finish('schedule'), log),
+    every(config.balanceCron, 'balance', ordering.readBalance, log),
+    every(config.sweepCron, 'sweep', sweepNow, log),
+  ]
+  void ordering.readBalance().catch((error: unknown) => log.warn('balance.unread', { error: messageOf(error) }))
+  syncs.follow('start')
+  wakeAll()
+  const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}`
+  log.info('service.started', { address: url, file: config.file, settings: settingsLine(config) })
+
+  async function close(): Promise<void> {
+    stopping = true
+    halt.abort()
+    log.info('service.stopping')
+    await Promise.all(timers.map((end) => end()))
+    await server.close()
+    await Promise.all([syncs.idle(), ...Object.values(pumps).map((pump) => pump.idle())])
+    await Promise.all([supplier.close(), ...[...stores.values()].map((store) => store.close())])
+    await db.close()
+    rmSync(ownerTokenFile, { force: true })
+    log.info('service.stopped')
+  }
+  return { url, sync: () => syncs.finish('start'), flows, close }
+}
+
+/** The token with which the command line on this machine speaks to the service; new at each start, gone at its end. */
+function writeOwnerToken(dataDir: string, token: string): string {
+  const file = path.join(dataDir, 'owner.token')
+  rmSync(file, { force: true })
+  writeFileSync(file, `${token}\n`, { mode: 0o600 })
+  return file
+}
+
+/** What is set, in one line; secrets only as set. */
+const settingsLine = (config: Config): string =>
+  [
+    `supplier=${config.supplier.baseUrl}`,
+    `dialect=${config.dialectFacts.name}`,
+    `stores=${config.stores.map(({ id }) => id).join(',')}`,
+    `public=${config.publicUrl ?? 'none, polling alone'}`,
+    `sync=${config.syncCron}`,
+    'apiKey=set',
+    'keyEncryptionKey=set',
+  ].join(' ')

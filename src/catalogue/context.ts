@@ -1,0 +1,23 @@
+import type { Log } from '../log.ts'
+import type { Database } from '../storage/database.ts'
+import type { Supplier } from '../supplier/client.ts'
+import type { Dialect } from '../supplier/dialect.ts'
+
+/** What the flows of the catalogue need. */
+export interface Catalogue {
+  db: Database
+  supplier: Pick<Supplier, 'products' | 'product' | 'balance'>
+  dialect: Pick<Dialect, 'paging'>
+  /** The stores that are told of changed listings. */
+  stores: { id: string }[]
+  /** Epoch milliseconds. */
+  now: () => number
+  newId: () => string
+  log: Log
+  /** These products came back in stock or cost less: what is held for them may go on. */
+  wake: (what: 'holds', productIds: string[]) => void
+  /** Asks for a sync run that begins after now: one that is under way has read old prices. Never waits for it. */
+  requestSync: (cause: 'tier_changed') => void
+  /** Once aborted, a run stops after the page it is at and stays `running`: the next start resumes it. */
+  signal?: AbortSignal
+}

@@ -1,0 +1,81 @@
+import type { SyncRun } from '../storage/sync-runs.ts'
+
+/** What a page says beside its records. */
+export interface PageFacts {
+  /** Records asked for. */
+  limit: number
+  /** Records that came, readable or not. */
+  rows: number
+  /** Records in the whole list, where the supplier says so. */
+  total: number | undefined
+  /** Whether another page follows; undefined where the supplier does not say. */
+  more: boolean | undefined
+}
+
+/** What was made of the readable records of a page. */
+export interface PageOutcome {
+  records: number
+  /** Products that this run had not seen on an earlier page. */
+  fresh: number
+  offersNew: number
+  offersChanged: number
+}
+
+/** The cursor of a run that has read every page and counted what it missed. Pages count from 1. */
+export const ALL_READ = 0
+
+/** Ten million offers in pages of a hundred; a supplier with more pages than that repeats itself without an end. */
+const PAGES_MAX = 100_000
+
+/**
+ * The columns of a run after a page was stored.
+ *
+ * Whatever makes it uncertain that every offer was seen is kept as the run's `error`: the run goes on, and removes
+ * nothing.
+ *
+ * @param again the page was read a second time, because the list had moved: it neither counts nor moves the cursor
+ * @param moved the supplier counted the list differently than at the page before
+ */
+export function afterPage(
+  run: SyncRun,
+  page: PageFacts,
+  outcome: PageOutcome,
+  { again, moved, now }: { again: boolean; moved: boolean; now: number },
+): Partial<SyncRun> {
+  const offersSeen = run.offersSeen + outcome.fresh
+  const counts = {
+    offersSeen,
+    offersNew: run.offersNew + outcome.offersNew,
+    offersChanged: run.offersChanged + outcome.offersChanged,
+  }
+  if (again) return { ...counts, error: run.error ?? doubt('the list moved while it was read') }
+
+  const offersUnreadable = run.offersUnreadable + page.rows - outcome.records
+  const left = page.total === undefined ? undefined : page.total - offersSeen - offersUnreadable
+  const more = page.rows > 0 && (left === undefined ? page.more !== false : left > 0)
+  const repeated = outcome.records - outcome.fresh
+  const set: Partial<SyncRun> = {
+    ...{ ...counts, offersUnreadable, pages: run.pages + 1 },
+    pagesTotal:
+      page.total === undefined ? null : Math.max(Math.ceil(page.total / page.limit), run.cursor + (more ? 1 : 0)),
+    cursor: more ? run.cursor + 1 : ALL_READ,
+    error: run.error ?? firstDoubt(),
+  }
+  const endless = (outcome.records > 0 && outcome.fresh === 0) || run.cursor >= PAGES_MAX
+  if (!more || !endless) return set
+  const error = `page ${run.cursor} brought nothing new and the supplier says that more follow: it repeats its pages`
+  return { ...set, cursor: run.cursor, state: 'failed', finishedAt: now, error }
+
+  function firstDoubt(): string | null {
+    if (moved) return doubt('the list moved while it was read')
+    if (repeated > 0) return doubt(`page ${run.cursor} repeats ${repeated} offers of this run`)
+    if (more && page.total !== undefined && page.rows < page.limit)
+      return doubt(`page ${run.cursor} was short: ${page.rows} of ${page.limit} records`)
+    if (more) return null
+    if (left !== undefined && left !== 0)
+      return doubt(`the supplier counts ${page.total} offers and listed ${offersSeen + offersUnreadable}`)
+    return offersSeen === 0 ? doubt('the supplier listed nothing that can be read') : null
+  }
+}
+
+const doubt = (what: string): string => `${what}: nothing was counted as missing`

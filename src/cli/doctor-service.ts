@@ -1,0 +1,153 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { Failure, messageOf } from '../errors.ts'
+import type { Supplier } from '../supplier/client.ts'
+import { asRow, asRows, cell, instant } from './cell.ts'
+import { type Client, createClient } from './client.ts'
+import { type ConnectionOptions, connectionOf } from './connection.ts'
+import type { Visit } from './doctor.ts'
+import { NOT_RUNNING } from './exit-codes.ts'
+
+export type Service = { client: Client; status: Record<string, unknown> } | { fault: Failure }
+
+/** Asks the service how it is; a service that is not there is a value, so that the other checks go on. */
+export async function meetService(
+  options: ConnectionOptions,
+  env: Record<string, string | undefined>,
+): Promise<Service> {
+  try {
+    const client = createClient(connectionOf(options, env))
+    return { client, status: asRow(await client.get(['status'])) }
+  } catch (error) {
+    return { fault: error instanceof Failure ? error : new Failure('internal', messageOf(error), { cause: error }) }
+  }
+}
+
+/** The supplier's webhooks against those whose secret the service holds. */
+export async function checkWebhooks({ config, report }: Visit, supplier: Supplier | undefined, service: Service) {
+  if (!config || !supplier) return
+  try {
+    const theirs = (await supplier.webhooks()).items
+    if ('fault' in service) {
+      report('warn', 'webhooks', `${theirs.length} at the supplier; only the running service knows which are ours`)
+      return
+    }
+    const ours = asRows(asRow(await service.client.get(['webhooks'])).items)
+    const lost = ours.filter((own) => !theirs.some(({ id }) => id === own.id))
+    const base = config.publicUrl === null ? undefined : new URL(config.publicUrl).origin
+    const strange = theirs.filter(({ id, url }) => originOf(url) === base && !ours.some((own) => own.id === id))
+    for (const own of lost) {
+      report('fail', 'webhooks', `${cell(own.id)} (${cell(own.url)}) is gone at the supplier`, CREATE)
+    }
+    for (const { id, url } of strange) {
+      const mend = 'create one, and remove this one in the pages of the supplier'
+      report('warn', 'webhooks', `${id} (${url}) comes here, and its secret is not held: it is refused`, mend)
+    }
+    if (lost.length + strange.length > 0) return
+    if (ours.length > 0) report('ok', 'webhooks', `${ours.length} registered, with their secrets`)
+    else if (config.publicUrl === null) report('ok', 'webhooks', 'none, as there is no public address: polling alone')
+    else report('warn', 'webhooks', 'none, although there is a public address', CREATE)
+  } catch (error) {
+    report('fail', 'webhooks', `they cannot be compared: ${messageOf(error)}`)
+  }
+}
+
+const CREATE = '`quayside webhooks create` makes one'
+const originOf = (url: string): string | undefined => (URL.canParse(url) ? new URL(url).origin : undefined)
+
+/** A proxy on the way to a service on the same machine answers within this, or not at all. */
+const DEADLINE_MS = 5_000
+
+export async function checkPublicUrl({ config, report }: Visit): Promise<void> {
+  if (!config) return
+  if (config.publicUrl === null) {
+    report('ok', 'public address', 'none: the service works by polling alone')
+    return
+  }
+  const url = `${config.publicUrl.replace(/\/$/, '')}/livez`
+  const mend = 'look at the proxy and the name; this was tried from here, the supplier comes from outside'
+  try {
+    const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(DEADLINE_MS) })
+    await response.body?.cancel()
+    if (response.status === 200) report('ok', 'public address', `${url} answers`)
+    else report('fail', 'public address', `${url} answers ${response.status} instead of 200`, mend)
+  } catch (error) {
+    report('fail', 'public address', `${url} cannot be reached (${causeOf(error)})`, mend)
+  }
+}
+
+/** Whether it runs, and what waits there for a person. */
+export async function checkDuties({ io, report }: Visit, service: Service): Promise<void> {
+  if ('fault' in service) {
+    const [first = '', ...more] = service.fault.message.split('\n')
+    report(service.fault.reason === NOT_RUNNING ? 'warn' : 'fail', 'service', first, more.join(' ') || undefined)
+    return
+  }
+  const { client, status } = service
+  report('ok', 'service', `runs at ${client.origin}`)
+  const freeze = asRow(status.freeze)
+  if (status.freeze) {
+    const since = instant(freeze.at, io.now())
+    report(
+      'fail',
+      'freeze',
+      `nothing is bought since ${since}: ${cell(freeze.reason)}`,
+      '`quayside unfreeze` when it is mended',
+    )
+  } else report('ok', 'freeze', 'none')
+  const counts = asRow(status.counts)
+  const waiting: [unknown, string, string][] = [
+    [asRow(counts.purchases).review, 'purchases in review', 'purchases list --state review'],
+    [asRow(counts.deliveries).dead, 'dead deliveries', 'deliveries list --state dead'],
+    [asRow(counts.deliveries).quarantined, 'unreadable deliveries', 'deliveries list --state quarantined'],
+    [asRow(counts.callbacks).dead, 'dead callbacks', 'outbox list --state dead --kind callback'],
+    [asRow(counts.alerts).dead, 'dead alerts', 'outbox list --state dead --kind alert'],
+  ]
+  const found = waiting.filter(([count]) => Number(count) > 0)
+  for (const [count, what, how] of found) report('warn', 'dead letters', `${cell(count)} ${what}`, `quayside ${how}`)
+  if (found.length === 0) report('ok', 'dead letters', 'none')
+}
+
+/** A connection and no request: a backend must not have to know what a check is. */
+export async function checkCallbacks({ config, report }: Visit): Promise<void> {
+  for (const { id, callbackUrl } of config?.stores ?? []) {
+    if (callbackUrl === null) {
+      report('warn', 'callbacks', `${id} has no callback address: what it is owed waits in the outbox`)
+      continue
+    }
+    const { hostname, port, protocol } = new URL(callbackUrl)
+    const host = hostname.replaceAll(/^\[|\]$/g, '')
+    const fault = await connectFault(host, Number(port) || (protocol === 'https:' ? 443 : 80))
+    const what = `${callbackUrl} of ${id}`
+    if (fault === undefined) report('ok', 'callbacks', `${what} takes connections (nothing was sent)`)
+    else
+      report(
+        'fail',
+        'callbacks',
+        `${what} takes no connection (${fault})`,
+        'is the backend running, and reachable from here?',
+      )
+  }
+}
+
+/** @returns the name of the network error; undefined when a connection was made */
+async function connectFault(host: string, port: number): Promise<string | undefined> {
+  const socket = connect({ host, port })
+  try {
+    await once(socket, 'connect', { signal: AbortSignal.timeout(DEADLINE_MS) })
+    return undefined
+  } catch (error) {
+    return causeOf(error)
+  } finally {
+    // An error after the deadline has nobody to go to.
+    socket.on('error', () => {}).destroy()
+  }
+}
+
+function causeOf(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  const first = cause instanceof AggregateError ? cause.errors[0] : cause
+  if (first instanceof Error && (first.name === 'TimeoutError' || first.name === 'AbortError'))
+    return 'no answer in 5 s'
+  return first instanceof Error && 'code' in first && first.code !== undefined ? String(first.code) : messageOf(first)
+}

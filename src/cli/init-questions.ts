@@ -1,0 +1,189 @@
+import { readFileSync } from 'node:fs'
+import { createInterface } from 'node:readline/promises'
+import { Writable } from 'node:stream'
+import { configShape } from '../config.ts'
+import { Failure, type FieldFault, messageOf } from '../errors.ts'
+import { Secret } from '../secret.ts'
+import type { Answers, Existing } from './init-files.ts'
+import type { Io } from './program.ts'
+
+export interface Flags {
+  baseUrl?: string
+  apiKeyFile?: string
+  storeName?: string
+  callbackUrl?: string
+  publicUrl?: string
+  markup?: string
+}
+
+/** Without a name and a price rule nothing could be shown or sold; both are one line to change. */
+const NAME = 'My store'
+const MARKUP = '20'
+
+/**
+ * The answers without a question: flags, then what an earlier configuration says, then defaults.
+ *
+ * @throws Failure `invalid` that names every flag that is missing
+ */
+export function flagAnswers(flags: Flags, env: Io['env'], existing: Existing): Answers {
+  const before = defaultsOf(flags, existing)
+  const faults: FieldFault[] = []
+  if (!before.baseUrl) faults.push({ field: '--base-url', message: "the address of the supplier's Reseller API" })
+  if (!flags.apiKeyFile && !hasApiKey(env, existing)) {
+    faults.push({ field: '--api-key-file', message: 'a file that holds the API key, or set QUAYSIDE_API_KEY' })
+  }
+  if (faults.length > 0)
+    throw new Failure('invalid', 'nothing was written: some answers are missing', { fields: faults })
+  const apiKey = flags.apiKeyFile ? readKeyFile(flags.apiKeyFile) : undefined
+  return { ...before, apiKey }
+}
+
+function defaultsOf(flags: Flags, { settings }: Existing): Omit<Answers, 'apiKey'> {
+  const store = settings?.stores[0]
+  return {
+    baseUrl: flags.baseUrl ?? settings?.supplier.baseUrl ?? '',
+    storeName: flags.storeName ?? store?.name ?? NAME,
+    callbackUrl: flags.callbackUrl ?? store?.callbackUrl ?? null,
+    publicUrl: flags.publicUrl ?? settings?.publicUrl ?? null,
+    markup: flags.markup ?? store?.markupPercent ?? MARKUP,
+  }
+}
+
+const hasApiKey = (env: Io['env'], existing: Existing): boolean =>
+  existing.apiKeyFile || Boolean(env.QUAYSIDE_API_KEY) || Boolean(env.QUAYSIDE_API_KEY_FILE)
+
+function readKeyFile(file: string): Secret {
+  try {
+    return asKey(readFileSync(file, 'utf8'))
+  } catch (error) {
+    if (error instanceof Failure) throw error
+    throw new Failure('invalid', `--api-key-file: ${messageOf(error)}`, { cause: error })
+  }
+}
+
+function asKey(text: string): Secret {
+  if (/^[\x21-\x7e]{1,500}$/.test(text.trim())) return new Secret(text.trim())
+  throw new Failure('invalid', 'an API key is 1 to 500 visible characters without spaces')
+}
+
+interface Question {
+  /** What the answer means. */
+  about: string
+  ask: string
+  /** Shown in brackets, taken for an empty answer. */
+  before: string
+  /** @returns what is wrong with an answer; undefined when nothing is */
+  fault: (text: string) => string | undefined
+}
+
+const { baseUrl: baseUrlShape } = configShape.shape.supplier.shape
+const { publicUrl: publicUrlShape } = configShape.shape
+const {
+  name: nameShape,
+  callbackUrl: callbackUrlShape,
+  markupPercent: markupShape,
+} = configShape.shape.stores.element.shape
+
+interface Shape {
+  safeParse(value: unknown): { success: true } | { success: false; error: { issues: { message: string }[] } }
+}
+
+const faultOf = (shape: Shape) => (text: string) => {
+  const result = shape.safeParse(text)
+  return result.success ? undefined : result.error.issues[0]?.message
+}
+const optional = (shape: Shape) => (text: string) => (text === '' ? undefined : faultOf(shape)(text))
+
+/** Asks on the terminal. An answer that cannot be is asked again, and `-` takes an optional one away. */
+export async function askAnswers(io: Io, flags: Flags, existing: Existing): Promise<Answers> {
+  const before = defaultsOf(flags, existing)
+  const terminal = openTerminal(io)
+  const put = async (question: Question): Promise<string> => terminal.put(question)
+  try {
+    io.stdout.write('Each question says what its answer means. Enter takes what is in [brackets].\n')
+    const baseUrl = await put({
+      about: "The supplier's Reseller API, version 1. Its address ends in /v1.",
+      ...{ ask: 'Base URL', before: before.baseUrl, fault: faultOf(baseUrlShape) },
+    })
+    const apiKey = await askKey(terminal, flags, io.env, existing)
+    const storeName = await put({
+      about: 'Your store, as people call it. A permanent id is made from it once.',
+      ...{ ask: 'Store name', before: before.storeName, fault: faultOf(nameShape) },
+    })
+    const callbackUrl = await put({
+      about: "Where your store's backend is told of keys and failures. Left out, they wait in the outbox.",
+      ...{ ask: 'Callback URL (optional)', before: before.callbackUrl ?? '', fault: optional(callbackUrlShape) },
+    })
+    const publicUrl = await put({
+      about: 'Where the supplier reaches this service, for webhooks. Left out, it works by polling alone.',
+      ...{ ask: 'Public URL (optional)', before: before.publicUrl ?? '', fault: optional(publicUrlShape) },
+    })
+    const markup = await put({
+      about: 'Your prices: what the supplier charges you, plus this percentage.',
+      ...{ ask: 'Markup in percent', before: before.markup, fault: faultOf(markupShape) },
+    })
+    return { baseUrl, apiKey, storeName, callbackUrl: callbackUrl || null, publicUrl: publicUrl || null, markup }
+  } finally {
+    terminal.close()
+  }
+}
+
+type Terminal = ReturnType<typeof openTerminal>
+
+async function askKey(
+  terminal: Terminal,
+  flags: Flags,
+  env: Io['env'],
+  existing: Existing,
+): Promise<Secret | undefined> {
+  if (flags.apiKeyFile) return readKeyFile(flags.apiKeyFile)
+  const has = hasApiKey(env, existing)
+  const text = await terminal.put(
+    {
+      about: `The key that the supplier gave you. It is kept in a file that only you can read, and never shown.`,
+      ...{ ask: has ? 'API key (Enter keeps the one that is set)' : 'API key (not shown while you type)', before: '' },
+      fault: (key) => {
+        if (key === '') return has ? undefined : 'it is needed'
+        return /^[\x21-\x7e]{1,500}$/.test(key) ? undefined : '1 to 500 visible characters without spaces'
+      },
+    },
+    { hidden: true },
+  )
+  return text === '' ? undefined : asKey(text)
+}
+
+/** Wrong answers in a row until a person surely wants to read on first. */
+const TRIES_MAX = 10
+
+function openTerminal(io: Io) {
+  let muted = false
+  const output = new Writable({
+    write(chunk, _encoding, done) {
+      if (!muted) io.stdout.write(chunk)
+      done()
+    },
+  })
+  const lines = createInterface({ input: io.stdin, output, terminal: true })
+  // Without this, the end of the input would leave a question open for ever, and the process would end with 0.
+  const ended = new AbortController()
+  lines.once('close', () => ended.abort())
+  const put = async (question: Question, { hidden = false } = {}): Promise<string> => {
+    io.stdout.write(`\n${question.about}\n`)
+    for (let tries = 0; tries < TRIES_MAX; tries += 1) {
+      const prompt = `${question.ask}${question.before === '' ? '' : ` [${question.before}]`}: `
+      if (hidden) io.stdout.write(prompt)
+      muted = hidden
+      const typed = await lines.question(hidden ? '' : prompt, { signal: ended.signal }).catch((cause: unknown) => {
+        throw new Failure('invalid', 'the questions were left: nothing was written', { cause })
+      })
+      muted = false
+      if (hidden) io.stdout.write('\n')
+      const text = typed.trim() === '-' ? '' : typed.trim() || question.before
+      const fault = question.fault(text)
+      if (fault === undefined) return text
+      io.stdout.write(`  Not that: ${fault}\n`)
+    }
+    throw new Failure('invalid', `no usable answer for: ${question.ask}`)
+  }
+  return { put, close: () => lines.close() }
+}

@@ -1,0 +1,105 @@
+import { existsSync } from 'node:fs'
+import type { Command } from 'commander'
+import { loadConfig } from '../config.ts'
+import { Failure, messageOf } from '../errors.ts'
+import { CONFIG_FILE } from './connection.ts'
+import { exitCodes } from './exit-codes.ts'
+import { type Answers, type Existing, readExisting, writeInstallation } from './init-files.ts'
+import { askAnswers, type Flags, flagAnswers } from './init-questions.ts'
+import type { Session, SetUp } from './program.ts'
+import { print, shareOptions, widthOf } from './service-command.ts'
+import { wrap } from './table.ts'
+
+/** `init`: connects a real supplier and a store, by asking on a terminal or by flags. */
+export function addInit(root: Command, { io, program, end }: Session): void {
+  const init = root.command('init').description('write the configuration by asking; make secrets and a first token')
+  init.option('--base-url <address>', "the supplier's Reseller API; ends in /v1")
+  init.option('--api-key-file <file>', 'a file that holds the API key; else QUAYSIDE_API_KEY is used')
+  init.option('--store-name <name>', 'what the store is called')
+  init.option('--callback-url <address>', 'where the store is told of keys and failures')
+  init.option('--public-url <address>', 'where the supplier reaches this service; polling alone without it')
+  init.option('--markup <percent>', 'listing price = cost plus this')
+  init.option('--yes', 'ask nothing: what no flag says takes its default')
+  init.option('--force', 'write over a configuration; store ids and the key-encryption key stay')
+  shareOptions(init)
+  init.addHelpText('after', EXAMPLES)
+  init.action(async (flags: Flags & { config?: string; yes?: true; force?: true; json?: true }) => {
+    const file = flags.config ?? CONFIG_FILE
+    if (existsSync(file) && !flags.force) {
+      throw new Failure(
+        'conflict',
+        `${file} exists and stays as it is: edit it and restart the service, or use --force to answer anew.`,
+      )
+    }
+    const existing = readExisting(file)
+    const asks = io.isTerminal && !flags.yes && !flags.json
+    const answers = asks ? await askAnswers(io, flags, existing) : flagAnswers(flags, io.env, existing)
+    const written = writeInstallation({ file, answers, existing, env: io.env, randomBytes: io.randomBytes })
+    loadConfig(file, io.env)
+    const result = await setUp(await program.openSetUp(file), written.storeId, answers)
+    const document = { configFile: file, store: written.storeId, ...result, kept: written.kept, next: NEXT }
+    print(io, flags.json === true, document, () => resultText(document, Math.min(widthOf(io), 100)))
+    end(result.webhookFault === null ? exitCodes.ok : exitCodes.failed)
+  })
+}
+
+const EXAMPLES = `
+Examples:
+  quayside init
+  quayside init --yes --base-url https://supplier.example/api/v1 \\
+    --api-key-file ./key.txt --store-name 'My store' \\
+    --callback-url https://shop.example/quayside`
+
+const NEXT = ['quayside doctor', 'quayside serve', 'quayside sync --follow']
+
+/** What only a running database gives. A webhook that cannot be made now is made later: the rest must not be lost. */
+async function setUp(open: SetUp, storeId: string, answers: Answers) {
+  try {
+    let webhook: { id: string; url: string } | null = null
+    let webhookFault: string | null = null
+    if (answers.publicUrl !== null) {
+      try {
+        webhook = await open.createWebhook()
+      } catch (error) {
+        webhookFault = messageOf(error)
+      }
+    }
+    const token = await open.createStoreToken(storeId, `${answers.storeName} (first)`)
+    const secret = await open.callbackSecret(storeId)
+    return { token: token.reveal(), callbackSecret: secret.reveal(), webhook, webhookFault }
+  } finally {
+    await open.close()
+  }
+}
+
+type Result = Awaited<ReturnType<typeof setUp>> & {
+  configFile: string
+  store: string
+  kept: Existing['kept']
+  next: string[]
+}
+
+function resultText(result: Result, width: number): string {
+  const { webhook, webhookFault } = result
+  const said = [
+    `Written: ${result.configFile}, and the secrets beside it (mode 0600).`,
+    ...(result.kept.length === 0 ? [] : [`Kept as they were: ${result.kept.join(', ')}.`]),
+    ...(webhook ? [`The supplier will send deliveries to ${webhook.url}; their secret is kept sealed.`] : []),
+    ...(webhookFault === null ? [] : [`NO WEBHOOK YET: ${webhookFault}. Later: quayside webhooks create`]),
+  ]
+  return `${said.flatMap((line) => wrap(line, width)).join('\n')}
+
+Shown this once, for the backend of your store:
+  store            ${result.store}
+  token            ${result.token}
+  callback secret  ${result.callbackSecret}
+
+The backend sends the token with each order, and verifies callbacks with the
+secret and any Standard Webhooks library.
+
+Next:
+  quayside doctor          checks all of this end to end
+  quayside serve           runs it
+  quayside sync --follow   reads the catalogue and shows how far it is
+`
+}

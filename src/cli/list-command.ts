@@ -1,0 +1,38 @@
+import type { Command } from 'commander'
+import { asRow, asRows } from './cell.ts'
+import type { Query } from './client.ts'
+import type { Session } from './program.ts'
+import { type Call, serviceCommand } from './service-command.ts'
+import { type Column, table, wrap } from './table.ts'
+
+export interface List {
+  /** Under `/api/v1`. */
+  path: string[]
+  /** The list is short and comes whole. */
+  whole?: true
+  /** Names of options that become query parameters as they are. */
+  filters?: string[]
+  columns: (call: Call) => Column[]
+  /** What an empty list means, as a sentence. */
+  empty: string
+}
+
+/** Gives a command the options of a list, newest first, and an action that prints one page of it. */
+export function listCommand(command: Command, session: Session, list: List): void {
+  if (!list.whole) {
+    command.option('--limit <count>', 'how many, 1 to 200; 50 unless told')
+    command.option('--before <id>', 'go on after the last id of the page before')
+  }
+  serviceCommand(command, session, async (call) => {
+    const names = ['limit', 'before', ...(list.filters ?? [])]
+    const query: Query = Object.fromEntries(names.map((name) => [name, call.option(name)]))
+    const page = asRow(await call.client.get(list.path, query))
+    call.print(page, () => {
+      const rows = asRows(page.items)
+      if (rows.length === 0) return `${wrap(list.empty, call.width).join('\n')}\n`
+      const more = typeof page.next === 'string' ? `There is more: --before ${page.next}\n` : ''
+      return table(rows, list.columns(call), call.width) + more
+    })
+    return undefined
+  })
+}

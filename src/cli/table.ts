@@ -1,0 +1,102 @@
+import { plain, type Row } from './cell.ts'
+
+export interface Column {
+  title: string
+  of: (row: Row) => string
+  /** Numbers stand to the right. */
+  right?: true
+  /** Ids are copied from the screen: they are cut only when nothing else is left to cut. */
+  keep?: true
+}
+
+/** Between two columns. */
+const GAP = '  '
+
+/** A column that says anything at all. */
+const COLUMN_MIN = 4
+
+/**
+ * A table no wider than `width`, as lines with their ends.
+ *
+ * Columns are as wide as their content; while the table is too wide, the widest column that may be cut loses a
+ * character, and the cells that no longer fit end in `…`.
+ *
+ * @param width of the terminal; Infinity where the output goes to a file or a pipe
+ */
+export function table(rows: Row[], columns: Column[], width: number): string {
+  const lines = [columns.map((column) => column.title), ...rows.map((row) => columns.map((column) => column.of(row)))]
+  const cells = lines.map((line) => line.map(plain))
+  const widths = columns.map((_, place) => Math.max(...cells.map((line) => columnsOf(line[place] ?? ''))))
+  narrow(widths, columns, width - GAP.length * (columns.length - 1))
+  return cells
+    .map((line) => line.map((text, place) => padded(text, widths[place] ?? 0, columns[place]?.right ?? false)))
+    .map((line) => `${line.join(GAP).trimEnd()}\n`)
+    .join('')
+}
+
+function narrow(widths: number[], columns: Column[], width: number): void {
+  for (let total = widths.reduce((sum, each) => sum + each, 0); total > width; total -= 1) {
+    const cuttable = columns.map((column, place) => (column.keep ? 0 : (widths[place] ?? 0)))
+    const from = Math.max(...cuttable) > COLUMN_MIN ? cuttable : widths
+    const widest = from.indexOf(Math.max(...from))
+    if ((widths[widest] ?? 0) <= 1) return
+    widths[widest] = (widths[widest] ?? 0) - 1
+  }
+}
+
+function padded(text: string, width: number, right: boolean): string {
+  const shown = columnsOf(text) > width ? cut(text, width) : text
+  const space = ' '.repeat(width - columnsOf(shown))
+  return right ? space + shown : shown + space
+}
+
+/** The beginning of a text and `…`, together no wider than `width`. */
+function cut(text: string, width: number): string {
+  let shown = ''
+  for (const { segment } of graphemes.segment(text)) {
+    if (columnsOf(shown + segment) > width - 1) break
+    shown += segment
+  }
+  return `${shown}…`
+}
+
+const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' })
+
+/** What terminals draw two columns wide: ideographs, kana, Hangul, full-width forms, emoji. */
+const WIDE =
+  /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{Emoji_Presentation}\u3000-\u303e\uff01-\uff60\uffe0-\uffe6]/u
+
+/** How many columns of a terminal a text takes. Nearly every text is ASCII, where each character takes one. */
+export function columnsOf(text: string): number {
+  if (/^[\x20-\x7e]*$/.test(text)) return text.length
+  let width = 0
+  for (const { segment } of graphemes.segment(text)) width += WIDE.test(segment) ? 2 : 1
+  return width
+}
+
+/**
+ * Pairs below each other, long texts wrapped at words under their beginning.
+ *
+ * @param pairs label and text
+ */
+export function details(pairs: [string, string][], width: number): string {
+  const indent = Math.max(...pairs.map(([label]) => columnsOf(label))) + GAP.length
+  return pairs
+    .map(([label, text]) => {
+      const first = label + ' '.repeat(indent - columnsOf(label))
+      return `${first}${wrap(plain(text), width - indent).join(`\n${' '.repeat(indent)}`)}\n`
+    })
+    .join('')
+}
+
+/** Lines of whole words; a word that is wider than a line gets one of its own, so that it can be copied in one piece. */
+export function wrap(text: string, width: number): string[] {
+  const lines: string[] = []
+  for (const word of text.split(' ')) {
+    const line = lines.at(-1)
+    if (line !== undefined && columnsOf(line) + 1 + columnsOf(word) <= width)
+      lines[lines.length - 1] = `${line} ${word}`
+    else lines.push(word)
+  }
+  return lines
+}

@@ -1,0 +1,179 @@
+/**
+ * What `npm start` runs when nothing is configured: the service, the sandbox as its supplier and a demo store, each
+ * reached by its address like the real ones would be. Everything is kept in the data folder, so that a restart goes on.
+ */
+import { randomBytes } from 'node:crypto'
+import { chmodSync, createWriteStream, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import path from 'node:path'
+import { type App, openApp } from './app.ts'
+import { loadConfig } from './config.ts'
+import type { Failure } from './errors.ts'
+import { createLog } from './log.ts'
+import { startSandbox } from './sandbox/server.ts'
+import { type ShopCallback, startShop } from './sandbox/shop.ts'
+import { openSetUp } from './set-up.ts'
+import { readDialect } from './supplier/dialect.ts'
+
+export interface DemoOptions {
+  /** Of the service; 8080 or a free one unless told. The supplier and the store take the two that follow, or free ones. */
+  port: number | undefined
+  dataDir: string
+  onFatal: (failure: Failure) => void
+  out: { write: (text: string) => unknown }
+}
+
+const STORE = 'demo-quaysi00'
+const API_KEY = 'demo-key-of-the-embedded-sandbox'
+const DIALECT = 'reseller-v1.1'
+
+export async function openDemo({
+  port = 8080,
+  dataDir,
+  onFatal,
+  out,
+}: DemoOptions): Promise<{ close: () => Promise<void> }> {
+  const folder = path.resolve(dataDir)
+  const secrets = path.join(folder, 'secrets')
+  mkdirSync(secrets, { recursive: true, mode: 0o700 })
+  const ports = { service: await freePort(port), supplier: await freePort(port + 1), store: await freePort(port + 2) }
+  const sandbox = await startSandbox({
+    dialect: readDialect(new URL(`../config/dialects/${DIALECT}.json`, import.meta.url)),
+    apiKey: API_KEY,
+    port: ports.supplier,
+    file: path.join(folder, 'sandbox.db'),
+  })
+  keep(secrets, 'api-key', () => API_KEY)
+  keep(secrets, 'key-encryption-key', () => randomBytes(32).toString('base64'))
+  const configFile = path.join(folder, 'demo.json')
+  const address = (of: number) => `http://127.0.0.1:${of}`
+  const settings = {
+    supplier: { baseUrl: sandbox.baseUrl, dialect: DIALECT },
+    stores: [{ id: STORE, kind: 'backend', name: 'Demo store', callbackUrl: `${address(ports.store)}/callbacks` }],
+    listen: { host: '127.0.0.1', port: ports.service },
+    publicUrl: address(ports.service),
+    dataDir: folder,
+  }
+  writeFileSync(configFile, `${JSON.stringify(settings, null, 2)}\n`)
+  const config = loadConfig(configFile, {})
+
+  const setUp = await openSetUp(configFile, {})
+  await setUp.createWebhook()
+  const callbackSecret = await setUp.callbackSecret(STORE)
+  const fresh = existsSync(path.join(secrets, 'store-token')) ? undefined : await setUp.createStoreToken(STORE, 'demo')
+  await setUp.close()
+  const token = keep(secrets, 'store-token', () => fresh?.reveal() ?? '')
+
+  const shop = await startShop({
+    secret: callbackSecret.reveal(),
+    port: ports.store,
+    onCallback: (callback) => out.write(callbackLine(callback)),
+  })
+  const logFile = createWriteStream(path.join(folder, 'quayside.log'), { flags: 'a', mode: 0o600 })
+  const log = createLog({ level: 'info', write: (line) => void logFile.write(line) })
+  const app = await openApp({ config, log, onFatal })
+  out.write('Reading the catalogue of the sandbox …\n')
+  await app.sync()
+  const { listings } = await app.flows.listListings(STORE, { limit: 200 })
+  const listing = listings.find(({ available, stock }) => available && (stock === null || stock > 10)) ?? listings[0]
+  out.write(
+    banner({
+      app,
+      sandboxUrl: sandbox.baseUrl,
+      shopUrl: shop.url,
+      token,
+      sku: listing?.sku ?? '',
+      count: listings.length,
+      folder,
+    }),
+  )
+  return {
+    close: async () => {
+      out.write('\nStopping …\n')
+      await app.close()
+      await shop.close()
+      await sandbox.close()
+      logFile.end()
+    },
+  }
+}
+
+/** The text of a file in the folder of secrets; made on the first start, read by its owner alone. */
+function keep(folder: string, name: string, make: () => string): string {
+  const file = path.join(folder, name)
+  if (!existsSync(file)) writeFileSync(file, make(), { mode: 0o600 })
+  chmodSync(file, 0o600)
+  return readFileSync(file, 'utf8')
+}
+
+/** The wanted port, or another when something listens there. */
+function freePort(wanted: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.once('error', () => (wanted === 0 ? reject(new Error('no free port')) : resolve(freePort(0))))
+    probe.listen(wanted, '127.0.0.1', () => {
+      const address = probe.address()
+      probe.close(() => resolve(typeof address === 'object' && address ? address.port : wanted))
+    })
+  })
+}
+
+/** What the demo store prints of a callback. The licence keys are the sandbox's own, worth nothing. */
+function callbackLine({ type, data }: ShopCallback): string {
+  const head = `  store ◂ ${type.padEnd(16)}`
+  const order = `order ${data.reference}`
+  switch (type) {
+    case 'line.fulfilled':
+      return `${head}${order}, line ${data.line}: ${(data.keys as string[]).join('  ')}\n`
+    case 'line.failed':
+      return `${head}${order}, line ${data.line}: ${data.code}: ${data.message}\n`
+    case 'order.closed':
+      return `${head}${order} is ${data.state}\n`
+    case 'listing.changed': {
+      const listings = data.listings as { sku: string; price: string; currency: string; stock: number | null }[]
+      const [first] = listings
+      const one = first ? `${first.sku} ${first.price} ${first.currency}, stock ${first.stock ?? 'unknown'}` : ''
+      return listings.length === 1 ? `${head}${one}\n` : `${head}${listings.length} listings\n`
+    }
+    default:
+      return `${head}\n`
+  }
+}
+
+interface Shown {
+  app: App
+  sandboxUrl: string
+  shopUrl: string
+  token: string
+  sku: string
+  count: number
+  folder: string
+}
+
+function banner({ app, sandboxUrl, shopUrl, token, sku, count, folder }: Shown): string {
+  const shown = path.relative(process.cwd(), folder) || '.'
+  return `
+Quayside is running as a demo: nothing is configured, no real money moves.
+
+  service   ${app.url}        its API: ${app.url}/api/v1/openapi.json
+  supplier  ${sandboxUrl}     the sandbox, ${count} products
+  store     ${shopUrl}        the demo store; it prints its callbacks here
+  data      ${shown}                    log: ${path.join(shown, 'quayside.log')}
+
+Place an order:
+
+  curl -s ${app.url}/api/v1/orders \\
+    -H 'Authorization: Bearer ${token}' \\
+    -H 'Content-Type: application/json' \\
+    -d '{"reference":"1001","lines":[{"id":"1","sku":"${sku}","quantity":2}]}'
+
+Then look at it, from another terminal:
+
+  npx quayside orders show 1001     from the store order to the keys
+  npx quayside status               balance, freshness, queue
+  npx quayside --help               everything else
+
+Ctrl-C stops it. For the real thing: npx quayside init
+
+`
+}

@@ -1,0 +1,84 @@
+import { listingBySku, listListings } from './catalogue/listings.ts'
+import type { Config, StoreSettings } from './config.ts'
+import { Failure } from './errors.ts'
+import type { Flows } from './http/flows.ts'
+import type { Inbox } from './inbox/receive.ts'
+import { createWebhook } from './inbox/webhooks.ts'
+import type { Fulfilment } from './ordering/fulfil.ts'
+import { takeOrder } from './ordering/intake.ts'
+import { cancelOrder, freeze, releasePurchase, retryPurchase, unfreeze } from './ordering/operate.ts'
+import { viewOrder } from './ordering/order-view.ts'
+import { StaleWrite } from './storage/database.ts'
+import { deliveryById, replayDelivery } from './storage/deliveries.ts'
+import { insertAudit } from './storage/evidence.ts'
+import { redeliverEffect } from './storage/outbox.ts'
+import type { Supplier } from './supplier/client.ts'
+import type { SyncRunner } from './sync-runner.ts'
+
+export interface FlowParts {
+  config: Config
+  ordering: Fulfilment
+  supplier: Supplier
+  syncs: SyncRunner
+  inbox: Pick<Inbox, 'reload'>
+}
+
+/** What the API makes happen, wired to the flows that do it. */
+export function createFlows({ config, ordering, supplier, syncs, inbox }: FlowParts): Flows {
+  const { db, vault, now, newId } = ordering
+  const audited = (actor: string, action: string, subject: string) =>
+    insertAudit({ id: newId(), at: now(), actor, action, subject })
+  const storeOf = (id: string): StoreSettings => {
+    const store = config.stores.find((one) => one.id === id)
+    if (!store) throw new Failure('not_found', `the configuration has no store ${id}`)
+    return store
+  }
+  return {
+    takeOrder: (store, input, digest) => takeOrder(ordering, storeOf(store).id, input, digest),
+    viewOrder: (orderId, show) => viewOrder(ordering, orderId, show),
+    cancelOrder: (orderId, actor) => cancelOrder(ordering, orderId, actor),
+    retryPurchase: (id, actor) => retryPurchase(ordering, id, actor),
+    releasePurchase: (id, change, actor) => releasePurchase(ordering, id, change, actor),
+    freeze: (reason, actor) => freeze(ordering, reason, actor),
+    unfreeze: (actor) => unfreeze(ordering, actor),
+    requestSync: (cause) => syncs.start(cause),
+    createWebhook: async (url, actor) => {
+      const publicUrl = url ?? config.publicUrl
+      if (publicUrl === null) {
+        throw new Failure('invalid', 'a webhook needs an address that the supplier can reach', {
+          fields: [{ field: 'url', message: 'name one, or set publicUrl in the configuration' }],
+        })
+      }
+      const webhook = await createWebhook({ db, vault, supplier, now, newId }, publicUrl, actor)
+      await inbox.reload()
+      return webhook
+    },
+    replayDelivery: async (id, actor) => {
+      await found('delivery', id, () => db.commit([replayDelivery(id, now()), audited(actor, 'delivery.replay', id)]))
+      ordering.wake('inbox')
+    },
+    revealDelivery: async (id, actor) => {
+      const [row] = await db.query(deliveryById(id))
+      if (!row) throw new Failure('not_found', `no delivery ${id}`)
+      await db.commit([audited(actor, 'delivery.reveal', id)])
+      return vault.open({ table: 'deliveries', row: row.id }, row.ciphertext, row.keyId).toString('utf8')
+    },
+    redeliverEffect: async (id, actor) => {
+      await found('effect that could be sent again', id, () =>
+        db.commit([redeliverEffect(id, now()), audited(actor, 'outbox.redeliver', id)]),
+      )
+      ordering.wake('outbox')
+    },
+    listListings: (store, page) => listListings(db, storeOf(store), page),
+    viewListing: (store, sku) => listingBySku(db, storeOf(store), sku),
+  }
+}
+
+async function found(what: string, id: string, commit: () => Promise<unknown>): Promise<void> {
+  try {
+    await commit()
+  } catch (error) {
+    if (error instanceof StaleWrite) throw new Failure('not_found', `there is no ${what} with the id ${id}`)
+    throw error
+  }
+}

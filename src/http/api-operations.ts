@@ -1,0 +1,231 @@
+import { z } from 'zod'
+import { parseDecimal } from '../domain/money.ts'
+import { purchaseStates } from '../domain/purchase.ts'
+import { Failure } from '../errors.ts'
+import type { Database } from '../storage/database.ts'
+import { deliveryById, listDeliveries } from '../storage/deliveries.ts'
+import { attemptsOf, transitionsOf } from '../storage/evidence.ts'
+import { changesOfRun } from '../storage/offers.ts'
+import { listOutbox, outboxById } from '../storage/outbox.ts'
+import { listPurchases, purchaseById } from '../storage/purchases.ts'
+import { currentFreeze } from '../storage/settings.ts'
+import { listSyncRuns, syncRunById } from '../storage/sync-runs.ts'
+import { allWebhooks } from '../storage/webhooks.ts'
+import { choice, freezeBody, paging, releaseBody, webhookBody } from './api-input.ts'
+import * as views from './api-views.ts'
+import { assertAllowed } from './auth.ts'
+import type { Flows } from './flows.ts'
+import { type Operation, ok, operation } from './operation.ts'
+import { pageOfDiscrepancies, statusOf } from './read-models.ts'
+
+const deliveryStates = ['stored', 'applied', 'ignored', 'orphan', 'quarantined', 'retry', 'dead'] as const
+const effectStates = ['due', 'done', 'dead'] as const
+const effectKinds = ['callback', 'alert'] as const
+
+/** Changes of one sync run that are shown: more than a person reads; the run counts all of them. */
+const CHANGES_MAX = 1000
+
+/** What people on duty look at and do: purchases, deliveries, callbacks, sync runs, the freeze. */
+export function dutyOperations({ db, flows }: { db: Database; flows: Flows }): Operation[] {
+  const viewer = { people: 'viewer' } as const
+  const operator = { people: 'operator' } as const
+  const admin = { people: 'admin' } as const
+
+  const purchaseDetail = async (id: string) => {
+    const purchase = found(await db.query(purchaseById(id)), 'purchase')
+    const [attempts, transitions] = await Promise.all([db.query(attemptsOf([id])), db.query(transitionsOf([id]))])
+    return views.purchaseDetail(purchase, attempts, transitions)
+  }
+  const freezeNow = async () => {
+    const freeze = await currentFreeze(db)
+    return { freeze: freeze ? views.freezeView(freeze) : null }
+  }
+  const FreezeNow = z.object({ freeze: views.Freeze.nullable() })
+
+  return [
+    operation({
+      ...{ name: 'viewStatus', method: 'get', path: '/status', allowed: viewer, answer: views.Status },
+      ...{ summary: 'How the service stands: balance, freeze, counts, freshness.', success: { 200: 'As of now' } },
+      handle: async () => ok(await statusOf(db)),
+    }),
+
+    operation({
+      ...{ name: 'listPurchases', method: 'get', path: '/purchases', allowed: viewer },
+      summary: 'Purchases at the supplier, newest first.',
+      query: { ...paging, state: choice(purchaseStates) },
+      ...{ answer: views.page(views.PurchaseEntry), success: { 200: 'A page of purchases' } },
+      async handle({ query: { limit, ...filter } }) {
+        const rows = await db.query(listPurchases({ ...filter, limit: limit + 1 }))
+        return ok(views.pageOf(rows, limit, views.purchaseEntry, ({ id }) => id))
+      },
+    }),
+    operation({
+      ...{ name: 'viewPurchase', method: 'get', path: '/purchases/:id', allowed: viewer },
+      summary: 'One purchase with every request made for it and every step it took.',
+      ...{ answer: views.PurchaseDetail, success: { 200: 'The purchase' }, failures: { 404: 'unknown id' } },
+      handle: async ({ path }) => ok(await purchaseDetail(path.id ?? '')),
+    }),
+    operation({
+      ...{ name: 'retryPurchase', method: 'post', path: '/purchases/:id/retry', allowed: operator },
+      summary: 'Buy again what ended without keys, as a new generation.',
+      ...{ answer: views.PurchaseDetail, success: { 200: 'The purchase; its next generation is planned' } },
+      failures: { 404: 'unknown id', 409: 'it has not ended, or a later generation exists' },
+      async handle({ caller, path }) {
+        await flows.retryPurchase(path.id ?? '', caller.actor)
+        return ok(await purchaseDetail(path.id ?? ''))
+      },
+    }),
+    operation({
+      ...{ name: 'releasePurchase', method: 'post', path: '/purchases/:id/release', allowed: operator },
+      summary: 'Lift the hold of a purchase, perhaps with a new ceiling for one unit.',
+      ...{ body: releaseBody, answer: views.PurchaseDetail, success: { 200: 'The purchase; its guards run again' } },
+      failures: { 404: 'unknown id', 409: 'it is not held' },
+      async handle({ caller, path, body: { ceiling } }) {
+        const { id, currency } = found(await db.query(purchaseById(path.id ?? '')), 'purchase')
+        const ceilingMinor = ceiling === undefined ? undefined : parseDecimal(ceiling, currency)
+        if (ceiling !== undefined && ceilingMinor === undefined) {
+          const message = `must be an exact amount in ${currency}`
+          throw new Failure('invalid', `ceiling: ${message}`, { fields: [{ field: 'ceiling', message }] })
+        }
+        await flows.releasePurchase(id, { ceilingMinor }, caller.actor)
+        return ok(await purchaseDetail(id))
+      },
+    }),
+
+    operation({
+      ...{ name: 'listDeliveries', method: 'get', path: '/deliveries', allowed: viewer },
+      summary: 'Deliveries of the supplier, newest first.',
+      query: { ...paging, state: choice(deliveryStates) },
+      ...{ answer: views.page(views.Delivery), success: { 200: 'A page of deliveries' } },
+      async handle({ query: { limit, ...filter } }) {
+        const rows = await db.query(listDeliveries({ ...filter, limit: limit + 1 }))
+        return ok(views.pageOf(rows, limit, views.deliveryView, ({ id }) => id))
+      },
+    }),
+    operation({
+      ...{ name: 'viewDelivery', method: 'get', path: '/deliveries/:id', allowed: viewer },
+      summary: 'One delivery. An admin sees its body with reveal=true, which the audit records.',
+      ...{ query: { reveal: choice(['true', 'false']) }, answer: views.DeliveryDetail },
+      ...{ success: { 200: 'The delivery' }, failures: { 404: 'unknown id' } },
+      async handle({ caller, path, query }) {
+        const reveal = query.reveal === 'true'
+        if (reveal) assertAllowed(caller, admin)
+        const delivery = views.deliveryView(found(await db.query(deliveryById(path.id ?? '')), 'delivery'))
+        if (!reveal) return ok(delivery)
+        return ok({ ...delivery, body: await flows.revealDelivery(delivery.id, caller.actor) })
+      },
+    }),
+    operation({
+      ...{ name: 'replayDelivery', method: 'post', path: '/deliveries/:id/replay', allowed: operator },
+      summary: 'Put a delivery back into the inbox; replaying one that was applied is harmless.',
+      ...{ answer: views.Delivery, success: { 200: 'The delivery, stored again' }, failures: { 404: 'unknown id' } },
+      async handle({ caller, path }) {
+        await flows.replayDelivery(path.id ?? '', caller.actor)
+        return ok(views.deliveryView(found(await db.query(deliveryById(path.id ?? '')), 'delivery')))
+      },
+    }),
+
+    operation({
+      ...{ name: 'listOutbox', method: 'get', path: '/outbox', allowed: viewer },
+      summary: 'Callbacks and alerts that are owed or were sent, newest first.',
+      query: { ...paging, state: choice(effectStates), kind: choice(effectKinds) },
+      ...{ answer: views.page(views.Effect), success: { 200: 'A page of the outbox' } },
+      async handle({ query: { limit, ...filter } }) {
+        const rows = await db.query(listOutbox({ ...filter, limit: limit + 1 }))
+        return ok(views.pageOf(rows, limit, views.effectView, ({ id }) => id))
+      },
+    }),
+    operation({
+      ...{ name: 'redeliverEffect', method: 'post', path: '/outbox/:id/redeliver', allowed: operator },
+      summary: 'Send a waiting or dead callback again now, with all its attempts.',
+      ...{ answer: views.Effect, success: { 200: 'The callback, due now' } },
+      failures: { 404: 'unknown id, or done already' },
+      async handle({ caller, path }) {
+        await flows.redeliverEffect(path.id ?? '', caller.actor)
+        return ok(views.effectView(found(await db.query(outboxById(path.id ?? '')), 'outbox row')))
+      },
+    }),
+
+    operation({
+      ...{ name: 'listWebhooks', method: 'get', path: '/webhooks', allowed: viewer },
+      summary: 'Webhooks of ours at the supplier.',
+      ...{ answer: views.page(views.Webhook), success: { 200: 'All of them' } },
+      handle: async () => ok({ items: (await db.query(allWebhooks())).map(views.webhookView), next: null }),
+    }),
+    operation({
+      ...{ name: 'createWebhook', method: 'post', path: '/webhooks', allowed: admin, body: webhookBody },
+      summary: 'Create a webhook at the supplier; its secret is kept and never shown.',
+      ...{ answer: views.Webhook, success: { 201: 'Created' } },
+      failures: {
+        400: 'no url, and no public address is configured',
+        422: 'the supplier refused',
+        503: 'it may have been made, and its secret was lost',
+      },
+      handle: async ({ caller, body }) => ({
+        status: 201,
+        data: views.webhookView(await flows.createWebhook(body.url, caller.actor)),
+      }),
+    }),
+
+    operation({
+      ...{ name: 'requestSync', method: 'post', path: '/sync', allowed: operator },
+      summary: 'Start a sync run; one that is under way is answered instead of a second.',
+      ...{ answer: z.object({ run: views.SyncRun }), success: { 202: 'Started, or under way' } },
+      handle: async ({ caller }) => ({
+        status: 202,
+        data: { run: views.syncRunView(await flows.requestSync(caller.actor)) },
+      }),
+    }),
+    operation({
+      ...{ name: 'listSyncRuns', method: 'get', path: '/sync/runs', allowed: viewer, query: paging },
+      summary: 'Sync runs, newest first.',
+      ...{ answer: views.page(views.SyncRun), success: { 200: 'A page of runs' } },
+      async handle({ query: { limit, ...filter } }) {
+        const rows = await db.query(listSyncRuns({ ...filter, limit: limit + 1 }))
+        return ok(views.pageOf(rows, limit, views.syncRunView, ({ id }) => id))
+      },
+    }),
+    operation({
+      ...{ name: 'viewSyncRun', method: 'get', path: '/sync/runs/:id', allowed: viewer },
+      summary: `One sync run with the changes that it found, at most ${CHANGES_MAX}.`,
+      ...{ answer: views.SyncRunDetail, success: { 200: 'The run' }, failures: { 404: 'unknown id' } },
+      async handle({ path }) {
+        const run = found(await db.query(syncRunById(path.id ?? '')), 'sync run')
+        return ok({ ...views.syncRunView(run), changes: await db.query(changesOfRun(run.id, CHANGES_MAX)) })
+      },
+    }),
+
+    operation({
+      ...{ name: 'listDiscrepancies', method: 'get', path: '/discrepancies', allowed: viewer, query: paging },
+      summary: 'Differences between our purchases and the orders of the supplier, newest first.',
+      ...{ answer: views.page(views.Discrepancy), success: { 200: 'A page of discrepancies' } },
+      async handle({ query: { limit, before } }) {
+        const rows = await db.query(pageOfDiscrepancies({ before, limit: limit + 1 }))
+        return ok(views.pageOf(rows, limit, views.discrepancyView, ({ id }) => id))
+      },
+    }),
+
+    operation({
+      ...{ name: 'freeze', method: 'post', path: '/freeze', allowed: operator, body: freezeBody },
+      summary: 'Stop all buying. Reads go on; a second freeze keeps the first reason.',
+      ...{ answer: FreezeNow, success: { 200: 'Frozen' } },
+      async handle({ caller, body }) {
+        await flows.freeze(body.reason, caller.actor)
+        return ok(await freezeNow())
+      },
+    }),
+    operation({
+      ...{ name: 'unfreeze', method: 'post', path: '/unfreeze', allowed: operator },
+      ...{ summary: 'Let buying go on.', answer: FreezeNow, success: { 200: 'Free' } },
+      async handle({ caller }) {
+        await flows.unfreeze(caller.actor)
+        return ok(await freezeNow())
+      },
+    }),
+  ]
+}
+
+function found<R>([row]: R[], what: string): R {
+  if (row === undefined) throw new Failure('not_found', `there is no such ${what}`)
+  return row
+}

@@ -1,0 +1,221 @@
+import { z } from 'zod'
+import type { Listing as ListingRow } from '../domain/listing.ts'
+import { formatDecimal } from '../domain/money.ts'
+import { holdReasons, purchaseStates } from '../domain/purchase.ts'
+import type { OrderView } from '../ordering/order-view.ts'
+import type { Delivery as DeliveryRow } from '../storage/deliveries.ts'
+import type { Attempt, TransitionRow } from '../storage/evidence.ts'
+import type { OutboxRow } from '../storage/outbox.ts'
+import type { Purchase as PurchaseRow } from '../storage/purchases.ts'
+import type { SyncRun as SyncRunRow } from '../storage/sync-runs.ts'
+import type { TokenRow } from '../storage/tokens.ts'
+import type { Webhook as WebhookRow } from '../storage/webhooks.ts'
+import { roles, scopes } from '../tokens.ts'
+
+const at = z.string().meta({ format: 'date-time', examples: ['2026-03-01T09:30:00.000Z'] })
+const maybeAt = at.nullable()
+const words = z.string().nullable()
+const count = z.int().min(0)
+const amount = z.string().meta({ description: 'Decimal text in the currency beside it', examples: ['19.99'] })
+const currency = z.string().meta({ description: 'ISO 4217', examples: ['EUR'] })
+
+/** Instants leave as ISO 8601 text. */
+export const iso = (ms: number): string => new Date(ms).toISOString()
+export const maybeIso = (ms: number | null): string | null => (ms === null ? null : iso(ms))
+
+/** A page of a list; `next` goes into `before` (or `after`) of the next request. */
+export const page = <S extends z.ZodType>(item: S) => z.object({ items: z.array(item), next: z.string().nullable() })
+
+/** Cuts a list that was read with one row more than was asked for. */
+export function pageOf<R, V>(rows: R[], limit: number, view: (row: R) => V, cursor: (row: R) => string) {
+  const shown = rows.slice(0, limit)
+  const last = shown.at(-1)
+  return { items: shown.map(view), next: rows.length > limit && last !== undefined ? cursor(last) : null }
+}
+
+export const Purchase = z.object({
+  ...{ id: z.string(), part: z.int(), generation: z.int() },
+  state: z.enum(purchaseStates),
+  holdReason: z.enum(holdReasons).nullable().meta({ description: 'What keeps it from being bought now' }),
+  ...{ note: words, notBefore: maybeAt, quantity: z.int() },
+  ceiling: amount.meta({ description: 'The most that one unit may cost' }),
+  amount: amount.nullable().meta({ description: 'What it cost in all, once known' }),
+  currency,
+  ...{ supplierOrderId: words, externalOrderId: z.string(), failureCode: words, failureMessage: words, changedAt: at },
+})
+
+export function purchaseView(row: PurchaseRow): z.infer<typeof Purchase> {
+  const { id, part, generation, state, holdReason, note, quantity, currency, supplierOrderId, externalOrderId } = row
+  return {
+    ...{ id, part, generation, state, holdReason, note, quantity, currency, supplierOrderId, externalOrderId },
+    ...{ failureCode: row.failureCode, failureMessage: row.failureMessage },
+    notBefore: maybeIso(row.notBefore),
+    ceiling: formatDecimal({ minor: row.ceilingMinor, currency }),
+    amount: row.amountMinor === null ? null : formatDecimal({ minor: row.amountMinor, currency }),
+    changedAt: iso(row.changedAt),
+  }
+}
+
+export const PurchaseEntry = Purchase.extend({ orderId: z.string() })
+export const purchaseEntry = (row: PurchaseRow) => ({ ...purchaseView(row), orderId: row.orderId })
+
+export const PurchaseDetail = PurchaseEntry.extend({
+  attempts: z.array(
+    z.object({
+      ...{ kind: z.string(), stage: z.string(), number: z.int(), at, status: z.int().nullable(), class: words },
+      ...{ code: words, requestId: words, supplierOrderId: words, detail: words },
+    }),
+  ),
+  transitions: z.array(
+    z.object({
+      ...{ at, input: z.string(), row: z.string(), before: z.string(), after: z.string(), actor: words, detail: words },
+    }),
+  ),
+})
+
+export const purchaseDetail = (row: PurchaseRow, attempts: Attempt[], transitions: TransitionRow[]) => ({
+  ...purchaseEntry(row),
+  attempts: attempts.map(({ kind, stage, number, at, status, code, requestId, supplierOrderId, detail, ...one }) => ({
+    ...{ kind, stage, number, at: iso(at), status, class: one.class, code, requestId, supplierOrderId, detail },
+  })),
+  transitions: transitions.map(({ at, input, row, before, after, actor, detail }) => ({
+    ...{ at: iso(at), input, row, before, after, actor, detail },
+  })),
+})
+
+const orderStates = ['open', 'partly_fulfilled', 'fulfilled', 'failed', 'cancelled'] as const
+const lineStates = ['not_ours', 'open', 'held', 'partly_fulfilled', 'fulfilled', 'failed', 'cancelled'] as const
+
+const orderHead = {
+  ...{ store: z.string(), reference: z.string(), state: z.enum(orderStates) },
+  ...{ receivedAt: at, cancelRequestedAt: maybeAt, closedAt: maybeAt },
+}
+type OrderHead = Pick<OrderView, 'store' | 'reference' | 'state' | 'receivedAt' | 'cancelRequestedAt' | 'closedAt'>
+
+const orderHeadOf = ({ store, reference, state, ...row }: OrderHead) => ({
+  ...{ store, reference, state, receivedAt: iso(row.receivedAt) },
+  ...{ cancelRequestedAt: maybeIso(row.cancelRequestedAt), closedAt: maybeIso(row.closedAt) },
+})
+
+export const OrderEntry = z.object({ id: z.string(), ...orderHead })
+export const orderEntry = (row: OrderHead & { id: string }) => ({ id: row.id, ...orderHeadOf(row) })
+
+export const Order = z.object({
+  ...orderHead,
+  lines: z.array(
+    z.object({
+      id: z.string().meta({ description: "The store's own id of the line" }),
+      sku: z.string(),
+      name: words.meta({ description: 'Null for a line that is not one of the listings' }),
+      ...{ quantity: z.int(), state: z.enum(lineStates) },
+      delivered: count.meta({ description: 'Licence keys that the store has confirmed' }),
+      keys: z.array(z.string()).optional().meta({ description: 'Only for a token with the scope keys' }),
+      purchases: z.array(Purchase),
+    }),
+  ),
+  timeline: z.array(z.object({ at, what: z.string(), detail: words })),
+})
+
+export const orderView = (view: OrderView): z.infer<typeof Order> => ({
+  ...orderHeadOf(view),
+  lines: view.lines.map(({ id, sku, name, quantity, state, delivered, keys, purchases }) => ({
+    ...{ id, sku, name, quantity, state, delivered, ...(keys && { keys }), purchases: purchases.map(purchaseView) },
+  })),
+  timeline: view.timeline.map(({ at, what, detail }) => ({ at: iso(at), what, detail })),
+})
+
+export const Listing = z.object({
+  ...{ sku: z.string(), name: z.string(), category: words, price: amount, currency },
+  stock: count.nullable().meta({ description: 'Null when it is available and not counted' }),
+  available: z.boolean(),
+})
+export const listingView = ({ priceMinor, ...listing }: ListingRow): z.infer<typeof Listing> => {
+  const { sku, name, category, currency, stock, available } = listing
+  return { sku, name, category, price: formatDecimal({ minor: priceMinor, currency }), currency, stock, available }
+}
+
+export const Delivery = z.object({
+  ...{ id: z.string(), source: z.string(), deliveryId: z.string(), state: z.string(), event: words },
+  ...{ supplierOrderId: words, purchaseId: words, signedAt: at, receivedAt: at, attempts: count },
+  ...{ notBefore: at, lastError: words, finishedAt: maybeAt },
+})
+export function deliveryView(row: DeliveryRow): z.infer<typeof Delivery> {
+  const { id, source, deliveryId, state, event, supplierOrderId, purchaseId, attempts, lastError } = row
+  return {
+    ...{ id, source, deliveryId, state, event, supplierOrderId, purchaseId, attempts, lastError },
+    ...{ signedAt: iso(row.signedAt), receivedAt: iso(row.receivedAt) },
+    ...{ notBefore: iso(row.notBefore), finishedAt: maybeIso(row.finishedAt) },
+  }
+}
+export const DeliveryDetail = Delivery.extend({
+  body: z.string().optional().meta({ description: 'As received; only with reveal=true' }),
+})
+
+export const Effect = z.object({
+  ...{ id: z.string(), kind: z.string(), type: z.string(), store: words, orderId: words, state: z.string() },
+  ...{ attempts: count, notBefore: at, lastError: words, createdAt: at, doneAt: maybeAt },
+  about: z.record(z.string(), z.unknown()).meta({ description: 'What it is about: ids and notes, never keys' }),
+})
+export function effectView(row: OutboxRow): z.infer<typeof Effect> {
+  const { id, kind, type, store, orderId, state, attempts, lastError } = row
+  return {
+    ...{ id, kind, type, store, orderId, state, attempts, lastError, about: JSON.parse(row.payload) },
+    ...{ notBefore: iso(row.notBefore), createdAt: iso(row.createdAt), doneAt: maybeIso(row.doneAt) },
+  }
+}
+
+export const SyncRun = z.object({
+  ...{ id: z.string(), cause: z.string(), state: z.string(), startedAt: at, finishedAt: maybeAt, pages: count },
+  ...{ pagesTotal: count.nullable(), offersSeen: count, offersNew: count, offersChanged: count },
+  ...{ offersUnreadable: count, offersGone: count, error: words, requestId: words },
+})
+export function syncRunView(run: SyncRunRow): z.infer<typeof SyncRun> {
+  const { cursor, startedAt, finishedAt, ...rest } = run
+  return { ...rest, startedAt: iso(startedAt), finishedAt: maybeIso(finishedAt) }
+}
+export const SyncRunDetail = SyncRun.extend({
+  changes: z.array(z.object({ productId: z.string(), field: z.string(), before: words, after: words })),
+})
+
+export const Discrepancy = z.object({
+  ...{ id: z.string(), kind: z.string(), subject: z.string(), supplierOrderId: z.string(), detail: z.string() },
+  foundAt: at,
+})
+export const discrepancyView = (row: Omit<z.infer<typeof Discrepancy>, 'foundAt'> & { foundAt: number }) => ({
+  ...row,
+  foundAt: iso(row.foundAt),
+})
+
+export const Webhook = z.object({ id: z.string(), url: z.string(), events: z.array(z.string()), createdAt: at })
+export const webhookView = ({ id, url, events, createdAt }: WebhookRow): z.infer<typeof Webhook> => ({
+  ...{ id, url, events: events.split(' '), createdAt: iso(createdAt) },
+})
+
+export const Token = z.object({
+  ...{ id: z.string(), name: z.string(), hint: z.string(), role: z.enum(roles), store: words },
+  ...{ scopes: z.array(z.enum(scopes)), createdAt: at, expiresAt: maybeAt, revokedAt: maybeAt },
+})
+export const tokenView = (row: TokenRow): z.infer<typeof Token> => ({
+  ...{ id: row.id, name: row.name, hint: row.hint, role: row.role as z.infer<typeof Token>['role'], store: row.store },
+  scopes: row.scopes.split(' ').filter(Boolean) as z.infer<typeof Token>['scopes'],
+  ...{ createdAt: iso(row.createdAt), expiresAt: maybeIso(row.expiresAt), revokedAt: maybeIso(row.revokedAt) },
+})
+export const NewToken = Token.extend({ token: z.string().meta({ description: 'Shown this once' }) })
+
+const counts = z.record(z.string(), count)
+export const Freeze = z.object({ reason: z.string(), actor: z.string(), at })
+export const freezeView = (freeze: { reason: string; actor: string; at: number }) => ({ ...freeze, at: iso(freeze.at) })
+
+export const Status = z.object({
+  balance: z.object({ amount, currency, readAt: at }).nullable(),
+  tier: words,
+  limits: z.unknown().meta({ description: 'As the supplier states them' }),
+  freeze: Freeze.nullable(),
+  counts: z.object({
+    purchases: counts.meta({ description: 'By state' }),
+    held: counts.meta({ description: 'By what holds them' }),
+    ...{ offers: z.object({ total: count, inStock: count }), deliveries: counts, callbacks: counts, alerts: counts },
+    discrepancies: counts,
+  }),
+  freshness: z.object({ catalogueAt: maybeAt, balanceAt: maybeAt }),
+})

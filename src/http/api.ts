@@ -1,0 +1,31 @@
+import type { Router } from 'express'
+import type { TokenFlows } from '../tokens.ts'
+import { dutyOperations } from './api-operations.ts'
+import { orderOperations } from './api-orders.ts'
+import { tokenOperations } from './api-tokens.ts'
+import type { Authenticate } from './auth.ts'
+import type { Flows } from './flows.ts'
+import { openApiDocument } from './openapi.ts'
+import { type Operation, routerOf } from './operation.ts'
+
+export interface ApiOptions extends TokenFlows {
+  flows: Flows
+  authenticate: Authenticate
+  /** Ids of the configured stores: those that a token may be bound to. */
+  stores: readonly string[]
+}
+
+/** The API, to be mounted under /api/v1. Its own description is the one thing that needs no token. */
+export function apiRouter(options: ApiOptions): Router {
+  const operations = apiOperations(options)
+  const document = openApiDocument(operations)
+  return routerOf(operations, options.authenticate).get('/openapi.json', (_request, response) => {
+    response.json(document)
+  })
+}
+
+export const apiOperations = (options: ApiOptions): Operation[] => [
+  ...orderOperations(options),
+  ...dutyOperations(options),
+  ...tokenOperations(options),
+]

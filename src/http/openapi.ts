@@ -1,0 +1,173 @@
+import { z } from 'zod'
+import { callbacks } from './api-callbacks.ts'
+import { fields } from './api-input.ts'
+import * as views from './api-views.ts'
+import type { Operation } from './operation.ts'
+
+type Json = Record<string, unknown>
+
+/** The OpenAPI 3.1 document, made from the operations that also make the routes. */
+export function openApiDocument(operations: Operation[]): Json {
+  const schemas = schemaNames(operations)
+  const paths: Record<string, Json> = {}
+  for (const one of operations) {
+    const path = one.path.replace(/:(\w+)/g, '{$1}')
+    paths[path] = { ...paths[path], [one.method]: describe(one, schemas.refTo) }
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Quayside',
+      version: '1',
+      description:
+        'Hand in paid store orders and get licence keys. Every answer carries X-Request-Id; errors come in one envelope.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: '/api/v1' }],
+    paths: { ...paths, '/openapi.json': ownPath },
+    webhooks: Object.fromEntries(
+      callbacks.map(({ type, when, data }) => [type, webhook(type, when, schemas.refTo(data))]),
+    ),
+    components: { schemas: schemas.all(), securitySchemes },
+  }
+}
+
+const Failed = z
+  .object({
+    success: z.literal(false),
+    error: z.object({
+      code: z.string(),
+      message: z.string(),
+      fields: z.array(z.object({ field: z.string(), message: z.string() })).optional(),
+    }),
+    request_id: z.string().nullable(),
+  })
+  .meta({
+    examples: [
+      {
+        success: false,
+        error: {
+          code: 'invalid',
+          message: 'lines.0.quantity: must be a whole number from 1 to 10000',
+          fields: [{ field: 'lines.0.quantity', message: 'must be a whole number from 1 to 10000' }],
+        },
+        request_id: '01kb3q8z4x9r2m5t7v0w1y3a6c',
+      },
+    ],
+  })
+
+const bearer = (description: string): Json => ({ type: 'http', scheme: 'bearer', description })
+const securitySchemes = {
+  storeToken: bearer('A token of one store, with the scopes `orders` and `keys`.'),
+  personToken: bearer('A token of a person: viewer, operator or admin, each may what the one before may.'),
+}
+
+const ownPath = {
+  get: {
+    ...{ operationId: 'viewOpenApi', summary: 'This document.', security: [] },
+    responses: { 200: { description: 'OpenAPI 3.1', content: { 'application/json': { schema: { type: 'object' } } } } },
+  },
+}
+
+/** Every shape under one name in `components`; those inside others become references by themselves. */
+function schemaNames(operations: Operation[]) {
+  const registry = z.registry<{ id: string }>()
+  const names = new Map<z.ZodType, string>()
+  const name = (shape: z.ZodType, id: string): void => {
+    if (names.has(shape)) return
+    names.set(shape, id)
+    registry.add(shape, { id })
+  }
+  name(Failed, 'Failed')
+  for (const [id, shape] of Object.entries(views)) if (shape instanceof z.ZodType) name(shape, id)
+  for (const { type, data } of callbacks) name(data, pascal(type))
+  for (const { name: id, answer, body } of operations) {
+    name(answer, `${pascal(id)}Answer`)
+    if (body) name(body, `${pascal(id)}Body`)
+  }
+  const uri = (id: string): string => `#/components/schemas/${id}`
+  return {
+    refTo: (shape: z.ZodType): Json => ({ $ref: uri(names.get(shape) ?? '') }),
+    all: (): Json => {
+      const { schemas } = z.toJSONSchema(registry, { uri, io: 'input' })
+      return Object.fromEntries(Object.entries(schemas).map(([id, { $schema, $id, ...schema }]) => [id, schema]))
+    },
+  }
+}
+
+function describe(one: Operation, refTo: (shape: z.ZodType) => Json): Json {
+  const { people, store } = one.allowed
+  const failed = (description: string) => ({ description, headers: requestIdHeader, content: json(refTo(Failed)) })
+  const failures = {
+    400: 'Some input is wrong; `fields` names each fault',
+    401: 'No token, or one that is unknown, revoked or expired',
+    403: 'The token lacks the role, the scope or the store',
+    ...(one.body && { 413: 'The body is larger than 256 KiB', 415: 'The body is not plain JSON in UTF-8' }),
+    500: 'A fault of ours; nothing is said about it but the request id',
+    503: 'Not now: try again after Retry-After',
+    ...one.failures,
+  }
+  const succeeded = z.toJSONSchema(z.object({ success: z.literal(true) }))
+  const success = Object.entries(one.success).map(([status, description]) => {
+    const schema = {
+      ...succeeded,
+      $schema: undefined,
+      properties: { success: { const: true }, data: refTo(one.answer) },
+    }
+    return [
+      status,
+      { description, headers: requestIdHeader, content: json({ ...schema, required: ['success', 'data'] }) },
+    ]
+  })
+  return {
+    ...{ operationId: one.name, summary: one.summary },
+    security: [...(store ? [{ storeToken: [store] }] : []), ...(people ? [{ personToken: [people] }] : [])],
+    parameters: [...pathParameters(one.path), ...queryParameters(one)],
+    ...(one.body && { requestBody: { required: !one.body.safeParse({}).success, content: json(refTo(one.body)) } }),
+    responses: Object.fromEntries([
+      ...success,
+      ...Object.entries(failures).map(([status, description]) => [status, failed(description)]),
+    ]),
+  }
+}
+
+const requestIdHeader = {
+  'X-Request-Id': { description: 'Name it when you ask for help', schema: { type: 'string' } },
+}
+
+const json = (schema: Json): Json => ({ 'application/json': { schema } })
+
+const pathParameters = (path: string): Json[] =>
+  [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({ name, in: 'path', required: true, schema: { type: 'string' } }))
+
+const queryParameters = ({ query }: Operation): Json[] =>
+  Object.entries(z.toJSONSchema(fields(query ?? {}), { io: 'input' }).properties ?? {}).map(([name, schema]) => ({
+    ...{ name, in: 'query', required: false, schema },
+  }))
+
+function webhook(type: string, when: string, data: Json): Json {
+  const header = (name: string, description: string): Json => ({
+    ...{ name, in: 'header', required: true, description, schema: { type: 'string' } },
+  })
+  const properties = { type: { const: type }, timestamp: { type: 'string', format: 'date-time' }, data }
+  return {
+    post: {
+      ...{ operationId: `on${pascal(type)}`, summary: when, security: [] },
+      parameters: [
+        header('webhook-id', 'The same at every attempt: answer 2xx to one that you have, and do nothing'),
+        header('webhook-timestamp', 'Seconds since 1970 of this attempt; refuse what is older than 5 minutes'),
+        header('webhook-signature', '`v1,` and the base64 HMAC-SHA256 of `id.timestamp.body` (Standard Webhooks)'),
+      ],
+      requestBody: {
+        required: true,
+        content: json({ type: 'object', properties, required: ['type', 'timestamp', 'data'] }),
+      },
+      responses: {
+        '2XX': { description: 'It is stored on your side. Anything else, or nothing within 15 s, and it comes again' },
+      },
+    },
+  }
+}
+
+const pascal = (name: string): string =>
+  name.replace(/(^|[.\s])(\w)/g, (_, _dot, letter: string) => letter.toUpperCase())

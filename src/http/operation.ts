@@ -1,0 +1,85 @@
+import { Router } from 'express'
+import type { z } from 'zod'
+import { methodNotAllowed } from './answers.ts'
+import { check, fields, readJson } from './api-input.ts'
+import { type Allowed, type Authenticate, assertAllowed, type Caller } from './auth.ts'
+
+/** A checked request. */
+export interface Call<Q, B> {
+  caller: Caller
+  /** Pieces of the path, decoded. */
+  path: Record<string, string>
+  query: Q
+  body: B
+}
+
+/**
+ * One operation of the API, as data: the routes are made from it, and so is the OpenAPI document, which therefore
+ * cannot say anything else.
+ */
+export interface Operation<
+  Q extends z.core.$ZodLooseShape = z.core.$ZodLooseShape,
+  B extends z.ZodType = z.ZodType,
+  A extends z.ZodType = z.ZodType,
+  S extends number = number,
+> {
+  /** The operationId. */
+  name: string
+  method: 'get' | 'post' | 'delete'
+  /** Below /api/v1; pieces that vary start with a colon. */
+  path: string
+  /** What it does, one sentence for people. */
+  summary: string
+  allowed: Allowed
+  query?: Q
+  /** An absent body is read as `{}`. */
+  body?: B
+  /** What a success carries under `data`. */
+  answer: A
+  /** Statuses of success, and when each is answered. */
+  success: Record<S, string>
+  /** Statuses of failure beyond those of the token and of the input, and when. */
+  failures?: Record<number, string>
+  handle: (call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>>) => Promise<{ status: S; data: z.infer<A> }>
+}
+
+/** Lets the compiler hold a handler against the shapes beside it; what comes out is one of a list. */
+export const operation = <Q extends z.core.$ZodLooseShape, B extends z.ZodType, A extends z.ZodType, S extends number>(
+  declared: Operation<Q, B, A, S>,
+): Operation => declared as unknown as Operation
+
+/** The usual success. */
+export const ok = <T>(data: T) => ({ status: 200 as const, data })
+
+/**
+ * Routes for the operations. A request passes its token, then its query, then its body; the first fault answers it.
+ */
+export function routerOf(operations: Operation[], authenticate: Authenticate): Router {
+  const router = Router({ strict: true, caseSensitive: true })
+  for (const { method, path, allowed, query, body, handle } of operations) {
+    const queryShape = fields(query ?? {})
+    router[method](path, async (request, response) => {
+      response.set('cache-control', 'no-store')
+      const caller = await authenticate(request.headers.authorization).catch((error: unknown) => {
+        response.set('www-authenticate', 'Bearer')
+        throw error
+      })
+      assertAllowed(caller, allowed)
+      const call = {
+        caller,
+        path: request.params as Record<string, string>,
+        query: check(queryShape, request.query, 'query'),
+        body: body && check(body, (await readJson(request)) ?? {}, 'body'),
+      }
+      const { status, data } = await handle(call)
+      response.status(status).json({ success: true, data })
+    })
+  }
+  for (const path of new Set(operations.map((one) => one.path))) {
+    const methods = operations
+      .filter((one) => one.path === path)
+      .map((one) => (one.method === 'get' ? 'GET, HEAD' : one.method.toUpperCase()))
+    router.all(path, methodNotAllowed(methods.join(', ')))
+  }
+  return router
+}

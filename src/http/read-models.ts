@@ -1,0 +1,121 @@
+import { and, desc, eq, inArray, isNotNull, lt, sql } from 'drizzle-orm'
+import { formatDecimal } from '../domain/money.ts'
+import { delivered, lineState, type OrderState, orderState } from '../domain/store-order.ts'
+import { build } from '../storage/builder.ts'
+import type { Database } from '../storage/database.ts'
+import { countDeliveries } from '../storage/deliveries.ts'
+import { countDiscrepancies, latestBalance } from '../storage/evidence.ts'
+import { countOffers } from '../storage/offers.ts'
+import { countOutbox } from '../storage/outbox.ts'
+import { countByState } from '../storage/purchases.ts'
+import { discrepancies, licenceKeys, purchases, syncRuns } from '../storage/schema.ts'
+import { currentFreeze } from '../storage/settings.ts'
+import { linesOfOrders, type StoreOrder } from '../storage/store-orders.ts'
+import { freezeView, iso, maybeIso } from './api-views.ts'
+
+/** The derived states of a page of orders, with three reads however many there are. */
+export async function statesOfOrders(
+  db: Database,
+  orders: StoreOrder[],
+): Promise<(StoreOrder & { state: OrderState })[]> {
+  const ids = orders.map((order) => order.id)
+  if (ids.length === 0) return []
+  const [lines, parts, handedOver] = await Promise.all([
+    db.query(linesOfOrders(ids)),
+    db.query(
+      build
+        .select({
+          id: purchases.id,
+          lineId: purchases.lineId,
+          part: purchases.part,
+          generation: purchases.generation,
+          state: purchases.state,
+          holdReason: purchases.holdReason,
+          quantity: purchases.quantity,
+        })
+        .from(purchases)
+        .where(inArray(purchases.orderId, ids)),
+    ),
+    db.query(
+      build
+        .select({ purchaseId: licenceKeys.purchaseId, total: sql<number>`count(*)`.as('total') })
+        .from(licenceKeys)
+        .innerJoin(purchases, eq(purchases.id, licenceKeys.purchaseId))
+        .where(and(inArray(purchases.orderId, ids), isNotNull(licenceKeys.handedOverAt)))
+        .groupBy(licenceKeys.purchaseId),
+    ),
+  ])
+  const keys = new Map(handedOver.map(({ purchaseId, total }) => [purchaseId, total]))
+  const partsOf = Map.groupBy(parts, (part) => part.lineId)
+  const linesOf = Map.groupBy(lines, (line) => line.orderId)
+  return orders.map((order) => {
+    const facts = (linesOf.get(order.id) ?? []).map((line) => {
+      const own = (partsOf.get(line.id) ?? []).map((part) => ({ ...part, handedOver: keys.get(part.id) ?? 0 }))
+      return { state: lineState(own), delivered: delivered(own) }
+    })
+    return { ...order, state: orderState(facts) }
+  })
+}
+
+/** A page of discrepancies, newest first; `before` is the id of the last one seen. */
+export const pageOfDiscrepancies = (filter: { before?: string | undefined; limit: number }) =>
+  build
+    .select()
+    .from(discrepancies)
+    .where(filter.before ? lt(discrepancies.id, filter.before) : undefined)
+    .orderBy(desc(discrepancies.id))
+    .limit(filter.limit)
+
+const lastCompleteRun = () =>
+  build
+    .select({ finishedAt: syncRuns.finishedAt })
+    .from(syncRuns)
+    .where(eq(syncRuns.state, 'complete'))
+    .orderBy(desc(syncRuns.id))
+    .limit(1)
+
+/** How the service stands, in one answer. */
+export async function statusOf(db: Database) {
+  const [[balance], freeze, states, [offers], deliveries, effects, differences, [run]] = await Promise.all([
+    db.query(latestBalance()),
+    currentFreeze(db),
+    db.query(countByState()),
+    db.query(countOffers()),
+    db.query(countDeliveries()),
+    db.query(countOutbox()),
+    db.query(countDiscrepancies()),
+    db.query(lastCompleteRun()),
+  ])
+  const ofKind = (kind: string) => effects.filter((effect) => effect.kind === kind)
+  return {
+    balance: balance
+      ? {
+          amount: formatDecimal({ minor: balance.amountMinor, currency: balance.currency }),
+          currency: balance.currency,
+          readAt: iso(balance.readAt),
+        }
+      : null,
+    tier: balance?.tier ?? null,
+    limits: balance?.limits ? (JSON.parse(balance.limits) as unknown) : null,
+    freeze: freeze ? freezeView(freeze) : null,
+    counts: {
+      purchases: tally(states, ({ state }) => state),
+      held: tally(
+        states.filter(({ holdReason }) => holdReason !== null),
+        ({ holdReason }) => String(holdReason),
+      ),
+      offers: { total: offers?.total ?? 0, inStock: offers?.inStock ?? 0 },
+      deliveries: tally(deliveries, ({ state }) => state),
+      callbacks: tally(ofKind('callback'), ({ state }) => state),
+      alerts: tally(ofKind('alert'), ({ state }) => state),
+      discrepancies: tally(differences, ({ kind }) => kind),
+    },
+    freshness: { catalogueAt: maybeIso(run?.finishedAt ?? null), balanceAt: maybeIso(balance?.readAt ?? null) },
+  }
+}
+
+function tally<R extends { total: number }>(rows: R[], name: (row: R) => string): Record<string, number> {
+  const sums: Record<string, number> = {}
+  for (const row of rows) sums[name(row)] = (sums[name(row)] ?? 0) + row.total
+  return sums
+}

@@ -1,0 +1,214 @@
+import { deliveryDelayMs } from '../domain/pace.ts'
+import { codeOf, messageOf } from '../errors.ts'
+import type { Log } from '../log.ts'
+import { type Change, StaleWrite } from '../storage/database.ts'
+import {
+  type Delivery,
+  deferDelivery,
+  deliveriesUnderId,
+  dueDeliveries,
+  settleDelivery,
+} from '../storage/deliveries.ts'
+import { oweEffect } from '../storage/outbox.ts'
+import type { Vault } from '../storage/vault.ts'
+import type { Dialect } from '../supplier/dialect.ts'
+import { alert, hourly } from './alert.ts'
+import {
+  applied,
+  balanceLow,
+  type HandlerDeps,
+  joinOrder,
+  type Reading,
+  readDelivery,
+  type Verdict,
+} from './handlers.ts'
+
+export interface ProcessDeps extends HandlerDeps {
+  vault: Vault
+  dialect: Dialect
+  random: () => number
+  log: Log
+  /** Counts a processed delivery by its state. */
+  countProcessed: (state: string) => void
+  /** A purchase has a new hint. */
+  wake: (pump: 'refresh') => void
+  /** Reads one offer anew from the supplier. */
+  refreshOffer: (productId: string) => Promise<void>
+  /** Reads the balance anew. */
+  readBalance: () => Promise<void>
+}
+
+/** Rows of one run: with bodies of 256 KiB they are 25 MiB. */
+const BATCH_MAX = 100
+
+/** Things that one run reads from the supplier, all at once; the others wait, so that orders never queue behind them. */
+const READS_MAX = 8
+
+/** How long the next eight wait: about as long as eight reads take. */
+const READS_GAP_MS = 2_000
+
+/**
+ * Processes the deliveries that are due. Runs may overlap: whoever settles a delivery first has done it.
+ *
+ * Orders need only the database and come first. Products and the balance are read from the supplier, each once however
+ * many deliveries ask for it.
+ *
+ * @returns how many left the queue; call again until it is 0
+ */
+export async function processDue(deps: ProcessDeps): Promise<number> {
+  const rows = await deps.db.query(dueDeliveries(deps.now(), BATCH_MAX))
+  const work = rows.map((row) => ({ row, reading: readRow(deps, row) }))
+  const reads = new Map<string, typeof work>()
+  const local: typeof work = []
+  for (const item of work) {
+    const subject = supplierSubject(item.reading)
+    if (subject === undefined) local.push(item)
+    else reads.set(subject, [...(reads.get(subject) ?? []), item])
+  }
+
+  const settled = await Promise.all(
+    local.map(({ row, reading }) => settle(deps, row, () => decide(deps, row, reading))),
+  )
+  if (local.some(({ reading }) => reading.kind === 'order')) deps.wake('refresh')
+  const groups = [...reads.values()]
+  const deferred = await defer(deps, groups.slice(READS_MAX).flat())
+  const read = await Promise.all(groups.slice(0, READS_MAX).map((items) => readOnce(deps, items)))
+  return [...settled, ...deferred, ...read.flat()].filter(Boolean).length
+}
+
+type Opened = Reading | { kind: 'sealed'; error: unknown }
+
+function readRow({ vault, dialect }: ProcessDeps, row: Delivery): Opened {
+  try {
+    return readDelivery(vault.open({ table: 'deliveries', row: row.id }, row.ciphertext, row.keyId), dialect)
+  } catch (error) {
+    return { kind: 'sealed', error }
+  }
+}
+
+/** What must be read from the supplier; equal for deliveries that one read serves. */
+function supplierSubject(reading: Opened): string | undefined {
+  if (reading.kind === 'balance') return 'balance'
+  return reading.kind === 'product' ? `product ${reading.productId}` : undefined
+}
+
+/** The decision on a delivery that needs no request. */
+async function decide(deps: ProcessDeps, row: Delivery, reading: Opened): Promise<Verdict> {
+  const finishedAt = deps.now()
+  switch (reading.kind) {
+    case 'order':
+      return joinOrder(deps, row, reading)
+    case 'unreadable': {
+      const note = `authentic deliveries cannot be read, so the dialect is wrong: ${reading.why}`
+      const payload = { note, source: row.source, delivery: row.id }
+      const told = oweEffect(alert(deps, 'delivery_quarantined', hourly(row.source, finishedAt), payload))
+      return { set: { state: 'quarantined', finishedAt, lastError: reading.why }, changes: [told] }
+    }
+    case 'sealed':
+      throw reading.error
+    default:
+      // The supplier may add events; what they mean nobody has told us yet.
+      return { set: { state: 'ignored', finishedAt, lastError: 'an event that is not known' }, changes: [] }
+  }
+}
+
+async function readOnce(deps: ProcessDeps, items: { row: Delivery; reading: Opened }[]): Promise<boolean[]> {
+  const [first] = items
+  const reading = first?.reading.kind === 'product' ? deps.refreshOffer(first.reading.productId) : deps.readBalance()
+  // Every row of the group waits for it and handles its failure; without rows nobody would.
+  return Promise.all(
+    items.map(({ row, reading: about }) =>
+      settle(deps, row, async () => {
+        await reading
+        if (about.kind === 'balance') return balanceLow(deps, row, about.event)
+        if (about.kind === 'product') return applied(deps, about.event)
+        return decide(deps, row, about)
+      }),
+    ),
+  )
+}
+
+async function defer(deps: ProcessDeps, items: { row: Delivery; reading: Opened }[]): Promise<boolean[]> {
+  const now = deps.now()
+  return Promise.all(
+    items.map(async ({ row, reading }, place) => {
+      const event = 'event' in reading ? reading.event : ''
+      const notBefore = now + READS_GAP_MS * (1 + Math.floor(place / READS_MAX))
+      return commit(deps, row, [deferDelivery(row, event, notBefore)])
+    }),
+  )
+}
+
+/** Decides on one delivery and commits what was decided. A failing one is tried again and harms no other. */
+async function settle(deps: ProcessDeps, row: Delivery, decideOn: () => Promise<Verdict>): Promise<boolean> {
+  const startedAt = deps.now()
+  let verdict: Verdict
+  try {
+    verdict = await decideOn()
+    if (row.attempts === 0) verdict.changes.push(...(await idConflict(deps, row)))
+  } catch (error) {
+    verdict = failed(deps, row, error)
+  }
+  if (!(await commit(deps, row, changesOf(row, verdict), (error) => changesOf(row, failed(deps, row, error)))))
+    return false
+  const { state, event, purchaseId, supplierOrderId, lastError } = { ...row, ...verdict.set }
+  deps.countProcessed(state)
+  const level = state === 'dead' || state === 'quarantined' ? 'error' : state === 'retry' ? 'warn' : 'info'
+  deps.log[level](`delivery.${state}`, {
+    id: row.id,
+    type: event,
+    purchaseId,
+    supplierOrderId,
+    attempts: row.attempts + 1,
+    reason: lastError,
+    durationMs: deps.now() - startedAt,
+  })
+  return true
+}
+
+const changesOf = (row: Delivery, { set, changes }: Verdict): Change[] => [...changes, settleDelivery(row, set)]
+
+/**
+ * Commits, or leaves the delivery where it is when another run was faster or the database is in trouble.
+ *
+ * @param instead what to commit when the changes themselves are at fault: a row that can never be settled would be tried
+ *   again for ever
+ */
+async function commit(
+  deps: ProcessDeps,
+  row: Delivery,
+  changes: Change[],
+  instead?: (error: unknown) => Change[],
+): Promise<boolean> {
+  try {
+    await deps.db.commit(changes)
+    return true
+  } catch (error) {
+    if (error instanceof StaleWrite) return false
+    const code = codeOf(error)
+    if (instead && code !== 'unavailable' && code !== 'unknown_outcome') return commit(deps, row, instead(error))
+    deps.log.warn('delivery.unsettled', { id: row.id, code, error: messageOf(error) })
+    return false
+  }
+}
+
+/** The verdict on a delivery that could not be processed: again later, and after ten attempts a dead letter. */
+function failed(deps: ProcessDeps, row: Delivery, error: unknown): Verdict {
+  const now = deps.now()
+  const lastError = messageOf(error).slice(0, 500)
+  const wait = deliveryDelayMs(row.attempts + 1, deps.random())
+  // An orphan has many attempts behind it that did not fail; it ends by its age.
+  if (row.state === 'orphan') return { set: { state: 'orphan', notBefore: now + 60_000, lastError }, changes: [] }
+  if (wait !== undefined) return { set: { state: 'retry', notBefore: now + wait, lastError }, changes: [] }
+  const payload = { note: 'a delivery used up its attempts: replay it once the cause is gone', delivery: row.id }
+  const dead = oweEffect(alert(deps, 'delivery_dead', hourly(row.source, now), payload))
+  return { set: { state: 'dead', finishedAt: now, lastError }, changes: [dead] }
+}
+
+/** The delivery ID is outside the signature: one ID with two authentic bodies is a fault of the sender, or an attack. */
+async function idConflict(deps: ProcessDeps, row: Delivery): Promise<Change[]> {
+  const under = await deps.db.query(deliveriesUnderId(row.source, row.deliveryId))
+  if (under.length < 2) return []
+  const payload = { note: 'one delivery ID came with two authentic bodies; both were applied', delivery: row.id }
+  return [oweEffect(alert(deps, 'id_conflict', `${row.source}:${row.deliveryId}`, payload))]
+}

@@ -1,0 +1,35 @@
+/**
+ * The process: signals, exit codes and the choice between the demo and the real thing. Everything it starts, it ends.
+ */
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Program, runCommand } from './cli/program.ts'
+import { runSandbox } from './sandbox-command.ts'
+import { runService } from './serve.ts'
+import { openSetUp } from './set-up.ts'
+
+const program: Program = {
+  version: (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string })
+    .version,
+  serve: runService,
+  sandbox: runSandbox,
+  openSetUp: (configFile) => openSetUp(configFile, process.env),
+}
+
+process.exitCode = await runCommand(
+  process.argv.slice(2),
+  {
+    stdin: process.stdin,
+    stdout: process.stdout,
+    stderr: process.stderr,
+    env: process.env,
+    isTerminal: process.stdin.isTTY === true && process.stdout.isTTY === true,
+    columns: process.stdout.columns ?? 80,
+    now: Date.now,
+    sleep: (ms) => sleep(ms),
+    random: Math.random,
+    randomBytes: (count) => randomBytes(count),
+  },
+  program,
+)

@@ -1,0 +1,37 @@
+#!/usr/bin/env node
+/**
+ * The entry: plain JavaScript that old versions of Node can read too. It says which version is needed, where a `.ts`
+ * entry would die on its first type, and hands over to `main.ts`.
+ */
+import { fileURLToPath } from 'node:url'
+
+/**
+ * Whether this Node strips types by itself: from 22.18, and from 23.6 in the line between. 22.19 is the oldest one that
+ * every dependency takes.
+ *
+ * @param {string} version such as `24.21.0`
+ */
+function runsTypes(version) {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  if (major > 23) return true
+  return major === 23 ? minor >= 6 : major === 22 && minor >= 19
+}
+
+if (runsTypes(process.versions.node)) {
+  import('./main.ts').catch(fail)
+} else {
+  const folder = fileURLToPath(new URL('..', import.meta.url))
+  process.stderr.write(
+    `quayside: needs Node 22.19 or newer, and this is ${process.versions.node}; ` +
+      `run \`npm ci\` in ${folder}, which brings the right one, then use \`npm start\` or \`npx quayside\`\n`,
+  )
+  process.exitCode = 1
+}
+
+/** @param {unknown} error */
+function fail(error) {
+  const absent = error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND'
+  const hint = absent ? ': a dependency is missing, run `npm ci`' : ''
+  process.stderr.write(`quayside: cannot start${hint}\n${error instanceof Error ? error.stack : String(error)}\n`)
+  process.exitCode = 1
+}

@@ -1,0 +1,49 @@
+import type { GaugeReadings } from './metrics.ts'
+import type { Database } from './storage/database.ts'
+import { countDeliveries } from './storage/deliveries.ts'
+import { countDiscrepancies, latestBalance } from './storage/evidence.ts'
+import { countOffers } from './storage/offers.ts'
+import { countOutbox } from './storage/outbox.ts'
+import { countByState } from './storage/purchases.ts'
+import { currentFreeze } from './storage/settings.ts'
+import { listSyncRuns } from './storage/sync-runs.ts'
+
+/** What the gauges show, read from the database at each scrape. */
+export async function readGauges({
+  db,
+  now,
+  clockSuspect,
+}: {
+  db: Database
+  now: () => number
+  clockSuspect: () => boolean
+}): Promise<GaugeReadings> {
+  const [deliveries, purchases, outbox, discrepancies, [offers], [balance], freeze, runs] = await Promise.all([
+    db.query(countDeliveries()),
+    db.query(countByState()),
+    db.query(countOutbox()),
+    db.query(countDiscrepancies()),
+    db.query(countOffers()),
+    db.query(latestBalance()),
+    currentFreeze(db),
+    db.query(listSyncRuns({ limit: 20 })),
+  ])
+  const lastSync = runs.find((run) => run.state === 'complete')?.finishedAt
+  return {
+    deliveries_stored: deliveries.map(({ state, total }) => ({ labels: { state }, value: total })),
+    purchases: purchases.map(({ state, holdReason, total }) => ({
+      labels: { state, hold: holdReason ?? '' },
+      value: total,
+    })),
+    outbox: outbox.map(({ kind, state, total }) => ({ labels: { kind, state }, value: total })),
+    discrepancies: discrepancies.map(({ kind, total }) => ({ labels: { kind }, value: total })),
+    offers: [
+      { labels: { stock: 'in' }, value: offers?.inStock ?? 0 },
+      { labels: { stock: 'out' }, value: (offers?.total ?? 0) - (offers?.inStock ?? 0) },
+    ],
+    ...(balance ? { balance_minor: [{ labels: { currency: balance.currency }, value: balance.amountMinor }] } : {}),
+    frozen: [{ value: freeze ? 1 : 0 }],
+    clock_suspect: [{ value: clockSuspect() ? 1 : 0 }],
+    ...(lastSync ? { sync_age_seconds: [{ value: Math.round((now() - lastSync) / 1_000) }] } : {}),
+  }
+}

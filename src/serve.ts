@@ -1,0 +1,74 @@
+import { writeSync } from 'node:fs'
+import { openApp } from './app.ts'
+import type { ServeOptions } from './cli/program.ts'
+import { loadConfig } from './config.ts'
+import { openDemo } from './demo-service.ts'
+import { messageOf } from './errors.ts'
+import { createLog } from './log.ts'
+import type { CrashPoint } from './ordering/context.ts'
+
+/** The supervisor should start the process anew: only then is it known what the database holds (EX_TEMPFAIL). */
+const EXIT_RESTART = 75
+
+/**
+ * Runs the service until it is told to stop: with a configuration the real thing, without one the demo.
+ *
+ * The first SIGTERM or SIGINT ends it in order, a second one at once. An uncaught error ends the process: what it may
+ * have left half-done is found at the next start.
+ *
+ * @returns the exit code
+ */
+export async function runService(options: ServeOptions): Promise<number> {
+  const { env } = process
+  const stopped = stopSignal()
+  const onFatal = (failure: Error): void => {
+    writeSync(2, `quayside: ${messageOf(failure)}; ending, to start anew\n`)
+    // A moment for the 503 of those who wait; nothing is taken in any more.
+    setTimeout(() => process.exit(EXIT_RESTART), 200)
+  }
+  if (options.demo) {
+    const demo = await openDemo({
+      port: options.port,
+      dataDir: env.QUAYSIDE_DATA_DIR ?? 'data/run',
+      onFatal,
+      out: process.stdout,
+    })
+    await stopped
+    await demo.close()
+    return 0
+  }
+  const config = loadConfig(options.configFile, env)
+  const log = createLog({ level: config.logLevel, write: (line) => void process.stdout.write(line) })
+  const listen = options.port === undefined ? config.listen : { ...config.listen, port: options.port }
+  const app = await openApp({ config: { ...config, listen }, log, onFatal, at: crashAt(env.QUAYSIDE_CRASH) })
+  process.stderr.write(`Quayside listens at ${app.url}\n`)
+  await stopped
+  await app.close()
+  return 0
+}
+
+/** Resolves at the first signal; the second ends the process on the spot. */
+function stopSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    let asked = false
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      process.on(signal, () => {
+        if (asked) process.exit(1)
+        asked = true
+        resolve()
+      })
+    }
+  })
+}
+
+/** For tests of crashes: `QUAYSIDE_CRASH=intended:2` kills the process the second time that this instant comes. */
+function crashAt(wanted: string | undefined): ((point: CrashPoint) => void) | undefined {
+  if (!wanted) return undefined
+  const [name, count = '1'] = wanted.split(':')
+  let left = Number(count)
+  return (point) => {
+    if (point !== name) return
+    left -= 1
+    if (left === 0) process.kill(process.pid, 'SIGKILL')
+  }
+}
