@@ -148,13 +148,13 @@ export async function openApp({ config, log, onFatal, at = () => {} }: AppOption
   }
   const inbox = await openInbox({
     ...base,
-    count: (outcome, reason) => metrics.count('deliveries', { outcome, reason }),
+    countReceived: (outcome, reason) => metrics.count('deliveries', { outcome, reason }),
     onStored: () => wake('inbox'),
     onStale: () => void sweepNow().catch((error: unknown) => log.warn('sweep.failed', { error: messageOf(error) })),
   })
   const inboxWork = {
     ...base,
-    count: (state: string) => metrics.count('deliveries_processed', { state }),
+    countProcessed: (state: string) => metrics.count('deliveries_processed', { state }),
     refreshOffer: ordering.refreshOffer,
     readBalance: ordering.readBalance,
   }

@@ -2,12 +2,11 @@
  * What `npm start` runs when nothing is configured: the service, the sandbox as its supplier and a demo store, each
  * reached by its address like the real ones would be. Everything is kept in the data folder, so that a restart goes on.
  */
-import { randomBytes } from 'node:crypto'
-import { chmodSync, createWriteStream, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { createWriteStream, existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { type App, openApp } from './app.ts'
 import { loadConfig } from './config.ts'
+import { DEMO_STORE, freePort, keepSecret, writeDemoConfig } from './demo-files.ts'
 import type { Failure } from './errors.ts'
 import { createLog } from './log.ts'
 import { startSandbox } from './sandbox/server.ts'
@@ -23,7 +22,6 @@ export interface DemoOptions {
   out: { write: (text: string) => unknown }
 }
 
-const STORE = 'demo-quaysi00'
 const API_KEY = 'demo-key-of-the-embedded-sandbox'
 const DIALECT = 'reseller-v1.1'
 
@@ -34,8 +32,7 @@ export async function openDemo({
   out,
 }: DemoOptions): Promise<{ close: () => Promise<void> }> {
   const folder = path.resolve(dataDir)
-  const secrets = path.join(folder, 'secrets')
-  mkdirSync(secrets, { recursive: true, mode: 0o700 })
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
   const ports = { service: await freePort(port), supplier: await freePort(port + 1), store: await freePort(port + 2) }
   const sandbox = await startSandbox({
     dialect: readDialect(new URL(`../config/dialects/${DIALECT}.json`, import.meta.url)),
@@ -43,26 +40,18 @@ export async function openDemo({
     port: ports.supplier,
     file: path.join(folder, 'sandbox.db'),
   })
-  keep(secrets, 'api-key', () => API_KEY)
-  keep(secrets, 'key-encryption-key', () => randomBytes(32).toString('base64'))
-  const configFile = path.join(folder, 'demo.json')
-  const address = (of: number) => `http://127.0.0.1:${of}`
-  const settings = {
-    supplier: { baseUrl: sandbox.baseUrl, dialect: DIALECT },
-    stores: [{ id: STORE, kind: 'backend', name: 'Demo store', callbackUrl: `${address(ports.store)}/callbacks` }],
-    listen: { host: '127.0.0.1', port: ports.service },
-    publicUrl: address(ports.service),
-    dataDir: folder,
-  }
-  writeFileSync(configFile, `${JSON.stringify(settings, null, 2)}\n`)
+  const place = { folder, baseUrl: sandbox.baseUrl, apiKey: API_KEY, dialect: DIALECT }
+  const configFile = writeDemoConfig({ ...place, port: ports.service, storePort: ports.store })
   const config = loadConfig(configFile, {})
 
   const setUp = await openSetUp(configFile, {})
   await setUp.createWebhook()
-  const callbackSecret = await setUp.callbackSecret(STORE)
-  const fresh = existsSync(path.join(secrets, 'store-token')) ? undefined : await setUp.createStoreToken(STORE, 'demo')
+  const callbackSecret = await setUp.callbackSecret(DEMO_STORE)
+  const token = existsSync(path.join(folder, 'secrets', 'store-token'))
+    ? undefined
+    : await setUp.createStoreToken(DEMO_STORE, 'demo')
   await setUp.close()
-  const token = keep(secrets, 'store-token', () => fresh?.reveal() ?? '')
+  const tokenText = keepSecret(folder, 'store-token', () => token?.reveal() ?? '')
 
   const shop = await startShop({
     secret: callbackSecret.reveal(),
@@ -74,14 +63,14 @@ export async function openDemo({
   const app = await openApp({ config, log, onFatal })
   out.write('Reading the catalogue of the sandbox …\n')
   await app.sync()
-  const { listings } = await app.flows.listListings(STORE, { limit: 200 })
+  const { listings } = await app.flows.listListings(DEMO_STORE, { limit: 200 })
   const listing = listings.find(({ available, stock }) => available && (stock === null || stock > 10)) ?? listings[0]
   out.write(
     banner({
       app,
       sandboxUrl: sandbox.baseUrl,
       shopUrl: shop.url,
-      token,
+      token: tokenText,
       sku: listing?.sku ?? '',
       count: listings.length,
       folder,
@@ -96,26 +85,6 @@ export async function openDemo({
       logFile.end()
     },
   }
-}
-
-/** The text of a file in the folder of secrets; made on the first start, read by its owner alone. */
-function keep(folder: string, name: string, make: () => string): string {
-  const file = path.join(folder, name)
-  if (!existsSync(file)) writeFileSync(file, make(), { mode: 0o600 })
-  chmodSync(file, 0o600)
-  return readFileSync(file, 'utf8')
-}
-
-/** The wanted port, or another when something listens there. */
-function freePort(wanted: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.once('error', () => (wanted === 0 ? reject(new Error('no free port')) : resolve(freePort(0))))
-    probe.listen(wanted, '127.0.0.1', () => {
-      const address = probe.address()
-      probe.close(() => resolve(typeof address === 'object' && address ? address.port : wanted))
-    })
-  })
 }
 
 /** What the demo store prints of a callback. The licence keys are the sandbox's own, worth nothing. */

@@ -6,10 +6,11 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { DEMO_STORE, freePort, writeDemoConfig } from './demo-files.ts'
 import { startSandbox } from './sandbox/server.ts'
 import { type Shop, startShop } from './sandbox/shop.ts'
 import { openSetUp } from './set-up.ts'
@@ -17,7 +18,6 @@ import { readDialect } from './supplier/dialect.ts'
 
 /** The supplier's times as the demo states them, so that nobody waits for minutes: the rules stay the same. */
 const SHORT = { settleSeconds: 6, listLagSeconds: 1, scanGapSeconds: 2 }
-const STORE = 'demo-quaysi00'
 const ENTRY = path.join(import.meta.dirname, 'quayside.js')
 /** Nothing in the story takes longer; whatever does has failed. */
 const PATIENCE_MS = 60_000
@@ -43,11 +43,14 @@ async function story(folder: string, closing: (() => unknown)[]): Promise<Record
   const port = await freePort()
   const storePort = await freePort()
   const url = `http://127.0.0.1:${port}`
-  const configFile = writeSetUp(folder, { dialect, apiKey, baseUrl: sandbox.baseUrl, port, storePort, url })
+  const dialectFile = path.join(folder, 'dialect.json')
+  writeFileSync(dialectFile, JSON.stringify(dialect))
+  const place = { folder, baseUrl: sandbox.baseUrl, apiKey, port, storePort, dialect: dialectFile }
+  const configFile = writeDemoConfig({ ...place, more: { ordering: { tickSeconds: 1 } } })
   const setUp = await openSetUp(configFile, {})
   await setUp.createWebhook()
-  const token = (await setUp.createStoreToken(STORE, 'demo')).reveal()
-  const secret = (await setUp.callbackSecret(STORE)).reveal()
+  const token = (await setUp.createStoreToken(DEMO_STORE, 'demo')).reveal()
+  const secret = (await setUp.callbackSecret(DEMO_STORE)).reveal()
   await setUp.close()
   const shop = await startShop({ secret, port: storePort, file: path.join(folder, 'store.jsonl') })
   closing.push(() => shop.close())
@@ -61,7 +64,7 @@ async function story(folder: string, closing: (() => unknown)[]): Promise<Record
     await until('the service to be ready', async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.ok)
   }
   await start()
-  const owner = () => readFileSync(path.join(folder, 'run', 'owner.token'), 'utf8').trim()
+  const owner = () => readFileSync(path.join(folder, 'owner.token'), 'utf8').trim()
   const api = async (
     method: string,
     route: string,
@@ -167,42 +170,9 @@ async function duplicates(url: string, bearer: string): Promise<number | undefin
   return count === undefined ? undefined : Number(count)
 }
 
-function writeSetUp(
-  folder: string,
-  place: { dialect: object; apiKey: string; baseUrl: string; port: number; storePort: number; url: string },
-): string {
-  const secrets = path.join(folder, 'secrets')
-  mkdirSync(secrets, { mode: 0o700 })
-  writeFileSync(path.join(secrets, 'api-key'), place.apiKey, { mode: 0o600 })
-  writeFileSync(path.join(secrets, 'key-encryption-key'), randomBytes(32).toString('base64'), { mode: 0o600 })
-  writeFileSync(path.join(folder, 'dialect.json'), JSON.stringify(place.dialect))
-  const configFile = path.join(folder, 'quayside.json')
-  const callbackUrl = `http://127.0.0.1:${place.storePort}/callbacks`
-  const settings = {
-    supplier: { baseUrl: place.baseUrl, dialect: 'dialect.json' },
-    stores: [{ id: STORE, kind: 'backend', name: 'Demo store', callbackUrl }],
-    listen: { host: '127.0.0.1', port: place.port },
-    publicUrl: place.url,
-    dataDir: path.join(folder, 'run'),
-    ordering: { tickSeconds: 1 },
-  }
-  writeFileSync(configFile, JSON.stringify(settings))
-  return configFile
-}
-
 function startService(folder: string, configFile: string): ChildProcess {
   const log = openSync(path.join(folder, 'quayside.log'), 'a')
   return spawn(process.execPath, [ENTRY, 'serve', '--config', configFile], { stdio: ['ignore', log, log] })
-}
-
-async function freePort(): Promise<number> {
-  const { createServer } = await import('node:net')
-  return new Promise((resolve) => {
-    const probe = createServer().listen(0, '127.0.0.1', () => {
-      const address = probe.address()
-      probe.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-    })
-  })
 }
 
 const folder = mkdtempSync(path.join(tmpdir(), 'quayside-demo-'))

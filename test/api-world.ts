@@ -110,7 +110,12 @@ export async function openApi() {
 function configFile(baseUrl: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'quayside-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const stores = [STORE, OTHER_STORE].map((id) => ({ id, kind: 'backend', name: id, callbackUrl: 'http://127.0.0.1:9/' }))
+  const stores = [STORE, OTHER_STORE].map((id) => ({
+    id,
+    kind: 'backend',
+    name: id,
+    callbackUrl: 'http://127.0.0.1:9/',
+  }))
   const file = join(folder, 'quayside.json')
   writeFileSync(file, JSON.stringify({ supplier: { baseUrl }, stores }))
   return file

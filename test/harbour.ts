@@ -73,6 +73,7 @@ export async function openHarbour(options: HarbourOptions = {}) {
       ...(port === undefined ? {} : { port }),
     })
   let sandbox = await openSandbox()
+  let supplierIsUp = true
   const secret = randomBytes(32)
   const shop = await startShop({ secret: secretText(secret), now })
   const db = options.database ?? memoryDatabase(now)
@@ -148,7 +149,7 @@ export async function openHarbour(options: HarbourOptions = {}) {
   /** Runs everything that is due now, until nothing is. */
   const settle = async (): Promise<void> => {
     for (let round = 0; round < 50; round += 1) {
-      if ((await current.round()) + sandbox.advance() === 0) return
+      if ((await current.round()) + (supplierIsUp ? sandbox.advance() : 0) === 0) return
     }
     throw new Error('the harbour does not come to rest')
   }
@@ -170,13 +171,16 @@ export async function openHarbour(options: HarbourOptions = {}) {
   }
   /** Stores the first page of the supplier's offers and returns those that can be bought now, with stock for ten. */
   const offers = async () => {
-    const { items } = await supplier.products({ page: 1 })
+    const items = sandbox.world.offers.list({}, 0, 100).items
     await db.commit(
-      items.map(({ asOf: _, ...offer }) =>
-        putOffer({ ...offer, available: offer.available ? 1 : 0, asOf: clock, changedAt: clock }),
+      items.map(({ id, sku, name, priceMinor, localStock, providerStock, available }) =>
+        putOffer({
+          ...{ productId: id, sku, name, costMinor: priceMinor, currency: dialect.money.currency },
+          ...{ localStock, providerStock, available: available ? 1 : 0, asOf: clock, changedAt: clock },
+        }),
       ),
     )
-    const stored = await db.query(offersByProduct(items.map((item) => item.productId)))
+    const stored = await db.query(offersByProduct(items.map((item) => item.id)))
     return stored.filter((offer) => offer.available === 1 && (offer.localStock ?? 0) + (offer.providerStock ?? 0) >= 10)
   }
   /** The first of those offers. */
@@ -192,7 +196,7 @@ export async function openHarbour(options: HarbourOptions = {}) {
     const all = await purchases(orderId)
     return first(all.toSorted((a, b) => b.generation - a.generation))
   }
-  await current.ordering.readBalance()
+  if (apiKey === SANDBOX_KEY) await current.ordering.readBalance()
   return {
     ...{ shop, db, vault, supplier, store, lines, settle, pass, order, purchases, purchase, offers, offer, buy, now },
     /** Every POST /orders that was asked for, in order. */
@@ -220,9 +224,13 @@ export async function openHarbour(options: HarbourOptions = {}) {
       current = openProcess('restarted')
       await resume(current.ordering)
     },
-    supplierDown: () => sandbox.close(),
+    supplierDown: async (): Promise<void> => {
+      supplierIsUp = false
+      await sandbox.close()
+    },
     supplierUp: async (): Promise<void> => {
       sandbox = await openSandbox(Number(new URL(sandbox.baseUrl).port))
+      supplierIsUp = true
     },
     state: async (orderId: string) => (await viewOrder(current.ordering, orderId, { keys: false })).state,
     callbacks: (type: string) => shop.received().filter((callback) => callback.type === type),

@@ -45,7 +45,7 @@ const units: [number, string][] = [
   [60_000, 'min'],
 ]
 
-/** Milliseconds in their largest whole unit. */
+/** Milliseconds in their largest whole unit, down to whole seconds. */
 export function duration(ms: number): string {
   const [size, name] = units.find(([unit]) => ms >= unit) ?? [1_000, 's']
   return `${Math.floor(ms / size)} ${name}`

@@ -45,8 +45,11 @@ export function addOrders(root: Command, session: Session): void {
 
 const STORE = 'its store, where several have that number'
 
-const stateOf = (order: Row): string =>
-  order.cancelRequestedAt ? `${cell(order.state)}, cancelling` : cell(order.state).replaceAll('_', ' ')
+/** `open, cancelling` until the cancellation has run its course. */
+function stateOf(order: Row): string {
+  const state = cell(order.state).replaceAll('_', ' ')
+  return order.cancelRequestedAt && order.state === 'open' ? `${state}, cancelling` : state
+}
 
 function orderText(order: Row, call: Call): string {
   const now = call.io.now()

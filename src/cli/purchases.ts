@@ -76,8 +76,17 @@ function purchaseText(purchase: Row, { io, width }: Call): string {
     ['At supplier', cell(purchase.supplierOrderId)],
     ['Reference', cell(purchase.externalOrderId)],
     ['Changed', instant(purchase.changedAt, now)],
+    ...nextOf(purchase),
   ]
   return [details(pairs, width), attemptsText(purchase, width), changesText(purchase, width)].join('\n')
+}
+
+/** The command for what a person can decide here. */
+function nextOf({ id, state, holdReason }: Row): [string, string][] {
+  const ceiling = holdReason === 'ceiling' ? ' --ceiling <amount>' : ''
+  if (holdReason) return [['Next', `quayside purchases release ${cell(id)}${ceiling}`]]
+  const ended = state === 'rejected' || state === 'failed' || state === 'cancelled'
+  return ended ? [['Next', `quayside purchases retry ${cell(id)}`]] : []
 }
 
 const time = (row: Row): string => cell(row.at).slice(0, 19).replace('T', ' ')

@@ -58,7 +58,7 @@ function runText(run: Row, { io, width }: Call): string {
     ['State', cell(run.state)],
     ['Cause', cell(run.cause)],
     ['Started', instant(run.startedAt, now)],
-    ['Took', took === undefined ? '-' : duration(took)],
+    ['Took', took === undefined ? '-' : took < 10_000 ? `${(took / 1_000).toFixed(1)} s` : duration(took)],
     ['Pages', run.pagesTotal === null ? cell(run.pages) : `${cell(run.pages)} of ${cell(run.pagesTotal)}`],
     ['Offers', `${cell(run.offersSeen)} seen, ${cell(run.offersNew)} new, ${cell(run.offersChanged)} changed`],
     ['', `${cell(run.offersGone)} gone, ${cell(run.offersUnreadable)} unreadable`],

@@ -161,14 +161,14 @@ const BODY_MAX = 256 * 1024
 /**
  * Reads a JSON body.
  *
- * @returns undefined when there is none
+ * @returns `{}` when there is none
  * @throws Failure `invalid` for a body that is no JSON; an error with a `status` for one of another content type (415),
  * too large (413) or cut off (400)
  */
 export async function readJson(request: IncomingMessage): Promise<unknown> {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers
   const length = request.headers['content-length'] ?? null
-  if (length === '0' || (length === null && request.headers['transfer-encoding'] === undefined)) return undefined
+  if (length === '0' || (length === null && request.headers['transfer-encoding'] === undefined)) return {}
   if (encoding !== 'identity' || !/^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(type)) {
     throw Object.assign(new Error('the body is not plain JSON in UTF-8'), { status: 415 })
   }

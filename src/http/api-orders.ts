@@ -7,7 +7,7 @@ import {
   storeOrdersByReference,
 } from '../storage/store-orders.ts'
 import { anyText, orderBody, orderDigest, orderInput, paging } from './api-input.ts'
-import { Listing, listingView, Order, OrderEntry, orderEntry, orderView, page, pageOf } from './api-views.ts'
+import { Listing, Order, OrderEntry, orderEntry, orderView, page, pageOf } from './api-views.ts'
 import type { Caller } from './auth.ts'
 import type { Flows } from './flows.ts'
 import { type Operation, ok, operation } from './operation.ts'
@@ -75,12 +75,12 @@ export function orderOperations({ db, flows }: { db: Database; flows: Flows }): 
 
     operation({
       ...{ name: 'listListings', method: 'get', path: '/listings', allowed: { store: 'orders' } },
-      summary: 'What the store can sell, by SKU, with price and stock.',
+      summary: 'What the store can sell, with price and stock.',
       ...{ query: { limit: paging.limit, after: anyText }, answer: page(Listing) },
       success: { 200: 'A page of listings; `next` goes into `after`' },
       async handle({ caller, query: { limit, after } }) {
-        const rows = await flows.listListings(storeOf(caller), { after, limit: limit + 1 })
-        return ok(pageOf(rows, limit, listingView, ({ sku }) => sku))
+        const { listings, next = null } = await flows.listListings(storeOf(caller), { after, limit })
+        return ok({ items: listings, next })
       },
     }),
 
@@ -91,7 +91,7 @@ export function orderOperations({ db, flows }: { db: Database; flows: Flows }): 
       async handle({ caller, path }) {
         const listing = await flows.viewListing(storeOf(caller), path.sku ?? '')
         if (!listing) throw new Failure('not_found', 'the SKU is no listing; GET /api/v1/listings shows all')
-        return ok(listingView(listing))
+        return ok(listing)
       },
     }),
   ]

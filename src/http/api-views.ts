@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { Listing as ListingRow } from '../domain/listing.ts'
 import { formatDecimal } from '../domain/money.ts'
 import { holdReasons, purchaseStates } from '../domain/purchase.ts'
 import type { OrderView } from '../ordering/order-view.ts'
@@ -129,11 +128,6 @@ export const Listing = z.object({
   stock: count.nullable().meta({ description: 'Null when it is available and not counted' }),
   available: z.boolean(),
 })
-export const listingView = ({ priceMinor, ...listing }: ListingRow): z.infer<typeof Listing> => {
-  const { sku, name, category, currency, stock, available } = listing
-  return { sku, name, category, price: formatDecimal({ minor: priceMinor, currency }), currency, stock, available }
-}
-
 export const Delivery = z.object({
   ...{ id: z.string(), source: z.string(), deliveryId: z.string(), state: z.string(), event: words },
   ...{ supplierOrderId: words, purchaseId: words, signedAt: at, receivedAt: at, attempts: count },

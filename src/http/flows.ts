@@ -1,4 +1,4 @@
-import type { Listing } from '../domain/listing.ts'
+import type { ListingRecord } from '../catalogue/listings.ts'
 import type { OrderInput, Taken } from '../ordering/intake.ts'
 import type { OrderView } from '../ordering/order-view.ts'
 import type { SyncRun } from '../storage/sync-runs.ts'
@@ -39,8 +39,11 @@ export interface Flows {
   revealDelivery(deliveryId: string, actor: string): Promise<string>
   /** Puts a dead or waiting effect back into the outbox. */
   redeliverEffect(outboxId: string, actor: string): Promise<void>
-  /** A page of a store's listings by SKU; `after` is the last SKU seen. */
-  listListings(store: string, page: { after?: string; limit: number }): Promise<Listing[]>
+  /** A page of a store's listings; `after` is the `next` of the page before. */
+  listListings(
+    store: string,
+    page: { after?: string; limit: number },
+  ): Promise<{ listings: ListingRecord[]; next: string | undefined }>
   /** @returns undefined when the SKU is no listing of the store */
-  viewListing(store: string, sku: string): Promise<Listing | undefined>
+  viewListing(store: string, sku: string): Promise<ListingRecord | undefined>
 }

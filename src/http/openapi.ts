@@ -28,7 +28,10 @@ export function openApiDocument(operations: Operation[]): Json {
     webhooks: Object.fromEntries(
       callbacks.map(({ type, when, data }) => [type, webhook(type, when, schemas.refTo(data))]),
     ),
-    components: { schemas: schemas.all(), securitySchemes },
+    components: {
+      ...{ schemas: schemas.all(), securitySchemes, headers: { 'X-Request-Id': requestId } },
+      responses: mapValues(commonFailures, (description) => failed(description, schemas.refTo(Failed))),
+    },
   }
 }
 
@@ -95,45 +98,43 @@ function schemaNames(operations: Operation[]) {
   }
 }
 
+/** Failures that are answered alike everywhere, under the names of their components. */
+const commonFailures = {
+  Invalid: 'Some input is wrong; `fields` names each fault',
+  Unauthenticated: 'No token, or one that is unknown, revoked or expired',
+  Forbidden: 'The token lacks the role, the scope or the store',
+  TooLarge: 'The body is larger than 256 KiB',
+  NotJson: 'The body is not plain JSON in UTF-8',
+  Internal: 'A fault of ours; nothing is said about it but the request id',
+  Unavailable: 'Not now: try again after Retry-After',
+}
+
 function describe(one: Operation, refTo: (shape: z.ZodType) => Json): Json {
   const { people, store } = one.allowed
-  const failed = (description: string) => ({ description, headers: requestIdHeader, content: json(refTo(Failed)) })
-  const failures = {
-    400: 'Some input is wrong; `fields` names each fault',
-    401: 'No token, or one that is unknown, revoked or expired',
-    403: 'The token lacks the role, the scope or the store',
-    ...(one.body && { 413: 'The body is larger than 256 KiB', 415: 'The body is not plain JSON in UTF-8' }),
-    500: 'A fault of ours; nothing is said about it but the request id',
-    503: 'Not now: try again after Retry-After',
-    ...one.failures,
-  }
-  const succeeded = z.toJSONSchema(z.object({ success: z.literal(true) }))
-  const success = Object.entries(one.success).map(([status, description]) => {
-    const schema = {
-      ...succeeded,
-      $schema: undefined,
-      properties: { success: { const: true }, data: refTo(one.answer) },
-    }
-    return [
-      status,
-      { description, headers: requestIdHeader, content: json({ ...schema, required: ['success', 'data'] }) },
-    ]
-  })
+  const common = (name: keyof typeof commonFailures) => ({ $ref: `#/components/responses/${name}` })
+  const data = refTo(one.answer)
+  const schema = { type: 'object', properties: { success: { const: true }, data }, required: ['success', 'data'] }
   return {
     ...{ operationId: one.name, summary: one.summary },
     security: [...(store ? [{ storeToken: [store] }] : []), ...(people ? [{ personToken: [people] }] : [])],
     parameters: [...pathParameters(one.path), ...queryParameters(one)],
     ...(one.body && { requestBody: { required: !one.body.safeParse({}).success, content: json(refTo(one.body)) } }),
-    responses: Object.fromEntries([
-      ...success,
-      ...Object.entries(failures).map(([status, description]) => [status, failed(description)]),
-    ]),
+    responses: {
+      ...mapValues(one.success, (description) => ({ description, headers, content: json(schema) })),
+      ...{ 400: common('Invalid'), 401: common('Unauthenticated'), 403: common('Forbidden') },
+      ...(one.body && { 413: common('TooLarge'), 415: common('NotJson') }),
+      ...{ 500: common('Internal'), 503: common('Unavailable') },
+      ...mapValues(one.failures ?? {}, (description) => failed(description, refTo(Failed))),
+    },
   }
 }
 
-const requestIdHeader = {
-  'X-Request-Id': { description: 'Name it when you ask for help', schema: { type: 'string' } },
-}
+const requestId = { description: 'Name it when you ask for help', schema: { type: 'string' } }
+const headers = { 'X-Request-Id': { $ref: '#/components/headers/X-Request-Id' } }
+const failed = (description: string, schema: Json): Json => ({ description, headers, content: json(schema) })
+
+const mapValues = <V>(record: Record<string, string>, value: (text: string) => V): Record<string, V> =>
+  Object.fromEntries(Object.entries(record).map(([name, text]) => [name, value(text)]))
 
 const json = (schema: Json): Json => ({ 'application/json': { schema } })
 

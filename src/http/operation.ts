@@ -69,7 +69,7 @@ export function routerOf(operations: Operation[], authenticate: Authenticate): R
         caller,
         path: request.params as Record<string, string>,
         query: check(queryShape, request.query, 'query'),
-        body: body && check(body, (await readJson(request)) ?? {}, 'body'),
+        body: body && check(body, await readJson(request), 'body'),
       }
       const { status, data } = await handle(call)
       response.status(status).json({ success: true, data })

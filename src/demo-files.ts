@@ -1,0 +1,68 @@
+/** The files and ports of an installation that nobody configured: what the demos and the tests of whole processes need. */
+import { randomBytes } from 'node:crypto'
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import path from 'node:path'
+
+/** The demo store's permanent id. */
+export const DEMO_STORE = 'demo-quaysi00'
+
+export interface DemoPlace {
+  /** Everything is kept here. */
+  folder: string
+  baseUrl: string
+  apiKey: string
+  /** Ports of the service and of the store. */
+  port: number
+  storePort: number
+  /** Name of a dialect, or path of its file. */
+  dialect: string
+  /** Settings beside the usual ones. */
+  more?: object
+}
+
+/**
+ * Writes a configuration and its secrets; a key-encryption key that is there stays.
+ *
+ * @returns path of the configuration
+ */
+export function writeDemoConfig(place: DemoPlace): string {
+  const { folder, port, storePort, baseUrl, dialect } = place
+  keepSecret(folder, 'api-key', () => place.apiKey)
+  keepSecret(folder, 'key-encryption-key', () => randomBytes(32).toString('base64'))
+  const url = `http://127.0.0.1:${port}`
+  const callbackUrl = `http://127.0.0.1:${storePort}/callbacks`
+  const settings = {
+    supplier: { baseUrl, dialect },
+    stores: [{ id: DEMO_STORE, kind: 'backend', name: 'Demo store', callbackUrl }],
+    listen: { host: '127.0.0.1', port },
+    publicUrl: url,
+    dataDir: folder,
+    ...place.more,
+  }
+  const file = path.join(folder, 'demo.json')
+  writeFileSync(file, `${JSON.stringify(settings, null, 2)}\n`)
+  return file
+}
+
+/** The text of a secret of the demo; made when it is not there, read by its owner alone. */
+export function keepSecret(folder: string, name: string, make: () => string): string {
+  const secrets = path.join(folder, 'secrets')
+  mkdirSync(secrets, { recursive: true, mode: 0o700 })
+  const file = path.join(secrets, name)
+  if (!existsSync(file)) writeFileSync(file, make(), { mode: 0o600 })
+  chmodSync(file, 0o600)
+  return readFileSync(file, 'utf8')
+}
+
+/** The wanted port, or a free one when something listens there. */
+export function freePort(wanted = 0): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.once('error', (error) => (wanted === 0 ? reject(error) : resolve(freePort())))
+    probe.listen(wanted, '127.0.0.1', () => {
+      const address = probe.address()
+      probe.close(() => resolve(typeof address === 'object' && address ? address.port : wanted))
+    })
+  })
+}

@@ -1,0 +1,133 @@
+import { describe, expect, it } from 'vitest'
+import { refreshOffer } from '../src/catalogue/offer-events.ts'
+import { shippedCatalogue } from '../src/sandbox/catalogue.ts'
+import { changesOfRun } from '../src/storage/offers.ts'
+import { dialectOf } from './catalogue-constants.ts'
+import { idAt, listWorld, productRecord, sandboxWorld } from './catalogue-world.ts'
+
+const presence = (productId: string, before: string | null, after: string) => ({
+  ...{ productId, field: 'presence', before, after },
+})
+
+describe('an offer that left the catalogue', () => {
+  it('is gone only after two complete runs missed it, and the stores are told', async () => {
+    const { sync, offer, sandbox, db, owed } = await sandboxWorld({ dialect: dialectOf(25) })
+    await sync()
+    const { id } = shippedCatalogue().at(30)
+    sandbox.world.offers.change(id, { withdrawn: true })
+    expect(await sync()).toMatchObject({ state: 'complete', offersGone: 0, error: null })
+    expect(await offer(id)).toMatchObject({ goneAt: null, missedRuns: 1 })
+    const second = await sync()
+    expect(second).toMatchObject({ state: 'complete', offersGone: 1 })
+    expect((await offer(id))?.goneAt).not.toBeNull()
+    expect(await db.query(changesOfRun(second.id, 10))).toEqual([presence(id, 'listed', 'gone')])
+    expect((await owed()).at(-1)).toEqual([id])
+    expect(await sync()).toMatchObject({ offersGone: 0, offersChanged: 0 })
+  })
+
+  it('comes back when it is listed again', async () => {
+    const { sync, list, offer, db, woken } = await listWorld(20)
+    await sync()
+    const [left] = list.records.splice(3, 1)
+    await sync()
+    await sync()
+    expect((await offer(idAt(3)))?.goneAt).not.toBeNull()
+    list.records.push(left ?? {})
+    const run = await sync()
+    expect(await offer(idAt(3))).toMatchObject({ goneAt: null, available: 1, missedRuns: 0 })
+    expect(await db.query(changesOfRun(run.id, 10))).toContainEqual(presence(idAt(3), 'gone', 'listed'))
+    expect(woken).toEqual([idAt(3)])
+  })
+
+  it('is not gone when an event found it between two runs', async () => {
+    const { sync, list, offer, catalogue } = await listWorld(20)
+    await sync()
+    const hidden = list.records.splice(3, 1)
+    await sync()
+    const others = list.records
+    list.records = hidden
+    await refreshOffer(catalogue, idAt(3))
+    list.records = others
+    expect(await sync()).toMatchObject({ offersGone: 0 })
+    expect(await offer(idAt(3))).toMatchObject({ goneAt: null, missedRuns: 1 })
+  })
+
+  const removesNothing: [
+    string,
+    Parameters<typeof listWorld>[1],
+    (page: number, answer: { items: unknown[]; status: number; total: number }) => void,
+  ][] = [
+    ['a page that fails', {}, (page, answer) => page === 2 && Object.assign(answer, { status: 500 })],
+    ['a short page', {}, (page, answer) => page === 2 && answer.items.splice(4)],
+    ['an empty page', {}, (page, answer) => page === 2 && answer.items.splice(0)],
+    ['an empty list', {}, (_page, answer) => Object.assign(answer, { items: [], total: 0 })],
+    ['a list that ends early without a count', { paging: { total: null, more: 'next' } }, () => {}],
+  ]
+  it.each(removesNothing)('is not seen in %s', async (what, options, tamper) => {
+    const { sync, offers, hooks, list } = await listWorld(30, options)
+    await sync()
+    hooks.tamper = tamper
+    if (what.includes('ends early')) hooks.tamper = (page, answer) => page === 2 && answer.items.splice(0)
+    for (const _ of [1, 2, 3]) expect(await sync()).toMatchObject({ offersGone: 0 })
+    expect(await offers()).toHaveLength(list.records.length)
+  })
+
+  it('is told from a record that cannot be read by asking for it', async () => {
+    const { sync, list, offer } = await listWorld(20)
+    await sync()
+    list.records[3] = productRecord(idAt(3), { available: 'perhaps' })
+    list.records.splice(7, 1)
+    await sync()
+    expect(await sync()).toMatchObject({ state: 'complete', offersGone: 1, offersUnreadable: 1 })
+    expect(await offer(idAt(3))).toMatchObject({ goneAt: null })
+    expect((await offer(idAt(7)))?.goneAt).not.toBeNull()
+  })
+
+  it('is asked for where the supplier does not count its list', async () => {
+    const { sync, list, offer, hooks } = await listWorld(20, { paging: { total: null, more: 'next' } })
+    await sync()
+    list.records.splice(7, 1)
+    // The list loses another record from sight, as one that moves while it is read does.
+    hooks.tamper = (_page, answer) => {
+      answer.items = answer.items.filter(({ id }) => id !== idAt(4))
+    }
+    await sync()
+    expect(await sync()).toMatchObject({ state: 'complete', offersGone: 1 })
+    expect(await offer(idAt(4))).toMatchObject({ goneAt: null, missedRuns: 0 })
+    expect((await offer(idAt(7)))?.goneAt).not.toBeNull()
+  })
+})
+
+describe('a list that moves while it is read', () => {
+  it('loses no offer that slid to the page before', async () => {
+    const { sync, list, hooks, offer, pages } = await listWorld(30)
+    hooks.tamper = (page) => {
+      if (page !== 1) return
+      hooks.tamper = () => {}
+      list.records.splice(2, 1)
+    }
+    // The answer to page 1 was made before the record left: its total is still 30.
+    const run = await sync()
+    expect(pages).toEqual([1, 2, 1, 3])
+    expect(await offer(idAt(10))).toBeDefined()
+    expect(run).toMatchObject({ state: 'complete', offersSeen: 30, offersGone: 0 })
+    expect(run.error).toContain('moved')
+  })
+
+  it('doubles no offer that slid to the page after, and counts nothing as missing', async () => {
+    const { sync, list, hooks, offers } = await listWorld(30)
+    await sync()
+    hooks.tamper = (page) => {
+      if (page !== 1) return
+      hooks.tamper = () => {}
+      list.records.unshift(productRecord('a-new-one'))
+    }
+    const run = await sync()
+    expect(run).toMatchObject({ state: 'complete', offersSeen: 30, offersNew: 0 })
+    expect(run.error).toContain('moved')
+    const stored = await offers()
+    expect(stored).toHaveLength(30)
+    expect(stored.every(({ missedRuns }) => missedRuns === 0)).toBe(true)
+    expect(await sync()).toMatchObject({ offersSeen: 31, offersNew: 1, error: null })
+  })
+})

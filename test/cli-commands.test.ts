@@ -1,0 +1,263 @@
+import { chmodSync, rmSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { connectionOf } from '../src/cli/connection.ts'
+import { type Answers, Refusal, run, startService, widest, writePlace } from './cli-run.ts'
+import { refusedOrigin } from './supplier-server.ts'
+
+const id = '01k3m5x7z9abcdefghjkmnpqrs'
+const at = '2026-08-02T14:03:11.000Z'
+const long = 'the store answered 500 three times in a row and then did not answer at all for more than a minute'
+
+const purchase = {
+  ...{ id, part: 1, generation: 1, state: 'waiting', holdReason: 'out_of_stock', note: long, notBefore: at },
+  ...{ quantity: 2, ceiling: '1234.56', amount: null, currency: 'EUR', supplierOrderId: null, changedAt: at },
+  ...{ externalOrderId: 'q1.shop-4f7k2m9q.1001.1.1.1', failureCode: null, failureMessage: null, orderId: id },
+}
+const order = {
+  ...{ store: 'a-store-with-a-rather-long-name-4f7k2m9q', reference: '1001', state: 'open', receivedAt: at },
+  ...{ cancelRequestedAt: null, closedAt: null },
+  lines: [
+    { id: '1', sku: 'SKU-1', name: `${long} ${long}`, quantity: 2, state: 'held', delivered: 0, purchases: [purchase] },
+  ],
+  timeline: [{ at, what: 'order taken', detail: long }],
+}
+const delivery = {
+  ...{ id, source: 'supplier', deliveryId: `dlv_${id}${id}`, state: 'dead', event: 'product.price_changed' },
+  ...{ supplierOrderId: id, purchaseId: id, signedAt: at, receivedAt: at, attempts: 10, notBefore: at },
+  ...{ lastError: long, finishedAt: at },
+}
+const effect = {
+  ...{ id, kind: 'callback', type: 'line.fulfilled', store: order.store, orderId: id, state: 'dead', attempts: 10 },
+  ...{ notBefore: at, lastError: long, createdAt: at, doneAt: null, about: {} },
+}
+const syncRun = {
+  ...{ id, cause: 'operator anna', state: 'complete', startedAt: at, finishedAt: at, pages: 100, pagesTotal: 100 },
+  ...{ offersSeen: 1_234_567, offersNew: 12_345, offersChanged: 123_456, offersUnreadable: 0, offersGone: 1_234 },
+  ...{ error: null, requestId: null },
+}
+const token = {
+  ...{ id, name: 'the backend of the shop in the cellar', hint: 'qs_s_Ab12', role: 'store', store: order.store },
+  ...{ scopes: ['orders'], createdAt: at, expiresAt: at, revokedAt: null },
+}
+const page = (item: object) => () => ({ items: [item], next: id })
+const answers: Answers = {
+  'GET /status': () => ({
+    ...{ balance: { amount: '2500.00', currency: 'EUR', readAt: at }, tier: 'gold', limits: { quantityMax: 100 } },
+    freeze: { reason: long, actor: 'anna', at },
+    counts: {
+      ...{ purchases: { review: 1, fulfilled: 1_234_567, unknown: 3 }, held: {}, offers: { total: 61, inStock: 56 } },
+      ...{ deliveries: { dead: 2 }, callbacks: {}, alerts: {}, discrepancies: {} },
+    },
+    freshness: { catalogueAt: at, balanceAt: at },
+  }),
+  'GET /orders': page({ id, ...order }),
+  'GET /orders/1001': () => order,
+  'POST /orders/1001/cancel': () => order,
+  'GET /purchases': page(purchase),
+  [`GET /purchases/${id}`]: () => ({
+    ...purchase,
+    attempts: [{ kind: 'place', stage: 'answered', number: 1, at, status: 409, code: 'out_of_stock', requestId: id }],
+    transitions: [{ at, input: 'due', row: 'planned', before: 'planned', after: 'waiting', actor: null, detail: long }],
+  }),
+  [`POST /purchases/${id}/retry`]: () => purchase,
+  [`POST /purchases/${id}/release`]: () => purchase,
+  'GET /deliveries': page(delivery),
+  [`GET /deliveries/${id}`]: () => ({ ...delivery, body: '{"event":"x"}' }),
+  [`POST /deliveries/${id}/replay`]: () => delivery,
+  'GET /outbox': page(effect),
+  [`POST /outbox/${id}/redeliver`]: () => effect,
+  'GET /webhooks': page({
+    id,
+    url: `https://shop.example/${long.replaceAll(' ', '/')}`,
+    events: ['a', 'b'],
+    createdAt: at,
+  }),
+  'POST /webhooks': () => ({ id, url: 'https://shop.example/webhooks/supplier', events: [], createdAt: at }),
+  'GET /tokens': page(token),
+  'POST /tokens': () => ({ ...token, token: 'qs_s_text' }),
+  [`DELETE /tokens/${id}`]: () => token,
+  'GET /discrepancies': page({ id, kind: 'missing', subject: id, supplierOrderId: id, detail: long, foundAt: at }),
+  'GET /sync/runs': page(syncRun),
+  [`GET /sync/runs/${id}`]: () => ({
+    ...syncRun,
+    changes: [{ productId: 'df5dda66-a706-49a1-b881-f45800b4d7fe', field: 'name', before: long, after: `${long}!` }],
+  }),
+  'POST /sync': () => ({ run: { ...syncRun, state: 'running' } }),
+  'POST /freeze': () => ({ freeze: null }),
+  'POST /unfreeze': () => ({ freeze: null }),
+}
+
+const commands = [
+  ...['status', 'orders list', 'orders show 1001', 'orders cancel 1001', 'purchases list', `purchases show ${id}`],
+  ...[`purchases retry ${id}`, `purchases release ${id} --ceiling 12.34`, 'deliveries list', `deliveries show ${id}`],
+  ...[`deliveries show ${id} --reveal`, `deliveries replay ${id}`, 'outbox list', `outbox redeliver ${id}`],
+  ...['webhooks list', 'webhooks create', 'tokens list', 'tokens create --name a --role viewer', `tokens revoke ${id}`],
+  ...['discrepancies list', 'sync', 'sync runs', `sync show ${id}`, 'freeze', 'unfreeze'],
+]
+
+describe('every command', () => {
+  it.each(commands)('%s fits a terminal of 80 columns', async (command) => {
+    const { config } = await startService(answers)
+    const result = await run([...command.split(' '), '--config', config], { terminal: true })
+    expect(result).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(widest(result.stdout)).toBeLessThanOrEqual(88)
+    expect(widest(tableOf(result.stdout))).toBeLessThanOrEqual(80)
+  })
+
+  it.each(commands)('%s --json prints what the service answered, and nothing else', async (command) => {
+    const { config } = await startService(answers)
+    const { stdout, exitCode } = await run([...command.split(' '), '--config', config, '--json'], { terminal: true })
+    expect(exitCode).toBe(0)
+    expect(JSON.parse(stdout)).toBeTypeOf('object')
+  })
+
+  it.each([
+    ...commands.map((command) => command.split(' ').filter((word) => /^[a-z]+$/.test(word))),
+    ['init'],
+    ['doctor'],
+  ])('%s %s has help that fits 80 columns', async (...words) => {
+    const { stdout, exitCode } = await run([...words.slice(0, 2), '--help'])
+    expect(exitCode).toBe(0)
+    expect(stdout).toContain('--json')
+    expect(widest(stdout)).toBeLessThanOrEqual(80)
+  })
+})
+
+/** Lines of tables: sentences that a person copies a command from are not cut. */
+const tableOf = (text: string): string =>
+  text
+    .split('\n')
+    .filter((line) => !line.includes('quayside '))
+    .join('\n')
+
+describe('a request', () => {
+  it('carries the owner token, the filters and the body', async () => {
+    const { config, heard } = await startService(answers)
+    await run(['purchases', 'list', '--state', 'review', '--limit', '5', '--config', config])
+    await run(['purchases', 'release', id, '--ceiling', '12.34', '--config', config])
+    await run(['freeze', '--reason', 'prices look wrong', '--config', config])
+    expect(heard.map(({ url }) => url)).toEqual([
+      '/api/v1/purchases?limit=5&state=review',
+      `/api/v1/purchases/${id}/release`,
+      '/api/v1/freeze',
+    ])
+    expect(heard.map(({ body }) => body)).toEqual(['', '{"ceiling":"12.34"}', '{"reason":"prices look wrong"}'])
+    expect(heard.map(({ headers }) => headers.authorization)).toEqual(Array(3).fill('Bearer qs_a_owner'))
+  })
+
+  it('takes a token from --token before QUAYSIDE_TOKEN before the owner token', async () => {
+    const { config, heard } = await startService(answers)
+    const env = { QUAYSIDE_TOKEN: 'qs_o_env' }
+    await run(['status', '--config', config, '--token', 'qs_v_flag'], { env })
+    await run(['status', '--config', config], { env })
+    expect(heard.map(({ headers }) => headers.authorization)).toEqual(['Bearer qs_v_flag', 'Bearer qs_o_env'])
+  })
+
+  it('never carries the owner token to another machine', () => {
+    const { config } = writePlace('http://127.0.0.1:1')
+    expect(connectionOf({ config, url: 'https://quayside.example' }, {}).token).toBeUndefined()
+    expect(connectionOf({ config, url: 'http://127.0.0.1.evil.example' }, {}).token).toBeUndefined()
+    expect(connectionOf({ config, url: 'http://localhost:8080' }, {}).token?.reveal()).toBe('qs_a_owner')
+  })
+
+  it('is not made with an owner token that others can read', async () => {
+    const { config, tokenFile, heard } = await startService(answers)
+    chmodSync(tokenFile, 0o640)
+    const { exitCode, stderr } = await run(['status', '--config', config])
+    expect(exitCode).toBe(5)
+    expect(stderr).toContain(`chmod 600 ${tokenFile}`)
+    expect(heard).toEqual([])
+  })
+
+  it('keeps a reference in one piece of the path', async () => {
+    const { config, heard } = await startService(answers)
+    await run(['orders', 'show', '../tokens?x#y/ä', '--config', config])
+    expect(heard[0]?.url).toBe('/api/v1/orders/..%2Ftokens%3Fx%23y%2F%C3%A4')
+    expect((await run(['orders', 'show', '..', '--config', config])).exitCode).toBe(2)
+  })
+})
+
+describe('an exit code', () => {
+  const refusals: [number, string, number][] = [
+    [400, 'invalid', 2],
+    [401, 'unauthenticated', 5],
+    [403, 'forbidden', 5],
+    [404, 'not_found', 4],
+    [409, 'reference_reused', 5],
+    [422, 'rejected', 5],
+    [500, 'internal', 1],
+    [503, 'unavailable', 1],
+  ]
+  it.each(refusals)('for HTTP %i %s is %i', async (status, code, expected) => {
+    const fields = [{ field: 'limit', message: 'must be small' }]
+    const { config } = await startService({
+      'GET /status': () => {
+        throw new Refusal(status, code, 'cannot do that', fields)
+      },
+    })
+    const { exitCode, stdout, stderr } = await run(['status', '--json', '--config', config])
+    expect({ exitCode, stdout }).toEqual({ exitCode: expected, stdout: '' })
+    expect(stderr).toContain(`cannot do that (${code}, request req-7)`)
+    expect(stderr).toContain('limit: must be small')
+  })
+
+  it('is 3 when nothing listens, with the command that starts it', async () => {
+    const { config, tokenFile } = writePlace(await refusedOrigin())
+    rmSync(tokenFile)
+    const { exitCode, stdout, stderr } = await run(['status', '--config', config])
+    expect({ exitCode, stdout }).toEqual({ exitCode: 3, stdout: '' })
+    expect(stderr).toMatch(/not running at http:\/\/127\.0\.0\.1:\d+ \(ECONNREFUSED\)/)
+    expect(stderr).toContain('npx quayside serve')
+  })
+
+  it('is 1 when something else answers there', async () => {
+    const { config } = await startService({})
+    const { config: other } = writePlace('http://127.0.0.1:1')
+    expect((await run(['status', '--config', config])).exitCode).toBe(4)
+    const { origin } = await startService({ 'GET /status': () => undefined })
+    expect((await run(['status', '--config', other, '--url', `${origin}/elsewhere`])).exitCode).toBe(2)
+  })
+
+  it.each([
+    ['frob'],
+    ['orders show'],
+    ['status --bogus'],
+    ['tokens create --name a'],
+    ['serve --port x'],
+    ['orders'],
+    [''],
+  ])('is 2 for `quayside %s`', async (command) => {
+    const { exitCode, stdout, stderr } = await run(command.split(' ').filter(Boolean))
+    expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
+    expect(stderr).toMatch(/--help/)
+  })
+
+  it('is 0 for help and version', async () => {
+    expect(await run(['--version'])).toEqual({ exitCode: 0, stdout: '1.2.3\n', stderr: '' })
+    expect((await run(['--help'])).exitCode).toBe(0)
+  })
+})
+
+describe('what runs in the foreground', () => {
+  it('is the demo where no configuration is, and never by a misspelt name', async () => {
+    const { config } = writePlace('http://127.0.0.1:1')
+    const asked: unknown[] = []
+    const serve = (options: unknown) => {
+      asked.push(options)
+      return Promise.resolve(0)
+    }
+    expect((await run(['serve', '--config', config, '--port', '0'], { program: { serve } })).exitCode).toBe(0)
+    expect((await run(['serve', '--config', `${config}.typo`], { program: { serve } })).exitCode).toBe(4)
+    expect(asked).toEqual([{ configFile: config, demo: false, port: 0 }])
+  })
+
+  it('gets the options of the sandbox as numbers', async () => {
+    const asked: unknown[] = []
+    const sandbox = (options: unknown) => {
+      asked.push(options)
+      return Promise.resolve(0)
+    }
+    await run(['sandbox', '--offers', '50000', '--seed', '7', '--port', '0'], { program: { sandbox } })
+    expect(asked).toEqual([{ port: 0, offers: 50_000, seed: 7, dialect: 'reseller-v1.1', apiKey: 'sandbox-key' }])
+  })
+})
