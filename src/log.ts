@@ -18,7 +18,6 @@ const fieldNames = [
   'detail',
   'durationMs',
   'error',
-  'event',
   'file',
   'generation',
   'id',

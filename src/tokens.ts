@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Failure } from './errors.ts'
 import { Secret } from './secret.ts'
-import type { Database } from './storage/database.ts'
+import { type Database, StaleWrite } from './storage/database.ts'
 import { insertAudit } from './storage/evidence.ts'
 import { allTokens, insertToken, revokeToken as markRevoked, type TokenRow } from './storage/tokens.ts'
 
@@ -73,10 +73,13 @@ export async function createToken(
 
 /** Revokes a token at once. @throws Failure `not_found` when no token that is still good has this id */
 export async function revokeToken({ db, now, newId }: TokenFlows, id: string, actor: string): Promise<TokenRow> {
+  const gone = new Failure('not_found', 'no token has this id, or it is revoked already')
   const at = now()
-  const audit = insertAudit({ id: newId(), at, actor, action: 'token.revoke', subject: id })
   const row = (await db.query(allTokens())).find((token) => token.id === id)
-  if (!row || row.revokedAt !== null) throw new Failure('not_found', 'no token has this id, or it is revoked already')
-  await db.commit([markRevoked(id, at), audit])
+  if (!row || row.revokedAt !== null) throw gone
+  const audit = insertAudit({ id: newId(), at, actor, action: 'token.revoke', subject: id })
+  await db.commit([markRevoked(id, at), audit]).catch((error: unknown) => {
+    throw error instanceof StaleWrite ? gone : error
+  })
   return { ...row, revokedAt: at }
 }

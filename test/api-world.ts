@@ -104,7 +104,7 @@ export async function openApi() {
     })
     return { status: answer.status, headers: answer.headers, body: (await answer.json()) as Answer['body'] }
   }
-  return { ...harbour, url, ask, mint, tokens, flows, operations: apiOperations(options) }
+  return { ...harbour, url, ask, mint, tokens, flows, options, operations: apiOperations(options) }
 }
 
 function configFile(baseUrl: string): string {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { refreshOffer } from '../src/catalogue/offer-events.ts'
 import { shippedCatalogue } from '../src/sandbox/catalogue.ts'
 import { changesOfRun } from '../src/storage/offers.ts'
-import { dialectOf } from './catalogue-constants.ts'
+import { dialectOf } from './catalogue-parties.ts'
 import { idAt, listWorld, productRecord, sandboxWorld } from './catalogue-world.ts'
 
 const presence = (productId: string, before: string | null, after: string) => ({
@@ -69,7 +69,10 @@ describe('an offer that left the catalogue', () => {
     hooks.tamper = tamper
     if (what.includes('ends early')) hooks.tamper = (page, answer) => page === 2 && answer.items.splice(0)
     for (const _ of [1, 2, 3]) expect(await sync()).toMatchObject({ offersGone: 0 })
-    expect(await offers()).toHaveLength(list.records.length)
+    const stored = await offers()
+    expect(stored).toHaveLength(list.records.length)
+    // Without a count the lists are believed, and each offer is asked for before it would be marked.
+    if (options?.paging === undefined) expect(stored.filter(({ missedRuns }) => missedRuns > 0)).toEqual([])
   })
 
   it('is told from a record that cannot be read by asking for it', async () => {

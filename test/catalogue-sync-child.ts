@@ -5,7 +5,7 @@ import { createIds } from '../src/ids.ts'
 import { Secret } from '../src/secret.ts'
 import { openDatabase } from '../src/storage/open.ts'
 import { createSupplier } from '../src/supplier/client.ts'
-import { API_KEY, dialectOf, STORES } from './catalogue-constants.ts'
+import { API_KEY, dialectOf, STORES } from './catalogue-parties.ts'
 
 const [file = '', baseUrl = '', limit = '', stopAt = ''] = process.argv.slice(2)
 const dialect = dialectOf(Number(limit))

@@ -12,7 +12,7 @@ import { listOffers, offersByProduct } from '../src/storage/offers.ts'
 import { listOutbox } from '../src/storage/outbox.ts'
 import { createSupplier } from '../src/supplier/client.ts'
 import type { Dialect } from '../src/supplier/dialect.ts'
-import { API_KEY, dialectOf, STORES } from './catalogue-constants.ts'
+import { API_KEY, dialectOf, STORES } from './catalogue-parties.ts'
 import { memoryDatabase, TEST_NOW } from './database.ts'
 import { sendJson, dialect as shippedDialect, startHttp } from './supplier-server.ts'
 

@@ -43,7 +43,7 @@ describe('sync --follow', () => {
     expect(exitCode).toBe(0)
     const drawn = stdout.split('\r').slice(1)
     expect(drawn.map((line) => line.split('\n')[0]?.length)).toEqual(Array(drawn.length).fill(79))
-    expect(drawn[1]).toMatch(/^\[#{8}-{22}\] {2}10\/40 pages {2}1,000 offers {2}3 changed {2}\d+\/s {2}\d+ s left/)
+    expect(drawn[1]).toMatch(/^\[#{4}-{10}\] {2}10\/40 pages {2}1,000 offers {2}3 changed {2}\d+\/s {2}\d+ s left/)
     expect(stdout).toContain('Complete: 4,000 offers, 0 new, 7 changed, 0 gone.')
     expect(stdout).toContain('quayside sync show run1')
   })

@@ -12,12 +12,10 @@ const offerOf = (fields: Partial<ListedOffer> = {}): ListedOffer => ({
 })
 
 const stocks = fc.option(fc.nat({ max: 1_000 }), { nil: null })
-const percents = fc
-  .tuple(fc.nat({ max: 9_999 }), fc.nat({ max: 9_999 }))
-  .map(([whole, part]) => ({
-    text: `${whole}.${String(part).padStart(4, '0')}`,
-    scaled: BigInt(whole * 10_000 + part),
-  }))
+const percents = fc.tuple(fc.nat({ max: 9_999 }), fc.nat({ max: 9_999 })).map(([whole, part]) => ({
+  text: `${whole}.${String(part).padStart(4, '0')}`,
+  scaled: BigInt(whole * 10_000 + part),
+}))
 
 describe('a listing', () => {
   it('costs the cost plus the markup, exactly, rounded up, and never less than the cost', () => {

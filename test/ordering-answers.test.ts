@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { attemptsOf } from '../src/storage/evidence.ts'
+import { attemptsOf, insertBalance } from '../src/storage/evidence.ts'
 import { databaseFile } from './database.ts'
 import { defaultDialect, first, type Harbour, openHarbour, until } from './harbour.ts'
 
@@ -126,6 +126,8 @@ describe('an order that did not leave', () => {
     const orderId = await harbour.buy('1001')
     harbour.ordering.pace.checked.set((await harbour.offer()).productId, harbour.now())
     await harbour.supplierDown()
+    await harbour.settle()
+    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'waiting' })
     await harbour.pass(24 * 60 * MINUTE, 60 * MINUTE)
     await harbour.supplierUp()
     harbour.sandbox.faults.add({ fault: 'error-before' })
@@ -161,14 +163,15 @@ describe('an order that did not leave', () => {
     await harbour.pass(10 * MINUTE)
     expect(await harbour.purchase(orderId)).toMatchObject({ state: 'planned', maybeChargedAt: null })
     expect(await harbour.alerts()).toEqual(['unauthorized'])
-    // The same when the offer needs no request, so that the order itself is refused.
-    harbour.ordering.pace.checked.set(productId, harbour.now())
+    // The same when offer and balance need no request, so that the order itself is refused.
     harbour.move(2 * MINUTE)
+    const reading = { id: 'b1', readAt: harbour.now(), amountMinor: 100_000, currency: 'EUR' }
+    await harbour.db.commit([insertBalance(reading)])
     harbour.ordering.pace.checked.set(productId, harbour.now())
     await harbour.settle()
     expect(await harbour.purchase(orderId)).toMatchObject({ state: 'waiting', maybeChargedAt: null })
     expect(harbour.sent).toHaveLength(1)
-    await harbour.pass(MINUTE)
+    await harbour.pass(50_000)
     expect(harbour.sent, 'a refused key is not tried every second').toHaveLength(1)
     expect(await harbour.alerts()).toEqual(['unauthorized'])
     await harbour.pass(60 * MINUTE, 5 * MINUTE)

@@ -1,12 +1,15 @@
 import { codeOf, Failure, messageOf } from '../errors.ts'
 import { StaleWrite } from '../storage/database.ts'
 import { insertOfferChange, markGone, markSeen, missedTwice, type Offer } from '../storage/offers.ts'
-import { changeSyncRun, type SyncRun, syncRunById } from '../storage/sync-runs.ts'
+import { changeSyncRun, type SyncRun } from '../storage/sync-runs.ts'
 import { oweListings } from './apply-offers.ts'
 import type { Catalogue } from './context.ts'
 
 /** As many as on a page, so that one commit and one callback stay as small as those of a page. */
 const BATCH = 100
+
+/** A few offers may be found while a batch is decided; so many batches in a row are not undone by chance. */
+const STALE_MAX = 5
 
 /**
  * Marks gone what two complete runs did not see, in batches, and tells the stores.
@@ -16,12 +19,13 @@ const BATCH = 100
  * be asked now waits for the next complete run.
  *
  * @returns the run with its count of gone offers
+ * @throws Failure `conflict` when somebody else keeps changing the same rows
  */
 export async function markMissing(catalogue: Catalogue, run: SyncRun): Promise<SyncRun> {
   const { db, now: clock, newId } = catalogue
   const proven = run.offersUnreadable === 0 && run.pagesTotal !== null
   let current = run
-  for (;;) {
+  for (let stale = 0; ; ) {
     const missed = await db.query(missedTwice(BATCH))
     if (missed.length === 0) return current
     const sorted = proven ? { gone: missed, listed: [] } : await askedFor(catalogue, run, missed)
@@ -40,9 +44,14 @@ export async function markMissing(catalogue: Catalogue, run: SyncRun): Promise<S
       ])
     } catch (error) {
       // An event found one of them in between; the next round reads again who is missing.
-      if (error instanceof StaleWrite && (await stillRunning(catalogue, run))) continue
-      throw error
+      stale += 1
+      if (error instanceof StaleWrite && stale < STALE_MAX) continue
+      if (!(error instanceof StaleWrite)) throw error
+      throw new Failure('conflict', 'the same offers or the same sync run are being changed elsewhere', {
+        cause: error,
+      })
     }
+    stale = 0
     current = { ...current, ...set }
   }
 }
@@ -70,11 +79,6 @@ async function askedFor(
     }
   }
   return { gone, listed }
-}
-
-async function stillRunning({ db }: Catalogue, run: SyncRun): Promise<boolean> {
-  const [current] = await db.query(syncRunById(run.id))
-  return current?.state === 'running'
 }
 
 const idsOf = (offers: Offer[]): string[] => offers.map(({ productId }) => productId)

@@ -59,7 +59,7 @@ export function addDeliveries(root: Command, session: Session): void {
   serviceCommand(replay, session, async (call) => {
     const id = call.args[0] ?? ''
     const answer = await call.client.post(['deliveries', id, 'replay'])
-    call.print(answer, () => `Back in the inbox. See what became of it: quayside deliveries show ${id}\n`)
+    call.print(answer, () => `Back in the inbox.\nSee what became of it: quayside deliveries show ${id}\n`)
     return undefined
   })
 }

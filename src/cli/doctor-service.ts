@@ -111,10 +111,6 @@ export async function checkDuties({ io, report }: Visit, service: Service): Prom
 /** A connection and no request: a backend must not have to know what a check is. */
 export async function checkCallbacks({ config, report }: Visit): Promise<void> {
   for (const { id, callbackUrl } of config?.stores ?? []) {
-    if (callbackUrl === null) {
-      report('warn', 'callbacks', `${id} has no callback address: what it is owed waits in the outbox`)
-      continue
-    }
     const { hostname, port, protocol } = new URL(callbackUrl)
     const host = hostname.replaceAll(/^\[|\]$/g, '')
     const fault = await connectFault(host, Number(port) || (protocol === 'https:' ? 443 : 80))

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { cell } from './cell.ts'
+import { asRow, cell } from './cell.ts'
 import type { Session } from './program.ts'
 import { serviceCommand } from './service-command.ts'
 
@@ -14,7 +14,9 @@ export function addFreeze(root: Command, session: Session): void {
   serviceCommand(freeze, session, async (call) => {
     const reason = call.option('reason') ?? REASON
     const answer = await call.client.post(['freeze'], { reason })
-    call.print(answer, () => `Frozen: ${cell(reason)}. Nothing is bought until \`quayside unfreeze\`.\n`)
+    // Frozen twice, the reason of the first stands.
+    const stands = asRow(asRow(answer).freeze).reason ?? reason
+    call.print(answer, () => `Frozen: ${cell(stands)}\nNothing is bought until \`quayside unfreeze\`.\n`)
     return undefined
   })
 

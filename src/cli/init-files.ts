@@ -10,7 +10,7 @@ export interface Answers {
   /** Undefined where the environment or the file that is there has it. */
   apiKey: Secret | undefined
   storeName: string
-  callbackUrl: string | null
+  callbackUrl: string
   publicUrl: string | null
   markup: string
 }

@@ -6,6 +6,7 @@ import { Failure, type FieldFault, messageOf } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import type { Answers, Existing } from './init-files.ts'
 import type { Io } from './program.ts'
+import { wrap } from './table.ts'
 
 export interface Flags {
   baseUrl?: string
@@ -29,6 +30,8 @@ export function flagAnswers(flags: Flags, env: Io['env'], existing: Existing): A
   const before = defaultsOf(flags, existing)
   const faults: FieldFault[] = []
   if (!before.baseUrl) faults.push({ field: '--base-url', message: "the address of the supplier's Reseller API" })
+  if (!before.callbackUrl)
+    faults.push({ field: '--callback-url', message: 'where your store is told of keys and failures' })
   if (!flags.apiKeyFile && !hasApiKey(env, existing)) {
     faults.push({ field: '--api-key-file', message: 'a file that holds the API key, or set QUAYSIDE_API_KEY' })
   }
@@ -43,7 +46,7 @@ function defaultsOf(flags: Flags, { settings }: Existing): Omit<Answers, 'apiKey
   return {
     baseUrl: flags.baseUrl ?? settings?.supplier.baseUrl ?? '',
     storeName: flags.storeName ?? store?.name ?? NAME,
-    callbackUrl: flags.callbackUrl ?? store?.callbackUrl ?? null,
+    callbackUrl: flags.callbackUrl ?? store?.callbackUrl ?? '',
     publicUrl: flags.publicUrl ?? settings?.publicUrl ?? null,
     markup: flags.markup ?? store?.markupPercent ?? MARKUP,
   }
@@ -111,8 +114,8 @@ export async function askAnswers(io: Io, flags: Flags, existing: Existing): Prom
       ...{ ask: 'Store name', before: before.storeName, fault: faultOf(nameShape) },
     })
     const callbackUrl = await put({
-      about: "Where your store's backend is told of keys and failures. Left out, they wait in the outbox.",
-      ...{ ask: 'Callback URL (optional)', before: before.callbackUrl ?? '', fault: optional(callbackUrlShape) },
+      about: "Where your store's backend is told of keys and failures. It may be started later: what it is owed waits.",
+      ...{ ask: 'Callback URL', before: before.callbackUrl, fault: faultOf(callbackUrlShape) },
     })
     const publicUrl = await put({
       about: 'Where the supplier reaches this service, for webhooks. Left out, it works by polling alone.',
@@ -122,7 +125,7 @@ export async function askAnswers(io: Io, flags: Flags, existing: Existing): Prom
       about: 'Your prices: what the supplier charges you, plus this percentage.',
       ...{ ask: 'Markup in percent', before: before.markup, fault: faultOf(markupShape) },
     })
-    return { baseUrl, apiKey, storeName, callbackUrl: callbackUrl || null, publicUrl: publicUrl || null, markup }
+    return { baseUrl, apiKey, storeName, callbackUrl, publicUrl: publicUrl || null, markup }
   } finally {
     terminal.close()
   }
@@ -168,7 +171,7 @@ function openTerminal(io: Io) {
   const ended = new AbortController()
   lines.once('close', () => ended.abort())
   const put = async (question: Question, { hidden = false } = {}): Promise<string> => {
-    io.stdout.write(`\n${question.about}\n`)
+    io.stdout.write(`\n${wrap(question.about, Math.min(io.columns, 100)).join('\n')}\n`)
     for (let tries = 0; tries < TRIES_MAX; tries += 1) {
       const prompt = `${question.ask}${question.before === '' ? '' : ` [${question.before}]`}: `
       if (hidden) io.stdout.write(prompt)

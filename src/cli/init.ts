@@ -6,7 +6,7 @@ import { CONFIG_FILE } from './connection.ts'
 import { exitCodes } from './exit-codes.ts'
 import { type Answers, type Existing, readExisting, writeInstallation } from './init-files.ts'
 import { askAnswers, type Flags, flagAnswers } from './init-questions.ts'
-import type { Session, SetUp } from './program.ts'
+import type { Program, Session, SetUp } from './program.ts'
 import { print, shareOptions, widthOf } from './service-command.ts'
 import { wrap } from './table.ts'
 
@@ -32,6 +32,7 @@ export function addInit(root: Command, { io, program, end }: Session): void {
       )
     }
     const existing = readExisting(file)
+    if (existing.settings) await assertStopped(program, file)
     const asks = io.isTerminal && !flags.yes && !flags.json
     const answers = asks ? await askAnswers(io, flags, existing) : flagAnswers(flags, io.env, existing)
     const written = writeInstallation({ file, answers, existing, env: io.env, randomBytes: io.randomBytes })
@@ -49,6 +50,16 @@ Examples:
   quayside init --yes --base-url https://supplier.example/api/v1 \\
     --api-key-file ./key.txt --store-name 'My store' \\
     --callback-url https://shop.example/quayside`
+
+/** Under a running service, nothing is written. Other faults of what is there may be what `--force` is to mend. */
+async function assertStopped(program: Program, file: string): Promise<void> {
+  try {
+    const open = await program.openSetUp(file)
+    await open.close()
+  } catch (error) {
+    if (error instanceof Failure && error.reason === 'database_in_use') throw error
+  }
+}
 
 const NEXT = ['quayside doctor', 'quayside serve', 'quayside sync --follow']
 

@@ -29,7 +29,7 @@ export function addOutbox(root: Command, session: Session): void {
   redeliver.argument('<id>', 'its id')
   serviceCommand(redeliver, session, async (call) => {
     const answer = await call.client.post(['outbox', call.args[0] ?? '', 'redeliver'])
-    call.print(answer, () => 'Due now. See what became of it: quayside outbox list\n')
+    call.print(answer, () => 'Due now.\nSee what became of it: quayside outbox list\n')
     return undefined
   })
 }

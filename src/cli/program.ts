@@ -110,6 +110,8 @@ export async function runCommand(argv: string[], io: Io, program: Program): Prom
       exitCode = code
     },
   }
+  // A reader that has seen enough, such as `head`, closes the pipe: that is no fault, and must not stop a service.
+  io.stdout.on('error', () => {})
   try {
     await commandLine(session).parseAsync(argv, { from: 'user' })
     return exitCode

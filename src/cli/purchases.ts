@@ -46,7 +46,7 @@ export function addPurchases(root: Command, session: Session): void {
   serviceCommand(retry, session, async (call) => {
     const id = call.args[0] ?? ''
     const answer = await call.client.post(['purchases', id, 'retry'])
-    call.print(answer, () => `Planned again, as a new generation. Watch it: quayside purchases show ${id}\n`)
+    call.print(answer, () => `Planned again, as a new generation.\nWatch it: quayside purchases show ${id}\n`)
     return undefined
   })
 
@@ -57,7 +57,7 @@ export function addPurchases(root: Command, session: Session): void {
     const id = call.args[0] ?? ''
     const ceiling = call.option('ceiling')
     const answer = await call.client.post(['purchases', id, 'release'], ceiling === undefined ? {} : { ceiling })
-    call.print(answer, () => `Released. Watch it: quayside purchases show ${id}\n`)
+    call.print(answer, () => `Released.\nWatch it: quayside purchases show ${id}\n`)
     return undefined
   })
 }

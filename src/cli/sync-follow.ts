@@ -28,7 +28,7 @@ export async function followRun(begun: Row, call: Call): Promise<number> {
   let shownAt = Number.NEGATIVE_INFINITY
   let movedAt = io.now()
   if (!json) io.stdout.write(`Run ${id}, started by ${cell(begun.cause)}\n`)
-  while (run.state === 'running') {
+  while (run.state === 'running' && io.stdout.writable) {
     const now = io.now()
     const key = `${count(run.pages)}/${count(run.offersSeen)}`
     if (key !== shown) movedAt = now
@@ -54,6 +54,9 @@ const count = (value: unknown): number => (typeof value === 'number' ? value : 0
 /** A run without its changes, which may be many; `quayside sync show` has them. */
 const progress = ({ changes: _, ...run }: Row): Row => run
 
+/** Leaves room for the words of a large catalogue on 80 columns, so that the bar keeps its length. */
+const BAR = 14
+
 /** One line, exactly `width` wide so that it covers the one before. */
 function bar(run: Row, start: { at: number; pages: number; offers: number }, now: number, width: number): string {
   const [pages, total] = [count(run.pages), count(run.pagesTotal)]
@@ -69,7 +72,7 @@ function bar(run: Row, start: { at: number; pages: number; offers: number }, now
   ].join('  ')
   const space = width - columnsOf(words) - 4
   if (space < 5) return words.slice(0, width).padEnd(width)
-  const size = Math.min(space, 30)
+  const size = Math.min(space, BAR)
   const done = total > 0 ? Math.round(size * Math.min(1, pages / total)) : 0
   return `[${'#'.repeat(done)}${'-'.repeat(size - done)}]  ${words}`.padEnd(width)
 }

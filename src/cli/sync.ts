@@ -16,7 +16,7 @@ export function addSync(root: Command, session: Session): void {
     // The run that is under way is joined: the service gives it instead of a second one.
     const run = asRow(answer.run ?? answer)
     if (call.flag('follow')) return followRun(run, call)
-    call.print(run, () => `Run ${cell(run.id)} is under way. Watch it: quayside sync --follow\n`)
+    call.print(run, () => `Run ${cell(run.id)} is under way.\nWatch it: quayside sync --follow\n`)
     return undefined
   })
 

@@ -33,7 +33,10 @@ until then. The service itself is found by QUAYSIDE_URL or the configuration.`,
   serviceCommand(create, session, async (call) => {
     const url = call.option('url')
     const webhook = asRow(await call.client.post(['webhooks'], url === undefined ? {} : { url }))
-    call.print(webhook, () => `Created ${cell(webhook.id)} for ${cell(webhook.url)}. Its secret is kept sealed.\n`)
+    call.print(
+      webhook,
+      () => `Created ${cell(webhook.id)}; its secret is kept sealed.\nDeliveries go to ${cell(webhook.url)}\n`,
+    )
     return undefined
   })
 }

@@ -158,23 +158,29 @@ export function check<S extends z.ZodType>(shape: S, value: unknown, whole: stri
 /** 256 KiB: a hundred lines with the longest texts are under 150. */
 const BODY_MAX = 256 * 1024
 
+/** A body as it came, or why it was left unread. */
+export type JsonBody = { json: unknown } | { status: 413 | 415; code: string; message: string }
+
 /**
- * Reads a JSON body.
+ * Reads a JSON body; an absent one is `{}`.
  *
- * @returns `{}` when there is none
- * @throws Failure `invalid` for a body that is no JSON; an error with a `status` for one of another content type (415),
- * too large (413) or cut off (400)
+ * @throws Failure `invalid` for a body that is no JSON; raw-body's own error for one that was cut off
  */
-export async function readJson(request: IncomingMessage): Promise<unknown> {
+export async function readJson(request: IncomingMessage): Promise<JsonBody> {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers
   const length = request.headers['content-length'] ?? null
-  if (length === '0' || (length === null && request.headers['transfer-encoding'] === undefined)) return {}
+  if (length === '0' || (length === null && request.headers['transfer-encoding'] === undefined)) return { json: {} }
   if (encoding !== 'identity' || !/^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(type)) {
-    throw Object.assign(new Error('the body is not plain JSON in UTF-8'), { status: 415 })
+    const message = 'send JSON in UTF-8, not compressed, with Content-Type: application/json'
+    return { status: 415, code: 'unsupported_media_type', message }
   }
-  const bytes = await getRawBody(request, { limit: BODY_MAX, length })
+  const bytes = await getRawBody(request, { limit: BODY_MAX, length }).catch((error: { status?: number }) => {
+    if (error.status === 413) return undefined
+    throw error
+  })
+  if (!bytes) return { status: 413, code: 'too_large', message: 'the body is larger than 256 KiB' }
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+    return { json: JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) }
   } catch (cause) {
     const place = /at position \d+( \(line \d+ column \d+\))?/.exec(String(cause))?.[0]
     throw new Failure('invalid', `the body is not JSON in UTF-8${place ? `: see ${place.slice(3)}` : ''}`, { cause })

@@ -1,6 +1,6 @@
 import { Router } from 'express'
 import type { z } from 'zod'
-import { methodNotAllowed } from './answers.ts'
+import { answerError, methodNotAllowed } from './answers.ts'
 import { check, fields, readJson } from './api-input.ts'
 import { type Allowed, type Authenticate, assertAllowed, type Caller } from './auth.ts'
 
@@ -65,11 +65,19 @@ export function routerOf(operations: Operation[], authenticate: Authenticate): R
         throw error
       })
       assertAllowed(caller, allowed)
+      const checked = check(queryShape, request.query, 'query')
+      const read = body ? await readJson(request) : { json: undefined }
+      if ('status' in read) {
+        // The rest of the body stays unread, so that the connection cannot carry another request.
+        response.set('connection', 'close')
+        answerError(response, read.status, { code: read.code, message: read.message })
+        return
+      }
       const call = {
         caller,
         path: request.params as Record<string, string>,
-        query: check(queryShape, request.query, 'query'),
-        body: body && check(body, await readJson(request), 'body'),
+        query: checked,
+        body: body && check(body, read.json, 'body'),
       }
       const { status, data } = await handle(call)
       response.status(status).json({ success: true, data })

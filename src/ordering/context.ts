@@ -8,7 +8,17 @@ import type { Dialect } from '../supplier/dialect.ts'
 export type OrderingSupplier = Pick<Supplier, 'placeOrder' | 'order' | 'orders' | 'agrees' | 'pausedUntil'>
 
 /** Named instants at which a test may end the process: before and after each commit, send and answer. */
-export type CrashPoint = 'claiming' | 'claimed' | 'intending' | 'intended' | 'answered' | 'recorded'
+export type CrashPoint =
+  | 'claiming'
+  | 'claimed'
+  | 'intending'
+  | 'intended'
+  | 'answered'
+  | 'recorded'
+  /** The store has confirmed; that is not noted yet. */
+  | 'told'
+  /** The keys are marked as handed over; the purchase does not know yet. */
+  | 'noted'
 
 /** Work that is woken early; the tick looks for all of it anyway. */
 export type Pump = 'inbox' | 'place' | 'refresh' | 'outbox'

@@ -13,10 +13,10 @@ import { orderBody } from '../supplier/client.ts'
 import type { Loaded } from './advance.ts'
 import type { Ordering } from './context.ts'
 
-/** An order as read from the supplier, with those of its keys that are not stored yet. */
+/** An order as read from the supplier, with its keys, each once. */
 export interface Reading {
   order: SupplierOrder
-  newKeys: { text: string; blindIndex: Buffer }[]
+  keys: { text: string; blindIndex: Buffer }[]
 }
 
 export interface EffectChanges {
@@ -56,9 +56,11 @@ export function effectChanges(
   }
   for (const effect of decision.effects) {
     if (typeof effect === 'string') continue
-    if ('plan' in effect)
+    if ('plan' in effect) {
       after.push(insertPurchase(nextGeneration(ordering, loaded, effect.plan, effect.notBefore, now)))
-    else {
+      // The store may have been told that the order is closed; it will be told again when this one has ended.
+      after.push(markReopened(purchase.orderId))
+    } else {
       const { discrepancy: kind, orderId } = effect
       after.push(
         insertDiscrepancy({
@@ -113,6 +115,8 @@ export function effectChanges(
   /** Above the ceiling the money is spent and the customer gets the keys; the offer waits for a person. */
   function overCeiling(order: SupplierOrder): Change[] {
     if (order.amountMinor === undefined || order.amountMinor <= purchase.ceilingMinor * purchase.quantity) return []
+    // Told when the amount is news: an offer that a person has released is not held again by the same purchase.
+    if (order.amountMinor === purchase.amountMinor) return []
     return [holdOffer(purchase.supplierProductId, now), alert('over_ceiling', `alert:over_ceiling:${purchase.id}`)]
   }
 }
@@ -139,7 +143,8 @@ function keyChanges(
   for (const key of keys) {
     if (key.handOverId === null && take()) changes.push(assignKey(purchase.id, key.ordinal, outboxId))
   }
-  for (const [offset, key] of (reading?.newKeys ?? []).entries()) {
+  const fresh = reading ? keysToStore(reading, keys) : []
+  for (const [offset, key] of fresh.entries()) {
     const ordinal = first + offset
     const sealed = vault.seal({ table: 'licence_keys', row: purchase.id, ordinal }, key.text)
     changes.push(
@@ -166,6 +171,11 @@ function keyChanges(
       createdAt: now,
     }),
   ]
+}
+
+/** The keys of a reading that are not stored yet. */
+export function keysToStore(reading: Reading, stored: { blindIndex: Buffer }[]): Reading['keys'] {
+  return reading.keys.filter((key) => !stored.some((other) => other.blindIndex.equals(key.blindIndex)))
 }
 
 /** The next generation of a part: the same purchase under keys of its own. */

@@ -10,6 +10,7 @@ export async function foundOrders(
   orders: SupplierOrder[],
 ): Promise<FoundOrder[]> {
   if (orders.length === 0) return []
+  const seen = new Set(purchase.ordersSeen.split(' '))
   const owners = await db.query(purchasesBySupplierOrder(orders.map((order) => order.id)))
   return orders.map((order) => ({
     id: order.id,
@@ -20,6 +21,7 @@ export async function foundOrders(
       quantity: purchase.quantity,
     }),
     ofAnotherLine: owners.some((owner) => owner.supplierOrderId === order.id && owner.id !== purchase.id),
-    decided: false,
+    // What was shown to a person once is that person's: it neither freezes again nor moves the purchase by itself.
+    decided: seen.has(order.id),
   }))
 }

@@ -1,6 +1,5 @@
 import { callbackDelayMs } from '../domain/pace.ts'
 import { messageOf } from '../errors.ts'
-import { StaleWrite } from '../storage/database.ts'
 import { markHandedOver } from '../storage/licence-keys.ts'
 import {
   dueOutbox,
@@ -10,10 +9,9 @@ import {
   oweEffect,
   postponeEffect,
 } from '../storage/outbox.ts'
-import { beginHandOver } from '../storage/purchases.ts'
 import type { Store, StoreMessageType } from '../stores/store.ts'
-import { advance } from './advance.ts'
 import type { Ordering } from './context.ts'
+import { confirmHandOver, mayHandOver } from './hand-over.ts'
 import { renderMessage } from './messages.ts'
 
 export interface Fulfilment extends Ordering {
@@ -38,19 +36,22 @@ const PARKED_MS = 15 * 60_000
  * @returns how many were handled
  */
 export async function deliverDue(fulfilment: Fulfilment): Promise<number> {
-  const queue = await fulfilment.db.query(dueOutbox(fulfilment.now(), BATCH))
-  const handled = queue.length
+  const due = await fulfilment.db.query(dueOutbox(fulfilment.now(), BATCH))
+  const queue = [...Map.groupBy(due, (row) => row.orderId ?? row.id).values()]
   const worker = async (): Promise<void> => {
-    for (let row = queue.shift(); row; row = queue.shift()) {
-      try {
-        await deliver(fulfilment, row)
-      } catch (error) {
-        await failed(fulfilment, row, messageOf(error))
+    // What one order owes goes one by one: each message counts the keys that the store has by then.
+    for (let rows = queue.shift(); rows; rows = queue.shift()) {
+      for (const row of rows) {
+        try {
+          await deliver(fulfilment, row)
+        } catch (error) {
+          await failed(fulfilment, row, messageOf(error))
+        }
       }
     }
   }
   await Promise.all(Array.from({ length: AT_ONCE }, worker))
-  return handled
+  return due.length
 }
 
 async function deliver(fulfilment: Fulfilment, row: OutboxRow): Promise<void> {
@@ -63,7 +64,7 @@ async function deliver(fulfilment: Fulfilment, row: OutboxRow): Promise<void> {
   }
   const store = row.store === null ? undefined : fulfilment.storeOf(row.store)
   if (!store) return park(fulfilment, row, `the configuration has no store ${row.store}`)
-  if (row.type === 'line.fulfilled' && !(await mayHandOver(fulfilment, row))) {
+  if (row.type === 'line.fulfilled' && !(await mayHandOver(fulfilment, purchaseIdOf(row)))) {
     return park(fulfilment, row, 'the hand-over waits for a person')
   }
   const startedAt = fulfilment.monotonic()
@@ -79,30 +80,13 @@ async function deliver(fulfilment: Fulfilment, row: OutboxRow): Promise<void> {
     log.warn('callback.failed', { ...fields, outcome: told.outcome, detail: told.detail })
     return failed(fulfilment, row, told.detail)
   }
+  fulfilment.at('told')
   log.info('callback.confirmed', fields)
   const done = [markEffectDone(row.id, row.attempts + 1, now())]
   if (row.type === 'line.fulfilled') done.push(markHandedOver(row.id, now()))
   await db.commit(done)
-  if (row.type === 'line.fulfilled') await confirm(fulfilment, row)
-}
-
-/** Notes that the hand-over begins, unless a person must look first: after this a cancellation comes too late. */
-async function mayHandOver({ db, now }: Fulfilment, row: OutboxRow): Promise<boolean> {
-  try {
-    await db.commit([beginHandOver(purchaseIdOf(row), now())])
-    return true
-  } catch (error) {
-    if (error instanceof StaleWrite) return false
-    throw error
-  }
-}
-
-/** Once the store has every key of a completed purchase, it is fulfilled. */
-async function confirm(fulfilment: Fulfilment, row: OutboxRow): Promise<void> {
-  await advance(fulfilment, purchaseIdOf(row), ({ purchase, keys }) => {
-    const all = keys.length === purchase.quantity && keys.every((key) => key.handedOverAt !== null)
-    return all && purchase.state === 'completed' ? { type: 'confirmed' } : undefined
-  })
+  fulfilment.at('noted')
+  if (row.type === 'line.fulfilled') await confirmHandOver(fulfilment, purchaseIdOf(row))
 }
 
 const purchaseIdOf = (row: OutboxRow): string => (JSON.parse(row.payload) as { purchaseId: string }).purchaseId

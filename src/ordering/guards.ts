@@ -32,7 +32,11 @@ export interface GuardResult {
  */
 export async function firstFailingGuard(ordering: Ordering, purchase: Purchase): Promise<GuardResult | undefined> {
   const freeze = await currentFreeze(ordering.db)
-  if (freeze) return { guard: 'frozen', notBefore: null, note: `buying is frozen: ${freeze.reason}` }
+  if (freeze) {
+    // Lifting the freeze releases what it holds; a crash in the middle of that must not hold the rest for ever.
+    const notBefore = ordering.now() + 5 * MINUTE
+    return { guard: 'frozen', notBefore, note: `buying is frozen: ${freeze.reason}` }
+  }
   const offer = await confirmedOffer(ordering, purchase.supplierProductId)
   return (
     stockGuard(ordering, purchase, offer) ??
@@ -75,7 +79,7 @@ function ceilingGuard(ordering: Ordering, purchase: Purchase, offer: Offer): Gua
   }
   if (offer.heldAt !== null) {
     const note = 'an earlier purchase of this offer cost more than its ceiling: release it when the price is right'
-    return { guard: 'ceiling', notBefore: null, note }
+    return { guard: 'ceiling', notBefore, note }
   }
   if (offer.costMinor <= purchase.ceilingMinor) return undefined
   return { guard: 'ceiling', notBefore, note: `one unit costs ${cost} ${offer.currency}, the ceiling is ${ceiling}` }
@@ -86,7 +90,12 @@ async function capGuard(ordering: Ordering, purchase: Purchase): Promise<GuardRe
   const now = ordering.now()
   const needed = purchase.ceilingMinor * purchase.quantity
   const caps = [
-    { name: 'order', cap: policy.caps.order, read: () => reservedForOrder(purchase.orderId), notBefore: null },
+    {
+      name: 'order',
+      cap: policy.caps.order,
+      read: () => reservedForOrder(purchase.orderId),
+      notBefore: now + 15 * MINUTE,
+    },
     { name: 'hour', cap: policy.caps.hour, read: () => reservedSince(now - HOUR), notBefore: now + MINUTE },
     { name: 'day', cap: policy.caps.day, read: () => reservedSince(now - 24 * HOUR), notBefore: now + 5 * MINUTE },
   ]
@@ -101,17 +110,25 @@ async function capGuard(ordering: Ordering, purchase: Purchase): Promise<GuardRe
 }
 
 async function balanceGuard(ordering: Ordering, purchase: Purchase, offer: Offer): Promise<GuardResult | undefined> {
-  let [reading] = await ordering.db.query(latestBalance())
-  if (!reading) {
-    await ordering.readBalance()
-    ;[reading] = await ordering.db.query(latestBalance())
-  }
-  if (!reading || reading.currency !== purchase.currency) return undefined
-  const [reserved] = await ordering.db.query(reservedBeyondReading(reading.readAt))
-  const free = reading.amountMinor - (reserved?.total ?? 0)
   const needed = offer.costMinor * purchase.quantity
-  if (free >= needed) return undefined
+  let known = await freeBalance(ordering)
+  // A top-up ends the hold by itself: what does not cover the purchase is read again, once a minute for all of them.
+  if (!known || (known.freeMinor < needed && ordering.now() - known.readAt >= MINUTE)) {
+    await ordering.readBalance()
+    known = await freeBalance(ordering)
+  }
+  if (!known || known.currency !== purchase.currency || known.freeMinor >= needed) return undefined
+  const free = known.freeMinor
   const text = (minor: number) => formatDecimal({ minor, currency: purchase.currency })
   const note = `needs ${text(needed)} ${purchase.currency}, the balance has ${text(Math.max(0, free))}: top it up`
   return { guard: 'balance', notBefore: ordering.now() + MINUTE, note }
+}
+
+/** The balance as last read, less what that reading cannot know of. */
+async function freeBalance({ db }: Ordering) {
+  const [reading] = await db.query(latestBalance())
+  if (!reading) return undefined
+  const [reserved] = await db.query(reservedBeyondReading(reading.readAt))
+  const { currency, readAt, amountMinor } = reading
+  return { currency, readAt, freeMinor: amountMinor - (reserved?.total ?? 0) }
 }

@@ -43,9 +43,11 @@ export async function takeOrder(ordering: Ordering, store: string, input: OrderI
   const changes: Change[] = [
     insertStoreOrder({ id: orderId, store, reference: input.reference, bodyDigest: digest, receivedAt: now }),
   ]
-  for (const line of input.lines) {
+  // Lines are listed by id: sorted here, they stand in the order in which the store sent them.
+  const lineIds = input.lines.map(() => ordering.newId()).sort()
+  for (const [place, line] of input.lines.entries()) {
     const offer = offers.get(line.sku)
-    const lineId = ordering.newId()
+    const lineId = lineIds[place] as string
     changes.push(
       insertLine({
         ...{ id: lineId, orderId, line: line.id, sku: line.sku, quantity: line.quantity },

@@ -7,10 +7,11 @@ import { currentFreeze } from '../storage/settings.ts'
 import { advance } from './advance.ts'
 import type { Ordering } from './context.ts'
 import { foundOrders } from './found.ts'
-import { mayRepeat, noteFirstSend } from './repeat-budget.ts'
+import { claim, release } from './lease.ts'
+import { mayRepeat, noteSend } from './repeat-budget.ts'
 import { reschedule } from './reschedule.ts'
 import { scanFor } from './scan.ts'
-import { claim, send } from './send.ts'
+import { intend, transmit } from './send.ts'
 
 /**
  * Looks a purchase up among the supplier's orders, by its reference.
@@ -74,9 +75,16 @@ async function provenAbsent(ordering: Ordering, purchase: Purchase, begunAt: num
   const held = await claim(ordering, purchase)
   if (!held) return
   // The answer belongs to the row as it was scanned: whatever was sent since makes the proof void.
-  const sent = await send(ordering, held, (loaded) =>
+  const intended = await intend(ordering, held, (loaded) =>
     loaded.purchase.lastSentAt === purchase.lastSentAt && loaded.purchase.state === 'unknown' ? input : undefined,
-  )
-  if (sent) noteFirstSend(ordering, true)
-  else await reschedule(ordering, purchase, { scannedAt: begunAt })
+  ).catch(async (error: unknown) => {
+    await release(ordering, held)
+    throw error
+  })
+  if (intended) {
+    noteSend(ordering, true)
+    return transmit(ordering, held, intended)
+  }
+  await release(ordering, held)
+  await reschedule(ordering, purchase, { scannedAt: begunAt })
 }

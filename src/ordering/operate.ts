@@ -10,7 +10,7 @@ import {
   purchasesOfOrder,
   requestCancellation,
 } from '../storage/purchases.ts'
-import { clearFreeze, setFreeze } from '../storage/settings.ts'
+import { clearFreeze, currentFreeze, setFreeze } from '../storage/settings.ts'
 import { markCancelRequested, storeOrderById } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
 import type { Ordering } from './context.ts'
@@ -80,7 +80,7 @@ export async function releasePurchase(
   actor: string,
 ): Promise<void> {
   const purchase = await existing(ordering, purchaseId)
-  if (purchase.holdReason === 'frozen') {
+  if (purchase.holdReason === 'frozen' && (await currentFreeze(ordering.db))) {
     throw new Failure('conflict', 'buying is frozen: lift the freeze with quayside unfreeze', { reason: 'frozen' })
   }
   const raised = ceilingMinor === undefined ? '' : `ceiling ${purchase.ceilingMinor} -> ${ceilingMinor}`
@@ -99,6 +99,8 @@ export async function releasePurchase(
     },
   )
   if (!decision) throw new Failure('conflict', `the purchase is ${purchase.state} and not held`, { reason: 'not_held' })
+  // The offer itself may have been held: then all that waited for it may go on.
+  await releaseHeld(ordering, 'ceiling', purchase.supplierProductId)
   ordering.wake('place')
 }
 
@@ -125,11 +127,21 @@ export async function releaseHeld(
   reason: 'out_of_stock' | 'balance' | 'ceiling' | 'frozen',
   productId?: string,
 ): Promise<void> {
-  const held = await ordering.db.query(heldPurchases(reason, 1_000, productId))
-  for (const { id } of held)
-    await advance(ordering, id, () => ({ type: 'released', by: 'cause' }), { columns: { note: null } })
-  if (held.length > 0) ordering.wake('place')
+  for (;;) {
+    const held = await ordering.db.query(heldPurchases(reason, RELEASED_AT_ONCE, productId))
+    let released = 0
+    for (const { id } of held) {
+      if (await advance(ordering, id, () => ({ type: 'released', by: 'cause' }), { columns: { note: null } })) {
+        released += 1
+      }
+    }
+    if (released > 0) ordering.wake('place')
+    // Fewer than asked for were the last ones; none released means that others work on them.
+    if (held.length < RELEASED_AT_ONCE || released === 0) return
+  }
 }
+
+const RELEASED_AT_ONCE = 500
 
 async function existing({ db }: Ordering, purchaseId: string) {
   const [purchase] = await db.query(purchaseById(purchaseId))

@@ -3,44 +3,53 @@ import { messageOf } from '../errors.ts'
 import { changePurchase, dueEndings, duePlacements, type Purchase, purchaseById } from '../storage/purchases.ts'
 import { advance } from './advance.ts'
 import type { Ordering } from './context.ts'
-import { firstFailingGuard } from './guards.ts'
-import { mayRepeat, noteFirstSend } from './repeat-budget.ts'
-import { type Claim, claim, send } from './send.ts'
+import { firstFailingGuard, type GuardResult } from './guards.ts'
+import { type Claim, claim, release } from './lease.ts'
+import { mayRepeat, noteSend } from './repeat-budget.ts'
+import { intend, transmit } from './send.ts'
 import { noteTrouble } from './trouble.ts'
+import { isUnauthorized, pauseUnauthorized } from './unauthorized.ts'
 
 /** Rows taken in one go: enough to keep the sends under way busy, few enough to notice a freeze soon. */
 const BATCH = 50
 
+/** A repeat over the budget steps aside for so long and up to twice that, so that new purchases behind it get through. */
+const STEP_ASIDE_MS = 10_000
+
+/** A purchase whose intent is durable: what is left is to send it. */
+interface Intent {
+  held: Claim
+  purchase: Purchase
+}
+
 /**
  * Places every purchase whose turn has come.
  *
- * Purchases are prepared one after the other, so that two of them never count the same free balance or cap; the requests
- * themselves overlap, at most `inFlight` at once.
+ * Up to the commit of the intent one purchase follows the other, so that two of them never count the same free balance
+ * or cap; the requests themselves overlap, at most `inFlight` at once.
  *
- * @returns how many purchases were handled; the caller comes again while it is not 0
+ * @returns how many purchases were sent, held or put off; the caller comes again while it is not 0
  */
 export async function placeDue(ordering: Ordering): Promise<number> {
   await endDue(ordering)
   const now = ordering.now()
-  if (Math.max(ordering.pace.pausedUntil, ordering.supplier.pausedUntil() ?? 0) > now) return 0
+  if (pausedUntil(ordering) > now) return 0
   const queue = await ordering.db.query(duePlacements(now, BATCH))
   let handled = 0
-  let last = Promise.resolve<Claim | undefined>(undefined)
-  const inTurn = (purchase: Purchase): Promise<Claim | undefined> => {
+  let last: Promise<Intent | 'put_off' | undefined> = Promise.resolve(undefined)
+  const inTurn = (purchase: Purchase) => {
     last = last.catch(() => undefined).then(() => prepare(ordering, purchase))
     return last
   }
   const worker = async (place: number): Promise<void> => {
     while (place < firstSendsMax(ordering.pace.breaker, ordering.policy.inFlight)) {
-      if (Math.max(ordering.pace.pausedUntil, ordering.supplier.pausedUntil() ?? 0) > ordering.now()) return
+      if (pausedUntil(ordering) > ordering.now()) return
       const purchase = queue.shift()
       if (!purchase) return
       try {
-        const held = await inTurn(purchase)
-        if (held) {
-          await send(ordering, held, () => ({ type: 'due', guard: null, notBefore: null }))
-          handled += 1
-        }
+        const ready = await inTurn(purchase)
+        if (ready) handled += 1
+        if (ready && ready !== 'put_off') await transmit(ordering, ready.held, ready.purchase)
       } catch (error) {
         await noteTrouble(ordering, purchase.id, error)
       }
@@ -50,53 +59,80 @@ export async function placeDue(ordering: Ordering): Promise<number> {
   return handled
 }
 
+const pausedUntil = ({ pace, supplier }: Ordering): number => Math.max(pace.pausedUntil, supplier.pausedUntil() ?? 0)
+
 /** Cancels what was never sent and is past its deadline or no longer wanted. */
 async function endDue(ordering: Ordering): Promise<void> {
   for (const { id } of await ordering.db.query(dueEndings(ordering.now(), BATCH))) {
-    await advance(ordering, id, () => ({ type: 'clock' }))
+    try {
+      await advance(ordering, id, () => ({ type: 'clock' }))
+    } catch (error) {
+      await noteTrouble(ordering, id, error)
+    }
   }
 }
 
 /**
- * Runs the guards and takes the lease of a purchase that passes them.
+ * Runs the guards, takes the lease and commits the intent.
  *
- * @returns undefined when it is held, postponed or another's
+ * @returns undefined when the purchase has changed or another works on it
  */
-async function prepare(ordering: Ordering, due: Purchase): Promise<Claim | undefined> {
+async function prepare(ordering: Ordering, due: Purchase): Promise<Intent | 'put_off' | undefined> {
   const [purchase] = await ordering.db.query(purchaseById(due.id))
   if (!purchase || purchase.version !== due.version) return undefined
-  if (purchase.sends > 0 && !mayRepeat(ordering)) return undefined
-  let failing: Awaited<ReturnType<typeof firstFailingGuard>>
+  // A breaker that opened while others were sent counts for whoever waited in the queue meanwhile.
+  if (firstSendsMax(ordering.pace.breaker, ordering.policy.inFlight) === 0) return undefined
+  if (purchase.sends > 0 && !mayRepeat(ordering)) {
+    await putOff(ordering, purchase, STEP_ASIDE_MS, purchase.note)
+    return 'put_off'
+  }
+  let failing: GuardResult | undefined
   try {
     failing = await firstFailingGuard(ordering, purchase)
   } catch (error) {
-    await postpone(ordering, purchase, messageOf(error))
-    return undefined
+    // The offer or the balance cannot be confirmed: the supplier is away. Nothing is held for that.
+    await putOff(ordering, purchase, 5_000, messageOf(error))
+    if (isUnauthorized(error)) await ordering.db.commit([pauseUnauthorized(ordering)])
+    ordering.log.warn('purchase.postponed', { purchaseId: purchase.id, reason: messageOf(error) })
+    return 'put_off'
   }
   if (failing) {
-    const { guard, notBefore, note } = failing
-    // Held again for the same reason: only the instant moves, the evidence stays short.
-    if (purchase.holdReason === guard) {
-      await ordering.db.commit([changePurchase(purchase, { notBefore, note }, ordering.now())])
-      return undefined
-    }
-    if (purchase.holdReason !== null) await advance(ordering, purchase.id, () => ({ type: 'released', by: 'time' }))
-    await advance(ordering, purchase.id, () => ({ type: 'due', guard, notBefore }), { columns: { note }, detail: note })
-    return undefined
+    await hold(ordering, purchase.id, failing)
+    return 'put_off'
   }
-  if (purchase.holdReason !== null || purchase.notBefore !== null) {
-    await advance(ordering, purchase.id, () => ({ type: 'released', by: 'time' }), { columns: { note: null } })
-  }
+  await advance(ordering, purchase.id, () => ({ type: 'released', by: 'time' }), { columns: { note: null } })
   const [free] = await ordering.db.query(purchaseById(purchase.id))
   const held = free && (await claim(ordering, free))
-  if (held) noteFirstSend(ordering, purchase.sends > 0)
-  return held
+  if (!held) return undefined
+  const intended = await intend(ordering, held, () => ({ type: 'due', guard: null, notBefore: null })).catch(
+    async (error: unknown) => {
+      await release(ordering, held)
+      throw error
+    },
+  )
+  if (!intended) {
+    await release(ordering, held)
+    return undefined
+  }
+  noteSend(ordering, purchase.sends > 0)
+  return { held, purchase: intended }
 }
 
-/** The offer could not be confirmed: the supplier is away. Nothing is held for that, it is tried again shortly. */
-async function postpone(ordering: Ordering, purchase: Purchase, note: string): Promise<void> {
+/** Reads the row anew, because a guard that read the balance may have released it. */
+async function hold(ordering: Ordering, purchaseId: string, { guard, notBefore, note }: GuardResult): Promise<void> {
+  const [purchase] = await ordering.db.query(purchaseById(purchaseId))
+  if (!purchase) return
+  // Held again for the same reason: only the instant moves, the evidence stays short.
+  if (purchase.holdReason === guard) {
+    await ordering.db.commit([changePurchase(purchase, { notBefore, note }, ordering.now())])
+    return
+  }
+  if (purchase.holdReason !== null) await advance(ordering, purchaseId, () => ({ type: 'released', by: 'time' }))
+  await advance(ordering, purchaseId, () => ({ type: 'due', guard, notBefore }), { columns: { note }, detail: note })
+}
+
+async function putOff(ordering: Ordering, purchase: Purchase, ms: number, note: string | null): Promise<void> {
   const now = ordering.now()
-  const notBefore = now + 5_000 + Math.floor(ordering.random() * 10_000)
+  const notBefore = now + ms + Math.floor(ordering.random() * ms)
   await ordering.db.commit([changePurchase(purchase, { notBefore, note }, now)])
-  ordering.log.warn('purchase.postponed', { purchaseId: purchase.id, reason: note })
 }

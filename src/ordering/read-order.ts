@@ -1,11 +1,10 @@
 import type { SupplierOrder } from '../domain/placement.ts'
-import type { PurchaseInput } from '../domain/purchase.ts'
 import { insertAttempt } from '../storage/evidence.ts'
-import { keysByBlindIndex } from '../storage/licence-keys.ts'
+import { assertNotElsewhere, keysByBlindIndex } from '../storage/licence-keys.ts'
 import type { Purchase } from '../storage/purchases.ts'
-import { advance, load } from './advance.ts'
+import { advance } from './advance.ts'
 import type { Ordering } from './context.ts'
-import type { Reading } from './effects.ts'
+import { keysToStore, type Reading } from './effects.ts'
 import { foundOrders } from './found.ts'
 
 /**
@@ -35,18 +34,30 @@ export async function applyOrder(ordering: Ordering, purchase: Purchase, order: 
     })
     return
   }
-  const { reading, keysElsewhere } = await readKeys(ordering, purchase, order)
-  const input: PurchaseInput = {
-    type: 'read',
-    status: order.status,
-    keys: order.keys.length,
-    newKeys: reading.newKeys.length,
-    keysElsewhere,
-  }
-  const decision = await advance(ordering, purchase.id, () => input, {
-    reading,
-    detail: `order ${order.id} is ${order.statusWord}`,
-  })
+  const reading = { order, keys: distinctKeys(ordering, order) }
+  const blindIndexes = reading.keys.map((key) => key.blindIndex)
+  const known = blindIndexes.length > 0 ? await ordering.db.query(keysByBlindIndex(blindIndexes)) : []
+  const keysElsewhere = known.some((key) => key.purchaseId !== purchase.id)
+  const decision = await advance(
+    ordering,
+    purchase.id,
+    ({ keys }) => ({
+      type: 'read',
+      status: order.status,
+      keys: reading.keys.length,
+      newKeys: keysToStore(reading, keys).length,
+      keysElsewhere,
+    }),
+    {
+      reading,
+      detail: `order ${order.id} is ${order.statusWord}`,
+      // Two orders that are read at the same instant may carry the same key: the second one to store it is read again.
+      also: (_, { effects }) =>
+        effects.includes('store_keys') && !keysElsewhere && blindIndexes.length > 0
+          ? [assertNotElsewhere(purchase.id, blindIndexes)]
+          : [],
+    },
+  )
   if (decision && decision.row !== 'still_open') {
     await ordering.db.commit([
       insertAttempt({
@@ -58,26 +69,12 @@ export async function applyOrder(ordering: Ordering, purchase: Purchase, order: 
   }
 }
 
-/** Which keys of the order are new, and whether one of them was seen on another purchase. */
-async function readKeys(
-  ordering: Ordering,
-  purchase: Purchase,
-  order: SupplierOrder,
-): Promise<{ reading: Reading; keysElsewhere: boolean }> {
-  if (order.keys.length === 0) return { reading: { order, newKeys: [] }, keysElsewhere: false }
-  const came = order.keys.map((key) => {
+/** The keys of an order, each once: a key that a supplier lists twice is still one key. */
+function distinctKeys({ vault }: Ordering, order: SupplierOrder): Reading['keys'] {
+  const distinct = new Map<string, Reading['keys'][number]>()
+  for (const key of order.keys) {
     const text = key.reveal()
-    return { text, blindIndex: ordering.vault.blindIndex(text) }
-  })
-  const [known, loaded] = await Promise.all([
-    ordering.db.query(keysByBlindIndex(came.map((key) => key.blindIndex))),
-    load(ordering, purchase.id),
-  ])
-  const stored = new Set(loaded?.keys.map((key) => key.blindIndex.toString('hex')))
-  const newKeys = came.filter((key, place) => {
-    const digest = key.blindIndex.toString('hex')
-    const first = came.findIndex((other) => other.blindIndex.equals(key.blindIndex)) === place
-    return first && !stored.has(digest)
-  })
-  return { reading: { order, newKeys }, keysElsewhere: known.some((key) => key.purchaseId !== purchase.id) }
+    distinct.set(text, { text, blindIndex: vault.blindIndex(text) })
+  }
+  return [...distinct.values()]
 }

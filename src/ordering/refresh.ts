@@ -1,6 +1,7 @@
 import { dueRefreshes, lostSends, type Purchase, purchaseById } from '../storage/purchases.ts'
 import { advance } from './advance.ts'
 import type { Ordering } from './context.ts'
+import { confirmHandOver } from './hand-over.ts'
 import { lookUp } from './look-up.ts'
 import { readOrder } from './read-order.ts'
 import { reschedule } from './reschedule.ts'
@@ -18,7 +19,11 @@ const AT_ONCE = 4
 export async function refreshDue(ordering: Ordering): Promise<number> {
   const now = ordering.now()
   for (const purchase of await ordering.db.query(lostSends(now, BATCH))) {
-    await advance(ordering, purchase.id, () => ({ type: 'lost' }))
+    try {
+      await advance(ordering, purchase.id, () => ({ type: 'lost' }))
+    } catch (error) {
+      await noteTrouble(ordering, purchase.id, error)
+    }
   }
   const queue = await ordering.db.query(dueRefreshes(now, BATCH))
   const handled = queue.length
@@ -40,5 +45,7 @@ export async function refreshDue(ordering: Ordering): Promise<number> {
 /** What is known by an order id is read; everything else is looked up by its reference. */
 async function refresh(ordering: Ordering, purchase: Purchase): Promise<void> {
   if (purchase.supplierOrderId === null) return lookUp(ordering, purchase)
+  // A process that ended between the store's yes and this row left only the keys marked.
+  if (purchase.state === 'completed' && (await confirmHandOver(ordering, purchase.id))) return
   await readOrder(ordering, purchase, purchase.supplierOrderId)
 }

@@ -15,7 +15,8 @@ export function mayRepeat({ pace, now }: Pick<Ordering, 'pace' | 'now'>): boolea
   return pace.repeats.length < Math.max(REPEATS_MIN, Math.floor(pace.firstSends.length / 10))
 }
 
-export function noteFirstSend({ pace, now }: Pick<Ordering, 'pace' | 'now'>, repeat: boolean): void {
+/** Counts a request that is about to leave. */
+export function noteSend({ pace, now }: Pick<Ordering, 'pace' | 'now'>, repeat: boolean): void {
   const sends = repeat ? pace.repeats : pace.firstSends
   sends.push(now())
 }

@@ -9,12 +9,12 @@ const REREAD_MS = 15 * 60_000
 /**
  * Sets when a purchase is read or looked up next, after a look that changed nothing else.
  *
- * Does nothing when the row has moved on meanwhile; never overwrites a hint.
+ * Does nothing when the row has moved on meanwhile or is another's for now; never overwrites a hint.
  *
  * @param notLaterThan an instant that decides something and must not be overshot
  */
 export async function reschedule(
-  ordering: Pick<Ordering, 'db' | 'now' | 'owner'>,
+  ordering: Pick<Ordering, 'db' | 'now'>,
   purchase: Purchase,
   set: { scannedAt?: number; absentSince?: number } = {},
   notLaterThan = Number.POSITIVE_INFINITY,
@@ -22,16 +22,11 @@ export async function reschedule(
   const now = ordering.now()
   const [fresh] = await ordering.db.query(purchaseById(purchase.id))
   if (!fresh || fresh.state !== purchase.state) return
+  if (fresh.leaseUntil !== null && fresh.leaseUntil > now) return
   const urgent = purchase.state === 'unknown' || purchase.state === 'accepted'
   const usual = urgent ? refreshDelayMs(purchase.refreshes) : REREAD_MS
   const waits = [...finalStates, 'planned', 'waiting'].includes(purchase.state)
   const next = waits ? null : Math.max(now + 1, Math.min(now + usual, notLaterThan))
-  const release = fresh.leaseOwner === ordering.owner ? { leaseOwner: null, leaseUntil: null } : {}
-  const columns = {
-    ...set,
-    refreshes: purchase.refreshes + 1,
-    refreshAt: refreshUnlessHinted(purchase, next),
-    ...release,
-  }
+  const columns = { ...set, refreshes: purchase.refreshes + 1, refreshAt: refreshUnlessHinted(purchase, next) }
   await ordering.db.commit([changePurchase(fresh, columns, now)])
 }

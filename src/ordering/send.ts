@@ -4,62 +4,27 @@ import { afterAnswer } from '../domain/breaker.ts'
 import { notExecutedDelayMs, rejectedDelayMs } from '../domain/pace.ts'
 import { answerClass, type Placement } from '../domain/placement.ts'
 import { type Answer, mayBuy, type PurchaseInput, type Transition } from '../domain/purchase.ts'
-import { type Change, StaleWrite } from '../storage/database.ts'
+import { messageOf } from '../errors.ts'
+import type { Change } from '../storage/database.ts'
 import { insertAttempt } from '../storage/evidence.ts'
-import { oweEffect } from '../storage/outbox.ts'
-import { claimPurchase, type Purchase, type PurchaseUpdate } from '../storage/purchases.ts'
+import type { Purchase, PurchaseUpdate } from '../storage/purchases.ts'
 import { assertNoFreeze } from '../storage/settings.ts'
 import { advance, type Loaded } from './advance.ts'
 import type { Ordering } from './context.ts'
-
-/** A lease: until when this process alone may change the purchase, on a clock that does not jump. */
-export interface Claim {
-  purchaseId: string
-  epoch: number
-  leaseEndMonotonic: number
-}
-
-/** The API key was refused: somebody must mend it, and until then each request would be refused again. */
-const UNAUTHORIZED_PAUSE_MS = 60_000
-
-/** The answer must be here long before a request may count as run: a third of the time that the supplier needs to settle. */
-const deadlineMs = ({ dialect }: Ordering): number => (dialect.settleSeconds * 1_000) / 3
-
-/** Longer than everything that can happen to one request, so that a lease never ends under a request. */
-const leaseMs = ({ dialect }: Ordering): number => dialect.settleSeconds * 2_000
+import { type Claim, deadlineMs } from './lease.ts'
+import { pauseUnauthorized } from './unauthorized.ts'
 
 /**
- * Takes the lease of a purchase, in a commit of its own.
- *
- * @returns undefined when another holds it or the row has changed since it was read
- */
-export async function claim(ordering: Ordering, purchase: Purchase): Promise<Claim | undefined> {
-  const now = ordering.now()
-  const leaseEndMonotonic = ordering.monotonic() + leaseMs(ordering)
-  ordering.at('claiming')
-  try {
-    await ordering.db.commit([claimPurchase(purchase, ordering.owner, now + leaseMs(ordering), now)])
-  } catch (error) {
-    if (error instanceof StaleWrite) return undefined
-    throw error
-  }
-  ordering.at('claimed')
-  return { purchaseId: purchase.id, epoch: purchase.leaseEpoch + 1, leaseEndMonotonic }
-}
-
-/**
- * Commits the intent to send and sends: the row in `sending`, its attempt and its reservation are durable before the
- * first byte leaves, and the answer is recorded after.
+ * Commits the intent to send: the row in `sending`, its attempt and its reservation, all before the first byte leaves.
  *
  * @param input leads to `sending` when the table agrees; a first send and a repeat differ only in it
- * @returns whether the purchase was sent
- * @see Reseller API v1.1, section 4, POST /orders, rule 1
+ * @returns the purchase for `transmit`, as it was before; undefined when it is not to be sent
  */
-export async function send(
+export async function intend(
   ordering: Ordering,
   held: Claim,
   input: (loaded: Loaded) => PurchaseInput | undefined,
-): Promise<boolean> {
+): Promise<Purchase | undefined> {
   ordering.at('intending')
   let intended: Loaded | undefined
   const also = (loaded: Loaded, decision: Transition): Change[] => {
@@ -74,9 +39,17 @@ export async function send(
     also,
     columns: ({ purchase }, { next }) => (next === 'sending' ? intentColumns(purchase, ordering, ordering.now()) : {}),
   })
-  if (decision?.next !== 'sending' || !intended) return false
+  if (decision?.next !== 'sending') return undefined
   ordering.at('intended')
-  const { purchase } = intended
+  return intended?.purchase
+}
+
+/**
+ * Sends what was intended, once, and records what came back.
+ *
+ * @see Reseller API v1.1, section 4, POST /orders, rule 1
+ */
+export async function transmit(ordering: Ordering, held: Claim, purchase: Purchase): Promise<void> {
   const placement = await ordering.supplier.placeOrder({
     body: purchase.body,
     idempotencyKey: purchase.idempotencyKey,
@@ -93,7 +66,16 @@ export async function send(
   ordering.at('answered')
   await record(ordering, held, purchase, placement)
   ordering.at('recorded')
-  return true
+  if (placement.outcome === 'rejected' && placement.reason === 'balance') await balanceChanged(ordering)
+}
+
+/** The balance is not what was read last: the guard holds the whole queue by the new reading, not one by one. */
+async function balanceChanged(ordering: Ordering): Promise<void> {
+  try {
+    await ordering.readBalance()
+  } catch (error) {
+    ordering.log.warn('balance.unread', { error: messageOf(error) })
+  }
 }
 
 /** Columns that the commit of the intent sets beside the state. */
@@ -123,7 +105,9 @@ async function record(ordering: Ordering, held: Claim, purchase: Purchase, place
   const now = ordering.now()
   const { evidence } = placement
   const { pace } = ordering
-  pace.breaker = afterAnswer(pace.breaker, placement.outcome === 'unknown' && !placement.rejection)
+  if (isAnswer(placement)) {
+    pace.breaker = afterAnswer(pace.breaker, placement.outcome === 'unknown' && !placement.rejection)
+  }
   const attempt = insertAttempt({
     id: ordering.newId(),
     purchaseId: purchase.id,
@@ -141,11 +125,10 @@ async function record(ordering: Ordering, held: Claim, purchase: Purchase, place
   })
   const answer = answerOf(placement)
   const notBefore = nextAttemptAt(ordering, purchase, placement, now)
-  const alsoAlert = placement.outcome === 'not_executed' && placement.cause === 'unauthorized'
-  if (alsoAlert) pace.pausedUntil = now + UNAUTHORIZED_PAUSE_MS
+  const unauthorized = placement.outcome === 'not_executed' && placement.cause === 'unauthorized'
   const rejected = placement.outcome === 'rejected'
   await Promise.all([
-    ordering.db.commit(alsoAlert ? [attempt, unauthorizedAlert(ordering, now)] : [attempt]),
+    ordering.db.commit(unauthorized ? [attempt, pauseUnauthorized(ordering)] : [attempt]),
     advance(ordering, purchase.id, () => ({ type: 'answer', answer, notBefore }), {
       epoch: held.epoch,
       detail: evidence.detail,
@@ -153,6 +136,10 @@ async function record(ordering: Ordering, held: Claim, purchase: Purchase, place
     }),
   ])
 }
+
+/** A request that never left says nothing about how the supplier answers. */
+const isAnswer = (placement: Placement): boolean =>
+  placement.outcome !== 'not_executed' || placement.cause === 'rate_limited' || placement.cause === 'unauthorized'
 
 function answerOf(placement: Placement): Answer {
   switch (placement.outcome) {
@@ -172,18 +159,4 @@ function nextAttemptAt(ordering: Ordering, purchase: Purchase, placement: Placem
   const wait = notExecutedDelayMs(purchase.sends, ordering.random())
   if (placement.outcome !== 'not_executed') return now + wait
   return now + Math.max(wait, placement.retryAfterMs ?? 0)
-}
-
-/** One an hour: the person who mends the key needs no second one. */
-function unauthorizedAlert({ newId }: Ordering, now: number): Change {
-  return oweEffect({
-    id: newId(),
-    kind: 'alert',
-    type: 'unauthorized',
-    dedupeKey: `alert:unauthorized:${Math.floor(now / 3_600_000)}`,
-    payload: JSON.stringify({ note: 'the supplier refuses the API key: buying pauses until it is mended' }),
-    state: 'due',
-    notBefore: now,
-    createdAt: now,
-  })
 }

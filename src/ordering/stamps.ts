@@ -20,9 +20,12 @@ export function stamps(
   const { ordersSeen, ...columns } = set
   const entered = next !== purchase.state
   const update: PurchaseUpdate = { ...columns, state: next }
-  if (purchase.errorCount > 0) Object.assign(update, { errorCount: 0, errorText: null })
+  // A release happens before every try: it does not show that the row is well.
+  if (purchase.errorCount > 0 && row !== 'released') Object.assign(update, { errorCount: 0, errorText: null })
   if (ordersSeen) update.ordersSeen = ordersSeen.join(' ')
   if (entered && next === 'unknown') Object.assign(update, { unknownAt: now, absentSince: null })
+  // Proven not to have run: neither the memory of the key nor the spend caps have begun to count.
+  if (entered && next === 'waiting') Object.assign(update, { firstSentAt: null, keySafeUntil: null })
   if (entered && next === 'accepted') update.acceptedAt = purchase.acceptedAt ?? now
   if (row !== 'released' && next !== 'sending') Object.assign(update, { leaseOwner: null, leaseUntil: null })
   Object.assign(update, refresh())
@@ -34,10 +37,13 @@ export function stamps(
   function refresh(): PurchaseUpdate {
     if (effects.includes('read_now')) return { refreshAt: now, refreshes: 0 }
     if (finalStates.includes(next)) return { refreshAt: entered ? null : refreshUnlessHinted(purchase, null) }
-    if (next === 'planned' || next === 'waiting' || next === 'sending') {
-      return { refreshAt: refreshUnlessHinted(purchase, null) }
+    // These three have no schedule: an instant here is a hint, and it waits until the request that is under way is over.
+    if (next === 'planned' || next === 'waiting') return {}
+    if (next === 'sending') return purchase.state === 'unknown' ? { refreshAt: null } : {}
+    if (entered && next === 'unknown') {
+      const hintedAt = purchase.state === 'sending' ? purchase.refreshAt : null
+      return { refreshAt: Math.min(hintedAt ?? now + refreshDelayMs(0), now + refreshDelayMs(0)), refreshes: 1 }
     }
-    if (entered && next === 'unknown') return { refreshAt: now + refreshDelayMs(0), refreshes: 1 }
     if (entered && next !== 'accepted') return { refreshAt: refreshUnlessHinted(purchase, now + REREAD_MS) }
     const wait = next === 'accepted' ? refreshDelayMs(purchase.refreshes) : REREAD_MS
     return { refreshAt: refreshUnlessHinted(purchase, now + wait), refreshes: purchase.refreshes + 1 }

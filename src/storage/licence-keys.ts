@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, isNull, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, isNull, ne, sql } from 'drizzle-orm'
 import { build } from './builder.ts'
 import type { Change } from './database.ts'
 import { licenceKeys } from './schema.ts'
@@ -33,6 +33,15 @@ export const countKeys = () =>
 export const insertKey = (row: typeof licenceKeys.$inferInsert): Change => ({
   statement: build.insert(licenceKeys).values(row),
   rows: 1,
+})
+
+/** Part of a commit that stores keys: stale when another purchase has stored one of them in the meantime. */
+export const assertNotElsewhere = (purchaseId: string, blindIndexes: Buffer[]): Change => ({
+  statement: build
+    .update(licenceKeys)
+    .set({ storedAt: sql`${licenceKeys.storedAt}` })
+    .where(and(inArray(licenceKeys.blindIndex, blindIndexes), ne(licenceKeys.purchaseId, purchaseId))),
+  rows: 0,
 })
 
 /** Gives one key to a hand-over; a key is in one hand-over at most. */

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, inArray, isNotNull, isNull, lt, lte, ne, or, type SQL, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, gte, inArray, isNotNull, isNull, lt, lte, ne, or, type SQL, sql } from 'drizzle-orm'
 import type { PurchaseState } from '../domain/purchase.ts'
 import { build } from './builder.ts'
 import type { Change } from './database.ts'
@@ -20,7 +20,7 @@ export const purchasesOfOrder = (orderId: string) =>
     .select()
     .from(purchases)
     .where(eq(purchases.orderId, orderId))
-    .orderBy(asc(purchases.createdAt), asc(purchases.id))
+    .orderBy(asc(purchases.lineId), asc(purchases.part), asc(purchases.generation))
 
 export const purchasesOfPart = (lineId: string, part: number) =>
   build
@@ -136,7 +136,8 @@ export const reservedBeyondReading = (readAt: number) =>
     .where(
       and(
         gt(purchases.reservedMinor, 0),
-        or(gt(purchases.lastSentAt, readAt), inArray(purchases.state, ['sending', 'unknown'])),
+        // Sent in the same millisecond counts too: too much held back is cured by the next reading.
+        or(gte(purchases.lastSentAt, readAt), inArray(purchases.state, ['sending', 'unknown'])),
       ),
     )
 
@@ -185,6 +186,15 @@ export const claimPurchase = (seen: Seen, owner: string, until: number, now: num
   rows: 1,
 })
 
+/** Gives a lease back. Does nothing once it was taken anew, or while it guards a request under way. */
+export const freeLease = (id: string, epoch: number): Change => ({
+  statement: build
+    .update(purchases)
+    .set({ leaseOwner: null, leaseUntil: null, version: sql`${purchases.version} + 1` })
+    .where(and(eq(purchases.id, id), eq(purchases.leaseEpoch, epoch), ne(purchases.state, 'sending'))),
+  rows: 'any',
+})
+
 /** Frees all leases: at start, when only this process can use the file. */
 export const clearLeases = (): Change => ({
   statement: build.update(purchases).set({ leaseOwner: null, leaseUntil: null }).where(isNotNull(purchases.leaseUntil)),
@@ -221,11 +231,20 @@ export const distrustTimes = (now: number): Change => ({
   rows: 'any',
 })
 
-/** Marks that keys of it are about to leave; stale when a person must look at the purchase first. */
+/**
+ * Marks that keys of it are about to leave; stale when a person must look at the purchase first, and when a cancellation
+ * came before the first of them left.
+ */
 export const beginHandOver = (id: string, now: number): Change => ({
   statement: build
     .update(purchases)
     .set({ handOverBegunAt: sql`coalesce(${purchases.handOverBegunAt}, ${now})` })
-    .where(and(eq(purchases.id, id), isNull(purchases.handOverHeldAt))),
+    .where(
+      and(
+        eq(purchases.id, id),
+        isNull(purchases.handOverHeldAt),
+        or(isNull(purchases.cancelRequestedAt), isNotNull(purchases.handOverBegunAt)),
+      ),
+    ),
   rows: 1,
 })

@@ -50,22 +50,20 @@ export const nameOfLine = (lineId: string) =>
     .innerJoin(storeOrders, eq(storeOrders.id, storeOrderLines.orderId))
     .where(eq(storeOrderLines.id, lineId))
 
+const nothingMoves = () =>
+  notExists(
+    build
+      .select({ id: purchases.id })
+      .from(purchases)
+      .where(and(eq(purchases.orderId, storeOrders.id), notInArray(purchases.state, [...finalStates]))),
+  )
+
 /** Orders in which nothing moves any more and whose store has not been told so. */
 export const ordersToClose = (limit: number) =>
   build
     .select({ id: storeOrders.id })
     .from(storeOrders)
-    .where(
-      and(
-        isNull(storeOrders.closedAt),
-        notExists(
-          build
-            .select({ id: purchases.id })
-            .from(purchases)
-            .where(and(eq(purchases.orderId, storeOrders.id), notInArray(purchases.state, [...finalStates]))),
-        ),
-      ),
-    )
+    .where(and(isNull(storeOrders.closedAt), nothingMoves()))
     .limit(limit)
 
 export const insertStoreOrder = (row: typeof storeOrders.$inferInsert): Change => ({
@@ -86,12 +84,12 @@ export const markCancelRequested = (id: string, now: number): Change => ({
   rows: 'any',
 })
 
-/** Guarded on being open, so that the closing is told once. */
+/** Guarded on being open, so that the closing is told once; and on nothing moving, since a retry may have come between. */
 export const markClosed = (id: string, now: number): Change => ({
   statement: build
     .update(storeOrders)
     .set({ closedAt: now })
-    .where(and(eq(storeOrders.id, id), isNull(storeOrders.closedAt))),
+    .where(and(eq(storeOrders.id, id), isNull(storeOrders.closedAt), nothingMoves())),
   rows: 1,
 })
 

@@ -1,0 +1,136 @@
+import { describe, expect, test } from 'vitest'
+import { apiRouter } from '../src/http/api.ts'
+import { type Answer, type ApiWorld, type Ask, openApi } from './api-world.ts'
+import { STORE } from './harbour.ts'
+import { answerSchema, faultsOf, type OpenApi, operationOf } from './openapi-check.ts'
+
+async function documentOf(world: ApiWorld): Promise<OpenApi> {
+  const answer = await fetch(`${world.url}/api/v1/openapi.json`)
+  expect(answer.status).toBe(200)
+  return (await answer.json()) as OpenApi
+}
+
+/** Everything that the document must hold for: each operation once with success, and each kind of failure. */
+async function tour(world: ApiWorld, ask: (method: string, path: string, request?: Ask) => Promise<Answer>) {
+  const { store, viewer } = world.tokens
+  const offers = await world.offers()
+  const order = (reference: string, sku: string | undefined, unitPrice = '999.00') => ({
+    reference,
+    lines: [
+      { id: '1', sku, quantity: 1, unitPrice, currency: 'EUR' },
+      { id: '2', sku: 'NOT-OURS', quantity: 1 },
+    ],
+  })
+  await ask('POST', '/webhooks', { body: { url: world.url } })
+  await ask('POST', '/orders', { token: store, body: order('done', offers[0]?.sku) })
+  await ask('POST', '/orders', { token: store, body: order('done', offers[0]?.sku) })
+  await ask('POST', '/orders', { token: store, body: order('done', offers[1]?.sku) })
+  await ask('POST', '/orders', { token: store, body: order('none', 'NOT-OURS') })
+  await world.pass(10_000)
+  await world.sandbox.deliverDue()
+  await ask('POST', '/orders', { token: store, body: order('dear', offers[1]?.sku, '0.01') })
+  await ask('POST', '/orders', { token: store, body: order('gone', offers[1]?.sku) })
+  await ask('POST', '/orders/gone/cancel', { token: store })
+  await world.pass(2_000)
+  for (const reference of ['done', 'dear', 'gone', 'nowhere'])
+    await ask('GET', `/orders/${reference}`, { token: store })
+  for (const list of ['/orders', '/purchases', '/deliveries', '/outbox', '/webhooks', '/discrepancies', '/tokens']) {
+    await ask('GET', `${list}`)
+  }
+  const idOf = async (path: string) => String((await ask('GET', path)).body.data.items[0]?.id)
+  const held = (await ask('GET', '/purchases?state=planned')).body.data.items[0]?.id
+  await ask('GET', `/purchases/${held}`)
+  await ask('POST', `/purchases/${held}/release`, { body: { ceiling: '500.00' } })
+  await ask('POST', `/purchases/${held}/retry`)
+  await ask('POST', `/purchases/${await idOf('/purchases?state=cancelled')}/retry`)
+  await ask('POST', `/purchases/${held}/release`, { token: viewer })
+  const delivery = await idOf('/deliveries')
+  await ask('GET', `/deliveries/${delivery}`)
+  await ask('GET', `/deliveries/${delivery}?reveal=true`)
+  await ask('GET', `/deliveries/${delivery}?reveal=true`, { token: viewer })
+  await ask('POST', `/deliveries/${delivery}/replay`)
+  await ask('POST', `/deliveries/nowhere/replay`)
+  world.shop.answerNext(500)
+  await ask('POST', '/orders', { token: store, body: order('late', offers[2]?.sku) })
+  await world.pass(4_000)
+  await ask('POST', `/outbox/${await idOf('/outbox?state=due&kind=callback')}/redeliver`)
+  await ask('POST', `/outbox/${await idOf('/outbox?state=done')}/redeliver`)
+  const { id } = (await ask('POST', '/sync')).body.data.run as { id: string }
+  await ask('GET', '/sync/runs')
+  await ask('GET', `/sync/runs/${id}`)
+  await ask('POST', '/freeze', { body: { reason: 'a look first' } })
+  await ask('GET', '/status')
+  await ask('POST', '/unfreeze')
+  await ask('GET', '/listings', { token: store })
+  await ask('GET', `/listings/${encodeURIComponent(offers[0]?.sku ?? '')}`, { token: store })
+  await ask('GET', '/listings/nowhere', { token: store })
+  const wanted = { name: 'till', role: 'store', store: STORE, scopes: ['orders'], expiresInDays: 30 }
+  const token = (await ask('POST', '/tokens', { body: wanted })).body.data
+  await ask('DELETE', `/tokens/${token.id}`)
+  await ask('DELETE', `/tokens/${token.id}`)
+  await ask('GET', '/status', { token: null })
+  await ask('GET', '/status?x=1')
+  await ask('POST', '/freeze', { raw: 'x', headers: { 'content-type': 'text/plain' } })
+  await ask('POST', '/freeze', { raw: `"${'x'.repeat(300_000)}"` })
+}
+
+describe('the OpenAPI document', () => {
+  test('names every route of the API, and no other', async () => {
+    const world = await openApi()
+    const document = await documentOf(world)
+    const described = Object.entries(document.paths).flatMap(([path, operations]) =>
+      Object.keys(operations).map((method) => `${method} ${path.replace(/\{(\w+)\}/g, ':$1')}`),
+    )
+    const routed = apiRouter(world.options).stack.flatMap(({ route }) => {
+      const methods = route?.stack.map((layer) => layer.method).filter((method) => method !== undefined) ?? []
+      return methods.map((method) => `${method} ${route?.path}`)
+    })
+    expect(described.sort()).toEqual(routed.sort())
+  })
+
+  test('describes what the API answers, in success and in failure', async () => {
+    const world = await openApi()
+    const document = await documentOf(world)
+    const succeeded = new Set<string>()
+    const statuses = new Set<number>()
+    await tour(world, async (method, path, request) => {
+      const answer = await world.ask(method, path, request)
+      const operation = operationOf(document, method, path)
+      const schema = operation && answerSchema(document, operation, answer.status)
+      const what = `${method} ${path} -> ${answer.status} ${JSON.stringify(answer.body)}`
+      expect(schema, what).toBeDefined()
+      if (schema) expect(faultsOf(document, schema, answer.body), what).toEqual([])
+      if (operation && answer.status < 300) succeeded.add(operation.operationId)
+      statuses.add(answer.status)
+      return answer
+    })
+    const all = Object.values(document.paths).flatMap((one) => Object.values(one).map(({ operationId }) => operationId))
+    expect([...succeeded, 'viewOpenApi'].sort()).toEqual(all.sort())
+    expect([...statuses].sort()).toEqual([200, 201, 202, 400, 401, 403, 404, 409, 413, 415, 422])
+  })
+
+  test('describes the callbacks that a store gets', async () => {
+    const world = await openApi()
+    const document = await documentOf(world)
+    await tour(world, world.ask)
+    await world.pass(60_000)
+    const types = new Set<string>()
+    for (const { type, timestamp, data } of world.shop.received()) {
+      const schema = document.webhooks[type]?.post.requestBody.content['application/json'].schema
+      expect(schema, type).toBeDefined()
+      if (schema) expect(faultsOf(document, schema, { type, timestamp, data }), JSON.stringify(data)).toEqual([])
+      types.add(type)
+    }
+    expect([...types].sort()).toEqual(['line.failed', 'line.fulfilled', 'order.closed'])
+  })
+
+  test('points nowhere that is not there', async () => {
+    const world = await openApi()
+    const text = JSON.stringify(await documentOf(world))
+    const document = JSON.parse(text) as Record<string, Record<string, Record<string, unknown>>>
+    for (const [, group, name] of text.matchAll(/"\$ref":"#\/components\/(\w+)\/([^"]+)"/g)) {
+      expect(document.components?.[String(group)]?.[String(name)], `${group}/${name}`).toBeDefined()
+    }
+    expect(text).not.toContain('$defs')
+  })
+})

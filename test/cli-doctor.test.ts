@@ -1,0 +1,168 @@
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { type SandboxOptions, startSandbox } from '../src/sandbox/server.ts'
+import { type Answers, run, startService, temporaryFolder, widest } from './cli-run.ts'
+import { dialect, refusedOrigin, sendJson, startHttp } from './supplier-server.ts'
+
+const API_KEY = 'key-of-the-reseller-0123456789'
+
+const healthy: Answers = {
+  'GET /status': () => ({ freeze: null, counts: { purchases: {}, deliveries: {}, callbacks: {}, alerts: {} } }),
+  'GET /webhooks': () => ({ items: [], next: null }),
+  'GET /livez': () => ({ status: 'alive' }),
+}
+
+/** A whole set-up: the sandbox as the supplier, a service, a store's backend, and the files that lead to them. */
+async function startSetUp(changes: { answers?: Answers; sandbox?: Partial<SandboxOptions>; config?: object } = {}) {
+  const sandbox = await startSandbox({ dialect, apiKey: API_KEY, automatic: false, ...changes.sandbox })
+  onTestFinished(() => sandbox.close())
+  const service = await startService({ ...healthy, ...changes.answers })
+  const store = await startHttp((_heard, response) => sendJson(response, 200, {}))
+  onTestFinished(() => store.close())
+  const { hostname: host, port } = new URL(service.origin)
+  const folder = temporaryFolder()
+  const secrets = path.join(folder, 'secrets')
+  mkdirSync(secrets, { mode: 0o700 })
+  writeFileSync(path.join(secrets, 'api-key'), API_KEY, { mode: 0o600 })
+  writeFileSync(path.join(secrets, 'key-encryption-key'), Buffer.alloc(32, 1).toString('base64'), { mode: 0o600 })
+  const config = path.join(folder, 'quayside.json')
+  writeFileSync(
+    config,
+    JSON.stringify({
+      supplier: { baseUrl: sandbox.baseUrl },
+      stores: [{ id: 'shop-4f7k2m9q', kind: 'backend', name: 'Shop', callbackUrl: `${store.origin}/callbacks` }],
+      listen: { host, port: Number(port) },
+      dataDir: path.dirname(service.tokenFile),
+      ...changes.config,
+    }),
+  )
+  return { sandbox, service, store, config, secrets }
+}
+
+/** Runs doctor and gives its findings. */
+async function examine(config: string, options: Parameters<typeof run>[1] = {}) {
+  const { exitCode, stdout } = await run(['doctor', '--json', '--config', config], options)
+  const { healthy: well, findings } = JSON.parse(stdout) as { healthy: boolean; findings: Record<string, string>[] }
+  expect(exitCode).toBe(well ? 0 : 1)
+  return {
+    exitCode,
+    order: findings.map(({ check }) => check),
+    failed: findings.filter(({ level }) => level === 'fail').map(({ check, message }) => `${check}: ${message}`),
+    of: (check: string) => findings.filter((finding) => finding.check === check),
+  }
+}
+
+describe('doctor', () => {
+  it('finds nothing wrong with a set-up that works, and looks in the order of causes', async () => {
+    const { config, store } = await startSetUp()
+    const { exitCode, failed, order } = await examine(config)
+    expect({ exitCode, failed }).toEqual({ exitCode: 0, failed: [] })
+    expect(order).toEqual([
+      ...['Node', 'configuration', 'dialect', 'file modes', 'supplier', 'API key', 'revision', 'clock', 'rate limit'],
+      ...['webhooks', 'public address', 'service', 'freeze', 'dead letters', 'callbacks', 'disk'],
+    ])
+    expect(store.heard).toEqual([])
+  })
+
+  it('prints each finding within 80 columns as it is made', async () => {
+    const { config } = await startSetUp()
+    const { stdout } = await run(['doctor', '--config', config], { terminal: true })
+    expect(stdout).toMatch(/^ok {4}Node: /m)
+    expect(stdout).toContain('nothing was sent')
+    expect(stdout).toMatch(/Nothing fails, \d+ to know about\.\n$/)
+    const sentences = stdout.split('\n').filter((line) => !/\/\w+\/.*\//.test(line))
+    expect(widest(sentences.join('\n'))).toBeLessThanOrEqual(80)
+  })
+
+  it('lists every fault of the configuration, and goes on with what it can', async () => {
+    const faults = { supplier: { baseUrl: 'http://127.0.0.1:1/api' }, logLevel: 'loud', syncCron: 'never' }
+    const { config } = await startSetUp({ config: faults })
+    const { failed, of } = await examine(config)
+    expect(failed.join('\n')).toMatch(/supplier.baseUrl: (.|\n)*syncCron: (.|\n)*logLevel: /)
+    expect(of('service')).toMatchObject([{ level: 'ok' }])
+  })
+
+  it('names a dialect that cannot be read', async () => {
+    const { config } = await startSetUp({ config: { supplier: { baseUrl: 'http://127.0.0.1:1/v1', dialect: 'nope' } } })
+    expect((await examine(config)).failed).toEqual([expect.stringContaining('nope.json')])
+  })
+
+  it('names secrets that others can read', async () => {
+    const { config, secrets } = await startSetUp()
+    chmodSync(path.join(secrets, 'key-encryption-key'), 0o644)
+    chmodSync(secrets, 0o755)
+    const { of } = await examine(config)
+    expect(of('file modes').map(({ mend }) => mend)).toEqual([
+      `chmod 600 ${path.join(secrets, 'key-encryption-key')}`,
+      `chmod 700 ${secrets}`,
+    ])
+  })
+
+  it('tells a supplier that cannot be reached from one that refuses the key', async () => {
+    const refused = await refusedOrigin()
+    const unreachable = await startSetUp({ config: { supplier: { baseUrl: `${refused}/v1` } } })
+    expect((await examine(unreachable.config)).failed).toEqual([expect.stringMatching(/^supplier: .*ECONNREFUSED/)])
+
+    const { config, secrets } = await startSetUp()
+    writeFileSync(path.join(secrets, 'api-key'), 'another-key', { mode: 0o600 })
+    const { failed, of } = await examine(config)
+    expect(of('supplier')).toMatchObject([{ level: 'ok' }])
+    expect(failed[0]).toMatch(/^API key: /)
+  })
+
+  it('measures the clock against the tolerance of signatures', async () => {
+    const { config } = await startSetUp()
+    const ahead = (ms: number) => ({ now: () => Date.now() + ms })
+    expect((await examine(config, ahead(400_000))).of('clock')).toMatchObject([{ level: 'fail' }])
+    expect((await examine(config, ahead(150_000))).of('clock')).toMatchObject([{ level: 'warn' }])
+  })
+
+  it('names a webhook that is gone at the supplier, and one whose secret is not held', async () => {
+    const own = { id: 'wh_gone', url: 'https://quayside.example/webhooks/supplier', events: [] }
+    const { sandbox, service, config } = await startSetUp({ answers: { 'GET /webhooks': () => ({ items: [own] }) } })
+    const settings = { ...JSON.parse(readFileSync(config, 'utf8')), publicUrl: service.origin }
+    writeFileSync(config, JSON.stringify(settings))
+    await fetch(`${sandbox.baseUrl}/webhooks`, {
+      method: 'POST',
+      headers: { 'x-api-key': API_KEY, 'content-type': 'application/json' },
+      body: JSON.stringify({ url: `${service.origin}/webhooks/supplier`, events: ['order.completed'] }),
+    })
+    const { of } = await examine(config)
+    expect(of('webhooks')).toMatchObject([
+      { level: 'fail', message: expect.stringContaining('wh_gone') },
+      { level: 'warn', message: expect.stringContaining('secret is not held') },
+    ])
+    expect(of('public address')).toMatchObject([{ level: 'ok' }])
+  })
+
+  it('names a freeze and what waits for a person', async () => {
+    const freeze = { reason: 'prices look wrong', actor: 'anna', at: '2026-08-02T14:00:00.000Z' }
+    const counts = { purchases: { review: 2 }, deliveries: { dead: 1 }, callbacks: { dead: 3 }, alerts: {} }
+    const { config } = await startSetUp({ answers: { 'GET /status': () => ({ freeze, counts }) } })
+    const { of } = await examine(config)
+    expect(of('freeze')).toMatchObject([{ level: 'fail', message: expect.stringContaining('prices look wrong') }])
+    expect(of('dead letters').map(({ message }) => message)).toEqual([
+      '2 purchases in review',
+      '1 dead deliveries',
+      '3 dead callbacks',
+    ])
+  })
+
+  it('works without a running service and says how to start it', async () => {
+    const { config, service } = await startSetUp()
+    const elsewhere = await refusedOrigin()
+    const { exitCode, of } = await examine(config, { env: { QUAYSIDE_URL: elsewhere } })
+    expect(exitCode).toBe(0)
+    expect(of('service')).toMatchObject([{ level: 'warn', mend: expect.stringContaining('npx quayside serve') }])
+    expect(of('freeze')).toEqual([])
+    expect(service.heard).toEqual([])
+  })
+
+  it('names a store that takes no connection', async () => {
+    const callbackUrl = `${await refusedOrigin()}/callbacks`
+    const stores = [{ id: 'shop-4f7k2m9q', kind: 'backend', name: 'Shop', callbackUrl }]
+    const { config } = await startSetUp({ config: { stores } })
+    expect((await examine(config)).failed).toEqual([expect.stringMatching(/^callbacks: .*ECONNREFUSED/)])
+  })
+})

@@ -1,0 +1,215 @@
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { describe, expect, it } from 'vitest'
+import type { SetUp } from '../src/cli/program.ts'
+import { loadConfig } from '../src/config.ts'
+import { Failure } from '../src/errors.ts'
+import { Secret } from '../src/secret.ts'
+import { openSetUp } from '../src/set-up.ts'
+import { type RunOptions, run, temporaryFolder, widest } from './cli-run.ts'
+
+const API_KEY = 'key-of-the-reseller-0123456789'
+const BASE_URL = 'https://supplier.example/api/v1'
+const CALLBACK_URL = 'https://shop.example/quayside'
+const required = ['--base-url', BASE_URL, '--callback-url', CALLBACK_URL]
+
+/** A set-up without a database; what it was asked is kept. */
+function quietSetUp(changes: Partial<SetUp> = {}) {
+  const asked: string[] = []
+  const setUp: SetUp = {
+    createWebhook: async () => {
+      asked.push('webhook')
+      return { id: 'wh_1', url: 'https://quayside.example/webhooks/supplier' }
+    },
+    createStoreToken: async (store) => {
+      asked.push(`token ${store}`)
+      return new Secret('qs_s_first')
+    },
+    callbackSecret: async () => new Secret('whsec_callback'),
+    close: async () => {
+      asked.push('close')
+    },
+    ...changes,
+  }
+  return { asked, program: { openSetUp: () => Promise.resolve(setUp) } }
+}
+
+function place() {
+  const folder = temporaryFolder()
+  const file = path.join(folder, 'config', 'quayside.json')
+  const keyFile = path.join(folder, 'given-key')
+  writeFileSync(keyFile, `${API_KEY}\n`)
+  const secret = (name: string) => path.join(folder, 'config', 'secrets', name)
+  return { folder, file, keyFile, secret }
+}
+
+const init = (file: string, keyFile: string, more: string[] = [], options: RunOptions = {}) =>
+  run(['init', '--yes', '--config', file, ...required, '--api-key-file', keyFile, ...more], options)
+
+const modeOf = (file: string): number => statSync(file).mode & 0o777
+const readJson = (file: string) => JSON.parse(readFileSync(file, 'utf8'))
+
+describe('init by flags', () => {
+  it('writes a configuration that the service accepts, and secrets that only their owner reads', async () => {
+    const { file, keyFile, secret } = place()
+    const { asked, program } = quietSetUp()
+    const flags = ['--store-name', "Änna's Games", '--markup', '12.5']
+    const { exitCode, stdout, stderr } = await init(file, keyFile, flags, { program, terminal: true })
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+
+    const config = loadConfig(file, {})
+    expect(config.supplier.baseUrl).toBe(BASE_URL)
+    expect(config.stores).toMatchObject([{ name: "Änna's Games", callbackUrl: CALLBACK_URL, markupPercent: '12.5' }])
+    expect(config.stores[0]?.id).toMatch(/^anna-s-games-[a-z0-9]{8}$/)
+    expect(config.apiKey.reveal()).toBe(API_KEY)
+    expect(Buffer.from(config.keyEncryptionKey.reveal(), 'base64')).toHaveLength(32)
+    expect(modeOf(path.dirname(secret('api-key')))).toBe(0o700)
+    expect([modeOf(secret('api-key')), modeOf(secret('key-encryption-key'))]).toEqual([0o600, 0o600])
+
+    expect(asked).toEqual([`token ${config.stores[0]?.id}`, 'close'])
+    expect(stdout).toContain('qs_s_first')
+    expect(stdout).toContain('whsec_callback')
+    expect(stdout).not.toContain(API_KEY)
+    expect(widest(stdout.split('\n').slice(2).join('\n'))).toBeLessThanOrEqual(80)
+  })
+
+  it('prints one JSON document with --json, without the API key', async () => {
+    const { file, keyFile } = place()
+    const { program } = quietSetUp()
+    const { stdout } = await init(file, keyFile, ['--json', '--public-url', 'https://quayside.example'], { program })
+    expect(JSON.parse(stdout)).toMatchObject({ token: 'qs_s_first', webhook: { id: 'wh_1' }, webhookFault: null })
+    expect(stdout).not.toContain(API_KEY)
+  })
+
+  it('leaves a configuration that is there as it is', async () => {
+    const { file, keyFile } = place()
+    mkdirSync(path.dirname(file))
+    writeFileSync(file, 'mine')
+    const { exitCode, stderr } = await init(file, keyFile)
+    expect(exitCode).toBe(5)
+    expect(stderr).toContain('--force')
+    expect(readFileSync(file, 'utf8')).toBe('mine')
+  })
+
+  it('keeps the store id, the key-encryption key and all other settings under --force', async () => {
+    const { file, keyFile, secret } = place()
+    const { program } = quietSetUp()
+    await init(file, keyFile, ['--store-name', 'First'], { program })
+    const before = readJson(file)
+    writeFileSync(file, JSON.stringify({ ...before, spendCaps: { order: '50.00' } }))
+    writeFileSync(secret('key-encryption-key'), `${Buffer.alloc(32, 9).toString('base64')}\n`, { mode: 0o600 })
+    const { stdout } = await init(file, keyFile, ['--store-name', 'Second', '--force'], { program })
+    const after = loadConfig(file, {})
+    expect(after.stores).toMatchObject([{ id: before.stores[0].id, name: 'Second' }])
+    expect(after.spendCaps.order).toBe('50.00')
+    expect(after.keyEncryptionKey.reveal()).toBe(Buffer.alloc(32, 9).toString('base64'))
+    expect(stdout).toContain('key-encryption key')
+  })
+
+  it('stops at an unreadable configuration even under --force: a new store id would buy again', async () => {
+    const { file, keyFile } = place()
+    mkdirSync(path.dirname(file))
+    writeFileSync(file, '{"stores": [')
+    expect((await init(file, keyFile, ['--force'])).exitCode).toBe(5)
+    expect(readFileSync(file, 'utf8')).toBe('{"stores": [')
+  })
+
+  it('names everything that is missing or wrong at once, and writes nothing', async () => {
+    const { file, keyFile } = place()
+    const missing = await run(['init', '--yes', '--config', file])
+    expect(missing.exitCode).toBe(2)
+    expect(missing.stderr).toMatch(/--base-url(.|\n)*--callback-url(.|\n)*--api-key-file/)
+    const wrong = await init(file, keyFile, ['--markup', 'ten', '--callback-url', 'shop'])
+    expect(wrong.exitCode).toBe(2)
+    expect(wrong.stderr).toMatch(/stores.0.callbackUrl(.|\n)*stores.0.markupPercent/)
+    expect(existsSync(path.dirname(file))).toBe(false)
+  })
+
+  it('takes the API key from the environment and does not write it down', async () => {
+    const { file, secret } = place()
+    const { program } = quietSetUp()
+    const env = { QUAYSIDE_API_KEY: API_KEY }
+    const argv = ['init', '--yes', '--config', file, ...required]
+    expect((await run(argv, { env, program })).exitCode).toBe(0)
+    expect(existsSync(secret('api-key'))).toBe(false)
+  })
+
+  it('says what to do when the webhook cannot be made, and still gives the token', async () => {
+    const { file, keyFile } = place()
+    const { asked, program } = quietSetUp({
+      createWebhook: () => Promise.reject(new Failure('unavailable', 'the supplier does not answer')),
+    })
+    const { exitCode, stdout } = await init(file, keyFile, ['--public-url', 'https://quayside.example'], { program })
+    expect(exitCode).toBe(1)
+    expect(stdout).toContain('the supplier does not answer. Later: quayside webhooks create')
+    expect(stdout).toContain('qs_s_first')
+    expect(asked.at(-1)).toBe('close')
+  })
+
+  it('sets up a real database, and is refused while another process has it', async () => {
+    const { folder, file, keyFile } = place()
+    const config = path.resolve(file)
+    const inFolder = (configFile: string) => {
+      const settings = { ...readJson(configFile), dataDir: path.join(folder, 'run') }
+      writeFileSync(configFile, JSON.stringify(settings))
+      return openSetUp(configFile, {})
+    }
+    const program = { openSetUp: inFolder }
+    const { exitCode, stdout } = await init(config, keyFile, ['--json'], { program })
+    expect(exitCode).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({
+      token: expect.stringMatching(/^qs_s_/),
+      callbackSecret: expect.stringMatching(/^whsec_/),
+    })
+    const running = await openSetUp(config, {})
+    const before = readFileSync(config, 'utf8')
+    const second = await init(config, keyFile, ['--force', '--markup', '99'], { program })
+    await running.close()
+    expect(second.exitCode).toBe(5)
+    expect(second.stderr).toContain('stop it first')
+    expect(readFileSync(config, 'utf8')).toBe(before)
+  })
+})
+
+describe('init by asking', () => {
+  it('says what each answer means, asks again for a wrong one, and never shows the API key', async () => {
+    const { file } = place()
+    const { program } = quietSetUp()
+    const typed = [
+      ...[
+        'https://supplier.example/api',
+        BASE_URL,
+        '',
+        API_KEY,
+        'My shop',
+        '',
+        CALLBACK_URL,
+        'https://quayside.example',
+        '15',
+      ],
+    ]
+    const { exitCode, stdout, stderr } = await run(['init', '--config', file], { terminal: true, typed, program })
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    const config = loadConfig(file, {})
+    expect(config.supplier.baseUrl).toBe(BASE_URL)
+    expect(config.apiKey.reveal()).toBe(API_KEY)
+    expect(config.publicUrl).toBe('https://quayside.example')
+    expect(config.stores).toMatchObject([{ name: 'My shop', callbackUrl: CALLBACK_URL, markupPercent: '15' }])
+    expect(stdout).toContain('Not that: an address that ends in /v1')
+    expect(stdout).toContain('Not that: it is needed')
+    expect(stdout).toMatch(/works\s+by\s+polling\s+alone/)
+    expect(stdout).not.toContain(API_KEY)
+  })
+
+  it('takes what an earlier configuration says for an empty answer, and - for none', async () => {
+    const { file, keyFile } = place()
+    const { program } = quietSetUp()
+    await init(file, keyFile, ['--public-url', 'https://quayside.example', '--markup', '7'], { program })
+    const typed = ['', '', '', '', '-', '']
+    const { exitCode } = await run(['init', '--force', '--config', file], { terminal: true, typed, program })
+    expect(exitCode).toBe(0)
+    const config = loadConfig(file, {})
+    expect(config.publicUrl).toBeNull()
+    expect(config.stores).toMatchObject([{ callbackUrl: CALLBACK_URL, markupPercent: '7', name: 'My store' }])
+  })
+})

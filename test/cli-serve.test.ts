@@ -1,0 +1,26 @@
+import { describe, expect, it } from 'vitest'
+import { run, writePlace } from './cli-run.ts'
+
+describe('what runs in the foreground', () => {
+  it('is what the named configuration says, and never the demo by a misspelt name', async () => {
+    const { config } = writePlace('http://127.0.0.1:1')
+    const asked: unknown[] = []
+    const serve = (options: unknown) => {
+      asked.push(options)
+      return Promise.resolve(0)
+    }
+    expect((await run(['serve', '--config', config, '--port', '0'], { program: { serve } })).exitCode).toBe(0)
+    expect((await run(['serve', '--config', `${config}.typo`], { program: { serve } })).exitCode).toBe(4)
+    expect(asked).toEqual([{ configFile: config, demo: false, port: 0 }])
+  })
+
+  it('gets the options of the sandbox as numbers', async () => {
+    const asked: unknown[] = []
+    const sandbox = (options: unknown) => {
+      asked.push(options)
+      return Promise.resolve(0)
+    }
+    await run(['sandbox', '--offers', '50000', '--seed', '7', '--port', '0'], { program: { sandbox } })
+    expect(asked).toEqual([{ port: 0, offers: 50_000, seed: 7, dialect: 'reseller-v1.1', apiKey: 'sandbox-key' }])
+  })
+})

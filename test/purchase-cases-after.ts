@@ -1,0 +1,293 @@
+/** Cases of the transition table: orders as they are read, and what people decide. */
+import type { Effect, FoundOrder, PurchaseFacts, PurchaseInput } from '../src/domain/purchase.ts'
+import { EARLIER, HOUR, NOW, order } from './facts.ts'
+import { type Case, says, stays, to } from './purchase-case.ts'
+
+const read = (status: FoundOrder['status'], keys: number, newKeys: number, keysElsewhere = false): PurchaseInput => ({
+  ...{ type: 'read', status, keys, newKeys, keysElsewhere },
+})
+const kept = (row: string, phrase: string) => ({
+  accepted: to('review', row, { handOverHeldAt: NOW, note: says(phrase) }, ['store_keys', 'alert']),
+})
+const reversed = { 'completed fulfilled': stays('reversed', {}, [{ discrepancy: 'reversed', orderId: 'own' }]) }
+const handsOver = { accepted: stays('some_keys', {}, ['store_keys', 'hand_over']) }
+const completes = { accepted: to('completed', 'completed', { keysShortSince: null }, ['store_keys', 'hand_over']) }
+const shortSince = (keysShortSince: number, effects: Effect[] = []) => ({
+  accepted: stays('keys_short_so_far', { keysShortSince }, effects),
+})
+const late = { accepted: stays('late', {}, [{ discrepancy: 'late', orderId: 'own' }]) }
+
+export const readCases: Case[] = [
+  { when: 'the order is open without keys', input: read('open', 0, 0), gives: { accepted: stays('still_open') } },
+  { when: 'the order is open with a first key', input: read('open', 1, 1), gives: handsOver },
+  { when: 'the order is open with all keys', input: read('open', 2, 2), gives: handsOver },
+  {
+    when: 'the order is open with a key that is stored already',
+    facts: { keysStored: 1 },
+    input: read('open', 1, 0),
+    gives: { accepted: stays('still_open') },
+  },
+  {
+    when: 'the order is open with a key, and cancelled',
+    facts: { cancelRequestedAt: NOW },
+    input: read('open', 1, 1),
+    gives: { accepted: stays('some_keys_and_cancelled', {}, ['store_keys']) },
+  },
+  {
+    when: 'the order is open with a key, and its hand-over is held',
+    facts: { handOverHeldAt: EARLIER },
+    input: read('open', 1, 1),
+    gives: { accepted: stays('some_keys', {}, ['store_keys']) },
+  },
+  { when: 'the order is open with too many keys', input: read('open', 3, 3), gives: kept('too_many_keys', '3 keys') },
+  {
+    when: 'the order shows another key than the ones that came before, one too many in all',
+    facts: { keysStored: 2 },
+    input: read('open', 1, 1),
+    gives: kept('too_many_keys', '3 keys'),
+  },
+  {
+    when: 'the order is open since a millisecond less than a day',
+    facts: { acceptedAt: NOW - 24 * HOUR + 1 },
+    input: read('open', 0, 0),
+    gives: { accepted: stays('still_open') },
+  },
+  {
+    when: 'the order is open since a day',
+    facts: { acceptedAt: NOW - 24 * HOUR },
+    input: read('open', 0, 0),
+    gives: late,
+  },
+  {
+    when: 'the order is open since a day, and cancelled',
+    facts: { acceptedAt: NOW - 24 * HOUR, cancelRequestedAt: NOW },
+    input: read('open', 0, 0),
+    gives: late,
+  },
+  {
+    when: 'the order is open since a day and brings a key',
+    facts: { acceptedAt: NOW - 24 * HOUR },
+    input: read('open', 1, 1),
+    gives: handsOver,
+  },
+  { when: 'the order is completed with all keys', input: read('completed', 2, 2), gives: completes },
+  {
+    when: 'the order is completed with its last key',
+    facts: { keysStored: 1 },
+    input: read('completed', 2, 1),
+    gives: completes,
+  },
+  {
+    when: 'the order is completed and all its keys are stored already',
+    facts: { keysStored: 2 },
+    input: read('completed', 2, 0),
+    gives: completes,
+  },
+  {
+    when: 'the order is completed and shows its last key only',
+    facts: { keysStored: 1 },
+    input: read('completed', 1, 1),
+    gives: completes,
+  },
+  {
+    when: 'the order is completed with all keys after they were short for a day',
+    facts: { keysShortSince: NOW - 24 * HOUR },
+    input: read('completed', 2, 2),
+    gives: completes,
+  },
+  {
+    when: 'the order is completed with all keys, and cancelled',
+    facts: { cancelRequestedAt: NOW },
+    input: read('completed', 2, 2),
+    gives: kept('completed_and_cancelled', 'cancelled by the store'),
+  },
+  {
+    when: 'the order is completed with all keys, and its hand-over is held',
+    facts: { handOverHeldAt: EARLIER },
+    input: read('completed', 2, 2),
+    gives: {
+      accepted: to('review', 'completed_while_held', { note: says('waits for a person') }, ['store_keys', 'alert']),
+    },
+  },
+  {
+    when: 'the order is completed with all keys, cancelled, and its hand-over is held',
+    facts: { cancelRequestedAt: NOW, handOverHeldAt: EARLIER },
+    input: read('completed', 2, 2),
+    gives: kept('completed_and_cancelled', 'cancelled by the store'),
+  },
+  { when: 'the order is completed without keys', input: read('completed', 0, 0), gives: shortSince(NOW) },
+  {
+    when: 'the order is completed with one of two keys',
+    input: read('completed', 1, 1),
+    gives: shortSince(NOW, ['store_keys']),
+  },
+  {
+    when: 'the order is completed with the same key twice',
+    input: read('completed', 2, 1),
+    gives: shortSince(NOW, ['store_keys']),
+  },
+  {
+    when: 'the order is completed with one of two keys, and cancelled',
+    facts: { cancelRequestedAt: NOW },
+    input: read('completed', 1, 1),
+    gives: shortSince(NOW, ['store_keys']),
+  },
+  {
+    when: 'keys are short for a millisecond less than an hour',
+    facts: { keysShortSince: NOW - HOUR + 1, keysStored: 1 },
+    input: read('completed', 1, 0),
+    gives: shortSince(NOW - HOUR + 1),
+  },
+  {
+    when: 'keys are short for an hour',
+    facts: { keysShortSince: NOW - HOUR, keysStored: 1 },
+    input: read('completed', 1, 0),
+    gives: kept('keys_short', 'only 1 of 2'),
+  },
+  {
+    when: 'the order is completed with too many keys',
+    input: read('completed', 3, 3),
+    gives: kept('too_many_keys', '3 keys came for a quantity of 2'),
+  },
+  {
+    when: 'the order failed without keys',
+    facts: { keysStored: 0 },
+    input: read('failed', 0, 0),
+    gives: { accepted: to('failed', 'failed', {}, ['tell_failed']), ...reversed },
+  },
+  {
+    when: 'the order was refunded without keys',
+    facts: { keysStored: 0 },
+    input: read('refunded', 0, 0),
+    gives: { accepted: to('failed', 'failed', { refundedAt: NOW }, ['tell_failed']), ...reversed },
+  },
+  {
+    when: 'the order failed and shows a key',
+    input: read('failed', 1, 1),
+    gives: { ...kept('failed_with_keys', 'keys of it came'), ...reversed },
+  },
+  {
+    when: 'the order failed after a key was stored',
+    facts: { keysStored: 1 },
+    input: read('failed', 0, 0),
+    gives: { ...kept('failed_with_keys', 'keys of it came'), ...reversed },
+  },
+  {
+    when: 'the order was refunded and shows a key',
+    input: read('refunded', 1, 1),
+    gives: { ...kept('failed_with_keys', 'keys of it came'), ...reversed },
+  },
+  {
+    when: 'the order failed and shows too many keys',
+    input: read('failed', 3, 3),
+    gives: { ...kept('too_many_keys', '3 keys'), ...reversed },
+  },
+  {
+    when: 'a key of the open order was seen on another line',
+    input: read('open', 1, 1, true),
+    gives: kept('key_seen_elsewhere', 'another line'),
+  },
+  {
+    when: 'a key of the completed order was seen on another line, and the order is cancelled',
+    facts: { cancelRequestedAt: NOW },
+    input: read('completed', 2, 2, true),
+    gives: kept('key_seen_elsewhere', 'another line'),
+  },
+  {
+    when: 'a key of the failed order was seen on another line, and there are too many',
+    input: read('failed', 3, 3, true),
+    gives: { ...kept('key_seen_elsewhere', 'another line'), ...reversed },
+  },
+  {
+    when: 'the supplier knows no such order',
+    input: { type: 'missing' },
+    gives: { accepted: stays('missing', {}, [{ discrepancy: 'missing', orderId: 'own' }]) },
+  },
+]
+
+const nextGeneration: Effect = { plan: null, notBefore: null }
+const plannedAnew = stays('retried', {}, [nextGeneration])
+const writtenOff = stays('retried', { writtenOffAt: NOW }, [nextGeneration])
+const handedOver = to('completed', 'handed_over', { handOverHeldAt: null, cancelRequestedAt: null }, ['hand_over'])
+const adopted = to('accepted', 'adopted', { supplierOrderId: 'x', handOverHeldAt: null, keysShortSince: null }, [
+  'read_now',
+])
+
+export const otherCases: Case[] = [
+  {
+    when: 'the store confirmed the keys',
+    input: { type: 'confirmed' },
+    gives: { completed: to('fulfilled', 'confirmed') },
+  },
+  {
+    when: 'the same internal error came eight times',
+    input: { type: 'poison', error: 'no such column' },
+    gives: {
+      'planned waiting unknown accepted completed': to(
+        'review',
+        'poisoned',
+        { note: says('no such column'), holdReason: null, notBefore: null },
+        ['alert'],
+      ),
+    },
+  },
+  {
+    when: 'an operator retries it',
+    input: { type: 'retry' },
+    gives: { 'rejected cancelled': plannedAnew, failed: writtenOff },
+  },
+  {
+    when: 'an operator retries it after the supplier refunded it',
+    facts: { refundedAt: EARLIER, supplierOrderId: 'own' },
+    input: { type: 'retry' },
+    gives: { 'rejected failed cancelled': plannedAnew },
+  },
+  ...(
+    [
+      ['that an order was made', { supplierOrderId: 'own' }],
+      ['that it may have been charged', { maybeChargedAt: EARLIER }],
+      ['that orders were seen', { ordersSeen: ['x'] }],
+    ] as const
+  ).map(
+    ([known, facts]): Case => ({
+      when: `an operator retries it, and it is known ${known}`,
+      facts: facts as Partial<PurchaseFacts>,
+      input: { type: 'retry' },
+      gives: { 'rejected failed cancelled': writtenOff },
+    }),
+  ),
+  {
+    when: 'an operator retries it, and a later one exists',
+    facts: { newest: false },
+    input: { type: 'retry' },
+    gives: {},
+  },
+  {
+    when: 'a person adopts an order',
+    facts: { handOverHeldAt: EARLIER, keysShortSince: EARLIER },
+    input: { type: 'adopt', order: order('x', { agrees: false }) },
+    gives: { 'review accepted': adopted },
+  },
+  {
+    when: 'a person hands over what came',
+    facts: { handOverHeldAt: EARLIER, cancelRequestedAt: EARLIER, keysStored: 1 },
+    input: { type: 'hand_over' },
+    gives: { 'review accepted': handedOver },
+  },
+  {
+    when: 'a person hands over though nothing came',
+    facts: { keysStored: 0 },
+    input: { type: 'hand_over' },
+    gives: {},
+  },
+  {
+    when: 'a person closes it',
+    input: { type: 'close' },
+    gives: { 'review accepted': to('cancelled', 'closed', {}, ['tell_failed']) },
+  },
+  {
+    when: 'a person buys again',
+    input: { type: 'buy_again' },
+    gives: { 'review accepted': to('cancelled', 'bought_again', { writtenOffAt: NOW }, [nextGeneration]) },
+  },
+]

@@ -1,0 +1,292 @@
+/** Cases of the transition table: up to the answer of the supplier, and what follows where none came. */
+import { type Answer, holdReasons, type PurchaseInput } from '../src/domain/purchase.ts'
+import { EARLIER, HOUR, MINUTE, NOW } from './facts.ts'
+import { type Case, says, stays, to } from './purchase-case.ts'
+
+const clock: PurchaseInput = { type: 'clock' }
+const neverSent = to('cancelled', 'cancelled_before_sending', { holdReason: null, notBefore: null }, ['tell_failed'])
+const keysStay = to('review', 'cancelled_before_hand_over', { handOverHeldAt: NOW, note: says('before the keys') }, [
+  'alert',
+])
+const scanOverdue = to('review', 'scan_overdue', { note: says('24 hours') }, ['alert'])
+
+export const clockCases: Case[] = [
+  { when: 'time passes', input: clock, gives: {} },
+  {
+    when: 'a cancellation is asked for',
+    facts: { cancelRequestedAt: NOW },
+    input: clock,
+    gives: { 'planned waiting': neverSent, completed: keysStay },
+  },
+  {
+    when: 'a cancellation is asked for while it is held',
+    facts: { cancelRequestedAt: NOW, holdReason: 'frozen', notBefore: NOW + HOUR },
+    input: clock,
+    gives: { 'planned waiting': neverSent, completed: keysStay },
+  },
+  {
+    when: 'a cancellation is asked for after the hand-over began',
+    facts: { cancelRequestedAt: NOW, handOverBegunAt: EARLIER },
+    input: clock,
+    gives: {
+      'planned waiting': neverSent,
+      completed: stays('cancelled_after_hand_over', { note: says('after the hand-over began') }),
+    },
+  },
+  {
+    when: 'a cancellation is asked for of what may have been charged',
+    facts: { cancelRequestedAt: NOW, maybeChargedAt: EARLIER },
+    input: clock,
+    gives: { completed: keysStay },
+  },
+  { when: 'the deadline is one millisecond away', facts: { deadlineAt: NOW + 1 }, input: clock, gives: {} },
+  {
+    when: 'the deadline is reached',
+    facts: { deadlineAt: NOW },
+    input: clock,
+    gives: { 'planned waiting': neverSent },
+  },
+  {
+    when: 'the deadline is over for what may have been charged',
+    facts: { deadlineAt: NOW - HOUR, maybeChargedAt: EARLIER },
+    input: clock,
+    gives: {},
+  },
+  {
+    when: 'no scan was valid since it became unknown 24 hours ago',
+    facts: { unknownAt: NOW - 24 * HOUR },
+    input: clock,
+    gives: { unknown: scanOverdue },
+  },
+  {
+    when: 'no scan was valid for a millisecond less than 24 hours',
+    facts: { unknownAt: NOW - 24 * HOUR + 1 },
+    input: clock,
+    gives: {},
+  },
+  {
+    when: 'a scan was valid an hour ago',
+    facts: { unknownAt: NOW - 48 * HOUR, scannedAt: NOW - HOUR },
+    input: clock,
+    gives: {},
+  },
+  {
+    when: 'the last valid scan is 24 hours old',
+    facts: { unknownAt: NOW - 48 * HOUR, scannedAt: NOW - 24 * HOUR },
+    input: clock,
+    gives: { unknown: scanOverdue },
+  },
+  {
+    when: 'no scan was valid for 24 hours and a cancellation is asked for',
+    facts: { unknownAt: NOW - 24 * HOUR, cancelRequestedAt: NOW },
+    input: clock,
+    gives: { unknown: scanOverdue, 'planned waiting': neverSent, completed: keysStay },
+  },
+]
+
+const released = (by: 'cause' | 'time' | 'operator', ceilingMinor?: number): PurchaseInput =>
+  ceilingMinor === undefined ? { type: 'released', by } : { type: 'released', by, ceilingMinor }
+const free = { 'planned waiting': stays('released', { holdReason: null, notBefore: null }) }
+
+export const releasedCases: Case[] = [
+  { when: 'the cause of its hold is gone', facts: { holdReason: 'balance' }, input: released('cause'), gives: free },
+  {
+    when: 'the cause of its hold is gone before its instant',
+    facts: { holdReason: 'out_of_stock', notBefore: NOW + HOUR },
+    input: released('cause'),
+    gives: free,
+  },
+  {
+    when: 'its instant has come',
+    facts: { holdReason: 'out_of_stock', notBefore: NOW },
+    input: released('time'),
+    gives: free,
+  },
+  { when: 'the wait without a reason is over', facts: { notBefore: NOW }, input: released('time'), gives: free },
+  {
+    when: 'its instant is one millisecond away',
+    facts: { holdReason: 'out_of_stock', notBefore: NOW + 1 },
+    input: released('time'),
+    gives: {},
+  },
+  {
+    when: 'time passes over a hold without an instant',
+    facts: { holdReason: 'ceiling' },
+    input: released('time'),
+    gives: {},
+  },
+  { when: 'an operator releases it', facts: { holdReason: 'risk' }, input: released('operator'), gives: free },
+  {
+    when: 'an operator releases it with another ceiling',
+    facts: { holdReason: 'ceiling', notBefore: NOW + HOUR },
+    input: released('operator', 1_500),
+    gives: { 'planned waiting': stays('released', { holdReason: null, notBefore: null, ceilingMinor: 1_500 }) },
+  },
+  { when: 'an operator releases what is not held', input: released('operator', 1_500), gives: {} },
+]
+
+const LATER = NOW + MINUTE
+const due: PurchaseInput = { type: 'due', guard: null, notBefore: null }
+const dueButPoor: PurchaseInput = { type: 'due', guard: 'balance', notBefore: LATER }
+const heldForBalance = { 'planned waiting': stays('held', { holdReason: 'balance', notBefore: LATER }) }
+const sent = { 'planned waiting': to('sending', 'sent', { notBefore: null }) }
+
+export const dueCases: Case[] = [
+  { when: 'its turn has come and no guard fails', input: due, gives: sent },
+  { when: 'its turn has come and its wait is just over', facts: { notBefore: NOW }, input: due, gives: sent },
+  ...holdReasons.map(
+    (guard): Case => ({
+      when: `its turn has come and the guard ${guard} fails`,
+      input: { type: 'due', guard, notBefore: null },
+      gives: { 'planned waiting': stays('held', { holdReason: guard, notBefore: null }) },
+    }),
+  ),
+  { when: 'its turn has come and a guard fails for some time', input: dueButPoor, gives: heldForBalance },
+  { when: 'its turn has come before its wait is over', facts: { notBefore: NOW + 1 }, input: due, gives: {} },
+  { when: 'its turn has come while it is held', facts: { holdReason: 'ceiling' }, input: due, gives: {} },
+  { when: 'a guard fails while it is held', facts: { holdReason: 'ceiling' }, input: dueButPoor, gives: {} },
+  { when: 'its turn has come but it is cancelled', facts: { cancelRequestedAt: NOW }, input: due, gives: {} },
+  { when: 'a guard fails but it is cancelled', facts: { cancelRequestedAt: NOW }, input: dueButPoor, gives: {} },
+  { when: 'its turn has come at its deadline', facts: { deadlineAt: NOW }, input: due, gives: {} },
+]
+
+const answered = (answer: Answer): PurchaseInput => ({ type: 'answer', answer, notBefore: LATER })
+const taken = answered({ outcome: 'accepted', orderId: 'x', agrees: true })
+const isTaken = { sending: to('accepted', 'accepted', { supplierOrderId: 'x' }, ['read_now']) }
+const open = (maybeChargedAt: number, lastClass: 'N' | 'B' | 'A') => ({
+  sending: to('unknown', 'ambiguous', { maybeChargedAt, lastClass }),
+})
+const told = { sending: to('rejected', 'rejected', { lastClass: 'B' }, ['tell_failed']) }
+const refusals = ['out_of_stock', 'balance', 'other'] as const
+
+export const answerCases: Case[] = [
+  { when: 'the order is accepted', input: taken, gives: isTaken },
+  {
+    when: 'the order is accepted though cancelled meanwhile',
+    facts: { cancelRequestedAt: NOW },
+    input: taken,
+    gives: isTaken,
+  },
+  { when: 'the repeat is accepted', facts: { maybeChargedAt: EARLIER }, input: taken, gives: isTaken },
+  {
+    when: 'the order is accepted but differs from what was sent',
+    input: answered({ outcome: 'accepted', orderId: 'x', agrees: false }),
+    gives: open(NOW, 'A'),
+  },
+  {
+    when: 'the request was not executed',
+    input: answered({ outcome: 'not_executed' }),
+    gives: { sending: to('waiting', 'not_executed', { notBefore: LATER, lastClass: 'N' }) },
+  },
+  {
+    when: 'the request was not executed though cancelled meanwhile',
+    facts: { cancelRequestedAt: NOW },
+    input: answered({ outcome: 'not_executed' }),
+    gives: { sending: to('waiting', 'not_executed', { notBefore: LATER, lastClass: 'N' }) },
+  },
+  {
+    when: 'the repeat was not executed, which says nothing about the attempt before',
+    facts: { maybeChargedAt: EARLIER },
+    input: answered({ outcome: 'not_executed' }),
+    gives: open(EARLIER, 'N'),
+  },
+  ...(['out_of_stock', 'balance'] as const).flatMap((reason): Case[] => [
+    {
+      when: `the order is rejected for ${reason}`,
+      input: answered({ outcome: 'rejected', reason }),
+      gives: { sending: to('rejected', 'rejected_for_now', { lastClass: 'B' }, [{ plan: reason, notBefore: LATER }]) },
+    },
+    {
+      when: `the order is rejected for ${reason} and cancelled meanwhile`,
+      facts: { cancelRequestedAt: NOW },
+      input: answered({ outcome: 'rejected', reason }),
+      gives: told,
+    },
+  ]),
+  {
+    when: 'the order is rejected for another reason',
+    input: answered({ outcome: 'rejected', reason: 'other' }),
+    gives: told,
+  },
+  ...refusals.map(
+    (reason): Case => ({
+      when: `the repeat is rejected for ${reason}, which proves nothing about the attempt before`,
+      facts: { maybeChargedAt: EARLIER },
+      input: answered({ outcome: 'rejected', reason }),
+      gives: open(EARLIER, 'B'),
+    }),
+  ),
+  { when: 'the answer is ambiguous', input: answered({ outcome: 'unknown', rejection: false }), gives: open(NOW, 'A') },
+  {
+    when: 'the answer to the repeat is ambiguous',
+    facts: { maybeChargedAt: EARLIER },
+    input: answered({ outcome: 'unknown', rejection: false }),
+    gives: open(EARLIER, 'A'),
+  },
+  {
+    when: 'the answer is a refusal that proves nothing',
+    input: answered({ outcome: 'unknown', rejection: true }),
+    gives: open(NOW, 'B'),
+  },
+  {
+    when: 'nobody waits for the answer any more',
+    input: { type: 'lost' },
+    gives: { sending: to('unknown', 'lost', { maybeChargedAt: NOW, lastClass: 'A' }) },
+  },
+  {
+    when: 'nobody waits for the answer to the repeat any more',
+    facts: { maybeChargedAt: EARLIER },
+    input: { type: 'lost' },
+    gives: { sending: to('unknown', 'lost', { maybeChargedAt: EARLIER, lastClass: 'A' }) },
+  },
+]
+
+const absent: PurchaseInput = { type: 'absent', frozen: false }
+const absentWhileFrozen: PurchaseInput = { type: 'absent', frozen: true }
+const sentAgain = { unknown: to('sending', 'sent_again') }
+const notBought = { unknown: to('cancelled', 'absent_and_cancelled', {}, ['tell_failed']) }
+const forgotten = {
+  unknown: to('review', 'absent_and_not_safe', { note: says('forgotten its idempotency key') }, ['alert']),
+}
+const refused = { unknown: to('review', 'absent_and_not_safe', { note: says('repeat was rejected') }, ['alert']) }
+const soon = NOW + 1
+
+export const absentCases: Case[] = [
+  { when: 'it is absent and its key is safe', input: absent, gives: sentAgain },
+  {
+    when: 'it is absent, its key is safe for a millisecond',
+    facts: { keySafeUntil: soon },
+    input: absent,
+    gives: sentAgain,
+  },
+  { when: 'it is absent and its repeat was not executed', facts: { lastClass: 'N' }, input: absent, gives: sentAgain },
+  { when: 'it is absent, its key is safe, buying is frozen', input: absentWhileFrozen, gives: {} },
+  { when: 'it is absent and its key is no longer safe', facts: { keySafeUntil: NOW }, input: absent, gives: forgotten },
+  { when: 'it is absent and its key was never safe', facts: { keySafeUntil: null }, input: absent, gives: forgotten },
+  {
+    when: 'it is absent, its key is no longer safe, buying is frozen',
+    facts: { keySafeUntil: NOW },
+    input: absentWhileFrozen,
+    gives: forgotten,
+  },
+  { when: 'it is absent and the last answer was a refusal', facts: { lastClass: 'B' }, input: absent, gives: refused },
+  {
+    when: 'it is absent, the last answer was a refusal, buying is frozen',
+    facts: { lastClass: 'B' },
+    input: absentWhileFrozen,
+    gives: refused,
+  },
+  { when: 'it is absent and cancelled', facts: { cancelRequestedAt: NOW }, input: absent, gives: notBought },
+  {
+    when: 'it is absent and cancelled, buying is frozen',
+    facts: { cancelRequestedAt: NOW },
+    input: absentWhileFrozen,
+    gives: notBought,
+  },
+  {
+    when: 'it is absent and cancelled, its key is no longer safe and the last answer was a refusal',
+    facts: { cancelRequestedAt: NOW, keySafeUntil: NOW, lastClass: 'B' },
+    input: absent,
+    gives: notBought,
+  },
+]

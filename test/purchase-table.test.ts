@@ -1,0 +1,68 @@
+import { describe, expect, test } from 'vitest'
+import { mayBuy, type PurchaseState, purchaseStates } from '../src/domain/purchase.ts'
+import { rows } from '../src/domain/purchase-table.ts'
+import { EARLIER } from './facts.ts'
+import { type Case, decide, expected } from './purchase-case.ts'
+import { otherCases, readCases } from './purchase-cases-after.ts'
+import { foundCases } from './purchase-cases-found.ts'
+import { absentCases, answerCases, clockCases, dueCases, releasedCases } from './purchase-cases-sending.ts'
+
+const subjects: Record<string, Case[]> = {
+  'orders that are found': foundCases,
+  'time and cancellation': clockCases,
+  'the end of a hold': releasedCases,
+  'a turn to be sent': dueCases,
+  'the answer to a request': answerCases,
+  'an order that is proven absent': absentCases,
+  'an order that is read': readCases,
+  'confirmations, errors and decisions': otherCases,
+}
+
+for (const [subject, cases] of Object.entries(subjects)) {
+  describe(subject, () => {
+    test.each(cases)('$when', (one) => {
+      const outcomes = Object.fromEntries(purchaseStates.map((state) => [state, decide(one, state) ?? 'nothing']))
+      expect(outcomes).toEqual(expected(one))
+    })
+  })
+}
+
+describe('the table', () => {
+  test('has no row, in any of its states, that no case above reaches', () => {
+    const reached = new Set(
+      Object.values(subjects)
+        .flat()
+        .flatMap((one) => purchaseStates.map((state) => `${decide(one, state)?.row} in ${state}`)),
+    )
+    const all = rows.flatMap((row) => row.states.map((state) => `${row.name} in ${state}`))
+    expect(all.filter((pair) => !reached.has(pair))).toEqual([])
+  })
+
+  test('names each row once', () => {
+    const names = rows.map((row) => row.name)
+    expect(new Set(names).size).toBe(names.length)
+  })
+})
+
+describe('a part', () => {
+  const other = (state: PurchaseState, since: { refundedAt?: number; writtenOffAt?: number } = {}) => ({
+    ...{ state, refundedAt: null, writtenOffAt: null },
+    ...since,
+  })
+
+  test('may be bought when it has no other generation', () => {
+    expect(mayBuy([])).toBe(true)
+  })
+
+  test('may be bought when every other generation is proven uncharged, refunded or written off', () => {
+    expect(mayBuy([other('rejected'), other('cancelled')])).toBe(true)
+    expect(mayBuy([other('failed', { refundedAt: EARLIER })])).toBe(true)
+    expect(mayBuy([other('rejected'), other('failed', { writtenOffAt: EARLIER })])).toBe(true)
+  })
+
+  test('is not bought while another generation may be charged', () => {
+    const charged = purchaseStates.filter((state) => state !== 'rejected' && state !== 'cancelled')
+    for (const state of charged)
+      expect({ state, mayBuy: mayBuy([other('rejected'), other(state)]) }).toEqual({ state, mayBuy: false })
+  })
+})
