@@ -26,6 +26,7 @@ import { metricsRouter } from './http/metrics-route.ts'
 import { createHttpServer } from './http/server.ts'
 import { webhookRouter } from './http/webhooks.ts'
 import { createIds } from './ids.ts'
+import { forgetOld } from './inbox/forget.ts'
 import { processDue } from './inbox/process.ts'
 import { openInbox } from './inbox/receive.ts'
 import type { Log } from './log.ts'
@@ -200,6 +201,7 @@ export async function openApp({ config, log, onFatal, at = () => {} }: AppOption
     every(config.syncCron, 'sync', () => syncs.finish('schedule'), log),
     every(config.balanceCron, 'balance', ordering.readBalance, log),
     every(config.sweepCron, 'sweep', sweepNow, log),
+    every('17 3 * * *', 'forget', () => forgetOld({ db, now }), log),
   ]
   void ordering.readBalance().catch((error: unknown) => log.warn('balance.unread', { error: messageOf(error) }))
   syncs.follow('start')

@@ -1,21 +1,29 @@
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 
 /**
- * Makes ids that sort by the time they were made: 10 characters of the instant, 16 random ones (a ULID in lower case).
+ * Makes ids that sort by the time they were made: 10 characters of the instant, 4 that count within it, 12 random ones
+ * (the shape of a ULID in lower case).
  *
- * New rows then land at the end of their index, and a list by id is a list by age.
+ * New rows then land at the end of their index, and a list by id is a list in the order of making.
  *
  * @param randomBytes gives that many random bytes
  */
-export const createIds =
-  (now: () => number, randomBytes: (count: number) => Uint8Array): (() => string) =>
-  () => {
-    let instant = now()
-    let text = ''
-    for (let place = 0; place < 10; place += 1) {
-      text = ALPHABET[instant % 32] + text
-      instant = Math.floor(instant / 32)
-    }
-    for (const byte of randomBytes(16)) text += ALPHABET[byte & 31]
+export function createIds(now: () => number, randomBytes: (count: number) => Uint8Array): () => string {
+  let last = 0
+  let count = 0
+  return () => {
+    // A clock that is put back must not sort new ids before old ones of this process.
+    const instant = Math.max(last, now())
+    count = instant === last ? count + 1 : 0
+    last = instant
+    let text = digits(instant, 10) + digits(count, 4)
+    for (const byte of randomBytes(12)) text += ALPHABET[byte & 31]
     return text
   }
+}
+
+function digits(value: number, places: number): string {
+  let text = ''
+  for (let rest = value; text.length < places; rest = Math.floor(rest / 32)) text = ALPHABET[rest % 32] + text
+  return text
+}

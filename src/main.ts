@@ -17,7 +17,7 @@ const program: Program = {
   openSetUp: (configFile) => openSetUp(configFile, process.env),
 }
 
-process.exitCode = await runCommand(
+const exitCode = await runCommand(
   process.argv.slice(2),
   {
     stdin: process.stdin,
@@ -33,3 +33,7 @@ process.exitCode = await runCommand(
   },
   program,
 )
+
+// What a start that failed had opened must not keep the process alive: it has said why, and that is its end.
+if (exitCode === 0) process.exitCode = 0
+else process.exit(exitCode)

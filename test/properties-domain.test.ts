@@ -248,9 +248,19 @@ describe('a purchase that lives through anything', () => {
     )
   })
 
-  test('is charged at most once, however often an answer is lost', () => {
+  test('is neither given up nor bought anew once the supplier has charged it', () => {
     // A supplier that keeps its word: a key is charged once, and scans tell the truth.
-    const step = fc.constantFrom('send', 'lost', 'answered', 'refused', 'not_executed', 'look', 'cancel', 'clock')
+    const step = fc.constantFrom(
+      'send',
+      'lost',
+      'vanished',
+      'answered',
+      'refused',
+      'not_executed',
+      'look',
+      'cancel',
+      'clock',
+    )
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
         let facts = purchaseIn('planned')
@@ -269,6 +279,7 @@ describe('a purchase that lives through anything', () => {
             bought = true
             give({ type: 'lost' })
           }
+          if (one === 'vanished') give({ type: 'lost' })
           if (one === 'answered' && sending) {
             bought = true
             give({ type: 'answer', answer: { outcome: 'accepted', orderId: 'x', agrees: true }, notBefore: NOW })

@@ -87,6 +87,14 @@ export const foundCases: Case[] = [
     },
   },
   {
+    when: 'two orders are found and the first of them disagrees',
+    input: found(order('x', { agrees: false }), order('y')),
+    gives: {
+      ...areTwo,
+      'rejected failed cancelled': stays('found_after_the_end', { ordersSeen: ['x', 'y'] }, twice('x', 'y')),
+    },
+  },
+  {
     when: 'two orders are found and one of them was refunded',
     input: found(order('x'), order('y', { status: 'refunded' })),
     gives: { ...areTwo, 'rejected failed cancelled': revived },

@@ -104,7 +104,7 @@ async function storePage(
         facts.map(({ productId }) => productId),
         run.id,
       ),
-      ...(next.cursor === ALL_READ ? [countMissed(run.id)] : []),
+      ...(next.cursor === ALL_READ && next.error === null ? [countMissed(run.id)] : []),
       changeSyncRun(run, set),
       ...oweListings(catalogue, plan.listingsChanged, { key, now }),
     ]

@@ -17,7 +17,8 @@ type Env = Record<string, string | undefined>
  * @returns undefined when there is none, and the defaults apply
  */
 export function configFileOf(named: string | undefined, env: Env): { file: string; demo: boolean } | undefined {
-  if (named !== undefined) return { file: named, demo: false }
+  const wanted = named ?? env.QUAYSIDE_CONFIG
+  if (wanted !== undefined && wanted !== '') return { file: wanted, demo: false }
   if (existsSync(CONFIG_FILE)) return { file: CONFIG_FILE, demo: false }
   const file = path.join(env.QUAYSIDE_DATA_DIR ?? 'data/run', 'demo.json')
   return existsSync(file) ? { file, demo: true } : undefined

@@ -5,17 +5,18 @@ import { CONFIG_FILE } from './connection.ts'
 import type { Session } from './program.ts'
 
 /** `serve` and `sandbox`: the two that stay in the foreground until they are told to stop. */
-export function addServe(root: Command, { program, end }: Session): void {
+export function addServe(root: Command, { io, program, end }: Session): void {
   const serve = root
     .command('serve')
     .description('run the service; without a configuration, a demo against the sandbox')
-  serve.option('--config <file>', `configuration, else ${CONFIG_FILE}`)
+  serve.option('--config <file>', `configuration, else QUAYSIDE_CONFIG, else ${CONFIG_FILE}`)
   serve.option('--port <number>', "instead of the configuration's; 0 takes a free one", whole(65_535))
   serve.action(async ({ config, port }: { config?: string; port?: number }) => {
-    const configFile = config ?? CONFIG_FILE
+    const named = config ?? (io.env.QUAYSIDE_CONFIG || undefined)
+    const configFile = named ?? CONFIG_FILE
     const exists = existsSync(configFile)
-    if (config !== undefined && !exists) {
-      throw new Failure('not_found', `there is no ${config}; \`quayside init --config ${config}\` makes one`)
+    if (named !== undefined && !exists) {
+      throw new Failure('not_found', `there is no ${named}; \`quayside init --config ${named}\` makes one`)
     }
     end(await program.serve({ configFile, demo: !exists, ...(port === undefined ? {} : { port }) }))
   })

@@ -40,21 +40,22 @@ export function answerError(
 /** Answers whatever reaches the end of the chain as an error, and logs it once. */
 export const answerFailure =
   (log: Log) =>
-  (error: unknown, _request: Request, response: Response, _next: NextFunction): void => {
-    const refused = refusalOf(error)
+  (thrown: unknown, _request: Request, response: Response, _next: NextFunction): void => {
+    const refused = refusalOf(thrown)
     if (refused) {
-      answerError(response, refused.status, refused)
+      const { status, ...error } = refused
+      answerError(response, status, error)
       return
     }
-    const code = codeOf(error)
+    const code = codeOf(thrown)
     const status = statuses[code]
     const requestId = response.get('x-request-id')
-    if (status === 500) log.error('http.failed', { requestId, error: messageOf(error) })
-    if (status === 503) log.warn('http.unavailable', { requestId, code, error: messageOf(error) })
-    const fields = error instanceof Failure && error.fields.length > 0 ? { fields: error.fields } : {}
+    if (status === 500) log.error('http.failed', { requestId, error: messageOf(thrown) })
+    if (status === 503) log.warn('http.unavailable', { requestId, code, error: messageOf(thrown) })
+    const fields = thrown instanceof Failure && thrown.fields.length > 0 ? { fields: thrown.fields } : {}
     const message =
-      code === 'internal' ? 'something went wrong here; the log has it under the request id' : messageOf(error)
-    const name = error instanceof Failure && error.reason !== undefined ? error.reason : code
+      code === 'internal' ? 'something went wrong here; the log has it under the request id' : messageOf(thrown)
+    const name = thrown instanceof Failure && thrown.reason !== undefined ? thrown.reason : code
     answerError(response, status, { code: name, message, ...fields })
   }
 

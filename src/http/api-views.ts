@@ -133,7 +133,7 @@ export const Delivery = z.object({
   ...{ supplierOrderId: words, purchaseId: words, signedAt: at, receivedAt: at, attempts: count },
   ...{ notBefore: at, lastError: words, finishedAt: maybeAt },
 })
-export function deliveryView(row: DeliveryRow): z.infer<typeof Delivery> {
+export function deliveryView(row: Omit<DeliveryRow, 'ciphertext'>): z.infer<typeof Delivery> {
   const { id, source, deliveryId, state, event, supplierOrderId, purchaseId, attempts, lastError } = row
   return {
     ...{ id, source, deliveryId, state, event, supplierOrderId, purchaseId, attempts, lastError },

@@ -1,7 +1,7 @@
 import { Router } from 'express'
 import type { Metrics } from '../metrics.ts'
 import { methodNotAllowed } from './answers.ts'
-import { assertAllowed, type Authenticate } from './auth.ts'
+import { type Authenticate, assertAllowed } from './auth.ts'
 
 /** `/metrics`, for viewers: counts of orders and a balance are nobody else's business. */
 export function metricsRouter(authenticate: Authenticate, metrics: Metrics): Router {

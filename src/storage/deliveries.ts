@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, inArray, lt, lte, or, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, getTableColumns, inArray, lt, lte, ne, or, sql } from 'drizzle-orm'
 import { build } from './builder.ts'
 import type { Change } from './database.ts'
 import { deliveries } from './schema.ts'
@@ -39,9 +39,12 @@ export const dueDeliveries = (now: number, limit: number) =>
     .orderBy(asc(deliveries.notBefore), asc(deliveries.id))
     .limit(limit)
 
+/** Bodies stay where they are: a list of 200 would carry up to 50 MB of them. */
+const { ciphertext: _body, ...listed } = getTableColumns(deliveries)
+
 export const listDeliveries = (filter: { state?: string; before?: string; limit: number }) =>
   build
-    .select()
+    .select(listed)
     .from(deliveries)
     .where(
       and(
@@ -89,4 +92,18 @@ export const replayDelivery = (id: string, now: number): Change => ({
     .set({ state: 'stored', attempts: 0, notBefore: now, finishedAt: null, lastError: null })
     .where(eq(deliveries.id, id)),
   rows: 1,
+})
+
+/** Empties the bodies that were received before an instant; dedupe goes on by their digests. */
+export const forgetBodies = (before: number): Change => ({
+  statement: build
+    .update(deliveries)
+    .set({ ciphertext: Buffer.alloc(0) })
+    .where(and(lt(deliveries.receivedAt, before), ne(deliveries.ciphertext, Buffer.alloc(0)))),
+  rows: 'any',
+})
+
+export const forgetDeliveries = (before: number): Change => ({
+  statement: build.delete(deliveries).where(lt(deliveries.receivedAt, before)),
+  rows: 'any',
 })
