@@ -211,6 +211,8 @@ export async function openHarbour(options: HarbourOptions = {}) {
       return current.crash
     },
     round: () => current.round(),
+    /** Resolves when the process dies at the point that `crash` names. */
+    died: () => current.died,
     /** A second worker beside this one, on the same database. */
     openProcess,
     /** Waits until the process dies at the point that `crash` names, or has nothing left to do. */

@@ -41,10 +41,7 @@ describe('cancelling a store order', () => {
   test('by a process that ends right after it was asked is finished by the next one', async () => {
     const harbour = await openHarbour()
     const orderId = await harbour.buy('1001')
-    await harbour.db.commit([
-      markCancelRequested(orderId, harbour.now()),
-      requestCancellation(orderId, harbour.now()),
-    ])
+    await harbour.db.commit([markCancelRequested(orderId, harbour.now()), requestCancellation(orderId, harbour.now())])
     await harbour.restart()
     await harbour.pass(MINUTE)
     expect(await harbour.state(orderId)).toBe('cancelled')

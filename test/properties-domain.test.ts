@@ -195,6 +195,13 @@ describe('whatever happens to whatever purchase', () => {
     })
   })
 
+  test('the order of one that a person gave up is on record as decided', () => {
+    always(({ next, set }, { state, supplierOrderId }, { type }) => {
+      const givenUp = next === 'cancelled' && state !== 'cancelled' && (type === 'close' || type === 'buy_again')
+      return !givenUp || supplierOrderId === null || (set.ordersSeen ?? []).includes(supplierOrderId)
+    })
+  })
+
   test('what is over is opened again only by an order that is found', () => {
     always(({ next }, { state }, { type }) => !finalStates.includes(state) || next === state || type === 'found')
   })

@@ -282,12 +282,30 @@ export const otherCases: Case[] = [
   },
   {
     when: 'a person closes it',
+    facts: { supplierOrderId: null },
     input: { type: 'close' },
-    gives: { 'review accepted': to('cancelled', 'closed', {}, ['tell_failed']) },
+    gives: { 'review accepted': to('cancelled', 'closed', { ordersSeen: [] }, ['tell_failed']) },
+  },
+  {
+    when: 'a person closes it, having seen orders beside the one that is known',
+    facts: { supplierOrderId: 'own', ordersSeen: ['x'] },
+    input: { type: 'close' },
+    gives: { 'review accepted': to('cancelled', 'closed', { ordersSeen: ['x', 'own'] }, ['tell_failed']) },
   },
   {
     when: 'a person buys again',
+    facts: { supplierOrderId: 'own' },
     input: { type: 'buy_again' },
-    gives: { 'review accepted': to('cancelled', 'bought_again', { writtenOffAt: NOW }, [nextGeneration]) },
+    gives: {
+      'review accepted': to('cancelled', 'bought_again', { writtenOffAt: NOW, ordersSeen: ['own'] }, [nextGeneration]),
+    },
+  },
+  {
+    when: 'a person buys again though no order was ever found',
+    facts: { supplierOrderId: null },
+    input: { type: 'buy_again' },
+    gives: {
+      'review accepted': to('cancelled', 'bought_again', { writtenOffAt: NOW, ordersSeen: [] }, [nextGeneration]),
+    },
   },
 ]

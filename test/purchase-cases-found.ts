@@ -131,7 +131,7 @@ export const foundCases: Case[] = [
     input: found(order('x'), order('y')),
     gives: {
       'planned waiting unknown': areTwo['planned waiting unknown'],
-      'accepted completed fulfilled review': stays('second_order', { ordersSeen: ['x', 'y'] }, twice('y')),
+      'accepted completed fulfilled review': stays('second_order', { ordersSeen: ['y'] }, twice('y')),
       'rejected failed cancelled': stays('found_after_the_end', { ordersSeen: ['x', 'y'] }, twice('x', 'y')),
     },
   },

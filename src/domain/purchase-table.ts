@@ -37,9 +37,12 @@ function row<T extends PurchaseInput['type']>(
 }
 
 const undecided = (orders: FoundOrder[]) => orders.filter((order) => !order.decided)
-const ids = (facts: PurchaseFacts, orders: FoundOrder[]) => [
+const ids = (facts: PurchaseFacts, orders: { id: string }[]) => [
   ...new Set([...facts.ordersSeen, ...orders.map((order) => order.id)]),
 ]
+/** What a person decides on when a purchase is given up: its own order, too, must not bring it back. */
+const seenAndKnown = (facts: PurchaseFacts) =>
+  facts.supplierOrderId === null ? facts.ordersSeen : ids(facts, [{ id: facts.supplierOrderId }])
 const doubleCharge = (orders: FoundOrder[]): Effect[] => [
   ...orders.map((order): Effect => ({ discrepancy: 'double_charge', orderId: order.id })),
   'freeze',
@@ -162,7 +165,7 @@ export const rows: readonly Row[] = [
         : open.filter((o) => o.id !== known)
     const several = known === null && open.length > 1 ? open : second
     if (several.length === 0) return undefined
-    return { set: { ordersSeen: ids(facts, open) }, effects: doubleCharge(several) }
+    return { set: { ordersSeen: ids(facts, several) }, effects: doubleCharge(several) }
   }),
 
   row('key_seen_elsewhere', ['accepted'], 'read', (_, input, now) => {
@@ -284,10 +287,14 @@ export const rows: readonly Row[] = [
     if (facts.keysStored === 0) return undefined
     return { next: 'completed', set: { handOverHeldAt: null, cancelRequestedAt: null }, effects: ['hand_over'] }
   }),
-  row('closed', ['review', 'accepted'], 'close', () => ({ next: 'cancelled', effects: ['tell_failed'] })),
-  row('bought_again', ['review', 'accepted'], 'buy_again', (_facts, _input, now) => ({
+  row('closed', ['review', 'accepted'], 'close', (facts) => ({
     next: 'cancelled',
-    set: { writtenOffAt: now },
+    set: { ordersSeen: seenAndKnown(facts) },
+    effects: ['tell_failed'],
+  })),
+  row('bought_again', ['review', 'accepted'], 'buy_again', (facts, _, now) => ({
+    next: 'cancelled',
+    set: { writtenOffAt: now, ordersSeen: seenAndKnown(facts) },
     effects: [{ plan: null, notBefore: null }],
   })),
 ]

@@ -4,7 +4,7 @@ import { advance } from './advance.ts'
 import type { Ordering } from './context.ts'
 
 const BATCH = 500
-/** After a start the supplier is not asked about everything at once: four a second, all within a minute. */
+/** After a start the supplier is not asked about everything at once: four a second, all within a minute; more share seconds. */
 const SPREAD_STEP_MS = 250
 const SPREAD_MS = 60_000
 
@@ -34,10 +34,15 @@ export async function resume(ordering: Ordering): Promise<number> {
 
 async function spread({ db, now }: Ordering): Promise<void> {
   const start = now()
-  const due = await db.query(dueRefreshes(start, BATCH))
-  const changes = due.map((purchase, place): Change => {
-    const refreshAt = start + Math.min(place * SPREAD_STEP_MS, SPREAD_MS)
-    return changePurchase(purchase, { refreshAt }, start)
-  })
-  if (changes.length > 0) await db.commit(changes)
+  for (let place = 0; ; ) {
+    const due = await db.query(dueRefreshes(start, BATCH))
+    if (due.length === 0) return
+    await db.commit(
+      due.map((purchase): Change => {
+        const refreshAt = start + 1 + ((place * SPREAD_STEP_MS) % SPREAD_MS)
+        place += 1
+        return changePurchase(purchase, { refreshAt }, start)
+      }),
+    )
+  }
 }

@@ -1,0 +1,116 @@
+import { createHmac, randomBytes } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { PassThrough } from 'node:stream'
+import { describe, expect, test } from 'vitest'
+import type { z } from 'zod'
+import { type Program, runCommand } from '../src/cli/program.ts'
+import { configShape } from '../src/config.ts'
+import { apiOperations } from '../src/http/api.ts'
+import { dialectShape, errorKinds } from '../src/supplier/dialect.ts'
+import { databaseFile } from './database.ts'
+
+const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), 'utf8')
+/** The code blocks of a page in one language. */
+const blocks = (page: string, language: string) =>
+  [...page.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map((match) => match[1] ?? '')
+
+/** Paths of all fields of a shape that are no objects themselves: `listen.host`, `stores[].id`. */
+function leaves(shape: z.core.$ZodType, prefix = ''): string[] {
+  const def = shape._zod.def as unknown as Record<string, unknown>
+  const inner = (def.innerType ?? def.in) as z.core.$ZodType | undefined
+  if (inner) return leaves(inner, prefix)
+  if (def.type === 'array' && (def.element as z.core.$ZodType)._zod.def.type === 'object') {
+    return leaves(def.element as z.core.$ZodType, `${prefix}[]`)
+  }
+  if (def.type !== 'object') return [prefix]
+  const fields = Object.entries(def.shape as Record<string, z.core.$ZodType>)
+  return fields.flatMap(([name, field]) => leaves(field, prefix === '' ? name : `${prefix}.${name}`))
+}
+
+describe('the README', () => {
+  const readme = read('README.md')
+
+  test('shows a configuration that is accepted', () => {
+    const [example] = blocks(readme, 'json').filter((text) => text.includes('baseUrl'))
+    expect(configShape.safeParse(JSON.parse(example ?? '')).error).toBeUndefined()
+  })
+
+  test('names every setting with its true default', () => {
+    const defaults = configShape.parse({
+      supplier: { baseUrl: 'https://a.example/v1' },
+      stores: [{ id: 'a-12345678', kind: 'backend', name: 'a', callbackUrl: 'https://b.example/' }],
+    })
+    expect(leaves(configShape).length).toBeGreaterThan(15)
+    for (const name of leaves(configShape)) {
+      const row = readme.split('\n').find((line) => line.startsWith('|') && line.includes(`\`${name}\``))
+      expect(row, name).toBeDefined()
+      const value = name.split('.').reduce<unknown>((at, key) => {
+        const record = at as Record<string, unknown>
+        return key.endsWith('[]') ? (record[key.slice(0, -2)] as unknown[])[0] : record[key]
+      }, defaults)
+      const given = ['supplier.baseUrl', 'stores[].id', 'stores[].kind', 'stores[].name', 'stores[].callbackUrl']
+      if (!given.includes(name)) {
+        expect(row, name).toMatch(new RegExp(`\`"?${String(value).replaceAll(/[*/.]/g, '\\$&')}"?\``))
+      }
+    }
+  })
+
+  test('lists every endpoint of the API, and none that is not there', () => {
+    const named = [...readme.matchAll(/`(GET|POST|DELETE) \/api\/v1(\/[^`]*)`/g)].map(
+      ([, method, at]) => `${method} ${at}`,
+    )
+    const real = apiOperations({} as Parameters<typeof apiOperations>[0]).map(
+      ({ method, path: at }) => `${method.toUpperCase()} ${at}`,
+    )
+    expect(named.toSorted()).toEqual([...real, 'GET /openapi.json'].toSorted())
+  })
+})
+
+describe('the dialect page', () => {
+  const page = read('docs/dialect.md')
+
+  test('explains every field', () => {
+    expect(leaves(dialectShape).length).toBeGreaterThan(60)
+    for (const name of leaves(dialectShape)) {
+      const known = name.startsWith('signature.timestamp') ? 'signature.timestamp' : name
+      expect(page, name).toContain(`\`${known}\``)
+    }
+  })
+
+  test('explains every kind of error', () => {
+    for (const kind of errorKinds) expect(page, kind).toContain(`\`${kind}\``)
+  })
+})
+
+describe('the page for backends', () => {
+  test('has a verifier that accepts a signed callback and nothing else', async () => {
+    const file = path.join(path.dirname(databaseFile()), 'verify.mjs')
+    writeFileSync(file, blocks(read('docs/backend.md'), 'js')[0] ?? '')
+    const { verify } = (await import(file)) as { verify: (secret: string, headers: object, body: string) => boolean }
+    const secret = Buffer.alloc(32, 7)
+    const body = '{"type":"order.closed"}'
+    const timestamp = String(Math.floor(Date.now() / 1000))
+    const signature = createHmac('sha256', secret).update(`msg_1.${timestamp}.${body}`).digest('base64')
+    const headers = { 'webhook-id': 'msg_1', 'webhook-timestamp': timestamp, 'webhook-signature': `v1,${signature}` }
+    const text = `whsec_${secret.toString('base64')}`
+    expect(verify(text, headers, body)).toBe(true)
+    expect(verify(text, headers, `${body} `)).toBe(false)
+    expect(verify(text, { ...headers, 'webhook-id': 'msg_2' }, body)).toBe(false)
+    expect(verify(text, { ...headers, 'webhook-timestamp': String(Number(timestamp) - 301) }, body)).toBe(false)
+  })
+})
+
+describe('the page for people on duty', () => {
+  const page = `${read('docs/operations.md')}${read('README.md')}`
+  const commands = [...page.matchAll(/`(?:npx )?quayside ((?:[a-z]+)(?: [a-z]+)?)/g)].map(([, words]) => words ?? '')
+
+  test.each([...new Set(commands)])('names a command that there is: %s', async (words) => {
+    const out = new PassThrough()
+    const io = { stdin: new PassThrough(), stdout: out, stderr: out, env: {}, isTerminal: false, columns: 80 }
+    const outside = { now: Date.now, sleep: async () => {}, random: Math.random, randomBytes }
+    const exitCode = await runCommand([...words.split(' '), '--help'], { ...io, ...outside }, { version: '0.0.0' } as Program)
+    expect(exitCode).toBe(0)
+    expect(String(out.read())).toContain(`Usage: quayside ${words}`)
+  })
+})
