@@ -109,7 +109,9 @@ describe('the page for people on duty', () => {
     const out = new PassThrough()
     const io = { stdin: new PassThrough(), stdout: out, stderr: out, env: {}, isTerminal: false, columns: 80 }
     const outside = { now: Date.now, sleep: async () => {}, random: Math.random, randomBytes }
-    const exitCode = await runCommand([...words.split(' '), '--help'], { ...io, ...outside }, { version: '0.0.0' } as Program)
+    const exitCode = await runCommand([...words.split(' '), '--help'], { ...io, ...outside }, {
+      version: '0.0.0',
+    } as Program)
     expect(exitCode).toBe(0)
     expect(String(out.read())).toContain(`Usage: quayside ${words}`)
   })
