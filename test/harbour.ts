@@ -2,22 +2,17 @@
 import { randomBytes } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, onTestFinished } from 'vitest'
-import { closedBreaker } from '../src/domain/breaker.ts'
 import { createIds } from '../src/ids.ts'
 import { createLog } from '../src/log.ts'
-import { closeOrders } from '../src/ordering/close.ts'
-import type { CrashPoint, Ordering, OrderingPolicy } from '../src/ordering/context.ts'
-import { deliverDue, type Fulfilment } from '../src/ordering/fulfil.ts'
+import type { Ordering, OrderingPolicy } from '../src/ordering/context.ts'
 import { takeOrder } from '../src/ordering/intake.ts'
 import { viewOrder } from '../src/ordering/order-view.ts'
-import { placeDue } from '../src/ordering/place.ts'
-import { refreshDue } from '../src/ordering/refresh.ts'
 import { resume } from '../src/ordering/resume.ts'
 import { startSandbox } from '../src/sandbox/server.ts'
 import { startShop } from '../src/sandbox/shop.ts'
 import { Secret } from '../src/secret.ts'
 import type { Database } from '../src/storage/database.ts'
-import { insertBalance, listDiscrepancies } from '../src/storage/evidence.ts'
+import { listDiscrepancies } from '../src/storage/evidence.ts'
 import { offersByProduct, putOffer } from '../src/storage/offers.ts'
 import { listOutbox } from '../src/storage/outbox.ts'
 import { purchasesOfOrder } from '../src/storage/purchases.ts'
@@ -27,6 +22,7 @@ import { secretText } from '../src/stores/webhook-signature.ts'
 import { createSupplier, type OrderRequest } from '../src/supplier/client.ts'
 import { type Dialect, readDialect } from '../src/supplier/dialect.ts'
 import { memoryDatabase, TEST_NOW } from './database.ts'
+import { startProcess } from './harbour-process.ts'
 
 export const STORE = 'demo-ab12cd34'
 const SANDBOX_KEY = 'sk_test_0123456789abcdef'
@@ -88,59 +84,12 @@ export async function openHarbour(options: HarbourOptions = {}) {
   const sent: OrderRequest[] = []
   const log = createLog({ level: 'info', write: (line) => void lines.push(line) })
 
-  /** One process: memory of its own over the shared database, and a death that leaves everything where it is. */
-  const openProcess = (owner: string) => {
-    const crash: { at?: CrashPoint } = {}
-    let dead = false
-    let die = (): void => {}
-    const died = new Promise<void>((resolve) => {
-      die = resolve
+  const openProcess = (owner: string) =>
+    startProcess({
+      ...{ db, vault, supplier, dialect, now, newId, random, log, owner, policy: options.policy ?? {} },
+      storeOf: (id) => (id === STORE ? store : undefined),
+      onSend: (request) => void sent.push(request),
     })
-    const alive = <T extends object>(target: T): T => mortal(target, () => dead)
-    const refreshOffer = async (productId: string): Promise<void> => {
-      const offer = await ordering.supplier.product(productId)
-      if (!offer) return
-      const { asOf: _, ...rest } = offer
-      await ordering.db.commit([
-        putOffer({ ...rest, available: offer.available ? 1 : 0, asOf: clock, changedAt: clock }),
-      ])
-    }
-    const readBalance = async (): Promise<void> => {
-      const { amountMinor, currency } = await ordering.supplier.balance()
-      await ordering.db.commit([insertBalance({ id: newId(), readAt: clock, amountMinor, currency })])
-    }
-    const placeOrder = (request: OrderRequest) => {
-      sent.push(request)
-      return supplier.placeOrder(request)
-    }
-    const ordering: Fulfilment & { supplier: typeof supplier } = {
-      ...{ vault, dialect, now, newId, random, refreshOffer, readBalance, owner, log },
-      ...{ db: alive(db), supplier: alive({ ...supplier, placeOrder }) },
-      policy: {
-        ...{ inFlight: 4, deadlineMs: 72 * 3_600_000, ceilingPercent: '10', minMarginPercent: '0' },
-        caps: { order: null, hour: null, day: null },
-        ...options.policy,
-      },
-      pace: { breaker: closedBreaker, pausedUntil: 0, firstSends: [], repeats: [], checked: new Map() },
-      monotonic: () => clock,
-      wake: () => {},
-      at: (point) => {
-        if (crash.at !== point) return
-        dead = true
-        die()
-        throw new Error(`crash at ${point}`)
-      },
-      storeOf: (id) => (id === STORE ? alive(store) : undefined),
-      listingsOf: async () => [],
-    }
-    /** Does everything that is due once. Never comes back when the process dies of it: `died` does. */
-    const round = async (): Promise<number> =>
-      (await placeDue(ordering)) +
-      (await refreshDue(ordering)) +
-      (await deliverDue(ordering)) +
-      (await closeOrders(ordering))
-    return { ordering, crash, died, round }
-  }
   let current = openProcess('test')
   onTestFinished(async () => {
     await Promise.all([supplier.close(), store.close(), shop.close(), sandbox.close()])
@@ -288,16 +237,3 @@ export async function until(met: () => boolean): Promise<void> {
 /** `q1.store.reference.line.part.generation` without the generation. */
 const partOf = (reference: string): string => reference.split('.').slice(0, 5).join('.')
 const lineOf = (reference: string): string => reference.split('.').slice(2, 4).join('/')
-
-/** The same object, whose calls never come back once it is dead: a killed process hears nothing any more. */
-function mortal<T extends object>(target: T, isDead: () => boolean): T {
-  return new Proxy(target, {
-    get(on, name) {
-      const value: unknown = Reflect.get(on, name)
-      if (typeof value !== 'function') return value
-      return (...given: unknown[]) => (isDead() ? new Promise(() => {}) : Reflect.apply(value, on, given))
-    },
-  })
-}
-
-export type { Ordering }

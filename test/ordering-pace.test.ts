@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { retryPurchase } from '../src/ordering/operate.ts'
+import { cancelOrder, retryPurchase, unfreeze } from '../src/ordering/operate.ts'
 import { changePurchase } from '../src/storage/purchases.ts'
+import { currentFreeze } from '../src/storage/settings.ts'
 import { databaseFile } from './database.ts'
 import { first, type Harbour, openHarbour } from './harbour.ts'
 
@@ -120,5 +121,42 @@ describe('a purchase that fails inside Quayside', () => {
     expect(harbour.sent).toHaveLength(2)
     expect(first(await harbour.alerts())).toBe('poisoned')
     harbour.expectLedger({ charges: 1, keys: 1 })
+  })
+})
+
+describe('many reviews', () => {
+  /** Orders that end in review: each was cancelled after it had been bought. */
+  async function reviews(harbour: Harbour, references: string[]): Promise<void> {
+    for (const reference of references) {
+      const orderId = await harbour.buy(reference)
+      await harbour.settle()
+      await cancelOrder(harbour.ordering, orderId, 'shop')
+    }
+    await harbour.pass(10_000)
+  }
+
+  test('more than three within an hour stop all buying until a person lets it go on', async () => {
+    const harbour = await openHarbour()
+    await reviews(harbour, ['1', '2', '3'])
+    expect(await currentFreeze(harbour.db)).toBeUndefined()
+    await reviews(harbour, ['4'])
+    expect(await currentFreeze(harbour.db)).toMatchObject({ actor: 'quayside', reason: expect.stringContaining('4') })
+    expect(await harbour.alerts()).toContain('freeze')
+    const next = await harbour.buy('5')
+    await harbour.pass(MINUTE)
+    expect(await harbour.purchase(next)).toMatchObject({ holdReason: 'frozen' })
+    await unfreeze(harbour.ordering, 'ann')
+    await reviews(harbour, ['6'])
+    expect(await currentFreeze(harbour.db), 'a new count begins').toBeUndefined()
+  })
+
+  test('five of the last hundred purchases stop it too, however slowly they come', async () => {
+    const harbour = await openHarbour()
+    for (const reference of ['1', '2', '3', '4', '5']) {
+      expect(await currentFreeze(harbour.db)).toBeUndefined()
+      await reviews(harbour, [reference])
+      harbour.move(61 * MINUTE)
+    }
+    expect(await currentFreeze(harbour.db)).toMatchObject({ reason: expect.stringContaining('5 of the last 100') })
   })
 })

@@ -46,27 +46,27 @@ describe('a wait', () => {
     ])
   })
 
-  test('after a request that never left is a second, and up to five minutes more', () => {
+  test('after a request that never left is a second to five minutes', () => {
     expect([0, 1, 2, 20].map((n) => notExecutedDelayMs(n, 0))).toEqual([1_000, 1_000, 1_000, 1_000])
-    expect([0, 1, 2, 20].map((n) => notExecutedDelayMs(n, ALMOST_ONE))).toEqual([2_000, 3_000, 5_000, 301_000])
+    expect([0, 1, 2, 20].map((n) => notExecutedDelayMs(n, ALMOST_ONE))).toEqual([2_000, 3_000, 5_000, 300_000])
     fc.assert(
       fc.property(attempt, random, (n, chance) => {
         const wait = notExecutedDelayMs(n, chance)
         expect(wait).toBeGreaterThanOrEqual(SECOND)
-        expect(wait).toBeLessThanOrEqual(SECOND + 5 * MINUTE)
+        expect(wait).toBeLessThanOrEqual(5 * MINUTE)
       }),
     )
   })
 
-  test('after a rejection for now is ten seconds, and up to an hour more', () => {
+  test('after a rejection for now is ten seconds to an hour', () => {
     expect([1, 2, 3, 9].map((generation) => rejectedDelayMs(generation, ALMOST_ONE))).toEqual(
-      [1, 2, 4, 60].map((minutes) => 10 * SECOND + minutes * MINUTE),
+      [70, 130, 250, 3_600].map((seconds) => seconds * SECOND),
     )
     fc.assert(
       fc.property(attempt, random, (n, chance) => {
         const wait = rejectedDelayMs(n + 1, chance)
         expect(wait).toBeGreaterThanOrEqual(10 * SECOND)
-        expect(wait).toBeLessThanOrEqual(10 * SECOND + HOUR)
+        expect(wait).toBeLessThanOrEqual(HOUR)
       }),
     )
   })

@@ -223,10 +223,16 @@ export const otherCases: Case[] = [
     when: 'the same internal error came eight times',
     input: { type: 'poison', error: 'no such column' },
     gives: {
-      'planned waiting unknown accepted completed': to(
+      'planned waiting unknown accepted': to(
         'review',
         'poisoned',
         { note: says('no such column'), holdReason: null, notBefore: null },
+        ['alert'],
+      ),
+      completed: to(
+        'review',
+        'poisoned',
+        { note: says('no such column'), holdReason: null, notBefore: null, handOverHeldAt: NOW },
         ['alert'],
       ),
     },

@@ -2,10 +2,10 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { holdReasons, purchaseStates } from '../src/domain/purchase.ts'
 import {
+  currentParts,
   delivered,
   type LineState,
   lineState,
-  newestParts,
   type OrderState,
   orderState,
   type PartFacts,
@@ -88,13 +88,19 @@ describe('a line', () => {
     expect(delivered([])).toBe(0)
   })
 
-  test('is judged by the newest generation of each part, in the order of the parts', () => {
+  test('is judged by the newest generation of each part that is not over, in the order of the parts', () => {
     const purchases = [part('failed', { part: 2 }), part('planned', { part: 2, generation: 3 }), part('fulfilled')]
-    expect(newestParts(purchases)).toEqual([purchases[2], purchases[1]])
-    expect(newestParts([...purchases, part('failed', { part: 2, generation: 2 })])).toEqual([
+    expect(currentParts(purchases)).toEqual([purchases[2], purchases[1]])
+    expect(currentParts([...purchases, part('failed', { part: 2, generation: 2 })])).toEqual([
       purchases[2],
       purchases[1],
     ])
+    const revived = [part('accepted'), part('cancelled', later)]
+    expect(currentParts(revived)).toEqual([revived[0]])
+  })
+
+  test('that got fewer keys than were bought is failed, not fulfilled', () => {
+    expect(lineState([part('fulfilled', { quantity: 2, handedOver: 1 })])).toBe('failed')
   })
 
   test('moves exactly while one of its newest purchases does', () => {

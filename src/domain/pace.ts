@@ -26,11 +26,11 @@ export const refreshDelayMs = (refreshes: number): number =>
 
 /** After a request that never left: 1 s x 2^n with full jitter, at most 5 minutes, so that an outage is not hammered. */
 export const notExecutedDelayMs = (attempt: number, random: number): number =>
-  SECOND + fullJitter(SECOND, attempt, 5 * MINUTE, random)
+  SECOND + fullJitter(SECOND, attempt, 5 * MINUTE - SECOND, random)
 
 /** Out of stock or balance too low: 1 min x 2^n with full jitter, at most an hour; a restock event ends it earlier. */
 export const rejectedDelayMs = (generation: number, random: number): number =>
-  10 * SECOND + fullJitter(MINUTE, generation - 1, 60 * MINUTE, random)
+  10 * SECOND + fullJitter(MINUTE, generation - 1, 60 * MINUTE - 10 * SECOND, random)
 
 /** Waits between the attempts of a callback, after the Standard Webhooks table: 5 s to 24 h, 75 h in all. */
 const CALLBACK_MS = [
@@ -51,7 +51,7 @@ export function callbackDelayMs(attempts: number, random: number): number | unde
   return wait === undefined ? undefined : Math.round(wait * (1 + random * 0.2))
 }
 
-/** A delivery that could not be processed: ten attempts within about a day. */
+/** A delivery that could not be processed: ten attempts within about ten hours. */
 export function deliveryDelayMs(attempts: number, random: number): number | undefined {
   return attempts >= 10 ? undefined : Math.round(SECOND * 3 ** Math.min(attempts, 9) * (1 + random * 0.2))
 }

@@ -16,15 +16,25 @@ export interface PartFacts {
   handedOver: number
 }
 
-/** The newest generation of each part. */
-export function newestParts<T extends { part: number; generation: number }>(purchases: T[]): T[] {
-  const newest = new Map<number, T>()
+/**
+ * The generation of each part that counts: the one that is not over, at most one is; else the newest. An earlier one may
+ * come back to life when its order turns up, after a later one was planned and cancelled.
+ */
+export function currentParts<T extends { part: number; generation: number; state: PurchaseState }>(
+  purchases: T[],
+): T[] {
+  const current = new Map<number, T>()
   for (const purchase of purchases) {
-    const known = newest.get(purchase.part)
-    if (!known || purchase.generation > known.generation) newest.set(purchase.part, purchase)
+    const known = current.get(purchase.part)
+    const better =
+      !known || (isOver(known) === isOver(purchase) ? purchase.generation > known.generation : isOver(known))
+    if (better) current.set(purchase.part, purchase)
   }
-  return [...newest.values()].sort((a, b) => a.part - b.part)
+  return [...current.values()].sort((a, b) => a.part - b.part)
 }
+
+const isOver = ({ state }: { state: PurchaseState }): boolean =>
+  state === 'rejected' || state === 'failed' || state === 'cancelled'
 
 /**
  * The state of a line.
@@ -33,12 +43,13 @@ export function newestParts<T extends { part: number; generation: number }>(purc
  * handed over, the line is `failed` or `cancelled`, and its count of delivered keys tells the rest.
  */
 export function lineState(purchases: PartFacts[]): LineState {
-  const parts = newestParts(purchases)
+  const parts = currentParts(purchases)
   if (parts.length === 0) return 'not_ours'
-  if (parts.every((part) => part.state === 'fulfilled')) return 'fulfilled'
-  const moving = parts.filter((part) => !['fulfilled', 'rejected', 'failed', 'cancelled'].includes(part.state))
+  const whole = (part: PartFacts) => part.state === 'fulfilled' && part.handedOver >= part.quantity
+  if (parts.every(whole)) return 'fulfilled'
+  const moving = parts.filter((part) => !isOver(part) && part.state !== 'fulfilled')
   if (moving.length === 0)
-    return parts.some((part) => part.state !== 'cancelled' && part.state !== 'fulfilled') ? 'failed' : 'cancelled'
+    return parts.some((part) => part.state !== 'cancelled' && !whole(part)) ? 'failed' : 'cancelled'
   if (delivered(purchases) > 0) return 'partly_fulfilled'
   return moving.some((part) => part.holdReason !== null || part.state === 'review') ? 'held' : 'open'
 }

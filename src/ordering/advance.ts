@@ -21,6 +21,7 @@ import {
 import { nameOfLine } from '../storage/store-orders.ts'
 import type { Ordering } from './context.ts'
 import { effectChanges, type Reading } from './effects.ts'
+import { freezeForReviews } from './reviews.ts'
 import { stamps } from './stamps.ts'
 
 /** A purchase with what its siblings and its keys add to the decision. */
@@ -100,6 +101,7 @@ export async function advance(
       return undefined
     }
     const effects = effectChanges(ordering, loaded, decision, now, reading)
+    const entersReview = decision.next === 'review' && purchase.state !== 'review'
     const changes = [
       ...effects.before,
       changePurchase(
@@ -113,6 +115,7 @@ export async function advance(
       ),
       ...effects.after,
       ...(also?.(loaded, decision) ?? []),
+      ...(entersReview ? await freezeForReviews(ordering, purchaseId) : []),
       ...(UNREMARKABLE.has(decision.row) ? [] : [evidence]),
     ]
     try {

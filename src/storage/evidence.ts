@@ -1,4 +1,4 @@
-import { asc, desc, eq, inArray, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, inArray, ne, sql } from 'drizzle-orm'
 import { build } from './builder.ts'
 import type { Change } from './database.ts'
 import { audit, balanceReadings, discrepancies, purchaseAttempts, transitions } from './schema.ts'
@@ -21,6 +21,18 @@ export const transitionsOf = (purchaseIds: string[]) =>
     .from(transitions)
     .where(inArray(transitions.purchaseId, purchaseIds))
     .orderBy(asc(transitions.at), asc(transitions.id))
+
+/** Purchases that came into review after an instant, each once. */
+export const reviewedSince = (since: number) =>
+  build
+    .select({ purchaseId: transitions.purchaseId })
+    .from(transitions)
+    .where(and(gt(transitions.at, since), eq(transitions.after, 'review'), ne(transitions.before, 'review')))
+    .groupBy(transitions.purchaseId)
+
+/** When a person last let buying go on. */
+export const lastUnfreeze = () =>
+  build.select({ at: audit.at }).from(audit).where(eq(audit.action, 'unfreeze')).orderBy(desc(audit.at)).limit(1)
 
 export const listDiscrepancies = (limit: number) =>
   build.select().from(discrepancies).orderBy(desc(discrepancies.foundAt), desc(discrepancies.id)).limit(limit)

@@ -1,0 +1,168 @@
+/** The rows for purchases whose order is known or that are over, and the decisions of people. */
+import type { Patch, PurchaseFacts } from './purchase.ts'
+import { doubleCharge, type InputOf, ids, type Row, row, seenAndKnown, undecided } from './purchase-row.ts'
+import { notAccepted } from './purchase-sending.ts'
+
+const HOUR = 3_600_000
+
+/** A completed order whose keys are short may still be filling up; after this long a person looks. */
+export const KEYS_SHORT_MS = HOUR
+/** An order that is open for longer than a day is reported, once. */
+export const LATE_MS = 24 * HOUR
+
+/** Keys that ever came, with those of this reading: what an order shows may change from one reading to the next. */
+const came = (facts: PurchaseFacts, { newKeys }: InputOf<'read'>) => facts.keysStored + newKeys
+const allCame = (facts: PurchaseFacts, input: InputOf<'read'>) =>
+  input.status === 'completed' && came(facts, input) === facts.quantity
+
+const over = ['rejected', 'failed', 'cancelled'] as const
+
+export const acceptedRows: readonly Row[] = [
+  row('second_order', ['accepted', 'completed', 'fulfilled', 'review'], 'found', (facts, { orders }) => {
+    const known = facts.supplierOrderId
+    const open = undecided(orders)
+    const second =
+      known === null
+        ? open.filter((o) => facts.ordersSeen.length > 0 && !facts.ordersSeen.includes(o.id))
+        : open.filter((o) => o.id !== known)
+    const several = known === null && open.length > 1 ? open : second
+    if (several.length === 0) return undefined
+    return { set: { ordersSeen: ids(facts, several) }, effects: doubleCharge(several) }
+  }),
+
+  row('key_seen_elsewhere', ['accepted'], 'read', (_, input, now) => {
+    if (!input.keysElsewhere) return undefined
+    const note = 'a licence key of this order was handed out on another line before'
+    return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['store_keys', 'alert'] }
+  }),
+  row('too_many_keys', ['accepted'], 'read', (facts, input, now) => {
+    const keys = Math.max(input.keys, came(facts, input))
+    if (keys <= facts.quantity) return undefined
+    const note = `${keys} keys came for a quantity of ${facts.quantity}`
+    return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['store_keys', 'alert'] }
+  }),
+  row('completed_and_cancelled', ['accepted'], 'read', (facts, input, now) => {
+    if (!allCame(facts, input) || facts.cancelRequestedAt === null) return undefined
+    const note = 'cancelled by the store after the keys had been bought'
+    return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['store_keys', 'alert'] }
+  }),
+  row('completed_while_held', ['accepted'], 'read', (facts, input) => {
+    if (!allCame(facts, input) || facts.handOverHeldAt === null) return undefined
+    const note = 'all keys came, and their hand-over waits for a person'
+    return { next: 'review', set: { note }, effects: ['store_keys', 'alert'] }
+  }),
+  row('some_keys_and_cancelled', ['accepted'], 'read', (facts, input) => {
+    if (input.status !== 'open' || input.newKeys === 0 || facts.cancelRequestedAt === null) return undefined
+    return { effects: ['store_keys'] }
+  }),
+  row('some_keys', ['accepted'], 'read', (facts, input) => {
+    if (input.status !== 'open' || input.newKeys === 0) return undefined
+    return { effects: facts.handOverHeldAt === null ? ['store_keys', 'hand_over'] : ['store_keys'] }
+  }),
+  row('completed', ['accepted'], 'read', (facts, input) => {
+    if (!allCame(facts, input)) return undefined
+    return { next: 'completed', set: { keysShortSince: null }, effects: ['store_keys', 'hand_over'] }
+  }),
+  row('keys_short', ['accepted'], 'read', (facts, input, now) => {
+    if (input.status !== 'completed' || facts.keysShortSince === null || now - facts.keysShortSince < KEYS_SHORT_MS) {
+      return undefined
+    }
+    const note = `the order is completed, but only ${came(facts, input)} of ${facts.quantity} keys came`
+    return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['store_keys', 'alert'] }
+  }),
+  row('keys_short_so_far', ['accepted'], 'read', (facts, input, now) => {
+    if (input.status !== 'completed') return undefined
+    return { set: { keysShortSince: facts.keysShortSince ?? now }, effects: input.newKeys > 0 ? ['store_keys'] : [] }
+  }),
+  row('failed', ['accepted'], 'read', (facts, input, now) => {
+    if (input.status === 'open' || input.keys > 0 || facts.keysStored > 0) return undefined
+    const set = input.status === 'refunded' ? { refundedAt: now } : {}
+    return { next: 'failed', set, effects: ['tell_failed'] }
+  }),
+  row('failed_with_keys', ['accepted'], 'read', (_, input, now) => {
+    if (input.status === 'open') return undefined
+    const note = 'the supplier says that the order failed, but keys of it came'
+    return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['store_keys', 'alert'] }
+  }),
+  row('late', ['accepted'], 'read', (facts, _, now) => {
+    if (facts.acceptedAt === null || now - facts.acceptedAt < LATE_MS) return undefined
+    return { effects: [{ discrepancy: 'late', orderId: facts.supplierOrderId ?? '' }] }
+  }),
+  row('still_open', ['accepted'], 'read', () => ({})),
+  row('missing', ['accepted'], 'missing', (facts) => ({
+    effects: [{ discrepancy: 'missing', orderId: facts.supplierOrderId ?? '' }],
+  })),
+
+  row('cancelled_before_hand_over', ['completed'], 'clock', (facts, _, now) => {
+    if (facts.cancelRequestedAt === null || facts.handOverBegunAt !== null) return undefined
+    const note = 'cancelled by the store before the keys were handed over'
+    return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['alert'] }
+  }),
+  row('cancelled_after_hand_over', ['completed'], 'clock', (facts) =>
+    facts.cancelRequestedAt === null
+      ? undefined
+      : { set: { note: 'cancelled by the store after the hand-over began' } },
+  ),
+  row('confirmed', ['completed'], 'confirmed', () => ({ next: 'fulfilled' })),
+  row('reversed', ['completed', 'fulfilled'], 'read', (facts, input) => {
+    if (input.status !== 'failed' && input.status !== 'refunded') return undefined
+    return { effects: [{ discrepancy: 'reversed', orderId: facts.supplierOrderId ?? '' }] }
+  }),
+
+  row('found_after_the_end', over, 'found', (facts, { orders }, now) => {
+    const open = undecided(orders).filter((order) => order.status === 'open' || order.status === 'completed')
+    const [order, ...others] = open
+    if (!order) return undefined
+    if (facts.laterSent || others.length > 0 || !order.agrees || order.ofAnotherLine) {
+      return { set: { ordersSeen: ids(facts, open) }, effects: doubleCharge(open) }
+    }
+    const set: Patch = { supplierOrderId: order.id }
+    if (facts.toldFailedAt === null) return { next: 'accepted', set, effects: ['cancel_later', 'read_now'] }
+    return { next: 'accepted', set: { ...set, handOverHeldAt: now }, effects: ['cancel_later', 'read_now', 'alert'] }
+  }),
+  row('retried', over, 'retry', (facts, _, now) => {
+    if (!facts.newest) return undefined
+    // Nothing proves that a failed one was refunded, or that one which a person closed was never charged.
+    const seen = facts.supplierOrderId !== null || facts.ordersSeen.length > 0
+    const charged = facts.state === 'failed' || facts.maybeChargedAt !== null || seen
+    const set = charged && facts.refundedAt === null ? { writtenOffAt: now } : {}
+    return { set, effects: [{ plan: null, notBefore: null }] }
+  }),
+
+  row('found_in_review', ['review'], 'found', (facts, { orders }) => {
+    const [order, ...others] = undecided(orders)
+    if (facts.supplierOrderId !== null || facts.ordersSeen.length > 0) return undefined
+    if (!order?.agrees || order.ofAnotherLine || others.length > 0) return undefined
+    return { next: 'accepted', set: { supplierOrderId: order.id }, effects: ['read_now'] }
+  }),
+  row('poisoned', [...notAccepted, 'accepted', 'completed'], 'poison', (facts, { error }, now) => ({
+    next: 'review',
+    set: {
+      // Keys that are on their way out stop here, as in every review that has all of them.
+      ...(facts.state === 'completed' ? { handOverHeldAt: facts.handOverHeldAt ?? now } : {}),
+      note: `the same internal error came 8 times in a row: ${error}`,
+      holdReason: null,
+      notBefore: null,
+    },
+    effects: ['alert'],
+  })),
+  row('adopted', ['review', 'accepted'], 'adopt', (_, { order }) => ({
+    next: 'accepted',
+    set: { supplierOrderId: order.id, handOverHeldAt: null, keysShortSince: null },
+    effects: ['read_now'],
+  })),
+  row('handed_over', ['review', 'accepted'], 'hand_over', (facts) => {
+    if (facts.keysStored === 0) return undefined
+    return { next: 'completed', set: { handOverHeldAt: null, cancelRequestedAt: null }, effects: ['hand_over'] }
+  }),
+  row('closed', ['review', 'accepted'], 'close', (facts) => ({
+    next: 'cancelled',
+    set: { ordersSeen: seenAndKnown(facts) },
+    effects: ['tell_failed'],
+  })),
+  row('bought_again', ['review', 'accepted'], 'buy_again', (facts, _, now) => ({
+    next: 'cancelled',
+    set: { writtenOffAt: now, ordersSeen: seenAndKnown(facts) },
+    effects: [{ plan: null, notBefore: null }],
+  })),
+]

@@ -1,0 +1,110 @@
+/** The rows for purchases whose order is not known: planned, waiting, sending, unknown. */
+import type { Effect, Patch } from './purchase.ts'
+import { doubleCharge, ids, type Row, row, undecided } from './purchase-row.ts'
+
+/** No valid scan for this long: the supplier's list is no help, a person must decide. */
+export const SCAN_OVERDUE_MS = 24 * 3_600_000
+
+const before = ['planned', 'waiting'] as const
+/** An order found for one of these is ours (after a restore, or after a lost answer), or the reason to stop and look. */
+export const notAccepted = [...before, 'unknown'] as const
+
+export const sendingRows: readonly Row[] = [
+  row('found', notAccepted, 'found', (_, { orders }) => {
+    const [order, ...others] = undecided(orders)
+    if (!order?.agrees || order.ofAnotherLine || others.length > 0) return undefined
+    return {
+      next: 'accepted',
+      set: { supplierOrderId: order.id, holdReason: null, notBefore: null },
+      effects: ['read_now'],
+    }
+  }),
+  row('found_one_that_disagrees', notAccepted, 'found', (facts, { orders }) => {
+    const [order, ...others] = undecided(orders)
+    if (!order || order.agrees || order.ofAnotherLine || others.length > 0) return undefined
+    const note = `order ${order.id} at the supplier carries our reference but differs from what was sent`
+    return { next: 'review', set: { ordersSeen: ids(facts, [order]), note }, effects: ['alert'] }
+  }),
+  row('found_several', notAccepted, 'found', (facts, { orders }) => {
+    const open = undecided(orders)
+    if (open.length === 0) return undefined
+    const note =
+      open.length > 1
+        ? `${open.length} orders at the supplier carry our reference`
+        : `order ${open[0]?.id} belongs to a purchase of another line`
+    const effects = open.length > 1 ? doubleCharge(open.slice(1)) : (['alert', 'freeze'] as Effect[])
+    return { next: 'review', set: { ordersSeen: ids(facts, open), note }, effects }
+  }),
+
+  row('cancelled_before_sending', before, 'clock', (facts, _, now) => {
+    if (facts.maybeChargedAt !== null) return undefined
+    if (facts.cancelRequestedAt === null && now < facts.deadlineAt) return undefined
+    return { next: 'cancelled', set: { holdReason: null, notBefore: null }, effects: ['tell_failed'] }
+  }),
+  row('released', before, 'released', (facts, { by, ceilingMinor }, now) => {
+    if (facts.holdReason === null && facts.notBefore === null) return undefined
+    if (by === 'time' && (facts.notBefore === null || now < facts.notBefore)) return undefined
+    const set: Patch = { holdReason: null, notBefore: null }
+    if (ceilingMinor !== undefined) set.ceilingMinor = ceilingMinor
+    return { set }
+  }),
+  row('sent', before, 'due', (facts, { guard }, now) => {
+    if (guard !== null || facts.holdReason !== null || facts.cancelRequestedAt !== null) return undefined
+    if (now >= facts.deadlineAt || (facts.notBefore !== null && now < facts.notBefore)) return undefined
+    return { next: 'sending', set: { notBefore: null } }
+  }),
+  row('held', before, 'due', (facts, { guard, notBefore }) => {
+    if (guard === null || facts.holdReason !== null || facts.cancelRequestedAt !== null) return undefined
+    return { set: { holdReason: guard, notBefore } }
+  }),
+
+  row('accepted', ['sending'], 'answer', (_, { answer }) => {
+    if (answer.outcome !== 'accepted' || !answer.agrees) return undefined
+    return { next: 'accepted', set: { supplierOrderId: answer.orderId }, effects: ['read_now'] }
+  }),
+  row('not_executed', ['sending'], 'answer', (facts, { answer, notBefore }) => {
+    if (answer.outcome !== 'not_executed' || facts.maybeChargedAt !== null) return undefined
+    return { next: 'waiting', set: { notBefore, lastClass: 'N' } }
+  }),
+  row('rejected_for_now', ['sending'], 'answer', (facts, { answer, notBefore }) => {
+    if (answer.outcome !== 'rejected' || answer.reason === 'other') return undefined
+    if (facts.maybeChargedAt !== null || facts.cancelRequestedAt !== null) return undefined
+    return { next: 'rejected', set: { lastClass: 'B' }, effects: [{ plan: answer.reason, notBefore }] }
+  }),
+  row('rejected', ['sending'], 'answer', (facts, { answer }) => {
+    if (answer.outcome !== 'rejected' || facts.maybeChargedAt !== null) return undefined
+    return { next: 'rejected', set: { lastClass: 'B' }, effects: ['tell_failed'] }
+  }),
+  row('ambiguous', ['sending'], 'answer', (facts, { answer }, now) => {
+    const refused = answer.outcome === 'rejected' || (answer.outcome === 'unknown' && answer.rejection)
+    const lastClass = refused ? 'B' : answer.outcome === 'not_executed' ? 'N' : 'A'
+    return { next: 'unknown', set: { maybeChargedAt: facts.maybeChargedAt ?? now, lastClass } }
+  }),
+  row('lost', ['sending'], 'lost', (facts, _, now) => ({
+    next: 'unknown',
+    set: { maybeChargedAt: facts.maybeChargedAt ?? now, lastClass: 'A' },
+  })),
+
+  row('absent_and_cancelled', ['unknown'], 'absent', (facts) => {
+    if (facts.cancelRequestedAt === null) return undefined
+    return { next: 'cancelled', effects: ['tell_failed'] }
+  }),
+  row('sent_again', ['unknown'], 'absent', (facts, { frozen }, now) => {
+    if (frozen || facts.lastClass === 'B') return undefined
+    if (facts.keySafeUntil === null || now >= facts.keySafeUntil) return undefined
+    return { next: 'sending' }
+  }),
+  row('absent_and_not_safe', ['unknown'], 'absent', (facts, _, now) => {
+    const safe = facts.keySafeUntil !== null && now < facts.keySafeUntil
+    if (safe && facts.lastClass !== 'B') return undefined
+    const why = safe ? 'its repeat was rejected' : 'the supplier may have forgotten its idempotency key'
+    const note = `no order was found and ${why}: it cannot be repeated safely`
+    return { next: 'review', set: { note }, effects: ['alert'] }
+  }),
+  row('scan_overdue', ['unknown'], 'clock', (facts, _, now) => {
+    const since = Math.max(facts.unknownAt ?? 0, facts.scannedAt ?? 0)
+    if (now - since < SCAN_OVERDUE_MS) return undefined
+    const note = "the supplier's order list could not be read for 24 hours"
+    return { next: 'review', set: { note }, effects: ['alert'] }
+  }),
+]

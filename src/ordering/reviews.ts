@@ -1,0 +1,49 @@
+import type { Change } from '../storage/database.ts'
+import { lastUnfreeze, reviewedSince } from '../storage/evidence.ts'
+import { oweEffect } from '../storage/outbox.ts'
+import { listPurchases } from '../storage/purchases.ts'
+import { setFreeze } from '../storage/settings.ts'
+import type { Ordering } from './context.ts'
+
+const HOUR = 3_600_000
+/** Three may be three bad orders; a fourth within the hour is a fault that the next purchase would meet too. */
+const HOURLY_MAX = 3
+/** The slow kind of the same: one purchase in twenty. */
+const RECENT = 100
+const RECENT_MAX = 5
+
+/**
+ * Stops all buying when too many purchases come into review: changes for the commit that brings one more.
+ *
+ * Reviews are counted since a person last let buying go on, so that the same ones do not stop it again.
+ */
+export async function freezeForReviews({ db, newId, now: clock }: Ordering, purchaseId: string): Promise<Change[]> {
+  const now = clock()
+  const [unfrozen] = await db.query(lastUnfreeze())
+  const since = unfrozen?.at ?? 0
+  const [hourly, reviewed, recent] = await Promise.all([
+    db.query(reviewedSince(Math.max(since, now - HOUR))),
+    db.query(reviewedSince(since)),
+    db.query(listPurchases({ limit: RECENT })),
+  ])
+  const withThis = (list: { purchaseId: string }[]) => new Set([purchaseId, ...list.map((one) => one.purchaseId)])
+  const all = withThis(reviewed)
+  const share = recent.filter((purchase) => purchase.createdAt > since && all.has(purchase.id)).length
+  const inHour = withThis(hourly).size
+  if (inHour <= HOURLY_MAX && share < RECENT_MAX) return []
+  const count = inHour > HOURLY_MAX ? `${inHour} purchases within an hour` : `${share} of the last ${RECENT} purchases`
+  const reason = `${count} need a person's decision`
+  return [
+    setFreeze({ reason, actor: 'quayside', at: now }),
+    oweEffect({
+      id: newId(),
+      kind: 'alert',
+      type: 'freeze',
+      dedupeKey: `alert:freeze:reviews:${since}`,
+      payload: JSON.stringify({ note: reason }),
+      state: 'due',
+      notBefore: now,
+      createdAt: now,
+    }),
+  ]
+}
