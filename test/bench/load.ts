@@ -1,0 +1,49 @@
+/**
+ * The load, in a process of its own: `node load.ts '{"url":…,"connections":64,"amount":20000,"first":0}'` prints one
+ * JSON line. Every request is made before the clock starts and sent once.
+ */
+import autocannon from 'autocannon'
+import { benchDelivery } from './deliveries.ts'
+
+export interface Load {
+  url: string
+  connections: number
+  /** Requests in all. */
+  amount: number
+  /** Number of the first delivery: no number is sent twice, unless `repeat` asks for one and the same. */
+  first: number
+  repeat?: boolean
+  forged?: boolean
+}
+
+export interface Loaded {
+  perSecond: number
+  p50: number
+  p99: number
+  statuses: Record<string, number>
+}
+
+const load = JSON.parse(process.argv[2] ?? '{}') as Load
+const each = Math.ceil(load.amount / load.connections)
+let client = 0
+const started = performance.now()
+const result = await autocannon({
+  url: load.url,
+  connections: load.connections,
+  amount: each * load.connections,
+  setupClient: (one) => {
+    const from = load.first + client * each
+    client += 1
+    one.setRequests(Array.from({ length: each }, (_, place) => benchDelivery(load.repeat ? load.first : from + place, load.forged)))
+  },
+})
+void started
+const statuses = Object.fromEntries(Object.entries(result.statusCodeStats ?? {}).map(([code, { count }]) => [code, count ?? 0]))
+const seconds = (result.finish.getTime() - result.start.getTime()) / 1_000
+const loaded: Loaded = {
+  perSecond: (each * load.connections) / seconds,
+  p50: result.latency.p50,
+  p99: result.latency.p99,
+  statuses,
+}
+process.stdout.write(`${JSON.stringify(loaded)}\n`)
