@@ -126,6 +126,21 @@ export const foundCases: Case[] = [
     gives: { 'planned waiting unknown': isOurs, 'rejected failed cancelled': revived },
   },
   {
+    when: 'the order that is known is found, and no longer is what was sent',
+    facts: { supplierOrderId: 'x' },
+    input: found(order('x', { agrees: false })),
+    gives: {
+      'planned waiting unknown': to(
+        'review',
+        'found_one_that_disagrees',
+        { ordersSeen: ['x'], note: says('differs') },
+        ['alert'],
+      ),
+      accepted: to('review', 'own_order_disagrees', { ordersSeen: ['x'], note: says('no longer') }, ['alert']),
+      'rejected failed cancelled': isSecondAfterTheEnd,
+    },
+  },
+  {
     when: 'the order that is known is found, and another one',
     facts: { supplierOrderId: 'x' },
     input: found(order('x'), order('y')),

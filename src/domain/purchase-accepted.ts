@@ -29,6 +29,12 @@ export const acceptedRows: readonly Row[] = [
     if (several.length === 0) return undefined
     return { set: { ordersSeen: ids(facts, several) }, effects: doubleCharge(several) }
   }),
+  row('own_order_disagrees', ['accepted'], 'found', (facts, { orders }) => {
+    const own = undecided(orders).find((order) => order.id === facts.supplierOrderId)
+    if (!own || own.agrees) return undefined
+    const note = `order ${own.id} at the supplier no longer is what was sent`
+    return { next: 'review', set: { ordersSeen: ids(facts, [own]), note }, effects: ['alert'] }
+  }),
 
   row('key_seen_elsewhere', ['accepted'], 'read', (_, input, now) => {
     if (!input.keysElsewhere) return undefined

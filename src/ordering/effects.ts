@@ -4,7 +4,7 @@ import { externalOrderId, idempotencyKey, type PurchaseName } from '../domain/pu
 import type { Change } from '../storage/database.ts'
 import { insertDiscrepancy } from '../storage/evidence.ts'
 import { assignKey, insertKey } from '../storage/licence-keys.ts'
-import { holdOffer } from '../storage/offers.ts'
+import { holdOffer, markOutOfStock } from '../storage/offers.ts'
 import { oweEffect } from '../storage/outbox.ts'
 import { changePurchase, insertPurchase, type NewPurchase, type PurchaseUpdate } from '../storage/purchases.ts'
 import { setFreeze } from '../storage/settings.ts'
@@ -57,6 +57,8 @@ export function effectChanges(
   for (const effect of decision.effects) {
     if (typeof effect === 'string') continue
     if ('plan' in effect) {
+      // What the supplier has just refused is not offered for sale until it says otherwise.
+      if (effect.plan === 'out_of_stock') after.push(markOutOfStock(purchase.supplierProductId, now))
       after.push(insertPurchase(nextGeneration(ordering, loaded, effect.plan, effect.notBefore, now)))
       // The store may have been told that the order is closed; it will be told again when this one has ended.
       after.push(markReopened(purchase.orderId))
@@ -114,10 +116,26 @@ export function effectChanges(
 
   /** Above the ceiling the money is spent and the customer gets the keys; the offer waits for a person. */
   function overCeiling(order: SupplierOrder): Change[] {
-    if (order.amountMinor === undefined || order.amountMinor <= purchase.ceilingMinor * purchase.quantity) return []
+    const foreign = order.currency !== undefined && order.currency !== purchase.currency
+    if (order.amountMinor === undefined) return []
+    if (!foreign && order.amountMinor <= purchase.ceilingMinor * purchase.quantity) return []
     // Told when the amount is news: an offer that a person has released is not held again by the same purchase.
-    if (order.amountMinor === purchase.amountMinor) return []
-    return [holdOffer(purchase.supplierProductId, now), alert('over_ceiling', `alert:over_ceiling:${purchase.id}`)]
+    const news = foreign ? order.statusWord !== purchase.supplierStatus : order.amountMinor !== purchase.amountMinor
+    if (!news) return []
+    return [
+      holdOffer(purchase.supplierProductId, now),
+      alert('over_ceiling', `alert:over_ceiling:${purchase.id}`),
+      insertDiscrepancy({
+        ...{
+          id: ordering.newId(),
+          kind: 'over_ceiling',
+          subject: purchase.id,
+          supplierOrderId: order.id,
+          foundAt: now,
+        },
+        detail: `charged ${order.amountMinor} ${order.currency ?? purchase.currency} in minor units, the ceiling of one is ${purchase.ceilingMinor} ${purchase.currency}`,
+      }),
+    ]
   }
 }
 

@@ -27,7 +27,9 @@ export async function readOrder(ordering: Ordering, purchase: Purchase, supplier
 export async function applyOrder(ordering: Ordering, purchase: Purchase, order: SupplierOrder): Promise<void> {
   const [found] = await foundOrders(ordering, purchase, [order])
   const over = ['rejected', 'failed', 'cancelled'].includes(purchase.state)
-  if (!found?.agrees || found.ofAnotherLine || over) {
+  // An order that a person adopted is read as it is, whatever else differs.
+  const usable = found && (found.agrees || found.decided) && !found.ofAnotherLine
+  if (!usable || over) {
     const orders = found ? [found] : []
     await advance(ordering, purchase.id, () => ({ type: 'found', orders }), {
       detail: `order ${order.id} is ${order.status}`,

@@ -29,7 +29,7 @@ export function stamps(
   if (entered && next === 'accepted') update.acceptedAt = purchase.acceptedAt ?? now
   if (row !== 'released' && next !== 'sending') Object.assign(update, { leaseOwner: null, leaseUntil: null })
   Object.assign(update, refresh())
-  if (reading) Object.assign(update, amounts(reading))
+  if (reading) Object.assign(update, amounts(reading, purchase.currency))
   const reserved = reservation()
   if (reserved !== undefined) update.reservedMinor = reserved
   return update
@@ -53,13 +53,19 @@ export function stamps(
   function reservation(): number | undefined {
     if (next === 'sending') return purchase.ceilingMinor * purchase.quantity
     if (['waiting', 'rejected', 'failed', 'cancelled'].includes(next)) return 0
-    return reading?.order.amountMinor
+    return reading && amountOf(reading, purchase.currency)
   }
 }
 
-function amounts({ order }: Reading): PurchaseUpdate {
+/** What the order cost, in the currency that everything else is counted in; an amount in another one is no such figure. */
+const amountOf = ({ order }: Reading, currency: string): number | undefined =>
+  order.currency === undefined || order.currency === currency ? order.amountMinor : undefined
+
+function amounts(reading: Reading, currency: string): PurchaseUpdate {
+  const { order } = reading
   const update: PurchaseUpdate = { supplierStatus: order.statusWord }
-  if (order.amountMinor !== undefined) update.amountMinor = order.amountMinor
+  const amountMinor = amountOf(reading, currency)
+  if (amountMinor !== undefined) update.amountMinor = amountMinor
   if (order.failureCode !== undefined) update.failureCode = order.failureCode
   if (order.failureMessage !== undefined) update.failureMessage = order.failureMessage
   return update

@@ -34,11 +34,15 @@ const result = await autocannon({
   setupClient: (one) => {
     const from = load.first + client * each
     client += 1
-    one.setRequests(Array.from({ length: each }, (_, place) => benchDelivery(load.repeat ? load.first : from + place, load.forged)))
+    one.setRequests(
+      Array.from({ length: each }, (_, place) => benchDelivery(load.repeat ? load.first : from + place, load.forged)),
+    )
   },
 })
 void started
-const statuses = Object.fromEntries(Object.entries(result.statusCodeStats ?? {}).map(([code, { count }]) => [code, count ?? 0]))
+const statuses = Object.fromEntries(
+  Object.entries(result.statusCodeStats ?? {}).map(([code, { count }]) => [code, count ?? 0]),
+)
 const seconds = (result.finish.getTime() - result.start.getTime()) / 1_000
 const loaded: Loaded = {
   perSecond: (each * load.connections) / seconds,

@@ -25,7 +25,8 @@ import { plainHandler } from './plain.ts'
 
 const [, , kind = '', file = ''] = process.argv
 const startedAt = performance.now()
-const ready = (port: number) => process.stdout.write(`${JSON.stringify({ port, readyMs: performance.now() - startedAt })}\n`)
+const ready = (port: number) =>
+  process.stdout.write(`${JSON.stringify({ port, readyMs: performance.now() - startedAt })}\n`)
 
 if (kind === 'quayside') ready(await openQuayside())
 else listen(kind === 'plain' ? plainHandler(file, BENCH_SECRET) : ceiling())
