@@ -39,6 +39,7 @@ import { placeDue } from './ordering/place.ts'
 import { refreshDue } from './ordering/refresh.ts'
 import { resume } from './ordering/resume.ts'
 import { sweep } from './ordering/sweep.ts'
+import { pooledRandomBytes } from './random.ts'
 import { readGauges } from './readings.ts'
 import { createPump, every, type Pump, watchClock } from './schedule.ts'
 import { latestBalance } from './storage/evidence.ts'
@@ -74,7 +75,7 @@ const monotonic = (): number => performance.now()
 
 export async function openApp({ config, log, onFatal, at = () => {} }: AppOptions): Promise<App> {
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
-  const newId = createIds(now, randomBytes)
+  const newId = createIds(now, pooledRandomBytes)
   const db = openDatabase({ file: path.join(config.dataDir, 'quayside.db'), now, onFatal })
   const vault = await openVault({ database: db, keyEncryptionKey: config.keyEncryptionKey, now })
   const dialect = config.dialectFacts

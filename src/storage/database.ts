@@ -10,6 +10,11 @@ import type { SQL, SQLWrapper } from 'drizzle-orm'
 export interface Change {
   statement: SQLWrapper
   rows: number | 'any'
+  /**
+   * Values of the placeholders of a statement that is built once and used often: it is compiled once then, which costs
+   * more than to run it. The hot path of deliveries is the place for it, not every statement.
+   */
+  values?: Record<string, unknown>
 }
 
 /** The row type that a drizzle builder or a typed `sql` template promises. */

@@ -61,11 +61,42 @@ export const countDeliveries = () =>
     .from(deliveries)
     .groupBy(deliveries.state)
 
+/** A delivery as it comes in. */
+export type NewDelivery = Pick<
+  Delivery,
+  | 'id'
+  | 'source'
+  | 'deliveryId'
+  | 'bodyHmac'
+  | 'mac'
+  | 'signedAt'
+  | 'receivedAt'
+  | 'ciphertext'
+  | 'keyId'
+  | 'state'
+  | 'notBefore'
+>
+
+const { placeholder } = sql
+const insertOnce = build
+  .insert(deliveries)
+  .values({
+    id: placeholder('id'),
+    source: placeholder('source'),
+    deliveryId: placeholder('deliveryId'),
+    bodyHmac: placeholder('bodyHmac'),
+    mac: placeholder('mac'),
+    signedAt: placeholder('signedAt'),
+    receivedAt: placeholder('receivedAt'),
+    ciphertext: placeholder('ciphertext'),
+    keyId: placeholder('keyId'),
+    state: placeholder('state'),
+    notBefore: placeholder('notBefore'),
+  })
+  .onConflictDoNothing()
+
 /** Stores a delivery once: 0 rows touched says that it was here before. */
-export const insertDelivery = (row: typeof deliveries.$inferInsert): Change => ({
-  statement: build.insert(deliveries).values(row).onConflictDoNothing(),
-  rows: 'any',
-})
+export const insertDelivery = (row: NewDelivery): Change => ({ statement: insertOnce, rows: 'any', values: row })
 
 /** Records what became of a delivery. Guarded on its attempts: whoever processed it twice writes once. */
 export const settleDelivery = (seen: Pick<Delivery, 'id' | 'attempts'>, set: Partial<Delivery>): Change => ({

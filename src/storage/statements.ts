@@ -1,6 +1,6 @@
 import { strict as assert } from 'node:assert'
 import type Connection from 'better-sqlite3'
-import { is, type SQLWrapper } from 'drizzle-orm'
+import { is, Param, Placeholder, type SQLWrapper } from 'drizzle-orm'
 import { TypedQueryBuilder } from 'drizzle-orm/query-builders/query-builder'
 import { SQLiteSyncDialect } from 'drizzle-orm/sqlite-core'
 
@@ -19,9 +19,10 @@ const STATEMENTS_MAX = 500
 /** Compiles statements and keeps them prepared by their SQL text; the one that was used longest ago goes first. */
 export function statementCache(
   connection: Connection.Database,
-): (statement: SQLWrapper) => { prepared: Prepared; params: unknown[] } {
+): (statement: SQLWrapper, values?: Record<string, unknown>) => { prepared: Prepared; params: unknown[] } {
   const dialect = new SQLiteSyncDialect()
   const cache = new Map<string, Prepared>()
+  const compiled = new WeakMap<SQLWrapper, { sql: string; slots: Slot[] }>()
 
   function preparedFor(text: string): Prepared {
     const known = cache.get(text)
@@ -32,10 +33,34 @@ export function statementCache(
     return prepared
   }
 
-  return (statement) => {
-    const { sql, params } = dialect.sqlToQuery(statement.getSQL())
+  function fill(statement: SQLWrapper, values: Record<string, unknown>): { sql: string; params: unknown[] } {
+    let known = compiled.get(statement)
+    if (!known) {
+      const { sql, params } = dialect.sqlToQuery(statement.getSQL())
+      known = { sql, slots: params.map(slotOf) }
+      compiled.set(statement, known)
+    }
+    return { sql: known.sql, params: known.slots.map((slot) => slot(values)) }
+  }
+
+  return (statement, values) => {
+    const { sql, params } = values ? fill(statement, values) : dialect.sqlToQuery(statement.getSQL())
     for (const param of params) assert(isBindable(param), `a statement is given a value that no column holds: ${sql}`)
     return { prepared: preparedFor(sql), params }
+  }
+}
+
+/** Gives one parameter of a compiled statement, from the values of its placeholders or by itself. */
+type Slot = (values: Record<string, unknown>) => unknown
+
+function slotOf(param: unknown): Slot {
+  const holder = is(param, Param) ? param.value : param
+  if (!is(holder, Placeholder)) return () => param
+  const { name } = holder
+  const encode = is(param, Param) ? (value: unknown) => param.encoder.mapToDriverValue(value) : undefined
+  return (values) => {
+    const value = values[name]
+    return value === null || encode === undefined ? value : encode(value)
   }
 }
 

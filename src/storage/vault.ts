@@ -14,6 +14,7 @@ import {
   randomBytes,
 } from 'node:crypto'
 import { Failure } from '../errors.ts'
+import { pooledRandomBytes } from '../random.ts'
 import type { Secret } from '../secret.ts'
 import { build } from './builder.ts'
 import type { Database } from './database.ts'
@@ -143,7 +144,7 @@ const derive = (key: Buffer, purpose: string): Buffer =>
   Buffer.from(hkdfSync('sha256', key, '', `quayside ${purpose}`, KEY_BYTES))
 
 function encrypt(key: KeyObject, place: Place, keyId: number, plain: Buffer): Buffer {
-  const nonce = randomBytes(NONCE_BYTES)
+  const nonce = pooledRandomBytes(NONCE_BYTES)
   const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES })
   cipher.setAAD(placeBytes(place, keyId))
   return Buffer.concat([Buffer.of(VERSION), nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
@@ -163,14 +164,11 @@ function decrypt(key: KeyObject, place: Place, keyId: number, sealed: Buffer): B
   }
 }
 
-/** The additional data: each piece after its length, so that no two places give the same bytes. */
+/** The additional data: each piece after its length, so that no two places give the same text. */
 function placeBytes({ table, row, ordinal = 0 }: Place, keyId: number): Buffer {
-  const pieces = [table, row, String(ordinal), String(keyId), String(VERSION)].map((piece) => Buffer.from(piece))
-  return Buffer.concat(pieces.flatMap((piece) => [lengthBytes(piece), piece]))
-}
-
-function lengthBytes(piece: Buffer): Buffer {
-  const length = Buffer.alloc(4)
-  length.writeUInt32BE(piece.length)
-  return length
+  const number = String(ordinal)
+  const key = String(keyId)
+  return Buffer.from(
+    `${table.length}:${table}${row.length}:${row}${number.length}:${number}${key.length}:${key}:${VERSION}`,
+  )
 }

@@ -25,27 +25,32 @@ export interface Loaded {
 
 const load = JSON.parse(process.argv[2] ?? '{}') as Load
 const each = Math.ceil(load.amount / load.connections)
+const lists = Array.from({ length: load.connections }, (_, client) =>
+  Array.from({ length: each }, (_, place) =>
+    benchDelivery(load.repeat ? load.first : load.first + client * each + place, load.forged),
+  ),
+)
 let client = 0
-const started = performance.now()
-const result = await autocannon({
-  url: load.url,
-  connections: load.connections,
-  amount: each * load.connections,
-  setupClient: (one) => {
-    const from = load.first + client * each
-    client += 1
-    one.setRequests(
-      Array.from({ length: each }, (_, place) => benchDelivery(load.repeat ? load.first : from + place, load.forged)),
-    )
-  },
+let startedAt = 0
+const { result, seconds } = await new Promise<{ result: autocannon.Result; seconds: number }>((resolve, reject) => {
+  const run = autocannon(
+    {
+      ...{ url: load.url, connections: load.connections, amount: each * load.connections },
+      setupClient: (one) => one.setRequests(lists[client++] ?? []),
+    },
+    (error: unknown, result: autocannon.Result) =>
+      error ? reject(error) : resolve({ result, seconds: (performance.now() - startedAt) / 1_000 }),
+  )
+  // Its own start is before the requests are made; the clock of the bench starts when the first can leave.
+  run.once('start', () => {
+    startedAt = performance.now()
+  })
 })
-void started
 const statuses = Object.fromEntries(
   Object.entries(result.statusCodeStats ?? {}).map(([code, { count }]) => [code, count ?? 0]),
 )
-const seconds = (result.finish.getTime() - result.start.getTime()) / 1_000
 const loaded: Loaded = {
-  perSecond: (each * load.connections) / seconds,
+  perSecond: Math.round((each * load.connections) / seconds),
   p50: result.latency.p50,
   p99: result.latency.p99,
   statuses,

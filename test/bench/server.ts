@@ -3,7 +3,7 @@
  *
  * `ceiling` reads the raw body and answers, `plain` is the handler that people write, `quayside` is the whole way in.
  */
-import { randomBytes } from 'node:crypto'
+
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
@@ -15,6 +15,7 @@ import { createIds } from '../../src/ids.ts'
 import { openInbox } from '../../src/inbox/receive.ts'
 import { createLog } from '../../src/log.ts'
 import { createMetrics } from '../../src/metrics.ts'
+import { pooledRandomBytes } from '../../src/random.ts'
 import { Secret } from '../../src/secret.ts'
 import { openDatabase } from '../../src/storage/open.ts'
 import { openVault } from '../../src/storage/vault.ts'
@@ -55,7 +56,7 @@ async function openQuayside(): Promise<number> {
     const row = { id: 'bench', path: '', url, events: '', secret: ciphertext, keyId, createdAt: now() }
     await db.commit([insertWebhook(row)])
   }
-  const newId = createIds(now, randomBytes)
+  const newId = createIds(now, pooledRandomBytes)
   const log = createLog({ level: 'info', write: () => {} })
   const metrics = createMetrics({ readGauges: async () => ({}) })
   const dialect = readDialect(new URL('../../config/dialects/reseller-v1.1.json', import.meta.url))
@@ -70,3 +71,6 @@ async function openQuayside(): Promise<number> {
   })
   return (await server.listen('127.0.0.1', 0)).port
 }
+
+// An exit of its own accord: a profile that was asked for is written then.
+process.once('SIGTERM', () => process.exit(0))
