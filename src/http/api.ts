@@ -7,6 +7,7 @@ import type { Authenticate } from './auth.ts'
 import type { Flows } from './flows.ts'
 import { openApiDocument } from './openapi.ts'
 import { type Operation, routerOf } from './operation.ts'
+import { referenceRouter } from './reference.ts'
 
 export interface ApiOptions extends TokenFlows {
   flows: Flows
@@ -15,13 +16,15 @@ export interface ApiOptions extends TokenFlows {
   stores: readonly string[]
 }
 
-/** The API, to be mounted under /api/v1. Its own description is the one thing that needs no token. */
+/** The API, to be mounted under /api/v1. Its own description, and the page drawn from it, are all that needs no token. */
 export function apiRouter(options: ApiOptions): Router {
   const operations = apiOperations(options)
   const document = openApiDocument(operations)
-  return routerOf(operations, options.authenticate).get('/openapi.json', (_request, response) => {
-    response.json(document)
-  })
+  return routerOf(operations, options.authenticate)
+    .get('/openapi.json', (_request, response) => {
+      response.json(document)
+    })
+    .use(referenceRouter())
 }
 
 export const apiOperations = (options: ApiOptions): Operation[] => [

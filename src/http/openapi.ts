@@ -24,13 +24,16 @@ export function openApiDocument(operations: Operation[]): Json {
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/api/v1' }],
+    tags: Object.entries(groups).map(([name, { description }]) => ({ name, description })),
     paths: { ...paths, '/openapi.json': ownPath },
     webhooks: Object.fromEntries(
       callbacks.map(({ type, when, data }) => [type, webhook(type, when, schemas.refTo(data))]),
     ),
     components: {
-      ...{ schemas: schemas.all(), securitySchemes, headers: { 'X-Request-Id': requestId } },
-      responses: mapValues(commonFailures, (description) => failed(description, schemas.refTo(Failed))),
+      ...{ schemas: schemas.all(), securitySchemes, headers: headerComponents },
+      responses: mapValues(commonFailures, (description, name) =>
+        failed(description, schemas.refTo(Failed), extraHeaders[name]),
+      ),
     },
   }
 }
@@ -65,10 +68,51 @@ const securitySchemes = {
   personToken: bearer('A token of a person: viewer, operator or admin, each may what the one before may.'),
 }
 
+const header = (description: string, schema: Json): Json => ({ required: true, description, schema })
+const headerComponents = {
+  'X-Request-Id': header('Name it when you ask for help', { type: 'string' }),
+  'WWW-Authenticate': header('The scheme of the token', { const: 'Bearer' }),
+  'Retry-After': header('Seconds to wait', { type: 'integer', minimum: 1 }),
+}
+const headerNamed = (name: keyof typeof headerComponents) => ({ [name]: { $ref: `#/components/headers/${name}` } })
+/** Of every answer. */
+const headers = headerNamed('X-Request-Id')
+/** Of some failures, by the name of their component. */
+const extraHeaders: Record<string, Json> = {
+  Unauthenticated: headerNamed('WWW-Authenticate'),
+  Unavailable: headerNamed('Retry-After'),
+}
+
+/** Operations as people look for them, by the first piece of their path. */
+const groups: Record<string, { description: string; pieces: string[] }> = {
+  Orders: { description: 'Store orders: handed in by stores, watched by people.', pieces: ['orders'] },
+  Listings: { description: 'What a store can sell.', pieces: ['listings'] },
+  Service: {
+    description: 'How all of it stands, and the switch for buying.',
+    pieces: ['status', 'freeze', 'unfreeze'],
+  },
+  Purchases: { description: 'Orders of ours at the supplier.', pieces: ['purchases', 'discrepancies'] },
+  Deliveries: {
+    description: 'What came from the supplier, and our webhooks there.',
+    pieces: ['deliveries', 'webhooks'],
+  },
+  Outbox: { description: 'What stores and people are owed.', pieces: ['outbox'] },
+  Catalogue: { description: 'Reading what the supplier sells.', pieces: ['sync'] },
+  Tokens: { description: 'Who may ask.', pieces: ['tokens'] },
+}
+
+const groupOf = (path: string): string[] =>
+  Object.keys(groups).filter((name) => groups[name]?.pieces.includes(path.split('/')[1] ?? ''))
+
+const common = (name: keyof typeof commonFailures): Json => ({ $ref: `#/components/responses/${name}` })
+
 const ownPath = {
   get: {
-    ...{ operationId: 'viewOpenApi', summary: 'This document.', security: [] },
-    responses: { 200: { description: 'OpenAPI 3.1', content: { 'application/json': { schema: { type: 'object' } } } } },
+    ...{ operationId: 'viewOpenApi', summary: 'This document.', tags: ['Service'], security: [] },
+    responses: {
+      200: { description: 'OpenAPI 3.1', headers, content: { 'application/json': { schema: { type: 'object' } } } },
+      ...{ 400: common('Invalid'), 500: common('Internal'), 503: common('Unavailable') },
+    },
   },
 }
 
@@ -111,11 +155,10 @@ const commonFailures = {
 
 function describe(one: Operation, refTo: (shape: z.ZodType) => Json): Json {
   const { people, store } = one.allowed
-  const common = (name: keyof typeof commonFailures) => ({ $ref: `#/components/responses/${name}` })
   const data = refTo(one.answer)
   const schema = { type: 'object', properties: { success: { const: true }, data }, required: ['success', 'data'] }
   return {
-    ...{ operationId: one.name, summary: one.summary },
+    ...{ operationId: one.name, summary: one.summary, description: audience(one), tags: groupOf(one.path) },
     security: [...(store ? [{ storeToken: [store] }] : []), ...(people ? [{ personToken: [people] }] : [])],
     parameters: [...pathParameters(one.path), ...queryParameters(one)],
     ...(one.body && { requestBody: { required: !one.body.safeParse({}).success, content: json(refTo(one.body)) } }),
@@ -124,17 +167,30 @@ function describe(one: Operation, refTo: (shape: z.ZodType) => Json): Json {
       ...{ 400: common('Invalid'), 401: common('Unauthenticated'), 403: common('Forbidden') },
       ...(one.body && { 413: common('TooLarge'), 415: common('NotJson') }),
       ...{ 500: common('Internal'), 503: common('Unavailable') },
-      ...mapValues(one.failures ?? {}, (description) => failed(description, refTo(Failed))),
+      ...mapValues(one.failures ?? {}, (description, status) =>
+        failed(description, refTo(Failed), status === '503' ? extraHeaders.Unavailable : undefined),
+      ),
     },
   }
 }
 
-const requestId = { description: 'Name it when you ask for help', schema: { type: 'string' } }
-const headers = { 'X-Request-Id': { $ref: '#/components/headers/X-Request-Id' } }
-const failed = (description: string, schema: Json): Json => ({ description, headers, content: json(schema) })
+/** The sentence that readers look for first; machines find the same under `security`. */
+function audience({ allowed: { people, store } }: Operation): string {
+  const tokens = [
+    ...(store ? [`a store token with the scope \`${store}\``] : []),
+    ...(people ? [`the token of a person, ${people === 'admin' ? 'an admin' : `${people} or above`}`] : []),
+  ]
+  return `Asks for ${tokens.join(', or ')}.`
+}
 
-const mapValues = <V>(record: Record<string, string>, value: (text: string) => V): Record<string, V> =>
-  Object.fromEntries(Object.entries(record).map(([name, text]) => [name, value(text)]))
+const failed = (description: string, schema: Json, more: Json = {}): Json => ({
+  description,
+  headers: { ...headers, ...more },
+  content: json(schema),
+})
+
+const mapValues = <V>(record: Record<string, string>, value: (text: string, name: string) => V): Record<string, V> =>
+  Object.fromEntries(Object.entries(record).map(([name, text]) => [name, value(text, name)]))
 
 const json = (schema: Json): Json => ({ 'application/json': { schema } })
 

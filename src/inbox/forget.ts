@@ -1,3 +1,4 @@
+import { idBound } from '../ids.ts'
 import type { Database } from '../storage/database.ts'
 import { forgetBodies, forgetDeliveries } from '../storage/deliveries.ts'
 
@@ -10,5 +11,5 @@ const ROWS_MS = 90 * DAY_MS
 
 /** Forgets what deliveries carried after 30 days, and that they came after 90. */
 export async function forgetOld({ db, now }: { db: Database; now: () => number }): Promise<void> {
-  await db.commit([forgetDeliveries(now() - ROWS_MS), forgetBodies(now() - BODIES_MS)])
+  await db.commit([forgetDeliveries(idBound(now() - ROWS_MS)), forgetBodies(idBound(now() - BODIES_MS))])
 }

@@ -125,16 +125,16 @@ export const replayDelivery = (id: string, now: number): Change => ({
   rows: 1,
 })
 
-/** Empties the bodies that were received before an instant; dedupe goes on by their digests. */
-export const forgetBodies = (before: number): Change => ({
+/** Empties the bodies of deliveries made before this id; dedupe goes on by their digests. */
+export const forgetBodies = (before: string): Change => ({
   statement: build
     .update(deliveries)
     .set({ ciphertext: Buffer.alloc(0) })
-    .where(and(lt(deliveries.receivedAt, before), ne(deliveries.ciphertext, Buffer.alloc(0)))),
+    .where(and(lt(deliveries.id, before), ne(deliveries.ciphertext, Buffer.alloc(0)))),
   rows: 'any',
 })
 
-export const forgetDeliveries = (before: number): Change => ({
-  statement: build.delete(deliveries).where(lt(deliveries.receivedAt, before)),
+export const forgetDeliveries = (before: string): Change => ({
+  statement: build.delete(deliveries).where(lt(deliveries.id, before)),
   rows: 'any',
 })

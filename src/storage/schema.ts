@@ -396,7 +396,6 @@ export const deliveries = sqliteTable(
     uniqueIndex('deliveries_once').on(t.source, t.deliveryId, t.bodyHmac),
     uniqueIndex('deliveries_mac').on(t.source, t.mac),
     index('deliveries_due').on(t.state, t.notBefore),
-    index('deliveries_received').on(t.receivedAt),
   ],
 )
 

@@ -18,7 +18,8 @@ export interface Load {
 
 export interface Loaded {
   perSecond: number
-  p50: number
+  /** From the time and the count: autocannon's own latencies are whole milliseconds. */
+  meanMs: number
   p99: number
   statuses: Record<string, number>
 }
@@ -32,6 +33,7 @@ const lists = Array.from({ length: load.connections }, (_, client) =>
 )
 let client = 0
 let startedAt = 0
+let endedAt = 0
 const { result, seconds } = await new Promise<{ result: autocannon.Result; seconds: number }>((resolve, reject) => {
   const run = autocannon(
     {
@@ -39,11 +41,15 @@ const { result, seconds } = await new Promise<{ result: autocannon.Result; secon
       setupClient: (one) => one.setRequests(lists[client++] ?? []),
     },
     (error: unknown, result: autocannon.Result) =>
-      error ? reject(error) : resolve({ result, seconds: (performance.now() - startedAt) / 1_000 }),
+      error ? reject(error) : resolve({ result, seconds: (endedAt - startedAt) / 1_000 }),
   )
   // Its own start is before the requests are made; the clock of the bench starts when the first can leave.
   run.once('start', () => {
     startedAt = performance.now()
+  })
+  // It ends at its next sample, up to a second after the last answer.
+  run.on('response', () => {
+    endedAt = performance.now()
   })
 })
 const statuses = Object.fromEntries(
@@ -51,7 +57,7 @@ const statuses = Object.fromEntries(
 )
 const loaded: Loaded = {
   perSecond: Math.round((each * load.connections) / seconds),
-  p50: result.latency.p50,
+  meanMs: (1_000 * seconds * load.connections) / (each * load.connections),
   p99: result.latency.p99,
   statuses,
 }

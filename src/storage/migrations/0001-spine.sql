@@ -272,7 +272,6 @@ create table deliveries (
 create unique index deliveries_once on deliveries (source, delivery_id, body_hmac);
 create unique index deliveries_mac on deliveries (source, mac);
 create index deliveries_due on deliveries (state, not_before);
-create index deliveries_received on deliveries (received_at);
 
 create table tokens (
   id text not null primary key,

@@ -1,0 +1,84 @@
+import { fileURLToPath } from 'node:url'
+import { type Response, Router } from 'express'
+import swagger from 'swagger-ui-dist/package.json' with { type: 'json' }
+import { methodNotAllowed } from './answers.ts'
+
+/**
+ * `/docs`: the description of the API as a page for people, drawn by Swagger UI from the installed package. It asks for
+ * no token and cannot use one: it shows operations and sends none, since a wrong click could buy something.
+ */
+export function referenceRouter(): Router {
+  const router = Router({ strict: true, caseSensitive: true })
+  router.get('/docs', (_request, response) => {
+    response.set({ 'content-security-policy': policy, 'referrer-policy': 'no-referrer', 'x-frame-options': 'DENY' })
+    send(response, 'html', page, own)
+  })
+  router.get(`/docs/${starter}`, (_request, response) => send(response, 'js', start, own))
+  for (const name of assets) {
+    router.get(`/docs/${swagger.version}/${name}`, (_request, response) => {
+      response.set('cache-control', packaged)
+      // Below a root only the name is looked at, so that an installation under a folder with a dot is served as well.
+      response.sendFile(name, { root: folder })
+    })
+  }
+  router.all('/docs', methodNotAllowed('GET, HEAD'))
+  return router
+}
+
+const folder = fileURLToPath(new URL('.', import.meta.resolve('swagger-ui-dist/package.json')))
+/** All that the page needs of the package; the rest of it is not served. */
+const assets = ['swagger-ui.css', 'swagger-ui-bundle.js'] as const
+const starter = 'start.js'
+
+/** Asked for each time: it changes with an update of ours, and is small. */
+const own = 'no-cache'
+/** A year, the most that is of use: the version of the package is in the path. */
+const packaged = 'public, max-age=31536000, immutable'
+
+/** Nothing but our own files and the icons inside the style sheet; no script and no style in the page itself. */
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+/** Addresses are relative, so that the page works behind a proxy that adds a path before ours. */
+const page = `<!DOCTYPE html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <title>Quayside API</title>
+    <link rel="icon" href="data:,">
+    <link rel="stylesheet" href="docs/${swagger.version}/swagger-ui.css">
+  </head>
+  <body>
+    <noscript>This page needs JavaScript. The same, for machines: <a href="openapi.json">openapi.json</a></noscript>
+    <div id="reference"></div>
+    <script src="docs/${swagger.version}/swagger-ui-bundle.js"></script>
+    <script src="docs/${starter}"></script>
+  </body>
+</html>
+`
+
+/** Without a validator address Swagger UI would send ours to a stranger; the locks lead to a form for tokens. */
+const start = `SwaggerUIBundle({
+  url: 'openapi.json',
+  dom_id: '#reference',
+  deepLinking: true,
+  docExpansion: 'list',
+  defaultModelsExpandDepth: 0,
+  supportedSubmitMethods: [],
+  validatorUrl: null,
+  plugins: [{ wrapComponents: { authorizeBtn: () => () => null, authorizeOperationBtn: () => () => null } }],
+})
+`
+
+function send(response: Response, type: string, text: string, cacheControl: string): void {
+  response.set('cache-control', cacheControl).type(type).send(text)
+}

@@ -1,0 +1,141 @@
+/**
+ * `npm run bench -- receive`: how fast a delivery is made safe, against the same Express doing nothing and against the
+ * handler that people write. Everything in one run, each server and the load in a process of its own; ratios, because
+ * absolute figures are the machine's.
+ */
+
+import { load, medianOf, openServer, openSlowSockets, type Server } from './processes.ts'
+import type { Row } from './table.ts'
+
+const CONNECTIONS = 64
+const ROUNDS = 5
+/** Enough for a round of one to three seconds on two cores. */
+const AMOUNTS = { ceiling: 30_000, plain: 6_000, quayside: 16_000 } as const
+
+export const limits = {
+  ofCeiling: { min: 0.42, says: 'the whole way in against Express answering 200' },
+  ofPlain: { min: 4.5, says: 'the whole way in against the plain handler' },
+  latency: { max: 1.3, says: 'one connection: mean latency against the plain handler' },
+  duplicates: { min: 1, says: 'nothing but duplicates against genuine ones' },
+  forged: { min: 1, says: 'nothing but forgeries against genuine ones' },
+  slow: { min: 0.8, says: 'with 1,000 slow sockets held open against without' },
+  growth: { max: 1.3, says: 'cost of a delivery at 1,000,000 stored against 10,000' },
+} as const
+
+export type Ratios = Partial<Record<keyof typeof limits, number>>
+
+let next = 0
+/** Delivery numbers that were not used before in this run. */
+const fresh = (amount: number): number => {
+  next += amount + CONNECTIONS
+  return next - amount - CONNECTIONS
+}
+
+async function throughput(server: Server, amount: number, more: { forged?: boolean; repeat?: boolean } = {}) {
+  return load({ url: server.url, connections: CONNECTIONS, amount, first: fresh(amount), ...more })
+}
+
+export async function benchReceive(
+  say: (text: string) => void,
+): Promise<{ ratios: Ratios; rows: Row[]; figures: object }> {
+  const servers = {
+    ceiling: await openServer('ceiling'),
+    plain: await openServer('plain'),
+    quayside: await openServer('quayside'),
+  }
+  const rates: Record<keyof typeof AMOUNTS, number[]> = { ceiling: [], plain: [], quayside: [] }
+  const p99s: number[] = []
+  const mixed: Record<'duplicates' | 'forged' | 'slow', number[]> = { duplicates: [], forged: [], slow: [] }
+  const single: Record<'plain' | 'quayside', number[]> = { plain: [], quayside: [] }
+  for (let round = 0; round <= ROUNDS; round += 1) {
+    say(round === 0 ? 'warming up' : `round ${round} of ${ROUNDS}`)
+    for (const name of ['ceiling', 'plain', 'quayside'] as const) {
+      const { perSecond, p99, statuses } = await throughput(servers[name], round === 0 ? 2_000 : AMOUNTS[name])
+      if (Object.keys(statuses).join() !== '200') throw new Error(`${name} answered ${JSON.stringify(statuses)}`)
+      if (round === 0) continue
+      rates[name].push(perSecond)
+      if (name === 'quayside') p99s.push(p99)
+    }
+    if (round === 0) continue
+    mixed.duplicates.push((await throughput(servers.quayside, AMOUNTS.quayside, { repeat: true })).perSecond)
+    mixed.forged.push((await throughput(servers.quayside, AMOUNTS.quayside, { forged: true })).perSecond)
+    for (const name of ['plain', 'quayside'] as const) {
+      const amount = 1_500
+      const { meanMs } = await load({ url: servers[name].url, connections: 1, amount, first: fresh(amount) })
+      single[name].push(meanMs)
+    }
+    const slow = await openSlowSockets(servers.quayside.url, 1_000)
+    mixed.slow.push((await throughput(servers.quayside, AMOUNTS.quayside)).perSecond)
+    slow.close()
+  }
+  await Promise.all(Object.values(servers).map((server) => server.close()))
+  const rate = { ...mapOf(rates), ...mapOf(mixed) }
+  const genuine = rate.quayside ?? 0
+  const ratios: Ratios = {
+    ofCeiling: genuine / (rate.ceiling ?? 1),
+    ofPlain: genuine / (rate.plain ?? 1),
+    latency: medianOf(single.quayside) / medianOf(single.plain),
+    duplicates: (rate.duplicates ?? 0) / genuine,
+    forged: (rate.forged ?? 0) / genuine,
+    slow: (rate.slow ?? 0) / genuine,
+  }
+  const figures = { ...rate, p99Ms: medianOf(p99s), singleMs: mapOf(single) }
+  const rows: Row[] = Object.entries(rate).map(([name, perSecond]) => [name, `${Math.round(perSecond)} /s`])
+  rows.push(
+    ['p99 of genuine ones', `${medianOf(p99s)} ms`],
+    [
+      'mean, one connection',
+      `${medianOf(single.quayside).toFixed(2)} ms, plain ${medianOf(single.plain).toFixed(2)} ms`,
+    ],
+  )
+  return { ratios, rows, figures }
+}
+
+/** How much more a delivery costs with a million stored, and how long the service then takes to be ready. */
+export async function benchGrowth(say: (text: string) => void, stored = 1_000_000) {
+  let server = await openServer('quayside')
+  const fill = async (amount: number) => throughput(server, amount)
+  await fill(10_000)
+  const few = medianOf(await three(() => throughput(server, 8_000).then(({ perSecond }) => perSecond)))
+  for (let done = 34_000; done < stored; done += 60_000) {
+    await fill(60_000)
+    say(`${Math.min(stored, done + 60_000).toLocaleString('en')} stored`)
+  }
+  const many = medianOf(await three(() => throughput(server, 8_000).then(({ perSecond }) => perSecond)))
+  await server.stop()
+  server = await openServer('quayside', server.file)
+  const { readyMs } = server
+  await server.close()
+  return {
+    ratios: { growth: few / many } satisfies Ratios,
+    rows: [
+      ['genuine at 10,000 stored', `${Math.round(few)} /s`],
+      [`genuine at ${stored.toLocaleString('en')} stored`, `${Math.round(many)} /s`],
+      [`restart to ready at ${stored.toLocaleString('en')}`, `${Math.round(readyMs)} ms`],
+    ] as Row[],
+    figures: { few, many, readyMs: Math.round(readyMs) },
+  }
+}
+
+const three = async (run: () => Promise<number>): Promise<number[]> => [await run(), await run(), await run()]
+
+const mapOf = <K extends string>(lists: Record<K, number[]>) =>
+  Object.fromEntries(Object.entries<number[]>(lists).map(([name, list]) => [name, medianOf(list)])) as Record<K, number>
+
+/** What of the ratios misses its limit. */
+export function missed(ratios: Ratios): string[] {
+  return (Object.keys(ratios) as (keyof typeof limits)[]).filter((name) => {
+    const limit = limits[name]
+    const ratio = ratios[name] ?? 0
+    return 'min' in limit ? ratio < limit.min : ratio > limit.max
+  })
+}
+
+export function ratioRows(ratios: Ratios): Row[] {
+  const bad = missed(ratios)
+  return (Object.keys(ratios) as (keyof typeof limits)[]).map((name) => {
+    const limit = limits[name]
+    const bound = 'min' in limit ? `at least ${limit.min}` : `at most ${limit.max}`
+    return [limit.says, (ratios[name] ?? 0).toFixed(2), bound, bad.includes(name) ? 'missed' : 'ok']
+  })
+}
