@@ -23,7 +23,7 @@ import { apiRouter } from './http/api.ts'
 import { createAuth } from './http/auth.ts'
 import { healthRouter } from './http/health.ts'
 import { metricsRouter } from './http/metrics-route.ts'
-import { createHttpServer } from './http/server.ts'
+import { createHttpServer, serverLimits } from './http/server.ts'
 import { webhookRouter } from './http/webhooks.ts'
 import { createIds } from './ids.ts'
 import { forgetOld } from './inbox/forget.ts'
@@ -213,17 +213,29 @@ export async function openApp({ config, log, onFatal, at = () => {} }: AppOption
   async function close(): Promise<void> {
     stopping = true
     halt.abort()
+    // What waits to be sent stays planned, also in a batch that is under way.
+    ordering.pace.pausedUntil = Number.POSITIVE_INFINITY
+    server.drain()
     log.info('service.stopping')
-    await Promise.all(timers.map((end) => end()))
+    const work = [...timers.map((end) => end()), syncs.idle(), ...Object.values(pumps).map((pump) => pump.idle())]
+    // The server still listens, so that whoever asks is told to go elsewhere.
+    const finished = await within(serverLimits.drainMs, Promise.all(work))
     await server.close()
-    await Promise.all([syncs.idle(), ...Object.values(pumps).map((pump) => pump.idle())])
-    await Promise.all([supplier.close(), ...[...stores.values()].map((store) => store.close())])
+    // Whatever is still under way can write nothing from here on: `sending` stays, and is looked up at the next start.
     await db.close()
+    await within(LINGER_MS, Promise.all([supplier.close(), ...[...stores.values()].map((store) => store.close())]))
     rmSync(ownerTokenFile, { force: true })
-    log.info('service.stopped')
+    log.info('service.stopped', { outcome: finished ? 'finished' : 'cut_off' })
   }
   return { url, sync: () => syncs.finish('start'), flows, close }
 }
+
+/** How long connections may take to close; one with an open request would wait for the deadline of that request. */
+const LINGER_MS = 500
+
+/** @returns whether the work was over in time */
+const within = (ms: number, work: Promise<unknown>): Promise<boolean> =>
+  Promise.race([work.then(() => true), sleep(ms, false, { ref: false })])
 
 /** The token with which the command line on this machine speaks to the service; new at each start, gone at its end. */
 function writeOwnerToken(dataDir: string, token: string): string {

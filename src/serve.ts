@@ -35,15 +35,24 @@ export async function runService(options: ServeOptions): Promise<number> {
     })
     await stopped
     await demo.close()
-    return 0
+    return ended()
   }
   const config = loadConfig(options.configFile, env)
   const log = createLog({ level: config.logLevel, write: (line) => void process.stdout.write(line) })
-  const listen = options.port === undefined ? config.listen : { ...config.listen, port: options.port }
+  const listen = { host: env.QUAYSIDE_HOST || config.listen.host, port: options.port ?? config.listen.port }
   const app = await openApp({ config: { ...config, listen }, log, onFatal, at: crashAt(env.QUAYSIDE_CRASH) })
   process.stderr.write(`Quayside listens at ${app.url}\n`)
   await stopped
   await app.close()
+  return ended()
+}
+
+/** How long what was cut off may hold the process: its requests to the supplier and the waits between them. */
+const LINGER_MS = 500
+
+/** All that counts is closed and on disk; what was cut off would hold the process for as long as its own deadlines. */
+function ended(): 0 {
+  setTimeout(() => process.exit(0), LINGER_MS).unref()
   return 0
 }
 

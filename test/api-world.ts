@@ -4,17 +4,19 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Router } from 'express'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { loadConfig } from '../src/config.ts'
 import { createFlows } from '../src/flows.ts'
 import { type ApiOptions, apiOperations, apiRouter } from '../src/http/api.ts'
 import { createAuth } from '../src/http/auth.ts'
+import { openApiDocument } from '../src/http/openapi.ts'
 import { createHttpServer } from '../src/http/server.ts'
 import { webhookRouter } from '../src/http/webhooks.ts'
 import { createIds } from '../src/ids.ts'
 import { openInbox } from '../src/inbox/receive.ts'
 import { insertSyncRun, syncRunById } from '../src/storage/sync-runs.ts'
 import { createToken, mintToken, type NewToken } from '../src/tokens.ts'
+import { hold } from './contract.ts'
 import { openHarbour, STORE } from './harbour.ts'
 
 export const OTHER_STORE = 'other-ef56gh78'
@@ -74,7 +76,12 @@ export async function openApi() {
     ...{ log: ordering.log, newId, monotonic: now },
   })
   const { port } = await server.listen('127.0.0.1', 0)
-  onTestFinished(() => server.close())
+  const operations = apiOperations(options)
+  const held = hold(port, '/api/v1', openApiDocument(operations), ['/docs'])
+  onTestFinished(async () => {
+    await server.close()
+    expect(held.faults, 'answers that are not as the OpenAPI document says').toEqual([])
+  })
   const url = `http://127.0.0.1:${port}`
 
   const mint = async (wanted: Partial<NewToken> & Pick<NewToken, 'role'>) => {
@@ -104,7 +111,7 @@ export async function openApi() {
     })
     return { status: answer.status, headers: answer.headers, body: (await answer.json()) as Answer['body'] }
   }
-  return { ...harbour, url, ask, mint, tokens, flows, options, operations: apiOperations(options) }
+  return { ...harbour, url, ask, mint, tokens, flows, options, operations, held }
 }
 
 function configFile(baseUrl: string): string {

@@ -1,8 +1,11 @@
 /** A sandbox under a clock moved by hand, and a caller that knows nothing but HTTP. */
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { expect } from 'vitest'
+import { openapiOf } from '../src/sandbox/openapi.ts'
 import { type SandboxOptions, startSandbox } from '../src/sandbox/server.ts'
 import { type Dialect, readDialect, valueAt } from '../src/supplier/dialect.ts'
+import { hold } from './contract.ts'
 
 export const defaultDialect = (): Dialect =>
   readDialect(new URL('../config/dialects/reseller-v1.1.json', import.meta.url))
@@ -36,6 +39,7 @@ export async function openSandbox(options: Partial<SandboxOptions> = {}) {
   const now = () => clock.now
   const random = seeded(7)
   const sandbox = await startSandbox({ apiKey, now, random, seed: 1, automatic: false, ...options, dialect })
+  const held = hold(Number(new URL(sandbox.baseUrl).port), '/v1', openapiOf(dialect))
 
   const send = async (url: string, method: string, body: unknown, headers: Record<string, string>): Promise<Reply> => {
     const content = body === undefined ? {} : { 'content-type': 'application/json' }
@@ -54,6 +58,14 @@ export async function openSandbox(options: Partial<SandboxOptions> = {}) {
 
   return {
     ...sandbox,
+    close: async () => {
+      const asked = sandbox.faults.list().some(({ retryAfter }) => retryAfter === null)
+      await sandbox.close()
+      // One fault leaves out what the document promises: to do that is what it is for.
+      const faults = held.faults.filter((fault) => !(asked && fault.includes('429: retry-after: missing')))
+      expect(faults, 'answers that are not as the OpenAPI document says').toEqual([])
+    },
+    held,
     dialect,
     clock,
     get,

@@ -68,11 +68,11 @@ const securitySchemes = {
   personToken: bearer('A token of a person: viewer, operator or admin, each may what the one before may.'),
 }
 
-const header = (description: string, schema: Json): Json => ({ required: true, description, schema })
+const answerHeader = (description: string, schema: Json): Json => ({ required: true, description, schema })
 const headerComponents = {
-  'X-Request-Id': header('Name it when you ask for help', { type: 'string' }),
-  'WWW-Authenticate': header('The scheme of the token', { const: 'Bearer' }),
-  'Retry-After': header('Seconds to wait', { type: 'integer', minimum: 1 }),
+  'X-Request-Id': answerHeader('Name it when you ask for help', { type: 'string' }),
+  'WWW-Authenticate': answerHeader('The scheme of the token', { const: 'Bearer' }),
+  'Retry-After': answerHeader('Seconds to wait', { type: 'integer', minimum: 1 }),
 }
 const headerNamed = (name: keyof typeof headerComponents) => ({ [name]: { $ref: `#/components/headers/${name}` } })
 /** Of every answer. */

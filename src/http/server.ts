@@ -23,8 +23,8 @@ export const serverLimits = {
   checkIntervalMs: 2_000,
   /** Silent sockets live for 12 s and cost some 10 KiB each: 8,192 of them fit in 80 MiB and leave room for the rest. */
   connectionsMax: 8_192,
-  /** How long `close` waits for requests that are under way. */
-  drainMs: 10_000,
+  /** How long requests that are under way may take from `drain` on. Docker kills after 10 s: it is less. */
+  drainMs: 8_000,
 }
 
 export type ServerLimits = typeof serverLimits
@@ -50,14 +50,17 @@ export interface HttpServer {
   listen(host: string, port: number): Promise<AddressInfo>
   /** From now on every request but a probe is answered 503; what is under way is finished. */
   drain(): void
-  /** Drains, stops listening, closes idle sockets now and the busy ones after their answer or at the deadline. */
+  /**
+   * Drains, stops listening, closes idle sockets now and the busy ones after their answer or at the deadline, which
+   * counts from `drain`.
+   */
   close(): Promise<void>
 }
 
 export function createHttpServer(options: HttpOptions): HttpServer {
   const limits = { ...serverLimits, ...options.limits }
-  let draining = false
-  const app = application(options, () => draining)
+  let drainingSince: number | undefined
+  const app = application(options, () => drainingSince !== undefined)
   const server = createServer(
     {
       maxHeaderSize: limits.headerMaxBytes,
@@ -70,11 +73,12 @@ export function createHttpServer(options: HttpOptions): HttpServer {
   server.maxConnections = limits.connectionsMax
   const sockets = trackSockets(server)
 
-  const drain = (): void => {
-    draining = true
+  const drain = (): number => {
+    drainingSince ??= options.monotonic()
+    return drainingSince
   }
   return {
-    drain,
+    drain: () => void drain(),
     listen: (host, port) =>
       new Promise((resolve, reject) => {
         server.once('error', reject)
@@ -85,8 +89,8 @@ export function createHttpServer(options: HttpOptions): HttpServer {
       }),
     close: () =>
       new Promise((resolve) => {
-        drain()
-        const deadline = setTimeout(() => server.closeAllConnections(), limits.drainMs)
+        const leftMs = drain() + limits.drainMs - options.monotonic()
+        const deadline = setTimeout(() => server.closeAllConnections(), Math.max(0, leftMs))
         server.close(() => {
           clearTimeout(deadline)
           resolve()

@@ -9,7 +9,7 @@ import assert from 'node:assert/strict'
 import { type Effect, type PurchaseFacts, type PurchaseInput, type Transition, transition } from '../domain/purchase.ts'
 import { type Change, StaleWrite } from '../storage/database.ts'
 import { insertTransition } from '../storage/evidence.ts'
-import { keysOfPurchases, type LicenceKey } from '../storage/licence-keys.ts'
+import { keysOfPurchase, type LicenceKey } from '../storage/licence-keys.ts'
 import {
   changePurchase,
   hintPurchase,
@@ -134,7 +134,7 @@ export async function load(ordering: Pick<Ordering, 'db'>, purchaseId: string): 
   if (!purchase) return undefined
   const [generations, keys, [name]] = await Promise.all([
     ordering.db.query(purchasesOfPart(purchase.lineId, purchase.part)),
-    ordering.db.query(keysOfPurchases([purchaseId])),
+    ordering.db.query(keysOfPurchase(purchaseId)),
     ordering.db.query(nameOfLine(purchase.lineId)),
   ])
   assert(name, 'a purchase has its line and its order')

@@ -1,8 +1,8 @@
 import { StaleWrite } from '../storage/database.ts'
 import { oweEffect } from '../storage/outbox.ts'
-import { markClosed, ordersToClose, storeOrderById } from '../storage/store-orders.ts'
+import { markClosed, ordersToClose } from '../storage/store-orders.ts'
 import type { Ordering } from './context.ts'
-import { viewOrder } from './order-view.ts'
+import { orderStanding } from './order-view.ts'
 
 const BATCH = 100
 
@@ -23,9 +23,9 @@ export async function closeOrders(ordering: Ordering): Promise<number> {
 }
 
 async function closeOrder(ordering: Ordering, orderId: string): Promise<boolean> {
-  const [order] = await ordering.db.query(storeOrderById(orderId))
-  const { state } = await viewOrder(ordering, orderId, { keys: false })
-  if (!order || state === 'open') return false
+  const standing = await orderStanding(ordering, orderId)
+  if (!standing || standing.state === 'open') return false
+  const { order, state } = standing
   const now = ordering.now()
   try {
     await ordering.db.commit([

@@ -1,9 +1,9 @@
 import { keysOfHandOver } from '../storage/licence-keys.ts'
 import type { OutboxRow } from '../storage/outbox.ts'
-import { lineById } from '../storage/store-orders.ts'
+import { lineById, storeOrderById } from '../storage/store-orders.ts'
 import { load } from './advance.ts'
 import type { Fulfilment } from './fulfil.ts'
-import { viewOrder } from './order-view.ts'
+import { orderStanding } from './order-view.ts'
 
 /** What to tell a customer-facing person, per failure that the supplier's codes or our own rules give. */
 const ADVICE: Record<string, string> = {
@@ -23,8 +23,8 @@ export async function renderMessage(fulfilment: Fulfilment, row: OutboxRow): Pro
     return { store: row.store, listings }
   }
   if (row.type === 'order.closed') {
-    const view = await viewOrder(fulfilment, row.orderId ?? '', { keys: false })
-    return { store: row.store, reference: view.reference, state: payload.state }
+    const [order] = await fulfilment.db.query(storeOrderById(row.orderId ?? ''))
+    return { store: row.store, reference: order?.reference, state: payload.state }
   }
   const loaded = await load(fulfilment, payload.purchaseId ?? '')
   if (!loaded) throw new Error('the purchase of the callback is gone')
@@ -39,8 +39,8 @@ export async function renderMessage(fulfilment: Fulfilment, row: OutboxRow): Pro
   }
   if (row.type === 'line.fulfilled') {
     const keys = await fulfilment.db.query(keysOfHandOver(row.id))
-    const view = await viewOrder(fulfilment, purchase.orderId, { keys: false })
-    const handedOver = view.lines.find((one) => one.id === name.line)?.delivered ?? 0
+    const standing = await orderStanding(fulfilment, purchase.orderId)
+    const handedOver = standing?.lines.find((one) => one.line.line === name.line)?.delivered ?? 0
     const fresh = keys.filter((key) => key.handedOverAt === null).length
     return {
       ...head,

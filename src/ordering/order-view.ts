@@ -30,6 +30,28 @@ export interface LineView {
 }
 
 /**
+ * The state of an order and of its lines: what is needed to tell a store how things stand, and no more.
+ *
+ * @returns undefined when there is no such order
+ */
+export async function orderStanding({ db }: Pick<Ordering, 'db'>, orderId: string) {
+  const [[order], lines, purchases] = await Promise.all([
+    db.query(storeOrderById(orderId)),
+    db.query(linesOfOrders([orderId])),
+    db.query(purchasesOfOrder(orderId)),
+  ])
+  if (!order) return undefined
+  const ids = purchases.map((purchase) => purchase.id)
+  const keys = ids.length > 0 ? await db.query(keysOfPurchases(ids)) : []
+  const standing = lines.map((line) => {
+    const own = purchases.filter((purchase) => purchase.lineId === line.id)
+    const parts = own.map((purchase) => ({ ...purchase, handedOver: handedOver(keys, purchase.id).length }))
+    return { line, purchases: own, state: lineState(parts), delivered: delivered(parts) }
+  })
+  return { order, lines: standing, keys, state: orderState(standing) }
+}
+
+/**
  * @param show `keys` opens the licence keys that were handed over
  * @throws Failure `not_found`
  */
@@ -39,41 +61,33 @@ export async function viewOrder(
   show: { keys: boolean },
 ): Promise<OrderView> {
   const { db } = ordering
-  const [[order], lines, purchases, effects] = await Promise.all([
-    db.query(storeOrderById(orderId)),
-    db.query(linesOfOrders([orderId])),
-    db.query(purchasesOfOrder(orderId)),
+  const standing = await orderStanding(ordering, orderId)
+  if (!standing) throw new Failure('not_found', `no order ${orderId}`)
+  const { order, lines, keys, state } = standing
+  const ids = lines.flatMap((line) => line.purchases.map((purchase) => purchase.id))
+  const products = lines.map(({ line }) => line.productId).filter((id) => id !== null)
+  const [effects, attempts, transitions, offers] = await Promise.all([
     db.query(outboxOfOrder(orderId)),
-  ])
-  if (!order) throw new Failure('not_found', `no order ${orderId}`)
-  const ids = purchases.map((purchase) => purchase.id)
-  const products = lines.map((line) => line.productId).filter((id) => id !== null)
-  const [keys, attempts, transitions, offers] = await Promise.all([
-    ids.length > 0 ? db.query(keysOfPurchases(ids)) : [],
     ids.length > 0 ? db.query(attemptsOf(ids)) : [],
     ids.length > 0 ? db.query(transitionsOf(ids)) : [],
     products.length > 0 ? db.query(offersByProduct(products)) : [],
   ])
-  const views = lines.map((line): LineView => {
-    const own = purchases.filter((purchase) => purchase.lineId === line.id)
-    const ownKeys = keys.filter((key) => own.some((purchase) => purchase.id === key.purchaseId))
-    const parts = own.map((purchase) => ({ ...purchase, handedOver: handedOver(ownKeys, purchase.id).length }))
+  const views = lines.map(({ line, purchases, state, delivered }): LineView => {
     const view: LineView = {
       id: line.line,
       sku: line.sku,
       name: offers.find((offer) => offer.productId === line.productId)?.name ?? null,
       quantity: line.quantity,
-      state: lineState(parts),
-      delivered: delivered(parts),
-      purchases: own,
+      state,
+      delivered,
+      purchases,
     }
     if (show.keys) {
-      const shown = own.flatMap((one) => ownKeys.filter((key) => key.purchaseId === one.id && leftUs(one, key)))
+      const shown = purchases.flatMap((one) => keys.filter((key) => key.purchaseId === one.id && leftUs(one, key)))
       view.keys = shown.map((key) => openKey(ordering, key))
     }
     return view
   })
-  const state = orderState(views)
   const timeline = [
     { at: order.receivedAt, what: 'order taken', detail: `${lines.length} ${lines.length === 1 ? 'line' : 'lines'}` },
     ...attempts

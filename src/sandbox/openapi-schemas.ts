@@ -96,8 +96,8 @@ function orderRequestSchema({ orderRequest: names, orderRequired, quantityMax, e
     required: orderRequired.map((field) => names[field]),
     properties: {
       [names.productId]: uuid,
-      [names.quantity]: { type: 'integer', minimum: 1, maximum: quantityMax, default: 1 },
-      [names.externalOrderId]: { ...text, minLength: 1, maxLength: externalOrderIdMax },
+      [names.quantity]: { type: ['integer', 'null'], minimum: 1, maximum: quantityMax, default: 1 },
+      [names.externalOrderId]: { type: ['string', 'null'], minLength: 1, maxLength: externalOrderIdMax },
     },
   }
 }

@@ -1,4 +1,4 @@
-import { type Dialect, type ErrorKind, type EventName, eventNames } from '../supplier/dialect.ts'
+import { type Dialect, type ErrorKind, type EventName, errorKinds, eventNames } from '../supplier/dialect.ts'
 import {
   eventSchemaName,
   instantSchema,
@@ -55,7 +55,11 @@ function pathsOf(dialect: Dialect): Schema {
       operationId: id,
       summary,
       ...more,
-      responses: { [status]: success, ...errors(dialect, [...withKey, ...kinds]) },
+      responses: {
+        [status]: success,
+        ...(more.requestBody ? bodyErrors(dialect) : {}),
+        ...errors(dialect, [...withKey, ...kinds]),
+      },
     }
   }
   return {
@@ -119,13 +123,24 @@ const openapiOperation = (dialect: Dialect): Schema => ({
 /** Several kinds may share a status: one response names all their codes. */
 function errors(dialect: Dialect, kinds: ErrorKind[]): Schema {
   const byStatus = Map.groupBy(kinds, (kind) => dialect.errors[kind].status)
-  const response = (status: number, shared: ErrorKind[]) => ({
-    description: shared.map((kind) => dialect.errors[kind].codes[0]).join(', '),
-    headers: answerHeaders(dialect, status === dialect.errors.rate_limited.status),
-    content: jsonOf(reference('Error')),
-  })
-  return Object.fromEntries([...byStatus].map(([status, shared]) => [String(status), response(status, shared)]))
+  const response = (shared: ErrorKind[]) => {
+    const codes = shared.map((kind) => dialect.errors[kind].codes[0])
+    return errorResponse(dialect, codes.join(', '), shared.includes('rate_limited'))
+  }
+  return Object.fromEntries([...byStatus].map(([status, shared]) => [String(status), response(shared)]))
 }
+
+/** What HTTP itself has statuses for; the code is that of any invalid request. */
+const bodyErrors = (dialect: Dialect): Schema => ({
+  413: errorResponse(dialect, 'The body is larger than 64 KiB'),
+  415: errorResponse(dialect, 'The body is not declared as JSON, or is compressed in an unknown way'),
+})
+
+const errorResponse = (dialect: Dialect, description: string, withRetry = false): Schema => ({
+  description,
+  headers: answerHeaders(dialect, withRetry),
+  content: jsonOf(reference('Error')),
+})
 
 function eventOperation(dialect: Dialect, name: EventName): Schema {
   const { signature } = dialect
@@ -154,15 +169,18 @@ function eventOperation(dialect: Dialect, name: EventName): Schema {
   }
 }
 
-function headerComponents({ rateResetUnit }: Dialect): Schema {
+function headerComponents({ rateResetUnit, errors }: Dialect): Schema {
   const whole = { type: 'integer', minimum: 0 }
+  const sharing = errorKinds.filter((kind) => errors[kind].status === errors.rate_limited.status)
+  const always = (description: string, schema: Schema) => ({ required: true, description, schema })
   const units = { epoch_s: 'Unix time in seconds', epoch_ms: 'Unix time in milliseconds', left_s: 'Seconds until then' }
   return {
-    RequestId: { description: 'Identifies the request.', schema: { type: 'string' } },
-    RateLimit: { description: 'Requests a minute.', schema: whole },
-    RateRemaining: { description: 'Requests that may run at once.', schema: whole },
-    RateReset: { description: `When all of them are back. ${units[rateResetUnit]}.`, schema: whole },
-    RetryAfter: { description: 'Seconds, or an HTTP date.', schema: { type: 'string' } },
+    RequestId: always('Identifies the request.', { type: 'string' }),
+    RateLimit: always('Requests a minute.', whole),
+    RateRemaining: always('Requests that may run at once.', whole),
+    RateReset: always(`When all of them are back. ${units[rateResetUnit]}.`, whole),
+    // Promised where the rate limit has a status of its own: no other error carries it.
+    RetryAfter: { ...always('Seconds, or an HTTP date.', { type: 'string' }), required: sharing.length === 1 },
   }
 }
 

@@ -5,26 +5,25 @@
  * Meaning lives in `where` clauses, unique keys and expected row counts, never in isolation levels.
  */
 import type { SQL, SQLWrapper } from 'drizzle-orm'
+import type { Bound } from './builder.ts'
 
 /** One statement of a commit and how many rows it must touch. */
 export interface Change {
   statement: SQLWrapper
   rows: number | 'any'
-  /**
-   * Values of the placeholders of a statement that is built once and used often: it is compiled once then, which costs
-   * more than to run it. The hot path of deliveries is the place for it, not every statement.
-   */
-  values?: Record<string, unknown>
 }
 
 /** The row type that a drizzle builder or a typed `sql` template promises. */
-export type RowOf<S> = S extends { readonly _: { readonly result: infer R } }
-  ? R extends (infer Row)[]
-    ? Row
-    : never
-  : S extends SQL<infer T>
-    ? T
-    : unknown
+export type RowOf<S> =
+  S extends Bound<infer Inner>
+    ? RowOf<Inner>
+    : S extends { readonly _: { readonly result: infer R } }
+      ? R extends (infer Row)[]
+        ? Row
+        : never
+      : S extends SQL<infer T>
+        ? T
+        : unknown
 
 export interface Database {
   /** Runs a read. Columns come back under camelCase names, as the schema's properties are called. */

@@ -1,5 +1,5 @@
 import { and, asc, desc, eq, getTableColumns, inArray, lt, lte, ne, or, sql } from 'drizzle-orm'
-import { build } from './builder.ts'
+import { bind, build } from './builder.ts'
 import type { Change } from './database.ts'
 import { deliveries } from './schema.ts'
 
@@ -96,7 +96,7 @@ const insertOnce = build
   .onConflictDoNothing()
 
 /** Stores a delivery once: 0 rows touched says that it was here before. */
-export const insertDelivery = (row: NewDelivery): Change => ({ statement: insertOnce, rows: 'any', values: row })
+export const insertDelivery = (row: NewDelivery): Change => ({ statement: bind(insertOnce, row), rows: 'any' })
 
 /** Records what became of a delivery. Guarded on its attempts: whoever processed it twice writes once. */
 export const settleDelivery = (seen: Pick<Delivery, 'id' | 'attempts'>, set: Partial<Delivery>): Change => ({

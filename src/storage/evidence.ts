@@ -1,5 +1,5 @@
 import { and, asc, desc, eq, gt, inArray, ne, sql } from 'drizzle-orm'
-import { build } from './builder.ts'
+import { build, rowInsert } from './builder.ts'
 import type { Change } from './database.ts'
 import { audit, balanceReadings, discrepancies, purchaseAttempts, transitions } from './schema.ts'
 
@@ -46,13 +46,15 @@ export const countDiscrepancies = () =>
 export const latestBalance = () =>
   build.select().from(balanceReadings).orderBy(desc(balanceReadings.readAt), desc(balanceReadings.id)).limit(1)
 
+const purchaseAttemptsRow = rowInsert(purchaseAttempts)
 export const insertAttempt = (row: typeof purchaseAttempts.$inferInsert): Change => ({
-  statement: build.insert(purchaseAttempts).values(row),
+  statement: purchaseAttemptsRow(row),
   rows: 1,
 })
 
+const transitionsRow = rowInsert(transitions)
 export const insertTransition = (row: typeof transitions.$inferInsert): Change => ({
-  statement: build.insert(transitions).values(row),
+  statement: transitionsRow(row),
   rows: 1,
 })
 

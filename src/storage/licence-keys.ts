@@ -1,9 +1,16 @@
 import { and, asc, eq, inArray, isNull, ne, sql } from 'drizzle-orm'
-import { build } from './builder.ts'
+import { bind, build, rowInsert } from './builder.ts'
 import type { Change } from './database.ts'
 import { licenceKeys } from './schema.ts'
 
 export type LicenceKey = typeof licenceKeys.$inferSelect
+
+const ofPurchase = build
+  .select()
+  .from(licenceKeys)
+  .where(eq(licenceKeys.purchaseId, sql.placeholder('purchaseId')))
+  .orderBy(asc(licenceKeys.ordinal))
+export const keysOfPurchase = (purchaseId: string) => bind(ofPurchase, { purchaseId })
 
 export const keysOfPurchases = (purchaseIds: string[]) =>
   build
@@ -30,8 +37,9 @@ export const countKeys = () =>
     })
     .from(licenceKeys)
 
+const licenceKeysRow = rowInsert(licenceKeys)
 export const insertKey = (row: typeof licenceKeys.$inferInsert): Change => ({
-  statement: build.insert(licenceKeys).values(row),
+  statement: licenceKeysRow(row),
   rows: 1,
 })
 

@@ -1,5 +1,5 @@
 import { and, asc, desc, eq, lt, lte, sql } from 'drizzle-orm'
-import { build } from './builder.ts'
+import { build, rowInsert } from './builder.ts'
 import type { Change } from './database.ts'
 import { outbox } from './schema.ts'
 
@@ -38,9 +38,10 @@ export const countOutbox = () =>
     .from(outbox)
     .groupBy(outbox.kind, outbox.state)
 
+const outboxRow = rowInsert(outbox, 'quietly')
 /** An effect is owed once: a second row under the same dedupe key changes nothing. */
 export const oweEffect = (row: typeof outbox.$inferInsert): Change => ({
-  statement: build.insert(outbox).values(row).onConflictDoNothing(),
+  statement: outboxRow(row),
   rows: 'any',
 })
 

@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, gt, gte, inArray, isNotNull, isNull, lt, lte, ne, or, type SQL, sql } from 'drizzle-orm'
 import type { PurchaseState } from '../domain/purchase.ts'
-import { build } from './builder.ts'
+import { bind, build, rowInsert } from './builder.ts'
 import type { Change } from './database.ts'
 import { purchases } from './schema.ts'
 
@@ -13,21 +13,25 @@ export type PurchaseUpdate = { [K in keyof NewPurchase]?: NewPurchase[K] | SQL }
 /** What a guarded change must have read: the row and the state of its fence. */
 export type Seen = Pick<Purchase, 'id' | 'version' | 'leaseEpoch'>
 
-export const purchaseById = (id: string) => build.select().from(purchases).where(eq(purchases.id, id))
+const byId = build
+  .select()
+  .from(purchases)
+  .where(eq(purchases.id, sql.placeholder('id')))
+export const purchaseById = (id: string) => bind(byId, { id })
 
-export const purchasesOfOrder = (orderId: string) =>
-  build
-    .select()
-    .from(purchases)
-    .where(eq(purchases.orderId, orderId))
-    .orderBy(asc(purchases.lineId), asc(purchases.part), asc(purchases.generation))
+const ofOrder = build
+  .select()
+  .from(purchases)
+  .where(eq(purchases.orderId, sql.placeholder('orderId')))
+  .orderBy(asc(purchases.lineId), asc(purchases.part), asc(purchases.generation))
+export const purchasesOfOrder = (orderId: string) => bind(ofOrder, { orderId })
 
-export const purchasesOfPart = (lineId: string, part: number) =>
-  build
-    .select()
-    .from(purchases)
-    .where(and(eq(purchases.lineId, lineId), eq(purchases.part, part)))
-    .orderBy(asc(purchases.generation))
+const ofPart = build
+  .select()
+  .from(purchases)
+  .where(and(eq(purchases.lineId, sql.placeholder('lineId')), eq(purchases.part, sql.placeholder('part'))))
+  .orderBy(asc(purchases.generation))
+export const purchasesOfPart = (lineId: string, part: number) => bind(ofPart, { lineId, part })
 
 export const purchasesByExternalId = (externalOrderIds: string[]) =>
   build.select().from(purchases).where(inArray(purchases.externalOrderId, externalOrderIds))
@@ -151,8 +155,9 @@ export const countByState = () =>
     .from(purchases)
     .groupBy(purchases.state, purchases.holdReason)
 
+const purchasesRow = rowInsert(purchases)
 export const insertPurchase = (row: NewPurchase): Change => ({
-  statement: build.insert(purchases).values(row),
+  statement: purchasesRow(row),
   rows: 1,
 })
 

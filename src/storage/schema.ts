@@ -238,6 +238,7 @@ export const purchases = sqliteTable(
     index('purchases_due').on(t.state, t.notBefore),
     index('purchases_refresh').on(t.refreshAt),
     index('purchases_sent').on(t.firstSentAt),
+    index('purchases_last_sent').on(t.lastSentAt),
   ],
 )
 

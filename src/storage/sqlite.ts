@@ -44,9 +44,9 @@ export function sqliteDatabase(connection: Connection.Database, { onFatal }: Eng
     if (refusal !== undefined) throw new Failure('unavailable', refusal)
   }
 
-  function stepOf({ statement, rows, values }: Change): Member['steps'][number] {
+  function stepOf({ statement, rows }: Change): Member['steps'][number] {
     try {
-      const { prepared, params } = prepare(statement, values)
+      const { prepared, params } = prepare(statement)
       assert(!prepared.names, 'a change returns no rows: commit it, then query')
       return { prepared, params, rows }
     } catch (error) {

@@ -3,6 +3,7 @@ import type Connection from 'better-sqlite3'
 import { is, Param, Placeholder, type SQLWrapper } from 'drizzle-orm'
 import { TypedQueryBuilder } from 'drizzle-orm/query-builders/query-builder'
 import { SQLiteSyncDialect } from 'drizzle-orm/sqlite-core'
+import { type Bound, isBound } from './builder.ts'
 
 export interface Prepared {
   statement: Connection.Statement<unknown[]>
@@ -19,7 +20,7 @@ const STATEMENTS_MAX = 500
 /** Compiles statements and keeps them prepared by their SQL text; the one that was used longest ago goes first. */
 export function statementCache(
   connection: Connection.Database,
-): (statement: SQLWrapper, values?: Record<string, unknown>) => { prepared: Prepared; params: unknown[] } {
+): (statement: SQLWrapper) => { prepared: Prepared; params: unknown[] } {
   const dialect = new SQLiteSyncDialect()
   const cache = new Map<string, Prepared>()
   const compiled = new WeakMap<SQLWrapper, { sql: string; slots: Slot[] }>()
@@ -33,7 +34,7 @@ export function statementCache(
     return prepared
   }
 
-  function fill(statement: SQLWrapper, values: Record<string, unknown>): { sql: string; params: unknown[] } {
+  function fill({ statement, values }: Bound): { sql: string; params: unknown[] } {
     let known = compiled.get(statement)
     if (!known) {
       const { sql, params } = dialect.sqlToQuery(statement.getSQL())
@@ -43,8 +44,8 @@ export function statementCache(
     return { sql: known.sql, params: known.slots.map((slot) => slot(values)) }
   }
 
-  return (statement, values) => {
-    const { sql, params } = values ? fill(statement, values) : dialect.sqlToQuery(statement.getSQL())
+  return (statement) => {
+    const { sql, params } = isBound(statement) ? fill(statement) : dialect.sqlToQuery(statement.getSQL())
     for (const param of params) assert(isBindable(param), `a statement is given a value that no column holds: ${sql}`)
     return { prepared: preparedFor(sql), params }
   }
@@ -70,9 +71,8 @@ function slotOf(param: unknown): Slot {
  * `select({ orderId: storeOrders.id })` compiles to a column called `id`; only the builder knows of `orderId`.
  */
 export function rowNames(statement: SQLWrapper, columns: string[]): string[] {
-  const selected = is(statement, TypedQueryBuilder)
-    ? (statement._.selectedFields as Record<string, unknown>)
-    : undefined
+  const built = isBound(statement) ? statement.statement : statement
+  const selected = is(built, TypedQueryBuilder) ? (built._.selectedFields as Record<string, unknown>) : undefined
   const names = selected ? Object.keys(selected) : columns
   assert(names.length === columns.length, 'the selection of a join names its columns one by one')
   return names

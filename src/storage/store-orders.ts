@@ -1,6 +1,6 @@
-import { and, asc, desc, eq, inArray, isNull, lt, notExists, notInArray } from 'drizzle-orm'
+import { and, asc, desc, eq, inArray, isNull, lt, notExists, notInArray, sql } from 'drizzle-orm'
 import { finalStates } from '../domain/purchase.ts'
-import { build } from './builder.ts'
+import { bind, build, rowInsert } from './builder.ts'
 import type { Change } from './database.ts'
 import { purchases, storeOrderLines, storeOrders } from './schema.ts'
 
@@ -42,13 +42,13 @@ export const linesOfOrders = (orderIds: string[]) =>
 
 export const lineById = (id: string) => build.select().from(storeOrderLines).where(eq(storeOrderLines.id, id))
 
+const nameOf = build
+  .select({ store: storeOrders.store, reference: storeOrders.reference, line: storeOrderLines.line })
+  .from(storeOrderLines)
+  .innerJoin(storeOrders, eq(storeOrders.id, storeOrderLines.orderId))
+  .where(eq(storeOrderLines.id, sql.placeholder('lineId')))
 /** What the keys of a line's purchases are derived from. */
-export const nameOfLine = (lineId: string) =>
-  build
-    .select({ store: storeOrders.store, reference: storeOrders.reference, line: storeOrderLines.line })
-    .from(storeOrderLines)
-    .innerJoin(storeOrders, eq(storeOrders.id, storeOrderLines.orderId))
-    .where(eq(storeOrderLines.id, lineId))
+export const nameOfLine = (lineId: string) => bind(nameOf, { lineId })
 
 const nothingMoves = () =>
   notExists(
@@ -66,13 +66,15 @@ export const ordersToClose = (limit: number) =>
     .where(and(isNull(storeOrders.closedAt), nothingMoves()))
     .limit(limit)
 
+const storeOrdersRow = rowInsert(storeOrders)
 export const insertStoreOrder = (row: typeof storeOrders.$inferInsert): Change => ({
-  statement: build.insert(storeOrders).values(row),
+  statement: storeOrdersRow(row),
   rows: 1,
 })
 
+const storeOrderLinesRow = rowInsert(storeOrderLines)
 export const insertLine = (row: typeof storeOrderLines.$inferInsert): Change => ({
-  statement: build.insert(storeOrderLines).values(row),
+  statement: storeOrderLinesRow(row),
   rows: 1,
 })
 

@@ -57,7 +57,7 @@ const statuses = Object.fromEntries(
 )
 const loaded: Loaded = {
   perSecond: Math.round((each * load.connections) / seconds),
-  meanMs: (1_000 * seconds * load.connections) / (each * load.connections),
+  meanMs: (1_000 * seconds) / each,
   p99: result.latency.p99,
   statuses,
 }

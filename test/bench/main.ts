@@ -1,4 +1,5 @@
 /** `npm run bench -- receive [--stored N]`: a table for people and, last, one JSON line. */
+import { benchOrder } from './order.ts'
 import { benchGrowth, benchReceive, missed, ratioRows } from './receive.ts'
 import { table } from './table.ts'
 
@@ -12,10 +13,16 @@ if (name !== 'receive') {
 }
 const main = await benchReceive(say)
 const growth = await benchGrowth(say, flag === '--stored' ? Number(count) : undefined)
-const ratios = { ...main.ratios, ...growth.ratios }
+const order = await benchOrder(say)
+const ratios = { ...main.ratios, ...growth.ratios, ...order.ratios }
 const bad = missed(ratios)
-process.stdout.write(`${table([...main.rows, ...growth.rows])}\n\n${table(ratioRows(ratios))}\n\n`)
+process.stdout.write(`${table([...main.rows, ...growth.rows, ...order.rows])}\n\n${table(ratioRows(ratios))}\n\n`)
 const rounded = Object.fromEntries(Object.entries(ratios).map(([key, value]) => [key, Number(value.toFixed(3))]))
-const figures = { ...rounded, figures: { ...main.figures, ...growth.figures }, missed: bad, passed: bad.length === 0 }
+const figures = {
+  ...rounded,
+  figures: { ...main.figures, ...growth.figures, ...order.figures },
+  missed: bad,
+  passed: bad.length === 0,
+}
 process.stdout.write(`${JSON.stringify(figures)}\n`)
 process.exitCode = bad.length === 0 ? 0 : 1

@@ -17,7 +17,7 @@ export interface Server {
   close: () => Promise<void>
 }
 
-const here = (name: string): string => path.join(import.meta.dirname, name)
+export const here = (name: string): string => path.join(import.meta.dirname, name)
 
 export async function openServer(kind: 'ceiling' | 'plain' | 'quayside', kept?: string): Promise<Server> {
   const file = kept ?? path.join(mkdtempSync(path.join(tmpdir(), 'quayside-bench-')), 'bench.db')
@@ -68,7 +68,7 @@ export async function openSlowSockets(url: string, count: number): Promise<{ clo
   }
 }
 
-async function firstLine(child: ChildProcess): Promise<string> {
+export async function firstLine(child: ChildProcess): Promise<string> {
   let text = ''
   for await (const chunk of child.stdout ?? []) {
     text += String(chunk)

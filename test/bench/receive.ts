@@ -20,6 +20,7 @@ export const limits = {
   forged: { min: 1, says: 'nothing but forgeries against genuine ones' },
   slow: { min: 0.8, says: 'with 1,000 slow sockets held open against without' },
   growth: { max: 1.3, says: 'cost of a delivery at 1,000,000 stored against 10,000' },
+  order: { min: 0.4, says: 'store orders to their callback against a bare loop of the same requests' },
 } as const
 
 export type Ratios = Partial<Record<keyof typeof limits, number>>

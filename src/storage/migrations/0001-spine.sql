@@ -165,6 +165,7 @@ create index purchases_order on purchases (order_id);
 create index purchases_due on purchases (state, not_before);
 create index purchases_refresh on purchases (refresh_at);
 create index purchases_sent on purchases (first_sent_at);
+create index purchases_last_sent on purchases (last_sent_at);
 
 create table purchase_attempts (
   id text not null primary key,

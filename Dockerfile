@@ -1,0 +1,36 @@
+# Packages in one stage, the service in another: npm's cache and the lock file stay behind.
+FROM node:24-slim AS packages
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+# No development packages, and no optional ones: those only bring the Node that this image already is.
+RUN npm ci --omit=dev --omit=optional
+# Copied below as the mount point of the volume, which then belongs to the user that the service runs as.
+WORKDIR /data
+
+FROM node:24-slim
+LABEL org.opencontainers.image.title="Quayside" \
+      org.opencontainers.image.description="Connects online stores to a wholesale supplier of digital licence keys" \
+      org.opencontainers.image.licenses="MIT"
+WORKDIR /app
+COPY --from=packages /app/node_modules ./node_modules
+COPY package.json LICENSE ./
+COPY config/dialects ./config/dialects
+COPY data/sandbox ./data/sandbox
+COPY src ./src
+COPY --from=packages --chown=node:node /data /data
+
+# Loopback of a container is reached by nobody, hence the host. With the configuration named, a missing one stops the
+# start; nothing ever falls back to the demo.
+ENV NODE_ENV=production \
+    QUAYSIDE_CONFIG=/data/config/quayside.json \
+    QUAYSIDE_HOST=0.0.0.0
+USER node
+# Relative paths of the configuration, such as its data folder, lead into the volume.
+WORKDIR /data
+VOLUME /data
+EXPOSE 8080
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=30s --timeout=5s --start-period=15s --retries=3 \
+    CMD ["node", "-e", "fetch('http://127.0.0.1:8080/livez').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+ENTRYPOINT ["node", "/app/src/quayside.js"]
+CMD ["serve", "--port", "8080"]

@@ -1,0 +1,135 @@
+/**
+ * `npm run bench -- order`: store orders a second, from `POST /api/v1/orders` to the callback that carries the keys,
+ * against a bare loop that makes the same four requests with the same concurrency and promises nothing.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Agent, request } from 'undici'
+import { DEMO_STORE, freePort, writeDemoConfig } from '../../src/demo-files.ts'
+import { openSetUp } from '../../src/set-up.ts'
+import { firstLine, here, medianOf } from './processes.ts'
+import type { Row } from './table.ts'
+
+const ORDERS = 400
+const ROUNDS = 3
+/** Purchases that Quayside has under way at once; the bare loop takes the same. */
+const IN_FLIGHT = 4
+/** An offer sells some thirty units in one run; it must not run out. */
+const STOCK_MIN = 60
+const API_KEY = 'sk_bench_0123456789'
+
+interface Product {
+  id: string
+  local_stock: number
+  provider_stock: number
+}
+
+const dispatcher = new Agent({ connections: 64 })
+const post = async (url: string, body: object, headers: Record<string, string> = {}) => {
+  const answer = await request(url, {
+    ...{ method: 'POST', dispatcher, body: JSON.stringify(body) },
+    headers: { 'content-type': 'application/json', ...headers },
+  })
+  return { status: answer.statusCode, json: (await answer.body.json()) as { data?: { id?: string } } }
+}
+const read = async <T>(url: string, headers: Record<string, string> = {}): Promise<T> =>
+  (await (await request(url, { dispatcher, headers })).body.json()) as T
+
+export async function benchOrder(say: (text: string) => void) {
+  const folder = mkdtempSync(path.join(tmpdir(), 'quayside-bench-'))
+  const parties = spawn(process.execPath, [here('order-parties.ts')], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const { supplier, store } = JSON.parse(await firstLine(parties)) as { supplier: string; store: string }
+  const port = await freePort()
+  const storePort = Number(new URL(store).port)
+  const configFile = writeDemoConfig({
+    ...{ folder, baseUrl: supplier, apiKey: API_KEY, port, storePort, dialect: 'reseller-v1.1' },
+    more: { ordering: { inFlight: IN_FLIGHT, tickSeconds: 1 }, logLevel: 'error' },
+  })
+  const setUp = await openSetUp(configFile, {})
+  await setUp.createWebhook()
+  const token = (await setUp.createStoreToken(DEMO_STORE, 'bench')).reveal()
+  await setUp.close()
+  const entry = path.join(import.meta.dirname, '../../src/quayside.js')
+  const service = spawn(process.execPath, [entry, 'serve', '--config', configFile], { stdio: 'ignore' })
+  const api = `http://127.0.0.1:${port}/api/v1`
+  const bearer = { authorization: `Bearer ${token}` }
+  type Listing = { sku: string; stock: number | null; available: boolean }
+  const listings = async () => (await read<{ data?: { items: Listing[] } }>(`${api}/listings?limit=200`, bearer)).data
+  let items: Listing[] = []
+  while (items.length === 0) {
+    await sleep(100)
+    items = (await listings().catch(() => undefined))?.items ?? []
+  }
+  const good = items.filter(({ available, stock }) => available && (stock ?? 0) >= STOCK_MIN)
+  const { data } = await read<{ data: { items: Product[] } }>(`${supplier}/products?limit=100`, {
+    'x-api-key': API_KEY,
+  })
+  const product = data.items.filter(({ local_stock: local, provider_stock: more }) => local + more >= STOCK_MIN)
+  const count = async () => (await read<{ fulfilled: number }>(`${store}/count`)).fulfilled
+
+  const quayside = async (round: number): Promise<number> => {
+    const before = await count()
+    const startedAt = performance.now()
+    await workers(64, ORDERS, async (number) => {
+      const sku = good[(round * ORDERS + number) % good.length]?.sku
+      await post(`${api}/orders`, { reference: `b${round}-${number}`, lines: [{ id: '1', sku, quantity: 1 }] }, bearer)
+    })
+    for (const end = performance.now() + 60_000; (await count()) < before + ORDERS; await sleep(5)) {
+      if (performance.now() > end) throw new Error(`only ${(await count()) - before} of ${ORDERS} orders came back`)
+    }
+    return (ORDERS * 1_000) / (performance.now() - startedAt)
+  }
+  const bare = async (round: number): Promise<number> => {
+    const startedAt = performance.now()
+    const headers = (key: string) => ({ 'x-api-key': API_KEY, 'idempotency-key': key })
+    await workers(IN_FLIGHT, ORDERS, async (number) => {
+      const reference = `bare-${round}-${number}`
+      await post(`${store}/orders`, { reference })
+      const productId = product[(round * ORDERS + number) % product.length]?.id
+      const { json } = await post(
+        `${supplier}/orders`,
+        { productId, quantity: 1, external_order_id: reference },
+        headers(reference),
+      )
+      await read(`${supplier}/orders/${json.data?.id}`, { 'x-api-key': API_KEY })
+      await post(`${store}/callbacks`, { type: 'line.bare', reference })
+    })
+    return (ORDERS * 1_000) / (performance.now() - startedAt)
+  }
+
+  const rates = { bare: [] as number[], quayside: [] as number[] }
+  for (let round = 0; round <= ROUNDS; round += 1) {
+    say(round === 0 ? 'orders: warming up' : `orders: round ${round} of ${ROUNDS}`)
+    const [loop, whole] = [await bare(round), await quayside(round)]
+    if (round === 0) continue
+    rates.bare.push(loop)
+    rates.quayside.push(whole)
+  }
+  for (const child of [service, parties]) {
+    child.kill('SIGTERM')
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  }
+  await dispatcher.close()
+  rmSync(folder, { recursive: true, force: true })
+  const [loop, whole] = [medianOf(rates.bare), medianOf(rates.quayside)]
+  const rows: Row[] = [
+    ['orders, the bare loop', `${Math.round(loop)} /s`],
+    ['orders, Quayside to the callback', `${Math.round(whole)} /s`],
+  ]
+  return { ratios: { order: whole / loop }, rows, figures: { bareOrders: Math.round(loop), orders: Math.round(whole) } }
+}
+
+async function workers(count: number, amount: number, work: (number: number) => Promise<void>): Promise<void> {
+  let next = 0
+  const one = async (): Promise<void> => {
+    while (next < amount) {
+      next += 1
+      await work(next)
+    }
+  }
+  await Promise.all(Array.from({ length: count }, one))
+}

@@ -1,0 +1,25 @@
+import type { Dialect } from '../src/supplier/dialect.ts'
+import { otherDialect } from './supplier-server.ts'
+
+/** Where answers stand on their own: the record itself, with a flag of success in it, and keys as objects of an event. */
+export const bareDialect: Dialect = {
+  ...otherDialect,
+  name: 'bare',
+  envelope: { success: 'ok', data: '' },
+  paging: { ...otherDialect.paging, items: 'rows', total: 'count.all', more: null },
+  money: { representation: 'number', currency: 'EUR' },
+  instants: 'epoch_ms',
+  rateResetUnit: 'epoch_ms',
+  order: { ...otherDialect.order, keyText: null, failureCode: null, currency: 'cur', createdAt: 'made.at' },
+  orderRequired: ['productId', 'quantity', 'externalOrderId'],
+  orderStatuses: { OPEN: 'open', DONE: 'completed', DEAD: 'failed' },
+  errors: { ...otherDialect.errors, gone: { codes: ['E_GONE'], status: 410 } },
+  event: { ...otherDialect.event, orderId: 'order.no', keys: 'order.goods' },
+  signature: {
+    ...otherDialect.signature,
+    encoding: 'base64',
+    timestamp: { in: 'signature', field: 't' },
+    deliveryIdHeader: null,
+  },
+  openapiNeedsKey: false,
+}
