@@ -14,6 +14,7 @@ import { createHttpServer } from '../src/http/server.ts'
 import { webhookRouter } from '../src/http/webhooks.ts'
 import { createIds } from '../src/ids.ts'
 import { openInbox } from '../src/inbox/receive.ts'
+import { openapiOf } from '../src/sandbox/openapi.ts'
 import { insertSyncRun, syncRunById } from '../src/storage/sync-runs.ts'
 import { createToken, mintToken, type NewToken } from '../src/tokens.ts'
 import { hold } from './contract.ts'
@@ -78,9 +79,11 @@ export async function openApi() {
   const { port } = await server.listen('127.0.0.1', 0)
   const operations = apiOperations(options)
   const held = hold(port, '/api/v1', openApiDocument(operations), ['/docs'])
+  const supplierHeld = hold(Number(new URL(harbour.sandbox.baseUrl).port), '/v1', openapiOf(ordering.dialect))
   onTestFinished(async () => {
     await server.close()
-    expect(held.faults, 'answers that are not as the OpenAPI document says').toEqual([])
+    const faults = [...held.faults, ...supplierHeld.faults]
+    expect(faults, 'answers that are not as the OpenAPI documents say').toEqual([])
   })
   const url = `http://127.0.0.1:${port}`
 

@@ -6,14 +6,14 @@ import { openApiDocument } from '../src/http/openapi.ts'
 import { openapiOf } from '../src/sandbox/openapi.ts'
 import { type Answered, contractOf } from './contract.ts'
 import { bareDialect } from './contract-dialects.ts'
-import { dialect, otherDialect } from './supplier-server.ts'
+import { contrary, standard } from './dialect-pair.ts'
 
 const own = openApiDocument(apiOperations({} as Parameters<typeof apiOperations>[0]))
 
 describe.each([
   ['our API', own],
-  ['the sandbox', openapiOf(dialect)],
-  ['the sandbox in another dialect', openapiOf(otherDialect)],
+  ['the sandbox', openapiOf(standard)],
+  ['the sandbox in the contrary dialect', openapiOf(contrary)],
   ['the sandbox in a dialect without an envelope', openapiOf(bareDialect)],
 ])('the OpenAPI document of %s', (_what, document) => {
   test('passes every rule that Redocly recommends, the strict way', async () => {

@@ -4,8 +4,8 @@ import { type Dialect, eventNames, putAt, valueAt } from '../src/supplier/dialec
 import { type Broken, brokenBodies, brokenQueries, type OperationPlace, operationsOf } from './contract-broken.ts'
 import { bareDialect } from './contract-dialects.ts'
 import type { Json } from './contract-schema.ts'
+import { contrary, standard } from './dialect-pair.ts'
 import { openReceiver, openSandbox, productOf } from './sandbox-caller.ts'
-import { dialect, otherDialect } from './supplier-server.ts'
 
 type Sandbox = Awaited<ReturnType<typeof openSandbox>>
 const somewhere = 'https://shop.example/hook'
@@ -80,8 +80,8 @@ async function tour(sandbox: Sandbox, url: string): Promise<void> {
 }
 
 describe.each([
-  ['the shipped dialect', dialect],
-  ['another dialect', otherDialect],
+  ['the default dialect', standard],
+  ['the contrary dialect', contrary],
   ['a dialect without an envelope', bareDialect],
 ])('the sandbox in %s', (_what, spoken) => {
   const document = openapiOf(spoken)
@@ -118,6 +118,7 @@ describe.each([
     const receiver = await openReceiver()
     await withSandbox(spoken, async (sandbox) => {
       await tour(sandbox, receiver.url)
+      expect((await sandbox.get('/openapi')).body).toEqual(JSON.parse(JSON.stringify(document)))
       await sandbox.deliverDue()
       const succeeded = [...sandbox.held.answered].filter((one) => / 2\d\d$/.test(one)).map((one) => one.split(' ')[0])
       expect([...new Set(succeeded)].sort()).toEqual(operations.map(({ id }) => id).sort())
@@ -164,7 +165,7 @@ describe.each([
         (await sandbox.post('/orders', body, { ...keyOnly, ...headers })).status
       expect(await form('a=b', { 'content-type': 'application/x-www-form-urlencoded' })).toBe(415)
       expect(await form(order, { 'content-encoding': 'compress' })).toBe(415)
-      expect(await form('{"', {})).toBe(400)
+      expect(await form('{"', {})).toBe(spoken.errors.invalid.status)
       expect(await form('x'.repeat(70_000), {})).toBe(413)
     })
   })

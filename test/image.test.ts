@@ -1,16 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import {
-  chmodSync,
-  chownSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, chownSync, lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -132,10 +122,13 @@ describe(`the image, its steps executed in a folder and run as ${who}`, () => {
     const sandbox = await startSandbox({ dialect: DIALECT, apiKey: API_KEY })
     const storePort = await freePort()
     context.onTestFinished(() => sandbox.close())
-    const secrets = { api: API_KEY, kek: Buffer.alloc(32, 'kek').toString('base64') }
-    const mounts = path.join(folder, 'run-secrets')
-    const files = mountSecrets(mounts, secrets)
-    const env = { QUAYSIDE_API_KEY_FILE: files.api, QUAYSIDE_KEY_ENCRYPTION_KEY_FILE: files.kek }
+    const env = {
+      QUAYSIDE_API_KEY_FILE: secretFile(path.join(folder, 'api-key'), API_KEY),
+      QUAYSIDE_KEY_ENCRYPTION_KEY_FILE: secretFile(
+        path.join(folder, 'key'),
+        Buffer.alloc(32, 'kek').toString('base64'),
+      ),
+    }
     const before = treeOf(image.root, image.volumes)
     const strewn = strewnFiles()
 
@@ -184,20 +177,6 @@ describe(`the image, its steps executed in a folder and run as ${who}`, () => {
     expect(strewnFiles()).toEqual(strewn)
     expect(readdirSync(path.join(image.volumes[0] ?? '', 'data/run'))).toContain('quayside.db')
   })
-
-  /** Files as a container gets its secrets: somewhere of their own, read by their owner alone. */
-  function mountSecrets<T extends Record<string, string>>(place: string, secrets: T): T {
-    chmodSync(folder, 0o755)
-    mkdirSync(place)
-    return Object.fromEntries(
-      Object.entries(secrets).map(([name, secret]) => {
-        const file = path.join(place, name)
-        writeFileSync(file, secret, { mode: 0o400 })
-        if (nobody !== undefined) chownSync(file, nobody, nobody)
-        return [name, file]
-      }),
-    ) as T
-  }
 })
 
 describe('the build', () => {
@@ -228,6 +207,14 @@ describe('the build', () => {
 async function until(what: string, look: () => unknown): Promise<void> {
   for (const end = Date.now() + 20_000; Date.now() < end; await sleep(20)) if (await look()) return
   throw new Error(`waited in vain for ${what}`)
+}
+
+/** A file as a container gets its secrets: outside the volume, and read by its owner alone. */
+function secretFile(file: string, text: string): string {
+  chmodSync(path.dirname(file), 0o755)
+  writeFileSync(file, text, { mode: 0o400 })
+  if (nobody !== undefined) chownSync(file, nobody, nobody)
+  return file
 }
 
 /** Installed packages as the lock file names them. */

@@ -1,125 +1,14 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { Agent, request } from 'node:http'
+import { Agent } from 'node:http'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, type TestContext, test } from 'vitest'
-import { loadConfig } from '../src/config.ts'
-import { DEMO_STORE, freePort, writeDemoConfig } from '../src/demo-files.ts'
-import { startSandbox } from '../src/sandbox/server.ts'
-import { startShop } from '../src/sandbox/shop.ts'
-import { openSetUp } from '../src/set-up.ts'
+import { describe, expect, test } from 'vitest'
 import { build } from '../src/storage/builder.ts'
-import { openDatabase } from '../src/storage/open.ts'
 import { deliveries, purchases, storeOrders } from '../src/storage/schema.ts'
-import { openVault } from '../src/storage/vault.ts'
-import { DIALECT, orderEvent, SECRET, signedDelivery, timestampOf } from './delivery.ts'
 import { readAnswer, requestBytes } from './raw-http.ts'
-import { addWebhook } from './webhook-door.ts'
+import { DOOR, delivery, type Installation, openInstallation, until } from './service-process.ts'
 
 /** Docker's patience, the shortest of those that stop services: after it comes SIGKILL. */
 const GRACE_MS = 10_000
-const DOOR = '/webhooks/supplier/burst'
-
-/** A real service process with a sandbox and a demo store around it. */
-async function openInstallation(onTestFinished: TestContext['onTestFinished']) {
-  const folder = mkdtempSync(path.join(tmpdir(), 'quayside-shutdown-'))
-  const apiKey = 'sk_test_0123456789abcdef'
-  const sandbox = await startSandbox({ dialect: DIALECT, apiKey, requestsPerMinute: 1_000_000 })
-  const [port, storePort] = [await freePort(), await freePort()]
-  const configFile = writeDemoConfig({
-    ...{ folder, baseUrl: sandbox.baseUrl, apiKey, port, storePort, dialect: 'reseller-v1.1' },
-    more: { ordering: { tickSeconds: 1 } },
-  })
-  const setUp = await openSetUp(configFile, {})
-  const token = (await setUp.createStoreToken(DEMO_STORE, 'test')).reveal()
-  const shop = await startShop({ secret: (await setUp.callbackSecret(DEMO_STORE)).reveal(), port: storePort })
-  await setUp.close()
-  const url = `http://127.0.0.1:${port}`
-  let service: ChildProcess | undefined
-  onTestFinished(async () => {
-    service?.kill('SIGKILL')
-    await Promise.all([shop.close(), sandbox.close()])
-    rmSync(folder, { recursive: true, force: true })
-  })
-  /** The database of a service that does not run. */
-  async function withDatabase<T>(use: (db: ReturnType<typeof openDatabase>) => Promise<T>): Promise<T> {
-    const db = openDatabase({ file: path.join(folder, 'quayside.db'), now: Date.now })
-    return use(db).finally(() => db.close())
-  }
-  await withDatabase(async (db) => {
-    const { keyEncryptionKey } = loadConfig(configFile, {})
-    const vault = await openVault({ database: db, keyEncryptionKey, now: Date.now })
-    await addWebhook(db, vault, { path: 'burst', secret: SECRET, createdAt: Date.now() })
-  })
-
-  const orderBody = (reference: string, sku: string) =>
-    Buffer.from(JSON.stringify({ reference, lines: [{ id: '1', sku, quantity: 1 }] }))
-  const bearer = { authorization: `Bearer ${token}` }
-  return {
-    ...{ sandbox, shop, port, url, withDatabase },
-    start: async () => {
-      const entry = path.join(import.meta.dirname, '..', 'src', 'quayside.js')
-      service = spawn(process.execPath, [entry, 'serve', '--config', configFile], { stdio: 'ignore' })
-      await until('the service', async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.ok)
-      await until('the catalogue', sku)
-    },
-    signal: () => service?.kill('SIGTERM'),
-    /** @returns the exit code and how long the process took to end */
-    ended: async () => {
-      const since = performance.now()
-      if (service && service.exitCode === null) await once(service, 'exit')
-      return { code: service?.exitCode ?? null, ms: performance.now() - since }
-    },
-    probe: async (name: string): Promise<{ status: number; text: string } | undefined> => {
-      const answer = await fetch(`${url}${name}`, { headers: { connection: 'close' } }).catch(() => undefined)
-      return answer && { status: answer.status, text: await answer.text() }
-    },
-    sku,
-    order: (reference: string, item: string, agent: Agent | false) =>
-      post(
-        `${url}/api/v1/orders`,
-        agent,
-        { ...bearer, 'content-type': 'application/json' },
-        orderBody(reference, item),
-      ),
-    deliver: (id: string, agent: Agent | false) => {
-      const { headers, body } = delivery(id)
-      return post(`${url}${DOOR}`, agent, Object.fromEntries(headers), body)
-    },
-    /** The only purchase, when the service has ended. */
-    purchase: () => withDatabase(async (db) => (await db.query(build.select().from(purchases)))[0]),
-  }
-
-  /** A listing that there is enough of; undefined while the catalogue is not read. */
-  async function sku(): Promise<string | undefined> {
-    const answer = await fetch(`${url}/api/v1/listings?limit=100`, { headers: { ...bearer, connection: 'close' } })
-    const { data } = (await answer.json()) as { data: { items: { sku: string; stock: number | null }[] } }
-    return data.items.find(({ stock }) => (stock ?? 0) > 10)?.sku
-  }
-}
-
-/** A bounded wait: whatever this waits for takes a few seconds. */
-async function until(what: string, look: () => unknown): Promise<void> {
-  for (const end = Date.now() + 45_000; Date.now() < end; await sleep(10)) if (await look()) return
-  throw new Error(`waited in vain for ${what}`)
-}
-
-const delivery = (id: string) =>
-  signedDelivery({ deliveryId: id, timestamp: timestampOf(Date.now()), body: orderEvent({ order_id: id }) })
-
-/** @returns the status; `closed` without one; `refused` when nothing listens any more */
-function post(url: string, agent: Agent | false, headers: Record<string, string>, body: Buffer) {
-  return new Promise<number | 'closed' | 'refused'>((resolve) => {
-    const sent = request(url, { method: 'POST', agent, headers: { ...headers, 'content-length': body.length } })
-    sent.on('response', (response) => response.resume().on('close', () => resolve(response.statusCode ?? 'closed')))
-    sent.on('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED' ? 'refused' : 'closed'))
-    sent.end(body)
-  })
-}
 
 /** A delivery whose head the server has read, and whose last byte is missing. */
 async function begin(port: number, id: string) {
@@ -137,8 +26,6 @@ async function begin(port: number, id: string) {
   return { id, finish: () => socket.write(bytes.subarray(-1)), status }
 }
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
-
-type Installation = Awaited<ReturnType<typeof openInstallation>>
 
 /** Sends orders and deliveries from 48 senders, half of them on connections that they keep, until nothing listens. */
 function burst(service: Installation, item: string) {
@@ -179,6 +66,9 @@ describe('a SIGTERM', () => {
     onTestFinished(load.stop)
     await until('the burst', () => load.count(200) > 300 && load.count(202) > 20 && charges() > 0)
     const half = await Promise.all(Array.from({ length: 5 }, (_, n) => begin(service.port, `half-${n}`)))
+    const waited = charges()
+    // Those that were charged right now keep the service busy for the seconds in which it is watched.
+    await until('more charges', () => charges() > waited)
     const [chargesBefore, answeredBefore] = [charges(), load.answers.size]
 
     service.signal()

@@ -1,5 +1,6 @@
 import type { Router } from 'express'
 import type { TokenFlows } from '../tokens.ts'
+import { type CaptureFlows, dialectOperations } from './api-dialect.ts'
 import { dutyOperations } from './api-operations.ts'
 import { orderOperations } from './api-orders.ts'
 import { tokenOperations } from './api-tokens.ts'
@@ -10,7 +11,7 @@ import { type Operation, routerOf } from './operation.ts'
 import { referenceRouter } from './reference.ts'
 
 export interface ApiOptions extends TokenFlows {
-  flows: Flows
+  flows: Flows & CaptureFlows
   authenticate: Authenticate
   /** Ids of the configured stores: those that a token may be bound to. */
   stores: readonly string[]
@@ -31,4 +32,5 @@ export const apiOperations = (options: ApiOptions): Operation[] => [
   ...orderOperations(options),
   ...dutyOperations(options),
   ...tokenOperations(options),
+  ...dialectOperations(options),
 ]

@@ -136,10 +136,16 @@ function schemaNames(operations: Operation[]) {
   return {
     refTo: (shape: z.ZodType): Json => ({ $ref: uri(names.get(shape) ?? '') }),
     all: (): Json => {
-      const { schemas } = z.toJSONSchema(registry, { uri, io: 'input' })
+      const { schemas } = z.toJSONSchema(registry, { uri, io: 'input', override: withoutNumberBounds })
       return Object.fromEntries(Object.entries(schemas).map(([id, { $schema, $id, ...schema }]) => [id, schema]))
     },
   }
+}
+
+/** Every whole number ends where JSON's numbers do: nobody needs to read that, and examples would be made of it. */
+function withoutNumberBounds({ jsonSchema }: { jsonSchema: { minimum?: number; maximum?: number } }): void {
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
 }
 
 /** Failures that are answered alike everywhere, under the names of their components. */
