@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { advance } from '../src/ordering/advance.ts'
 import { retryPurchase } from '../src/ordering/operate.ts'
 import { refreshDue } from '../src/ordering/refresh.ts'
 import { sweep } from '../src/ordering/sweep.ts'
@@ -118,6 +119,27 @@ describe('an accepted order that goes wrong', () => {
     expect(retried).toMatchObject({ state: 'fulfilled', generation: 2 })
     expect(harbour.callbacks('order.closed').map(({ data }) => data.state)).toEqual(['failed', 'fulfilled'])
     harbour.expectLedger({ charges: 1, keys: 1 })
+  })
+
+  test('is bought anew only after a decision on the generation that may have been charged', async () => {
+    const harbour = await openHarbour()
+    harbour.sandbox.faults.add({ fault: 'out-of-stock' })
+    const orderId = await harbour.buy('1001', {})
+    await harbour.settle()
+    const [refused, next] = await harbour.purchases(orderId)
+    if (!refused || !next) throw new Error('two generations were expected')
+    const late = { id: 'ord_late', status: 'open', agrees: true, ofAnotherLine: false, decided: false } as const
+    await advance(harbour.ordering, refused.id, () => ({ type: 'found', orders: [late] }))
+    const gone = { type: 'read', status: 'failed', keys: 0, newKeys: 0, keysElsewhere: false } as const
+    await advance(harbour.ordering, refused.id, () => gone)
+    await expect(retryPurchase(harbour.ordering, next.id, 'test')).rejects.toThrow('generation 1 of it')
+    await retryPurchase(harbour.ordering, refused.id, 'test')
+    const states = (await harbour.purchases(orderId)).map(({ state, writtenOffAt }) => [state, writtenOffAt !== null])
+    expect(states).toEqual([
+      ['failed', true],
+      ['cancelled', false],
+      ['planned', false],
+    ])
   })
 
   test('is not retried twice by two operators at the same instant', async () => {

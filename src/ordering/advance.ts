@@ -149,7 +149,8 @@ export function factsOf({ purchase, generations, keys }: Loaded): PurchaseFacts 
     lastClass: purchase.lastClass as PurchaseFacts['lastClass'],
     keysStored: keys.length,
     ordersSeen: purchase.ordersSeen.split(' ').filter(Boolean),
-    newest: later.length === 0,
+    // One that was cancelled before it was ever sent came to nothing: it does not stand in the way of this one.
+    newest: later.every((other) => other.state === 'cancelled' && other.firstSentAt === null),
     laterSent: later.some((other) => other.firstSentAt !== null),
   }
 }

@@ -41,7 +41,10 @@ export function effectChanges(
   const has = (effect: Effect) => decision.effects.includes(effect)
   if (has('cancel_later')) {
     const later = generations.filter((other) => other.generation > purchase.generation)
-    for (const other of later.filter((one) => one.state === 'planned' || one.state === 'waiting')) {
+    const unsent = later.filter(
+      (one) => one.firstSentAt === null && ['planned', 'waiting', 'review'].includes(one.state),
+    )
+    for (const other of unsent) {
       const note = 'not needed: the order of an earlier attempt was found'
       changes.before.push(changePurchase(other, { state: 'cancelled', holdReason: null, notBefore: null, note }, now))
     }

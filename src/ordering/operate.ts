@@ -1,3 +1,4 @@
+import { mayBuy } from '../domain/purchase.ts'
 import { codeOf, Failure } from '../errors.ts'
 import type { Change } from '../storage/database.ts'
 import { insertAudit } from '../storage/evidence.ts'
@@ -8,6 +9,7 @@ import {
   purchaseById,
   purchasesInState,
   purchasesOfOrder,
+  purchasesOfPart,
   requestCancellation,
 } from '../storage/purchases.ts'
 import { clearFreeze, currentFreeze, setFreeze } from '../storage/settings.ts'
@@ -49,6 +51,13 @@ export async function cancelOrder(ordering: Ordering, orderId: string, actor: st
  */
 export async function retryPurchase(ordering: Ordering, purchaseId: string, actor: string): Promise<void> {
   const purchase = await existing(ordering, purchaseId)
+  const generations = await ordering.db.query(purchasesOfPart(purchase.lineId, purchase.part))
+  const others = generations.filter((other) => other.id !== purchaseId)
+  const unproven = others.find((other) => !mayBuy([other]))
+  if (unproven) {
+    const message = `generation ${unproven.generation} of it, purchase ${unproven.id}, may have been charged: decide on that one`
+    throw new Failure('conflict', message, { reason: 'not_retriable' })
+  }
   const audit = audited(ordering, actor, 'purchase.retry', purchaseId)
   const decision = await advance(ordering, purchaseId, () => ({ type: 'retry' }), { actor, also: () => [audit] }).catch(
     (error: unknown) => {
