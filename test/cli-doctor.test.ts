@@ -109,6 +109,7 @@ describe('doctor', () => {
     const { failed, of } = await examine(config)
     expect(of('supplier')).toMatchObject([{ level: 'ok' }])
     expect(failed[0]).toMatch(/^API key: /)
+    expect(of('API key')).toMatchObject([{ mend: expect.stringContaining('ask the supplier for a good key') }])
   })
 
   it('measures the clock against the tolerance of signatures', async () => {

@@ -25,6 +25,15 @@ describe('taking a store order', () => {
     harbour.expectLedger({ charges: 3, keys: 4 })
   })
 
+  test('refuses a price in a currency that the supplier does not sell in', async () => {
+    const harbour = await openHarbour()
+    const { sku } = await harbour.offer()
+    const priced = { sku, unitPriceMinor: 2_050, currency: 'USD' }
+    await expect(harbour.order('1001', [priced])).rejects.toThrow('lines.0.currency: must be EUR')
+    await harbour.pass(10_000)
+    harbour.expectLedger({ charges: 0, keys: 0 })
+  })
+
   test('takes a repeat for the order that it is', async () => {
     const harbour = await openHarbour()
     const { sku } = await harbour.offer()

@@ -65,7 +65,7 @@ async function checkKey(supplier: Supplier, report: Report): Promise<void> {
     const balance = `${formatDecimal({ minor: amountMinor, currency })} ${currency}`
     report('ok', 'API key', `accepted; the balance is ${balance}${tier === undefined ? '' : `, the tier ${tier}`}`)
   } catch (error) {
-    const refused = error instanceof Failure && error.code !== 'unavailable'
+    const refused = error instanceof Failure && (error.code !== 'unavailable' || error.reason === 'unauthorized')
     const mend = refused
       ? 'ask the supplier for a good key; it belongs into config/secrets/api-key'
       : 'if the answer cannot be read, the dialect does not fit this supplier'

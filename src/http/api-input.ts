@@ -129,11 +129,11 @@ export const tokenBody = fields({
 
 /** Query of every list: how many, and the id of the last one seen. */
 export const paging = {
-  limit: z.coerce
-    .number()
-    .int({ error: must('a whole number from 1 to 200') })
-    .min(1, { error: must('a whole number from 1 to 200') })
-    .max(200, { error: must('a whole number from 1 to 200') })
+  limit: z
+    .string()
+    .regex(/^\d{1,3}$/, { error: must('a whole number from 1 to 200') })
+    .transform(Number)
+    .pipe(whole(1, 200))
     .default(50),
   before: id.optional(),
 }

@@ -32,12 +32,14 @@ export interface Taken {
  * @param digest SHA-256 over the canonical order: tells a repeat from another order under the same reference
  * @throws Failure `conflict` (`reference_reused`) when another order came under this reference before
  * @throws Failure `rejected` (`no_known_sku`) when no line is one of our listings
+ * @throws Failure `invalid` (`other_currency`) when a unit price is not in the currency that the supplier sells in
  * @throws Failure `conflict` (`ambiguous_sku`) when a SKU names two offers: it is reported, never guessed
  */
 export async function takeOrder(ordering: Ordering, store: string, input: OrderInput, digest: string): Promise<Taken> {
   const known = await earlier(ordering, store, input, digest)
   if (known) return known
   const offers = await offersOfLines(ordering, input)
+  assertCurrencies(input, offers)
   const now = ordering.now()
   const orderId = ordering.newId()
   const changes: Change[] = [
@@ -107,6 +109,17 @@ async function offersOfLines({ db }: Ordering, input: OrderInput): Promise<Map<s
       message: `${line.sku} is no listing; GET /api/v1/listings shows all`,
     })),
   })
+}
+
+/** A price in another currency bounds nothing until there is a rate for it: bought on trust, it could cost more. */
+function assertCurrencies(input: OrderInput, offers: Map<string, Offer>): void {
+  const fields = input.lines.flatMap((line, place) => {
+    const offer = offers.get(line.sku)
+    if (!offer || line.unitPriceMinor === null || line.currency === offer.currency) return []
+    return [{ field: `lines.${place}.currency`, message: `must be ${offer.currency}, in which the supplier sells ${line.sku}` }]
+  })
+  if (fields.length === 0) return
+  throw new Failure('invalid', `${fields[0]?.field}: ${fields[0]?.message}`, { reason: 'other_currency', fields })
 }
 
 function purchasesOfLine(

@@ -70,6 +70,3 @@ export const insertBalance = (row: typeof balanceReadings.$inferInsert): Change 
 })
 
 export const insertAudit = (row: AuditRow): Change => ({ statement: build.insert(audit).values(row), rows: 1 })
-
-export const listAudit = (subject: string) =>
-  build.select().from(audit).where(eq(audit.subject, subject)).orderBy(asc(audit.at)).limit(100)

@@ -29,14 +29,6 @@ export const keysByBlindIndex = (blindIndexes: Buffer[]) =>
     .from(licenceKeys)
     .where(inArray(licenceKeys.blindIndex, blindIndexes))
 
-export const countKeys = () =>
-  build
-    .select({
-      stored: sql<number>`count(*)`.as('stored'),
-      handedOver: sql<number>`count(${licenceKeys.handedOverAt})`.as('handed_over'),
-    })
-    .from(licenceKeys)
-
 const licenceKeysRow = rowInsert(licenceKeys)
 export const insertKey = (row: typeof licenceKeys.$inferInsert): Change => ({
   statement: licenceKeysRow(row),
