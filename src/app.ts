@@ -177,6 +177,7 @@ export async function openApp({ config, log, onFatal, at = () => {} }: AppOption
       await db.commit([distrustTimes(now())])
     }
     wakeAll()
+    await flows.capture.expire()
   }
   const flows = createFlows({ config, ordering, supplier, syncs, inbox })
   const owner = mintToken('admin', randomBytes)
@@ -188,7 +189,7 @@ export async function openApp({ config, log, onFatal, at = () => {} }: AppOption
     }),
   }
   const server = createHttpServer({
-    webhooks: webhookRouter(inbox),
+    webhooks: webhookRouter({ receive: flows.capture.watch(inbox.receive) }),
     api: [apiRouter({ db, flows, authenticate, now, newId, randomBytes, stores: config.stores.map(({ id }) => id) })],
     health: Router().use(healthRouter(health)).use(metricsRouter(authenticate, metrics)),
     ...{ log, newId, monotonic },

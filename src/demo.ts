@@ -10,6 +10,7 @@ import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
 import { DEMO_STORE, freePort, writeDemoConfig } from './demo-files.ts'
 import { startSandbox } from './sandbox/server.ts'
 import { type Shop, startShop } from './sandbox/shop.ts'
@@ -18,6 +19,7 @@ import { readDialect } from './supplier/dialect.ts'
 
 /** The supplier's times as the demo states them, so that nobody waits for minutes: the rules stay the same. */
 const SHORT = { settleSeconds: 6, listLagSeconds: 1, scanGapSeconds: 2 }
+const { dialect: DIALECT } = parseArgs({ options: { dialect: { type: 'string', default: 'reseller-v1.1' } } }).values
 const ENTRY = path.join(import.meta.dirname, 'quayside.js')
 /** Nothing in the story takes longer; whatever does has failed. */
 const PATIENCE_MS = 60_000
@@ -36,7 +38,7 @@ async function until<T>(what: string, look: () => T | undefined | false | Promis
 }
 
 async function story(folder: string, closing: (() => unknown)[]): Promise<Record<string, number | boolean>> {
-  const dialect = { ...readDialect(new URL('../config/dialects/reseller-v1.1.json', import.meta.url)), ...SHORT }
+  const dialect = { ...readDialect(new URL(`../config/dialects/${DIALECT}.json`, import.meta.url)), ...SHORT }
   const apiKey = `demo-${randomBytes(8).toString('hex')}`
   const sandbox = await startSandbox({ dialect, apiKey, file: path.join(folder, 'sandbox.db') })
   closing.push(() => sandbox.close())

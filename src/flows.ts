@@ -2,6 +2,7 @@ import { listingBySku, listListings } from './catalogue/listings.ts'
 import type { Config, StoreSettings } from './config.ts'
 import { Failure } from './errors.ts'
 import type { Flows } from './http/flows.ts'
+import { type Captures, createCaptures } from './inbox/capture.ts'
 import type { Inbox } from './inbox/receive.ts'
 import { createWebhook } from './inbox/webhooks.ts'
 import type { Fulfilment } from './ordering/fulfil.ts'
@@ -24,8 +25,8 @@ export interface FlowParts {
 }
 
 /** What the API makes happen, wired to the flows that do it. */
-export function createFlows({ config, ordering, supplier, syncs, inbox }: FlowParts): Flows {
-  const { db, vault, now, newId } = ordering
+export function createFlows({ config, ordering, supplier, syncs, inbox }: FlowParts): Flows & { capture: Captures } {
+  const { db, vault, now, newId, log } = ordering
   const audited = (actor: string, action: string, subject: string) =>
     insertAudit({ id: newId(), at: now(), actor, action, subject })
   const storeOf = (id: string): StoreSettings => {
@@ -69,6 +70,7 @@ export function createFlows({ config, ordering, supplier, syncs, inbox }: FlowPa
       )
       ordering.wake('outbox')
     },
+    capture: createCaptures({ db, vault, now, newId, log }),
     listListings: (store, page) => listListings(db, storeOf(store), page),
     viewListing: (store, sku) => listingBySku(db, storeOf(store), sku),
   }

@@ -68,6 +68,11 @@ async function tour(world: ApiWorld, ask: (method: string, path: string, request
   const token = (await ask('POST', '/tokens', { body: wanted })).body.data
   await ask('DELETE', `/tokens/${token.id}`)
   await ask('DELETE', `/tokens/${token.id}`)
+  await ask('POST', '/webhooks/captures')
+  const refused = world.flows.capture.watch(() => Promise.resolve({ outcome: 'stale' }))
+  await refused({ path: '', headers: {}, body: Buffer.from('{}') })
+  while ((await ask('GET', '/webhooks/captures')).body.data.items.length === 0);
+  await ask('GET', `/webhooks/captures/${await idOf('/webhooks/captures')}`)
   await ask('GET', '/status', { token: null })
   await ask('GET', '/status?x=1')
   await ask('POST', '/freeze', { raw: 'x', headers: { 'content-type': 'text/plain' } })

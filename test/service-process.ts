@@ -21,6 +21,9 @@ import { addWebhook } from './webhook-door.ts'
 
 export const DOOR = '/webhooks/supplier/burst'
 
+/** A connection that is kept would be found dead after a crash, by whoever asks next. */
+const CLOSE = { headers: { connection: 'close' } }
+
 export type Installation = Awaited<ReturnType<typeof openInstallation>>
 
 /** @param settings of a supplier that settles sooner than the usual one */
@@ -73,8 +76,8 @@ export async function openInstallation(
         stdio: 'ignore',
         env: { ...process.env, ...(crash ? { QUAYSIDE_CRASH: crash } : {}) },
       })
-      await until('the service', async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.ok)
-      await until('the catalogue', sku)
+      await until('the service', async () => (await fetch(`${url}/readyz`, CLOSE).catch(() => undefined))?.ok)
+      await until('the catalogue', () => sku().catch(() => undefined))
     },
     signal: () => service?.kill('SIGTERM'),
     died: () => until('the crash', () => service?.signalCode === 'SIGKILL'),
@@ -89,7 +92,7 @@ export async function openInstallation(
       return { code: service?.exitCode ?? null, ms: performance.now() - since }
     },
     probe: async (name: string): Promise<{ status: number; text: string } | undefined> => {
-      const answer = await fetch(`${url}${name}`, { headers: { connection: 'close' } }).catch(() => undefined)
+      const answer = await fetch(`${url}${name}`, CLOSE).catch(() => undefined)
       return answer && { status: answer.status, text: await answer.text() }
     },
     sku,

@@ -10,6 +10,7 @@ import { codeOf, Failure, messageOf } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { plain } from './cell.ts'
 import { addDeliveries } from './deliveries.ts'
+import { addDialect } from './dialect.ts'
 import { addDiscrepancies } from './discrepancies.ts'
 import { addDoctor } from './doctor.ts'
 import { exitCodeOf, exitCodes } from './exit-codes.ts'
@@ -147,6 +148,7 @@ function commandLine(session: Session): Command {
   addServe(root, session)
   addTokens(root, session)
   addWebhooks(root, session)
+  addDialect(root, session)
   root.commandsGroup('Watching and deciding:')
   addStatus(root, session)
   addSync(root, session)

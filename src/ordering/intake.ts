@@ -116,7 +116,12 @@ function assertCurrencies(input: OrderInput, offers: Map<string, Offer>): void {
   const fields = input.lines.flatMap((line, place) => {
     const offer = offers.get(line.sku)
     if (!offer || line.unitPriceMinor === null || line.currency === offer.currency) return []
-    return [{ field: `lines.${place}.currency`, message: `must be ${offer.currency}, in which the supplier sells ${line.sku}` }]
+    return [
+      {
+        field: `lines.${place}.currency`,
+        message: `must be ${offer.currency}, in which the supplier sells ${line.sku}`,
+      },
+    ]
   })
   if (fields.length === 0) return
   throw new Failure('invalid', `${fields[0]?.field}: ${fields[0]?.message}`, { reason: 'other_currency', fields })

@@ -94,5 +94,5 @@ export function signedHeaders(
   const id = signature.deliveryIdHeader === null ? {} : { [signature.deliveryIdHeader]: deliveryId }
   return signature.timestamp.in === 'header'
     ? { [signature.header]: text, [signature.timestamp.header]: timestamp, ...id }
-    : { [signature.header]: `${signature.timestamp.field}=${timestamp},${text}`, ...id }
+    : { [signature.header]: `${signature.timestamp.field}=${timestamp}${signature.separator ?? ','}${text}`, ...id }
 }

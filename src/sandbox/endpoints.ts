@@ -46,6 +46,10 @@ export function routesOf({
   openapi: unknown
 }): Route[] {
   const success = (status: number, data: unknown): Answer => ({ status, body: successBody(dialect, data) })
+  const page = (items: Record<string, unknown>[], facts: { total: number; more: boolean; items?: string }): Answer => ({
+    status: 200,
+    body: successBody(dialect, pageRecord(dialect, items, facts), dialect.lists.data ?? dialect.envelope.data),
+  })
   const order = (record: Order, keys: string[]) => orderRecord(dialect, record, keys)
 
   const products: Endpoint = (call) => {
@@ -53,7 +57,7 @@ export function routesOf({
     const { offset, limit } = readPage(dialect, call)
     const { items, total } = world.offers.list(filter, offset, limit)
     const records = items.map((offer) => productRecord(dialect, offer))
-    return success(200, pageRecord(dialect, records, total, offset + items.length < total))
+    return page(records, { total, more: offset + items.length < total })
   }
 
   const product: Endpoint = (call) => {
@@ -87,7 +91,7 @@ export function routesOf({
     const { offset, limit } = readPage(dialect, call)
     const { items, total } = world.orders.list(filter, offset, limit)
     const records = items.map((item) => order(item, world.orders.keysOf(item.id)))
-    return success(200, pageRecord(dialect, records, total, offset + items.length < total))
+    return page(records, { total, more: offset + items.length < total })
   }
 
   const oneOrder: Endpoint = (call) => {
@@ -100,7 +104,8 @@ export function routesOf({
   const webhooks: Endpoint = (call) => {
     refuseQuery(call)
     const records = world.webhooks.list().map((webhook) => webhookRecord(dialect, webhook, false))
-    return success(200, pageRecord(dialect, records, records.length, false))
+    const items = dialect.lists.webhooks ?? dialect.paging.items
+    return page(records, { total: records.length, more: false, items })
   }
 
   const addWebhook: Endpoint = (call) => {

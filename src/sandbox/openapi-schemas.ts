@@ -33,19 +33,19 @@ export function schemasOf(dialect: Dialect): Record<string, Schema> {
 export const eventSchemaName = (name: EventName): string =>
   `${name.replace(/(^|[._])(.)/g, (_match, _separator, letter: string) => letter.toUpperCase())}Event`
 
-/** The answer of a success around some data. */
-export function successSchema({ envelope }: Dialect, data: Schema): Schema {
+/** The answer of a success around some data. A bare list has no room for the flag. */
+export function successSchema({ envelope }: Dialect, data: Schema, path: string): Schema {
   const flagField: Field = [envelope.success, { const: true }]
-  if (envelope.data !== '') return objectOf([flagField, [envelope.data, data]])
-  return envelope.success === null ? data : { allOf: [objectOf([flagField]), data] }
+  if (path !== '') return objectOf([flagField, [path, data]])
+  return envelope.success === null || data.type === 'array' ? data : { allOf: [objectOf([flagField]), data] }
 }
 
 /** A page of items, inside the envelope. */
-export function pageSchema({ paging }: Dialect, item: Schema): Schema {
+export function pageSchema({ paging }: Dialect, item: Schema, path: string): Schema {
   const items = { type: 'array', items: item }
-  if (paging.items === '') return items
+  if (path === '') return items
   return objectOf([
-    [paging.items, items],
+    [path, items],
     [paging.total, { ...count, description: 'How many there are on all pages.' }],
     [paging.more, { ...flag, description: 'Whether another page follows.' }],
   ])
@@ -177,6 +177,7 @@ function eventSchema(dialect: Dialect, name: EventName): Schema {
   const keys = name === 'order.completed' ? event.keys : null
   return objectOf([
     [event.name, { const: event.names[name] }],
+    [dialect.eventId, { ...text, description: 'The same in every delivery of the event.' }],
     [event.occurredAt, instantSchema(dialect)],
     [ofOrder ? event.orderId : null, uuid],
     [ofOrder ? event.externalOrderId : null, { type: ['string', 'null'] }],

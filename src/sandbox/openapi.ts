@@ -42,71 +42,76 @@ const withKey: ErrorKind[] = [...everywhere, 'unauthenticated', 'forbidden']
 const ofOrdering: ErrorKind[] = ['key_reused', 'in_progress', 'out_of_stock', 'insufficient_balance', 'limit_exceeded']
 
 function pathsOf(dialect: Dialect): Schema {
-  const page = (name: string) => pageSchema(dialect, reference(name))
-  const wrapped = (data: Schema) => successSchema(dialect, data)
-  const operation = (
-    id: string,
-    summary: string,
-    rest: { status?: string; data: Schema; kinds?: ErrorKind[] } & Schema,
-  ) => {
-    const { status = '200', data, kinds = [], ...more } = rest
-    const success = { description: summary, headers: answerHeaders(dialect, false), content: jsonOf(wrapped(data)) }
-    return {
-      operationId: id,
-      summary,
-      ...more,
-      responses: {
-        [status]: success,
-        ...(more.requestBody ? bodyErrors(dialect) : {}),
-        ...errors(dialect, [...withKey, ...kinds]),
-      },
-    }
-  }
+  const { lists, envelope, paging } = dialect
+  const wrapped = (data: Schema) => successSchema(dialect, data, envelope.data)
+  const page = (name: string, items = paging.items) =>
+    successSchema(dialect, pageSchema(dialect, reference(name), items), lists.data ?? envelope.data)
+  const operation = (id: string, summary: string, rest: Parts) => operationOf(dialect, id, summary, rest)
   return {
     '/products': {
       get: operation('listProducts', 'A page of the catalogue', {
         parameters: [...pageParameters(dialect), ...productParameters(dialect)],
-        data: page('Product'),
+        answer: page('Product'),
       }),
     },
     '/products/{id}': {
       get: operation('getProduct', 'One product with price and availability', {
         parameters: [idParameter],
-        data: reference('Product'),
+        answer: wrapped(reference('Product')),
         kinds: ['not_found', 'gone'],
       }),
     },
-    '/balance': { get: operation('getBalance', 'API balance, VIP tier and limits', { data: reference('Balance') }) },
+    '/balance': {
+      get: operation('getBalance', 'API balance, VIP tier and limits', { answer: wrapped(reference('Balance')) }),
+    },
     '/orders': {
       get: operation('listOrders', 'A page of the order history, newest first', {
         parameters: [...pageParameters(dialect), ...orderParameters(dialect)],
-        data: page('Order'),
+        answer: page('Order'),
       }),
       post: operation('createOrder', 'The order that was placed; an exact repeat gives the earlier result', {
         parameters: [idempotencyParameter(dialect)],
         requestBody: bodyOf('OrderRequest'),
         status: '201',
-        data: reference('Order'),
+        answer: wrapped(reference('Order')),
         kinds: ['not_found', 'gone', ...ofOrdering],
       }),
     },
     '/orders/{id}': {
       get: operation('getOrder', 'Status, keys, amounts and reference of one order', {
         parameters: [idParameter],
-        data: reference('Order'),
+        answer: wrapped(reference('Order')),
         kinds: ['not_found'],
       }),
     },
     '/webhooks': {
-      get: operation('listWebhooks', 'The configured webhooks, without their secrets', { data: page('Webhook') }),
+      get: operation('listWebhooks', 'The configured webhooks, without their secrets', {
+        answer: page('Webhook', lists.webhooks ?? paging.items),
+      }),
       post: operation('createWebhook', 'The webhook that was made, with its secret', {
         requestBody: bodyOf('WebhookRequest'),
         status: '201',
-        data: reference('NewWebhook'),
+        answer: wrapped(reference('NewWebhook')),
         kinds: ['limit_exceeded'],
       }),
     },
     '/openapi': { get: openapiOperation(dialect) },
+  }
+}
+
+type Parts = { status?: string; answer: Schema; kinds?: ErrorKind[] } & Schema
+
+function operationOf(dialect: Dialect, id: string, summary: string, parts: Parts): Schema {
+  const { status = '200', answer, kinds = [], ...more } = parts
+  return {
+    operationId: id,
+    summary,
+    ...more,
+    responses: {
+      [status]: { description: summary, headers: answerHeaders(dialect, false), content: jsonOf(answer) },
+      ...httpErrors(dialect, more.requestBody !== undefined),
+      ...errors(dialect, [...withKey, ...kinds]),
+    },
   }
 }
 
@@ -116,6 +121,7 @@ const openapiOperation = (dialect: Dialect): Schema => ({
   ...(dialect.openapiNeedsKey ? {} : { security: [] }),
   responses: {
     200: { description: 'OpenAPI 3.1', headers: answerHeaders(dialect, false), content: jsonOf({ type: 'object' }) },
+    ...httpErrors(dialect, false),
     ...errors(dialect, dialect.openapiNeedsKey ? withKey : everywhere),
   },
 })
@@ -130,10 +136,13 @@ function errors(dialect: Dialect, kinds: ErrorKind[]): Schema {
   return Object.fromEntries([...byStatus].map(([status, shared]) => [String(status), response(shared)]))
 }
 
-/** What HTTP itself has statuses for; the code is that of any invalid request. */
-const bodyErrors = (dialect: Dialect): Schema => ({
-  413: errorResponse(dialect, 'The body is larger than 64 KiB'),
-  415: errorResponse(dialect, 'The body is not declared as JSON, or is compressed in an unknown way'),
+/** What HTTP itself has statuses for, whatever the dialect's own are; the code is that of any invalid request. */
+const httpErrors = (dialect: Dialect, withBody: boolean): Schema => ({
+  400: errorResponse(dialect, 'The request cannot be read'),
+  ...(withBody && {
+    413: errorResponse(dialect, 'The body is larger than 64 KiB'),
+    415: errorResponse(dialect, 'The body is not declared as JSON, or is compressed in an unknown way'),
+  }),
 })
 
 const errorResponse = (dialect: Dialect, description: string, withRetry = false): Schema => ({

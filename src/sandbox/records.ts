@@ -77,12 +77,18 @@ export function webhookRecord(dialect: Dialect, webhook: Webhook, withSecret: bo
   ])
 }
 
-/** The body of a delivery. Licence keys go in only where the dialect gives them a place. */
-export function eventPayload(dialect: Dialect, name: EventName, subject: EventSubject, at: number): Body {
+/** The body of a delivery. Its id and licence keys go in only where the dialect gives them a place. */
+export function eventPayload(
+  dialect: Dialect,
+  name: EventName,
+  subject: EventSubject,
+  { id, at }: { id: string; at: number },
+): Body {
   const { event } = dialect
   const { order, keys } = subject
   return recordOf([
     [event.name, event.names[name]],
+    [dialect.eventId, id],
     [event.occurredAt, instantValue(dialect, at)],
     [order ? event.orderId : null, order?.id],
     [order ? event.externalOrderId : null, order?.externalOrderId],
@@ -93,19 +99,22 @@ export function eventPayload(dialect: Dialect, name: EventName, subject: EventSu
 }
 
 /** A page of records. An empty path for the items makes the page the bare list, which has room for nothing else. */
-export function pageRecord(dialect: Dialect, items: Body[], total: number, more: boolean): unknown {
-  const { paging } = dialect
-  if (paging.items === '') return items
+export function pageRecord(
+  { paging }: Dialect,
+  list: Body[],
+  { total, more, items = paging.items }: { total: number; more: boolean; items?: string },
+): unknown {
+  if (items === '') return list
   return recordOf([
-    [paging.items, items],
+    [items, list],
     [paging.total, total],
     [paging.more, more],
   ])
 }
 
-/** Wraps the answer of a success. */
-export function successBody(dialect: Dialect, data: unknown): unknown {
-  const { success, data: path } = dialect.envelope
+/** Wraps the answer of a success. @param path where what is wrapped goes: pages may go elsewhere than records */
+export function successBody({ envelope }: Dialect, data: unknown, path = envelope.data): unknown {
+  const { success } = envelope
   if (path !== '')
     return recordOf([
       [success, true],

@@ -400,6 +400,19 @@ export const deliveries = sqliteTable(
   ],
 )
 
+/** Refused deliveries that a person asked to see; nothing but that person reads them, and they are gone in half an hour. */
+export const captures = sqliteTable('captures', {
+  id: text('id').primaryKey(),
+  /** Last piece of the webhook's path. */
+  path: text('path').notNull(),
+  /** Why it was refused. */
+  reason: text('reason').notNull(),
+  receivedAt: instant('received_at').notNull(),
+  /** Headers and body, sealed as one. */
+  ciphertext: bytes('ciphertext').notNull(),
+  keyId: integer('key_id').notNull(),
+})
+
 /** Bearer tokens, as digests. */
 export const tokens = sqliteTable('tokens', {
   id: text('id').primaryKey(),

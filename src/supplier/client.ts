@@ -191,7 +191,10 @@ export function createSupplier(settings: SupplierSettings): Supplier {
         only(orderId, readOrder(record, dialect), dialect.order.id, (order) => order.id),
       ),
     agrees: (order, expected) => disagreement(order, expected, dialect) === undefined,
-    webhooks: () => readPage(link, '/webhooks', { filters: [] }, readWebhook),
+    webhooks: () => {
+      const items = dialect.lists.webhooks ?? dialect.paging.items
+      return readPage(link, '/webhooks', { filters: [], items }, readWebhook)
+    },
     createWebhook: (wanted) => createWebhook(link, wanted),
     openapi: async () => {
       const got = await get(link, '/openapi', OPENAPI_MAX_BYTES, dialect.openapiNeedsKey)

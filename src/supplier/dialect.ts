@@ -45,9 +45,11 @@ export type EventName = (typeof eventNames)[number]
 /** An order of the supplier, in our words: money is still moving, keys are due, nothing was bought, or it came back. */
 export type OrderStatus = 'open' | 'completed' | 'failed' | 'refunded'
 
-export const dialectShape = z.strictObject({
+const shape = z.strictObject({
   /** Name of the file without its ending. */
   name: z.string().min(1),
+  /** What the file is for, in a sentence for people. */
+  about: z.string().min(1),
   /** Header names, lower case. */
   headers: z.strictObject({
     apiKey: header,
@@ -65,6 +67,8 @@ export const dialectShape = z.strictObject({
     encoding: z.enum(['hex', 'base64', 'base64url']),
     /** Text before the signature, such as `v1=`; empty for none. */
     prefix: z.string(),
+    /** What parts the pieces of the signature header. Null: one signature, or a comma with the timestamp inside. */
+    separator: z.enum([',', ';', ' ']).nullish(),
     /** Where the timestamp is: a header of its own, or a `name=value` pair inside the signature header. */
     timestamp: z.discriminatedUnion('in', [
       z.strictObject({ in: z.literal('header'), header }),
@@ -88,6 +92,8 @@ export const dialectShape = z.strictObject({
     /** Where payloads carry licence keys, or null. Read by nobody: an order is always read again by GET. */
     keys: path.nullable(),
   }),
+  /** Path of an event's ID in its payload: tells deliveries apart where no header does. Null where there is none. */
+  eventId: path.nullable(),
   /** Envelope of a success: path of its flag (null: none) and of what it wraps. */
   envelope: z.strictObject({ success: path.nullable(), data: path }),
   /** Envelope of an error. */
@@ -112,12 +118,18 @@ export const dialectShape = z.strictObject({
     first: z.number().int().min(0),
     limitMax: z.number().int().positive(),
     limitDefault: z.number().int().positive(),
-    /** Path of the items inside the unwrapped answer. */
+    /** Path of the items inside the page. */
     items: path,
     /** Path of the count of all items, or null. */
     total: path.nullable(),
     /** Path of a flag that says whether another page follows, or null. */
     more: path.nullable(),
+  }),
+  lists: z.strictObject({
+    /** Where a page is, when `envelope.data` does not wrap it: its path, empty for the answer itself. Null: as records. */
+    data: path.nullable(),
+    /** Path of the items of GET /webhooks; null where `paging.items` is that of every list. */
+    webhooks: path.nullable(),
   }),
   /** Names of the filter parameters of GET /products. */
   products: z.strictObject({ search: parameter, category: parameter, inStock: parameter }),
@@ -187,6 +199,27 @@ export const dialectShape = z.strictObject({
   listLagSeconds: z.number().positive(),
   /** Absence is believed from two scans this far apart. */
   scanGapSeconds: z.number().positive(),
+})
+
+/** Every field, and what fields say together. */
+export const dialectShape = shape.superRefine(({ errors, event }, context) => {
+  const fault = (path: (string | number)[], message: string) => context.addIssue({ code: 'custom', path, message })
+  const kinds = new Map<string, ErrorKind>()
+  for (const kind of errorKinds) {
+    for (const [place, code] of errors[kind].codes.entries()) {
+      const other = kinds.get(code)
+      // Which of the two it means decides about money: it must not hang on the order of a list.
+      if (other !== undefined) fault(['errors', kind, 'codes', place], `the code ${code} is listed under ${other} too`)
+      kinds.set(code, kind)
+    }
+  }
+  const names = new Map<string, EventName>()
+  for (const name of eventNames) {
+    const word = event.names[name]
+    const other = names.get(word)
+    if (other !== undefined) fault(['event', 'names', name], `the name ${word} is that of ${other} too`)
+    names.set(word, name)
+  }
 })
 
 export type Dialect = z.infer<typeof dialectShape>

@@ -42,6 +42,14 @@ interface Got {
 /** A query in the order in which it is sent; undefined values are left out. */
 export type Query = [name: string | null, value: string | number | undefined][]
 
+/** One page of one list; `items` where this list has its items elsewhere than the others. */
+export interface ListQuery {
+  page?: number
+  limit?: number
+  filters: Query
+  items?: string
+}
+
 /** Two more tries: what three tries half a second apart do not cure takes minutes, and the caller's next run cures it. */
 const RETRIES = 2
 const BACKOFF_MS = 250
@@ -77,10 +85,10 @@ export async function readOne<T>(
 export async function readPage<T>(
   link: Link,
   path: string,
-  { page, limit, filters }: { page?: number; limit?: number; filters: Query },
+  { page, limit, filters, items = link.dialect.paging.items }: ListQuery,
   read: (record: unknown, dialect: Dialect) => Read<T>,
 ): Promise<Page<T>> {
-  const { paging } = link.dialect
+  const { paging, lists, envelope } = link.dialect
   const size = Math.min(limit ?? paging.limitMax, paging.limitMax)
   const paged: Query =
     page === undefined
@@ -92,11 +100,11 @@ export async function readPage<T>(
   const got = await get(link, `${path}${queryText([...paged, ...filters])}`, PAGE_MAX_BYTES)
   if (got === 'absent') throw new Failure('unavailable', `the supplier knows no ${path}`, { reason: 'not_found' })
   const { json, requestId } = got
-  const data = unwrap(json, link.dialect)
+  const data = unwrap(json, link.dialect, lists.data ?? envelope.data)
   if (!data.ok) throw unreadable(data.field, requestId)
   const bare = page === undefined && Array.isArray(data.value)
-  const records = bare ? data.value : valueAt(data.value, paging.items)
-  if (!Array.isArray(records)) throw unreadable(paging.items, requestId)
+  const records = bare ? data.value : valueAt(data.value, items)
+  if (!Array.isArray(records)) throw unreadable(items, requestId)
 
   const result: Page<T> = { items: [], unreadable: [], more: undefined, requestId }
   for (const [index, record] of records.entries()) {

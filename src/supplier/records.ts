@@ -15,12 +15,12 @@ export function readJson(body: Buffer): unknown {
   }
 }
 
-/** What a success envelope wraps. */
-export function unwrap(json: unknown, { envelope }: Dialect): Read<unknown> {
+/** What a success envelope wraps. @param path where that is: pages may be elsewhere than records */
+export function unwrap(json: unknown, { envelope }: Dialect, path = envelope.data): Read<unknown> {
   if (envelope.success !== null && valueAt(json, envelope.success) !== true)
     return { ok: false, field: envelope.success }
-  const value = valueAt(json, envelope.data)
-  return typeof value === 'object' && value !== null ? { ok: true, value } : { ok: false, field: nameOf(envelope.data) }
+  const value = valueAt(json, path)
+  return typeof value === 'object' && value !== null ? { ok: true, value } : { ok: false, field: nameOf(path) }
 }
 
 export interface ErrorAnswer {

@@ -2,11 +2,12 @@ import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqua
 import { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import type { Dialect } from './dialect.ts'
+import { readJson, textAt } from './records.ts'
 
 export type Verification =
   | {
       valid: true
-      /** The supplier's id of the delivery; without one, the hex SHA-256 of what was signed. */
+      /** The supplier's id of the delivery, else the event's id in its body, else the hex SHA-256 of what was signed. */
       deliveryId: string
       timestampMs: number
       /** The 32 bytes of the signature: equal for equal deliveries, however they were written. */
@@ -21,7 +22,7 @@ export type Verification =
     }
 
 export interface SignedRequest {
-  dialect: Dialect
+  dialect: Pick<Dialect, 'signature' | 'eventId'>
   /** Every secret that is valid now: two during a rotation. */
   secrets: readonly KeyObject[]
   /** Node's `headersDistinct`: names in lower case, one entry per header line. */
@@ -48,7 +49,7 @@ export function verify({ dialect, secrets, headers, body, nowMs }: SignedRequest
   if (carried === undefined) return { valid: false, reason: 'missing_timestamp' }
   const id = layout.deliveryIdHeader === null ? undefined : only(headers[layout.deliveryIdHeader])
   if (signed === 'repeated' || carried === 'repeated' || id === 'repeated') return { valid: false, reason: 'malformed' }
-  if (id && !/^[\x21-\x7e]{1,200}$/.test(id.text)) return { valid: false, reason: 'malformed' }
+  if (id && !ID_FORM.test(id.text)) return { valid: false, reason: 'malformed' }
 
   const parts = readSignature(layout, signed.text, carried.text)
   if (!parts) return { valid: false, reason: 'malformed' }
@@ -73,7 +74,16 @@ export function verify({ dialect, secrets, headers, body, nowMs }: SignedRequest
   if (timestampMs === undefined) return { valid: false, reason: 'timestamp_malformed' }
   if (Math.abs(nowMs - timestampMs) > layout.toleranceSeconds * 1_000) return { valid: false, reason: 'stale' }
   const digest = () => message.reduce((hash, bytes) => hash.update(bytes), createHash('sha256')).digest('hex')
-  return { valid: true, deliveryId: id?.text ?? digest(), timestampMs, mac, secretIndex }
+  const deliveryId = id?.text ?? eventIdIn(body, dialect) ?? digest()
+  return { valid: true, deliveryId, timestampMs, mac, secretIndex }
+}
+
+/** Visible ASCII, so that an id can be logged, copied and typed. */
+const ID_FORM = /^[\x21-\x7e]{1,200}$/
+
+function eventIdIn(body: Buffer, { eventId }: SignedRequest['dialect']): string | undefined {
+  const text = eventId === null ? undefined : textAt(readJson(body), eventId)
+  return text !== undefined && ID_FORM.test(text) ? text : undefined
 }
 
 /**
@@ -109,17 +119,14 @@ function readSignature(layout: Dialect['signature'], text: string, carried: stri
   if (text.length > HEADER_MAX_LENGTH) return undefined
   const timestamps: string[] = []
   const texts: string[] = []
-  if (layout.timestamp.in === 'header') {
-    if (!text.startsWith(layout.prefix)) return undefined
-    timestamps.push(carried)
-    texts.push(text.slice(layout.prefix.length))
-  } else {
-    const field = `${layout.timestamp.field}=`
-    for (const part of text.split(',').map((piece) => piece.trimStart())) {
-      if (part.startsWith(field)) timestamps.push(part.slice(field.length))
-      // Other schemes beside ours, such as an older `v0=`, are not ours to judge.
-      else if (part.startsWith(layout.prefix)) texts.push(part.slice(layout.prefix.length))
-    }
+  const { timestamp: place, prefix } = layout
+  if (place.in === 'header') timestamps.push(carried)
+  const field = place.in === 'header' ? undefined : `${place.field}=`
+  const separator = layout.separator ?? (field === undefined ? undefined : ',')
+  for (const part of separator === undefined ? [text] : text.split(separator).map((piece) => piece.trimStart())) {
+    if (field !== undefined && part.startsWith(field)) timestamps.push(part.slice(field.length))
+    // Other schemes beside ours, such as an older `v0=`, are not ours to judge.
+    else if (part.startsWith(prefix)) texts.push(part.slice(prefix.length))
   }
   const [timestamp] = timestamps
   if (timestamp === undefined || timestamps.length > 1 || timestamp.length > TIMESTAMP_MAX_LENGTH) return undefined

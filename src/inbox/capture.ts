@@ -1,0 +1,118 @@
+import { Failure, messageOf } from '../errors.ts'
+import type { Log } from '../log.ts'
+import { captureById, deleteCaptures, insertCapture, listCaptures } from '../storage/captures.ts'
+import type { Database } from '../storage/database.ts'
+import { insertAudit } from '../storage/evidence.ts'
+import type { Vault } from '../storage/vault.ts'
+import type { Inbox, Receipt, ReceivedRequest } from './receive.ts'
+
+export interface CaptureDeps {
+  db: Database
+  vault: Vault
+  /** Epoch milliseconds. */
+  now: () => number
+  newId: () => string
+  log: Log
+}
+
+/** When refused deliveries are taken, and how long they are kept; epoch milliseconds. */
+export interface CaptureWindow {
+  closesAt: number
+  keptUntil: number
+  /** How many more will be taken. */
+  left: number
+}
+
+/** A refused delivery without what it holds. */
+export interface CaptureEntry {
+  id: string
+  path: string
+  reason: string
+  receivedAt: number
+}
+
+/** The delivery as it came; `body` in base64. */
+export interface CaptureContent extends CaptureEntry {
+  headers: Record<string, string[]>
+  body: string
+}
+
+/** Keeps a few refused deliveries for a person who fits a dialect. Nothing is learned from them by itself. */
+export interface Captures {
+  /** Takes refused deliveries from now on; what an earlier capture kept is deleted. */
+  start(actor: string): Promise<CaptureWindow>
+  /** The capture that goes on; undefined when there is none. */
+  open(): CaptureWindow | undefined
+  list(): Promise<CaptureEntry[]>
+  /** @throws Failure `not_found`. Records in the audit that it was shown */
+  show(id: string, actor: string): Promise<CaptureContent>
+  /** The same inbox, looked over the shoulder while a capture goes on. */
+  watch(receive: Inbox['receive']): Inbox['receive']
+  /** Deletes what has been kept for long enough. Costs nothing when nothing is kept. */
+  expire(): Promise<void>
+}
+
+/** Long enough for a supplier to try again, short enough not to be forgotten. */
+const OPEN_MS = 15 * 60_000
+
+/** After the last one could be taken, so that it too can be looked at. */
+const KEPT_MS = 15 * 60_000
+
+/** One shows the layout; ten show whether all are laid out alike. With 256 KiB each they are 2.5 MiB. */
+const CAPTURES_MAX = 10
+
+export function createCaptures({ db, vault, now, newId, log }: CaptureDeps): Captures {
+  let window: CaptureWindow | undefined
+  // What an earlier process kept is older than any window of this one: the first `expire` deletes it.
+  let keptUntil: number | undefined = 0
+
+  async function keep(receipt: Promise<Receipt>, { path, headers, body }: ReceivedRequest): Promise<void> {
+    const { outcome, ...rest } = await receipt
+    const reason = 'reason' in rest ? rest.reason : outcome
+    if (outcome !== 'not_authentic' && outcome !== 'stale') return
+    if (window === undefined || window.left === 0 || now() >= window.closesAt) return
+    window.left -= 1
+    const id = newId()
+    const content = JSON.stringify({ headers, body: body.toString('base64') })
+    const { ciphertext, keyId } = vault.seal({ table: 'captures', row: id }, content)
+    await db.commit([insertCapture({ id, path, reason, receivedAt: now(), ciphertext, keyId })])
+  }
+
+  return {
+    start: async (actor) => {
+      const at = now()
+      const opened = { closesAt: at + OPEN_MS, keptUntil: at + OPEN_MS + KEPT_MS, left: CAPTURES_MAX }
+      const audit = insertAudit({ id: newId(), at, actor, action: 'capture.start', subject: 'webhooks' })
+      await db.commit([deleteCaptures(), audit])
+      window = opened
+      keptUntil = opened.keptUntil
+      return { ...opened }
+    },
+    open: () => (window && now() < window.closesAt ? { ...window } : undefined),
+    list: () => db.query(listCaptures()),
+    show: async (id, actor) => {
+      const [row] = await db.query(captureById(id))
+      if (!row) throw new Failure('not_found', `there is no captured delivery ${id}`)
+      await db.commit([insertAudit({ id: newId(), at: now(), actor, action: 'capture.reveal', subject: id })])
+      const text = vault.open({ table: 'captures', row: id }, row.ciphertext, row.keyId).toString('utf8')
+      const { headers, body } = JSON.parse(text) as Pick<CaptureContent, 'headers' | 'body'>
+      return { id, path: row.path, reason: row.reason, receivedAt: row.receivedAt, headers, body }
+    },
+    watch: (receive) => (request) => {
+      const receipt = receive(request)
+      // The answer does not wait for it, and a delivery that could not be kept was refused all the same.
+      if (window !== undefined) {
+        keep(receipt, request).catch((error: unknown) => log.warn('capture.lost', { error: messageOf(error) }))
+      }
+      return receipt
+    },
+    expire: async () => {
+      if (window !== undefined && now() >= window.closesAt) window = undefined
+      const due = keptUntil
+      if (due === undefined || now() < due) return
+      await db.commit([deleteCaptures()])
+      // Unless another capture was started meanwhile.
+      if (keptUntil === due) keptUntil = undefined
+    },
+  }
+}

@@ -1,0 +1,193 @@
+/** Every statement that the program has, run against the migrated database: a misspelt column fails here by its name. */
+import { readdirSync } from 'node:fs'
+import type { SQLWrapper } from 'drizzle-orm'
+import { describe, expect, test } from 'vitest'
+import { type Change, type Database, StaleWrite } from '../src/storage/database.ts'
+import { memoryDatabase } from './database.ts'
+
+const folder = new URL('../src/storage/', import.meta.url)
+/** What is no table module: the port, the engine and what they stand on. */
+const machinery = ['builder', 'database', 'lock', 'migrate', 'open', 'schema', 'sqlite', 'statements', 'vault']
+const modules = readdirSync(folder)
+  .filter((name) => name.endsWith('.ts'))
+  .map((name) => name.slice(0, -3))
+  .filter((name) => !machinery.includes(name))
+
+const at = 1
+const bytes = Buffer.of(1)
+const sealed = { ciphertext: bytes, keyId: 1 }
+const order = { id: 'o', store: 's', reference: 'r', bodyDigest: 'd', receivedAt: at }
+const line = { id: 'l', orderId: 'o', line: '1', sku: 'k', quantity: 1 }
+const purchase = {
+  ...{ id: 'p', orderId: 'o', lineId: 'l', part: 1, generation: 1, state: 'planned', idempotencyKey: 'i' },
+  ...{ externalOrderId: 'e', body: '{}', supplierProductId: 'x', quantity: 1, ceilingMinor: 1, currency: 'EUR' },
+  ...{ deadlineAt: at, createdAt: at, changedAt: at },
+}
+const offer = {
+  ...{ productId: 'x', sku: 'k', name: 'n', costMinor: 1, currency: 'EUR', available: 1, asOf: at, changedAt: at },
+}
+const delivery = {
+  ...{ id: 'd', source: 'supplier', deliveryId: 'i', bodyHmac: bytes, mac: bytes, signedAt: at, receivedAt: at },
+  ...{ ...sealed, state: 'stored', notBefore: at },
+}
+const effect = {
+  id: 'e',
+  kind: 'alert',
+  type: 't',
+  dedupeKey: 'k',
+  payload: '{}',
+  state: 'due',
+  notBefore: at,
+  createdAt: at,
+}
+const seen = { id: 'p', version: 0, leaseEpoch: 0, refreshAt: null }
+const token = { id: 't', name: 'n', digest: bytes, hint: 'h', role: 'viewer', scopes: '', createdAt: at }
+const page = { state: 'planned', kind: 'alert', store: 's', before: 'z', after: 'a', limit: 1 }
+
+/** Arguments of each statement, in an order in which each finds the rows that it refers to. */
+const calls: Record<string, unknown[]> = {
+  insertStoreOrder: [order],
+  insertLine: [line],
+  insertPurchase: [purchase],
+  insertKey: [{ purchaseId: 'p', ordinal: 1, ...sealed, blindIndex: bytes, storedAt: at }],
+  insertAttempt: [{ id: 'a', purchaseId: 'p', kind: 'place', stage: 'sent', number: 1, at }],
+  insertTransition: [{ id: 't', purchaseId: 'p', at, input: 'due', row: 'sent', before: 'planned', after: 'sending' }],
+  insertDiscrepancy: [{ id: 'd', kind: 'late', subject: 'p', supplierOrderId: 'x', detail: '', foundAt: at }],
+  insertAudit: [{ id: 'a', at, actor: 'test', action: 'freeze', subject: 'buying' }],
+  insertBalance: [{ id: 'b', readAt: at, amountMinor: 1, currency: 'EUR' }],
+  insertDelivery: [delivery],
+  insertOfferChange: [{ id: 'c', productId: 'x', field: 'cost', changedAt: at }],
+  insertSyncRun: [{ id: 'r', cause: 'test', state: 'running', startedAt: at, cursor: 1 }],
+  insertToken: [token],
+  insertWebhook: [{ id: 'w', path: '', url: 'u', events: '', secret: bytes, keyId: 1, createdAt: at }],
+  insertCapture: [{ id: 'c', path: '', reason: 'mismatch', receivedAt: at, ...sealed }],
+  putOffer: [offer],
+  oweEffect: [effect],
+  setFreeze: [{ reason: 'r', actor: 'test', at }],
+  ...Object.fromEntries(
+    ['purchaseById', 'deliveryById', 'outboxById', 'syncRunById', 'storeOrderById', 'lineById', 'captureById'].map(
+      (name) => [name, ['p']],
+    ),
+  ),
+  ...Object.fromEntries(
+    ['purchasesOfOrder', 'outboxOfOrder', 'nameOfLine', 'keysOfHandOver', 'keysOfPurchase', 'reservedForOrder'].map(
+      (name) => [name, ['o']],
+    ),
+  ),
+  ...Object.fromEntries(
+    ['dueOutbox', 'dueDeliveries', 'duePlacements', 'dueEndings', 'dueRefreshes', 'lostSends'].map((name) => [
+      name,
+      [at, 1],
+    ]),
+  ),
+  ...Object.fromEntries(
+    ['listPurchases', 'listStoreOrders', 'listOutbox', 'listDeliveries', 'listOffers', 'listSyncRuns'].map((name) => [
+      name,
+      [page],
+    ]),
+  ),
+  ...Object.fromEntries(
+    [
+      'attemptsOf',
+      'transitionsOf',
+      'purchasesByExternalId',
+      'purchasesBySupplierOrder',
+      'keysOfPurchases',
+      'linesOfOrders',
+      'offersByProduct',
+      'offersBySku',
+    ].map((name) => [name, [['p', 'q']]]),
+  ),
+  keysByBlindIndex: [[bytes]],
+  assertNotElsewhere: ['p', [bytes]],
+  purchasesOfPart: ['l', 1],
+  purchasesInState: ['planned', 1],
+  heldPurchases: ['frozen', 1, 'x'],
+  reservedSince: [at],
+  reservedBeyondReading: [at],
+  reviewedSince: [at],
+  storeOrderByReference: ['s', 'r'],
+  storeOrdersByReference: ['r'],
+  ordersToClose: [1],
+  missedTwice: [1],
+  listDiscrepancies: [1],
+  changesOfRun: ['r', 1],
+  deliveriesUnderId: ['supplier', 'i'],
+  deliveryTwins: [delivery],
+  tokenByDigest: [bytes],
+  changePurchase: [seen, { note: 'n' }, at],
+  claimPurchase: [seen, 'owner', 2, at],
+  freeLease: ['p', 1],
+  hintPurchase: ['p', at],
+  beginHandOver: ['p', at],
+  requestCancellation: ['o', at],
+  distrustTimes: [at],
+  assignKey: ['p', 1, 'e'],
+  markHandedOver: ['e', at],
+  confirmOffers: [['x'], at],
+  countMissed: ['r'],
+  holdOffer: ['x', at],
+  releaseOffer: ['x'],
+  markOutOfStock: ['x', at],
+  markSeen: [['x'], 'r'],
+  markGone: [['x'], at],
+  postponeEffect: ['e', 1, at, null],
+  markEffectDead: ['e', 1, 'error'],
+  redeliverEffect: ['e', at],
+  markEffectDone: ['e', 1, at],
+  deferDelivery: [{ id: 'd', attempts: 0 }, 'order.completed', at],
+  settleDelivery: [{ id: 'd', attempts: 0 }, { state: 'applied' }],
+  replayDelivery: ['d', at],
+  forgetBodies: ['z'],
+  forgetDeliveries: ['z'],
+  forgetBalanceReadings: [at, 1],
+  changeSyncRun: [{ id: 'r', cursor: 1 }, { pages: 1 }],
+  assertNoFreeze: [at],
+  revokeToken: ['t', at],
+  markCancelRequested: ['o', at],
+  markClosed: ['o', at],
+  markReopened: ['o'],
+}
+
+/** Run with no argument, or no statements of their own. */
+const noArguments = [
+  'clearLeases',
+  'clearFreeze',
+  'assertNoRunningSync',
+  'deleteCaptures',
+  'countByState',
+  'countDeliveries',
+]
+noArguments.push('countDiscrepancies', 'countOffers', 'countOutbox', 'lastUnfreeze', 'latestBalance', 'latestTier')
+noArguments.push('allTokens', 'allWebhooks', 'runningSyncRuns', 'listCaptures')
+const others = ['refreshUnlessHinted', 'currentFreeze']
+
+async function run(db: Database, statement: unknown): Promise<void> {
+  if (typeof statement === 'object' && statement !== null && 'rows' in statement) {
+    // Whether it finds its row is the business of other tests; here the database has to understand it.
+    await db.commit([statement as Change]).catch((error: unknown) => {
+      if (!(error instanceof StaleWrite)) throw error
+    })
+  } else await db.query(statement as SQLWrapper)
+}
+
+describe('the statements', () => {
+  test('are all understood by the migrated database, and none is unknown to this test', async () => {
+    const db = memoryDatabase()
+    const builders = new Map<string, (...given: unknown[]) => unknown>()
+    for (const name of modules) {
+      const module = (await import(new URL(`${name}.ts`, folder).href)) as Record<string, unknown>
+      for (const [key, value] of Object.entries(module)) {
+        if (typeof value === 'function') builders.set(key, value as (...given: unknown[]) => unknown)
+      }
+    }
+    const known = [...Object.keys(calls), ...noArguments, ...others]
+    expect([...builders.keys()].filter((name) => !known.includes(name))).toEqual([])
+    expect(known.filter((name) => !builders.has(name))).toEqual([])
+    for (const name of [...Object.keys(calls), ...noArguments]) {
+      await run(db, builders.get(name)?.(...(calls[name] ?? []))).catch((error: unknown) => {
+        throw new Error(`${name}: ${String(error)}`)
+      })
+    }
+  })
+})
