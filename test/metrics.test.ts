@@ -1,8 +1,14 @@
 import { Router } from 'express'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { createAuth } from '../src/http/auth.ts'
 import { healthRouter } from '../src/http/health.ts'
+import { metricsRouter } from '../src/http/metrics-route.ts'
 import { createHttpServer } from '../src/http/server.ts'
 import { createMetrics, type GaugeReadings } from '../src/metrics.ts'
+import { tokenDigest } from '../src/tokens.ts'
+import { memoryDatabase } from './database.ts'
+
+const TOKEN = 'owner-token-of-this-test'
 
 /** A server with nothing but its probes, which says what `state` says. */
 async function probes() {
@@ -18,7 +24,11 @@ async function probes() {
   const server = createHttpServer({
     webhooks: Router(),
     api: [],
-    health: healthRouter({ status: () => state.health(), scrape: metrics.scrape }),
+    health: Router()
+      .use(healthRouter({ status: () => state.health() }))
+      .use(
+        metricsRouter(createAuth({ db: memoryDatabase(), ownerDigest: tokenDigest(TOKEN), now: Date.now }), metrics),
+      ),
     log: { info: quiet, warn: quiet, error: quiet },
     newId: () => 'request-1',
     monotonic: () => performance.now(),
@@ -26,8 +36,11 @@ async function probes() {
   })
   const { port } = await server.listen('127.0.0.1', 0)
   onTestFinished(() => server.close())
-  const get = (path: string, method = 'GET') =>
-    fetch(`http://127.0.0.1:${port}${path}`, { method, headers: { connection: 'close' } })
+  const get = (path: string, method = 'GET', token = TOKEN) =>
+    fetch(`http://127.0.0.1:${port}${path}`, {
+      method,
+      headers: { connection: 'close', ...(token === '' ? {} : { authorization: `Bearer ${token}` }) },
+    })
   return { state, metrics, get }
 }
 
@@ -53,6 +66,13 @@ describe('a scrape', () => {
     const text = await (await get('/metrics')).text()
     expect(text).toContain('quayside_deliveries_processed_total{state="applied"} 1')
     expect(text).not.toMatch(/^quayside_(frozen|purchases)[ {]/m)
+  })
+
+  test('is for those who hold a token', async () => {
+    const { get } = await probes()
+    expect([(await get('/metrics', 'GET', '')).status, (await get('/metrics', 'GET', 'another')).status]).toEqual([
+      401, 401,
+    ])
   })
 
   test('is not harmed by a label that nobody declared', async () => {

@@ -10,15 +10,13 @@ export interface Health {
 
 export interface HealthOptions {
   status: () => Health | Promise<Health>
-  /** The metrics as Prometheus reads them; without it there is no `/metrics`. */
-  scrape?: () => Promise<{ contentType: string; text: string }>
 }
 
 /**
  * `/livez` answers as long as the process can: a failing one is worth a restart. `/readyz` answers 503 with the reasons
  * while requests should go elsewhere; `degraded` is still ready, since a restart would mend nothing.
  */
-export function healthRouter({ status, scrape }: HealthOptions): Router {
+export function healthRouter({ status }: HealthOptions): Router {
   const router = Router({ strict: true, caseSensitive: true })
   router.get('/livez', (_request, response) => {
     response.json({ status: 'alive' })
@@ -29,13 +27,7 @@ export function healthRouter({ status, scrape }: HealthOptions): Router {
     response.status(reasons.length > 0 ? 503 : 200)
     response.json({ status: word, reasons, notes })
   })
-  if (scrape) {
-    router.get('/metrics', async (_request, response) => {
-      const { contentType, text } = await scrape()
-      response.set('content-type', contentType).end(text)
-    })
-  }
-  router.all(scrape ? ['/livez', '/readyz', '/metrics'] : ['/livez', '/readyz'], methodNotAllowed('GET, HEAD'))
+  router.all(['/livez', '/readyz'], methodNotAllowed('GET, HEAD'))
   return router
 }
 

@@ -5,7 +5,6 @@ import type { Change } from './database.ts'
 import { purchases, storeOrderLines, storeOrders } from './schema.ts'
 
 export type StoreOrder = typeof storeOrders.$inferSelect
-export type StoreOrderLine = typeof storeOrderLines.$inferSelect
 
 export const storeOrderById = (id: string) => build.select().from(storeOrders).where(eq(storeOrders.id, id))
 
