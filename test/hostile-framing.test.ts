@@ -61,6 +61,15 @@ const rows: Row[] = [
     status: 404,
   },
   { name: 'a query', bytes: [target(`${PATH}?a=1`)], status: 200, rows: 1 },
+  {
+    name: 'no host, and an expectation that nobody fulfils: refused in our own words, not by the HTTP library',
+    bytes: [
+      raw([`POST ${PATH} HTTP/1.1`, 'connection: close', HEADERS, LENGTH]),
+      withLines(LENGTH, 'expect: a miracle'),
+    ],
+    status: 400,
+    headers: { 'content-type': 'application/json; charset=utf-8', 'x-content-type-options': 'nosniff' },
+  },
   { name: 'a length and chunks', bytes: [withLines(LENGTH, 'transfer-encoding: chunked')], status: 400 },
   {
     name: 'two lengths, equal or not',

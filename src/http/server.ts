@@ -67,9 +67,13 @@ export function createHttpServer(options: HttpOptions): HttpServer {
       headersTimeout: limits.headersTimeoutMs,
       requestTimeout: limits.requestTimeoutMs,
       connectionsCheckingInterval: limits.checkIntervalMs,
+      // Refused by `isFramed`, so that its answer has our shape and an id.
+      requireHostHeader: false,
     },
     app,
   )
+  // Node would answer 417 by itself.
+  server.on('checkExpectation', app)
   server.maxConnections = limits.connectionsMax
   const sockets = trackSockets(server)
 
@@ -108,13 +112,15 @@ function application(options: HttpOptions, draining: () => boolean): Express {
   app.enable('case sensitive routing')
   app.set('query parser', 'simple')
   app.use(admit(options))
-  app.use(options.health)
-  app.use((_request, response, next) => {
+  app.use((request, response, next) => {
     if (!draining()) return next()
-    response.set('connection', 'close')
-    answerError(response, 503, { code: 'unavailable', message: 'the service is being stopped' })
+    options.health(request, response, () => {
+      response.set('connection', 'close')
+      answerError(response, 503, { code: 'unavailable', message: 'the service is being stopped' })
+    })
   })
   app.use(options.webhooks)
+  app.use(options.health)
   for (const router of options.api) app.use('/api/v1', router)
   app.use(notFound)
   app.use(answerFailure(options.log))
@@ -149,11 +155,19 @@ function admit({ log, newId, monotonic, count }: HttpOptions): RequestHandler {
   }
 }
 
-/** What Node lets through and proxies may read otherwise: no version, several hosts, a length beyond all numbers. */
-const isFramed = ({ httpVersionMajor, headers, headersDistinct }: Request): boolean =>
-  httpVersionMajor === 1 &&
-  (headersDistinct.host ?? []).length <= 1 &&
-  /^\d{1,15}$/.test(headers['content-length'] ?? '0')
+/**
+ * What Node lets through and proxies may read otherwise: no version, no host or several, a length beyond all numbers, an
+ * expectation that nobody here fulfils.
+ */
+const isFramed = ({ httpVersionMajor, httpVersionMinor, headers, headersDistinct }: Request): boolean => {
+  const hosts = headersDistinct.host?.length ?? 0
+  return (
+    httpVersionMajor === 1 &&
+    (hosts === 1 || (hosts === 0 && httpVersionMinor === 0)) &&
+    /^\d{1,15}$/.test(headers['content-length'] ?? '0') &&
+    (headers.expect ?? '100-continue').toLowerCase() === '100-continue'
+  )
+}
 
 /** Knows which sockets owe an answer: the others may be closed at any time. */
 function trackSockets(server: Server): { closeIdle(): void } {

@@ -10,6 +10,10 @@ const BODY_MAX_BYTES = 256 * 1024
 /** Bodies read at once: 256 MiB when all of them are as large as they may be. Whoever comes then is asked to come again. */
 const BODIES_MAX = 1_000
 
+/** The one answer to whatever is stored. Written as it is: it is what this server says most often. */
+const STORED = Buffer.from(JSON.stringify({ success: true, data: { stored: true } }))
+const STORED_HEADERS = { 'content-type': 'application/json; charset=utf-8', 'content-length': STORED.length }
+
 /**
  * The door of the supplier's deliveries.
  *
@@ -43,7 +47,12 @@ export function webhookRouter(inbox: Pick<Inbox, 'receive'>): Router {
     const path = typeof request.params.path === 'string' ? request.params.path : ''
     const { outcome } = await inbox.receive({ path, headers: request.headersDistinct, body })
     if (outcome === 'stored' || outcome === 'duplicate') {
-      response.status(200).json({ success: true, data: { stored: true } })
+      response.writeHead(200, STORED_HEADERS).end(STORED)
+      return
+    }
+    if (outcome === 'retired') {
+      // Signed with a secret that is out of use. The supplier is to stop repeating it, and hears nothing else.
+      response.status(200).json({ success: true, data: { stored: false } })
       return
     }
     answerError(response, 401, { code: 'unauthenticated', message: 'the delivery is not authentic' })

@@ -1,4 +1,4 @@
-import { getTableColumns, type SQLWrapper, sql } from 'drizzle-orm'
+import { getTableColumns, type Placeholder, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
 import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
 
@@ -43,5 +43,62 @@ export function rowInsert<T extends SQLiteTable>(table: T, quietly?: 'quietly') 
       statement,
       Object.fromEntries(columns.map(([name, column]) => [name, given[name] ?? column.default ?? null])),
     )
+  }
+}
+
+/**
+ * A statement that takes a list, built once for each length of it.
+ *
+ * @example
+ * const byIds = bindList((ids) => build.select().from(offers).where(inArray(offers.productId, ids)))
+ * byIds(['a', 'b'])
+ */
+export function bindList<S extends SQLWrapper>(make: (items: Placeholder[]) => S) {
+  const built = new Map<number, S>()
+  return (items: readonly unknown[], values: Record<string, unknown> = {}): Bound<S> => {
+    let statement = built.get(items.length)
+    if (!statement) {
+      statement = make(items.map((_, place) => sql.placeholder(`item${place}`)))
+      built.set(items.length, statement)
+    }
+    return bind(statement, { ...values, ...Object.fromEntries(items.map((item, place) => [`item${place}`, item])) })
+  }
+}
+
+/** A new value of a column that SQL computes from the row; `name` tells one such expression from another. */
+export interface Expression {
+  name: string
+  sql: SQL
+  /** Values of the placeholders in `sql`. */
+  values: Record<string, unknown>
+}
+
+/** What an update sets: values, or expressions over the row. What is undefined stays as it is. */
+export type RowUpdate<T extends SQLiteTable> = { [K in keyof T['$inferInsert']]?: T['$inferInsert'][K] | Expression }
+
+const isExpression = (value: unknown): value is Expression =>
+  typeof value === 'object' && value !== null && 'sql' in value && 'values' in value
+
+/** The update of some columns where `where` holds, built once for each set of columns. */
+export function rowUpdate<T extends SQLiteTable>(table: T, where: SQL | undefined) {
+  const built = new Map<string, SQLWrapper>()
+  return (set: RowUpdate<T>, values: Record<string, unknown>): Bound => {
+    const entries = Object.entries<unknown>(set).filter(([, value]) => value !== undefined)
+    const key = entries.map(([column, value]) => (isExpression(value) ? `${column}=${value.name}` : column)).join()
+    let statement = built.get(key)
+    if (!statement) {
+      const columns = entries.map(([column, value]) => [
+        column,
+        isExpression(value) ? value.sql : sql.placeholder(`set ${column}`),
+      ])
+      statement = build.update(table).set(Object.fromEntries(columns)).where(where)
+      built.set(key, statement)
+    }
+    const filled: Record<string, unknown> = { ...values }
+    for (const [column, value] of entries) {
+      if (isExpression(value)) Object.assign(filled, value.values)
+      else filled[`set ${column}`] = value
+    }
+    return bind(statement, filled)
   }
 }

@@ -1,43 +1,48 @@
 import { and, asc, desc, eq, getTableColumns, inArray, lt, lte, ne, or, sql } from 'drizzle-orm'
-import { bind, build } from './builder.ts'
+import { bind, build, rowUpdate } from './builder.ts'
 import type { Change } from './database.ts'
 import { deliveries } from './schema.ts'
 
 export type Delivery = typeof deliveries.$inferSelect
+/** What tells one delivery from another. */
+type Identity = Pick<Delivery, 'source' | 'deliveryId' | 'bodyHmac' | 'mac'>
+
+const { placeholder } = sql
 
 export const deliveryById = (id: string) => build.select().from(deliveries).where(eq(deliveries.id, id))
 
 /** Deliveries that came under one delivery ID: more than one means that the ID was used for another body. */
-export const deliveriesUnderId = (source: string, deliveryId: string) =>
-  build
-    .select({ id: deliveries.id, bodyHmac: deliveries.bodyHmac })
-    .from(deliveries)
-    .where(and(eq(deliveries.source, source), eq(deliveries.deliveryId, deliveryId)))
-    .limit(10)
+export const deliveriesUnderId = (source: string, deliveryId: string) => bind(underId, { source, deliveryId })
+const underId = build
+  .select({ id: deliveries.id, bodyHmac: deliveries.bodyHmac })
+  .from(deliveries)
+  .where(and(eq(deliveries.source, placeholder('source')), eq(deliveries.deliveryId, placeholder('deliveryId'))))
+  .limit(10)
 
 /** Rows that stand in the way of storing this delivery: it was here before, under its own ID or another. */
-export const deliveryTwins = (seen: Pick<Delivery, 'source' | 'deliveryId' | 'bodyHmac' | 'mac'>) =>
-  build
-    .select({ id: deliveries.id })
-    .from(deliveries)
-    .where(
-      and(
-        eq(deliveries.source, seen.source),
-        or(
-          eq(deliveries.mac, seen.mac),
-          and(eq(deliveries.deliveryId, seen.deliveryId), eq(deliveries.bodyHmac, seen.bodyHmac)),
-        ),
+export const deliveryTwins = ({ source, deliveryId, bodyHmac, mac }: Identity) =>
+  bind(twins, { source, deliveryId, bodyHmac, mac })
+const twins = build
+  .select({ id: deliveries.id })
+  .from(deliveries)
+  .where(
+    and(
+      eq(deliveries.source, placeholder('source')),
+      or(
+        eq(deliveries.mac, placeholder('mac')),
+        and(eq(deliveries.deliveryId, placeholder('deliveryId')), eq(deliveries.bodyHmac, placeholder('bodyHmac'))),
       ),
-    )
-    .limit(1)
+    ),
+  )
+  .limit(1)
 
-export const dueDeliveries = (now: number, limit: number) =>
-  build
-    .select()
-    .from(deliveries)
-    .where(and(inArray(deliveries.state, ['stored', 'retry', 'orphan']), lte(deliveries.notBefore, now)))
-    .orderBy(asc(deliveries.notBefore), asc(deliveries.id))
-    .limit(limit)
+export const dueDeliveries = (now: number, limit: number) => bind(due, { now, most: limit })
+const due = build
+  .select()
+  .from(deliveries)
+  .where(and(inArray(deliveries.state, ['stored', 'retry', 'orphan']), lte(deliveries.notBefore, placeholder('now'))))
+  .orderBy(asc(deliveries.notBefore), asc(deliveries.id))
+  .limit(placeholder('most'))
 
 /** Bodies stay where they are: a list of 200 would carry up to 50 MB of them. */
 const { ciphertext: _body, ...listed } = getTableColumns(deliveries)
@@ -77,7 +82,6 @@ export type NewDelivery = Pick<
   | 'notBefore'
 >
 
-const { placeholder } = sql
 const insertOnce = build
   .insert(deliveries)
   .values({
@@ -98,21 +102,20 @@ const insertOnce = build
 /** Stores a delivery once: 0 rows touched says that it was here before. */
 export const insertDelivery = (row: NewDelivery): Change => ({ statement: bind(insertOnce, row), rows: 'any' })
 
+const ifAsSeen = rowUpdate(
+  deliveries,
+  and(eq(deliveries.id, placeholder('id')), eq(deliveries.attempts, placeholder('seen'))),
+)
+
 /** Records what became of a delivery. Guarded on its attempts: whoever processed it twice writes once. */
 export const settleDelivery = (seen: Pick<Delivery, 'id' | 'attempts'>, set: Partial<Delivery>): Change => ({
-  statement: build
-    .update(deliveries)
-    .set({ ...set, attempts: seen.attempts + 1 })
-    .where(and(eq(deliveries.id, seen.id), eq(deliveries.attempts, seen.attempts))),
+  statement: ifAsSeen({ ...set, attempts: seen.attempts + 1 }, { id: seen.id, seen: seen.attempts }),
   rows: 1,
 })
 
 /** Lets a delivery wait without using up an attempt. */
 export const deferDelivery = (seen: Pick<Delivery, 'id' | 'attempts'>, event: string, notBefore: number): Change => ({
-  statement: build
-    .update(deliveries)
-    .set({ event, notBefore })
-    .where(and(eq(deliveries.id, seen.id), eq(deliveries.attempts, seen.attempts))),
+  statement: ifAsSeen({ event, notBefore }, { id: seen.id, seen: seen.attempts }),
   rows: 1,
 })
 

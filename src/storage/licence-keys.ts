@@ -1,5 +1,5 @@
 import { and, asc, eq, inArray, isNull, ne, sql } from 'drizzle-orm'
-import { bind, build, rowInsert } from './builder.ts'
+import { bind, bindList, build, rowInsert, rowUpdate } from './builder.ts'
 import type { Change } from './database.ts'
 import { licenceKeys } from './schema.ts'
 
@@ -12,22 +12,30 @@ const ofPurchase = build
   .orderBy(asc(licenceKeys.ordinal))
 export const keysOfPurchase = (purchaseId: string) => bind(ofPurchase, { purchaseId })
 
-export const keysOfPurchases = (purchaseIds: string[]) =>
+const ofPurchases = bindList((purchaseIds) =>
   build
     .select()
     .from(licenceKeys)
     .where(inArray(licenceKeys.purchaseId, purchaseIds))
-    .orderBy(asc(licenceKeys.purchaseId), asc(licenceKeys.ordinal))
+    .orderBy(asc(licenceKeys.purchaseId), asc(licenceKeys.ordinal)),
+)
+export const keysOfPurchases = (purchaseIds: string[]) => ofPurchases(purchaseIds)
 
-export const keysOfHandOver = (outboxId: string) =>
-  build.select().from(licenceKeys).where(eq(licenceKeys.handOverId, outboxId)).orderBy(asc(licenceKeys.ordinal))
+const ofHandOver = build
+  .select()
+  .from(licenceKeys)
+  .where(eq(licenceKeys.handOverId, sql.placeholder('outboxId')))
+  .orderBy(asc(licenceKeys.ordinal))
+export const keysOfHandOver = (outboxId: string) => bind(ofHandOver, { outboxId })
 
-/** Which purchases hold one of these keys already. */
-export const keysByBlindIndex = (blindIndexes: Buffer[]) =>
+const byBlindIndex = bindList((blindIndexes) =>
   build
     .select({ purchaseId: licenceKeys.purchaseId, ordinal: licenceKeys.ordinal, blindIndex: licenceKeys.blindIndex })
     .from(licenceKeys)
-    .where(inArray(licenceKeys.blindIndex, blindIndexes))
+    .where(inArray(licenceKeys.blindIndex, blindIndexes)),
+)
+/** Which purchases hold one of these keys already. */
+export const keysByBlindIndex = (blindIndexes: Buffer[]) => byBlindIndex(blindIndexes)
 
 const licenceKeysRow = rowInsert(licenceKeys)
 export const insertKey = (row: typeof licenceKeys.$inferInsert): Change => ({
@@ -37,12 +45,17 @@ export const insertKey = (row: typeof licenceKeys.$inferInsert): Change => ({
 
 /** Part of a commit that stores keys: stale when another purchase has stored one of them in the meantime. */
 export const assertNotElsewhere = (purchaseId: string, blindIndexes: Buffer[]): Change => ({
-  statement: build
-    .update(licenceKeys)
-    .set({ storedAt: sql`${licenceKeys.storedAt}` })
-    .where(and(inArray(licenceKeys.blindIndex, blindIndexes), ne(licenceKeys.purchaseId, purchaseId))),
+  statement: elsewhere(blindIndexes, { purchaseId }),
   rows: 0,
 })
+const elsewhere = bindList((blindIndexes) =>
+  build
+    .update(licenceKeys)
+    .set({ storedAt: sql`${licenceKeys.storedAt}` })
+    .where(
+      and(inArray(licenceKeys.blindIndex, blindIndexes), ne(licenceKeys.purchaseId, sql.placeholder('purchaseId'))),
+    ),
+)
 
 /** Gives one key to a hand-over; a key is in one hand-over at most. */
 export const assignKey = (purchaseId: string, ordinal: number, outboxId: string): Change => ({
@@ -55,10 +68,20 @@ export const assignKey = (purchaseId: string, ordinal: number, outboxId: string)
   rows: 1,
 })
 
-export const markHandedOver = (outboxId: string, now: number): Change => ({
+/** Takes a purchase's keys back from hand-overs that the store has not confirmed. */
+export const unassignKeys = (purchaseId: string): Change => ({
   statement: build
     .update(licenceKeys)
-    .set({ handedOverAt: now })
-    .where(and(eq(licenceKeys.handOverId, outboxId), isNull(licenceKeys.handedOverAt))),
+    .set({ handOverId: null })
+    .where(and(eq(licenceKeys.purchaseId, purchaseId), isNull(licenceKeys.handedOverAt))),
   rows: 'any',
 })
+
+export const markHandedOver = (outboxId: string, now: number): Change => ({
+  statement: ofOutbox({ handedOverAt: now }, { outboxId }),
+  rows: 'any',
+})
+const ofOutbox = rowUpdate(
+  licenceKeys,
+  and(eq(licenceKeys.handOverId, sql.placeholder('outboxId')), isNull(licenceKeys.handedOverAt)),
+)

@@ -1,20 +1,22 @@
 import { and, asc, eq, gt, inArray, isNull, lte, ne, or, sql } from 'drizzle-orm'
-import { build } from './builder.ts'
+import { bindList, build } from './builder.ts'
 import type { Change } from './database.ts'
 import { offerChanges, offers } from './schema.ts'
 
 export type Offer = typeof offers.$inferSelect
 export type NewOffer = typeof offers.$inferInsert
 
-export const offersByProduct = (productIds: string[]) =>
-  build.select().from(offers).where(inArray(offers.productId, productIds))
+const byProduct = bindList((productIds) => build.select().from(offers).where(inArray(offers.productId, productIds)))
+export const offersByProduct = (productIds: string[]) => byProduct(productIds)
 
-/** Offers under these SKUs that the supplier still has; two under one SKU are ambiguous. */
-export const offersBySku = (skus: string[]) =>
+const bySku = bindList((skus) =>
   build
     .select()
     .from(offers)
-    .where(and(inArray(offers.sku, skus), isNull(offers.goneAt)))
+    .where(and(inArray(offers.sku, skus), isNull(offers.goneAt))),
+)
+/** Offers under these SKUs that the supplier still has; two under one SKU are ambiguous. */
+export const offersBySku = (skus: string[]) => bySku(skus)
 
 /** A page of offers by product id; `after` is the last one seen. */
 export const listOffers = (filter: { after?: string; limit: number }) =>

@@ -1,5 +1,5 @@
 import { and, asc, desc, eq, lt, lte, sql } from 'drizzle-orm'
-import { build, rowInsert } from './builder.ts'
+import { bind, build, rowInsert, rowUpdate } from './builder.ts'
 import type { Change } from './database.ts'
 import { outbox } from './schema.ts'
 
@@ -7,16 +7,20 @@ export type OutboxRow = typeof outbox.$inferSelect
 
 export const outboxById = (id: string) => build.select().from(outbox).where(eq(outbox.id, id))
 
-export const outboxOfOrder = (orderId: string) =>
-  build.select().from(outbox).where(eq(outbox.orderId, orderId)).orderBy(asc(outbox.id))
+const ofOrder = build
+  .select()
+  .from(outbox)
+  .where(eq(outbox.orderId, sql.placeholder('orderId')))
+  .orderBy(asc(outbox.id))
+export const outboxOfOrder = (orderId: string) => bind(ofOrder, { orderId })
 
-export const dueOutbox = (now: number, limit: number) =>
-  build
-    .select()
-    .from(outbox)
-    .where(and(eq(outbox.state, 'due'), lte(outbox.notBefore, now)))
-    .orderBy(asc(outbox.notBefore), asc(outbox.id))
-    .limit(limit)
+const due = build
+  .select()
+  .from(outbox)
+  .where(and(eq(outbox.state, 'due'), lte(outbox.notBefore, sql.placeholder('now'))))
+  .orderBy(asc(outbox.notBefore), asc(outbox.id))
+  .limit(sql.placeholder('most'))
+export const dueOutbox = (now: number, limit: number) => bind(due, { now, most: limit })
 
 export const listOutbox = (filter: { state?: string; kind?: string; before?: string; limit: number }) =>
   build
@@ -45,27 +49,20 @@ export const oweEffect = (row: typeof outbox.$inferInsert): Change => ({
   rows: 'any',
 })
 
+const ifDue = rowUpdate(outbox, and(eq(outbox.id, sql.placeholder('id')), eq(outbox.state, 'due')))
+
 export const markEffectDone = (id: string, attempts: number, now: number): Change => ({
-  statement: build
-    .update(outbox)
-    .set({ state: 'done', attempts, doneAt: now, lastError: null })
-    .where(and(eq(outbox.id, id), eq(outbox.state, 'due'))),
+  statement: ifDue({ state: 'done', attempts, doneAt: now, lastError: null }, { id }),
   rows: 1,
 })
 
 export const postponeEffect = (id: string, attempts: number, notBefore: number, lastError: string | null): Change => ({
-  statement: build
-    .update(outbox)
-    .set({ attempts, notBefore, lastError })
-    .where(and(eq(outbox.id, id), eq(outbox.state, 'due'))),
+  statement: ifDue({ attempts, notBefore, lastError }, { id }),
   rows: 'any',
 })
 
 export const markEffectDead = (id: string, attempts: number, lastError: string): Change => ({
-  statement: build
-    .update(outbox)
-    .set({ state: 'dead', attempts, lastError })
-    .where(and(eq(outbox.id, id), eq(outbox.state, 'due'))),
+  statement: ifDue({ state: 'dead', attempts, lastError }, { id }),
   rows: 'any',
 })
 
@@ -76,4 +73,10 @@ export const redeliverEffect = (id: string, now: number): Change => ({
     .set({ state: 'due', attempts: 0, notBefore: now })
     .where(and(eq(outbox.id, id), sql`${outbox.state} in ('due', 'dead')`)),
   rows: 1,
+})
+
+/** Takes back an effect that is owed no more. What was done stays on record. */
+export const withdrawEffect = (id: string): Change => ({
+  statement: build.delete(outbox).where(and(eq(outbox.id, id), sql`${outbox.state} in ('due', 'dead')`)),
+  rows: 'any',
 })

@@ -46,7 +46,7 @@ export function statementCache(
 
   return (statement) => {
     const { sql, params } = isBound(statement) ? fill(statement) : dialect.sqlToQuery(statement.getSQL())
-    for (const param of params) assert(isBindable(param), `a statement is given a value that no column holds: ${sql}`)
+    if (!params.every(isBindable)) throw new TypeError(`a statement is given a value that no column holds: ${sql}`)
     return { prepared: preparedFor(sql), params }
   }
 }
@@ -78,8 +78,14 @@ export function rowNames(statement: SQLWrapper, columns: string[]): string[] {
   return names
 }
 
+/**
+ * SQLite plans a statement anew at each run when its planner has looked at a bound value, which with ORDER BY or LIMIT it
+ * does: 60 µs for a read of 8. It does not look behind a unary plus, and a plus changes no value.
+ */
+const steady = (text: string): string => (text.startsWith('select') ? text.replaceAll('?', '+?') : text)
+
 function prepareText(connection: Connection.Database, text: string): Prepared {
-  const statement = connection.prepare<unknown[]>(text)
+  const statement = connection.prepare<unknown[]>(steady(text))
   if (!statement.reader) return { statement, names: undefined }
   return { statement: statement.raw(true), names: statement.columns().map(({ name }) => camelCase(name)) }
 }

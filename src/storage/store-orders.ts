@@ -1,18 +1,24 @@
 import { and, asc, desc, eq, inArray, isNull, lt, notExists, notInArray, sql } from 'drizzle-orm'
 import { finalStates } from '../domain/purchase.ts'
-import { bind, build, rowInsert } from './builder.ts'
+import { bind, bindList, build, rowInsert, rowUpdate } from './builder.ts'
 import type { Change } from './database.ts'
 import { purchases, storeOrderLines, storeOrders } from './schema.ts'
 
 export type StoreOrder = typeof storeOrders.$inferSelect
 
-export const storeOrderById = (id: string) => build.select().from(storeOrders).where(eq(storeOrders.id, id))
+const { placeholder } = sql
 
-export const storeOrderByReference = (store: string, reference: string) =>
-  build
-    .select()
-    .from(storeOrders)
-    .where(and(eq(storeOrders.store, store), eq(storeOrders.reference, reference)))
+const byId = build
+  .select()
+  .from(storeOrders)
+  .where(eq(storeOrders.id, placeholder('id')))
+export const storeOrderById = (id: string) => bind(byId, { id })
+
+const byReference = build
+  .select()
+  .from(storeOrders)
+  .where(and(eq(storeOrders.store, placeholder('store')), eq(storeOrders.reference, placeholder('reference'))))
+export const storeOrderByReference = (store: string, reference: string) => bind(byReference, { store, reference })
 
 /** Orders of any store under a reference: an operator may not know the store. */
 export const storeOrdersByReference = (reference: string) =>
@@ -32,38 +38,43 @@ export const listStoreOrders = (filter: { store?: string; before?: string; limit
     .orderBy(desc(storeOrders.id))
     .limit(filter.limit)
 
-export const linesOfOrders = (orderIds: string[]) =>
+const linesOf = bindList((orderIds) =>
   build
     .select()
     .from(storeOrderLines)
     .where(inArray(storeOrderLines.orderId, orderIds))
-    .orderBy(asc(storeOrderLines.id))
+    .orderBy(asc(storeOrderLines.id)),
+)
+export const linesOfOrders = (orderIds: string[]) => linesOf(orderIds)
 
-export const lineById = (id: string) => build.select().from(storeOrderLines).where(eq(storeOrderLines.id, id))
+const oneLine = build
+  .select()
+  .from(storeOrderLines)
+  .where(eq(storeOrderLines.id, placeholder('id')))
+export const lineById = (id: string) => bind(oneLine, { id })
 
 const nameOf = build
   .select({ store: storeOrders.store, reference: storeOrders.reference, line: storeOrderLines.line })
   .from(storeOrderLines)
   .innerJoin(storeOrders, eq(storeOrders.id, storeOrderLines.orderId))
-  .where(eq(storeOrderLines.id, sql.placeholder('lineId')))
+  .where(eq(storeOrderLines.id, placeholder('lineId')))
 /** What the keys of a line's purchases are derived from. */
 export const nameOfLine = (lineId: string) => bind(nameOf, { lineId })
 
-const nothingMoves = () =>
-  notExists(
-    build
-      .select({ id: purchases.id })
-      .from(purchases)
-      .where(and(eq(purchases.orderId, storeOrders.id), notInArray(purchases.state, [...finalStates]))),
-  )
-
-/** Orders in which nothing moves any more and whose store has not been told so. */
-export const ordersToClose = (limit: number) =>
+const nothingMoves = notExists(
   build
-    .select({ id: storeOrders.id })
-    .from(storeOrders)
-    .where(and(isNull(storeOrders.closedAt), nothingMoves()))
-    .limit(limit)
+    .select({ id: purchases.id })
+    .from(purchases)
+    .where(and(eq(purchases.orderId, storeOrders.id), notInArray(purchases.state, [...finalStates]))),
+)
+
+const ended = build
+  .select({ id: storeOrders.id })
+  .from(storeOrders)
+  .where(and(isNull(storeOrders.closedAt), nothingMoves))
+  .limit(placeholder('most'))
+/** Orders in which nothing moves any more and whose store has not been told so. */
+export const ordersToClose = (limit: number) => bind(ended, { most: limit })
 
 const storeOrdersRow = rowInsert(storeOrders)
 export const insertStoreOrder = (row: typeof storeOrders.$inferInsert): Change => ({
@@ -87,12 +98,13 @@ export const markCancelRequested = (id: string, now: number): Change => ({
 
 /** Guarded on being open, so that the closing is told once; and on nothing moving, since a retry may have come between. */
 export const markClosed = (id: string, now: number): Change => ({
-  statement: build
-    .update(storeOrders)
-    .set({ closedAt: now })
-    .where(and(eq(storeOrders.id, id), isNull(storeOrders.closedAt), nothingMoves())),
+  statement: ifEnded({ closedAt: now }, { id }),
   rows: 1,
 })
+const ifEnded = rowUpdate(
+  storeOrders,
+  and(eq(storeOrders.id, placeholder('id')), isNull(storeOrders.closedAt), nothingMoves),
+)
 
 export const markReopened = (id: string): Change => ({
   statement: build.update(storeOrders).set({ closedAt: null }).where(eq(storeOrders.id, id)),

@@ -1,11 +1,15 @@
-import { and, asc, eq, isNull } from 'drizzle-orm'
-import { build } from './builder.ts'
+import { and, asc, eq, isNull, sql } from 'drizzle-orm'
+import { bind, build } from './builder.ts'
 import type { Change } from './database.ts'
 import { tokens } from './schema.ts'
 
 export type TokenRow = typeof tokens.$inferSelect
 
-export const tokenByDigest = (digest: Buffer) => build.select().from(tokens).where(eq(tokens.digest, digest))
+const byDigest = build
+  .select()
+  .from(tokens)
+  .where(eq(tokens.digest, sql.placeholder('digest')))
+export const tokenByDigest = (digest: Buffer) => bind(byDigest, { digest })
 
 export const allTokens = () => build.select().from(tokens).orderBy(asc(tokens.createdAt), asc(tokens.id))
 

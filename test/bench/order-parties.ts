@@ -6,10 +6,13 @@ import { startSandbox } from '../../src/sandbox/server.ts'
 import { readDialect } from '../../src/supplier/dialect.ts'
 
 const dialect = readDialect(new URL('../../config/dialects/reseller-v1.1.json', import.meta.url))
-const sandbox = await startSandbox({
-  ...{ dialect, apiKey: 'sk_bench_0123456789', requestsPerMinute: 100_000_000, balanceMinor: 1_000_000_000_000 },
-  ...{ completeAfterMs: 0, offers: 200, seed: 3 },
-})
+const open = () =>
+  startSandbox({
+    ...{ dialect, apiKey: 'sk_bench_0123456789', requestsPerMinute: 100_000_000, balanceMinor: 1_000_000_000_000 },
+    ...{ completeAfterMs: 0, offers: 200, seed: 3 },
+  })
+// One each: what the bare loop buys must not be announced to Quayside, which would look for an order of its own.
+const [sandbox, bare] = [await open(), await open()]
 let fulfilled = 0
 const store = express()
 store.post('/callbacks', express.json({ limit: '1mb' }), (request, response) => {
@@ -21,6 +24,8 @@ store.get('/count', (_request, response) => void response.json({ fulfilled }))
 store.post('/orders', express.json(), (_request, response) => void response.status(202).json({ ok: true }))
 const server = createServer(store).listen(0, '127.0.0.1', () => {
   const { port } = server.address() as AddressInfo
-  process.stdout.write(`${JSON.stringify({ supplier: sandbox.baseUrl, store: `http://127.0.0.1:${port}` })}\n`)
+  process.stdout.write(
+    `${JSON.stringify({ supplier: sandbox.baseUrl, bare: bare.baseUrl, store: `http://127.0.0.1:${port}` })}\n`,
+  )
 })
 process.once('SIGTERM', () => process.exit(0))

@@ -42,7 +42,8 @@ const read = async <T>(url: string, headers: Record<string, string> = {}): Promi
 export async function benchOrder(say: (text: string) => void) {
   const folder = mkdtempSync(path.join(tmpdir(), 'quayside-bench-'))
   const parties = spawn(process.execPath, [here('order-parties.ts')], { stdio: ['ignore', 'pipe', 'inherit'] })
-  const { supplier, store } = JSON.parse(await firstLine(parties)) as { supplier: string; store: string }
+  const addresses = JSON.parse(await firstLine(parties)) as { supplier: string; bare: string; store: string }
+  const { supplier, store } = addresses
   const port = await freePort()
   const storePort = Number(new URL(store).port)
   const configFile = writeDemoConfig({
@@ -65,7 +66,7 @@ export async function benchOrder(say: (text: string) => void) {
     items = (await listings().catch(() => undefined))?.items ?? []
   }
   const good = items.filter(({ available, stock }) => available && (stock ?? 0) >= STOCK_MIN)
-  const { data } = await read<{ data: { items: Product[] } }>(`${supplier}/products?limit=100`, {
+  const { data } = await read<{ data: { items: Product[] } }>(`${addresses.bare}/products?limit=100`, {
     'x-api-key': API_KEY,
   })
   const product = data.items.filter(({ local_stock: local, provider_stock: more }) => local + more >= STOCK_MIN)
@@ -91,11 +92,11 @@ export async function benchOrder(say: (text: string) => void) {
       await post(`${store}/orders`, { reference })
       const productId = product[(round * ORDERS + number) % product.length]?.id
       const { json } = await post(
-        `${supplier}/orders`,
+        `${addresses.bare}/orders`,
         { productId, quantity: 1, external_order_id: reference },
         headers(reference),
       )
-      await read(`${supplier}/orders/${json.data?.id}`, { 'x-api-key': API_KEY })
+      await read(`${addresses.bare}/orders/${json.data?.id}`, { 'x-api-key': API_KEY })
       await post(`${store}/callbacks`, { type: 'line.bare', reference })
     })
     return (ORDERS * 1_000) / (performance.now() - startedAt)
