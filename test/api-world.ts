@@ -2,9 +2,10 @@
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { Router } from 'express'
 import { expect, onTestFinished } from 'vitest'
+import { createBackups } from '../src/backups.ts'
 import { loadConfig } from '../src/config.ts'
 import { createFlows } from '../src/flows.ts'
 import { type ApiOptions, apiOperations, apiRouter } from '../src/http/api.ts'
@@ -14,11 +15,14 @@ import { createHttpServer } from '../src/http/server.ts'
 import { webhookRouter } from '../src/http/webhooks.ts'
 import { createIds } from '../src/ids.ts'
 import { openInbox } from '../src/inbox/receive.ts'
-import { openapiOf } from '../src/sandbox/openapi.ts'
+import { openKeys } from '../src/keys.ts'
+import { Secret } from '../src/secret.ts'
 import { insertSyncRun, syncRunById } from '../src/storage/sync-runs.ts'
+import { createSweepRunner } from '../src/sweep-runner.ts'
 import { createToken, mintToken, type NewToken } from '../src/tokens.ts'
 import { hold } from './contract.ts'
-import { openHarbour, STORE } from './harbour.ts'
+import { databaseFile, fileDatabase } from './database.ts'
+import { KEY_ENCRYPTION_KEY, openHarbour, STORE } from './harbour.ts'
 
 export const OTHER_STORE = 'other-ef56gh78'
 
@@ -66,7 +70,22 @@ export async function openApi() {
     return run
   }
   const syncs = { start, finish: async () => {}, follow: () => {}, idle: async () => {} }
-  const flows = createFlows({ config, ordering, supplier, syncs, inbox })
+  const { keys } = await openKeys({
+    config: {
+      keyEncryptionKey: KEY_ENCRYPTION_KEY,
+      nextKeyEncryptionKey: () => new Secret(randomBytes(32).toString('base64')),
+    },
+    ...{ db, now, newId, log: ordering.log },
+  })
+  // The database of the harbour is in memory; what is backed up is another one, in a file.
+  const file = databaseFile()
+  fileDatabase(file)
+  const backups = createBackups({
+    config: { ...config, dataDir: dirname(file) },
+    ...{ file, db, keys, now, newId, log: ordering.log },
+  })
+  const sweeps = createSweepRunner(ordering)
+  const flows = createFlows({ config, ordering, supplier, syncs, sweeps, inbox, backups, keys })
   const owner = mintToken('admin', randomBytes)
   const authenticate = createAuth({ db, ownerDigest: owner.digest, now })
   const options: ApiOptions = {
@@ -79,11 +98,9 @@ export async function openApi() {
   const { port } = await server.listen('127.0.0.1', 0)
   const operations = apiOperations(options)
   const held = hold(port, '/api/v1', openApiDocument(operations), ['/docs'])
-  const supplierHeld = hold(Number(new URL(harbour.sandbox.baseUrl).port), '/v1', openapiOf(ordering.dialect))
   onTestFinished(async () => {
     await server.close()
-    const faults = [...held.faults, ...supplierHeld.faults]
-    expect(faults, 'answers that are not as the OpenAPI documents say').toEqual([])
+    expect(held.faults, 'answers that are not as the OpenAPI document says').toEqual([])
   })
   const url = `http://127.0.0.1:${port}`
 
@@ -114,7 +131,7 @@ export async function openApi() {
     })
     return { status: answer.status, headers: answer.headers, body: (await answer.json()) as Answer['body'] }
   }
-  return { ...harbour, url, ask, mint, tokens, flows, options, operations, held }
+  return { ...harbour, url, ask, mint, tokens, flows, inbox, options, operations, held }
 }
 
 function configFile(baseUrl: string): string {

@@ -5,7 +5,7 @@ import type { Catalogue } from '../src/catalogue/context.ts'
 import { runSync, startSync } from '../src/catalogue/sync.ts'
 import { createIds } from '../src/ids.ts'
 import { createLog } from '../src/log.ts'
-import { type SandboxOptions, startSandbox } from '../src/sandbox/server.ts'
+import type { SandboxOptions } from '../src/sandbox/server.ts'
 import { Secret } from '../src/secret.ts'
 import type { Database } from '../src/storage/database.ts'
 import { listOffers, offersByProduct } from '../src/storage/offers.ts'
@@ -14,6 +14,7 @@ import { createSupplier } from '../src/supplier/client.ts'
 import type { Dialect } from '../src/supplier/dialect.ts'
 import { API_KEY, dialectOf, STORES } from './catalogue-parties.ts'
 import { memoryDatabase, TEST_NOW } from './database.ts'
+import { startHeldSandbox } from './held.ts'
 import { sendJson, dialect as shippedDialect, startHttp } from './supplier-server.ts'
 
 export interface WorldOptions {
@@ -65,7 +66,7 @@ export type World = ReturnType<typeof openCatalogue>
 export async function sandboxWorld(options: { dialect?: Dialect; db?: Database } & Partial<SandboxOptions> = {}) {
   const { dialect = shippedDialect, db, ...rest } = options
   const clock = { at: TEST_NOW }
-  const sandbox = await startSandbox({
+  const sandbox = await startHeldSandbox({
     ...{ dialect, apiKey: API_KEY, now: () => clock.at, seed: 7, automatic: false, requestsPerMinute: 1_000_000 },
     ...rest,
   })

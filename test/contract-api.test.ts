@@ -14,9 +14,11 @@ const withBody = operations.filter(({ hasBody }) => hasBody)
 const valid: Record<string, Json> = {
   takeOrder: { reference: '1001', lines: [{ id: '1', sku: 'A', quantity: 1, unitPrice: '19.99', currency: 'EUR' }] },
   releasePurchase: { ceiling: '12.34' },
+  decidePurchase: { decision: 'adopt', orderId: 'ord_1', reason: 'the supplier confirmed it' },
   createWebhook: { url: 'https://shop.example/hook' },
   freeze: { reason: 'a look first' },
   createToken: { name: 'till', role: 'store', store: STORE, scopes: ['orders'], expiresInDays: 30 },
+  rotateWebhook: { url: 'https://shop.example/hook' },
 }
 
 /** Whoever may ask: people everywhere but where only a store may. */

@@ -1,17 +1,13 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, test } from 'vitest'
-import { apiOperations } from '../src/http/api.ts'
-import { openApiDocument } from '../src/http/openapi.ts'
 import { openapiOf } from '../src/sandbox/openapi.ts'
-import { type Answered, contractOf } from './contract.ts'
+import { type Answered, apiDocument, contractOf } from './contract.ts'
 import { bareDialect } from './contract-dialects.ts'
 import { contrary, standard } from './dialect-pair.ts'
 
-const own = openApiDocument(apiOperations({} as Parameters<typeof apiOperations>[0]))
-
 describe.each([
-  ['our API', own],
+  ['our API', apiDocument],
   ['the sandbox', openapiOf(standard)],
   ['the sandbox in the contrary dialect', openapiOf(contrary)],
   ['the sandbox in a dialect without an envelope', openapiOf(bareDialect)],
@@ -30,7 +26,7 @@ describe.each([
 })
 
 describe('an answer that is not as the document says', () => {
-  const contract = contractOf(own)
+  const contract = contractOf(apiDocument)
   const headers = { 'content-type': 'application/json; charset=utf-8', 'x-request-id': '1' }
   const listing = { sku: 'A', name: 'A', category: null, price: '1.00', currency: 'EUR', stock: 1, available: true }
   const right = { method: 'GET', path: '/listings/A', status: 200, headers }

@@ -4,7 +4,12 @@
  */
 import { subscribe } from 'node:diagnostics_channel'
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { apiOperations } from '../src/http/api.ts'
+import { openApiDocument } from '../src/http/openapi.ts'
 import { closed, type Json, pointerTo, type Schemas, schemasOf } from './contract-schema.ts'
+
+/** The document of our own API. */
+export const apiDocument = openApiDocument(apiOperations({} as Parameters<typeof apiOperations>[0]))
 
 /** One answer, as it left the server. */
 export interface Answered {
@@ -37,14 +42,28 @@ export interface Held {
  *
  * @param base path that the document describes, such as `/v1`; what is outside of it is not looked at
  * @param apart paths below it that are no part of the API
+ * @param onFault called with each fault when it is found, beside being kept
  */
-export function hold(port: number, base: string, document: object, apart: string[] = []): Held {
+export function hold(
+  port: number,
+  base: string,
+  document: object,
+  apart: string[] = [],
+  onFault: (fault: string) => void = () => {},
+): Held {
   const held = { faults: [], answered: new Set<string>(), contract: contractOf(document) }
-  servers.set(port, { held, base, apart })
+  servers.set(port, { held, base, apart, onFault })
   return held
 }
 
-const servers = new Map<number, { held: Held; base: string; apart: string[] }>()
+interface HeldServer {
+  held: Held
+  base: string
+  apart: string[]
+  onFault: (fault: string) => void
+}
+
+const servers = new Map<number, HeldServer>()
 
 // Node announces every request of every server in the process: nothing stands between a server and who asks it.
 subscribe('http.server.request.start', (message) => {
@@ -52,12 +71,17 @@ subscribe('http.server.request.start', (message) => {
   const server = servers.get(request.socket.localPort ?? 0)
   const { method = '', url = '' } = request
   if (!server || !url.startsWith(`${server.base}/`)) return
-  const { held, base, apart } = server
-  const path = url.slice(base.length).split('?')[0] ?? ''
+  const { held, base, apart, onFault } = server
+  // A target with what no URL has, in its query too, is at no path of the document.
+  const below = url.slice(base.length)
+  const path = /^[\x21\x24-\x5b\x5d-\x7e]*$/.test(below) ? (below.split('?')[0] ?? '') : below
   if (apart.some((one) => path === one || path.startsWith(`${one}/`))) return
   onBody(response, (body) => {
     const answered = { method, path, status: response.statusCode, headers: response.getHeaders(), body }
-    held.faults.push(...held.contract.faultsOf(answered))
+    for (const fault of held.contract.faultsOf(answered)) {
+      held.faults.push(fault)
+      onFault(fault)
+    }
     held.answered.add(`${held.contract.operationAt(method, path)} ${response.statusCode}`)
   })
 })

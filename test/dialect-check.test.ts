@@ -2,11 +2,11 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { openapiOf } from '../src/sandbox/openapi.ts'
-import { startSandbox } from '../src/sandbox/server.ts'
 import type { Dialect } from '../src/supplier/dialect.ts'
 import { checkDialect, type Finding } from '../src/supplier/dialect-check.ts'
 import { run, temporaryFolder } from './cli-run.ts'
 import { contrary, leavesOf, standard } from './dialect-pair.ts'
+import { startHeldSandbox } from './held.ts'
 
 /** Settings that are no facts of the supplier. */
 const ours = ['name', 'about']
@@ -99,7 +99,7 @@ describe('a dialect held against the description of a supplier', () => {
 
 async function serve(dialect: Dialect) {
   const apiKey = 'sk_test_0123456789abcdef'
-  const sandbox = await startSandbox({ dialect, apiKey, automatic: false })
+  const sandbox = await startHeldSandbox({ dialect, apiKey, automatic: false })
   onTestFinished(() => sandbox.close())
   const folder = temporaryFolder()
   const config = path.join(folder, 'quayside.json')

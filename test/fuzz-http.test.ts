@@ -12,7 +12,6 @@ import { loadConfig } from '../src/config.ts'
 import { DEMO_STORE, freePort, writeDemoConfig } from '../src/demo-files.ts'
 import { createIds } from '../src/ids.ts'
 import { createLog } from '../src/log.ts'
-import { startSandbox } from '../src/sandbox/server.ts'
 import { openSetUp } from '../src/set-up.ts'
 import { build } from '../src/storage/builder.ts'
 import type { Database } from '../src/storage/database.ts'
@@ -20,9 +19,11 @@ import { openDatabase } from '../src/storage/open.ts'
 import { audit, deliveries, purchases, storeOrders, tokens, webhooks } from '../src/storage/schema.ts'
 import { openVault } from '../src/storage/vault.ts'
 import { createToken } from '../src/tokens.ts'
+import { apiDocument, hold } from './contract.ts'
 import { DIALECT, SECRET } from './delivery.ts'
 import { bytesOf, mutate, randomOf } from './fuzz-requests.ts'
 import { DOOR, delivery, type Keys, ORDERS, order, templateOf } from './fuzz-templates.ts'
+import { startHeldSandbox } from './held.ts'
 import { exchange } from './raw-http.ts'
 import { addWebhook } from './webhook-door.ts'
 
@@ -69,7 +70,7 @@ type Service = Awaited<ReturnType<typeof openService>>
 async function openService() {
   const folder = mkdtempSync(path.join(tmpdir(), 'quayside-fuzz-'))
   const apiKey = 'sk_test_0123456789abcdef'
-  const sandbox = await startSandbox({ dialect: DIALECT, apiKey, requestsPerMinute: 1_000_000 })
+  const sandbox = await startHeldSandbox({ dialect: DIALECT, apiKey, requestsPerMinute: 1_000_000 })
   const ports = { port: await freePort(), storePort: await freePort() }
   const configFile = writeDemoConfig({ folder, baseUrl: sandbox.baseUrl, apiKey, dialect: 'reseller-v1.1', ...ports })
   const config = loadConfig(configFile, {})
@@ -112,9 +113,11 @@ async function openService() {
     closed ??= app.close()
     return closed
   }
+  const held = hold(ports.port, '/api/v1', apiDocument, ['/docs'])
   onTestFinished(async () => {
     await close()
     await sandbox.close()
+    expect(held.faults).toEqual([])
     rmSync(folder, { recursive: true, force: true })
   })
   await app.sync()

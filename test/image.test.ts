@@ -6,10 +6,10 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest'
 import { freePort } from '../src/demo-files.ts'
-import { startSandbox } from '../src/sandbox/server.ts'
 import { startShop } from '../src/sandbox/shop.ts'
 import { DIALECT } from './delivery.ts'
 import { buildImage, type Image, ignoreOf } from './dockerfile.ts'
+import { startHeldSandbox } from './held.ts'
 
 const context = path.join(import.meta.dirname, '..')
 const text = readFileSync(path.join(context, 'Dockerfile'), 'utf8')
@@ -119,7 +119,7 @@ describe(`the image, its steps executed in a folder and run as ${who}`, () => {
 
   test('is set up, healthy, sells, and ends with 0, writing to the volume alone', async (context) => {
     const image = built(context)
-    const sandbox = await startSandbox({ dialect: DIALECT, apiKey: API_KEY })
+    const sandbox = await startHeldSandbox({ dialect: DIALECT, apiKey: API_KEY })
     const storePort = await freePort()
     context.onTestFinished(() => sandbox.close())
     const env = {

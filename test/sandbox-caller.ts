@@ -1,11 +1,10 @@
 /** A sandbox under a clock moved by hand, and a caller that knows nothing but HTTP. */
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { expect } from 'vitest'
-import { openapiOf } from '../src/sandbox/openapi.ts'
-import { type SandboxOptions, startSandbox } from '../src/sandbox/server.ts'
+import type { SandboxOptions } from '../src/sandbox/server.ts'
 import { type Dialect, readDialect, valueAt } from '../src/supplier/dialect.ts'
-import { hold } from './contract.ts'
+import { startHeldSandbox } from './held.ts'
+import { seeded } from './seeded.ts'
 
 export const defaultDialect = (): Dialect =>
   readDialect(new URL('../config/dialects/reseller-v1.1.json', import.meta.url))
@@ -21,25 +20,13 @@ export interface Reply {
   at: (path: string) => unknown
 }
 
-/** mulberry32: a small seeded generator, so that a failing run can be run again. */
-export function seeded(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let value = Math.imul(state ^ (state >>> 15), state | 1)
-    value ^= value + Math.imul(value ^ (value >>> 7), value | 61)
-    return ((value ^ (value >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
 export async function openSandbox(options: Partial<SandboxOptions> = {}) {
   const dialect = options.dialect ?? defaultDialect()
   const apiKey = 'test-api-key'
   const clock = { now: startAt }
   const now = () => clock.now
   const random = seeded(7)
-  const sandbox = await startSandbox({ apiKey, now, random, seed: 1, automatic: false, ...options, dialect })
-  const held = hold(Number(new URL(sandbox.baseUrl).port), '/v1', openapiOf(dialect))
+  const sandbox = await startHeldSandbox({ apiKey, now, random, seed: 1, automatic: false, ...options, dialect })
 
   const send = async (url: string, method: string, body: unknown, headers: Record<string, string>): Promise<Reply> => {
     const content = body === undefined ? {} : { 'content-type': 'application/json' }
@@ -58,14 +45,6 @@ export async function openSandbox(options: Partial<SandboxOptions> = {}) {
 
   return {
     ...sandbox,
-    close: async () => {
-      const asked = sandbox.faults.list().some(({ retryAfter }) => retryAfter === null)
-      await sandbox.close()
-      // One fault leaves out what the document promises: to do that is what it is for.
-      const faults = held.faults.filter((fault) => !(asked && fault.includes('429: retry-after: missing')))
-      expect(faults, 'answers that are not as the OpenAPI document says').toEqual([])
-    },
-    held,
     dialect,
     clock,
     get,

@@ -9,7 +9,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { TestContext } from 'vitest'
 import { loadConfig } from '../src/config.ts'
 import { DEMO_STORE, freePort, writeDemoConfig } from '../src/demo-files.ts'
-import { startSandbox } from '../src/sandbox/server.ts'
 import { startShop } from '../src/sandbox/shop.ts'
 import { openSetUp } from '../src/set-up.ts'
 import { build } from '../src/storage/builder.ts'
@@ -17,6 +16,7 @@ import { openDatabase } from '../src/storage/open.ts'
 import { purchases } from '../src/storage/schema.ts'
 import { openVault } from '../src/storage/vault.ts'
 import { DIALECT, orderEvent, SECRET, signedDelivery, timestampOf } from './delivery.ts'
+import { expectNoFaults, heldService, startHeldSandbox } from './held.ts'
 import { addWebhook } from './webhook-door.ts'
 
 export const DOOR = '/webhooks/supplier/burst'
@@ -26,31 +26,38 @@ const CLOSE = { headers: { connection: 'close' } }
 
 export type Installation = Awaited<ReturnType<typeof openInstallation>>
 
-/** @param settings of a supplier that settles sooner than the usual one */
+/**
+ * @param settings of a supplier that settles sooner than the usual one
+ * @param more settings of the configuration
+ */
 export async function openInstallation(
   onTestFinished: TestContext['onTestFinished'],
   settings: Partial<typeof DIALECT> = {},
+  more: object = {},
 ) {
   const folder = mkdtempSync(path.join(tmpdir(), 'quayside-process-'))
   const apiKey = 'sk_test_0123456789abcdef'
   const dialect = { ...DIALECT, ...settings }
   const dialectFile = path.join(folder, 'dialect.json')
   writeFileSync(dialectFile, JSON.stringify(dialect))
-  const sandbox = await startSandbox({ dialect, apiKey, requestsPerMinute: 1_000_000 })
+  const sandbox = await startHeldSandbox({ dialect, apiKey, requestsPerMinute: 1_000_000 })
   const [port, storePort] = [await freePort(), await freePort()]
   const configFile = writeDemoConfig({
     ...{ folder, baseUrl: sandbox.baseUrl, apiKey, port, storePort, dialect: dialectFile },
-    more: { ordering: { tickSeconds: 1 } },
+    more: { ordering: { tickSeconds: 1 }, ...more },
   })
   const setUp = await openSetUp(configFile, {})
   const token = (await setUp.createStoreToken(DEMO_STORE, 'test')).reveal()
   const shop = await startShop({ secret: (await setUp.callbackSecret(DEMO_STORE)).reveal(), port: storePort })
   await setUp.close()
   const url = `http://127.0.0.1:${port}`
+  const faultsFile = path.join(folder, 'faults')
+  const held = heldService(port, faultsFile)
   let service: ChildProcess | undefined
   onTestFinished(async () => {
     service?.kill('SIGKILL')
     await Promise.all([shop.close(), sandbox.close()])
+    expectNoFaults(faultsFile)
     rmSync(folder, { recursive: true, force: true })
   })
   /** The database of a service that does not run. */
@@ -68,13 +75,13 @@ export async function openInstallation(
     Buffer.from(JSON.stringify({ reference, lines: [{ id: '1', sku, quantity: 1 }] }))
   const bearer = { authorization: `Bearer ${token}` }
   return {
-    ...{ sandbox, shop, port, url, withDatabase },
+    ...{ sandbox, shop, port, url, withDatabase, folder, configFile },
     /** @param crash where it kills itself, such as `intended` */
     start: async (crash?: string) => {
       const entry = path.join(import.meta.dirname, '..', 'src', 'quayside.js')
-      service = spawn(process.execPath, [entry, 'serve', '--config', configFile], {
+      service = spawn(process.execPath, [...held.args, entry, 'serve', '--config', configFile], {
         stdio: 'ignore',
-        env: { ...process.env, ...(crash ? { QUAYSIDE_CRASH: crash } : {}) },
+        env: { ...process.env, ...held.env, ...(crash ? { QUAYSIDE_CRASH: crash } : {}) },
       })
       await until('the service', async () => (await fetch(`${url}/readyz`, CLOSE).catch(() => undefined))?.ok)
       await until('the catalogue', () => sku().catch(() => undefined))

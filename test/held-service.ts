@@ -1,0 +1,6 @@
+/** Loaded into a service under test before anything else: writes each answer that is not as our document says to a file. */
+import { appendFileSync } from 'node:fs'
+import { apiDocument, hold } from './contract.ts'
+
+const { HELD_PORT = '', HELD_FAULTS = '' } = process.env
+hold(Number(HELD_PORT), '/api/v1', apiDocument, ['/docs'], (fault) => appendFileSync(HELD_FAULTS, `${fault}\n`))
