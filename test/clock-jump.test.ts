@@ -1,0 +1,31 @@
+/** A whole service whose clock is put ahead and back: what wakes it must not hang on that clock. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { expect, test } from 'vitest'
+import { freePort, writeDemoConfig } from '../src/demo-files.ts'
+import { until } from './service-process.ts'
+import { createService } from './torture/service.ts'
+
+const HOUR = 3_600_000
+
+test('a service whose clock is put back by an hour goes on looking for due work', async ({ onTestFinished }) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'quayside-clock-'))
+  const nowhere = { baseUrl: `http://127.0.0.1:${await freePort()}/v1`, storePort: await freePort() }
+  const configFile = writeDemoConfig({
+    ...{ folder, ...nowhere, apiKey: 'sk_test_0123456789abcdef', port: await freePort(), dialect: 'reseller-v1.1' },
+    more: { ordering: { tickSeconds: 1 } },
+  })
+  const service = createService({ folder, configFile, preload: [], env: {} })
+  onTestFinished(async () => {
+    await service.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const { ready } = service.start()
+  expect(await ready).toBe(true)
+  const jumps = () => service.lastLines().filter((line) => line.includes('clock.jumped')).length
+  service.shiftClock(HOUR)
+  await until('the jump ahead to be noticed', () => jumps() === 1)
+  service.shiftClock(0)
+  await until('the jump back to be noticed', () => jumps() === 2)
+})

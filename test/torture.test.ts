@@ -1,0 +1,56 @@
+/** The short form of `npm run torture`: the same run, minutes shorter, once as the program is and once with a mistake. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { torture } from './torture/run.ts'
+
+function openFolder(): string {
+  const folder = mkdtempSync(path.join(tmpdir(), 'quayside-torture-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+const sum = (counts: Record<string, number>): number => Object.values(counts).reduce((all, count) => all + count, 0)
+
+/** Half a minute when nothing else runs; nine processes that start again and again on a busy machine take their time. */
+const TIMEOUT_MS = 180_000
+
+describe('a service that is killed again and again, between parties and a network that fail', () => {
+  test.concurrent(
+    'charges once, hands over once, loses nothing and comes to rest',
+    async () => {
+      const folder = openFolder()
+      const run = { purchases: 24, seconds: 9, seed: 142, patienceSeconds: 60, folder }
+      const { verdict, purchases, deaths, forgeries, faults, refused } = await torture(run)
+      expect(verdict).toEqual({
+        ...{ doubleCharges: 0, orphanCharges: 0, lostDeliveries: 0, duplicateFulfilments: 0, stuck: 0 },
+        ...{ booksClose: true, notes: [] },
+      })
+      expect({ purchases, unexpected: deaths.unexpected, obeyed: forgeries.obeyed, refused }).toEqual({
+        ...{ purchases: 24, unexpected: [], obeyed: [], refused: [] },
+      })
+      expect(sum(deaths.kills)).toBeGreaterThan(1)
+      expect(sum(faults)).toBeGreaterThan(0)
+    },
+    TIMEOUT_MS,
+  )
+
+  test.concurrent(
+    'is found out when it takes an error of the supplier for a failure',
+    async () => {
+      const folder = openFolder()
+      const run = {
+        purchases: 24,
+        seconds: 6,
+        seed: 266,
+        patienceSeconds: 20,
+        folder,
+        mistake: 'server-error-is-failure',
+      }
+      const { verdict } = await torture(run)
+      expect(verdict.orphanCharges).toBeGreaterThan(0)
+    },
+    TIMEOUT_MS,
+  )
+})

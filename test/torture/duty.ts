@@ -1,0 +1,79 @@
+/** The REST API as a person on duty uses it, with the token that the service writes at each start. */
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+
+export interface Page<T> {
+  items: T[]
+  next: string | null
+}
+
+export interface PurchaseEntry {
+  id: string
+  state: string
+  quantity: number
+  supplierOrderId: string | null
+  externalOrderId: string
+  note: string | null
+}
+
+export interface Effect {
+  id: string
+  type: string
+  state: string
+  attempts: number
+  notBefore: string
+  lastError: string | null
+}
+
+export interface Delivery {
+  id: string
+  deliveryId: string
+  state: string
+}
+
+export interface Status {
+  freeze: { reason: string; at: string } | null
+  counts: { purchases: Record<string, number>; deliveries: Record<string, number>; callbacks: Record<string, number> }
+}
+
+export interface Duty {
+  get: <T>(route: string) => Promise<T>
+  /** @throws Error with the answer's message when it is refused */
+  post: (route: string, body?: object) => Promise<void>
+  /** All rows of a list, page by page. */
+  all: <T>(route: string) => Promise<T[]>
+}
+
+const DEADLINE_MS = 5_000
+/** The largest page. */
+const LIMIT = 200
+
+export function createDuty(folder: string, url: string): Duty {
+  async function ask(method: string, route: string, body?: object): Promise<unknown> {
+    const token = readFileSync(path.join(folder, 'owner.token'), 'utf8').trim()
+    const answer = await fetch(`${url}/api/v1${route}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, connection: 'close', 'content-type': 'application/json' },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+      signal: AbortSignal.timeout(DEADLINE_MS),
+    })
+    const { data, error } = (await answer.json()) as { data?: unknown; error?: { code: string; message: string } }
+    if (error) throw new Error(`${method} ${route}: ${error.code}: ${error.message}`)
+    return data
+  }
+  const get = async <T>(route: string): Promise<T> => (await ask('GET', route)) as T
+  return {
+    get,
+    post: async (route, body) => void (await ask('POST', route, body)),
+    all: async <T>(route: string) => {
+      const rows: T[] = []
+      for (let before = ''; ; ) {
+        const joint = route.includes('?') ? '&' : '?'
+        const page = await get<Page<T>>(`${route}${joint}limit=${LIMIT}${before}`)
+        rows.push(...page.items)
+        if (page.next === null) return rows
+        before = `&before=${page.next}`
+      }
+    },
+  }
+}

@@ -1,0 +1,91 @@
+/**
+ * The person on duty, scripted: decides reviews, lets buying go on after a freeze, puts back what waits for long.
+ *
+ * It knows what a person knows: what the service shows, and what the supplier says on the phone. It buys anew only what
+ * the supplier's books do not have, and only once a request that was still on its way must have run.
+ */
+import type { BackOffice, SupplierOrder } from './back-office.ts'
+import type { Duty, Effect, PurchaseEntry, Status } from './duty.ts'
+
+export interface Shift {
+  /** Decisions by kind. */
+  decisions: Record<string, number>
+  freezes: number
+  /** Callbacks and deliveries that were put back. */
+  redelivered: number
+  /** Purchases and freezes that were seen, so that none is counted twice. */
+  seen: Set<string>
+}
+
+export const newShift = (): Shift => ({ decisions: {}, freezes: 0, redelivered: 0, seen: new Set() })
+
+export interface Desk {
+  duty: Duty
+  office: BackOffice
+  /** After this a request that had left has run and shows. */
+  certainAfterMs: number
+  /** When each purchase was first seen in review. */
+  reviewedAt: Map<string, number>
+}
+
+/** A callback that waits for longer than this is put back by hand: its store is there again. */
+const LONG_MS = 8_000
+
+/** One look at everything. Whatever fails, for the service is down or busy, is looked at again the next time. */
+export async function lookAround(desk: Desk, shift: Shift): Promise<void> {
+  const { duty } = desk
+  const status = await duty.get<Status>('/status')
+  for (const purchase of await duty.all<PurchaseEntry>('/purchases?state=review')) {
+    await decide(desk, purchase, shift).catch(() => {})
+  }
+  if (status.freeze) {
+    const name = `freeze ${status.freeze.at}`
+    if (!shift.seen.has(name)) shift.freezes += 1
+    shift.seen.add(name)
+    await duty.post('/unfreeze')
+  }
+  await putBack(duty, shift)
+}
+
+async function putBack(duty: Duty, shift: Shift): Promise<void> {
+  const now = Date.now()
+  const again = async (route: string): Promise<void> => {
+    await duty.post(route)
+    shift.redelivered += 1
+  }
+  for (const state of ['due', 'dead']) {
+    for (const effect of await duty.all<Effect>(`/outbox?kind=callback&state=${state}`)) {
+      const late = state === 'dead' || Date.parse(effect.notBefore) - now > LONG_MS
+      if (late) await again(`/outbox/${effect.id}/redeliver`)
+    }
+  }
+  for (const { id } of await duty.all<{ id: string }>('/deliveries?state=dead')) await again(`/deliveries/${id}/replay`)
+}
+
+async function decide({ duty, office, certainAfterMs, reviewedAt }: Desk, purchase: PurchaseEntry, shift: Shift) {
+  const since = reviewedAt.get(purchase.id) ?? Date.now()
+  reviewedAt.set(purchase.id, since)
+  const orders = await office.orders()
+  const own = orders.filter(({ externalOrderId }) => externalOrderId === purchase.externalOrderId)
+  const certain = Date.now() - since > certainAfterMs
+  const decision = decisionOn(purchase, own, certain)
+  if (!decision) return
+  await duty.post(`/purchases/${purchase.id}/decision`, { ...decision, reason: 'the supplier was asked on the phone' })
+  shift.decisions[decision.decision] = (shift.decisions[decision.decision] ?? 0) + 1
+  reviewedAt.delete(purchase.id)
+}
+
+/** @returns undefined while it is too early to decide */
+function decisionOn(
+  purchase: PurchaseEntry,
+  own: SupplierOrder[],
+  certain: boolean,
+): { decision: string; orderId?: string } | undefined {
+  const [order] = own.filter(({ status }) => status === 'open' || status === 'completed')
+  if (!order) return certain ? { decision: own.length > 0 ? 'close' : 'buy_again' } : undefined
+  if (order.status === 'open' || order.keys.length < order.quantity) return undefined
+  // What the store cancelled has been paid for: the customer gets the keys rather than nobody.
+  const cancelled = /cancelled by the store/.test(purchase.note ?? '')
+  if (cancelled || /hand-over waits/.test(purchase.note ?? '')) return { decision: 'hand_over' }
+  return { decision: 'adopt', orderId: order.id }
+}

@@ -1,0 +1,72 @@
+/** After the faults: whether anything moves still, and how long it takes until nothing does. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Chance } from './chance.ts'
+import type { PlannedOrder } from './customers.ts'
+import type { Status } from './duty.ts'
+import { settleOpenOrders } from './mischief.ts'
+import type { Scene } from './scene.ts'
+import type { Ended } from './service.ts'
+import { type Deaths, noteUnexpected } from './supervise.ts'
+
+interface Calm {
+  patienceSeconds: number
+  /** An end of the service is one that nobody asked for. */
+  deaths: Deaths
+  onMoving: (what: string[]) => void
+}
+
+/** @returns seconds until nothing moved any more, or until patience was over */
+export async function calmDown(
+  scene: Scene,
+  supplier: Chance,
+  orders: PlannedOrder[],
+  { patienceSeconds, deaths, onMoving }: Calm,
+): Promise<number> {
+  const { network, office, service } = scene
+  network.calm()
+  await office.clearFaults()
+  let started = service.start()
+  let ended: Ended | undefined
+  const watch = () => void started.ended.then((end) => (ended = end))
+  watch()
+  const since = performance.now()
+  const elapsed = () => (performance.now() - since) / 1_000
+  // Twice in a row, so that nothing between two steps is taken for rest.
+  for (let quiet = 0; quiet < 2 && elapsed() < patienceSeconds; await sleep(500)) {
+    await settleOpenOrders(office, supplier).catch(() => {})
+    if (ended) {
+      noteUnexpected(deaths, 'at rest', ended, service)
+      ended = undefined
+      started = service.start()
+      watch()
+    }
+    const moving = await stillMoving(scene, orders).catch(() => ['the service does not answer'])
+    onMoving(moving)
+    quiet = moving.length === 0 ? quiet + 1 : 0
+  }
+  return elapsed()
+}
+
+const UNFINISHED = ['planned', 'waiting', 'sending', 'unknown', 'accepted', 'completed', 'review']
+
+/** What is not over yet, in a few words each. */
+async function stillMoving({ office, duty, readRecord }: Scene, orders: PlannedOrder[]): Promise<string[]> {
+  const sent = await office.deliveries()
+  const arrived = new Set(sent.flatMap(({ state, deliveryId }) => (state === 'delivered' ? [deliveryId] : [])))
+  // The second copy of one that arrived brings no news.
+  const due = sent.filter(({ state, deliveryId }) => state === 'due' && !arrived.has(deliveryId))
+  // The supplier would wait for minutes after many attempts: its people send again what is owed.
+  for (const { deliveryId, dueAt } of due) {
+    if (dueAt > Date.now() + 5_000) await office.post(`/deliveries/${deliveryId}/resend`)
+  }
+  const closed = new Set(readRecord().flatMap(({ type, data }) => (type === 'order.closed' ? [data.reference] : [])))
+  const { counts } = await duty.get<Status>('/status')
+  const all: [string, number | undefined][] = [
+    ['deliveries due', due.length],
+    ['orders open', orders.filter(({ reference }) => !closed.has(reference)).length],
+    ...UNFINISHED.map((state): [string, number | undefined] => [state, counts.purchases[state]]),
+    ...['stored', 'retry', 'orphan'].map((state): [string, number | undefined] => [state, counts.deliveries[state]]),
+    ['callbacks due', counts.callbacks.due],
+  ]
+  return all.flatMap(([what, count]) => (count ? [`${count} ${what}`] : []))
+}

@@ -1,0 +1,192 @@
+/**
+ * A torture run: real processes, everything that can break breaking, and at the end the books.
+ *
+ * Faults stop after the given time. Then the service is left alone until nothing moves any more, or for as long as the
+ * longest wait that it may take, and the supplier's ledger is held against the store's record.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { breakDownUntil, superviseUntil } from './breakdown.ts'
+import { createChance } from './chance.ts'
+import { type PlannedOrder, planOrders, purchasesOf, type Shopping, shop } from './customers.ts'
+import type { Delivery } from './duty.ts'
+import { type Forgeries, forge } from './forger.ts'
+import { crashPoints } from './lives.ts'
+import { makeMischief, settleOpenOrders } from './mischief.ts'
+import { lookAround, newShift, type Shift } from './operator.ts'
+import { calmDown } from './rest.ts'
+import { CERTAIN_MS, ORDER_MS, openScene, type Scene, TIMES } from './scene.ts'
+import { type Deaths, noDeaths } from './supervise.ts'
+import { judge, type Verdict } from './verdict.ts'
+
+export interface TortureOptions {
+  purchases: number
+  seconds: number
+  seed: number
+  /** Name of a mistake that the service is started with. */
+  mistake?: string | undefined
+  /** How long the service may take to finish once the faults are over. */
+  patienceSeconds: number
+  folder: string
+  onProgress?: (progress: Progress) => void
+}
+
+export interface Progress {
+  elapsedSeconds: number
+  phase: 'faults' | 'calm'
+  taken: number
+  orders: number
+  closed: number
+  kills: number
+  reviews: number
+  /** What is not over yet, once the faults are. */
+  moving: string[]
+}
+
+export interface Outcome {
+  verdict: Verdict
+  /** Parts of store lines that were handed in. */
+  purchases: number
+  deaths: Deaths
+  shift: Shift
+  forgeries: Forgeries
+  /** Faults by name: the network's, the supplier's and the store's. */
+  faults: Record<string, number>
+  /** Of the service, from the start of its process until it listened. */
+  startsMs: number[]
+  /** How long it took to come to rest after the faults. */
+  calmSeconds: number
+  refused: string[]
+}
+
+/** A forged or replayed delivery comes this often. */
+const FORGE_MS = 700
+/** The person on duty looks this often. */
+const LOOK_MS = 1_000
+
+export async function torture(options: TortureOptions): Promise<Outcome> {
+  const { purchases, seconds, seed, mistake, folder } = options
+  const chance = createChance(seed)
+  const scene = await openScene(folder, chance, mistake)
+  const durationMs = seconds * 1_000
+  const orders = planOrders(chance.fork('orders'), {
+    ...{ purchases, durationMs: durationMs * 0.9, quantityMax: TIMES.quantityMax },
+  })
+  const shopping: Shopping = { taken: new Map(), refused: [] }
+  const forgeries: Forgeries = { sent: {}, obeyed: [] }
+  const [deaths, shift, faults] = [noDeaths(), newShift(), scene.network.done]
+  const supplierStaff = chance.fork('supplier')
+  let closing = false
+  const closed = () => closing
+  try {
+    await firstStart(scene)
+    scene.network.storm()
+    const startedAt = performance.now()
+    const over = () => performance.now() - startedAt >= durationMs
+    let moving: string[] = []
+    const report = progressOf({ scene, orders, shopping, deaths, shift, startedAt, over })
+    const watching = watch(() => options.onProgress?.({ ...report(), moving }), closed)
+    const desk = { duty: scene.duty, office: scene.office, certainAfterMs: CERTAIN_MS, reviewedAt: new Map() }
+    const onDuty = everySecond(() => lookAround(desk, shift), closed)
+    const shoppers = shop(orders, scene, { chance: chance.fork('customers'), shopping, stopped: closed })
+    await Promise.all([
+      superviseUntil(over, scene, chance.fork('lives'), deaths),
+      breakDownUntil(over, scene, chance.fork('outages'), faults),
+      makeMischief(
+        { ...scene, orderMs: ORDER_MS, listLagMs: TIMES.listLagSeconds * 1_000, done: faults },
+        { chance: chance.fork('mischief'), everyMs: (durationMs / purchases) * 3, slow: seconds >= 300, stopped: over },
+      ),
+      forge(`${scene.url}/webhooks/supplier`, scene.signature, scene.captured, {
+        ...{ chance: chance.fork('forger'), everyMs: FORGE_MS, forgeries, stopped: over },
+      }),
+      everySecond(() => settleOpenOrders(scene.office, supplierStaff), over),
+    ])
+    const calmSeconds = await calmDown(scene, supplierStaff, orders, {
+      ...{ patienceSeconds: options.patienceSeconds, deaths },
+      onMoving: (what) => {
+        moving = what
+      },
+    })
+    const verdict = await closeBooks(scene, orders, shopping)
+    closing = true
+    await Promise.all([watching, onDuty, shoppers])
+    const handedIn = [...shopping.taken.values()].reduce((sum, one) => sum + purchasesOf(one, TIMES.quantityMax), 0)
+    return {
+      ...{ verdict, purchases: handedIn, deaths, shift, forgeries, faults, calmSeconds },
+      ...{ startsMs: scene.service.startsMs, refused: shopping.refused },
+    }
+  } finally {
+    closing = true
+    await scene.close()
+  }
+}
+
+/** One life without a fault, until the catalogue is there. */
+async function firstStart({ service, url, token }: Scene): Promise<void> {
+  const { ready } = service.start()
+  if (!(await ready)) throw new Error(`the service does not start:\n${service.lastLines().join('\n')}`)
+  for (const end = performance.now() + 20_000; performance.now() < end; await sleep(100)) {
+    const answer = await fetch(`${url}/api/v1/listings?limit=10`, { headers: { authorization: `Bearer ${token}` } })
+    const { data } = (await answer.json()) as { data?: { items: unknown[] } }
+    if ((data?.items.length ?? 0) > 0) return
+  }
+  throw new Error('the service does not read the catalogue')
+}
+
+async function closeBooks(scene: Scene, orders: PlannedOrder[], shopping: Shopping): Promise<Verdict> {
+  const listed = await scene.duty.all<Delivery>('/deliveries').catch((cause: unknown) => {
+    throw new Error(`the service does not list its deliveries:\n${scene.service.lastLines().join('\n')}`, { cause })
+  })
+  return judge({
+    ...{ orders, taken: new Set(shopping.taken.keys()), record: scene.readRecord() },
+    ...{ ledger: await scene.office.ledger(), sent: await scene.office.deliveries() },
+    listed: new Set(listed.map(({ deliveryId }) => deliveryId)),
+  })
+}
+
+const total = (counts: Record<string, number>): number => Object.values(counts).reduce((sum, count) => sum + count, 0)
+
+interface Watched {
+  scene: Scene
+  orders: PlannedOrder[]
+  shopping: Shopping
+  deaths: Deaths
+  shift: Shift
+  startedAt: number
+  over: () => boolean
+}
+
+const progressOf =
+  ({ scene, orders, shopping, deaths, shift, startedAt, over }: Watched) =>
+  (): Omit<Progress, 'moving'> => ({
+    elapsedSeconds: (performance.now() - startedAt) / 1_000,
+    phase: over() ? 'calm' : 'faults',
+    ...{ taken: shopping.taken.size, orders: orders.length },
+    closed: scene.readRecord().filter(({ type }) => type === 'order.closed').length,
+    ...{ kills: total(deaths.kills), reviews: total(shift.decisions) },
+  })
+
+async function everySecond(act: () => Promise<unknown>, stopped: () => boolean): Promise<void> {
+  // Whatever fails, since somebody is down, is done the next time.
+  for (; !stopped(); await sleep(LOOK_MS)) await act().catch(() => {})
+}
+
+async function watch(act: () => void, stopped: () => boolean): Promise<void> {
+  for (; !stopped(); await sleep(LOOK_MS)) act()
+}
+
+/** What a run of the full length must have reached, so that a lazy one does not pass. */
+export function missing({ deaths, purchases }: Outcome, { seconds, ...wanted }: TortureOptions): string[] {
+  const reasons = purchases < wanted.purchases ? [`${purchases} of ${wanted.purchases} purchases were handed in`] : []
+  if (seconds < FULL_SECONDS) return reasons
+  const kills = total(deaths.kills)
+  if (kills < KILLS_MIN) reasons.push(`${kills} kills, at least ${KILLS_MIN} belong to a full run`)
+  for (const point of crashPoints) {
+    const count = deaths.kills[point] ?? 0
+    if (count < POINT_MIN) reasons.push(`${count} kills at ${point}, at least ${POINT_MIN} belong to a full run`)
+  }
+  return reasons
+}
+
+const FULL_SECONDS = 1_800
+const KILLS_MIN = 200
+const POINT_MIN = 3
