@@ -1,47 +1,8 @@
-/** A program that takes deliveries until it is killed: `node inbox-child.ts <database file>` prints its port. */
-import { randomBytes } from 'node:crypto'
-import { healthRouter } from '../src/http/health.ts'
-import { createHttpServer } from '../src/http/server.ts'
-import { webhookRouter } from '../src/http/webhooks.ts'
-import { createIds } from '../src/ids.ts'
-import { openInbox } from '../src/inbox/receive.ts'
-import { createLog } from '../src/log.ts'
-import { Secret } from '../src/secret.ts'
+/** A program that takes deliveries until it is killed: `node inbox-child.ts <database file> <key>` prints its port. */
 import { openDatabase } from '../src/storage/open.ts'
-import { openVault } from '../src/storage/vault.ts'
-import { insertWebhook } from '../src/storage/webhooks.ts'
-import { DIALECT, SECRET } from './delivery.ts'
+import { serveDoor } from './door-service.ts'
 
 const [, , file = '', key = ''] = process.argv
 const now = () => 1_700_000_000_000
-const nothing = () => undefined
-const db = openDatabase({ file, now })
-const vault = await openVault({ database: db, keyEncryptionKey: new Secret(key), now })
-const { ciphertext, keyId } = vault.seal({ table: 'webhooks', row: 'wh_first' }, SECRET)
-const url = 'https://quayside.test/webhooks/supplier'
-await db.commit([
-  insertWebhook({ id: 'wh_first', path: '', url, events: '[]', secret: ciphertext, keyId, createdAt: now() }),
-])
-const log = createLog({ level: 'error', write: nothing })
-const newId = createIds(now, randomBytes)
-const inbox = await openInbox({
-  db,
-  vault,
-  dialect: DIALECT,
-  now,
-  newId,
-  log,
-  countReceived: nothing,
-  onStored: nothing,
-  onStale: nothing,
-})
-const server = createHttpServer({
-  webhooks: webhookRouter(inbox),
-  api: [],
-  health: healthRouter({ status: () => ({ reasons: [], notes: [] }) }),
-  log,
-  newId,
-  monotonic: () => performance.now(),
-})
-const { port } = await server.listen('127.0.0.1', 0)
+const { port } = await serveDoor(openDatabase({ file, now }), key, now)
 process.stdout.write(`${port}\n`)
