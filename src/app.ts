@@ -10,11 +10,13 @@ import path from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Router } from 'express'
+import { createBackups } from './backups.ts'
 import { readBalance } from './catalogue/balance.ts'
 import type { Catalogue } from './catalogue/context.ts'
 import { renderListings } from './catalogue/listings.ts'
 import { refreshOffer } from './catalogue/offer-events.ts'
 import type { Config } from './config.ts'
+import { type AtPoint, databaseWith, receiveWith } from './crash-points.ts'
 import { closedBreaker } from './domain/breaker.ts'
 import { parseDecimal } from './domain/money.ts'
 import { type Failure, messageOf } from './errors.ts'
@@ -29,25 +31,29 @@ import { createIds } from './ids.ts'
 import { forgetOld } from './inbox/forget.ts'
 import { processDue } from './inbox/process.ts'
 import { openInbox } from './inbox/receive.ts'
+import { openKeys } from './keys.ts'
 import type { Log } from './log.ts'
 import { createMetrics } from './metrics.ts'
+import { explainBalance } from './ordering/balance.ts'
+import { afterClockJump } from './ordering/clock.ts'
 import { closeOrders } from './ordering/close.ts'
-import type { CrashPoint, Pump as PumpName } from './ordering/context.ts'
+import type { Pump as PumpName } from './ordering/context.ts'
+import { recogniseRestore } from './ordering/epoch.ts'
 import { deliverDue, type Fulfilment } from './ordering/fulfil.ts'
+import { mapBack } from './ordering/map-back.ts'
 import { releaseHeld } from './ordering/operate.ts'
 import { placeDue } from './ordering/place.ts'
 import { refreshDue } from './ordering/refresh.ts'
 import { resume } from './ordering/resume.ts'
-import { sweep } from './ordering/sweep.ts'
 import { pooledRandomBytes } from './random.ts'
 import { readGauges } from './readings.ts'
-import { createPump, every, type Pump, watchClock } from './schedule.ts'
+import { createPump, every, everySeconds, type Pump, watchClock } from './schedule.ts'
 import { latestBalance } from './storage/evidence.ts'
+import { openMarker } from './storage/marker.ts'
 import { openDatabase } from './storage/open.ts'
-import { distrustTimes } from './storage/purchases.ts'
-import { openVault } from './storage/vault.ts'
 import { backendStore } from './stores/backend.ts'
 import { createSupplier } from './supplier/client.ts'
+import { createSweepRunner } from './sweep-runner.ts'
 import { createSyncRunner } from './sync-runner.ts'
 import { mintToken } from './tokens.ts'
 
@@ -57,7 +63,7 @@ export interface AppOptions {
   /** Called once when only a restart can tell what is stored; the process should end with 75. */
   onFatal: (failure: Failure) => void
   /** For tests that end the process at a named instant. */
-  at?: (point: CrashPoint) => void
+  at?: AtPoint | undefined
 }
 
 export interface App {
@@ -73,11 +79,14 @@ export interface App {
 const now = (): number => Date.now()
 const monotonic = (): number => performance.now()
 
-export async function openApp({ config, log, onFatal, at = () => {} }: AppOptions): Promise<App> {
+export async function openApp({ config, log, onFatal, at }: AppOptions): Promise<App> {
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
   const newId = createIds(now, pooledRandomBytes)
-  const db = openDatabase({ file: path.join(config.dataDir, 'quayside.db'), now, onFatal })
-  const vault = await openVault({ database: db, keyEncryptionKey: config.keyEncryptionKey, now })
+  const file = path.join(config.dataDir, 'quayside.db')
+  const db = databaseWith(at, openDatabase({ file, now, onFatal }))
+  const { vault, keys } = await openKeys({ config, db, now, newId, log })
+  const marker = openMarker(file)
+  await recogniseRestore({ db, marker, now, newId, log })
   const dialect = config.dialectFacts
   const supplier = createSupplier({
     ...{ baseUrl: config.supplier.baseUrl, dialect, apiKey: config.apiKey, now, random: Math.random },
@@ -115,6 +124,9 @@ export async function openApp({ config, log, onFatal, at = () => {} }: AppOption
   const amount = (cap: string | null) => (cap === null ? null : (parseDecimal(cap, dialect.money.currency) ?? null))
   const ordering: Fulfilment = {
     ...base,
+    stores: config.stores,
+    signal: halt.signal,
+    mark: (attempt) => marker.note(attempt),
     owner: `${hostname()}:${process.pid}`,
     policy: {
       inFlight: config.ordering.inFlight,
@@ -131,28 +143,28 @@ export async function openApp({ config, log, onFatal, at = () => {} }: AppOption
     refreshOffer: (productId) => refreshOffer(catalogue, productId),
     readBalance: async () => {
       const [before] = await db.query(latestBalance())
-      const { amountMinor } = await readBalance(catalogue)
-      if (!before || amountMinor > before.amountMinor) await releaseHeld(ordering, 'balance')
+      const reading = await readBalance(catalogue)
+      if (!before || reading.amountMinor > before.amountMinor) await releaseHeld(ordering, 'balance')
+      sweeps.behind(await explainBalance(ordering, reading), 'balance')
     },
     storeOf: (id) => stores.get(id),
     listingsOf: async (id, productIds) => {
       const store = storeSettings(id)
       return store ? renderListings(db, store, productIds) : []
     },
-    at,
+    at: at ?? (() => {}),
   }
+  const sweeps = createSweepRunner(ordering)
   const metrics = createMetrics({
     readGauges: () => readGauges({ db, now, clockSuspect: inbox.clockSuspect }),
     runtime: true,
   })
-  const sweepNow = async (): Promise<void> => {
-    await sweep(ordering)
-  }
   const inbox = await openInbox({
     ...base,
     countReceived: (outcome, reason) => metrics.count('deliveries', { outcome, reason }),
     onStored: () => wake('inbox'),
-    onStale: () => void sweepNow().catch((error: unknown) => log.warn('sweep.failed', { error: messageOf(error) })),
+    onStale: () =>
+      void sweeps.recent('stale').catch((error: unknown) => log.warn('sweep.trouble', { error: messageOf(error) })),
   })
   const inboxWork = {
     ...base,
@@ -173,13 +185,14 @@ export async function openApp({ config, log, onFatal, at = () => {} }: AppOption
   const clockJumped = watchClock(now, monotonic)
   const tick = async (): Promise<void> => {
     if (clockJumped()) {
-      log.warn('clock.jumped', { detail: 'purchases with an open outcome are looked up, not repeated' })
-      await db.commit([distrustTimes(now())])
+      for (const timer of timers) timer.rearm()
+      await afterClockJump(ordering)
     }
     wakeAll()
     await flows.capture.expire()
   }
-  const flows = createFlows({ config, ordering, supplier, syncs, inbox })
+  const backups = createBackups({ config, file, db, keys, now, newId, log })
+  const flows = createFlows({ config, ordering, supplier, syncs, sweeps, inbox, backups, keys })
   const owner = mintToken('admin', randomBytes)
   const authenticate = createAuth({ db, ownerDigest: owner.digest, now })
   const health = {
@@ -189,7 +202,7 @@ export async function openApp({ config, log, onFatal, at = () => {} }: AppOption
     }),
   }
   const server = createHttpServer({
-    webhooks: webhookRouter({ receive: flows.capture.watch(inbox.receive) }),
+    webhooks: webhookRouter({ receive: flows.capture.watch(receiveWith(at, inbox.receive)) }),
     api: [apiRouter({ db, flows, authenticate, now, newId, randomBytes, stores: config.stores.map(({ id }) => id) })],
     health: Router().use(healthRouter(health)).use(metricsRouter(authenticate, metrics)),
     ...{ log, newId, monotonic },
@@ -199,13 +212,18 @@ export async function openApp({ config, log, onFatal, at = () => {} }: AppOption
   const { address, port } = await server.listen(config.listen.host, config.listen.port)
   const ownerTokenFile = writeOwnerToken(config.dataDir, owner.token.reveal())
   const timers = [
-    every(`*/${config.ordering.tickSeconds} * * * * *`, 'tick', tick, log),
     every(config.syncCron, 'sync', () => syncs.finish('schedule'), log),
     every(config.balanceCron, 'balance', ordering.readBalance, log),
-    every(config.sweepCron, 'sweep', sweepNow, log),
+    every(config.sweepCron, 'sweep', () => sweeps.recent('schedule'), log),
+    every('40 2 * * *', 'nightly', () => sweeps.start('nightly'), log),
+    every('10 3 * * *', 'webhooks', () => flows.checkWebhooks(), log),
     every('17 3 * * *', 'forget', () => forgetOld({ db, now }), log),
+    ...(config.backups.cron === null ? [] : [every(config.backups.cron, 'backup', backups.scheduled, log)]),
   ]
+  const endTick = everySeconds(config.ordering.tickSeconds, 'tick', tick, log)
+  const endMapping = everySeconds(MAPPING_SECONDS, 'restore', () => mapBack(ordering), log)
   void ordering.readBalance().catch((error: unknown) => log.warn('balance.unread', { error: messageOf(error) }))
+  void flows.checkWebhooks().catch((error: unknown) => log.warn('webhooks.unchecked', { error: messageOf(error) }))
   syncs.follow('start')
   wakeAll()
   const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}`
@@ -218,7 +236,14 @@ export async function openApp({ config, log, onFatal, at = () => {} }: AppOption
     ordering.pace.pausedUntil = Number.POSITIVE_INFINITY
     server.drain()
     log.info('service.stopping')
-    const work = [...timers.map((end) => end()), syncs.idle(), ...Object.values(pumps).map((pump) => pump.idle())]
+    const work = [
+      endTick(),
+      endMapping(),
+      ...timers.map(({ end }) => end()),
+      syncs.idle(),
+      sweeps.idle(),
+      ...Object.values(pumps).map((pump) => pump.idle()),
+    ]
     // The server still listens, so that whoever asks is told to go elsewhere.
     const finished = await within(serverLimits.drainMs, Promise.all(work))
     await server.close()
@@ -230,6 +255,9 @@ export async function openApp({ config, log, onFatal, at = () => {} }: AppOption
   }
   return { url, sync: () => syncs.finish('start'), flows, close }
 }
+
+/** How often it is looked whether a restore is to be mapped back: two reads of the database when there is none. */
+const MAPPING_SECONDS = 5
 
 /** How long connections may take to close; one with an open request would wait for the deadline of that request. */
 const LINGER_MS = 500

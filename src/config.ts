@@ -65,6 +65,17 @@ export const configShape = z.strictObject({
       minMarginPercent: percent.default('0'),
     })
     .prefault({}),
+  backups: z
+    .strictObject({
+      /** When one is made; null: only when it is asked for. */
+      cron: cron.nullable().default('20 2 * * *'),
+      /** Where they are kept; null: `backups` in the data folder. */
+      folder: z.string().min(1).nullable().default(null),
+      /** Most that are kept, and for how many days; the newest stays in any case. */
+      keep: z.number().int().min(1).max(10_000).default(14),
+      keepDays: z.number().int().min(1).max(3_650).default(30),
+    })
+    .prefault({}),
   /** Most that may be reserved or spent, in the supplier's currency; null: no cap. */
   spendCaps: z
     .strictObject({
@@ -86,12 +97,20 @@ export interface Config extends Settings {
   dialectFacts: Dialect
   apiKey: Secret
   keyEncryptionKey: Secret
+  /**
+   * The key-encryption key to come, read anew at each call: undefined when none is there.
+   *
+   * @throws Failure `invalid` when it is there and others can read it, or it is empty
+   */
+  nextKeyEncryptionKey: () => Secret | undefined
 }
 
 /** Secrets, where each is looked for: the variable, the variable with `_FILE`, a file beside the configuration. */
 const SECRETS = {
   apiKey: { variable: 'QUAYSIDE_API_KEY', file: 'api-key' },
   keyEncryptionKey: { variable: 'QUAYSIDE_KEY_ENCRYPTION_KEY', file: 'key-encryption-key' },
+  /** For `quayside keys rotate`; the only one that may be absent. */
+  nextKeyEncryptionKey: { variable: 'QUAYSIDE_NEXT_KEY_ENCRYPTION_KEY', file: 'next-key-encryption-key' },
 } as const
 
 /**
@@ -119,7 +138,28 @@ export function loadConfig(file: string, env: Record<string, string | undefined>
     dialectFacts: dialect.facts,
     apiKey,
     keyEncryptionKey,
+    nextKeyEncryptionKey: () => readNextKey(folder, env),
   })
+}
+
+function readNextKey(folder: string, env: Record<string, string | undefined>): Secret | undefined {
+  const { variable, file } = SECRETS.nextKeyEncryptionKey
+  const named = env[variable] || env[`${variable}_FILE`]
+  if (!named && !existsSync(path.join(folder, 'secrets', file))) return undefined
+  const faults: FieldFault[] = []
+  const secret = readSecret(SECRETS.nextKeyEncryptionKey, folder, env, faults)
+  const [fault] = faults
+  if (fault) throw new Failure('invalid', `${fault.field}: ${fault.message}`, { fields: faults })
+  return secret
+}
+
+/** Reads a secret from a file that only its owner may read. @throws Failure `invalid` */
+export function readSecretFile(file: string): Secret {
+  const faults: FieldFault[] = []
+  const secret = readSecret({ variable: file, file }, '', { [`${file}_FILE`]: file }, faults)
+  const [fault] = faults
+  if (fault) throw new Failure('invalid', fault.message)
+  return secret
 }
 
 function readSettings(file: string): { value?: Settings; faults: FieldFault[] } {

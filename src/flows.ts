@@ -1,10 +1,12 @@
 import { listingBySku, listListings } from './catalogue/listings.ts'
 import type { Config, StoreSettings } from './config.ts'
 import { Failure } from './errors.ts'
+import type { BackupFlows } from './http/api-backups.ts'
 import type { Flows } from './http/flows.ts'
 import { type Captures, createCaptures } from './inbox/capture.ts'
 import type { Inbox } from './inbox/receive.ts'
-import { createWebhook } from './inbox/webhooks.ts'
+import { decidePurchase } from './ordering/decide.ts'
+import { viewEvidence } from './ordering/evidence-view.ts'
 import type { Fulfilment } from './ordering/fulfil.ts'
 import { takeOrder } from './ordering/intake.ts'
 import { cancelOrder, freeze, releasePurchase, retryPurchase, unfreeze } from './ordering/operate.ts'
@@ -14,18 +16,32 @@ import { deliveryById, replayDelivery } from './storage/deliveries.ts'
 import { insertAudit } from './storage/evidence.ts'
 import { redeliverEffect } from './storage/outbox.ts'
 import type { Supplier } from './supplier/client.ts'
+import type { SweepRunner } from './sweep-runner.ts'
 import type { SyncRunner } from './sync-runner.ts'
+import { webhookFlows } from './webhook-flows.ts'
 
 export interface FlowParts {
   config: Config
   ordering: Fulfilment
   supplier: Supplier
   syncs: SyncRunner
-  inbox: Pick<Inbox, 'reload'>
+  sweeps: SweepRunner
+  inbox: Pick<Inbox, 'reload' | 'traffic'>
+  backups: BackupFlows['backups']
+  keys: BackupFlows['keys']
 }
 
 /** What the API makes happen, wired to the flows that do it. */
-export function createFlows({ config, ordering, supplier, syncs, inbox }: FlowParts): Flows & { capture: Captures } {
+export function createFlows({
+  config,
+  ordering,
+  supplier,
+  syncs,
+  sweeps,
+  inbox,
+  backups,
+  keys,
+}: FlowParts): Flows & BackupFlows & { capture: Captures } {
   const { db, vault, now, newId, log } = ordering
   const audited = (actor: string, action: string, subject: string) =>
     insertAudit({ id: newId(), at: now(), actor, action, subject })
@@ -35,25 +51,20 @@ export function createFlows({ config, ordering, supplier, syncs, inbox }: FlowPa
     return store
   }
   return {
+    backups,
+    keys,
     takeOrder: (store, input, digest) => takeOrder(ordering, storeOf(store).id, input, digest),
     viewOrder: (orderId, show) => viewOrder(ordering, orderId, show),
     cancelOrder: (orderId, actor) => cancelOrder(ordering, orderId, actor),
     retryPurchase: (id, actor) => retryPurchase(ordering, id, actor),
+    decidePurchase: (id, decision, by) => decidePurchase(ordering, id, decision, by),
+    viewEvidence: (id, options) => viewEvidence(ordering, id, options),
     releasePurchase: (id, change, actor) => releasePurchase(ordering, id, change, actor),
     freeze: (reason, actor) => freeze(ordering, reason, actor),
     unfreeze: (actor) => unfreeze(ordering, actor),
     requestSync: (cause) => syncs.start(cause),
-    createWebhook: async (url, actor) => {
-      const publicUrl = url ?? config.publicUrl
-      if (publicUrl === null) {
-        throw new Failure('invalid', 'a webhook needs an address that the supplier can reach', {
-          fields: [{ field: 'url', message: 'name one, or set publicUrl in the configuration' }],
-        })
-      }
-      const webhook = await createWebhook({ db, vault, supplier, now, newId }, publicUrl, actor)
-      await inbox.reload()
-      return webhook
-    },
+    requestSweep: (cause) => sweeps.start(cause),
+    ...webhookFlows({ db, vault, supplier, now, newId, log, publicUrl: config.publicUrl, inbox }),
     replayDelivery: async (id, actor) => {
       await found('delivery', id, () => db.commit([replayDelivery(id, now()), audited(actor, 'delivery.replay', id)]))
       ordering.wake('inbox')

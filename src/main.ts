@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Program, runCommand } from './cli/program.ts'
+import { restoreBackup } from './restore.ts'
 import { runSandbox } from './sandbox-command.ts'
 import { runService } from './serve.ts'
 import { openSetUp } from './set-up.ts'
@@ -15,6 +16,7 @@ const program: Program = {
   serve: runService,
   sandbox: runSandbox,
   openSetUp: (configFile) => openSetUp(configFile, process.env),
+  restore: (options) => restoreBackup(options, process.env),
 }
 
 const exitCode = await runCommand(

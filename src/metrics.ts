@@ -18,6 +18,12 @@ const gauges = {
   frozen: { help: '1 while buying is frozen', labels: [] },
   clock_suspect: { help: '1 while every authentic delivery is outside the time that is tolerated', labels: [] },
   supplier_silence_seconds: { help: 'Time since the supplier answered', labels: [] },
+  sweep_age_seconds: { help: 'Time since the last complete sweep of the orders ended', labels: [] },
+  sweep_orders: { help: 'What the last complete sweep counted, of orders and purchases', labels: ['what'] },
+  account_minor: {
+    help: 'What moved the balance since the account was begun, in minor units',
+    labels: ['what', 'currency'],
+  },
   sync_age_seconds: { help: 'Time since the last complete sync run ended', labels: [] },
 } as const
 

@@ -1,4 +1,5 @@
 import type { GaugeReadings } from './metrics.ts'
+import { allBalanceAccounts, type BalanceAccount } from './storage/balance-accounts.ts'
 import type { Database } from './storage/database.ts'
 import { countDeliveries } from './storage/deliveries.ts'
 import { countDiscrepancies, latestBalance } from './storage/evidence.ts'
@@ -6,6 +7,7 @@ import { countOffers } from './storage/offers.ts'
 import { countOutbox } from './storage/outbox.ts'
 import { countByState } from './storage/purchases.ts'
 import { currentFreeze } from './storage/settings.ts'
+import { lastCompleteSweep, type Sweep } from './storage/sweeps.ts'
 import { listSyncRuns } from './storage/sync-runs.ts'
 
 /** What the gauges show, read from the database at each scrape. */
@@ -18,16 +20,19 @@ export async function readGauges({
   now: () => number
   clockSuspect: () => boolean
 }): Promise<GaugeReadings> {
-  const [deliveries, purchases, outbox, discrepancies, [offers], [balance], freeze, runs] = await Promise.all([
-    db.query(countDeliveries()),
-    db.query(countByState()),
-    db.query(countOutbox()),
-    db.query(countDiscrepancies()),
-    db.query(countOffers()),
-    db.query(latestBalance()),
-    currentFreeze(db),
-    db.query(listSyncRuns({ limit: 20 })),
-  ])
+  const [deliveries, purchases, outbox, discrepancies, [offers], [balance], freeze, runs, [sweep], accounts] =
+    await Promise.all([
+      db.query(countDeliveries()),
+      db.query(countByState()),
+      db.query(countOutbox()),
+      db.query(countDiscrepancies()),
+      db.query(countOffers()),
+      db.query(latestBalance()),
+      currentFreeze(db),
+      db.query(listSyncRuns({ limit: 20 })),
+      db.query(lastCompleteSweep()),
+      db.query(allBalanceAccounts()),
+    ])
   const lastSync = runs.find((run) => run.state === 'complete')?.finishedAt
   return {
     deliveries_stored: deliveries.map(({ state, total }) => ({ labels: { state }, value: total })),
@@ -44,6 +49,24 @@ export async function readGauges({
     ...(balance ? { balance_minor: [{ labels: { currency: balance.currency }, value: balance.amountMinor }] } : {}),
     frozen: [{ value: freeze ? 1 : 0 }],
     clock_suspect: [{ value: clockSuspect() ? 1 : 0 }],
+    ...(sweep?.finishedAt ? { sweep_age_seconds: [{ value: Math.round((now() - sweep.finishedAt) / 1_000) }] } : {}),
+    ...(sweep ? { sweep_orders: counted(sweep) } : {}),
+    account_minor: accounts.flatMap(moved),
     ...(lastSync ? { sync_age_seconds: [{ value: Math.round((now() - lastSync) / 1_000) }] } : {}),
   }
 }
+
+const labelled = (values: Record<string, number>, labels: Record<string, string> = {}) =>
+  Object.entries(values).map(([what, value]) => ({ labels: { what, ...labels }, value }))
+
+const counted = ({ matched, orphans, others, missing, unlisted }: Sweep) =>
+  labelled({ matched, orphans, others, missing, unlisted })
+
+const moved = ({ currency, ...account }: BalanceAccount) =>
+  labelled(
+    {
+      ...{ charges: account.chargesMinor, refunds: account.refundsMinor, credits: account.creditsMinor },
+      ...{ unexplained: account.unexplainedMinor, owed_back: account.owedBackMinor },
+    },
+    { currency },
+  )

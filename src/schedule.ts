@@ -1,5 +1,5 @@
 /**
- * When things run: pumps that are woken, and node-cron that wakes them when nobody did.
+ * When things run: pumps that are woken, a tick that wakes them when nobody did, and node-cron for times of the day.
  */
 import { type ScheduledTask, schedule } from 'node-cron'
 import { messageOf } from './errors.ts'
@@ -54,24 +54,66 @@ export function createPump(
   }
 }
 
+/** Work at the times of a cron expression. */
+export interface Schedule {
+  /** Finds its next time anew: for after a jump of the clock, since a timer that was set before it waits too long. */
+  rearm(): void
+  /** Ends it; resolves when a run under way is over. */
+  end(): Promise<void>
+}
+
+/** Runs work at the times of a cron expression, never overlapping itself. */
+export function every(expression: string, name: string, work: () => Promise<unknown>, log: Log): Schedule {
+  const run = onePass(name, work, log)
+  const arm = (): ScheduledTask => schedule(expression, run.start, { name, noOverlap: true })
+  let task = arm()
+  return {
+    rearm: () => {
+      void task.destroy()
+      task = arm()
+    },
+    end: async () => {
+      await task.destroy()
+      await run.idle()
+    },
+  }
+}
+
 /**
- * Runs work at the times of a cron expression, never overlapping itself.
+ * Runs work every so many seconds, never overlapping itself, whatever is done to the clock meanwhile: it is what notices
+ * that.
  *
- * @returns ends the schedule and resolves when a run under way is over
+ * @returns ends it and resolves when a run under way is over
  */
-export function every(expression: string, name: string, work: () => Promise<unknown>, log: Log): () => Promise<void> {
-  let running: Promise<unknown> = Promise.resolve()
-  const task: ScheduledTask = schedule(
-    expression,
-    async () => {
-      running = work().catch((error: unknown) => log.warn('schedule.failed', { kind: name, error: messageOf(error) }))
+export function everySeconds(
+  seconds: number,
+  name: string,
+  work: () => Promise<unknown>,
+  log: Log,
+): () => Promise<void> {
+  const run = onePass(name, work, log)
+  const timer = setInterval(run.start, seconds * 1_000)
+  return async () => {
+    clearInterval(timer)
+    await run.idle()
+  }
+}
+
+/** Work that is started by timers: a start while it runs is left out, an error is logged and the next start tries again. */
+function onePass(name: string, work: () => Promise<unknown>, log: Log) {
+  let running: Promise<unknown> | undefined
+  return {
+    start: async (): Promise<void> => {
+      running ??= work()
+        .catch((error: unknown) => log.warn('schedule.failed', { kind: name, error: messageOf(error) }))
+        .finally(() => {
+          running = undefined
+        })
       await running
     },
-    { name, noOverlap: true },
-  )
-  return async () => {
-    await task.destroy()
-    await running
+    idle: async (): Promise<void> => {
+      await running
+    },
   }
 }
 

@@ -2,10 +2,10 @@ import { writeSync } from 'node:fs'
 import { openApp } from './app.ts'
 import type { ServeOptions } from './cli/program.ts'
 import { loadConfig } from './config.ts'
+import { crashAt } from './crash-points.ts'
 import { openDemo } from './demo-service.ts'
 import { messageOf } from './errors.ts'
 import { createLog } from './log.ts'
-import type { CrashPoint } from './ordering/context.ts'
 
 /** The supervisor should start the process anew: only then is it known what the database holds (EX_TEMPFAIL). */
 const EXIT_RESTART = 75
@@ -40,7 +40,9 @@ export async function runService(options: ServeOptions): Promise<number> {
   const config = loadConfig(options.configFile, env)
   const log = createLog({ level: config.logLevel, write: (line) => void process.stdout.write(line) })
   const listen = { host: env.QUAYSIDE_HOST || config.listen.host, port: options.port ?? config.listen.port }
-  const app = await openApp({ config: { ...config, listen }, log, onFatal, at: crashAt(env.QUAYSIDE_CRASH) })
+  // For tests of crashes alone.
+  const at = crashAt(env.QUAYSIDE_CRASH)
+  const app = await openApp({ config: { ...config, listen }, log, onFatal, at })
   process.stderr.write(`Quayside listens at ${app.url}\n`)
   await stopped
   await app.close()
@@ -68,16 +70,4 @@ function stopSignal(): Promise<void> {
       })
     }
   })
-}
-
-/** For tests of crashes: `QUAYSIDE_CRASH=intended:2` kills the process the second time that this instant comes. */
-function crashAt(wanted: string | undefined): ((point: CrashPoint) => void) | undefined {
-  if (!wanted) return undefined
-  const [name, count = '1'] = wanted.split(':')
-  let left = Number(count)
-  return (point) => {
-    if (point !== name) return
-    left -= 1
-    if (left === 0) process.kill(process.pid, 'SIGKILL')
-  }
 }

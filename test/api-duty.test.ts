@@ -119,7 +119,16 @@ describe('people on duty', () => {
     expect(made.status).toBe(201)
     const listed = await world.ask('GET', '/webhooks', { token: world.tokens.viewer })
     expect(listed.body.data.items).toEqual([made.body.data])
-    expect(Object.keys(made.body.data).sort()).toEqual(['createdAt', 'events', 'id', 'url'])
+    expect(Object.keys(made.body.data).sort()).toEqual([
+      'createdAt',
+      'events',
+      'id',
+      'lastReceivedAt',
+      'received',
+      'retiredAt',
+      'state',
+      'url',
+    ])
   })
 
   test('see the balance with its currency and the instant it was read', async () => {

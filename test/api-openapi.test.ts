@@ -44,6 +44,16 @@ async function tour(world: ApiWorld, ask: (method: string, path: string, request
   await ask('POST', `/purchases/${held}/retry`)
   await ask('POST', `/purchases/${await idOf('/purchases?state=cancelled')}/retry`)
   await ask('POST', `/purchases/${held}/release`, { token: viewer })
+  await ask('POST', `/purchases/${held}/decision`, { body: { decision: 'close', reason: 'not needed any more' } })
+  world.sandbox.faults.add({ fault: 'hold-open' })
+  await ask('POST', '/orders', { token: store, body: order('open', offers[3]?.sku) })
+  await world.pass(2_000)
+  const accepted = (await ask('GET', '/purchases?state=accepted')).body.data.items[0]
+  await ask('GET', `/purchases/${accepted?.id}/evidence?read=true`)
+  await ask('GET', `/purchases/${accepted?.id}/evidence?read=true`, { token: viewer })
+  const adopt = { decision: 'adopt', orderId: accepted?.supplierOrderId, reason: 'it is the one' }
+  await ask('POST', `/purchases/${accepted?.id}/decision`, { body: adopt })
+  await ask('POST', `/purchases/${accepted?.id}/decision`, { body: { ...adopt, orderId: 'a b' } })
   const delivery = await idOf('/deliveries')
   await ask('GET', `/deliveries/${delivery}`)
   await ask('GET', `/deliveries/${delivery}?reveal=true`)
@@ -58,6 +68,11 @@ async function tour(world: ApiWorld, ask: (method: string, path: string, request
   const { id } = (await ask('POST', '/sync')).body.data.run as { id: string }
   await ask('GET', '/sync/runs')
   await ask('GET', `/sync/runs/${id}`)
+  const sweep = (await ask('POST', '/sweeps')).body.data.sweep as { id: string }
+  await ask('GET', '/sweeps')
+  while ((await ask('GET', `/sweeps/${sweep.id}`)).body.data.state === 'running');
+  await ask('GET', '/sweeps/nowhere')
+  await ask('GET', '/balance')
   await ask('POST', '/freeze', { body: { reason: 'a look first' } })
   await ask('GET', '/status')
   await ask('POST', '/unfreeze')
@@ -68,11 +83,20 @@ async function tour(world: ApiWorld, ask: (method: string, path: string, request
   const token = (await ask('POST', '/tokens', { body: wanted })).body.data
   await ask('DELETE', `/tokens/${token.id}`)
   await ask('DELETE', `/tokens/${token.id}`)
-  await ask('POST', '/webhooks/captures')
+  await ask('POST', '/captures')
   const refused = world.flows.capture.watch(() => Promise.resolve({ outcome: 'stale' }))
   await refused({ path: '', headers: {}, body: Buffer.from('{}') })
-  while ((await ask('GET', '/webhooks/captures')).body.data.items.length === 0);
-  await ask('GET', `/webhooks/captures/${await idOf('/webhooks/captures')}`)
+  while ((await ask('GET', '/captures')).body.data.items.length === 0);
+  await ask('GET', `/captures/${await idOf('/captures')}`)
+  const first = await idOf('/webhooks')
+  await ask('POST', `/webhooks/${first}/retire`)
+  await ask('POST', '/webhooks/rotate', { body: { url: world.url } })
+  await ask('POST', `/webhooks/${first}/retire`)
+  await ask('POST', '/webhooks/nowhere/retire')
+  await ask('POST', '/webhooks/check')
+  await ask('POST', '/backups')
+  await ask('GET', '/backups')
+  await ask('POST', '/keys/rotate')
   await ask('GET', '/status', { token: null })
   await ask('GET', '/status?x=1')
   await ask('POST', '/freeze', { raw: 'x', headers: { 'content-type': 'text/plain' } })

@@ -21,6 +21,39 @@ const order = {
   ],
   timeline: [{ at, what: 'order taken', detail: long }],
 }
+const evidence = {
+  ...{ purchase: { ...purchase, state: 'review', note: long, since: at, cancelRequestedAt: at } },
+  order: { store: order.store, reference: '1001', line: '1' },
+  keys: { stored: 3, left: 1, elsewhere: [id, id] },
+  orders: [
+    {
+      ...{ id: 'b88534ec-c68e-4acc-947d-6244d3d39e6d', own: true, takenBy: id, unread: null },
+      reading: {
+        statusWord: 'completed',
+        keys: 3,
+        amount: '12.34',
+        currency: 'EUR',
+        quantity: 2,
+        differs: ['quantity'],
+      },
+    },
+    { id: '9343e14d-8625-47b8-9083-824168b82d5d', own: false, takenBy: null, reading: null, unread: long },
+  ],
+  generations: [{ id, generation: 2, state: 'cancelled' }],
+  choices: [
+    { decision: 'adopt', does: long, refusal: null },
+    { decision: 'hand_over', does: long, refusal: long },
+  ],
+  freeze: { reason: long, actor: 'quayside', at, purchaseId: id },
+  attempts: [
+    { kind: 'look_up', stage: 'answered', at, status: 500, class: 'A', requestId: `${id}${id}`, detail: long },
+  ],
+  discrepancies: [{ kind: 'double_charge', supplierOrderId: `${id}${id}`, detail: long, foundAt: at }],
+  transitions: [
+    { at, input: 'found', row: 'none', before: 'review', after: 'review', times: 9, lastAt: at, detail: long },
+  ],
+  audit: [{ at, actor: 'operator (01k3m5x7z9abcdefghjkmnpqrs)', action: 'purchase.adopt', detail: long }],
+}
 const delivery = {
   ...{ id, source: 'supplier', deliveryId: `dlv_${id}${id}`, state: 'dead', event: 'product.price_changed' },
   ...{ supplierOrderId: id, purchaseId: id, signedAt: at, receivedAt: at, attempts: 10, notBefore: at },
@@ -35,6 +68,15 @@ const syncRun = {
   ...{ offersSeen: 1_234_567, offersNew: 12_345, offersChanged: 123_456, offersUnreadable: 0, offersGone: 1_234 },
   ...{ error: null, requestId: null },
 }
+const sweep = {
+  ...{ id, cause: 'operator anna', state: 'complete', from: at, startedAt: at, finishedAt: at, pages: 12_345 },
+  ...{ orders: 1_234_567, matched: 1_222_222, hinted: 1, orphans: 12_345, others: 0, missing: 1, unlisted: 2 },
+  ...{ troubled: 3, unreadable: 4, error: long },
+}
+const account = {
+  ...{ currency: 'EUR', startedAt: at, start: '1234567.89', charges: '1234567.89', refunds: '0.00', credits: '12.00' },
+  ...{ unexplained: '0.00', expected: '12.00', pending: '-1.00', owedBack: '0.00', explainedAt: at, judgedAt: at },
+}
 const token = {
   ...{ id, name: 'the backend of the shop in the cellar', hint: 'qs_s_Ab12', role: 'store', store: order.store },
   ...{ scopes: ['orders'], createdAt: at, expiresAt: at, revokedAt: null },
@@ -43,12 +85,13 @@ const page = (item: object) => () => ({ items: [item], next: id })
 const answers: Answers = {
   'GET /status': () => ({
     ...{ balance: { amount: '2500.00', currency: 'EUR', readAt: at }, tier: 'gold', limits: { quantityMax: 100 } },
-    freeze: { reason: long, actor: 'anna', at },
+    freeze: { reason: long, actor: 'quayside', at, purchaseId: id },
     counts: {
       ...{ purchases: { review: 1, fulfilled: 1_234_567, unknown: 3 }, held: {}, offers: { total: 61, inStock: 56 } },
       ...{ deliveries: { dead: 2 }, callbacks: {}, alerts: {}, discrepancies: {} },
     },
     freshness: { catalogueAt: at, balanceAt: at },
+    sweep: { finishedAt: at, orders: 1_234_567, orphans: 12_345, others: 0, missing: 1 },
   }),
   'GET /orders': page({ id, ...order }),
   'GET /orders/1001': () => order,
@@ -59,6 +102,8 @@ const answers: Answers = {
     attempts: [{ kind: 'place', stage: 'answered', number: 1, at, status: 409, code: 'out_of_stock', requestId: id }],
     transitions: [{ at, input: 'due', row: 'planned', before: 'planned', after: 'waiting', actor: null, detail: long }],
   }),
+  [`GET /purchases/${id}/evidence`]: () => evidence,
+  [`POST /purchases/${id}/decision`]: () => evidence,
   [`POST /purchases/${id}/retry`]: () => purchase,
   [`POST /purchases/${id}/release`]: () => purchase,
   'GET /deliveries': page(delivery),
@@ -72,6 +117,12 @@ const answers: Answers = {
     events: ['a', 'b'],
     createdAt: at,
   }),
+  'POST /webhooks/rotate': () => ({ webhook: { id, url: `https://shop.example/${long}` }, replaces: [id, id] }),
+  [`POST /webhooks/${id}/retire`]: () => ({ id, state: 'retired' }),
+  'POST /webhooks/check': () => ({
+    unheld: [{ id, url: 'https://shop.example/webhooks/supplier', seenAt: at, replacedBy: null }],
+    gone: [id],
+  }),
   'POST /webhooks': () => ({ id, url: 'https://shop.example/webhooks/supplier', events: [], createdAt: at }),
   'GET /tokens': page(token),
   'POST /tokens': () => ({ ...token, token: 'qs_s_text' }),
@@ -83,7 +134,14 @@ const answers: Answers = {
     changes: [{ productId: 'df5dda66-a706-49a1-b881-f45800b4d7fe', field: 'name', before: long, after: `${long}!` }],
   }),
   'POST /sync': () => ({ run: { ...syncRun, state: 'running' } }),
-  'POST /freeze': () => ({ freeze: null }),
+  'POST /sweeps': () => ({ sweep: { ...sweep, state: 'running', finishedAt: null, error: null } }),
+  'GET /sweeps': page(sweep),
+  [`GET /sweeps/${id}`]: () => sweep,
+  'GET /balance': () => ({
+    ...{ balance: { amount: '12.00', currency: 'EUR', readAt: at }, account, next: id },
+    items: [{ id, kind: 'unexplained', amount: '-1234567.89', at }],
+  }),
+  'POST /freeze': () => ({ freeze: { reason: long, actor: 'anna', at, purchaseId: null } }),
   'POST /unfreeze': () => ({ freeze: null }),
 }
 
@@ -91,8 +149,11 @@ const commands = [
   ...['status', 'orders list', 'orders show 1001', 'orders cancel 1001', 'purchases list', `purchases show ${id}`],
   ...[`purchases retry ${id}`, `purchases release ${id} --ceiling 12.34`, 'deliveries list', `deliveries show ${id}`],
   ...[`deliveries show ${id} --reveal`, `deliveries replay ${id}`, 'outbox list', `outbox redeliver ${id}`],
-  ...['webhooks list', 'webhooks create', 'tokens list', 'tokens create --name a --role viewer', `tokens revoke ${id}`],
+  ...['webhooks list', 'webhooks create', 'webhooks rotate', `webhooks retire ${id}`, 'webhooks check'],
+  ...['tokens list', 'tokens create --name a --role viewer', `tokens revoke ${id}`],
+  ...['reviews', `reviews show ${id}`, `reviews decide ${id} --close --reason refunded`],
   ...['discrepancies list', 'sync', 'sync runs', `sync show ${id}`, 'freeze', 'unfreeze'],
+  ...['sweep', 'sweep list', 'sweep show', `sweep show ${id}`, 'balance'],
 ]
 
 describe('every command', () => {

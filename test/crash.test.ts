@@ -12,6 +12,8 @@ const points: { point: CrashPoint; when: string }[] = [
   { point: 'intended', when: 'after the intent is committed, before a byte is sent' },
   { point: 'answered', when: 'after the supplier charged and answered, before that is recorded' },
   { point: 'recorded', when: 'after the answer is recorded' },
+  { point: 'read', when: 'after the order was read, before its keys are stored' },
+  { point: 'telling', when: 'after it is noted that keys leave, before they do' },
   { point: 'told', when: 'after the store has the keys, before that is noted' },
   { point: 'noted', when: 'after it is noted that the store has the keys' },
 ]

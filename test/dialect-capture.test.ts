@@ -169,9 +169,9 @@ describe('quayside dialect capture', () => {
 
   test('starts, lists and shows', async () => {
     const { config } = await startService({
-      'POST /webhooks/captures': () => state,
-      'GET /webhooks/captures': () => ({ open: state, items: [entry] }),
-      'GET /webhooks/captures/c1': () => detail,
+      'POST /captures': () => state,
+      'GET /captures': () => ({ open: state, items: [entry] }),
+      'GET /captures/c1': () => detail,
     })
     const started = await run(['dialect', 'capture', 'start', '--config', config], { now })
     expect(started).toMatchObject({ exitCode: 0 })
@@ -183,7 +183,7 @@ describe('quayside dialect capture', () => {
   })
 
   test('says that nothing is kept', async () => {
-    const { config } = await startService({ 'GET /webhooks/captures': () => ({ open: null, items: [] }) })
+    const { config } = await startService({ 'GET /captures': () => ({ open: null, items: [] }) })
     const { stdout } = await run(['dialect', 'capture', 'list', '--config', config])
     expect(stdout).toContain('Nothing is kept.')
     expect(stdout).toContain('quayside dialect capture start')
@@ -195,18 +195,18 @@ describe('the API of captures', () => {
     const world = await openApi()
     const { ask, flows } = world
     const { admin } = world.tokens
-    expect((await ask('GET', '/webhooks/captures', { token: admin })).body.data).toEqual({ open: null, items: [] })
-    const started = await ask('POST', '/webhooks/captures', { token: admin })
+    expect((await ask('GET', '/captures', { token: admin })).body.data).toEqual({ open: null, items: [] })
+    const started = await ask('POST', '/captures', { token: admin })
     expect(started.status).toBe(201)
     expect(started.body.data).toMatchObject({ left: 10 })
     const refuse = flows.capture.watch(() => Promise.resolve({ outcome: 'not_authentic', reason: 'mismatch' }))
     await refuse({ path: '', headers: { 'x-signed': ['abc'] }, body: Buffer.from('{"a":1}') })
     await until(async () => (await flows.capture.list()).length === 1)
-    const listed = (await ask('GET', '/webhooks/captures', { token: admin })).body.data
+    const listed = (await ask('GET', '/captures', { token: admin })).body.data
     expect(listed).toMatchObject({ open: { left: 9 }, items: [{ path: '', reason: 'mismatch' }] })
-    const shown = await ask('GET', `/webhooks/captures/${listed.items[0]?.id}`, { token: admin })
+    const shown = await ask('GET', `/captures/${listed.items[0]?.id}`, { token: admin })
     expect(shown.body.data).toMatchObject({ headers: { 'x-signed': ['abc'] }, body: 'eyJhIjoxfQ==' })
-    expect((await ask('GET', '/webhooks/captures/nowhere', { token: admin })).status).toBe(404)
-    expect((await ask('GET', '/webhooks/captures', { token: world.tokens.operator })).status).toBe(403)
+    expect((await ask('GET', '/captures/nowhere', { token: admin })).status).toBe(404)
+    expect((await ask('GET', '/captures', { token: world.tokens.operator })).status).toBe(403)
   })
 })

@@ -7,8 +7,12 @@ import type { z } from 'zod'
 import { type Program, runCommand } from '../src/cli/program.ts'
 import { configShape } from '../src/config.ts'
 import { apiOperations } from '../src/http/api.ts'
+import { decisionTypes } from '../src/ordering/choices.ts'
 import { dialectShape, errorKinds } from '../src/supplier/dialect.ts'
 import { databaseFile } from './database.ts'
+import { otherCases, readCases } from './purchase-cases-after.ts'
+import { foundCases } from './purchase-cases-found.ts'
+import { absentCases, clockCases } from './purchase-cases-sending.ts'
 
 const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), 'utf8')
 /** The code blocks of a page in one language. */
@@ -102,7 +106,24 @@ describe('the page for backends', () => {
 })
 
 describe('the page for people on duty', () => {
-  const page = `${read('docs/operations.md')}${read('README.md')}`
+  const operations = read('docs/operations.md')
+  const page = `${operations}${read('README.md')}`
+
+  test('says for every way into a review what to do about it', () => {
+    const outcomes = [...absentCases, ...clockCases, ...foundCases, ...otherCases, ...readCases].flatMap(({ gives }) =>
+      Object.values(gives),
+    )
+    const ways = new Set(outcomes.filter(({ next }) => next === 'review').map(({ row }) => row))
+    const rows = operations.split('\n').filter((line) => line.startsWith('| `'))
+    expect([...ways].filter((way) => !rows.some((row) => row.split('|')[1]?.includes(`\`${way}\``)))).toEqual([])
+    expect(ways.size).toBeGreaterThan(10)
+  })
+
+  test('explains every decision', () => {
+    const options = { adopt: '--adopt <order>', hand_over: '--hand-over', close: '--close', buy_again: '--buy-again' }
+    for (const type of decisionTypes) expect(operations, type).toContain(`| \`${options[type]}\` |`)
+  })
+
   const commands = [...page.matchAll(/`(?:npx )?quayside ((?:[a-z]+)(?: [a-z]+)?)/g)].map(([, words]) => words ?? '')
 
   test.each([...new Set(commands)])('names a command that there is: %s', async (words) => {

@@ -1,17 +1,20 @@
 /** One Quayside process for tests: memory of its own over a shared database, and a death that leaves all where it is. */
 import { closedBreaker } from '../src/domain/breaker.ts'
+import { SKEW_MS } from '../src/domain/sweep.ts'
+import { explainBalance } from '../src/ordering/balance.ts'
 import { closeOrders } from '../src/ordering/close.ts'
 import type { CrashPoint, OrderingPolicy } from '../src/ordering/context.ts'
 import { deliverDue, type Fulfilment } from '../src/ordering/fulfil.ts'
 import { placeDue } from '../src/ordering/place.ts'
 import { refreshDue } from '../src/ordering/refresh.ts'
+import { sweep } from '../src/ordering/sweep.ts'
 import { insertBalance } from '../src/storage/evidence.ts'
 import { putOffer } from '../src/storage/offers.ts'
 import type { Store } from '../src/stores/store.ts'
 import type { OrderRequest, Supplier } from '../src/supplier/client.ts'
 
 export interface ProcessParts
-  extends Pick<Fulfilment, 'db' | 'vault' | 'dialect' | 'now' | 'newId' | 'random' | 'log' | 'owner'> {
+  extends Pick<Fulfilment, 'db' | 'vault' | 'dialect' | 'now' | 'newId' | 'random' | 'log' | 'owner' | 'stores'> {
   supplier: Supplier
   policy: Partial<OrderingPolicy>
   storeOf: (id: string) => Store | undefined
@@ -35,8 +38,12 @@ export function startProcess({ db, supplier, storeOf, onSend, ...parts }: Proces
     await ordering.db.commit([putOffer({ ...rest, available: offer.available ? 1 : 0, asOf: now(), changedAt: now() })])
   }
   const readBalance = async (): Promise<void> => {
+    const readAt = now()
     const { amountMinor, currency } = await ordering.supplier.balance()
-    await ordering.db.commit([insertBalance({ id: newId(), readAt: now(), amountMinor, currency })])
+    const reading = { id: newId(), readAt, amountMinor, currency, tier: null, limits: null }
+    await ordering.db.commit([insertBalance(reading)])
+    const suspectFrom = await explainBalance(ordering, reading)
+    if (suspectFrom !== undefined) await sweep(ordering, suspectFrom - SKEW_MS, 'balance')
   }
   const placeOrder = (request: OrderRequest) => {
     onSend(request)

@@ -8,7 +8,6 @@ import type { Ordering, OrderingPolicy } from '../src/ordering/context.ts'
 import { takeOrder } from '../src/ordering/intake.ts'
 import { viewOrder } from '../src/ordering/order-view.ts'
 import { resume } from '../src/ordering/resume.ts'
-import { startSandbox } from '../src/sandbox/server.ts'
 import { startShop } from '../src/sandbox/shop.ts'
 import { Secret } from '../src/secret.ts'
 import type { Database } from '../src/storage/database.ts'
@@ -23,8 +22,11 @@ import { createSupplier, type OrderRequest } from '../src/supplier/client.ts'
 import { type Dialect, readDialect } from '../src/supplier/dialect.ts'
 import { memoryDatabase, TEST_NOW } from './database.ts'
 import { startProcess } from './harbour-process.ts'
+import { startHeldSandbox } from './held.ts'
 
 export const STORE = 'demo-ab12cd34'
+/** What every harbour's database is sealed under. */
+export const KEY_ENCRYPTION_KEY = new Secret(Buffer.alloc(32, 'kek').toString('base64'))
 const SANDBOX_KEY = 'sk_test_0123456789abcdef'
 const SECOND = 1_000
 
@@ -61,7 +63,7 @@ export async function openHarbour(options: HarbourOptions = {}) {
   const now = () => clock
   const lines: string[] = []
   const openSandbox = (port?: number) =>
-    startSandbox({
+    startHeldSandbox({
       ...{ dialect: options.sandboxDialect ?? dialect, apiKey: SANDBOX_KEY, now, seed: 7, automatic: false },
       ...{ requestsPerMinute: 100_000 },
       ...(options.balanceMinor === undefined ? {} : { balanceMinor: options.balanceMinor }),
@@ -73,7 +75,7 @@ export async function openHarbour(options: HarbourOptions = {}) {
   const secret = randomBytes(32)
   const shop = await startShop({ secret: secretText(secret), now })
   const db = options.database ?? memoryDatabase(now)
-  const keyEncryptionKey = new Secret(Buffer.alloc(32, 'kek').toString('base64'))
+  const keyEncryptionKey = KEY_ENCRYPTION_KEY
   const vault = await openVault({ database: db, keyEncryptionKey, now })
   const supplier = createSupplier({
     ...{ baseUrl: sandbox.baseUrl, dialect, apiKey: new Secret(apiKey), now, random: Math.random },
@@ -87,6 +89,7 @@ export async function openHarbour(options: HarbourOptions = {}) {
   const openProcess = (owner: string) =>
     startProcess({
       ...{ db, vault, supplier, dialect, now, newId, random, log, owner, policy: options.policy ?? {} },
+      stores: [{ id: STORE }],
       storeOf: (id) => (id === STORE ? store : undefined),
       onSend: (request) => void sent.push(request),
     })

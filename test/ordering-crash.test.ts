@@ -37,6 +37,18 @@ describe('a process that dies', () => {
     harbour.expectLedger({ charges: 1, keys: 1 })
   })
 
+  test('right after the store has its keys closes the order at its next start, not at its next look', async () => {
+    const harbour = await openHarbour()
+    harbour.crash.at = 'noted'
+    await harbour.buy('1001')
+    await Promise.race([harbour.died(), harbour.pass(MINUTE)])
+    expect(harbour.callbacks('line.fulfilled')).toHaveLength(1)
+    await harbour.restart()
+    await harbour.pass(10_000)
+    expect(harbour.callbacks('order.closed')).toHaveLength(1)
+    expect(harbour.callbacks('line.fulfilled')).toHaveLength(1)
+  })
+
   test('ten times in a row leaves one charge', async () => {
     const harbour = await openHarbour()
     const orderId = await harbour.buy('1001')

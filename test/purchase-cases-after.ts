@@ -208,10 +208,16 @@ export const readCases: Case[] = [
 const nextGeneration: Effect = { plan: null, notBefore: null }
 const plannedAnew = stays('retried', {}, [nextGeneration])
 const writtenOff = stays('retried', { writtenOffAt: NOW }, [nextGeneration])
-const handedOver = to('completed', 'handed_over', { handOverHeldAt: null, cancelRequestedAt: null }, ['hand_over'])
-const adopted = to('accepted', 'adopted', { supplierOrderId: 'x', handOverHeldAt: null, keysShortSince: null }, [
-  'read_now',
-])
+const handedOver = (effects: Effect[]) =>
+  to('completed', 'handed_over', { handOverHeldAt: null, cancelRequestedAt: null }, effects)
+const adopted = (ordersSeen: string[]) =>
+  to('accepted', 'adopted', { supplierOrderId: 'x', ordersSeen, handOverHeldAt: null, keysShortSince: null }, [
+    'read_now',
+  ])
+const closed = (ordersSeen: string[], handOverHeldAt: number | null = NOW) =>
+  to('cancelled', 'closed', { ordersSeen, handOverHeldAt }, ['withdraw', 'tell_failed'])
+const boughtAgain = (ordersSeen: string[], handOverHeldAt: number | null = NOW) =>
+  to('cancelled', 'bought_again', { writtenOffAt: NOW, ordersSeen, handOverHeldAt }, ['withdraw', nextGeneration])
 
 export const otherCases: Case[] = [
   {
@@ -270,15 +276,39 @@ export const otherCases: Case[] = [
   },
   {
     when: 'a person adopts an order',
-    facts: { handOverHeldAt: EARLIER, keysShortSince: EARLIER },
+    facts: { handOverHeldAt: EARLIER, keysShortSince: EARLIER, supplierOrderId: null },
     input: { type: 'adopt', order: order('x', { agrees: false }) },
-    gives: { 'review accepted': adopted },
+    gives: { 'review accepted': adopted(['x']) },
+  },
+  {
+    when: 'a person adopts one of two orders that were found',
+    facts: { supplierOrderId: null, ordersSeen: ['y', 'x'] },
+    input: { type: 'adopt', order: order('x') },
+    gives: { 'review accepted': adopted(['y', 'x']) },
+  },
+  {
+    when: 'a person adopts another order than the one that was known',
+    facts: { supplierOrderId: 'own', ordersSeen: ['x'] },
+    input: { type: 'adopt', order: order('x') },
+    gives: { 'review accepted': adopted(['x', 'own']) },
   },
   {
     when: 'a person hands over what came',
-    facts: { handOverHeldAt: EARLIER, cancelRequestedAt: EARLIER, keysStored: 1 },
+    facts: { handOverHeldAt: EARLIER, cancelRequestedAt: EARLIER, keysStored: 2 },
     input: { type: 'hand_over' },
-    gives: { 'review accepted': handedOver },
+    gives: { 'review accepted': handedOver(['hand_over']) },
+  },
+  {
+    when: 'a person hands over what came, which is more than was ordered',
+    facts: { handOverHeldAt: EARLIER, keysStored: 3 },
+    input: { type: 'hand_over' },
+    gives: { 'review accepted': handedOver(['hand_over']) },
+  },
+  {
+    when: 'a person hands over what came, which is less than was ordered',
+    facts: { keysStored: 1 },
+    input: { type: 'hand_over' },
+    gives: { 'review accepted': handedOver(['hand_over', 'tell_failed']) },
   },
   {
     when: 'a person hands over though nothing came',
@@ -290,28 +320,42 @@ export const otherCases: Case[] = [
     when: 'a person closes it',
     facts: { supplierOrderId: null },
     input: { type: 'close' },
-    gives: { 'review accepted': to('cancelled', 'closed', { ordersSeen: [] }, ['tell_failed']) },
+    gives: { 'review accepted': closed([]) },
   },
   {
     when: 'a person closes it, having seen orders beside the one that is known',
     facts: { supplierOrderId: 'own', ordersSeen: ['x'] },
     input: { type: 'close' },
-    gives: { 'review accepted': to('cancelled', 'closed', { ordersSeen: ['x', 'own'] }, ['tell_failed']) },
+    gives: { 'review accepted': closed(['x', 'own']) },
+  },
+  {
+    when: 'a person closes it while its hand-over is held',
+    facts: { supplierOrderId: 'own', handOverHeldAt: EARLIER },
+    input: { type: 'close' },
+    gives: { 'review accepted': closed(['own'], EARLIER) },
+  },
+  {
+    when: 'a person closes it after keys of it began to leave',
+    facts: { supplierOrderId: 'own', handOverHeldAt: EARLIER, handOverBegunAt: EARLIER },
+    input: { type: 'close' },
+    gives: { 'review accepted': closed(['own'], null) },
   },
   {
     when: 'a person buys again',
     facts: { supplierOrderId: 'own' },
     input: { type: 'buy_again' },
-    gives: {
-      'review accepted': to('cancelled', 'bought_again', { writtenOffAt: NOW, ordersSeen: ['own'] }, [nextGeneration]),
-    },
+    gives: { 'review accepted': boughtAgain(['own']) },
+  },
+  {
+    when: 'a person buys again after keys of it began to leave',
+    facts: { supplierOrderId: 'own', handOverHeldAt: EARLIER, handOverBegunAt: EARLIER },
+    input: { type: 'buy_again' },
+    gives: { 'review accepted': boughtAgain(['own'], null) },
   },
   {
     when: 'a person buys again though no order was ever found',
     facts: { supplierOrderId: null },
     input: { type: 'buy_again' },
-    gives: {
-      'review accepted': to('cancelled', 'bought_again', { writtenOffAt: NOW, ordersSeen: [] }, [nextGeneration]),
-    },
+    gives: { 'review accepted': boughtAgain([]) },
   },
 ]

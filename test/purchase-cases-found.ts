@@ -12,6 +12,11 @@ const found = (...orders: FoundOrder[]): PurchaseInput => ({ type: 'found', orde
 const isOurs = to('accepted', 'found', { supplierOrderId: 'x', holdReason: null, notBefore: null }, ['read_now'])
 const foundLate = to('accepted', 'found_in_review', { supplierOrderId: 'x' }, ['read_now'])
 const revived = to('accepted', 'found_after_the_end', { supplierOrderId: 'x' }, ['cancel_later', 'read_now'])
+const revivedBeside = (...ordersSeen: string[]) =>
+  to('accepted', 'found_after_the_end', { supplierOrderId: 'x', ordersSeen }, [
+    ...(['cancel_later', 'read_now'] as const),
+    ...twice('x'),
+  ])
 const isSecond = stays('second_order', { ordersSeen: ['x'] }, twice('x'))
 const isSecondAfterTheEnd = stays('found_after_the_end', { ordersSeen: ['x'] }, twice('x'))
 const areTwo = {
@@ -35,16 +40,17 @@ const oneIsOurs = {
   'planned waiting unknown': isOurs,
   'accepted completed fulfilled': isSecond,
   review: foundLate,
-  'rejected failed cancelled': revived,
 }
+/** One that failed had an order, and its money may not have come back. */
+const overIsOurs = { 'rejected cancelled': revived, failed: revivedBeside('own') }
 
 export const foundCases: Case[] = [
   { when: 'no order is found', input: found(), gives: {} },
-  { when: 'one order is found and agrees', input: found(order('x')), gives: oneIsOurs },
+  { when: 'one order is found and agrees', input: found(order('x')), gives: { ...oneIsOurs, ...overIsOurs } },
   {
     when: 'one order is found and is completed already',
     input: found(order('x', { status: 'completed' })),
-    gives: oneIsOurs,
+    gives: { ...oneIsOurs, ...overIsOurs },
   },
   {
     when: 'one order is found and disagrees',
@@ -97,13 +103,13 @@ export const foundCases: Case[] = [
   {
     when: 'two orders are found and one of them was refunded',
     input: found(order('x'), order('y', { status: 'refunded' })),
-    gives: { ...areTwo, 'rejected failed cancelled': revived },
+    gives: { ...areTwo, ...overIsOurs },
   },
   { when: 'the order found is one that a person decided on', input: found(order('x', { decided: true })), gives: {} },
   {
     when: 'one of the two orders found is one that a person decided on',
     input: found(order('w', { decided: true }), order('x')),
-    gives: oneIsOurs,
+    gives: { ...oneIsOurs, ...overIsOurs },
   },
   {
     when: 'the disagreeing order is found beside one that a person decided on',
@@ -171,7 +177,7 @@ export const foundCases: Case[] = [
     when: 'one order is found while a later generation was only planned',
     facts: { newest: false, laterSent: false },
     input: found(order('x')),
-    gives: oneIsOurs,
+    gives: { ...oneIsOurs, ...overIsOurs },
   },
   {
     when: 'one order is found after the store was told that nothing comes',
@@ -179,11 +185,14 @@ export const foundCases: Case[] = [
     input: found(order('x')),
     gives: {
       ...oneIsOurs,
-      'rejected failed cancelled': to(
+      'rejected cancelled': to('accepted', 'found_after_the_end', { supplierOrderId: 'x', handOverHeldAt: NOW }, [
+        ...(['cancel_later', 'read_now', 'alert'] as const),
+      ]),
+      failed: to(
         'accepted',
         'found_after_the_end',
-        { supplierOrderId: 'x', handOverHeldAt: NOW },
-        ['cancel_later', 'read_now', 'alert'],
+        { supplierOrderId: 'x', ordersSeen: ['own'], handOverHeldAt: NOW },
+        ['cancel_later', 'read_now', 'alert', ...twice('x')],
       ),
     },
   },
@@ -191,7 +200,7 @@ export const foundCases: Case[] = [
     when: 'one order is found of which the hand-over is held: it stays held',
     facts: { handOverHeldAt: EARLIER },
     input: found(order('x')),
-    gives: oneIsOurs,
+    gives: { ...oneIsOurs, ...overIsOurs },
   },
   {
     when: 'the order found was seen before',
@@ -200,7 +209,8 @@ export const foundCases: Case[] = [
     gives: {
       'planned waiting unknown': isOurs,
       'accepted completed fulfilled': isSecond,
-      'rejected failed cancelled': revived,
+      'rejected cancelled': revived,
+      failed: revivedBeside('x', 'own'),
     },
   },
   {
@@ -210,6 +220,27 @@ export const foundCases: Case[] = [
     gives: {
       'planned waiting unknown': isOurs,
       'accepted completed fulfilled review': stays('second_order', { ordersSeen: ['w', 'x'] }, twice('x')),
+      'rejected cancelled': revived,
+      failed: revivedBeside('w', 'own'),
+    },
+  },
+  {
+    when: 'an order is found after another one was closed by a person',
+    facts: { supplierOrderId: 'own', ordersSeen: ['own'] },
+    input: found(order('own', { decided: true }), order('x')),
+    gives: {
+      'planned waiting unknown': isOurs,
+      'accepted completed fulfilled review': stays('second_order', { ordersSeen: ['own', 'x'] }, twice('x')),
+      'rejected failed cancelled': revivedBeside('own'),
+    },
+  },
+  {
+    when: 'an order is found after another one had failed and was refunded',
+    facts: { supplierOrderId: 'own', refundedAt: EARLIER },
+    input: found(order('x')),
+    gives: {
+      'planned waiting unknown': isOurs,
+      'accepted completed fulfilled review': isSecond,
       'rejected failed cancelled': revived,
     },
   },

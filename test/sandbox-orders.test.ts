@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openTables } from '../src/sandbox/tables.ts'
-import { openSandbox, productOf, seeded } from './sandbox-caller.ts'
+import { openSandbox, productOf } from './sandbox-caller.ts'
+import { seeded } from './seeded.ts'
 
 let sandbox: Awaited<ReturnType<typeof openSandbox>>
 beforeEach(async () => {

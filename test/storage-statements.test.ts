@@ -7,7 +7,25 @@ import { memoryDatabase } from './database.ts'
 
 const folder = new URL('../src/storage/', import.meta.url)
 /** What is no table module: the port, the engine and what they stand on. */
-const machinery = ['builder', 'database', 'lock', 'migrate', 'open', 'schema', 'sqlite', 'statements', 'vault']
+const machinery = [
+  'backup',
+  'backup-file',
+  'backup-worker',
+  'builder',
+  'database',
+  'durable',
+  'key-encryption-key',
+  'key-rotation',
+  'lock',
+  'marker',
+  'migrate',
+  'open',
+  'replace',
+  'schema',
+  'sqlite',
+  'statements',
+  'vault',
+]
 const modules = readdirSync(folder)
   .filter((name) => name.endsWith('.ts'))
   .map((name) => name.slice(0, -3))
@@ -60,10 +78,27 @@ const calls: Record<string, unknown[]> = {
   insertSyncRun: [{ id: 'r', cause: 'test', state: 'running', startedAt: at, cursor: 1 }],
   insertToken: [token],
   insertWebhook: [{ id: 'w', path: '', url: 'u', events: '', secret: bytes, keyId: 1, createdAt: at }],
+  markRetired: [{ id: 'w', createdAt: at }, at],
+  putUnheldWebhooks: [{ webhooks: [], replacedAt: 0 }, at],
   insertCapture: [{ id: 'c', path: '', reason: 'mismatch', receivedAt: at, ...sealed }],
+  insertSweep: [{ id: 's', cause: 'test', state: 'running', fromAt: at, startedAt: at }],
+  insertAccount: [{ currency: 'EUR', startedAt: at, startMinor: 1, explainedAt: at, judgedAt: at }],
+  insertMovement: [{ id: 'm', readingId: 'b', kind: 'start', amountMinor: 1, currency: 'EUR', at }],
   putOffer: [offer],
   oweEffect: [effect],
   setFreeze: [{ reason: 'r', actor: 'test', at }],
+  putSetting: ['n', 'v', at],
+  clearSetting: ['n'],
+  setKeyEncryptionKeyName: ['n', at],
+  setEpoch: [{ epoch: 1 }, at],
+  setRestoreHold: [{ reason: 'r', actor: 'test', at }, at],
+  attemptById: ['a'],
+  distrustSends: [at],
+  noteUnclaimed: [{ supplierOrderId: 's', reference: 'r', status: 'open', seenAt: at }],
+  unclaimedUnder: [['r', 's']],
+  dropUnclaimed: ['s'],
+  dropOrphan: ['s'],
+  partsToMap: [{ after: '', limit: 1 }],
   ...Object.fromEntries(
     ['purchaseById', 'deliveryById', 'outboxById', 'syncRunById', 'storeOrderById', 'lineById', 'captureById'].map(
       (name) => [name, ['p']],
@@ -106,10 +141,32 @@ const calls: Record<string, unknown[]> = {
   reservedSince: [at],
   reservedBeyondReading: [at],
   reviewedSince: [at],
+  enteredAt: [['p']],
+  discrepanciesOf: ['p'],
+  auditOf: ['buying'],
   storeOrderByReference: ['s', 'r'],
   storeOrdersByReference: ['r'],
   ordersToClose: [1],
   missedTwice: [1],
+  sweepById: ['s'],
+  listSweeps: [page],
+  lastSweepOver: [1, 'complete'],
+  changeSweep: ['s', { state: 'complete' }],
+  interruptSweeps: [at],
+  forgetSweeps: ['0'],
+  knownOrphans: [['p', 'q']],
+  purchasesToBeListed: [at, at, 1],
+  oldestWrittenOff: [at],
+  balanceAccount: ['EUR'],
+  listMovements: [{ currency: 'EUR', before: 'z', limit: 1 }],
+  countUncertainCharges: [at, at],
+  chargesBefore: [at, 'EUR'],
+  returnsBefore: ['reversed', at],
+  countCharges: [at, at, 0],
+  countReturns: ['failed', at, at, 0],
+  changeAccount: [{ currency: 'EUR', version: 0 }, { pendingMinor: 1 }],
+  clearSuspicion: [at, at],
+  forgetMovements: ['0'],
   listDiscrepancies: [1],
   changesOfRun: ['r', 1],
   deliveriesUnderId: ['supplier', 'i'],
@@ -119,9 +176,23 @@ const calls: Record<string, unknown[]> = {
   claimPurchase: [seen, 'owner', 2, at],
   freeLease: ['p', 1],
   hintPurchase: ['p', at],
+  hintHandedOver: [at],
+  assertHandOverNotBegun: ['p'],
+  unassignKeys: ['p'],
+  withdrawEffect: ['z'],
   beginHandOver: ['p', at],
   requestCancellation: ['o', at],
   distrustTimes: [at],
+  writtenNow: [at],
+  refreshesDueNow: [at],
+  placementsDueNow: [at],
+  effectsDueNow: [at],
+  deliveriesDueNow: [at],
+  forgetReadingsAfter: [at],
+  offersAsOfNow: [at],
+  countingFromNow: [at],
+  writtenAfter: [at],
+  readAfter: [at],
   assignKey: ['p', 1, 'e'],
   markHandedOver: ['e', at],
   confirmOffers: [['x'], at],
@@ -159,8 +230,19 @@ const noArguments = [
   'countDeliveries',
 ]
 noArguments.push('countDiscrepancies', 'countOffers', 'countOutbox', 'lastUnfreeze', 'latestBalance', 'latestTier')
+noArguments.push('anyUnclaimed', 'clearRestoreHold', 'countUnclaimed', 'forgetAccounts', 'lastInstants')
 noArguments.push('allTokens', 'allWebhooks', 'runningSyncRuns', 'listCaptures')
-const others = ['refreshUnlessHinted', 'currentFreeze']
+noArguments.push('lastCompleteSweep', 'allBalanceAccounts', 'countOpenOutcomes', 'unsettledMinor', 'suspectAccounts')
+const others = [
+  'refreshUnlessHinted',
+  'currentFreeze',
+  'readSetting',
+  'keyEncryptionKeyName',
+  'currentEpoch',
+  'unheldWebhooks',
+  'restoreHold',
+  'isMappingBack',
+]
 
 async function run(db: Database, statement: unknown): Promise<void> {
   if (typeof statement === 'object' && statement !== null && 'rows' in statement) {

@@ -334,6 +334,23 @@ describe('a read that fails', () => {
     })
   })
 
+  it.each(['qs_api_key', 'sk/live+key=="quoted"'])(
+    'does not repeat the API key %s where the supplier does, in whatever JSON',
+    async (key) => {
+      const spelt = JSON.stringify(key).slice(1, -1)
+      const bodies = [spelt, spelt.replaceAll('/', '\\/')].map(
+        (text) => `{"success":false,"error":{"code":"invalid_request","message":"no: ${text}."},"request_id":"r1"}`,
+      )
+      const server = await http((heard, response) => {
+        response.writeHead(400, { 'content-type': 'application/json' }).end(bodies[heard.method === 'POST' ? 0 : 1])
+      })
+      const { supplier } = client(server.origin, { apiKey: new Secret(key) })
+      const placed = await supplier.placeOrder(request)
+      expect(placed).toMatchObject({ outcome: 'rejected', message: 'no: [secret].' })
+      await expect(supplier.balance()).rejects.toThrow(/no: \[secret\]\./)
+    },
+  )
+
   it('never shows the API key', async () => {
     const server = await http((_, response) => fault(response, 401, 'unauthorized'))
     const failure = await client(server.origin).supplier.balance().catch(String)

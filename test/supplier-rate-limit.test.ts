@@ -182,6 +182,17 @@ describe('the pacer', () => {
     expect((pacer.pausedUntil() ?? 0) - now()).toBe(5_000)
   })
 
+  it('does not pause for two hours more because the clock was put back by two hours', async () => {
+    const { pacer, slept, move } = clock()
+    pacer.pause(10_000)
+    move(-2 * HOUR)
+    expect(pacer.pausedUntil()).toBeUndefined()
+    await pacer.turn()
+    expect(slept).toEqual([])
+    pacer.pause(10_000)
+    expect(pacer.pausedUntil()).toBe(T - 2 * HOUR + 10_000)
+  })
+
   it('does not shorten a pause by a later refusal', () => {
     const { pacer } = clock()
     pacer.pause(30_000)

@@ -164,6 +164,12 @@ describe('other layouts of a signature', () => {
     expect(inside(`t=${T},${[wrong, wrong, wrong, wrong].join(',')},v1=${vector}`)).toMatchObject({ valid: true })
   })
 
+  it('reads a header of 1,024 characters and none that is longer', () => {
+    const head = `t=${T},v1=${vector},v0=`
+    expect(inside(head.padEnd(1_024, 'x'))).toMatchObject({ valid: true })
+    expect(inside(head.padEnd(1_025, 'x'))).toEqual({ valid: false, reason: 'malformed' })
+  })
+
   it.each([
     ['six candidates', `t=${T},${Array(6).fill(`v1=${vector}`).join(',')}`, 'malformed'],
     ['ten thousand candidates', `t=${T},${Array(10_000).fill(`v1=${vector}`).join(',')}`, 'malformed'],
@@ -223,7 +229,14 @@ describe('the timestamp of a delivery', () => {
   it('is in the unit that the dialect says', () => {
     const inMs = under({ timestampUnit: 'ms' })
     expect(at('1700000000999', { dialect: inMs })).toMatchObject({ valid: true, timestampMs: 1_700_000_000_999 })
-    expect(at('1700000000', { dialect: inMs })).toEqual({ valid: false, reason: 'timestamp_malformed' })
+    for (const wrong of ['1700000000', '17000000009990', '01700000000999', '1700000000999x', 'x1700000000999']) {
+      expect(at(wrong, { dialect: inMs }), wrong).toEqual({ valid: false, reason: 'timestamp_malformed' })
+    }
+  })
+
+  it('may have 64 characters and no more, of which none says an instant', () => {
+    expect(at('1'.repeat(64))).toEqual({ valid: false, reason: 'timestamp_malformed' })
+    expect(at('1'.repeat(65))).toEqual({ valid: false, reason: 'malformed' })
   })
 
   it('is judged only after the signature verified', () => {
@@ -254,6 +267,23 @@ describe('the id of a delivery', () => {
     expect(check({ signature: [vector], id: ['dlv_1'] }, { dialect: without })).toMatchObject({ deliveryId: digest })
   })
 
+  it('is that of the event, where only the body has one', () => {
+    const layout = { ...under({ deliveryIdHeader: null }), eventId: 'event.id' }
+    const idOf = (payload: string, id?: string[]) => {
+      const bytes = Buffer.from(payload)
+      const verified = check({ signature: [hex(T, bytes)], id }, { body: bytes, dialect: layout })
+      return verified.valid ? verified.deliveryId : verified.reason
+    }
+    const digestOf = (payload: string) => createHash('sha256').update(`${T}.${payload}`).digest('hex')
+    expect(idOf('{"event":{"id":"evt_1"}}')).toBe('evt_1')
+    for (const payload of ['{"event":{"id":"evt 1"}}', '{"event":{}}', 'no JSON', '{"event":{"id":""}}']) {
+      expect(idOf(payload), payload).toBe(digestOf(payload))
+    }
+    const both = { ...dialect, eventId: 'data.id' }
+    expect(check({ signature: [vector], id: ['dlv_1'] }, { dialect: both })).toMatchObject({ deliveryId: 'dlv_1' })
+    expect(check({ signature: [vector] }, { dialect: both })).toMatchObject({ deliveryId: 'ord_1' })
+  })
+
   it.each([[''], [' '], ['a b'], ['é'], ['a\u0000'], ['a'.repeat(201)]])('is refused when it is %j', (id) => {
     expect(check({ signature: [vector], id: [id] })).toEqual({ valid: false, reason: 'malformed' })
   })
@@ -270,6 +300,11 @@ describe('a signing secret', () => {
       expect(() => signingKey(new Secret(value))).toThrowError(expect.objectContaining({ code: 'invalid' }))
     },
   )
+
+  it('is refused with what is wrong with it', () => {
+    expect(() => signingKey(new Secret(`${'a'.repeat(30)}\n`))).toThrowError(/white space/)
+    expect(() => signingKey(new Secret('a'.repeat(23)))).toThrowError(/shorter than 24 bytes/)
+  })
 
   it('is never shown by the refusal', () => {
     expect(() => signingKey(new Secret('sensitive '))).not.toThrowError(/sensitive/)

@@ -5,8 +5,9 @@ import { Failure } from '../src/errors.ts'
 import { Secret } from '../src/secret.ts'
 import { build } from '../src/storage/builder.ts'
 import type { Database } from '../src/storage/database.ts'
+import { parseKey } from '../src/storage/key-encryption-key.ts'
 import { dataKeys, settings, webhooks } from '../src/storage/schema.ts'
-import { openVault, parseKey } from '../src/storage/vault.ts'
+import { openVault } from '../src/storage/vault.ts'
 import { databaseFile, fileDatabase, memoryDatabase, TEST_NOW } from './database.ts'
 
 const KEY = new Secret('QTrGnJ7+vkHvxYbWkC6B1w0yq5qkq3dZJ4m6yX2n8tA=')

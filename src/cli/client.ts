@@ -10,7 +10,8 @@ export interface Client {
   origin: string
   /** @param path its segments after `/api/v1`, each of which is encoded here */
   get(path: string[], query?: Query): Promise<unknown>
-  post(path: string[], body?: object, query?: Query): Promise<unknown>
+  /** @param deadlineMs 30 s unless told */
+  post(path: string[], body?: object, query?: Query, deadlineMs?: number): Promise<unknown>
   delete(path: string[]): Promise<unknown>
 }
 
@@ -24,7 +25,13 @@ const DEADLINE_MS = 30_000
  * at the other end.
  */
 export function createClient({ origin, token, tokenFile }: Connection): Client {
-  const call = async (method: string, path: string[], body?: object, query: Query = {}): Promise<unknown> => {
+  const call = async (
+    method: string,
+    path: string[],
+    body?: object,
+    query: Query = {},
+    deadlineMs = DEADLINE_MS,
+  ): Promise<unknown> => {
     const url = new URL(`/api/v1/${path.map(segment).join('/')}`, origin)
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) url.searchParams.set(name, String(value))
@@ -38,9 +45,9 @@ export function createClient({ origin, token, tokenFile }: Connection): Client {
       },
       ...(body ? { body: JSON.stringify(body) } : {}),
       redirect: 'manual',
-      signal: AbortSignal.timeout(DEADLINE_MS),
+      signal: AbortSignal.timeout(deadlineMs),
     }).catch((error: unknown) => {
-      throw unreachable(origin, error)
+      throw unreachable(origin, error, deadlineMs)
     })
     if (response.status === 204) return {}
     const answer = asRow(await response.json().catch(() => undefined))
@@ -50,7 +57,7 @@ export function createClient({ origin, token, tokenFile }: Connection): Client {
   return {
     origin,
     get: (path, query) => call('GET', path, undefined, query),
-    post: (path, body, query) => call('POST', path, body, query),
+    post: (path, body, query, deadlineMs) => call('POST', path, body, query, deadlineMs),
     delete: (path) => call('DELETE', path),
   }
 }
@@ -58,7 +65,7 @@ export function createClient({ origin, token, tokenFile }: Connection): Client {
 /** Whether nothing listens there, by the name of the network error. */
 const ABSENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/
 
-function unreachable(origin: string, error: unknown): Failure {
+function unreachable(origin: string, error: unknown, deadlineMs: number): Failure {
   const cause = error instanceof Error ? error.cause : undefined
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   if (ABSENT.test(code)) {
@@ -68,7 +75,10 @@ function unreachable(origin: string, error: unknown): Failure {
       reason: NOT_RUNNING,
     })
   }
-  const why = error instanceof Error && error.name === 'TimeoutError' ? 'no answer in 30 s' : code || messageOf(error)
+  const why =
+    error instanceof Error && error.name === 'TimeoutError'
+      ? `no answer in ${deadlineMs / 1_000} s`
+      : code || messageOf(error)
   return new Failure('unavailable', `Quayside at ${origin} did not answer (${why}).\nSee its log, then try again.`, {
     cause: error,
   })

@@ -4,7 +4,7 @@ import type { Session } from './program.ts'
 import { serviceCommand } from './service-command.ts'
 import { table } from './table.ts'
 
-const PATH = ['webhooks', 'captures']
+const PATH = ['captures']
 
 /** `dialect capture`: refused deliveries, kept for a while by the running service, for `dialect detect`. */
 export function addCapture(dialect: Command, session: Session): void {

@@ -97,7 +97,7 @@ export async function checkDuties({ io, report }: Visit, service: Service): Prom
   } else report('ok', 'freeze', 'none')
   const counts = asRow(status.counts)
   const waiting: [unknown, string, string][] = [
-    [asRow(counts.purchases).review, 'purchases in review', 'purchases list --state review'],
+    [asRow(counts.purchases).review, 'purchases in review', 'reviews'],
     [asRow(counts.deliveries).dead, 'dead deliveries', 'deliveries list --state dead'],
     [asRow(counts.deliveries).quarantined, 'unreadable deliveries', 'deliveries list --state quarantined'],
     [asRow(counts.callbacks).dead, 'dead callbacks', 'outbox list --state dead --kind callback'],

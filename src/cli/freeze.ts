@@ -1,7 +1,8 @@
 import type { Command } from 'commander'
-import { asRow, cell } from './cell.ts'
+import { asRow, cell, instant, type Row } from './cell.ts'
 import type { Session } from './program.ts'
 import { serviceCommand } from './service-command.ts'
+import { details } from './table.ts'
 
 /** The API wants a reason; whoever hurries may leave it out. */
 const REASON = 'frozen from the command line'
@@ -15,15 +16,42 @@ export function addFreeze(root: Command, session: Session): void {
     const reason = call.option('reason') ?? REASON
     const answer = await call.client.post(['freeze'], { reason })
     // Frozen twice, the reason of the first stands.
-    const stands = asRow(asRow(answer).freeze).reason ?? reason
-    call.print(answer, () => `Frozen: ${cell(stands)}\nNothing is bought until \`quayside unfreeze\`.\n`)
+    call.print(answer, () => frozenText({ reason, ...asRow(asRow(answer).freeze) }, call.io.now(), call.width))
     return undefined
   })
 
   const unfreeze = root.command('unfreeze').description('buy again; what was held by the freeze goes on by itself')
   serviceCommand(unfreeze, session, async (call) => {
     const answer = await call.client.post(['unfreeze'])
-    call.print(answer, () => 'Buying again.\n')
+    const left = asRow(answer).freeze
+    call.print(answer, () => (left ? frozenText(asRow(left), call.io.now(), call.width) : 'Buying again.\n'))
     return undefined
   })
+}
+
+/** Why buying is frozen, since when, and what to do about it. @param seen the purchase that the reader has before him */
+export function frozenText(freeze: Row, now: number, width: number, seen?: unknown): string {
+  const { actor, at, reason } = freeze
+  const since = at ? `by ${cell(actor)}, ${instant(at, now)}; ` : ''
+  return details(
+    [
+      ['Frozen', `${since}nothing is bought until it is lifted`],
+      ['Why', cell(reason)],
+      ...nextOf(freeze, seen).map((next, place): [string, string] => [place === 0 ? 'Next' : '', next]),
+    ],
+    width,
+  )
+}
+
+/**
+ * What leads out of a freeze, in this order. One without a purchase was caused by many reviews, or by a balance that fell
+ * with an order of ours behind it that has none.
+ */
+export function nextOf({ purchaseId, actor }: Row, seen?: unknown): string[] {
+  const lift = 'when that is settled: quayside unfreeze'
+  if (actor === 'restore')
+    return ['quayside discrepancies list', "it ends by itself once the supplier's orders are mapped back"]
+  if (actor !== 'quayside' || (purchaseId && purchaseId === seen)) return [lift]
+  if (purchaseId) return [`quayside reviews show ${cell(purchaseId)}`, lift]
+  return ['quayside reviews', 'quayside discrepancies list', lift]
 }

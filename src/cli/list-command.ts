@@ -12,7 +12,11 @@ export interface List {
   whole?: true
   /** Names of options that become query parameters as they are. */
   filters?: string[]
+  /** Query parameters that the command always sends. */
+  fixed?: Query
   columns: (call: Call) => Column[]
+  /** What to do next, below the table. */
+  after?: string
   /** What an empty list means, as a sentence. */
   empty: string
 }
@@ -25,13 +29,13 @@ export function listCommand(command: Command, session: Session, list: List): voi
   }
   serviceCommand(command, session, async (call) => {
     const names = ['limit', 'before', ...(list.filters ?? [])]
-    const query: Query = Object.fromEntries(names.map((name) => [name, call.option(name)]))
+    const query: Query = { ...list.fixed, ...Object.fromEntries(names.map((name) => [name, call.option(name)])) }
     const page = asRow(await call.client.get(list.path, query))
     call.print(page, () => {
       const rows = asRows(page.items)
       if (rows.length === 0) return `${wrap(list.empty, call.width).join('\n')}\n`
       const more = typeof page.next === 'string' ? `There is more: --before ${page.next}\n` : ''
-      return table(rows, list.columns(call), call.width) + more
+      return table(rows, list.columns(call), call.width) + more + (list.after ?? '')
     })
     return undefined
   })

@@ -60,6 +60,9 @@ function orderText(order: Row, call: Call): string {
       ['Store', cell(order.store)],
       ['State', stateOf(order)],
       ['Received', instant(order.receivedAt, now)],
+      ...(order.cancelRequestedAt
+        ? [['Cancelled', `asked ${instant(order.cancelRequestedAt, now)}`] satisfies [string, string]]
+        : []),
       ...(order.closedAt ? [['Closed', instant(order.closedAt, now)] satisfies [string, string]] : []),
     ],
     call.width,
@@ -91,8 +94,8 @@ function purchasesText(lines: Row[], { width, io }: Call): string {
     { title: 'AGE', of: (row: Row) => age(row.changedAt, io.now()), right: true as const },
   ]
   const notes = rows.flatMap((row) => {
-    const why = whyOf(row)
-    return why === undefined ? [] : wrap(`${cell(row.id)}: ${why}`, width - 2).map((line) => `  ${line}\n`)
+    const why = [row.cancelRequestedAt ? 'the store cancelled it' : undefined, whyOf(row)].filter(Boolean).join('; ')
+    return why === '' ? [] : wrap(`${cell(row.id)}: ${why}`, width - 2).map((line) => `  ${line}\n`)
   })
   return table(rows, columns, width) + notes.join('')
 }

@@ -1,6 +1,7 @@
 /**
  * The command line: one file for each group of commands. A command speaks to the running service over its REST API and
- * changes nothing itself; only `init` opens the database, through the composition root, and only while no service runs.
+ * changes nothing itself; only `init` and `restore` open the database, through the composition root, and only while no
+ * service runs.
  *
  * Everything is written through `io`: tables and words for people, one JSON document with `--json`, and faults on
  * standard error with what to do next. What a command throws ends here and becomes its exit code.
@@ -8,6 +9,8 @@
 import { Command, CommanderError } from 'commander'
 import { codeOf, Failure, messageOf } from '../errors.ts'
 import type { Secret } from '../secret.ts'
+import { addBackup } from './backup.ts'
+import { addBalance } from './balance.ts'
 import { plain } from './cell.ts'
 import { addDeliveries } from './deliveries.ts'
 import { addDialect } from './dialect.ts'
@@ -16,11 +19,15 @@ import { addDoctor } from './doctor.ts'
 import { exitCodeOf, exitCodes } from './exit-codes.ts'
 import { addFreeze } from './freeze.ts'
 import { addInit } from './init.ts'
+import { addKeys } from './keys.ts'
 import { addOrders } from './orders.ts'
 import { addOutbox } from './outbox.ts'
 import { addPurchases } from './purchases.ts'
+import { addRestore, type Restored } from './restore.ts'
+import { addReviews } from './reviews.ts'
 import { addServe } from './serve.ts'
 import { addStatus } from './status.ts'
+import { addSweep } from './sweep.ts'
 import { addSync } from './sync.ts'
 import { addTokens } from './tokens.ts'
 import { addWebhooks } from './webhooks.ts'
@@ -58,6 +65,22 @@ export interface Program {
    * @throws Failure `conflict`, reason `database_in_use`, while a service runs
    */
   openSetUp(configFile: string): Promise<SetUp>
+  /**
+   * Puts a backup in the place of the database; `restore` alone asks for it.
+   *
+   * @throws Failure `conflict`, reason `database_in_use`, while a service runs
+   */
+  restore(options: RestoreOptions): Promise<Restored>
+}
+
+export interface RestoreOptions {
+  configFile: string
+  /** The demo's own configuration: nothing of it is in the environment. */
+  demo: boolean
+  /** Path of a backup, or its name in the folder of the backups. */
+  backup: string
+  /** A file with the key-encryption key that it was made under. */
+  keyFile?: string
 }
 
 export interface ServeOptions {
@@ -149,14 +172,21 @@ function commandLine(session: Session): Command {
   addTokens(root, session)
   addWebhooks(root, session)
   addDialect(root, session)
+  root.commandsGroup('Keeping it safe:')
+  addBackup(root, session)
+  addRestore(root, session)
+  addKeys(root, session)
   root.commandsGroup('Watching and deciding:')
   addStatus(root, session)
   addSync(root, session)
   addOrders(root, session)
   addPurchases(root, session)
+  addReviews(root, session)
   addDeliveries(root, session)
   addOutbox(root, session)
   addDiscrepancies(root, session)
+  addSweep(root, session)
+  addBalance(root, session)
   addFreeze(root, session)
   return root
 }

@@ -14,7 +14,7 @@ export function addPurchases(root: Command, session: Session): void {
   list.option('--state <state>', 'planned, waiting, sending, unknown, accepted, completed, fulfilled, ...')
   list.addHelpText(
     'after',
-    '\nExamples:\n  quayside purchases list --state review\n  quayside purchases list --state waiting',
+    '\nExamples:\n  quayside purchases list --state unknown\n  quayside purchases list --state waiting',
   )
   listCommand(list, session, {
     path: ['purchases'],
@@ -29,7 +29,7 @@ export function addPurchases(root: Command, session: Session): void {
       { title: 'QTY', of: (row) => cell(row.quantity), right: true },
       { title: 'CEILING', of: (row) => money(row.ceiling, row.currency), right: true },
       { title: 'AMOUNT', of: (row) => money(row.amount, row.currency), right: true },
-      { title: 'AGE', of: (row) => age(row.changedAt, io.now()), right: true },
+      { title: 'AGE', of: (row) => age(row.since, io.now()), right: true },
     ],
   })
 
@@ -76,6 +76,9 @@ function purchaseText(purchase: Row, { io, width }: Call): string {
     ['At supplier', cell(purchase.supplierOrderId)],
     ['Reference', cell(purchase.externalOrderId)],
     ['Changed', instant(purchase.changedAt, now)],
+    ...(purchase.cancelRequestedAt
+      ? [['Cancellation', `asked ${instant(purchase.cancelRequestedAt, now)}`] satisfies [string, string]]
+      : []),
     ...nextOf(purchase),
   ]
   return [details(pairs, width), attemptsText(purchase, width), changesText(purchase, width)].join('\n')
@@ -84,6 +87,7 @@ function purchaseText(purchase: Row, { io, width }: Call): string {
 /** The command for what a person can decide here. */
 function nextOf({ id, state, holdReason }: Row): [string, string][] {
   const ceiling = holdReason === 'ceiling' ? ' --ceiling <amount>' : ''
+  if (state === 'review') return [['Next', `quayside reviews show ${cell(id)}`]]
   if (holdReason) return [['Next', `quayside purchases release ${cell(id)}${ceiling}`]]
   const ended = state === 'rejected' || state === 'failed' || state === 'cancelled'
   return ended ? [['Next', `quayside purchases retry ${cell(id)}`]] : []

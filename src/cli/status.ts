@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { asRow, cell, instant, money, plain, type Row } from './cell.ts'
+import { nextOf } from './freeze.ts'
 import type { Session } from './program.ts'
 import { serviceCommand } from './service-command.ts'
 import { details } from './table.ts'
@@ -39,22 +40,34 @@ function statusText(facts: Row, now: number, width: number): string {
     ['Callbacks', countsText(counts.callbacks)],
     ['Alerts', countsText(counts.alerts)],
     ['Discrepancies', countsText(counts.discrepancies)],
+    ['Sweep', sweepText(asRow(facts.sweep), now)],
   ]
-  const due = dutiesOf(counts)
+  const due = [
+    ...(facts.freeze ? ['buying is frozen', ...nextOf(freeze).map((next) => `  ${next}`)] : []),
+    ...dutiesOf(counts, asRow(facts.sweep)),
+  ]
   return (
     details(pairs, width) + (due.length === 0 ? '' : `\nFor a person:\n${due.map((line) => `  ${line}\n`).join('')}`)
   )
 }
 
 /** What does not heal by itself, each with the command that shows it. */
-function dutiesOf(counts: Row): string[] {
+function dutiesOf(counts: Row, sweep: Row): string[] {
   const duties: [unknown, string, string][] = [
-    [asRow(counts.purchases).review, 'purchases in review', 'quayside purchases list --state review'],
+    [asRow(counts.purchases).review, 'purchases in review', 'quayside reviews'],
     [asRow(counts.deliveries).dead, 'dead deliveries', 'quayside deliveries list --state dead'],
     [asRow(counts.deliveries).quarantined, 'unreadable deliveries', 'quayside deliveries list --state quarantined'],
     [asRow(counts.callbacks).dead, 'dead callbacks', 'quayside outbox list --state dead'],
+    [sweep.orphans, 'orders of ours without a purchase', 'quayside discrepancies list'],
+    [sweep.missing, 'purchases without their order', 'quayside discrepancies list'],
   ]
   return duties.filter(([count]) => Number(count) > 0).map(([count, what, how]) => `${cell(count)} ${what}: ${how}`)
+}
+
+/** The last whole comparison with the supplier's orders. */
+function sweepText({ finishedAt, orders, orphans, missing }: Row, now: number): string {
+  if (!finishedAt) return 'none is complete yet'
+  return `${cell(orders)} orders, ${cell(orphans)} orphans, ${cell(missing)} missing, ${instant(finishedAt, now)}`
 }
 
 /** Counts by name, the empty ones left out: `3 accepted, 41 fulfilled`. */

@@ -1,5 +1,5 @@
 /** The rows for purchases whose order is known or that are over, and the decisions of people. */
-import type { Patch, PurchaseFacts } from './purchase.ts'
+import type { Effect, Patch, PurchaseFacts } from './purchase.ts'
 import { doubleCharge, type InputOf, ids, type Row, row, seenAndKnown, undecided } from './purchase-row.ts'
 import { notAccepted } from './purchase-sending.ts'
 
@@ -16,6 +16,12 @@ const allCame = (facts: PurchaseFacts, input: InputOf<'read'>) =>
   input.status === 'completed' && came(facts, input) === facts.quantity
 
 const over = ['rejected', 'failed', 'cancelled'] as const
+
+/** Its orders are decided on, and no key leaves any more, save those of a hand-over that has begun. */
+const givenUp = (facts: PurchaseFacts, now: number): Patch => ({
+  ordersSeen: seenAndKnown(facts),
+  handOverHeldAt: facts.handOverBegunAt === null ? (facts.handOverHeldAt ?? now) : null,
+})
 
 export const acceptedRows: readonly Row[] = [
   row('second_order', ['accepted', 'completed', 'fulfilled', 'review'], 'found', (facts, { orders }) => {
@@ -123,8 +129,18 @@ export const acceptedRows: readonly Row[] = [
       return { set: { ordersSeen: ids(facts, open) }, effects: doubleCharge(open) }
     }
     const set: Patch = { supplierOrderId: order.id }
-    if (facts.toldFailedAt === null) return { next: 'accepted', set, effects: ['cancel_later', 'read_now'] }
-    return { next: 'accepted', set: { ...set, handOverHeldAt: now }, effects: ['cancel_later', 'read_now', 'alert'] }
+    const effects: Effect[] = ['cancel_later', 'read_now']
+    if (facts.toldFailedAt !== null) {
+      set.handOverHeldAt = now
+      effects.push('alert')
+    }
+    const known = facts.supplierOrderId
+    if (known !== null && known !== order.id && facts.refundedAt === null) {
+      // Nothing says that the money for the order it had came back: this one is a second charge.
+      set.ordersSeen = seenAndKnown(facts)
+      effects.push(...doubleCharge([order]))
+    }
+    return { next: 'accepted', set, effects }
   }),
   row('retried', over, 'retry', (facts, _, now) => {
     if (!facts.newest) return undefined
@@ -152,23 +168,30 @@ export const acceptedRows: readonly Row[] = [
     },
     effects: ['alert'],
   })),
-  row('adopted', ['review', 'accepted'], 'adopt', (_, { order }) => ({
+  row('adopted', ['review', 'accepted'], 'adopt', (facts, { order }) => ({
     next: 'accepted',
-    set: { supplierOrderId: order.id, handOverHeldAt: null, keysShortSince: null },
+    set: {
+      supplierOrderId: order.id,
+      ordersSeen: [...new Set([...seenAndKnown(facts), order.id])],
+      handOverHeldAt: null,
+      keysShortSince: null,
+    },
     effects: ['read_now'],
   })),
   row('handed_over', ['review', 'accepted'], 'hand_over', (facts) => {
     if (facts.keysStored === 0) return undefined
-    return { next: 'completed', set: { handOverHeldAt: null, cancelRequestedAt: null }, effects: ['hand_over'] }
+    const set = { handOverHeldAt: null, cancelRequestedAt: null }
+    const short = facts.keysStored < facts.quantity
+    return { next: 'completed', set, effects: short ? ['hand_over', 'tell_failed'] : ['hand_over'] }
   }),
-  row('closed', ['review', 'accepted'], 'close', (facts) => ({
+  row('closed', ['review', 'accepted'], 'close', (facts, _, now) => ({
     next: 'cancelled',
-    set: { ordersSeen: seenAndKnown(facts) },
-    effects: ['tell_failed'],
+    set: givenUp(facts, now),
+    effects: ['withdraw', 'tell_failed'],
   })),
   row('bought_again', ['review', 'accepted'], 'buy_again', (facts, _, now) => ({
     next: 'cancelled',
-    set: { writtenOffAt: now, ordersSeen: seenAndKnown(facts) },
-    effects: [{ plan: null, notBefore: null }],
+    set: { ...givenUp(facts, now), writtenOffAt: now },
+    effects: ['withdraw', { plan: null, notBefore: null }],
   })),
 ]

@@ -30,7 +30,23 @@ export function externalOrderId(name: PurchaseName, lengthMax: number): string {
   const text = ['q1', ...pieces(name).map(encode)].join('.')
   if (text.length <= lengthMax) return text
   const digest = createHash('sha256').update(text).digest('hex').slice(0, 32)
-  return `${text.slice(0, lengthMax - 33)}~${digest}`
+  return `${text.slice(0, lengthMax - TAIL)}~${digest}`
+}
+
+/** A tilde and the digits of the digest. */
+const TAIL = 33
+
+/**
+ * Whether a reference begins as those of a store do. It tells our orders from those of others on the same API key, and
+ * says nothing about which purchase it is.
+ *
+ * Where the cap is so short that the digest swallowed the end of the store's id, the part that is left has to do.
+ */
+export function carriesStore(reference: string, store: string, lengthMax: number): boolean {
+  const head = `q1.${encode(store)}.`
+  if (reference.startsWith(head)) return true
+  const kept = lengthMax - TAIL
+  return reference.length === lengthMax && reference[kept] === '~' && head.startsWith(reference.slice(0, kept))
 }
 
 /**

@@ -122,7 +122,9 @@ export type Effect =
   | 'store_keys'
   /** Hand over the keys that are stored and not handed over yet. */
   | 'hand_over'
-  /** Tell the store that this part of the line will not come. */
+  /** Take back the hand-over of keys that is owed, unless it has begun. */
+  | 'withdraw'
+  /** Tell the store that this part of the line, or what is missing of it, will not come. */
   | 'tell_failed'
   /** Cancel a later generation that was never sent; goes first in the commit. */
   | 'cancel_later'

@@ -28,7 +28,7 @@ export const callbacks: { type: string; when: string; data: z.ZodType }[] = [
       ...line,
       quantity: z.int().meta({ description: 'Units that will not come' }),
       state: z.enum(['failed', 'cancelled']),
-      code: z.string().meta({ examples: ['out_of_stock', 'cancelled', 'deadline'] }),
+      code: z.string().meta({ examples: ['out_of_stock', 'cancelled', 'deadline', 'closed', 'short'] }),
       ...{ message: z.string(), advice: z.string().meta({ description: 'What to do now' }) },
     }),
   },

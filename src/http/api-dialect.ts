@@ -28,7 +28,7 @@ const CaptureDetail = z.object({
 /** Refused deliveries, kept for a while for the person who fits a dialect. */
 export function dialectOperations({ flows }: { flows: CaptureFlows }): Operation[] {
   const admin = { people: 'admin' } as const
-  const path = '/webhooks/captures'
+  const path = '/captures'
   return [
     operation({
       ...{ name: 'startCapture', method: 'post', path, allowed: admin, answer: CaptureState },

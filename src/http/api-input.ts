@@ -4,6 +4,7 @@ import getRawBody from 'raw-body'
 import { z } from 'zod'
 import { parseDecimal } from '../domain/money.ts'
 import { Failure } from '../errors.ts'
+import { decisionTypes } from '../ordering/choices.ts'
 import type { OrderInput } from '../ordering/intake.ts'
 import { roles, scopes } from '../tokens.ts'
 
@@ -21,11 +22,11 @@ export const fields = <S extends z.core.$ZodLooseShape>(shape: S) =>
   })
 
 /** Text that reads the same everywhere: no control characters, no lone surrogates, nothing blank at its ends. */
-function text(max: number) {
-  const words = must(`text of 1 to ${max} characters, without control characters and without spaces at its ends`)
+function text(max: number, min = 1) {
+  const words = must(`text of ${min} to ${max} characters, without control characters and without spaces at its ends`)
   const inner = '[^\\p{Cc}\\p{Cs}\\p{Zl}\\p{Zp}]'
   const end = '[^\\p{Cc}\\p{Cf}\\p{Cs}\\p{Z}]'
-  const pattern = new RegExp(`^(?=.{1,${max}}$)${end}(?:${inner}*${end})?$`, 'su')
+  const pattern = new RegExp(`^(?=.{${min},${max}}$)${end}(?:${inner}*${end})?$`, 'su')
   return z.string({ error: words }).regex(pattern, { error: words })
 }
 
@@ -106,6 +107,19 @@ export function orderDigest({ reference, lines }: OrderInput): string {
 }
 
 export const releaseBody = fields({ ceiling: decimal('the most that one unit may cost, such as "12.34"').optional() })
+/** Body of a person's decision. The audit keeps the reason: a word or two at least. */
+export const decisionBody = fields({
+  decision: oneOf(decisionTypes),
+  /** Of the supplier; goes with `adopt` alone. */
+  orderId: text(200).optional(),
+  reason: text(500, 3),
+})
+  .superRefine(({ decision, orderId }, context) => {
+    const fault = (message: string) => context.addIssue({ code: 'custom', path: ['orderId'], message })
+    if (decision === 'adopt' && orderId === undefined) fault('missing: the order that is to be adopted')
+    if (decision !== 'adopt' && orderId !== undefined) fault('goes with the decision adopt alone')
+  })
+  .meta({ examples: [{ decision: 'hand_over', reason: 'the customer takes two of three' }] })
 export const freezeBody = fields({ reason: text(500) })
 export const webhookBody = fields({
   url: z.url({ protocol: /^https?$/, error: must('an address that starts with http:// or https://') }).optional(),

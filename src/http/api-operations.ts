@@ -10,13 +10,12 @@ import { listOutbox, outboxById } from '../storage/outbox.ts'
 import { listPurchases, purchaseById } from '../storage/purchases.ts'
 import { currentFreeze } from '../storage/settings.ts'
 import { listSyncRuns, syncRunById } from '../storage/sync-runs.ts'
-import { allWebhooks } from '../storage/webhooks.ts'
-import { choice, freezeBody, paging, releaseBody, webhookBody } from './api-input.ts'
+import { choice, freezeBody, paging, releaseBody } from './api-input.ts'
 import * as views from './api-views.ts'
 import { assertAllowed } from './auth.ts'
 import type { Flows } from './flows.ts'
 import { type Operation, ok, operation } from './operation.ts'
-import { pageOfDiscrepancies, statusOf } from './read-models.ts'
+import { pageOfDiscrepancies, sinceWhen, statusOf } from './read-models.ts'
 
 const deliveryStates = ['stored', 'applied', 'ignored', 'orphan', 'quarantined', 'retry', 'dead'] as const
 const effectStates = ['due', 'done', 'dead'] as const
@@ -33,8 +32,12 @@ export function dutyOperations({ db, flows }: { db: Database; flows: Flows }): O
 
   const purchaseDetail = async (id: string) => {
     const purchase = found(await db.query(purchaseById(id)), 'purchase')
-    const [attempts, transitions] = await Promise.all([db.query(attemptsOf([id])), db.query(transitionsOf([id]))])
-    return views.purchaseDetail(purchase, attempts, transitions)
+    const [attempts, transitions, since] = await Promise.all([
+      db.query(attemptsOf([id])),
+      db.query(transitionsOf([id])),
+      sinceWhen(db, [purchase]),
+    ])
+    return views.purchaseDetail(purchase, since(purchase), attempts, transitions)
   }
   const freezeNow = async () => {
     const freeze = await currentFreeze(db)
@@ -56,7 +59,15 @@ export function dutyOperations({ db, flows }: { db: Database; flows: Flows }): O
       ...{ answer: views.page(views.PurchaseEntry), success: { 200: 'A page of purchases' } },
       async handle({ query: { limit, ...filter } }) {
         const rows = await db.query(listPurchases({ ...filter, limit: limit + 1 }))
-        return ok(views.pageOf(rows, limit, views.purchaseEntry, ({ id }) => id))
+        const since = await sinceWhen(db, rows)
+        return ok(
+          views.pageOf(
+            rows,
+            limit,
+            (row) => views.purchaseEntry(row, since(row)),
+            ({ id }) => id,
+          ),
+        )
       },
     }),
     operation({
@@ -144,27 +155,6 @@ export function dutyOperations({ db, flows }: { db: Database; flows: Flows }): O
         await flows.redeliverEffect(path.id ?? '', caller.actor)
         return ok(views.effectView(found(await db.query(outboxById(path.id ?? '')), 'outbox row')))
       },
-    }),
-
-    operation({
-      ...{ name: 'listWebhooks', method: 'get', path: '/webhooks', allowed: viewer },
-      summary: 'Webhooks of ours at the supplier.',
-      ...{ answer: views.page(views.Webhook), success: { 200: 'All of them' } },
-      handle: async () => ok({ items: (await db.query(allWebhooks())).map(views.webhookView), next: null }),
-    }),
-    operation({
-      ...{ name: 'createWebhook', method: 'post', path: '/webhooks', allowed: admin, body: webhookBody },
-      summary: 'Create a webhook at the supplier; its secret is kept and never shown.',
-      ...{ answer: views.Webhook, success: { 201: 'Created' } },
-      failures: {
-        400: 'no url, and no public address is configured',
-        422: 'the supplier refused',
-        503: 'it may have been made, and its secret was lost',
-      },
-      handle: async ({ caller, body }) => ({
-        status: 201,
-        data: views.webhookView(await flows.createWebhook(body.url, caller.actor)),
-      }),
     }),
 
     operation({

@@ -3,12 +3,12 @@ import { formatDecimal } from '../domain/money.ts'
 import { holdReasons, purchaseStates } from '../domain/purchase.ts'
 import type { OrderView } from '../ordering/order-view.ts'
 import type { Delivery as DeliveryRow } from '../storage/deliveries.ts'
-import type { Attempt, TransitionRow } from '../storage/evidence.ts'
+import type { Attempt as AttemptRow, TransitionRow } from '../storage/evidence.ts'
 import type { OutboxRow } from '../storage/outbox.ts'
 import type { Purchase as PurchaseRow } from '../storage/purchases.ts'
+import type { Freeze as FreezeRow } from '../storage/settings.ts'
 import type { SyncRun as SyncRunRow } from '../storage/sync-runs.ts'
 import type { TokenRow } from '../storage/tokens.ts'
-import type { Webhook as WebhookRow } from '../storage/webhooks.ts'
 import { roles, scopes } from '../tokens.ts'
 
 const at = z.string().meta({ format: 'date-time', examples: ['2026-03-01T09:30:00.000Z'] })
@@ -37,6 +37,7 @@ export const Purchase = z.object({
   state: z.enum(purchaseStates),
   holdReason: z.enum(holdReasons).nullable().meta({ description: 'What keeps it from being bought now' }),
   ...{ note: words, notBefore: maybeAt, quantity: z.int() },
+  cancelRequestedAt: maybeAt.meta({ description: 'The store has asked to cancel it; what was bought already stays' }),
   ceiling: amount.meta({ description: 'The most that one unit may cost' }),
   amount: amount.nullable().meta({ description: 'What it cost in all, once known' }),
   currency,
@@ -48,38 +49,49 @@ export function purchaseView(row: PurchaseRow): z.infer<typeof Purchase> {
   return {
     ...{ id, part, generation, state, holdReason, note, quantity, currency, supplierOrderId, externalOrderId },
     ...{ failureCode: row.failureCode, failureMessage: row.failureMessage },
-    notBefore: maybeIso(row.notBefore),
+    ...{ notBefore: maybeIso(row.notBefore), cancelRequestedAt: maybeIso(row.cancelRequestedAt) },
     ceiling: formatDecimal({ minor: row.ceilingMinor, currency }),
     amount: row.amountMinor === null ? null : formatDecimal({ minor: row.amountMinor, currency }),
     changedAt: iso(row.changedAt),
   }
 }
 
-export const PurchaseEntry = Purchase.extend({ orderId: z.string() })
-export const purchaseEntry = (row: PurchaseRow) => ({ ...purchaseView(row), orderId: row.orderId })
-
-export const PurchaseDetail = PurchaseEntry.extend({
-  attempts: z.array(
-    z.object({
-      ...{ kind: z.string(), stage: z.string(), number: z.int(), at, status: z.int().nullable(), class: words },
-      ...{ code: words, requestId: words, supplierOrderId: words, detail: words },
-    }),
-  ),
-  transitions: z.array(
-    z.object({
-      ...{ at, input: z.string(), row: z.string(), before: z.string(), after: z.string(), actor: words, detail: words },
-    }),
-  ),
+export const PurchaseEntry = Purchase.extend({
+  orderId: z.string(),
+  since: at.meta({ description: 'When it came into its state' }),
+})
+export const purchaseEntry = (row: PurchaseRow, since: number) => ({
+  ...{ ...purchaseView(row), orderId: row.orderId, since: iso(since) },
 })
 
-export const purchaseDetail = (row: PurchaseRow, attempts: Attempt[], transitions: TransitionRow[]) => ({
-  ...purchaseEntry(row),
-  attempts: attempts.map(({ kind, stage, number, at, status, code, requestId, supplierOrderId, detail, ...one }) => ({
-    ...{ kind, stage, number, at: iso(at), status, class: one.class, code, requestId, supplierOrderId, detail },
-  })),
-  transitions: transitions.map(({ at, input, row, before, after, actor, detail }) => ({
-    ...{ at: iso(at), input, row, before, after, actor, detail },
-  })),
+export const Attempt = z.object({
+  ...{ kind: z.string(), stage: z.string(), number: z.int(), at, status: z.int().nullable(), class: words },
+  ...{ code: words, requestId: words, supplierOrderId: words, detail: words },
+})
+export const attemptView = (one: AttemptRow): z.infer<typeof Attempt> => ({
+  ...{ kind: one.kind, stage: one.stage, number: one.number, at: iso(one.at), status: one.status, class: one.class },
+  ...{ code: one.code, requestId: one.requestId, supplierOrderId: one.supplierOrderId, detail: one.detail },
+})
+
+export const Transition = z.object({
+  ...{ at, input: z.string(), row: z.string(), before: z.string(), after: z.string(), actor: words, detail: words },
+})
+export const transitionView = (one: TransitionRow): z.infer<typeof Transition> => ({
+  ...{ at: iso(one.at), input: one.input, row: one.row, before: one.before, after: one.after },
+  ...{ actor: one.actor, detail: one.detail },
+})
+
+export const PurchaseDetail = PurchaseEntry.extend({
+  ...{ attempts: z.array(Attempt), transitions: z.array(Transition) },
+})
+export const purchaseDetail = (
+  row: PurchaseRow,
+  since: number,
+  attempts: AttemptRow[],
+  transitions: TransitionRow[],
+) => ({
+  ...purchaseEntry(row, since),
+  ...{ attempts: attempts.map(attemptView), transitions: transitions.map(transitionView) },
 })
 
 const orderStates = ['open', 'partly_fulfilled', 'fulfilled', 'failed', 'cancelled'] as const
@@ -180,11 +192,6 @@ export const discrepancyView = (row: Omit<z.infer<typeof Discrepancy>, 'foundAt'
   foundAt: iso(row.foundAt),
 })
 
-export const Webhook = z.object({ id: z.string(), url: z.string(), events: z.array(z.string()), createdAt: at })
-export const webhookView = ({ id, url, events, createdAt }: WebhookRow): z.infer<typeof Webhook> => ({
-  ...{ id, url, events: events.split(' '), createdAt: iso(createdAt) },
-})
-
 export const Token = z.object({
   ...{ id: z.string(), name: z.string(), hint: z.string(), role: z.enum(roles), store: words },
   ...{ scopes: z.array(z.enum(scopes)), createdAt: at, expiresAt: maybeAt, revokedAt: maybeAt },
@@ -197,8 +204,13 @@ export const tokenView = (row: TokenRow): z.infer<typeof Token> => ({
 export const NewToken = Token.extend({ token: z.string().meta({ description: 'Shown this once' }) })
 
 const counts = z.record(z.string(), count)
-export const Freeze = z.object({ reason: z.string(), actor: z.string(), at })
-export const freezeView = (freeze: { reason: string; actor: string; at: number }) => ({ ...freeze, at: iso(freeze.at) })
+export const Freeze = z.object({
+  ...{ reason: z.string(), actor: z.string(), at },
+  purchaseId: words.meta({ description: 'The purchase that a second order was found for; null for another cause' }),
+})
+export const freezeView = ({ reason, actor, at, purchaseId }: FreezeRow): z.infer<typeof Freeze> => ({
+  ...{ reason, actor, at: iso(at), purchaseId: purchaseId ?? null },
+})
 
 export const Status = z.object({
   balance: z.object({ amount, currency, readAt: at }).nullable(),
@@ -212,4 +224,8 @@ export const Status = z.object({
     discrepancies: counts,
   }),
   freshness: z.object({ catalogueAt: maybeAt, balanceAt: maybeAt }),
+  sweep: z
+    .object({ finishedAt: maybeAt, orders: count, orphans: count, others: count, missing: count })
+    .nullable()
+    .meta({ description: "The last complete comparison of the supplier's orders with our purchases" }),
 })

@@ -1,9 +1,13 @@
 import type { Router } from 'express'
 import type { TokenFlows } from '../tokens.ts'
+import { type BackupFlows, backupOperations } from './api-backups.ts'
 import { type CaptureFlows, dialectOperations } from './api-dialect.ts'
 import { dutyOperations } from './api-operations.ts'
 import { orderOperations } from './api-orders.ts'
+import { reviewOperations } from './api-reviews.ts'
+import { sweepOperations } from './api-sweeps.ts'
 import { tokenOperations } from './api-tokens.ts'
+import { webhookOperations } from './api-webhooks.ts'
 import type { Authenticate } from './auth.ts'
 import type { Flows } from './flows.ts'
 import { openApiDocument } from './openapi.ts'
@@ -11,7 +15,7 @@ import { type Operation, routerOf } from './operation.ts'
 import { referenceRouter } from './reference.ts'
 
 export interface ApiOptions extends TokenFlows {
-  flows: Flows & CaptureFlows
+  flows: Flows & CaptureFlows & BackupFlows
   authenticate: Authenticate
   /** Ids of the configured stores: those that a token may be bound to. */
   stores: readonly string[]
@@ -31,6 +35,10 @@ export function apiRouter(options: ApiOptions): Router {
 export const apiOperations = (options: ApiOptions): Operation[] => [
   ...orderOperations(options),
   ...dutyOperations(options),
+  ...reviewOperations(options),
+  ...sweepOperations(options),
   ...tokenOperations(options),
+  ...webhookOperations(options),
   ...dialectOperations(options),
+  ...backupOperations(options),
 ]

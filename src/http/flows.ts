@@ -1,6 +1,12 @@
 import type { ListingRecord } from '../catalogue/listings.ts'
+import type { WebhookCheck } from '../inbox/check-webhooks.ts'
+import type { Traffic } from '../inbox/receive.ts'
+import type { Rotation } from '../inbox/webhooks.ts'
+import type { DecidedBy, Decision } from '../ordering/decide.ts'
+import type { Evidence } from '../ordering/evidence-view.ts'
 import type { OrderInput, Taken } from '../ordering/intake.ts'
 import type { OrderView } from '../ordering/order-view.ts'
+import type { Sweep } from '../storage/sweeps.ts'
 import type { SyncRun } from '../storage/sync-runs.ts'
 import type { Webhook } from '../storage/webhooks.ts'
 
@@ -24,6 +30,14 @@ export interface Flows {
   cancelOrder(orderId: string, actor: string): Promise<void>
   /** Plans the next generation of a purchase that ended without keys. */
   retryPurchase(purchaseId: string, actor: string): Promise<void>
+  /**
+   * Carries out a person's decision on a purchase in review, or on an accepted one.
+   *
+   * @throws Failure `conflict` with a finer reason, `invalid` for an order id that cannot be one
+   */
+  decidePurchase(purchaseId: string, decision: Decision, by: DecidedBy): Promise<void>
+  /** What a person needs to decide; `read` asks the supplier how the orders stand that were seen. */
+  viewEvidence(purchaseId: string, options: { read: boolean }): Promise<Evidence>
   /** Lifts the hold of a purchase, perhaps with a new ceiling for one unit, in minor units of its currency. */
   releasePurchase(purchaseId: string, change: { ceilingMinor?: number }, actor: string): Promise<void>
   /** Stops all buying; a second freeze keeps the reason of the first. */
@@ -31,8 +45,18 @@ export interface Flows {
   unfreeze(actor: string): Promise<void>
   /** Starts a sync run, or gives the one that is under way. */
   requestSync(cause: string): Promise<SyncRun>
+  /** Starts a sweep of thirty days, or gives the one that is under way. */
+  requestSweep(cause: string): Promise<Sweep>
   /** Creates a webhook at the supplier and keeps its secret. @param url our public address; else the configured one */
   createWebhook(url: string | undefined, actor: string): Promise<Webhook>
+  /** Creates a second webhook with a secret of its own; those before it stay valid until they are retired. */
+  rotateWebhook(url: string | undefined, actor: string): Promise<Rotation>
+  /** Takes the secret of a webhook out of use; `conflict` when no later one has taken over. */
+  retireWebhook(id: string, actor: string): Promise<Webhook>
+  /** Compares the supplier's webhooks with ours, tells of those whose secret is not held, and replaces them. */
+  checkWebhooks(): Promise<WebhookCheck>
+  /** What came through each webhook since the start, by the last piece of its path. */
+  webhookTraffic(): Map<string, Traffic>
   /** Puts a delivery back into the inbox. */
   replayDelivery(deliveryId: string, actor: string): Promise<void>
   /** The body of a delivery as it was received. Records in the audit that it was shown. */

@@ -89,12 +89,12 @@ const groups: Record<string, { description: string; pieces: string[] }> = {
   Listings: { description: 'What a store can sell.', pieces: ['listings'] },
   Service: {
     description: 'How all of it stands, and the switch for buying.',
-    pieces: ['status', 'freeze', 'unfreeze'],
+    pieces: ['status', 'freeze', 'unfreeze', 'balance', 'backups', 'keys'],
   },
-  Purchases: { description: 'Orders of ours at the supplier.', pieces: ['purchases', 'discrepancies'] },
+  Purchases: { description: 'Orders of ours at the supplier.', pieces: ['purchases', 'discrepancies', 'sweeps'] },
   Deliveries: {
     description: 'What came from the supplier, and our webhooks there.',
-    pieces: ['deliveries', 'webhooks'],
+    pieces: ['deliveries', 'webhooks', 'captures'],
   },
   Outbox: { description: 'What stores and people are owed.', pieces: ['outbox'] },
   Catalogue: { description: 'Reading what the supplier sells.', pieces: ['sync'] },

@@ -4,13 +4,14 @@ import { delivered, lineState, type OrderState, orderState } from '../domain/sto
 import { build } from '../storage/builder.ts'
 import type { Database } from '../storage/database.ts'
 import { countDeliveries } from '../storage/deliveries.ts'
-import { countDiscrepancies, latestBalance } from '../storage/evidence.ts'
+import { countDiscrepancies, enteredAt, latestBalance } from '../storage/evidence.ts'
 import { countOffers } from '../storage/offers.ts'
 import { countOutbox } from '../storage/outbox.ts'
-import { countByState } from '../storage/purchases.ts'
+import { countByState, type Purchase } from '../storage/purchases.ts'
 import { discrepancies, licenceKeys, purchases, syncRuns } from '../storage/schema.ts'
 import { currentFreeze } from '../storage/settings.ts'
 import { linesOfOrders, type StoreOrder } from '../storage/store-orders.ts'
+import { lastCompleteSweep, type Sweep } from '../storage/sweeps.ts'
 import { freezeView, iso, maybeIso } from './api-views.ts'
 
 /** The derived states of a page of orders, with three reads however many there are. */
@@ -57,6 +58,16 @@ export async function statesOfOrders(
   })
 }
 
+/** Tells when each of a page of purchases came into its state, with one read. */
+export async function sinceWhen(
+  db: Database,
+  page: Pick<Purchase, 'id'>[],
+): Promise<(purchase: Pick<Purchase, 'id' | 'createdAt'>) => number> {
+  const entered = page.length === 0 ? [] : await db.query(enteredAt(page.map(({ id }) => id)))
+  const instants = new Map(entered.map(({ purchaseId, at }) => [purchaseId, at]))
+  return ({ id, createdAt }) => instants.get(id) ?? createdAt
+}
+
 /** A page of discrepancies, newest first; `before` is the id of the last one seen. */
 export const pageOfDiscrepancies = (filter: { before?: string | undefined; limit: number }) =>
   build
@@ -76,7 +87,7 @@ const lastCompleteRun = () =>
 
 /** How the service stands, in one answer. */
 export async function statusOf(db: Database) {
-  const [[balance], freeze, states, [offers], deliveries, effects, differences, [run]] = await Promise.all([
+  const [[balance], freeze, states, [offers], deliveries, effects, differences, [run], [sweep]] = await Promise.all([
     db.query(latestBalance()),
     currentFreeze(db),
     db.query(countByState()),
@@ -85,6 +96,7 @@ export async function statusOf(db: Database) {
     db.query(countOutbox()),
     db.query(countDiscrepancies()),
     db.query(lastCompleteRun()),
+    db.query(lastCompleteSweep()),
   ])
   const ofKind = (kind: string) => effects.filter((effect) => effect.kind === kind)
   return {
@@ -111,8 +123,13 @@ export async function statusOf(db: Database) {
       discrepancies: tally(differences, ({ kind }) => kind),
     },
     freshness: { catalogueAt: maybeIso(run?.finishedAt ?? null), balanceAt: maybeIso(balance?.readAt ?? null) },
+    sweep: sweep ? sweepLine(sweep) : null,
   }
 }
+
+const sweepLine = ({ finishedAt, orders, orphans, others, missing }: Sweep) => ({
+  ...{ finishedAt: maybeIso(finishedAt), orders, orphans, others, missing },
+})
 
 function tally<R extends { total: number }>(rows: R[], name: (row: R) => string): Record<string, number> {
   const sums: Record<string, number> = {}

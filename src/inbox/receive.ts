@@ -51,6 +51,8 @@ export type Receipt =
   | { outcome: 'not_authentic'; reason: Extract<Verification, { valid: false }>['reason'] }
   /** Authentic, and outside the time that the dialect tolerates. */
   | { outcome: 'stale' }
+  /** Authentic, through a webhook that is retired: counted, not kept, and of no effect. */
+  | { outcome: 'retired' }
   /** No webhook of ours has this path. */
   | { outcome: 'unknown_path' }
 
@@ -68,8 +70,17 @@ export interface Inbox {
    * @throws Failure `invalid` when a secret is too short, empty or padded; those in use stay in use
    */
   reload(): Promise<void>
+  /** What came through each webhook since the start, by the last piece of its path. */
+  traffic(): Map<string, Traffic>
   /** True while every authentic delivery is stale: the clock of this machine is probably wrong. */
   clockSuspect(): boolean
+}
+
+/** Authentic and fresh deliveries of one webhook. */
+export interface Traffic {
+  count: number
+  /** Epoch milliseconds. */
+  lastAt: number
 }
 
 /** One address and what is signed for it. */
@@ -78,12 +89,15 @@ interface Door {
   secrets: KeyObject[]
   /** A newer webhook took over; what still comes here is counted, so that a person sees when it ends. */
   replaced: boolean
+  /** Its secret is out of use: what it signs proves nothing any more. */
+  retired: boolean
 }
 
 /** @throws Failure `invalid` when the secret of a webhook cannot be used */
 export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
   const { db, vault, dialect, now, newId, countReceived } = deps
   let doors = await readDoors(deps)
+  const traffic = new Map<string, Traffic>()
   const clock = watchClock({
     now,
     onStale: deps.onStale,
@@ -101,8 +115,13 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
     if (!verified.valid) {
       const stale = verified.reason === 'stale'
       countReceived(stale ? 'stale' : 'not_authentic', verified.reason)
-      if (stale) clock.sawStale()
+      if (stale && !door.retired) clock.sawStale()
       return stale ? { outcome: 'stale' } : { outcome: 'not_authentic', reason: verified.reason }
+    }
+    traffic.set(path, { count: (traffic.get(path)?.count ?? 0) + 1, lastAt: receivedAt })
+    if (door.retired) {
+      countReceived('retired', 'retired_webhook')
+      return { outcome: 'retired' }
     }
     clock.sawFresh()
     const receipt = await store(door, verified, body, receivedAt)
@@ -149,6 +168,7 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
     reload: async () => {
       doors = await readDoors(deps)
     },
+    traffic: () => new Map(traffic),
     clockSuspect: clock.suspect,
   }
 }
@@ -156,11 +176,13 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
 /** Opens every secret once; a request finds its keys in memory. */
 async function readDoors({ db, vault }: ReceiveDeps): Promise<Map<string, Door>> {
   const rows = await db.query(allWebhooks())
+  const newest = rows.findLast(({ retiredAt }) => retiredAt === null)?.id
   return new Map(
-    rows.map(({ id, path, secret, keyId }, place) => {
+    rows.map(({ id, path, secret, keyId, retiredAt }) => {
       const text = vault.open({ table: 'webhooks', row: id }, secret, keyId).toString('utf8')
       const source = path === '' ? 'supplier' : `supplier/${path}`
-      return [path, { source, secrets: [signingKey(new Secret(text))], replaced: place < rows.length - 1 }]
+      const secrets = [signingKey(new Secret(text))]
+      return [path, { source, secrets, replaced: id !== newest, retired: retiredAt !== null }]
     }),
   )
 }

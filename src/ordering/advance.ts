@@ -81,7 +81,7 @@ export async function advance(
       return undefined
     }
     if (epoch !== undefined && purchase.leaseEpoch !== epoch) return undefined
-    const given = input(loaded)
+    const given = asDecidedNow(input(loaded), loaded)
     if (!given) return undefined
     const decision = transition(factsOf(loaded), given, now)
     const evidence = insertTransition({
@@ -139,6 +139,13 @@ export async function load(ordering: Pick<Ordering, 'db'>, purchaseId: string): 
   ])
   assert(name, 'a purchase has its line and its order')
   return { purchase, generations, keys, name }
+}
+
+/** A person may have decided on an order since it was found: that counts, not what was known then. */
+function asDecidedNow(input: PurchaseInput | undefined, { purchase }: Loaded): PurchaseInput | undefined {
+  if (input?.type !== 'found') return input
+  const seen = new Set(purchase.ordersSeen.split(' '))
+  return { ...input, orders: input.orders.map((order) => ({ ...order, decided: seen.has(order.id) })) }
 }
 
 /** The row in the terms of the transition table. */

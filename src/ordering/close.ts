@@ -1,3 +1,4 @@
+import { hasLeft } from '../domain/store-order.ts'
 import { StaleWrite } from '../storage/database.ts'
 import { oweEffect } from '../storage/outbox.ts'
 import { markClosed, ordersToClose } from '../storage/store-orders.ts'
@@ -24,7 +25,8 @@ export async function closeOrders(ordering: Ordering): Promise<number> {
 
 async function closeOrder(ordering: Ordering, orderId: string): Promise<boolean> {
   const standing = await orderStanding(ordering, orderId)
-  if (!standing || standing.state === 'open') return false
+  // Keys that were leaving when their purchase was given up still count: the store is told once it has them.
+  if (!standing || standing.state === 'open' || keysOnTheWay(standing)) return false
   const { order, state } = standing
   const now = ordering.now()
   try {
@@ -49,4 +51,12 @@ async function closeOrder(ordering: Ordering, orderId: string): Promise<boolean>
   }
   ordering.log.info('order.closed', { id: orderId, store: order.store, reference: order.reference, state })
   return true
+}
+
+function keysOnTheWay({ lines, keys }: NonNullable<Awaited<ReturnType<typeof orderStanding>>>): boolean {
+  const purchases = new Map(lines.flatMap((line) => line.purchases.map((purchase) => [purchase.id, purchase])))
+  return keys.some((key) => {
+    const purchase = purchases.get(key.purchaseId)
+    return key.handedOverAt === null && purchase !== undefined && hasLeft(purchase, key)
+  })
 }

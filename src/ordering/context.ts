@@ -15,6 +15,12 @@ export type CrashPoint =
   | 'intended'
   | 'answered'
   | 'recorded'
+  /** A look-up was answered; nothing of it is noted. */
+  | 'looked_up'
+  /** An order was read; nothing of it is applied. */
+  | 'read'
+  /** It is noted that keys are about to leave; the store does not have them. */
+  | 'telling'
   /** The store has confirmed; that is not noted yet. */
   | 'told'
   /** The keys are marked as handed over; the purchase does not know yet. */
@@ -54,6 +60,8 @@ export interface Ordering {
   pace: Pace
   /** Name of this process in leases. */
   owner: string
+  /** The stores that we sell through: an order of the supplier that carries none of their ids is somebody else's. */
+  stores: readonly { id: string }[]
   /** Epoch milliseconds. */
   now: () => number
   /** Milliseconds of a clock that never jumps: leases are checked on it right before a write. */
@@ -66,6 +74,13 @@ export interface Ordering {
   refreshOffer: (productId: string) => Promise<void>
   /** Reads the balance anew. */
   readBalance: () => Promise<void>
+  /**
+   * Notes beside the database, before anything leaves, that this attempt is in it, so that an older copy of the file is
+   * known for one. Absent where the database is in memory, which nobody can put back.
+   */
+  mark?: (attempt: string) => Promise<void>
   /** Called at each named instant; does nothing outside tests. */
   at: (point: CrashPoint) => void
+  /** Once aborted, a sweep stops after the page it is at. */
+  signal?: AbortSignal
 }

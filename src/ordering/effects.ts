@@ -3,14 +3,21 @@ import type { Effect, HoldReason, Transition } from '../domain/purchase.ts'
 import { externalOrderId, idempotencyKey, type PurchaseName } from '../domain/purchase-keys.ts'
 import type { Change } from '../storage/database.ts'
 import { insertDiscrepancy } from '../storage/evidence.ts'
-import { assignKey, insertKey } from '../storage/licence-keys.ts'
+import { assignKey, insertKey, unassignKeys } from '../storage/licence-keys.ts'
 import { holdOffer, markOutOfStock } from '../storage/offers.ts'
-import { oweEffect } from '../storage/outbox.ts'
-import { changePurchase, insertPurchase, type NewPurchase, type PurchaseUpdate } from '../storage/purchases.ts'
+import { oweEffect, withdrawEffect } from '../storage/outbox.ts'
+import {
+  assertHandOverNotBegun,
+  changePurchase,
+  insertPurchase,
+  type NewPurchase,
+  type PurchaseUpdate,
+} from '../storage/purchases.ts'
 import { setFreeze } from '../storage/settings.ts'
 import { markReopened } from '../storage/store-orders.ts'
 import { orderBody } from '../supplier/client.ts'
 import type { Loaded } from './advance.ts'
+import { handedOverIn, unitsLeft } from './choices.ts'
 import type { Ordering } from './context.ts'
 
 /** An order as read from the supplier, with its keys, each once. */
@@ -53,9 +60,12 @@ export function effectChanges(
   if (has('store_keys') || has('hand_over')) {
     after.push(...keyChanges(ordering, loaded, has('hand_over'), has('store_keys') ? reading : undefined, now))
   }
+  if (has('withdraw') && purchase.handOverBegunAt === null) after.push(...withdrawal(loaded))
   if (has('tell_failed')) {
     changes.set.toldFailedAt = now
-    after.push(callback('line.failed', `failed:${purchase.id}:${purchase.version}`, { purchaseId: purchase.id }))
+    const units = purchase.quantity - (has('hand_over') ? handedOverIn(loaded) : unitsLeft(loaded))
+    const payload = { purchaseId: purchase.id, units, row: decision.row }
+    after.push(callback('line.failed', `failed:${purchase.id}:${purchase.version}`, payload))
   }
   for (const effect of decision.effects) {
     if (typeof effect === 'string') continue
@@ -82,7 +92,8 @@ export function effectChanges(
   }
   if (has('freeze')) {
     const reason = `purchase ${purchase.id}: ${decision.set.note ?? 'a second order of the supplier was found for it'}`
-    after.push(setFreeze({ reason, actor: 'quayside', at: now }), alert('freeze', `alert:freeze:${purchase.id}:${now}`))
+    const freeze = { reason, actor: 'quayside', at: now, purchaseId: purchase.id }
+    after.push(setFreeze(freeze), alert('freeze', `alert:freeze:${purchase.id}:${now}`))
   }
   if (has('alert')) after.push(alert(decision.row, `alert:${decision.row}:${purchase.id}:${purchase.version}`))
   if (reading) after.push(...overCeiling(reading.order))
@@ -194,22 +205,31 @@ function keyChanges(
   ]
 }
 
+/** What is owed to the store and has not begun to leave stays here; stale when it begins in between. */
+function withdrawal({ purchase, keys }: Loaded): Change[] {
+  const owed = new Set(keys.map((key) => key.handOverId).filter((id) => id !== null))
+  if (owed.size === 0) return []
+  return [assertHandOverNotBegun(purchase.id), unassignKeys(purchase.id), ...[...owed].map(withdrawEffect)]
+}
+
 /** The keys of a reading that are not stored yet. */
 export function keysToStore(reading: Reading, stored: { blindIndex: Buffer }[]): Reading['keys'] {
   return reading.keys.filter((key) => !stored.some((other) => other.blindIndex.equals(key.blindIndex)))
 }
 
-/** The next generation of a part: the same purchase under keys of its own. */
+/** The next generation of a part: the same purchase under keys of its own, for what the store has no keys of yet. */
 function nextGeneration(
   { newId, dialect, policy }: Ordering,
-  { purchase, name, generations }: Loaded,
+  loaded: Loaded,
   holdReason: HoldReason | null,
   notBefore: number | null,
   now: number,
 ): NewPurchase {
+  const { purchase, name, generations } = loaded
   const generation = Math.max(...generations.map((other) => other.generation)) + 1
+  const quantity = purchase.quantity - unitsLeft(loaded)
   return {
-    ...plannedPurchase(dialect, { ...name, part: purchase.part, generation }, purchase),
+    ...plannedPurchase(dialect, { ...name, part: purchase.part, generation }, { ...purchase, quantity }),
     id: newId(),
     orderId: purchase.orderId,
     lineId: purchase.lineId,

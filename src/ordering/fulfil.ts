@@ -68,6 +68,9 @@ async function deliver(fulfilment: Fulfilment, row: OutboxRow): Promise<void> {
     return park(fulfilment, row, 'the hand-over waits for a person')
   }
   const startedAt = fulfilment.monotonic()
+  // The named instants are about keys: a message about listings may go out at any time.
+  const at = row.type === 'line.fulfilled' ? fulfilment.at : () => {}
+  at('telling')
   const told = await store.tell({
     id: row.id,
     type: row.type as StoreMessageType,
@@ -80,12 +83,12 @@ async function deliver(fulfilment: Fulfilment, row: OutboxRow): Promise<void> {
     log.warn('callback.failed', { ...fields, outcome: told.outcome, detail: told.detail })
     return failed(fulfilment, row, told.detail)
   }
-  fulfilment.at('told')
+  at('told')
   log.info('callback.confirmed', fields)
   const done = [markEffectDone(row.id, row.attempts + 1, now())]
   if (row.type === 'line.fulfilled') done.push(markHandedOver(row.id, now()))
   await db.commit(done)
-  fulfilment.at('noted')
+  at('noted')
   if (row.type === 'line.fulfilled') await confirmHandOver(fulfilment, purchaseIdOf(row))
 }
 

@@ -7,6 +7,8 @@ export interface Claim {
   purchaseId: string
   epoch: number
   leaseEndMonotonic: number
+  /** Until when a request may be written: look-ups count from then, so that none leaves later. */
+  writeEndMonotonic: number
 }
 
 /** The answer must be here long before a request may count as run: a third of the time that the supplier needs to settle. */
@@ -22,7 +24,7 @@ const leaseMs = ({ dialect }: Ordering): number => dialect.settleSeconds * 2_000
  */
 export async function claim(ordering: Ordering, purchase: Purchase): Promise<Claim | undefined> {
   const now = ordering.now()
-  const leaseEndMonotonic = ordering.monotonic() + leaseMs(ordering)
+  const start = ordering.monotonic()
   ordering.at('claiming')
   try {
     await ordering.db.commit([claimPurchase(purchase, ordering.owner, now + leaseMs(ordering), now)])
@@ -31,7 +33,12 @@ export async function claim(ordering: Ordering, purchase: Purchase): Promise<Cla
     throw error
   }
   ordering.at('claimed')
-  return { purchaseId: purchase.id, epoch: purchase.leaseEpoch + 1, leaseEndMonotonic }
+  return {
+    purchaseId: purchase.id,
+    epoch: purchase.leaseEpoch + 1,
+    leaseEndMonotonic: start + leaseMs(ordering),
+    writeEndMonotonic: start + deadlineMs(ordering),
+  }
 }
 
 /** Gives back the lease of a purchase that was not sent after all, so that nobody waits for its end. */

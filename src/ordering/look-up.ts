@@ -3,11 +3,13 @@ import type { FoundOrder, PurchaseInput } from '../domain/purchase.ts'
 import { messageOf } from '../errors.ts'
 import { insertAttempt } from '../storage/evidence.ts'
 import type { Purchase } from '../storage/purchases.ts'
+import { isMappingBack } from '../storage/restores.ts'
 import { currentFreeze } from '../storage/settings.ts'
 import { advance } from './advance.ts'
+import { boughtBefore } from './bought-before.ts'
 import type { Ordering } from './context.ts'
 import { foundOrders } from './found.ts'
-import { claim, release } from './lease.ts'
+import { claim, deadlineMs, release } from './lease.ts'
 import { mayRepeat, noteSend } from './repeat-budget.ts'
 import { reschedule } from './reschedule.ts'
 import { scanFor } from './scan.ts'
@@ -26,6 +28,7 @@ export async function lookUp(ordering: Ordering, purchase: Purchase): Promise<vo
   let detail: string
   try {
     const orders = await scanFor(ordering, purchase)
+    ordering.at('looked_up')
     found = await foundOrders(ordering, purchase, orders)
     detail = found.length === 0 ? 'not found' : `found ${found.map((order) => order.id).join(' ')}`
     ordering.pace.breaker = afterLookUp(ordering.pace.breaker)
@@ -55,7 +58,9 @@ export async function lookUp(ordering: Ordering, purchase: Purchase): Promise<vo
 /** A valid scan without the order: the first of a pair, the second, or too early to count. */
 async function notFound(ordering: Ordering, purchase: Purchase, begunAt: number): Promise<void> {
   const { settleSeconds, listLagSeconds, scanGapSeconds } = ordering.dialect
-  const countsFrom = (purchase.lastSentAt ?? begunAt) + (settleSeconds + listLagSeconds) * 1_000
+  // The intent is stored before the request leaves, which may take until its deadline.
+  const leftBy = deadlineMs(ordering)
+  const countsFrom = (purchase.lastSentAt ?? begunAt) + (settleSeconds + listLagSeconds) * 1_000 + leftBy
   if (begunAt < countsFrom) return reschedule(ordering, purchase, { scannedAt: begunAt }, countsFrom)
   const gapMs = scanGapSeconds * 1_000
   if (purchase.absentSince === null) {
@@ -68,10 +73,13 @@ async function notFound(ordering: Ordering, purchase: Purchase, begunAt: number)
 }
 
 async function provenAbsent(ordering: Ordering, purchase: Purchase, begunAt: number): Promise<void> {
+  // Its part may have been bought under a later generation: the mapping after a restore knows first.
+  if (await isMappingBack(ordering.db)) return reschedule(ordering, purchase, { scannedAt: begunAt })
   const frozen = (await currentFreeze(ordering.db)) !== undefined
   const input: PurchaseInput = { type: 'absent', frozen }
   const repeats = !frozen && purchase.cancelRequestedAt === null
   if (repeats && !mayRepeat(ordering)) return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + 10_000)
+  if (repeats && (await boughtBefore(ordering, purchase))) return reschedule(ordering, purchase, { scannedAt: begunAt })
   const held = await claim(ordering, purchase)
   if (!held) return
   // The answer belongs to the row as it was scanned: whatever was sent since makes the proof void.

@@ -5,11 +5,22 @@ import { load } from './advance.ts'
 import type { Fulfilment } from './fulfil.ts'
 import { orderStanding } from './order-view.ts'
 
+/** What an effect was owed with. Of a failure: the units that will not come, and the row of the table that ended them. */
+interface Payload {
+  purchaseId?: string
+  productIds?: string[]
+  state?: string
+  units?: number
+  row?: string
+}
+
 /** What to tell a customer-facing person, per failure that the supplier's codes or our own rules give. */
 const ADVICE: Record<string, string> = {
   out_of_stock: 'Refund this part of the order, or wait: nothing was bought.',
   cancelled: 'Nothing was bought; refund the customer if that is not done yet.',
   deadline: 'It could not be bought in time and nothing was charged; refund the customer.',
+  closed: 'Nothing more of it will come: refund the customer if that is not done yet.',
+  short: 'The units that are missing will not come: refund them.',
   failed: 'The supplier could not deliver; refund the customer or retry the purchase in Quayside.',
 }
 
@@ -17,7 +28,7 @@ const ADVICE: Record<string, string> = {
  * The data of a callback, made when it is sent: licence keys are opened here and exist nowhere else in the clear.
  */
 export async function renderMessage(fulfilment: Fulfilment, row: OutboxRow): Promise<Record<string, unknown>> {
-  const payload = JSON.parse(row.payload) as { purchaseId?: string; productIds?: string[]; state?: string }
+  const payload = JSON.parse(row.payload) as Payload
   if (row.type === 'listing.changed') {
     const listings = await fulfilment.listingsOf(row.store ?? '', payload.productIds ?? [])
     return { store: row.store, listings }
@@ -49,11 +60,11 @@ export async function renderMessage(fulfilment: Fulfilment, row: OutboxRow): Pro
       complete: handedOver + fresh === line?.quantity,
     }
   }
-  const { code, message } = failure(loaded.purchase, fulfilment.now())
-  const advice = ADVICE[code] ?? ADVICE.failed
+  const { code, message } = decided(payload.row, purchase) ?? failure(purchase, fulfilment.now())
+  const advice = (payload.row === 'closed' ? ADVICE.closed : ADVICE[code]) ?? ADVICE.failed
   return {
     ...head,
-    quantity: purchase.quantity,
+    quantity: payload.units ?? purchase.quantity,
     state: purchase.state === 'cancelled' ? 'cancelled' : 'failed',
     code,
     message,
@@ -67,6 +78,13 @@ export const openKey = (
 ): string => {
   const place = { table: 'licence_keys', row: key.purchaseId, ordinal: key.ordinal }
   return vault.open(place, key.ciphertext, key.keyId).toString('utf8')
+}
+
+/** The end that a person gave it, in words for the store; undefined when no person did. */
+function decided(row: string | undefined, { cancelRequestedAt }: { cancelRequestedAt: number | null }) {
+  if (row === 'handed_over') return { code: 'short', message: 'fewer keys came than were ordered' }
+  if (row !== 'closed' || cancelRequestedAt !== null) return undefined
+  return { code: 'closed', message: 'given up by the people who run Quayside' }
 }
 
 function failure(

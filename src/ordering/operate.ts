@@ -12,6 +12,7 @@ import {
   purchasesOfPart,
   requestCancellation,
 } from '../storage/purchases.ts'
+import { clearRestoreHold, isMappingBack, RESTORE_ACTOR } from '../storage/restores.ts'
 import { clearFreeze, currentFreeze, setFreeze } from '../storage/settings.ts'
 import { markCancelRequested, storeOrderById } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
@@ -39,13 +40,15 @@ export async function cancelOrder(ordering: Ordering, orderId: string, actor: st
       audited(ordering, actor, 'order.cancel', orderId),
     ])
   }
+  // Nothing proves yet that one was never sent; what is then left of them ends once that is known.
+  if (await isMappingBack(ordering.db)) return
   for (const purchase of await ordering.db.query(purchasesOfOrder(orderId))) {
     await advance(ordering, purchase.id, () => ({ type: 'clock' }), { actor })
   }
 }
 
 /**
- * Plans the next generation of a purchase that ended without keys.
+ * Plans the next generation of a purchase that ended, for the units that the store has no keys of.
  *
  * @throws Failure `not_found`; `conflict` while it has not ended, or when a later generation exists
  */
@@ -120,10 +123,31 @@ export async function freeze(ordering: Ordering, reason: string, actor: string):
   ordering.log.warn('frozen', { actor, reason })
 }
 
-/** Lets buying go on. What was held for the freeze is released; its guards run again. */
+/**
+ * Lets buying go on. What was held for the freeze is released; its guards run again.
+ *
+ * A freeze goes first; asked again, the hold of a restore does, which otherwise ends by itself.
+ *
+ * @throws Failure `conflict`, reason `restore_unmapped`, while the supplier's orders are not mapped back after a restore
+ */
 export async function unfreeze(ordering: Ordering, actor: string): Promise<void> {
-  await ordering.db.commit([clearFreeze(), audited(ordering, actor, 'unfreeze', 'buying')])
+  const { db } = ordering
+  const restored = (await currentFreeze(db))?.actor === RESTORE_ACTOR
+  if (restored && (await isMappingBack(db))) {
+    const message = "after a restore nothing is bought until the supplier's orders are mapped back, in some minutes"
+    throw new Failure('conflict', message, { reason: 'restore_unmapped' })
+  }
+  await db.commit([
+    restored ? clearRestoreHold() : clearFreeze(),
+    audited(ordering, actor, 'unfreeze', restored ? 'buying after a restore' : 'buying'),
+  ])
   ordering.log.warn('unfrozen', { actor })
+  await letGo(ordering)
+}
+
+/** Releases what a freeze held, unless another one stands. */
+export async function letGo(ordering: Ordering): Promise<void> {
+  if (await currentFreeze(ordering.db)) return
   await releaseHeld(ordering, 'frozen')
   const waiting = await ordering.db.query(purchasesInState('unknown', 1_000))
   await ordering.db.commit(waiting.map(({ id }) => hintPurchase(id, ordering.now())))

@@ -1,4 +1,4 @@
-import { delivered, type LineState, lineState, type OrderState, orderState } from '../domain/store-order.ts'
+import { delivered, hasLeft, type LineState, lineState, type OrderState, orderState } from '../domain/store-order.ts'
 import { Failure } from '../errors.ts'
 import { attemptsOf, transitionsOf } from '../storage/evidence.ts'
 import { keysOfPurchases, type LicenceKey } from '../storage/licence-keys.ts'
@@ -83,7 +83,8 @@ export async function viewOrder(
       purchases,
     }
     if (show.keys) {
-      const shown = purchases.flatMap((one) => keys.filter((key) => key.purchaseId === one.id && leftUs(one, key)))
+      // Before its hand-over has begun a key is not shown: a cancellation still keeps it from the store.
+      const shown = purchases.flatMap((one) => keys.filter((key) => key.purchaseId === one.id && hasLeft(one, key)))
       view.keys = shown.map((key) => openKey(ordering, key))
     }
     return view
@@ -104,10 +105,6 @@ export async function viewOrder(
   ].sort((a, b) => a.at - b.at)
   return { ...order, state, lines: views, timeline }
 }
-
-/** A key is shown once its hand-over has begun: before that, a cancellation still keeps it from the store. */
-const leftUs = (purchase: Purchase, key: LicenceKey): boolean =>
-  key.handedOverAt !== null || (key.handOverId !== null && purchase.handOverBegunAt !== null)
 
 const handedOver = (keys: LicenceKey[], purchaseId: string): LicenceKey[] =>
   keys.filter((key) => key.purchaseId === purchaseId && key.handedOverAt !== null)

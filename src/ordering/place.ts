@@ -1,7 +1,9 @@
 import { firstSendsMax } from '../domain/breaker.ts'
 import { messageOf } from '../errors.ts'
 import { changePurchase, dueEndings, duePlacements, type Purchase, purchaseById } from '../storage/purchases.ts'
+import { isMappingBack } from '../storage/restores.ts'
 import { advance } from './advance.ts'
+import { boughtBefore } from './bought-before.ts'
 import type { Ordering } from './context.ts'
 import { firstFailingGuard, type GuardResult } from './guards.ts'
 import { type Claim, claim, release } from './lease.ts'
@@ -31,7 +33,8 @@ interface Intent {
  * @returns how many purchases were sent, held or put off; the caller comes again while it is not 0
  */
 export async function placeDue(ordering: Ordering): Promise<number> {
-  await endDue(ordering)
+  // Until the supplier's orders are mapped back, nothing proves that a purchase was never sent.
+  if (!(await isMappingBack(ordering.db))) await endDue(ordering)
   const now = ordering.now()
   if (pausedUntil(ordering) > now) return 0
   const queue = await ordering.db.query(duePlacements(now, BATCH))
@@ -80,6 +83,8 @@ async function endDue(ordering: Ordering): Promise<void> {
 async function prepare(ordering: Ordering, due: Purchase): Promise<Intent | 'put_off' | undefined> {
   const [purchase] = await ordering.db.query(purchaseById(due.id))
   if (!purchase || purchase.version !== due.version) return undefined
+  // It is not sent any more; it ends as soon as it is known that it never was.
+  if (purchase.cancelRequestedAt !== null) return undefined
   // A breaker that opened while others were sent counts for whoever waited in the queue meanwhile.
   if (firstSendsMax(ordering.pace.breaker, ordering.policy.inFlight) === 0) return undefined
   if (purchase.sends > 0 && !mayRepeat(ordering)) {
@@ -100,7 +105,13 @@ async function prepare(ordering: Ordering, due: Purchase): Promise<Intent | 'put
     await hold(ordering, purchase.id, failing)
     return 'put_off'
   }
-  await advance(ordering, purchase.id, () => ({ type: 'released', by: 'time' }), { columns: { note: null } })
+  if (await boughtBefore(ordering, purchase)) {
+    await stepAsideAfterRestore(ordering, purchase.id)
+    return 'put_off'
+  }
+  if (purchase.holdReason !== null || purchase.notBefore !== null) {
+    await advance(ordering, purchase.id, () => ({ type: 'released', by: 'time' }), { columns: { note: null } })
+  }
   const [free] = await ordering.db.query(purchaseById(purchase.id))
   const held = free && (await claim(ordering, free))
   if (!held) return undefined
@@ -129,6 +140,13 @@ async function hold(ordering: Ordering, purchaseId: string, { guard, notBefore, 
   }
   if (purchase.holdReason !== null) await advance(ordering, purchaseId, () => ({ type: 'released', by: 'time' }))
   await advance(ordering, purchaseId, () => ({ type: 'due', guard, notBefore }), { columns: { note }, detail: note })
+}
+
+/** What a look-up after a restore has not moved waits for the mapping, or for a person. */
+async function stepAsideAfterRestore(ordering: Ordering, purchaseId: string): Promise<void> {
+  const [purchase] = await ordering.db.query(purchaseById(purchaseId))
+  if (purchase?.state !== 'planned' && purchase?.state !== 'waiting') return
+  await putOff(ordering, purchase, STEP_ASIDE_MS, 'looked up after a restore: an order of its part is not clear yet')
 }
 
 async function putOff(ordering: Ordering, purchase: Purchase, ms: number, note: string | null): Promise<void> {

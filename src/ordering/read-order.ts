@@ -1,8 +1,9 @@
 import type { SupplierOrder } from '../domain/placement.ts'
+import type { Change } from '../storage/database.ts'
 import { insertAttempt } from '../storage/evidence.ts'
 import { assertNotElsewhere, keysByBlindIndex } from '../storage/licence-keys.ts'
 import type { Purchase } from '../storage/purchases.ts'
-import { advance } from './advance.ts'
+import { advance, type Loaded } from './advance.ts'
 import type { Ordering } from './context.ts'
 import { keysToStore, type Reading } from './effects.ts'
 import { foundOrders } from './found.ts'
@@ -16,8 +17,9 @@ import { foundOrders } from './found.ts'
  */
 export async function readOrder(ordering: Ordering, purchase: Purchase, supplierOrderId: string): Promise<void> {
   const order = await ordering.supplier.order(supplierOrderId)
+  ordering.at('read')
   if (!order) {
-    await advance(ordering, purchase.id, () => ({ type: 'missing' }))
+    await advance(ordering, purchase.id, (loaded) => (isOwn(loaded, supplierOrderId) ? { type: 'missing' } : undefined))
     return
   }
   await applyOrder(ordering, purchase, order)
@@ -40,36 +42,43 @@ export async function applyOrder(ordering: Ordering, purchase: Purchase, order: 
   const blindIndexes = reading.keys.map((key) => key.blindIndex)
   const known = blindIndexes.length > 0 ? await ordering.db.query(keysByBlindIndex(blindIndexes)) : []
   const keysElsewhere = known.some((key) => key.purchaseId !== purchase.id)
-  const decision = await advance(
+  await advance(
     ordering,
     purchase.id,
-    ({ keys }) => ({
-      type: 'read',
-      status: order.status,
-      keys: reading.keys.length,
-      newKeys: keysToStore(reading, keys).length,
-      keysElsewhere,
-    }),
+    (loaded) =>
+      isOwn(loaded, order.id)
+        ? {
+            type: 'read',
+            status: order.status,
+            keys: reading.keys.length,
+            newKeys: keysToStore(reading, loaded.keys).length,
+            keysElsewhere,
+          }
+        : undefined,
     {
       reading,
       detail: `order ${order.id} is ${order.statusWord}`,
-      // Two orders that are read at the same instant may carry the same key: the second one to store it is read again.
-      also: (_, { effects }) =>
-        effects.includes('store_keys') && !keysElsewhere && blindIndexes.length > 0
+      also: (_, { effects, row }) => [
+        // Two orders that are read at the same instant may carry the same key: the second one to store it is read again.
+        ...(effects.includes('store_keys') && !keysElsewhere && blindIndexes.length > 0
           ? [assertNotElsewhere(purchase.id, blindIndexes)]
-          : [],
+          : []),
+        ...(row === 'still_open' ? [] : [readAttempt(ordering, purchase, order)]),
+      ],
     },
   )
-  if (decision && decision.row !== 'still_open') {
-    await ordering.db.commit([
-      insertAttempt({
-        ...{ id: ordering.newId(), purchaseId: purchase.id, kind: 'read', stage: 'answered' },
-        ...{ number: purchase.refreshes + 1, at: ordering.now(), supplierOrderId: order.id },
-        detail: `${order.statusWord}, ${order.keys.length} of ${purchase.quantity} keys`,
-      }),
-    ])
-  }
 }
+
+/** While an order was read, a person may have adopted another one in its place. */
+const isOwn = ({ purchase }: Loaded, orderId: string): boolean => purchase.supplierOrderId === orderId
+
+/** Evidence of a read that changed something. */
+const readAttempt = ({ newId, now }: Ordering, purchase: Purchase, order: SupplierOrder): Change =>
+  insertAttempt({
+    ...{ id: newId(), purchaseId: purchase.id, kind: 'read', stage: 'answered' },
+    ...{ number: purchase.refreshes + 1, at: now(), supplierOrderId: order.id },
+    detail: `${order.statusWord}, ${order.keys.length} of ${purchase.quantity} keys`,
+  })
 
 /** The keys of an order, each once: a key that a supplier lists twice is still one key. */
 function distinctKeys({ vault }: Ordering, order: SupplierOrder): Reading['keys'] {

@@ -21,7 +21,8 @@ export async function reschedule(
 ): Promise<void> {
   const now = ordering.now()
   const [fresh] = await ordering.db.query(purchaseById(purchase.id))
-  if (!fresh || fresh.state !== purchase.state) return
+  // What was sent since is not what was looked for.
+  if (!fresh || fresh.state !== purchase.state || fresh.lastSentAt !== purchase.lastSentAt) return
   if (fresh.leaseUntil !== null && fresh.leaseUntil > now) return
   const urgent = purchase.state === 'unknown' || purchase.state === 'accepted'
   const usual = urgent ? refreshDelayMs(purchase.refreshes) : REREAD_MS

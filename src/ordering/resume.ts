@@ -1,6 +1,8 @@
 import type { Change } from '../storage/database.ts'
-import { changePurchase, clearLeases, dueRefreshes, purchasesInState } from '../storage/purchases.ts'
+import { changePurchase, clearLeases, dueRefreshes, hintHandedOver, purchasesInState } from '../storage/purchases.ts'
+import { interruptSweeps } from '../storage/sweeps.ts'
 import { advance } from './advance.ts'
+import { afterClockJump, clockWentBack } from './clock.ts'
 import type { Ordering } from './context.ts'
 
 const BATCH = 500
@@ -17,7 +19,10 @@ const SPREAD_MS = 60_000
  * @returns how many purchases were in the middle of being sent
  */
 export async function resume(ordering: Ordering): Promise<number> {
-  await ordering.db.commit([clearLeases()])
+  const now = ordering.now()
+  if (await clockWentBack(ordering)) await afterClockJump(ordering)
+  // A process that ended right after the store's yes left purchases whose orders only wait to be closed.
+  await ordering.db.commit([clearLeases(), interruptSweeps(now), hintHandedOver(now)])
   let lost = 0
   for (;;) {
     const sending = await ordering.db.query(purchasesInState('sending', BATCH))

@@ -1,10 +1,8 @@
 import type { SupplierOrder } from '../domain/placement.ts'
+import { SKEW_MS } from '../domain/sweep.ts'
 import { Failure } from '../errors.ts'
 import type { Purchase } from '../storage/purchases.ts'
 import type { Ordering } from './context.ts'
-
-/** A scan begins this long before the first request, because the clocks of two machines differ. */
-const EARLIER_MS = 10 * 60_000
 
 /** Pages of one scan: beyond this the window is wrong, and an unbounded scan would starve everything else. */
 const PAGES_MAX = 200
@@ -25,47 +23,68 @@ export async function scanFor(ordering: Ordering, purchase: Purchase): Promise<S
     const honoured = page.items.every(ours) && page.unreadable.length === 0 && page.more !== true
     if (honoured) return page.items
   }
-  const from = (purchase.firstSentAt ?? purchase.createdAt) - EARLIER_MS
+  const from = (purchase.firstSentAt ?? purchase.createdAt) - SKEW_MS
   const found: SupplierOrder[] = []
   for await (const page of pagesSince(ordering, from)) found.push(...page.filter(ours))
   return found
 }
 
+export interface ScanOptions {
+  /** Orders that were made later are left out, so that the list does not move while it is read. */
+  to?: number
+  pagesMax?: number
+  /** Takes the rows of a page that cannot be read; without it one of them ends the scan. */
+  onUnreadable?: (rows: Unreadable[]) => void
+}
+
+type Unreadable = Awaited<ReturnType<Ordering['supplier']['orders']>>['unreadable'][number]
+
 /**
  * Pages through the supplier's orders since an instant, newest first, each order once.
  *
  * Valid only as a whole: every page was answered and read, and the first page at the end still holds the head of the
- * first. New orders only push others to later pages, so that a row may come twice, but none is skipped.
+ * first. New orders only push others to later pages, so that a row may come twice, but none is skipped; and by less than
+ * a page, so that only the page before has to be remembered, however many there are.
  *
+ * @param from epoch milliseconds; 0 for all of them
  * @throws Failure `unavailable` when it is not valid
  */
-export async function* pagesSince(ordering: Ordering, from: number): AsyncGenerator<SupplierOrder[]> {
-  const seen = new Set<string>()
+export async function* pagesSince(
+  ordering: Ordering,
+  from: number,
+  { to, pagesMax = PAGES_MAX, onUnreadable = refuseUnreadable }: ScanOptions = {},
+): AsyncGenerator<SupplierOrder[]> {
+  const window = { ...(from > 0 ? { from } : {}), ...(to === undefined ? {} : { to }) }
+  let before = new Set<string>()
   let head: string | undefined
+  let stale = 0
   for (let number = 1; ; number += 1) {
-    if (number > PAGES_MAX) throw new Failure('unavailable', `the supplier's order list has over ${PAGES_MAX} pages`)
-    const page = await ordering.supplier.orders({ page: number, from })
-    const broken = page.unreadable[0]
-    if (broken) {
-      throw new Failure(
-        'unavailable',
-        `an order in the list has no readable ${broken.field} (request ${broken.requestId})`,
-      )
-    }
-    if (number === 1) head = page.items[0]?.id
-    const fresh = page.items.filter((order) => !seen.has(order.id))
-    for (const order of fresh) seen.add(order.id)
+    if (number > pagesMax) throw new Failure('unavailable', `the supplier's order list has over ${pagesMax} pages`)
+    const page = await ordering.supplier.orders({ page: number, ...window })
+    const { items, unreadable } = page
+    if (unreadable.length > 0) onUnreadable(unreadable)
+    if (number === 1) head = items[0]?.id
+    const fresh = items.filter((order) => !before.has(order.id))
+    before = new Set(items.map((order) => order.id))
     yield fresh
-    const more = page.more ?? (page.total === undefined ? page.items.length > 0 : seen.size < page.total)
-    if (!more || page.items.length === 0) {
-      if (number > 1 && head !== undefined) await assertHead(ordering, from, head)
+    const rows = items.length + unreadable.length
+    if (rows === 0 || !(page.more ?? true)) {
+      if (number > 1 && head !== undefined) await assertHead(ordering, window, head)
       return
     }
+    stale = fresh.length > 0 ? 0 : stale + 1
+    // One page that brings nothing new is a list that has moved; two are a supplier that does not count its pages.
+    if (stale > 1) throw new Failure('unavailable', "the supplier's order list brings the same orders page after page")
   }
 }
 
-async function assertHead(ordering: Ordering, from: number, head: string): Promise<void> {
-  const again = await ordering.supplier.orders({ page: 1, from })
+function refuseUnreadable([broken]: Unreadable[]): void {
+  const where = `no readable ${broken?.field} (request ${broken?.requestId})`
+  throw new Failure('unavailable', `an order in the list has ${where}`)
+}
+
+async function assertHead(ordering: Ordering, window: { from?: number; to?: number }, head: string): Promise<void> {
+  const again = await ordering.supplier.orders({ page: 1, ...window })
   if (again.items.some((order) => order.id === head)) return
   throw new Failure('unavailable', "the supplier's order list moved by more than a page while it was read")
 }

@@ -27,12 +27,14 @@ export async function intend(
 ): Promise<Purchase | undefined> {
   ordering.at('intending')
   let intended: Loaded | undefined
+  let attempt = ''
   const also = (loaded: Loaded, decision: Transition): Change[] => {
     if (decision.next !== 'sending') return []
     const others = loaded.generations.filter((other) => other.id !== loaded.purchase.id)
     assert(mayBuy(others), `another generation of the part may have been charged: ${loaded.purchase.externalOrderId}`)
     intended = loaded
-    return [sentAttempt(ordering, loaded.purchase), assertNoFreeze(ordering.now())]
+    attempt = ordering.newId()
+    return [sentAttempt(ordering, loaded.purchase, attempt), assertNoFreeze(ordering.now())]
   }
   const decision = await advance(ordering, held.purchaseId, input, {
     epoch: held.epoch,
@@ -40,6 +42,8 @@ export async function intend(
     columns: ({ purchase }, { next }) => (next === 'sending' ? intentColumns(purchase, ordering, ordering.now()) : {}),
   })
   if (decision?.next !== 'sending') return undefined
+  // A marker that cannot be written leaves the purchase to a look-up: nothing may leave that a copy of the file would miss.
+  await ordering.mark?.(attempt)
   ordering.at('intended')
   return intended?.purchase
 }
@@ -60,8 +64,11 @@ export async function transmit(ordering: Ordering, held: Claim, purchase: Purcha
     },
     maybeCharged: purchase.maybeChargedAt !== null,
     deadlineMs: deadlineMs(ordering),
-    // Checked right before the write: a process that slept through its lease sends nothing.
-    beforeWrite: () => ordering.monotonic() + deadlineMs(ordering) < held.leaseEndMonotonic,
+    // Checked right before the write: a process that slept through its lease sends nothing, and what was intended is
+    // written soon or not at all.
+    beforeWrite: () =>
+      ordering.monotonic() + deadlineMs(ordering) < held.leaseEndMonotonic &&
+      ordering.monotonic() < held.writeEndMonotonic,
   })
   ordering.at('answered')
   await record(ordering, held, purchase, placement)
@@ -88,9 +95,9 @@ const intentColumns = (purchase: Purchase, { dialect }: Ordering, now: number): 
   keySafeUntil: purchase.keySafeUntil ?? now + Math.floor((dialect.idempotencyMemorySeconds * 1_000 * 23) / 24),
 })
 
-function sentAttempt({ newId, now }: Ordering, purchase: Purchase): Change {
+function sentAttempt({ now }: Ordering, purchase: Purchase, id: string): Change {
   return insertAttempt({
-    id: newId(),
+    id,
     purchaseId: purchase.id,
     kind: 'place',
     stage: 'sent',

@@ -22,11 +22,15 @@ export function stamps(
   const update: PurchaseUpdate = { ...columns, state: next }
   // A release happens before every try: it does not show that the row is well.
   if (purchase.errorCount > 0 && row !== 'released') Object.assign(update, { errorCount: 0, errorText: null })
+  // What a person read about a hold is over with it, also when the purchase is cancelled in the middle of one.
+  if (set.holdReason === null && purchase.holdReason !== null && set.note === undefined) update.note = null
   if (ordersSeen) update.ordersSeen = ordersSeen.join(' ')
   if (entered && next === 'unknown') Object.assign(update, { unknownAt: now, absentSince: null })
   // Proven not to have run: neither the memory of the key nor the spend caps have begun to count.
   if (entered && next === 'waiting') Object.assign(update, { firstSentAt: null, keySafeUntil: null })
   if (entered && next === 'accepted') update.acceptedAt = purchase.acceptedAt ?? now
+  // Found before it was sent, after a restore: it was sent all the same, and a later order of its part is a second one.
+  if (entered && next === 'accepted' && purchase.firstSentAt === null) update.firstSentAt = now
   if (row !== 'released' && next !== 'sending') Object.assign(update, { leaseOwner: null, leaseUntil: null })
   Object.assign(update, refresh())
   if (reading) Object.assign(update, amounts(reading, purchase.currency))

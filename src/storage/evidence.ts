@@ -1,34 +1,48 @@
 import { and, asc, desc, eq, gt, inArray, ne, sql } from 'drizzle-orm'
-import { build, rowInsert } from './builder.ts'
+import { bind, bindList, build, rowInsert } from './builder.ts'
 import type { Change } from './database.ts'
 import { audit, balanceReadings, discrepancies, purchaseAttempts, transitions } from './schema.ts'
 
 export type Attempt = typeof purchaseAttempts.$inferSelect
 export type TransitionRow = typeof transitions.$inferSelect
 export type BalanceReading = typeof balanceReadings.$inferSelect
+export type Discrepancy = typeof discrepancies.$inferSelect
 export type AuditRow = typeof audit.$inferInsert
+export type AuditEntry = typeof audit.$inferSelect
 
-export const attemptsOf = (purchaseIds: string[]) =>
+const attempts = bindList((purchaseIds) =>
   build
     .select()
     .from(purchaseAttempts)
     .where(inArray(purchaseAttempts.purchaseId, purchaseIds))
-    .orderBy(asc(purchaseAttempts.at), asc(purchaseAttempts.id))
+    .orderBy(asc(purchaseAttempts.at), asc(purchaseAttempts.id)),
+)
+export const attemptsOf = (purchaseIds: string[]) => attempts(purchaseIds)
 
-export const transitionsOf = (purchaseIds: string[]) =>
+const moves = bindList((purchaseIds) =>
   build
     .select()
     .from(transitions)
     .where(inArray(transitions.purchaseId, purchaseIds))
-    .orderBy(asc(transitions.at), asc(transitions.id))
+    .orderBy(asc(transitions.at), asc(transitions.id)),
+)
+export const transitionsOf = (purchaseIds: string[]) => moves(purchaseIds)
 
-/** Purchases that came into review after an instant, each once. */
+/** When each of these purchases came into the state that it is in. One that never moved is in none of the rows. */
+export const enteredAt = (purchaseIds: string[]) =>
+  build
+    .select({ purchaseId: transitions.purchaseId, at: sql<number>`max(${transitions.at})`.as('at') })
+    .from(transitions)
+    .where(and(inArray(transitions.purchaseId, purchaseIds), ne(transitions.before, transitions.after)))
+    .groupBy(transitions.purchaseId)
+
+/** Purchases that came into review after an instant; one that came twice is there twice. */
 export const reviewedSince = (since: number) =>
   build
     .select({ purchaseId: transitions.purchaseId })
     .from(transitions)
-    .where(and(gt(transitions.at, since), eq(transitions.after, 'review'), ne(transitions.before, 'review')))
-    .groupBy(transitions.purchaseId)
+    // Written out and not bound, so that SQLite sees that its index of the reviews alone is enough.
+    .where(and(gt(transitions.at, since), sql`${transitions.after} = 'review'`, ne(transitions.before, 'review')))
 
 /** When a person last let buying go on. */
 export const lastUnfreeze = () =>
@@ -37,14 +51,29 @@ export const lastUnfreeze = () =>
 export const listDiscrepancies = (limit: number) =>
   build.select().from(discrepancies).orderBy(desc(discrepancies.foundAt), desc(discrepancies.id)).limit(limit)
 
+export const discrepanciesOf = (purchaseId: string) =>
+  build
+    .select()
+    .from(discrepancies)
+    .where(eq(discrepancies.subject, purchaseId))
+    .orderBy(asc(discrepancies.foundAt), asc(discrepancies.id))
+
+/** What people did to one subject, oldest first. */
+export const auditOf = (subject: string) =>
+  build.select().from(audit).where(eq(audit.subject, subject)).orderBy(asc(audit.at), asc(audit.id))
+
 export const countDiscrepancies = () =>
   build
     .select({ kind: discrepancies.kind, total: sql<number>`count(*)`.as('total') })
     .from(discrepancies)
     .groupBy(discrepancies.kind)
 
-export const latestBalance = () =>
-  build.select().from(balanceReadings).orderBy(desc(balanceReadings.readAt), desc(balanceReadings.id)).limit(1)
+const newestReading = build
+  .select()
+  .from(balanceReadings)
+  .orderBy(desc(balanceReadings.readAt), desc(balanceReadings.id))
+  .limit(1)
+export const latestBalance = () => bind(newestReading, {})
 
 const purchaseAttemptsRow = rowInsert(purchaseAttempts)
 export const insertAttempt = (row: typeof purchaseAttempts.$inferInsert): Change => ({

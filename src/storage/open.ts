@@ -25,14 +25,14 @@ export interface OpenOptions extends Partial<EngineOptions> {
  * @throws Failure `invalid` when the database is newer than the program
  * @throws Failure `unavailable` when the file cannot be opened, is no database, or SQLite does not take the settings
  */
-export function openDatabase({ file, now, onFatal = throwUncaught }: OpenOptions): Database {
-  if (file === ':memory:') return sqliteDatabase(makeReady(file, now), { onFatal })
+export function openDatabase({ file, now, onFatal = throwUncaught, ...engine }: OpenOptions): Database {
+  if (file === ':memory:') return sqliteDatabase(makeReady(file, now), { onFatal, ...engine })
   makePrivate(file)
   const realFile = realpathSync(file)
   makePrivate(`${realFile}.lock`)
   const freeLock = holdLock(realFile)
   try {
-    const database = sqliteDatabase(makeReady(realFile, now), { onFatal })
+    const database = sqliteDatabase(makeReady(realFile, now), { onFatal, ...engine })
     return { ...database, close: () => database.close().finally(freeLock) }
   } catch (error) {
     freeLock()

@@ -1,43 +1,47 @@
-import { and, asc, desc, eq, gt, gte, inArray, isNotNull, isNull, lt, lte, ne, or, type SQL, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, gte, inArray, isNotNull, isNull, lt, lte, ne, or, sql } from 'drizzle-orm'
 import type { PurchaseState } from '../domain/purchase.ts'
-import { bind, build, rowInsert } from './builder.ts'
+import { bind, bindList, build, type Expression, type RowUpdate, rowInsert, rowUpdate } from './builder.ts'
 import type { Change } from './database.ts'
 import { purchases } from './schema.ts'
 
 export type Purchase = typeof purchases.$inferSelect
 export type NewPurchase = typeof purchases.$inferInsert
 
-/** Columns to set; a value may be an SQL expression over the row. */
-export type PurchaseUpdate = { [K in keyof NewPurchase]?: NewPurchase[K] | SQL }
+/** Columns to set; a value may be an expression over the row. */
+export type PurchaseUpdate = RowUpdate<typeof purchases>
 
 /** What a guarded change must have read: the row and the state of its fence. */
 export type Seen = Pick<Purchase, 'id' | 'version' | 'leaseEpoch'>
 
+const { placeholder } = sql
+
 const byId = build
   .select()
   .from(purchases)
-  .where(eq(purchases.id, sql.placeholder('id')))
+  .where(eq(purchases.id, placeholder('id')))
 export const purchaseById = (id: string) => bind(byId, { id })
 
 const ofOrder = build
   .select()
   .from(purchases)
-  .where(eq(purchases.orderId, sql.placeholder('orderId')))
+  .where(eq(purchases.orderId, placeholder('orderId')))
   .orderBy(asc(purchases.lineId), asc(purchases.part), asc(purchases.generation))
 export const purchasesOfOrder = (orderId: string) => bind(ofOrder, { orderId })
 
 const ofPart = build
   .select()
   .from(purchases)
-  .where(and(eq(purchases.lineId, sql.placeholder('lineId')), eq(purchases.part, sql.placeholder('part'))))
+  .where(and(eq(purchases.lineId, placeholder('lineId')), eq(purchases.part, placeholder('part'))))
   .orderBy(asc(purchases.generation))
 export const purchasesOfPart = (lineId: string, part: number) => bind(ofPart, { lineId, part })
 
-export const purchasesByExternalId = (externalOrderIds: string[]) =>
-  build.select().from(purchases).where(inArray(purchases.externalOrderId, externalOrderIds))
+const byExternalIds = bindList((ids) => build.select().from(purchases).where(inArray(purchases.externalOrderId, ids)))
+export const purchasesByExternalId = (externalOrderIds: string[]) => byExternalIds(externalOrderIds)
 
-export const purchasesBySupplierOrder = (supplierOrderIds: string[]) =>
-  build.select().from(purchases).where(inArray(purchases.supplierOrderId, supplierOrderIds))
+const bySupplierOrders = bindList((ids) =>
+  build.select().from(purchases).where(inArray(purchases.supplierOrderId, ids)),
+)
+export const purchasesBySupplierOrder = (supplierOrderIds: string[]) => bySupplierOrders(supplierOrderIds)
 
 /** A page of purchases, newest first; `before` is the id of the last one seen. */
 export const listPurchases = (filter: { state?: PurchaseState; before?: string; limit: number }) =>
@@ -53,45 +57,46 @@ export const listPurchases = (filter: { state?: PurchaseState; before?: string; 
     .orderBy(desc(purchases.id))
     .limit(filter.limit)
 
-const free = (now: number): SQL | undefined => or(isNull(purchases.leaseUntil), lte(purchases.leaseUntil, now))
+const isFree = or(isNull(purchases.leaseUntil), lte(purchases.leaseUntil, placeholder('now')))
+const notSent: PurchaseState[] = ['planned', 'waiting']
 
+const placements = build
+  .select()
+  .from(purchases)
+  .where(
+    and(
+      inArray(purchases.state, notSent),
+      or(lte(purchases.notBefore, placeholder('now')), and(isNull(purchases.notBefore), isNull(purchases.holdReason))),
+      isFree,
+    ),
+  )
+  .orderBy(asc(purchases.createdAt), asc(purchases.id))
+  .limit(placeholder('most'))
 /** Purchases whose turn has come: free ones, and held ones whose instant is over. Oldest first. */
-export const duePlacements = (now: number, limit: number) =>
-  build
-    .select()
-    .from(purchases)
-    .where(
-      and(
-        inArray(purchases.state, ['planned', 'waiting']),
-        or(lte(purchases.notBefore, now), and(isNull(purchases.notBefore), isNull(purchases.holdReason))),
-        free(now),
-      ),
-    )
-    .orderBy(asc(purchases.createdAt), asc(purchases.id))
-    .limit(limit)
+export const duePlacements = (now: number, limit: number) => bind(placements, { now, most: limit })
 
+const endings = build
+  .select({ id: purchases.id })
+  .from(purchases)
+  .where(
+    and(
+      inArray(purchases.state, notSent),
+      or(lte(purchases.deadlineAt, placeholder('now')), isNotNull(purchases.cancelRequestedAt)),
+      isFree,
+    ),
+  )
+  .limit(placeholder('most'))
 /** Purchases past their deadline or cancelled that were never sent, whatever holds them. */
-export const dueEndings = (now: number, limit: number) =>
-  build
-    .select({ id: purchases.id })
-    .from(purchases)
-    .where(
-      and(
-        inArray(purchases.state, ['planned', 'waiting']),
-        or(lte(purchases.deadlineAt, now), isNotNull(purchases.cancelRequestedAt)),
-        free(now),
-      ),
-    )
-    .limit(limit)
+export const dueEndings = (now: number, limit: number) => bind(endings, { now, most: limit })
 
+const refreshes = build
+  .select()
+  .from(purchases)
+  .where(and(lte(purchases.refreshAt, placeholder('now')), ne(purchases.state, 'sending'), isFree))
+  .orderBy(asc(purchases.refreshAt))
+  .limit(placeholder('most'))
 /** Purchases to read or look up now, most urgent first. */
-export const dueRefreshes = (now: number, limit: number) =>
-  build
-    .select()
-    .from(purchases)
-    .where(and(lte(purchases.refreshAt, now), ne(purchases.state, 'sending'), free(now)))
-    .orderBy(asc(purchases.refreshAt))
-    .limit(limit)
+export const dueRefreshes = (now: number, limit: number) => bind(refreshes, { now, most: limit })
 
 /** Purchases held for a reason; what is held for a product when one is named. */
 export const heldPurchases = (reason: NonNullable<Purchase['holdReason']>, limit: number, productId?: string) =>
@@ -100,7 +105,7 @@ export const heldPurchases = (reason: NonNullable<Purchase['holdReason']>, limit
     .from(purchases)
     .where(
       and(
-        inArray(purchases.state, ['planned', 'waiting']),
+        inArray(purchases.state, notSent),
         eq(purchases.holdReason, reason),
         productId === undefined ? undefined : eq(purchases.supplierProductId, productId),
       ),
@@ -108,42 +113,43 @@ export const heldPurchases = (reason: NonNullable<Purchase['holdReason']>, limit
     .orderBy(asc(purchases.createdAt))
     .limit(limit)
 
+const abandoned = build
+  .select({ id: purchases.id })
+  .from(purchases)
+  .where(and(eq(purchases.state, 'sending'), isFree))
+  .limit(placeholder('most'))
 /** Purchases that a worker took to `sending` and never finished: its lease is over. */
-export const lostSends = (now: number, limit: number) =>
-  build
-    .select()
-    .from(purchases)
-    .where(and(eq(purchases.state, 'sending'), free(now)))
-    .limit(limit)
+export const lostSends = (now: number, limit: number) => bind(abandoned, { now, most: limit })
 
 export const purchasesInState = (state: PurchaseState, limit: number) =>
   build.select().from(purchases).where(eq(purchases.state, state)).limit(limit)
 
+const reserved = { total: sql<number>`coalesce(sum(${purchases.reservedMinor}), 0)`.as('total') }
+const sinceInstant = build
+  .select(reserved)
+  .from(purchases)
+  .where(gt(purchases.firstSentAt, placeholder('after')))
 /** Reserved or spent, in minor units: in all since an instant, and for one store order. */
-export const reservedSince = (since: number) =>
-  build
-    .select({ total: sql<number>`coalesce(sum(${purchases.reservedMinor}), 0)`.as('total') })
-    .from(purchases)
-    .where(gt(purchases.firstSentAt, since))
+export const reservedSince = (since: number) => bind(sinceInstant, { after: since })
 
-export const reservedForOrder = (orderId: string) =>
-  build
-    .select({ total: sql<number>`coalesce(sum(${purchases.reservedMinor}), 0)`.as('total') })
-    .from(purchases)
-    .where(eq(purchases.orderId, orderId))
+const forOrder = build
+  .select(reserved)
+  .from(purchases)
+  .where(eq(purchases.orderId, placeholder('orderId')))
+export const reservedForOrder = (orderId: string) => bind(forOrder, { orderId })
 
+const beyondReading = build
+  .select(reserved)
+  .from(purchases)
+  .where(
+    and(
+      gt(purchases.reservedMinor, 0),
+      // Sent in the same millisecond counts too: too much held back is cured by the next reading.
+      or(gte(purchases.lastSentAt, placeholder('readAt')), inArray(purchases.state, ['sending', 'unknown'])),
+    ),
+  )
 /** What the balance reading of that instant does not know yet: sent since, or with an open outcome. */
-export const reservedBeyondReading = (readAt: number) =>
-  build
-    .select({ total: sql<number>`coalesce(sum(${purchases.reservedMinor}), 0)`.as('total') })
-    .from(purchases)
-    .where(
-      and(
-        gt(purchases.reservedMinor, 0),
-        // Sent in the same millisecond counts too: too much held back is cured by the next reading.
-        or(gte(purchases.lastSentAt, readAt), inArray(purchases.state, ['sending', 'unknown'])),
-      ),
-    )
+export const reservedBeyondReading = (readAt: number) => bind(beyondReading, { readAt })
 
 export const countByState = () =>
   build
@@ -162,32 +168,45 @@ export const insertPurchase = (row: NewPurchase): Change => ({
 })
 
 /** Sets the next refresh unless a hint came in since the purchase was read: a hint is never overwritten. */
-export const refreshUnlessHinted = (seen: Pick<Purchase, 'refreshAt'>, next: number | null): SQL<number | null> =>
-  sql`case when coalesce(${purchases.refreshAt}, -1) = ${seen.refreshAt ?? -1} then ${next} else ${purchases.refreshAt} end`
+export const refreshUnlessHinted = (seen: Pick<Purchase, 'refreshAt'>, next: number | null): Expression => ({
+  name: 'unless hinted',
+  sql: sql`case when coalesce(${purchases.refreshAt}, -1) = ${placeholder('seen')} then ${placeholder('next')} else ${purchases.refreshAt} end`,
+  values: { seen: seen.refreshAt ?? -1, next },
+})
 
+const ifAsSeen = rowUpdate(
+  purchases,
+  and(
+    eq(purchases.id, placeholder('id')),
+    eq(purchases.version, placeholder('version')),
+    eq(purchases.leaseEpoch, placeholder('leaseEpoch')),
+  ),
+)
 /** Changes a purchase as it was read, and only so. */
 export const changePurchase = (seen: Seen, set: PurchaseUpdate, now: number): Change => ({
-  statement: build
-    .update(purchases)
-    .set({ ...set, version: seen.version + 1, changedAt: now })
-    .where(
-      and(eq(purchases.id, seen.id), eq(purchases.version, seen.version), eq(purchases.leaseEpoch, seen.leaseEpoch)),
-    ),
+  statement: ifAsSeen({ ...set, version: seen.version + 1, changedAt: now }, asSeen(seen)),
   rows: 1,
 })
 
+const asSeen = ({ id, version, leaseEpoch }: Seen) => ({ id, version, leaseEpoch })
+
+const ifFree = rowUpdate(
+  purchases,
+  and(eq(purchases.id, placeholder('id')), eq(purchases.version, placeholder('version')), isFree),
+)
+
 /** Takes the lease of a purchase that nobody holds; the epoch goes up and fences whoever held it before. */
 export const claimPurchase = (seen: Seen, owner: string, until: number, now: number): Change => ({
-  statement: build
-    .update(purchases)
-    .set({
+  statement: ifFree(
+    {
       leaseOwner: owner,
       leaseUntil: until,
       leaseEpoch: seen.leaseEpoch + 1,
       version: seen.version + 1,
       changedAt: now,
-    })
-    .where(and(eq(purchases.id, seen.id), eq(purchases.version, seen.version), free(now))),
+    },
+    { ...asSeen(seen), now },
+  ),
   rows: 1,
 })
 
@@ -208,7 +227,23 @@ export const clearLeases = (): Change => ({
 
 /** A hint that something happened: asks for a read, whoever holds the lease. Repeated hints coalesce. */
 export const hintPurchase = (id: string, now: number): Change => ({
-  statement: build.update(purchases).set({ refreshAt: now }).where(eq(purchases.id, id)),
+  statement: anyhow({ refreshAt: now }, { id }),
+  rows: 'any',
+})
+const anyhow = rowUpdate(purchases, eq(purchases.id, placeholder('id')))
+
+/** Hints at every purchase whose keys the store has, all of them, and that does not know yet. */
+export const hintHandedOver = (now: number): Change => ({
+  statement: build
+    .update(purchases)
+    .set({ refreshAt: now })
+    .where(
+      and(
+        eq(purchases.state, 'completed'),
+        isNotNull(purchases.handOverBegunAt),
+        sql`not exists (select 1 from licence_keys where purchase_id = purchases.id and handed_over_at is null)`,
+      ),
+    ),
   rows: 'any',
 })
 
@@ -241,15 +276,25 @@ export const distrustTimes = (now: number): Change => ({
  * came before the first of them left.
  */
 export const beginHandOver = (id: string, now: number): Change => ({
+  statement: bind(handOverBegins, { id, now }),
+  rows: 1,
+})
+const handOverBegins = build
+  .update(purchases)
+  .set({ handOverBegunAt: sql`coalesce(${purchases.handOverBegunAt}, ${placeholder('now')})` })
+  .where(
+    and(
+      eq(purchases.id, placeholder('id')),
+      isNull(purchases.handOverHeldAt),
+      or(isNull(purchases.cancelRequestedAt), isNotNull(purchases.handOverBegunAt)),
+    ),
+  )
+
+/** Part of a commit that takes a hand-over back: stale when its keys have begun to leave in the meantime. */
+export const assertHandOverNotBegun = (id: string): Change => ({
   statement: build
     .update(purchases)
-    .set({ handOverBegunAt: sql`coalesce(${purchases.handOverBegunAt}, ${now})` })
-    .where(
-      and(
-        eq(purchases.id, id),
-        isNull(purchases.handOverHeldAt),
-        or(isNull(purchases.cancelRequestedAt), isNotNull(purchases.handOverBegunAt)),
-      ),
-    ),
+    .set({ handOverBegunAt: null })
+    .where(and(eq(purchases.id, id), isNull(purchases.handOverBegunAt))),
   rows: 1,
 })

@@ -114,6 +114,43 @@ export const balanceReadings = sqliteTable(
   (t) => [index('balance_readings_read').on(t.readAt)],
 )
 
+/** What the money at the supplier did since the account was begun, by what explains it; one row a currency. */
+export const balanceAccounts = sqliteTable('balance_accounts', {
+  currency: text('currency').primaryKey(),
+  version: integer('version').notNull().default(0),
+  startedAt: instant('started_at').notNull(),
+  /** The balance when the account was begun. */
+  startMinor: minor('start_minor').notNull(),
+  /** What our orders were charged, and what came back of it. */
+  chargesMinor: minor('charges_minor').notNull().default(0),
+  refundsMinor: minor('refunds_minor').notNull().default(0),
+  /** Rises and falls that our orders do not explain. */
+  creditsMinor: minor('credits_minor').notNull().default(0),
+  unexplainedMinor: minor('unexplained_minor').notNull().default(0),
+  /** Charges of orders that failed or were taken back, as far as no rise has shown that they came back. */
+  owedBackMinor: minor('owed_back_minor').notNull().default(0),
+  /** A difference that was seen and is not believed yet: the next readings confirm it or show what it was. */
+  pendingMinor: minor('pending_minor').notNull().default(0),
+  pendingAt: instant('pending_at'),
+  /** The last reading that was explained whole, and the last one that was judged at all. */
+  explainedAt: instant('explained_at').notNull(),
+  judgedAt: instant('judged_at').notNull(),
+  /** A fall that nothing explains lies behind this instant, and no sweep has looked yet for an order behind it. */
+  suspectFrom: instant('suspect_from'),
+})
+
+/** One movement of the account, between two readings. */
+export const balanceMovements = sqliteTable('balance_movements', {
+  id: text('id').primaryKey(),
+  readingId: text('reading_id').notNull(),
+  /** start | charge | refund | credit | unexplained */
+  kind: text('kind').notNull(),
+  /** What it did to the balance: below zero for a charge. */
+  amountMinor: minor('amount_minor').notNull(),
+  currency: text('currency').notNull(),
+  at: instant('at').notNull(),
+})
+
 /** What a customer bought in a store. */
 export const storeOrders = sqliteTable(
   'store_orders',
@@ -227,6 +264,9 @@ export const purchases = sqliteTable(
     errorCount: integer('error_count').notNull().default(0),
     createdAt: instant('created_at').notNull(),
     changedAt: instant('changed_at').notNull(),
+    /** When its charge was counted in the account, and when what is owed back of it was. */
+    countedAt: instant('counted_at'),
+    returnedAt: instant('returned_at'),
   },
   (t) => [
     uniqueIndex('purchases_generation').on(t.lineId, t.part, t.generation),
@@ -239,6 +279,9 @@ export const purchases = sqliteTable(
     index('purchases_refresh').on(t.refreshAt),
     index('purchases_sent').on(t.firstSentAt),
     index('purchases_last_sent').on(t.lastSentAt),
+    index('purchases_uncounted').on(t.acceptedAt).where(sql`supplier_order_id is not null and counted_at is null`),
+    index('purchases_owed_back').on(t.state, t.acceptedAt).where(sql`state = 'failed' and returned_at is null`),
+    index('purchases_written_off').on(t.writtenOffAt).where(sql`written_off_at is not null`),
   ],
 )
 
@@ -284,7 +327,10 @@ export const transitions = sqliteTable(
     actor: text('actor'),
     detail: text('detail'),
   },
-  (t) => [index('transitions_purchase').on(t.purchaseId, t.at)],
+  (t) => [
+    index('transitions_purchase').on(t.purchaseId, t.at),
+    index('transitions_reviews').on(t.at).where(sql`after = 'review'`),
+  ],
 )
 
 /** Licence keys, sealed. */
@@ -316,15 +362,57 @@ export const discrepancies = sqliteTable(
   'discrepancies',
   {
     id: text('id').primaryKey(),
-    /** double_charge | missing | late | reversed | orphan | over_ceiling */
+    /** double_charge | missing | late | reversed | orphan | over_ceiling | balance_unexplained */
     kind: text('kind').notNull(),
-    /** The purchase's id, or the supplier order's where no purchase is known. */
+    /** The purchase's id; the supplier order's where no purchase is known; the reading's where it is about the balance. */
     subject: text('subject').notNull(),
     supplierOrderId: text('supplier_order_id').notNull(),
     detail: text('detail').notNull(),
     foundAt: instant('found_at').notNull(),
   },
   (t) => [uniqueIndex('discrepancies_once').on(t.kind, t.subject, t.supplierOrderId)],
+)
+
+/** One comparison of the supplier's orders with our purchases. */
+export const sweeps = sqliteTable('sweeps', {
+  id: text('id').primaryKey(),
+  cause: text('cause').notNull(),
+  /** running | complete | failed | interrupted */
+  state: text('state').notNull(),
+  /** The oldest order that it looked for; 0: all of them. */
+  fromAt: instant('from_at').notNull(),
+  startedAt: instant('started_at').notNull(),
+  finishedAt: instant('finished_at'),
+  pages: integer('pages').notNull().default(0),
+  /** Orders of the supplier that were read, and how many of them are purchases of ours. */
+  orders: integer('orders').notNull().default(0),
+  matched: integer('matched').notNull().default(0),
+  /** Purchases that differed and were moved, or are read again. */
+  hinted: integer('hinted').notNull().default(0),
+  /** Orders under a reference of our stores that no purchase has; and those of others on the same API key. */
+  orphans: integer('orphans').notNull().default(0),
+  others: integer('others').notNull().default(0),
+  /** Purchases whose order the supplier no longer knows; and those it knows and does not list. */
+  missing: integer('missing').notNull().default(0),
+  unlisted: integer('unlisted').notNull().default(0),
+  /** Purchases that could not be compared, and orders that could not be read. */
+  troubled: integer('troubled').notNull().default(0),
+  unreadable: integer('unreadable').notNull().default(0),
+  error: text('error'),
+})
+
+/** Orders of the supplier under references of ours that no purchase had when they were seen, after a restore. */
+export const unclaimedOrders = sqliteTable(
+  'unclaimed_orders',
+  {
+    supplierOrderId: text('supplier_order_id').primaryKey(),
+    /** The external reference that it carries. */
+    reference: text('reference').notNull(),
+    /** open | completed | failed | refunded, as last seen */
+    status: text('status').notNull(),
+    seenAt: instant('seen_at').notNull(),
+  },
+  (t) => [index('unclaimed_orders_reference').on(t.reference)],
 )
 
 /** Effects owed to a store or a person. */
@@ -367,6 +455,8 @@ export const webhooks = sqliteTable('webhooks', {
   secret: bytes('secret').notNull(),
   keyId: integer('key_id').notNull(),
   createdAt: instant('created_at').notNull(),
+  /** Another one took over for good: its deliveries are answered and counted, and not kept. */
+  retiredAt: instant('retired_at'),
 })
 
 /** Signed requests as received. */

@@ -27,10 +27,15 @@ export interface EngineOptions {
    * the engine refuses all work; the caller ends the process (code 75: try again).
    */
   onFatal(error: Failure): void
+  /** When the commits that came together are run; once the turn of the event loop is over unless told. */
+  defer?: (flush: () => void) => void
 }
 
 /** The engine over an open connection, which it owns from here on. `open.ts` makes the connection ready. */
-export function sqliteDatabase(connection: Connection.Database, { onFatal }: EngineOptions): Database {
+export function sqliteDatabase(
+  connection: Connection.Database,
+  { onFatal, defer = setImmediate }: EngineOptions,
+): Database {
   const prepare = statementCache(connection)
   const begin = connection.prepare('begin immediate')
   const end = connection.prepare('commit')
@@ -138,7 +143,7 @@ export function sqliteDatabase(connection: Connection.Database, { onFatal }: Eng
       if (changes.length === 0) return []
       const steps = changes.map(stepOf)
       return new Promise((resolve, reject) => {
-        if (queue.push({ steps, resolve, reject }) === 1) setImmediate(flush)
+        if (queue.push({ steps, resolve, reject }) === 1) defer(flush)
       })
     },
 

@@ -18,7 +18,9 @@ import { pooledRandomBytes } from '../random.ts'
 import type { Secret } from '../secret.ts'
 import { build } from './builder.ts'
 import type { Database } from './database.ts'
+import { KEY_BYTES, nameOfKey, parseKey, wrongKey } from './key-encryption-key.ts'
 import { dataKeys } from './schema.ts'
+import { keyEncryptionKeyName, setKeyEncryptionKeyName } from './settings.ts'
 
 /** Where a sealed value is kept. */
 export interface Place {
@@ -42,26 +44,35 @@ export interface Vault {
   subKey(purpose: string): Buffer
 }
 
-/** The environment variable that holds the key-encryption key; with `_FILE` after it, the path of a file that does. */
-export const keySetting = 'QUAYSIDE_KEY_ENCRYPTION_KEY'
-
 /**
  * Opens the vault of a database, and makes its first data key when it has none.
  *
  * @param keyEncryptionKey base64 or hex of 32 bytes
  * @param now epoch ms
- * @throws Failure `invalid` when the key-encryption key is malformed or is not the one of this database
+ * @throws Failure `invalid` when the key-encryption key is malformed; with reason `wrong_key` when it is not the one of
+ *   this database, and then the message says which one is
  */
 export async function openVault({ database, keyEncryptionKey, now }: VaultOptions): Promise<Vault> {
   const wrappingKey = createSecretKey(parseKey(keyEncryptionKey))
+  const name = nameOfKey(keyEncryptionKey)
   let rows = await database.query(build.select().from(dataKeys).orderBy(dataKeys.id))
   if (rows.length === 0) {
     const id = 1
-    const first = { id, wrapped: encrypt(wrappingKey, wrapPlace(id), id, randomBytes(KEY_BYTES)), createdAt: now() }
-    await database.commit([{ statement: build.insert(dataKeys).values(first), rows: 1 }])
+    const first = { id, wrapped: wrapDataKey(wrappingKey, id, randomBytes(KEY_BYTES)), createdAt: now() }
+    await database.commit([
+      { statement: build.insert(dataKeys).values(first), rows: 1 },
+      setKeyEncryptionKeyName(name, now()),
+    ])
     rows = [first]
   }
-  return vaultOver(rows.map(({ id, wrapped }) => ({ id, key: unwrap(wrappingKey, id, wrapped) })))
+  const known = await keyEncryptionKeyName(database)
+  const keys = rows.map(({ id, wrapped }) => {
+    const key = unwrapDataKey(wrappingKey, id, wrapped)
+    if (key) return { id, key }
+    throw wrongKey(name, known)
+  })
+  if (known !== name) await database.commit([setKeyEncryptionKeyName(name, now())])
+  return vaultOver(keys)
 }
 
 interface VaultOptions {
@@ -70,27 +81,14 @@ interface VaultOptions {
   now: () => number
 }
 
-/**
- * Reads a key of exactly 32 bytes from base64 (44 characters) or hex (64).
- *
- * The shape is checked before decoding, since Node's decoders skip what they do not know.
- *
- * @throws Failure `invalid`, which never shows the text
- */
-export function parseKey(secret: Secret): Buffer {
-  const text = secret.reveal()
-  const encoding = /^[0-9a-fA-F]{64}$/.test(text) ? 'hex' : 'base64'
-  const shaped = encoding === 'hex' || /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/.test(text)
-  const key = Buffer.from(shaped ? text : '', encoding)
-  // One byte over and over is a placeholder that somebody forgot to replace.
-  if (key.length === KEY_BYTES && key.some((byte) => byte !== key[0])) return key
-  throw new Failure(
-    'invalid',
-    `${keySetting} must be 32 random bytes as base64 or hex without spaces: make one with "openssl rand -base64 32"`,
-  )
-}
+/** A data key as it is stored: sealed by the key-encryption key, and bound to its id. */
+export const wrapDataKey = (wrappingKey: KeyObject, id: number, key: Buffer): Buffer =>
+  encrypt(wrappingKey, wrapPlace(id), id, key)
 
-const KEY_BYTES = 32
+/** @returns undefined when the key-encryption key is another one, or the bytes were changed */
+export const unwrapDataKey = (wrappingKey: KeyObject, id: number, wrapped: Buffer): Buffer | undefined =>
+  decrypt(wrappingKey, wrapPlace(id), id, wrapped)
+
 const CIPHER = 'aes-256-gcm'
 /** 96 bits, random: NIST SP 800-38D allows 2^32 sealings a key, some 130 years at one a second. */
 const NONCE_BYTES = 12
@@ -129,16 +127,6 @@ function vaultOver(keys: { id: number; key: Buffer }[]): Vault {
 }
 
 const wrapPlace = (id: number): Place => ({ table: 'data_keys', row: String(id) })
-
-function unwrap(wrappingKey: KeyObject, id: number, wrapped: Buffer): Buffer {
-  const key = decrypt(wrappingKey, wrapPlace(id), id, wrapped)
-  if (key) return key
-  throw new Failure(
-    'invalid',
-    `the key-encryption key does not open this database: set ${keySetting} (or ${keySetting}_FILE) to the key that it was made with`,
-    { reason: 'wrong_key' },
-  )
-}
 
 const derive = (key: Buffer, purpose: string): Buffer =>
   Buffer.from(hkdfSync('sha256', key, '', `quayside ${purpose}`, KEY_BYTES))

@@ -1,7 +1,9 @@
-import { asc } from 'drizzle-orm'
+import { and, asc, eq, exists, gt, isNull, or } from 'drizzle-orm'
+import { alias } from 'drizzle-orm/sqlite-core'
 import { build } from './builder.ts'
-import type { Change } from './database.ts'
+import type { Change, Database } from './database.ts'
 import { webhooks } from './schema.ts'
+import { putSetting, readSetting } from './settings.ts'
 
 export type Webhook = typeof webhooks.$inferSelect
 
@@ -11,3 +13,47 @@ export const insertWebhook = (row: typeof webhooks.$inferInsert): Change => ({
   statement: build.insert(webhooks).values(row),
   rows: 1,
 })
+
+const later = alias(webhooks, 'later')
+
+/** Stale when it is retired already, when there is none of that id, or when no later one would be left to take over. */
+export const markRetired = ({ id, createdAt }: Pick<Webhook, 'id' | 'createdAt'>, now: number): Change => ({
+  statement: build
+    .update(webhooks)
+    .set({ retiredAt: now })
+    .where(
+      and(
+        eq(webhooks.id, id),
+        isNull(webhooks.retiredAt),
+        exists(
+          build
+            .select({ id: later.id })
+            .from(later)
+            .where(
+              and(
+                isNull(later.retiredAt),
+                or(gt(later.createdAt, createdAt), and(eq(later.createdAt, createdAt), gt(later.id, id))),
+              ),
+            ),
+        ),
+      ),
+    ),
+  rows: 1,
+})
+
+/** Webhooks at the supplier that lead here, and whose secret we do not hold. Instants in epoch milliseconds. */
+export interface UnheldWebhooks {
+  webhooks: { id: string; url: string; seenAt: number; replacedBy: string | null }[]
+  /** When one was last replaced without being asked for; 0 for never. */
+  replacedAt: number
+}
+
+const UNHELD = 'unheld_webhooks'
+
+export async function unheldWebhooks(db: Database): Promise<UnheldWebhooks> {
+  const text = await readSetting(db, UNHELD)
+  return text === undefined ? { webhooks: [], replacedAt: 0 } : (JSON.parse(text) as UnheldWebhooks)
+}
+
+export const putUnheldWebhooks = (seen: UnheldWebhooks, now: number): Change =>
+  putSetting(UNHELD, JSON.stringify(seen), now)

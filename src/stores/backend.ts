@@ -1,4 +1,4 @@
-import { Agent, request } from 'undici'
+import { Agent, type Dispatcher, request } from 'undici'
 import { messageOf } from '../errors.ts'
 import type { Store, StoreMessage, Told } from './store.ts'
 import { signatureHeaders } from './webhook-signature.ts'
@@ -14,6 +14,10 @@ export interface BackendOptions {
   newId: () => string
   /** Most that one callback may take, from connecting to the end of the answer. */
   deadlineMs?: number
+  /** Connections to the store; those of this machine unless told. */
+  connections?: Dispatcher
+  /** What ends a callback after so many milliseconds; a timer of this machine unless told. */
+  timeout?: (ms: number) => AbortSignal
 }
 
 /**
@@ -24,12 +28,12 @@ export interface BackendOptions {
  */
 export function backendStore(options: BackendOptions): Store & { close(): Promise<void> } {
   const { callbackUrl, secret, now, newId, deadlineMs = DEADLINE_MS } = options
-  const agent = new Agent({ connections: CONNECTIONS_MAX })
+  const { connections: agent = new Agent({ connections: CONNECTIONS_MAX }), timeout = deadlineSignal } = options
 
   async function post(message: Omit<StoreMessage, 'type'> & { type: string }): Promise<Told> {
     const { type, at, data } = message
     const body = JSON.stringify({ type, timestamp: new Date(at).toISOString(), data })
-    const signal = AbortSignal.timeout(deadlineMs)
+    const signal = timeout(deadlineMs)
     try {
       const answer = await request(callbackUrl, {
         ...{ dispatcher: agent, method: 'POST', body, signal },
@@ -52,6 +56,8 @@ export function backendStore(options: BackendOptions): Store & { close(): Promis
     close: () => agent.destroy(),
   }
 }
+
+const deadlineSignal = (ms: number): AbortSignal => AbortSignal.timeout(ms)
 
 /** A receiver stores and answers; one that needs longer works in the request, and a repeat is cheaper than to wait. */
 const DEADLINE_MS = 15_000

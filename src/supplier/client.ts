@@ -23,7 +23,7 @@ import type { Dialect } from './dialect.ts'
 import { createPacer } from './rate-limit.ts'
 import { get, type Link, type Page, postHeaders, readOne, readPage, send } from './read.ts'
 import { type Read, readBalance, readOffer, readOrder, readWebhook, writeInstant } from './records.ts'
-import { ANSWER_MAX_BYTES, openAgent } from './request.ts'
+import { ANSWER_MAX_BYTES, type Network, sockets } from './request.ts'
 import { type CreatedWebhook, createWebhook } from './webhooks.ts'
 
 export interface SupplierSettings {
@@ -38,6 +38,8 @@ export interface SupplierSettings {
   random: () => number
   /** For one try of a read; 15 s if left out. */
   fetchDeadlineMs?: number
+  /** The sockets of this machine if left out. */
+  network?: Network
 }
 
 /** Pages count from 1 whatever the supplier counts from; `limit` is the dialect's largest page if left out, and never more. */
@@ -115,15 +117,15 @@ const OPENAPI_MAX_BYTES = 4 * 1024 * 1024
  * @throws Failure `invalid`, naming `supplier.baseUrl` or `supplier.apiKey`
  */
 export function createSupplier(settings: SupplierSettings): Supplier {
-  const { dialect, apiKey, now, sleep, random, fetchDeadlineMs = FETCH_DEADLINE_MS } = settings
+  const { dialect, apiKey, now, sleep, random, fetchDeadlineMs = FETCH_DEADLINE_MS, network = sockets } = settings
   const base = readBaseUrl(settings.baseUrl)
   if (!/^[\x21-\x7e]{1,500}$/.test(apiKey.reveal())) {
     throw invalid('supplier.apiKey', 'must be 1 to 500 visible ASCII characters, no spaces')
   }
   const pacer = createPacer({ now, sleep, random })
-  const orderAgent = openAgent(ORDER_CONNECTIONS)
-  const agent = openAgent(READ_CONNECTIONS)
-  const link: Link = { dialect, base, apiKey, now, sleep, random, fetchDeadlineMs, pacer, agent }
+  const orderAgent = network.open(ORDER_CONNECTIONS)
+  const agent = network.open(READ_CONNECTIONS)
+  const link: Link = { dialect, base, apiKey, now, sleep, random, fetchDeadlineMs, pacer, agent, network }
   return {
     products: ({ search, category, inStock, ...paged }) => {
       const names = dialect.products

@@ -86,6 +86,9 @@ const LOW_SHARE = 0.2
 /** Low, where the supplier does not say how many requests a window has. */
 const LOW_COUNT = 10
 
+/** A clock that goes back by this much was put back; less is drift. */
+const JUMP_BACK_MS = MINUTE
+
 /** A read that met a new pause at the end of each wait so many times has met a supplier that refuses everything. */
 const ROUNDS_MAX = 5
 
@@ -102,11 +105,24 @@ export function createPacer(clock: {
   sleep: (ms: number) => Promise<void>
   random: () => number
 }): Pacer {
-  const { now, sleep, random } = clock
+  const { sleep, random } = clock
+  let seenAt = 0
   let hint: RateHint | undefined
   let lastTurnAt = 0
   let pauseEndsAt = 0
   let refusals = 0
+
+  /** Instants of before a clock was put back mean nothing: a pause would last for as long again as the clock was ahead. */
+  const now = (): number => {
+    const at = clock.now()
+    if (at < seenAt - JUMP_BACK_MS) {
+      hint = undefined
+      lastTurnAt = 0
+      pauseEndsAt = 0
+    }
+    seenAt = at
+    return at
+  }
 
   const nextTurnAt = (): number => {
     const earliest = Math.max(now(), pauseEndsAt)
@@ -125,7 +141,7 @@ export function createPacer(clock: {
       // Turns that were given and not answered yet are gone from what the last answer said was left.
       if (hint && hint.remaining > 0) hint = { ...hint, remaining: hint.remaining - 1 }
       if (at > now()) await sleep(at - now())
-      if (pauseEndsAt <= now()) return
+      if (now() >= pauseEndsAt) return
     }
     throw rateLimited(pauseEndsAt - now())
   }
@@ -137,14 +153,15 @@ export function createPacer(clock: {
       if (seen && !(hint && hint.resetAt === seen.resetAt && hint.remaining < seen.remaining)) hint = seen
     },
     pause(ms) {
+      const at = now()
       const base = ms ?? Math.min(PAUSE_MS * 2 ** refusals, PAUSE_MAX_MS)
       refusals = Math.min(refusals + 1, 10)
-      pauseEndsAt = Math.max(pauseEndsAt, now() + Math.ceil(base * (1 + 0.2 * random())))
+      pauseEndsAt = Math.max(pauseEndsAt, at + Math.ceil(base * (1 + 0.2 * random())))
     },
     resumed() {
       refusals = 0
     },
-    pausedUntil: () => (pauseEndsAt > now() ? pauseEndsAt : undefined),
+    pausedUntil: () => (now() < pauseEndsAt ? pauseEndsAt : undefined),
   }
 }
 

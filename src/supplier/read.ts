@@ -1,11 +1,19 @@
 import pRetry from 'p-retry'
-import type { Agent } from 'undici'
 import { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { type Dialect, valueAt } from './dialect.ts'
 import { type Pacer, rateHint, rateLimited, retryAfterMs } from './rate-limit.ts'
 import { countAt, errorAnswer, type Read, readJson, requestIdOf, unwrap } from './records.ts'
-import { ANSWER_MAX_BYTES, type Exchange, exchange, headerText, PAGE_MAX_BYTES, type Request } from './request.ts'
+import {
+  ANSWER_MAX_BYTES,
+  type Connections,
+  type Exchange,
+  exchange,
+  headerText,
+  type Network,
+  PAGE_MAX_BYTES,
+  type Request,
+} from './request.ts'
 
 /** What every request to one supplier needs. */
 export interface Link {
@@ -20,7 +28,8 @@ export interface Link {
   fetchDeadlineMs: number
   pacer: Pacer
   /** Connections for everything but orders, so that look-ups are never starved. */
-  agent: Agent
+  agent: Connections
+  network: Network
 }
 
 /** One page of a list. A record that cannot be read stands in `unreadable` and does not stop the others. */
@@ -164,18 +173,32 @@ export function get(link: Link, path: string, bodyMaxBytes: number, withKey = tr
 }
 
 /** One exchange with this supplier; its rate-limit headers and a 429 reach the pacer whatever the request was. */
-export async function send(link: Link, agent: Agent, request: Omit<Request, 'origin'>): Promise<Exchange> {
-  const ended = await exchange(agent, {
+export async function send(link: Link, agent: Connections, request: Omit<Request, 'origin'>): Promise<Exchange> {
+  const whole = {
     ...request,
     origin: link.base.origin,
     path: `${link.base.path}${request.path}`,
     headers: { accept: 'application/json', 'user-agent': 'quayside', ...request.headers },
-  })
+  }
+  const ended = withoutKey(await exchange(agent, whole, link.network.after), link.apiKey.reveal())
   if (ended.stage === 'not_sent' || ended.status === undefined || ended.headers === undefined) return ended
   link.pacer.observe(rateHint(ended.headers, link.dialect, link.now()))
   if (ended.status === 429) link.pacer.pause(askedWaitMs(link, ended.headers))
   else link.pacer.resumed()
   return ended
+}
+
+/** A text as short as this is in many answers by chance; a key of this length is none anyway. */
+const KEY_MIN_LENGTH = 8
+
+/** Suppliers repeat the key that they refuse. Whatever is read, kept or shown of an answer must not hold it. */
+function withoutKey(ended: Exchange, key: string): Exchange {
+  if (ended.stage !== 'answered' || key.length < KEY_MIN_LENGTH) return ended
+  const json = JSON.stringify(key).slice(1, -1)
+  const spellings = [...new Set([key, json, json.replaceAll('/', '\\/')])]
+  if (!spellings.some((text) => ended.body.includes(text))) return ended
+  const body = spellings.reduce((text, one) => text.replaceAll(one, '[secret]'), ended.body.toString('latin1'))
+  return { ...ended, body: Buffer.from(body, 'latin1') }
 }
 
 /**

@@ -39,6 +39,17 @@ export const ANSWER_MAX_BYTES = 1024 * 1024
 /** Longest list page: the largest page of a few hundred records at tens of kilobytes each. */
 export const PAGE_MAX_BYTES = 16 * 1024 * 1024
 
+/** What exchanges go over: the two things of an undici Agent that they use. */
+export type Connections = Pick<Agent, 'dispatch' | 'close'>
+
+/** How the supplier is reached and how long an answer is waited for; another than `sockets` only in tests. */
+export interface Network {
+  /** @param connections most sockets at once */
+  open: (connections: number) => Connections
+  /** Does something that much later, in milliseconds; what it returns calls it off. */
+  after: (ms: number, act: () => void) => () => void
+}
+
 /** A host that does not complete a handshake in this time is taken for unreachable. */
 const CONNECT_TIMEOUT_MS = 5_000
 
@@ -69,8 +80,21 @@ export const openAgent = (connections: number): Agent =>
     bodyTimeout: 0,
   })
 
+/** The network of this machine. */
+export const sockets: Network = {
+  open: openAgent,
+  after: (ms, act) => {
+    const timer = setTimeout(act, ms)
+    return () => clearTimeout(timer)
+  },
+}
+
 /** Performs one exchange; redirects are answers like any other. Never throws: how it ended is the value. */
-export function exchange(agent: Agent, request: Request): Promise<Exchange> {
+export function exchange(
+  agent: Pick<Connections, 'dispatch'>,
+  request: Request,
+  after: Network['after'] = sockets.after,
+): Promise<Exchange> {
   return new Promise((resolve) => {
     let settled = false
     let started = false
@@ -83,7 +107,7 @@ export function exchange(agent: Agent, request: Request): Promise<Exchange> {
     const settle = (result: Exchange) => {
       if (settled) return
       settled = true
-      clearTimeout(timer)
+      stopTimer()
       resolve(result)
     }
     const fail = (cause: string) =>
@@ -92,7 +116,7 @@ export function exchange(agent: Agent, request: Request): Promise<Exchange> {
       fail(cause)
       controller?.abort(new Error(cause))
     }
-    const timer = setTimeout(() => abort('timeout'), request.deadlineMs)
+    const stopTimer = after(request.deadlineMs, () => abort('timeout'))
 
     agent.dispatch(
       {

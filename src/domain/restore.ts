@@ -1,0 +1,87 @@
+/**
+ * What a restore decides: a database that was put back knows less than the supplier does, and must not buy again what
+ * the one before it has bought.
+ */
+import type { OrderStatus } from './placement.ts'
+import type { PurchaseState } from './purchase.ts'
+
+/**
+ * Generations of a part that are looked for. A part has two or three of them in bad weather; the eleventh would follow
+ * ten refusals, failures or write-offs that are all younger than the backup.
+ */
+export const GENERATIONS = 10
+
+/** How far the mapping back has come. Instants in epoch milliseconds. */
+export interface Mapping {
+  restoredAt: number
+  /** Valid scans so far, and when the last round began. */
+  scans: number
+  roundAt: number | null
+}
+
+/**
+ * When the next round of the mapping may begin.
+ *
+ * A request that left before the restore has run by `settleMs` and shows by `listLagMs`, so no scan counts that begins
+ * before; and that an order is absent takes two scans, `gapMs` apart.
+ */
+export const nextRoundAt = (
+  { restoredAt, roundAt }: Mapping,
+  { settleMs, listLagMs, gapMs }: { settleMs: number; listLagMs: number; gapMs: number },
+): number => Math.max(restoredAt + settleMs + listLagMs, roundAt === null ? 0 : roundAt + gapMs)
+
+/** Scans that prove what is absent. */
+export const SCANS_MIN = 2
+
+/** What is to be done with an order of the supplier that was found under the reference of one generation of a part. */
+export type Claim =
+  /** The generation has a row: the transition table decides. */
+  | 'known'
+  /** The generation is put in; nothing of the part is under way. */
+  | 'insert'
+  /**
+   * The one that is under way is cancelled, then the generation is put in: a later generation was only ever sent after
+   * this one was proven not charged, refunded, or written off.
+   */
+  | 'supersede'
+  /** The one that is under way has an order of its own: only a read tells whether that has failed since. */
+  | 'read'
+  /** Both have been charged: a double charge. */
+  | 'second'
+  /** Only a person can tell. */
+  | 'person'
+  /** A request of the part is on its way: again when it is over. */
+  | 'later'
+  /** The money is back and nothing follows. */
+  | 'nothing'
+
+const over: ReadonlySet<PurchaseState> = new Set<PurchaseState>(['rejected', 'failed', 'cancelled'])
+
+/** @param rows all generations of the part that the database has */
+export function claimOf(
+  rows: readonly { generation: number; state: PurchaseState }[],
+  found: { generation: number; status: OrderStatus },
+): Claim {
+  if (rows.some((row) => row.generation === found.generation)) return 'known'
+  const moneyIsOut = found.status === 'open' || found.status === 'completed'
+  const newest = Math.max(0, ...rows.map((row) => row.generation))
+  if (found.generation < newest) return moneyIsOut ? 'person' : 'nothing'
+  const live = rows.find((row) => !over.has(row.state))
+  switch (live?.state) {
+    case 'planned':
+    case 'waiting':
+    case 'unknown':
+      return 'supersede'
+    case 'sending':
+      return 'later'
+    case 'accepted':
+      return 'read'
+    case 'completed':
+    case 'fulfilled':
+      return moneyIsOut ? 'second' : 'nothing'
+    case 'review':
+      return 'person'
+    default:
+      return 'insert'
+  }
+}

@@ -1,0 +1,84 @@
+import type { Config } from './config.ts'
+import { Failure } from './errors.ts'
+import type { Log } from './log.ts'
+import type { Secret } from './secret.ts'
+import type { Database } from './storage/database.ts'
+import { insertAudit } from './storage/evidence.ts'
+import { nameOfKey } from './storage/key-encryption-key.ts'
+import { rotateKeyEncryptionKey } from './storage/key-rotation.ts'
+import { openVault, type Vault } from './storage/vault.ts'
+
+/** The key-encryption key of a running service, and its rotation. */
+export interface Keys {
+  /** The one that opens the database now. */
+  current: () => Secret
+  /**
+   * Puts the data keys under the next key-encryption key.
+   *
+   * @returns the names of the key before and the key after
+   * @throws Failure `conflict`, reason `no_next_key` or `same_key`; `invalid` for a key that cannot be one
+   */
+  rotate: (actor: string) => Promise<{ before: string; after: string }>
+}
+
+interface KeyParts {
+  config: Pick<Config, 'keyEncryptionKey' | 'nextKeyEncryptionKey'>
+  db: Database
+  /** Epoch milliseconds. */
+  now: () => number
+  newId: () => string
+  log: Log
+}
+
+/**
+ * Opens the vault with the key-encryption key; with the next one, where a rotation has come that far and the setting has
+ * not.
+ *
+ * @throws Failure `invalid`, reason `wrong_key`, when neither opens it
+ */
+export async function openKeys(parts: KeyParts): Promise<{ vault: Vault; keys: Keys }> {
+  const { config, db: database, now, log } = parts
+  try {
+    const keyEncryptionKey = config.keyEncryptionKey
+    return { vault: await openVault({ database, keyEncryptionKey, now }), keys: keysFrom(parts, keyEncryptionKey) }
+  } catch (error) {
+    const next = error instanceof Failure && error.reason === 'wrong_key' ? config.nextKeyEncryptionKey() : undefined
+    if (!next) throw error
+    // When it does not fit either, the failure to tell is about the key that is set.
+    const vault = await openVault({ database, keyEncryptionKey: next, now }).catch(() => {
+      throw error
+    })
+    log.warn('keys.next_in_use', { id: nameOfKey(next), detail: 'make it the key-encryption key of the setting' })
+    return { vault, keys: keysFrom(parts, next) }
+  }
+}
+
+function keysFrom({ config, db, now, newId, log }: KeyParts, opened: Secret): Keys {
+  let current = opened
+  return {
+    current: () => current,
+    rotate: async (actor) => {
+      const next = config.nextKeyEncryptionKey()
+      if (!next) {
+        const how = 'write one to secrets/next-key-encryption-key beside the configuration, or set'
+        const message = `there is no next key: ${how} QUAYSIDE_NEXT_KEY_ENCRYPTION_KEY_FILE; openssl rand -base64 32 makes one`
+        throw new Failure('conflict', message, { reason: 'no_next_key' })
+      }
+      const names = { before: nameOfKey(current), after: nameOfKey(next) }
+      const at = now()
+      const detail = `${names.before} -> ${names.after}`
+      const audit = insertAudit({
+        id: newId(),
+        at,
+        actor,
+        action: 'keys.rotate',
+        subject: 'key-encryption key',
+        detail,
+      })
+      await rotateKeyEncryptionKey(db, { from: current, to: next, now: at, also: [audit] })
+      current = next
+      log.warn('keys.rotated', { actor, detail })
+      return names
+    },
+  }
+}

@@ -1,0 +1,141 @@
+import { formatDecimal } from '../domain/money.ts'
+import { mayBuy, type PurchaseState } from '../domain/purchase.ts'
+import { hasLeft } from '../domain/store-order.ts'
+import type { Attempt } from '../storage/evidence.ts'
+import type { Loaded } from './advance.ts'
+
+/** What a person can decide on one purchase, in the order in which it is shown. */
+export const decisionTypes = ['adopt', 'hand_over', 'close', 'buy_again'] as const
+export type DecisionType = (typeof decisionTypes)[number]
+
+/** One decision as it is offered to a person. */
+export interface Choice {
+  decision: DecisionType
+  /** What it would do now, in plain words. */
+  does: string
+  /** Why it is not possible now; null when it is. */
+  refusal: string | null
+}
+
+/** What a decision stands on beside the purchase itself. */
+export interface Circumstances {
+  /** Ids of the supplier's orders that were seen for it. */
+  orders: string[]
+  /** Purchases of other lines that hold one of its keys. */
+  elsewhere: string[]
+  frozen: boolean
+}
+
+/** Supplier orders that a purchase has met, its own first: known, shown to a person, or named by an answer. */
+export function ordersOf(
+  { purchase }: Pick<Loaded, 'purchase'>,
+  attempts: Pick<Attempt, 'supplierOrderId'>[],
+): string[] {
+  const all = [
+    purchase.supplierOrderId,
+    ...purchase.ordersSeen.split(' '),
+    ...attempts.map((one) => one.supplierOrderId),
+  ]
+  return [...new Set(all.filter((id): id is string => id !== null && id !== ''))]
+}
+
+/** Units of it that the store has keys for, or is being given them right now. */
+export const unitsLeft = ({ purchase, keys }: Pick<Loaded, 'purchase' | 'keys'>): number =>
+  keys.filter((key) => hasLeft(purchase, key)).length
+
+/** Keys that the store has once all that came are handed over: at most the quantity. */
+export const handedOverIn = ({ purchase, keys }: Loaded): number => Math.min(keys.length, purchase.quantity)
+
+/** @returns why a decision is not possible, for a machine and for a person; undefined when it is */
+export function refusalOf(loaded: Loaded, type: DecisionType): { reason: string; message: string } | undefined {
+  const { purchase, keys, generations } = loaded
+  if (purchase.state !== 'review' && purchase.state !== 'accepted') {
+    return { reason: 'not_decidable', message: `the purchase is ${purchase.state}: ${insteadOf[purchase.state]}` }
+  }
+  if (type === 'hand_over' && keys.length === 0) {
+    return { reason: 'no_keys', message: 'no key of it has come: there is nothing to hand over' }
+  }
+  const givesUp = type === 'close' || type === 'buy_again'
+  if (givesUp && unitsLeft(loaded) >= purchase.quantity) {
+    const message = 'the store has all its keys already: hand over what came, and it is done'
+    return { reason: 'all_handed_over', message }
+  }
+  const unproven = generations.find((other) => other.id !== purchase.id && !mayBuy([other]))
+  if (type === 'buy_again' && unproven) {
+    const message = `generation ${unproven.generation} of it, purchase ${unproven.id}, may have been charged: decide on that one`
+    return { reason: 'not_retriable', message }
+  }
+  return undefined
+}
+
+const ended = 'it has ended; quayside purchases retry buys it anew'
+const before = 'it was not sent yet; cancel its order, or release its hold'
+const done = 'its keys are with the store, or on their way'
+/** What helps in the states in which there is nothing to decide. */
+const insteadOf: Record<Exclude<PurchaseState, 'review' | 'accepted'>, string> = {
+  ...{ planned: before, waiting: before },
+  sending: 'its answer is awaited',
+  unknown: 'it is being looked up at the supplier, and comes to a review by itself if that fails',
+  ...{ completed: done, fulfilled: done },
+  ...{ rejected: ended, failed: ended, cancelled: ended },
+}
+
+/** All decisions, with what each would do now. */
+export const choicesOf = (loaded: Loaded, around: Circumstances): Choice[] =>
+  decisionTypes.map((decision) => ({
+    decision,
+    does: effectsOf[decision](loaded, around).filter(Boolean).join(' '),
+    refusal: refusalOf(loaded, decision)?.message ?? null,
+  }))
+
+const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) => string[]> = {
+  adopt: ({ purchase, keys }, { orders }) => [
+    'Takes one order of the supplier as the one that was bought: it is read again now, and the purchase goes on from it.',
+    keys.length > 0 ? `Only its own, ${purchase.supplierOrderId}, because keys of that one came.` : '',
+    orders.length > 1 ? 'The other orders seen count as decided: they do not freeze buying again.' : '',
+    purchase.cancelRequestedAt === null ? '' : 'The store has cancelled: keys that come wait for a person once more.',
+  ],
+  hand_over: (loaded, { elsewhere }) => {
+    const { purchase, keys } = loaded
+    const missing = purchase.quantity - handedOverIn(loaded)
+    return [
+      `Gives the store ${handedOverIn(loaded) - unitsLeft(loaded)} of the ${keysOf(keys.length)} that came.`,
+      unitsLeft(loaded) > 0 ? `It has ${keysOf(unitsLeft(loaded))} already.` : '',
+      keys.length > purchase.quantity ? `${keysOf(keys.length - purchase.quantity)} more than ordered stay here.` : '',
+      missing > 0 ? `The store is told that ${units(missing)} will not come; keys that come later are not taken.` : '',
+      purchase.cancelRequestedAt === null ? '' : "The store's cancellation is cleared.",
+      elsewhere.length > 0 ? `Mind: a key of it is on purchase ${elsewhere.join(', ')} too.` : '',
+    ]
+  },
+  close: (loaded, { orders }) => [
+    `Ends it as cancelled; the store is told that ${units(loaded.purchase.quantity - unitsLeft(loaded))} will not come.`,
+    keptHere(loaded),
+    moneyGone(orders),
+  ],
+  buy_again: (loaded, { orders, frozen }) => {
+    const { purchase } = loaded
+    const price = formatDecimal({ minor: purchase.ceilingMinor, currency: purchase.currency })
+    return [
+      `Writes it off and buys ${units(purchase.quantity - unitsLeft(loaded))} anew, at most ${price} ${purchase.currency} each.`,
+      keptHere(loaded),
+      moneyGone(orders),
+      purchase.cancelRequestedAt === null ? '' : 'The store has cancelled: this buys all the same.',
+      frozen ? 'Buying is frozen: it waits for quayside unfreeze.' : '',
+    ]
+  },
+}
+
+function keptHere(loaded: Loaded): string {
+  const kept = loaded.keys.length - unitsLeft(loaded)
+  return kept > 0
+    ? `${keysOf(kept)} that came ${kept === 1 ? 'stays' : 'stay'} here and ${kept === 1 ? 'is' : 'are'} not handed over.`
+    : ''
+}
+
+const moneyGone = (orders: string[]): string =>
+  orders.length === 0
+    ? 'No order of it is known; one that shows up later is reported.'
+    : `What the supplier charged for ${orders.length === 1 ? 'its order' : `the ${orders.length} orders seen`} is spent, unless the supplier gives it back.`
+
+const units = (number: number): string => `${number} unit${number === 1 ? '' : 's'}`
+const keysOf = (number: number): string => `${number} key${number === 1 ? '' : 's'}`

@@ -1,0 +1,154 @@
+import type { SupplierOrder } from '../domain/placement.ts'
+import type { PurchaseName } from '../domain/purchase-keys.ts'
+import { claimOf } from '../domain/restore.ts'
+import type { Change } from '../storage/database.ts'
+import { insertTransition } from '../storage/evidence.ts'
+import { changePurchase, insertPurchase, type Purchase, purchaseById, purchasesOfPart } from '../storage/purchases.ts'
+import { dropOrphan, dropUnclaimed } from '../storage/restores.ts'
+import { markReopened } from '../storage/store-orders.ts'
+import { advance } from './advance.ts'
+import type { Ordering } from './context.ts'
+import { plannedPurchase } from './effects.ts'
+import { foundOrders } from './found.ts'
+import { readOrder } from './read-order.ts'
+
+/** A part of a line, by its row and by what its keys are derived from. */
+export interface Part extends Omit<PurchaseName, 'generation'> {
+  lineId: string
+}
+
+/**
+ * Gives an order of the supplier back to the part that it was bought for, after a restore.
+ *
+ * @param generation whose reference the order carries
+ * @returns `news` when the part has changed; `none` when all of it was known; `open` when it cannot be decided now
+ * @throws Failure `unavailable` when the supplier cannot be read
+ */
+export async function claimOrder(
+  ordering: Ordering,
+  part: Part,
+  generation: number,
+  supplierOrderId: string,
+): Promise<'news' | 'none' | 'open'> {
+  const order = await ordering.supplier.order(supplierOrderId)
+  if (!order) return 'open'
+  const rows = await rowsOf(ordering, part)
+  let claim = claimOf(rows, { generation, status: order.status })
+  if (claim === 'read') claim = await claimAfterRead(ordering, part, generation, order)
+  switch (claim) {
+    case 'known':
+      return known(ordering, rows.find((row) => row.generation === generation) as Purchase, order)
+    case 'insert':
+    case 'supersede':
+      return putIn(ordering, part, generation, order)
+    case 'nothing':
+      await ordering.db.commit(claimed(order))
+      return 'none'
+    case 'second':
+    case 'person':
+      await showPerson(ordering, part, order)
+      return 'open'
+    default:
+      return 'open'
+  }
+}
+
+const rowsOf = ({ db }: Ordering, { lineId, part }: Part): Promise<Purchase[]> =>
+  db.query(purchasesOfPart(lineId, part))
+
+const OVER: ReadonlySet<string> = new Set(['rejected', 'failed', 'cancelled'])
+const liveOf = (rows: Purchase[]): Purchase | undefined => rows.find((row) => !OVER.has(row.state))
+
+/** Reads the order of the generation that is under way; when it is under way all the same, both were charged. */
+async function claimAfterRead(ordering: Ordering, part: Part, generation: number, order: SupplierOrder) {
+  const live = liveOf(await rowsOf(ordering, part))
+  if (live?.supplierOrderId) await readOrder(ordering, live, live.supplierOrderId)
+  const claim = claimOf(await rowsOf(ordering, part), { generation, status: order.status })
+  if (claim !== 'read') return claim
+  return order.status === 'open' || order.status === 'completed' ? 'second' : 'nothing'
+}
+
+/** The generation has a row, and the transition table says what the order means to it. */
+async function known(ordering: Ordering, row: Purchase, order: SupplierOrder): Promise<'news' | 'none' | 'open'> {
+  const shown = row.supplierOrderId === order.id || row.ordersSeen.split(' ').includes(order.id)
+  if (!shown) {
+    const orders = await foundOrders(ordering, row, [order])
+    const moved = await advance(ordering, row.id, () => ({ type: 'found', orders }), {
+      detail: AFTER_RESTORE,
+      // The account of the balance began after the restore: this charge is in its first reading.
+      columns: ({ purchase }) => (purchase.countedAt === null ? { countedAt: ordering.now() } : {}),
+    })
+    const [after] = await ordering.db.query(purchaseById(row.id))
+    // Under a lease it is only hinted at: its holder, or the next round, decides.
+    if (!moved && after?.leaseUntil !== null) return 'open'
+    await ordering.db.commit(claimed(order))
+    return moved ? 'news' : 'none'
+  }
+  await ordering.db.commit(claimed(order))
+  return 'none'
+}
+
+/** Nobody needs to look for its purchase any more. */
+const claimed = ({ id }: SupplierOrder): Change[] => [dropUnclaimed(id), dropOrphan(id)]
+
+const AFTER_RESTORE = 'found after a restore'
+
+/**
+ * Puts in the generation that the database had forgotten, as one whose outcome is unknown, and finds its order for it:
+ * a crash in between leaves a look-up, and nothing that could be sent.
+ */
+async function putIn(
+  ordering: Ordering,
+  part: Part,
+  generation: number,
+  order: SupplierOrder,
+): Promise<'news' | 'open'> {
+  const rows = await rowsOf(ordering, part)
+  const live = liveOf(rows)
+  const template = live ?? rows.at(-1)
+  const now = ordering.now()
+  // Whoever holds its lease is at work on it; the next round comes when that is over.
+  if (!template || (live?.leaseUntil ?? 0) > now) return 'open'
+  const id = ordering.newId()
+  const sentAt = order.createdAt ?? now
+  await ordering.db.commit([
+    ...(live ? superseded(ordering, live, order, now) : []),
+    insertPurchase({
+      ...plannedPurchase(ordering.dialect, { ...part, generation }, template),
+      ...{ id, orderId: template.orderId, lineId: template.lineId },
+      ...{ ceilingMinor: template.ceilingMinor, currency: template.currency, deadlineAt: template.deadlineAt },
+      ...{ state: 'unknown', unknownAt: now, maybeChargedAt: now, lastClass: 'A', refreshAt: now },
+      ...{ firstSentAt: sentAt, lastSentAt: now, createdAt: now, changedAt: now },
+    }),
+    // The store may have been told that the order is closed; it will be told again when this one has ended.
+    markReopened(template.orderId),
+  ])
+  const [row] = await ordering.db.query(purchaseById(id))
+  return row && (await known(ordering, row, order)) !== 'open' ? 'news' : 'open'
+}
+
+function superseded({ newId }: Ordering, live: Purchase, order: SupplierOrder, now: number): Change[] {
+  const note = 'not needed: after a restore the order of a later attempt was found'
+  return [
+    changePurchase(
+      live,
+      {
+        ...{ state: 'cancelled', holdReason: null, notBefore: null, refreshAt: null, reservedMinor: 0, note },
+        ...{ leaseOwner: null, leaseUntil: null },
+      },
+      now,
+    ),
+    insertTransition({
+      ...{ id: newId(), purchaseId: live.id, at: now, input: 'found', row: 'superseded', before: live.state },
+      ...{ after: 'cancelled', actor: null, detail: `order ${order.id} of a later attempt was ${AFTER_RESTORE}` },
+    }),
+  ]
+}
+
+/** What is under way meets an order of another generation: the table makes a review or a double charge of it. */
+async function showPerson(ordering: Ordering, part: Part, order: SupplierOrder): Promise<void> {
+  const live = liveOf(await rowsOf(ordering, part))
+  if (!live || live.state === 'review') return
+  const orders = await foundOrders(ordering, live, [order])
+  await advance(ordering, live.id, () => ({ type: 'found', orders }), { detail: AFTER_RESTORE })
+}

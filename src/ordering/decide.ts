@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict'
+import type { SupplierOrder } from '../domain/placement.ts'
+import type { PurchaseInput } from '../domain/purchase.ts'
+import { codeOf, Failure } from '../errors.ts'
+import { attemptsOf, insertAudit } from '../storage/evidence.ts'
+import { redeliverEffect } from '../storage/outbox.ts'
+import { purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
+import { advance, type Loaded, load } from './advance.ts'
+import { type DecisionType, handedOverIn, ordersOf, refusalOf } from './choices.ts'
+import type { Ordering } from './context.ts'
+import { foundOrders } from './found.ts'
+import { confirmHandOver } from './hand-over.ts'
+
+/** What a person can decide on a purchase in `review`, and on one that is `accepted`. */
+export type Decision =
+  /** Take that order of the supplier as the one that was bought. */
+  | { type: 'adopt'; orderId: string }
+  /** Hand over the keys that came, at most the quantity. */
+  | { type: 'hand_over' }
+  /** End it; nothing is bought. */
+  | { type: 'close' }
+  /** Write it off and buy its part anew. */
+  | { type: 'buy_again' }
+
+export interface DecidedBy {
+  /** Who decides, as the audit shows it. */
+  actor: string
+  /** Why, in the person's own words; the audit keeps them, stores never see them. */
+  reason: string
+}
+
+/**
+ * Carries out a person's decision, with its entry in the audit, in one commit.
+ *
+ * It is taken on what the purchase was when it was asked for: when something that bears on it changes meanwhile, another
+ * person's decision too, it is refused and nothing happens. A freeze stands in no decision's way; what is bought again
+ * waits for its end.
+ *
+ * @throws Failure `not_found`; `conflict` when the state does not allow it, with a reason for machines; `invalid` for an
+ * order id that cannot be one; `unavailable` when an order that is to be adopted cannot be read
+ */
+export async function decidePurchase(
+  ordering: Ordering,
+  purchaseId: string,
+  decision: Decision,
+  { actor, reason }: DecidedBy,
+): Promise<void> {
+  const seen = await existing(ordering, purchaseId)
+  assertAllowed(seen, decision.type, ordering.now())
+  const input = await inputOf(ordering, seen, decision)
+  const done = await advance(ordering, purchaseId, (loaded) => (sameBasis(seen, loaded) ? input : undefined), {
+    actor,
+    detail: whatOf(seen, decision),
+    columns: { note: noteOf(decision) },
+    also: ({ keys }) => [
+      insertAudit({
+        ...{ id: ordering.newId(), at: ordering.now(), actor, subject: purchaseId },
+        ...{ action: `purchase.${decision.type}`, detail: auditText(decision, reason) },
+      }),
+      // A hand-over that waited for this decision goes out now, not at its next look.
+      ...waitingHandOvers(keys).map((id) => ({ ...redeliverEffect(id, ordering.now()), rows: 'any' as const })),
+    ],
+  }).catch((error: unknown) => {
+    // A unique key stood guard: the order was taken, or a generation planned, by somebody who was faster.
+    if (codeOf(error) === 'conflict') return undefined
+    throw error
+  })
+  if (!done) return refuseLate(ordering, purchaseId, decision.type)
+  const { supplierOrderId } = seen.purchase
+  ordering.log.info('purchase.decided', { purchaseId, actor, type: decision.type, supplierOrderId })
+  // All keys of it may be with the store since long: then no confirmation will come any more.
+  if (decision.type === 'hand_over') await confirmHandOver(ordering, purchaseId)
+}
+
+async function existing(ordering: Ordering, purchaseId: string): Promise<Loaded> {
+  const loaded = await load(ordering, purchaseId)
+  if (!loaded) throw new Failure('not_found', `no purchase ${purchaseId}`)
+  return loaded
+}
+
+function assertAllowed(loaded: Loaded, type: DecisionType, now: number): void {
+  const { leaseUntil } = loaded.purchase
+  if (leaseUntil !== null && leaseUntil > now) {
+    const message = 'the purchase is being worked on: look again in a few minutes'
+    throw new Failure('conflict', message, { reason: 'busy' })
+  }
+  const refusal = refusalOf(loaded, type)
+  if (refusal) throw new Failure('conflict', refusal.message, { reason: refusal.reason })
+}
+
+async function inputOf(ordering: Ordering, seen: Loaded, decision: Decision): Promise<PurchaseInput> {
+  if (decision.type !== 'adopt') return decision
+  const order = await orderToAdopt(ordering, seen, decision.orderId)
+  const [found] = await foundOrders(ordering, seen.purchase, [order])
+  assert(found, 'one order was read')
+  return { type: 'adopt', order: found }
+}
+
+/** Whitespace would split the list that the ids of seen orders are kept in. */
+const ORDER_ID = /^(?!\.{1,2}$)[^\s\p{C}]{1,200}$/u
+
+/**
+ * The order as the supplier shows it now, when it can be this purchase's.
+ *
+ * An order that was seen for the purchase may differ from what was sent: that is what the person decides on. One that
+ * was not must at least carry no other reference and no other product, or a slip of the keyboard hands a stranger's
+ * keys over.
+ */
+async function orderToAdopt(ordering: Ordering, loaded: Loaded, orderId: string): Promise<SupplierOrder> {
+  const { purchase, keys } = loaded
+  if (!ORDER_ID.test(orderId)) {
+    const message = 'must be the id of an order at the supplier'
+    throw new Failure('invalid', `orderId: ${message}`, { fields: [{ field: 'orderId', message }] })
+  }
+  const [owner] = (await ordering.db.query(purchasesBySupplierOrder([orderId]))).filter(({ id }) => id !== purchase.id)
+  if (owner) throw taken(orderId, `purchase ${owner.id}`)
+  if (keys.length > 0 && purchase.supplierOrderId !== orderId) {
+    const message = `keys of order ${purchase.supplierOrderId} came already: those of another order cannot be mixed with them`
+    throw new Failure('conflict', message, { reason: 'keys_of_another_order' })
+  }
+  const order = await ordering.supplier.order(orderId)
+  if (!order) throw new Failure('conflict', `the supplier knows no order ${orderId}`, { reason: 'order_unknown' })
+  const reference = order.externalOrderId
+  if (reference === purchase.externalOrderId) return order
+  const [named] = reference === undefined ? [] : await ordering.db.query(purchasesByExternalId([reference]))
+  if (named) throw taken(orderId, `purchase ${named.id}`)
+  const known = ordersOf(loaded, await ordering.db.query(attemptsOf([purchase.id])))
+  const strange =
+    reference !== undefined || (order.productId ?? purchase.supplierProductId) !== purchase.supplierProductId
+  if (strange && !known.includes(orderId)) {
+    const message = `order ${orderId} carries another reference or product, and was never seen for this purchase`
+    throw new Failure('conflict', message, { reason: 'order_foreign' })
+  }
+  return order
+}
+
+const taken = (orderId: string, owner: string): Failure =>
+  new Failure('conflict', `order ${orderId} belongs to ${owner}`, { reason: 'order_taken' })
+
+/** Whether a purchase still is what the decision was taken on. Reads that brought no news do not count. */
+function sameBasis(seen: Loaded, now: Loaded): boolean {
+  const basis = ({ purchase, keys, generations }: Loaded) =>
+    JSON.stringify([
+      ...[purchase.state, purchase.supplierOrderId, purchase.ordersSeen, purchase.cancelRequestedAt],
+      ...[purchase.handOverBegunAt, purchase.handOverHeldAt, purchase.supplierStatus],
+      ...[keys.map((key) => [key.ordinal, key.handOverId]), generations.map(({ id, state }) => [id, state])],
+    ])
+  return basis(seen) === basis(now)
+}
+
+/** Nothing was changed: says why, by what the purchase is now. */
+async function refuseLate(ordering: Ordering, purchaseId: string, type: DecisionType): Promise<never> {
+  assertAllowed(await existing(ordering, purchaseId), type, ordering.now())
+  throw new Failure('conflict', 'the purchase has changed meanwhile: look at it again, then decide', {
+    reason: 'changed',
+  })
+}
+
+const waitingHandOvers = (keys: Loaded['keys']): string[] => [
+  ...new Set(keys.flatMap((key) => (key.handOverId !== null && key.handedOverAt === null ? [key.handOverId] : []))),
+]
+
+const auditText = (decision: Decision, reason: string): string =>
+  decision.type === 'adopt' ? `order ${decision.orderId}: ${reason}` : reason
+
+/** What the timeline shows; stores see it too, so it says what happened and not why. */
+function whatOf(loaded: Loaded, decision: Decision): string {
+  if (decision.type === 'adopt') return `a person adopted order ${decision.orderId}`
+  if (decision.type === 'hand_over')
+    return `a person handed over ${handedOverIn(loaded)} of ${loaded.purchase.quantity}`
+  return decision.type === 'close' ? 'a person closed it' : 'a person wrote it off and bought again'
+}
+
+/** The question is answered: what stays is what a reader of the ended purchase needs. */
+function noteOf({ type }: Decision): string | null {
+  if (type === 'close') return 'closed by a person'
+  return type === 'buy_again' ? 'written off by a person and bought again' : null
+}

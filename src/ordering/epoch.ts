@@ -1,0 +1,103 @@
+import type { Log } from '../log.ts'
+import type { Database } from '../storage/database.ts'
+import { insertAudit } from '../storage/evidence.ts'
+import type { Marker } from '../storage/marker.ts'
+import { oweEffect } from '../storage/outbox.ts'
+import {
+  attemptById,
+  currentEpoch,
+  distrustSends,
+  type Epoch,
+  forgetAccounts,
+  lastInstants,
+  RESTORE_ACTOR,
+  setEpoch,
+  setRestoreHold,
+} from '../storage/restores.ts'
+
+export interface EpochParts {
+  db: Database
+  /** Epoch milliseconds. */
+  now: () => number
+  newId: () => string
+}
+
+/**
+ * Finds out at a start whether the database is the one that was used last, before anything else is done with it.
+ *
+ * It is not when it lacks the attempt that the marker beside it names, or is of an earlier epoch; nor when it had a
+ * marker and has none, because then it was carried here without one. All of these are restores, whoever made them.
+ *
+ * @returns whether it was recognised as one, and is now in a new epoch with buying on hold
+ */
+export async function recogniseRestore(parts: EpochParts & { marker: Marker; log: Log }): Promise<boolean> {
+  const { db, marker, log } = parts
+  const [marked, epoch] = [marker.read(), await currentEpoch(db)]
+  const why = await reasonOf(db, marked, epoch)
+  if (why !== undefined) {
+    const begun = await noteRestore(parts, { cause: why, epochMin: marked?.epoch ?? 0, actor: 'quayside' })
+    await marker.begin({ epoch: begun.epoch, attempt: null })
+    log.warn('restore.recognised', { reason: why, count: begun.epoch })
+    return true
+  }
+  if (!epoch) {
+    // The marker first: a crash in between leaves one that asks for nothing.
+    await marker.begin({ epoch: 1, attempt: null })
+    await db.commit([setEpoch(firstEpoch, parts.now())])
+  } else if (!marked || marked.epoch !== epoch.epoch) await marker.begin({ epoch: epoch.epoch, attempt: null })
+  else await marker.begin(marked)
+  return false
+}
+
+const firstEpoch: Epoch = {
+  ...{ epoch: 1, restoredAt: null, unknownFrom: 0, scans: 0, roundAt: null, unreadable: 0, mappedAt: null },
+}
+
+async function reasonOf(
+  db: Database,
+  marked: ReturnType<Marker['read']>,
+  epoch: Epoch | undefined,
+): Promise<string | undefined> {
+  if (!marked) return epoch && 'the database was put here without the marker that lay beside it'
+  if (marked.epoch > (epoch?.epoch ?? 1)) return 'the database is older than its last restore'
+  // A restore that ended before it could write the marker has noted itself in the database.
+  if (epoch && marked.epoch < epoch.epoch) return undefined
+  if (marked.attempt === null) return undefined
+  const [known] = await db.query(attemptById(marked.attempt))
+  return known ? undefined : 'the database is an older copy: it lacks what was bought last'
+}
+
+/**
+ * Notes that the database was put back: a new epoch, buying on hold until the supplier's orders are mapped back, and
+ * purchases with an open outcome counted as sent just now, since nobody knows when they were.
+ *
+ * @param epochMin the highest epoch that is known from elsewhere
+ */
+export async function noteRestore(
+  { db, now: clock, newId }: EpochParts,
+  { cause, epochMin, actor }: { cause: string; epochMin: number; actor: string },
+): Promise<Epoch> {
+  const now = clock()
+  const before = await currentEpoch(db)
+  const known = before?.epoch ?? 1
+  const next = Math.max(known, Number.isFinite(epochMin) ? epochMin : known) + 1
+  const [last] = await db.query(lastInstants())
+  const latest = Math.max(0, last?.sentAt ?? 0, last?.receivedAt ?? 0, last?.readAt ?? 0)
+  // What an earlier restore has not mapped yet is still unknown.
+  const pending = before && before.restoredAt !== null && before.mappedAt === null
+  const unknownFrom = pending ? Math.min(before.unknownFrom, latest) : latest
+  const epoch: Epoch = { ...firstEpoch, epoch: next, restoredAt: now, unknownFrom }
+  const reason = `${cause}; nothing is bought until the supplier's orders are mapped back, some minutes from now`
+  await db.commit([
+    setEpoch(epoch, now),
+    setRestoreHold({ reason, actor: RESTORE_ACTOR, at: now }, now),
+    distrustSends(now),
+    forgetAccounts(),
+    insertAudit({ id: newId(), at: now, actor, action: 'restore', subject: `epoch ${next}`, detail: cause }),
+    oweEffect({
+      ...{ id: newId(), kind: 'alert', type: 'restored', dedupeKey: `alert:restored:${next}` },
+      ...{ payload: JSON.stringify({ note: reason }), state: 'due', notBefore: now, createdAt: now },
+    }),
+  ])
+  return epoch
+}

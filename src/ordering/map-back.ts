@@ -1,0 +1,207 @@
+/**
+ * After a restore: the supplier's orders are given back to the purchases that they were bought for, while nothing is
+ * bought.
+ *
+ * ```
+ * restored ── settle + list lag ──► scan, claim ── gap ──► scan, claim, sweep ──► mapped ──► buying goes on by itself
+ *                                                                                   └──► on hold while orders of ours
+ *                                                                                        have no purchase: their store
+ *                                                                                        hands them in again, or a
+ *                                                                                        person lets buying go on
+ * ```
+ *
+ * Purchases are found by the references that they would have: derived for each part and ten generations, never parsed.
+ */
+import type { SupplierOrder } from '../domain/placement.ts'
+import { nextRoundAt, SCANS_MIN } from '../domain/restore.ts'
+import { isOurs, SKEW_MS } from '../domain/sweep.ts'
+import { Failure, messageOf } from '../errors.ts'
+import { insertAudit } from '../storage/evidence.ts'
+import { type Purchase, purchasesByExternalId } from '../storage/purchases.ts'
+import {
+  anyUnclaimed,
+  clearRestoreHold,
+  countUnclaimed,
+  currentEpoch,
+  type Epoch,
+  noteUnclaimed,
+  partsToMap,
+  restoreHold,
+  setEpoch,
+  setRestoreHold,
+  unclaimedUnder,
+} from '../storage/restores.ts'
+import { referencesOf } from './bought-before.ts'
+import { claimOrder, type Part } from './claim-order.ts'
+import type { Ordering } from './context.ts'
+import { letGo } from './operate.ts'
+import { pagesSince } from './scan.ts'
+import { sweep } from './sweep.ts'
+
+/** As many as a sweep reads: the whole list, if need be. */
+const PAGES_MAX = 10_000
+
+/** Once buying goes on, parts are looked through at this pace for orders that are left, and for this long. */
+const LATER_MS = 15 * 60_000
+const LOOKS_MS = 30 * 24 * 3_600_000
+
+/** Parts whose references are derived in one go: a thousand of them, some milliseconds. */
+const BATCH = 100
+
+/**
+ * Does the next round of the mapping, if one is due.
+ *
+ * @returns `over` when there is nothing to map and nothing held; else whether a round was `done` or is not `due` yet
+ * @throws Failure `unavailable` when the supplier's list could not be read as a whole; the next round tries again
+ */
+export async function mapBack(ordering: Ordering): Promise<'over' | 'due' | 'done'> {
+  const { db, dialect, now: clock } = ordering
+  const epoch = await currentEpoch(db)
+  if (!epoch || epoch.restoredAt === null) return 'over'
+  const now = clock()
+  const held = (await restoreHold(db)) !== undefined
+  if (epoch.mappedAt !== null && !held && !(await stillLooks(ordering, epoch.restoredAt))) return 'over'
+  const gaps = {
+    ...{ settleMs: dialect.settleSeconds * 1_000, listLagMs: dialect.listLagSeconds * 1_000 },
+    gapMs: epoch.mappedAt === null || held ? dialect.scanGapSeconds * 1_000 : LATER_MS,
+  }
+  if (now < nextRoundAt({ ...epoch, restoredAt: epoch.restoredAt }, gaps)) return 'due'
+  const begun: Epoch = { ...epoch, roundAt: now }
+  await db.commit([setEpoch(begun, now)])
+  let after: Epoch
+  try {
+    after = epoch.mappedAt === null ? await scanned(ordering, begun) : begun
+    await claimParts(ordering)
+  } catch (error) {
+    await sayWhy(ordering, begun, [`the last try failed: ${messageOf(error)}`])
+    throw error
+  }
+  if (after.scans >= SCANS_MIN && after.mappedAt === null) {
+    await sweep(ordering, fromOf(after), 'restore').catch((error: unknown) => {
+      // Its counts and its orphans are for people; every order was claimed or noted by the scans before.
+      ordering.log.warn('restore.unswept', { error: messageOf(error) })
+    })
+    after.mappedAt = clock()
+  }
+  await db.commit([setEpoch(after, clock())])
+  await conclude(ordering, after)
+  return 'done'
+}
+
+/** Whether orders are left that a part may still come for: handed in again late, or freed by a person's decision. */
+async function stillLooks({ db, now }: Ordering, restoredAt: number): Promise<boolean> {
+  if (now() - restoredAt > LOOKS_MS) return false
+  const [unclaimed] = await db.query(countUnclaimed())
+  return (unclaimed?.total ?? 0) > 0
+}
+
+const fromOf = ({ unknownFrom }: Epoch): number => Math.max(0, unknownFrom - SKEW_MS)
+
+/** Notes the orders of ours that no purchase knows as its own, page by page. */
+async function scanned(ordering: Ordering, epoch: Epoch): Promise<Epoch> {
+  let unreadable = 0
+  const onUnreadable = (rows: readonly unknown[]): void => {
+    unreadable += rows.length
+  }
+  for await (const orders of pagesSince(ordering, fromOf(epoch), { pagesMax: PAGES_MAX, onUnreadable })) {
+    if (ordering.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
+    await noteNews(ordering, orders)
+  }
+  return { ...epoch, scans: epoch.scans + 1, unreadable }
+}
+
+async function noteNews({ db, dialect, stores, now }: Ordering, orders: SupplierOrder[]): Promise<void> {
+  const ours = orders.filter((order) => isOurs(order.externalOrderId, stores, dialect.externalOrderIdMax))
+  if (ours.length === 0) return
+  const rows = await db.query(purchasesByExternalId(ours.map((order) => order.externalOrderId ?? '')))
+  const byReference = new Map(rows.map((row) => [row.externalOrderId, row]))
+  const news = ours.filter((order) => isNews(order, byReference.get(order.externalOrderId ?? '')))
+  await db.commit(
+    news.map(({ id, externalOrderId, status }) =>
+      noteUnclaimed({ supplierOrderId: id, reference: externalOrderId ?? '', status, seenAt: now() }),
+    ),
+  )
+}
+
+function isNews(order: SupplierOrder, row: Purchase | undefined): boolean {
+  if (!row) return true
+  if (row.supplierOrderId === order.id || row.ordersSeen.split(' ').includes(order.id)) return false
+  const over = row.state === 'rejected' || row.state === 'failed' || row.state === 'cancelled'
+  return !over || order.status === 'open' || order.status === 'completed'
+}
+
+/** Looks for the noted orders under the references of every part that the database has. */
+async function claimParts(ordering: Ordering): Promise<void> {
+  const { db } = ordering
+  if ((await db.query(anyUnclaimed())).length === 0) return
+  for (let after = ''; ; ) {
+    const parts = await db.query(partsToMap({ after, limit: BATCH }))
+    const last = parts.at(-1)
+    if (!last) return
+    after = last.id
+    const places = new Map(
+      parts.flatMap((part) =>
+        referencesOf(ordering.dialect, part).map((reference, place) => [reference, { part, place }] as const),
+      ),
+    )
+    const hits = await db.query(unclaimedUnder([...places.keys()]))
+    const ordered = hits
+      .map((hit) => ({ ...hit, ...(places.get(hit.reference) as NonNullable<ReturnType<typeof places.get>>) }))
+      .sort((a, b) => a.place - b.place)
+    for (const { part, place, supplierOrderId } of ordered) {
+      if (ordering.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
+      await claimOne(ordering, part, place + 1, supplierOrderId)
+    }
+  }
+}
+
+/** One order that cannot be read or decided now must not hide the others: it stays noted, and the next round tries again. */
+async function claimOne(ordering: Ordering, part: Part, generation: number, supplierOrderId: string): Promise<void> {
+  const { store, reference, line } = part
+  const about = { supplierOrderId, store, reference, line, generation }
+  try {
+    const outcome = await claimOrder(ordering, part, generation, supplierOrderId)
+    ordering.log.info('restore.claim', { ...about, outcome })
+  } catch (error) {
+    ordering.log.warn('restore.claim', { ...about, outcome: 'open', error: messageOf(error) })
+  }
+}
+
+/** Lets buying go on when nothing is left that only a person can tell; else says what is. */
+async function conclude(ordering: Ordering, epoch: Epoch): Promise<void> {
+  const { db, newId, now: clock, log } = ordering
+  if (epoch.mappedAt === null) return sayWhy(ordering, epoch, [`${epoch.scans} of ${SCANS_MIN} scans are done`])
+  const [unclaimed] = await db.query(countUnclaimed())
+  const questions = questionsOf(unclaimed?.total ?? 0, epoch.unreadable)
+  if (questions.length > 0) return sayWhy(ordering, epoch, questions)
+  if (!(await restoreHold(db))) return
+  const now = clock()
+  const subject = `epoch ${epoch.epoch}`
+  await db.commit([
+    clearRestoreHold(),
+    insertAudit({ id: newId(), at: now, actor: 'quayside', action: 'restore.mapped', subject }),
+  ])
+  log.warn('restore.mapped', { count: epoch.epoch })
+  await letGo(ordering)
+}
+
+/** Puts what people read about the hold up to date: how far the mapping is, or what it waits for. */
+async function sayWhy({ db, now }: Ordering, epoch: Epoch, why: string[]): Promise<void> {
+  const hold = await restoreHold(db)
+  if (!hold) return
+  const what = epoch.mappedAt === null ? "the supplier's orders are being mapped back" : 'mapped back'
+  const reason = `restored, epoch ${epoch.epoch}; ${what}: ${why.join('; ')}`
+  if (reason !== hold.reason) await db.commit([setRestoreHold({ ...hold, reason }, now())])
+}
+
+function questionsOf(unclaimed: number, unreadable: number): string[] {
+  const are = (count: number) => (count === 1 ? '1 order' : `${count} orders`)
+  return [
+    ...(unclaimed > 0
+      ? [
+          `${are(unclaimed)} at the supplier ${unclaimed === 1 ? 'is' : 'are'} of no purchase here: see quayside discrepancies list, and let the stores hand in again what came after the backup`,
+        ]
+      : []),
+    ...(unreadable > 0 ? [`${are(unreadable)} in the supplier's list cannot be read`] : []),
+  ]
+}

@@ -1,0 +1,47 @@
+import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs'
+import { open, rename } from 'node:fs/promises'
+import path from 'node:path'
+
+/** Gives a finished, fsynced file its name, replacing what had it, and makes sure that the name is on the disk. */
+export function placeFile(from: string, to: string): void {
+  renameSync(from, to)
+  syncFolder(path.dirname(to))
+}
+
+/** After this the names in a folder survive a power cut. */
+export function syncFolder(folder: string): void {
+  const handle = openSync(folder, 'r')
+  try {
+    fsyncSync(handle)
+  } finally {
+    closeSync(handle)
+  }
+}
+
+/** Replaces a small file, without stopping the event loop: after any crash it holds the old text or the new one. */
+export async function replaceText(file: string, text: string): Promise<void> {
+  const next = `${file}.new`
+  const handle = await open(next, 'w', 0o600)
+  try {
+    await handle.writeFile(text)
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+  await rename(next, file)
+  const folder = await open(path.dirname(file), 'r')
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
+}
+
+/** Removes a file that nobody needs any more; one that cannot be removed is in nobody's way. */
+export function forget(file: string): void {
+  try {
+    rmSync(file, { force: true })
+  } catch {
+    // Its folder is none, or not ours to write: whoever needs it says so.
+  }
+}

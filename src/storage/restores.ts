@@ -1,0 +1,144 @@
+import { and, asc, eq, gt, inArray, sql } from 'drizzle-orm'
+import { bindList, build } from './builder.ts'
+import type { Change, Database } from './database.ts'
+import {
+  balanceAccounts,
+  balanceReadings,
+  discrepancies,
+  purchaseAttempts,
+  purchases,
+  storeOrderLines,
+  storeOrders,
+  unclaimedOrders,
+} from './schema.ts'
+import { clearSetting, type Freeze, putSetting, readSetting } from './settings.ts'
+
+/** Which life of the database this is, and what is known of the one before. Instants in epoch milliseconds. */
+export interface Epoch {
+  /** 1 for a database that was never restored; one more with each restore. */
+  epoch: number
+  /** When the last restore was noted; null when there was none. */
+  restoredAt: number | null
+  /** Orders of the supplier that this database cannot know were made after this instant. */
+  unknownFrom: number
+  /** Valid scans of the supplier's orders since then, and when the last round began, valid or not. */
+  scans: number
+  roundAt: number | null
+  /** Orders in the last valid scan that could not be read. */
+  unreadable: number
+  /** When everything was mapped back that can be. */
+  mappedAt: number | null
+}
+
+const EPOCH = 'epoch'
+const HOLD = 'restore'
+/** Who is said to hold buying after a restore. */
+export const RESTORE_ACTOR = 'restore'
+
+/** @returns undefined for a database that no start has marked yet */
+export async function currentEpoch(db: Database): Promise<Epoch | undefined> {
+  const text = await readSetting(db, EPOCH)
+  return text === undefined ? undefined : (JSON.parse(text) as Epoch)
+}
+
+export const setEpoch = (epoch: Epoch, now: number): Change => putSetting(EPOCH, JSON.stringify(epoch), now)
+
+/** The hold of a restore: like a freeze, and lifted by itself once everything is mapped back. */
+export const setRestoreHold = (hold: Freeze, now: number): Change => putSetting(HOLD, JSON.stringify(hold), now)
+
+export const clearRestoreHold = (): Change => clearSetting(HOLD)
+
+/** @returns undefined when none stands */
+export async function restoreHold(db: Database): Promise<Freeze | undefined> {
+  const text = await readSetting(db, HOLD)
+  return text === undefined ? undefined : (JSON.parse(text) as Freeze)
+}
+
+/** Whether buying is on hold for a restore and the supplier's orders are not mapped back yet. */
+export const isMappingBack = async (db: Database): Promise<boolean> =>
+  (await restoreHold(db)) !== undefined && (await currentEpoch(db))?.mappedAt === null
+
+export const attemptById = (id: string) =>
+  build.select({ id: purchaseAttempts.id }).from(purchaseAttempts).where(eq(purchaseAttempts.id, id))
+
+/** The last instants that are written down: no copy of this database is older than the latest of them. */
+export const lastInstants = () =>
+  sql<{ sentAt: number | null; receivedAt: number | null; readAt: number | null }>`select
+    (select max(last_sent_at) from ${purchases}) as sent_at,
+    (select max(received_at) from ${storeOrders}) as received_at,
+    (select max(read_at) from ${balanceReadings}) as read_at`
+
+/**
+ * After a restore nobody knows when a purchase with an open outcome was sent last: it counts from now, so that nothing
+ * is proven absent too early. How long its key is safe stays: that counts from the first attempt, which is known.
+ */
+export const distrustSends = (now: number): Change => ({
+  statement: build
+    .update(purchases)
+    .set({ lastSentAt: now, absentSince: null, refreshAt: now, version: sql`${purchases.version} + 1` })
+    .where(inArray(purchases.state, ['unknown', 'sending'])),
+  rows: 'any',
+})
+
+/** What the balance did since is not in this database: its account begins anew with the next reading. */
+export const forgetAccounts = (): Change => ({ statement: build.delete(balanceAccounts), rows: 'any' })
+
+export type UnclaimedOrder = typeof unclaimedOrders.$inferSelect
+
+export const noteUnclaimed = (row: UnclaimedOrder): Change => ({
+  statement: build
+    .insert(unclaimedOrders)
+    .values(row)
+    .onConflictDoUpdate({
+      target: unclaimedOrders.supplierOrderId,
+      set: { status: row.status, seenAt: row.seenAt },
+    }),
+  rows: 1,
+})
+
+export const dropUnclaimed = (supplierOrderId: string): Change => ({
+  statement: build.delete(unclaimedOrders).where(eq(unclaimedOrders.supplierOrderId, supplierOrderId)),
+  rows: 'any',
+})
+
+/** The order has its purchase again: it is no orphan for people to look at any more. */
+export const dropOrphan = (supplierOrderId: string): Change => ({
+  statement: build
+    .delete(discrepancies)
+    .where(and(eq(discrepancies.kind, 'orphan'), eq(discrepancies.subject, supplierOrderId))),
+  rows: 'any',
+})
+
+const under = bindList((references) =>
+  build.select().from(unclaimedOrders).where(inArray(unclaimedOrders.reference, references)),
+)
+export const unclaimedUnder = (references: string[]) => under(references)
+
+/** One of them, if there is any. */
+export const anyUnclaimed = () =>
+  build.select({ supplierOrderId: unclaimedOrders.supplierOrderId }).from(unclaimedOrders).limit(1)
+
+/** How many orders no purchase has, those whose money is back left out. */
+export const countUnclaimed = () =>
+  build
+    .select({ total: sql<number>`count(*)`.as('total') })
+    .from(unclaimedOrders)
+    .where(inArray(unclaimedOrders.status, ['open', 'completed']))
+
+/** A page of line parts with what their keys are derived from; `after` is the id of the last one seen. */
+export const partsToMap = (filter: { after: string; limit: number }) =>
+  build
+    .select({
+      id: purchases.id,
+      lineId: purchases.lineId,
+      part: purchases.part,
+      store: storeOrders.store,
+      reference: storeOrders.reference,
+      line: storeOrderLines.line,
+    })
+    .from(purchases)
+    .innerJoin(storeOrderLines, eq(storeOrderLines.id, purchases.lineId))
+    .innerJoin(storeOrders, eq(storeOrders.id, purchases.orderId))
+    .where(and(eq(purchases.generation, 1), gt(purchases.id, filter.after)))
+    .orderBy(asc(purchases.id))
+    .limit(filter.limit)

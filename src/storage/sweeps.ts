@@ -1,0 +1,90 @@
+import { and, asc, desc, eq, gte, inArray, isNotNull, lt, lte, sql } from 'drizzle-orm'
+import { build } from './builder.ts'
+import type { Change } from './database.ts'
+import { discrepancies, purchases, sweeps } from './schema.ts'
+
+export type Sweep = typeof sweeps.$inferSelect
+
+export const sweepById = (id: string) => build.select().from(sweeps).where(eq(sweeps.id, id))
+
+/** Sweeps, newest first; `before` is the id of the last one seen. */
+export const listSweeps = (filter: { before?: string; limit: number }) =>
+  build
+    .select()
+    .from(sweeps)
+    .where(filter.before ? lt(sweeps.id, filter.before) : undefined)
+    .orderBy(desc(sweeps.id))
+    .limit(filter.limit)
+
+/** The newest sweep that compared everything it looked for. */
+export const lastCompleteSweep = () =>
+  build.select().from(sweeps).where(eq(sweeps.state, 'complete')).orderBy(desc(sweeps.id)).limit(1)
+
+/** The newest sweep that looked back at least so far, begun or complete. @param lookBackMs milliseconds */
+export const lastSweepOver = (lookBackMs: number, state?: 'complete') =>
+  build
+    .select()
+    .from(sweeps)
+    .where(and(lte(sweeps.fromAt, sql`${sweeps.startedAt} - ${lookBackMs}`), state && eq(sweeps.state, state)))
+    .orderBy(desc(sweeps.id))
+    .limit(1)
+
+export const insertSweep = (row: typeof sweeps.$inferInsert): Change => ({
+  statement: build.insert(sweeps).values(row),
+  rows: 1,
+})
+
+export const changeSweep = (id: string, set: Partial<Sweep>): Change => ({
+  statement: build
+    .update(sweeps)
+    .set(set)
+    .where(and(eq(sweeps.id, id), eq(sweeps.state, 'running'))),
+  rows: 'any',
+})
+
+/** At a start: whatever was under way ended with the process before. */
+export const interruptSweeps = (now: number): Change => ({
+  statement: build.update(sweeps).set({ state: 'interrupted', finishedAt: now }).where(eq(sweeps.state, 'running')),
+  rows: 'any',
+})
+
+/** @param beforeId see `idBound` */
+export const forgetSweeps = (beforeId: string): Change => ({
+  statement: build.delete(sweeps).where(lt(sweeps.id, beforeId)),
+  rows: 'any',
+})
+
+/** Those of these orders that are on record as having no purchase. */
+export const knownOrphans = (supplierOrderIds: string[]) =>
+  build
+    .select({ id: discrepancies.subject })
+    .from(discrepancies)
+    .where(and(eq(discrepancies.kind, 'orphan'), inArray(discrepancies.subject, supplierOrderIds)))
+
+/**
+ * Purchases whose order the supplier's list must hold: sent after an instant, or ever; accepted before another one; and
+ * neither over nor with a person.
+ */
+export const purchasesToBeListed = (sentFrom: number | null, acceptedBefore: number, limit: number) =>
+  build
+    .select({ id: purchases.id, supplierOrderId: purchases.supplierOrderId })
+    .from(purchases)
+    .where(
+      and(
+        inArray(purchases.state, ['accepted', 'completed']),
+        isNotNull(purchases.supplierOrderId),
+        lte(purchases.acceptedAt, acceptedBefore),
+        sentFrom === null ? undefined : gte(purchases.firstSentAt, sentFrom),
+      ),
+    )
+    .orderBy(asc(purchases.acceptedAt))
+    .limit(limit)
+
+/** When the oldest of the purchases that were written off after an instant was sent first; null when there is none. */
+export const oldestWrittenOff = (since: number) =>
+  build
+    .select({
+      sentAt: sql<number | null>`min(coalesce(${purchases.firstSentAt}, ${purchases.createdAt}))`.as('sent_at'),
+    })
+    .from(purchases)
+    .where(gte(purchases.writtenOffAt, since))

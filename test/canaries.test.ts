@@ -1,0 +1,161 @@
+import { existsSync, openSync, writeSync } from 'node:fs'
+import path from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { finderOf } from './canaries/finder.ts'
+import { type Harvest, openHarvest } from './canaries/harvest.ts'
+import { API_KEY, type CanaryInstallation, openCanaryInstallation } from './canaries/installation.ts'
+import { deliver, keysArrive, knock, lookAtEverything, makeSecrets, order, spoilAnswers } from './canaries/life.ts'
+import { until } from './service-process.ts'
+
+describe('a secret', { timeout: 240_000 }, () => {
+  let installation: CanaryInstallation
+  let harvest: Harvest
+  beforeAll(async () => {
+    installation = await openCanaryInstallation()
+    harvest = openHarvest(installation)
+    await live(installation, harvest)
+  }, 240_000)
+  afterAll(() => installation.close())
+
+  test('of a thousand is in no answer, log line, metric, file or backup, in whatever spelling', () => {
+    const names = Object.keys(harvest.secrets)
+    expect(names.length).toBeGreaterThanOrEqual(1_000)
+    const find = finderOf(harvest.secrets)
+    const leaks = harvest.exposed.flatMap(([where, content]) => find(content).map((what) => `${what} in ${where}`))
+    expect([...new Set(leaks)]).toEqual([])
+    // Nothing is proven by an empty room: all of this was looked through.
+    const seen = harvest.exposed.map(([where]) => where)
+    const places = [
+      'quayside.db after',
+      'quayside.db-wal while',
+      'backups/',
+      'output',
+      '/metrics',
+      '/purchases/',
+      '/outbox',
+    ]
+    expect(places.filter((place) => !seen.some((where) => where.includes(place)))).toEqual([])
+    const output = String(harvest.exposed.find(([where]) => where === 'output')?.[1])
+    for (const line of ['service.started', 'order.taken', 'ending, to start anew', 'does not open this database']) {
+      expect(output).toContain(line)
+    }
+  })
+
+  test('is found by the same search where somebody is entitled to it', () => {
+    const find = finderOf(harvest.secrets)
+    const found = new Set(harvest.entitled.flatMap(([, text]) => find(text)))
+    for (const kind of ['licence key', 'token of viewer', 'customer text', 'unreadable delivery']) {
+      expect(
+        [...found].some((what) => what.startsWith(kind)),
+        kind,
+      ).toBe(true)
+    }
+  })
+})
+
+describe('the search for secrets', () => {
+  const secret = 'qs_v_4Jt0mZ9yQpR7sXbV2kWcD8nH5gFa3LeU6iTo1rYq0'
+  const find = finderOf({ token: secret, key: Buffer.from('00ff17a9c4e2d3b15f8e7a6c9d0b4e21', 'hex') })
+
+  test.each<[string, string | Buffer]>([
+    ['plain', `a line with ${secret} in it`],
+    ['a part of it', `a line with ${secret.slice(6, -6)} in it`],
+    ['hex', Buffer.from(`x${secret}`).toString('hex')],
+    ['upper-case hex', Buffer.from(secret).toString('hex').toUpperCase()],
+    ['base64', Buffer.from(`{"authorization":"Bearer ${secret}"}`).toString('base64')],
+    ['base64 one byte further', Buffer.from(`{"authorization": "Bearer ${secret}"}`).toString('base64')],
+    ['base64 two bytes further', Buffer.from(`{"authorization":  "Bearer ${secret}"}`).toString('base64')],
+    ['UTF-16', Buffer.from(`a page of ${secret}`, 'utf16le')],
+    ['bytes', Buffer.from('junk00ff17a9c4e2d3b15f8e7a6c9d0b4e21junk'.slice(4, -4), 'hex')],
+    ['base64url of bytes', Buffer.from('aa00ff17a9c4e2d3b15f8e7a6c9d0b4e21aa', 'hex').toString('base64url')],
+  ])('finds one that is written as %s, and only that', (_form, text) => {
+    expect(find(text).length).toBeGreaterThan(0)
+    expect(find(Buffer.from(text).subarray(0, 12))).toEqual([])
+  })
+})
+
+/** Everything that happens to the installation, from its first start to the death of its database. */
+async function live(installation: CanaryInstallation, harvest: Harvest): Promise<void> {
+  const { secrets, ask, exposed } = harvest
+  Object.assign(secrets, {
+    'API key': API_KEY,
+    'key-encryption key, as it is written': installation.keyEncryptionKey,
+    'key-encryption key': Buffer.from(installation.keyEncryptionKey, 'base64'),
+    'callback secret, as it is written': installation.callbackSecret.replace('whsec_', ''),
+    'callback secret': Buffer.from(installation.callbackSecret.replace('whsec_', ''), 'base64'),
+    'token of the store': installation.storeToken,
+  })
+  await installation.start()
+  const owner = installation.ownerToken()
+  const tokens = await makeSecrets(installation, harvest, owner)
+  await until('the catalogue', async () => {
+    const { data } = await ask('GET', '/api/v1/listings', { token: installation.storeToken })
+    return ((data.items ?? []) as unknown[]).length > 0
+  })
+  await ask('POST', '/api/v1/captures', { token: owner })
+  const references = await order(installation, harvest, 30)
+  spoilAnswers(installation, harvest)
+  await ask('POST', '/api/v1/sync', { token: owner })
+  await knock(installation, harvest, installation.storeToken)
+  await deliver(installation, harvest)
+  await keysArrive(installation, 200)
+
+  await installation.stop('SIGKILL')
+  await installation.start('told')
+  // It may die of an earlier order, before it has taken this one.
+  await order(installation, harvest, 1, 31).catch(() => undefined)
+  expect(await installation.stop()).toBe('SIGKILL')
+  await installation.start()
+  references.push(...(await order(installation, harvest, 8, 32)))
+  await keysArrive(installation, 350)
+  await lookAtEverything(installation, harvest, tokens, references)
+  expect((await ask('POST', '/api/v1/backups', { token: tokens.operator })).status).toBe(201)
+  const keep = (when: string) => {
+    for (const [name, bytes] of installation.files()) exposed.push([`${name} ${when}`, bytes])
+  }
+  await installation.stop('SIGTERM')
+  keep('after an orderly end')
+  await startWrongly(installation, harvest)
+  await installation.start()
+  await deliver(installation, harvest)
+  keep('while it runs')
+  await killDatabase(installation, harvest)
+  keep('after the death of the database')
+
+  for (const [reference, keys] of Object.entries(installation.sandbox.world.report().keysIssued)) {
+    for (const [place, key] of keys.entries()) secrets[`licence key ${place} of ${reference}`] = key
+  }
+  for (const token of installation.ownerTokens) secrets[`owner token ${token.slice(0, 9)}`] = token
+  exposed.push(['output', installation.output()])
+}
+
+/** Starts that must fail, each with a secret that is wrong. */
+async function startWrongly({ run }: CanaryInstallation, { plant }: Harvest): Promise<void> {
+  const fail = async (env: Record<string, string>): Promise<void> => {
+    const child = run(env)
+    const code = await new Promise((resolve) => child.once('exit', resolve))
+    expect(code, Object.keys(env).join()).not.toBe(0)
+  }
+  await fail({ QUAYSIDE_KEY_ENCRYPTION_KEY: Buffer.from(plant('wrong key-encryption key')).toString('base64') })
+  await Promise.all([
+    fail({ QUAYSIDE_KEY_ENCRYPTION_KEY: `${plant('malformed key-encryption key')} ` }),
+    fail({ QUAYSIDE_API_KEY: `two words ${plant('malformed API key')}` }),
+    fail({ QUAYSIDE_API_KEY: `a\nb${plant('API key of two lines')}` }),
+  ])
+}
+
+/** Writes over the files of a running service until it gives up, and says why. */
+async function killDatabase(installation: CanaryInstallation, harvest: Harvest): Promise<void> {
+  for (const name of ['quayside.db', 'quayside.db-wal']) {
+    const file = path.join(installation.folder, name)
+    expect(existsSync(file)).toBe(true)
+    writeSync(openSync(file, 'r+'), Buffer.alloc(4 * 1024 * 1024, 'junk'))
+  }
+  const ended = installation.stop()
+  let over = false
+  void ended.then(() => {
+    over = true
+  })
+  while (!over) await deliver(installation, harvest).catch(() => undefined)
+  expect(await ended).toBe(75)
+}

@@ -1,0 +1,97 @@
+import { describe, expect, test } from 'vitest'
+import { sizeText } from '../src/cli/backup.ts'
+import type { RestoreOptions } from '../src/cli/program.ts'
+import { Failure } from '../src/errors.ts'
+import { run, startService, widest, writePlace } from './cli-run.ts'
+import { refusedOrigin } from './supplier-server.ts'
+
+const now = () => Date.parse('2026-03-02T02:20:00.000Z')
+const backup = {
+  ...{ file: 'quayside-20260301T022000000Z.backup', bytes: 123_456_789, readable: true },
+  ...{ madeAt: '2026-03-01T02:20:00.000Z', epoch: 2, stores: ['shop-4f7k2m9q'], keyName: '3f9a01c2' },
+}
+const unreadable = { ...backup, readable: false, madeAt: null, epoch: null, stores: [], keyName: null }
+const folder = '/srv/quayside/data/run/backups'
+
+describe('quayside backup', () => {
+  test('says where the backup is and which key it needs', async () => {
+    const { config } = await startService({ 'POST /backups': () => ({ folder, backup }) })
+    const { exitCode, stdout } = await run(['backup', '--config', config], { terminal: true, now })
+    expect({ exitCode, stdout }).toEqual({
+      exitCode: 0,
+      stdout: `Backed up: ${folder}/${backup.file}
+117.7 MiB, sealed under the key-encryption key 3f9a01c2. Keep both, apart from
+each other.
+`,
+    })
+  })
+
+  test('lists what is kept within 80 columns', async () => {
+    const { config } = await startService({
+      'GET /backups': () => ({ folder, items: [backup, unreadable], next: null }),
+    })
+    const { stdout } = await run(['backup', 'list', '--config', config], { terminal: true, now })
+    expect(stdout).toBe(`FILE                                        AGE       SIZE  EPOCH  KEY
+quayside-20260301T022000000Z.backup         1 d  117.7 MiB      2  3f9a01c2
+quayside-20260301T022000000Z.backup  unreadable  117.7 MiB      -  -
+`)
+    expect(widest(stdout)).toBeLessThanOrEqual(80)
+  })
+
+  test.each([
+    [0, '0 B'],
+    [1_023, '1023 B'],
+    [1_024, '1.0 KiB'],
+    [1_048_576, '1.0 MiB'],
+    [5_368_709_120, '5.0 GiB'],
+    [null, '-'],
+  ])('writes %s bytes as %s', (bytes, size) => {
+    expect(sizeText(bytes)).toBe(size)
+  })
+})
+
+describe('quayside keys rotate', () => {
+  test('says what to do before the next start, within 80 columns', async () => {
+    const { config } = await startService({ 'POST /keys/rotate': () => ({ before: '3f9a01c2', after: '77b0e4d1' }) })
+    const { stdout } = await run(['keys', 'rotate', '--config', config], { terminal: true })
+    expect(stdout).toMatch(/^Rotated: the database is under the key-encryption key 77b0e4d1, no longer\n/)
+    expect(stdout).toContain('mv config/secrets/next-key-encryption-key config/secrets/key-encryption-key')
+    expect(widest(stdout)).toBeLessThanOrEqual(80)
+  })
+})
+
+describe('quayside restore', () => {
+  const restored = {
+    ...{ database: 'data/run/quayside.db', madeAt: '2026-03-01T02:20:00.000Z', epoch: 3 },
+    replaced: 'data/run/quayside.db.replaced-20260302T022000000Z',
+  }
+
+  test('says what was put where and what to do next, within 80 columns', async () => {
+    const place = writePlace(await refusedOrigin())
+    const given: RestoreOptions[] = []
+    const restore = async (options: RestoreOptions) => {
+      given.push(options)
+      return restored
+    }
+    const argv = ['restore', 'old.backup', '--key-file', 'old.txt', '--config', place.config]
+    const { exitCode, stdout } = await run(argv, { terminal: true, now, program: { restore } })
+    expect(given).toEqual([{ configFile: place.config, demo: false, backup: 'old.backup', keyFile: 'old.txt' }])
+    expect(exitCode).toBe(0)
+    expect(stdout).toMatch(
+      /^Restored {2}data\/run\/quayside.db\nAs of {5}2026-03-01 02:20:00Z \(1 d ago\)\nEpoch {5}3\n/,
+    )
+    expect(stdout).toContain('Let your stores hand in again what came after the backup')
+    expect(widest(stdout)).toBeLessThanOrEqual(80)
+    const json = await run([...argv, '--json'], { now, program: { restore } })
+    expect(JSON.parse(json.stdout)).toEqual(restored)
+  })
+
+  test('under a running service is refused, with exit code 5', async () => {
+    const place = writePlace(await refusedOrigin())
+    const restore = () => Promise.reject(new Failure('conflict', 'stop it first', { reason: 'database_in_use' }))
+    const { exitCode, stderr } = await run(['restore', 'old.backup', '--config', place.config], {
+      program: { restore },
+    })
+    expect({ exitCode, stderr }).toEqual({ exitCode: 5, stderr: 'quayside: stop it first\n' })
+  })
+})

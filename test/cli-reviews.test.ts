@@ -1,0 +1,121 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { currentFreeze } from '../src/storage/settings.ts'
+import { type ApiWorld, openApi } from './api-world.ts'
+import { run, writePlace } from './cli-run.ts'
+import { keysShort, MINUTE, orderedTwice } from './reviews.ts'
+
+/** The command line of an operator, 80 columns wide, on a real service. */
+function terminal(world: ApiWorld) {
+  const { config } = writePlace(world.url)
+  return (...argv: string[]) =>
+    run([...argv, '--config', config, '--token', world.tokens.operator], { terminal: true, now: world.now })
+}
+
+/** Words of a shell line; what is quoted is one. */
+const words = (line: string): string[] =>
+  [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '')
+
+describe('a person on duty', () => {
+  test('gets out of a second order by the lines of the page for people on duty', async () => {
+    const world = await openApi()
+    const quayside = terminal(world)
+    const { orderId, second } = await orderedTwice(world)
+    const { id } = await world.purchase(orderId)
+    const page = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
+    const lines = (/```sh\n(quayside reviews\n[\s\S]*?)```/.exec(page)?.[1] ?? '').trim().split('\n')
+    expect(lines.at(-1)).toBe('quayside unfreeze')
+    for (const line of lines) {
+      const [program, ...argv] = words(line).map((word) => ({ '<purchase>': id, '<order>': second })[word] ?? word)
+      expect(program).toBe('quayside')
+      expect(await quayside(...argv), line).toMatchObject({ exitCode: 0, stderr: '' })
+    }
+    await world.pass(MINUTE)
+    expect(await world.state(orderId)).toBe('fulfilled')
+    expect(await currentFreeze(world.db)).toBeUndefined()
+    expect((await quayside('reviews')).stdout).toBe('Nothing waits for a decision.\n')
+  })
+
+  test('is led there by the status, by a second freeze and by the purchase itself', async () => {
+    const world = await openApi()
+    const quayside = terminal(world)
+    const { orderId } = await orderedTwice(world)
+    const { id } = await world.purchase(orderId)
+    const next = `quayside reviews show ${id}`
+    expect((await quayside('status')).stdout).toContain(
+      `  buying is frozen\n    ${next}\n    when that is settled: quayside unfreeze`,
+    )
+    expect((await quayside('status')).stdout).toContain('1 purchases in review: quayside reviews')
+    const again = await quayside('freeze', '--reason', 'prices look wrong')
+    expect(again.stdout).toContain('2 orders at the supplier')
+    expect(again.stdout).toContain(`Next    ${next}`)
+    expect((await quayside('purchases', 'show', id)).stdout).toContain(next)
+    expect((await quayside('reviews')).stdout).toMatch(new RegExp(`^${id} +1 +57 s  2 orders`, 'm'))
+  })
+
+  test('sees what each decision would do, and the decision does it', async () => {
+    const world = await openApi()
+    const quayside = terminal(world)
+    const orderId = await keysShort(world, 5, 2)
+    const { id } = await world.purchase(orderId)
+    const shown = (await quayside('reviews', 'show', id)).stdout
+    expect(shown).toContain('the order is completed, but only 2 of 5 keys came')
+    expect(shown).toMatch(/--hand-over +Gives the store 2 of the 2 keys that came\./)
+    expect(shown).toMatch(/its own, completed, 2 of 5 keys/)
+    const decided = await quayside('reviews', 'decide', id, '--hand-over', '--reason', 'two are enough for now')
+    expect(decided.stdout).toBe(`Decided. The purchase is completed now.\nWatch it: quayside reviews show ${id}\n`)
+    await world.pass(MINUTE)
+    expect(world.shop.keys().get('1001/1')).toHaveLength(2)
+    const after = (await quayside('reviews', 'show', id, '--stored')).stdout
+    expect(after).toContain('two are enough for now')
+    expect(after).toContain('Decisions:\n  None: the purchase is fulfilled')
+  })
+
+  test.each([
+    [[], 2, 'name one decision'],
+    [['--close', '--buy-again', '--reason', 'either'], 2, 'name one decision'],
+    [['--close'], 2, 'give a reason'],
+    [['--close', '--reason', 'no'], 2, 'reason'],
+    [['--adopt', 'a b', '--reason', 'a blank in it'], 2, 'orderId'],
+    [['--adopt', '01890000-0000-7000-8000-000000000000', '--reason', 'is it this'], 5, 'the supplier knows no order'],
+  ])('who asks for %j is told what is wrong, and nothing happens', async (options, exitCode, said) => {
+    const world = await openApi()
+    const orderId = await keysShort(world, 5, 0)
+    const before = await world.purchase(orderId)
+    const result = await terminal(world)('reviews', 'decide', before.id, ...options)
+    expect(result).toMatchObject({ exitCode, stdout: '', stderr: expect.stringContaining(said) })
+    expect(await world.purchase(orderId)).toEqual(before)
+  })
+})
+
+describe('an order that is shown', () => {
+  test('says that it was cancelled, and keeps no note of a freeze that was in its way', async () => {
+    const world = await openApi()
+    const quayside = terminal(world)
+    await quayside('freeze', '--reason', 'a look at the prices')
+    const orderId = await world.buy('1001')
+    await world.settle()
+    expect((await quayside('orders', 'show', '1001')).stdout).toContain('a look at the prices')
+    await quayside('orders', 'cancel', '1001')
+    await quayside('unfreeze')
+    await world.pass(MINUTE)
+    expect(await world.purchase(orderId)).toMatchObject({ state: 'cancelled', note: null })
+    const [head = '', , purchases = ''] = (await quayside('orders', 'show', '1001')).stdout.split('\n\n')
+    expect(head).toMatch(/^Cancelled +asked 2023-11-14/m)
+    expect(purchases).toContain('the store cancelled it')
+    expect(purchases).not.toContain('frozen')
+  })
+
+  test('shows the cancellation of what was bought already', async () => {
+    const world = await openApi()
+    const quayside = terminal(world)
+    world.sandbox.faults.add({ fault: 'hold-open' })
+    const orderId = await world.buy('1001')
+    await world.settle()
+    await quayside('orders', 'cancel', '1001')
+    const { id, state } = await world.purchase(orderId)
+    expect(state).toBe('accepted')
+    expect((await quayside('orders', 'show', '1001')).stdout).toContain(`${id}: the store cancelled it`)
+    expect((await quayside('purchases', 'show', id)).stdout).toMatch(/^Cancellation +asked/m)
+  })
+})

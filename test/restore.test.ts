@@ -1,0 +1,38 @@
+import { describe, expect, test } from 'vitest'
+import { type Figures, restoreCampaign } from './restore-campaign.ts'
+
+/** `npm run restores` is the whole form, with 200 of them; `SEED` begins elsewhere. */
+const RESTORES = Number(process.env.RESTORES ?? 20)
+const SEED = Number(process.env.SEED ?? 1)
+const PER_RUN = 5
+const runs = Array.from({ length: Math.ceil(RESTORES / PER_RUN) }, (_, place) => SEED + place)
+
+describe('a database that is backed up after every commit, and put back', () => {
+  const all: Figures[] = []
+
+  test.each(runs)(
+    'buys nothing twice and loses no charge, whichever backup it is: seed %i',
+    async (seed) => {
+      all.push(await restoreCampaign({ seed, restores: PER_RUN }))
+    },
+    120_000,
+  )
+
+  test('was put back as often as it should, in every way', () => {
+    const sum = (name: keyof Figures) => all.reduce((total, figures) => total + figures[name], 0)
+    process.stdout.write(
+      `${JSON.stringify(Object.fromEntries(Object.keys(all[0] ?? {}).map((name) => [name, sum(name as keyof Figures)])))}\n`,
+    )
+    expect(sum('restores')).toBeGreaterThanOrEqual(RESTORES)
+    expect(sum('backups')).toBeGreaterThan(RESTORES * 5)
+    for (const name of ['recognised', 'handedInAgain'] as const) expect(sum(name), name).toBeGreaterThan(0)
+  })
+
+  test('buys twice when nobody notices: what these runs would find', async () => {
+    const outcomes = await Promise.allSettled(
+      [SEED, SEED + 2].map((seed) => restoreCampaign({ seed, restores: 3, unnoticed: true })),
+    )
+    const found = outcomes.filter(({ status }) => status === 'rejected')
+    expect(found.map((one) => String((one as PromiseRejectedResult).reason))).not.toEqual([])
+  })
+})
