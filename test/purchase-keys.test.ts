@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { externalOrderId, idempotencyKey, type PurchaseName } from '../src/domain/purchase-keys.ts'
+import { carriesStore, externalOrderId, idempotencyKey, type PurchaseName } from '../src/domain/purchase-keys.ts'
 
 const name: PurchaseName = { store: 'demo-a1b2c3d4', reference: '1001', line: '1', part: 1, generation: 1 }
 const foreign: PurchaseName = {
@@ -109,5 +109,52 @@ describe('an external reference', () => {
   test('above its cap still differs when only the last piece does', () => {
     const generations = Array.from({ length: 50 }, (_, generation) => externalOrderId({ ...long, generation }, 64))
     expect(new Set(generations).size).toBe(50)
+  })
+})
+
+describe('a reference of a store', () => {
+  const stores = fc.stringMatching(/^[a-z]{1,40}-[a-z0-9]{8}$/)
+
+  test('is known as one of its own, whatever it names and however short the cap is', () => {
+    fc.assert(
+      fc.property(names, fc.integer({ min: 64, max: 200 }), (of, lengthMax) => {
+        expect(carriesStore(externalOrderId(of, lengthMax), of.store, lengthMax)).toBe(true)
+      }),
+    )
+  })
+
+  test('is not taken for one of another store, as far as the cap leaves the id of the store whole', () => {
+    fc.assert(
+      fc.property(names, stores, stores, (of, store, other) => {
+        fc.pre(store !== other)
+        expect(carriesStore(externalOrderId({ ...of, store }, 120), other, 120)).toBe(false)
+      }),
+    )
+  })
+
+  test.each<[string, boolean]>([
+    ['q1.demo-a1b2c3d4.1001.1.1.1', true],
+    ['q1.demo-a1b2c3d4.', true],
+    ['q1.demo-a1b2c3d4', false],
+    ['q1.demo-a1b2c3d45.1001.1.1.1', false],
+    ['x.q1.demo-a1b2c3d4.', false],
+    ['q2.demo-a1b2c3d4.1001.1.1.1', false],
+    ['', false],
+  ])('%j begins as those of the store: %s', (reference, carries) => {
+    expect(carriesStore(reference, 'demo-a1b2c3d4', 120)).toBe(carries)
+  })
+
+  test('whose digest swallowed the end of the store is known by its length, its tilde and what is left', () => {
+    const store = `${'s'.repeat(50)}-a1b2c3d4`
+    const cut = externalOrderId({ ...name, store }, 64)
+    expect(cut).toMatch(/^q1\.s{28}~[0-9a-f]{32}$/)
+    expect(carriesStore(cut, store, 64)).toBe(true)
+    expect(carriesStore(cut, 's'.repeat(30), 64)).toBe(true)
+    expect(carriesStore(cut, 's'.repeat(27), 64)).toBe(false)
+    expect(carriesStore(cut, `t${store}`, 64)).toBe(false)
+    expect(carriesStore(cut.slice(0, -1), store, 64)).toBe(false)
+    expect(carriesStore(`${cut}0`, store, 64)).toBe(false)
+    expect(carriesStore(cut.replace('~', '.'), store, 64)).toBe(false)
+    expect(carriesStore(cut, store, 65)).toBe(false)
   })
 })
