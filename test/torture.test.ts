@@ -2,10 +2,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, type TestContext, test } from 'vitest'
 import { torture } from './torture/run.ts'
 
-function openFolder(): string {
+/** Of the test's own context: among tests side by side, the global one may end with another of them. */
+function openFolder({ onTestFinished }: TestContext): string {
   const folder = mkdtempSync(path.join(tmpdir(), 'quayside-torture-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return folder
@@ -19,8 +20,8 @@ const TIMEOUT_MS = 180_000
 describe('a service that is killed again and again, between parties and a network that fail', () => {
   test.concurrent(
     'charges once, hands over once, loses nothing and comes to rest',
-    async () => {
-      const folder = openFolder()
+    async (context) => {
+      const folder = openFolder(context)
       const run = { purchases: 24, seconds: 9, seed: 142, patienceSeconds: 60, folder }
       const { verdict, purchases, deaths, forgeries, faults, refused } = await torture(run)
       expect(verdict).toEqual({
@@ -38,8 +39,8 @@ describe('a service that is killed again and again, between parties and a networ
 
   test.concurrent(
     'is found out when it takes an error of the supplier for a failure',
-    async () => {
-      const folder = openFolder()
+    async (context) => {
+      const folder = openFolder(context)
       const run = {
         purchases: 24,
         seconds: 6,
