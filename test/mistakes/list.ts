@@ -63,7 +63,7 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'ordering/look-up.ts',
-        find: '(purchase.lastSentAt ?? begunAt) + (settleSeconds + listLagSeconds) * 1_000',
+        find: '(purchase.lastSentAt ?? begunAt) + (settleSeconds + listLagSeconds) * 1_000 + leftBy',
         replace: '(purchase.lastSentAt ?? begunAt) + listLagSeconds * 1_000',
       },
     ],

@@ -1,0 +1,161 @@
+/** Faults of what the supplier says: answers that are broken, wrong or about something else. */
+import type { Chance } from './chance.ts'
+import type { Fault, Scene } from './fault.ts'
+import type { Trip } from './network.ts'
+import type { Given } from './supplier.ts'
+
+type Order = Record<string, unknown> & { keys: string[]; quantity: number; status: string }
+type Change = (given: Given) => Given
+
+const json = (given: Given, value: unknown): Given => ({ ...given, body: Buffer.from(JSON.stringify(value)) })
+const parse = (given: Given): { success?: boolean; data?: unknown } => {
+  try {
+    return JSON.parse(given.body.toString()) as { success?: boolean; data?: unknown }
+  } catch {
+    return {}
+  }
+}
+
+/** Changes the order of a 2xx; everything else stays as it was. */
+const ofOrder =
+  (change: (order: Order) => Order): Change =>
+  (given) => {
+    const answer = parse(given)
+    const order = answer.data as Order | undefined
+    return given.status < 300 && order?.keys ? json(given, { ...answer, data: change(order) }) : given
+  }
+
+/** Changes the orders of a page. */
+const ofPage =
+  (change: (orders: Order[]) => Order[]): Change =>
+  (given) => {
+    const answer = parse(given)
+    const page = answer.data as { items?: Order[]; total?: number } | undefined
+    if (given.status >= 300 || !page?.items) return given
+    return json(given, { ...answer, data: { ...page, items: change(page.items) } })
+  }
+
+const whole: Change[] = [
+  (given) => ({ ...given, status: 200, body: Buffer.from('<html>Maintenance</html>') }),
+  (given) => ({ ...given, headers: { ...given.headers, 'content-encoding': 'gzip' } }),
+  (given) => ({ ...given, body: Buffer.alloc(0) }),
+  (given) => ({
+    ...given,
+    status: 200,
+    body: Buffer.from('{"success":false,"error":{"code":"out_of_stock","message":"None left."}}'),
+  }),
+  (given) => ({ ...given, body: given.body.subarray(0, given.body.length - 3) }),
+]
+
+const otherOrder = ofOrder((order) => ({ ...order, external_order_id: 'somebody-else' }))
+const otherQuantity = ofOrder((order) => ({ ...order, quantity: order.quantity + 1 }))
+
+/** Answers to the request that creates an order. Whatever they say, the request has run. */
+const placing = [...whole, otherOrder, otherQuantity]
+
+const notFound: Change = (given) => ({
+  ...given,
+  status: 404,
+  body: Buffer.from('{"success":false,"error":{"code":"not_found","message":"There is no such order."}}'),
+})
+
+function reading({ world }: Scene, chance: Chance): Change {
+  /** A key that is with the store already, as one of a supplier that mixes up its shelves. */
+  const handedOut = world.store.heard.flatMap(({ data }) => (Array.isArray(data.keys) ? (data.keys as string[]) : []))
+  const more = ofOrder((order) =>
+    order.status === 'completed' && order.keys.length === order.quantity
+      ? { ...order, keys: [...order.keys, `PHANT-OM${world.timeline.now()}`] }
+      : order,
+  )
+  const elsewhere = ofOrder((order) => {
+    const [key] = handedOut.filter((one) => !order.keys.includes(one))
+    return key && order.keys.length === 1 ? { ...order, keys: [key] } : order
+  })
+  const back = ofOrder((order) => ({ ...order, status: 'failed', keys: [] }))
+  return chance.pick([...whole, notFound, otherQuantity, more, elsewhere, back])
+}
+
+/** An order of a later generation stands in the list under the reference of the one before it. */
+const underEarlier = ofPage((orders) =>
+  orders.map((order) => {
+    const reference = String(order.external_order_id)
+    return { ...order, external_order_id: reference.replace(/\.([2-9])$/, (_, last: string) => `.${Number(last) - 1}`) }
+  }),
+)
+
+const listing = (chance: Chance): Change =>
+  chance.pick([
+    ...whole,
+    underEarlier,
+    ofPage((orders) => orders.map((order) => ({ ...order, quantity: order.quantity + 1 }))),
+    // One order stands in the list twice, the second time under an id that nobody knows.
+    ofPage((orders) => orders.flatMap((order) => [order, { ...order, id: `ghost-${String(order.id).slice(0, 8)}` }])),
+  ])
+
+/** Half of the seeds bend everything but the answers to orders, so that purchases get far enough to be read. */
+const wrongAnswers: Fault = {
+  id: 'F17',
+  what: 'answers that are cut, no JSON, compressed, an error under 200, about another order or quantity',
+  begin: (scene) => {
+    const { world, chance, fired } = scene
+    const orders = chance.pick([0, 0.7])
+    const hook = (trip: Trip): void => {
+      const placed = trip.key !== undefined
+      if (!chance.odds(placed ? orders : 0.4)) return
+      const { path, method } = trip.asked
+      if (placed && chance.odds(0.2)) trip.answer = 'cut'
+      else if (placed) trip.changes.push(chance.pick(placing))
+      else if (method === 'GET' && path === '/orders') trip.changes.push(listing(chance))
+      else if (method === 'GET' && path.startsWith('/orders/')) trip.changes.push(reading(scene, chance))
+      else if (method === 'GET') trip.changes.push(chance.pick(whole))
+      else return
+      fired()
+    }
+    world.road.hooks.add(hook)
+    return () => void world.road.hooks.delete(hook)
+  },
+}
+
+const limited: Fault = {
+  id: 'F16',
+  what: '429 storms, with a Retry-After that is missing, absurd or a date',
+  begin: ({ world, chance, fired }) => {
+    const { supplier, dialect, timeline } = world
+    const values = [undefined, '1', '7', '-5', 'soon', '999999999', '0', '30', 'Tue, 14 Nov 2023 22:13:20 GMT']
+    const share = chance.pick([0.3, 0.7])
+    const storm = (): Given | undefined => {
+      if (!chance.odds(share)) return undefined
+      fired()
+      const date = new Date(timeline.now() + 20_000).toUTCString()
+      const retryAfter = chance.pick([...values, date])
+      return {
+        status: 429,
+        headers: retryAfter === undefined ? {} : { [dialect.headers.retryAfter]: retryAfter },
+        body: Buffer.from('{"success":false,"error":{"code":"rate_limited","message":"Too many requests."}}'),
+      }
+    }
+    supplier.instead.add(storm)
+    return () => void supplier.instead.delete(storm)
+  },
+}
+
+const errorBefore: Fault = {
+  id: 'F15',
+  what: '5xx before anything ran, and the same 5xx for every repeat of the key',
+  begin: ({ world, chance, fired }) => {
+    const { supplier, dialect } = world
+    const cached = new Set<string>()
+    const share = chance.pick([0.4, 0.8])
+    const fail = ({ headers, path, method }: { headers: Record<string, string>; path: string; method: string }) => {
+      const key = method === 'POST' && path === '/orders' ? headers[dialect.headers.idempotencyKey] : undefined
+      if (key !== undefined && (cached.has(key) || chance.odds(share))) cached.add(key)
+      else if (key !== undefined || !chance.odds(0.05)) return undefined
+      fired()
+      return chance.pick(['internal', 'unavailable'] as const)
+    }
+    supplier.instead.add(fail)
+    return () => void supplier.instead.delete(fail)
+  },
+}
+
+export const answerFaults: Fault[] = [errorBefore, limited, wrongAnswers]

@@ -1,0 +1,104 @@
+/**
+ * `npm run simulate -- --seeds 1000`: plays a thousand seeds. `--seed 7` begins at that one, and plays it alone unless
+ * told otherwise. `--outside` plays only the campaign outside the promises. `--mistake NAME` makes a mistake in the
+ * program and plays until it is found. `--log FILE` writes what happened in a single seed, line by line.
+ *
+ * The last line is one JSON object; the exit code is 1 unless it says `passed`.
+ */
+import { closeSync, openSync, writeSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { mistakeNamed } from '../mistakes/list.ts'
+import { isRed, type Outcome, runCampaign } from './campaign.ts'
+import { play, playOutside } from './run.ts'
+import type { Report, Task } from './worker.ts'
+
+const SEEDS = 100
+/** A mistake that takes longer than this to be found was not found. */
+const MISTAKE_SEEDS = 500
+/** So many go through every pair of faults some ten times: whatever is not reached by then is not reached. */
+const ALL_FROM = 5_000
+/** One seed in so many is played outside the promises as well. */
+const OUTSIDE_EVERY = 20
+const RED_SHOWN = 3
+const TAIL_SHOWN = 20
+const counted = ['doubleCharges', 'orphanCharges', 'lostDeliveries', 'duplicateFulfilments', 'stuck']
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: 'string' },
+    seed: { type: 'string' },
+    mistake: { type: 'string' },
+    outside: { type: 'boolean', default: false },
+    log: { type: 'string' },
+  },
+})
+const say = (text: string): void => void process.stdout.write(`${text}\n`)
+
+const from = whole('seed', values.seed, 1)
+const mistake = values.mistake === undefined ? undefined : mistakeNamed(values.mistake).name
+const usual = mistake ? MISTAKE_SEEDS : values.seed === undefined ? SEEDS : 1
+const count = whole('seeds', values.seeds, usual)
+
+process.exitCode = values.log === undefined ? await campaign() : await single(values.log)
+
+async function campaign(): Promise<number> {
+  const startedAt = performance.now()
+  let done = 0
+  let wrong = 0
+  const onReport = (report: Report): void => {
+    done += 1
+    if (isRed(report)) wrong += 1
+    if (process.stderr.isTTY) process.stderr.write(`\r${done} of about ${count} seeds, ${wrong} wrong `)
+  }
+  const outcome = await runCampaign({
+    ...{ tasks: tasks(), mustReachAll: count >= ALL_FROM, untilRed: mistake !== undefined, onReport },
+    ...(mistake === undefined ? {} : { mistake }),
+  })
+  if (process.stderr.isTTY) process.stderr.write('\n')
+  describe(outcome, performance.now() - startedAt)
+  say(JSON.stringify(outcome.figures))
+  return outcome.figures.passed ? 0 : 1
+}
+
+function* tasks(): Generator<Task> {
+  for (let seed = from; seed < from + count; seed += 1) {
+    if (!values.outside) yield { seed, campaign: 'inside' }
+    const also = mistake !== undefined || (values.seed === undefined && seed % OUTSIDE_EVERY === 0)
+    if (values.outside || also) yield { seed, campaign: 'outside' }
+  }
+}
+
+function describe({ red, unreached, decisions, freezes, figures }: Outcome, ms: number): void {
+  for (const line of red[0]?.played?.tail.slice(-TAIL_SHOWN) ?? []) say(`  ${line}`)
+  for (const { seed, campaign: which, played, error } of red.slice(0, RED_SHOWN)) {
+    if (error !== undefined) say(error)
+    for (const text of [...new Set(played?.broken)].slice(0, RED_SHOWN)) say(`seed ${seed}: ${text}`)
+    const wrong = Object.entries(played ?? {}).filter(([name, value]) => counted.includes(name) && value !== 0)
+    say(`seed ${seed} is wrong: ${wrong.map(([name, value]) => `${name} ${value}`).join(', ') || 'see above'}`)
+    const flags = `${which === 'outside' ? ' --outside' : ''}${mistake === undefined ? '' : ` --mistake ${mistake}`}`
+    say(`again: npm run simulate -- --seed ${seed}${mistake === undefined ? '' : ' --seeds 1'}${flags}`)
+  }
+  if (red.length > RED_SHOWN) say(`${red.length} seeds are wrong: ${red.map(({ seed }) => seed).join(' ')}`)
+  if (unreached.length > 0 && figures.seeds >= ALL_FROM) say(`not reached: ${unreached.join(', ')}`)
+  say(`${decisions} decisions, ${freezes} freezes lifted, ${Math.round(ms / 1_000)} s`)
+}
+
+/** Plays one seed in this process and writes down everything. */
+async function single(file: string): Promise<number> {
+  const log = openSync(file, 'w')
+  const write = (line: string): void => void writeSync(log, `${line}\n`)
+  const seed = from
+  const played = await (values.outside ? playOutside : play)(seed, write)
+  closeSync(log)
+  const { tail: _, broken, ...figures } = played
+  for (const text of new Set(broken)) say(text)
+  const right = !isRed({ seed, campaign: values.outside ? 'outside' : 'inside', played, cells: [] })
+  say(JSON.stringify({ ...figures, passed: right }))
+  return right ? 0 : 1
+}
+
+function whole(name: string, text: string | undefined, usual: number): number {
+  if (text === undefined) return usual
+  if (/^\d{1,9}$/.test(text) && Number(text) > 0) return Number(text)
+  throw new Error(`--${name} must be a whole number above zero`)
+}

@@ -1,0 +1,194 @@
+/**
+ * A person on duty, scripted: looks every few minutes at what waits for a decision, and decides by the same flows as the
+ * console and the command line do. The script knows nothing that is not shown to a person in that place.
+ */
+import { inArray } from 'drizzle-orm'
+import { messageOf } from '../../src/errors.ts'
+import { load } from '../../src/ordering/advance.ts'
+import { ordersOf } from '../../src/ordering/choices.ts'
+import { type Decision, decidePurchase } from '../../src/ordering/decide.ts'
+import { releasePurchase, retryPurchase, unfreeze } from '../../src/ordering/operate.ts'
+import { build } from '../../src/storage/builder.ts'
+import { attemptsOf, listDiscrepancies } from '../../src/storage/evidence.ts'
+import { listOutbox, redeliverEffect } from '../../src/storage/outbox.ts'
+import { type Purchase, purchasesBySupplierOrder } from '../../src/storage/purchases.ts'
+import { purchases } from '../../src/storage/schema.ts'
+import { currentFreeze } from '../../src/storage/settings.ts'
+import type { SimProcess } from './process.ts'
+import { partOf } from './references.ts'
+import { HOUR, type World } from './world.ts'
+
+/** What was decided, in the operator's own book. */
+export interface Decided {
+  type: Decision['type'] | 'retry'
+  part: string
+  reference: string
+  at: number
+  /** The person took the money of this purchase for lost: one more charge for its part is meant. */
+  writesOff: boolean
+}
+
+export interface Temper {
+  /** Between two looks. */
+  everyMs: number
+  /** A review that nothing was found for is left alone for so long: an order may still turn up. */
+  patienceMs: number
+  /** How often a part that failed is bought anew. */
+  retries: number
+}
+
+const LATE_MS = 25 * HOUR
+
+export type Operator = ReturnType<typeof createOperator>
+
+export function createOperator(world: World, temper: Temper) {
+  const { host, timeline, log } = world
+  const chance = world.chance.named('operator')
+  const decided: Decided[] = []
+  /** Orders that the supplier's support took back, because they were reported and no purchase has them. */
+  const claimed = new Set<string>()
+  const counts = { decisions: 0, unfreezes: 0 }
+  /** How often each question was answered before: what was refused once is answered otherwise the next time. */
+  const answered = new Map<string, number>()
+  const times = (question: string): number => {
+    const before = answered.get(question) ?? 0
+    answered.set(question, before + 1)
+    return before
+  }
+
+  async function look(process: SimProcess): Promise<void> {
+    const { ordering } = process
+    const all = await ordering.db.query(unsettled())
+    const reports = await ordering.db.query(listDiscrepancies(50))
+    const reported = new Set(reports.map(({ subject }) => subject))
+    for (const { kind, supplierOrderId } of reports) {
+      if (kind === 'double_charge' && supplierOrderId !== null) await claim(process, supplierOrderId)
+    }
+    for (const purchase of all) {
+      if (purchase.state === 'review' && !mayResolve(purchase)) await decide(process, purchase)
+      const doubtful = isLate(purchase) || reported.has(purchase.id)
+      if (purchase.state === 'accepted' && doubtful && chance.odds(0.3)) await decide(process, purchase)
+      if (purchase.holdReason === 'ceiling') await release(process, purchase)
+      if (isOver(purchase) && isNewest(purchase, all)) await retry(process, purchase)
+    }
+    if (await currentFreeze(ordering.db)) {
+      const open = all.some(({ state }) => state === 'review')
+      if (!open || chance.odds(0.5)) await lift(process)
+    }
+    for (const effect of await ordering.db.query(listOutbox({ kind: 'callback', limit: 50 }))) {
+      if (effect.state === 'done' || effect.attempts < 2) continue
+      await ordering.db.commit([{ ...redeliverEffect(effect.id, ordering.now()), rows: 'any' }])
+      ordering.wake('outbox')
+    }
+  }
+
+  const seenAt = new Map<string, number>()
+  const firstSeen = (id: string): number => {
+    const at = seenAt.get(id) ?? timeline.now()
+    seenAt.set(id, at)
+    return at
+  }
+  const isLate = ({ acceptedAt }: Purchase): boolean => acceptedAt !== null && timeline.now() - acceptedAt > LATE_MS
+  const mayResolve = (purchase: Purchase): boolean =>
+    purchase.supplierOrderId === null &&
+    purchase.ordersSeen === '' &&
+    timeline.now() - firstSeen(purchase.id) < temper.patienceMs
+
+  async function decide({ ordering }: SimProcess, purchase: Purchase): Promise<void> {
+    const loaded = await load(ordering, purchase.id)
+    if (!loaded) return
+    const options = optionsFor(purchase, ordersOf(loaded, await ordering.db.query(attemptsOf([purchase.id]))))
+    const decision = options[times(purchase.id) % options.length] as Decision
+    const reference = purchase.externalOrderId
+    // Noted before it is asked for: an answer that is lost does not undo the decision.
+    const writesOff = decision.type === 'buy_again'
+    const entry: Decided = { type: decision.type, part: partOf(reference), reference, at: timeline.now(), writesOff }
+    decided.push(entry)
+    try {
+      await decidePurchase(ordering, purchase.id, decision, { actor: 'operator', reason: 'as the script says' })
+      counts.decisions += 1
+      log.add('operator', 'decided', { ...decision, reference })
+    } catch (error) {
+      decided.splice(decided.indexOf(entry), 1)
+      log.add('operator', 'refused', { ...decision, reference, error: messageOf(error) })
+    }
+  }
+
+  /** What a careful person would do with what is shown, the best first. */
+  function optionsFor(purchase: Purchase, orders: string[]): Decision[] {
+    const adopt = orders.map((orderId): Decision => ({ type: 'adopt', orderId }))
+    const handOver: Decision = { type: 'hand_over' }
+    const close: Decision = { type: 'close' }
+    const again: Decision = { type: 'buy_again' }
+    const both = chance.odds(0.5) ? [close, again] : [again, close]
+    if (purchase.note?.includes('on another line')) return both
+    if (purchase.cancelRequestedAt !== null && chance.odds(0.5)) return [close, handOver]
+    if (purchase.handOverHeldAt !== null) return [handOver, ...adopt, ...both]
+    return [...adopt, handOver, ...both]
+  }
+
+  /** Asks the supplier's support for the money of an order that was reported and that no purchase has. */
+  async function claim({ ordering }: SimProcess, orderId: string): Promise<void> {
+    const order = world.supplier.world.orders.get(orderId)
+    const [owner] = await ordering.db.query(purchasesBySupplierOrder([orderId]))
+    if (claimed.has(orderId) || !order || owner) return
+    claimed.add(orderId)
+    world.supplier.world.orders.refund(order)
+    log.add('operator', 'claimed', { orderId })
+  }
+
+  async function release({ ordering }: SimProcess, purchase: Purchase): Promise<void> {
+    const change = { ceilingMinor: purchase.ceilingMinor * 3 }
+    await releasePurchase(ordering, purchase.id, change, 'operator').catch(refused('release', purchase))
+  }
+
+  async function retry({ ordering }: SimProcess, purchase: Purchase): Promise<void> {
+    if (purchase.cancelRequestedAt !== null || purchase.generation > temper.retries || !chance.odds(0.5)) return
+    if (times(`retry ${purchase.id}`) > 0) return
+    const reference = purchase.externalOrderId
+    const writesOff = purchase.state === 'failed' || purchase.maybeChargedAt !== null || purchase.ordersSeen !== ''
+    decided.push({ type: 'retry', part: partOf(reference), reference, at: timeline.now(), writesOff })
+    await retryPurchase(ordering, purchase.id, 'operator').then(
+      () => log.add('operator', 'retried', { reference }),
+      refused('retry', purchase),
+    )
+  }
+
+  async function lift({ ordering }: SimProcess): Promise<void> {
+    try {
+      await unfreeze(ordering, 'operator')
+      counts.unfreezes += 1
+      log.add('operator', 'unfrozen')
+    } catch (error) {
+      log.add('operator', 'refused', { type: 'unfreeze', error: messageOf(error) })
+    }
+  }
+
+  const refused =
+    (type: string, { externalOrderId }: Purchase) =>
+    (error: unknown) =>
+      log.add('operator', 'refused', { type, reference: externalOrderId, error: messageOf(error) })
+
+  const round = (): void => {
+    timeline.after(temper.everyMs, round)
+    void host.ask(look)
+  }
+  timeline.after(temper.everyMs, round)
+  return { decided, claimed, counts }
+}
+
+const isOver = ({ state }: Purchase): boolean => state === 'rejected' || state === 'failed' || state === 'cancelled'
+
+const isNewest = (purchase: Purchase, all: Purchase[]): boolean =>
+  all.every(
+    (other) =>
+      other.lineId !== purchase.lineId || other.part !== purchase.part || other.generation <= purchase.generation,
+  )
+
+/** All but those whose keys are with the store; a run has a few dozen. */
+const unsettled = () =>
+  build
+    .select()
+    .from(purchases)
+    .where(inArray(purchases.state, ['planned', 'waiting', 'review', 'accepted', 'rejected', 'failed', 'cancelled']))
+    .orderBy(purchases.id)

@@ -1,0 +1,9 @@
+/** Reads our external references as people do: `q1.<store>.<reference>.<line>.<part>.<generation>`. */
+
+export const isOurs = (reference: string | null): reference is string => reference?.startsWith('q1.') === true
+
+/** What must be charged at most once: store order, line and part. */
+export const partOf = (reference: string): string => reference.split('.').slice(2, 5).join('/')
+
+/** What keys are handed over for, as the store names it. */
+export const lineOf = (reference: string): string => reference.split('.').slice(2, 4).join('/')

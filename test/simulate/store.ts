@@ -1,0 +1,126 @@
+/** A store: buys from us, hears our callbacks through the real adapter, and keeps a record of its own. */
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { Dispatcher } from 'undici'
+import type { Chance } from './chance.ts'
+import type { Life } from './life.ts'
+import type { Timeline } from './timeline.ts'
+
+export const CALLBACK_URL = 'https://store.test/callbacks'
+
+/** One callback on its way, as faults may change it. */
+export interface Telling {
+  travelMs: number
+  refused: string | undefined
+  /** Answered instead of 204; recorded all the same when `recorded`. */
+  status: number
+  recorded: boolean
+  backMs: number
+  answerLost: boolean
+}
+
+/** A callback as it was recorded, once for each id. */
+export interface Heard {
+  id: string
+  type: string
+  at: number
+  data: Record<string, unknown>
+}
+
+export interface StoreOptions {
+  timeline: Timeline
+  chance: Chance
+  /** Signing secret, as both sides hold it. */
+  secret: Buffer
+}
+
+/** Standard Webhooks' usual tolerance. */
+const TOLERANCE_MS = 300_000
+
+export type SimStore = ReturnType<typeof createStore>
+
+export function createStore({ timeline, chance, secret }: StoreOptions) {
+  const hooks = new Set<(telling: Telling) => void>()
+  const listeners = new Set<(heard: Heard) => void>()
+  const heard: Heard[] = []
+  const ids = new Set<string>()
+  const counts = { repeated: 0, refused: 0 }
+
+  function take(headers: Record<string, string>, body: string): boolean {
+    const { 'webhook-id': id = '', 'webhook-timestamp': timestamp = '', 'webhook-signature': signature = '' } = headers
+    const mac = createHmac('sha256', secret).update(`${id}.${timestamp}.${body}`).digest('base64')
+    const fresh = Math.abs(timeline.now() - Number(timestamp) * 1_000) <= TOLERANCE_MS
+    const authentic =
+      signature.length === mac.length + 3 && timingSafeEqual(Buffer.from(`v1,${mac}`), Buffer.from(signature))
+    if (!fresh || !authentic) {
+      counts.refused += 1
+      return false
+    }
+    if (ids.has(id)) {
+      counts.repeated += 1
+      return true
+    }
+    ids.add(id)
+    const { type, data } = JSON.parse(body) as Pick<Heard, 'type' | 'data'>
+    const one = { id, type, data, at: timeline.now() }
+    heard.push(one)
+    for (const listener of listeners) listener(one)
+    return true
+  }
+
+  /** Connections of one process to the store. */
+  class Connections extends Dispatcher {
+    readonly life: Life
+
+    constructor(life: Life) {
+      super()
+      this.life = life
+    }
+
+    override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+      const { life } = this
+      const telling: Telling = {
+        ...{ travelMs: chance.between(1, 30), backMs: chance.between(1, 30), refused: undefined },
+        ...{ status: 204, recorded: true, answerLost: false },
+      }
+      for (const hook of hooks) hook(telling)
+      let over = false
+      const controller = {
+        ...{ paused: false, aborted: false, reason: null, rawHeaders: null, rawTrailers: null },
+        pause: () => {},
+        resume: () => {},
+        abort: (reason: Error) => fail(reason),
+      }
+      const fail = (error: Error): void => {
+        if (over) return
+        over = true
+        handler.onResponseError?.(controller, error)
+      }
+      const answer = (status: number): void => {
+        if (over) return
+        over = true
+        // The body is a stream, which takes up to three turns of the event loop to end.
+        const ended = timeline.underway()
+        setImmediate(() => setImmediate(() => setImmediate(ended)))
+        handler.onResponseStart?.(controller, status, {}, '')
+        handler.onResponseEnd?.(controller, {})
+      }
+      handler.onRequestStart?.(controller, {})
+      const { refused } = telling
+      timeline.after(telling.travelMs, () => {
+        if (refused !== undefined) {
+          life.reach(() => fail(Object.assign(new Error(refused), { code: refused })))
+          return
+        }
+        const taken = telling.recorded ? take(options.headers as Record<string, string>, String(options.body)) : true
+        if (telling.answerLost) return
+        timeline.after(telling.backMs, () => life.reach(() => answer(taken ? telling.status : 401)))
+      })
+      return true
+    }
+  }
+
+  return {
+    ...{ hooks, listeners, heard, counts },
+    connections: (life: Life): Dispatcher => new Connections(life),
+  }
+}

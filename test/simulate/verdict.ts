@@ -1,0 +1,150 @@
+/** What became of a seed: by the sandbox's ledger and the store's own record, whatever Quayside believes. */
+import type { LedgerEntry } from '../../src/sandbox/ledger.ts'
+import type { Customers } from './customers.ts'
+import type { Operator } from './operator.ts'
+import { isOurs, lineOf, partOf } from './references.ts'
+import type { Watch } from './watch.ts'
+import type { World } from './world.ts'
+
+export interface Verdict {
+  /** Charges of a part beyond one that was not given back and that no person wrote off. */
+  doubleCharges: number
+  /** Charges whose keys are not with the store, and that no person decided on. */
+  orphanCharges: number
+  /** Deliveries that were answered with 2xx and are not in the database. */
+  lostDeliveries: number
+  /** Keys that the store got under two callbacks, or for a line that they were not issued for. */
+  duplicateFulfilments: number
+  /** Purchases that did not come to an end, and orders whose store never heard of theirs. */
+  stuck: number
+  /** Every other promise that was broken, in words. */
+  broken: string[]
+}
+
+export interface Witnesses {
+  world: World
+  customers: Customers
+  operator: Operator
+  watch: Watch
+}
+
+export function verdictOf(witnesses: Witnesses): Verdict {
+  const { world, operator, watch } = witnesses
+  const report = world.supplier.world.report()
+  const standing = standingCharges(world, operator)
+  const broken = [...watch.broken]
+  if (!report.closes) broken.push('the books of the supplier do not close')
+  const store = storeRecord(witnesses)
+  broken.push(...store.broken)
+  const issued = new Map<string, string>()
+  for (const [reference, keys] of Object.entries(report.keysIssued)) {
+    for (const key of keys) issued.set(key, isOurs(reference) ? lineOf(reference) : 'nobody')
+  }
+  const foreign = [...store.keys].filter(([key, line]) => issued.get(key) !== line)
+  for (const [key, line] of foreign) world.log.add('verdict', 'foreign key', { key, line })
+  const lost = orphans(standing, report.keysIssued, store.keys, operator)
+  for (const { externalOrderId, orderId } of lost) world.log.add('verdict', 'orphan', { externalOrderId, orderId })
+  return {
+    doubleCharges: doubleCharges(standing, world, operator),
+    orphanCharges: lost.length,
+    lostDeliveries: lostDeliveries(witnesses),
+    duplicateFulfilments: store.duplicates + foreign.length,
+    stuck: stuck(witnesses, store.closed),
+    broken,
+  }
+}
+
+export type Charge = LedgerEntry & { externalOrderId: string; orderId: string }
+
+/** Charges for orders of ours whose money did not come back by itself. */
+export function standingCharges({ supplier }: World, { claimed }: Operator): Charge[] {
+  const { charges, refunds } = supplier.world.report()
+  // Money that a person had to ask for was charged all the same.
+  const back = new Set(refunds.map(({ orderId }) => orderId).filter((id) => !claimed.has(id ?? '')))
+  const isStanding = (entry: LedgerEntry): entry is Charge =>
+    isOurs(entry.externalOrderId) && entry.orderId !== null && !back.has(entry.orderId)
+  return charges.filter(isStanding)
+}
+
+function doubleCharges(standing: Charge[], { log }: World, { decided }: Operator): number {
+  let sum = 0
+  for (const [part, charges] of Map.groupBy(standing, ({ externalOrderId }) => partOf(externalOrderId))) {
+    const meant = 1 + decided.filter((one) => one.writesOff && one.part === part).length
+    if (charges.length > meant) log.add('verdict', 'double charge', { part, charges: charges.length, meant })
+    sum += Math.max(0, charges.length - meant)
+  }
+  return sum
+}
+
+function orphans(
+  standing: Charge[],
+  issued: Record<string, string[]>,
+  atStore: Map<string, string>,
+  { decided, claimed }: Operator,
+): Charge[] {
+  return standing.filter(({ externalOrderId, orderId }) => {
+    if (claimed.has(orderId)) return false
+    const keys = issued[externalOrderId] ?? []
+    const arrived = keys.length > 0 && keys.every((key) => atStore.has(key))
+    return !arrived && !decided.some(({ part }) => part === partOf(externalOrderId))
+  })
+}
+
+function storeRecord({ world, customers, operator }: Witnesses) {
+  const broken: string[] = []
+  const keys = new Map<string, string>()
+  const closed = new Set<string>()
+  const perLine = new Map<string, number>()
+  let duplicates = 0
+  for (const { type, data, at } of world.store.heard) {
+    if (type === 'order.closed') closed.add(String(data.reference))
+    if (type !== 'line.fulfilled' || !Array.isArray(data.keys)) continue
+    const line = `${data.reference}/${data.line}`
+    for (const key of data.keys as string[]) {
+      // After a restore a callback may come again under another id: the same keys for the same line.
+      const again = world.restoredAt !== undefined && at > world.restoredAt && keys.get(key) === line
+      if (keys.has(key) && !again) duplicates += 1
+      if (!keys.has(key)) perLine.set(line, (perLine.get(line) ?? 0) + 1)
+      keys.set(key, line)
+    }
+  }
+  for (const { reference, lines } of customers.placed) {
+    for (const { id, quantity } of lines) {
+      const got = perLine.get(`${reference}/${id}`) ?? 0
+      // A person who wrote a purchase off and bought anew meant the store to have both.
+      const meant = operator.decided.some(({ part, writesOff }) => writesOff && part.startsWith(`${reference}/${id}/`))
+      if (got > quantity && !meant) broken.push(`${reference}/${id}: ${got} keys for a quantity of ${quantity}`)
+    }
+  }
+  return { keys, closed, duplicates, broken }
+}
+
+function lostDeliveries({ world }: Witnesses): number {
+  const { host, sender, log, restoredAt } = world
+  // By its body, since the same signed bytes under another delivery ID are the same delivery.
+  const stored = host.connection().prepare<[Buffer]>('select 1 from deliveries where body_hmac = ?')
+  const lost = sender.acknowledged.filter(({ body, at }) => {
+    // What was stored before the database was put back may be gone with it.
+    if (restoredAt !== undefined && at <= restoredAt) return false
+    return stored.get(host.vault().bodyHmac(Buffer.from(body))) === undefined
+  })
+  for (const { deliveryId } of lost) log.add('verdict', 'lost delivery', { deliveryId })
+  return lost.length
+}
+
+function stuck({ world, customers }: Witnesses, closed: Set<string>): number {
+  const { host, log } = world
+  const open = host
+    .connection()
+    .prepare<[], { reference: string; state: string; hold: string | null; note: string | null }>(
+      `select external_order_id as reference, state, hold_reason as hold, note from purchases
+       where state not in ('fulfilled', 'rejected', 'failed', 'cancelled')`,
+    )
+    .all()
+  for (const purchase of open) log.add('verdict', 'stuck', purchase)
+  const unheard = customers.placed.filter(({ orderId, reference }) => orderId !== undefined && !closed.has(reference))
+  const parts = new Set(open.map(({ reference }) => partOf(reference).split('/')[0]))
+  const silent = unheard.filter(({ reference }) => !parts.has(reference))
+  for (const { reference } of silent) log.add('verdict', 'never told', { reference })
+  return open.length + silent.length
+}
