@@ -13,7 +13,7 @@ export function hanging(explored: Explored): Fault[] {
     const people = place === 0
     const ends = (state: number) => explored.settled(state) || (!people && explored.asks(state))
     const stuck = firstStuck(explored, ends, people)
-    return stuck < 0 ? [] : [{ promise, trace: [...explored.traceTo(stuck), 'nothing leads on from here'] }]
+    return stuck < 0 ? [] : [{ promise, trace: [...explored.traceTo(stuck), 'no end can be reached from here'] }]
   })
 }
 
