@@ -137,3 +137,34 @@ describe('the page for people on duty', () => {
     expect(String(out.read())).toContain(`Usage: quayside ${words}`)
   })
 })
+
+describe('the page on reliability', () => {
+  const lines = read('docs/reliability.md').split('\n')
+  const rows = lines.filter((line) => line.startsWith('|') && line.includes('`n'))
+  const promised = lines.flatMap((line) => /^(\d+)\. \*\*/.exec(line)?.[1] ?? [])
+
+  test('names a test for each promise, and a promise for each test', () => {
+    const held = rows.map((row) => (row.split('|').at(-2) ?? '').match(/\d+/g) ?? [])
+    expect(held.filter((numbers) => numbers.length === 0)).toEqual([])
+    // Ranges such as "1 to 6" are written with both ends.
+    const all = rows.flatMap((row) => {
+      const cell = row.split('|').at(-2) ?? ''
+      const [, from, to] = /(\d+) to (\d+)/.exec(cell) ?? []
+      if (!from || !to) return cell.match(/\d+/g) ?? []
+      return Array.from({ length: Number(to) - Number(from) + 1 }, (_, place) => String(Number(from) + place))
+    })
+    expect([...new Set(all)].sort()).toEqual([...promised].sort())
+  })
+
+  test('shows commands that are there', () => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+    const commands = rows.map((row) => /`(n[^`]+)`/.exec(row)?.[1] ?? '')
+    expect(commands.length).toBeGreaterThan(8)
+    for (const command of commands) {
+      const [, script] = /^npm run (?:-s )?(\S+)/.exec(command) ?? []
+      const [, file] = /^npx vitest run (\S+)/.exec(command) ?? []
+      if (script) expect(Object.keys(scripts), command).toContain(script)
+      else expect(read(file ?? ''), command).not.toBe('')
+    }
+  })
+})
