@@ -13,12 +13,13 @@ import { Router } from 'express'
 import { createBackups } from './backups.ts'
 import { readBalance } from './catalogue/balance.ts'
 import type { Catalogue } from './catalogue/context.ts'
-import { renderListings } from './catalogue/listings.ts'
 import { refreshOffer } from './catalogue/offer-events.ts'
+import { type Publisher, publishNext } from './catalogue/publish.ts'
 import type { Config } from './config.ts'
 import { type AtPoint, databaseWith, receiveWith } from './crash-points.ts'
 import { closedBreaker } from './domain/breaker.ts'
 import { parseDecimal } from './domain/money.ts'
+import { readRate } from './domain/rates.ts'
 import { type Failure, messageOf } from './errors.ts'
 import { createFlows } from './flows.ts'
 import { apiRouter } from './http/api.ts'
@@ -47,7 +48,7 @@ import { refreshDue } from './ordering/refresh.ts'
 import { resume } from './ordering/resume.ts'
 import { pooledRandomBytes } from './random.ts'
 import { readGauges } from './readings.ts'
-import { createPump, every, everySeconds, type Pump, watchClock } from './schedule.ts'
+import { createPump, every, everySeconds, type Pump, together, watchClock } from './schedule.ts'
 import { latestBalance } from './storage/evidence.ts'
 import { openMarker } from './storage/marker.ts'
 import { openDatabase } from './storage/open.ts'
@@ -103,7 +104,6 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
   const pumps = {} as Record<PumpName, Pump>
   const wake = (name: PumpName): void => pumps[name]?.wake()
   const base = { db, vault, supplier, dialect, now, monotonic, newId, log, random: Math.random, wake }
-  const storeSettings = (id: string) => config.stores.find((store) => store.id === id)
   const halt = new AbortController()
   const catalogue: Catalogue = {
     ...base,
@@ -112,6 +112,7 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
     wake: (_what, productIds) =>
       void freed(productIds).catch((error: unknown) => log.warn('holds.kept', { error: messageOf(error) })),
     requestSync: (cause) => syncs.follow(cause),
+    reads: new Map(),
   }
   const syncs = createSyncRunner(catalogue)
   /** Back in stock or cheaper: what is held for it may go on. */
@@ -133,6 +134,7 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
       deadlineMs: config.ordering.deadlineHours * 3_600_000,
       ceilingPercent: config.ordering.ceilingPercent,
       minMarginPercent: config.ordering.minMarginPercent,
+      rates: config.rates.map(readRate),
       caps: {
         order: amount(config.spendCaps.order),
         hour: amount(config.spendCaps.hour),
@@ -140,7 +142,10 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
       },
     },
     pace: { breaker: closedBreaker, pausedUntil: 0, firstSends: [], repeats: [], checked: new Map() },
-    refreshOffer: (productId) => refreshOffer(catalogue, productId),
+    refreshOffer: async (productId) => {
+      await refreshOffer(catalogue, productId)
+      wake('publish')
+    },
     readBalance: async () => {
       const [before] = await db.query(latestBalance())
       const reading = await readBalance(catalogue)
@@ -148,10 +153,6 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
       sweeps.behind(await explainBalance(ordering, reading), 'balance')
     },
     storeOf: (id) => stores.get(id),
-    listingsOf: async (id, productIds) => {
-      const store = storeSettings(id)
-      return store ? renderListings(db, store, productIds) : []
-    },
     at: at ?? (() => {}),
   }
   const sweeps = createSweepRunner(ordering)
@@ -172,13 +173,18 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
     refreshOffer: ordering.refreshOffer,
     readBalance: ordering.readBalance,
   }
-  const work: Record<PumpName, () => Promise<number>> = {
+  const publisher: Publisher = { ...base, stores: config.stores, storeOf: ordering.storeOf }
+  const work: Record<Exclude<PumpName, 'publish'>, () => Promise<number>> = {
     inbox: () => processDue(inboxWork),
     place: async () => (await placeDue(ordering)) + (await closeOrders(ordering)),
     refresh: () => refreshDue(ordering),
     outbox: async () => (await deliverDue(ordering)) + (await closeOrders(ordering)),
   }
-  for (const name of Object.keys(work) as PumpName[]) pumps[name] = createPump(name, work[name], { log, stopped })
+  for (const [name, run] of Object.entries(work)) pumps[name as PumpName] = createPump(name, run, { log, stopped })
+  // A store that is slow to answer keeps no other one waiting.
+  pumps.publish = together(
+    config.stores.map((store) => createPump('publish', () => publishNext(publisher, store), { log, stopped })),
+  )
   const wakeAll = () => {
     for (const pump of Object.values(pumps)) pump.wake()
   }

@@ -25,7 +25,7 @@ export interface Backups {
 }
 
 interface BackupParts {
-  config: Pick<Config, 'dataDir' | 'stores' | 'backups'>
+  config: Pick<Config, 'dataDir' | 'backups'> & { stores: readonly { id: string }[] }
   /** The database file. */
   file: string
   db: Database

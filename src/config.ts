@@ -5,13 +5,13 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { validate as validCron } from 'node-cron'
 import { z } from 'zod'
+import type { StoreTerms } from './domain/listing.ts'
 import { parseDecimal } from './domain/money.ts'
 import { Failure, type FieldFault, messageOf } from './errors.ts'
 import { Secret } from './secret.ts'
+import { amount, percent, ratesShape, sellingFaults, sellingShape, storeTerms } from './store-settings.ts'
 import { type Dialect, readDialect } from './supplier/dialect.ts'
 
-const percent = z.string().regex(/^\d{1,4}(\.\d{1,4})?$/, 'a percentage as text, such as "12.5"')
-const amount = z.string().regex(/^\d{1,12}(\.\d{1,3})?$/, 'an amount as text, such as "250.00"')
 const cron = z.string().refine(validCron, 'a cron expression, such as "*/30 * * * *"')
 const webAddress = z.url({ protocol: /^https?$/, error: 'an address that starts with http:// or https://' })
 
@@ -24,8 +24,7 @@ const storeShape = z.strictObject({
   name: z.string().min(1).max(100),
   /** Where callbacks go. */
   callbackUrl: webAddress,
-  /** Listing price = cost plus this. */
-  markupPercent: percent.default('20'),
+  ...sellingShape,
 })
 
 export const configShape = z.strictObject({
@@ -36,6 +35,8 @@ export const configShape = z.strictObject({
     dialect: z.string().min(1).default('reseller-v1.1'),
   }),
   stores: z.array(storeShape).min(1),
+  /** Rates of exchange, from the supplier's currency to that of a store and back; none is derived from another. */
+  rates: ratesShape,
   listen: z
     .strictObject({
       host: z.string().min(1).default('127.0.0.1'),
@@ -90,7 +91,14 @@ export const configShape = z.strictObject({
 export type Settings = z.infer<typeof configShape>
 export type StoreSettings = Settings['stores'][number]
 
-export interface Config extends Settings {
+/** A store with what it sells by. */
+export interface SellingStore extends StoreSettings {
+  currency: string
+  terms: StoreTerms
+}
+
+export interface Config extends Omit<Settings, 'stores'> {
+  stores: SellingStore[]
   /** The file it was read from. */
   file: string
   dialectFile: string
@@ -126,13 +134,22 @@ export function loadConfig(file: string, env: Record<string, string | undefined>
   const apiKey = secret('apiKey')
   const keyEncryptionKey = secret('keyEncryptionKey')
   const dialect = settings.value && readDialectOf(settings.value, folder, faults)
-  if (settings.value && dialect) checkCaps(settings.value, dialect.facts, faults)
+  if (settings.value && dialect) {
+    const { stores, rates } = settings.value
+    checkCaps(settings.value, dialect.facts, faults)
+    faults.push(...sellingFaults(stores, rates, dialect.facts.money.currency))
+  }
   if (faults.length > 0 || !settings.value || !dialect) {
     const list = faults.map((fault) => `  ${fault.field}: ${fault.message}`).join('\n')
     throw new Failure('invalid', `the configuration ${file} has faults:\n${list}`, { fields: faults })
   }
+  const { rates } = settings.value
+  const { currency } = dialect.facts.money
   return Object.freeze({
     ...settings.value,
+    stores: settings.value.stores.map((store) => ({
+      ...{ ...store, currency: store.currency ?? currency, terms: storeTerms(store, rates, currency) },
+    })),
     file,
     dialectFile: dialect.file,
     dialectFacts: dialect.facts,
@@ -216,12 +233,13 @@ function knownKeys(shape: z.core.$ZodType, place: PropertyKey[]): string[] {
   const def = shape._zod.def as unknown as {
     innerType?: z.core.$ZodType
     element?: z.core.$ZodType
+    valueType?: z.core.$ZodType
     shape?: Record<string, z.core.$ZodType>
   }
   if (def.innerType) return knownKeys(def.innerType, place)
   const [next, ...rest] = place
   if (next === undefined) return Object.keys(def.shape ?? {})
-  const inner = def.element ?? def.shape?.[String(next)]
+  const inner = def.element ?? def.shape?.[String(next)] ?? def.valueType
   return inner ? knownKeys(inner, rest) : []
 }
 

@@ -89,7 +89,7 @@ export async function openDemo({
 
 /** What the demo store prints of a callback. The licence keys are the sandbox's own, worth nothing. */
 function callbackLine({ type, data }: ShopCallback): string {
-  const head = `  store ◂ ${type.padEnd(16)}`
+  const head = `  store ◂ ${type.padEnd(17)}`
   const order = `order ${data.reference}`
   switch (type) {
     case 'line.fulfilled':
@@ -98,7 +98,7 @@ function callbackLine({ type, data }: ShopCallback): string {
       return `${head}${order}, line ${data.line}: ${data.code}: ${data.message}\n`
     case 'order.closed':
       return `${head}${order} is ${data.state}\n`
-    case 'listing.changed': {
+    case 'listings.changed': {
       const listings = data.listings as { sku: string; price: string; currency: string; stock: number | null }[]
       const [first] = listings
       const one = first ? `${first.sku} ${first.price} ${first.currency}, stock ${first.stock ?? 'unknown'}` : ''

@@ -1,10 +1,11 @@
-import { listingBySku, listListings } from './catalogue/listings.ts'
-import type { Config, StoreSettings } from './config.ts'
+import { explainOffer } from './catalogue/explain-price.ts'
+import type { Config, SellingStore } from './config.ts'
 import { Failure } from './errors.ts'
 import type { BackupFlows } from './http/api-backups.ts'
 import type { Flows } from './http/flows.ts'
 import { type Captures, createCaptures } from './inbox/capture.ts'
 import type { Inbox } from './inbox/receive.ts'
+import { listingFlows } from './listing-flows.ts'
 import { decidePurchase } from './ordering/decide.ts'
 import { viewEvidence } from './ordering/evidence-view.ts'
 import type { Fulfilment } from './ordering/fulfil.ts'
@@ -45,7 +46,7 @@ export function createFlows({
   const { db, vault, now, newId, log } = ordering
   const audited = (actor: string, action: string, subject: string) =>
     insertAudit({ id: newId(), at: now(), actor, action, subject })
-  const storeOf = (id: string): StoreSettings => {
+  const storeOf = (id: string): SellingStore => {
     const store = config.stores.find((one) => one.id === id)
     if (!store) throw new Failure('not_found', `the configuration has no store ${id}`)
     return store
@@ -82,8 +83,8 @@ export function createFlows({
       ordering.wake('outbox')
     },
     capture: createCaptures({ db, vault, now, newId, log }),
-    listListings: (store, page) => listListings(db, storeOf(store), page),
-    viewListing: (store, sku) => listingBySku(db, storeOf(store), sku),
+    ...listingFlows({ db, now, newId, wake: () => ordering.wake('publish') }, storeOf),
+    explainPrice: (store, sku) => explainOffer(db, storeOf(store), sku, now()),
   }
 }
 

@@ -14,6 +14,7 @@ const gauges = {
   outbox: { help: 'Effects owed or done', labels: ['kind', 'state'] },
   discrepancies: { help: 'Differences that look-ups and sweeps found', labels: ['kind'] },
   offers: { help: 'Offers of the catalogue', labels: ['stock'] },
+  listings: { help: 'Listings of the stores', labels: ['store', 'state'] },
   balance_minor: { help: 'Balance at the supplier in minor units, as last read', labels: ['currency'] },
   frozen: { help: '1 while buying is frozen', labels: [] },
   clock_suspect: { help: '1 while every authentic delivery is outside the time that is tolerated', labels: [] },

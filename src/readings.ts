@@ -3,6 +3,7 @@ import { allBalanceAccounts, type BalanceAccount } from './storage/balance-accou
 import type { Database } from './storage/database.ts'
 import { countDeliveries } from './storage/deliveries.ts'
 import { countDiscrepancies, latestBalance } from './storage/evidence.ts'
+import { countListings } from './storage/listings.ts'
 import { countOffers } from './storage/offers.ts'
 import { countOutbox } from './storage/outbox.ts'
 import { countByState } from './storage/purchases.ts'
@@ -20,7 +21,7 @@ export async function readGauges({
   now: () => number
   clockSuspect: () => boolean
 }): Promise<GaugeReadings> {
-  const [deliveries, purchases, outbox, discrepancies, [offers], [balance], freeze, runs, [sweep], accounts] =
+  const [deliveries, purchases, outbox, discrepancies, [offers], [balance], freeze, runs, [sweep], accounts, listings] =
     await Promise.all([
       db.query(countDeliveries()),
       db.query(countByState()),
@@ -32,6 +33,7 @@ export async function readGauges({
       db.query(listSyncRuns({ limit: 20 })),
       db.query(lastCompleteSweep()),
       db.query(allBalanceAccounts()),
+      db.query(countListings()),
     ])
   const lastSync = runs.find((run) => run.state === 'complete')?.finishedAt
   return {
@@ -46,6 +48,7 @@ export async function readGauges({
       { labels: { stock: 'in' }, value: offers?.inStock ?? 0 },
       { labels: { stock: 'out' }, value: (offers?.total ?? 0) - (offers?.inStock ?? 0) },
     ],
+    listings: listings.map(({ store, state, total }) => ({ labels: { store, state }, value: total })),
     ...(balance ? { balance_minor: [{ labels: { currency: balance.currency }, value: balance.amountMinor }] } : {}),
     frozen: [{ value: freeze ? 1 : 0 }],
     clock_suspect: [{ value: clockSuspect() ? 1 : 0 }],

@@ -54,6 +54,16 @@ export function createPump(
   }
 }
 
+/** Several pumps as one. */
+export const together = (pumps: Pump[]): Pump => ({
+  wake: () => {
+    for (const pump of pumps) pump.wake()
+  },
+  idle: async () => {
+    await Promise.all(pumps.map((pump) => pump.idle()))
+  },
+})
+
 /** Work at the times of a cron expression. */
 export interface Schedule {
   /** Finds its next time anew: for after a jump of the clock, since a timer that was set before it waits too long. */

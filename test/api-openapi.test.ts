@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { apiRouter } from '../src/http/api.ts'
+import { offersByProduct, putOffer } from '../src/storage/offers.ts'
 import { type Answer, type ApiWorld, type Ask, openApi } from './api-world.ts'
 import { STORE } from './harbour.ts'
 import { answerSchema, faultsOf, type OpenApi, operationOf } from './openapi-check.ts'
@@ -11,7 +12,9 @@ async function documentOf(world: ApiWorld): Promise<OpenApi> {
 }
 
 /** Everything that the document must hold for: each operation once with success, and each kind of failure. */
-async function tour(world: ApiWorld, ask: (method: string, path: string, request?: Ask) => Promise<Answer>) {
+type TourAsk = (method: string, path: string, request?: Ask) => Promise<Answer>
+
+async function tour(world: ApiWorld, ask: TourAsk) {
   const { store, viewer } = world.tokens
   const offers = await world.offers()
   const order = (reference: string, sku: string | undefined, unitPrice = '999.00') => ({
@@ -79,6 +82,13 @@ async function tour(world: ApiWorld, ask: (method: string, path: string, request
   await ask('GET', '/listings', { token: store })
   await ask('GET', `/listings/${encodeURIComponent(offers[0]?.sku ?? '')}`, { token: store })
   await ask('GET', '/listings/nowhere', { token: store })
+  await ask('GET', `/stores/${STORE}/prices/${encodeURIComponent(offers[0]?.sku ?? '')}`)
+  await ask('GET', `/stores/${STORE}/prices/nowhere`)
+  await listingsTour(world, ask, offers[0]?.productId ?? '')
+  const csv = { 'content-type': 'text/csv' }
+  await ask('POST', `/stores/${STORE}/listings/import`, { raw: 'variant,sku\nv9,nowhere\nv9,nowhere\n', headers: csv })
+  await ask('POST', `/stores/${STORE}/listings/import?dry_run=true`, { raw: 'x', headers: csv })
+  await ask('GET', `/stores/${STORE}/listings/export`)
   const wanted = { name: 'till', role: 'store', store: STORE, scopes: ['orders'], expiresInDays: 30 }
   const token = (await ask('POST', '/tokens', { body: wanted })).body.data
   await ask('DELETE', `/tokens/${token.id}`)
@@ -101,6 +111,37 @@ async function tour(world: ApiWorld, ask: (method: string, path: string, request
   await ask('GET', '/status?x=1')
   await ask('POST', '/freeze', { raw: 'x', headers: { 'content-type': 'text/plain' } })
   await ask('POST', '/freeze', { raw: `"${'x'.repeat(300_000)}"` })
+}
+
+/** What people do with listings; a price that jumps is held for them. */
+async function listingsTour(world: ApiWorld, ask: TourAsk, productId: string): Promise<void> {
+  const [at, one] = [`/stores/${STORE}`, `/stores/${STORE}/listings/v1`]
+  await ask('POST', `${one}/link`, { body: { productId, sku: 'OURS', variation: 'Europe' } })
+  await ask('POST', `${one}/link`, { body: { offerSku: 'nowhere' } })
+  await ask('POST', `${one}/link`, { body: {} })
+  await world.publish()
+  const [offer] = await world.db.query(offersByProduct([productId]))
+  if (!offer) throw new Error('the offer is not there')
+  await world.db.commit([putOffer({ ...offer, costMinor: offer.costMinor * 3, asOf: offer.asOf + 1 })])
+  await ask('POST', `${one}/retry`)
+  await world.publish()
+  await ask('GET', one)
+  await ask('GET', one, { token: world.tokens.other })
+  await ask('GET', `${at}/listings?state=held`)
+  await ask('GET', `${at}/listings?limit=2`, { token: world.tokens.store })
+  await ask('POST', `${one}/release`, { body: { reason: 'the supplier confirmed it' } })
+  await world.publish()
+  await ask('POST', `${one}/release`, { body: { reason: 'again' } })
+  await ask('GET', one)
+  await ask('POST', `${one}/ignore`, { body: { reason: 'sold by hand' } })
+  await ask('POST', `${one}/retry`)
+  await ask('POST', `${one}/unignore`)
+  await ask('POST', `${one}/unignore`)
+  await ask('POST', `${one}/unlink`)
+  await ask('POST', `${one}/unlink`, { token: world.tokens.viewer })
+  await ask('GET', `${at}/listing-problems`)
+  await ask('GET', '/stores')
+  await ask('GET', '/stores/nowhere/listings')
 }
 
 describe('the OpenAPI document', () => {
@@ -150,7 +191,7 @@ describe('the OpenAPI document', () => {
       if (schema) expect(faultsOf(document, schema, { type, timestamp, data }), JSON.stringify(data)).toEqual([])
       types.add(type)
     }
-    expect([...types].sort()).toEqual(['line.failed', 'line.fulfilled', 'order.closed'])
+    expect([...types].sort()).toEqual(['line.failed', 'line.fulfilled', 'listings.changed', 'order.closed'])
   })
 
   test('points nowhere that is not there', async () => {

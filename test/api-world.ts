@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import { Router } from 'express'
 import { expect, onTestFinished } from 'vitest'
 import { createBackups } from '../src/backups.ts'
+import { publishNext } from '../src/catalogue/publish.ts'
 import { loadConfig } from '../src/config.ts'
 import { createFlows } from '../src/flows.ts'
 import { type ApiOptions, apiOperations, apiRouter } from '../src/http/api.ts'
@@ -118,7 +119,7 @@ export async function openApi() {
     other: await mint({ role: 'store', store: OTHER_STORE, scopes: ['orders'] }),
   }
 
-  /** One request; `null` as token sends none. */
+  /** One request; `null` as token sends none. The body of an answer that is a file is its text. */
   async function ask(method: string, path: string, { token, body, raw, headers }: Ask = {}): Promise<Answer> {
     const answer = await fetch(`${url}/api/v1${path}`, {
       method,
@@ -129,9 +130,18 @@ export async function openApi() {
       },
       ...(raw === undefined && body === undefined ? {} : { body: raw ?? JSON.stringify(body) }),
     })
-    return { status: answer.status, headers: answer.headers, body: (await answer.json()) as Answer['body'] }
+    const isFile = answer.headers.get('content-type')?.startsWith('text/csv')
+    // `text()` would take a byte order mark off.
+    const read: unknown = isFile ? Buffer.from(await answer.arrayBuffer()).toString() : await answer.json()
+    return { status: answer.status, headers: answer.headers, body: read as Answer['body'] }
   }
-  return { ...harbour, url, ask, mint, tokens, flows, inbox, options, operations, held }
+  const selling = config.stores.find(({ id }) => id === STORE) as (typeof config.stores)[number]
+  const publisher = { ...{ db, now, newId, log: ordering.log, stores: [selling], storeOf: ordering.storeOf } }
+  /** Tells the store of its listings until nothing is owed. */
+  const publish = async (): Promise<void> => {
+    while ((await publishNext({ ...publisher, monotonic: now, random: () => 0.5 }, selling)) > 0);
+  }
+  return { ...harbour, url, ask, mint, tokens, flows, inbox, options, operations, held, publish }
 }
 
 function configFile(baseUrl: string): string {

@@ -16,13 +16,7 @@ import { databaseFile, fileDatabase, TEST_NOW } from './database.ts'
 
 const KEY = new Secret(randomBytes(32).toString('base64'))
 const DAY = 24 * 3_600_000
-const STORE = {
-  id: 'shop-4f7k2m9q',
-  kind: 'backend',
-  name: 'Shop',
-  callbackUrl: 'http://127.0.0.1:9/',
-  markupPercent: '20',
-} as const
+const STORE = { id: 'shop-4f7k2m9q' }
 
 /** A database in a file, and what makes backups of it. The clock moves on by a second with each look at it. */
 function openYard(keep = { keep: 14, keepDays: 30 }) {

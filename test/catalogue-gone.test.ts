@@ -111,7 +111,7 @@ describe('a list that moves while it is read', () => {
     }
     // The answer to page 1 was made before the record left: its total is still 30.
     const run = await sync()
-    expect(pages).toEqual([1, 2, 1, 3])
+    expect(pages, 'page 3 is asked for ahead').toEqual([1, 2, 3, 1])
     expect(await offer(idAt(10))).toBeDefined()
     expect(run).toMatchObject({ state: 'complete', offersSeen: 30, offersGone: 0 })
     expect(run.error).toContain('moved')

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { runSync, startSync } from '../src/catalogue/sync.ts'
-import { countMissed } from '../src/storage/offers.ts'
+import { countMissed, offersWithPlace } from '../src/storage/offers.ts'
 import { insertSyncRun } from '../src/storage/sync-runs.ts'
 import { idAt, listWorld, openCatalogue } from './catalogue-world.ts'
 import { databaseFile, fileDatabase, TEST_NOW } from './database.ts'
@@ -29,27 +29,45 @@ describe('a sync run that was cut short', () => {
     const { catalogue, db, pages, sync, list, offer } = await listWorld(20)
     await sync()
     list.records.splice(5, 1)
-    const { id: missedBy } = await sync()
+    await sync()
+    const [missed] = await db.query(offersWithPlace([idAt(5)]))
     const last = { id: 'z-last', cause: 'schedule', state: 'running', startedAt: TEST_NOW, cursor: 0, pages: 2 }
-    await db.commit([countMissed(missedBy), insertSyncRun({ ...last, pagesTotal: 2, offersSeen: 19 })])
+    await db.commit([countMissed([missed?.place ?? 0]), insertSyncRun({ ...last, pagesTotal: 2, offersSeen: 19 })])
     pages.length = 0
     expect(await runSync(catalogue, 'z-last')).toMatchObject({ state: 'complete', error: null, offersGone: 1 })
     expect(pages).toEqual([])
     expect((await offer(idAt(5)))?.goneAt).not.toBeNull()
   })
 
+  it('asks for no page beyond the last when it was cut short before it was counted who was missed', async () => {
+    const { catalogue, db, pages, sync, list, offer } = await listWorld(20)
+    await sync()
+    list.records.splice(5, 1)
+    const last = { id: 'z-last', cause: 'schedule', state: 'running', startedAt: TEST_NOW, cursor: 3, pages: 2 }
+    await db.commit([insertSyncRun({ ...last, pagesTotal: 2, offersSeen: 19 })])
+    pages.length = 0
+    const run = await runSync(catalogue, 'z-last')
+    expect(run).toMatchObject({ state: 'complete', offersGone: 0 })
+    expect(run.error).toContain('resumed')
+    expect(pages).toEqual([])
+    expect(await offer(idAt(5)), 'and counts nobody').toMatchObject({ missedRuns: 0 })
+  })
+
   it('is resumed after kill -9 without reading a stored page again', { timeout: 30_000 }, async () => {
     const file = databaseFile()
     const { baseUrl, pages, dialect, clock } = await listWorld(60)
-    const child = spawn(process.execPath, [CHILD, file, baseUrl, '10', '4'], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const child = spawn(process.execPath, [CHILD, file, baseUrl, '10', '5'], { stdio: ['ignore', 'pipe', 'inherit'] })
     onTestFinished(() => void child.kill('SIGKILL'))
     await once(child.stdout, 'data')
     child.kill('SIGKILL')
     await once(child, 'exit')
-    expect(pages).toEqual([1, 2, 3])
+    expect(pages).toEqual([1, 2, 3, 4])
+    pages.length = 0
 
     const { catalogue, offers, owed } = openCatalogue({ baseUrl, dialect, clock, db: fileDatabase(file) })
-    expect(await offers()).toHaveLength(30)
+    // The fifth page is asked for while the fourth is being stored: whether that was done in time is chance.
+    const stored = (await offers()).length / 10
+    expect([3, 4]).toContain(stored)
     const { runId, created } = await startSync(catalogue, 'start')
     expect(created).toBe(false)
     expect(await runSync(catalogue, runId)).toMatchObject({
@@ -58,7 +76,7 @@ describe('a sync run that was cut short', () => {
       offersSeen: 60,
       offersNew: 60,
     })
-    expect(pages).toEqual([1, 2, 3, 4, 5, 6])
+    expect(pages).toEqual([1, 2, 3, 4, 5, 6].slice(stored))
     expect(await offers()).toHaveLength(60)
     expect((await owed()).map((productIds) => productIds.length)).toEqual([10, 10, 10, 10, 10, 10])
   })

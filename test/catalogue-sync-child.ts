@@ -17,7 +17,7 @@ const supplier = createSupplier({
 const silent = () => {}
 const catalogue = {
   ...{ db: openDatabase({ file, now }), dialect, stores: STORES, now, newId: createIds(now, randomBytes) },
-  ...{ log: { info: silent, warn: silent, error: silent }, wake: silent, requestSync: silent },
+  ...{ log: { info: silent, warn: silent, error: silent }, wake: silent, requestSync: silent, reads: new Map() },
   supplier: {
     ...supplier,
     products: (query: { page: number; limit?: number }) => {

@@ -7,9 +7,10 @@ import { createIds } from '../src/ids.ts'
 import { createLog } from '../src/log.ts'
 import type { SandboxOptions } from '../src/sandbox/server.ts'
 import { Secret } from '../src/secret.ts'
+import { build } from '../src/storage/builder.ts'
 import type { Database } from '../src/storage/database.ts'
 import { listOffers, offersByProduct } from '../src/storage/offers.ts'
-import { listOutbox } from '../src/storage/outbox.ts'
+import { publications } from '../src/storage/schema.ts'
 import { createSupplier } from '../src/supplier/client.ts'
 import type { Dialect } from '../src/supplier/dialect.ts'
 import { API_KEY, dialectOf, STORES } from './catalogue-parties.ts'
@@ -39,6 +40,7 @@ export function openCatalogue({ baseUrl, dialect, db, clock = { at: TEST_NOW } }
     log: createLog({ level: 'info', write: (line) => void lines.push(JSON.parse(line) as Record<string, unknown>) }),
     wake: (_what, productIds) => void woken.push(...productIds),
     requestSync: (cause) => void syncsAsked.push(cause),
+    reads: new Map(),
   }
   return {
     ...{ catalogue, clock, lines, woken, syncsAsked, db: catalogue.db },
@@ -52,9 +54,9 @@ export function openCatalogue({ baseUrl, dialect, db, clock = { at: TEST_NOW } }
     offers: () => catalogue.db.query(listOffers({ limit: 100_000 })),
     /** What is owed to one store, oldest first. */
     owed: async (store = STORES[0]?.id) => {
-      const rows = await catalogue.db.query(listOutbox({ limit: 10_000 }))
-      const own = rows.filter((row) => row.type === 'listing.changed' && row.store === store)
-      return own.reverse().map(({ payload }) => (JSON.parse(payload) as { productIds: string[] }).productIds)
+      const rows = await catalogue.db.query(build.select().from(publications).orderBy(publications.id))
+      const own = rows.filter((row) => row.store === store)
+      return own.map(({ productIds }) => JSON.parse(productIds ?? '[]') as string[])
     },
     logged: (event: string) => lines.filter((line) => line.event === event),
   }

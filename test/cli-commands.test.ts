@@ -141,6 +141,12 @@ const answers: Answers = {
     ...{ balance: { amount: '12.00', currency: 'EUR', readAt: at }, account, next: id },
     items: [{ id, kind: 'unexplained', amount: '-1234567.89', at }],
   }),
+  'GET /stores/shop-4f7k2m9q/prices/SKU-1': () => ({
+    ...{ store: 'shop-4f7k2m9q', sku: 'SKU-1', productId: id, name: long, category: long, outcome: 'priced' },
+    ...{ price: '1234567.89', compareAt: null, floor: '1.00', currency: 'EUR', reason: null },
+    steps: [{ step: 'rule', amount: '1234567.89', currency: 'EUR', detail: long }],
+    stock: { stock: null, available: true, steps: [{ step: 'source', units: null, detail: long }] },
+  }),
   'POST /freeze': () => ({ freeze: { reason: long, actor: 'anna', at, purchaseId: null } }),
   'POST /unfreeze': () => ({ freeze: null }),
 }
@@ -154,6 +160,7 @@ const commands = [
   ...['reviews', `reviews show ${id}`, `reviews decide ${id} --close --reason refunded`],
   ...['discrepancies list', 'sync', 'sync runs', `sync show ${id}`, 'freeze', 'unfreeze'],
   ...['sweep', 'sweep list', 'sweep show', `sweep show ${id}`, 'balance'],
+  'price explain SKU-1 --store shop-4f7k2m9q',
 ]
 
 describe('every command', () => {

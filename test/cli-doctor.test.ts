@@ -161,6 +161,30 @@ describe('doctor', () => {
     expect(service.heard).toEqual([])
   })
 
+  it('names rates that are not in force, end soon, or are there in one direction alone', async () => {
+    const store = { kind: 'backend', name: 'Shop', callbackUrl: 'http://127.0.0.1:9/' }
+    const stores = ['USD', 'GBP', 'PLN'].map((currency) => ({
+      ...store,
+      id: `${currency.toLowerCase()}-4f7k2m9q`,
+      currency,
+    }))
+    const rate = { from: 'EUR', rate: '1.1' }
+    const rates = [
+      { ...rate, to: 'USD', validUntil: '2026-01-05' },
+      { ...rate, to: 'GBP', validUntil: '2026-01-15' },
+      { ...rate, to: 'PLN' },
+      ...stores.slice(1).map(({ currency }) => ({ from: currency, to: 'EUR', rate: '0.9' })),
+    ]
+    const { config } = await startSetUp({ config: { stores, rates } })
+    const { of } = await examine(config, { now: () => Date.parse('2026-01-10') })
+    expect(of('rates').map(({ level, message, mend }) => [level, message?.split(':')[0], mend])).toEqual([
+      ['fail', 'usd-4f7k2m9q has no prices', 'add one from EUR to USD to `rates`'],
+      ['warn', 'orders of usd-4f7k2m9q that name prices in USD are refused', 'add one from USD to EUR to `rates`'],
+      ['warn', 'gbp-4f7k2m9q has no prices in a week', 'add one from EUR to GBP to `rates`'],
+      ['ok', '1 EUR is 1.1 PLN for pln-4f7k2m9q', undefined],
+    ])
+  })
+
   it('names a store that takes no connection', async () => {
     const callbackUrl = `${await refusedOrigin()}/callbacks`
     const stores = [{ id: 'shop-4f7k2m9q', kind: 'backend', name: 'Shop', callbackUrl }]

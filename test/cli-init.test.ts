@@ -59,7 +59,9 @@ describe('init by flags', () => {
 
     const config = loadConfig(file, {})
     expect(config.supplier.baseUrl).toBe(BASE_URL)
-    expect(config.stores).toMatchObject([{ name: "Änna's Games", callbackUrl: CALLBACK_URL, markupPercent: '12.5' }])
+    expect(config.stores).toMatchObject([
+      { name: "Änna's Games", callbackUrl: CALLBACK_URL, pricing: { markup: { percent: '12.5' } } },
+    ])
     expect(config.stores[0]?.id).toMatch(/^anna-s-games-[a-z0-9]{8}$/)
     expect(config.apiKey.reveal()).toBe(API_KEY)
     expect(Buffer.from(config.keyEncryptionKey.reveal(), 'base64')).toHaveLength(32)
@@ -96,12 +98,22 @@ describe('init by flags', () => {
     const { program } = quietSetUp()
     await init(file, keyFile, ['--store-name', 'First'], { program })
     const before = readJson(file)
-    writeFileSync(file, JSON.stringify({ ...before, spendCaps: { order: '50.00' } }))
+    const store = {
+      ...before.stores[0],
+      stock: { buffer: 2 },
+      pricing: { markup: { flat: '1.00' }, bands: [{ percent: '9' }] },
+    }
+    writeFileSync(file, JSON.stringify({ ...before, stores: [store], spendCaps: { order: '50.00' } }))
     writeFileSync(secret('key-encryption-key'), `${Buffer.alloc(32, 9).toString('base64')}\n`, { mode: 0o600 })
     const { stdout } = await init(file, keyFile, ['--store-name', 'Second', '--force'], { program })
     const after = loadConfig(file, {})
     expect(after.stores).toMatchObject([{ id: before.stores[0].id, name: 'Second' }])
     expect(after.spendCaps.order).toBe('50.00')
+    expect(after.stores[0]?.pricing).toMatchObject({
+      markup: { percent: '20', flat: '1.00' },
+      bands: [{ percent: '9' }],
+    })
+    expect(after.stores[0]?.stock.buffer).toBe(2)
     expect(after.keyEncryptionKey.reveal()).toBe(Buffer.alloc(32, 9).toString('base64'))
     expect(stdout).toContain('key-encryption key')
   })
@@ -121,7 +133,7 @@ describe('init by flags', () => {
     expect(missing.stderr).toMatch(/--base-url(.|\n)*--callback-url(.|\n)*--api-key-file/)
     const wrong = await init(file, keyFile, ['--markup', 'ten', '--callback-url', 'shop'])
     expect(wrong.exitCode).toBe(2)
-    expect(wrong.stderr).toMatch(/stores.0.callbackUrl(.|\n)*stores.0.markupPercent/)
+    expect(wrong.stderr).toMatch(/stores.0.callbackUrl(.|\n)*stores.0.pricing.markup.percent/)
     expect(existsSync(path.dirname(file))).toBe(false)
   })
 
@@ -194,7 +206,9 @@ describe('init by asking', () => {
     expect(config.supplier.baseUrl).toBe(BASE_URL)
     expect(config.apiKey.reveal()).toBe(API_KEY)
     expect(config.publicUrl).toBe('https://quayside.example')
-    expect(config.stores).toMatchObject([{ name: 'My shop', callbackUrl: CALLBACK_URL, markupPercent: '15' }])
+    expect(config.stores).toMatchObject([
+      { name: 'My shop', callbackUrl: CALLBACK_URL, pricing: { markup: { percent: '15' } } },
+    ])
     expect(stdout).toContain('Not that: an address that ends in /v1')
     expect(stdout).toContain('Not that: it is needed')
     expect(stdout).toMatch(/works\s+by\s+polling\s+alone/)
@@ -210,6 +224,8 @@ describe('init by asking', () => {
     expect(exitCode).toBe(0)
     const config = loadConfig(file, {})
     expect(config.publicUrl).toBeNull()
-    expect(config.stores).toMatchObject([{ callbackUrl: CALLBACK_URL, markupPercent: '7', name: 'My store' }])
+    expect(config.stores).toMatchObject([
+      { callbackUrl: CALLBACK_URL, pricing: { markup: { percent: '7' } }, name: 'My store' },
+    ])
   })
 })

@@ -14,6 +14,8 @@ export interface RunOptions {
   env?: Record<string, string>
   /** Typed at the terminal, a line at a time. */
   typed?: string[]
+  /** All of standard input, from a pipe. */
+  piped?: string
   program?: Partial<Program>
   now?: () => number
 }
@@ -22,6 +24,7 @@ export interface RunOptions {
 export async function run(argv: string[], options: RunOptions = {}) {
   const { terminal = false, columns = 80, env = {}, typed = [], now = () => Date.now() } = options
   const stdin = new PassThrough()
+  if (options.piped !== undefined) stdin.end(options.piped)
   const out = capture(() => {
     const line = typed.shift()
     if (line !== undefined) setImmediate(() => stdin.write(`${line}\r`))

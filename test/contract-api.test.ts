@@ -18,6 +18,9 @@ const valid: Record<string, Json> = {
   createWebhook: { url: 'https://shop.example/hook' },
   freeze: { reason: 'a look first' },
   createToken: { name: 'till', role: 'store', store: STORE, scopes: ['orders'], expiresInDays: 30 },
+  linkListing: { offerSku: 'SKU-1', sku: 'OURS', variation: 'Europe' },
+  ignoreListing: { reason: 'sold by hand' },
+  releaseListing: { reason: 'the supplier confirmed it' },
   rotateWebhook: { url: 'https://shop.example/hook' },
 }
 

@@ -7,6 +7,7 @@ export interface OperationPlace {
   /** Pieces that vary are `nowhere`. */
   path: string
   pointer: string
+  /** In JSON. */
   hasBody: boolean
 }
 
@@ -28,7 +29,8 @@ export function operationsOf(document: object): OperationPlace[] {
       const operation = item[verb]
       if (!operation) return []
       const path = template.replace(/\{\w+\}/g, 'nowhere')
-      const hasBody = operation.requestBody !== undefined
+      const { content } = (operation.requestBody ?? { content: {} }) as { content: Json }
+      const hasBody = Object.hasOwn(content, 'application/json')
       const pointer = pointerTo('paths', template, verb)
       return [{ id: String(operation.operationId), method: verb.toUpperCase(), path, pointer, hasBody }]
     }),

@@ -59,7 +59,7 @@ describe('the fixed answers of the contrary dialect are read as what they say', 
       ].map((offer) => ({ ...offer, available: true })),
       {
         ...{ productId: '00000000-0000-4000-8000-000000000002', sku: 'VPN-FJORD-1Y', name: 'Fjordline VPN, 1 year' },
-        ...{ costMinor: 0, currency: 'EUR', localStock: 0, providerStock: 0, available: false },
+        ...{ costMinor: 0, costFault: 'currency', currency: 'EUR', localStock: 0, providerStock: 0, available: false },
       },
     ])
     expect(asked().url).toBe('/v1/products?sheet=1&rows_per_sheet=25&find=vpn&shelf=vpn&buyable=true')

@@ -1,17 +1,21 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { PassThrough } from 'node:stream'
+import { PassThrough, Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import type { z } from 'zod'
 import { type Program, runCommand } from '../src/cli/program.ts'
 import { configShape } from '../src/config.ts'
+import { acknowledgementOf, type ItemAnswer, type Sent } from '../src/domain/acknowledgement.ts'
 import { apiOperations } from '../src/http/api.ts'
+import { callbacks } from '../src/http/api-callbacks.ts'
 import { decisionTypes } from '../src/ordering/choices.ts'
+import { readListingAnswer } from '../src/stores/listing-answer.ts'
 import { dialectShape, errorKinds } from '../src/supplier/dialect.ts'
 import { databaseFile } from './database.ts'
-import { otherCases, readCases } from './purchase-cases-after.ts'
+import { otherCases } from './purchase-cases-after.ts'
 import { foundCases } from './purchase-cases-found.ts'
+import { readCases } from './purchase-cases-read.ts'
 import { absentCases, clockCases } from './purchase-cases-sending.ts'
 
 const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), 'utf8')
@@ -19,11 +23,11 @@ const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.ur
 const blocks = (page: string, language: string) =>
   [...page.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map((match) => match[1] ?? '')
 
-/** Paths of all fields of a shape that are no objects themselves: `listen.host`, `stores[].id`. */
+/** Paths of all fields of a shape that are no objects themselves: `listen.host`, `stores[].id`. A list that may be left out is one. */
 function leaves(shape: z.core.$ZodType, prefix = ''): string[] {
   const def = shape._zod.def as unknown as Record<string, unknown>
   const inner = (def.innerType ?? def.in) as z.core.$ZodType | undefined
-  if (inner) return leaves(inner, prefix)
+  if (inner) return def.type === 'default' && inner._zod.def.type === 'array' ? [prefix] : leaves(inner, prefix)
   if (def.type === 'array' && (def.element as z.core.$ZodType)._zod.def.type === 'object') {
     return leaves(def.element as z.core.$ZodType, `${prefix}[]`)
   }
@@ -53,9 +57,12 @@ describe('the README', () => {
         const record = at as Record<string, unknown>
         return key.endsWith('[]') ? (record[key.slice(0, -2)] as unknown[])[0] : record[key]
       }, defaults)
-      const given = ['supplier.baseUrl', 'stores[].id', 'stores[].kind', 'stores[].name', 'stores[].callbackUrl']
+      const store = ['id', 'kind', 'name', 'callbackUrl', 'currency'].map((field) => `stores[].${field}`)
+      const given = ['supplier.baseUrl', ...store]
       if (!given.includes(name)) {
-        expect(row, name).toMatch(new RegExp(`\`"?${String(value).replaceAll(/[*/.]/g, '\\$&')}"?\``))
+        const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
+        const shown = row?.includes(`\`${text}\``) || row?.includes(`\`"${text}"\``)
+        expect(shown, `${name} is ${text}, not ${row}`).toBe(true)
       }
     }
   })
@@ -102,6 +109,41 @@ describe('the page for backends', () => {
     expect(verify(text, headers, `${body} `)).toBe(false)
     expect(verify(text, { ...headers, 'webhook-id': 'msg_2' }, body)).toBe(false)
     expect(verify(text, { ...headers, 'webhook-timestamp': String(Number(timestamp) - 301) }, body)).toBe(false)
+  })
+})
+
+describe('the listings on the page for backends', () => {
+  const page = read('docs/backend.md')
+  const json = (word: string) => JSON.parse(blocks(page, 'json').find((text) => text.includes(word)) ?? '')
+  const shapes = callbacks.find(({ type }) => type === 'listings.changed')
+
+  test('are shown as they are sent, and the answer as it is read', async () => {
+    expect(shapes?.data.safeParse(json('listings.changed').data).error).toBeUndefined()
+    expect(shapes?.answer?.safeParse(json('"results"')).error).toBeUndefined()
+    const answers = await readListingAnswer(Readable.from([Buffer.from(JSON.stringify(json('"results"')))]))
+    expect(answers).toMatchObject([
+      { id: 'GAM-RAIL4', ok: true, price: '24.90', stock: 12 },
+      { id: 'GAM-OLD', ok: false, reason: 'no such variant' },
+    ])
+  })
+
+  test('are taken by the receiver of the page, each in its newest state', async () => {
+    const file = path.join(path.dirname(databaseFile()), 'take.mjs')
+    writeFileSync(file, blocks(page, 'js').find((text) => text.includes('takeListings')) ?? '')
+    const { takeListings } = (await import(file)) as {
+      takeListings: (kept: Map<string, { price: string }>, listings: object[]) => { results: ItemAnswer[] }
+    }
+    const { listings } = json('listings.changed').data as {
+      listings: { id: string; price: string; revision: number }[]
+    }
+    const [sent] = listings as [Sent & { revision: number }]
+    const kept = new Map<string, { price: string }>()
+    const [answer] = takeListings(kept, listings).results
+    expect(acknowledgementOf(sent, answer)).toEqual({ outcome: 'confirmed' })
+    takeListings(kept, [{ ...sent, price: '1.00', revision: sent.revision - 1 }])
+    expect(kept.get(sent.id)?.price).toBe('24.90')
+    takeListings(kept, [{ ...sent, price: '26.90', revision: sent.revision + 1 }])
+    expect(kept.get(sent.id)?.price).toBe('26.90')
   })
 })
 

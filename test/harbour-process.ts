@@ -53,7 +53,7 @@ export function startProcess({ db, supplier, storeOf, onSend, ...parts }: Proces
     ...{ ...parts, refreshOffer, readBalance },
     ...{ db: alive(db), supplier: alive({ ...supplier, placeOrder }) },
     policy: {
-      ...{ inFlight: 4, deadlineMs: 72 * 3_600_000, ceilingPercent: '10', minMarginPercent: '0' },
+      ...{ inFlight: 4, deadlineMs: 72 * 3_600_000, ceilingPercent: '10', minMarginPercent: '0', rates: [] },
       caps: { order: null, hour: null, day: null },
       ...parts.policy,
     },
@@ -70,7 +70,6 @@ export function startProcess({ db, supplier, storeOf, onSend, ...parts }: Proces
       const store = storeOf(id)
       return store && alive(store)
     },
-    listingsOf: async () => [],
   }
   /** Does everything that is due once. Never comes back when the process dies of it: `died` does. */
   const round = async (): Promise<number> =>

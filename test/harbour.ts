@@ -52,6 +52,7 @@ export interface OrderLine {
   sku: string
   quantity?: number
   unitPriceMinor?: number
+  currency?: string
   id?: string
 }
 

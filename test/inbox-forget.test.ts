@@ -3,7 +3,8 @@ import { createIds } from '../src/ids.ts'
 import { forgetOld } from '../src/inbox/forget.ts'
 import { build } from '../src/storage/builder.ts'
 import { insertDelivery } from '../src/storage/deliveries.ts'
-import { deliveries } from '../src/storage/schema.ts'
+import { insertListingPrices } from '../src/storage/listing-prices.ts'
+import { deliveries, listingPrices } from '../src/storage/schema.ts'
 import { memoryDatabase, TEST_NOW } from './database.ts'
 
 const DAY = 24 * 3_600_000
@@ -34,5 +35,23 @@ describe('old deliveries', () => {
       ['31', ''],
       ['29', 'sealed'],
     ])
+  })
+})
+
+describe('the prices of a listing', () => {
+  test('are all kept for 30 days, then one a day for a year; the one that holds stays for ever', async () => {
+    const db = memoryDatabase()
+    const midnight = Math.floor(TEST_NOW / DAY) * DAY
+    const price = (variant: string, days: number, hour: number) => {
+      const at = midnight - days * DAY + hour * 3_600_000
+      const row = { store: 's', variant, at, priceMinor: 1, currency: 'EUR', costMinor: 1, cause: 'cost' }
+      return { ...row, id: `${variant} ${days} ${hour}` }
+    }
+    const kept = [price('a', 400, 1), price('b', 33, 9), price('b', 29, 1), price('b', 29, 2), price('c', 33, 1)]
+    const gone = [price('b', 400, 1), price('b', 33, 1), price('b', 33, 8)]
+    await db.commit([insertListingPrices([...kept, ...gone])])
+    await forgetOld({ db, now: () => TEST_NOW })
+    const rows = await db.query(build.select().from(listingPrices))
+    expect(rows.map(({ id }) => id).sort()).toEqual(kept.map(({ id }) => id).sort())
   })
 })

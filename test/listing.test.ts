@@ -1,100 +1,99 @@
-import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
-import { listingBySku, listListings, renderListings } from '../src/catalogue/listings.ts'
-import { COST_MAX_MINOR, type ListedOffer, listingOf, mattersToListings } from '../src/domain/listing.ts'
+import { describe, expect, it, test } from 'vitest'
+import { linkListing } from '../src/catalogue/links.ts'
+import { listingBySku, listListings, viewListing } from '../src/catalogue/listings.ts'
+import { mattersToListings, type PublishedOffer, passesFilter } from '../src/domain/listing.ts'
 import { codeOf } from '../src/errors.ts'
-import { putOffer } from '../src/storage/offers.ts'
-import { memoryDatabase, TEST_NOW } from './database.ts'
+import { TEST_NOW } from './database.ts'
+import { offerRow, publishWorld } from './publish-world.ts'
+import { sellingTerms } from './selling.ts'
 
-const offerOf = (fields: Partial<ListedOffer> = {}): ListedOffer => ({
+const offerOf = (fields: Partial<PublishedOffer> = {}): PublishedOffer => ({
   ...{ sku: 'OS-1', name: 'Desktop Pro', category: 'operating-systems', costMinor: 1_000, currency: 'EUR' },
-  ...{ localStock: 2, providerStock: 5, available: 1, ...fields },
+  ...{ localStock: 2, providerStock: 5, available: 1, basePriceMinor: null, costFault: null, ...fields },
 })
 
-const stocks = fc.option(fc.nat({ max: 1_000 }), { nil: null })
-const percents = fc.tuple(fc.nat({ max: 9_999 }), fc.nat({ max: 9_999 })).map(([whole, part]) => ({
-  text: `${whole}.${String(part).padStart(4, '0')}`,
-  scaled: BigInt(whole * 10_000 + part),
-}))
-
 describe('a listing', () => {
-  it('costs the cost plus the markup, exactly, rounded up, and never less than the cost', () => {
-    fc.assert(
-      fc.property(fc.nat({ max: COST_MAX_MINOR }), percents, (costMinor, percent) => {
-        const price = BigInt(listingOf(offerOf({ costMinor }), percent.text)?.priceMinor ?? -1)
-        const exact = BigInt(costMinor) * (1_000_000n + percent.scaled)
-        expect(price >= BigInt(costMinor)).toBe(true)
-        expect(price * 1_000_000n >= exact && (price - 1n) * 1_000_000n < exact).toBe(true)
-        expect(Number.isSafeInteger(Number(price))).toBe(true)
-      }),
-    )
-  })
-
-  it('has the known stocks together while it is available, and none otherwise', () => {
-    fc.assert(
-      fc.property(stocks, stocks, fc.boolean(), (localStock, providerStock, available) => {
-        const listing = listingOf(offerOf({ localStock, providerStock, available: available ? 1 : 0 }), '20')
-        const known = [localStock, providerStock].filter((stock) => stock !== null)
-        const sum = known.reduce((total, stock) => total + stock, 0)
-        if (!available) expect(listing).toMatchObject({ stock: 0, available: false })
-        else if (known.length === 0) expect(listing).toMatchObject({ stock: null, available: true })
-        else expect(listing).toMatchObject({ stock: sum, available: sum > 0 })
-      }),
-    )
-  })
-
-  it.each([
-    ['1000', 'EUR', '20', 1_200],
-    ['999', 'EUR', '12.5', 1_124],
-    ['1', 'JPY', '0.0001', 2],
-    ['1000', 'KWD', '0', 1_000],
-  ])('of %s minor units of %s plus %s %% costs %i', (cost, currency, percent, price) => {
-    expect(listingOf(offerOf({ costMinor: Number(cost), currency }), percent)?.priceMinor).toBe(price)
-  })
-
-  it('does not exist for a cost that no price can be exact for', () => {
-    expect(listingOf(offerOf({ costMinor: COST_MAX_MINOR + 1 }), '20')).toBeUndefined()
-  })
-
-  it('looks the same when units only moved between the two stocks', () => {
-    expect(mattersToListings(offerOf(), offerOf({ localStock: 4, providerStock: 3 }))).toBe(false)
-    for (const change of [{ costMinor: 1 }, { localStock: 3 }, { available: 0 }, { name: 'x' }, { sku: 'x' }])
+  it('may look different when units move between the two stocks: a store may show one of them alone', () => {
+    expect(mattersToListings(offerOf(), offerOf())).toBe(false)
+    const moved = { localStock: 4, providerStock: 3 }
+    for (const change of [moved, { costMinor: 1 }, { localStock: 3 }, { available: 0 }, { name: 'x' }, { sku: 'x' }])
       expect(mattersToListings(offerOf(), offerOf(change))).toBe(true)
   })
 })
 
-describe('the listings of a store', () => {
-  const store = { id: 'demo-ab12cd34', markupPercent: '20' }
-  const row = (productId: string, fields: Partial<ListedOffer> & { goneAt?: number } = {}) =>
-    putOffer({
-      ...{ productId, ...offerOf({ sku: `SKU-${productId}` }), ...fields },
-      ...{ asOf: TEST_NOW, changedAt: TEST_NOW },
-    })
-  const record = (productId: string) => ({
-    ...{ sku: `SKU-${productId}`, name: 'Desktop Pro', category: 'operating-systems', price: '12.00' },
-    ...{ currency: 'EUR', stock: 7, available: true },
+describe('the filters of a store', () => {
+  type Settings = NonNullable<Parameters<typeof sellingTerms>[0]>['listings']
+  const cases: [string, Settings, boolean][] = [
+    ['nothing', {}, true],
+    ['linked alone', { mode: 'linked' }, false],
+    ['its category', { categories: ['games', 'operating-systems'] }, true],
+    ['other categories', { categories: ['games'] }, false],
+    ['a piece of its name, however it is written', { text: 'desktop p' }, true],
+    ['a piece of its SKU', { text: 'os-' }, true],
+    ['another text', { text: 'laptop' }, false],
+    ['its cost as the least', { costMin: '10.00' }, true],
+    ['a cent more as the least', { costMin: '10.01' }, false],
+    ['its cost as the most', { costMax: '10.00' }, true],
+    ['a cent less as the most', { costMax: '9.99' }, false],
+    ['stock, of which there is some', { inStockOnly: true }, true],
+  ]
+  test.each(cases)('with %s', (_what, listings, passes) => {
+    expect(passesFilter(offerOf(), sellingTerms({ listings }).filter)).toBe(passes)
   })
 
-  it('come in pages, with prices as decimal text', async () => {
-    const db = memoryDatabase()
-    await db.commit([row('a'), row('b'), row('c'), row('d', { goneAt: TEST_NOW })])
-    const first = await listListings(db, store, { limit: 2 })
-    expect(first).toEqual({ listings: [record('a'), record('b')], next: 'b' })
-    expect(await listListings(db, store, { after: 'b', limit: 2 })).toEqual({
-      listings: [record('c')],
-      next: undefined,
-    })
-    expect(await renderListings(db, store, ['c', 'a', 'nobody'])).toEqual([record('a'), record('c')])
-    expect(await renderListings(db, store, [])).toEqual([])
+  test('with stock, of which there is none', () => {
+    const { filter } = sellingTerms({ listings: { inStockOnly: true } })
+    expect(passesFilter(offerOf({ localStock: 0, providerStock: null }), filter)).toBe(false)
+    expect(passesFilter(offerOf({ localStock: null, providerStock: null }), filter)).toBe(true)
+  })
+})
+
+describe('what a store can sell', () => {
+  const record = (productId: string, fields: object = {}) => ({
+    ...{ id: `SKU-${productId}`, sku: `SKU-${productId}`, name: `Product ${productId}`, category: 'Games' },
+    ...{ price: '12.00', compareAt: null, currency: 'EUR', stock: 5, available: true, ...fields },
   })
 
-  it('are found by SKU, and refused when two offers share it', async () => {
-    const db = memoryDatabase()
-    await db.commit([row('a'), row('b', { sku: 'TWICE' }), row('c', { sku: 'TWICE' })])
-    expect(await listingBySku(db, store, 'SKU-a')).toEqual(record('a'))
-    expect(await listingBySku(db, store, 'SKU-x')).toBeUndefined()
-    const error = await listingBySku(db, store, 'TWICE').catch((thrown: unknown) => thrown)
+  it('comes in pages by product, with prices as decimal text, before and after it was published', async () => {
+    const world = await publishWorld()
+    await world.stock(offerRow('a'), offerRow('b'), offerRow('c'), offerRow('d', { costFault: 'zero' }), offerRow('e'))
+    await world.vanish('e')
+    await linkListing(world.linking, world.asked('z1'), { productId: 'b' })
+    const pages = async () => {
+      const first = await listListings(world.db, world.store, { limit: 2 }, TEST_NOW)
+      return [first, await listListings(world.db, world.store, { after: first.next, limit: 5 }, TEST_NOW)]
+    }
+    const expected = [
+      { listings: [record('a'), record('b'), record('b', { id: 'z1', sku: 'z1' })], next: 'b' },
+      { listings: [record('c')], next: undefined },
+    ]
+    expect(await pages()).toEqual(expected)
+    await world.settle()
+    expect(await pages()).toEqual(expected)
+  })
+
+  it('is found by variant and by SKU, and refused when two offers share it', async () => {
+    const world = await publishWorld()
+    await world.stock(offerRow('a'), offerRow('b', { sku: 'TWICE' }), offerRow('c', { sku: 'TWICE' }))
+    await linkListing(world.linking, world.asked('v1'), { productId: 'a', sku: 'OURS' })
+    const found = (sku: string) => listingBySku(world.db, world.store, sku, TEST_NOW)
+    expect(await found('SKU-a')).toEqual(record('a'))
+    expect(await found('v1')).toEqual(record('a', { id: 'v1', sku: 'OURS' }))
+    expect(await found('OURS')).toEqual(record('a', { id: 'v1', sku: 'OURS' }))
+    expect(await found('SKU-x')).toBeUndefined()
+    const error = await found('TWICE').catch((thrown: unknown) => thrown)
     expect(codeOf(error)).toBe('conflict')
-    expect(String(error)).toMatch(/b and c|c and b/)
+    expect(String(error)).toContain('b, c')
+  })
+
+  it('is shown with what it has, what it is to have and its prices', async () => {
+    const world = await publishWorld()
+    await world.stock(offerRow('a'))
+    await world.settle()
+    await world.stock(offerRow('a', { costMinor: 1_100 }))
+    const view = await viewListing(world.db, world.store, 'SKU-a', TEST_NOW)
+    expect(view).toMatchObject({ row: { knownPriceMinor: 1_200 }, wanted: { priceMinor: 1_320 } })
+    expect(view.prices).toMatchObject([{ priceMinor: 1_200, cause: 'first' }])
+    await expect(viewListing(world.db, world.store, 'nobody', TEST_NOW)).rejects.toThrow('no listing nobody')
   })
 })

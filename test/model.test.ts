@@ -8,8 +8,9 @@ import { hanging } from './model/settle.ts'
 import { type Bounds, promises } from './model/step.ts'
 import { faultOf, variants } from './model/variants.ts'
 import { type Case, decide } from './purchase-case.ts'
-import { otherCases, readCases } from './purchase-cases-after.ts'
+import { otherCases } from './purchase-cases-after.ts'
 import { foundCases } from './purchase-cases-found.ts'
+import { readCases } from './purchase-cases-read.ts'
 import { absentCases, answerCases, clockCases, dueCases, releasedCases } from './purchase-cases-sending.ts'
 
 const small: Bounds = { sends: 2, generations: 1, crashes: true, cancels: true, oddities: 0 }

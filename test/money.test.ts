@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ceilingMinor } from '../src/domain/ceiling.ts'
 import { decimalsOf, formatDecimal, parseDecimal, raiseByPercent } from '../src/domain/money.ts'
+import { readRate } from '../src/domain/rates.ts'
 
 const currency = fc.constantFrom('EUR', 'USD', 'JPY', 'KRW', 'KWD', 'TND')
 const amount = fc.integer({ min: -9_999_999_999_999, max: 9_999_999_999_999 })
@@ -127,7 +128,7 @@ describe('an amount raised by a percentage', () => {
 describe('a ceiling', () => {
   const terms = {
     ...{ costMinor: 1_000, costCurrency: 'EUR', unitPriceMinor: 1_999, unitCurrency: 'EUR' },
-    ...{ minMarginPercent: '5', ceilingPercent: '2.5' },
+    ...{ minMarginPercent: '5', ceilingPercent: '2.5', rates: [], at: Date.parse('2026-06-01') },
   }
 
   test('is the unit price less the margin, which is never less than stated', () => {
@@ -136,9 +137,26 @@ describe('a ceiling', () => {
     expect(ceilingMinor({ ...terms, minMarginPercent: '0' })).toBe(1_999)
   })
 
-  test('is the cost at intake plus a percentage without a unit price in its currency', () => {
+  test('is the cost at intake plus a percentage without a unit price', () => {
     expect(ceilingMinor({ ...terms, unitPriceMinor: null })).toBe(1_025)
     expect(ceilingMinor({ ...terms, unitPriceMinor: null, unitCurrency: null, costMinor: 999 })).toBe(1_024)
-    expect(ceilingMinor({ ...terms, unitCurrency: 'USD' })).toBe(1_025)
+  })
+
+  test("is the unit price in the supplier's currency, rounded down before the margin is taken off", () => {
+    const rates = [
+      readRate({ from: 'USD', to: 'EUR', rate: '0.9', validUntil: '2026-01-01' }),
+      readRate({ from: 'USD', to: 'EUR', rate: '0.8333', validFrom: '2026-01-01' }),
+      readRate({ from: 'JPY', to: 'EUR', rate: '0.00617' }),
+    ]
+    // 19.99 USD are 16.6576… EUR, 16.65 of them sure; 5 % of that, 0.8325, is 0.84.
+    expect(ceilingMinor({ ...terms, rates, unitCurrency: 'USD' })).toBe(1_581)
+    expect(ceilingMinor({ ...terms, rates, unitCurrency: 'USD', at: Date.parse('2025-12-31') })).toBe(1_799 - 90)
+    expect(ceilingMinor({ ...terms, rates, unitCurrency: 'JPY', minMarginPercent: '0' })).toBe(1_233)
+  })
+
+  test('is none without a rate in that direction, or when the amounts cannot be exact', () => {
+    const rates = [readRate({ from: 'EUR', to: 'USD', rate: '1.2' })]
+    expect(ceilingMinor({ ...terms, rates, unitCurrency: 'USD' })).toBe('no_rate')
+    expect(ceilingMinor({ ...terms, unitPriceMinor: Number.MAX_SAFE_INTEGER })).toBe('too_large')
   })
 })

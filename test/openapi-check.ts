@@ -10,7 +10,7 @@ interface OperationObject {
   responses: Record<string, ResponseObject>
 }
 type ResponseObject = { $ref?: string; content?: Content }
-type Content = Record<'application/json', { schema: Schema }>
+type Content = Record<'application/json', { schema: Schema }> & { 'text/csv'?: { schema: Schema } }
 
 interface Schema {
   $ref?: string
@@ -40,7 +40,8 @@ export function operationOf({ paths }: OpenApi, method: string, path: string): O
 export function answerSchema(document: OpenApi, operation: OperationObject, status: number): Schema | undefined {
   const response = operation.responses[status]
   const named = response?.$ref && document.components.responses[response.$ref.split('/').at(-1) ?? '']
-  return (named || response)?.content?.['application/json'].schema
+  const content = (named || response)?.content
+  return (content?.['text/csv'] ?? content?.['application/json'])?.schema
 }
 
 /** What of a value is not as the schema says; a field that the schema does not name is a fault too. */

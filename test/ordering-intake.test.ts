@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { parseDecimal } from '../src/domain/money.ts'
+import { readRate } from '../src/domain/rates.ts'
 import { viewOrder } from '../src/ordering/order-view.ts'
 import { offersByProduct, putOffer } from '../src/storage/offers.ts'
+import { listStoreOrders } from '../src/storage/store-orders.ts'
 import { defaultDialect, first, openHarbour } from './harbour.ts'
 
 describe('taking a store order', () => {
@@ -120,6 +122,21 @@ describe('taking a store order', () => {
     const [priced, unpriced] = await harbour.purchases(orderId)
     expect(priced?.ceilingMinor).toBe(9_500)
     expect(unpriced?.ceilingMinor).toBe(Math.ceil(costMinor * 1.1))
+  })
+
+  test("turns a unit price in another currency into the supplier's by a rate, and refuses it without one", async () => {
+    const rates = [readRate({ from: 'USD', to: 'EUR', rate: '0.8' })]
+    const harbour = await openHarbour({ policy: { rates, minMarginPercent: '5' } })
+    const { sku } = await harbour.offer()
+    const { orderId } = await harbour.order('1001', [{ sku, unitPriceMinor: 12_500, currency: 'USD' }])
+    expect((await harbour.purchase(orderId)).ceilingMinor).toBe(9_500)
+    await expect(
+      harbour.order('1002', [{ sku }, { sku, unitPriceMinor: 9_900, currency: 'GBP' }]),
+    ).rejects.toMatchObject({
+      ...{ code: 'invalid', reason: 'other_currency' },
+      fields: [{ field: 'lines.1.currency', message: expect.stringContaining('a rate from GBP to EUR in `rates`') }],
+    })
+    expect((await harbour.db.query(listStoreOrders({ limit: 10 }))).length).toBe(1)
   })
 
   test('sends the bytes that were stored when the order came', async () => {

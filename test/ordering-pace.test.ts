@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { cancelOrder, retryPurchase, unfreeze } from '../src/ordering/operate.ts'
+import { sweep } from '../src/ordering/sweep.ts'
 import { changePurchase } from '../src/storage/purchases.ts'
 import { currentFreeze } from '../src/storage/settings.ts'
 import { databaseFile } from './database.ts'
@@ -40,6 +41,19 @@ describe('a supplier whose answers are ambiguous', () => {
     await harbour.pass(2 * MINUTE)
     expect(harbour.ordering.pace.breaker.phase).toBe('closed')
     harbour.expectLedger({ charges: 8, keys: 8 })
+  })
+
+  test('is sent new orders again when a sweep, not a look-up, has found all that were ambiguous', async () => {
+    const harbour = await openHarbour({ policy: { inFlight: 1 } })
+    harbour.sandbox.faults.add({ fault: 'answer-lost', times: 3 })
+    const { orders } = await buyMany(harbour, 4)
+    await harbour.settle()
+    const states = () => Promise.all(orders.map(async (orderId) => (await harbour.purchase(orderId)).state))
+    expect(await states()).toEqual(['unknown', 'unknown', 'unknown', 'planned'])
+    await sweep(harbour.ordering)
+    expect(await states()).toEqual(['accepted', 'accepted', 'accepted', 'planned'])
+    await harbour.pass(2 * MINUTE)
+    harbour.expectLedger({ charges: 4, keys: 4 })
   })
 
   test('is not taken for well because nobody could reach it', async () => {

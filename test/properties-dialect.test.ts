@@ -6,7 +6,8 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { formatDecimal } from '../src/domain/money.ts'
 import { Failure } from '../src/errors.ts'
 import { type Dialect, putAt, readDialect, valueAt } from '../src/supplier/dialect.ts'
-import { errorAnswer, readJson, readOffer, readOrder } from '../src/supplier/records.ts'
+import { readOffer } from '../src/supplier/offer-record.ts'
+import { errorAnswer, readJson, readOrder } from '../src/supplier/records.ts'
 import { dialects, pathsFor, write } from './dialect-arbitrary.ts'
 import { bothDialects, leavesOf } from './dialect-pair.ts'
 
@@ -258,6 +259,7 @@ describe('under any dialect', () => {
               sku: given.sku,
               name: given.name,
               costMinor: given.cost,
+              ...(given.cost === 0 ? { costFault: 'zero' } : {}),
               currency,
               available: given.available,
             },

@@ -41,6 +41,11 @@ const oneIsOurs = {
   'accepted completed fulfilled': isSecond,
   review: foundLate,
 }
+/** What is over takes its own order back, and only the other one is a second charge. */
+const ownBeside = to('accepted', 'found_after_the_end', { supplierOrderId: 'x', ordersSeen: ['y'] }, [
+  ...(['cancel_later', 'read_now'] as const),
+  ...twice('y'),
+])
 /** One that failed had an order, and its money may not have come back. */
 const overIsOurs = { 'rejected cancelled': revived, failed: revivedBeside('own') }
 
@@ -150,6 +155,31 @@ export const foundCases: Case[] = [
     when: 'the order that is known is found, and another one',
     facts: { supplierOrderId: 'x' },
     input: found(order('x'), order('y')),
+    gives: {
+      'planned waiting unknown': areTwo['planned waiting unknown'],
+      'accepted completed fulfilled review': stays('second_order', { ordersSeen: ['y'] }, twice('y')),
+      'rejected failed cancelled': ownBeside,
+    },
+  },
+  {
+    when: 'another order is found, and the one that is known',
+    facts: { supplierOrderId: 'x' },
+    input: found(order('y'), order('x')),
+    gives: {
+      'planned waiting unknown': to(
+        'review',
+        'found_several',
+        { ordersSeen: ['y', 'x'], note: says('2 orders') },
+        twice('x'),
+      ),
+      'accepted completed fulfilled review': stays('second_order', { ordersSeen: ['y'] }, twice('y')),
+      'rejected failed cancelled': ownBeside,
+    },
+  },
+  {
+    when: 'the order that is known is found, no longer what was sent, and another one',
+    facts: { supplierOrderId: 'x' },
+    input: found(order('x', { agrees: false }), order('y')),
     gives: {
       'planned waiting unknown': areTwo['planned waiting unknown'],
       'accepted completed fulfilled review': stays('second_order', { ordersSeen: ['y'] }, twice('y')),

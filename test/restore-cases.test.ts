@@ -1,5 +1,6 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { decidePurchase } from '../src/ordering/decide.ts'
 import { cancelOrder, freeze, retryPurchase, unfreeze } from '../src/ordering/operate.ts'
 import { sweep } from '../src/ordering/sweep.ts'
 import { openMarker } from '../src/storage/marker.ts'
@@ -193,6 +194,44 @@ describe('two orders of the supplier for one part', () => {
     await sweep(harbour.ordering)
     expect(await harbour.discrepancies()).toContain('double_charge')
     expect(await rowsOf(world, orderId)).toEqual(['1 rejected', '2 fulfilled'])
+  })
+})
+
+describe('an order that the supplier lists and does not know when it is asked for it', () => {
+  async function listPhantom() {
+    const shop = await openShop()
+    const { world, harbour, orderId, planned } = shop
+    const { externalOrderId, supplierProductId } = await harbour.purchase(orderId)
+    await orderAtSupplier(harbour, externalOrderId.replace(/\.1$/, '.2'), supplierProductId)
+    const { id: phantom } = first(harbour.sandbox.world.orders.known(1))
+    const { order } = harbour.supplier
+    harbour.supplier.order = async (id) => (id === phantom ? undefined : order(id))
+    await world.restore(planned)
+    await world.pass(MAPPED, 30 * SECOND)
+    expect(await rowsOf(world, orderId)).toEqual(['1 planned'])
+    expect(await stands(world)).toBe('restore')
+    await world.pass(HOUR / 2, 30 * SECOND)
+    return { ...shop, phantom }
+  }
+
+  test('holds its part and all buying until a person is shown it, and not for ever', async () => {
+    const { world, harbour, orderId, phantom } = await listPhantom()
+    expect(await harbour.purchase(orderId)).toMatchObject({
+      state: 'review',
+      ordersSeen: phantom,
+      note: `order ${phantom} was listed after a restore, and the supplier does not know it when it is asked for it`,
+    })
+    expect(await stands(world)).toBeUndefined()
+    expect(await harbour.alerts()).toContain('found_one_that_disagrees')
+  })
+
+  test('does not stop what a person buys after that', async () => {
+    const { world, harbour, orderId } = await listPhantom()
+    const { id } = await harbour.purchase(orderId)
+    await decidePurchase(harbour.ordering, id, { type: 'buy_again' }, { actor: 'test', reason: 'it never came' })
+    await world.pass(MAPPED, 30 * SECOND)
+    expect(await rowsOf(world, orderId)).toEqual(['1 cancelled', '2 fulfilled'])
+    expect(harbour.sent).toHaveLength(1)
   })
 })
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { OrderStatus } from '../src/domain/placement.ts'
 import { type PurchaseState, purchaseStates } from '../src/domain/purchase.ts'
-import { type Claim, claimOf, nextRoundAt } from '../src/domain/restore.ts'
+import { type Claim, claimOf, doubtedAt, nextRoundAt } from '../src/domain/restore.ts'
 import { outdated } from '../src/domain/retention.ts'
 
 const SECOND = 1_000
@@ -60,6 +60,10 @@ describe('a round of the mapping', () => {
     expect(nextRoundAt(mapping, waits)).toBe(1_150_000)
     expect(nextRoundAt({ ...mapping, roundAt: 1_160_000 }, waits)).toBe(1_220_000)
     expect(nextRoundAt({ ...mapping, roundAt: 1_000 }, waits)).toBe(1_150_000)
+  })
+
+  test('asks for an order that is only listed for a quarter of an hour after it must show', () => {
+    expect(doubtedAt(1_000_000, waits)).toBe(2_050_000)
   })
 })
 

@@ -51,6 +51,39 @@ describe('a generated catalogue', () => {
     }
   })
 
+  it('leaves out what was withdrawn, wherever it stood, and each page follows the one before', async () => {
+    const sandbox = await openSandbox({ offers: 1_000_000 })
+    const catalogue = generatedCatalogue(1_000_000, 1)
+    const hidden = [0, 1, 150, 151, 152, 299, 999_998]
+    const idsOf = (from: number, count: number) =>
+      sandbox.world.offers.list({}, from, count).items.map(({ id }) => catalogue.find(id))
+    try {
+      for (const place of hidden) sandbox.world.offers.change(catalogue.at(place).id, { withdrawn: true })
+      const shown = Array.from({ length: 320 }, (_, place) => place).filter((place) => !hidden.includes(place))
+      const pages = [0, 100, 200].flatMap((from) => idsOf(from, 100))
+      expect(pages).toEqual(shown.slice(0, 300))
+      expect(idsOf(999_990, 100)).toEqual([999_996, 999_997, 999_999])
+      expect(sandbox.world.offers.list({}, 0, 1).total).toBe(1_000_000 - hidden.length)
+      sandbox.world.offers.change(catalogue.at(1).id, { withdrawn: false })
+      expect(idsOf(0, 2)).toEqual([1, 2])
+    } finally {
+      await sandbox.close()
+    }
+  })
+
+  it('changes a share of its prices when the controls say so, and no others', async () => {
+    const sandbox = await openSandbox({ offers: 1_000 })
+    try {
+      const prices = () => sandbox.world.offers.list({}, 0, 1_000).items.map(({ priceMinor }) => priceMinor)
+      const before = prices()
+      expect((await sandbox.control('POST', '/offers', { every: 100 })).body).toEqual({ changed: 10 })
+      expect(prices()).toEqual(before.map((price, place) => (place % 100 === 0 ? price + 1 : price)))
+      expect((await sandbox.control('POST', '/offers', { every: 0 })).status).toBe(400)
+    } finally {
+      await sandbox.close()
+    }
+  })
+
   it('sells, and shows what is left', async () => {
     const sandbox = await openSandbox({ offers: 1_000 })
     try {

@@ -59,6 +59,14 @@ const effect = {
   createdAt: at,
 }
 const seen = { id: 'p', version: 0, leaseEpoch: 0, refreshAt: null }
+const listing = {
+  ...{ store: 's', variant: 'v', productId: null, sku: 'k', variation: null, linkedBy: 'sku', state: 'held' },
+  ...{ reason: null, detail: null, attempts: 0, nextTryAt: null, knownPriceMinor: null, knownCompareAtMinor: null },
+  ...{ knownCurrency: null, knownStock: null, knownAvailable: null, knownName: null, knownCategory: null },
+  ...{ knownCostMinor: null, toldAt: null, wantedPriceMinor: null, approvedPriceMinor: null, revision: 0 },
+  ...{ version: 1, changedAt: at },
+}
+const listed = { id: 'p', store: 's', variant: 'v', at, priceMinor: 1, currency: 'EUR', costMinor: 1, cause: 'first' }
 const token = { id: 't', name: 'n', digest: bytes, hint: 'h', role: 'viewer', scopes: '', createdAt: at }
 const page = { state: 'planned', kind: 'alert', store: 's', before: 'z', after: 'a', limit: 1 }
 
@@ -74,7 +82,7 @@ const calls: Record<string, unknown[]> = {
   insertAudit: [{ id: 'a', at, actor: 'test', action: 'freeze', subject: 'buying' }],
   insertBalance: [{ id: 'b', readAt: at, amountMinor: 1, currency: 'EUR' }],
   insertDelivery: [delivery],
-  insertOfferChange: [{ id: 'c', productId: 'x', field: 'cost', changedAt: at }],
+  insertOfferChanges: [[{ id: 'c', productId: 'x', field: 'cost', changedAt: at }]],
   insertSyncRun: [{ id: 'r', cause: 'test', state: 'running', startedAt: at, cursor: 1 }],
   insertToken: [token],
   insertWebhook: [{ id: 'w', path: '', url: 'u', events: '', secret: bytes, keyId: 1, createdAt: at }],
@@ -85,6 +93,35 @@ const calls: Record<string, unknown[]> = {
   insertAccount: [{ currency: 'EUR', startedAt: at, startMinor: 1, explainedAt: at, judgedAt: at }],
   insertMovement: [{ id: 'm', readingId: 'b', kind: 'start', amountMinor: 1, currency: 'EUR', at }],
   putOffer: [offer],
+  putListings: [[listing]],
+  insertListingPrices: [[listed]],
+  owePublications: [[{ id: 's' }], ['x'], { newId: () => 'p', now: at, cause: 'test' }],
+  oweCatalogue: ['s', { newId: () => 'q', now: at, cause: 'test' }],
+  putPublishing: [
+    { ...{ store: 's', terms: 't', epoch: 1, attempts: 0, pausedUntil: null, lastError: null, changedAt: at } },
+  ],
+  pausePublishing: ['s', { attempts: 1, until: at, error: 'e' }, at],
+  resumePublishing: ['s', at],
+  publishingOf: ['s'],
+  nextPublications: ['s', 1],
+  wholePublication: ['s'],
+  offersFrom: ['', 1],
+  advancePublication: ['p', '1'],
+  dropPublications: [['p']],
+  listingsOfProducts: ['s', ['x', 'y']],
+  listingsOfVariants: ['s', ['x', 'y']],
+  listingsOfSkus: ['s', ['x', 'y']],
+  dueListings: ['s', at, 1],
+  unlinkedListings: ['s', { after: '', limit: 1 }],
+  pageOfListings: [{ store: 's', state: 'held', reasons: ['missing'], after: 'a', limit: 1 }],
+  distrustListings: ['s', at],
+  dropListings: ['s', ['v']],
+  pricesOfListing: ['s', 'v', 1],
+  thinListingPrices: [at, at],
+  forgetListingPrices: [at],
+  listingsDueNow: [at],
+  publishingDueNow: [at],
+  putOffers: [[offer]],
   oweEffect: [effect],
   setFreeze: [{ reason: 'r', actor: 'test', at }],
   putSetting: ['n', 'v', at],
@@ -130,6 +167,7 @@ const calls: Record<string, unknown[]> = {
       'keysOfPurchases',
       'linesOfOrders',
       'offersByProduct',
+      'offersWithPlace',
       'offersBySku',
     ].map((name) => [name, [['p', 'q']]]),
   ),
@@ -196,11 +234,13 @@ const calls: Record<string, unknown[]> = {
   assignKey: ['p', 1, 'e'],
   markHandedOver: ['e', at],
   confirmOffers: [['x'], at],
-  countMissed: ['r'],
+  countMissed: [[1]],
   holdOffer: ['x', at],
   releaseOffer: ['x'],
   markOutOfStock: ['x', at],
-  markSeen: [['x'], 'r'],
+  markListed: [['x']],
+  placesOfOffers: [0, 1],
+  offersAtPlaces: [[1]],
   markGone: [['x'], at],
   postponeEffect: ['e', 1, at, null],
   markEffectDead: ['e', 1, 'error'],
@@ -232,6 +272,7 @@ const noArguments = [
 noArguments.push('countDiscrepancies', 'countOffers', 'countOutbox', 'lastUnfreeze', 'latestBalance', 'latestTier')
 noArguments.push('anyUnclaimed', 'clearRestoreHold', 'countUnclaimed', 'forgetAccounts', 'lastInstants')
 noArguments.push('allTokens', 'allWebhooks', 'runningSyncRuns', 'listCaptures')
+noArguments.push('allPublishing', 'countListings', 'countPublications')
 noArguments.push('lastCompleteSweep', 'allBalanceAccounts', 'countOpenOutcomes', 'unsettledMinor', 'suspectAccounts')
 const others = [
   'refreshUnlessHinted',
@@ -245,7 +286,9 @@ const others = [
 ]
 
 async function run(db: Database, statement: unknown): Promise<void> {
-  if (typeof statement === 'object' && statement !== null && 'rows' in statement) {
+  if (Array.isArray(statement)) {
+    for (const one of statement) await run(db, one)
+  } else if (typeof statement === 'object' && statement !== null && 'rows' in statement) {
     // Whether it finds its row is the business of other tests; here the database has to understand it.
     await db.commit([statement as Change]).catch((error: unknown) => {
       if (!(error instanceof StaleWrite)) throw error

@@ -50,6 +50,8 @@ describe('what an answer to POST /orders means', () => {
     ['403', refused(403, 'forbidden'), N('unauthorized'), refusedRepeat],
     ['403 with a strange code', refused(403, 'banned'), N('unauthorized'), refusedRepeat],
     ['the unauthorized code under 400', refused(400, 'unauthorized'), N('unauthorized'), refusedRepeat],
+    ['the forbidden code under 400', refused(400, 'forbidden'), N('unauthorized'), refusedRepeat],
+    ['out of stock under 403', refused(403, 'out_of_stock'), B('out_of_stock'), refusedRepeat],
     ['out of stock', refused(409, 'out_of_stock'), B('out_of_stock'), refusedRepeat],
     ['out of stock under 422', refused(422, 'out_of_stock'), B('out_of_stock'), refusedRepeat],
     ['balance too low', refused(402, 'insufficient_balance'), B('balance'), refusedRepeat],
@@ -57,6 +59,7 @@ describe('what an answer to POST /orders means', () => {
     ['invalid request', refused(400, 'invalid_request'), B('other'), refusedRepeat],
     ['no such product', refused(404, 'not_found'), B('other'), refusedRepeat],
     ['an unknown code as a 4xx', refused(418, 'teapot'), B('other'), refusedRepeat],
+    ['an unknown code as the last 4xx', refused(499, 'teapot'), B('other'), refusedRepeat],
     [
       'key used with other parameters',
       refused(409, 'idempotency_key_reused'),
@@ -82,6 +85,7 @@ describe('what an answer to POST /orders means', () => {
       A('unreadable'),
     ],
     ['an internal error under 400', refused(400, 'internal_error'), A('server_error'), A('server_error')],
+    ['unavailable under 400', refused(400, 'unavailable'), A('server_error'), A('server_error')],
     ['408', refused(408, 'invalid_request'), A('unexpected_status'), A('unexpected_status')],
     ['425', refused(425, 'out_of_stock'), A('unexpected_status'), A('unexpected_status')],
     ['500 with an envelope', refused(500, 'internal_error'), A('server_error'), A('server_error')],
@@ -91,6 +95,7 @@ describe('what an answer to POST /orders means', () => {
     ['504', answered(504, ''), A('server_error'), A('server_error')],
     ['524', answered(524, html), A('server_error'), A('server_error')],
     ['an unknown status', answered(799, '{}'), A('server_error'), A('server_error')],
+    ['an order under 199', accepted({}, 199), A('unexpected_status'), A('unexpected_status')],
     ['304', answered(304, ''), A('unexpected_status'), A('unexpected_status')],
     ['307', answered(307, '', { location: 'http://x' }), A('unexpected_status'), A('unexpected_status')],
     ['a reset', { stage: 'lost', cause: 'ECONNRESET' }, A('ECONNRESET'), A('ECONNRESET')],
@@ -103,6 +108,7 @@ describe('what an answer to POST /orders means', () => {
     ['an order', accepted(), { outcome: 'accepted', agrees: true }, { outcome: 'accepted', agrees: true }],
     ['an order under 200', accepted({}, 200), { outcome: 'accepted' }, { outcome: 'accepted' }],
     ['an order under 202', accepted({}, 202), { outcome: 'accepted' }, { outcome: 'accepted' }],
+    ['an order under 299', accepted({}, 299), { outcome: 'accepted' }, { outcome: 'accepted' }],
     ['a status nobody mapped', accepted({ status: 'queued' }), { outcome: 'accepted' }, { outcome: 'accepted' }],
     ['204', answered(204, ''), A('unreadable'), A('unreadable')],
     ['a 200 of a proxy', answered(200, html), A('unreadable'), A('unreadable')],
@@ -141,13 +147,56 @@ describe('what an answer to POST /orders means', () => {
     )
   })
 
-  it('takes the request id from the envelope when the header is missing', () => {
-    const exchange = answered(
-      422,
-      { success: false, error: { code: 'x' }, request_id: 'r5' },
-      { 'x-request-id': undefined },
+  it('takes the request id from the envelope when the header is missing, and only then', () => {
+    const refusal = { success: false, error: { code: 'x' }, request_id: 'r5' }
+    expect(judge(answered(422, refusal, { 'x-request-id': undefined })).evidence.requestId).toBe('r5')
+    expect(judge(answered(422, refusal)).evidence.requestId).toBe('r1')
+    expect(judge(answered(422, { request_id: 'r5' }, { 'x-request-id': undefined })).evidence).not.toHaveProperty(
+      'requestId',
     )
-    expect(judge(exchange).evidence.requestId).toBe('r5')
+  })
+
+  it('keeps no field of what did not come', () => {
+    const { evidence } = judge({ stage: 'lost', cause: 'x' })
+    expect(Object.keys(evidence)).toEqual(['detail'])
+    const nameless = { 'x-request-id': undefined }
+    const refusal = judge(answered(422, { success: false, error: { code: 'x' } }, nameless)).evidence
+    expect(Object.keys(refusal).toSorted()).toEqual(['answerDigest', 'code', 'detail', 'status'])
+    expect(judge(accepted({ id: undefined })).evidence).not.toHaveProperty('supplierOrderId')
+  })
+
+  it.each<[string, Exchange]>([
+    ['nothing was sent: ENOTFOUND', { stage: 'not_sent', cause: 'ENOTFOUND', heldBack: false }],
+    ['sent, and no whole answer came (ECONNRESET)', { stage: 'lost', cause: 'ECONNRESET' }],
+    ['answered 502 (server_error)', answered(502, html)],
+    ['answered 304 (unexpected_status)', answered(304, '')],
+    ['answered 408 (unexpected_status)', refused(408, 'invalid_request')],
+    ['answered 400 internal_error (server_error)', refused(400, 'internal_error')],
+    ['the supplier knows the key with other parameters (key_reused)', refused(409, 'idempotency_key_reused')],
+    ['an earlier request with the key still runs (in_progress)', refused(409, 'idempotency_in_progress')],
+    ['answered 409 with a code that is not known (conflict)', refused(409, 'conflict')],
+    ['the supplier refused the API key: 401', refused(401, 'unauthorized')],
+    ['rate limited: 429', refused(429, 'rate_limited')],
+    ['rejected: 409 out_of_stock', refused(409, 'out_of_stock')],
+    ['answered 404 without an error envelope (unreadable)', answered(404, html)],
+    ['answered 2xx without a success envelope (unreadable)', answered(200, html)],
+    ['answered 2xx with an order whose amount cannot be read (unreadable)', accepted({ amount: 'free' })],
+    ['answered 2xx with another quantity than was sent (disagrees)', accepted({ quantity: 3 })],
+    ['accepted', accepted()],
+  ])('says as evidence: %s', (detail, exchange) => {
+    expect(judge(exchange).evidence.detail).toBe(detail)
+  })
+
+  it('says as evidence that the refusal of a repeat proves nothing', () => {
+    const { evidence } = judge(refused(409, 'out_of_stock'), true)
+    expect(evidence.detail).toBe('a refusal after an ambiguous attempt proves nothing about it (rejected_repeat)')
+    expect(evidence).toMatchObject({ status: 409, code: 'out_of_stock', requestId: 'r1' })
+  })
+
+  it('keeps the evidence of whatever it decides', () => {
+    for (const exchange of [accepted(), refused(429, 'rate_limited'), refused(401, 'unauthorized')]) {
+      expect(judge(exchange).evidence).toMatchObject({ status: expect.any(Number), requestId: 'r1' })
+    }
   })
 
   it('does not read a compressed answer', () => {
@@ -193,5 +242,9 @@ describe('an order and what was asked for', () => {
     const other = { externalOrderId: expected.externalOrderId, productId: 'p9', quantity: 2 }
     expect(disagreement(other, expected, dialect)).toBe('productId')
     expect(disagreement(other, expected, otherDialect)).toBeUndefined()
+    expect(disagreement({ ...expected, quantity: 9 }, expected, dialect)).toBe('quantity')
+    const countless = { ...dialect, order: { ...dialect.order, quantity: null } }
+    expect(disagreement({ ...expected, quantity: 9 }, expected, countless)).toBeUndefined()
+    expect(disagreement({ ...expected, externalOrderId: 'q1.s.2.1.1.1' }, expected, dialect)).toBe('externalOrderId')
   })
 })

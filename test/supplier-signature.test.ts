@@ -164,6 +164,14 @@ describe('other layouts of a signature', () => {
     expect(inside(`t=${T},${[wrong, wrong, wrong, wrong].join(',')},v1=${vector}`)).toMatchObject({ valid: true })
   })
 
+  it('takes other schemes for nothing where the timestamp has a header of its own, too', () => {
+    const layout = under({ prefix: 'v1=', separator: ',' })
+    for (const other of [`v0=${vector}`, `t=${T}`, 'undefined=1', '']) {
+      const verified = check({ signature: [`${other},v1=${vector}`] }, { dialect: layout })
+      expect(verified, other).toMatchObject({ valid: true, timestampMs: nowMs })
+    }
+  })
+
   it('reads a header of 1,024 characters and none that is longer', () => {
     const head = `t=${T},v1=${vector},v0=`
     expect(inside(head.padEnd(1_024, 'x'))).toMatchObject({ valid: true })
@@ -265,6 +273,9 @@ describe('the id of a delivery', () => {
     expect(check({ signature: [vector] })).toMatchObject({ deliveryId: digest })
     const without = under({ deliveryIdHeader: null })
     expect(check({ signature: [vector], id: ['dlv_1'] }, { dialect: without })).toMatchObject({ deliveryId: digest })
+    const headers = { 'x-service-signature': [vector], 'x-service-timestamp': [T], null: ['dlv_1'] }
+    const verified = verify({ dialect: without, secrets: [secret], body, nowMs, headers })
+    expect(verified).toMatchObject({ deliveryId: digest })
   })
 
   it('is that of the event, where only the body has one', () => {

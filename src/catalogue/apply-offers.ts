@@ -1,31 +1,16 @@
-import { mattersToListings } from '../domain/listing.ts'
-import { differences, mayEndHolds, type OfferFact, supersedes } from '../domain/offer.ts'
+import type { Difference } from '../domain/offer.ts'
 import { Failure } from '../errors.ts'
 import { type Change, StaleWrite } from '../storage/database.ts'
-import { confirmOffers, insertOfferChange, type Offer, offersByProduct, putOffer } from '../storage/offers.ts'
-import { oweEffect } from '../storage/outbox.ts'
+import { confirmOffers, insertOfferChanges, offersWithPlace, putOffer, putOffers } from '../storage/offers.ts'
+import { owePublications } from '../storage/publications.ts'
+import { type Comparison, compareOffers, type FactsRead, factsByProduct, type StoredOffer } from './compare-offers.ts'
 import type { Catalogue } from './context.ts'
 
-/** Facts that were read together. */
-export interface FactsRead {
-  facts: OfferFact[]
-  /** When they were asked for, epoch milliseconds. */
-  readAt: number
-  /** The sync run that reads them; null for an event. */
-  runId: string | null
-}
-
 /** What the facts change, and the changes that store it. */
-export interface OfferPlan {
+export interface OfferPlan extends Pick<Comparison, 'fresh' | 'listingsChanged' | 'freed' | 'places'> {
   changes: Change[]
   offersNew: number
   offersChanged: number
-  /** Products that this run had not seen yet. */
-  fresh: number
-  /** Products whose listings look different now. */
-  listingsChanged: string[]
-  /** Products that came back in stock or cost less. */
-  freed: string[]
 }
 
 /** Somebody else changed the same offer between read and commit; three times in a row is no coincidence. */
@@ -45,6 +30,7 @@ export async function applyOffers(
     const plan = await planOffers(catalogue, read)
     try {
       await catalogue.db.commit([...plan.changes, ...rest(plan)])
+      for (const place of plan.places) read.seen?.add(place)
       if (plan.freed.length > 0) catalogue.wake('holds', plan.freed)
       return plan
     } catch (error) {
@@ -57,69 +43,50 @@ export async function applyOffers(
   }
 }
 
-/** Tells every store that these listings changed; what they look like is read when it is sent. */
+/**
+ * Owes every store a look at these products; what their listings are is read when it is told.
+ *
+ * @param key names what changed them
+ */
 export const oweListings = (
   { stores, newId }: Catalogue,
   productIds: string[],
   { key, now }: { key: string; now: number },
-): Change[] =>
-  productIds.length === 0
-    ? []
-    : stores.map(({ id: store }) =>
-        oweEffect({
-          ...{ id: newId(), kind: 'callback', type: 'listing.changed', store },
-          ...{ dedupeKey: `listings:${key}:${store}`, payload: JSON.stringify({ productIds }) },
-          ...{ state: 'due', notBefore: now, createdAt: now },
-        }),
-      )
+): Change[] => owePublications(stores, productIds, { newId, now, cause: key })
 
-async function planOffers({ db, now: clock, newId }: Catalogue, read: FactsRead): Promise<OfferPlan> {
-  const { readAt, runId } = read
-  // A record that came twice on one page counts once; the later one stands.
-  const facts = [...new Map(read.facts.map((fact) => [fact.productId, fact])).values()]
-  const stored = await storedOffers(db, facts)
+async function planOffers(catalogue: Catalogue, read: FactsRead): Promise<OfferPlan> {
+  const { db, now: clock, newId, reads } = catalogue
+  const { runId, nameNewMax = Number.POSITIVE_INFINITY } = read
+  const facts = factsByProduct(read.facts)
+  const stored = await storedOffers(db, [...facts.keys()])
   const now = clock()
-  const plan: OfferPlan = {
-    ...{ changes: [], offersNew: 0, offersChanged: 0, fresh: 0, listingsChanged: [], freed: [] },
+  const { added, changed, confirmed, fresh, listingsChanged, freed, places } = compareOffers(facts, stored, read, {
+    now,
+    reads,
+  })
+  const recorded: Parameters<typeof insertOfferChanges>[0] = []
+  const record = (productId: string, { field, before, after }: Difference) =>
+    recorded.push({ id: newId(), runId, productId, field, before, after, changedAt: now })
+  for (const { productId } of added.slice(0, Math.max(0, nameNewMax))) record(productId, BEGINS)
+  for (const { before, found } of changed) for (const difference of found) record(before.productId, difference)
+  const changes = changed.map(({ row, before }) => putOffer(row, before))
+  changes.push(...putOffers(added), ...insertOfferChanges(recorded))
+  for (const [asOf, group] of Map.groupBy(confirmed, ({ fact }) => fact.asOf)) {
+    const ids = group.map(({ fact }) => fact.productId)
+    changes.push(confirmOffers(ids, asOf))
   }
-  const confirmed: OfferFact[] = []
-  for (const fact of facts) {
-    const { productId } = fact
-    const before = stored.get(productId)
-    if (before === undefined || before.seenRunId !== runId) plan.fresh += 1
-    const record = (field: string, was: string | null, is: string | null) =>
-      plan.changes.push(
-        insertOfferChange({ id: newId(), runId, productId, field, before: was, after: is, changedAt: now }),
-      )
-    if (before === undefined) {
-      plan.offersNew += 1
-      plan.listingsChanged.push(productId)
-      plan.changes.push(putOffer({ ...fact, seenRunId: runId, changedAt: now }))
-      record('presence', null, 'listed')
-      continue
-    }
-    if (!supersedes(before, fact, readAt)) continue
-    const found = differences(before, fact)
-    if (before.goneAt !== null) found.push({ field: 'presence', before: 'gone', after: 'listed' })
-    if (found.length === 0) {
-      if (fact.asOf > before.asOf || before.missedRuns > 0) confirmed.push(fact)
-      continue
-    }
-    plan.offersChanged += 1
-    plan.changes.push(putOffer({ ...fact, changedAt: now }, before))
-    for (const difference of found) record(difference.field, difference.before, difference.after)
-    if (before.goneAt !== null || mattersToListings(before, fact)) plan.listingsChanged.push(productId)
-    if (mayEndHolds(before, fact)) plan.freed.push(productId)
-  }
-  for (const [asOf, group] of Map.groupBy(confirmed, (fact) => fact.asOf)) {
-    plan.changes.push(confirmOffers(group.map(idOf), asOf))
-  }
-  return plan
+  const counts = { offersNew: added.length, offersChanged: changed.length, fresh }
+  return { ...counts, changes, listingsChanged, freed, places }
 }
 
-async function storedOffers(db: Catalogue['db'], facts: OfferFact[]): Promise<Map<string, Offer>> {
-  const rows = facts.length === 0 ? [] : await db.query(offersByProduct(facts.map(idOf)))
-  return new Map(rows.map((offer) => [offer.productId, offer]))
-}
+/** How a new offer is recorded. */
+const BEGINS: Difference = { field: 'presence', before: null, after: 'listed' }
 
-const idOf = ({ productId }: OfferFact): string => productId
+/** The stored offers of these products. */
+export async function storedOffers(
+  db: Pick<Catalogue['db'], 'query'>,
+  productIds: string[],
+): Promise<Map<string, StoredOffer>> {
+  const rows = productIds.length === 0 ? [] : await db.query(offersWithPlace(productIds))
+  return new Map(rows.map((offer) => [offer.productId, offer as StoredOffer]))
+}

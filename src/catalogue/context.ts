@@ -8,6 +8,8 @@ export interface Catalogue {
   db: Database
   supplier: Pick<Supplier, 'products' | 'product' | 'balance'>
   dialect: Pick<Dialect, 'paging'>
+  /** Products that are being asked for one by one, and by how many at once. */
+  reads: Map<string, number>
   /** The stores that are told of changed listings. */
   stores: { id: string }[]
   /** Epoch milliseconds. */

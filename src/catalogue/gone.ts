@@ -1,15 +1,62 @@
 import { codeOf, Failure, messageOf } from '../errors.ts'
-import { StaleWrite } from '../storage/database.ts'
-import { insertOfferChange, markGone, markSeen, missedTwice, type Offer } from '../storage/offers.ts'
+import { type Change, StaleWrite } from '../storage/database.ts'
+import {
+  countMissed,
+  countOffers,
+  insertOfferChanges,
+  markGone,
+  markListed,
+  missedTwice,
+  type Offer,
+  placesOfOffers,
+} from '../storage/offers.ts'
 import { changeSyncRun, type SyncRun } from '../storage/sync-runs.ts'
 import { oweListings } from './apply-offers.ts'
 import type { Catalogue } from './context.ts'
+import type { Seen } from './seen.ts'
 
 /** As many as on a page, so that one commit and one callback stay as small as those of a page. */
 const BATCH = 100
 
 /** A few offers may be found while a batch is decided; so many batches in a row are not undone by chance. */
 const STALE_MAX = 5
+
+/** Offers whose place is read in one go: a few milliseconds of the event loop. */
+const PLACES = 5_000
+
+/** Places that one statement counts as missed. */
+const MISSED_AT_ONCE = 1_000
+
+/**
+ * What counts a complete run against every offer that it did not see.
+ *
+ * @param run one that saw each offer of the list, and each once
+ * @param seen the offers that were stored before; those that the run added bear its id
+ */
+export async function countMissing({ db }: Catalogue, run: SyncRun, seen: Seen): Promise<Change[]> {
+  const [stored] = await db.query(countOffers())
+  if (stored?.total === run.offersSeen) return []
+  const missed: number[] = []
+  for await (const some of missedOffers(db, run, seen)) for (const { place } of some) missed.push(place)
+  const batches = Math.ceil(missed.length / MISSED_AT_ONCE)
+  return Array.from({ length: batches }, (_, batch) =>
+    countMissed(missed.slice(batch * MISSED_AT_ONCE, (batch + 1) * MISSED_AT_ONCE)),
+  )
+}
+/** Where offers stand that a run did not see, a part of the table at a time, and how many runs missed them before. */
+export async function* missedOffers(
+  db: Pick<Catalogue['db'], 'query'>,
+  run: Pick<SyncRun, 'id'>,
+  seen: Seen,
+): AsyncGenerator<{ place: number; missedRuns: number }[]> {
+  for (let after = 0; ; ) {
+    const rows = await db.query(placesOfOffers(after, PLACES))
+    yield rows.filter(({ place, seenRunId }) => seenRunId !== run.id && !seen.has(place))
+    const last = rows.at(-1)
+    if (!last) return
+    after = last.place
+  }
+}
 
 /**
  * Marks gone what two complete runs did not see, in batches, and tells the stores.
@@ -23,12 +70,11 @@ const STALE_MAX = 5
  */
 export async function markMissing(catalogue: Catalogue, run: SyncRun): Promise<SyncRun> {
   const { db, now: clock, newId } = catalogue
-  const proven = run.offersUnreadable === 0 && run.pagesTotal !== null
   let current = run
   for (let stale = 0; ; ) {
     const missed = await db.query(missedTwice(BATCH))
     if (missed.length === 0) return current
-    const sorted = proven ? { gone: missed, listed: [] } : await askedFor(catalogue, run, missed)
+    const sorted = await sortMissed(catalogue, run, missed)
     if (!sorted) return current
     const [gone, listed] = [idsOf(sorted.gone), idsOf(sorted.listed)]
     const now = clock()
@@ -37,8 +83,8 @@ export async function markMissing(catalogue: Catalogue, run: SyncRun): Promise<S
     try {
       await db.commit([
         markGone(gone, now),
-        markSeen(listed, run.id),
-        ...gone.map((productId) => insertOfferChange({ ...presence, id: newId(), productId })),
+        markListed(listed),
+        ...insertOfferChanges(gone.map((productId) => ({ ...presence, id: newId(), productId }))),
         changeSyncRun(current, set),
         ...oweListings(catalogue, gone, { key: `${run.id}:gone-${current.offersGone}`, now }),
       ])
@@ -56,12 +102,17 @@ export async function markMissing(catalogue: Catalogue, run: SyncRun): Promise<S
   }
 }
 
-/** @returns undefined when the supplier does not answer: nothing of the batch is decided */
-async function askedFor(
-  { supplier, log }: Catalogue,
+/**
+ * Tells what is gone of the offers that two complete runs did not see.
+ *
+ * @returns undefined when the supplier had to be asked and does not answer: nothing of the batch is decided
+ */
+export async function sortMissed(
+  { supplier, log }: Pick<Catalogue, 'supplier' | 'log'>,
   run: SyncRun,
   missed: Offer[],
 ): Promise<{ gone: Offer[]; listed: Offer[] } | undefined> {
+  if (run.offersUnreadable === 0 && run.pagesTotal !== null) return { gone: missed, listed: [] }
   const gone: Offer[] = []
   const listed: Offer[] = []
   for (const offer of missed) {

@@ -1,66 +1,113 @@
-import { type ListedOffer, type Listing, listingOf } from '../domain/listing.ts'
 import { formatDecimal } from '../domain/money.ts'
+import type { ListingContent } from '../domain/publication.ts'
 import { Failure } from '../errors.ts'
 import type { Database } from '../storage/database.ts'
-import { listOffers, offersByProduct, offersBySku } from '../storage/offers.ts'
+import { type ListingPrice, pricesOfListing } from '../storage/listing-prices.ts'
+import { type ListingRow, listingsOfSkus, listingsOfVariants } from '../storage/listings.ts'
+import { listOffers, offersBySku } from '../storage/offers.ts'
+import { type Assessed, assess, type SellingStore } from './assess.ts'
 
-/** What of a store its listings depend on. */
-export interface ListingStore {
-  /** Listing price = cost plus this; decimal text. */
-  markupPercent: string
-}
-
-/** A listing as our API and callbacks show it. */
-export interface ListingRecord extends Omit<Listing, 'priceMinor'> {
+/** A listing as it is to be now, as our API shows it to its store. */
+export interface ListingRecord {
+  /** The store's own reference: its variant. */
+  id: string
+  sku: string
+  name: string
+  category: string | null
   /** Decimal text: `"12.99"`. */
   price: string
+  compareAt: string | null
+  currency: string
+  stock: number | null
+  available: boolean
 }
 
 /**
- * A page of a store's listings: one for each offer that is not gone.
+ * A page of what a store can sell, by product: offers that are gone, and what waits to be decided and was never told, are
+ * left out.
  *
  * @param query `after` is the `next` of the page before
  * @returns `next` undefined on the last page
  */
 export async function listListings(
   db: Database,
-  store: ListingStore,
+  store: SellingStore,
   { after, limit }: { after?: string; limit: number },
+  at: number,
 ): Promise<{ listings: ListingRecord[]; next: string | undefined }> {
   // One more than asked for tells whether another page follows.
   const offers = await db.query(listOffers({ limit: limit + 1, ...(after === undefined ? {} : { after }) }))
   const page = offers.slice(0, limit)
-  return { listings: recordsOf(page, store), next: offers.length > limit ? page.at(-1)?.productId : undefined }
+  const places = new Map(page.map(({ productId }, place) => [productId, place]))
+  const placeOf = (one: Assessed) => places.get(productOf(one) ?? '') ?? -1
+  const listed = (await assess(db, store, { offers: page }, at))
+    .filter((one) => placeOf(one) >= 0)
+    .sort((one, other) => placeOf(one) - placeOf(other) || (one.row.variant < other.row.variant ? -1 : 1))
+  return { listings: listed.flatMap(recordsOf), next: offers.length > limit ? page.at(-1)?.productId : undefined }
 }
 
 /**
- * The listing under a SKU; undefined when there is none.
+ * The listing under a variant of the store, else under a SKU; undefined when there is none.
  *
- * @throws Failure `conflict`, reason `ambiguous_sku`, naming both, when two offers have the SKU: nobody guesses
+ * @throws Failure `conflict`, reason `ambiguous_sku`, when nobody can say which offer it is
  */
-export async function listingBySku(db: Database, store: ListingStore, sku: string): Promise<ListingRecord | undefined> {
-  const [offer, other] = await db.query(offersBySku([sku]))
-  if (!other) return recordsOf(offer ? [offer] : [], store)[0]
-  throw new Failure('conflict', `the SKU ${sku} names two offers: ${offer?.productId} and ${other.productId}`, {
-    reason: 'ambiguous_sku',
-  })
-}
-
-/** The listings of these products as they are now, by product id; one that is gone is shown unavailable. */
-export async function renderListings(
+export async function listingBySku(
   db: Database,
-  store: ListingStore,
-  productIds: string[],
-): Promise<ListingRecord[]> {
-  const offers = productIds.length === 0 ? [] : await db.query(offersByProduct(productIds))
-  offers.sort((left, right) => (left.productId < right.productId ? -1 : 1))
-  return recordsOf(offers, store)
+  store: SellingStore,
+  sku: string,
+  at: number,
+): Promise<ListingRecord | undefined> {
+  const [rows, others, offers] = await Promise.all([
+    db.query(listingsOfVariants(store.id, [sku])),
+    db.query(listingsOfSkus(store.id, [sku])),
+    db.query(offersBySku([sku])),
+  ])
+  const listed = await assess(db, store, { offers, rows: [...rows, ...others] }, at)
+  const found = listed.find(({ row }) => row.variant === sku) ?? listed.find(({ row }) => row.sku === sku)
+  if (!found) return undefined
+  const { match } = found
+  if (match.outcome === 'ambiguous_sku') throw new Failure('conflict', match.detail, { reason: 'ambiguous_sku' })
+  return recordsOf(found)[0]
 }
 
-const recordsOf = (offers: ListedOffer[], { markupPercent }: ListingStore): ListingRecord[] =>
-  offers.flatMap((offer) => {
-    const listing = listingOf(offer, markupPercent)
-    if (!listing) return []
-    const { sku, name, category, priceMinor, currency, stock, available } = listing
-    return [{ sku, name, category, price: formatDecimal({ minor: priceMinor, currency }), currency, stock, available }]
-  })
+/** One listing with what it is to be now and the prices that the store has confirmed, newest first. */
+export interface ListingHistory {
+  row: ListingRow
+  wanted: ListingContent | null
+  prices: ListingPrice[]
+}
+
+/** Prices that are shown: a change a day makes more than a quarter of a year. */
+const PRICES_MAX = 100
+
+/** @throws Failure `not_found` */
+export async function viewListing(
+  db: Database,
+  store: SellingStore,
+  variant: string,
+  at: number,
+): Promise<ListingHistory> {
+  const rows = await db.query(listingsOfVariants(store.id, [variant]))
+  const [row] = rows
+  if (!row) throw new Failure('not_found', `the store has no listing ${variant}`)
+  const [assessed, prices] = await Promise.all([
+    assess(db, store, { offers: [], rows }, at),
+    db.query(pricesOfListing(store.id, variant, PRICES_MAX)),
+  ])
+  return { row, prices, wanted: assessed[0]?.decision.content ?? null }
+}
+
+const productOf = ({ row, match }: Assessed): string | null =>
+  match.outcome === 'matched' ? match.offer.productId : row.productId
+
+function recordsOf({ row, decision: { content } }: Assessed): ListingRecord[] {
+  if (content === null) return []
+  const { priceMinor, compareAtMinor, currency, name, category, stock, available } = content
+  const text = (minor: number) => formatDecimal({ minor, currency })
+  return [
+    {
+      ...{ id: row.variant, sku: row.sku, name, category, price: text(priceMinor) },
+      ...{ compareAt: compareAtMinor === null ? null : text(compareAtMinor), currency, stock, available },
+    },
+  ]
+}

@@ -10,6 +10,18 @@ import type { Catalogue } from './context.ts'
  * @throws Failure `unavailable` or `rejected` when the supplier does not answer, or not readably
  */
 export async function refreshOffer(catalogue: Catalogue, productId: string): Promise<void> {
+  const { reads } = catalogue
+  reads.set(productId, (reads.get(productId) ?? 0) + 1)
+  try {
+    await readOffer(catalogue, productId)
+  } finally {
+    const others = (reads.get(productId) ?? 1) - 1
+    if (others > 0) reads.set(productId, others)
+    else reads.delete(productId)
+  }
+}
+
+async function readOffer(catalogue: Catalogue, productId: string): Promise<void> {
   const { supplier, now: clock, newId, log } = catalogue
   const readAt = clock()
   const offer = await supplier.product(productId)

@@ -51,7 +51,8 @@ export function afterPage(
   if (again) return { ...counts, error: run.error ?? doubt('the list moved while it was read') }
 
   const offersUnreadable = run.offersUnreadable + page.rows - outcome.records
-  const left = page.total === undefined ? undefined : page.total - offersSeen - offersUnreadable
+  const skipped = run.pagesBroken * page.limit
+  const left = page.total === undefined ? undefined : page.total - offersSeen - offersUnreadable - skipped
   const more = page.rows > 0 && (left === undefined ? page.more !== false : left > 0)
   const repeated = outcome.records - outcome.fresh
   const set: Partial<SyncRun> = {
@@ -61,7 +62,8 @@ export function afterPage(
     cursor: more ? run.cursor + 1 : ALL_READ,
     error: run.error ?? firstDoubt(),
   }
-  const endless = (outcome.records > 0 && outcome.fresh === 0) || run.cursor >= PAGES_MAX
+  // Where the list grew by a page meanwhile, the page is the one before, moved: that ends by itself.
+  const endless = (outcome.records > 0 && outcome.fresh === 0 && !moved) || run.cursor >= PAGES_MAX
   if (!more || !endless) return set
   const error = `page ${run.cursor} brought nothing new and the supplier says that more follow: it repeats its pages`
   return { ...set, cursor: run.cursor, state: 'failed', finishedAt: now, error }
@@ -72,10 +74,39 @@ export function afterPage(
     if (more && page.total !== undefined && page.rows < page.limit)
       return doubt(`page ${run.cursor} was short: ${page.rows} of ${page.limit} records`)
     if (more) return null
-    if (left !== undefined && left !== 0)
+    if (left !== undefined && left !== 0 && skipped === 0)
       return doubt(`the supplier counts ${page.total} offers and listed ${offersSeen + offersUnreadable}`)
     return offersSeen === 0 ? doubt('the supplier listed nothing that can be read') : null
   }
+}
+
+/** Pages in a row, and in all, that are stepped over; beyond that it is not the page that is broken. */
+const BROKEN_IN_A_ROW_MAX = 3
+const BROKEN_MAX = 20
+
+/**
+ * The columns of a run after a page that the supplier did not give readably.
+ *
+ * Such a page is stepped over, so that the prices and stocks of all others go on being true; the run then ends as failed,
+ * names the page and the request, and removes nothing. It ends at once where the other pages would not fare better: at
+ * the first page, after several in a row, or where it is not about the page at all.
+ *
+ * @param trouble what the supplier did, and the id of the request
+ * @param inARow broken pages right before this one
+ */
+export function afterBrokenPage(
+  run: SyncRun,
+  trouble: { message: string; requestId: string | null; ofPage: boolean },
+  { inARow, now }: { inARow: number; now: number },
+): Partial<SyncRun> {
+  const { message, requestId, ofPage } = trouble
+  const set = { error: `page ${run.cursor}: ${message}`, requestId }
+  const pagesBroken = run.pagesBroken + 1
+  const stepsOver = ofPage && run.pages > 0 && inARow + 1 < BROKEN_IN_A_ROW_MAX && pagesBroken <= BROKEN_MAX
+  if (!stepsOver) return { ...set, state: 'failed', finishedAt: now }
+  const more = run.pagesTotal === null || run.cursor < run.pagesTotal
+  // The first that broke is named; the log has each.
+  return { ...(run.pagesBroken > 0 ? {} : set), pagesBroken, cursor: more ? run.cursor + 1 : ALL_READ }
 }
 
 const doubt = (what: string): string => `${what}: nothing was counted as missing`

@@ -1,22 +1,29 @@
 import { factOf } from '../domain/offer.ts'
-import type { SupplierOffer } from '../domain/placement.ts'
-import { messageOf } from '../errors.ts'
-import { countMissed, markSeen } from '../storage/offers.ts'
 import { changeSyncRun, type SyncRun } from '../storage/sync-runs.ts'
 import { applyOffers, oweListings } from './apply-offers.ts'
 import type { Catalogue } from './context.ts'
-import { markMissing } from './gone.ts'
-import { ALL_READ, afterPage, type PageFacts } from './progress.ts'
-
-type Page = Awaited<ReturnType<Catalogue['supplier']['products']>>
-
-/** A statement binds a variable for each product of a page; a larger page is not asked for. */
-const PAGE_LIMIT_MAX = 1_000
-
-/** Unreadable records named in one log line; the rest are counted. */
-const NAMED_MAX = 10
+import { countMissing, markMissing } from './gone.ts'
+import { readNextPage, type Walk } from './next-page.ts'
+import { type FetchedPage, openPages } from './pages.ts'
+import { ALL_READ, afterPage } from './progress.ts'
+import { createSeen, type Seen } from './seen.ts'
 
 const RESUMED = 'resumed after a stop, and the list may have moved meanwhile: nothing was counted as missing'
+
+/** A page on which nothing changed is not written down by itself; where the run stands is, this often. */
+const STORE_EVERY_MS = 1_000
+
+/** New offers that a run records one by one: a first import has as many as the catalogue, and its count says it. */
+const NAMED_NEW_MAX = 1_000
+
+/** A run as it is being read. What is stored of it is behind by pages on which nothing changed, and no others. */
+interface Reading extends Walk {
+  stored: SyncRun
+  storedAt: number
+  seen: Seen
+  /** Offers that came with a cost that cannot be believed. */
+  costFaults: number
+}
 
 /**
  * Reads a run from its cursor to its end, a page at a time.
@@ -25,114 +32,92 @@ const RESUMED = 'resumed after a stop, and the list may have moved meanwhile: no
  * @throws Failure `conflict` when the same run is being read elsewhere
  */
 export async function readRun(catalogue: Catalogue, started: SyncRun): Promise<SyncRun> {
-  let run = started
-  if (run.pages > 0 && run.cursor !== ALL_READ) run = { ...run, error: run.error ?? RESUMED }
-  const last: { total?: number } = {}
-  while (run.state === 'running' && run.cursor !== ALL_READ) {
-    if (catalogue.signal?.aborted) return run
-    run = await readNextPage(catalogue, run, last)
+  const resumed = started.pages > 0 && started.cursor !== ALL_READ
+  // Cut short after its last page, before it was counted who was missed.
+  const cursor = started.cursor > (started.pagesTotal ?? Number.POSITIVE_INFINITY) ? ALL_READ : started.cursor
+  const reading: Reading = {
+    ...{ run: resumed ? { ...started, cursor, error: started.error ?? RESUMED } : started, stored: started },
+    ...{ storedAt: catalogue.now(), seen: createSeen(), pages: openPages(catalogue), total: undefined },
+    ...{ brokenInARow: 0, costFaults: 0 },
   }
-  if (run.state === 'running') {
-    if (run.error === null) run = await markMissing(catalogue, run)
-    run = await change(catalogue, run, { state: 'complete', finishedAt: catalogue.now() })
-  }
-  logEnd(catalogue, run)
-  return run
-}
-
-/** @param last the count of the page before; an offer that left since moved all that follow it one place forward */
-async function readNextPage(catalogue: Catalogue, run: SyncRun, last: { total?: number }): Promise<SyncRun> {
-  const page = await fetchPage(catalogue, run.cursor)
-  if ('error' in page) return fail(catalogue, run, page.error)
-  const { total } = page.facts
-  const moved = last.total !== undefined && total !== undefined && total !== last.total
-  let current = run
-  if (moved && total < (last.total ?? 0) && run.cursor > 1) {
-    // What slid over the edge between the two pages stands on the one before now.
-    const again = await fetchPage(catalogue, run.cursor - 1)
-    if ('error' in again) return fail(catalogue, run, again.error)
-    current = await storePage(catalogue, run, again, { again: true, moved })
-  }
-  if (total !== undefined) last.total = total
-  return storePage(catalogue, current, page, { again: false, moved })
-}
-
-interface FetchedPage {
-  number: number
-  readAt: number
-  items: SupplierOffer[]
-  facts: PageFacts
-}
-
-async function fetchPage(
-  { supplier, dialect, now, log }: Catalogue,
-  number: number,
-): Promise<FetchedPage | { error: unknown }> {
-  const limit = Math.min(dialect.paging.limitMax, PAGE_LIMIT_MAX)
-  const readAt = now()
-  let page: Page
-  try {
-    page = await supplier.products({ page: number, limit })
-  } catch (error) {
-    return { error }
-  }
-  const { items, unreadable, total, more } = page
-  if (unreadable.length > 0) {
-    const named = unreadable.slice(0, NAMED_MAX).map(({ index, field }) => `record ${index}: ${field}`)
-    log.warn('sync.unreadable', {
-      ...{ cursor: number, count: unreadable.length, requestId: page.requestId, detail: named.join('; ') },
+  while (reading.run.state === 'running' && reading.run.cursor !== ALL_READ) {
+    if (catalogue.signal?.aborted) return store(catalogue, reading, {})
+    await readNextPage(reading, catalogue.now, {
+      page: (page, how) => storePage(catalogue, reading, page, how),
+      broken: async (set) => void (await store(catalogue, reading, set)),
     })
   }
-  return { number, readAt, items, facts: { limit, rows: items.length + unreadable.length, total, more } }
+  if (reading.run.state === 'running') await finish(catalogue, reading)
+  logEnd(catalogue, reading)
+  return reading.run
 }
 
 async function storePage(
   catalogue: Catalogue,
-  run: SyncRun,
+  reading: Reading,
   { number, readAt, items, facts: page }: FetchedPage,
   { again, moved }: { again: boolean; moved: boolean },
-): Promise<SyncRun> {
+): Promise<void> {
+  const { run, stored, seen } = reading
   const facts = items.map((offer) => factOf(offer, readAt))
+  const now = catalogue.now()
   let next = run
-  await applyOffers(catalogue, { facts, readAt, runId: run.id }, (plan) => {
-    const now = catalogue.now()
+  let written: SyncRun | undefined
+  const nameNewMax = NAMED_NEW_MAX - run.offersNew
+  await applyOffers(catalogue, { facts, readAt, runId: run.id, seen, nameNewMax, outOfTurn: again }, (plan) => {
     const set = afterPage(run, page, { ...plan, records: items.length }, { again, moved, now })
     next = { ...run, ...set }
+    const mayWait = plan.changes.length === 0 && next.state === 'running'
+    written = undefined
+    if (mayWait && Math.abs(now - reading.storedAt) < STORE_EVERY_MS) return []
+    // Every page was read, and who was missed is still to be counted.
+    written = next.cursor === ALL_READ && next.error === null ? { ...next, cursor: run.cursor + 1 } : next
     const key = `${run.id}:${number}${again ? '+' : ''}`
-    return [
-      markSeen(
-        facts.map(({ productId }) => productId),
-        run.id,
-      ),
-      ...(next.cursor === ALL_READ && next.error === null ? [countMissed(run.id)] : []),
-      changeSyncRun(run, set),
-      ...oweListings(catalogue, plan.listingsChanged, { key, now }),
-    ]
+    return [changeSyncRun(stored, progressOf(written)), ...oweListings(catalogue, plan.listingsChanged, { key, now })]
   })
-  return next
+  reading.run = next
+  reading.costFaults += facts.filter(({ costFault }) => costFault !== null).length
+  if (written !== undefined) Object.assign(reading, { stored: written, storedAt: now })
 }
 
-const fail = (catalogue: Catalogue, run: SyncRun, error: unknown): Promise<SyncRun> =>
-  change(catalogue, run, {
-    state: 'failed',
+/** Counts what was missed where nothing leaves a doubt, marks what is gone, and ends the run. */
+async function finish(catalogue: Catalogue, reading: Reading): Promise<void> {
+  const { stored, run, seen } = reading
+  const counts = run.error === null && stored.cursor !== ALL_READ
+  const missing = counts ? await countMissing(catalogue, run, seen) : []
+  if (stored.cursor !== ALL_READ) {
+    await catalogue.db.commit([...missing, changeSyncRun(stored, progressOf(run))])
+    reading.stored = run
+  }
+  if (run.error === null) {
+    reading.run = await markMissing(catalogue, run)
+    reading.stored = reading.run
+  }
+  await store(catalogue, reading, {
+    state: run.pagesBroken > 0 ? 'failed' : 'complete',
     finishedAt: catalogue.now(),
-    error: messageOf(error),
-    requestId: requestIdIn(messageOf(error)),
   })
-
-async function change({ db }: Catalogue, run: SyncRun, set: Partial<SyncRun>): Promise<SyncRun> {
-  await db.commit([changeSyncRun(run, set)])
-  return { ...run, ...set }
 }
 
-/** A failure of the supplier ends in the id of the request that failed. */
-const requestIdIn = (message: string): string | null => /\(request (\S+)\)$/.exec(message)?.[1] ?? null
+/** What may change of a run while it is read. */
+function progressOf(run: SyncRun): Partial<SyncRun> {
+  const { id, cause, startedAt, ...rest } = run
+  return rest
+}
 
-function logEnd({ log }: Catalogue, run: SyncRun): void {
-  const { offersSeen, offersNew, offersChanged, offersUnreadable, offersGone, pages, error, requestId } = run
+async function store({ db, now }: Catalogue, reading: Reading, set: Partial<SyncRun>): Promise<SyncRun> {
+  const run = { ...reading.run, ...set }
+  await db.commit([changeSyncRun(reading.stored, progressOf(run))])
+  Object.assign(reading, { run, stored: run, storedAt: now() })
+  return run
+}
+
+function logEnd({ log }: Catalogue, { run, pages: requests, costFaults }: Reading): void {
+  const { offersSeen, offersNew, offersChanged, offersUnreadable, offersGone, pages, pagesBroken } = run
   const fields = {
-    ...{ runId: run.id, reason: run.cause, pages, offersSeen, offersNew, offersChanged, offersUnreadable, offersGone },
-    ...{ durationMs: (run.finishedAt ?? run.startedAt) - run.startedAt, error, requestId },
+    ...{ runId: run.id, reason: run.cause, pages, pagesBroken, requests: requests.asked() },
+    ...{ offersSeen, offersNew, offersChanged, offersUnreadable, offersGone, costFaults },
+    ...{ durationMs: (run.finishedAt ?? run.startedAt) - run.startedAt, error: run.error, requestId: run.requestId },
   }
   if (run.state === 'complete') log.info('sync.complete', fields)
   else log.warn('sync.failed', { ...fields, cursor: run.cursor })

@@ -1,11 +1,13 @@
 /**
  * The catalogue: what the supplier sells, kept true by sync runs and by the supplier's events.
  *
- * A sync run reads the catalogue page by page and holds one page at a time. Each page is one commit: the offers that
- * differ, the changes people see, what the stores are owed, and the cursor; after a kill a run goes on where it was.
- * What may go wrong: a page that cannot be read ends the run as failed; a list that is short, or that moves while it is
- * read, leaves the run complete but with a doubt in its `error`. Either way nothing is counted as missing, and only an
- * offer that two runs without doubt missed is marked gone (`gone.ts`).
+ * A sync run reads the catalogue page by page, the next one asked for while one is being stored, and holds two at a time.
+ * A page on which offers differ is one commit: the offers, the changes people see, what the stores are owed, and the
+ * cursor; one on which nothing changed writes nothing. After a kill a run goes on where it was.
+ *
+ * What may go wrong: a page that cannot be had is stepped over, and the run ends as failed; a list that is short, or that
+ * moves while it is read, leaves the run complete but with a doubt in its `error`. Either way nothing is counted as
+ * missing, and only an offer that two runs without doubt missed is marked gone (`gone.ts`).
  */
 import { Failure } from '../errors.ts'
 import { StaleWrite } from '../storage/database.ts'

@@ -13,7 +13,22 @@ export interface Client {
   /** @param deadlineMs 30 s unless told */
   post(path: string[], body?: object, query?: Query, deadlineMs?: number): Promise<unknown>
   delete(path: string[]): Promise<unknown>
+  /** Sends a CSV file. */
+  upload(path: string[], file: Uint8Array<ArrayBuffer>, query?: Query): Promise<unknown>
+  /** Gets a file, piece by piece; throws when it breaks off. */
+  download(path: string[]): Promise<AsyncIterable<Uint8Array>>
 }
+
+/** A file of the largest size takes seconds; slow lines and busy machines take longer. */
+const FILE_DEADLINE_MS = 600_000
+
+interface Sent {
+  type: string
+  bytes: string | Uint8Array<ArrayBuffer>
+}
+
+const jsonOf = (body: object | undefined): Sent | undefined =>
+  body && { type: 'application/json', bytes: JSON.stringify(body) }
 
 /** The service answers in milliseconds; a call to the supplier on the way, as for a new webhook, has 15 s itself. */
 const DEADLINE_MS = 30_000
@@ -25,31 +40,37 @@ const DEADLINE_MS = 30_000
  * at the other end.
  */
 export function createClient({ origin, token, tokenFile }: Connection): Client {
-  const call = async (
+  const request = async (
     method: string,
     path: string[],
-    body?: object,
+    body: Sent | undefined,
     query: Query = {},
     deadlineMs = DEADLINE_MS,
-  ): Promise<unknown> => {
+  ): Promise<Response> => {
     const url = new URL(`/api/v1/${path.map(segment).join('/')}`, origin)
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) url.searchParams.set(name, String(value))
     }
-    const response = await fetch(url, {
+    return fetch(url, {
       method,
       headers: {
         accept: 'application/json',
         ...(token ? { authorization: `Bearer ${token.reveal()}` } : {}),
-        ...(body ? { 'content-type': 'application/json' } : {}),
+        ...(body ? { 'content-type': body.type } : {}),
       },
-      ...(body ? { body: JSON.stringify(body) } : {}),
+      ...(body ? { body: body.bytes } : {}),
       redirect: 'manual',
       signal: AbortSignal.timeout(deadlineMs),
     }).catch((error: unknown) => {
       throw unreachable(origin, error, deadlineMs)
     })
+  }
+  const call = async (...sent: Parameters<typeof request>): Promise<unknown> => {
+    const response = await request(...sent)
     if (response.status === 204) return {}
+    return dataOf(response)
+  }
+  const dataOf = async (response: Response): Promise<unknown> => {
     const answer = asRow(await response.json().catch(() => undefined))
     if (response.ok && answer.success === true) return answer.data
     throw refusal(origin, response.status, answer, token ? undefined : tokenFile)
@@ -57,8 +78,24 @@ export function createClient({ origin, token, tokenFile }: Connection): Client {
   return {
     origin,
     get: (path, query) => call('GET', path, undefined, query),
-    post: (path, body, query, deadlineMs) => call('POST', path, body, query, deadlineMs),
-    delete: (path) => call('DELETE', path),
+    post: (path, body, query, deadlineMs) => call('POST', path, jsonOf(body), query, deadlineMs),
+    delete: (path) => call('DELETE', path, undefined),
+    upload: (path, bytes, query) => call('POST', path, { type: 'text/csv', bytes }, query, FILE_DEADLINE_MS),
+    async download(path) {
+      const response = await request('GET', path, undefined, {}, FILE_DEADLINE_MS)
+      const isFile = response.ok && response.headers.get('content-type')?.startsWith('text/csv')
+      if (isFile && response.body) return piecesOf(response.body, origin)
+      await dataOf(response)
+      throw refusal(origin, response.status, {})
+    },
+  }
+}
+
+async function* piecesOf(body: AsyncIterable<Uint8Array>, origin: string): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body
+  } catch (error) {
+    throw unreachable(origin, error, FILE_DEADLINE_MS)
   }
 }
 

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, statfsSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { type Config, loadConfig } from '../config.ts'
+import { rateAt } from '../domain/rates.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { CONFIG_FILE, readPlace } from './connection.ts'
 import type { Report } from './doctor.ts'
@@ -47,6 +48,27 @@ export function checkConfig(
       report('fail', check, `${fault.field}: ${fault.message}`, secret ? undefined : mend)
     }
     return undefined
+  }
+}
+
+/** Long enough for a person to enter the next rate. */
+const WEEK_MS = 7 * 24 * 3_600_000
+
+/** A store in another currency than the supplier's has prices while a rate is in force, and orders need one back. */
+export function checkRates({ stores, dialectFacts }: Config, now: number, report: Report): void {
+  const supplierCurrency = dialectFacts.money.currency
+  for (const { id, currency, terms } of stores) {
+    if (currency === supplierCurrency) continue
+    const { rates } = terms.pricing
+    const add = (from: string, to: string) => `add one from ${from} to ${to} to \`rates\``
+    const there = add(supplierCurrency, currency)
+    const [rate, later] = [now, now + WEEK_MS].map((at) => rateAt(rates, supplierCurrency, currency, at))
+    if (!rate) report('fail', 'rates', `${id} has no prices: no rate to ${currency} is in force`, there)
+    else if (!later) report('warn', 'rates', `${id} has no prices in a week: its rate to ${currency} ends`, there)
+    else report('ok', 'rates', `1 ${supplierCurrency} is ${rate.text} ${currency} for ${id}`)
+    if (rateAt(rates, currency, supplierCurrency, now)) continue
+    const message = `orders of ${id} that name prices in ${currency} are refused: no rate turns them into ${supplierCurrency}`
+    report('warn', 'rates', message, add(currency, supplierCurrency))
   }
 }
 

@@ -4,7 +4,7 @@ import { messageOf } from '../errors.ts'
 import { plain } from './cell.ts'
 import { configFileOf } from './connection.ts'
 import { checkCallbacks, checkDuties, checkPublicUrl, checkWebhooks, meetService } from './doctor-service.ts'
-import { checkConfig, checkDisk, checkModes, checkNode } from './doctor-setup.ts'
+import { checkConfig, checkDisk, checkModes, checkNode, checkRates } from './doctor-setup.ts'
 import { checkSupplier } from './doctor-supplier.ts'
 import { exitCodes } from './exit-codes.ts'
 import type { Io, Session } from './program.ts'
@@ -68,6 +68,7 @@ async function visit(io: Io, options: { config?: string; url?: string; token?: s
   checkNode(report)
   const config = checkConfig(source, io.env, report)
   checkModes(source?.file, report)
+  if (config) checkRates(config, io.now(), report)
   const visited: Visit = { io, config, report }
   const service = await meetService(options, io.env)
   const supplier = await checkSupplier(visited)

@@ -62,11 +62,12 @@ export function writeInstallation(installation: Installation): { storeId: string
   const { file, answers, existing, env, randomBytes } = installation
   const [store, ...others] = existing.settings?.stores ?? []
   const storeId = store?.id ?? `${slug(answers.storeName)}-${permanent(randomBytes)}`
-  const { callbackUrl, markup: markupPercent, storeName: name } = answers
+  const { callbackUrl, storeName: name } = answers
+  const pricing = { ...store?.pricing, markup: { ...store?.pricing.markup, percent: answers.markup } }
   const settings = {
     ...existing.settings,
     supplier: { ...existing.settings?.supplier, baseUrl: answers.baseUrl },
-    stores: [{ id: storeId, kind: 'backend', name, callbackUrl, markupPercent }, ...others],
+    stores: [{ ...store, id: storeId, kind: 'backend', name, callbackUrl, pricing }, ...others],
     publicUrl: answers.publicUrl,
   }
   check(settings)

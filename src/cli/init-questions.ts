@@ -4,6 +4,7 @@ import { Writable } from 'node:stream'
 import { configShape } from '../config.ts'
 import { Failure, type FieldFault, messageOf } from '../errors.ts'
 import { Secret } from '../secret.ts'
+import { percent } from '../store-settings.ts'
 import type { Answers, Existing } from './init-files.ts'
 import type { Io } from './program.ts'
 import { wrap } from './table.ts'
@@ -48,7 +49,7 @@ function defaultsOf(flags: Flags, { settings }: Existing): Omit<Answers, 'apiKey
     storeName: flags.storeName ?? store?.name ?? NAME,
     callbackUrl: flags.callbackUrl ?? store?.callbackUrl ?? '',
     publicUrl: flags.publicUrl ?? settings?.publicUrl ?? null,
-    markup: flags.markup ?? store?.markupPercent ?? MARKUP,
+    markup: flags.markup ?? store?.pricing.markup.percent ?? MARKUP,
   }
 }
 
@@ -81,11 +82,7 @@ interface Question {
 
 const { baseUrl: baseUrlShape } = configShape.shape.supplier.shape
 const { publicUrl: publicUrlShape } = configShape.shape
-const {
-  name: nameShape,
-  callbackUrl: callbackUrlShape,
-  markupPercent: markupShape,
-} = configShape.shape.stores.element.shape
+const { name: nameShape, callbackUrl: callbackUrlShape } = configShape.shape.stores.element.shape
 
 interface Shape {
   safeParse(value: unknown): { success: true } | { success: false; error: { issues: { message: string }[] } }
@@ -123,7 +120,7 @@ export async function askAnswers(io: Io, flags: Flags, existing: Existing): Prom
     })
     const markup = await put({
       about: 'Your prices: what the supplier charges you, plus this percentage.',
-      ...{ ask: 'Markup in percent', before: before.markup, fault: faultOf(markupShape) },
+      ...{ ask: 'Markup in percent', before: before.markup, fault: faultOf(percent) },
     })
     return { baseUrl, apiKey, storeName, callbackUrl, publicUrl: publicUrl || null, markup }
   } finally {

@@ -20,8 +20,10 @@ import { exitCodeOf, exitCodes } from './exit-codes.ts'
 import { addFreeze } from './freeze.ts'
 import { addInit } from './init.ts'
 import { addKeys } from './keys.ts'
+import { addListings } from './listings.ts'
 import { addOrders } from './orders.ts'
 import { addOutbox } from './outbox.ts'
+import { addPrice } from './price.ts'
 import { addPurchases } from './purchases.ts'
 import { addRestore, type Restored } from './restore.ts'
 import { addReviews } from './reviews.ts'
@@ -179,6 +181,8 @@ function commandLine(session: Session): Command {
   root.commandsGroup('Watching and deciding:')
   addStatus(root, session)
   addSync(root, session)
+  addPrice(root, session)
+  addListings(root, session)
   addOrders(root, session)
   addPurchases(root, session)
   addReviews(root, session)

@@ -34,6 +34,7 @@ function statusText(facts: Row, now: number, width: number): string {
     ['Limits', limitsText(facts.limits)],
     ['Catalogue', freshness.catalogueAt ? `read ${instant(freshness.catalogueAt, now)}` : 'not read yet'],
     ['Offers', `${cell(offers.total)}, ${cell(offers.inStock)} in stock`],
+    ['Listings', countsText(counts.listings)],
     ['Purchases', countsText(counts.purchases)],
     ['Held', countsText(counts.held)],
     ['Deliveries', countsText(counts.deliveries)],
@@ -55,6 +56,7 @@ function statusText(facts: Row, now: number, width: number): string {
 function dutiesOf(counts: Row, sweep: Row): string[] {
   const duties: [unknown, string, string][] = [
     [asRow(counts.purchases).review, 'purchases in review', 'quayside reviews'],
+    [asRow(counts.listings).held, 'listings held', 'quayside listings list --state held'],
     [asRow(counts.deliveries).dead, 'dead deliveries', 'quayside deliveries list --state dead'],
     [asRow(counts.deliveries).quarantined, 'unreadable deliveries', 'quayside deliveries list --state quarantined'],
     [asRow(counts.callbacks).dead, 'dead callbacks', 'quayside outbox list --state dead'],

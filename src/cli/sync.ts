@@ -43,6 +43,8 @@ export function addSync(root: Command, session: Session): void {
   })
 }
 
+const brokenText = ({ pagesBroken }: Row): string => (pagesBroken ? `, ${cell(pagesBroken)} could not be read` : '')
+
 const EXAMPLES = `
 Examples:
   quayside sync --follow            watch a run to its end
@@ -59,7 +61,7 @@ function runText(run: Row, { io, width }: Call): string {
     ['Cause', cell(run.cause)],
     ['Started', instant(run.startedAt, now)],
     ['Took', took === undefined ? '-' : took < 10_000 ? `${(took / 1_000).toFixed(1)} s` : duration(took)],
-    ['Pages', run.pagesTotal === null ? cell(run.pages) : `${cell(run.pages)} of ${cell(run.pagesTotal)}`],
+    ['Pages', `${cell(run.pages)}${run.pagesTotal === null ? '' : ` of ${cell(run.pagesTotal)}`}${brokenText(run)}`],
     ['Offers', `${cell(run.offersSeen)} seen, ${cell(run.offersNew)} new, ${cell(run.offersChanged)} changed`],
     ['', `${cell(run.offersGone)} gone, ${cell(run.offersUnreadable)} unreadable`],
     ...(run.error ? [['Error', cell(run.error)] satisfies [string, string]] : []),

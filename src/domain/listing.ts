@@ -1,58 +1,64 @@
-import { raiseByPercent } from './money.ts'
-import { availableStock, type OfferFact } from './offer.ts'
+import { availableStock } from './offer.ts'
+import type { PricedOffer, PricingTerms } from './pricing.ts'
+import type { StockedOffer, StockPolicy } from './stock.ts'
 
-/** An offer as sold in one store. */
-export interface Listing {
-  sku: string
+/**
+ * How a listing stands: the store has what it is to have; that is being told or will be; a person must decide; the store
+ * refused it; it is none of ours.
+ */
+export const listingStates = ['synced', 'pending', 'held', 'failed', 'ignored'] as const
+export type ListingState = (typeof listingStates)[number]
+
+/** Who said which offer it is: its SKU, a person, or an imported file. */
+export const linkers = ['sku', 'person', 'csv'] as const
+export type LinkedBy = (typeof linkers)[number]
+
+/** What of an offer a listing depends on. */
+export interface PublishedOffer extends PricedOffer, StockedOffer {
   name: string
-  category: string | null
-  /** Retail price in minor units of `currency`. */
-  priceMinor: number
-  currency: string
-  /** Units to publish; null when it can be bought and the supplier does not say how often. */
-  stock: number | null
-  available: boolean
 }
 
-/** What a listing is derived from. */
-export type ListedOffer = Pick<
-  OfferFact,
-  'sku' | 'name' | 'category' | 'costMinor' | 'currency' | 'localStock' | 'providerStock' | 'available'
->
-
-/**
- * The largest cost, in minor units, whose retail price is exact under every markup that the configuration takes (up to
- * 9999.9999 %, a factor of 101): some 890 billion euros. Above it a record is a fault of the supplier.
- */
-export const COST_MAX_MINOR = Math.floor(Number.MAX_SAFE_INTEGER / 101)
-
-/**
- * The listing of an offer in a store that adds this percentage to the cost.
- *
- * The price is never below the cost. Nothing is available that has no unit left.
- *
- * @param markupPercent decimal text such as `"20"`, not negative
- * @returns undefined when the cost is above `COST_MAX_MINOR`
- */
-export function listingOf(offer: ListedOffer, markupPercent: string): Listing | undefined {
-  if (offer.costMinor > COST_MAX_MINOR) return undefined
-  const stock = availableStock(offer)
-  return {
-    sku: offer.sku,
-    name: offer.name,
-    category: offer.category,
-    priceMinor: raiseByPercent(offer.costMinor, markupPercent),
-    currency: offer.currency,
-    stock,
-    available: stock !== 0,
-  }
+/** Which offers a store lists of itself, under their SKUs. */
+export interface ImportFilter {
+  /** `linked`: only those that a person or a file has linked. */
+  mode: 'all' | 'linked'
+  /** Only these; null: any. */
+  categories: string[] | null
+  /** Only those with this in their name or SKU, however it is written; null: any. */
+  text: string | null
+  /** Bounds of the cost, both allowed, in minor units of the supplier's currency; null: none. */
+  costMinMinor: number | null
+  costMaxMinor: number | null
+  inStockOnly: boolean
 }
 
-/** Whether the listings of an offer look different after a change, whatever the markup. */
-export const mattersToListings = (before: ListedOffer, after: ListedOffer): boolean =>
+/** What a store sells by. */
+export interface StoreTerms {
+  pricing: PricingTerms
+  stock: StockPolicy
+  filter: ImportFilter
+}
+
+/** Whether a store lists an offer that nobody linked. */
+export function passesFilter(offer: PublishedOffer, filter: ImportFilter): boolean {
+  const { categories, text, costMinMinor, costMaxMinor } = filter
+  if (filter.mode === 'linked') return false
+  if (categories !== null && !categories.includes(offer.category ?? '')) return false
+  if (text !== null && !`${offer.name}\n${offer.sku}`.toLowerCase().includes(text.toLowerCase())) return false
+  if (costMinMinor !== null && offer.costMinor < costMinMinor) return false
+  if (costMaxMinor !== null && offer.costMinor > costMaxMinor) return false
+  return !filter.inStockOnly || availableStock(offer) !== 0
+}
+
+/** Whether the listings of an offer may look different after a change, whatever the terms of a store. */
+export const mattersToListings = (before: PublishedOffer, after: PublishedOffer): boolean =>
   before.costMinor !== after.costMinor ||
+  before.costFault !== after.costFault ||
+  before.basePriceMinor !== after.basePriceMinor ||
   before.currency !== after.currency ||
   before.sku !== after.sku ||
   before.name !== after.name ||
   before.category !== after.category ||
-  availableStock(before) !== availableStock(after)
+  before.localStock !== after.localStock ||
+  before.providerStock !== after.providerStock ||
+  before.available !== after.available

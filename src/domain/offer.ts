@@ -1,14 +1,21 @@
 import { formatDecimal } from './money.ts'
 import type { SupplierOffer } from './placement.ts'
 
+/**
+ * Why a cost cannot be believed: not stated or not readable, zero, below zero, or in another currency than the supplier
+ * sells in.
+ */
+export type CostFault = 'missing' | 'zero' | 'negative' | 'currency'
+
 /** What the supplier said about one offer. Amounts in minor units of `currency`, instants in epoch milliseconds. */
 export interface OfferFact {
   productId: string
   sku: string
   name: string
   category: string | null
-  /** The API/VIP price of one unit. */
+  /** The API/VIP price of one unit; with a fault the last good one, 0 when there never was one. */
   costMinor: number
+  costFault: CostFault | null
   basePriceMinor: number | null
   cashbackMinor: number | null
   currency: string
@@ -42,6 +49,7 @@ export const factOf = (offer: SupplierOffer, readAt: number): OfferFact => ({
   name: offer.name,
   category: offer.category ?? null,
   costMinor: offer.costMinor,
+  costFault: offer.costFault ?? null,
   basePriceMinor: offer.basePriceMinor ?? null,
   cashbackMinor: offer.cashbackMinor ?? null,
   currency: offer.currency,
@@ -68,6 +76,37 @@ export function supersedes(
   return fact.asOf > stored.asOf || (fact.asOf === stored.asOf && readAt >= stored.changedAt)
 }
 
+/**
+ * A fact whose cost cannot be believed, with the last good cost and its currency in its place.
+ *
+ * Base price and cashback of a record in another currency are no amounts in ours, so they stay as they were too.
+ *
+ * @param before what is stored; undefined for a new offer, whose cost is then 0
+ */
+export function withLastCost(before: OfferFact | undefined, fact: OfferFact): OfferFact {
+  if (fact.costFault === null) return fact
+  if (fact.costFault === 'currency') {
+    const { costMinor = 0, basePriceMinor = null, cashbackMinor = null, currency = fact.currency } = before ?? {}
+    return { ...fact, costMinor, basePriceMinor, cashbackMinor, currency }
+  }
+  return { ...fact, costMinor: before?.currency === fact.currency ? before.costMinor : 0 }
+}
+
+/** Whether two facts about one offer say the same: what `differences` finds, without the words for people. */
+export const saySame = (before: OfferFact, after: OfferFact): boolean =>
+  before.costMinor === after.costMinor &&
+  before.localStock === after.localStock &&
+  before.providerStock === after.providerStock &&
+  before.available === after.available &&
+  before.costFault === after.costFault &&
+  before.basePriceMinor === after.basePriceMinor &&
+  before.cashbackMinor === after.cashbackMinor &&
+  before.sku === after.sku &&
+  before.name === after.name &&
+  before.category === after.category &&
+  before.currency === after.currency &&
+  before.origin === after.origin
+
 /** Every field in which two facts about one offer differ. */
 export const differences = (before: OfferFact, after: OfferFact): Difference[] =>
   shown
@@ -85,11 +124,13 @@ export function availableStock(offer: Pick<OfferFact, 'localStock' | 'providerSt
   return (offer.localStock ?? 0) + (offer.providerStock ?? 0)
 }
 
-/** Whether a purchase that waits for stock or for a lower price has a reason to be tried again. */
+/** Whether a purchase that waits for stock, for a lower price or for one that can be believed may be tried again. */
 export function mayEndHolds(before: OfferFact, after: OfferFact): boolean {
   // A part of a larger quantity may wait while some units are left: any rise of the stock is a reason.
   const [had, has] = [before, after].map((offer) => availableStock(offer) ?? Number.POSITIVE_INFINITY)
-  return (has ?? 0) > (had ?? 0) || (after.currency === before.currency && after.costMinor < before.costMinor)
+  if ((has ?? 0) > (had ?? 0)) return true
+  if (before.costFault !== null && after.costFault === null) return true
+  return after.currency === before.currency && after.costMinor < before.costMinor
 }
 
 const shown: [field: string, text: (offer: OfferFact) => string | null][] = [
@@ -97,6 +138,7 @@ const shown: [field: string, text: (offer: OfferFact) => string | null][] = [
   ['name', (offer) => offer.name],
   ['category', (offer) => offer.category],
   ['cost', (offer) => amountText(offer.costMinor, offer)],
+  ['costFault', (offer) => offer.costFault],
   ['basePrice', (offer) => amountText(offer.basePriceMinor, offer)],
   ['cashback', (offer) => amountText(offer.cashbackMinor, offer)],
   ['currency', (offer) => offer.currency],

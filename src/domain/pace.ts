@@ -51,6 +51,20 @@ export function callbackDelayMs(attempts: number, random: number): number | unde
   return wait === undefined ? undefined : Math.round(wait * (1 + random * 0.2))
 }
 
+/** The longest wait for a store that does not take its listings: when it is back, its prices are right within two hours. */
+const PUBLICATION_MS = CALLBACK_MS.slice(0, 4)
+
+/**
+ * After published listings were not taken: the first waits of callbacks, and then the last of them for ever, because a
+ * listing that is not told is wrong until it is.
+ *
+ * @param attempts how many failed in a row, from 1
+ */
+export function publicationDelayMs(attempts: number, random: number): number {
+  const wait = PUBLICATION_MS[Math.min(attempts, PUBLICATION_MS.length) - 1] as number
+  return Math.round(wait * (1 + random * 0.2))
+}
+
 /** A delivery that could not be processed: ten attempts within about ten hours. */
 export function deliveryDelayMs(attempts: number, random: number): number | undefined {
   return attempts >= 10 ? undefined : Math.round(SECOND * 3 ** Math.min(attempts, 9) * (1 + random * 0.2))

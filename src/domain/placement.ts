@@ -5,6 +5,8 @@
  * caller finish them. Each says something about the request just made, not about earlier ones with the same key.
  */
 
+import type { CostFault } from './offer.ts'
+
 /** A text that is shown to nobody; its type prints as `[secret]`. */
 export interface Sealed {
   reveal(): string
@@ -93,8 +95,10 @@ export interface SupplierOffer {
   sku: string
   name: string
   category?: string
-  /** The API/VIP price: what a purchase costs us. */
+  /** The API/VIP price: what a purchase costs us. 0 where the record states none that can be read, or none above 0. */
   costMinor: number
+  /** Set when the cost cannot be believed: nothing is bought or priced by it. */
+  costFault?: CostFault
   basePriceMinor?: number
   cashbackMinor?: number
   currency: string

@@ -123,9 +123,12 @@ export const acceptedRows: readonly Row[] = [
 
   row('found_after_the_end', over, 'found', (facts, { orders }, now) => {
     const open = undecided(orders).filter((order) => order.status === 'open' || order.status === 'completed')
-    const [order, ...others] = open
+    // Its own order comes back whatever stands beside it; of strangers nobody can tell which one is meant.
+    const own = open.find(({ id }) => id === facts.supplierOrderId)
+    const order = own ?? open[0]
     if (!order) return undefined
-    if (facts.laterSent || others.length > 0 || !order.agrees || order.ofAnotherLine) {
+    const others = open.filter((other) => other !== order)
+    if (facts.laterSent || (others.length > 0 && !own) || !order.agrees || order.ofAnotherLine) {
       return { set: { ordersSeen: ids(facts, open) }, effects: doubleCharge(open) }
     }
     const set: Patch = { supplierOrderId: order.id }
@@ -139,6 +142,10 @@ export const acceptedRows: readonly Row[] = [
       // Nothing says that the money for the order it had came back: this one is a second charge.
       set.ordersSeen = seenAndKnown(facts)
       effects.push(...doubleCharge([order]))
+    }
+    if (others.length > 0) {
+      set.ordersSeen = ids(facts, others)
+      effects.push(...doubleCharge(others))
     }
     return { next: 'accepted', set, effects }
   }),

@@ -30,6 +30,13 @@ export const nextRoundAt = (
   { settleMs, listLagMs, gapMs }: { settleMs: number; listLagMs: number; gapMs: number },
 ): number => Math.max(restoredAt + settleMs + listLagMs, roundAt === null ? 0 : roundAt + gapMs)
 
+/** For so long an order that must show by now is asked for, though the supplier does not know it. */
+const DOUBT_MS = 15 * 60_000
+
+/** When an order that was listed at an instant, and that cannot be read since, is shown to a person. */
+export const doubtedAt = (seenAt: number, { settleMs, listLagMs }: { settleMs: number; listLagMs: number }): number =>
+  seenAt + settleMs + listLagMs + DOUBT_MS
+
 /** Scans that prove what is absent. */
 export const SCANS_MIN = 2
 

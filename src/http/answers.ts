@@ -15,6 +15,9 @@ const statuses: Record<FailureCode, number> = {
   unknown_outcome: 503,
 }
 
+/** Reasons that have a status of their own. */
+const finer: Record<string, number> = { too_large: 413 }
+
 /** Seconds that a sender is asked to wait: a locked database is free again by then, and a restart is over. */
 const RETRY_AFTER_SECONDS = 5
 
@@ -48,7 +51,7 @@ export const answerFailure =
       return
     }
     const code = codeOf(thrown)
-    const status = statuses[code]
+    const status = finer[(thrown instanceof Failure && thrown.reason) || ''] ?? statuses[code]
     const requestId = response.get('x-request-id')
     if (status === 500) log.error('http.failed', { requestId, error: messageOf(thrown) })
     if (status === 503) log.warn('http.unavailable', { requestId, code, error: messageOf(thrown) })

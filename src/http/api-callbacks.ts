@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Listing } from './api-views.ts'
+import { Listing } from './api-listings.ts'
 
 const line = {
   store: z.string(),
@@ -9,7 +9,7 @@ const line = {
 }
 
 /** What a store is told, for its developers: when each callback is sent and what its `data` carries. */
-export const callbacks: { type: string; when: string; data: z.ZodType }[] = [
+export const callbacks: { type: string; when: string; data: z.ZodType; answer?: z.ZodType }[] = [
   {
     type: 'line.fulfilled',
     when: 'Licence keys of a line, some or all of them. Every key is in one callback only.',
@@ -41,8 +41,25 @@ export const callbacks: { type: string; when: string; data: z.ZodType }[] = [
     }),
   },
   {
-    type: 'listing.changed',
-    when: 'Price or stock of listings changed; these are the new ones.',
-    data: z.object({ store: z.string(), listings: z.array(Listing) }),
+    type: 'listings.changed',
+    when: 'Listings that differ from what you have, at most 100. Answer with what became of each, or with any 2xx.',
+    data: z.object({
+      listings: z.array(
+        Listing.extend({
+          revision: z.int().meta({ description: 'The larger one is the newer one, in whatever order they come' }),
+        }),
+      ),
+    }),
+    answer: z.object({
+      results: z.array(
+        z.object({
+          id: z.string(),
+          ok: z.boolean(),
+          reason: z.string().optional().meta({ description: 'Why not; shown to the people who run Quayside' }),
+          price: z.string().optional().meta({ description: 'What you have stored; compared with what was sent' }),
+          stock: z.int().nullable().optional().meta({ description: 'The same of the stock' }),
+        }),
+      ),
+    }),
   },
 ]

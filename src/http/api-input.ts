@@ -120,6 +120,21 @@ export const decisionBody = fields({
     if (decision !== 'adopt' && orderId !== undefined) fault('goes with the decision adopt alone')
   })
   .meta({ examples: [{ decision: 'hand_over', reason: 'the customer takes two of three' }] })
+/** Body of the changes of a listing that a person has to account for. */
+export const reasonBody = fields({ reason: text(500) })
+/** Body of a link. */
+export const linkBody = fields({
+  productId: text(200).optional(),
+  offerSku: text(200).optional(),
+  sku: text(200).optional(),
+  variation: text(200).optional(),
+})
+  .superRefine(({ productId, offerSku }, context) => {
+    if ((productId === undefined) !== (offerSku === undefined)) return
+    const message = 'name the offer by productId or by offerSku, by one of the two'
+    context.addIssue({ code: 'custom', path: ['productId'], message })
+  })
+  .meta({ examples: [{ offerSku: 'GAM-RAIL4', variation: 'Europe' }] })
 export const freezeBody = fields({ reason: text(500) })
 export const webhookBody = fields({
   url: z.url({ protocol: /^https?$/, error: must('an address that starts with http:// or https://') }).optional(),

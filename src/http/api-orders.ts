@@ -7,13 +7,13 @@ import {
   storeOrdersByReference,
 } from '../storage/store-orders.ts'
 import { anyText, orderBody, orderDigest, orderInput, paging } from './api-input.ts'
-import { Listing, Order, OrderEntry, orderEntry, orderView, page, pageOf } from './api-views.ts'
+import { Order, OrderEntry, orderEntry, orderView, page, pageOf } from './api-views.ts'
 import type { Caller } from './auth.ts'
 import type { Flows } from './flows.ts'
 import { type Operation, ok, operation } from './operation.ts'
 import { statesOfOrders } from './read-models.ts'
 
-/** What stores do with orders and listings, and what people do with orders. */
+/** What stores and people do with orders. */
 export function orderOperations({ db, flows }: { db: Database; flows: Flows }): Operation[] {
   const view = async (orderId: string, caller: Caller) =>
     orderView(await flows.viewOrder(orderId, { keys: caller.scopes.has('keys') }))
@@ -72,32 +72,11 @@ export function orderOperations({ db, flows }: { db: Database; flows: Flows }): 
         return ok(await view(id, caller))
       },
     }),
-
-    operation({
-      ...{ name: 'listListings', method: 'get', path: '/listings', allowed: { store: 'orders' } },
-      summary: 'What the store can sell, with price and stock.',
-      ...{ query: { limit: paging.limit, after: anyText }, answer: page(Listing) },
-      success: { 200: 'A page of listings; `next` goes into `after`' },
-      async handle({ caller, query: { limit, after } }) {
-        const { listings, next = null } = await flows.listListings(storeOf(caller), { after, limit })
-        return ok({ items: listings, next })
-      },
-    }),
-
-    operation({
-      ...{ name: 'viewListing', method: 'get', path: '/listings/:sku', allowed: { store: 'orders' } },
-      ...{ summary: 'One listing.', answer: Listing, success: { 200: 'The listing as it is now' } },
-      failures: { 404: 'the SKU is no listing' },
-      async handle({ caller, path }) {
-        const listing = await flows.viewListing(storeOf(caller), path.sku ?? '')
-        if (!listing) throw new Failure('not_found', 'the SKU is no listing; GET /api/v1/listings shows all')
-        return ok(listing)
-      },
-    }),
   ]
 }
 
-function storeOf({ store }: Caller): string {
+/** The store that a token is bound to. */
+export function storeOf({ store }: Caller): string {
   if (store === null) throw new Failure('forbidden', 'the token is bound to no store')
   return store
 }

@@ -135,11 +135,6 @@ export const orderView = (view: OrderView): z.infer<typeof Order> => ({
   timeline: view.timeline.map(({ at, what, detail }) => ({ at: iso(at), what, detail })),
 })
 
-export const Listing = z.object({
-  ...{ sku: z.string(), name: z.string(), category: words, price: amount, currency },
-  stock: count.nullable().meta({ description: 'Null when it is available and not counted' }),
-  available: z.boolean(),
-})
 export const Delivery = z.object({
   ...{ id: z.string(), source: z.string(), deliveryId: z.string(), state: z.string(), event: words },
   ...{ supplierOrderId: words, purchaseId: words, signedAt: at, receivedAt: at, attempts: count },
@@ -174,6 +169,7 @@ export const SyncRun = z.object({
   ...{ id: z.string(), cause: z.string(), state: z.string(), startedAt: at, finishedAt: maybeAt, pages: count },
   ...{ pagesTotal: count.nullable(), offersSeen: count, offersNew: count, offersChanged: count },
   ...{ offersUnreadable: count, offersGone: count, error: words, requestId: words },
+  pagesBroken: count.meta({ description: 'Pages that the supplier did not give readably: the run ends as failed' }),
 })
 export function syncRunView(run: SyncRunRow): z.infer<typeof SyncRun> {
   const { cursor, startedAt, finishedAt, ...rest } = run
@@ -219,6 +215,7 @@ export const Status = z.object({
   freeze: Freeze.nullable(),
   counts: z.object({
     purchases: counts.meta({ description: 'By state' }),
+    listings: counts.meta({ description: 'Of all stores, by state' }),
     held: counts.meta({ description: 'By what holds them' }),
     ...{ offers: z.object({ total: count, inStock: count }), deliveries: counts, callbacks: counts, alerts: counts },
     discrepancies: counts,

@@ -2,8 +2,11 @@ import type { Router } from 'express'
 import type { TokenFlows } from '../tokens.ts'
 import { type BackupFlows, backupOperations } from './api-backups.ts'
 import { type CaptureFlows, dialectOperations } from './api-dialect.ts'
+import { listingFileOperations } from './api-listing-files.ts'
+import { listingOperations } from './api-listings.ts'
 import { dutyOperations } from './api-operations.ts'
 import { orderOperations } from './api-orders.ts'
+import { priceOperations } from './api-prices.ts'
 import { reviewOperations } from './api-reviews.ts'
 import { sweepOperations } from './api-sweeps.ts'
 import { tokenOperations } from './api-tokens.ts'
@@ -34,7 +37,11 @@ export function apiRouter(options: ApiOptions): Router {
 
 export const apiOperations = (options: ApiOptions): Operation[] => [
   ...orderOperations(options),
+  // Before the listings: `export` would be the id of one.
+  ...listingFileOperations(options),
+  ...listingOperations(options),
   ...dutyOperations(options),
+  ...priceOperations(options),
   ...reviewOperations(options),
   ...sweepOperations(options),
   ...tokenOperations(options),

@@ -1,4 +1,7 @@
-import type { ListingRecord } from '../catalogue/listings.ts'
+import type { Explanation } from '../catalogue/explain-price.ts'
+import type { Import, ImportReport } from '../catalogue/import-links.ts'
+import type { Asked, Link } from '../catalogue/links.ts'
+import type { ListingHistory, ListingRecord } from '../catalogue/listings.ts'
 import type { WebhookCheck } from '../inbox/check-webhooks.ts'
 import type { Traffic } from '../inbox/receive.ts'
 import type { Rotation } from '../inbox/webhooks.ts'
@@ -9,6 +12,12 @@ import type { OrderView } from '../ordering/order-view.ts'
 import type { Sweep } from '../storage/sweeps.ts'
 import type { SyncRun } from '../storage/sync-runs.ts'
 import type { Webhook } from '../storage/webhooks.ts'
+
+/** What a person may want of a listing. */
+export type ListingChange =
+  | ({ change: 'link' } & Link)
+  | { change: 'unlink' | 'unignore' | 'retry' }
+  | { change: 'ignore' | 'release'; reason: string }
 
 /**
  * Everything that the API makes happen. The API reads lists on its own; whatever changes something is one of these.
@@ -68,6 +77,16 @@ export interface Flows {
     store: string,
     page: { after?: string; limit: number },
   ): Promise<{ listings: ListingRecord[]; next: string | undefined }>
+  /** One listing as it is stored, with what it is to be and its prices; `not_found`. */
+  viewStoreListing(store: string, variant: string): Promise<ListingHistory>
+  /** Carries out what a person wants of a listing; the store is told next. */
+  changeListing(asked: Asked, change: ListingChange): Promise<void>
+  /** Does as the lines of a CSV file say; `invalid` for one that cannot be read, and nothing is changed then. */
+  importLinks(wanted: Import, bytes: Uint8Array): Promise<ImportReport>
+  /** The listings of a store as a CSV file, piece by piece. */
+  exportLinks(store: string): AsyncIterable<string>
   /** @returns undefined when the SKU is no listing of the store */
   viewListing(store: string, sku: string): Promise<ListingRecord | undefined>
+  /** How the price and the stock of a SKU come about in a store; `conflict` when two offers have the SKU. */
+  explainPrice(store: string, sku: string): Promise<Explanation>
 }

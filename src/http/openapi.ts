@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { callbacks } from './api-callbacks.ts'
 import { fields } from './api-input.ts'
 import * as views from './api-views.ts'
+import { csvFile } from './csv-file.ts'
 import type { Operation } from './operation.ts'
 
 type Json = Record<string, unknown>
@@ -27,7 +28,10 @@ export function openApiDocument(operations: Operation[]): Json {
     tags: Object.entries(groups).map(([name, { description }]) => ({ name, description })),
     paths: { ...paths, '/openapi.json': ownPath },
     webhooks: Object.fromEntries(
-      callbacks.map(({ type, when, data }) => [type, webhook(type, when, schemas.refTo(data))]),
+      callbacks.map(({ type, when, data, answer }) => [
+        type,
+        webhook(type, when, schemas.refTo(data), answer && schemas.refTo(answer)),
+      ]),
     ),
     components: {
       ...{ schemas: schemas.all(), securitySchemes, headers: headerComponents },
@@ -73,6 +77,7 @@ const headerComponents = {
   'X-Request-Id': answerHeader('Name it when you ask for help', { type: 'string' }),
   'WWW-Authenticate': answerHeader('The scheme of the token', { const: 'Bearer' }),
   'Retry-After': answerHeader('Seconds to wait', { type: 'integer', minimum: 1 }),
+  'Content-Disposition': answerHeader('The name of the file', { type: 'string' }),
 }
 const headerNamed = (name: keyof typeof headerComponents) => ({ [name]: { $ref: `#/components/headers/${name}` } })
 /** Of every answer. */
@@ -86,7 +91,10 @@ const extraHeaders: Record<string, Json> = {
 /** Operations as people look for them, by the first piece of their path. */
 const groups: Record<string, { description: string; pieces: string[] }> = {
   Orders: { description: 'Store orders: handed in by stores, watched by people.', pieces: ['orders'] },
-  Listings: { description: 'What a store can sell.', pieces: ['listings'] },
+  Listings: {
+    description: 'What each store sells, for which price, and what it was told of it.',
+    pieces: ['listings', 'stores'],
+  },
   Service: {
     description: 'How all of it stands, and the switch for buying.',
     pieces: ['status', 'freeze', 'unfreeze', 'balance', 'backups', 'keys'],
@@ -127,9 +135,12 @@ function schemaNames(operations: Operation[]) {
   }
   name(Failed, 'Failed')
   for (const [id, shape] of Object.entries(views)) if (shape instanceof z.ZodType) name(shape, id)
-  for (const { type, data } of callbacks) name(data, pascal(type))
+  for (const { type, data, answer } of callbacks) {
+    name(data, pascal(type))
+    if (answer) name(answer, `${pascal(type)}Results`)
+  }
   for (const { name: id, answer, body } of operations) {
-    name(answer, `${pascal(id)}Answer`)
+    if (answer !== csvFile) name(answer, `${pascal(id)}Answer`)
     if (body) name(body, `${pascal(id)}Body`)
   }
   const uri = (id: string): string => `#/components/schemas/${id}`
@@ -155,23 +166,30 @@ const commonFailures = {
   Forbidden: 'The token lacks the role, the scope or the store',
   TooLarge: 'The body is larger than 256 KiB',
   NotJson: 'The body is not plain JSON in UTF-8',
+  FileTooLarge: 'The file is larger than 20 MiB, or has more than 200,000 lines or 64 KiB in one',
+  NotCsv: 'The body is not CSV in UTF-8',
   Internal: 'A fault of ours; nothing is said about it but the request id',
   Unavailable: 'Not now: try again after Retry-After',
 }
 
 function describe(one: Operation, refTo: (shape: z.ZodType) => Json): Json {
   const { people, store } = one.allowed
-  const data = refTo(one.answer)
-  const schema = { type: 'object', properties: { success: { const: true }, data }, required: ['success', 'data'] }
+  const isFile = one.answer === csvFile
   return {
     ...{ operationId: one.name, summary: one.summary, description: audience(one), tags: groupOf(one.path) },
     security: [...(store ? [{ storeToken: [store] }] : []), ...(people ? [{ personToken: [people] }] : [])],
     parameters: [...pathParameters(one.path), ...queryParameters(one)],
     ...(one.body && { requestBody: { required: !one.body.safeParse({}).success, content: json(refTo(one.body)) } }),
+    ...(one.file && { requestBody: { required: true, content: csv } }),
     responses: {
-      ...mapValues(one.success, (description) => ({ description, headers, content: json(schema) })),
+      ...mapValues(one.success, (description) =>
+        isFile
+          ? { description, headers: { ...headers, ...headerNamed('Content-Disposition') }, content: csv }
+          : { description, headers, content: json(enveloped(refTo(one.answer))) },
+      ),
       ...{ 400: common('Invalid'), 401: common('Unauthenticated'), 403: common('Forbidden') },
       ...(one.body && { 413: common('TooLarge'), 415: common('NotJson') }),
+      ...(one.file && { 413: common('FileTooLarge'), 415: common('NotCsv') }),
       ...{ 500: common('Internal'), 503: common('Unavailable') },
       ...mapValues(one.failures ?? {}, (description, status) =>
         failed(description, refTo(Failed), status === '503' ? extraHeaders.Unavailable : undefined),
@@ -199,6 +217,10 @@ const mapValues = <V>(record: Record<string, string>, value: (text: string, name
   Object.fromEntries(Object.entries(record).map(([name, text]) => [name, value(text, name)]))
 
 const json = (schema: Json): Json => ({ 'application/json': { schema } })
+const csv: Json = { 'text/csv': { schema: { type: 'string' } } }
+const enveloped = (data: Json): Json => ({
+  ...{ type: 'object', properties: { success: { const: true }, data }, required: ['success', 'data'] },
+})
 
 const pathParameters = (path: string): Json[] =>
   [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({ name, in: 'path', required: true, schema: { type: 'string' } }))
@@ -208,7 +230,7 @@ const queryParameters = ({ query }: Operation): Json[] =>
     ...{ name, in: 'query', required: false, schema },
   }))
 
-function webhook(type: string, when: string, data: Json): Json {
+function webhook(type: string, when: string, data: Json, answer?: Json): Json {
   const header = (name: string, description: string): Json => ({
     ...{ name, in: 'header', required: true, description, schema: { type: 'string' } },
   })
@@ -226,7 +248,10 @@ function webhook(type: string, when: string, data: Json): Json {
         content: json({ type: 'object', properties, required: ['type', 'timestamp', 'data'] }),
       },
       responses: {
-        '2XX': { description: 'It is stored on your side. Anything else, or nothing within 15 s, and it comes again' },
+        '2XX': {
+          description: 'It is stored on your side. Anything else, or nothing within 15 s, and it comes again',
+          ...(answer && { content: json(answer) }),
+        },
       },
     },
   }

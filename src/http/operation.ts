@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import { answerError, methodNotAllowed } from './answers.ts'
 import { check, fields, readJson } from './api-input.ts'
 import { type Allowed, type Authenticate, assertAllowed, type Caller } from './auth.ts'
+import { type CsvFile, csvFile, readCsv, sendCsv } from './csv-file.ts'
 
 /** A checked request. */
 export interface Call<Q, B> {
@@ -11,6 +12,8 @@ export interface Call<Q, B> {
   path: Record<string, string>
   query: Q
   body: B
+  /** Of an operation that takes a file; empty elsewhere. */
+  file: Uint8Array
 }
 
 /**
@@ -34,7 +37,9 @@ export interface Operation<
   query?: Q
   /** An absent body is read as `{}`. */
   body?: B
-  /** What a success carries under `data`. */
+  /** The body is a CSV file instead, of at most so many bytes. */
+  file?: { bytesMax: number }
+  /** What a success carries under `data`; `csvFile` where it is a file. */
   answer: A
   /** Statuses of success, and when each is answered. */
   success: Record<S, string>
@@ -51,12 +56,14 @@ export const operation = <Q extends z.core.$ZodLooseShape, B extends z.ZodType, 
 /** The usual success. */
 export const ok = <T>(data: T) => ({ status: 200 as const, data })
 
+const NO_FILE = new Uint8Array()
+
 /**
  * Routes for the operations. A request passes its token, then its query, then its body; the first fault answers it.
  */
 export function routerOf(operations: Operation[], authenticate: Authenticate): Router {
   const router = Router({ strict: true, caseSensitive: true })
-  for (const { method, path, allowed, query, body, handle } of operations) {
+  for (const { method, path, allowed, query, body, file, answer, handle } of operations) {
     const queryShape = fields(query ?? {})
     router[method](path, async (request, response) => {
       response.set('cache-control', 'no-store')
@@ -66,7 +73,7 @@ export function routerOf(operations: Operation[], authenticate: Authenticate): R
       })
       assertAllowed(caller, allowed)
       const checked = check(queryShape, request.query, 'query')
-      const read = body ? await readJson(request) : { json: undefined }
+      const read = file ? await readCsv(request, file.bytesMax) : body ? await readJson(request) : { json: undefined }
       if ('status' in read) {
         // The rest of the body stays unread, so that the connection cannot carry another request.
         response.set('connection', 'close')
@@ -77,10 +84,12 @@ export function routerOf(operations: Operation[], authenticate: Authenticate): R
         caller,
         path: request.params as Record<string, string>,
         query: checked,
-        body: body && check(body, read.json, 'body'),
+        body: body && 'json' in read ? check(body, read.json, 'body') : undefined,
+        file: 'bytes' in read ? read.bytes : NO_FILE,
       }
       const { status, data } = await handle(call)
-      response.status(status).json({ success: true, data })
+      if (answer === csvFile) await sendCsv(response, status, data as CsvFile)
+      else response.status(status).json({ success: true, data })
     })
   }
   for (const path of new Set(operations.map((one) => one.path))) {

@@ -5,6 +5,7 @@ import { build } from '../storage/builder.ts'
 import type { Database } from '../storage/database.ts'
 import { countDeliveries } from '../storage/deliveries.ts'
 import { countDiscrepancies, enteredAt, latestBalance } from '../storage/evidence.ts'
+import { countListings } from '../storage/listings.ts'
 import { countOffers } from '../storage/offers.ts'
 import { countOutbox } from '../storage/outbox.ts'
 import { countByState, type Purchase } from '../storage/purchases.ts'
@@ -87,17 +88,19 @@ const lastCompleteRun = () =>
 
 /** How the service stands, in one answer. */
 export async function statusOf(db: Database) {
-  const [[balance], freeze, states, [offers], deliveries, effects, differences, [run], [sweep]] = await Promise.all([
-    db.query(latestBalance()),
-    currentFreeze(db),
-    db.query(countByState()),
-    db.query(countOffers()),
-    db.query(countDeliveries()),
-    db.query(countOutbox()),
-    db.query(countDiscrepancies()),
-    db.query(lastCompleteRun()),
-    db.query(lastCompleteSweep()),
-  ])
+  const [[balance], freeze, states, [offers], deliveries, effects, differences, [run], [sweep], listings] =
+    await Promise.all([
+      db.query(latestBalance()),
+      currentFreeze(db),
+      db.query(countByState()),
+      db.query(countOffers()),
+      db.query(countDeliveries()),
+      db.query(countOutbox()),
+      db.query(countDiscrepancies()),
+      db.query(lastCompleteRun()),
+      db.query(lastCompleteSweep()),
+      db.query(countListings()),
+    ])
   const ofKind = (kind: string) => effects.filter((effect) => effect.kind === kind)
   return {
     balance: balance
@@ -112,6 +115,7 @@ export async function statusOf(db: Database) {
     freeze: freeze ? freezeView(freeze) : null,
     counts: {
       purchases: tally(states, ({ state }) => state),
+      listings: tally(listings, ({ state }) => state),
       held: tally(
         states.filter(({ holdReason }) => holdReason !== null),
         ({ holdReason }) => String(holdReason),

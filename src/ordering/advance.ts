@@ -179,6 +179,10 @@ function announce(ordering: Ordering, purchase: Purchase, decision: Transition):
     })
   }
   if (decision.effects.includes('read_now')) ordering.wake('refresh')
-  if (decision.effects.some((effect) => typeof effect === 'object' && 'plan' in effect)) ordering.wake('place')
+  if (decision.effects.some((effect) => typeof effect === 'object' && 'plan' in effect)) {
+    ordering.wake('place')
+    // What was found out of stock is not to be sold again.
+    ordering.wake('publish')
+  }
   ordering.wake('outbox')
 }

@@ -1,10 +1,10 @@
-import type { SupplierOrder } from '../domain/placement.ts'
-import type { PurchaseName } from '../domain/purchase-keys.ts'
-import { claimOf } from '../domain/restore.ts'
+import type { OrderStatus, SupplierOrder } from '../domain/placement.ts'
+import { externalOrderId, type PurchaseName } from '../domain/purchase-keys.ts'
+import { claimOf, doubtedAt } from '../domain/restore.ts'
 import type { Change } from '../storage/database.ts'
 import { insertTransition } from '../storage/evidence.ts'
 import { changePurchase, insertPurchase, type Purchase, purchaseById, purchasesOfPart } from '../storage/purchases.ts'
-import { dropOrphan, dropUnclaimed } from '../storage/restores.ts'
+import { dropOrphan, dropUnclaimed, noteUnclaimed, unclaimedUnder } from '../storage/restores.ts'
 import { markReopened } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
 import type { Ordering } from './context.ts'
@@ -17,11 +17,13 @@ export interface Part extends Omit<PurchaseName, 'generation'> {
   lineId: string
 }
 
+/** `news` when the part has changed; `none` when all of it was known; `open` when it cannot be decided now. */
+type Claimed = 'news' | 'none' | 'open'
+
 /**
  * Gives an order of the supplier back to the part that it was bought for, after a restore.
  *
  * @param generation whose reference the order carries
- * @returns `news` when the part has changed; `none` when all of it was known; `open` when it cannot be decided now
  * @throws Failure `unavailable` when the supplier cannot be read
  */
 export async function claimOrder(
@@ -29,9 +31,9 @@ export async function claimOrder(
   part: Part,
   generation: number,
   supplierOrderId: string,
-): Promise<'news' | 'none' | 'open'> {
+): Promise<Claimed> {
   const order = await ordering.supplier.order(supplierOrderId)
-  if (!order) return 'open'
+  if (!order) return onlyListed(ordering, part, generation, supplierOrderId)
   const rows = await rowsOf(ordering, part)
   let claim = claimOf(rows, { generation, status: order.status })
   if (claim === 'read') claim = await claimAfterRead(ordering, part, generation, order)
@@ -59,6 +61,39 @@ const rowsOf = ({ db }: Ordering, { lineId, part }: Part): Promise<Purchase[]> =
 const OVER: ReadonlySet<string> = new Set(['rejected', 'failed', 'cancelled'])
 const liveOf = (rows: Purchase[]): Purchase | undefined => rows.find((row) => !OVER.has(row.state))
 
+/**
+ * The list shows an order that the supplier does not know when it is asked for it. It may still come, so it is asked for
+ * again for a while; then a person is shown it, because nothing else would ever end the wait of its part.
+ */
+async function onlyListed(ordering: Ordering, part: Part, generation: number, id: string): Promise<Claimed> {
+  const { db, dialect, now: clock } = ordering
+  const rows = await rowsOf(ordering, part)
+  if (rows.some(({ ordersSeen }) => ordersSeen.split(' ').includes(id))) {
+    await db.commit(claimed({ id }))
+    return 'none'
+  }
+  const reference = externalOrderId({ ...part, generation }, dialect.externalOrderIdMax)
+  const noted = (await db.query(unclaimedUnder([reference]))).find(({ supplierOrderId }) => supplierOrderId === id)
+  const now = clock()
+  // A clock that was put back would let it wait for days.
+  if (!noted || noted.seenAt > now) {
+    await db.commit([noteUnclaimed({ supplierOrderId: id, reference, status: noted?.status ?? 'open', seenAt: now })])
+    return 'open'
+  }
+  const gaps = { settleMs: dialect.settleSeconds * 1_000, listLagMs: dialect.listLagSeconds * 1_000 }
+  const row = liveOf(rows) ?? rows.find((one) => one.generation === generation)
+  if (!row || now < doubtedAt(noted.seenAt, gaps)) return 'open'
+  const shown = { id, status: noted.status as OrderStatus, agrees: false, ofAnotherLine: false, decided: false }
+  const note = `order ${id} was listed after a restore, and the supplier does not know it when it is asked for it`
+  const moved = await advance(ordering, row.id, () => ({ type: 'found', orders: [shown] }), {
+    detail: note,
+    columns: (_, { next }) => (next === 'review' ? { note } : {}),
+  })
+  if (!moved) return 'open'
+  await db.commit(claimed({ id }))
+  return 'news'
+}
+
 /** Reads the order of the generation that is under way; when it is under way all the same, both were charged. */
 async function claimAfterRead(ordering: Ordering, part: Part, generation: number, order: SupplierOrder) {
   const live = liveOf(await rowsOf(ordering, part))
@@ -69,7 +104,7 @@ async function claimAfterRead(ordering: Ordering, part: Part, generation: number
 }
 
 /** The generation has a row, and the transition table says what the order means to it. */
-async function known(ordering: Ordering, row: Purchase, order: SupplierOrder): Promise<'news' | 'none' | 'open'> {
+async function known(ordering: Ordering, row: Purchase, order: SupplierOrder): Promise<Claimed> {
   const shown = row.supplierOrderId === order.id || row.ordersSeen.split(' ').includes(order.id)
   if (!shown) {
     const orders = await foundOrders(ordering, row, [order])
@@ -89,7 +124,7 @@ async function known(ordering: Ordering, row: Purchase, order: SupplierOrder): P
 }
 
 /** Nobody needs to look for its purchase any more. */
-const claimed = ({ id }: SupplierOrder): Change[] => [dropUnclaimed(id), dropOrphan(id)]
+const claimed = ({ id }: { id: string }): Change[] => [dropUnclaimed(id), dropOrphan(id)]
 
 const AFTER_RESTORE = 'found after a restore'
 

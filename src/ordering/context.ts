@@ -1,9 +1,11 @@
 import type { Breaker } from '../domain/breaker.ts'
+import type { Rate } from '../domain/rates.ts'
 import type { Log } from '../log.ts'
 import type { Database } from '../storage/database.ts'
 import type { Vault } from '../storage/vault.ts'
 import type { Supplier } from '../supplier/client.ts'
 import type { Dialect } from '../supplier/dialect.ts'
+import type { OrderingStore } from './lines.ts'
 
 export type OrderingSupplier = Pick<Supplier, 'placeOrder' | 'order' | 'orders' | 'agrees' | 'pausedUntil'>
 
@@ -27,7 +29,7 @@ export type CrashPoint =
   | 'noted'
 
 /** Work that is woken early; the tick looks for all of it anyway. */
-export type Pump = 'inbox' | 'place' | 'refresh' | 'outbox'
+export type Pump = 'inbox' | 'place' | 'refresh' | 'outbox' | 'publish'
 
 /** Policy of ordering, amounts in minor units of the supplier's currency. */
 export interface OrderingPolicy {
@@ -35,6 +37,8 @@ export interface OrderingPolicy {
   deadlineMs: number
   ceilingPercent: string
   minMarginPercent: string
+  /** Turn a unit price into the supplier's currency. */
+  rates: Rate[]
   caps: { order: number | null; hour: number | null; day: number | null }
 }
 
@@ -61,7 +65,7 @@ export interface Ordering {
   /** Name of this process in leases. */
   owner: string
   /** The stores that we sell through: an order of the supplier that carries none of their ids is somebody else's. */
-  stores: readonly { id: string }[]
+  stores: readonly OrderingStore[]
   /** Epoch milliseconds. */
   now: () => number
   /** Milliseconds of a clock that never jumps: leases are checked on it right before a write. */

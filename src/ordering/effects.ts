@@ -6,6 +6,7 @@ import { insertDiscrepancy } from '../storage/evidence.ts'
 import { assignKey, insertKey, unassignKeys } from '../storage/licence-keys.ts'
 import { holdOffer, markOutOfStock } from '../storage/offers.ts'
 import { oweEffect, withdrawEffect } from '../storage/outbox.ts'
+import { owePublications } from '../storage/publications.ts'
 import {
   assertHandOverNotBegun,
   changePurchase,
@@ -71,7 +72,7 @@ export function effectChanges(
     if (typeof effect === 'string') continue
     if ('plan' in effect) {
       // What the supplier has just refused is not offered for sale until it says otherwise.
-      if (effect.plan === 'out_of_stock') after.push(markOutOfStock(purchase.supplierProductId, now))
+      if (effect.plan === 'out_of_stock') after.push(...outOfStock(purchase.supplierProductId))
       after.push(insertPurchase(nextGeneration(ordering, loaded, effect.plan, effect.notBefore, now)))
       // The store may have been told that the order is closed; it will be told again when this one has ended.
       after.push(markReopened(purchase.orderId))
@@ -98,6 +99,11 @@ export function effectChanges(
   if (has('alert')) after.push(alert(decision.row, `alert:${decision.row}:${purchase.id}:${purchase.version}`))
   if (reading) after.push(...overCeiling(reading.order))
   return changes
+
+  function outOfStock(productId: string): Change[] {
+    const because = { newId: ordering.newId, now, cause: `purchase ${purchase.id}` }
+    return [markOutOfStock(productId, now), ...owePublications(ordering.stores, [productId], because)]
+  }
 
   function callback(type: string, dedupeKey: string, payload: object): Change {
     return oweEffect({

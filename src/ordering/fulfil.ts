@@ -17,8 +17,6 @@ import { renderMessage } from './messages.ts'
 export interface Fulfilment extends Ordering {
   /** The store of an id; undefined when the configuration no longer has it. */
   storeOf: (id: string) => Store | undefined
-  /** Listings of these products in that store, as they are now. */
-  listingsOf: (store: string, productIds: string[]) => Promise<unknown[]>
 }
 
 const BATCH = 100
@@ -68,7 +66,6 @@ async function deliver(fulfilment: Fulfilment, row: OutboxRow): Promise<void> {
     return park(fulfilment, row, 'the hand-over waits for a person')
   }
   const startedAt = fulfilment.monotonic()
-  // The named instants are about keys: a message about listings may go out at any time.
   const at = row.type === 'line.fulfilled' ? fulfilment.at : () => {}
   at('telling')
   const told = await store.tell({

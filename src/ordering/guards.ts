@@ -1,4 +1,5 @@
 import { formatDecimal } from '../domain/money.ts'
+import type { CostFault } from '../domain/offer.ts'
 import { rejectedDelayMs } from '../domain/pace.ts'
 import type { HoldReason } from '../domain/purchase.ts'
 import { latestBalance } from '../storage/evidence.ts'
@@ -71,6 +72,7 @@ function stockGuard(ordering: Ordering, purchase: Purchase, offer: Offer | undef
 
 function ceilingGuard(ordering: Ordering, purchase: Purchase, offer: Offer): GuardResult | undefined {
   const notBefore = ordering.now() + 15 * MINUTE
+  if (offer.costFault !== null) return { guard: 'ceiling', notBefore, note: faultNotes[offer.costFault] }
   const ceiling = formatDecimal({ minor: purchase.ceilingMinor, currency: purchase.currency })
   const cost = formatDecimal({ minor: offer.costMinor, currency: offer.currency })
   if (offer.currency !== purchase.currency) {
@@ -83,6 +85,13 @@ function ceilingGuard(ordering: Ordering, purchase: Purchase, offer: Offer): Gua
   }
   if (offer.costMinor <= purchase.ceilingMinor) return undefined
   return { guard: 'ceiling', notBefore, note: `one unit costs ${cost} ${offer.currency}, the ceiling is ${ceiling}` }
+}
+
+const faultNotes: Record<CostFault, string> = {
+  missing: 'the supplier states no cost that can be read: ask the supplier; it is bought once the cost is right',
+  zero: 'the supplier states a cost of 0: ask the supplier; it is bought once the cost is right',
+  negative: 'the supplier states a cost below 0: ask the supplier; it is bought once the cost is right',
+  currency: 'the supplier states the cost in another currency: ask the supplier; it is bought once the cost is right',
 }
 
 async function capGuard(ordering: Ordering, purchase: Purchase): Promise<GuardResult | undefined> {

@@ -2,11 +2,12 @@ import { ceilingMinor } from '../domain/ceiling.ts'
 import { splitQuantity } from '../domain/store-order.ts'
 import { codeOf, Failure } from '../errors.ts'
 import type { Change } from '../storage/database.ts'
-import { type Offer, offersBySku } from '../storage/offers.ts'
+import type { Offer } from '../storage/offers.ts'
 import { insertPurchase } from '../storage/purchases.ts'
 import { insertLine, insertStoreOrder, storeOrderByReference } from '../storage/store-orders.ts'
 import type { Ordering } from './context.ts'
 import { plannedPurchase } from './effects.ts'
+import { offersOfLines } from './lines.ts'
 
 /** A store order as a store hands it in, checked and normalised. */
 export interface OrderInput {
@@ -32,14 +33,14 @@ export interface Taken {
  * @param digest SHA-256 over the canonical order: tells a repeat from another order under the same reference
  * @throws Failure `conflict` (`reference_reused`) when another order came under this reference before
  * @throws Failure `rejected` (`no_known_sku`) when no line is one of our listings
- * @throws Failure `invalid` (`other_currency`) when a unit price is not in the currency that the supplier sells in
+ * @throws Failure `invalid` (`other_currency`) when a unit price is in a currency that no rate turns into the supplier's
  * @throws Failure `conflict` (`ambiguous_sku`) when a SKU names two offers: it is reported, never guessed
  */
 export async function takeOrder(ordering: Ordering, store: string, input: OrderInput, digest: string): Promise<Taken> {
   const known = await earlier(ordering, store, input, digest)
   if (known) return known
-  const offers = await offersOfLines(ordering, input)
-  assertCurrencies(input, offers)
+  const offers = await listedOffers(ordering, store, input)
+  const ceilings = ceilingsOf(ordering, input, offers)
   const now = ordering.now()
   const orderId = ordering.newId()
   const changes: Change[] = [
@@ -56,8 +57,11 @@ export async function takeOrder(ordering: Ordering, store: string, input: OrderI
         ...{ productId: offer?.productId ?? null, unitPriceMinor: line.unitPriceMinor, currency: line.currency },
       }),
     )
-    if (offer)
-      changes.push(...purchasesOfLine(ordering, { store, reference: input.reference }, orderId, lineId, line, offer))
+    const ceiling = ceilings.get(line)
+    if (offer && ceiling !== undefined) {
+      const template = { orderId, lineId, ceilingMinor: ceiling, currency: offer.currency }
+      changes.push(...purchasesOfLine(ordering, { store, reference: input.reference }, line, offer, template))
+    }
   }
   try {
     await ordering.db.commit(changes)
@@ -84,24 +88,14 @@ async function earlier({ db }: Ordering, store: string, input: OrderInput, diges
   })
 }
 
-async function offersOfLines({ db }: Ordering, input: OrderInput): Promise<Map<string, Offer>> {
-  const skus = [...new Set(input.lines.map((line) => line.sku))]
-  const bySku = new Map<string, Offer>()
-  for (const offer of await db.query(offersBySku(skus))) {
-    const other = bySku.get(offer.sku)
-    if (other) {
-      throw new Failure(
-        'conflict',
-        `the SKU ${offer.sku} names two offers: ${other.productId} and ${offer.productId}`,
-        {
-          reason: 'ambiguous_sku',
-          fields: [{ field: 'lines', message: `the SKU ${offer.sku} is ambiguous at the supplier` }],
-        },
-      )
-    }
-    bySku.set(offer.sku, offer)
-  }
-  if (bySku.size > 0) return bySku
+/** @throws Failure `rejected` (`no_known_sku`) when no line is ours */
+async function listedOffers(ordering: Ordering, store: string, input: OrderInput): Promise<Map<string, Offer>> {
+  const offers = await offersOfLines(
+    ordering,
+    store,
+    input.lines.map(({ sku }) => sku),
+  )
+  if (offers.size > 0) return offers
   throw new Failure('rejected', 'no line of the order is one of the listings', {
     reason: 'no_known_sku',
     fields: input.lines.map((line, place) => ({
@@ -111,38 +105,46 @@ async function offersOfLines({ db }: Ordering, input: OrderInput): Promise<Map<s
   })
 }
 
-/** A price in another currency bounds nothing until there is a rate for it: bought on trust, it could cost more. */
-function assertCurrencies(input: OrderInput, offers: Map<string, Offer>): void {
-  const fields = input.lines.flatMap((line, place) => {
+type Line = OrderInput['lines'][number]
+
+/**
+ * The ceiling of each line that is ours. A price that no rate turns into the supplier's currency bounds nothing: bought
+ * on trust, the unit could cost more than was paid for it.
+ */
+function ceilingsOf({ policy, now }: Ordering, input: OrderInput, offers: Map<string, Offer>): Map<Line, number> {
+  const at = now()
+  const ceilings = new Map<Line, number>()
+  const fields: { field: string; message: string }[] = []
+  let reason: string | undefined
+  for (const [place, line] of input.lines.entries()) {
     const offer = offers.get(line.sku)
-    if (!offer || line.unitPriceMinor === null || line.currency === offer.currency) return []
-    return [
-      {
-        field: `lines.${place}.currency`,
-        message: `must be ${offer.currency}, in which the supplier sells ${line.sku}`,
-      },
-    ]
-  })
-  if (fields.length === 0) return
-  throw new Failure('invalid', `${fields[0]?.field}: ${fields[0]?.message}`, { reason: 'other_currency', fields })
+    if (!offer) continue
+    const ceiling = ceilingMinor({
+      ...{ costMinor: offer.costMinor, costCurrency: offer.currency, at },
+      ...{ unitPriceMinor: line.unitPriceMinor, unitCurrency: line.currency },
+      ...policy,
+    })
+    if (typeof ceiling === 'number') ceilings.set(line, ceiling)
+    else if (ceiling === 'no_rate') {
+      const [from, to] = [line.currency, offer.currency]
+      const message = `must be ${to}, in which the supplier sells ${line.sku}; for ${from}, configure a rate from ${from} to ${to} in \`rates\``
+      fields.push({ field: `lines.${place}.currency`, message })
+      reason = 'other_currency'
+    } else fields.push({ field: `lines.${place}.unitPrice`, message: 'too large to be exact' })
+  }
+  const [fault] = fields
+  if (!fault) return ceilings
+  throw new Failure('invalid', `${fault.field}: ${fault.message}`, { ...(reason && { reason }), fields })
 }
 
 function purchasesOfLine(
   { dialect, policy, now: clock, newId }: Ordering,
   name: { store: string; reference: string },
-  orderId: string,
-  lineId: string,
-  line: OrderInput['lines'][number],
+  line: Line,
   offer: Offer,
+  template: { orderId: string; lineId: string; ceilingMinor: number; currency: string },
 ): Change[] {
   const now = clock()
-  const ceiling = ceilingMinor({
-    costMinor: offer.costMinor,
-    costCurrency: offer.currency,
-    unitPriceMinor: line.unitPriceMinor,
-    unitCurrency: line.currency,
-    ...policy,
-  })
   return splitQuantity(line.quantity, dialect.quantityMax).map((quantity, index) =>
     insertPurchase({
       ...plannedPurchase(
@@ -150,11 +152,7 @@ function purchasesOfLine(
         { ...name, line: line.id, part: index + 1, generation: 1 },
         { supplierProductId: offer.productId, quantity },
       ),
-      id: newId(),
-      orderId,
-      lineId,
-      ceilingMinor: ceiling,
-      currency: offer.currency,
+      ...{ ...template, id: newId() },
       deadlineAt: now + policy.deadlineMs,
       createdAt: now,
       changedAt: now,

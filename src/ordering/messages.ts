@@ -8,7 +8,6 @@ import { orderStanding } from './order-view.ts'
 /** What an effect was owed with. Of a failure: the units that will not come, and the row of the table that ended them. */
 interface Payload {
   purchaseId?: string
-  productIds?: string[]
   state?: string
   units?: number
   row?: string
@@ -29,10 +28,6 @@ const ADVICE: Record<string, string> = {
  */
 export async function renderMessage(fulfilment: Fulfilment, row: OutboxRow): Promise<Record<string, unknown>> {
   const payload = JSON.parse(row.payload) as Payload
-  if (row.type === 'listing.changed') {
-    const listings = await fulfilment.listingsOf(row.store ?? '', payload.productIds ?? [])
-    return { store: row.store, listings }
-  }
   if (row.type === 'order.closed') {
     const [order] = await fulfilment.db.query(storeOrderById(row.orderId ?? ''))
     return { store: row.store, reference: order?.reference, state: payload.state }

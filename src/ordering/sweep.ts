@@ -1,3 +1,4 @@
+import { afterLookUp } from '../domain/breaker.ts'
 import { RECENT_MS, SKEW_MS } from '../domain/sweep.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { idBound } from '../ids.ts'
@@ -103,6 +104,8 @@ async function compareList(ordering: Ordering, pass: Pass, to: number | undefine
     swept.pages += 1
     await comparePage(ordering, pass, orders)
   }
+  // A list that was read is a look-up of all: what it has found is not looked up any more, and new purchases may wait.
+  ordering.pace.breaker = afterLookUp(ordering.pace.breaker)
   if (swept.unreadable === 0) return
   throw new Failure('unavailable', `${swept.unreadable} orders in the supplier's list cannot be read`)
 }

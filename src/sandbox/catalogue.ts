@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { uuidOf } from './chance.ts'
 
 /** One product as the catalogue has it, before anything was sold or changed. Amounts in minor units. */
 const productShape = z.strictObject({
@@ -59,16 +58,13 @@ export function generatedCatalogue(size: number, seed: number): Catalogue {
 
 function generatedProduct(index: number, seed: number, mask: number): Product {
   const draw = (lane: number, below: number) => mix(seed, index, lane) % below
-  const bytes = Buffer.alloc(16)
-  for (const lane of [0, 1, 2]) bytes.writeUInt32BE(mix(seed, index, lane), lane * 4)
-  bytes.writeUIntBE(mask + index, 10, 6)
   const kind = kinds[draw(3, kinds.length)] ?? kinds[0]
   const basePriceMinor = 199 + draw(4, 19_800)
   const local = draw(5, 4) === 0
   // One product in eight is out of stock: about what a reseller sees on an ordinary day.
   const stock = draw(6, 8) === 0 ? 0 : 1 + draw(7, 500)
   return {
-    id: uuidOf(bytes),
+    id: generatedId(index, seed, mask),
     sku: `${kind.code}-${String(index).padStart(7, '0')}`,
     name: `${makers[draw(8, makers.length)]} ${kind.noun} ${1 + draw(10, 12)} ${editions[draw(11, editions.length)]}`,
     category: kind.category,
@@ -81,6 +77,17 @@ function generatedProduct(index: number, seed: number, mask: number): Product {
     origin: local ? 'local' : 'provider',
   }
 }
+
+/** A UUID of version 4 whose last 48 bits are the position, moved by the mask; the others are drawn. */
+function generatedId(index: number, seed: number, mask: number): string {
+  const [first, second, third] = [mix(seed, index, 0), mix(seed, index, 1), mix(seed, index, 2)]
+  const version = 0x4000 | (second & 0x0fff)
+  const variant = 0x8000 | ((third >>> 16) & 0x3fff)
+  const place = hex(mask + index, 12)
+  return `${hex(first, 8)}-${hex(second >>> 16, 4)}-${hex(version, 4)}-${hex(variant, 4)}-${place}`
+}
+
+const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0')
 
 const kinds = [
   { code: 'OS', category: 'operating-systems', noun: 'Desktop' },

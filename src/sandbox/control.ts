@@ -33,6 +33,7 @@ export function createControl({ world, faults, dialect }: { world: World; faults
     available: z.boolean().optional(),
     withdrawn: z.boolean().optional(),
   })
+  const repricing = z.strictObject({ every: z.number().int().min(1) })
   const balanceChange = z.strictObject({ add: amount })
 
   const router = Router()
@@ -55,6 +56,9 @@ export function createControl({ world, faults, dialect }: { world: World; faults
     response.status(204).end()
   })
 
+  router.post('/offers', (request, response) => {
+    response.json({ changed: world.offers.reprice(repricing.parse(request.body).every) })
+  })
   router.post('/offers/:id', (request, response) => {
     const { price, ...change } = offerChange.parse(request.body)
     const offer = world.offers.change(request.params.id, { ...change, priceMinor: price })

@@ -37,7 +37,8 @@ export function keepOffers({ db, catalogue, now, startedAt }: Ground, webhooks: 
     withdrawn_at as withdrawnAt, updated_at as updatedAt`
   const changed = db.prepare<[string], Changed>(`select ${columns} from offers where id = ?`)
   const allChanged = db.prepare<[], Changed>(`select ${columns} from offers`)
-  const anyWithdrawn = db.prepare('select 1 from offers where withdrawn_at is not null limit 1')
+  const anyChanged = db.prepare('select 1 from offers limit 1')
+  const withdrawnIds = db.prepare<[], string>('select id from offers where withdrawn_at is not null').pluck()
   const put = db.prepare<[Changed]>(
     `insert or replace into offers (id, local_stock, provider_stock, price_minor, available, withdrawn_at, updated_at)
      values (@id, @localStock, @providerStock, @priceMinor, @available, @withdrawnAt, @updatedAt)`,
@@ -47,6 +48,14 @@ export function keepOffers({ db, catalogue, now, startedAt }: Ground, webhooks: 
       ? { ...product, ...row, available: row.available === 1 }
       : { ...product, withdrawnAt: null, updatedAt: startedAt }
 
+  /** Positions that lists leave out, in order; they are few. */
+  let hidden: number[] | undefined
+  const hiddenPlaces = (): number[] => {
+    const places = withdrawnIds.all().map((id) => catalogue.find(id) ?? -1)
+    hidden = places.filter((place) => place >= 0).sort((a, b) => a - b)
+    return hidden
+  }
+
   const get = (id: string): Offer | undefined => {
     const index = catalogue.find(id)
     return index === undefined ? undefined : join(catalogue.at(index), changed.get(id))
@@ -55,6 +64,7 @@ export function keepOffers({ db, catalogue, now, startedAt }: Ground, webhooks: 
   const save = (before: Offer, after: Offer): void => {
     const { id, localStock, providerStock, priceMinor, withdrawnAt } = after
     const available = after.available ? 1 : 0
+    hidden = undefined
     put.run({ id, localStock, providerStock, priceMinor, available, withdrawnAt, updatedAt: now() })
     const [had, has] = [sellable(before) > 0, sellable(after) > 0]
     if (had && !has) webhooks.emit('product.out_of_stock', { productId: id })
@@ -67,10 +77,16 @@ export function keepOffers({ db, catalogue, now, startedAt }: Ground, webhooks: 
     /** One page in the catalogue's order. A filter walks the catalogue, holding no more than the page. */
     list: (filter: OfferFilter, offset: number, limit: number): { items: Offer[]; total: number } => {
       const filtered = Object.values(filter).some((value) => value !== undefined && value !== false)
-      if (!filtered && !anyWithdrawn.get()) {
-        const count = Math.max(0, Math.min(limit, catalogue.size - offset))
-        const products = Array.from({ length: count }, (_, step) => catalogue.at(offset + step))
-        return { items: products.map((product) => join(product, changed.get(product.id))), total: catalogue.size }
+      if (!filtered) {
+        const left = hidden ?? hiddenPlaces()
+        const total = catalogue.size - left.length
+        const places = shownPlaces(left, offset, Math.max(0, Math.min(limit, total - offset)))
+        const asMade = anyChanged.get() === undefined
+        const items = places.map((place) => {
+          const product = catalogue.at(place)
+          return join(product, asMade ? undefined : changed.get(product.id))
+        })
+        return { items, total }
       }
       const rows = new Map(allChanged.all().map((row) => [row.id, row]))
       const items: Offer[] = []
@@ -90,6 +106,17 @@ export function keepOffers({ db, catalogue, now, startedAt }: Ground, webhooks: 
       const providerStock = offer.providerStock - (quantity - local)
       save(offer, { ...offer, localStock: offer.localStock - local, providerStock })
     },
+    /** Raises the price of each product whose position is a multiple of `every` by one minor unit. @returns how many */
+    reprice: db.transaction((every: number): number => {
+      let count = 0
+      for (let place = 0; place < catalogue.size; place += every) {
+        const product = catalogue.at(place)
+        const before = join(product, changed.get(product.id))
+        save(before, { ...before, priceMinor: before.priceMinor + 1 })
+        count += 1
+      }
+      return count
+    }),
     /** @returns the offer as it is now; undefined when there is no such product */
     change: db.transaction((id: string, change: OfferChange): Offer | undefined => {
       const before = get(id)
@@ -98,6 +125,22 @@ export function keepOffers({ db, catalogue, now, startedAt }: Ground, webhooks: 
       return get(id)
     }),
   }
+}
+
+/** The positions of a page in a list that leaves some out. @param hidden those, in order */
+function shownPlaces(hidden: number[], offset: number, count: number): number[] {
+  let place = offset
+  let next = 0
+  while (next < hidden.length && (hidden[next] as number) <= place) {
+    place += 1
+    next += 1
+  }
+  const places: number[] = []
+  for (; places.length < count; place += 1) {
+    if (hidden[next] === place) next += 1
+    else places.push(place)
+  }
+  return places
 }
 
 /** A row of `offers`: SQLite has no booleans. */

@@ -15,24 +15,43 @@ function recordOf(pairs: [string | null, unknown][]): Body {
   return record
 }
 
+const productWriters = new WeakMap<Dialect, (offer: Offer) => Body>()
+
+/** Pages have a hundred of them: the dialect's paths are taken apart once. */
 export function productRecord(dialect: Dialect, offer: Offer): Body {
+  let write = productWriters.get(dialect)
+  if (!write) {
+    write = productWriter(dialect)
+    productWriters.set(dialect, write)
+  }
+  return write(offer)
+}
+
+function productWriter(dialect: Dialect): (offer: Offer) => Body {
   const { product } = dialect
   const money = (minor: number) => moneyValue(dialect, minor)
-  return recordOf([
-    [product.id, offer.id],
-    [product.sku, offer.sku],
-    [product.name, offer.name],
-    [product.category, offer.category],
-    [product.cost, money(offer.priceMinor)],
-    [product.basePrice, money(offer.basePriceMinor)],
-    [product.cashback, money(offer.cashbackMinor)],
-    [product.currency, dialect.money.currency],
-    [product.localStock, offer.localStock],
-    [product.providerStock, offer.providerStock],
-    [product.available, sellable(offer) > 0],
-    [product.origin, offer.origin],
-    [product.updatedAt, instantValue(dialect, offer.updatedAt)],
-  ])
+  const pairs: [string | null, (offer: Offer) => unknown][] = [
+    [product.id, ({ id }) => id],
+    [product.sku, ({ sku }) => sku],
+    [product.name, ({ name }) => name],
+    [product.category, ({ category }) => category],
+    [product.cost, ({ priceMinor }) => money(priceMinor)],
+    [product.basePrice, ({ basePriceMinor }) => money(basePriceMinor)],
+    [product.cashback, ({ cashbackMinor }) => money(cashbackMinor)],
+    [product.currency, () => dialect.money.currency],
+    [product.localStock, ({ localStock }) => localStock],
+    [product.providerStock, ({ providerStock }) => providerStock],
+    [product.available, (offer) => sellable(offer) > 0],
+    [product.origin, ({ origin }) => origin],
+    [product.updatedAt, ({ updatedAt }) => instantValue(dialect, updatedAt)],
+  ]
+  const flat = pairs.every(([path]) => !path?.includes('.'))
+  return (offer) => {
+    if (!flat) return recordOf(pairs.map(([path, valueIn]) => [path, valueIn(offer)]))
+    const record: Body = {}
+    for (const [path, valueIn] of pairs) if (path) record[path] = valueIn(offer)
+    return record
+  }
 }
 
 export function orderRecord(dialect: Dialect, order: Order, keys: string[]): Body {
@@ -146,8 +165,14 @@ function moneyValue({ money }: Dialect, minor: number): string | number {
   return money.representation === 'decimal' ? text : Number(text)
 }
 
+/** Offers that never changed are all as old as the account: the last text serves for most. */
+const lastInstant = { at: Number.NaN, text: '' }
+
 export function instantValue({ instants }: Dialect, at: number): string | number {
-  if (instants === 'iso') return new Date(at).toISOString()
+  if (instants === 'iso') {
+    if (lastInstant.at !== at) Object.assign(lastInstant, { at, text: new Date(at).toISOString() })
+    return lastInstant.text
+  }
   return instants === 'epoch_ms' ? at : Math.floor(at / 1000)
 }
 

@@ -18,6 +18,23 @@ export interface DuplicateKey {
   again: string
 }
 
+/** A listing as it was told last. */
+export interface ShopListing {
+  id: string
+  sku: string
+  name: string
+  category: string | null
+  price: string
+  compareAt: string | null
+  currency: string
+  stock: number | null
+  available: boolean
+  revision: number
+}
+
+/** What the shop answers for one listing. */
+export type ListingResult = { id: string; ok: boolean; reason?: string; price?: string; stock?: number | null }
+
 export interface ShopOptions {
   /** `whsec_` and base64, as Standard Webhooks has it. */
   secret: string
@@ -43,6 +60,10 @@ export interface Shop {
   refused: () => number
   /** How many authentic callbacks came again under an id that was recorded. */
   repeated: () => number
+  /** What it sells, by id: of each listing the one with the largest revision. */
+  listings: () => Map<string, ShopListing>
+  /** Answers for each listing what this makes of it, from now on: undefined leaves it out; `simple` is no body at all. */
+  answerListings: (answer: ((listing: ShopListing) => ListingResult | undefined) | 'simple') => void
   /** Answers the next authentic callbacks with that status, unrecorded, or recorded when told: a lost answer. */
   answerNext: (status: number, times?: number, recorded?: 'recorded') => void
   close: () => Promise<void>
@@ -58,28 +79,37 @@ export async function startShop(options: ShopOptions): Promise<Shop> {
   const callbacks = file !== undefined && existsSync(file) ? readRecord(file) : []
   const ids = new Set(callbacks.map(({ id }) => id))
   let planned: { status: number; recorded: boolean }[] = []
+  const listings = new Map<string, ShopListing>()
+  let answerFor: ((listing: ShopListing) => ListingResult | undefined) | 'simple' = stored
   let refused = 0
   let repeated = 0
+  for (const callback of callbacks) for (const listing of listingsIn(callback)) keep(listings, listing)
 
+  const isTaken = (listing: ShopListing): boolean => answerFor === 'simple' || answerFor(listing)?.ok === true
   const record = (callback: ShopCallback): void => {
     if (file !== undefined) appendFileSync(file, `${JSON.stringify(callback)}\n`, { mode: 0o600 })
     callbacks.push(callback)
     ids.add(callback.id)
+    for (const listing of listingsIn(callback)) if (isTaken(listing)) keep(listings, listing)
     onCallback?.(callback)
   }
 
-  const take = (headers: IncomingHttpHeaders, body: Buffer): number => {
+  const take = (headers: IncomingHttpHeaders, body: Buffer): { status: number; body?: string } => {
     const id = String(headers['webhook-id'] ?? '')
     const callback = isAuthentic(secret, headers, body, now()) ? readCallback(id, body) : undefined
     if (!callback) {
       refused += 1
-      return 401
+      return { status: 401 }
     }
     const plan = planned.shift()
-    if (plan && !plan.recorded) return plan.status
+    if (plan && !plan.recorded) return { status: plan.status }
     if (ids.has(id)) repeated += 1
     else record(callback)
-    return plan?.status ?? 204
+    if (plan || callback.type !== 'listings.changed' || answerFor === 'simple') return { status: plan?.status ?? 204 }
+    const results = listingsIn(callback)
+      .map(answerFor)
+      .filter((result) => result !== undefined)
+    return { status: 200, body: JSON.stringify({ results }) }
   }
 
   const server = createServer((request, response) => {
@@ -90,7 +120,11 @@ export async function startShop(options: ShopOptions): Promise<Shop> {
       if (size > bodyMax) request.destroy()
       else chunks.push(chunk)
     })
-    request.on('end', () => response.writeHead(take(request.headers, Buffer.concat(chunks))).end())
+    request.on('end', () => {
+      const answer = take(request.headers, Buffer.concat(chunks))
+      response.writeHead(answer.status, answer.body === undefined ? {} : { 'content-type': 'application/json' })
+      response.end(answer.body)
+    })
   })
   await listen(server, options.port, options.host)
   return {
@@ -100,11 +134,26 @@ export async function startShop(options: ShopOptions): Promise<Shop> {
     duplicates: () => duplicatesIn(callbacks),
     refused: () => refused,
     repeated: () => repeated,
+    listings: () => new Map(listings),
+    answerListings: (answer) => {
+      answerFor = answer
+    },
     answerNext: (status, times = 1, recorded) => {
       planned = [...planned, ...Array.from({ length: times }, () => ({ status, recorded: recorded === 'recorded' }))]
     },
     close: () => closeServer(server),
   }
+}
+
+/** The answer of a shop that keeps what it is told. */
+const stored = ({ id, price, stock }: ShopListing): ListingResult => ({ id, ok: true, price, stock })
+
+const listingsIn = ({ type, data }: ShopCallback): ShopListing[] =>
+  type === 'listings.changed' && Array.isArray(data.listings) ? (data.listings as ShopListing[]) : []
+
+function keep(listings: Map<string, ShopListing>, listing: ShopListing): void {
+  const known = listings.get(listing.id)
+  if (!known || listing.revision > known.revision) listings.set(listing.id, listing)
 }
 
 /** HMAC-SHA256 over `id.timestamp.body`; one of the space-separated `v1,<base64>` signatures must agree. */

@@ -46,6 +46,52 @@ export function rowInsert<T extends SQLiteTable>(table: T, quietly?: 'quietly') 
   }
 }
 
+/** Rows of one statement: enough to spare most calls, few enough for the variables that a statement may bind. */
+const ROWS_AT_ONCE = 50
+
+/**
+ * The insert of many rows, as few statements as may be. Full batches share one text and the rest goes row by row, so that
+ * two texts are compiled, whatever the counts.
+ *
+ * @param onConflict what becomes of a row whose key is taken
+ */
+export function rowsInsert<T extends SQLiteTable>(
+  table: T,
+  onConflict: (insert: ReturnType<typeof insertOf>) => SQLWrapper = (insert) => insert,
+) {
+  const columns = Object.entries(getTableColumns(table))
+  const built = new Map<number, SQLWrapper>()
+  const statementFor = (count: number): SQLWrapper => {
+    const known = built.get(count)
+    if (known) return known
+    const holder = (row: number, column: number) => sql.placeholder(String(row * columns.length + column))
+    const rows = Array.from({ length: count }, (_, row) =>
+      Object.fromEntries(columns.map(([name], column) => [name, holder(row, column)])),
+    )
+    const statement = onConflict(insertOf(table, rows))
+    built.set(count, statement)
+    return statement
+  }
+  const bound = (rows: T['$inferInsert'][]): Bound => {
+    const values: unknown[] = []
+    for (const row of rows) {
+      const given = row as Record<string, unknown>
+      for (const [name, column] of columns) values.push(given[name] ?? column.default ?? null)
+    }
+    // By number, so that it is a list and no table of a thousand names.
+    return bind(statementFor(rows.length), values as unknown as Record<string, unknown>)
+  }
+  return (rows: T['$inferInsert'][]): Bound[] => {
+    const whole = rows.length - (rows.length % ROWS_AT_ONCE)
+    const batches = Array.from({ length: whole / ROWS_AT_ONCE }, (_, batch) =>
+      bound(rows.slice(batch * ROWS_AT_ONCE, (batch + 1) * ROWS_AT_ONCE)),
+    )
+    return [...batches, ...rows.slice(whole).map((row) => bound([row]))]
+  }
+}
+
+const insertOf = (table: SQLiteTable, rows: Record<string, unknown>[]) => build.insert(table).values(rows)
+
 /**
  * A statement that takes a list, built once for each length of it.
  *

@@ -2,7 +2,7 @@ import { and, eq, gt, inArray, or, sql } from 'drizzle-orm'
 import { finalStates, purchaseStates } from '../domain/purchase.ts'
 import { build } from './builder.ts'
 import type { Change } from './database.ts'
-import { balanceReadings, deliveries, offers, outbox, purchases } from './schema.ts'
+import { balanceReadings, deliveries, listings, offers, outbox, publishing, purchases } from './schema.ts'
 
 /*
  * Instants that rows wait for, after a jump of the clock. One that was taken before a clock was put back may lie hours or
@@ -35,6 +35,16 @@ export const deliveriesDueNow = (now: number): Change => ({
     .update(deliveries)
     .set({ notBefore: now })
     .where(and(inArray(deliveries.state, ['stored', 'retry', 'orphan']), gt(deliveries.notBefore, now))),
+  rows: 'any',
+})
+
+export const listingsDueNow = (now: number): Change => ({
+  statement: build.update(listings).set({ nextTryAt: now }).where(gt(listings.nextTryAt, now)),
+  rows: 'any',
+})
+
+export const publishingDueNow = (now: number): Change => ({
+  statement: build.update(publishing).set({ pausedUntil: now }).where(gt(publishing.pausedUntil, now)),
   rows: 'any',
 })
 

@@ -1,5 +1,5 @@
-import { and, asc, eq, gt, inArray, isNull, lte, ne, or, sql } from 'drizzle-orm'
-import { bindList, build } from './builder.ts'
+import { and, asc, eq, getTableColumns, gt, inArray, isNull, lte, sql } from 'drizzle-orm'
+import { bind, bindList, build, rowsInsert, rowUpdate } from './builder.ts'
 import type { Change } from './database.ts'
 import { offerChanges, offers } from './schema.ts'
 
@@ -8,6 +8,16 @@ export type NewOffer = typeof offers.$inferInsert
 
 const byProduct = bindList((productIds) => build.select().from(offers).where(inArray(offers.productId, productIds)))
 export const offersByProduct = (productIds: string[]) => byProduct(productIds)
+
+const withPlace = { place: sql<number>`rowid`.as('place'), ...getTableColumns(offers) }
+const onPage = bindList((productIds) =>
+  build.select(withPlace).from(offers).where(inArray(offers.productId, productIds)),
+)
+/**
+ * Offers with their place in the table, a small whole number that stays for the life of the process: nothing renumbers
+ * the rows of a table that is never vacuumed in place.
+ */
+export const offersWithPlace = (productIds: string[]) => onPage(productIds)
 
 const bySku = bindList((skus) =>
   build
@@ -36,41 +46,66 @@ export const countOffers = () =>
     .from(offers)
     .where(isNull(offers.goneAt))
 
+/** What a later fact brings; `excluded` is the row that was to be inserted. */
+const asInserted = {
+  sku: sql`excluded.sku`,
+  name: sql`excluded.name`,
+  category: sql`excluded.category`,
+  costMinor: sql`excluded.cost_minor`,
+  costFault: sql`excluded.cost_fault`,
+  basePriceMinor: sql`excluded.base_price_minor`,
+  cashbackMinor: sql`excluded.cashback_minor`,
+  currency: sql`excluded.currency`,
+  localStock: sql`excluded.local_stock`,
+  providerStock: sql`excluded.provider_stock`,
+  available: sql`excluded.available`,
+  origin: sql`excluded.origin`,
+  asOf: sql`excluded.as_of`,
+  seenRunId: sql`coalesce(excluded.seen_run_id, ${offers.seenRunId})`,
+  missedRuns: 0,
+  goneAt: null,
+  changedAt: sql`excluded.changed_at`,
+}
+
+const unlessNewer = rowsInsert(offers, (insert) =>
+  insert.onConflictDoUpdate({
+    target: offers.productId,
+    set: asInserted,
+    setWhere: sql`${offers.asOf} <= excluded.as_of`,
+  }),
+)
+
+const { productId: _, ...changeable } = getTableColumns(offers)
+const asRead = rowUpdate(
+  offers,
+  and(
+    eq(offers.productId, sql.placeholder('id')),
+    eq(offers.asOf, sql.placeholder('seenAsOf')),
+    eq(offers.changedAt, sql.placeholder('seenChangedAt')),
+  ),
+)
+
+/** Stores offers that are new; of one that somebody stored meanwhile the newer fact stays. */
+export const putOffers = (rows: NewOffer[]): Change[] =>
+  unlessNewer(rows).map((statement) => ({ statement, rows: 'any' }))
+
 /**
  * Writes an offer as it was at `asOf`.
  *
  * @param seen the row as it was read: a row that has changed since is stale. Without it an older fact than the stored
  *   one touches nothing
  */
-export const putOffer = (row: NewOffer, seen?: Pick<Offer, 'asOf' | 'changedAt'>): Change => ({
-  statement: build
-    .insert(offers)
-    .values(row)
-    .onConflictDoUpdate({
-      target: offers.productId,
-      set: {
-        sku: row.sku,
-        name: row.name,
-        category: row.category ?? null,
-        costMinor: row.costMinor,
-        basePriceMinor: row.basePriceMinor ?? null,
-        cashbackMinor: row.cashbackMinor ?? null,
-        currency: row.currency,
-        localStock: row.localStock ?? null,
-        providerStock: row.providerStock ?? null,
-        available: row.available,
-        origin: row.origin ?? null,
-        asOf: row.asOf,
-        missedRuns: 0,
-        goneAt: null,
-        changedAt: row.changedAt,
-      },
-      setWhere: seen
-        ? and(eq(offers.asOf, seen.asOf), eq(offers.changedAt, seen.changedAt))
-        : lte(offers.asOf, row.asOf),
-    }),
-  rows: seen ? 1 : 'any',
-})
+export function putOffer(row: NewOffer, seen?: Pick<Offer, 'asOf' | 'changedAt'>): Change {
+  if (!seen) return putOffers([row])[0] as Change
+  const given = row as Record<string, unknown>
+  const set: Record<string, unknown> = { missedRuns: 0, goneAt: null }
+  for (const name of Object.keys(changeable)) {
+    if (name === 'heldAt' || name === 'missedRuns' || name === 'goneAt') continue
+    if (name !== 'seenRunId' || given[name] !== undefined) set[name] = given[name] ?? null
+  }
+  const values = { id: row.productId, seenAsOf: seen.asOf, seenChangedAt: seen.changedAt }
+  return { statement: asRead(set, values), rows: 1 }
+}
 
 /** Read again and found the same: as true at `asOf` as before, and not missed. */
 export const confirmOffers = (productIds: string[], asOf: number): Change => ({
@@ -81,27 +116,44 @@ export const confirmOffers = (productIds: string[], asOf: number): Change => ({
   rows: 'any',
 })
 
-/** Marks offers as seen by a run, whether or not they changed. One that is gone comes back by `putOffer` alone. */
-export const markSeen = (productIds: string[], runId: string): Change => ({
-  statement: build.update(offers).set({ seenRunId: runId, missedRuns: 0 }).where(inArray(offers.productId, productIds)),
+/** Asked for and still there, whatever the lists say. */
+export const markListed = (productIds: string[]): Change => ({
+  statement: build.update(offers).set({ missedRuns: 0 }).where(inArray(offers.productId, productIds)),
   rows: 'any',
 })
 
-/** Counts a complete run against every offer that it did not see. */
-export const countMissed = (runId: string): Change => ({
+/** Counts a complete run against the offers in these places, which it did not see. */
+export const countMissed = (places: number[]): Change => ({
   statement: build
     .update(offers)
     .set({ missedRuns: sql`${offers.missedRuns} + 1` })
-    .where(and(or(ne(offers.seenRunId, runId), isNull(offers.seenRunId)), isNull(offers.goneAt))),
+    .where(and(sql`rowid in (select value from json_each(${JSON.stringify(places)}))`, isNull(offers.goneAt))),
   rows: 'any',
 })
+
+const afterPlace = build
+  .select({ place: sql<number>`rowid`.as('place'), seenRunId: offers.seenRunId, missedRuns: offers.missedRuns })
+  .from(offers)
+  .where(and(isNull(offers.goneAt), sql`rowid > ${sql.placeholder('after')}`))
+  .orderBy(sql`rowid`)
+  .limit(sql.placeholder('most'))
+/** Where offers that are not gone stand in their table, a part at a time. */
+export const placesOfOffers = (after: number, limit: number) => bind(afterPlace, { after, most: limit })
+
+/** The offers that stand in these places of their table. */
+export const offersAtPlaces = (places: number[]) =>
+  build
+    .select()
+    .from(offers)
+    .where(sql`rowid in (select value from json_each(${JSON.stringify(places)}))`)
 
 /** Offers that two complete runs did not see, and that are not marked gone yet. */
 export const missedTwice = (limit: number) =>
   build
     .select()
     .from(offers)
-    .where(and(isNull(offers.goneAt), gt(offers.missedRuns, 1)))
+    // As the index has it, so that SQLite takes it.
+    .where(sql`missed_runs > 1 and gone_at is null`)
     .limit(limit)
 
 /** Stale when one of them was seen since it was missed twice. */
@@ -139,10 +191,9 @@ export const releaseOffer = (productId: string): Change => ({
   rows: 'any',
 })
 
-export const insertOfferChange = (row: typeof offerChanges.$inferInsert): Change => ({
-  statement: build.insert(offerChanges).values(row),
-  rows: 1,
-})
+const changeRows = rowsInsert(offerChanges)
+export const insertOfferChanges = (rows: (typeof offerChanges.$inferInsert)[]): Change[] =>
+  changeRows(rows).map((statement) => ({ statement, rows: 'any' }))
 
 export const changesOfRun = (runId: string, limit: number) =>
   build

@@ -8,6 +8,8 @@
 
 import { sql } from 'drizzle-orm'
 import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
+import type { LinkedBy, ListingState } from '../domain/listing.ts'
+import type { CostFault } from '../domain/offer.ts'
 import type { HoldReason, PurchaseState } from '../domain/purchase.ts'
 
 const bytes = (name: string) => blob(name, { mode: 'buffer' })
@@ -48,15 +50,21 @@ export const offers = sqliteTable(
     origin: text('origin'),
     /** When this was true at the supplier; an older fact never overwrites a newer one. */
     asOf: instant('as_of').notNull(),
-    /** The last sync run that saw it, and how many complete runs in a row did not. */
+    /** The sync run that stored it last; one that found it unchanged writes nothing. */
     seenRunId: text('seen_run_id'),
+    /** How many complete runs in a row did not see it. */
     missedRuns: integer('missed_runs').notNull().default(0),
     goneAt: instant('gone_at'),
     /** Set when a purchase cost more than its ceiling: a person looks before it is bought again. */
     heldAt: instant('held_at'),
     changedAt: instant('changed_at').notNull(),
+    /** Why the cost cannot be believed; the last good one stays in `costMinor`. Nothing is bought or priced by it. */
+    costFault: text('cost_fault').$type<CostFault>(),
   },
-  (t) => [index('offers_sku').on(t.sku), index('offers_seen').on(t.seenRunId)],
+  (t) => [
+    index('offers_sku').on(t.sku),
+    index('offers_missed').on(t.missedRuns).where(sql`missed_runs > 1 and gone_at is null`),
+  ],
 )
 
 /** One difference that a sync run or an event found in an offer. */
@@ -95,8 +103,110 @@ export const syncRuns = sqliteTable(
     offersGone: integer('offers_gone').notNull().default(0),
     error: text('error'),
     requestId: text('request_id'),
+    /** Pages that were stepped over, because the supplier did not give them readably. */
+    pagesBroken: integer('pages_broken').notNull().default(0),
   },
   (t) => [index('sync_runs_started').on(t.startedAt)],
+)
+
+/** What each store sells of the catalogue, under the store's own variants, and what it is known to have of it. */
+export const listings = sqliteTable(
+  'listings',
+  {
+    store: text('store').notNull(),
+    /** The store's own reference of what it sells. */
+    variant: text('variant').notNull(),
+    /** The offer behind it; null: linked to none. */
+    productId: text('product_id'),
+    /** The SKU that the store has for it. */
+    sku: text('sku').notNull(),
+    /** What tells it from other variants of one product, for people. */
+    variation: text('variation'),
+    linkedBy: text('linked_by').$type<LinkedBy>().notNull(),
+    state: text('state').$type<ListingState>().notNull(),
+    /** Why it is held or failed, or why a synced one has no stock. */
+    reason: text('reason'),
+    /** The same as a sentence. */
+    detail: text('detail'),
+    /** Tellings in a row that failed. */
+    attempts: integer('attempts').notNull().default(0),
+    nextTryAt: instant('next_try_at'),
+    /** What the store has confirmed last. */
+    knownPriceMinor: minor('known_price_minor'),
+    knownCompareAtMinor: minor('known_compare_at_minor'),
+    knownCurrency: text('known_currency'),
+    knownStock: integer('known_stock'),
+    knownAvailable: integer('known_available'),
+    knownName: text('known_name'),
+    knownCategory: text('known_category'),
+    /** The cost behind that price, in the supplier's currency. */
+    knownCostMinor: minor('known_cost_minor'),
+    /** When it did; null: it was never told. */
+    toldAt: instant('told_at'),
+    /** The price of a jump that waits for a person, and the one that a person has let pass. */
+    wantedPriceMinor: minor('wanted_price_minor'),
+    approvedPriceMinor: minor('approved_price_minor'),
+    /** Goes up with each telling, and is above every instant at which an older one was made: see `nextRevision`. */
+    revision: integer('revision').notNull().default(0),
+    /** Goes up with each change of the row. */
+    version: integer('version').notNull().default(0),
+    changedAt: instant('changed_at').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.store, t.variant] }),
+    index('listings_product').on(t.store, t.productId),
+    index('listings_sku').on(t.store, t.sku),
+    index('listings_state').on(t.store, t.state, t.variant),
+    index('listings_due').on(t.store, t.nextTryAt).where(sql`next_try_at is not null`),
+  ],
+)
+
+/** Products whose listings may look different in a store now. Gone in the commit that records what the store said. */
+export const publications = sqliteTable(
+  'publications',
+  {
+    id: text('id').primaryKey(),
+    store: text('store').notNull(),
+    /** JSON; null: the whole catalogue. */
+    productIds: text('product_ids'),
+    /** What of it is done. */
+    cursor: text('cursor'),
+    cause: text('cause').notNull(),
+    createdAt: instant('created_at').notNull(),
+  },
+  (t) => [index('publications_store').on(t.store, t.id)],
+)
+
+/** How publishing to a store stands. */
+export const publishing = sqliteTable('publishing', {
+  store: text('store').primaryKey(),
+  /** Digest of the terms that were published last: others make a publication of the whole catalogue. */
+  terms: text('terms').notNull(),
+  /** The restore epoch at that time: after a restore nothing is known of what the store has. */
+  epoch: integer('epoch').notNull(),
+  /** Callbacks in a row that the store did not take. */
+  attempts: integer('attempts').notNull().default(0),
+  pausedUntil: instant('paused_until'),
+  lastError: text('last_error'),
+  changedAt: instant('changed_at').notNull(),
+})
+
+/** Prices that a store has confirmed: a row each time that it was told another one. */
+export const listingPrices = sqliteTable(
+  'listing_prices',
+  {
+    id: text('id').primaryKey(),
+    store: text('store').notNull(),
+    variant: text('variant').notNull(),
+    at: instant('at').notNull(),
+    priceMinor: minor('price_minor').notNull(),
+    currency: text('currency').notNull(),
+    /** In the supplier's currency. */
+    costMinor: minor('cost_minor'),
+    /** first | cost | terms | approved */
+    cause: text('cause').notNull(),
+  },
+  (t) => [index('listing_prices_variant').on(t.store, t.variant, t.at), index('listing_prices_at').on(t.at)],
 )
 
 /** Readings of GET /balance, newest last. */

@@ -22,7 +22,7 @@ const touchStops = rowUpdate(settings, stops)
 
 /** @returns the freeze, else the hold of a restore; undefined when buying is free */
 export async function currentFreeze(db: Database): Promise<Freeze | undefined> {
-  const [row] = await db.query(standing)
+  const [row] = await db.query(bind(standing, {}))
   return row ? (JSON.parse(row.value) as Freeze) : undefined
 }
 

@@ -17,13 +17,15 @@ export interface Prepared {
  */
 const STATEMENTS_MAX = 500
 
+const dialect = new SQLiteSyncDialect()
+/** What a statement compiles to is the same for every connection. */
+const compiled = new WeakMap<SQLWrapper, { sql: string; slots: Slot[] }>()
+
 /** Compiles statements and keeps them prepared by their SQL text; the one that was used longest ago goes first. */
 export function statementCache(
   connection: Connection.Database,
 ): (statement: SQLWrapper) => { prepared: Prepared; params: unknown[] } {
-  const dialect = new SQLiteSyncDialect()
   const cache = new Map<string, Prepared>()
-  const compiled = new WeakMap<SQLWrapper, { sql: string; slots: Slot[] }>()
 
   function preparedFor(text: string): Prepared {
     const known = cache.get(text)

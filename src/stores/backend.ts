@@ -1,6 +1,7 @@
 import { Agent, type Dispatcher, request } from 'undici'
 import { messageOf } from '../errors.ts'
-import type { Store, StoreMessage, Told } from './store.ts'
+import { readListingAnswer } from './listing-answer.ts'
+import type { NotTold, Published, Store, StoreMessage, Told } from './store.ts'
 import { signatureHeaders } from './webhook-signature.ts'
 
 export interface BackendOptions {
@@ -23,6 +24,7 @@ export interface BackendOptions {
 /**
  * A store that is any backend: it is told by callbacks, POST requests with a JSON body of `type`, `timestamp` and `data`,
  * signed by Standard Webhooks. Every 2xx confirms; redirects are not followed, since they would carry keys elsewhere.
+ * Listings go as `listings.changed`, and a 2xx may say in its body what became of each.
  *
  * @returns the store, and `close`, which ends its connections
  */
@@ -30,8 +32,13 @@ export function backendStore(options: BackendOptions): Store & { close(): Promis
   const { callbackUrl, secret, now, newId, deadlineMs = DEADLINE_MS } = options
   const { connections: agent = new Agent({ connections: CONNECTIONS_MAX }), timeout = deadlineSignal } = options
 
-  async function post(message: Omit<StoreMessage, 'type'> & { type: string }): Promise<Told> {
-    const { type, at, data } = message
+  type Outgoing = Omit<StoreMessage, 'type'> & { type: string }
+
+  /** @param read what to make of the body of a 2xx */
+  async function post<T>(
+    { id, type, at, data }: Outgoing,
+    read: (body: Dispatcher.ResponseData['body'], signal: AbortSignal) => Promise<T>,
+  ): Promise<T | NotTold> {
     const body = JSON.stringify({ type, timestamp: new Date(at).toISOString(), data })
     const signal = timeout(deadlineMs)
     try {
@@ -39,35 +46,51 @@ export function backendStore(options: BackendOptions): Store & { close(): Promis
         ...{ dispatcher: agent, method: 'POST', body, signal },
         headers: {
           ...{ 'content-type': 'application/json', 'user-agent': 'quayside' },
-          ...signatureHeaders(secret, { id: `msg_${message.id}`, at: now(), body }),
+          ...signatureHeaders(secret, { id: `msg_${id}`, at: now(), body }),
         },
       })
-      // The status has said it all. The rest is read only so that the connection can be used again.
-      await answer.body.dump({ limit: ANSWER_MAX, signal }).catch(() => {})
-      return told(answer.statusCode)
+      if (answer.statusCode >= 200 && answer.statusCode < 300) return await read(answer.body, signal)
+      await passOver(answer.body, signal)
+      return refusal(answer.statusCode)
     } catch (error) {
       return { outcome: 'unreachable', detail: causeOf(error, new URL(callbackUrl).host, deadlineMs) }
     }
   }
 
+  const tell = (message: Outgoing): Promise<Told> =>
+    post(message, async (body, signal) => {
+      await passOver(body, signal)
+      return { outcome: 'confirmed' }
+    })
+
   return {
-    tell: post,
-    test: () => post({ id: newId(), type: 'test', at: now(), data: {} }),
+    tell,
+    batchSize: BATCH_SIZE,
+    publish: ({ listings, ...message }): Promise<Published> =>
+      post({ ...message, type: 'listings.changed', data: { listings } }, async (body) => {
+        return { outcome: 'answered', answers: await readListingAnswer(body) }
+      }),
+    test: () => tell({ id: newId(), type: 'test', at: now(), data: {} }),
     close: () => agent.destroy(),
   }
 }
+
+/** The status has said it all. The rest is read only so that the connection can be used again. */
+const passOver = (body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> =>
+  body.dump({ limit: ANSWER_MAX, signal }).catch(() => {})
 
 const deadlineSignal = (ms: number): AbortSignal => AbortSignal.timeout(ms)
 
 /** A receiver stores and answers; one that needs longer works in the request, and a repeat is cheaper than to wait. */
 const DEADLINE_MS = 15_000
-/** Nothing of an answer is used but its status. */
+/** Nothing of such an answer is used but its status. */
 const ANSWER_MAX = 8192
+/** Listings in one callback: some 30 KiB, which every backend takes, and few enough to store within the deadline. */
+const BATCH_SIZE = 100
 /** Callbacks under way to one store at once: a small backend must not be flooded after it was away. */
 const CONNECTIONS_MAX = 8
 
-function told(status: number): Told {
-  if (status >= 200 && status < 300) return { outcome: 'confirmed' }
+function refusal(status: number): NotTold {
   const advice = ADVICE[status] ?? (status >= 300 && status < 400 ? ADVICE[300] : undefined)
   return { outcome: 'refused', status, detail: `answered ${status}${advice ? `: ${advice}` : ''}` }
 }

@@ -20,9 +20,11 @@ import { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { classify, disagreement } from './classify.ts'
 import type { Dialect } from './dialect.ts'
+import type { Read } from './fields.ts'
+import { readOffer } from './offer-record.ts'
 import { createPacer } from './rate-limit.ts'
 import { get, type Link, type Page, postHeaders, readOne, readPage, send } from './read.ts'
-import { type Read, readBalance, readOffer, readOrder, readWebhook, writeInstant } from './records.ts'
+import { readBalance, readOrder, readWebhook, writeInstant } from './records.ts'
 import { ANSWER_MAX_BYTES, type Network, sockets } from './request.ts'
 import { type CreatedWebhook, createWebhook } from './webhooks.ts'
 
@@ -135,6 +137,7 @@ export function createSupplier(settings: SupplierSettings): Supplier {
         '/products',
         {
           ...paged,
+          id: dialect.product.id,
           filters: [
             [names.search, search],
             [names.category, category],

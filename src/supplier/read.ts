@@ -2,8 +2,9 @@ import pRetry from 'p-retry'
 import { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { type Dialect, valueAt } from './dialect.ts'
+import type { Read } from './fields.ts'
 import { type Pacer, rateHint, rateLimited, retryAfterMs } from './rate-limit.ts'
-import { countAt, errorAnswer, type Read, readJson, requestIdOf, unwrap } from './records.ts'
+import { countAt, errorAnswer, readJson, requestIdOf, textAt, unwrap } from './records.ts'
 import {
   ANSWER_MAX_BYTES,
   type Connections,
@@ -35,7 +36,7 @@ export interface Link {
 /** One page of a list. A record that cannot be read stands in `unreadable` and does not stop the others. */
 export interface Page<T> {
   items: T[]
-  unreadable: { index: number; field: string; requestId: string | undefined }[]
+  unreadable: { index: number; id?: string; field: string; requestId: string | undefined }[]
   /** Records in the whole list, where the supplier says so. */
   total?: number
   /** Whether another page follows; undefined where the supplier does not say. */
@@ -57,6 +58,8 @@ export interface ListQuery {
   limit?: number
   filters: Query
   items?: string
+  /** Where a record has its id, to name one that cannot be read. */
+  id?: string
 }
 
 /** Two more tries: what three tries half a second apart do not cure takes minutes, and the caller's next run cures it. */
@@ -94,7 +97,7 @@ export async function readOne<T>(
 export async function readPage<T>(
   link: Link,
   path: string,
-  { page, limit, filters, items = link.dialect.paging.items }: ListQuery,
+  { page, limit, filters, items = link.dialect.paging.items, id: idPath }: ListQuery,
   read: (record: unknown, dialect: Dialect) => Read<T>,
 ): Promise<Page<T>> {
   const { paging, lists, envelope } = link.dialect
@@ -118,8 +121,12 @@ export async function readPage<T>(
   const result: Page<T> = { items: [], unreadable: [], more: undefined, requestId }
   for (const [index, record] of records.entries()) {
     const item = read(record, link.dialect)
-    if (item.ok) result.items.push(item.value)
-    else result.unreadable.push({ index, field: item.field, requestId })
+    if (item.ok) {
+      result.items.push(item.value)
+      continue
+    }
+    const id = idPath === undefined ? undefined : textAt(record, idPath)
+    result.unreadable.push({ index, ...(id === undefined ? {} : { id }), field: item.field, requestId })
   }
   if (page === undefined) return { ...result, more: false }
   if (paging.total !== null && valueAt(data.value, paging.total) !== undefined) {

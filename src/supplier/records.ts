@@ -1,10 +1,18 @@
-import { parseDecimal } from '../domain/money.ts'
-import type { EventName, SupplierBalance, SupplierOffer, SupplierOrder, SupplierWebhook } from '../domain/placement.ts'
+import type { EventName, SupplierBalance, SupplierOrder, SupplierWebhook } from '../domain/placement.ts'
 import { Secret } from '../secret.ts'
 import { type Dialect, type ErrorKind, errorKinds, eventNames, valueAt } from './dialect.ts'
-
-/** A record read whole, or the path of the first field that cannot be read. Strict: nothing is guessed or repaired. */
-export type Read<T> = { ok: true; value: T } | { ok: false; field: string }
+import {
+  asAmount,
+  asCount,
+  asCurrency,
+  asId,
+  asInstant,
+  asMoney,
+  asText,
+  fieldsOf,
+  nameOf,
+  type Read,
+} from './fields.ts'
 
 /** Parses a body as UTF-8 JSON; undefined when it is neither. A byte order mark is taken off. */
 export function readJson(body: Buffer): unknown {
@@ -54,25 +62,6 @@ export function errorAnswer(json: unknown, dialect: Dialect): ErrorAnswer | unde
 
 /** The request id that an error envelope names. */
 export const requestIdOf = (json: unknown, { error }: Dialect): string | undefined => textAt(json, error.requestId)
-
-export function readOffer(record: unknown, dialect: Dialect): Read<SupplierOffer> {
-  const { product } = dialect
-  const { need, may, result } = fieldsOf(record)
-  const currency = may(product.currency, asCurrency) ?? dialect.money.currency
-  const price = asAmount(dialect, currency)
-  return result<SupplierOffer>({
-    productId: need(product.id, asId, ''),
-    sku: need(product.sku, asId, ''),
-    name: need(product.name, asText, ''),
-    ...defined({ category: may(product.category, asText) }),
-    costMinor: need(product.cost, price, 0),
-    ...defined({ basePriceMinor: may(product.basePrice, price), cashbackMinor: may(product.cashback, price) }),
-    currency,
-    ...defined({ localStock: may(product.localStock, asCount), providerStock: may(product.providerStock, asCount) }),
-    available: need(product.available, asFlag, false),
-    ...defined({ origin: may(product.origin, asText), asOf: may(product.updatedAt, asInstant(dialect)) }),
-  })
-}
 
 export function readOrder(record: unknown, dialect: Dialect): Read<SupplierOrder> {
   const { order } = dialect
@@ -137,85 +126,12 @@ export function writeInstant(ms: number, { instants }: Dialect): string {
   return String(instants === 'epoch_ms' ? Math.trunc(ms) : Math.trunc(ms / 1_000))
 }
 
-/** An empty path is the record itself. */
-const nameOf = (path: string): string => (path === '' ? '(the record itself)' : path)
-
-/** Reads the fields of one record and remembers the first that cannot be read. `null` in a record is an absent field. */
-function fieldsOf(record: unknown) {
-  let fault: string | undefined
-  const may = <T>(path: string | null, read: (value: unknown) => T | undefined): T | undefined => {
-    const value = path === null ? undefined : valueAt(record, path)
-    if (path === null || value === undefined || value === null) return undefined
-    const result = read(value)
-    if (result === undefined) fault ??= nameOf(path)
-    return result
-  }
-  const need = <T>(path: string, read: (value: unknown) => T | undefined, blank: T): T => {
-    const value = may(path, read)
-    if (value === undefined) fault ??= nameOf(path)
-    return value ?? blank
-  }
-  const result = <T>(value: T): Read<T> => (fault === undefined ? { ok: true, value } : { ok: false, field: fault })
-  return { need, may, result }
-}
-
 /** The fields that have a value. */
 function defined<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
     [K in keyof T]?: Exclude<T[K], undefined>
   }
 }
-
-/** Ids, SKUs and words: up to 200 characters, none of them a control character. Some suppliers count their ids. */
-function asId(value: unknown): string | undefined {
-  if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined
-  return typeof value === 'string' && /^[^\p{C}]{1,200}$/u.test(value) ? value : undefined
-}
-
-/** Text for people: up to 2,000 characters, well-formed, so that storage and pages take it as it is. */
-const asText = (value: unknown): string | undefined =>
-  typeof value === 'string' && value.length <= 2_000 && value.isWellFormed() && !value.includes('\0')
-    ? value
-    : undefined
-
-const asFlag = (value: unknown): boolean | undefined => (typeof value === 'boolean' ? value : undefined)
-
-const asCount = (value: unknown): number | undefined =>
-  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined
-
-const asCurrency = (value: unknown): string | undefined =>
-  typeof value === 'string' && /^[A-Z]{3}$/.test(value) ? value : undefined
-
-/** Minor units. A JSON number is taken by its shortest text, so that 12.99 is 1299 and never 1298.9999. */
-const asMoney =
-  ({ money }: Dialect, currency: string) =>
-  (value: unknown): number | undefined => {
-    if (money.representation === 'minor') return Number.isSafeInteger(value) ? (value as number) : undefined
-    if (money.representation === 'number') {
-      return typeof value === 'number' ? parseDecimal(String(value), currency) : undefined
-    }
-    return typeof value === 'string' ? parseDecimal(value, currency) : undefined
-  }
-
-/** Money that cannot be negative: prices and what was charged. */
-const asAmount = (dialect: Dialect, currency: string) => (value: unknown) => {
-  const minor = asMoney(dialect, currency)(value)
-  return minor !== undefined && minor >= 0 ? minor : undefined
-}
-
-const ISO_INSTANT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/
-
-const asInstant =
-  ({ instants }: Dialect) =>
-  (value: unknown): number | undefined => {
-    if (instants === 'iso') {
-      const at = typeof value === 'string' && ISO_INSTANT.test(value) ? Date.parse(value) : Number.NaN
-      return Number.isNaN(at) ? undefined : at
-    }
-    const count = asCount(value)
-    const at = count === undefined ? undefined : instants === 'epoch_s' ? count * 1_000 : count
-    return Number.isSafeInteger(at) ? at : undefined
-  }
 
 const asSecret = (value: unknown): Secret | undefined =>
   typeof value === 'string' && value !== '' ? new Secret(value) : undefined

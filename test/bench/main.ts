@@ -1,28 +1,49 @@
-/** `npm run bench -- receive [--stored N]`: a table for people and, last, one JSON line. */
+/** `npm run bench -- receive [--stored N]`, `-- sync [--offers N] [--rounds N]`: a table for people and, last, one JSON line. */
+import { parseArgs } from 'node:util'
 import { benchOrder } from './order.ts'
 import { benchGrowth, benchReceive, missed, ratioRows } from './receive.ts'
+import { benchSync } from './sync.ts'
 import { table } from './table.ts'
 
 const say = (text: string): void => {
   process.stderr.write(`${text}\n`)
 }
 const [, , name, flag, count] = process.argv
-if (name !== 'receive') {
-  say('usage: npm run bench -- receive [--stored N]')
-  process.exit(2)
+if (name === 'sync') await sync()
+else if (name === 'receive') await receive()
+else {
+  say('usage: npm run bench -- receive [--stored N], or -- sync [--offers N] [--rounds N]')
+  process.exitCode = 2
 }
-const main = await benchReceive(say)
-const growth = await benchGrowth(say, flag === '--stored' ? Number(count) : undefined)
-const order = await benchOrder(say)
-const ratios = { ...main.ratios, ...growth.ratios, ...order.ratios }
-const bad = missed(ratios)
-process.stdout.write(`${table([...main.rows, ...growth.rows, ...order.rows])}\n\n${table(ratioRows(ratios))}\n\n`)
-const rounded = Object.fromEntries(Object.entries(ratios).map(([key, value]) => [key, Number(value.toFixed(3))]))
-const figures = {
-  ...rounded,
-  figures: { ...main.figures, ...growth.figures, ...order.figures },
-  missed: bad,
-  passed: bad.length === 0,
+
+async function receive(): Promise<void> {
+  const main = await benchReceive(say)
+  const growth = await benchGrowth(say, flag === '--stored' ? Number(count) : undefined)
+  const order = await benchOrder(say)
+  const ratios = { ...main.ratios, ...growth.ratios, ...order.ratios }
+  const bad = missed(ratios)
+  process.stdout.write(`${table([...main.rows, ...growth.rows, ...order.rows])}\n\n${table(ratioRows(ratios))}\n\n`)
+  const rounded = Object.fromEntries(Object.entries(ratios).map(([key, value]) => [key, Number(value.toFixed(3))]))
+  const figures = {
+    ...rounded,
+    figures: { ...main.figures, ...growth.figures, ...order.figures },
+    missed: bad,
+    passed: bad.length === 0,
+  }
+  process.stdout.write(`${JSON.stringify(figures)}\n`)
+  process.exitCode = bad.length === 0 ? 0 : 1
 }
-process.stdout.write(`${JSON.stringify(figures)}\n`)
-process.exitCode = bad.length === 0 ? 0 : 1
+
+async function sync(): Promise<void> {
+  const { values } = parseArgs({
+    args: process.argv.slice(3),
+    options: { offers: { type: 'string' }, rounds: { type: 'string' } },
+  })
+  const { offers, rounds } = values
+  const size = { ...(offers ? { offers: Number(offers) } : {}), ...(rounds ? { rounds: Number(rounds) } : {}) }
+  const { rows, ratios, missed: bad, figures, load } = await benchSync(say, size)
+  const rounded = Object.fromEntries(Object.entries(ratios).map(([key, value]) => [key, Number(value.toFixed(3))]))
+  process.stdout.write(`${table([...rows, ['load of the machine at the start', load.toFixed(1)]])}\n\n`)
+  process.stdout.write(`${JSON.stringify({ ...rounded, figures, missed: bad, passed: bad.length === 0 })}\n`)
+  process.exitCode = bad.length === 0 ? 0 : 1
+}

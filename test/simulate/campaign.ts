@@ -3,7 +3,8 @@ import { fork } from 'node:child_process'
 import path from 'node:path'
 import { cells } from './coverage.ts'
 import { faults, pairs } from './faults.ts'
-import type { Played } from './run.ts'
+import { PURCHASES_MIN } from './market.ts'
+import { FIRED_MIN, type Played } from './run.ts'
 import type { Report, Task } from './worker.ts'
 
 export interface Figures {
@@ -77,8 +78,13 @@ export async function runCampaign(options: CampaignOptions): Promise<Outcome> {
 export function isRed({ played, campaign }: Report): boolean {
   if (!played || played.broken.length + played.lostDeliveries + played.duplicateFulfilments > 0) return true
   if (campaign === 'outside') return played.outsideDetected < played.outside
+  if (tooLittle(played)) return true
   return played.doubleCharges + played.orphanCharges + played.stuck > 0
 }
+
+/** A seed in which hardly anything happened proves nothing, and is as wrong as one that broke a promise. */
+export const tooLittle = ({ purchases, fired }: Played): boolean =>
+  purchases < PURCHASES_MIN || fired.length < FIRED_MIN
 
 function createTally() {
   const sums = {

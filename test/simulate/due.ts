@@ -23,6 +23,9 @@ export function dueReader(connection: Connection.Database): () => Due {
         where refresh_at is not null and state <> 'sending') as refreshed,
       (select min(${lease}) from purchases where state = 'sending') as lost,
       (select min(not_before) from outbox where state = 'due') as told,
+      (select min(coalesce((select paused_until from publishing where publishing.store = publications.store), 0))
+        from publications) as owed,
+      (select min(next_try_at) from listings where next_try_at is not null) as untold,
       (select min(not_before) from deliveries where state in ('stored', 'retry', 'orphan')) as taken`)
   const earliest = (...instants: (number | null | undefined)[]): number | undefined => {
     const known = instants.filter((at) => typeof at === 'number')
@@ -38,6 +41,7 @@ export function dueReader(connection: Connection.Database): () => Due {
     set('refresh', earliest(row.refreshed, row.lost))
     set('outbox', earliest(row.told))
     set('inbox', earliest(row.taken))
+    set('publish', earliest(row.owed, row.untold))
     return due
   }
 }

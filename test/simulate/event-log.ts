@@ -7,6 +7,8 @@ export interface EventLog {
   digest(): string
   /** The newest lines. */
   tail(): string[]
+  /** Told of each line as it is added. */
+  listeners: Set<(what: string, fields: Record<string, unknown>) => void>
 }
 
 /** Enough to see what led to a red run without scrolling for minutes. */
@@ -20,13 +22,16 @@ export function createEventLog(now: () => number, write?: (line: string) => void
   const startAt = now()
   const hash = createHash('sha256')
   let tail: string[] = []
+  const listeners: EventLog['listeners'] = new Set()
   return {
+    listeners,
     add: (who, what, fields) => {
       const line = JSON.stringify({ at: now() - startAt, who, what, ...fields })
       hash.update(line).update('\n')
       write?.(line)
       tail.push(line)
       if (tail.length > 4 * TAIL_MAX) tail = tail.slice(-TAIL_MAX)
+      for (const tell of listeners) tell(what, (fields ?? {}) as Record<string, unknown>)
     },
     digest: () => hash.copy().digest('hex'),
     tail: () => tail.slice(-TAIL_MAX),

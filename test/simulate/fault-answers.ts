@@ -3,6 +3,7 @@ import type { Chance } from './chance.ts'
 import type { Fault, Scene } from './fault.ts'
 import type { Trip } from './network.ts'
 import type { Given } from './supplier.ts'
+import type { World } from './world.ts'
 
 type Order = Record<string, unknown> & { keys: string[]; quantity: number; status: string }
 type Change = (given: Given) => Given
@@ -48,49 +49,59 @@ const whole: Change[] = [
 ]
 
 const otherOrder = ofOrder((order) => ({ ...order, external_order_id: 'somebody-else' }))
-const otherQuantity = ofOrder((order) => ({ ...order, quantity: order.quantity + 1 }))
+export const otherQuantity = ofOrder((order) => ({ ...order, quantity: order.quantity + 1 }))
 
 /** Answers to the request that creates an order. Whatever they say, the request has run. */
 const placing = [...whole, otherOrder, otherQuantity]
 
-const notFound: Change = (given) => ({
+export const notFound: Change = (given) => ({
   ...given,
   status: 404,
   body: Buffer.from('{"success":false,"error":{"code":"not_found","message":"There is no such order."}}'),
 })
 
-function reading({ world }: Scene, chance: Chance): Change {
-  /** A key that is with the store already, as one of a supplier that mixes up its shelves. */
-  const handedOut = world.store.heard.flatMap(({ data }) => (Array.isArray(data.keys) ? (data.keys as string[]) : []))
-  const more = ofOrder((order) =>
+export const oneKeyMore = (now: number): Change =>
+  ofOrder((order) =>
     order.status === 'completed' && order.keys.length === order.quantity
-      ? { ...order, keys: [...order.keys, `PHANT-OM${world.timeline.now()}`] }
+      ? { ...order, keys: [...order.keys, `PHANT-OM${now}`] }
       : order,
   )
-  const elsewhere = ofOrder((order) => {
+
+/** A key that is with the store already, as of a supplier that mixes up its shelves. */
+export const keyOfAnother = ({ heard }: World['store']): Change => {
+  const handedOut = heard.flatMap(({ data }) => (Array.isArray(data.keys) ? (data.keys as string[]) : []))
+  return ofOrder((order) => {
     const [key] = handedOut.filter((one) => !order.keys.includes(one))
     return key && order.keys.length === 1 ? { ...order, keys: [key] } : order
   })
-  const back = ofOrder((order) => ({ ...order, status: 'failed', keys: [] }))
-  return chance.pick([...whole, notFound, otherQuantity, more, elsewhere, back])
+}
+
+export const nowFailed: Change = ofOrder((order) => ({ ...order, status: 'failed', keys: [] }))
+
+function reading({ world }: Scene, chance: Chance): Change {
+  const { store, timeline } = world
+  const wrong = [notFound, otherQuantity, oneKeyMore(timeline.now()), keyOfAnother(store), nowFailed]
+  return chance.pick([...whole, ...wrong])
 }
 
 /** An order of a later generation stands in the list under the reference of the one before it. */
-const underEarlier = ofPage((orders) =>
+export const underEarlier: Change = ofPage((orders) =>
   orders.map((order) => {
     const reference = String(order.external_order_id)
     return { ...order, external_order_id: reference.replace(/\.([2-9])$/, (_, last: string) => `.${Number(last) - 1}`) }
   }),
 )
 
-const listing = (chance: Chance): Change =>
-  chance.pick([
-    ...whole,
-    underEarlier,
-    ofPage((orders) => orders.map((order) => ({ ...order, quantity: order.quantity + 1 }))),
-    // One order stands in the list twice, the second time under an id that nobody knows.
-    ofPage((orders) => orders.flatMap((order) => [order, { ...order, id: `ghost-${String(order.id).slice(0, 8)}` }])),
-  ])
+export const otherQuantities: Change = ofPage((orders) =>
+  orders.map((order) => ({ ...order, quantity: order.quantity + 1 })),
+)
+
+/** Each order stands in the list twice, the second time under an id that nobody knows. */
+export const listedTwice: Change = ofPage((orders) =>
+  orders.flatMap((order) => [order, { ...order, id: `ghost-${String(order.id).slice(0, 8)}` }]),
+)
+
+const listing = (chance: Chance): Change => chance.pick([...whole, underEarlier, otherQuantities, listedTwice])
 
 /** Half of the seeds bend everything but the answers to orders, so that purchases get far enough to be read. */
 const wrongAnswers: Fault = {

@@ -27,21 +27,26 @@ const killed: Fault = {
 const killedAtPoint: Fault = {
   id: 'F2',
   what: 'kill -9 at a named point, right before or after a commit, a send or an answer',
-  begin: ({ world, chance, fired }) => {
-    const { host, road } = world
+  begin: ({ world, chance, spanMs, fired }) => {
+    const { host, road, timeline } = world
     const where = chance.pick([...points, 'written', 'heard', 'acknowledged', 'acknowledged', 'acknowledged'] as const)
     const often = where === 'committing' || where === 'committed'
     let lives = chance.between(1, 3)
     let countdown = often ? chance.between(1, 60) : chance.between(1, 3)
+    let died = false
     const dies = (): boolean => {
       countdown -= 1
       if (countdown > 0 || lives === 0) return false
       lives -= 1
+      died = true
       countdown = often ? chance.between(1, 60) : chance.between(1, 3)
       fired()
       return true
     }
-    const atPoint = (point: DeathPoint): boolean => point === where && dies()
+    // A point that nobody comes to for half of the time is given up for one that is met all the time.
+    const late = timeline.now() + spanMs / 2
+    const atPoint = (point: DeathPoint): boolean =>
+      (point === where || (point === 'committed' && !died && timeline.now() > late)) && dies()
     const onRoad = (stage: 'written' | 'heard', from: string, key: string | undefined): void => {
       if (where !== stage || key === undefined || !dies()) return
       const victim = host.alive().find(({ name }) => name === from)
@@ -168,6 +173,7 @@ const restored: Fault = {
       host.load(copy)
       world.restoredAt = timeline.now()
       log.add('machine', 'restored')
+      for (const tell of world.restored) tell()
       if (chance.odds(0.5)) {
         const parts = { db: host.engine(), now: timeline.now, newId: createIds(timeline.now, chance.bytes) }
         const epochMin = host.marker.read()?.epoch ?? 0

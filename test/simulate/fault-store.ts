@@ -12,7 +12,6 @@ const SECOND = 1_000
 const storeInTrouble: Fault = {
   id: 'F37',
   what: 'the store is down, slow, refuses, or takes a callback and its answer is lost',
-  lasting: true,
   begin: ({ world, chance, fired }) => {
     const kind = chance.pick(['down', 'slow', 'refuses', 'unheard', 'all'] as const)
     const share = chance.pick([0.5, 1])
@@ -58,8 +57,10 @@ const poison: Fault = {
     host.faults.mayCommit.add(mayCommit)
     host.faults.mayRead.add(mayRead)
     const stop = attimes(scene, chance.between(2, 6), () => {
-      const live = host.connection().prepare<[], { id: string; orderId: string | null }>(LIVE).all()
-      const { id, orderId } = live.length > 0 ? chance.pick(live) : { id: '', orderId: null }
+      const live = host.connection().prepare<[], { id: string; state: string; orderId: string | null }>(LIVE).all()
+      // By state first: what is rarely met is to be met as well.
+      const state = live.length > 0 ? chance.pick([...new Set(live.map((row) => row.state))]) : ''
+      const { id, orderId } = state ? chance.pick(live.filter((row) => row.state === state)) : { id: '', orderId: null }
       if (orderId === null) rows.add(id)
       else orders.add(orderId)
       unreadable()
@@ -84,7 +85,7 @@ const poison: Fault = {
 }
 
 /** Purchases that something is still to happen to. */
-const LIVE = `select id, supplier_order_id as orderId from purchases
+const LIVE = `select id, state, supplier_order_id as orderId from purchases
   where state not in ('fulfilled', 'rejected', 'failed', 'cancelled', 'review') order by id`
 
 export const storeFaults: Fault[] = [storeInTrouble, poison]

@@ -62,7 +62,9 @@ const stockFirst: Fault = {
       if (trip.key === undefined || !chance.odds(0.5)) return
       const product = /"productId":"([^"]+)"/.exec(trip.asked.body)?.[1]
       if (product === undefined) return
-      timeline.after(20 * SECOND, () => supplier.changeOffer(product, { stock: 0 }))
+      timeline.after(20 * SECOND, () => {
+        if (supplier.settings.stockBeforeKey) supplier.changeOffer(product, { stock: 0 })
+      })
       fired()
     }
     world.road.hooks.add(sold)

@@ -1,6 +1,7 @@
 /** What goes on without any fault: customers order and cancel, shelves empty and fill, prices and balances move. */
 import type { Chance } from './chance.ts'
 import type { Customers } from './customers.ts'
+import type { Scene } from './fault.ts'
 import { HOUR, type World } from './world.ts'
 
 export interface MarketOptions {
@@ -11,7 +12,7 @@ export interface MarketOptions {
 }
 
 /** At least this many purchases are in a seed. */
-const PURCHASES_MIN = 5
+export const PURCHASES_MIN = 5
 
 /**
  * Plans the market of a seed, and lets it happen.
@@ -48,9 +49,17 @@ export function openMarket({ world, customers, spanMs }: MarketOptions): () => v
   for (let moves = chance.between(3, 9); moves > 0; moves -= 1) {
     timeline.after(chance.between(0, spanMs), () => move(world, chance, prices))
   }
-  // An order that is open for longer than a day is reported; it takes days to see that.
-  if (spanMs > 24 * HOUR) timeline.after(0, () => void supplier.faults.add({ fault: 'hold-open', times: 3 }))
+  // Shelves that stay empty for days only make purchases wait.
+  if (spanMs > 24 * HOUR) timeline.after(3 * HOUR, () => refill(world, prices))
   return () => settle(world, prices)
+}
+
+/** A single order, for a fault to run into. */
+export function orderOneMore({ world, customers, chance }: Pick<Scene, 'world' | 'customers' | 'chance'>): void {
+  const { sku } = chance.pick(world.supplier.world.offers.list({}, 0, 100).items)
+  void customers.order(`more${customers.placed.length}`, [
+    { id: '1', sku, quantity: 1, unitPriceMinor: null, currency: null },
+  ])
 }
 
 function linesOf(chance: Chance, offers: { sku: string; priceMinor: number }[], quantityMax: number) {
@@ -105,11 +114,16 @@ function move({ supplier, log }: World, chance: Chance, prices: Map<string, numb
   }
 }
 
-/** Stock and prices are back, the balance is paid up, and what was held open is settled. */
-function settle({ supplier }: World, prices: Map<string, number>): void {
-  supplier.faults.clear()
+function refill({ supplier }: World, prices: Map<string, number>): void {
   for (const [id, priceMinor] of prices)
     supplier.changeOffer(id, { stock: 500, priceMinor, withdrawn: false, available: true })
+}
+
+/** Stock and prices are back, the balance is paid up, and what was held open is settled. */
+function settle(world: World, prices: Map<string, number>): void {
+  const { supplier } = world
+  supplier.faults.clear()
+  refill(world, prices)
   supplier.world.topUp(50_000_000)
   for (const order of supplier.world.orders.known(500)) {
     if (order.status === 'open' && order.dueAt === null) supplier.world.orders.complete(order)

@@ -8,7 +8,7 @@ import { load } from '../../src/ordering/advance.ts'
 import { ordersOf } from '../../src/ordering/choices.ts'
 import { type Decision, decidePurchase } from '../../src/ordering/decide.ts'
 import { releasePurchase, retryPurchase, unfreeze } from '../../src/ordering/operate.ts'
-import { build } from '../../src/storage/builder.ts'
+import { bind, build } from '../../src/storage/builder.ts'
 import { attemptsOf, listDiscrepancies } from '../../src/storage/evidence.ts'
 import { listOutbox, redeliverEffect } from '../../src/storage/outbox.ts'
 import { type Purchase, purchasesBySupplierOrder } from '../../src/storage/purchases.ts'
@@ -24,6 +24,8 @@ export interface Decided {
   part: string
   reference: string
   at: number
+  /** The supplier's order that was adopted: its keys are still to come. */
+  adopts?: string
   /** The person took the money of this purchase for lost: one more charge for its part is meant. */
   writesOff: boolean
 }
@@ -58,8 +60,8 @@ export function createOperator(world: World, temper: Temper) {
 
   async function look(process: SimProcess): Promise<void> {
     const { ordering } = process
-    const all = await ordering.db.query(unsettled())
-    const reports = await ordering.db.query(listDiscrepancies(50))
+    const all = await ordering.db.query(bind(unsettled, {}))
+    const reports = await ordering.db.query(bind(newestReports, {}))
     const reported = new Set(reports.map(({ subject }) => subject))
     for (const { kind, supplierOrderId } of reports) {
       if (kind === 'double_charge' && supplierOrderId !== null) await claim(process, supplierOrderId)
@@ -75,7 +77,7 @@ export function createOperator(world: World, temper: Temper) {
       const open = all.some(({ state }) => state === 'review')
       if (!open || chance.odds(0.5)) await lift(process)
     }
-    for (const effect of await ordering.db.query(listOutbox({ kind: 'callback', limit: 50 }))) {
+    for (const effect of await ordering.db.query(bind(owed, {}))) {
       if (effect.state === 'done' || effect.attempts < 2) continue
       await ordering.db.commit([{ ...redeliverEffect(effect.id, ordering.now()), rows: 'any' }])
       ordering.wake('outbox')
@@ -102,7 +104,10 @@ export function createOperator(world: World, temper: Temper) {
     const reference = purchase.externalOrderId
     // Noted before it is asked for: an answer that is lost does not undo the decision.
     const writesOff = decision.type === 'buy_again'
-    const entry: Decided = { type: decision.type, part: partOf(reference), reference, at: timeline.now(), writesOff }
+    const entry: Decided = {
+      ...{ type: decision.type, part: partOf(reference), reference, at: timeline.now(), writesOff },
+      ...(decision.type === 'adopt' ? { adopts: decision.orderId } : {}),
+    }
     decided.push(entry)
     try {
       await decidePurchase(ordering, purchase.id, decision, { actor: 'operator', reason: 'as the script says' })
@@ -121,7 +126,7 @@ export function createOperator(world: World, temper: Temper) {
     const close: Decision = { type: 'close' }
     const again: Decision = { type: 'buy_again' }
     const both = chance.odds(0.5) ? [close, again] : [again, close]
-    if (purchase.note?.includes('on another line')) return both
+    if (purchase.note?.includes('on another line')) return [...both, handOver]
     if (purchase.cancelRequestedAt !== null && chance.odds(0.5)) return [close, handOver]
     if (purchase.handOverHeldAt !== null) return [handOver, ...adopt, ...both]
     return [...adopt, handOver, ...both]
@@ -146,12 +151,18 @@ export function createOperator(world: World, temper: Temper) {
     if (purchase.cancelRequestedAt !== null || purchase.generation > temper.retries || !chance.odds(0.5)) return
     if (times(`retry ${purchase.id}`) > 0) return
     const reference = purchase.externalOrderId
-    const writesOff = purchase.state === 'failed' || purchase.maybeChargedAt !== null || purchase.ordersSeen !== ''
-    decided.push({ type: 'retry', part: partOf(reference), reference, at: timeline.now(), writesOff })
-    await retryPurchase(ordering, purchase.id, 'operator').then(
-      () => log.add('operator', 'retried', { reference }),
-      refused('retry', purchase),
-    )
+    // That one was rejected says that nothing was charged for it: nobody means to pay twice then.
+    const charged = purchase.maybeChargedAt !== null || purchase.ordersSeen !== ''
+    const writesOff = purchase.state === 'failed' || (purchase.state === 'cancelled' && charged)
+    const entry: Decided = { type: 'retry', part: partOf(reference), reference, at: timeline.now(), writesOff }
+    decided.push(entry)
+    try {
+      await retryPurchase(ordering, purchase.id, 'operator')
+      log.add('operator', 'retried', { reference })
+    } catch (error) {
+      decided.splice(decided.indexOf(entry), 1)
+      refused('retry', purchase)(error)
+    }
   }
 
   async function lift({ ordering }: SimProcess): Promise<void> {
@@ -185,10 +196,12 @@ const isNewest = (purchase: Purchase, all: Purchase[]): boolean =>
       other.lineId !== purchase.lineId || other.part !== purchase.part || other.generation <= purchase.generation,
   )
 
+const newestReports = listDiscrepancies(50)
+const owed = listOutbox({ kind: 'callback', limit: 50 })
+
 /** All but those whose keys are with the store; a run has a few dozen. */
-const unsettled = () =>
-  build
-    .select()
-    .from(purchases)
-    .where(inArray(purchases.state, ['planned', 'waiting', 'review', 'accepted', 'rejected', 'failed', 'cancelled']))
-    .orderBy(purchases.id)
+const unsettled = build
+  .select()
+  .from(purchases)
+  .where(inArray(purchases.state, ['planned', 'waiting', 'review', 'accepted', 'rejected', 'failed', 'cancelled']))
+  .orderBy(purchases.id)

@@ -64,7 +64,7 @@ export function outsidePlanOf(seed: number): Plan {
   }
   fault.prepare?.(settings, chance)
   return {
-    ...{ settings, spanMs, faults: [{ fault, fromMs: 0, spanMs }] },
+    ...{ settings, spanMs, story: undefined, faults: [{ fault, fromMs: 0, spanMs }] },
     // Nobody decides before the report is there.
     temper: { everyMs: 40 * MINUTE, patienceMs: HOUR, retries: 0 },
   }

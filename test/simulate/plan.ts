@@ -3,6 +3,8 @@ import { createChance } from './chance.ts'
 import type { Fault } from './fault.ts'
 import { faults, mayMeet, pairs } from './faults.ts'
 import type { Temper } from './operator.ts'
+import { storyOf } from './stories.ts'
+import type { Story } from './story.ts'
 import { HOUR, MINUTE, type Settings, shipped } from './world.ts'
 
 export interface Planned {
@@ -15,6 +17,8 @@ export interface Planned {
 export interface Plan {
   settings: Settings
   faults: Planned[]
+  /** What is told beside them, from the beginning to the end. */
+  story: Story | undefined
   /** How long there may be faults. */
   spanMs: number
   temper: Temper
@@ -23,9 +27,11 @@ export interface Plan {
 /** Draws the plan of a seed. The first two faults go through all pairs in turn, so that a campaign misses none. */
 export function planOf(seed: number): Plan {
   const chance = createChance(seed, 'plan')
-  const days = chance.odds(0.03)
-  const spanMs = days ? chance.between(26, 76) * HOUR : chance.between(20, 120) * MINUTE
-  const chosen = chooseFaults(seed)
+  const pair = pairs[seed % pairs.length] ?? []
+  const story = storyOf(seed, pair)
+  const days = story?.days === true
+  const spanMs = days ? chance.between(26, 40) * HOUR : chance.between(20, 60) * MINUTE
+  const chosen = chooseFaults(seed, pair, story)
   const small = chance.odds(0.5)
   const settings: Settings = {
     dialect: {
@@ -36,25 +42,28 @@ export function planOf(seed: number): Plan {
     },
     supplier: {},
     policy: { deadlineMs: chance.pick([72, 72, 1]) * HOUR },
-    balanceMinor: chance.pick([8_000, 200_000, 5_000_000]),
+    balanceMinor: chance.pick([8_000, 200_000, 5_000_000, 5_000_000]),
     offers: 6,
     listLagMs: chance.pick([0, 59_000, 59_000]),
     every: { balanceMs: HOUR, sweepMs: days ? 2 * HOUR : 15 * MINUTE, syncMs: 12 * HOUR },
   }
   for (const { prepare } of chosen) prepare?.(settings, chance)
+  story?.prepare?.(settings, chance)
   return {
     settings,
     spanMs,
+    story,
     faults: chosen.map((fault) => {
-      const whole = chance.odds(days ? 0.8 : 0.4)
+      const whole = story?.needs?.includes(fault.id) || chance.odds(days ? 0.8 : 0.5)
       const wanted = whole ? spanMs : chance.between(Math.floor(spanMs / 8), Math.floor(spanMs * 0.7))
       const length = fault.lasting ? wanted : Math.min(wanted, 2 * HOUR)
       return { fault, fromMs: chance.between(0, spanMs - length), spanMs: length }
     }),
     temper: {
-      everyMs: chance.pick([5, 10, 20]) * MINUTE,
+      everyMs: chance.pick([3, 5, 10, 20]) * MINUTE,
       patienceMs: chance.pick([5, 30]) * MINUTE,
-      retries: chance.pick([0, 1, 2]),
+      retries: chance.pick([0, 1, 2, 2]),
+      ...story?.temper,
     },
   }
 }
@@ -76,11 +85,12 @@ const meetings: string[][] = [
   ['F16', 'F38'],
 ]
 
-function chooseFaults(seed: number): Fault[] {
+function chooseFaults(seed: number, pair: readonly string[], story: Story | undefined): Fault[] {
   const chance = createChance(seed, 'faults')
-  const ids = new Set<string>(pairs[seed % pairs.length])
-  const more = Array.from({ length: chance.pick([0, 0, 1, 2]) }, () => chance.pick(faults).id)
+  const ids = new Set<string>([...pair, ...(story?.needs ?? [])])
+  const more = Array.from({ length: chance.pick([0, 1, 1, 2]) }, () => chance.pick(faults).id)
   for (const id of [...more, ...(chance.odds(0.25) ? chance.pick(meetings) : [])]) {
+    if (story?.without?.includes(id)) continue
     if ([...ids].every((other) => mayMeet(id, other))) ids.add(id)
   }
   return faults.filter(({ id }) => ids.has(id))

@@ -1,8 +1,8 @@
 /** One Quayside process: the flows wired as `app.ts` wires them, on virtual time and the simulated road. */
 import { readBalance } from '../../src/catalogue/balance.ts'
 import type { Catalogue } from '../../src/catalogue/context.ts'
-import { renderListings } from '../../src/catalogue/listings.ts'
 import { refreshOffer } from '../../src/catalogue/offer-events.ts'
+import { publishNext } from '../../src/catalogue/publish.ts'
 import { closedBreaker } from '../../src/domain/breaker.ts'
 import { messageOf } from '../../src/errors.ts'
 import { createIds } from '../../src/ids.ts'
@@ -31,6 +31,7 @@ import { createSupplier, type Supplier } from '../../src/supplier/client.ts'
 import type { Dialect } from '../../src/supplier/dialect.ts'
 import { createSweepRunner, type SweepRunner } from '../../src/sweep-runner.ts'
 import { createSyncRunner } from '../../src/sync-runner.ts'
+import { sellingTerms } from '../selling.ts'
 import type { Chance } from './chance.ts'
 import { createDisk } from './disk.ts'
 import type { EventLog } from './event-log.ts'
@@ -137,6 +138,7 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
     wake: (_what, productIds) =>
       void freed(productIds).catch((error: unknown) => log.warn('holds.kept', { error: messageOf(error) })),
     requestSync: (cause) => syncs.follow(cause),
+    reads: new Map(),
   }
   const syncs = createSyncRunner(catalogue)
   const freed = async (productIds: string[]): Promise<void> => {
@@ -156,7 +158,6 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
       sweeps.behind(await explainBalance(ordering, reading), 'balance')
     },
     storeOf: (id) => (id === STORE ? backend : undefined),
-    listingsOf: (_id, productIds) => renderListings(db, { markupPercent: '20' }, productIds),
     mark: (attempt) => parts.marker.note(attempt),
     at: reached,
   }
@@ -174,11 +175,14 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
     refreshOffer: ordering.refreshOffer,
     readBalance: ordering.readBalance,
   }
+  const selling = { id: STORE, terms: sellingTerms() }
+  const publisher = { ...base, stores: [selling], storeOf: ordering.storeOf }
   const work: Record<PumpName, () => Promise<number>> = {
     inbox: () => processDue(inboxWork),
     place: async () => (await placeDue(ordering)) + (await closeOrders(ordering)),
     refresh: () => refreshDue(ordering),
     outbox: async () => (await deliverDue(ordering)) + (await closeOrders(ordering)),
+    publish: () => publishNext(publisher, selling),
   }
   for (const pump of Object.keys(work) as PumpName[]) {
     pumps[pump] = createPump(pump, work[pump], { log, stopped })
@@ -208,7 +212,8 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
   repeat(every.syncMs, 'sync.failed', () => syncs.finish('schedule'))
   void ordering.readBalance().catch(warned('balance.unread'))
   syncs.follow('start')
-  if (fresh) void mapping()
+  // Whoever was mapping may have died while another one lived on.
+  void mapping()
   events.add(name, 'started', { fresh })
   return {
     ...{ name, life, ordering, supplier, inbox, pumps, sweeps },

@@ -1,17 +1,24 @@
 /** One seed, from an empty database to the verdict. */
-import { createCustomers } from './customers.ts'
-import type { Scene } from './fault.ts'
-import { openMarket } from './market.ts'
+import { type Customers, createCustomers } from './customers.ts'
+import type { Fault, Scene } from './fault.ts'
+import { faults } from './faults.ts'
+import { openMarket, orderOneMore, PURCHASES_MIN } from './market.ts'
 import { createOperator } from './operator.ts'
 import { type Detection, detectionOf, outsidePlanOf } from './outside.ts'
 import { type Plan, planOf } from './plan.ts'
 import { createSupervisor } from './supervisor.ts'
-import { type Verdict, verdictOf } from './verdict.ts'
+import { unfinished, type Verdict, verdictOf } from './verdict.ts'
 import { createWatch } from './watch.ts'
-import { HOUR, openWorld, settleIn } from './world.ts'
+import { HOUR, MINUTE, openWorld, settleIn, type World } from './world.ts'
 
 /** After the faults have ended, everything must come to its end within this time. */
 const CALM_MS = 3 * HOUR
+/** Once everything has, two looks of the operator and four sweeps later nothing new is to be expected. */
+const AFTERWARDS_MS = HOUR
+/** One seed in so many is watched for the whole time all the same. */
+const WATCHED_EVERY = 10
+/** A seed in which less goes wrong proves little. */
+export const FIRED_MIN = 2
 
 export interface Played extends Verdict, Detection {
   seed: number
@@ -34,8 +41,12 @@ export const playOutside = (seed: number, write?: (line: string) => void): Promi
 
 async function playPlan(seed: number, plan: Plan, isOutside: boolean, write?: (line: string) => void): Promise<Played> {
   const world = await openWorld(seed, plan.settings, write)
-  const { timeline, log, host, chance } = world
-  log.add('plan', 'seed', { seed, faults: plan.faults.map(({ fault, fromMs, spanMs }) => [fault.id, fromMs, spanMs]) })
+  const { timeline, log, chance } = world
+  log.add('plan', 'seed', {
+    seed,
+    story: plan.story?.id,
+    faults: plan.faults.map(({ fault, fromMs, spanMs }) => [fault.id, fromMs, spanMs]),
+  })
   const supervisor = createSupervisor(world)
   const watch = createWatch(world)
   await settleIn(world)
@@ -44,26 +55,40 @@ async function playPlan(seed: number, plan: Plan, isOutside: boolean, write?: (l
   const fired = new Set<string>()
   const startAt = timeline.now()
   const settleMarket = openMarket({ world, customers, spanMs: plan.spanMs })
+  const sceneOf = ({ id }: Fault, spanMs: number, happened: () => void): Scene => ({
+    ...{ world, supervisor, customers, watch, spanMs, chance: chance.named(id), fired: happened },
+  })
+  const endStory = plan.story?.begin(sceneOf(plan.story, plan.spanMs, () => {}))
   for (const { fault, fromMs, spanMs } of plan.faults) {
-    const scene: Scene = {
-      ...{ world, supervisor, customers, watch, spanMs, chance: chance.named(fault.id) },
-      fired: () => void fired.add(fault.id),
-    }
-    timeline.after(fromMs, () => {
-      log.add('fault', 'begins', { id: fault.id })
-      const end = fault.begin(scene)
-      timeline.after(spanMs, () => {
-        log.add('fault', 'ends', { id: fault.id })
-        end()
-      })
+    const scene = sceneOf(fault, spanMs, () => void fired.add(fault.id))
+    timeline.after(fromMs, () => begin(world, fault, scene))
+    // Faults that nothing runs into prove nothing: one more order comes.
+    timeline.after(fromMs + spanMs / 2, () => {
+      if (!fired.has(fault.id)) orderOneMore(scene)
     })
   }
+  timeline.after(plan.spanMs * 0.7, () => {
+    for (let count = purchasesIn(world); count < PURCHASES_MIN; count += 1) {
+      orderOneMore({ world, customers, chance: chance.named('more') })
+    }
+  })
+  timeline.after(plan.spanMs * 0.8, () => {
+    if (isOutside || fired.size >= FIRED_MIN) return
+    const spanMs = plan.spanMs * 0.2
+    for (const fault of faults.filter(({ id }) => ALWAYS.includes(id))) {
+      begin(
+        world,
+        fault,
+        sceneOf(fault, spanMs, () => void fired.add(fault.id)),
+      )
+    }
+  })
   await timeline.runUntil(startAt + plan.spanMs + 1)
+  endStory?.()
   settleMarket()
   log.add('plan', 'calm')
-  await timeline.runUntil(timeline.now() + CALM_MS)
+  await calm(world, customers)
   const verdict = verdictOf({ world, customers, operator, watch })
-  const counted = host.connection().prepare<[], { total: number }>('select count(*) as total from purchases').get()
   const detection = isOutside ? detectionOf(world, operator) : { outside: 0, outsideDetected: 0 }
   const result: Played = {
     ...{
@@ -72,10 +97,42 @@ async function playPlan(seed: number, plan: Plan, isOutside: boolean, write?: (l
       ...detection,
       digest: log.digest(),
       tail: log.tail(),
-      purchases: counted?.total ?? 0,
+      purchases: purchasesIn(world),
     },
     ...{ decisions: operator.counts.decisions, freezes: operator.counts.unfreezes, fired: [...fired] },
   }
   world.close()
   return result
 }
+
+function purchasesIn({ host }: World): number {
+  const counted = host.connection().prepare<[], { total: number }>('select count(*) as total from purchases').get()
+  return counted?.total ?? 0
+}
+
+/** Faults that need nothing to run into them. */
+const ALWAYS: readonly string[] = ['F1', 'F26']
+
+function begin({ timeline, log }: World, fault: Fault, scene: Scene): void {
+  log.add('fault', 'begins', { id: fault.id })
+  const end = fault.begin(scene)
+  timeline.after(scene.spanMs, () => {
+    log.add('fault', 'ends', { id: fault.id })
+    end()
+  })
+}
+
+/** Lets everything come to its end. */
+async function calm(world: World, customers: Customers): Promise<void> {
+  const { timeline, seed } = world
+  const until = timeline.now() + CALM_MS
+  let overSince = Number.POSITIVE_INFINITY
+  while (timeline.now() < until && timeline.now() - overSince < AFTERWARDS_MS) {
+    await timeline.runUntil(Math.min(until, timeline.now() + LOOK_MS))
+    const { open, silent } = unfinished(world, customers)
+    const isOver = open.length + silent.length === 0 && seed % WATCHED_EVERY !== 0
+    overSince = isOver ? Math.min(overSince, timeline.now()) : Number.POSITIVE_INFINITY
+  }
+}
+
+const LOOK_MS = 10 * MINUTE

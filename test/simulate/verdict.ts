@@ -1,7 +1,7 @@
 /** What became of a seed: by the sandbox's ledger and the store's own record, whatever Quayside believes. */
 import type { LedgerEntry } from '../../src/sandbox/ledger.ts'
 import type { Customers } from './customers.ts'
-import type { Operator } from './operator.ts'
+import type { Decided, Operator } from './operator.ts'
 import { isOurs, lineOf, partOf } from './references.ts'
 import type { Watch } from './watch.ts'
 import type { World } from './world.ts'
@@ -49,7 +49,7 @@ export function verdictOf(witnesses: Witnesses): Verdict {
     orphanCharges: lost.length,
     lostDeliveries: lostDeliveries(witnesses),
     duplicateFulfilments: store.duplicates + foreign.length,
-    stuck: stuck(witnesses, store.closed),
+    stuck: stuck(witnesses),
     broken,
   }
 }
@@ -86,18 +86,20 @@ function orphans(
     if (claimed.has(orderId)) return false
     const keys = issued[externalOrderId] ?? []
     const arrived = keys.length > 0 && keys.every((key) => atStore.has(key))
-    return !arrived && !decided.some(({ part }) => part === partOf(externalOrderId))
+    return !arrived && !decided.some((one) => one.part === partOf(externalOrderId) && givesUp(one, orderId))
   })
 }
+
+/** Whether a decision means that nothing more comes of an order. */
+const givesUp = ({ type, writesOff, adopts }: Decided, orderId: string): boolean =>
+  type === 'retry' ? writesOff : adopts !== orderId
 
 function storeRecord({ world, customers, operator }: Witnesses) {
   const broken: string[] = []
   const keys = new Map<string, string>()
-  const closed = new Set<string>()
   const perLine = new Map<string, number>()
   let duplicates = 0
   for (const { type, data, at } of world.store.heard) {
-    if (type === 'order.closed') closed.add(String(data.reference))
     if (type !== 'line.fulfilled' || !Array.isArray(data.keys)) continue
     const line = `${data.reference}/${data.line}`
     for (const key of data.keys as string[]) {
@@ -116,7 +118,7 @@ function storeRecord({ world, customers, operator }: Witnesses) {
       if (got > quantity && !meant) broken.push(`${reference}/${id}: ${got} keys for a quantity of ${quantity}`)
     }
   }
-  return { keys, closed, duplicates, broken }
+  return { keys, duplicates, broken }
 }
 
 function lostDeliveries({ world }: Witnesses): number {
@@ -132,19 +134,28 @@ function lostDeliveries({ world }: Witnesses): number {
   return lost.length
 }
 
-function stuck({ world, customers }: Witnesses, closed: Set<string>): number {
-  const { host, log } = world
-  const open = host
-    .connection()
-    .prepare<[], { reference: string; state: string; hold: string | null; note: string | null }>(
-      `select external_order_id as reference, state, hold_reason as hold, note from purchases
-       where state not in ('fulfilled', 'rejected', 'failed', 'cancelled')`,
-    )
-    .all()
-  for (const purchase of open) log.add('verdict', 'stuck', purchase)
-  const unheard = customers.placed.filter(({ orderId, reference }) => orderId !== undefined && !closed.has(reference))
+/** Purchases that are not at their end, and store orders that their store was not told the end of. */
+export function unfinished({ host, store }: World, { placed }: Customers) {
+  const open = host.connection().prepare<[], Unfinished>(UNFINISHED).all()
+  const closed = new Set(store.heard.filter(({ type }) => type === 'order.closed').map(({ data }) => data.reference))
+  const unheard = placed.filter(({ orderId, reference }) => orderId !== undefined && !closed.has(reference))
   const parts = new Set(open.map(({ reference }) => partOf(reference).split('/')[0]))
-  const silent = unheard.filter(({ reference }) => !parts.has(reference))
-  for (const { reference } of silent) log.add('verdict', 'never told', { reference })
+  return { open, silent: unheard.filter(({ reference }) => !parts.has(reference)) }
+}
+
+interface Unfinished {
+  reference: string
+  state: string
+  hold: string | null
+  note: string | null
+}
+
+const UNFINISHED = `select external_order_id as reference, state, hold_reason as hold, note from purchases
+  where state not in ('fulfilled', 'rejected', 'failed', 'cancelled')`
+
+function stuck({ world, customers }: Witnesses): number {
+  const { open, silent } = unfinished(world, customers)
+  for (const purchase of open) world.log.add('verdict', 'stuck', purchase)
+  for (const { reference } of silent) world.log.add('verdict', 'never told', { reference })
   return open.length + silent.length
 }

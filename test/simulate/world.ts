@@ -48,7 +48,7 @@ export async function openWorld(seed: number, settings: Settings, write?: (line:
   })
   const road = createRoad({ supplier, timeline, chance: chance.named('road') })
   const policy: OrderingPolicy = {
-    ...{ inFlight: 4, deadlineMs: 72 * HOUR, ceilingPercent: '10', minMarginPercent: '0' },
+    ...{ inFlight: 4, deadlineMs: 72 * HOUR, ceilingPercent: '10', minMarginPercent: '0', rates: [] },
     ...{ caps: { order: null, hour: null, day: null }, ...settings.policy },
   }
   const host = await openHost({
@@ -76,6 +76,8 @@ export async function openWorld(seed: number, settings: Settings, write?: (line:
     ...{ seed, settings, timeline, chance, log, dialect, supplier, road, host, store, sender, lag, door },
     /** When an older copy of the database took its place. */
     restoredAt: undefined as number | undefined,
+    /** Called when that happens. */
+    restored: new Set<() => void>(),
     /** Registers one more webhook at the supplier, as the command for it does. */
     addWebhook: () =>
       host.ask(async ({ ordering, supplier: client, inbox, life }) => {

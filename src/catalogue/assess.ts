@@ -1,0 +1,123 @@
+import type { ImportFilter, StoreTerms } from '../domain/listing.ts'
+import { decideListing, type ListingContent, type ListingDecision, type Match } from '../domain/publication.ts'
+import type { Database } from '../storage/database.ts'
+import { type ListingRow, listingsOfProducts, listingsOfSkus, listingsOfVariants } from '../storage/listings.ts'
+import { type Offer, offersByProduct, offersBySku } from '../storage/offers.ts'
+import { matchListing, newSkus, type Surroundings } from './match.ts'
+
+/** A store as its listings see it. */
+export interface SellingStore {
+  id: string
+  terms: StoreTerms
+}
+
+/** One listing, stored or about to be, and what is to become of it. */
+export interface Assessed {
+  /** As it is stored; version 0 for a new one. */
+  row: ListingRow
+  match: Match
+  decision: ListingDecision
+}
+
+/**
+ * Reads everything that the listings of some offers depend on, and decides on each: a handful of reads, however many.
+ *
+ * @param offers with those that are gone
+ * @param rows listings to decide on beside those of the offers
+ */
+export async function assess(
+  db: Pick<Database, 'query'>,
+  store: SellingStore,
+  { offers, rows = [] }: { offers: Offer[]; rows?: ListingRow[] },
+  at: number,
+): Promise<Assessed[]> {
+  const { listings, around } = await gather(db, store.id, offers, rows)
+  const { filter } = store.terms
+  return [...listings, ...newListings(store.id, offers, listings, filter, at)].map((row) => {
+    const match = matchListing(row, around, filter)
+    return { row, match, decision: decideListing(match, factsOf(row), store.terms, at) }
+  })
+}
+
+async function gather(db: Pick<Database, 'query'>, store: string, offers: Offer[], rows: ListingRow[]) {
+  const skus = unique(offers.map(({ sku }) => sku))
+  const found =
+    offers.length === 0
+      ? []
+      : await Promise.all([
+          db.query(
+            listingsOfProducts(
+              store,
+              offers.map(({ productId }) => productId),
+            ),
+          ),
+          db.query(listingsOfVariants(store, skus)),
+          db.query(listingsOfSkus(store, skus)),
+        ])
+  const listings = [...new Map([...rows, ...found.flat()].map((row) => [row.variant, row])).values()]
+  const bySkuAlone = listings.filter(({ linkedBy, productId }) => linkedBy === 'sku' || productId === null)
+  const asked = unique([...skus, ...bySkuAlone.map(({ sku }) => sku)])
+  const known = new Set(offers.map(({ productId }) => productId))
+  const others = unique(
+    listings.flatMap(({ productId }) => (productId === null || known.has(productId) ? [] : [productId])),
+  )
+  const lone = unique(
+    bySkuAlone.filter((row) => row.productId === null && !skus.includes(row.sku)).map(({ sku }) => sku),
+  )
+  const [candidates, linked, twins] = await Promise.all([
+    asked.length === 0 ? [] : db.query(offersBySku(asked)),
+    others.length === 0 ? [] : db.query(offersByProduct(others)),
+    lone.length === 0 ? [] : db.query(listingsOfSkus(store, lone)),
+  ])
+  const around: Surroundings = {
+    byProduct: new Map([...linked, ...offers].map((offer) => [offer.productId, offer])),
+    bySku: Map.groupBy(candidates, ({ sku }) => sku),
+    listed: Map.groupBy(
+      [...new Map([...twins, ...listings].map((row) => [row.variant, row])).values()],
+      ({ sku }) => sku,
+    ),
+  }
+  return { listings, around }
+}
+
+function newListings(
+  store: string,
+  offers: Offer[],
+  listings: ListingRow[],
+  filter: ImportFilter,
+  at: number,
+): ListingRow[] {
+  const taken = new Set(listings.flatMap(({ variant, sku }) => [variant, sku]))
+  return newSkus(offers, taken, filter).map((sku) => newListing(store, { variant: sku, sku, linkedBy: 'sku' }, at))
+}
+
+/** A listing that no store has been told of. */
+export const newListing = (
+  store: string,
+  named: Pick<ListingRow, 'variant' | 'sku' | 'linkedBy'> & Partial<Pick<ListingRow, 'productId' | 'variation'>>,
+  at: number,
+): ListingRow => ({
+  ...{ store, productId: null, variation: null, state: 'pending', reason: null, detail: null, attempts: 0 },
+  ...{ nextTryAt: null, knownPriceMinor: null, knownCompareAtMinor: null, knownCurrency: null, knownStock: null },
+  ...{ knownAvailable: null, knownName: null, knownCategory: null, knownCostMinor: null, toldAt: null },
+  ...{ wantedPriceMinor: null, approvedPriceMinor: null, revision: 0, version: 0, changedAt: at },
+  ...named,
+})
+
+const factsOf = (row: ListingRow) => ({
+  known: knownOf(row),
+  settled: row.state !== 'pending' && row.state !== 'failed',
+  approvedPriceMinor: row.approvedPriceMinor,
+})
+
+/** What the store has confirmed last; null when it was never told. */
+export function knownOf(row: ListingRow): ListingContent | null {
+  const { knownPriceMinor, knownCurrency, knownName } = row
+  if (knownPriceMinor === null || knownCurrency === null || knownName === null) return null
+  return {
+    ...{ priceMinor: knownPriceMinor, compareAtMinor: row.knownCompareAtMinor, currency: knownCurrency },
+    ...{ stock: row.knownStock, available: row.knownAvailable === 1, name: knownName, category: row.knownCategory },
+  }
+}
+
+const unique = (texts: string[]): string[] => [...new Set(texts)]

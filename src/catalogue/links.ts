@@ -1,0 +1,186 @@
+import { formatDecimal } from '../domain/money.ts'
+import { Failure } from '../errors.ts'
+import { type Change, StaleWrite } from '../storage/database.ts'
+import { insertAudit } from '../storage/evidence.ts'
+import { type ListingRow, listingsOfVariants, putListings } from '../storage/listings.ts'
+import { offersByProduct, offersBySku } from '../storage/offers.ts'
+import { resumePublishing } from '../storage/publications.ts'
+import { newListing } from './assess.ts'
+import type { Publisher } from './publish.ts'
+
+/** What people do with listings. Each is recorded in the audit, in the commit that does it, and told to the store next. */
+export interface Linking extends Pick<Publisher, 'db' | 'now' | 'newId'> {
+  /** There is something to publish. */
+  wake: () => void
+}
+
+/** Which listing. */
+export interface Place {
+  store: string
+  variant: string
+}
+
+/** Which listing, and who asks. */
+export interface Asked extends Place {
+  actor: string
+}
+
+export interface Link {
+  /** The offer, by one of the two. */
+  productId?: string | undefined
+  offerSku?: string | undefined
+  /** The SKU that the store has for it; as before, or the variant itself, unless told. */
+  sku?: string | undefined
+  variation?: string | undefined
+}
+
+/**
+ * Links a variant of the store to an offer; from then on its SKU does not matter.
+ *
+ * @throws Failure `not_found` when the supplier has no such offer; `conflict`, `ambiguous_sku`, when its SKU is of several
+ */
+export async function linkListing(linking: Linking, asked: Asked, link: Link): Promise<void> {
+  const productId = await offerOf(linking, link)
+  await change(linking, asked, { action: 'listing.link', detail: productId }, (known) =>
+    linkedTo(known, asked, { ...link, productId, linkedBy: 'person' }),
+  )
+}
+
+/** What of a link is stored; a SKU or variation that is left out stays as it is. */
+export interface NewLink {
+  productId: string
+  linkedBy: 'person' | 'csv'
+  sku?: string | undefined
+  variation?: string | null | undefined
+}
+
+/** A listing, stored or new, once it is linked. */
+export function linkedTo(known: ListingRow | undefined, { store, variant }: Place, link: NewLink): ListingRow {
+  const row = known ?? newListing(store, { variant, sku: variant, linkedBy: link.linkedBy }, 0)
+  const { productId, linkedBy, sku = row.sku, variation = row.variation } = link
+  return due({ ...row, productId, linkedBy, sku, variation })
+}
+
+/**
+ * Takes back a link: from then on the SKU counts again, and a listing under whose SKU there is no offer gets no stock.
+ *
+ * @throws Failure `not_found`; `conflict`, `not_linked`, for a listing that nobody linked
+ */
+export const unlinkListing = (linking: Linking, asked: Asked): Promise<void> =>
+  change(linking, asked, { action: 'listing.unlink' }, (known) => {
+    const row = existing(known, asked)
+    if (row.linkedBy !== 'sku') return unlinked(row)
+    const message = `nobody linked ${asked.variant}: it is listed under its SKU; ignore it to take it out`
+    throw new Failure('conflict', message, { reason: 'not_linked' })
+  })
+
+/** A listing once its link is taken back. */
+export const unlinked = (row: ListingRow): ListingRow => due({ ...row, productId: null, linkedBy: 'sku' })
+
+/** Leaves a variant of the store alone from now on: it is told nothing, and orders of it are not ours. */
+export const ignoreListing = (linking: Linking, asked: Asked, reason: string): Promise<void> =>
+  change(linking, asked, { action: 'listing.ignore', detail: reason }, (known) => ignored(known, asked, reason))
+
+/** A listing, stored or new, once it is left alone. */
+export function ignored(known: ListingRow | undefined, { store, variant }: Place, reason: string): ListingRow {
+  const row = known ?? newListing(store, { variant, sku: variant, linkedBy: 'sku' }, 0)
+  return { ...row, state: 'ignored', reason: 'ignored', detail: reason, nextTryAt: null, wantedPriceMinor: null }
+}
+
+/** @throws Failure `not_found`; `conflict`, `not_ignored` */
+export const unignoreListing = (linking: Linking, asked: Asked): Promise<void> =>
+  change(linking, asked, { action: 'listing.unignore' }, (known) => {
+    const row = existing(known, asked)
+    if (row.state === 'ignored') return due({ ...row, state: 'pending', reason: null, detail: null })
+    throw new Failure('conflict', `${asked.variant} is not ignored`, { reason: 'not_ignored' })
+  })
+
+/**
+ * Lets the price pass that a listing is held for: that price and no other.
+ *
+ * @throws Failure `not_found`; `conflict`, `not_held`, when no price waits
+ */
+export const releaseListing = (linking: Linking, asked: Asked, reason: string): Promise<void> =>
+  change(linking, asked, { action: 'listing.release', detail: reason }, (known) => {
+    const row = existing(known, asked)
+    const { wantedPriceMinor } = row
+    if (wantedPriceMinor !== null && row.state !== 'ignored')
+      return due({ ...row, approvedPriceMinor: wantedPriceMinor })
+    const why = row.state === 'held' ? `it is held because of something else: ${row.detail}` : `it is ${row.state}`
+    throw new Failure('conflict', `no price of ${asked.variant} waits to be released: ${why}`, { reason: 'not_held' })
+  })
+
+/** Tells the store again at once, even one that is left alone for now. @throws Failure `not_found`; `conflict` */
+export const retryListing = (linking: Linking, asked: Asked): Promise<void> =>
+  change(
+    linking,
+    asked,
+    { action: 'listing.retry' },
+    (known) => {
+      const row = existing(known, asked)
+      if (row.state !== 'ignored') return due(row)
+      throw new Failure('conflict', `${asked.variant} is ignored`, { reason: 'ignored' })
+    },
+    [resumePublishing(asked.store, linking.now())],
+  )
+
+/** To be looked at next, and told whatever is known of it. */
+const due = (row: ListingRow): ListingRow => ({ ...row, state: 'pending', attempts: 0, nextTryAt: 0 })
+
+function existing(row: ListingRow | undefined, { variant }: Asked): ListingRow {
+  if (!row) throw new Failure('not_found', `the store has no listing ${variant}`)
+  return row
+}
+
+/** The row as it is written over the one that was read. */
+export const following = (known: ListingRow | undefined, next: ListingRow, now: number): ListingRow => ({
+  ...{ ...next, version: (known?.version ?? 0) + 1, changedAt: now },
+  nextTryAt: next.nextTryAt === null ? null : now,
+})
+
+/** A pass may have written the same listing in between. */
+const TRIES_MAX = 5
+
+async function change(
+  { db, now: clock, newId, wake }: Linking,
+  { store, variant, actor }: Asked,
+  audit: { action: string; detail?: string },
+  to: (known: ListingRow | undefined) => ListingRow,
+  also: Change[] = [],
+): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    const [known] = await db.query(listingsOfVariants(store, [variant]))
+    const now = clock()
+    const row = following(known, to(known), now)
+    const price =
+      audit.action === 'listing.release' && row.approvedPriceMinor !== null && row.knownCurrency !== null
+        ? `${formatDecimal({ minor: row.approvedPriceMinor, currency: row.knownCurrency })} ${row.knownCurrency}: `
+        : ''
+    const detail = audit.detail === undefined ? null : `${price}${audit.detail}`
+    try {
+      await db.commit([
+        ...putListings([row]),
+        insertAudit({ id: newId(), at: now, actor, action: audit.action, subject: `${store} ${variant}`, detail }),
+        ...also,
+      ])
+      wake()
+      return
+    } catch (error) {
+      if (!(error instanceof StaleWrite)) throw error
+      if (tries === TRIES_MAX) throw new Failure('conflict', `${variant} is being changed elsewhere; try again`)
+    }
+  }
+}
+
+async function offerOf({ db }: Linking, { productId, offerSku = '' }: Link): Promise<string> {
+  const offers = await db.query(productId === undefined ? offersBySku([offerSku]) : offersByProduct([productId]))
+  const [offer, other] = offers.filter(({ goneAt }) => goneAt === null)
+  if (!offer) {
+    throw new Failure('not_found', `the supplier has no product ${productId ?? `with the SKU ${offerSku}`}`)
+  }
+  if (!other) return offer.productId
+  const ids = offers.map((one) => one.productId).join(', ')
+  throw new Failure('conflict', `the SKU ${offerSku} is of several products, name one of them: ${ids}`, {
+    reason: 'ambiguous_sku',
+  })
+}

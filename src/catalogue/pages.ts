@@ -1,0 +1,104 @@
+import type { SupplierOffer } from '../domain/placement.ts'
+import { Failure, messageOf } from '../errors.ts'
+import type { Catalogue } from './context.ts'
+import type { PageFacts } from './progress.ts'
+
+export interface FetchedPage {
+  number: number
+  /** When it was asked for, epoch milliseconds. */
+  readAt: number
+  items: SupplierOffer[]
+  facts: PageFacts
+  /** Records that could not be read, and the request that brought them; null when all could. */
+  unreadable: UnreadableRecords | null
+}
+
+export interface UnreadableRecords {
+  count: number
+  /** The first of them, for people. */
+  detail: string
+  requestId: string | null
+}
+
+/** A page that the supplier did not give readably. */
+export interface BrokenPage {
+  message: string
+  requestId: string | null
+  /** Whether another page may fare better. */
+  ofPage: boolean
+}
+
+export interface Pages {
+  /** Waits for a page, asked for ahead or now. Never throws: what went wrong is the value. */
+  take: (number: number) => Promise<FetchedPage | BrokenPage>
+  /** The same for a page that was read before: no other is asked for ahead. */
+  again: (number: number) => Promise<FetchedPage | BrokenPage>
+  /** How many were asked for. */
+  asked: () => number
+}
+
+/** A statement binds a variable for each product of a page; a larger page is not asked for. */
+const PAGE_LIMIT_MAX = 1_000
+
+/** Unreadable records named in one log line; the rest are counted. */
+const NAMED_MAX = 10
+
+/**
+ * The pages of the catalogue, the next one asked for while the caller works on the one before.
+ *
+ * One request at a time, and the supplier's rate limit decides when each leaves; two pages are held at most. Only a page
+ * that the one before announced is asked for ahead.
+ */
+export function openPages(catalogue: Catalogue): Pages {
+  let ahead: { number: number; page: Promise<FetchedPage | BrokenPage> } | undefined
+  let asked = 0
+  const fetch = (number: number) => {
+    asked += 1
+    return fetchPage(catalogue, number)
+  }
+  return {
+    take: async (number) => {
+      const waiting = ahead?.number === number ? ahead.page : fetch(number)
+      ahead = undefined
+      const page = await waiting
+      if ('facts' in page && announcesMore(page.facts) && !catalogue.signal?.aborted) {
+        ahead = { number: number + 1, page: fetch(number + 1) }
+      }
+      return page
+    },
+    again: fetch,
+    asked: () => asked,
+  }
+}
+
+const announcesMore = ({ more, rows, limit }: PageFacts): boolean => more ?? rows === limit
+
+async function fetchPage(
+  { supplier, dialect, now, log }: Catalogue,
+  number: number,
+): Promise<FetchedPage | BrokenPage> {
+  const limit = Math.min(dialect.paging.limitMax, PAGE_LIMIT_MAX)
+  const readAt = now()
+  try {
+    const { items, unreadable, total, more, requestId } = await supplier.products({ page: number, limit })
+    const named = unreadable
+      .slice(0, NAMED_MAX)
+      .map(({ index, id, field }) => `record ${index}${id === undefined ? '' : ` (${id})`}: ${field}`)
+    const left =
+      unreadable.length === 0
+        ? null
+        : { count: unreadable.length, detail: named.join('; '), requestId: requestId ?? null }
+    if (left) log.warn('sync.unreadable', { cursor: number, ...left })
+    const facts = { limit, rows: items.length + unreadable.length, total, more }
+    return { number, readAt, items, facts, unreadable: left }
+  } catch (error) {
+    const [, message = messageOf(error), requestId = null] = /^(.*) \(request (\S+)\)$/s.exec(messageOf(error)) ?? []
+    const reason = error instanceof Failure ? error.reason : undefined
+    const ofPage = error instanceof Failure && !OF_ALL_PAGES.includes(reason ?? '')
+    log.warn('sync.page_broken', { cursor: number, error: message, requestId })
+    return { message, requestId, ofPage }
+  }
+}
+
+/** Reasons that every other page would meet too. */
+const OF_ALL_PAGES = ['unreachable', 'rate_limited', 'unauthorized', 'redirect', 'not_found']

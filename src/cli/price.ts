@@ -1,0 +1,69 @@
+import type { Command } from 'commander'
+import { Failure } from '../errors.ts'
+import { asRow, asRows, cell, money, type Row } from './cell.ts'
+import type { Session } from './program.ts'
+import { type Call, serviceCommand } from './service-command.ts'
+import { columnsOf, details, wrap } from './table.ts'
+
+/** `price`: how retail prices come about. */
+export function addPrice(root: Command, session: Session): void {
+  const price = root.command('price').description('how retail prices come about: explain')
+  const explain = price.command('explain').description('the price and stock of one SKU, step by step')
+  explain.argument('<sku>', "the supplier's SKU")
+  explain.option('--store <id>', 'the store; needed where there are several')
+  serviceCommand(explain, session, async (call) => {
+    const store = call.option('store') ?? (await onlyStore(call))
+    const answer = asRow(await call.client.get(['stores', store, 'prices', call.args[0] ?? '']))
+    call.print(answer, () => explained(answer, call.width))
+    return undefined
+  })
+}
+
+/** The store of an installation that has one. @throws Failure `invalid` when it has several */
+async function onlyStore({ client }: Call): Promise<string> {
+  const ids = asRows(asRow(await client.get(['stores'])).items).map(({ id }) => cell(id))
+  const [only] = ids
+  if (only !== undefined && ids.length === 1) return only
+  throw new Failure('invalid', `which store? Name it by --store: one of ${ids.join(', ')}`)
+}
+
+/** Steps whose names are not words. */
+const names: Record<string, string> = { compare_at: 'compare at', held: 'no price' }
+const nameOf = (step: Row): string => names[String(step.step)] ?? cell(step.step)
+
+function explained(answer: Row, width: number): string {
+  const stock = asRow(answer.stock)
+  const price = answer.outcome === 'held' ? `none, held: ${cell(answer.reason)}` : money(answer.price, answer.currency)
+  const head = details(
+    [
+      ['Product', [cell(answer.name), answer.category === null ? '' : `(${cell(answer.category)})`].join(' ').trim()],
+      ['SKU', cell(answer.sku)],
+      ['Store', cell(answer.store)],
+      ['Price', price],
+      ['Compare at', money(answer.compareAt, answer.currency)],
+      ['Stock', answer.outcome === 'held' ? 'none while there is no price' : unitsText(stock.stock)],
+    ],
+    width,
+  )
+  const priceSteps = asRows(answer.steps).map((step) => [step, money(step.amount, step.currency)] as const)
+  const stockSteps = asRows(stock.steps).map((step) => [step, unitsText(step.units)] as const)
+  return `${head}\n${stepTable(priceSteps, stockSteps, width)}`
+}
+
+const unitsText = (units: unknown): string => (typeof units === 'number' ? `${cell(units)} units` : 'not counted')
+
+type Step = readonly [step: Row, after: string]
+
+/** Reasons are sentences: they are wrapped under each other and never cut. */
+function stepTable(price: Step[], stock: Step[], width: number): string {
+  const steps = [...price, ...stock]
+  const left = Math.max(4, ...steps.map(([step]) => columnsOf(nameOf(step))))
+  const middle = Math.max(6, ...steps.map(([, amount]) => columnsOf(amount)))
+  const indent = left + middle + 4
+  const line = (name: string, amount: string, why: string) => {
+    const beside = `${name.padEnd(left)}  ${' '.repeat(middle - columnsOf(amount))}${amount}  `
+    return `${beside}${wrap(why, width - indent).join(`\n${' '.repeat(indent)}`)}\n`
+  }
+  const lines = (some: Step[]) => some.map(([row, after]) => line(nameOf(row), after, cell(row.detail))).join('')
+  return `${line('STEP', 'AFTER', 'WHY')}${lines(price)}\n${lines(stock)}`
+}

@@ -1,0 +1,54 @@
+import { parseDecimal } from './money.ts'
+
+/** What was sent of one listing, as far as its echo is compared. */
+export interface Sent {
+  id: string
+  /** Decimal text. */
+  price: string
+  currency: string
+  stock: number | null
+}
+
+/** What a store answered about one listing; an echo that is undefined was left out. */
+export interface ItemAnswer {
+  id: string
+  ok: boolean
+  /** The store's own words for a refusal. */
+  reason?: string | undefined
+  price?: string | undefined
+  stock?: number | null | undefined
+}
+
+export type Acknowledgement =
+  | { outcome: 'confirmed' }
+  | { outcome: 'failed'; reason: 'refused' | 'not_acknowledged' | 'echo_differs'; detail: string }
+
+/**
+ * What a store made of one listing, judged by its answer.
+ *
+ * A store that names results names all of them: a listing that is left out was not taken. One that repeats a price or a
+ * stock has stored that one, so that another than the one sent means that it rounds, caps or converts.
+ */
+export function acknowledgementOf(sent: Sent, answer: ItemAnswer | undefined): Acknowledgement {
+  if (!answer) {
+    return { outcome: 'failed', reason: 'not_acknowledged', detail: 'the answer of the store does not mention it' }
+  }
+  if (!answer.ok) {
+    return { outcome: 'failed', reason: 'refused', detail: answer.reason ?? 'the store gave no reason' }
+  }
+  const { price, stock } = answer
+  const differences = [
+    ...(price === undefined || isAmount(price, sent) ? [] : [differs('price', sent.price, price)]),
+    ...(stock === undefined || stock === sent.stock ? [] : [differs('stock', stockText(sent.stock), stockText(stock))]),
+  ]
+  if (differences.length === 0) return { outcome: 'confirmed' }
+  return { outcome: 'failed', reason: 'echo_differs', detail: differences.join('; ') }
+}
+
+const differs = (what: string, sent: string, echo: string): string => `${what} ${sent} was sent, the store has ${echo}`
+
+/** `"12.9"` is 12.90. */
+const isAmount = (text: string, { price, currency }: Sent): boolean =>
+  parseDecimal(text, currency) === parseDecimal(price, currency)
+
+const stockText = (stock: number | null): string => (stock === null ? 'uncounted' : String(stock))

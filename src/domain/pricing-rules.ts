@@ -1,0 +1,186 @@
+import { parseDecimal } from './money.ts'
+import { endingPattern, exact, type Pattern, type Rounding, scale, stepPattern } from './rounding.ts'
+
+/** What is added to a cost: a share of it and an amount. */
+export interface MarkupSettings {
+  percent?: string | undefined
+  flat?: string | undefined
+}
+
+/** The price rules of one store as its configuration has them; amounts in the store's currency, as decimal text. */
+export interface PricingSettings {
+  markup: MarkupSettings
+  bands: (MarkupSettings & { upTo?: string | undefined })[]
+  categories: Record<string, MarkupSettings>
+  products: Record<string, MarkupSettings & { fixed?: string | undefined }>
+  margin: MarkupSettings
+  rounding: { step: string | null; endings: string[] | null; direction: Rounding['direction'] }
+  compareAt: { percent: string } | 'base_price' | null
+  jumpPercent: string | null
+}
+
+/** A percentage in millionths, 200,000 for 20 %, and an amount in minor units. */
+export interface Markup {
+  millionths: number
+  flatMinor: number
+}
+
+export interface Band {
+  markup: Markup
+  /** The largest cost that is in it, minor units; null for the last. */
+  upToMinor: number | null
+  /** The price at the end of the bands before, minor units: a dearer offer is never sold for less than a cheaper one. */
+  atLeastMinor: number
+}
+
+/** The price rules of one store, read. */
+export interface PricingRules {
+  markup: Markup
+  bands: Band[]
+  /** By category, and by SKU. */
+  categories: ReadonlyMap<string, Markup>
+  products: ReadonlyMap<string, Markup | { fixedMinor: number }>
+  /** What the price must be above the cost: the larger of its two parts. */
+  margin: Markup
+  rounding: Rounding
+  /** Millionths of the price on top; null: no compare-at price. */
+  compareAt: { millionths: number } | 'base_price' | null
+  /** A larger change of a price than this waits for a person; null: none does. */
+  jumpMillionths: number | null
+}
+
+/** What is wrong with a rule; `field` is its path below `pricing`. */
+export interface RuleFault {
+  field: string
+  message: string
+}
+
+/** 100 % in millionths. */
+export const WHOLE = 1_000_000
+
+/** Reads the rules of a store that sells in this currency; with faults, the rules are not to be used. */
+export function readRules(settings: PricingSettings, currency: string): { rules: PricingRules; faults: RuleFault[] } {
+  const faults: RuleFault[] = []
+  const read = reader(currency, faults)
+  const categories = Object.entries(settings.categories).map(([name, rule]) => {
+    return [name, read.rule(`categories.${name}`, rule)] as const
+  })
+  const rules: PricingRules = {
+    markup: read.markup('markup', settings.markup),
+    bands: bandsOf(settings.bands, read),
+    categories: new Map(categories),
+    products: new Map(Object.entries(settings.products).map(([sku, rule]) => [sku, productRule(sku, rule, read)])),
+    margin: read.markup('margin', settings.margin),
+    rounding: roundingOf(settings.rounding, currency, read),
+    compareAt:
+      settings.compareAt === null || settings.compareAt === 'base_price'
+        ? settings.compareAt
+        : { millionths: read.percent('compareAt.percent', settings.compareAt.percent) },
+    jumpMillionths: settings.jumpPercent === null ? null : read.percent('jumpPercent', settings.jumpPercent),
+  }
+  return { rules, faults }
+}
+
+type Reader = ReturnType<typeof reader>
+
+function reader(currency: string, faults: RuleFault[]) {
+  const fault = (field: string, message: string): number => {
+    faults.push({ field, message })
+    return 0
+  }
+  const amount = (field: string, text: string): number =>
+    parseDecimal(text, currency) ?? fault(field, `not an amount in ${currency}: ${text}`)
+  const positive = (field: string, text: string): number => {
+    const minor = parseDecimal(text, currency) ?? 0
+    return minor > 0 ? minor : fault(field, `not an amount above 0 in ${currency}: ${text}`)
+  }
+  const percent = (field: string, text: string): number =>
+    parsePercent(text) ?? fault(field, 'a percentage as text, such as "12.5"')
+  const markup = (field: string, { percent: share, flat }: MarkupSettings): Markup => ({
+    millionths: share === undefined ? 0 : percent(`${field}.percent`, share),
+    flatMinor: flat === undefined ? 0 : amount(`${field}.flat`, flat),
+  })
+  const rule = (field: string, settings: MarkupSettings): Markup => {
+    if (settings.percent === undefined && settings.flat === undefined) fault(field, 'names percent, flat or both')
+    return markup(field, settings)
+  }
+  return { fault, positive, percent, markup, rule }
+}
+
+function bandsOf(settings: PricingSettings['bands'], read: Reader): Band[] {
+  const bands: Band[] = []
+  let [endMinor, atLeastMinor] = [0, 0]
+  for (const [place, { upTo, ...rule }] of settings.entries()) {
+    const field = `bands.${place}`
+    const markup = read.rule(field, rule)
+    const upToMinor = upTo === undefined ? null : read.positive(`${field}.upTo`, upTo)
+    const last = place === settings.length - 1
+    if (last && upTo !== undefined) read.fault(`${field}.upTo`, 'the last band has none: it takes whatever costs more')
+    if (!last && upTo === undefined) read.fault(`${field}.upTo`, 'missing: only the last band has none')
+    if (upToMinor !== null && upToMinor !== 0 && upToMinor <= endMinor) {
+      read.fault(`${field}.upTo`, 'must be above that of the band before')
+    }
+    bands.push({ markup, upToMinor, atLeastMinor })
+    endMinor = upToMinor ?? endMinor
+    atLeastMinor = Math.max(
+      atLeastMinor,
+      tryRaise(endMinor, markup, () => read.fault(`${field}.upTo`, 'too large')),
+    )
+  }
+  return bands
+}
+
+function tryRaise(minor: number, markup: Markup, fault: () => number): number {
+  try {
+    return raise(minor, markup)
+  } catch {
+    return fault()
+  }
+}
+
+function productRule(sku: string, settings: PricingSettings['products'][string], read: Reader) {
+  const field = `products.${sku}`
+  const { fixed, percent, flat } = settings
+  if (fixed === undefined) return read.rule(field, settings)
+  if (percent !== undefined || flat !== undefined) read.fault(field, 'names either fixed, or percent and flat')
+  return { fixedMinor: read.positive(`${field}.fixed`, fixed) }
+}
+
+function roundingOf(settings: PricingSettings['rounding'], currency: string, read: Reader): Rounding {
+  const { step, endings, direction } = settings
+  if (step !== null && endings !== null) read.fault('rounding', 'names either step or endings')
+  const made: (Pattern | undefined)[] = []
+  if (step !== null) {
+    made.push(stepPattern(step, currency))
+    if (made[0] === undefined) read.fault('rounding.step', `not an amount in ${currency} above 0: ${step}`)
+  }
+  if (endings?.length === 0) read.fault('rounding.endings', 'names at least one ending, or is null')
+  for (const [place, ending] of (endings ?? []).entries()) {
+    const pattern = endingPattern(ending, currency)
+    const example = endingPattern('.99', currency) ? '".99" or "9.99"' : '"80" or "980"'
+    if (!pattern) read.fault(`rounding.endings.${place}`, `not how a price in ${currency} ends, such as ${example}`)
+    made.push(pattern)
+  }
+  const patterns = made.filter((pattern) => pattern !== undefined)
+  const look = step === null ? `an ending of ${endings?.join(' or ')}` : `a step of ${step}`
+  return { patterns, direction, look: patterns.length === 0 ? '' : look }
+}
+
+/** `"12.5"` as 125,000 millionths; undefined for text that is no percentage. */
+export function parsePercent(text: string): number | undefined {
+  const match = /^(\d{1,4})(?:\.(\d{1,4}))?$/.exec(text)
+  return match ? Number(`${match[1]}${(match[2] ?? '').padEnd(4, '0')}`) : undefined
+}
+
+/** 125,000 millionths as `"12.5"`. */
+export function formatPercent(millionths: number): string {
+  const digits = String(millionths).padStart(5, '0')
+  return `${digits.slice(0, -4)}.${digits.slice(-4)}`.replace(/\.?0+$/, '')
+}
+
+/** An amount and a share of it, rounded up. @throws RangeError when the result is too large to be exact */
+export const raiseBy = (minor: number, millionths: number): number => scale(minor, WHOLE + millionths, WHOLE, 'up')
+
+/** A cost with its markup. @throws RangeError when the result is too large to be exact */
+export const raise = (minor: number, { millionths, flatMinor }: Markup): number =>
+  exact(raiseBy(minor, millionths) + flatMinor)

@@ -1,0 +1,180 @@
+/**
+ * Retail prices. A price comes from a cost in this order, and each amount on the way is a whole number of minor units:
+ *
+ *   cost -> the store's currency -> the rule -> the floor -> rounding -> compare-at price
+ *
+ * Of several rules one applies: that of the product, else that of its category, else the band that its cost is in, else
+ * the markup. Whatever the rule says, the price is never under the floor, the cost and the margin, each rounded up, and
+ * rounding cannot lead under it either. For one and the same product a higher cost never makes a lower price.
+ */
+import type { CostFault } from './offer.ts'
+import {
+  type Band,
+  type Markup,
+  type PricingRules,
+  type PricingSettings,
+  raise,
+  raiseBy,
+  readRules,
+  WHOLE,
+} from './pricing-rules.ts'
+import { convert, type Rate, type RateSettings, rateAt, readRate } from './rates.ts'
+import { exact, roundPrice } from './rounding.ts'
+
+/** What a store's prices are made by. */
+export interface PricingTerms {
+  /** What the store sells in. */
+  currency: string
+  rates: Rate[]
+  rules: PricingRules
+}
+
+/** What of an offer its price depends on; amounts in minor units of `currency`. */
+export interface PricedOffer {
+  sku: string
+  category: string | null
+  costMinor: number
+  basePriceMinor: number | null
+  currency: string
+  costFault: CostFault | null
+}
+
+export type HeldReason = `cost_${CostFault}` | 'no_rate' | 'too_large'
+
+export type Priced =
+  | {
+      outcome: 'priced'
+      priceMinor: number
+      /** Above the price, or null. */
+      compareAtMinor: number | null
+      floorMinor: number
+      currency: string
+      steps: PriceStep[]
+    }
+  /** No price can be said; `detail` is a sentence for people. */
+  | { outcome: 'held'; reason: HeldReason; detail: string; steps: PriceStep[] }
+
+/** One step on the way to a price, for people. */
+export interface PriceStep {
+  step: 'cost' | 'currency' | 'rule' | 'band' | 'floor' | 'rounding' | 'compare_at' | 'held'
+  /** What the price stands at after the step, in minor units of `currency`; of `compare_at` that price. */
+  amountMinor: number | null
+  currency: string
+  /** What was done, and why. */
+  detail: string
+}
+
+/** The terms of a store. @throws RangeError when a rule or a rate cannot be read: `readRules` names all that is wrong */
+export function pricingTerms(
+  { currency, pricing }: { currency: string; pricing: PricingSettings },
+  rates: RateSettings[],
+): PricingTerms {
+  const { rules, faults } = readRules(pricing, currency)
+  const [fault] = faults
+  if (fault) throw new RangeError(`pricing.${fault.field}: ${fault.message}`)
+  return { currency, rates: rates.map(readRate), rules }
+}
+
+/**
+ * The price of an offer, with no steps: `explainPrice` gives them.
+ *
+ * @param at when it is to hold, epoch milliseconds: rates have a validity
+ */
+export function priceOf(offer: PricedOffer, terms: PricingTerms, at: number): Priced {
+  const way = wayToPrice(offer, terms, at)
+  if ('reason' in way) return { outcome: 'held', ...way, steps: [] }
+  const { priceMinor, compareAtMinor, floorMinor } = way
+  return { outcome: 'priced', priceMinor, compareAtMinor, floorMinor, currency: terms.currency, steps: [] }
+}
+
+/** Whether a price changes by a larger share of what it was than may pass without a person. */
+export const isJump = (beforeMinor: number, afterMinor: number, { jumpMillionths }: PricingRules): boolean =>
+  jumpMillionths !== null &&
+  BigInt(Math.abs(afterMinor - beforeMinor)) * BigInt(WHOLE) > BigInt(beforeMinor) * BigInt(jumpMillionths)
+
+/** Every amount between a cost and its price, in minor units of the store's currency. */
+export interface WayToPrice {
+  rate: Rate
+  costMinor: number
+  rule: AppliedRule
+  /** What the rule alone makes. */
+  ruledMinor: number
+  floorMinor: number
+  /** Before rounding: never under the floor, nor under what a cheaper cost of a band before is sold for. */
+  unroundedMinor: number
+  priceMinor: number
+  /** What would be compared with; null when it is not known or not wanted. */
+  comparedMinor: number | null
+  compareAtMinor: number | null
+}
+
+/** The rule that applies, and where it was found. */
+export type AppliedRule =
+  | { source: 'product' | 'category' | 'markup'; markup: Markup }
+  | ({ source: 'band' } & Band)
+  | { source: 'fixed'; fixedMinor: number }
+
+export interface NoPrice {
+  reason: HeldReason
+  detail: string
+}
+
+export function wayToPrice(offer: PricedOffer, terms: PricingTerms, at: number): WayToPrice | NoPrice {
+  const fault = costFaultOf(offer)
+  if (fault) return { reason: `cost_${fault}`, detail: faultTexts[fault] }
+  const rate = rateAt(terms.rates, offer.currency, terms.currency, at)
+  if (!rate) return { reason: 'no_rate', detail: `no rate from ${offer.currency} to ${terms.currency} is in force` }
+  try {
+    return calculate(offer, terms, rate)
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    return { reason: 'too_large', detail: 'the amounts are too large to be exact: the cost cannot be right' }
+  }
+}
+
+function calculate(offer: PricedOffer, { rules }: PricingTerms, rate: Rate): WayToPrice {
+  const costMinor = convert(offer.costMinor, rate, 'up')
+  const rule = ruleFor(offer, costMinor, rules)
+  const ruledMinor = rule.source === 'fixed' ? rule.fixedMinor : raise(costMinor, rule.markup)
+  const { millionths, flatMinor } = rules.margin
+  const floorMinor = Math.max(raiseBy(costMinor, millionths), exact(costMinor + flatMinor))
+  const unroundedMinor = Math.max(ruledMinor, floorMinor, rule.source === 'band' ? rule.atLeastMinor : 0)
+  // A fixed price is meant as it is written; only what the floor made of it has to look like a price.
+  const asWritten = rule.source === 'fixed' && ruledMinor >= floorMinor
+  const priceMinor = asWritten ? ruledMinor : roundPrice(unroundedMinor, floorMinor, rules.rounding)
+  const comparedMinor = compared(offer, priceMinor, rate, rules)
+  const compareAtMinor = comparedMinor !== null && comparedMinor > priceMinor ? comparedMinor : null
+  return { rate, costMinor, rule, ruledMinor, floorMinor, unroundedMinor, priceMinor, comparedMinor, compareAtMinor }
+}
+
+function ruleFor(offer: PricedOffer, costMinor: number, rules: PricingRules): AppliedRule {
+  const product = rules.products.get(offer.sku)
+  if (product) {
+    return 'fixedMinor' in product ? { source: 'fixed', ...product } : { source: 'product', markup: product }
+  }
+  const category = offer.category === null ? undefined : rules.categories.get(offer.category)
+  if (category) return { source: 'category', markup: category }
+  const band = rules.bands.find(({ upToMinor }) => upToMinor === null || costMinor <= upToMinor)
+  return band ? { source: 'band', ...band } : { source: 'markup', markup: rules.markup }
+}
+
+/** What a price is compared with is never overstated: a base price in another currency is rounded down. */
+function compared(offer: PricedOffer, priceMinor: number, rate: Rate, rules: PricingRules): number | null {
+  if (rules.compareAt === null) return null
+  if (rules.compareAt === 'base_price') {
+    return offer.basePriceMinor === null ? null : convert(offer.basePriceMinor, rate, 'down')
+  }
+  return roundPrice(raiseBy(priceMinor, rules.compareAt.millionths), priceMinor, rules.rounding)
+}
+
+function costFaultOf({ costFault, costMinor }: PricedOffer): CostFault | null {
+  if (costFault !== null || costMinor > 0) return costFault
+  return costMinor === 0 ? 'zero' : 'negative'
+}
+
+const faultTexts: Record<CostFault, string> = {
+  missing: 'the supplier states no cost',
+  zero: 'the supplier states a cost of zero',
+  negative: 'the supplier states a cost below zero',
+  currency: 'the supplier states the cost in another currency than it sells in',
+}

@@ -1,0 +1,79 @@
+/** How much of a supplier's stock a store shows. */
+export interface StockPolicy {
+  /** Whose units count: the supplier's own, those of its provider, or both together. */
+  source: 'both' | 'local' | 'provider'
+  /** Units that are never shown: what may be sold elsewhere between two looks at the stock. */
+  buffer: number
+  /** Most that is shown; null: all. Not under `zeroUnder`, or nothing would ever be in stock. */
+  cap: number | null
+  /** Fewer units than this, after the buffer, are shown as none. */
+  zeroUnder: number
+}
+
+/** What of an offer its stock depends on. A stock is null when the supplier does not state it. */
+export interface StockedOffer {
+  localStock: number | null
+  providerStock: number | null
+  /** 1 when the supplier says that it can be bought. */
+  available: number
+}
+
+export interface PublishedStock {
+  /** Units to show; null: it can be bought, and nobody counts how often. */
+  stock: number | null
+  available: boolean
+}
+
+/** One step on the way to a published stock, for people. */
+export interface StockStep {
+  step: 'source' | 'buffer' | 'threshold' | 'cap'
+  /** What is left after it; null where nobody counts. */
+  units: number | null
+  detail: string
+}
+
+/** What a store shows of an offer: in this order the source, less the buffer, none under the threshold, the cap. */
+export const publishedStock = (offer: StockedOffer, policy: StockPolicy): PublishedStock =>
+  shown(stockSteps(offer, policy).at(-1)?.units ?? null)
+
+/** The same with every step. */
+export function explainStock(offer: StockedOffer, policy: StockPolicy): PublishedStock & { steps: StockStep[] } {
+  const steps = stockSteps(offer, policy)
+  return { ...shown(steps.at(-1)?.units ?? null), steps }
+}
+
+const shown = (stock: number | null): PublishedStock => ({ stock, available: stock !== 0 })
+
+function stockSteps(offer: StockedOffer, { source, buffer, cap, zeroUnder }: StockPolicy): StockStep[] {
+  const counted = countedStock(offer, source)
+  const steps: StockStep[] = [{ step: 'source', ...counted }]
+  let { units } = counted
+  const note = (step: StockStep['step'], left: number, detail: string): void => {
+    units = left
+    steps.push({ step, units, detail })
+  }
+  // An uncounted stock has nothing that a buffer could be taken from, and is under no threshold.
+  if (units !== null && buffer > 0) note('buffer', Math.max(0, units - buffer), `${buffer} kept back`)
+  if (units !== null && units > 0 && units < zeroUnder) note('threshold', 0, `fewer than ${zeroUnder} count as none`)
+  if (cap !== null && (units === null || units > cap)) note('cap', cap, `at most ${cap} are shown`)
+  return steps
+}
+
+/**
+ * The units that count.
+ *
+ * A stock that is not stated is none when the other one is: a supplier that counts, and counts nothing here, has nothing
+ * here. Where neither is stated, nobody counts.
+ */
+function countedStock(offer: StockedOffer, source: StockPolicy['source']): { units: number | null; detail: string } {
+  const { localStock, providerStock, available } = offer
+  if (available !== 1) return { units: 0, detail: 'the supplier says that it cannot be bought' }
+  if (localStock === null && providerStock === null) {
+    return { units: null, detail: 'can be bought; the supplier does not count' }
+  }
+  const local = Math.max(0, localStock ?? 0)
+  const provider = Math.max(0, providerStock ?? 0)
+  if (source === 'local') return { units: local, detail: 'local stock alone' }
+  if (source === 'provider') return { units: provider, detail: "the provider's stock alone" }
+  return { units: local + provider, detail: `local ${local} plus provider ${provider}` }
+}

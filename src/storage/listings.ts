@@ -1,0 +1,131 @@
+import { and, asc, eq, getTableColumns, gt, inArray, isNull, lte, ne, type Placeholder, sql } from 'drizzle-orm'
+import type { ListingState } from '../domain/listing.ts'
+import { bind, bindList, build } from './builder.ts'
+import type { Change } from './database.ts'
+import { listings } from './schema.ts'
+
+export type ListingRow = typeof listings.$inferSelect
+
+const store = eq(listings.store, sql.placeholder('store'))
+const listedUnder = (column: typeof listings.productId | typeof listings.variant | typeof listings.sku) =>
+  bindList((items) =>
+    build
+      .select()
+      .from(listings)
+      .where(and(store, inArray(column, items))),
+  )
+
+const ofProducts = listedUnder(listings.productId)
+const ofVariants = listedUnder(listings.variant)
+const ofSkus = listedUnder(listings.sku)
+/** What a store sells of these products; several variants may be one product. */
+export const listingsOfProducts = (id: string, productIds: string[]) => ofProducts(productIds, { store: id })
+export const listingsOfVariants = (id: string, variants: string[]) => ofVariants(variants, { store: id })
+export const listingsOfSkus = (id: string, skus: string[]) => ofSkus(skus, { store: id })
+
+const due = build
+  .select()
+  .from(listings)
+  .where(and(store, lte(listings.nextTryAt, sql.placeholder('now'))))
+  .orderBy(asc(listings.nextTryAt))
+  .limit(sql.placeholder('most'))
+/** Listings whose next try is due, the longest first. */
+export const dueListings = (id: string, now: number, limit: number) => bind(due, { store: id, now, most: limit })
+
+const unlinked = build
+  .select()
+  .from(listings)
+  .where(and(store, isNull(listings.productId), gt(listings.variant, sql.placeholder('after'))))
+  .orderBy(asc(listings.variant))
+  .limit(sql.placeholder('most'))
+/** A page of what is linked to no offer, by variant. */
+export const unlinkedListings = (id: string, page: { after: string; limit: number }) =>
+  bind(unlinked, { store: id, after: page.after, most: page.limit })
+
+/** A page of a store's listings by variant; `after` is the last one seen. */
+export const pageOfListings = (filter: {
+  store: string
+  state?: ListingState | undefined
+  reasons?: readonly string[] | undefined
+  after?: string | undefined
+  limit: number
+}) =>
+  build
+    .select()
+    .from(listings)
+    .where(
+      and(
+        eq(listings.store, filter.store),
+        filter.state ? eq(listings.state, filter.state) : undefined,
+        filter.reasons ? inArray(listings.reason, [...filter.reasons]) : undefined,
+        filter.after === undefined ? undefined : gt(listings.variant, filter.after),
+      ),
+    )
+    .orderBy(asc(listings.variant))
+    .limit(filter.limit)
+
+export const countListings = () =>
+  build
+    .select({ store: listings.store, state: listings.state, total: sql<number>`count(*)`.as('total') })
+    .from(listings)
+    .groupBy(listings.store, listings.state)
+
+const columns = Object.entries(getTableColumns(listings))
+const changed = columns.filter(([name]) => name !== 'store' && name !== 'variant')
+
+const put = bindList((items: Placeholder[]) => {
+  const rows = Array.from({ length: items.length / columns.length }, (_, row) =>
+    Object.fromEntries(columns.map(([name], place) => [name, items[row * columns.length + place]])),
+  )
+  return build
+    .insert(listings)
+    .values(rows as unknown as ListingRow[])
+    .onConflictDoUpdate({
+      target: [listings.store, listings.variant],
+      set: Object.fromEntries(changed.map(([name, column]) => [name, sql.raw(`excluded.${column.name}`)])),
+      setWhere: sql`${listings.version} = excluded.version - 1`,
+    })
+})
+
+/** Rows of one statement, so that few texts of it exist and yet a batch of a hundred needs few of them. */
+const AT_ONCE = [64, 16, 4, 1]
+
+/**
+ * Writes listings, each with a version one above that of the row as it was read, 1 for a new one. Stale when one of them
+ * was changed or made in between.
+ */
+export function putListings(rows: ListingRow[]): Change[] {
+  const changes: Change[] = []
+  for (let at = 0; at < rows.length; ) {
+    const count = AT_ONCE.find((size) => size <= rows.length - at) ?? 1
+    const values = rows.slice(at, at + count).flatMap((row) => columns.map(([name]) => row[name as keyof ListingRow]))
+    changes.push({ statement: put(values), rows: count })
+    at += count
+  }
+  return changes
+}
+
+/** Forgets listings that no store was ever told of and that nobody linked. */
+export const dropListings = (id: string, variants: string[]): Change => ({
+  statement: build
+    .delete(listings)
+    .where(
+      and(
+        eq(listings.store, id),
+        inArray(listings.variant, variants),
+        eq(listings.linkedBy, 'sku'),
+        isNull(listings.toldAt),
+        ne(listings.state, 'ignored'),
+      ),
+    ),
+  rows: 'any',
+})
+
+/** Whatever a store has may differ from what is known: after a restore, all of it is told again. */
+export const distrustListings = (id: string, now: number): Change => ({
+  statement: build
+    .update(listings)
+    .set({ state: 'pending', version: sql`${listings.version} + 1`, changedAt: now })
+    .where(and(eq(listings.store, id), sql`${listings.toldAt} is not null`, sql`${listings.state} <> 'ignored'`)),
+  rows: 'any',
+})

@@ -1,0 +1,111 @@
+/** Records of the catalogue. A sync run reads a million of them: the dialect's paths are taken apart once, not each time. */
+import type { CostFault } from '../domain/offer.ts'
+import type { SupplierOffer } from '../domain/placement.ts'
+import type { Dialect } from './dialect.ts'
+import {
+  asCount,
+  asCurrency,
+  asFlag,
+  asId,
+  asInstant,
+  asMoney,
+  asText,
+  nameOf,
+  pathReader,
+  type Read,
+} from './fields.ts'
+
+type Reader = (record: unknown) => Read<SupplierOffer>
+
+const readers = new WeakMap<Dialect, Reader>()
+
+/**
+ * Reads one product.
+ *
+ * A record whose only trouble is its cost is an offer all the same, with a `costFault`: left out, it would go on being
+ * sold at the price of yesterday.
+ */
+export function readOffer(record: unknown, dialect: Dialect): Read<SupplierOffer> {
+  let reader = readers.get(dialect)
+  if (!reader) {
+    reader = offerReader(dialect)
+    readers.set(dialect, reader)
+  }
+  return reader(record)
+}
+
+function offerReader(dialect: Dialect): Reader {
+  const { product, money } = dialect
+  const [idAt, skuAt, nameAt] = [pathReader(product.id), pathReader(product.sku), pathReader(product.name)]
+  const [costAt, availableAt, currencyAt] = [
+    pathReader(product.cost),
+    pathReader(product.available),
+    pathReader(product.currency),
+  ]
+  const minor = asMoney(dialect, money.currency)
+  const optional = optionalReader(dialect)
+  return (record) => {
+    const productId = asId(idAt(record))
+    if (productId === undefined) return unreadable(product.id)
+    const sku = asId(skuAt(record))
+    if (sku === undefined) return unreadable(product.sku)
+    const name = asText(nameAt(record))
+    if (name === undefined) return unreadable(product.name)
+    const available = asFlag(availableAt(record))
+    if (available === undefined) return unreadable(product.available)
+    const stated = currencyAt(record) ?? money.currency
+    const own = stated === money.currency
+    const currency = own ? money.currency : (asCurrency(stated) ?? money.currency)
+    const cost = own ? (minor(costAt(record)) ?? Number.NaN) : statedCost(dialect, currency, costAt(record))
+    const costFault = own ? faultOf(cost) : 'currency'
+    const offer: SupplierOffer = { productId, sku, name, costMinor: cost > 0 ? cost : 0, currency, available }
+    if (costFault !== undefined) offer.costFault = costFault
+    const fault = optional(record, offer, own)
+    return fault === undefined ? { ok: true, value: offer } : unreadable(fault)
+  }
+}
+
+/** @param cost minor units; NaN where the record states none that can be read */
+const faultOf = (cost: number): CostFault | undefined =>
+  cost > 0 ? undefined : cost < 0 ? 'negative' : cost === 0 ? 'zero' : 'missing'
+
+/** What another currency's record states, for people. */
+const statedCost = (dialect: Dialect, currency: string, value: unknown): number =>
+  asMoney(dialect, currency)(value) ?? Number.NaN
+
+/** Reads what a record may leave out into the offer. @returns the path of the first field that cannot be read */
+function optionalReader(dialect: Dialect) {
+  const { product, money } = dialect
+  const minor = asMoney(dialect, money.currency)
+  const amount = (value: unknown) => {
+    const read = minor(value)
+    return read !== undefined && read >= 0 ? read : undefined
+  }
+  const fields: { path: string; key: keyof SupplierOffer; read: (value: unknown) => unknown; ofOwn?: true }[] = []
+  const field = (path: string | null, key: keyof SupplierOffer, read: (value: unknown) => unknown, ofOwn?: true) => {
+    if (path !== null) fields.push({ path, key, read, ...(ofOwn ? { ofOwn } : {}) })
+  }
+  field(product.category, 'category', asText)
+  // Amounts in another currency are no amounts of ours: they are not read.
+  field(product.basePrice, 'basePriceMinor', amount, true)
+  field(product.cashback, 'cashbackMinor', amount, true)
+  field(product.localStock, 'localStock', asCount)
+  field(product.providerStock, 'providerStock', asCount)
+  field(product.origin, 'origin', asText)
+  field(product.updatedAt, 'asOf', asInstant(dialect))
+  const steps = fields.map((one) => ({ ...one, at: pathReader(one.path) }))
+  return (record: unknown, offer: SupplierOffer, own: boolean): string | undefined => {
+    const target = offer as unknown as Record<string, unknown>
+    for (const { path, key, at, read, ofOwn } of steps) {
+      if (ofOwn && !own) continue
+      const value = at(record)
+      if (value === undefined || value === null) continue
+      const result = read(value)
+      if (result === undefined) return path
+      target[key] = result
+    }
+    return undefined
+  }
+}
+
+const unreadable = (path: string): Read<SupplierOffer> => ({ ok: false, field: nameOf(path) })

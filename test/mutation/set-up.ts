@@ -1,0 +1,7 @@
+/**
+ * Properties under mutation: the same cases in every run, so that the same mutants survive, and no search for a smaller
+ * counterexample, which takes minutes and which nobody reads.
+ */
+import fc from 'fast-check'
+
+fc.configureGlobal({ seed: 1, endOnFailure: true })
