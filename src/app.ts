@@ -20,6 +20,7 @@ import { type AtPoint, databaseWith, receiveWith } from './crash-points.ts'
 import { closedBreaker } from './domain/breaker.ts'
 import { parseDecimal } from './domain/money.ts'
 import { readRate } from './domain/rates.ts'
+import { createDryRunner } from './dry-runner.ts'
 import { type Failure, messageOf } from './errors.ts'
 import { createFlows } from './flows.ts'
 import { apiRouter } from './http/api.ts'
@@ -115,6 +116,7 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
     reads: new Map(),
   }
   const syncs = createSyncRunner(catalogue)
+  const dryRun = createDryRunner({ catalogue, stores: config.stores, dataDir: config.dataDir })
   /** Back in stock or cheaper: what is held for it may go on. */
   const freed = async (productIds: string[]): Promise<void> => {
     for (const productId of productIds) {
@@ -198,7 +200,7 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
     await flows.capture.expire()
   }
   const backups = createBackups({ config, file, db, keys, now, newId, log })
-  const flows = createFlows({ config, ordering, supplier, syncs, sweeps, inbox, backups, keys })
+  const flows = createFlows({ config, ordering, supplier, syncs, dryRun, sweeps, inbox, backups, keys })
   const owner = mintToken('admin', randomBytes)
   const authenticate = createAuth({ db, ownerDigest: owner.digest, now })
   const health = {

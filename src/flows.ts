@@ -1,5 +1,6 @@
 import { explainOffer } from './catalogue/explain-price.ts'
 import type { Config, SellingStore } from './config.ts'
+import type { DryRunner } from './dry-runner.ts'
 import { Failure } from './errors.ts'
 import type { BackupFlows } from './http/api-backups.ts'
 import type { Flows } from './http/flows.ts'
@@ -26,6 +27,7 @@ export interface FlowParts {
   ordering: Fulfilment
   supplier: Supplier
   syncs: SyncRunner
+  dryRun: DryRunner
   sweeps: SweepRunner
   inbox: Pick<Inbox, 'reload' | 'traffic'>
   backups: BackupFlows['backups']
@@ -38,6 +40,7 @@ export function createFlows({
   ordering,
   supplier,
   syncs,
+  dryRun,
   sweeps,
   inbox,
   backups,
@@ -64,6 +67,7 @@ export function createFlows({
     freeze: (reason, actor) => freeze(ordering, reason, actor),
     unfreeze: (actor) => unfreeze(ordering, actor),
     requestSync: (cause) => syncs.start(cause),
+    dryRunSync: dryRun,
     requestSweep: (cause) => sweeps.start(cause),
     ...webhookFlows({ db, vault, supplier, now, newId, log, publicUrl: config.publicUrl, inbox }),
     replayDelivery: async (id, actor) => {

@@ -167,6 +167,14 @@ export const paging = {
   before: id.optional(),
 }
 export const anyText = text(200).optional()
+/** How many changes are told one by one. */
+export const most = z
+  .string()
+  .regex(/^\d{1,5}$/, { error: must('a whole number from 0 to 10000') })
+  .transform(Number)
+  .pipe(whole(0, 10_000))
+  .default(1_000)
+
 export const choice = <const T extends readonly string[]>(values: T) => oneOf(values).optional()
 
 /** Most faults that one answer lists: an input with more is not of this API at all. */

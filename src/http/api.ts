@@ -2,6 +2,7 @@ import type { Router } from 'express'
 import type { TokenFlows } from '../tokens.ts'
 import { type BackupFlows, backupOperations } from './api-backups.ts'
 import { type CaptureFlows, dialectOperations } from './api-dialect.ts'
+import { dryRunOperations } from './api-dry-run.ts'
 import { listingFileOperations } from './api-listing-files.ts'
 import { listingOperations } from './api-listings.ts'
 import { dutyOperations } from './api-operations.ts'
@@ -41,6 +42,7 @@ export const apiOperations = (options: ApiOptions): Operation[] => [
   ...listingFileOperations(options),
   ...listingOperations(options),
   ...dutyOperations(options),
+  ...dryRunOperations(options),
   ...priceOperations(options),
   ...reviewOperations(options),
   ...sweepOperations(options),

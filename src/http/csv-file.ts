@@ -1,9 +1,8 @@
 import type { IncomingMessage } from 'node:http'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import type { Response } from 'express'
 import getRawBody from 'raw-body'
 import { z } from 'zod'
+import { sendPieces } from './send-pieces.ts'
 
 /** A success that is a file and not JSON. */
 export interface CsvFile {
@@ -21,10 +20,7 @@ export async function sendCsv(response: Response, status: number, { name, pieces
     'content-type': 'text/csv; charset=utf-8',
     'content-disposition': `attachment; filename="${name}"`,
   })
-  await pipeline(Readable.from(pieces, { objectMode: false }), response).catch((error: NodeJS.ErrnoException) => {
-    // Whoever asked has gone away.
-    if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
-  })
+  await sendPieces(response, pieces)
 }
 
 /** A file as it came, or why it was left unread. */

@@ -1,3 +1,4 @@
+import type { DryRunEvent } from '../catalogue/dry-run-events.ts'
 import type { Explanation } from '../catalogue/explain-price.ts'
 import type { Import, ImportReport } from '../catalogue/import-links.ts'
 import type { Asked, Link } from '../catalogue/links.ts'
@@ -54,6 +55,13 @@ export interface Flows {
   unfreeze(actor: string): Promise<void>
   /** Starts a sync run, or gives the one that is under way. */
   requestSync(cause: string): Promise<SyncRun>
+  /**
+   * Tells what a sync run would change, while it is read; nothing is written. `return` of the events ends it early.
+   *
+   * @param options `most`: changes of offers, and of listings, that are told one by one
+   * @throws Failure `conflict`, reason `dry_run_under_way`: there is one at a time
+   */
+  dryRunSync(options: { most: number }): Promise<AsyncIterableIterator<DryRunEvent, void>>
   /** Starts a sweep of thirty days, or gives the one that is under way. */
   requestSweep(cause: string): Promise<Sweep>
   /** Creates a webhook at the supplier and keeps its secret. @param url our public address; else the configured one */

@@ -3,6 +3,7 @@ import { callbacks } from './api-callbacks.ts'
 import { fields } from './api-input.ts'
 import * as views from './api-views.ts'
 import { csvFile } from './csv-file.ts'
+import { lineShapeOf } from './json-lines.ts'
 import type { Operation } from './operation.ts'
 
 type Json = Record<string, unknown>
@@ -140,7 +141,7 @@ function schemaNames(operations: Operation[]) {
     if (answer) name(answer, `${pascal(type)}Results`)
   }
   for (const { name: id, answer, body } of operations) {
-    if (answer !== csvFile) name(answer, `${pascal(id)}Answer`)
+    if (answer !== csvFile) name(lineShapeOf(answer) ?? answer, `${pascal(id)}${lineShapeOf(answer) ? 'Line' : 'Answer'}`)
     if (body) name(body, `${pascal(id)}Body`)
   }
   const uri = (id: string): string => `#/components/schemas/${id}`
@@ -175,6 +176,7 @@ const commonFailures = {
 function describe(one: Operation, refTo: (shape: z.ZodType) => Json): Json {
   const { people, store } = one.allowed
   const isFile = one.answer === csvFile
+  const line = lineShapeOf(one.answer)
   return {
     ...{ operationId: one.name, summary: one.summary, description: audience(one), tags: groupOf(one.path) },
     security: [...(store ? [{ storeToken: [store] }] : []), ...(people ? [{ personToken: [people] }] : [])],
@@ -185,7 +187,7 @@ function describe(one: Operation, refTo: (shape: z.ZodType) => Json): Json {
       ...mapValues(one.success, (description) =>
         isFile
           ? { description, headers: { ...headers, ...headerNamed('Content-Disposition') }, content: csv }
-          : { description, headers, content: json(enveloped(refTo(one.answer))) },
+          : { description, headers, content: line ? lines(refTo(line)) : json(enveloped(refTo(one.answer))) },
       ),
       ...{ 400: common('Invalid'), 401: common('Unauthenticated'), 403: common('Forbidden') },
       ...(one.body && { 413: common('TooLarge'), 415: common('NotJson') }),
@@ -217,6 +219,8 @@ const mapValues = <V>(record: Record<string, string>, value: (text: string, name
   Object.fromEntries(Object.entries(record).map(([name, text]) => [name, value(text, name)]))
 
 const json = (schema: Json): Json => ({ 'application/json': { schema } })
+/** Each line is one. */
+const lines = (schema: Json): Json => ({ 'application/x-ndjson': { schema } })
 const csv: Json = { 'text/csv': { schema: { type: 'string' } } }
 const enveloped = (data: Json): Json => ({
   ...{ type: 'object', properties: { success: { const: true }, data }, required: ['success', 'data'] },

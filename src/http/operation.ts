@@ -4,6 +4,7 @@ import { answerError, methodNotAllowed } from './answers.ts'
 import { check, fields, readJson } from './api-input.ts'
 import { type Allowed, type Authenticate, assertAllowed, type Caller } from './auth.ts'
 import { type CsvFile, csvFile, readCsv, sendCsv } from './csv-file.ts'
+import { type Events, lineShapeOf, sendLines } from './json-lines.ts'
 
 /** A checked request. */
 export interface Call<Q, B> {
@@ -39,7 +40,7 @@ export interface Operation<
   body?: B
   /** The body is a CSV file instead, of at most so many bytes. */
   file?: { bytesMax: number }
-  /** What a success carries under `data`; `csvFile` where it is a file. */
+  /** What a success carries under `data`; `csvFile` where it is a file, `jsonLines` where it is told as it happens. */
   answer: A
   /** Statuses of success, and when each is answered. */
   success: Record<S, string>
@@ -89,6 +90,7 @@ export function routerOf(operations: Operation[], authenticate: Authenticate): R
       }
       const { status, data } = await handle(call)
       if (answer === csvFile) await sendCsv(response, status, data as CsvFile)
+      else if (lineShapeOf(answer)) await sendLines(response, status, data as Events<unknown>)
       else response.status(status).json({ success: true, data })
     })
   }
