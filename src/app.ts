@@ -143,7 +143,7 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
         day: amount(config.spendCaps.day),
       },
     },
-    pace: { breaker: closedBreaker, pausedUntil: 0, firstSends: [], repeats: [], checked: new Map() },
+    pace: { breaker: closedBreaker, pausedUntil: 0, firstSends: [], repeats: [], checked: new Map(), absences: new Map() },
     refreshOffer: async (productId) => {
       await refreshOffer(catalogue, productId)
       wake('publish')

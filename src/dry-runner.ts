@@ -13,7 +13,10 @@ export type DryRunner = (options: { most: number }) => Promise<AsyncIterableIter
  * @returns what begins one; `return` of its events ends it early, at its next page. It throws Failure `conflict`, reason
  *   `dry_run_under_way`, and `unavailable` while the service is being stopped
  */
-export function createDryRunner({ dataDir, ...parts }: Omit<DryRunParts, 'openScratch'> & { dataDir: string }): DryRunner {
+export function createDryRunner({
+  dataDir,
+  ...parts
+}: Omit<DryRunParts, 'openScratch'> & { dataDir: string }): DryRunner {
   const file = path.join(dataDir, 'dry-run.db')
   // Of one that a crash cut short.
   rmSync(file, { force: true })
@@ -37,10 +40,8 @@ export function createDryRunner({ dataDir, ...parts }: Omit<DryRunParts, 'openSc
     }
     // Begun here, so that what cannot even begin is no event; and so that leaving it early always ends it.
     let first: ReturnType<typeof next> | undefined = Promise.resolve(await next())
-    return {
-      [Symbol.asyncIterator]() {
-        return this
-      },
+    const told: AsyncIterableIterator<DryRunEvent, void> = {
+      [Symbol.asyncIterator]: () => told,
       next: () => {
         const step = first ?? next()
         first = undefined
@@ -52,5 +53,6 @@ export function createDryRunner({ dataDir, ...parts }: Omit<DryRunParts, 'openSc
         return { done: true, value: undefined }
       },
     }
+    return told
   }
 }

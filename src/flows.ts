@@ -65,7 +65,7 @@ export function createFlows({
     viewEvidence: (id, options) => viewEvidence(ordering, id, options),
     releasePurchase: (id, change, actor) => releasePurchase(ordering, id, change, actor),
     freeze: (reason, actor) => freeze(ordering, reason, actor),
-    unfreeze: (actor) => unfreeze(ordering, actor),
+    unfreeze: (actor, causes) => unfreeze(ordering, actor, causes),
     requestSync: (cause) => syncs.start(cause),
     dryRunSync: dryRun,
     requestSweep: (cause) => sweeps.start(cause),

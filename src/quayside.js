@@ -1,4 +1,4 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --max-semi-space-size=16
 /**
  * The entry: plain JavaScript that old versions of Node can read too. It says which version is needed, where a `.ts`
  * entry would die on its first type, and hands over to `main.ts`.

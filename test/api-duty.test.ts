@@ -51,13 +51,19 @@ describe('people on duty', () => {
     const token = world.tokens.operator
     const frozen = await world.ask('POST', '/freeze', { token, body: { reason: 'prices look wrong' } })
     expect(frozen.body.data.freeze).toMatchObject({ reason: 'prices look wrong' })
+    world.move(1_000)
     const second = await world.ask('POST', '/freeze', { token, body: { reason: 'another' } })
-    expect(second.body.data.freeze).toMatchObject({ reason: 'prices look wrong' })
+    const reasons = ['prices look wrong', 'another']
+    const { freeze } = second.body.data as unknown as {
+      freeze: { reason: string; causes: { id: string; reason: string }[] }
+    }
+    expect([freeze.reason, freeze.causes.map(({ reason }) => reason)]).toEqual([reasons[0], reasons])
     await handIn(world)
     await world.pass(10_000)
     expect(world.shop.keys().size).toBe(0)
     expect((await world.ask('GET', '/status')).body.data.freeze).toMatchObject({ reason: 'prices look wrong' })
-    expect((await world.ask('POST', '/unfreeze', { token })).body.data).toEqual({ freeze: null })
+    const causes = freeze.causes.map(({ id }) => id)
+    expect((await world.ask('POST', '/unfreeze', { token, body: { causes } })).body.data).toEqual({ freeze: null })
     await world.pass(10_000)
     expect(world.shop.keys().size).toBe(1)
     const entries = await world.db.query(build.select().from(audit))

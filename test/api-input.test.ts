@@ -163,6 +163,8 @@ describe('other faulty input', () => {
     ['GET', '/deliveries/x?reveal=yes', undefined, 'reveal'],
     ['POST', '/freeze', {}, 'reason'],
     ['POST', '/freeze', { reason: '' }, 'reason'],
+    ['POST', '/unfreeze', {}, 'causes'],
+    ['POST', '/unfreeze', { causes: [] }, 'causes'],
     ['POST', '/webhooks', { url: 'ftp://x' }, 'url'],
     ['POST', '/webhooks', {}, 'url'],
     ['POST', '/tokens', { name: 'x', role: 'root' }, 'role'],

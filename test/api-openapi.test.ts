@@ -47,14 +47,22 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await ask('POST', `/purchases/${held}/retry`)
   await ask('POST', `/purchases/${await idOf('/purchases?state=cancelled')}/retry`)
   await ask('POST', `/purchases/${held}/release`, { token: viewer })
-  await ask('POST', `/purchases/${held}/decision`, { body: { decision: 'close', reason: 'not needed any more' } })
+  const basisOf = async (purchase: unknown) =>
+    String((await ask('GET', `/purchases/${purchase}/evidence`)).body.data.basis)
+  const close = { decision: 'close', reason: 'not needed any more', basis: await basisOf(held) }
+  await ask('POST', `/purchases/${held}/decision`, { body: close })
   world.sandbox.faults.add({ fault: 'hold-open' })
   await ask('POST', '/orders', { token: store, body: order('open', offers[3]?.sku) })
   await world.pass(2_000)
   const accepted = (await ask('GET', '/purchases?state=accepted')).body.data.items[0]
   await ask('GET', `/purchases/${accepted?.id}/evidence?read=true`)
   await ask('GET', `/purchases/${accepted?.id}/evidence?read=true`, { token: viewer })
-  const adopt = { decision: 'adopt', orderId: accepted?.supplierOrderId, reason: 'it is the one' }
+  const adopt = {
+    decision: 'adopt',
+    orderId: accepted?.supplierOrderId,
+    reason: 'it is the one',
+    basis: await basisOf(accepted?.id),
+  }
   await ask('POST', `/purchases/${accepted?.id}/decision`, { body: adopt })
   await ask('POST', `/purchases/${accepted?.id}/decision`, { body: { ...adopt, orderId: 'a b' } })
   const delivery = await idOf('/deliveries')
@@ -69,6 +77,7 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await ask('POST', `/outbox/${await idOf('/outbox?state=due&kind=callback')}/redeliver`)
   await ask('POST', `/outbox/${await idOf('/outbox?state=done')}/redeliver`)
   const { id } = (await ask('POST', '/sync')).body.data.run as { id: string }
+  await ask('POST', '/sync/dry-run?most=20')
   await ask('GET', '/sync/runs')
   await ask('GET', `/sync/runs/${id}`)
   const sweep = (await ask('POST', '/sweeps')).body.data.sweep as { id: string }
@@ -78,7 +87,9 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await ask('GET', '/balance')
   await ask('POST', '/freeze', { body: { reason: 'a look first' } })
   await ask('GET', '/status')
-  await ask('POST', '/unfreeze')
+  await ask('POST', '/unfreeze', { body: { causes: ['nowhere'] } })
+  const { causes } = (await ask('GET', '/status')).body.data.freeze as { causes: { id: string }[] }
+  await ask('POST', '/unfreeze', { body: { causes: causes.map((cause) => cause.id) } })
   await ask('GET', '/listings', { token: store })
   await ask('GET', `/listings/${encodeURIComponent(offers[0]?.sku ?? '')}`, { token: store })
   await ask('GET', '/listings/nowhere', { token: store })
@@ -169,7 +180,9 @@ describe('the OpenAPI document', () => {
       const schema = operation && answerSchema(document, operation, answer.status)
       const what = `${method} ${path} -> ${answer.status} ${JSON.stringify(answer.body)}`
       expect(schema, what).toBeDefined()
-      if (schema) expect(faultsOf(document, schema, answer.body), what).toEqual([])
+      // Of lines of JSON each is one.
+      const bodies: unknown[] = Array.isArray(answer.body) ? answer.body : [answer.body]
+      if (schema) expect(bodies.flatMap((body) => faultsOf(document, schema, body)).slice(0, 5), what).toEqual([])
       if (operation && answer.status < 300) succeeded.add(operation.operationId)
       statuses.add(answer.status)
       return answer

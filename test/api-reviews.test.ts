@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { Failure } from '../src/errors.ts'
+import { sweep } from '../src/ordering/sweep.ts'
 import { build } from '../src/storage/builder.ts'
 import { audit } from '../src/storage/schema.ts'
 import { type ApiWorld, openApi } from './api-world.ts'
-import { keysShort, orderedTwice } from './reviews.ts'
+import { buyBeside, keysShort, MINUTE, orderedTwice } from './reviews.ts'
 
 interface Choice {
   decision: string
@@ -12,6 +14,11 @@ interface Choice {
 const reason = 'the supplier confirmed it'
 const choiceOf = (data: Record<string, unknown>, wanted: string) =>
   (data.choices as Choice[]).find(({ decision }) => decision === wanted)
+
+/** What a person does who has just seen the evidence. */
+async function basisOf(world: ApiWorld, id: string): Promise<string> {
+  return String((await world.ask('GET', `/purchases/${id}/evidence`)).body.data.basis)
+}
 
 async function evidence(world: ApiWorld, orderId: string, token = world.tokens.operator) {
   const { id } = await world.purchase(orderId)
@@ -102,7 +109,7 @@ describe('a decision over the API', () => {
     const { id } = await world.purchase(orderId)
     const answer = await world.ask('POST', `/purchases/${id}/decision`, {
       token: world.tokens.operator,
-      body: { decision: 'adopt', orderId: own, reason },
+      body: { decision: 'adopt', orderId: own, reason, basis: await basisOf(world, id) },
     })
     expect(answer.status).toBe(200)
     expect(answer.body.data).toMatchObject({
@@ -119,7 +126,7 @@ describe('a decision over the API', () => {
     const world = await openApi()
     const orderId = await keysShort(world, 2, 1)
     const { id } = await world.purchase(orderId)
-    const body = { decision: 'close', reason }
+    const body = { decision: 'close', reason, basis: await basisOf(world, id) }
     for (const role of ['viewer', 'store'] as const) {
       expect((await world.ask('POST', `/purchases/${id}/decision`, { token: world.tokens[role], body })).status).toBe(
         403,
@@ -131,15 +138,17 @@ describe('a decision over the API', () => {
     )
   })
 
+  const basis = 'review-9f86d081884c'
   test.each([
-    [{ decision: 'adopt', reason }, 'orderId'],
-    [{ decision: 'close', orderId: 'ord_1', reason }, 'orderId'],
-    [{ decision: 'adopt', orderId: 'a b', reason }, 'orderId'],
-    [{ decision: 'burn', reason }, 'decision'],
-    [{ decision: 'close' }, 'reason'],
-    [{ decision: 'close', reason: 'no' }, 'reason'],
-    [{ decision: 'close', reason: 'x'.repeat(501) }, 'reason'],
-    [{ decision: 'close', reason, force: true }, 'force'],
+    [{ decision: 'adopt', reason, basis }, 'orderId'],
+    [{ decision: 'close', orderId: 'ord_1', reason, basis }, 'orderId'],
+    [{ decision: 'adopt', orderId: 'a b', reason, basis: '' }, 'basis'],
+    [{ decision: 'burn', reason, basis }, 'decision'],
+    [{ decision: 'close', basis }, 'reason'],
+    [{ decision: 'close', reason }, 'basis'],
+    [{ decision: 'close', reason: 'no', basis }, 'reason'],
+    [{ decision: 'close', reason: 'x'.repeat(501), basis }, 'reason'],
+    [{ decision: 'close', reason, basis, force: true }, 'force'],
   ])('with %j names the field that is wrong: %s', async (body, field) => {
     const world = await openApi()
     const orderId = await keysShort(world, 2, 1)
@@ -153,11 +162,101 @@ describe('a decision over the API', () => {
     const world = await openApi()
     const orderId = await keysShort(world, 2, 1)
     const { id } = await world.purchase(orderId)
-    const ask = () => world.ask('POST', `/purchases/${id}/decision`, { body: { decision: 'close', reason } })
+    const body = { decision: 'close', reason, basis: await basisOf(world, id) }
+    const ask = () => world.ask('POST', `/purchases/${id}/decision`, { body })
     expect((await ask()).status).toBe(200)
     const late = await ask()
     expect([late.status, late.body.error.code]).toEqual([409, 'not_decidable'])
     expect(late.body.error.message).toContain('the purchase is cancelled')
+  })
+})
+
+describe('a decision on what is no longer so', () => {
+  test('does not write off the good order that was found since', async () => {
+    const world = await openApi()
+    world.sandbox.faults.add({ fault: 'answer-lost' })
+    world.sandbox.faults.add({ fault: 'hold-open' })
+    const { orders } = world.ordering.supplier
+    world.ordering.supplier.orders = () => Promise.reject(new Failure('unavailable', 'down'))
+    const orderId = await world.buy('1001')
+    await world.pass(25 * 3_600_000, 600_000)
+    const { id } = await world.purchase(orderId)
+    const basis = await basisOf(world, id)
+    expect(basis).toMatch(/^review-[0-9a-f]{12}$/)
+    world.ordering.supplier.orders = orders
+    await world.pass(3_600_000, 300_000)
+    const before = await world.purchase(orderId)
+    expect(before.state).toBe('accepted')
+    const ask = (body: object) => world.ask('POST', `/purchases/${id}/decision`, { body })
+    const late = await ask({ decision: 'buy_again', reason, basis })
+    expect([late.status, late.body.error.code]).toEqual([409, 'changed'])
+    expect(late.body.error.message).toContain(`it was review and is accepted now, with order ${before.supplierOrderId}`)
+    expect(await world.purchase(orderId)).toEqual(before)
+    // Whoever has seen that may still do it.
+    expect((await ask({ decision: 'close', reason, basis: await basisOf(world, id) })).status).toBe(200)
+    expect(world.sandbox.world.report().charges).toHaveLength(1)
+  })
+
+  test('is refused also when only the orders beside it are others', async () => {
+    const world = await openApi()
+    const { orderId, own } = await orderedTwice(world)
+    const { id, body } = await world.purchase(orderId)
+    const basis = await basisOf(world, id)
+    await buyBeside(world, body, 'third')
+    await world.pass(1_800_000, 60_000)
+    await sweep(world.ordering)
+    const late = await world.ask('POST', `/purchases/${id}/decision`, {
+      body: { decision: 'adopt', orderId: own, reason, basis },
+    })
+    expect([late.status, late.body.error.code]).toEqual([409, 'changed'])
+    expect(await world.purchase(orderId)).toMatchObject({ state: 'review' })
+  })
+
+  test('stays possible while nothing but time passes', async () => {
+    const world = await openApi()
+    const orderId = await keysShort(world, 2, 1)
+    const { id } = await world.purchase(orderId)
+    const basis = await basisOf(world, id)
+    await world.pass(3 * 3_600_000)
+    const answer = await world.ask('POST', `/purchases/${id}/decision`, {
+      body: { decision: 'hand_over', reason, basis },
+    })
+    expect(answer.status).toBe(200)
+  })
+})
+
+describe('the end of a freeze', () => {
+  interface Shown {
+    freeze: { causes: { id: string; purchaseId: string | null }[] } | null
+  }
+  const frozen = async (world: ApiWorld) => ((await world.ask('GET', '/status')).body.data as unknown as Shown).freeze
+
+  test('does not lift the freeze for a second purchase that nobody has seen', async () => {
+    const world = await openApi()
+    const one = await orderedTwice(world, '1001')
+    const shown = (await frozen(world))?.causes ?? []
+    expect(shown.map(({ purchaseId }) => purchaseId)).toEqual([(await world.purchase(one.orderId)).id])
+    const two = await world.buy('1002')
+    await world.settle()
+    const { body } = await world.purchase(two)
+    // The second one was bought before the freeze: here by hand, twice.
+    await buyBeside(world, body, 'a')
+    await buyBeside(world, body, 'b')
+    await sweep(world.ordering)
+    await world.pass(MINUTE)
+    const both = (await frozen(world))?.causes ?? []
+    expect(both.map(({ purchaseId }) => purchaseId)).toEqual([shown[0]?.purchaseId, (await world.purchase(two)).id])
+    const lift = async (causes: string[]) => world.ask('POST', '/unfreeze', { body: { causes } })
+    const left = await lift(shown.map(({ id }) => id))
+    expect(left.body.data).toMatchObject({ freeze: { purchaseId: (await world.purchase(two)).id } })
+    const again = await lift(shown.map(({ id }) => id))
+    expect([again.status, again.body.error.code]).toEqual([409, 'changed'])
+    const three = await world.buy('1003')
+    await world.pass(MINUTE)
+    expect(await world.purchase(three)).toMatchObject({ state: 'planned', holdReason: 'frozen' })
+    expect((await lift(both.map(({ id }) => id))).body.data).toEqual({ freeze: null })
+    await world.pass(MINUTE)
+    expect(await world.state(three)).toBe('fulfilled')
   })
 })
 

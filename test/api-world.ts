@@ -8,6 +8,7 @@ import { expect, onTestFinished } from 'vitest'
 import { createBackups } from '../src/backups.ts'
 import { publishNext } from '../src/catalogue/publish.ts'
 import { loadConfig } from '../src/config.ts'
+import { createDryRunner } from '../src/dry-runner.ts'
 import { createFlows } from '../src/flows.ts'
 import { type ApiOptions, apiOperations, apiRouter } from '../src/http/api.ts'
 import { createAuth } from '../src/http/auth.ts'
@@ -86,7 +87,18 @@ export async function openApi() {
     ...{ file, db, keys, now, newId, log: ordering.log },
   })
   const sweeps = createSweepRunner(ordering)
-  const flows = createFlows({ config, ordering, supplier, syncs, sweeps, inbox, backups, keys })
+  const dryRun = createDryRunner({
+    catalogue: {
+      ...ordering,
+      supplier,
+      stores: config.stores,
+      wake: () => {},
+      requestSync: () => {},
+      reads: new Map(),
+    },
+    ...{ stores: config.stores, dataDir: dirname(file) },
+  })
+  const flows = createFlows({ config, ordering, supplier, syncs, dryRun, sweeps, inbox, backups, keys })
   const owner = mintToken('admin', randomBytes)
   const authenticate = createAuth({ db, ownerDigest: owner.digest, now })
   const options: ApiOptions = {
@@ -119,7 +131,7 @@ export async function openApi() {
     other: await mint({ role: 'store', store: OTHER_STORE, scopes: ['orders'] }),
   }
 
-  /** One request; `null` as token sends none. The body of an answer that is a file is its text. */
+  /** One request; `null` as token sends none. The body of a file is its text, that of lines of JSON a list of them. */
   async function ask(method: string, path: string, { token, body, raw, headers }: Ask = {}): Promise<Answer> {
     const answer = await fetch(`${url}/api/v1${path}`, {
       method,
@@ -130,9 +142,11 @@ export async function openApi() {
       },
       ...(raw === undefined && body === undefined ? {} : { body: raw ?? JSON.stringify(body) }),
     })
-    const isFile = answer.headers.get('content-type')?.startsWith('text/csv')
+    const [type] = (answer.headers.get('content-type') ?? '').split(';')
     // `text()` would take a byte order mark off.
-    const read: unknown = isFile ? Buffer.from(await answer.arrayBuffer()).toString() : await answer.json()
+    const text = Buffer.from(await answer.arrayBuffer()).toString()
+    const lines = () => text.split('\n').flatMap((line): unknown[] => (line === '' ? [] : [JSON.parse(line)]))
+    const read: unknown = type === 'text/csv' ? text : type === 'application/x-ndjson' ? lines() : JSON.parse(text)
     return { status: answer.status, headers: answer.headers, body: read as Answer['body'] }
   }
   const selling = config.stores.find(({ id }) => id === STORE) as (typeof config.stores)[number]

@@ -5,6 +5,7 @@ import { finderOf } from './canaries/finder.ts'
 import { type Harvest, openHarvest } from './canaries/harvest.ts'
 import { API_KEY, type CanaryInstallation, openCanaryInstallation } from './canaries/installation.ts'
 import { deliver, keysArrive, knock, lookAtEverything, makeSecrets, order, spoilAnswers } from './canaries/life.ts'
+import { quoteKeys, quotesArrive } from './canaries/quoted-keys.ts'
 import { until } from './service-process.ts'
 
 describe('a secret', { timeout: 240_000 }, () => {
@@ -106,8 +107,10 @@ async function live(installation: CanaryInstallation, harvest: Harvest): Promise
   await order(installation, harvest, 1, 31).catch(() => undefined)
   expect(await installation.stop()).toBe('SIGKILL')
   await installation.start()
-  references.push(...(await order(installation, harvest, 8, 32)))
+  quoteKeys(installation)
+  references.push(...(await order(installation, harvest, 10, 32)))
   await keysArrive(installation, 350)
+  await quotesArrive(harvest, tokens.viewer)
   await lookAtEverything(installation, harvest, tokens, references)
   expect((await ask('POST', '/api/v1/backups', { token: tokens.operator })).status).toBe(201)
   const keep = (when: string) => {

@@ -21,6 +21,7 @@ const order = {
   ],
   timeline: [{ at, what: 'order taken', detail: long }],
 }
+const cause = { reason: long, actor: 'quayside', at, purchaseId: id }
 const evidence = {
   ...{ purchase: { ...purchase, state: 'review', note: long, since: at, cancelRequestedAt: at } },
   order: { store: order.store, reference: '1001', line: '1' },
@@ -44,7 +45,8 @@ const evidence = {
     { decision: 'adopt', does: long, refusal: null },
     { decision: 'hand_over', does: long, refusal: long },
   ],
-  freeze: { reason: long, actor: 'quayside', at, purchaseId: id },
+  freeze: { ...cause, causes: [{ ...cause, id: '9f86d081' }] },
+  basis: 'review-9f86d081884c',
   attempts: [
     { kind: 'look_up', stage: 'answered', at, status: 500, class: 'A', requestId: `${id}${id}`, detail: long },
   ],
@@ -85,7 +87,13 @@ const page = (item: object) => () => ({ items: [item], next: id })
 const answers: Answers = {
   'GET /status': () => ({
     ...{ balance: { amount: '2500.00', currency: 'EUR', readAt: at }, tier: 'gold', limits: { quantityMax: 100 } },
-    freeze: { reason: long, actor: 'quayside', at, purchaseId: id },
+    freeze: {
+      ...cause,
+      causes: [
+        { ...cause, id: '9f86d081' },
+        { ...cause, id: '9f86d082', purchaseId: null },
+      ],
+    },
     counts: {
       ...{ purchases: { review: 1, fulfilled: 1_234_567, unknown: 3 }, held: {}, offers: { total: 61, inStock: 56 } },
       ...{ deliveries: { dead: 2 }, callbacks: {}, alerts: {}, discrepancies: {} },
@@ -157,8 +165,8 @@ const commands = [
   ...[`deliveries show ${id} --reveal`, `deliveries replay ${id}`, 'outbox list', `outbox redeliver ${id}`],
   ...['webhooks list', 'webhooks create', 'webhooks rotate', `webhooks retire ${id}`, 'webhooks check'],
   ...['tokens list', 'tokens create --name a --role viewer', `tokens revoke ${id}`],
-  ...['reviews', `reviews show ${id}`, `reviews decide ${id} --close --reason refunded`],
-  ...['discrepancies list', 'sync', 'sync runs', `sync show ${id}`, 'freeze', 'unfreeze'],
+  ...['reviews', `reviews show ${id}`, `reviews decide ${id} --basis review-9f86d081884c --close --reason refunded`],
+  ...['discrepancies list', 'sync', 'sync runs', `sync show ${id}`, 'freeze', 'unfreeze 9f86d081'],
   ...['sweep', 'sweep list', 'sweep show', `sweep show ${id}`, 'balance'],
   'price explain SKU-1 --store shop-4f7k2m9q',
 ]

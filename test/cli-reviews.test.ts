@@ -2,14 +2,17 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { currentFreeze } from '../src/storage/settings.ts'
 import { type ApiWorld, openApi } from './api-world.ts'
-import { run, writePlace } from './cli-run.ts'
+import { type RunOptions, run, writePlace } from './cli-run.ts'
 import { keysShort, MINUTE, orderedTwice } from './reviews.ts'
 
-/** The command line of an operator, 80 columns wide, on a real service. */
-function terminal(world: ApiWorld) {
+/** The command line of an operator who says yes, 80 columns wide, on a real service; or one in a pipe. */
+function terminal(world: ApiWorld, options: RunOptions = {}) {
   const { config } = writePlace(world.url)
   return (...argv: string[]) =>
-    run([...argv, '--config', config, '--token', world.tokens.operator], { terminal: true, now: world.now })
+    run([...argv, '--config', config, '--token', world.tokens.operator], {
+      ...{ terminal: true, now: world.now, typed: ['yes'] },
+      ...options,
+    })
 }
 
 /** Words of a shell line; what is quoted is one. */
@@ -23,10 +26,16 @@ describe('a person on duty', () => {
     const { orderId, second } = await orderedTwice(world)
     const { id } = await world.purchase(orderId)
     const page = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
-    const lines = (/```sh\n(quayside reviews\n[\s\S]*?)```/.exec(page)?.[1] ?? '').trim().split('\n')
+    const lines = (/```sh\n(quayside reviews\n[\s\S]*?)```/.exec(page)?.[1] ?? '')
+      .replaceAll('\\\n', ' ')
+      .trim()
+      .split('\n')
     expect(lines.at(-1)).toBe('quayside unfreeze')
     for (const line of lines) {
-      const [program, ...argv] = words(line).map((word) => ({ '<purchase>': id, '<order>': second })[word] ?? word)
+      const shown = (await quayside('reviews', 'show', id)).stdout
+      const basis = /--basis (\S+)/.exec(shown)?.[1] ?? 'none is shown'
+      const places: Record<string, string> = { '<purchase>': id, '<order>': second, '<basis>': basis }
+      const [program, ...argv] = words(line).map((word) => places[word] ?? word)
       expect(program).toBe('quayside')
       expect(await quayside(...argv), line).toMatchObject({ exitCode: 0, stderr: '' })
     }
@@ -63,7 +72,10 @@ describe('a person on duty', () => {
     expect(shown).toMatch(/--hand-over +Gives the store 2 of the 2 keys that came\./)
     expect(shown).toMatch(/its own, completed, 2 of 5 keys/)
     const decided = await quayside('reviews', 'decide', id, '--hand-over', '--reason', 'two are enough for now')
-    expect(decided.stdout).toBe(`Decided. The purchase is completed now.\nWatch it: quayside reviews show ${id}\n`)
+    expect(decided.stdout).toContain('hand over: Gives the store 2 of the 2 keys that came.')
+    expect(decided.stdout.slice(decided.stdout.indexOf('Decided'))).toBe(
+      `Decided. The purchase is completed now.\nWatch it: quayside reviews show ${id}\n`,
+    )
     await world.pass(MINUTE)
     expect(world.shop.keys().get('1001/1')).toHaveLength(2)
     const after = (await quayside('reviews', 'show', id, '--stored')).stdout
@@ -82,9 +94,62 @@ describe('a person on duty', () => {
     const world = await openApi()
     const orderId = await keysShort(world, 5, 0)
     const before = await world.purchase(orderId)
-    const result = await terminal(world)('reviews', 'decide', before.id, ...options)
+    const basis = ['--basis', await basisOf(world, before.id)]
+    const result = await terminal(world)('reviews', 'decide', before.id, ...basis, ...options)
     expect(result).toMatchObject({ exitCode, stdout: '', stderr: expect.stringContaining(said) })
     expect(await world.purchase(orderId)).toEqual(before)
+  })
+})
+
+/** What `show` hands to whoever reads it. */
+const basisOf = async (world: ApiWorld, id: string): Promise<string> =>
+  /--basis (\S+)/.exec((await terminal(world)('reviews', 'show', id, '--stored')).stdout)?.[1] ?? 'none'
+
+describe('a decision by somebody who was not shown what it stands on', () => {
+  test('is not taken in a pipe, nor when the answer is no', async () => {
+    const world = await openApi()
+    const orderId = await keysShort(world, 5, 2)
+    const before = await world.purchase(orderId)
+    const decide = ['reviews', 'decide', before.id, '--close', '--reason', 'not wanted']
+    const piped = await terminal(world, { terminal: false })(...decide)
+    expect(piped).toMatchObject({ exitCode: 2, stdout: '', stderr: expect.stringContaining('give the basis') })
+    const refused = await terminal(world, { typed: ['no'] })(...decide)
+    expect(refused).toMatchObject({ exitCode: 5, stderr: expect.stringContaining('nothing was decided') })
+    expect(await world.purchase(orderId)).toEqual(before)
+    const basis = await basisOf(world, before.id)
+    expect(await terminal(world, { terminal: false })(...decide, '--basis', basis)).toMatchObject({ exitCode: 0 })
+    expect(await world.purchase(orderId)).toMatchObject({ state: 'cancelled' })
+  })
+
+  test('is not taken on an accepted purchase, whatever the answer is', async () => {
+    const world = await openApi()
+    world.sandbox.faults.add({ fault: 'hold-open' })
+    const orderId = await world.buy('1001')
+    await world.settle()
+    const { id } = await world.purchase(orderId)
+    const decide = ['reviews', 'decide', id, '--buy-again', '--reason', 'it does not come']
+    const asked = await terminal(world)(...decide)
+    expect(asked).toMatchObject({ exitCode: 5, stdout: '', stderr: expect.stringContaining('asks for no decision') })
+    expect(await world.purchases(orderId)).toHaveLength(1)
+    expect(await terminal(world)(...decide, '--basis', await basisOf(world, id))).toMatchObject({ exitCode: 0 })
+    expect(await world.purchases(orderId)).toHaveLength(2)
+  })
+
+  test('lifts no freeze in a pipe, nor when the answer is no', async () => {
+    const world = await openApi()
+    await terminal(world)('freeze', '--reason', 'prices look wrong')
+    world.move(1_000)
+    await terminal(world)('freeze', '--reason', 'and the stock does')
+    const piped = await terminal(world, { terminal: false })('unfreeze')
+    expect(piped).toMatchObject({ exitCode: 2, stdout: '', stderr: expect.stringContaining('and the stock does') })
+    expect(await terminal(world, { typed: ['n'] })('unfreeze')).toMatchObject({ exitCode: 5 })
+    const causes = (await currentFreeze(world.db))?.causes ?? []
+    expect(causes.map(({ reason }) => reason)).toEqual(['prices look wrong', 'and the stock does'])
+    const [first, second] = causes.map(({ id }) => id)
+    const left = await terminal(world, { terminal: false })('unfreeze', String(first))
+    expect(left.stdout).toContain('and the stock does')
+    expect((await terminal(world)('unfreeze', String(second))).stdout).toBe('Buying again.\n')
+    expect((await terminal(world)('unfreeze')).stdout).toBe('Buying is not frozen.\n')
   })
 })
 

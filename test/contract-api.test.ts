@@ -14,9 +14,15 @@ const withBody = operations.filter(({ hasBody }) => hasBody)
 const valid: Record<string, Json> = {
   takeOrder: { reference: '1001', lines: [{ id: '1', sku: 'A', quantity: 1, unitPrice: '19.99', currency: 'EUR' }] },
   releasePurchase: { ceiling: '12.34' },
-  decidePurchase: { decision: 'adopt', orderId: 'ord_1', reason: 'the supplier confirmed it' },
+  decidePurchase: {
+    decision: 'adopt',
+    orderId: 'ord_1',
+    reason: 'the supplier confirmed it',
+    basis: 'review-9f86d081884c',
+  },
   createWebhook: { url: 'https://shop.example/hook' },
   freeze: { reason: 'a look first' },
+  unfreeze: { causes: ['9f86d081'] },
   createToken: { name: 'till', role: 'store', store: STORE, scopes: ['orders'], expiresInDays: 30 },
   linkListing: { offerSku: 'SKU-1', sku: 'OURS', variation: 'Europe' },
   ignoreListing: { reason: 'sold by hand' },

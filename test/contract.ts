@@ -157,12 +157,12 @@ function answerFaults(schemas: Schemas, answer: string, { method, headers, body 
     return faults.map((fault) => `${name}: ${fault}`)
   })
   const type = headers['content-type']
-  const isFile = Object.hasOwn((value.content ?? {}) as Json, 'text/csv')
+  const [streamed] = Object.keys((value.content ?? {}) as Json).filter((one) => one !== 'application/json')
   return [
     ...Object.keys(headers).flatMap((name) => (known.includes(name) ? [] : [`${name}: not in the document`])),
     ...wrong,
-    ...(type === `${isFile ? 'text/csv' : 'application/json'}; charset=utf-8` ? [] : [`content-type: ${type}`]),
-    ...(method === 'HEAD' || isFile ? [] : bodyFaults(schemas, pointer, body)),
+    ...(type === `${streamed ?? 'application/json'}; charset=utf-8` ? [] : [`content-type: ${type}`]),
+    ...(method === 'HEAD' || streamed ? [] : bodyFaults(schemas, pointer, body)),
   ]
 }
 

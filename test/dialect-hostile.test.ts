@@ -3,25 +3,14 @@ import { describe, expect, test } from 'vitest'
 import { TEST_NOW } from './database.ts'
 import { bytesOf, type HeaderLine, MARKER, mac, SECRET, signedDelivery } from './delivery.ts'
 import { contrary } from './dialect-pair.ts'
-import type { Answer, RawRequest } from './raw-http.ts'
-import { addPurchase, type Door, openDoor } from './webhook-door.ts'
+import { knock, type Row, refused } from './hostile.ts'
+import type { RawRequest } from './raw-http.ts'
+import { addPurchase } from './webhook-door.ts'
 
 /**
  * The hostile deliveries of the default layout, once more where the timestamp is inside the signature header, in
  * milliseconds, and the signature is base64 behind a prefix.
  */
-interface Row {
-  name: string
-  requests: RawRequest[] | ((door: Door) => Promise<(Answer | undefined)[]>)
-  before?: (door: Door) => Promise<unknown>
-  webhooks?: Record<string, string>
-  status: 200 | 401
-  states: string[]
-  hinted?: string[]
-  alerts?: string[]
-  after?: (door: Door) => Promise<void> | void
-}
-
 const NOW = String(TEST_NOW)
 const OTHER_SECRET = 'whsec_other_0123456789abcdef0123456789abcde'
 const event = (order: Record<string, unknown> = {}, happening = 'ORDER_SERVED') => ({
@@ -51,11 +40,6 @@ const v1 = (text: string, timestamp = NOW) => signed(`t=${timestamp},v1=${text}`
 const at = (timestamp: string): RawRequest => sign({ timestamp })
 const hmac = (secret: string, text: string, algorithm = 'sha256') =>
   createHmac(algorithm, secret).update(text).digest('base64')
-const refused = (name: string, requests: Row['requests'], more: Partial<Row> = {}): Row => ({
-  ...{ name, requests, status: 401, states: [] },
-  ...more,
-})
-
 const signatureRows: Row[] = [
   { name: 'a valid delivery', requests: [VALID], status: 200, states: ['orphan'] },
   refused('no signature header, or an empty one', [signed(null), signed(''), signed(['', ''])]),
@@ -115,7 +99,7 @@ const signatureRows: Row[] = [
   },
   refused('the layout of the default dialect', [signedDelivery({ body: event() }), signedDelivery()]),
   refused('a delivery of one webhook sent to another', [{ ...VALID, target: '/webhooks/supplier/next' }], {
-    webhooks: { '': SECRET, next: OTHER_SECRET },
+    options: { webhooks: { '': SECRET, next: OTHER_SECRET } },
   }),
 ]
 
@@ -234,20 +218,7 @@ describe.each([
   ['timestamp', timestampRows],
   ['replay, duplicates and order', replayRows],
 ])('the door under the contrary dialect against: %s', (_subject, rows) => {
-  test.each(rows)('$name', async ({ requests, before, webhooks, status, states, hinted = [], alerts = [], after }) => {
-    const door = await openDoor({ dialect: contrary, ...(webhooks ? { webhooks } : {}) })
-    await before?.(door)
-    const answers: (Answer | undefined)[] = []
-    if (Array.isArray(requests)) for (const request of requests) answers.push(await door.send(request))
-    else answers.push(...(await requests(door)))
-    expect(answers.map((answer) => answer?.status)).toEqual(answers.map(() => status))
-    await door.process()
-    expect((await door.rows()).map(({ state }) => state)).toEqual(states)
-    const asked = (await door.purchases()).filter(({ refreshAt }) => refreshAt !== null)
-    expect(asked.map(({ id }) => id)).toEqual(hinted)
-    expect(await door.alerts()).toEqual(alerts)
-    await after?.(door)
-    const told = [...door.seen.lines, ...answers.map((answer) => answer?.text)].join('\n')
-    for (const secret of [MARKER, SECRET, BASE64, 'AAAAA-BBBBB']) expect(told).not.toContain(secret)
-  })
+  test.each(rows)('$name', (row) =>
+    knock({ ...row, options: { dialect: contrary, ...row.options } }, [BASE64, 'AAAAA-BBBBB']),
+  )
 })

@@ -5,11 +5,13 @@ import { describe, expect, it } from 'vitest'
 import { dryRun } from '../src/catalogue/dry-run.ts'
 import type { DryRunEvent } from '../src/catalogue/dry-run-events.ts'
 import { linkListing } from '../src/catalogue/links.ts'
+import { startSync } from '../src/catalogue/sync.ts'
 import { changesOfRun } from '../src/storage/offers.ts'
 import { openScratch } from '../src/storage/scratch.ts'
 import { idAt, listWorld, productRecord } from './catalogue-world.ts'
 import { databaseFile, fileDatabase } from './database.ts'
 import { publishWorld, STORE } from './publish-world.ts'
+import { seeded } from './seeded.ts'
 
 type Of<T extends DryRunEvent['type']> = Extract<DryRunEvent, { type: T }>
 const of = <T extends DryRunEvent['type']>(events: DryRunEvent[], type: T): Of<T>[] =>
@@ -40,7 +42,18 @@ async function dryWorld(count: number, settings: Parameters<typeof publishWorld>
     return events
   }
   await sync()
-  return { ...world, ...selling, db, sync, dry, scratchFile, openScratchFile, list: world.list, clock: world.clock }
+  return {
+    ...world,
+    ...selling,
+    db,
+    sync,
+    dry,
+    scratchFile,
+    openScratchFile,
+    list: world.list,
+    clock: world.clock,
+    lines: world.lines,
+  }
 }
 
 /** Every row of every table. */
@@ -73,7 +86,12 @@ describe('a dry run', () => {
     const run = await world.sync()
 
     const changes = await db.query(changesOfRun(run.id, 100))
-    const plain = of(events, 'offer').map(({ productId, field, before, after }) => ({ productId, field, before, after }))
+    const plain = of(events, 'offer').map(({ productId, field, before, after }) => ({
+      productId,
+      field,
+      before,
+      after,
+    }))
     expect(plain).toEqual(changes)
     expect(plain.length).toBeGreaterThan(8)
     const told = of(events, 'listing').filter((listing) => listing.told)
@@ -95,6 +113,71 @@ describe('a dry run', () => {
     })
   })
 
+  it.each([1, 2, 3, 4])(
+    'agrees with the sync runs of a supplier whose list changes at random, seed %i',
+    async (seed) => {
+      const settings = { stock: { zeroUnder: 2, cap: 9 }, listings: { text: 'product' } }
+      const world = await dryWorld(60, { ...settings, pricing: { compareAt: { percent: '10' }, jumpPercent: '40' } })
+      const { list, linking, db, shop, told } = world
+      const random = seeded(seed)
+      const any = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T
+      const record = (id: string) =>
+        productRecord(id, {
+          ...{
+            api_price: any(['10.00', '10.00', '11.50', '13.00', '19.00', '0.00', null]),
+            local_stock: any([0, 1, 3, 12]),
+          },
+          ...{ provider_stock: any([0, 4]), available: random() < 0.9, name: any([`Product ${id}`, 'Something else']) },
+          sku: random() < 0.8 ? `SKU-${id}` : `SKU-${idAt(Math.floor(random() * 60))}`,
+        })
+      for (const place of [5, 6, 7]) {
+        await linkListing(linking, { store: STORE, variant: `v${place}`, actor: 'test' }, { productId: idAt(place) })
+      }
+      await world.settle()
+      let [offersCompared, listingsCompared] = [0, 0]
+      for (let round = 0; round < 8; round += 1) {
+        list.records = list.records
+          .filter(() => random() > 0.02)
+          .map((before) => (random() < 0.15 ? record(String(before.id)) : before))
+        if (random() < 0.5) list.records.push(record(`new-${seed}-${round}`))
+        const before = new Map(shop.listings())
+        const callbacks = told().length
+        const events = await world.dry(10_000)
+        const run = await world.sync()
+
+        const offers = of(events, 'offer').map(({ productId, field, before, after }) => ({
+          productId,
+          field,
+          before,
+          after,
+        }))
+        expect(offers).toEqual(await db.query(changesOfRun(run.id, 1_000)))
+        const listings = of(events, 'listing')
+        const tells = listings.filter((listing) => listing.told)
+        const named = told().slice(callbacks).flat()
+        expect(tells.map(({ variant }) => variant).toSorted()).toEqual([...new Set(named)].toSorted())
+        for (const { variant, changes } of tells) {
+          const after = shop.listings().get(variant)
+          const had = before.get(variant)
+          const wanted = Object.fromEntries(changes.map((change) => [change.field, change.after]))
+          const shown = (of: typeof after) =>
+            of && { price: of.price, compareAt: of.compareAt, stock: String(of.stock) }
+          const { state: _, available: __, name, category: ___, currency: ____, ...fields } = wanted
+          expect({ ...shown(had ?? after), ...fields }, variant).toEqual(shown(after))
+          if (name !== undefined) expect(after?.name).toBe(name)
+        }
+        for (const { variant, state } of listings)
+          expect([variant, (await world.row(variant))?.state]).toEqual([variant, state])
+        const { held } = endOf(events).stores[0] ?? {}
+        expect(held).toBe(listings.filter(({ state }) => state === 'held').length)
+        expect(endOf(events).offers).toMatchObject({ seen: run.offersSeen, new: run.offersNew, gone: run.offersGone })
+        offersCompared += offers.length
+        listingsCompared += tells.length
+      }
+      expect(Math.min(offersCompared, listingsCompared)).toBeGreaterThan(50)
+    },
+  )
+
   it('says why: the rule behind a price, the policy behind a stock, what a person must decide', async () => {
     const { list, dry } = await dryWorld(5, { stock: { zeroUnder: 3 } })
     list.records[0] = productRecord(idAt(0), { api_price: '11.00', local_stock: 1, provider_stock: 1 })
@@ -105,10 +188,8 @@ describe('a dry run', () => {
     expect(why(0)).toEqual([
       { field: 'price', before: '12.00', after: '13.20', reason: 'markup: the cost plus 20 %' },
       { field: 'stock', before: '7', after: '0', reason: 'fewer than 3 count as none' },
-      { field: 'available', before: 'yes', after: 'no', reason: 'fewer than 3 count as none' },
     ])
     expect(why(1)?.map(({ reason }) => reason)).toEqual([
-      'the price that the store has would be under cost and margin',
       'the price that the store has would be under cost and margin',
       'price_jump: 12.00 to 108.00 EUR waits for a person; the price that the store has would be under cost and margin',
     ])
@@ -130,13 +211,27 @@ describe('a dry run', () => {
       { productId: idAt(4), field: 'presence', before: 'listed', after: 'gone' },
     ])
     const fields = of(events, 'listing').flatMap(({ changes }) => changes.map(({ field, after }) => [field, after]))
-    expect(fields).toEqual([
-      ['stock', '0'],
-      ['available', 'no'],
-    ])
+    expect(fields).toEqual([['stock', '0']])
     expect(endOf(events).offers).toMatchObject({ gone: 1, missed: 1 })
     expect(await sync()).toMatchObject({ offersGone: 1 })
     expect(told().at(-1)).toEqual([`SKU-${idAt(4)}`])
+  })
+
+  it('tells a listing that its store has refused again when its offer changes, however long it would wait', async () => {
+    const { list, dry, sync, shop, told, row } = await dryWorld(3)
+    shop.answerListings(({ id }) => ({ id, ok: false, reason: 'no such variant' }))
+    list.records[1] = productRecord(idAt(1), { local_stock: 1 })
+    await sync()
+    expect(await row(`SKU-${idAt(1)}`)).toMatchObject({ state: 'failed' })
+    shop.answerListings('simple')
+    list.records[1] = productRecord(idAt(1))
+    const listings = of(await dry(), 'listing')
+    expect(listings.map(({ variant, told: isTold, changes }) => [variant, isTold, changes])).toEqual([
+      [`SKU-${idAt(1)}`, true, [expect.objectContaining({ before: 'failed', after: 'synced' })]],
+    ])
+    expect(listings[0]?.changes[0]?.reason).toBe('told again: not confirmed yet')
+    await sync()
+    expect(told().at(-1)).toEqual([`SKU-${idAt(1)}`])
   })
 
   it('tells nothing where nothing would change', async () => {
@@ -160,7 +255,11 @@ describe('a dry run', () => {
     expect(doubts.map(({ page }) => page)).toEqual([1, 2])
     for (const { requestId } of doubts) expect(requestId).toMatch(/^req_\d+$/)
     expect(doubts[0]?.message).toContain(idAt(9))
-    expect(endOf(events)).toMatchObject({ state: 'failed', pagesBroken: 1, offers: { gone: 0, missed: 0, unreadable: 1 } })
+    expect(endOf(events)).toMatchObject({
+      state: 'failed',
+      pagesBroken: 1,
+      offers: { gone: 0, missed: 0, unreadable: 1 },
+    })
     expect(endOf(events).error).toContain('page 2')
   })
 
@@ -185,7 +284,6 @@ describe('a dry run', () => {
 
   it('says that a sync run is under way, and goes on', async () => {
     const { catalogue, dry } = await dryWorld(3)
-    const { startSync } = await import('../src/catalogue/sync.ts')
     const { runId } = await startSync(catalogue, 'test')
     const events = await dry()
     expect(events[0]).toMatchObject({ type: 'start', syncUnderWay: runId })
@@ -199,6 +297,7 @@ describe('a dry run', () => {
       if (page === 2) answer.status = 400
     }
     await dry()
-    expect(lines.slice(before).map(({ event }) => event)).toEqual([])
+    expect(lines.slice(before).map(({ event }) => event)).toEqual(['sync.dry_run'])
+    expect(lines.at(-1)).toMatchObject({ outcome: 'failed', offersSeen: 20, pagesBroken: 1 })
   })
 })

@@ -14,7 +14,10 @@ import type { Store } from '../src/stores/store.ts'
 import type { OrderRequest, Supplier } from '../src/supplier/client.ts'
 
 export interface ProcessParts
-  extends Pick<Fulfilment, 'db' | 'vault' | 'dialect' | 'now' | 'newId' | 'random' | 'log' | 'owner' | 'stores'> {
+  extends Pick<
+    Fulfilment,
+    'db' | 'vault' | 'dialect' | 'now' | 'monotonic' | 'newId' | 'random' | 'log' | 'owner' | 'stores'
+  > {
   supplier: Supplier
   policy: Partial<OrderingPolicy>
   storeOf: (id: string) => Store | undefined
@@ -57,8 +60,14 @@ export function startProcess({ db, supplier, storeOf, onSend, ...parts }: Proces
       caps: { order: null, hour: null, day: null },
       ...parts.policy,
     },
-    pace: { breaker: closedBreaker, pausedUntil: 0, firstSends: [], repeats: [], checked: new Map() },
-    monotonic: now,
+    pace: {
+      breaker: closedBreaker,
+      pausedUntil: 0,
+      firstSends: [],
+      repeats: [],
+      checked: new Map(),
+      absences: new Map(),
+    },
     wake: () => {},
     at: (point) => {
       if (crash.at !== point) return

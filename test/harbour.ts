@@ -61,11 +61,14 @@ export type Harbour = Awaited<ReturnType<typeof openHarbour>>
 export async function openHarbour(options: HarbourOptions = {}) {
   const { dialect = defaultDialect(), random = () => 0.5, apiKey = SANDBOX_KEY } = options
   let clock = TEST_NOW
-  const now = () => clock
+  /** How far the wall clock of Quayside, and of the store that checks its signatures, is ahead of the time that passes. */
+  let ahead = 0
+  const now = () => clock + ahead
+  const monotonic = () => clock
   const lines: string[] = []
   const openSandbox = (port?: number) =>
     startHeldSandbox({
-      ...{ dialect: options.sandboxDialect ?? dialect, apiKey: SANDBOX_KEY, now, seed: 7, automatic: false },
+      ...{ dialect: options.sandboxDialect ?? dialect, apiKey: SANDBOX_KEY, now: monotonic, seed: 7, automatic: false },
       ...{ requestsPerMinute: 100_000 },
       ...(options.balanceMinor === undefined ? {} : { balanceMinor: options.balanceMinor }),
       ...(options.sandboxFile === undefined ? {} : { file: options.sandboxFile }),
@@ -89,7 +92,7 @@ export async function openHarbour(options: HarbourOptions = {}) {
 
   const openProcess = (owner: string) =>
     startProcess({
-      ...{ db, vault, supplier, dialect, now, newId, random, log, owner, policy: options.policy ?? {} },
+      ...{ db, vault, supplier, dialect, now, monotonic, newId, random, log, owner, policy: options.policy ?? {} },
       stores: [{ id: STORE }],
       storeOf: (id) => (id === STORE ? store : undefined),
       onSend: (request) => void sent.push(request),
@@ -129,7 +132,7 @@ export async function openHarbour(options: HarbourOptions = {}) {
       items.map(({ id, sku, name, priceMinor, localStock, providerStock, available }) =>
         putOffer({
           ...{ productId: id, sku, name, costMinor: priceMinor, currency: dialect.money.currency },
-          ...{ localStock, providerStock, available: available ? 1 : 0, asOf: clock, changedAt: clock },
+          ...{ localStock, providerStock, available: available ? 1 : 0, asOf: now(), changedAt: now() },
         }),
       ),
     )
@@ -219,6 +222,10 @@ export async function openHarbour(options: HarbourOptions = {}) {
     },
     move: (ms: number) => {
       clock += ms
+    },
+    /** Puts the wall clock of Quayside and the store ahead, or back: no time passes, and the supplier's clock stays. */
+    jump: (ms: number) => {
+      ahead += ms
     },
   }
 }

@@ -10,7 +10,10 @@ interface OperationObject {
   responses: Record<string, ResponseObject>
 }
 type ResponseObject = { $ref?: string; content?: Content }
-type Content = Record<'application/json', { schema: Schema }> & { 'text/csv'?: { schema: Schema } }
+type Content = Record<'application/json', { schema: Schema }> & {
+  'text/csv'?: { schema: Schema }
+  'application/x-ndjson'?: { schema: Schema }
+}
 
 interface Schema {
   $ref?: string
@@ -41,7 +44,7 @@ export function answerSchema(document: OpenApi, operation: OperationObject, stat
   const response = operation.responses[status]
   const named = response?.$ref && document.components.responses[response.$ref.split('/').at(-1) ?? '']
   const content = (named || response)?.content
-  return (content?.['text/csv'] ?? content?.['application/json'])?.schema
+  return (content?.['text/csv'] ?? content?.['application/x-ndjson'] ?? content?.['application/json'])?.schema
 }
 
 /** What of a value is not as the schema says; a field that the schema does not name is a fault too. */

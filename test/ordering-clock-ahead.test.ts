@@ -8,9 +8,9 @@ const HOUR = 60 * MINUTE
 describe('a clock that was two days ahead for a while', () => {
   test('does not keep a purchase from the money that was paid in since', async () => {
     const harbour = await openHarbour({ balanceMinor: 1 })
-    harbour.move(48 * HOUR)
+    harbour.jump(48 * HOUR)
     await harbour.ordering.readBalance()
-    harbour.move(-48 * HOUR)
+    harbour.jump(-48 * HOUR)
     await afterClockJump(harbour.ordering)
     const orderId = await harbour.buy('1001')
     await harbour.pass(MINUTE)
@@ -22,9 +22,9 @@ describe('a clock that was two days ahead for a while', () => {
 
   test('does not shut out what the supplier says of its offers since', async () => {
     const harbour = await openHarbour()
-    harbour.move(48 * HOUR)
+    harbour.jump(48 * HOUR)
     const { productId } = await harbour.offer()
-    harbour.move(-48 * HOUR)
+    harbour.jump(-48 * HOUR)
     await afterClockJump(harbour.ordering)
     harbour.sandbox.world.offers.change(productId, { priceMinor: 4_711 })
     harbour.move(MINUTE)
@@ -35,12 +35,12 @@ describe('a clock that was two days ahead for a while', () => {
 
   test('is noticed at the next start, when it was set right while nothing ran', async () => {
     const harbour = await openHarbour()
-    harbour.move(48 * HOUR)
+    harbour.jump(48 * HOUR)
     harbour.sandbox.faults.add({ fault: 'rate-limit', retryAfter: 60 })
     const orderId = await harbour.buy('1001')
     await harbour.settle()
     expect(await harbour.purchase(orderId)).toMatchObject({ state: 'waiting' })
-    harbour.move(-48 * HOUR)
+    harbour.jump(-48 * HOUR)
     await harbour.restart()
     await harbour.pass(5 * MINUTE)
     expect(await harbour.state(orderId)).toBe('fulfilled')

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { freeze, releasePurchase, unfreeze } from '../src/ordering/operate.ts'
 import { placeDue } from '../src/ordering/place.ts'
 import { offersByProduct } from '../src/storage/offers.ts'
-import { clearFreeze } from '../src/storage/settings.ts'
+import { clearFreeze, currentFreeze } from '../src/storage/settings.ts'
 import { first, openHarbour } from './harbour.ts'
 
 const MINUTE = 60_000
@@ -155,7 +155,8 @@ describe('before anything is bought', () => {
     await freeze(harbour.ordering, 'we take stock', 'ann')
     const orderId = await harbour.buy('1001')
     await harbour.settle()
-    await harbour.db.commit([clearFreeze()])
+    const causes = (await currentFreeze(harbour.db))?.causes ?? []
+    await harbour.db.commit([clearFreeze(causes.map(({ id }) => id))])
     await harbour.restart()
     await harbour.pass(30 * MINUTE)
     expect(await harbour.state(orderId)).toBe('fulfilled')

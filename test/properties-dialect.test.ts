@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
+import { withoutKeys } from '../src/domain/free-text.ts'
 import { formatDecimal } from '../src/domain/money.ts'
 import { Failure } from '../src/errors.ts'
 import { type Dialect, putAt, readDialect, valueAt } from '../src/supplier/dialect.ts'
@@ -194,8 +195,8 @@ describe('under any dialect', () => {
         const optional = {
           productId: given.productId,
           quantity: given.quantity,
-          failureCode: given.failureCode,
-          failureMessage: given.failureMessage,
+          failureCode: withoutKeys(given.failureCode, given.keys),
+          failureMessage: withoutKeys(given.failureMessage, given.keys),
           createdAt: given.createdAt,
           updatedAt: given.updatedAt,
         }

@@ -10,6 +10,7 @@ import { countUnclaimed } from '../src/storage/restores.ts'
 import { purchases } from '../src/storage/schema.ts'
 import { currentFreeze } from '../src/storage/settings.ts'
 import { defaultDialect, type OrderLine } from './harbour.ts'
+import { refusedOften } from './restore-story.ts'
 import { openRestoreWorld, type RestoreWorld } from './restore-world.ts'
 import { seeded } from './seeded.ts'
 
@@ -57,6 +58,7 @@ export async function restoreCampaign({ seed, restores, steps = 30, unnoticed }:
   const bought: Bought[] = []
   const skus = await stockUp(world)
   const first = world.backups.length
+  const story = await tell(world, bought, skus)
   for (let step = 0; step < steps; step += 1) await live(world, chance, bought, skus)
   const run = world.backups.slice(first)
   const figures: Figures = {
@@ -77,7 +79,7 @@ export async function restoreCampaign({ seed, restores, steps = 30, unnoticed }:
     if (waitMs === 0) await dieWhileBuying(world, chance, bought, skus)
     else await world.pass(waitMs, 10 * HOUR)
     const made = world.backups.length
-    const bytes = chance.pick(run)
+    const bytes = chance.pick(restore === 0 ? story : run)
     if (unnoticed) await world.copyBackUnnoticed(bytes)
     else if (chance.next() < 0.5) await world.restore(bytes)
     else {
@@ -122,6 +124,13 @@ async function stockUp({ harbour }: RestoreWorld): Promise<string[]> {
   harbour.sandbox.world.topUp(100_000_000)
   await harbour.ordering.readBalance()
   return offers.map(({ sku }) => sku)
+}
+
+/** The first order of every run, which the first restore of the run is about. */
+function tell(world: RestoreWorld, bought: Bought[], skus: string[]): Promise<Buffer[]> {
+  const lines: [OrderLine] = [{ id: '1', sku: skus[0] as string, quantity: 2 }]
+  bought.push({ reference: '1001', lines, cancelled: false })
+  return refusedOften(world, '1001', lines)
 }
 
 /** One thing that happens in the life of the shop. */

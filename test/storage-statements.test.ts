@@ -20,6 +20,7 @@ const machinery = [
   'marker',
   'migrate',
   'open',
+  'scratch',
   'replace',
   'schema',
   'sqlite',
@@ -132,10 +133,12 @@ const calls: Record<string, unknown[]> = {
   attemptById: ['a'],
   distrustSends: [at],
   noteUnclaimed: [{ supplierOrderId: 's', reference: 'r', status: 'open', seenAt: at }],
-  unclaimedUnder: [['r', 's']],
+  unclaimedWithin: [{ from: 'r', to: 's' }],
+  unclaimedPage: [{ after: '', limit: 1 }],
+  partsNamed: [['r', 's']],
   dropUnclaimed: ['s'],
   dropOrphan: ['s'],
-  partsToMap: [{ after: '', limit: 1 }],
+  partsWithin: [{ from: 'r', to: 's', after: '', limit: 1 }],
   ...Object.fromEntries(
     ['purchaseById', 'deliveryById', 'outboxById', 'syncRunById', 'storeOrderById', 'lineById', 'captureById'].map(
       (name) => [name, ['p']],
@@ -193,6 +196,7 @@ const calls: Record<string, unknown[]> = {
   interruptSweeps: [at],
   forgetSweeps: ['0'],
   knownOrphans: [['p', 'q']],
+  knownSeconds: [['p', 'q']],
   purchasesToBeListed: [at, at, 1],
   oldestWrittenOff: [at],
   balanceAccount: ['EUR'],
@@ -254,6 +258,7 @@ const calls: Record<string, unknown[]> = {
   forgetBalanceReadings: [at, 1],
   changeSyncRun: [{ id: 'r', cursor: 1 }, { pages: 1 }],
   assertNoFreeze: [at],
+  clearFreeze: [['9f86d081', 'freeze']],
   revokeToken: ['t', at],
   markCancelRequested: ['o', at],
   markClosed: ['o', at],
@@ -263,14 +268,13 @@ const calls: Record<string, unknown[]> = {
 /** Run with no argument, or no statements of their own. */
 const noArguments = [
   'clearLeases',
-  'clearFreeze',
   'assertNoRunningSync',
   'deleteCaptures',
   'countByState',
   'countDeliveries',
 ]
 noArguments.push('countDiscrepancies', 'countOffers', 'countOutbox', 'lastUnfreeze', 'latestBalance', 'latestTier')
-noArguments.push('anyUnclaimed', 'clearRestoreHold', 'countUnclaimed', 'forgetAccounts', 'lastInstants')
+noArguments.push('clearRestoreHold', 'countUnclaimed', 'dropMatched', 'forgetAccounts', 'lastInstants')
 noArguments.push('allTokens', 'allWebhooks', 'runningSyncRuns', 'listCaptures')
 noArguments.push('allPublishing', 'countListings', 'countPublications')
 noArguments.push('lastCompleteSweep', 'allBalanceAccounts', 'countOpenOutcomes', 'unsettledMinor', 'suspectAccounts')

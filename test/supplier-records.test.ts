@@ -269,8 +269,8 @@ describe('readers of the supplier', () => {
   })
 
   it('cut what an error says to one line', () => {
-    const json = { success: false, error: { code: 'x', message: `no\n\u001b[31m${'a'.repeat(900)}` } }
-    expect(errorAnswer(json, dialect)?.message).toMatch(/^no \[31ma{490,}$/)
+    const json = { success: false, error: { code: 'x', message: `no\n\u001b[31m ${'a'.repeat(900)}` } }
+    expect(errorAnswer(json, dialect)?.message).toMatch(/^no \[31m a{490,}$/)
     expect(errorAnswer(json, dialect)?.message.length).toBe(500)
   })
 

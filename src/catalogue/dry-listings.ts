@@ -81,11 +81,15 @@ function contentChanges({ row, match, decision }: Assessed, terms: StoreTerms, a
   const known = knownOf(row)
   if (!content) return []
   const reasons = reasonsOf(match, decision, content, terms, at)
-  return shown
-    .filter(({ field }) => known !== null || FIRST.includes(field))
-    .map(({ field, text }) => ({ field, before: known && text(known), after: text(content) }))
-    .filter(({ before, after }) => before !== after)
-    .map((change) => ({ ...change, reason: reasons[change.field] ?? 'as the supplier writes it' }))
+  return (
+    shown
+      .filter(({ field }) => known !== null || FIRST.includes(field))
+      .map(({ field, text }) => ({ field, before: known && text(known), after: text(content) }))
+      .filter(({ before, after }) => before !== after)
+      // Whether it can be bought says nothing that the stock does not.
+      .filter(({ field }, _, all) => field !== 'available' || !all.some((one) => one.field === 'stock'))
+      .map((change) => ({ ...change, reason: reasons[change.field] ?? 'as the supplier writes it' }))
+  )
 }
 
 const shown: { field: string; text: (content: ListingContent) => string | null }[] = [

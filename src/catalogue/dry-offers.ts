@@ -85,7 +85,7 @@ async function tryPage(
   trial.run = { ...run, ...set }
   trial.costFaults += read.filter(({ costFault }) => costFault !== null).length
   if (unreadable) {
-    const message = `${unreadable.count} records cannot be read: ${unreadable.detail}`
+    const message = `cannot be read, ${unreadable.count} in all: ${unreadable.detail}`
     trial.events.push({ type: 'doubt', page: number, message, requestId: unreadable.requestId })
   }
   const { error, state } = trial.run
@@ -127,7 +127,7 @@ async function owe({ scratch, catalogue: { newId, now } }: Trial, productIds: st
 /** What the run would mark gone: it missed them, and so did the run before, as their count tells. */
 async function* findGone(trial: Trial): AsyncGenerator<DryRunEvent, void> {
   const { catalogue, hypothesis, run, seen, events } = trial
-  for await (const missed of missedOffers(catalogue.db, run, seen)) {
+  for await (const missed of missedOffers(catalogue.db, run.id, seen)) {
     assertGoesOn(catalogue)
     const again = missed.filter(({ missedRuns }) => missedRuns > 0)
     trial.missed += missed.length - again.length

@@ -6,6 +6,7 @@
  * stored in a scratch file, so that it holds two pages in memory, however much would change; the file is removed at the
  * end. The listings are decided once all pages are read: what a store would have when it has been told everything.
  */
+import { messageOf } from '../errors.ts'
 import type { Database } from '../storage/database.ts'
 import { offersByProduct } from '../storage/offers.ts'
 import { dropPublications, nextPublications } from '../storage/publications.ts'
@@ -42,20 +43,23 @@ export async function* dryRun(
   // Of what the pages would log, people are told here.
   const catalogue: Catalogue = { ...real, log: { info: () => {}, warn: () => {}, error: () => {} } }
   const scratch = openScratch()
+  const trial: Trial = {
+    ...{ catalogue, scratch, hypothesis: openHypothesis(real.db, scratch), most, seen: createSeen() },
+    ...{ run: newRun(real.newId(), startedAt), pages: openPages(catalogue), total: undefined, brokenInARow: 0 },
+    ...{ offersTold: 0, listingsTold: 0, listings: 0, missed: 0, costFaults: 0, truncated: false, events: [] },
+    stores: new Map(stores.map(({ id }) => [id, { told: 0, held: 0 }])),
+  }
   try {
     const [underWay] = await real.db.query(runningSyncRuns())
     yield { type: 'start', at: startedAt, syncUnderWay: underWay?.id ?? null }
-    const trial: Trial = {
-      ...{ catalogue, scratch, hypothesis: openHypothesis(real.db, scratch), most, seen: createSeen() },
-      ...{ run: newRun(real.newId(), startedAt), pages: openPages(catalogue), total: undefined, brokenInARow: 0 },
-      ...{ offersTold: 0, listingsTold: 0, listings: 0, missed: 0, costFaults: 0, truncated: false, events: [] },
-      stores: new Map(stores.map(({ id }) => [id, { told: 0, held: 0 }])),
-    }
     yield* readAll(trial)
     yield* decideAll(trial, stores)
     yield { type: 'end', ...endOf(trial) }
-    logEnd(real, trial, startedAt)
+  } catch (error) {
+    trial.run = { ...trial.run, state: 'failed', error: messageOf(error) }
+    throw error
   } finally {
+    logEnd(real, trial, startedAt)
     await scratch.close()
   }
 }
@@ -107,6 +111,7 @@ function endOf({ run, missed, costFaults, stores, truncated }: Trial): DryRunEnd
   }
 }
 
+/** One that nobody listened to until its end is `running` there. */
 function logEnd(
   { log, now }: Catalogue,
   { run, pages: requests, costFaults, listings }: Trial,

@@ -37,7 +37,7 @@ export async function countMissing({ db }: Catalogue, run: SyncRun, seen: Seen):
   const [stored] = await db.query(countOffers())
   if (stored?.total === run.offersSeen) return []
   const missed: number[] = []
-  for await (const some of missedOffers(db, run, seen)) for (const { place } of some) missed.push(place)
+  for await (const some of missedOffers(db, run.id, seen)) for (const { place } of some) missed.push(place)
   const batches = Math.ceil(missed.length / MISSED_AT_ONCE)
   return Array.from({ length: batches }, (_, batch) =>
     countMissed(missed.slice(batch * MISSED_AT_ONCE, (batch + 1) * MISSED_AT_ONCE)),
@@ -46,12 +46,12 @@ export async function countMissing({ db }: Catalogue, run: SyncRun, seen: Seen):
 /** Where offers stand that a run did not see, a part of the table at a time, and how many runs missed them before. */
 export async function* missedOffers(
   db: Pick<Catalogue['db'], 'query'>,
-  run: Pick<SyncRun, 'id'>,
+  runId: string,
   seen: Seen,
 ): AsyncGenerator<{ place: number; missedRuns: number }[]> {
   for (let after = 0; ; ) {
     const rows = await db.query(placesOfOffers(after, PLACES))
-    yield rows.filter(({ place, seenRunId }) => seenRunId !== run.id && !seen.has(place))
+    yield rows.filter(({ place, seenRunId }) => seenRunId !== runId && !seen.has(place))
     const last = rows.at(-1)
     if (!last) return
     after = last.place

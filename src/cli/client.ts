@@ -1,5 +1,5 @@
 import { Failure, type FailureCode, type FieldFault, messageOf } from '../errors.ts'
-import { asRow, asRows, plain } from './cell.ts'
+import { asRow, asRows, plain, type Row } from './cell.ts'
 import type { Connection } from './connection.ts'
 import { NOT_RUNNING } from './exit-codes.ts'
 
@@ -15,12 +15,17 @@ export interface Client {
   delete(path: string[]): Promise<unknown>
   /** Sends a CSV file. */
   upload(path: string[], file: Uint8Array<ArrayBuffer>, query?: Query): Promise<unknown>
+  /** Asks for events and gives each as it comes; throws when they break off. */
+  events(path: string[], query?: Query): Promise<AsyncIterable<Row>>
   /** Gets a file, piece by piece; throws when it breaks off. */
   download(path: string[]): Promise<AsyncIterable<Uint8Array>>
 }
 
 /** A file of the largest size takes seconds; slow lines and busy machines take longer. */
 const FILE_DEADLINE_MS = 600_000
+
+/** As long as a large catalogue takes at a slow rate limit; whoever watches may stop it. */
+const EVENTS_DEADLINE_MS = 24 * 3_600_000
 
 interface Sent {
   type: string
@@ -81,6 +86,13 @@ export function createClient({ origin, token, tokenFile }: Connection): Client {
     post: (path, body, query, deadlineMs) => call('POST', path, jsonOf(body), query, deadlineMs),
     delete: (path) => call('DELETE', path, undefined),
     upload: (path, bytes, query) => call('POST', path, { type: 'text/csv', bytes }, query, FILE_DEADLINE_MS),
+    async events(path, query) {
+      const response = await request('POST', path, undefined, query, EVENTS_DEADLINE_MS)
+      const isTold = response.ok && response.headers.get('content-type')?.startsWith('application/x-ndjson')
+      if (isTold && response.body) return linesOf(piecesOf(response.body, origin))
+      await dataOf(response)
+      throw refusal(origin, response.status, {})
+    },
     async download(path) {
       const response = await request('GET', path, undefined, {}, FILE_DEADLINE_MS)
       const isFile = response.ok && response.headers.get('content-type')?.startsWith('text/csv')
@@ -96,6 +108,17 @@ async function* piecesOf(body: AsyncIterable<Uint8Array>, origin: string): Async
     yield* body
   } catch (error) {
     throw unreachable(origin, error, FILE_DEADLINE_MS)
+  }
+}
+
+/** Each line of JSON as a record, however the pieces cut it. */
+async function* linesOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Row> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const piece of pieces) {
+    const lines = (rest + decoder.decode(piece, { stream: true })).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) yield asRow(JSON.parse(line))
   }
 }
 

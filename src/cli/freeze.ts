@@ -1,7 +1,9 @@
 import type { Command } from 'commander'
-import { asRow, cell, instant, type Row } from './cell.ts'
+import { Failure } from '../errors.ts'
+import { asRow, asRows, cell, instant, type Row } from './cell.ts'
+import { confirmed } from './confirm.ts'
 import type { Session } from './program.ts'
-import { serviceCommand } from './service-command.ts'
+import { type Call, serviceCommand } from './service-command.ts'
 import { details } from './table.ts'
 
 /** The API wants a reason; whoever hurries may leave it out. */
@@ -15,28 +17,52 @@ export function addFreeze(root: Command, session: Session): void {
   serviceCommand(freeze, session, async (call) => {
     const reason = call.option('reason') ?? REASON
     const answer = await call.client.post(['freeze'], { reason })
-    // Frozen twice, the reason of the first stands.
     call.print(answer, () => frozenText({ reason, ...asRow(asRow(answer).freeze) }, call.io.now(), call.width))
     return undefined
   })
 
   const unfreeze = root.command('unfreeze').description('buy again; what was held by the freeze goes on by itself')
+  unfreeze.argument('[causes...]', 'ids of the causes to lift; on a terminal they are shown and asked about')
   serviceCommand(unfreeze, session, async (call) => {
-    const answer = await call.client.post(['unfreeze'])
+    const causes = call.args.length > 0 ? call.args : await causesShown(call)
+    if (causes.length === 0) {
+      call.print({ freeze: null }, () => 'Buying is not frozen.\n')
+      return undefined
+    }
+    const answer = await call.client.post(['unfreeze'], { causes })
     const left = asRow(answer).freeze
     call.print(answer, () => (left ? frozenText(asRow(left), call.io.now(), call.width) : 'Buying again.\n'))
     return undefined
   })
 }
 
+/** Ids of the causes that are shown here and now. @throws Failure `invalid` where nobody can be shown anything */
+async function causesShown(call: Call): Promise<string[]> {
+  const { freeze } = asRow(await call.client.get(['status']))
+  if (!freeze) return []
+  const ids = causesOf(asRow(freeze)).map(({ id }) => cell(id))
+  const text = frozenText(asRow(freeze), call.io.now(), call.width)
+  if (!call.io.isTerminal || call.json) {
+    throw new Failure('invalid', `name the causes that are to be lifted:\n${text}  quayside unfreeze ${ids.join(' ')}`)
+  }
+  if (!(await confirmed(call.io, `${text}\nAll of this is settled, and buying is to go on?`))) {
+    throw new Failure('conflict', 'not confirmed: buying stays frozen')
+  }
+  return ids
+}
+
+const causesOf = ({ causes, ...freeze }: Row): Row[] => (Array.isArray(causes) ? asRows(causes) : [freeze])
+
 /** Why buying is frozen, since when, and what to do about it. @param seen the purchase that the reader has before him */
 export function frozenText(freeze: Row, now: number, width: number, seen?: unknown): string {
-  const { actor, at, reason } = freeze
-  const since = at ? `by ${cell(actor)}, ${instant(at, now)}; ` : ''
+  const [first = freeze, ...others] = causesOf(freeze)
+  const whyOf = ({ actor, at, reason }: Row): string =>
+    at ? `${cell(reason)} (by ${cell(actor)}, ${instant(at, now)})` : cell(reason)
   return details(
     [
-      ['Frozen', `${since}nothing is bought until it is lifted`],
-      ['Why', cell(reason)],
+      ['Frozen', 'nothing is bought until it is lifted'],
+      ['Why', whyOf(first)],
+      ...others.map((cause): [string, string] => ['And', whyOf(cause)]),
       ...nextOf(freeze, seen).map((next, place): [string, string] => [place === 0 ? 'Next' : '', next]),
     ],
     width,
@@ -47,11 +73,14 @@ export function frozenText(freeze: Row, now: number, width: number, seen?: unkno
  * What leads out of a freeze, in this order. One without a purchase was caused by many reviews, or by a balance that fell
  * with an order of ours behind it that has none.
  */
-export function nextOf({ purchaseId, actor }: Row, seen?: unknown): string[] {
-  const lift = 'when that is settled: quayside unfreeze'
-  if (actor === 'restore')
+export function nextOf(freeze: Row, seen?: unknown): string[] {
+  if (freeze.actor === 'restore')
     return ['quayside discrepancies list', "it ends by itself once the supplier's orders are mapped back"]
-  if (actor !== 'quayside' || (purchaseId && purchaseId === seen)) return [lift]
-  if (purchaseId) return [`quayside reviews show ${cell(purchaseId)}`, lift]
-  return ['quayside reviews', 'quayside discrepancies list', lift]
+  const causes = causesOf(freeze).filter(({ actor }) => actor === 'quayside')
+  const bought = causes.filter(({ purchaseId }) => purchaseId && purchaseId !== seen)
+  const looks = [
+    ...bought.map(({ purchaseId }) => `quayside reviews show ${cell(purchaseId)}`),
+    ...(causes.some(({ purchaseId }) => !purchaseId) ? ['quayside reviews', 'quayside discrepancies list'] : []),
+  ]
+  return [...new Set(looks), 'when that is settled: quayside unfreeze']
 }

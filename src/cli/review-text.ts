@@ -10,7 +10,7 @@ export function evidenceText(evidence: Row, { io, width }: Call): string {
   const parts = [
     details(factsOf(evidence, now), width),
     section('Orders at the supplier', ordersOf(evidence, now), width, 'None is known.'),
-    decisionsText(asRows(evidence.choices), width),
+    decisionsText(evidence, width),
     section(
       'Requests',
       together(asRows(evidence.attempts).map(requestOf)),
@@ -81,10 +81,12 @@ const options: Record<string, string> = {
 }
 
 /** Where nothing can be decided, one sentence says so. */
-function decisionsText(choices: Row[], width: number): string {
+function decisionsText({ choices: offered, purchase, basis }: Row, width: number): string {
+  const choices = asRows(offered)
   const [refusal, ...others] = new Set(choices.map((one) => one.refusal))
   if (refusal && others.length === 0) return section('Decisions', [], width, `None: ${cell(refusal)}.`)
-  return section('Decisions', choices.map(choiceOf), width, '')
+  const command = `quayside reviews decide ${cell(asRow(purchase).id)} \\\n    --basis ${cell(basis)} --reason '…' <one of these>`
+  return `${section('Decisions', choices.map(choiceOf), width, '')}  ${command}\n`
 }
 
 const choiceOf = ({ decision, does, refusal }: Row): Pair => [

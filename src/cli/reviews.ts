@@ -1,11 +1,13 @@
 import type { Command } from 'commander'
 import { Failure } from '../errors.ts'
-import { age, asRow, cell, type Row } from './cell.ts'
+import { age, asRow, asRows, cell, type Row } from './cell.ts'
+import { confirmed } from './confirm.ts'
 import { frozenText } from './freeze.ts'
 import { listCommand } from './list-command.ts'
 import type { Session } from './program.ts'
 import { evidenceText } from './review-text.ts'
 import { type Call, serviceCommand } from './service-command.ts'
+import { wrap } from './table.ts'
 
 /** `reviews`: purchases that wait for a person, what is known of each, and the decision on one. */
 export function addReviews(root: Command, session: Session): void {
@@ -40,11 +42,14 @@ export function addReviews(root: Command, session: Session): void {
   decide.option('--hand-over', 'the store gets the keys that came, at most the quantity')
   decide.option('--close', 'it ends; nothing is bought')
   decide.option('--buy-again', 'it is written off and its part is bought anew')
+  decide.option('--basis <basis>', 'what `reviews show` says: refused when it is no longer so')
   decide.option('--reason <text>', 'why, 3 to 500 characters; kept with your name, never shown to stores')
   decide.addHelpText('after', EXAMPLES)
   serviceCommand(decide, session, async (call) => {
     const path = ['purchases', call.args[0] ?? '', 'decision']
-    const evidence = asRow(await call.client.post(path, decisionOf(call)))
+    const decision = decisionOf(call)
+    const basis = call.option('basis') ?? (await basisShown(call, decision.decision))
+    const evidence = asRow(await call.client.post(path, { ...decision, basis }))
     call.print(evidence, () => decidedText(evidence, call))
     return undefined
   })
@@ -54,25 +59,50 @@ const EXAMPLES = `
 Examples:
   quayside reviews
   quayside reviews show 01k3…
-  quayside reviews decide 01k3… --adopt 7c0e… --reason 'other one refunded'
+  quayside reviews decide 01k3… --basis review-9f86d081884c \\
+    --adopt 7c0e… --reason 'other one refunded'
   quayside reviews decide 01k3… --hand-over --reason 'two of three are enough'`
 
 /** The body of the request. @throws Failure `invalid` unless it is one decision and a reason */
-function decisionOf(call: Call): object {
+function decisionOf(call: Call): { decision: string; orderId?: string; reason: string } {
   const orderId = call.option('adopt')
-  const named = [
+  const named: { decision: string; orderId?: string }[] = [
     ...(orderId === undefined ? [] : [{ decision: 'adopt', orderId }]),
     ...(call.flag('handOver') ? [{ decision: 'hand_over' }] : []),
     ...(call.flag('close') ? [{ decision: 'close' }] : []),
     ...(call.flag('buyAgain') ? [{ decision: 'buy_again' }] : []),
   ]
-  if (named.length !== 1) {
+  const [one] = named
+  if (!one || named.length !== 1) {
     const message = 'name one decision: --adopt <order>, --hand-over, --close or --buy-again'
     throw new Failure('invalid', `${message}\n\`quayside reviews show\` says what each would do.`)
   }
   const reason = call.option('reason')
   if (reason === undefined) throw new Failure('invalid', "give a reason, for whoever asks later: --reason '…'")
-  return { ...named[0], reason }
+  return { ...one, reason }
+}
+
+/**
+ * The basis of evidence that is shown here and now, and confirmed by whoever reads it.
+ *
+ * @throws Failure `invalid` where nobody can be shown anything, or for a purchase that does not ask for a decision: then
+ *   the basis has to be given
+ */
+async function basisShown(call: Call, decision: string): Promise<string> {
+  const id = call.args[0] ?? ''
+  const again = `see what it stands on, and hand its basis back:\n  quayside reviews show ${id}`
+  if (!call.io.isTerminal || call.json) throw new Failure('invalid', `give the basis of the decision: ${again}`)
+  const evidence = asRow(await call.client.get(['purchases', id, 'evidence'], { read: true }))
+  const { state } = asRow(evidence.purchase)
+  if (state !== 'review') {
+    throw new Failure('conflict', `the purchase is ${cell(state)} and asks for no decision; ${again}`)
+  }
+  const choice = asRows(evidence.choices).find((one) => one.decision === decision)
+  const does = choice?.refusal ? `Not now: ${cell(choice.refusal)}` : cell(choice?.does)
+  const question = wrap(`${decision.replaceAll('_', ' ')}: ${does}`, call.width).join('\n')
+  const text = `${evidenceText(evidence, call)}\n${question}`
+  if (!(await confirmed(call.io, text))) throw new Failure('conflict', 'not confirmed: nothing was decided')
+  return cell(evidence.basis)
 }
 
 function decidedText(evidence: Row, { io, width }: Call): string {

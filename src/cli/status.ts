@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { asRow, cell, instant, money, plain, type Row } from './cell.ts'
+import { asRow, asRows, cell, instant, money, plain, type Row } from './cell.ts'
 import { nextOf } from './freeze.ts'
 import type { Session } from './program.ts'
 import { serviceCommand } from './service-command.ts'
@@ -24,8 +24,13 @@ function statusText(facts: Row, now: number, width: number): string {
   const frozen = facts.freeze
     ? `FROZEN by ${cell(freeze.actor)}, ${instant(freeze.at, now)}: ${cell(freeze.reason)}`
     : 'on'
+  const [, ...others] = Array.isArray(freeze.causes) ? asRows(freeze.causes) : []
   const pairs: [string, string][] = [
     ['Buying', frozen],
+    ...others.map(({ actor, at, reason }): [string, string] => [
+      '',
+      `and by ${cell(actor)}, ${instant(at, now)}: ${cell(reason)}`,
+    ]),
     [
       'Balance',
       facts.balance ? `${money(balance.amount, balance.currency)}, ${instant(balance.readAt, now)}` : 'not read yet',

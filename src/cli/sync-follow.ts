@@ -8,7 +8,7 @@ import { columnsOf } from './table.ts'
 const POLL_MS = 500
 
 /** Where no line can be drawn again, a line each 10 s says that it goes on. */
-const LINE_MS = 10_000
+export const LINE_MS = 10_000
 
 /** The pauses of a rate limit last up to an hour, and a run that rests in one is not dead. */
 const STALL_MS = 65 * 60_000
@@ -58,7 +58,12 @@ const progress = ({ changes: _, ...run }: Row): Row => run
 const BAR = 14
 
 /** One line, exactly `width` wide so that it covers the one before. */
-function bar(run: Row, start: { at: number; pages: number; offers: number }, now: number, width: number): string {
+export function bar(
+  run: Row,
+  start: { at: number; pages: number; offers: number },
+  now: number,
+  width: number,
+): string {
   const [pages, total] = [count(run.pages), count(run.pagesTotal)]
   const elapsed = Math.max(1, now - start.at)
   const [read, offers] = [pages - start.pages, count(run.offersSeen) - start.offers]

@@ -3,6 +3,7 @@ import { age, asRow, asRows, cell, duration, instant, type Row } from './cell.ts
 import { listCommand } from './list-command.ts'
 import type { Session } from './program.ts'
 import { type Call, serviceCommand } from './service-command.ts'
+import { showDryRun } from './sync-dry-run.ts'
 import { followRun } from './sync-follow.ts'
 import { details, table } from './table.ts'
 
@@ -10,8 +11,11 @@ import { details, table } from './table.ts'
 export function addSync(root: Command, session: Session): void {
   const sync = root.command('sync').description('read the catalogue now; see earlier runs')
   sync.option('--follow', 'watch until it ends; the exit code tells how')
+  sync.option('--dry-run', 'tell what would change in offers and in each store; write nothing')
+  sync.option('--most <count>', 'changes that a dry run shows of offers, and of listings; 1000 unless told')
   sync.addHelpText('after', EXAMPLES)
   serviceCommand(sync, session, async (call) => {
+    if (call.flag('dryRun')) return showDryRun(call)
     const answer = asRow(await call.client.post(['sync']))
     // The run that is under way is joined: the service gives it instead of a second one.
     const run = asRow(answer.run ?? answer)
@@ -49,6 +53,7 @@ const EXAMPLES = `
 Examples:
   quayside sync --follow            watch a run to its end
   quayside sync --follow --json     the same as lines of JSON
+  quayside sync --dry-run           what a run would change; nothing is written
   quayside sync runs                what earlier runs found`
 
 function runText(run: Row, { io, width }: Call): string {

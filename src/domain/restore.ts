@@ -5,11 +5,19 @@
 import type { OrderStatus } from './placement.ts'
 import type { PurchaseState } from './purchase.ts'
 
+/** Generations behind the newest one in the database that are asked for one by one. */
+const AHEAD = 10
+
 /**
- * Generations of a part that are looked for. A part has two or three of them in bad weather; the eleventh would follow
- * ten refusals, failures or write-offs that are all younger than the backup.
+ * Generations of a part that the supplier is asked for by reference before a purchase of it is sent: those that are not
+ * over here, and ten that the database may have forgotten. More may have been bought since the backup, after as many
+ * refusals; those are known from the supplier's whole list, in which an order is found whatever its generation.
  */
-export const GENERATIONS = 10
+export function generationsToAsk(rows: readonly { generation: number; state: PurchaseState }[]): number[] {
+  const newest = Math.max(0, ...rows.map((row) => row.generation))
+  const known = new Set(rows.filter((row) => over.has(row.state)).map((row) => row.generation))
+  return Array.from({ length: newest + AHEAD }, (_, place) => place + 1).filter((one) => !known.has(one))
+}
 
 /** How far the mapping back has come. Instants in epoch milliseconds. */
 export interface Mapping {

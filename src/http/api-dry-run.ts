@@ -50,7 +50,13 @@ const End = z
 export function dryRunOperations({ flows }: { flows: Flows }): Operation[] {
   return [
     operation({
-      ...{ name: 'dryRunSync', method: 'post', path: '/sync/dry-run', allowed: { people: 'operator' }, query: { most } },
+      ...{
+        name: 'dryRunSync',
+        method: 'post',
+        path: '/sync/dry-run',
+        allowed: { people: 'operator' },
+        query: { most },
+      },
       summary:
         'What a sync run would change in offers, and then in each store, with reasons; nothing is written. At most `most` ' +
         'changes of offers, and as many of listings, are told one by one. Hang up, and it ends.',

@@ -113,13 +113,17 @@ export const decisionBody = fields({
   /** Of the supplier; goes with `adopt` alone. */
   orderId: text(200).optional(),
   reason: text(500, 3),
+  /** Of the evidence that was shown. */
+  basis: text(100),
 })
   .superRefine(({ decision, orderId }, context) => {
     const fault = (message: string) => context.addIssue({ code: 'custom', path: ['orderId'], message })
     if (decision === 'adopt' && orderId === undefined) fault('missing: the order that is to be adopted')
     if (decision !== 'adopt' && orderId !== undefined) fault('goes with the decision adopt alone')
   })
-  .meta({ examples: [{ decision: 'hand_over', reason: 'the customer takes two of three' }] })
+  .meta({
+    examples: [{ decision: 'hand_over', reason: 'the customer takes two of three', basis: 'review-9f86d081884c' }],
+  })
 /** Body of the changes of a listing that a person has to account for. */
 export const reasonBody = fields({ reason: text(500) })
 /** Body of a link. */
@@ -136,6 +140,13 @@ export const linkBody = fields({
   })
   .meta({ examples: [{ offerSku: 'GAM-RAIL4', variation: 'Europe' }] })
 export const freezeBody = fields({ reason: text(500) })
+/** Body of the end of a freeze: the causes that were shown. */
+export const unfreezeBody = fields({
+  causes: z
+    .array(text(20), { error: must('a list of ids of causes') })
+    .min(1, { error: must('one cause or more') })
+    .max(1_000),
+}).meta({ examples: [{ causes: ['9f86d081'] }] })
 export const webhookBody = fields({
   url: z.url({ protocol: /^https?$/, error: must('an address that starts with http:// or https://') }).optional(),
 })

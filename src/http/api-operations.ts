@@ -10,7 +10,7 @@ import { listOutbox, outboxById } from '../storage/outbox.ts'
 import { listPurchases, purchaseById } from '../storage/purchases.ts'
 import { currentFreeze } from '../storage/settings.ts'
 import { listSyncRuns, syncRunById } from '../storage/sync-runs.ts'
-import { choice, freezeBody, paging, releaseBody } from './api-input.ts'
+import { choice, freezeBody, paging, releaseBody, unfreezeBody } from './api-input.ts'
 import * as views from './api-views.ts'
 import { assertAllowed } from './auth.ts'
 import type { Flows } from './flows.ts'
@@ -197,7 +197,7 @@ export function dutyOperations({ db, flows }: { db: Database; flows: Flows }): O
 
     operation({
       ...{ name: 'freeze', method: 'post', path: '/freeze', allowed: operator, body: freezeBody },
-      summary: 'Stop all buying. Reads go on; a second freeze keeps the first reason.',
+      summary: 'Stop all buying. Reads go on; a second freeze is a second cause.',
       ...{ answer: FreezeNow, success: { 200: 'Frozen' } },
       async handle({ caller, body }) {
         await flows.freeze(body.reason, caller.actor)
@@ -205,10 +205,12 @@ export function dutyOperations({ db, flows }: { db: Database; flows: Flows }): O
       },
     }),
     operation({
-      ...{ name: 'unfreeze', method: 'post', path: '/unfreeze', allowed: operator },
-      ...{ summary: 'Let buying go on.', answer: FreezeNow, success: { 200: 'Free' } },
-      async handle({ caller }) {
-        await flows.unfreeze(caller.actor)
+      ...{ name: 'unfreeze', method: 'post', path: '/unfreeze', allowed: operator, body: unfreezeBody },
+      summary: 'Lift causes of the freeze. Buying goes on once none is left; one that came since stays.',
+      ...{ answer: FreezeNow, success: { 200: 'Lifted; what still stands, or null' } },
+      failures: { 409: 'none of these causes stands, and another does; or a restore is not mapped back yet' },
+      async handle({ caller, body }) {
+        await flows.unfreeze(caller.actor, body.causes)
         return ok(await freezeNow())
       },
     }),

@@ -54,6 +54,7 @@ const Evidence = z.object({
       refusal: words.meta({ description: 'Why it is not possible now; null when it is' }),
     }),
   ),
+  basis: z.string().meta({ description: 'Names all this; a decision that is taken on it carries it' }),
   freeze: views.Freeze.nullable(),
   ...{ attempts: z.array(views.Attempt), discrepancies: z.array(views.Discrepancy) },
   transitions: z.array(
@@ -84,12 +85,12 @@ export function reviewOperations({ flows }: { flows: Flows }): Operation[] {
       ...{ body: decisionBody, answer: Evidence, success: { 200: 'Done; the evidence as it is now' } },
       failures: {
         404: 'unknown id',
-        409: 'its state does not allow it, it has changed meanwhile, or the order is not its',
+        409: 'its state does not allow it, it has changed since the evidence of that basis, or the order is not its',
       },
-      async handle({ caller, path, body: { decision: type, orderId, reason } }) {
+      async handle({ caller, path, body: { decision: type, orderId, reason, basis } }) {
         const id = path.id ?? ''
         const decision: Decision = type === 'adopt' ? { type, orderId: orderId ?? '' } : { type }
-        await flows.decidePurchase(id, decision, { actor: caller.actor, reason })
+        await flows.decidePurchase(id, decision, { actor: caller.actor, reason, basis })
         return ok(evidenceView(await flows.viewEvidence(id, { read: false })))
       },
     }),
@@ -105,7 +106,7 @@ const evidenceView = (evidence: EvidenceRows): z.infer<typeof Evidence> => ({
     ...{ id, generation, state, supplierOrderId },
     ...{ writtenOffAt: maybeIso(row.writtenOffAt), refundedAt: maybeIso(row.refundedAt) },
   })),
-  choices: evidence.choices,
+  ...{ choices: evidence.choices, basis: evidence.basis },
   freeze: evidence.freeze ? views.freezeView(evidence.freeze) : null,
   attempts: evidence.attempts.map(views.attemptView),
   discrepancies: evidence.discrepancies.map(views.discrepancyView),

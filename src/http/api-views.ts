@@ -6,7 +6,7 @@ import type { Delivery as DeliveryRow } from '../storage/deliveries.ts'
 import type { Attempt as AttemptRow, TransitionRow } from '../storage/evidence.ts'
 import type { OutboxRow } from '../storage/outbox.ts'
 import type { Purchase as PurchaseRow } from '../storage/purchases.ts'
-import type { Freeze as FreezeRow } from '../storage/settings.ts'
+import type { Freeze as FreezeRow, StandingFreeze } from '../storage/settings.ts'
 import type { SyncRun as SyncRunRow } from '../storage/sync-runs.ts'
 import type { TokenRow } from '../storage/tokens.ts'
 import { roles, scopes } from '../tokens.ts'
@@ -200,12 +200,21 @@ export const tokenView = (row: TokenRow): z.infer<typeof Token> => ({
 export const NewToken = Token.extend({ token: z.string().meta({ description: 'Shown this once' }) })
 
 const counts = z.record(z.string(), count)
-export const Freeze = z.object({
+const FreezeFacts = z.object({
   ...{ reason: z.string(), actor: z.string(), at },
   purchaseId: words.meta({ description: 'The purchase that a second order was found for; null for another cause' }),
 })
-export const freezeView = ({ reason, actor, at, purchaseId }: FreezeRow): z.infer<typeof Freeze> => ({
+export const Freeze = FreezeFacts.extend({
+  causes: z
+    .array(FreezeFacts.extend({ id: z.string().meta({ description: 'By which it is lifted' }) }))
+    .meta({ description: 'All of them, the oldest first; the first one is the freeze itself' }),
+})
+const factsOfFreeze = ({ reason, actor, at, purchaseId }: FreezeRow): z.infer<typeof FreezeFacts> => ({
   ...{ reason, actor, at: iso(at), purchaseId: purchaseId ?? null },
+})
+export const freezeView = ({ causes, ...freeze }: StandingFreeze): z.infer<typeof Freeze> => ({
+  ...factsOfFreeze(freeze),
+  causes: causes.map(({ id, ...cause }) => ({ id, ...factsOfFreeze(cause) })),
 })
 
 export const Status = z.object({

@@ -50,9 +50,10 @@ export interface Flows {
   viewEvidence(purchaseId: string, options: { read: boolean }): Promise<Evidence>
   /** Lifts the hold of a purchase, perhaps with a new ceiling for one unit, in minor units of its currency. */
   releasePurchase(purchaseId: string, change: { ceilingMinor?: number }, actor: string): Promise<void>
-  /** Stops all buying; a second freeze keeps the reason of the first. */
+  /** Stops all buying; a second freeze is a second cause. */
   freeze(reason: string, actor: string): Promise<void>
-  unfreeze(actor: string): Promise<void>
+  /** Lifts causes by their ids; one that came since stays. */
+  unfreeze(actor: string, causes: readonly string[]): Promise<void>
   /** Starts a sync run, or gives the one that is under way. */
   requestSync(cause: string): Promise<SyncRun>
   /**

@@ -141,7 +141,8 @@ function schemaNames(operations: Operation[]) {
     if (answer) name(answer, `${pascal(type)}Results`)
   }
   for (const { name: id, answer, body } of operations) {
-    if (answer !== csvFile) name(lineShapeOf(answer) ?? answer, `${pascal(id)}${lineShapeOf(answer) ? 'Line' : 'Answer'}`)
+    if (answer !== csvFile)
+      name(lineShapeOf(answer) ?? answer, `${pascal(id)}${lineShapeOf(answer) ? 'Line' : 'Answer'}`)
     if (body) name(body, `${pascal(id)}Body`)
   }
   const uri = (id: string): string => `#/components/schemas/${id}`

@@ -1,21 +1,19 @@
 import type { OrderStatus, SupplierOrder } from '../domain/placement.ts'
-import { externalOrderId, type PurchaseName } from '../domain/purchase-keys.ts'
+import { externalOrderId } from '../domain/purchase-keys.ts'
 import { claimOf, doubtedAt } from '../domain/restore.ts'
 import type { Change } from '../storage/database.ts'
 import { insertTransition } from '../storage/evidence.ts'
 import { changePurchase, insertPurchase, type Purchase, purchaseById, purchasesOfPart } from '../storage/purchases.ts'
-import { dropOrphan, dropUnclaimed, noteUnclaimed, unclaimedUnder } from '../storage/restores.ts'
+import { dropOrphan, dropUnclaimed, noteUnclaimed } from '../storage/restores.ts'
 import { markReopened } from '../storage/store-orders.ts'
+import { knownSeconds } from '../storage/sweeps.ts'
 import { advance } from './advance.ts'
 import type { Ordering } from './context.ts'
 import { plannedPurchase } from './effects.ts'
 import { foundOrders } from './found.ts'
+import { type Part, unclaimedOf } from './part-of.ts'
 import { readOrder } from './read-order.ts'
-
-/** A part of a line, by its row and by what its keys are derived from. */
-export interface Part extends Omit<PurchaseName, 'generation'> {
-  lineId: string
-}
+import { reportSecond } from './second-order.ts'
 
 /** `news` when the part has changed; `none` when all of it was known; `open` when it cannot be decided now. */
 type Claimed = 'news' | 'none' | 'open'
@@ -48,8 +46,7 @@ export async function claimOrder(
       return 'none'
     case 'second':
     case 'person':
-      await showPerson(ordering, part, order)
-      return 'open'
+      return showPerson(ordering, part, generation, order)
     default:
       return 'open'
   }
@@ -68,12 +65,12 @@ const liveOf = (rows: Purchase[]): Purchase | undefined => rows.find((row) => !O
 async function onlyListed(ordering: Ordering, part: Part, generation: number, id: string): Promise<Claimed> {
   const { db, dialect, now: clock } = ordering
   const rows = await rowsOf(ordering, part)
-  if (rows.some(({ ordersSeen }) => ordersSeen.split(' ').includes(id))) {
+  if (wasShown(rows, id)) {
     await db.commit(claimed({ id }))
     return 'none'
   }
   const reference = externalOrderId({ ...part, generation }, dialect.externalOrderIdMax)
-  const noted = (await db.query(unclaimedUnder([reference]))).find(({ supplierOrderId }) => supplierOrderId === id)
+  const noted = (await unclaimedOf(ordering, part)).find(({ supplierOrderId }) => supplierOrderId === id)
   const now = clock()
   // A clock that was put back would let it wait for days.
   if (!noted || noted.seenAt > now) {
@@ -180,10 +177,33 @@ function superseded({ newId }: Ordering, live: Purchase, order: SupplierOrder, n
   ]
 }
 
-/** What is under way meets an order of another generation: the table makes a review or a double charge of it. */
-async function showPerson(ordering: Ordering, part: Part, order: SupplierOrder): Promise<void> {
-  const live = liveOf(await rowsOf(ordering, part))
-  if (!live || live.state === 'review') return
+/**
+ * What is under way meets an order of another generation: the table makes a review or a double charge of it; where nothing
+ * is under way, it is a double charge. Once a person was shown it, nobody needs to look for its purchase any more.
+ */
+async function showPerson(ordering: Ordering, part: Part, generation: number, order: SupplierOrder): Promise<Claimed> {
+  const { db } = ordering
+  const rows = await rowsOf(ordering, part)
+  const known = await db.query(knownSeconds([order.id]))
+  if (known.length > 0 || wasShown(rows, order.id)) {
+    await db.commit(claimed(order))
+    return 'none'
+  }
+  const live = liveOf(rows)
+  const newest = rows.at(-1)
+  // Whoever decides on the review is shown the order beside it, and it is looked at again after that.
+  if (!newest || live?.state === 'review') return 'open'
+  if (!live) {
+    await db.commit([...reportSecond(ordering, newest, generation, order), ...claimed(order)])
+    ordering.wake('outbox')
+    return 'news'
+  }
   const orders = await foundOrders(ordering, live, [order])
   await advance(ordering, live.id, () => ({ type: 'found', orders }), { detail: AFTER_RESTORE })
+  if (!wasShown(await rowsOf(ordering, part), order.id)) return 'open'
+  await db.commit(claimed(order))
+  return 'news'
 }
+
+const wasShown = (rows: Purchase[], supplierOrderId: string): boolean =>
+  rows.some(({ ordersSeen }) => ordersSeen.split(' ').includes(supplierOrderId))

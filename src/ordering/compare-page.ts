@@ -29,14 +29,15 @@ export async function comparePage(ordering: Ordering, pass: Pass, orders: Suppli
   const { swept, unseen, suspectFrom } = pass
   const known = await compareKnown(ordering, swept, orders)
   const strangers = orders.filter(({ id }) => !known.has(id))
-  const orphans = strangers.filter((order) => isOurs(order.externalOrderId, stores, dialect.externalOrderIdMax))
-  await recordOrphans(ordering, swept.id, orphans)
+  const ours = strangers.filter((order) => isOurs(order.externalOrderId, stores, dialect.externalOrderIdMax))
+  const orphans = await recordOrphans(ordering, swept.id, ours)
   for (const { id } of orders) unseen.delete(id)
   swept.orders += orders.length
-  swept.matched += orders.length - strangers.length
+  // One that was shown to a person beside the purchases of its part is no question any more.
+  swept.matched += orders.length - strangers.length + ours.length - orphans.length
   swept.orphans += orphans.length
-  swept.others += strangers.length - orphans.length
-  if (suspectFrom !== undefined) pass.spenders += orphans.filter((order) => maySpend(order, suspectFrom)).length
+  swept.others += strangers.length - ours.length
+  if (suspectFrom !== undefined) pass.spenders += ours.filter((order) => maySpend(order, suspectFrom)).length
 }
 
 /** @returns the ids of the orders that are purchases of ours */

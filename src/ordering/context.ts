@@ -5,6 +5,7 @@ import type { Database } from '../storage/database.ts'
 import type { Vault } from '../storage/vault.ts'
 import type { Supplier } from '../supplier/client.ts'
 import type { Dialect } from '../supplier/dialect.ts'
+import type { Absence } from './absence.ts'
 import type { OrderingStore } from './lines.ts'
 
 export type OrderingSupplier = Pick<Supplier, 'placeOrder' | 'order' | 'orders' | 'agrees' | 'pausedUntil'>
@@ -52,6 +53,8 @@ export interface Pace {
   repeats: number[]
   /** Product -> when it was last confirmed with the supplier. */
   checked: Map<string, number>
+  /** Purchase -> what is known of its last request, oldest first: until when its absence proves nothing. */
+  absences: Map<string, Absence>
 }
 
 /** What every ordering flow needs. */
@@ -68,7 +71,7 @@ export interface Ordering {
   stores: readonly OrderingStore[]
   /** Epoch milliseconds. */
   now: () => number
-  /** Milliseconds of a clock that never jumps: leases are checked on it right before a write. */
+  /** Milliseconds of a clock that never jumps: leases are checked on it right before a write, absence is counted on it. */
   monotonic: () => number
   random: () => number
   newId: () => string

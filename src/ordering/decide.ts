@@ -6,6 +6,7 @@ import { attemptsOf, insertAudit } from '../storage/evidence.ts'
 import { redeliverEffect } from '../storage/outbox.ts'
 import { purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
 import { advance, type Loaded, load } from './advance.ts'
+import { basisNow, factsOfBasis } from './basis.ts'
 import { type DecisionType, handedOverIn, ordersOf, refusalOf } from './choices.ts'
 import type { Ordering } from './context.ts'
 import { foundOrders } from './found.ts'
@@ -27,14 +28,18 @@ export interface DecidedBy {
   actor: string
   /** Why, in the person's own words; the audit keeps them, stores never see them. */
   reason: string
+  /**
+   * The basis of the evidence that was shown to that person; without it the decision is taken on what the purchase is when
+   * it is asked for, which only somebody can ask for who has looked in the same breath.
+   */
+  basis?: string
 }
 
 /**
  * Carries out a person's decision, with its entry in the audit, in one commit.
  *
- * It is taken on what the purchase was when it was asked for: when something that bears on it changes meanwhile, another
- * person's decision too, it is refused and nothing happens. A freeze stands in no decision's way; what is bought again
- * waits for its end.
+ * It is taken on what that person was shown: when something that bears on it has changed since, another person's decision
+ * too, it is refused and nothing happens. A freeze stands in no decision's way; what is bought again waits for its end.
  *
  * @throws Failure `not_found`; `conflict` when the state does not allow it, with a reason for machines; `invalid` for an
  * order id that cannot be one; `unavailable` when an order that is to be adopted cannot be read
@@ -43,24 +48,30 @@ export async function decidePurchase(
   ordering: Ordering,
   purchaseId: string,
   decision: Decision,
-  { actor, reason }: DecidedBy,
+  { actor, reason, basis }: DecidedBy,
 ): Promise<void> {
   const seen = await existing(ordering, purchaseId)
   assertAllowed(seen, decision.type, ordering.now())
+  if (basis !== undefined && basis !== (await basisNow(ordering, seen))) throw changed(seen, basis)
   const input = await inputOf(ordering, seen, decision)
-  const done = await advance(ordering, purchaseId, (loaded) => (sameBasis(seen, loaded) ? input : undefined), {
-    actor,
-    detail: whatOf(seen, decision),
-    columns: { note: noteOf(decision) },
-    also: ({ keys }) => [
-      insertAudit({
-        ...{ id: ordering.newId(), at: ordering.now(), actor, subject: purchaseId },
-        ...{ action: `purchase.${decision.type}`, detail: auditText(decision, reason) },
-      }),
-      // A hand-over that waited for this decision goes out now, not at its next look.
-      ...waitingHandOvers(keys).map((id) => ({ ...redeliverEffect(id, ordering.now()), rows: 'any' as const })),
-    ],
-  }).catch((error: unknown) => {
+  const done = await advance(
+    ordering,
+    purchaseId,
+    (loaded) => (factsOfBasis(seen) === factsOfBasis(loaded) ? input : undefined),
+    {
+      actor,
+      detail: whatOf(seen, decision),
+      columns: { note: noteOf(decision) },
+      also: ({ keys }) => [
+        insertAudit({
+          ...{ id: ordering.newId(), at: ordering.now(), actor, subject: purchaseId },
+          ...{ action: `purchase.${decision.type}`, detail: auditText(decision, reason) },
+        }),
+        // A hand-over that waited for this decision goes out now, not at its next look.
+        ...waitingHandOvers(keys).map((id) => ({ ...redeliverEffect(id, ordering.now()), rows: 'any' as const })),
+      ],
+    },
+  ).catch((error: unknown) => {
     // A unique key stood guard: the order was taken, or a generation planned, by somebody who was faster.
     if (codeOf(error) === 'conflict') return undefined
     throw error
@@ -137,23 +148,22 @@ async function orderToAdopt(ordering: Ordering, loaded: Loaded, orderId: string)
 const taken = (orderId: string, owner: string): Failure =>
   new Failure('conflict', `order ${orderId} belongs to ${owner}`, { reason: 'order_taken' })
 
-/** Whether a purchase still is what the decision was taken on. Reads that brought no news do not count. */
-function sameBasis(seen: Loaded, now: Loaded): boolean {
-  const basis = ({ purchase, keys, generations }: Loaded) =>
-    JSON.stringify([
-      ...[purchase.state, purchase.supplierOrderId, purchase.ordersSeen, purchase.cancelRequestedAt],
-      ...[purchase.handOverBegunAt, purchase.handOverHeldAt, purchase.supplierStatus],
-      ...[keys.map((key) => [key.ordinal, key.handOverId]), generations.map(({ id, state }) => [id, state])],
-    ])
-  return basis(seen) === basis(now)
+/** @param basis what the person was shown */
+function changed(loaded: Loaded, basis = ''): Failure {
+  const { state, supplierOrderId, quantity } = loaded.purchase
+  const [shown = ''] = basis.split('-')
+  const before = shown === '' || shown === state ? '' : `was ${shown} and `
+  const order = supplierOrderId === null ? 'no order of its own' : `order ${supplierOrderId}`
+  const now = `${before}is ${state} now, with ${order} and ${loaded.keys.length} of ${quantity} keys`
+  const message = `the purchase has changed since it was shown: it ${now}; look at it again, then decide`
+  return new Failure('conflict', message, { reason: 'changed' })
 }
 
 /** Nothing was changed: says why, by what the purchase is now. */
 async function refuseLate(ordering: Ordering, purchaseId: string, type: DecisionType): Promise<never> {
-  assertAllowed(await existing(ordering, purchaseId), type, ordering.now())
-  throw new Failure('conflict', 'the purchase has changed meanwhile: look at it again, then decide', {
-    reason: 'changed',
-  })
+  const loaded = await existing(ordering, purchaseId)
+  assertAllowed(loaded, type, ordering.now())
+  throw changed(loaded)
 }
 
 const waitingHandOvers = (keys: Loaded['keys']): string[] => [

@@ -13,8 +13,9 @@ import {
 } from '../storage/evidence.ts'
 import { keysByBlindIndex } from '../storage/licence-keys.ts'
 import { type Purchase, purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
-import { currentFreeze, type Freeze } from '../storage/settings.ts'
+import { currentFreeze, type StandingFreeze } from '../storage/settings.ts'
 import { load } from './advance.ts'
+import { basisNow } from './basis.ts'
 import { type Choice, choicesOf, ordersOf, unitsLeft } from './choices.ts'
 import type { Ordering } from './context.ts'
 
@@ -44,7 +45,9 @@ export interface Evidence {
   discrepancies: Discrepancy[]
   /** What people did to it, and why. */
   audit: AuditEntry[]
-  freeze: Freeze | undefined
+  freeze: StandingFreeze | undefined
+  /** Names all this, for the decision that is taken on it. */
+  basis: string
   choices: Choice[]
 }
 
@@ -90,7 +93,7 @@ const READ_MAX = 5
  * @throws Failure `not_found`
  */
 export async function viewEvidence(
-  ordering: Pick<Ordering, 'db' | 'supplier'>,
+  ordering: Pick<Ordering, 'db' | 'supplier' | 'dialect'>,
   purchaseId: string,
   { read }: { read: boolean },
 ): Promise<Evidence> {
@@ -109,8 +112,9 @@ export async function viewEvidence(
   ])
   const elsewhere = [...new Set(holders.map((key) => key.purchaseId).filter((id) => id !== purchaseId))]
   const ids = ordersOf(loaded, attempts)
+  const basis = await basisNow(ordering, loaded)
   return {
-    ...{ purchase, name, attempts, discrepancies, audit, freeze },
+    ...{ purchase, name, attempts, discrepancies, audit, freeze, basis },
     transitions: together(transitions),
     since: entered?.at ?? purchase.createdAt,
     keys: { stored: keys.length, left: unitsLeft(loaded), elsewhere },

@@ -1,3 +1,4 @@
+import { judgeAbsence } from '../domain/absence.ts'
 import { afterLookUp } from '../domain/breaker.ts'
 import type { FoundOrder, PurchaseInput } from '../domain/purchase.ts'
 import { messageOf } from '../errors.ts'
@@ -5,6 +6,7 @@ import { insertAttempt } from '../storage/evidence.ts'
 import type { Purchase } from '../storage/purchases.ts'
 import { isMappingBack } from '../storage/restores.ts'
 import { currentFreeze } from '../storage/settings.ts'
+import { type Absence, rememberedOf } from './absence.ts'
 import { advance } from './advance.ts'
 import { boughtBefore } from './bought-before.ts'
 import type { Ordering } from './context.ts'
@@ -24,6 +26,8 @@ import { intend, transmit } from './send.ts'
  */
 export async function lookUp(ordering: Ordering, purchase: Purchase): Promise<void> {
   const begunAt = ordering.now()
+  const begun = ordering.monotonic()
+  const absence = purchase.state === 'unknown' ? rememberedOf(ordering, purchase) : undefined
   let found: FoundOrder[] | undefined
   let detail: string
   try {
@@ -48,28 +52,40 @@ export async function lookUp(ordering: Ordering, purchase: Purchase): Promise<vo
     const orders = found
     const moved = await advance(ordering, purchase.id, () => ({ type: 'found', orders }), { detail })
     if (!moved) await reschedule(ordering, purchase, { scannedAt: begunAt })
-  } else if (purchase.state === 'unknown') {
-    await notFound(ordering, purchase, begunAt)
+  } else if (absence) {
+    await notFound(ordering, purchase, { begunAt, begun, absence })
   } else {
     await reschedule(ordering, purchase, { scannedAt: begunAt })
   }
 }
 
+interface Scan {
+  /** When it began: on the wall clock, for the row and for people. */
+  begunAt: number
+  /** The same instant on the clock that never jumps, by which alone it is judged. */
+  begun: number
+  /** What was remembered of the last request then. */
+  absence: Absence
+}
+
 /** A valid scan without the order: the first of a pair, the second, or too early to count. */
-async function notFound(ordering: Ordering, purchase: Purchase, begunAt: number): Promise<void> {
+async function notFound(ordering: Ordering, purchase: Purchase, { begunAt, begun, absence }: Scan): Promise<void> {
   const { settleSeconds, listLagSeconds, scanGapSeconds } = ordering.dialect
-  // The intent is stored before the request leaves, which may take until its deadline.
-  const leftBy = deadlineMs(ordering)
-  const countsFrom = (purchase.lastSentAt ?? begunAt) + (settleSeconds + listLagSeconds) * 1_000 + leftBy
-  if (begunAt < countsFrom) return reschedule(ordering, purchase, { scannedAt: begunAt }, countsFrom)
-  const gapMs = scanGapSeconds * 1_000
-  if (purchase.absentSince === null) {
-    return reschedule(ordering, purchase, { scannedAt: begunAt, absentSince: begunAt }, begunAt + gapMs)
-  }
-  if (begunAt - purchase.absentSince < gapMs) {
-    return reschedule(ordering, purchase, { scannedAt: begunAt }, purchase.absentSince + gapMs)
-  }
-  await provenAbsent(ordering, purchase, begunAt)
+  // A row that was made to count anew knows of no first scan any more, whatever is remembered.
+  const absentSince = purchase.absentSince === null ? undefined : absence.absentSince
+  const verdict = judgeAbsence(
+    { sentAt: absence.sentAt, absentSince, begunAt: begun },
+    // The intent is stored before the request leaves, which may take until its deadline.
+    {
+      ...{ deadlineMs: deadlineMs(ordering), settleMs: settleSeconds * 1_000 },
+      ...{ listLagMs: listLagSeconds * 1_000, gapMs: scanGapSeconds * 1_000 },
+    },
+  )
+  if (verdict.proof === 'absent') return provenAbsent(ordering, purchase, begunAt)
+  const counts = verdict.proof === 'first'
+  if (counts) absence.absentSince = begun
+  const set = counts ? { scannedAt: begunAt, absentSince: begunAt } : { scannedAt: begunAt }
+  await reschedule(ordering, purchase, set, begunAt + Math.ceil(verdict.waitMs))
 }
 
 async function provenAbsent(ordering: Ordering, purchase: Purchase, begunAt: number): Promise<void> {

@@ -10,7 +10,8 @@
  *                                                                                        person lets buying go on
  * ```
  *
- * Purchases are found by the references that they would have: derived for each part and ten generations, never parsed.
+ * Purchases are found by the references that they would have, whatever their generation: a part may have been refused
+ * many times since the backup.
  */
 import type { SupplierOrder } from '../domain/placement.ts'
 import { nextRoundAt, SCANS_MIN } from '../domain/restore.ts'
@@ -19,22 +20,21 @@ import { Failure, messageOf } from '../errors.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import { type Purchase, purchasesByExternalId } from '../storage/purchases.ts'
 import {
-  anyUnclaimed,
   clearRestoreHold,
   countUnclaimed,
   currentEpoch,
+  dropMatched,
   type Epoch,
   noteUnclaimed,
-  partsToMap,
   restoreHold,
   setEpoch,
   setRestoreHold,
-  unclaimedUnder,
+  unclaimedPage,
 } from '../storage/restores.ts'
-import { referencesOf } from './bought-before.ts'
-import { claimOrder, type Part } from './claim-order.ts'
+import { claimOrder } from './claim-order.ts'
 import type { Ordering } from './context.ts'
 import { letGo } from './operate.ts'
+import { type Part, partsOf, unclaimedOf } from './part-of.ts'
 import { pagesSince } from './scan.ts'
 import { sweep } from './sweep.ts'
 
@@ -45,7 +45,7 @@ const PAGES_MAX = 10_000
 const LATER_MS = 15 * 60_000
 const LOOKS_MS = 30 * 24 * 3_600_000
 
-/** Parts whose references are derived in one go: a thousand of them, some milliseconds. */
+/** Noted orders whose parts are looked up in one go. */
 const BATCH = 100
 
 /**
@@ -130,27 +130,29 @@ function isNews(order: SupplierOrder, row: Purchase | undefined): boolean {
   return !over || order.status === 'open' || order.status === 'completed'
 }
 
-/** Looks for the noted orders under the references of every part that the database has. */
+/** Gives the noted orders back to the parts that the database has, a part at a time. */
 async function claimParts(ordering: Ordering): Promise<void> {
   const { db } = ordering
-  if ((await db.query(anyUnclaimed())).length === 0) return
+  const seen = new Set<string>()
   for (let after = ''; ; ) {
-    const parts = await db.query(partsToMap({ after, limit: BATCH }))
-    const last = parts.at(-1)
+    const noted = await db.query(unclaimedPage({ after, limit: BATCH }))
+    const last = noted.at(-1)
     if (!last) return
-    after = last.id
-    const places = new Map(
-      parts.flatMap((part) =>
-        referencesOf(ordering.dialect, part).map((reference, place) => [reference, { part, place }] as const),
-      ),
+    // What another way has given its purchase meanwhile is nobody's question any more.
+    if (after === '') await db.commit([dropMatched()])
+    after = last.supplierOrderId
+    const parts = await partsOf(
+      ordering,
+      noted.map(({ reference }) => reference),
     )
-    const hits = await db.query(unclaimedUnder([...places.keys()]))
-    const ordered = hits
-      .map((hit) => ({ ...hit, ...(places.get(hit.reference) as NonNullable<ReturnType<typeof places.get>>) }))
-      .sort((a, b) => a.place - b.place)
-    for (const { part, place, supplierOrderId } of ordered) {
-      if (ordering.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
-      await claimOne(ordering, part, place + 1, supplierOrderId)
+    for (const { part } of parts.values()) {
+      const key = `${part.lineId} ${part.part}`
+      if (seen.has(key)) continue
+      seen.add(key)
+      for (const { generation, supplierOrderId } of await unclaimedOf(ordering, part)) {
+        if (ordering.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
+        await claimOne(ordering, part, generation, supplierOrderId)
+      }
     }
   }
 }

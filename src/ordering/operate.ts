@@ -12,8 +12,8 @@ import {
   purchasesOfPart,
   requestCancellation,
 } from '../storage/purchases.ts'
-import { clearRestoreHold, isMappingBack, RESTORE_ACTOR } from '../storage/restores.ts'
-import { clearFreeze, currentFreeze, setFreeze } from '../storage/settings.ts'
+import { clearRestoreHold, isMappingBack } from '../storage/restores.ts'
+import { clearFreeze, currentFreeze, RESTORE_CAUSE, setFreeze } from '../storage/settings.ts'
 import { markCancelRequested, storeOrderById } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
 import type { Ordering } from './context.ts'
@@ -116,34 +116,58 @@ export async function releasePurchase(
   ordering.wake('place')
 }
 
-/** Stops all buying, first sends and repeats; reads and look-ups go on. A second freeze keeps the first one's reason. */
+/** Stops all buying, first sends and repeats; reads and look-ups go on. A second freeze is a second cause. */
 export async function freeze(ordering: Ordering, reason: string, actor: string): Promise<void> {
   const at = ordering.now()
-  await ordering.db.commit([setFreeze({ reason, actor, at }), audited(ordering, actor, 'freeze', 'buying', reason)])
+  await ordering.db.commit([
+    setFreeze({ reason, actor, at }, `${actor}: ${reason}`),
+    audited(ordering, actor, 'freeze', 'buying', reason),
+  ])
   ordering.log.warn('frozen', { actor, reason })
 }
 
 /**
- * Lets buying go on. What was held for the freeze is released; its guards run again.
+ * Lifts causes of a freeze; when none is left buying goes on: what was held for it is released, and its guards run again.
  *
- * A freeze goes first; asked again, the hold of a restore does, which otherwise ends by itself.
+ * The causes of a freeze go first; asked again, the hold of a restore does, which otherwise ends by itself.
  *
- * @throws Failure `conflict`, reason `restore_unmapped`, while the supplier's orders are not mapped back after a restore
+ * @param causes ids of those that the person has seen: one that came since stays. All that stand now, when left out
+ * @throws Failure `conflict`, reason `restore_unmapped`, while the supplier's orders are not mapped back after a restore;
+ * reason `changed` when buying is frozen, but for none of these causes
  */
-export async function unfreeze(ordering: Ordering, actor: string): Promise<void> {
+export async function unfreeze(ordering: Ordering, actor: string, causes?: readonly string[]): Promise<void> {
   const { db } = ordering
-  const restored = (await currentFreeze(db))?.actor === RESTORE_ACTOR
+  const standing = (await currentFreeze(db))?.causes ?? []
+  const freezes = standing.filter(({ id }) => id !== RESTORE_CAUSE)
+  const named = (freezes.length > 0 ? freezes : standing).filter(({ id }) => causes?.includes(id) ?? true)
+  if (standing.length > 0 && named.length === 0) {
+    const why = (freezes.length > 0 ? freezes : standing).map(({ reason }) => reason).join('; ')
+    const message = `what was to be lifted does not stand any more, and buying is frozen for another cause: ${why}`
+    throw new Failure('conflict', message, { reason: 'changed' })
+  }
+  const restored = named.some(({ id }) => id === RESTORE_CAUSE)
   if (restored && (await isMappingBack(db))) {
     const message = "after a restore nothing is bought until the supplier's orders are mapped back, in some minutes"
     throw new Failure('conflict', message, { reason: 'restore_unmapped' })
   }
   await db.commit([
-    restored ? clearRestoreHold() : clearFreeze(),
-    audited(ordering, actor, 'unfreeze', restored ? 'buying after a restore' : 'buying'),
+    restored ? clearRestoreHold() : clearFreeze(named.map(({ id }) => id)),
+    audited(ordering, actor, 'unfreeze', restored ? 'buying after a restore' : 'buying', whyOf(named)),
   ])
   ordering.log.warn('unfrozen', { actor })
   await letGo(ordering)
 }
+
+/** For the audit: what was lifted, as it was read. */
+const whyOf = (causes: readonly { reason: string }[]): string | undefined =>
+  causes.length === 0
+    ? undefined
+    : causes
+        .map(({ reason }) => reason)
+        .join('; ')
+        .slice(0, AUDITED_MAX)
+
+const AUDITED_MAX = 2_000
 
 /** Releases what a freeze held, unless another one stands. */
 export async function letGo(ordering: Ordering): Promise<void> {

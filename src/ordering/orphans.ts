@@ -4,24 +4,38 @@ import { clearSuspicion, suspectAccounts } from '../storage/balance-accounts.ts'
 import type { Change } from '../storage/database.ts'
 import { insertDiscrepancy } from '../storage/evidence.ts'
 import { oweEffect } from '../storage/outbox.ts'
+import { purchasesOfPart } from '../storage/purchases.ts'
+import { currentEpoch } from '../storage/restores.ts'
 import { setFreeze } from '../storage/settings.ts'
-import { knownOrphans } from '../storage/sweeps.ts'
+import { knownOrphans, knownSeconds } from '../storage/sweeps.ts'
 import type { Ordering } from './context.ts'
+import { type Part, partsOf, unclaimedOf } from './part-of.ts'
+import { reportSecond } from './second-order.ts'
 
 /**
  * Records orders of the supplier that carry a reference of our stores and have no purchase: a lost or restored database,
  * a second installation under our stores' ids, or somebody who buys in our name.
  *
- * Each is recorded once; a sweep that finds new ones alerts once, however many they are.
+ * Each is recorded once; a sweep that finds new ones alerts once, however many they are. One that was bought for a part
+ * which is known here freezes buying as a double charge.
+ *
+ * @returns the orders that are orphans: those left out were shown to a person beside the purchases of their part
  */
-export async function recordOrphans(ordering: Ordering, sweepId: string, orders: SupplierOrder[]): Promise<void> {
-  if (orders.length === 0) return
-  const known = new Set((await ordering.db.query(knownOrphans(orders.map(({ id }) => id)))).map(({ id }) => id))
-  const fresh = orders.filter(({ id }) => !known.has(id))
-  if (fresh.length === 0) return
+export async function recordOrphans(
+  ordering: Ordering,
+  sweepId: string,
+  orders: SupplierOrder[],
+): Promise<SupplierOrder[]> {
+  if (orders.length === 0) return []
+  const { db } = ordering
+  const shown = await reportSeconds(ordering, orders)
+  const orphans = orders.filter(({ id }) => !shown.has(id))
+  const known = new Set((await db.query(knownOrphans(orphans.map(({ id }) => id)))).map(({ id }) => id))
+  const fresh = orphans.filter(({ id }) => !known.has(id))
+  if (fresh.length === 0) return orphans
   const now = ordering.now()
   const note = 'orders at the supplier carry references of our stores and have no purchase here'
-  await ordering.db.commit([
+  await db.commit([
     ...fresh.map((order) =>
       insertDiscrepancy({
         ...{ id: ordering.newId(), kind: 'orphan', subject: order.id, supplierOrderId: order.id, foundAt: now },
@@ -31,7 +45,47 @@ export async function recordOrphans(ordering: Ordering, sweepId: string, orders:
     alert(ordering, 'orphan', sweepId, note),
   ])
   ordering.wake('outbox')
+  return orphans
 }
+
+/**
+ * Reports those of these orders as double charges that were bought for parts which have purchases here. What a restore has
+ * noted is left to its mapping, which may give it its purchase back.
+ *
+ * @returns ids of those that a person is, or was, shown beside a purchase of their part
+ */
+async function reportSeconds(ordering: Ordering, orders: SupplierOrder[]): Promise<Set<string>> {
+  const { db } = ordering
+  const parts = await partsOf(
+    ordering,
+    orders.map(({ externalOrderId }) => externalOrderId ?? ''),
+  )
+  if (parts.size === 0) return new Set()
+  const seconds = await db.query(knownSeconds(orders.map(({ id }) => id)))
+  const shown = new Set(seconds.map(({ id }) => id ?? ''))
+  const epoch = await currentEpoch(db)
+  const isMapping = epoch !== undefined && epoch.restoredAt !== null && epoch.mappedAt === null
+  for (const order of orders) {
+    const { part, generation } = parts.get(order.externalOrderId ?? '') ?? {}
+    if (!part || generation === undefined || shown.has(order.id)) continue
+    const rows = await db.query(purchasesOfPart(part.lineId, part.part))
+    const newest = rows.find(({ state }) => !OVER.has(state)) ?? rows.at(-1)
+    if (rows.some(({ ordersSeen }) => ordersSeen.split(' ').includes(order.id))) shown.add(order.id)
+    else if (newest && !isMapping && isOut(order) && !(await isNoted(ordering, part, order.id))) {
+      await db.commit(reportSecond(ordering, newest, generation, order))
+      ordering.wake('outbox')
+      shown.add(order.id)
+    }
+  }
+  return shown
+}
+
+const OVER: ReadonlySet<string> = new Set(['rejected', 'failed', 'cancelled'])
+
+const isOut = ({ status }: SupplierOrder): boolean => status === 'open' || status === 'completed'
+
+const isNoted = async (ordering: Ordering, part: Part, id: string): Promise<boolean> =>
+  (await unclaimedOf(ordering, part)).some(({ supplierOrderId }) => supplierOrderId === id)
 
 /** The earliest instant behind which an unexplained fall of the balance lies, if there is one. */
 export async function suspectedFrom({ db }: Ordering): Promise<number | undefined> {
@@ -40,8 +94,8 @@ export async function suspectedFrom({ db }: Ordering): Promise<number | undefine
 }
 
 /** Whether an order may be what an unexplained fall after that instant was spent on. */
-export const maySpend = ({ status, createdAt }: SupplierOrder, suspectFrom: number): boolean =>
-  (status === 'open' || status === 'completed') && (createdAt === undefined || createdAt >= suspectFrom - SKEW_MS)
+export const maySpend = (order: SupplierOrder, suspectFrom: number): boolean =>
+  isOut(order) && (order.createdAt === undefined || order.createdAt >= suspectFrom - SKEW_MS)
 
 /**
  * What a sweep that looked behind an unexplained fall leaves: an order of ours without a purchase freezes all buying.

@@ -1,12 +1,14 @@
+import { withoutKeys } from '../domain/free-text.ts'
 import type { SupplierOrder } from '../domain/placement.ts'
 import type { Change } from '../storage/database.ts'
 import { insertAttempt } from '../storage/evidence.ts'
-import { assertNotElsewhere, keysByBlindIndex } from '../storage/licence-keys.ts'
+import { assertNotElsewhere, keysByBlindIndex, keysOfPurchase } from '../storage/licence-keys.ts'
 import type { Purchase } from '../storage/purchases.ts'
 import { advance, type Loaded } from './advance.ts'
 import type { Ordering } from './context.ts'
 import { keysToStore, type Reading } from './effects.ts'
 import { foundOrders } from './found.ts'
+import { openKey } from './messages.ts'
 
 /**
  * Reads a purchase's order from the supplier and applies it: where deliveries, polling and sweeps all end.
@@ -38,7 +40,7 @@ export async function applyOrder(ordering: Ordering, purchase: Purchase, order: 
     })
     return
   }
-  const reading = { order, keys: distinctKeys(ordering, order) }
+  const reading = { order: await withoutItsKeys(ordering, purchase, order), keys: distinctKeys(ordering, order) }
   const blindIndexes = reading.keys.map((key) => key.blindIndex)
   const known = blindIndexes.length > 0 ? await ordering.db.query(keysByBlindIndex(blindIndexes)) : []
   const keysElsewhere = known.some((key) => key.purchaseId !== purchase.id)
@@ -67,6 +69,18 @@ export async function applyOrder(ordering: Ordering, purchase: Purchase, order: 
       ],
     },
   )
+}
+
+/** What is said about an order may name keys of it that came earlier, and that it no longer lists. */
+async function withoutItsKeys(ordering: Ordering, { id }: Purchase, order: SupplierOrder): Promise<SupplierOrder> {
+  const { failureCode, failureMessage } = order
+  if (failureCode === undefined && failureMessage === undefined) return order
+  const keys = (await ordering.db.query(keysOfPurchase(id))).map((key) => openKey(ordering, key))
+  return {
+    ...order,
+    ...(failureCode === undefined ? {} : { failureCode: withoutKeys(failureCode, keys) }),
+    ...(failureMessage === undefined ? {} : { failureMessage: withoutKeys(failureMessage, keys) }),
+  }
 }
 
 /** While an order was read, a person may have adopted another one in its place. */

@@ -1,11 +1,14 @@
 import type { Change } from '../storage/database.ts'
 import { changePurchase, clearLeases, dueRefreshes, hintHandedOver, purchasesInState } from '../storage/purchases.ts'
 import { interruptSweeps } from '../storage/sweeps.ts'
+import { noteIntent } from './absence.ts'
 import { advance } from './advance.ts'
 import { afterClockJump, clockWentBack } from './clock.ts'
 import type { Ordering } from './context.ts'
 
 const BATCH = 500
+/** Open outcomes whose absence is counted from the start on. */
+const COUNTED_MAX = 1_000
 /** After a start the supplier is not asked about everything at once: four a second, all within a minute; more share seconds. */
 const SPREAD_STEP_MS = 250
 const SPREAD_MS = 60_000
@@ -14,7 +17,8 @@ const SPREAD_MS = 60_000
  * Picks up what the process before left behind.
  *
  * Only one process can use the file, so every lease is void now; whatever was being sent may have been charged and is
- * looked up before anything else happens to it.
+ * looked up before anything else happens to it. How long ago that was is not asked of the wall clock, which may have been
+ * put ahead since: it counts as sent now.
  *
  * @returns how many purchases were in the middle of being sent
  */
@@ -31,6 +35,10 @@ export async function resume(ordering: Ordering): Promise<number> {
       await advance(ordering, id, () => ({ type: 'lost' }), { detail: 'the process ended while it was being sent' })
       lost += 1
     }
+  }
+  // Not only at its first look-up, which may be a quarter of an hour away; what is more than these waits for that.
+  for (const { id, lastSentAt } of await ordering.db.query(purchasesInState('unknown', COUNTED_MAX))) {
+    noteIntent(ordering, id, lastSentAt)
   }
   await spread(ordering)
   if (lost > 0) ordering.log.warn('purchases.resumed', { count: lost })

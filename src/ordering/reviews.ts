@@ -34,7 +34,8 @@ export async function freezeForReviews({ db, newId, now: clock }: Ordering, purc
   const count = inHour > HOURLY_MAX ? `${inHour} purchases within an hour` : `${share} of the last ${RECENT} purchases`
   const reason = `${count} need a person's decision`
   return [
-    setFreeze({ reason, actor: 'quayside', at: now }),
+    // More of them are no new cause: each is decided for itself.
+    setFreeze({ reason, actor: 'quayside', at: now }, 'reviews'),
     oweEffect({
       id: newId(),
       kind: 'alert',

@@ -9,6 +9,7 @@ import type { Change } from '../storage/database.ts'
 import { insertAttempt } from '../storage/evidence.ts'
 import type { Purchase, PurchaseUpdate } from '../storage/purchases.ts'
 import { assertNoFreeze } from '../storage/settings.ts'
+import { forgetIntent, noteIntent } from './absence.ts'
 import { advance, type Loaded } from './advance.ts'
 import type { Ordering } from './context.ts'
 import { type Claim, deadlineMs } from './lease.ts'
@@ -28,6 +29,7 @@ export async function intend(
   ordering.at('intending')
   let intended: Loaded | undefined
   let attempt = ''
+  let sentAt = 0
   const also = (loaded: Loaded, decision: Transition): Change[] => {
     if (decision.next !== 'sending') return []
     const others = loaded.generations.filter((other) => other.id !== loaded.purchase.id)
@@ -39,9 +41,13 @@ export async function intend(
   const decision = await advance(ordering, held.purchaseId, input, {
     epoch: held.epoch,
     also,
-    columns: ({ purchase }, { next }) => (next === 'sending' ? intentColumns(purchase, ordering, ordering.now()) : {}),
+    columns: ({ purchase }, { next }) => {
+      sentAt = ordering.now()
+      return next === 'sending' ? intentColumns(purchase, ordering, sentAt) : {}
+    },
   })
   if (decision?.next !== 'sending') return undefined
+  noteIntent(ordering, held.purchaseId, sentAt)
   // A marker that cannot be written leaves the purchase to a look-up: nothing may leave that a copy of the file would miss.
   await ordering.mark?.(attempt)
   ordering.at('intended')
@@ -130,6 +136,7 @@ async function record(ordering: Ordering, held: Claim, purchase: Purchase, place
     answerDigest: evidence.answerDigest,
     detail: evidence.detail,
   })
+  if (placement.outcome === 'accepted') forgetIntent(ordering, purchase.id)
   const answer = answerOf(placement)
   const notBefore = nextAttemptAt(ordering, purchase, placement, now)
   const unauthorized = placement.outcome === 'not_executed' && placement.cause === 'unauthorized'

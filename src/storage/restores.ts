@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, sql } from 'drizzle-orm'
+import { and, asc, eq, gt, gte, inArray, isNotNull, lt, sql } from 'drizzle-orm'
 import { bindList, build } from './builder.ts'
 import type { Change, Database } from './database.ts'
 import {
@@ -109,14 +109,35 @@ export const dropOrphan = (supplierOrderId: string): Change => ({
   rows: 'any',
 })
 
-const under = bindList((references) =>
-  build.select().from(unclaimedOrders).where(inArray(unclaimedOrders.reference, references)),
-)
-export const unclaimedUnder = (references: string[]) => under(references)
+/** Those whose references lie in a range of texts, from the first up to the second. */
+export const unclaimedWithin = ({ from, to }: { from: string; to: string }) =>
+  build
+    .select()
+    .from(unclaimedOrders)
+    .where(and(gte(unclaimedOrders.reference, from), lt(unclaimedOrders.reference, to)))
 
-/** One of them, if there is any. */
-export const anyUnclaimed = () =>
-  build.select({ supplierOrderId: unclaimedOrders.supplierOrderId }).from(unclaimedOrders).limit(1)
+/** A page of all that are noted; `after` is the id of the last one seen. */
+export const unclaimedPage = (filter: { after: string; limit: number }) =>
+  build
+    .select()
+    .from(unclaimedOrders)
+    .where(gt(unclaimedOrders.supplierOrderId, filter.after))
+    .orderBy(asc(unclaimedOrders.supplierOrderId))
+    .limit(filter.limit)
+
+/** Orders that have become those of purchases by another way: a sweep has found them, or a person adopted them. */
+export const dropMatched = (): Change => ({
+  statement: build.delete(unclaimedOrders).where(
+    inArray(
+      unclaimedOrders.supplierOrderId,
+      build
+        .select({ id: sql<string>`${purchases.supplierOrderId}` })
+        .from(purchases)
+        .where(isNotNull(purchases.supplierOrderId)),
+    ),
+  ),
+  rows: 'any',
+})
 
 /** How many orders no purchase has, those whose money is back left out. */
 export const countUnclaimed = () =>
@@ -125,20 +146,36 @@ export const countUnclaimed = () =>
     .from(unclaimedOrders)
     .where(inArray(unclaimedOrders.status, ['open', 'completed']))
 
-/** A page of line parts with what their keys are derived from; `after` is the id of the last one seen. */
-export const partsToMap = (filter: { after: string; limit: number }) =>
+const ofPart = {
+  ...{ lineId: purchases.lineId, part: purchases.part, externalOrderId: purchases.externalOrderId },
+  ...{ store: storeOrders.store, reference: storeOrders.reference, line: storeOrderLines.line },
+}
+
+const named = bindList((references) =>
   build
-    .select({
-      id: purchases.id,
-      lineId: purchases.lineId,
-      part: purchases.part,
-      store: storeOrders.store,
-      reference: storeOrders.reference,
-      line: storeOrderLines.line,
-    })
+    .select(ofPart)
     .from(purchases)
     .innerJoin(storeOrderLines, eq(storeOrderLines.id, purchases.lineId))
     .innerJoin(storeOrders, eq(storeOrders.id, purchases.orderId))
-    .where(and(eq(purchases.generation, 1), gt(purchases.id, filter.after)))
-    .orderBy(asc(purchases.id))
+    .where(and(inArray(purchases.externalOrderId, references), eq(purchases.generation, 1))),
+)
+/** Line parts with what their keys are derived from, by the references of their generation 1. */
+export const partsNamed = (references: string[]) => named(references)
+
+/** A page of the line parts whose reference of generation 1 lies in a range of texts; `after` is the last one seen. */
+export const partsWithin = (filter: { from: string; to: string; after: string; limit: number }) =>
+  build
+    .select(ofPart)
+    .from(purchases)
+    .innerJoin(storeOrderLines, eq(storeOrderLines.id, purchases.lineId))
+    .innerJoin(storeOrders, eq(storeOrders.id, purchases.orderId))
+    .where(
+      and(
+        gte(purchases.externalOrderId, filter.from),
+        lt(purchases.externalOrderId, filter.to),
+        gt(purchases.externalOrderId, filter.after),
+        eq(purchases.generation, 1),
+      ),
+    )
+    .orderBy(asc(purchases.externalOrderId))
     .limit(filter.limit)

@@ -1,9 +1,10 @@
-import { asc, eq, inArray, sql } from 'drizzle-orm'
+import { createHash } from 'node:crypto'
+import { asc, eq, inArray, like, or, sql } from 'drizzle-orm'
 import { bind, build, rowUpdate } from './builder.ts'
 import type { Change, Database } from './database.ts'
 import { settings } from './schema.ts'
 
-/** The freeze: while it stands, nothing is bought. */
+/** One cause of a freeze: while one stands, nothing is bought. */
 export interface Freeze {
   reason: string
   actor: string
@@ -12,31 +13,58 @@ export interface Freeze {
   purchaseId?: string
 }
 
-/**
- * What stops buying: a freeze, and the hold of a restore. Two rows, because each is lifted by itself; in the order in
- * which they are told.
- */
-const stops = inArray(settings.name, ['freeze', 'restore'])
-const standing = build.select().from(settings).where(stops).orderBy(asc(settings.name)).limit(1)
+/** A cause under the id by which it is lifted. */
+export interface FreezeCause extends Freeze {
+  id: string
+}
+
+/** A freeze as it stands: its first cause, where the trouble began, and all of them, the oldest first. */
+export interface StandingFreeze extends Freeze {
+  causes: FreezeCause[]
+}
+
+const FREEZE = 'freeze'
+/** Id of the hold of a restore, which is lifted by itself and after all others. */
+export const RESTORE_CAUSE = 'restore'
+/** What one version wrote, that knew of one cause only. */
+const idOf = (name: string): string => (name.startsWith(`${FREEZE}:`) ? name.slice(FREEZE.length + 1) : name)
+const nameOf = (id: string): string => (id === FREEZE ? id : `${FREEZE}:${id}`)
+
+/** What stops buying: the causes of a freeze, a row each, because each is lifted by itself; and the hold of a restore. */
+const stops = or(eq(settings.name, RESTORE_CAUSE), like(settings.name, `${FREEZE}%`))
+const standing = build.select().from(settings).where(stops).orderBy(asc(settings.name))
 const touchStops = rowUpdate(settings, stops)
 
 /** @returns the freeze, else the hold of a restore; undefined when buying is free */
-export async function currentFreeze(db: Database): Promise<Freeze | undefined> {
-  const [row] = await db.query(bind(standing, {}))
-  return row ? (JSON.parse(row.value) as Freeze) : undefined
+export async function currentFreeze(db: Database): Promise<StandingFreeze | undefined> {
+  const rows = await db.query(bind(standing, {}))
+  const causes = rows
+    .map((row): FreezeCause => ({ ...(JSON.parse(row.value) as Freeze), id: idOf(row.name) }))
+    .sort((a, b) => Number(a.id === RESTORE_CAUSE) - Number(b.id === RESTORE_CAUSE) || a.at - b.at)
+  const [first] = causes
+  if (!first) return undefined
+  const { id: _, ...freeze } = first
+  return { ...freeze, causes }
 }
 
-/** A second freeze keeps the first: its reason is where the trouble began. */
-export const setFreeze = (freeze: Freeze): Change => ({
+/**
+ * Adds a cause for which nothing is bought.
+ *
+ * @param sameAs what makes it the same as one that stands already, which then stays as it is; a cause is new unless told
+ */
+export const setFreeze = (freeze: Freeze, sameAs = JSON.stringify(freeze)): Change => ({
   statement: build
     .insert(settings)
-    .values({ name: 'freeze', value: JSON.stringify(freeze), changedAt: freeze.at })
+    .values({ name: nameOf(shortDigest(sameAs)), value: JSON.stringify(freeze), changedAt: freeze.at })
     .onConflictDoNothing(),
   rows: 'any',
 })
 
-export const clearFreeze = (): Change => ({
-  statement: build.delete(settings).where(eq(settings.name, 'freeze')),
+const shortDigest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8)
+
+/** Takes causes away by their ids; others that came meanwhile stay. */
+export const clearFreeze = (ids: readonly string[]): Change => ({
+  statement: build.delete(settings).where(inArray(settings.name, ids.map(nameOf))),
   rows: 'any',
 })
 

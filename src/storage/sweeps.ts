@@ -61,6 +61,13 @@ export const knownOrphans = (supplierOrderIds: string[]) =>
     .from(discrepancies)
     .where(and(eq(discrepancies.kind, 'orphan'), inArray(discrepancies.subject, supplierOrderIds)))
 
+/** Those of these orders that are on record as charged a second time for a part. */
+export const knownSeconds = (supplierOrderIds: string[]) =>
+  build
+    .select({ id: discrepancies.supplierOrderId })
+    .from(discrepancies)
+    .where(and(eq(discrepancies.kind, 'double_charge'), inArray(discrepancies.supplierOrderId, supplierOrderIds)))
+
 /**
  * Purchases whose order the supplier's list must hold: sent after an instant, or ever; accepted before another one; and
  * neither over nor with a person.

@@ -1,3 +1,4 @@
+import { withoutKeys } from '../domain/free-text.ts'
 import type { EventName, SupplierBalance, SupplierOrder, SupplierWebhook } from '../domain/placement.ts'
 import { Secret } from '../secret.ts'
 import { type Dialect, type ErrorKind, errorKinds, eventNames, valueAt } from './dialect.ts'
@@ -32,13 +33,16 @@ export function unwrap(json: unknown, { envelope }: Dialect, path = envelope.dat
 }
 
 export interface ErrorAnswer {
-  /** The supplier's code, at most 100 characters. */
+  /** The supplier's code, at most 100 characters; without anything that may be a licence key. */
   code: string
-  /** The supplier's text, at most 500 characters on one line; empty when there is none. */
+  /** The supplier's text, at most 500 characters on one line, without such either; empty when there is none. */
   message: string
   /** What the dialect knows the code as. */
   kind: ErrorKind | undefined
 }
+
+/** More than is kept of a message, so that no key is cut in half at the end of what is kept and then not known as one. */
+const MESSAGE_READ = 2_000
 
 /** Reads an error envelope; undefined unless its flag says false and its code is a text. */
 export function errorAnswer(json: unknown, dialect: Dialect): ErrorAnswer | undefined {
@@ -48,11 +52,10 @@ export function errorAnswer(json: unknown, dialect: Dialect): ErrorAnswer | unde
   if (typeof code !== 'string' || !/^[\x20-\x7e]{1,100}$/.test(code)) return undefined
   const message = valueAt(json, error.message)
   return {
-    code,
+    code: withoutKeys(code),
     message:
       typeof message === 'string'
-        ? message
-            .replaceAll(/\p{C}+/gu, ' ')
+        ? withoutKeys(message.slice(0, MESSAGE_READ).replaceAll(/\p{C}+/gu, ' '))
             .slice(0, 500)
             .toWellFormed()
         : '',
@@ -69,6 +72,12 @@ export function readOrder(record: unknown, dialect: Dialect): Read<SupplierOrder
   const currency = may(order.currency, asCurrency) ?? dialect.money.currency
   const instant = asInstant(dialect)
   const statusWord = need(order.status, asId, '')
+  const keys = may(order.keys, asKeys(order.keyText ?? '')) ?? []
+  const texts = keys.map((key) => key.reveal())
+  const asSaid = (value: unknown): string | undefined => {
+    const text = asText(value)
+    return text === undefined ? undefined : withoutKeys(text, texts)
+  }
   return result<SupplierOrder>({
     id: need(order.id, asId, ''),
     externalOrderId: may(order.externalOrderId, asText),
@@ -78,10 +87,10 @@ export function readOrder(record: unknown, dialect: Dialect): Read<SupplierOrder
     statusWord,
     ...defined({ amountMinor: may(order.amount, asAmount(dialect, currency)) }),
     currency,
-    keys: may(order.keys, asKeys(order.keyText ?? '')) ?? [],
+    keys,
     ...defined({
-      failureCode: may(order.failureCode, asText),
-      failureMessage: may(order.failureMessage, asText),
+      failureCode: may(order.failureCode, asSaid),
+      failureMessage: may(order.failureMessage, asSaid),
       createdAt: may(order.createdAt, instant),
       updatedAt: may(order.updatedAt, instant),
     }),

@@ -62,9 +62,9 @@ export const mistakes: readonly Mistake[] = [
     does: 'believes that an order is absent while its request may still be on the way',
     edits: [
       {
-        file: 'ordering/look-up.ts',
-        find: '(purchase.lastSentAt ?? begunAt) + (settleSeconds + listLagSeconds) * 1_000 + leftBy',
-        replace: '(purchase.lastSentAt ?? begunAt) + listLagSeconds * 1_000',
+        file: 'domain/absence.ts',
+        find: 'sentAt + deadlineMs + settleMs + listLagMs',
+        replace: 'sentAt + listLagMs',
       },
     ],
   },
@@ -87,8 +87,8 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'ordering/look-up.ts',
-        find: 'if (begunAt < countsFrom) return reschedule(ordering, purchase, { scannedAt: begunAt }, countsFrom)',
-        replace: 'if (countsFrom > 0) return provenAbsent(ordering, purchase, begunAt)',
+        find: "if (verdict.proof === 'absent') return",
+        replace: 'if (verdict) return',
       },
     ],
   },

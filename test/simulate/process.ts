@@ -149,7 +149,7 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
   }
   const ordering: Fulfilment = {
     ...{ ...base, owner: name, policy: parts.policy, stores: [{ id: STORE }] },
-    pace: { breaker: closedBreaker, pausedUntil: 0, firstSends: [], repeats: [], checked: new Map() },
+    pace: { breaker: closedBreaker, pausedUntil: 0, firstSends: [], repeats: [], checked: new Map(), absences: new Map() },
     refreshOffer: (productId) => refreshOffer(catalogue, productId),
     readBalance: async () => {
       const [before] = await db.query(latestBalance())

@@ -32,7 +32,7 @@ export interface Delivery {
 }
 
 export interface Status {
-  freeze: { reason: string; at: string } | null
+  freeze: { reason: string; at: string; causes: { id: string }[] } | null
   counts: { purchases: Record<string, number>; deliveries: Record<string, number>; callbacks: Record<string, number> }
 }
 

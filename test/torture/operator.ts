@@ -28,6 +28,8 @@ export interface Desk {
   reviewedAt: Map<string, number>
 }
 
+const REASON = 'the supplier was asked on the phone'
+
 /** A callback that waits for longer than this is put back by hand: its store is there again. */
 const LONG_MS = 8_000
 
@@ -42,7 +44,7 @@ export async function lookAround(desk: Desk, shift: Shift): Promise<void> {
     const name = `freeze ${status.freeze.at}`
     if (!shift.seen.has(name)) shift.freezes += 1
     shift.seen.add(name)
-    await duty.post('/unfreeze')
+    await duty.post('/unfreeze', { causes: status.freeze.causes.map(({ id }) => id) })
   }
   await putBack(duty, shift)
 }
@@ -65,12 +67,14 @@ async function putBack(duty: Duty, shift: Shift): Promise<void> {
 async function decide({ duty, office, certainAfterMs, reviewedAt }: Desk, purchase: PurchaseEntry, shift: Shift) {
   const since = reviewedAt.get(purchase.id) ?? Date.now()
   reviewedAt.set(purchase.id, since)
+  // What is decided on is what was there before the supplier was asked: what comes meanwhile makes it void.
+  const { basis } = await duty.get<{ basis: string }>(`/purchases/${purchase.id}/evidence`)
   const orders = await office.orders()
   const own = orders.filter(({ externalOrderId }) => externalOrderId === purchase.externalOrderId)
   const certain = Date.now() - since > certainAfterMs
   const decision = decisionOn(purchase, own, certain)
   if (!decision) return
-  await duty.post(`/purchases/${purchase.id}/decision`, { ...decision, reason: 'the supplier was asked on the phone' })
+  await duty.post(`/purchases/${purchase.id}/decision`, { ...decision, basis, reason: REASON })
   shift.decisions[decision.decision] = (shift.decisions[decision.decision] ?? 0) + 1
   reviewedAt.delete(purchase.id)
 }

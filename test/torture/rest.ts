@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Chance } from './chance.ts'
 import type { PlannedOrder } from './customers.ts'
 import type { Status } from './duty.ts'
-import { settleOpenOrders } from './mischief.ts'
+import { STOCK, settleOpenOrders } from './mischief.ts'
 import type { Scene } from './scene.ts'
 import type { Ended } from './service.ts'
 import { type Deaths, noteUnexpected } from './supervise.ts'
@@ -25,6 +25,8 @@ export async function calmDown(
   const { network, office, service } = scene
   network.calm()
   await office.clearFaults()
+  // A product that ran out may have been left so, where its supplier was killed in between.
+  for (const id of scene.productIds) await office.post(`/offers/${id}`, { stock: STOCK })
   let started = service.start()
   let ended: Ended | undefined
   const watch = () => void started.ended.then((end) => (ended = end))
