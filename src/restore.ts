@@ -34,6 +34,9 @@ export async function restoreBackup(
   env: Record<string, string | undefined>,
 ): Promise<Restored> {
   const config = loadConfig(configFile, demo ? {} : env)
+  const source = pathOf(config, backup)
+  // Before the lock: whoever mistyped a name is not told to stop the service first.
+  if (!existsSync(source)) throw new Failure('not_found', `the backup cannot be read: there is no file ${source}`)
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
   const file = path.join(config.dataDir, 'quayside.db')
   makePrivateFile(`${file}.lock`)
@@ -42,7 +45,7 @@ export async function restoreBackup(
   try {
     forget(beside)
     const key = keyFile === undefined ? config.keyEncryptionKey : readSecretFile(keyFile)
-    const header = openBackup(pathOf(config, backup), beside, key)
+    const header = openBackup(source, beside, key)
     assertStores(config, configFile, header)
     const marker = openMarker(file)
     const epochMin = marker.read()?.epoch ?? 0

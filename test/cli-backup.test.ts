@@ -1,3 +1,4 @@
+import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { sizeText } from '../src/cli/backup.ts'
 import type { RestoreOptions } from '../src/cli/program.ts'
@@ -55,8 +56,35 @@ describe('quayside keys rotate', () => {
     const { config } = await startService({ 'POST /keys/rotate': () => ({ before: '3f9a01c2', after: '77b0e4d1' }) })
     const { stdout } = await run(['keys', 'rotate', '--config', config], { terminal: true })
     expect(stdout).toMatch(/^Rotated: the database is under the key-encryption key 77b0e4d1, no longer\n/)
-    expect(stdout).toContain('mv config/secrets/next-key-encryption-key config/secrets/key-encryption-key')
+    // The place of this very configuration: of a demo, too.
+    expect(stdout).toContain(
+      `  cd ${path.join(path.dirname(config), 'secrets')}\n  mv key-encryption-key key-3f9a01c2\n`,
+    )
+    expect(stdout).toContain('  mv next-key-encryption-key key-encryption-key\n')
+    expect(widest(stdout.replace(path.dirname(config), 'config'))).toBeLessThanOrEqual(80)
+  })
+})
+
+describe('quayside status after a restore', () => {
+  const during = async (reason: string) => {
+    const freeze = { actor: 'restore', at: '2026-03-01T02:20:00.000Z', purchaseId: null, reason }
+    const { config } = await startService({ 'GET /status': () => ({ freeze: { ...freeze, causes: [freeze] } }) })
+    const { stdout } = await run(['status', '--config', config], { terminal: true, now })
     expect(widest(stdout)).toBeLessThanOrEqual(80)
+    return stdout.slice(stdout.indexOf('For a person'))
+  }
+
+  test('says that the hold ends by itself while the orders are mapped back, and sends nobody to an empty list', async () => {
+    const text = await during("restored, epoch 2; the supplier's orders are being mapped back: 1 of 2 scans are done")
+    expect(text).toContain("it ends by itself once the supplier's orders are mapped back")
+    expect(text).not.toContain('discrepancies')
+  })
+
+  test('says what a person can do once it waits for one', async () => {
+    const text = await during('restored, epoch 2; mapped back: 1 order at the supplier is of no purchase here')
+    expect(text).toContain('quayside discrepancies list')
+    expect(text).toContain('when that is settled otherwise: quayside unfreeze')
+    expect(text).not.toContain('once the supplier')
   })
 })
 
@@ -84,6 +112,13 @@ describe('quayside restore', () => {
     expect(widest(stdout)).toBeLessThanOrEqual(80)
     const json = await run([...argv, '--json'], { now, program: { restore } })
     expect(JSON.parse(json.stdout)).toEqual(restored)
+  })
+
+  test('of a damaged backup fails, and does not say that the command line is wrong', async () => {
+    const place = writePlace(await refusedOrigin())
+    const restore = () => Promise.reject(new Failure('invalid', 'the backup is damaged', { reason: 'backup_damaged' }))
+    const { exitCode } = await run(['restore', 'old.backup', '--config', place.config], { program: { restore } })
+    expect(exitCode).toBe(1)
   })
 
   test('under a running service is refused, with exit code 5', async () => {

@@ -112,7 +112,7 @@ describe('a decision by somebody who was not shown what it stands on', () => {
     const before = await world.purchase(orderId)
     const decide = ['reviews', 'decide', before.id, '--close', '--reason', 'not wanted']
     const piped = await terminal(world, { terminal: false })(...decide)
-    expect(piped).toMatchObject({ exitCode: 2, stdout: '', stderr: expect.stringContaining('give the basis') })
+    expect(piped).toMatchObject({ exitCode: 2, stdout: '', stderr: expect.stringContaining('--basis is what') })
     const refused = await terminal(world, { typed: ['no'] })(...decide)
     expect(refused).toMatchObject({ exitCode: 5, stderr: expect.stringContaining('nothing was decided') })
     expect(await world.purchase(orderId)).toEqual(before)

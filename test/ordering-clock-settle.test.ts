@@ -3,6 +3,7 @@ import { afterClockJump } from '../src/ordering/clock.ts'
 import { watchClock } from '../src/schedule.ts'
 import type { OrderRequest } from '../src/supplier/client.ts'
 import { defaultDialect, type Harbour, openHarbour, until } from './harbour.ts'
+import { openRestoreWorld } from './restore-world.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -96,4 +97,52 @@ describe('a clock that is put ahead between a kill and the next start', () => {
     expect(await harbour.state(orderId)).toBe('fulfilled')
     harbour.expectLedger({ charges: 1, keys: 1 })
   })
+})
+
+describe('a clock that is put ahead after a restore', () => {
+  test.for([3, 9])('by %i minutes does not have a part bought that is on its way to being bought', async (minutes) => {
+    const { orders, ...rest } = defaultDialect()
+    // Nothing can be asked for by its reference: what the mapping has not found is taken for absent.
+    const dialect = { ...rest, orders: { ...orders, externalOrderId: null } }
+    const forgetful = { ...dialect, idempotencyMemorySeconds: 1 }
+    const world = await openRestoreWorld({ dialect, sandboxDialect: forgetful })
+    const { harbour } = world
+    const { placeOrder } = harbour.ordering.supplier
+    let held: OrderRequest | undefined
+    harbour.ordering.supplier.placeOrder = (request) => {
+      held = request
+      return new Promise(() => {})
+    }
+    const orderId = await harbour.buy('1001')
+    const planned = world.backUp()
+    void harbour.round()
+    await until(() => held !== undefined)
+    await world.restore(planned)
+    await world.work()
+    harbour.jump(minutes * MINUTE)
+    await world.pass(LATE_MS, 5 * SECOND)
+    harbour.sandbox.faults.add({ fault: 'list-lag', delayMs: LAG_MS })
+    if (held) await placeOrder({ ...held, beforeWrite: () => true })
+    await world.pass(15 * MINUTE, 5 * SECOND)
+    expect(harbour.sandbox.world.report().charges).toHaveLength(1)
+    expect(await harbour.state(orderId)).toBe('fulfilled')
+  })
+})
+
+describe('a clock that was ahead when a purchase was sent', () => {
+  test.for([20, 48 * 60])(
+    'by %i minutes does not hide its order from the scans that prove absence',
+    async (minutes) => {
+      const { orders, ...rest } = defaultDialect()
+      // The list is paged by time: the window begins by our clock, and the orders carry the supplier's.
+      const dialect = { ...rest, orders: { ...orders, externalOrderId: null } }
+      const harbour = await openHarbour({ dialect, sandboxDialect: { ...dialect, idempotencyMemorySeconds: 1 } })
+      harbour.jump(minutes * MINUTE)
+      harbour.sandbox.faults.add({ fault: 'answer-lost' })
+      const orderId = await harbour.buy('1001')
+      await harbour.pass(20 * MINUTE, 10 * SECOND)
+      expect(harbour.sandbox.world.report().charges).toHaveLength(1)
+      expect(await harbour.state(orderId)).toBe('fulfilled')
+    },
+  )
 })

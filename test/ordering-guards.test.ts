@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { freeze, releasePurchase, unfreeze } from '../src/ordering/operate.ts'
 import { placeDue } from '../src/ordering/place.ts'
 import { offersByProduct } from '../src/storage/offers.ts'
-import { clearFreeze, currentFreeze } from '../src/storage/settings.ts'
+import { clearFreeze, currentFreeze, putSetting } from '../src/storage/settings.ts'
 import { first, openHarbour } from './harbour.ts'
 
 const MINUTE = 60_000
@@ -159,6 +159,18 @@ describe('before anything is bought', () => {
     await harbour.db.commit([clearFreeze(causes.map(({ id }) => id))])
     await harbour.restart()
     await harbour.pass(30 * MINUTE)
+    expect(await harbour.state(orderId)).toBe('fulfilled')
+  })
+
+  test('a freeze that an earlier version wrote down holds, and is lifted like any other', async () => {
+    const harbour = await openHarbour()
+    const frozen = { reason: 'we take stock', actor: 'ann', at: harbour.now() }
+    await harbour.db.commit([putSetting('freeze', JSON.stringify(frozen), harbour.now())])
+    const orderId = await harbour.buy('1001')
+    await harbour.pass(MINUTE)
+    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'planned', holdReason: 'frozen' })
+    await unfreeze(harbour.ordering, 'bea', ['freeze'])
+    await harbour.pass(MINUTE)
     expect(await harbour.state(orderId)).toBe('fulfilled')
   })
 

@@ -12,6 +12,7 @@ import { currentFreeze } from '../src/storage/settings.ts'
 import { defaultDialect, type OrderLine } from './harbour.ts'
 import { refusedOften } from './restore-story.ts'
 import { openRestoreWorld, type RestoreWorld } from './restore-world.ts'
+import { type Figures, noFigures } from './restores/figures.ts'
 import { seeded } from './seeded.ts'
 
 const SECOND = 1_000
@@ -27,20 +28,6 @@ interface Bought {
   cancelled: boolean
 }
 
-export interface Figures {
-  backups: number
-  restores: number
-  /** Files that were copied back without a word, and how many of them lacked a purchase and were recognised. */
-  copiedBack: number
-  recognised: number
-  charges: number
-  /** Orders that the store handed in again and that the backup did not hold. */
-  handedInAgain: number
-  /** What a person had to do: lift a freeze or the hold of a restore, decide a review. */
-  lifted: number
-  decided: number
-}
-
 export interface CampaignOptions {
   seed: number
   restores: number
@@ -48,9 +35,12 @@ export interface CampaignOptions {
   steps?: number
   /** The seeded mistake: the file is put back and nobody notices. */
   unnoticed?: boolean
+  /** Where it counts. */
+  figures?: Figures
 }
 
-export async function restoreCampaign({ seed, restores, steps = 30, unnoticed }: CampaignOptions): Promise<Figures> {
+export async function restoreCampaign(options: CampaignOptions): Promise<Figures> {
+  const { seed, restores, steps = 30, unnoticed, figures = noFigures() } = options
   const chance = createChance(seed)
   // Jitter has a generator of its own: which requests meet whom must not change what happens in the shop.
   const random = seeded(seed + 1_000_000)
@@ -61,18 +51,7 @@ export async function restoreCampaign({ seed, restores, steps = 30, unnoticed }:
   const story = await tell(world, bought, skus)
   for (let step = 0; step < steps; step += 1) await live(world, chance, bought, skus)
   const run = world.backups.slice(first)
-  const figures: Figures = {
-    ...{
-      backups: run.length,
-      restores: 0,
-      copiedBack: 0,
-      recognised: 0,
-      charges: 0,
-      handedInAgain: 0,
-      lifted: 0,
-      decided: 0,
-    },
-  }
+  figures.backups += run.length
   for (let restore = 0; restore < restores; restore += 1) {
     // A restore comes at once, after some hours, or after the supplier has forgotten its idempotency keys.
     const waitMs = chance.pick([0, 2 * HOUR, 30 * HOUR, 80 * HOUR])
@@ -90,11 +69,11 @@ export async function restoreCampaign({ seed, restores, steps = 30, unnoticed }:
     if (chance.next() < 0.3) await lift(world, figures)
     await handInAgain(world, chance, bought, figures)
     await finish(world, figures)
-    await judge(world, bought, `seed ${seed}, restore ${restore + 1}`)
+    await judge(world, bought, figures, `seed ${seed}, restore ${restore + 1}`)
     // Backups from the middle of a restore are put back too; a few of them, for the sake of memory.
     run.push(...world.backups.splice(made).filter(() => chance.next() < 0.05))
   }
-  figures.charges = world.harbour.sandbox.world.report().charges.length
+  figures.charges += world.harbour.sandbox.world.report().charges.length
   return figures
 }
 
@@ -262,7 +241,7 @@ async function finish(world: RestoreWorld, figures: Figures): Promise<void> {
 }
 
 /** What the sandbox's ledger and the shop's own record say, whatever Quayside believes. */
-async function judge({ harbour }: RestoreWorld, bought: Bought[], where: string): Promise<void> {
+async function judge({ harbour }: RestoreWorld, bought: Bought[], figures: Figures, where: string): Promise<void> {
   const { charges, refunds, keysIssued, closes } = harbour.sandbox.world.report()
   const net = new Map<string, number>()
   const count = (reference: string | null, by: number): void => {
@@ -272,6 +251,7 @@ async function judge({ harbour }: RestoreWorld, bought: Bought[], where: string)
   for (const { externalOrderId } of charges) count(externalOrderId, 1)
   for (const { externalOrderId } of refunds) count(externalOrderId, -1)
   const twice = [...net].filter(([, charged]) => charged > 1).map(([name]) => name)
+  figures.doubleCharges += twice.length
 
   const lineOf = (reference: string) => reference.split('.').slice(2, 4).join('/')
   const issued = new Set(

@@ -2,11 +2,13 @@ import { describe, expect, test } from 'vitest'
 import { firstOf, generationOf, rangeOf } from '../src/domain/generation-reference.ts'
 import { externalOrderId } from '../src/domain/purchase-keys.ts'
 import { generationsToAsk } from '../src/domain/restore.ts'
+import { viewEvidence } from '../src/ordering/evidence-view.ts'
 import { unfreeze } from '../src/ordering/operate.ts'
 import { sweep } from '../src/ordering/sweep.ts'
 import { currentFreeze } from '../src/storage/settings.ts'
 import { defaultDialect, first, type Harbour } from './harbour.ts'
 import { openRestoreWorld, type RestoreWorld } from './restore-world.ts'
+import { decide, orderedTwice } from './reviews.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -182,3 +184,48 @@ async function orderBesides({ sandbox }: Harbour, reference: string, productId: 
   })
   expect(answer.status).toBe(201)
 }
+
+describe('a review that a restore brought back', () => {
+  /** In review in the backup; since then a person has bought it again, as generation 2. */
+  async function reviewBefore() {
+    const world = await openRestoreWorld()
+    const { harbour } = world
+    const { orderId } = await orderedTwice(harbour)
+    const backup = world.backUp()
+    await unfreeze(harbour.ordering, 'test')
+    await decide(harbour, orderId, { type: 'buy_again' })
+    await world.pass(10 * MINUTE, MINUTE)
+    const { supplierOrderId } = await harbour.purchase(orderId)
+    await world.pass(FORGOTTEN, 10 * HOUR)
+    await world.restore(backup)
+    await world.pass(10 * MINUTE, MINUTE)
+    const review = first(await harbour.purchases(orderId))
+    expect(review.state).toBe('review')
+    return { world, harbour, orderId, review, again: supplierOrderId as string }
+  }
+
+  test('names the order that was bought for its part since, and what comes of it', async () => {
+    const { harbour, review, again } = await reviewBefore()
+    const { orders, choices } = await viewEvidence(harbour.ordering, review.id, { read: true })
+    expect(orders.find(({ id }) => id === again)).toMatchObject({ generation: 2, own: false, unread: null })
+    for (const decision of ['close', 'buy_again']) {
+      expect(choices.find((one) => one.decision === decision)?.does).toContain(
+        `Mind: the same part was bought by order ${again} as generation 2;`,
+      )
+    }
+  })
+
+  test.each(['close', 'buy_again'] as const)('and decided by %s buys nothing more', async (type) => {
+    const { world, harbour, orderId, again } = await reviewBefore()
+    const before = charges(harbour)
+    await decide(harbour, orderId, { type })
+    for (let round = 0; round < 3 && (await currentFreeze(harbour.db)); round += 1) {
+      await unfreeze(harbour.ordering, 'test')
+    }
+    await world.pass(HOUR, 5 * MINUTE)
+    expect(charges(harbour)).toBe(before)
+    const rows = await harbour.purchases(orderId)
+    const second = rows.find(({ generation }) => generation === 2)
+    expect([second?.supplierOrderId, ...(second?.ordersSeen ?? '').split(' ')]).toContain(again)
+  })
+})

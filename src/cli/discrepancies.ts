@@ -10,7 +10,7 @@ export function addDiscrepancies(root: Command, session: Session): void {
     .description("where our purchases and the supplier's orders differ")
   listCommand(discrepancies.command('list').description('discrepancies, the newest first'), session, {
     path: ['discrepancies'],
-    empty: 'None: every purchase and every order of the supplier agree.',
+    empty: 'None is on record. `quayside status` says when a sweep last compared all orders.',
     columns: ({ io }) => [
       { title: 'KIND', of: (row) => cell(row.kind), keep: true },
       { title: 'SUBJECT', of: (row) => cell(row.subject), keep: true },

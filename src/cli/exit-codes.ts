@@ -17,6 +17,8 @@ export const exitCodes = {
 
 /** The reason of a Failure `unavailable` when nothing listens at the service's address. */
 export const NOT_RUNNING = 'service_not_running'
+/** The reason of a Failure `invalid` when a backup is not as it was written. */
+const DAMAGED = 'backup_damaged'
 
 const codes: Record<FailureCode, number> = {
   invalid: exitCodes.usage,
@@ -34,5 +36,7 @@ const codes: Record<FailureCode, number> = {
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage
   if (error instanceof Failure && error.reason === NOT_RUNNING) return exitCodes.notRunning
+  // The command line was right, and the file is not.
+  if (error instanceof Failure && error.reason === DAMAGED) return exitCodes.failed
   return codes[codeOf(error)]
 }

@@ -41,11 +41,17 @@ async function causesShown(call: Call): Promise<string[]> {
   const { freeze } = asRow(await call.client.get(['status']))
   if (!freeze) return []
   const ids = causesOf(asRow(freeze)).map(({ id }) => cell(id))
-  const text = frozenText(asRow(freeze), call.io.now(), call.width)
   if (!call.io.isTerminal || call.json) {
-    throw new Failure('invalid', `name the causes that are to be lifted:\n${text}  quayside unfreeze ${ids.join(' ')}`)
+    const named = causesOf(asRow(freeze)).map(({ id, reason }) => `${cell(id)}  ${cell(reason)}`)
+    const line = `quayside unfreeze ${ids.join(' ')}`
+    throw new Failure('invalid', `name the causes that are to be lifted:\n${named.join('\n')}\nAll: ${line}`)
   }
-  if (!(await confirmed(call.io, `${text}\nAll of this is settled, and buying is to go on?`))) {
+  if (
+    !(await confirmed(
+      call.io,
+      `${frozenText(asRow(freeze), call.io.now(), call.width)}\nAll of this is settled, and buying is to go on?`,
+    ))
+  ) {
     throw new Failure('conflict', 'not confirmed: buying stays frozen')
   }
   return ids
@@ -74,8 +80,7 @@ export function frozenText(freeze: Row, now: number, width: number, seen?: unkno
  * with an order of ours behind it that has none.
  */
 export function nextOf(freeze: Row, seen?: unknown): string[] {
-  if (freeze.actor === 'restore')
-    return ['quayside discrepancies list', "it ends by itself once the supplier's orders are mapped back"]
+  if (freeze.actor === 'restore') return afterRestore(freeze)
   const causes = causesOf(freeze).filter(({ actor }) => actor === 'quayside')
   const bought = causes.filter(({ purchaseId }) => purchaseId && purchaseId !== seen)
   const looks = [
@@ -83,4 +88,16 @@ export function nextOf(freeze: Row, seen?: unknown): string[] {
     ...(causes.some(({ purchaseId }) => !purchaseId) ? ['quayside reviews', 'quayside discrepancies list'] : []),
   ]
   return [...new Set(looks), 'when that is settled: quayside unfreeze']
+}
+
+/** A restore's hold says in its reason how far the mapping is: once that is through, it waits for people. */
+function afterRestore({ reason }: Row): string[] {
+  if (!cell(reason).includes('; mapped back: ')) {
+    return ["it ends by itself once the supplier's orders are mapped back"]
+  }
+  return [
+    'quayside discrepancies list',
+    'it ends by itself once each of those orders has its purchase again',
+    'when that is settled otherwise: quayside unfreeze',
+  ]
 }

@@ -20,7 +20,7 @@ export function addRestore(root: Command, { io, program, end }: Session): void {
       ...{ configFile: source.file, demo: source.demo, backup: file },
       ...(options.keyFile === undefined ? {} : { keyFile: options.keyFile }),
     })
-    print(io, options.json === true, result, () => restoredText(result, io.now(), Math.min(widthOf(io), 100)))
+    print(io, options.json === true, result, () => restoredText(result, io.now(), Math.min(widthOf(io), 80)))
     end(0)
   })
 }

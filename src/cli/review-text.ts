@@ -69,8 +69,11 @@ const ordersOf = ({ orders }: Row, now: number): Pair[] =>
           differing === '' ? 'as it was sent' : `another ${differing} than was sent`,
         ]
       : [`not read: ${cell(order.unread)}`]
+    const found = order.generation
+      ? [`bought for the same part as generation ${cell(order.generation)}, which has no purchase here`]
+      : []
     const whose = order.takenBy ? [`belongs to purchase ${cell(order.takenBy)}`] : []
-    return [cell(order.id), [...(order.own ? ['its own'] : []), ...whose, ...facts].join(', ')]
+    return [cell(order.id), [...(order.own ? ['its own'] : []), ...found, ...whose, ...facts].join(', ')]
   })
 
 const options: Record<string, string> = {

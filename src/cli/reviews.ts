@@ -90,12 +90,15 @@ function decisionOf(call: Call): { decision: string; orderId?: string; reason: s
  */
 async function basisShown(call: Call, decision: string): Promise<string> {
   const id = call.args[0] ?? ''
-  const again = `see what it stands on, and hand its basis back:\n  quayside reviews show ${id}`
-  if (!call.io.isTerminal || call.json) throw new Failure('invalid', `give the basis of the decision: ${again}`)
+  const again = `--basis is what\n\`quayside reviews show ${id}\` prints.`
+  if (!call.io.isTerminal || call.json) throw new Failure('invalid', `say what the decision stands on: ${again}`)
   const evidence = asRow(await call.client.get(['purchases', id, 'evidence'], { read: true }))
   const { state } = asRow(evidence.purchase)
   if (state !== 'review') {
-    throw new Failure('conflict', `the purchase is ${cell(state)} and asks for no decision; ${again}`)
+    throw new Failure(
+      'conflict',
+      `the purchase is ${cell(state)} and asks for no decision. To take one all the same,\n${again}`,
+    )
   }
   const choice = asRows(evidence.choices).find((one) => one.decision === decision)
   const does = choice?.refusal ? `Not now: ${cell(choice.refusal)}` : cell(choice?.does)

@@ -27,6 +27,9 @@ const Reading = z.object({
 const SeenOrder = z.object({
   id: z.string(),
   own: z.boolean().meta({ description: 'The purchase goes by this one now' }),
+  generation: z.int().nullable().meta({
+    description: 'Of the part, found by a restore; null unless no purchase here has that generation',
+  }),
   takenBy: words.meta({ description: 'The other purchase that it belongs to' }),
   reading: Reading.nullable().meta({ description: 'As the supplier shows it now; only with read=true' }),
   unread: words.meta({ description: 'Why there is no reading' }),

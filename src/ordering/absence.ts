@@ -45,3 +45,17 @@ export function rememberedOf(ordering: Ordering, { id, lastSentAt }: Pick<Purcha
   const known = ordering.pace.absences.get(id)
   return known?.lastSentAt === lastSentAt ? known : noteIntent(ordering, id, lastSentAt)
 }
+
+/** The rounds of the mapping after one restore as this process knows them, on the clock that never jumps. */
+export interface Rounds {
+  epoch: number
+  /** When this process first met the restore, which is later than it was. */
+  restoredAt: number
+  roundAt: number | null
+}
+
+/** A mapping that is half done when a process starts waits anew: what left before the restore may be on its way still. */
+export function roundsOf({ pace, monotonic }: Pick<Ordering, 'pace' | 'monotonic'>, epoch: number): Rounds {
+  if (pace.rounds?.epoch !== epoch) pace.rounds = { epoch, restoredAt: monotonic(), roundAt: null }
+  return pace.rounds
+}

@@ -21,6 +21,8 @@ export interface Choice {
 export interface Circumstances {
   /** Ids of the supplier's orders that were seen for it. */
   orders: string[]
+  /** Those of them that a restore found: bought for this part as a generation that no purchase here has. */
+  unclaimed: { supplierOrderId: string; generation: number }[]
   /** Purchases of other lines that hold one of its keys. */
   elsewhere: string[]
   frozen: boolean
@@ -95,7 +97,7 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
     orders.length > 1 ? 'The other orders seen count as decided: they do not freeze buying again.' : '',
     purchase.cancelRequestedAt === null ? '' : 'The store has cancelled: keys that come wait for a person once more.',
   ],
-  hand_over: (loaded, { elsewhere }) => {
+  hand_over: (loaded, { elsewhere, unclaimed }) => {
     const { purchase, keys } = loaded
     const missing = purchase.quantity - handedOverIn(loaded)
     return [
@@ -104,25 +106,34 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
       keys.length > purchase.quantity ? `${keysOf(keys.length - purchase.quantity)} more than ordered stay here.` : '',
       missing > 0 ? `The store is told that ${units(missing)} will not come; keys that come later are not taken.` : '',
       purchase.cancelRequestedAt === null ? '' : "The store's cancellation is cleared.",
+      boughtToo(unclaimed, 'a person decides on it after this.'),
       elsewhere.length > 0 ? `Mind: a key of it is on purchase ${elsewhere.join(', ')} too.` : '',
     ]
   },
-  close: (loaded, { orders }) => [
+  close: (loaded, { orders, unclaimed }) => [
     `Ends it as cancelled; the store is told that ${units(loaded.purchase.quantity - unitsLeft(loaded))} will not come.`,
+    boughtToo(unclaimed, 'it then takes the place of this one, and its keys wait for a person.'),
     keptHere(loaded),
     moneyGone(orders),
   ],
-  buy_again: (loaded, { orders, frozen }) => {
+  buy_again: (loaded, { orders, unclaimed, frozen }) => {
     const { purchase } = loaded
     const price = formatDecimal({ minor: purchase.ceilingMinor, currency: purchase.currency })
     return [
       `Writes it off and buys ${units(purchase.quantity - unitsLeft(loaded))} anew, at most ${price} ${purchase.currency} each.`,
+      boughtToo(unclaimed, 'it is looked at before anything is bought, and may be taken instead.'),
       keptHere(loaded),
       moneyGone(orders),
       purchase.cancelRequestedAt === null ? '' : 'The store has cancelled: this buys all the same.',
       frozen ? 'Buying is frozen: it waits for quayside unfreeze.' : '',
     ]
   },
+}
+
+/** What a restore has found beside the purchase. */
+function boughtToo(unclaimed: Circumstances['unclaimed'], then: string): string {
+  const found = unclaimed.map(({ supplierOrderId, generation }) => `${supplierOrderId} as generation ${generation}`)
+  return found.length === 0 ? '' : `Mind: the same part was bought by order ${found.join(' and ')}; ${then}`
 }
 
 function keptHere(loaded: Loaded): string {

@@ -5,7 +5,7 @@ import type { Database } from '../storage/database.ts'
 import type { Vault } from '../storage/vault.ts'
 import type { Supplier } from '../supplier/client.ts'
 import type { Dialect } from '../supplier/dialect.ts'
-import type { Absence } from './absence.ts'
+import type { Absence, Rounds } from './absence.ts'
 import type { OrderingStore } from './lines.ts'
 
 export type OrderingSupplier = Pick<Supplier, 'placeOrder' | 'order' | 'orders' | 'agrees' | 'pausedUntil'>
@@ -55,6 +55,8 @@ export interface Pace {
   checked: Map<string, number>
   /** Purchase -> what is known of its last request, oldest first: until when its absence proves nothing. */
   absences: Map<string, Absence>
+  /** Rounds of the mapping after a restore, once one was met. */
+  rounds?: Rounds
 }
 
 /** What every ordering flow needs. */

@@ -18,6 +18,7 @@ import { load } from './advance.ts'
 import { basisNow } from './basis.ts'
 import { type Choice, choicesOf, ordersOf, unitsLeft } from './choices.ts'
 import type { Ordering } from './context.ts'
+import { unclaimedOf } from './part-of.ts'
 
 /**
  * All that a person needs to decide on one purchase: what happened, what is at the supplier, and what each decision would
@@ -62,6 +63,8 @@ export interface SeenOrder {
   id: string
   /** It is the one that the purchase goes by now. */
   own: boolean
+  /** The generation of the part that it was bought as, when a restore found it and no purchase here has that one yet. */
+  generation: number | null
   /** The other purchase of ours that it belongs to. */
   takenBy: string | null
   /** As the supplier shows it now; null when it was not asked, or could not be. */
@@ -111,16 +114,23 @@ export async function viewEvidence(
     currentFreeze(db),
   ])
   const elsewhere = [...new Set(holders.map((key) => key.purchaseId).filter((id) => id !== purchaseId))]
-  const ids = ordersOf(loaded, attempts)
+  const unclaimed = await unclaimedOf(ordering, { ...name, part: purchase.part })
+  const generationOf = new Map(unclaimed.map((one) => [one.supplierOrderId, one.generation]))
+  const ids = [...new Set([...ordersOf(loaded, attempts), ...generationOf.keys()])]
   const basis = await basisNow(ordering, loaded)
   return {
     ...{ purchase, name, attempts, discrepancies, audit, freeze, basis },
     transitions: together(transitions),
     since: entered?.at ?? purchase.createdAt,
     keys: { stored: keys.length, left: unitsLeft(loaded), elsewhere },
-    orders: await Promise.all(ids.map((id, place) => seenOrder(ordering, purchase, id, read && place < READ_MAX))),
+    orders: await Promise.all(
+      ids.map(async (id, place) => ({
+        ...(await seenOrder(ordering, purchase, id, read && place < READ_MAX)),
+        generation: generationOf.get(id) ?? null,
+      })),
+    ),
     generations: generations.filter((other) => other.id !== purchaseId),
-    choices: choicesOf(loaded, { orders: ids, elsewhere, frozen: freeze !== undefined }),
+    choices: choicesOf(loaded, { orders: ids, unclaimed, elsewhere, frozen: freeze !== undefined }),
   }
 }
 
@@ -141,7 +151,7 @@ async function seenOrder(
   purchase: Purchase,
   id: string,
   read: boolean,
-): Promise<SeenOrder> {
+): Promise<Omit<SeenOrder, 'generation'>> {
   const seen = { id, own: id === purchase.supplierOrderId }
   const ownerOf = async (reference: string | undefined) => {
     const owners = await db.query(purchasesBySupplierOrder([id]))

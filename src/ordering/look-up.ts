@@ -1,4 +1,4 @@
-import { judgeAbsence } from '../domain/absence.ts'
+import { judgeAbsence, type Verdict } from '../domain/absence.ts'
 import { afterLookUp } from '../domain/breaker.ts'
 import type { FoundOrder, PurchaseInput } from '../domain/purchase.ts'
 import { messageOf } from '../errors.ts'
@@ -28,10 +28,11 @@ export async function lookUp(ordering: Ordering, purchase: Purchase): Promise<vo
   const begunAt = ordering.now()
   const begun = ordering.monotonic()
   const absence = purchase.state === 'unknown' ? rememberedOf(ordering, purchase) : undefined
+  const verdict = absence && verdictOf(ordering, purchase, absence, begun)
   let found: FoundOrder[] | undefined
   let detail: string
   try {
-    const orders = await scanFor(ordering, purchase)
+    const orders = await scanFor(ordering, purchase, { proves: verdict !== undefined && verdict.proof !== 'early' })
     ordering.at('looked_up')
     found = await foundOrders(ordering, purchase, orders)
     detail = found.length === 0 ? 'not found' : `found ${found.map((order) => order.id).join(' ')}`
@@ -52,28 +53,23 @@ export async function lookUp(ordering: Ordering, purchase: Purchase): Promise<vo
     const orders = found
     const moved = await advance(ordering, purchase.id, () => ({ type: 'found', orders }), { detail })
     if (!moved) await reschedule(ordering, purchase, { scannedAt: begunAt })
-  } else if (absence) {
-    await notFound(ordering, purchase, { begunAt, begun, absence })
+  } else if (absence && verdict) {
+    await notFound(ordering, purchase, { begunAt, begun, absence, verdict })
   } else {
     await reschedule(ordering, purchase, { scannedAt: begunAt })
   }
 }
 
-interface Scan {
-  /** When it began: on the wall clock, for the row and for people. */
-  begunAt: number
-  /** The same instant on the clock that never jumps, by which alone it is judged. */
-  begun: number
-  /** What was remembered of the last request then. */
-  absence: Absence
-}
-
-/** A valid scan without the order: the first of a pair, the second, or too early to count. */
-async function notFound(ordering: Ordering, purchase: Purchase, { begunAt, begun, absence }: Scan): Promise<void> {
+/**
+ * What it is worth that a scan finds nothing.
+ *
+ * @param begun when it began, on the clock that never jumps, by which alone it is judged
+ */
+function verdictOf(ordering: Ordering, purchase: Purchase, absence: Absence, begun: number): Verdict {
   const { settleSeconds, listLagSeconds, scanGapSeconds } = ordering.dialect
   // A row that was made to count anew knows of no first scan any more, whatever is remembered.
   const absentSince = purchase.absentSince === null ? undefined : absence.absentSince
-  const verdict = judgeAbsence(
+  return judgeAbsence(
     { sentAt: absence.sentAt, absentSince, begunAt: begun },
     // The intent is stored before the request leaves, which may take until its deadline.
     {
@@ -81,6 +77,20 @@ async function notFound(ordering: Ordering, purchase: Purchase, { begunAt, begun
       ...{ listLagMs: listLagSeconds * 1_000, gapMs: scanGapSeconds * 1_000 },
     },
   )
+}
+
+interface Scan {
+  /** When it began: on the wall clock, for the row and for people; and on the one that never jumps. */
+  begunAt: number
+  begun: number
+  /** What was remembered of the last request then, and what the scan is worth by that. */
+  absence: Absence
+  verdict: Verdict
+}
+
+/** A valid scan without the order: the first of a pair, the second, or too early to count. */
+async function notFound(ordering: Ordering, purchase: Purchase, scan: Scan): Promise<void> {
+  const { begunAt, begun, absence, verdict } = scan
   if (verdict.proof === 'absent') return provenAbsent(ordering, purchase, begunAt)
   const counts = verdict.proof === 'first'
   if (counts) absence.absentSince = begun

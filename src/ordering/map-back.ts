@@ -31,6 +31,7 @@ import {
   setRestoreHold,
   unclaimedPage,
 } from '../storage/restores.ts'
+import { roundsOf } from './absence.ts'
 import { claimOrder } from './claim-order.ts'
 import type { Ordering } from './context.ts'
 import { letGo } from './operate.ts'
@@ -66,6 +67,12 @@ export async function mapBack(ordering: Ordering): Promise<'over' | 'due' | 'don
     gapMs: epoch.mappedAt === null || held ? dialect.scanGapSeconds * 1_000 : LATER_MS,
   }
   if (now < nextRoundAt({ ...epoch, restoredAt: epoch.restoredAt }, gaps)) return 'due'
+  // Another process may have begun the last round, which only the wall clock tells; but that one may have been put ahead,
+  // while a request that left before the restore is on its way still.
+  const rounds = roundsOf(ordering, epoch.epoch)
+  const steady = ordering.monotonic()
+  if (steady < nextRoundAt({ ...rounds, scans: epoch.scans }, gaps)) return 'due'
+  rounds.roundAt = steady
   const begun: Epoch = { ...epoch, roundAt: now }
   await db.commit([setEpoch(begun, now)])
   let after: Epoch

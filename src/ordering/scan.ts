@@ -8,13 +8,24 @@ import type { Ordering } from './context.ts'
 const PAGES_MAX = 200
 
 /**
+ * How much earlier than the send a scan begins that is to prove something: our clock may have been ahead of the supplier's
+ * when the purchase was sent, by days where nobody looks after it, and an order outside of the window is not absent.
+ */
+const PROOF_SKEW_MS = 50 * 3_600_000
+
+/**
  * Reads the supplier's orders that may be this purchase's: by its reference where the dialect names that filter, by
  * paging through the time since it was first sent where it does not.
  *
+ * @param proves that it is not there would count: then the window is wider
  * @returns the orders that carry its reference; none is a valid answer
  * @throws Failure `unavailable` when the scan is not valid: a page failed, could not be read, or moved meanwhile
  */
-export async function scanFor(ordering: Ordering, purchase: Purchase): Promise<SupplierOrder[]> {
+export async function scanFor(
+  ordering: Ordering,
+  purchase: Purchase,
+  { proves }: { proves: boolean },
+): Promise<SupplierOrder[]> {
   const { externalOrderId } = purchase
   const ours = (order: SupplierOrder) => order.externalOrderId === externalOrderId
   if (ordering.dialect.orders.externalOrderId !== null) {
@@ -23,7 +34,7 @@ export async function scanFor(ordering: Ordering, purchase: Purchase): Promise<S
     const honoured = page.items.every(ours) && page.unreadable.length === 0 && page.more !== true
     if (honoured) return page.items
   }
-  const from = (purchase.firstSentAt ?? purchase.createdAt) - SKEW_MS
+  const from = (purchase.firstSentAt ?? purchase.createdAt) - (proves ? PROOF_SKEW_MS : SKEW_MS)
   const found: SupplierOrder[] = []
   for await (const page of pagesSince(ordering, from)) found.push(...page.filter(ours))
   return found

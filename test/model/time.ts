@@ -1,4 +1,9 @@
-/** Time and crashes: they happen to everybody at any instant. */
+/**
+ * Time and crashes: they happen to everybody at any instant.
+ *
+ * Nobody puts a clock ahead or back here: leases, writes and absence are counted on clocks that never jump. A process that
+ * starts anew counts absence anew, which only makes its scans later than some that are tried here.
+ */
 import type { Durations } from './rules.ts'
 import {
   generations,

@@ -47,6 +47,8 @@ cell of the transition table and every pair of faults. With fewer seeds they are
 only counted. One seed in ${OUTSIDE_EVERY} is played outside the promises too.`
 const say = (text: string): void => void process.stdout.write(`${text}\n`)
 
+/** Where no line can be drawn again, as often as this. */
+const LOGGED_EVERY = 250
 const from = whole('seed', values.seed, 1)
 const mistake = values.mistake === undefined ? undefined : mistakeNamed(values.mistake).name
 const usual = mistake ? MISTAKE_SEEDS : values.seed === undefined ? SEEDS : 1
@@ -65,7 +67,9 @@ async function campaign(): Promise<number> {
   const onReport = (report: Report): void => {
     done += 1
     if (isRed(report)) wrong += 1
-    if (process.stderr.isTTY) process.stderr.write(`\r${done} of about ${count} seeds, ${wrong} wrong `)
+    const line = `${done} of about ${count} seeds, ${wrong} wrong`
+    if (process.stderr.isTTY) process.stderr.write(`\r${line} `)
+    else if (done % LOGGED_EVERY === 0) process.stderr.write(`${line}\n`)
   }
   const outcome = await runCampaign({
     ...{

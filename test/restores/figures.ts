@@ -1,0 +1,21 @@
+/** What campaigns of restores have counted; filled while they run, so that a failure is counted too. */
+export interface Figures {
+  backups: number
+  restores: number
+  /** Files that were copied back without a word, and how many of them lacked a purchase and were recognised. */
+  copiedBack: number
+  recognised: number
+  charges: number
+  /** Line parts for which charges less refunds came to more than one, each time that was looked. */
+  doubleCharges: number
+  /** Orders that the store handed in again and that the backup did not hold. */
+  handedInAgain: number
+  /** What a person had to do: lift a freeze or the hold of a restore, decide a review. */
+  lifted: number
+  decided: number
+}
+
+export const noFigures = (): Figures => ({
+  ...{ backups: 0, restores: 0, copiedBack: 0, recognised: 0, charges: 0, doubleCharges: 0 },
+  ...{ handedInAgain: 0, lifted: 0, decided: 0 },
+})
