@@ -20,6 +20,7 @@ const fieldNames = [
   'detail',
   'durationMs',
   'error',
+  'fieldsUnreadable',
   'file',
   'generation',
   'hinted',

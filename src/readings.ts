@@ -9,7 +9,7 @@ import { countOutbox } from './storage/outbox.ts'
 import { countByState } from './storage/purchases.ts'
 import { currentFreeze } from './storage/settings.ts'
 import { lastCompleteSweep, type Sweep } from './storage/sweeps.ts'
-import { listSyncRuns } from './storage/sync-runs.ts'
+import { lastCompleteSync } from './storage/sync-runs.ts'
 
 /** What the gauges show, read from the database at each scrape. */
 export async function readGauges({
@@ -21,21 +21,32 @@ export async function readGauges({
   now: () => number
   clockSuspect: () => boolean
 }): Promise<GaugeReadings> {
-  const [deliveries, purchases, outbox, discrepancies, [offers], [balance], freeze, runs, [sweep], accounts, listings] =
-    await Promise.all([
-      db.query(countDeliveries()),
-      db.query(countByState()),
-      db.query(countOutbox()),
-      db.query(countDiscrepancies()),
-      db.query(countOffers()),
-      db.query(latestBalance()),
-      currentFreeze(db),
-      db.query(listSyncRuns({ limit: 20 })),
-      db.query(lastCompleteSweep()),
-      db.query(allBalanceAccounts()),
-      db.query(countListings()),
-    ])
-  const lastSync = runs.find((run) => run.state === 'complete')?.finishedAt
+  const [
+    deliveries,
+    purchases,
+    outbox,
+    discrepancies,
+    [offers],
+    [balance],
+    freeze,
+    [complete],
+    [sweep],
+    accounts,
+    listings,
+  ] = await Promise.all([
+    db.query(countDeliveries()),
+    db.query(countByState()),
+    db.query(countOutbox()),
+    db.query(countDiscrepancies()),
+    db.query(countOffers()),
+    db.query(latestBalance()),
+    currentFreeze(db),
+    db.query(lastCompleteSync()),
+    db.query(lastCompleteSweep()),
+    db.query(allBalanceAccounts()),
+    db.query(countListings()),
+  ])
+  const lastSync = complete?.finishedAt
   return {
     deliveries_stored: deliveries.map(({ state, total }) => ({ labels: { state }, value: total })),
     purchases: purchases.map(({ state, holdReason, total }) => ({

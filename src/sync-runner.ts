@@ -13,7 +13,7 @@ export interface SyncRunner {
   idle: () => Promise<void>
 }
 
-/** Sees to it that one sync run is read at a time, whoever asks for it. */
+/** Sees to it that one sync run is read at a time, whoever asks for it, and each page of the list soon after a crash. */
 export function createSyncRunner(catalogue: Catalogue): SyncRunner {
   let running: Promise<void> | undefined
   let next: string | undefined
@@ -31,8 +31,10 @@ export function createSyncRunner(catalogue: Catalogue): SyncRunner {
   }
   const start = async (cause: string): Promise<SyncRun> => {
     if (catalogue.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
-    const { runId } = await startSync(catalogue, cause)
+    const { runId, created } = await startSync(catalogue, cause)
     const [run] = await catalogue.db.query(syncRunById(runId))
+    // What it read before it was cut short may be long ago: a run that reads all of it follows.
+    if (!created && running === undefined && run?.state === 'running' && run.pages > 0) next ??= 'resumed'
     read(runId)
     if (!run) throw new Failure('internal', `the sync run ${runId} is gone`)
     return run

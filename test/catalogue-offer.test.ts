@@ -1,5 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { availableStock, differences, factOf, mayEndHolds, type OfferFact, supersedes } from '../src/domain/offer.ts'
+import {
+  availableStock,
+  datedBy,
+  differences,
+  factOf,
+  mayEndHolds,
+  type OfferFact,
+  supersedes,
+  UNDATED,
+} from '../src/domain/offer.ts'
 import type { SupplierOffer } from '../src/domain/placement.ts'
 
 const record: SupplierOffer = {
@@ -7,8 +16,8 @@ const record: SupplierOffer = {
   ...{ localStock: 2, providerStock: 5 },
 }
 const fact = (fields: Partial<OfferFact> = {}): OfferFact => ({ ...factOf(record, 100), ...fields })
-const stored = (fields: Partial<{ asOf: number; changedAt: number; goneAt: number | null }> = {}) => ({
-  ...{ asOf: 50, changedAt: 60, goneAt: null },
+const stored = (fields: Partial<Parameters<typeof supersedes>[0]> = {}): Parameters<typeof supersedes>[0] => ({
+  ...{ asOf: 50, changedAt: 60, goneAt: null, available: 1, localStock: 2, providerStock: 5 },
   ...fields,
 })
 
@@ -29,6 +38,29 @@ describe('a fact about an offer', () => {
     expect(supersedes(stored(), { asOf: 49 }, 900)).toBe(false)
     expect(supersedes(stored(), { asOf: 50 }, 61)).toBe(true)
     expect(supersedes(stored(), { asOf: 50 }, 59)).toBe(false)
+  })
+
+  it.each([
+    ['units left', { localStock: 2, providerStock: 5 }],
+    ['uncounted', { localStock: null, providerStock: null }],
+  ])('does not put on sale what a purchase found empty since it was asked for: %s', (_, stock) => {
+    const empty = stored({ ...stock, available: 0, changedAt: 60 })
+    expect(supersedes(empty, { asOf: 59 }, 59), 'newer than the record, and older than what was found').toBe(false)
+    expect(supersedes(empty, { asOf: 50 }, 60), 'asked for since, and the record is the same').toBe(true)
+    expect(supersedes(empty, { asOf: 60 }, 60)).toBe(true)
+    expect(supersedes(empty, { asOf: 49 }, 60)).toBe(false)
+  })
+
+  it('that is newer wins over a record without units, however long it was under way', () => {
+    const none = stored({ available: 0, localStock: 0, providerStock: null })
+    expect(supersedes(none, { asOf: 59 }, 59)).toBe(true)
+  })
+
+  it('whose instant cannot be read is as old as what is stored', () => {
+    expect(supersedes(stored(), { asOf: UNDATED }, 60)).toBe(true)
+    expect(supersedes(stored(), { asOf: UNDATED }, 59)).toBe(false)
+    expect(datedBy(fact({ asOf: 50 }), fact({ asOf: UNDATED })).asOf).toBe(50)
+    expect(datedBy(undefined, fact({ asOf: UNDATED })).asOf, 'so that a dated one takes its place').toBe(UNDATED)
   })
 
   it('brings a gone offer back however old the record is, when it was asked for since', () => {

@@ -61,7 +61,7 @@ describe('doctor', () => {
     expect({ exitCode, failed }).toEqual({ exitCode: 0, failed: [] })
     expect(order).toEqual([
       ...['Node', 'configuration', 'dialect', 'file modes', 'supplier', 'API key', 'revision', 'clock', 'rate limit'],
-      ...['webhooks', 'public address', 'service', 'freeze', 'dead letters', 'callbacks', 'disk'],
+      ...['webhooks', 'public address', 'service', 'freeze', 'listings', 'dead letters', 'callbacks', 'disk'],
     ])
     expect(store.heard).toEqual([])
   })

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest'
+import { newListing } from '../src/catalogue/assess.ts'
 import { explainPrice } from '../src/domain/price-steps.ts'
 import type { PricedOffer } from '../src/domain/pricing.ts'
 import { explainStock } from '../src/domain/stock.ts'
 import { priceView } from '../src/http/api-prices.ts'
+import type { ListingRow } from '../src/storage/listings.ts'
 import { run, startService, widest } from './cli-run.ts'
 import { TEST_NOW } from './database.ts'
 import { pricedOffer, sellingTerms } from './selling.ts'
@@ -14,6 +16,7 @@ function serviceFor(
   settings: Parameters<typeof sellingTerms>[0],
   fields: Partial<PricedOffer> = {},
   stores: string[] = [STORE],
+  listings: ListingRow[] = [],
 ) {
   const terms = sellingTerms(settings)
   const stocks = { localStock: 3, providerStock: 40, available: 1 }
@@ -22,7 +25,8 @@ function serviceFor(
   const stock = explainStock(offer, terms.stock)
   return startService({
     'GET /stores': () => ({ items: stores.map((id) => ({ id })) }),
-    [`GET /stores/${STORE}/prices/SKU-1`]: () => priceView(STORE, { offer, price, stock }),
+    [`GET /stores/${STORE}/prices/SKU-1`]: () =>
+      priceView(STORE, { offer, price, stock, listings, passes: listings.length === 0 }),
   })
 }
 
@@ -47,6 +51,7 @@ Store       shop-4f7k2m9q
 Price       13.49 USD
 Compare at  16.49 USD
 Stock       20 units
+Listing     none yet
 
 STEP            AFTER  WHY
 cost        10.00 EUR  what the supplier charges for one unit
@@ -75,6 +80,7 @@ Store       shop-4f7k2m9q
 Price       none, held: no_rate
 Compare at  -
 Stock       none while there is no price
+Listing     none yet
 
 STEP          AFTER  WHY
 cost      10.00 EUR  what the supplier charges for one unit
@@ -82,6 +88,21 @@ no price          -  no rate from EUR to USD is in force
 
 source     43 units  local 3 plus provider 40
 `)
+  })
+
+  it('says how the listing stands where the store has something else', async () => {
+    const row: ListingRow = {
+      ...newListing(STORE, { variant: 'v-1', sku: 'SKU-1', linkedBy: 'sku' }, 0),
+      ...{ state: 'failed', reason: 'refused', detail: 'price locked', knownPriceMinor: 900, knownCurrency: 'EUR' },
+      ...{ knownStock: 0, knownAvailable: 0, knownName: 'x' },
+    }
+    const { config } = await serviceFor({}, {}, [STORE], [row])
+    const { stdout } = await run(['price', 'explain', 'SKU-1', '--config', config, '--json'])
+    expect(JSON.parse(stdout)).toMatchObject({ listings: [{ id: 'v-1', state: 'failed', known: { price: '9.00' } }] })
+    const { stdout: text } = await run(['price', 'explain', 'SKU-1', '--config', config], { terminal: true })
+    expect(text.replaceAll(/\s+/g, ' ')).toContain(
+      'Listing v-1 is failed, refused: price locked; the store has 9.00 EUR, stock 0',
+    )
   })
 
   it('asks which store where there are several, and takes the only one otherwise', async () => {

@@ -48,6 +48,18 @@ describe('sync --follow', () => {
     expect(stdout).toContain('quayside sync show run1')
   })
 
+  it('said "0 s left" for as long as all pages were read and it went on', async () => {
+    const { config } = await startRun([...steps, { ...complete, state: 'running' }, complete])
+    const { stdout } = await run(['sync', '--follow', '--config', config], { terminal: true, now: clock() })
+    expect(stdout).toContain('40/40 pages')
+    expect(stdout).not.toContain(' 0 s left')
+  })
+
+  it('is said to print a line of JSON for each event', async () => {
+    const { stdout } = await run(['sync', '--help'])
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain('with --follow or --dry-run a line of JSON for each event')
+  })
+
   it('draws within a terminal of 40 columns', async () => {
     const { config } = await startRun([...steps, complete])
     const options = { terminal: true, columns: 40, now: clock() }

@@ -70,7 +70,7 @@ test.each<[string, RequestListener, unknown]>([
   ['a page', body('<html>thanks</html>'), 'all'],
   ['other JSON', body('{"results":"stored"}'), 'all'],
   ['JSON that is no object', body('null'), 'all'],
-  ['more than anybody reads', body('x'.repeat(1_200_000)), 'all'],
+  ['more than anybody reads', body('x'.repeat(1_200_000)), []],
 ])('a 2xx with %s is read', async (_what, listener, answers) => {
   const published = await publish(listener)
   if (typeof answers === 'string') expect(published).toEqual({ outcome: 'answered', answers })

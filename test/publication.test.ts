@@ -10,7 +10,8 @@ import { sellingTerms } from './selling.ts'
 
 const content = listedContent
 const facts = (fields: Partial<ListingFacts> = {}): ListingFacts => ({
-  ...{ known: content(), settled: true, approvedPriceMinor: null, ...fields },
+  ...{ known: content(), sent: null, open: false, failing: false, settled: true, approvedPriceMinor: null },
+  ...{ jumpFrom: fields.known === undefined ? content() : fields.known, ...fields },
 })
 const never = facts({ known: null })
 const matched = (fields: Partial<PublishedOffer> = {}): Match => ({ outcome: 'matched', offer: listedOffer(fields) })

@@ -219,3 +219,31 @@ describe('the offer of a listing', () => {
     expect(world.sold()).toEqual({ 'SKU-a': '12.00 x 5' })
   })
 })
+
+describe('an ignored listing', () => {
+  test('that was linked is not taken back into sale by taking back its link', async () => {
+    const world = await publishWorld()
+    await world.stock(offerRow('a'), offerRow('b', { costMinor: 1_100 }))
+    await world.settle()
+    await linkListing(world.linking, world.asked('SKU-a'), { productId: 'b' })
+    await world.settle()
+    await ignoreListing(world.linking, world.asked('SKU-a'), 'own stock')
+    const told = world.told().length
+    await unlinkListing(world.linking, world.asked('SKU-a'))
+    await world.settle()
+    expect(world.told()).toHaveLength(told)
+    expect(await world.row('SKU-a')).toMatchObject({ state: 'ignored', productId: null, linkedBy: 'sku' })
+  })
+})
+
+describe('a released price', () => {
+  test('does not wait any more before the store is told', async () => {
+    const world = await publishWorld()
+    await world.stock(offerRow('a'))
+    await world.settle()
+    await world.stock(offerRow('a', { costMinor: 3_000 }))
+    await world.settle()
+    await releaseListing(world.linking, world.asked('SKU-a'), 'confirmed')
+    expect(await world.row('SKU-a')).toMatchObject({ state: 'pending', reason: null, wantedPriceMinor: null })
+  })
+})

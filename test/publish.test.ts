@@ -3,10 +3,12 @@ import { describe, expect, test } from 'vitest'
 import { publishNext } from '../src/catalogue/publish.ts'
 import { createLog } from '../src/log.ts'
 import { createPump, together } from '../src/schedule.ts'
+import { build } from '../src/storage/builder.ts'
 import { pricesOfListing } from '../src/storage/listing-prices.ts'
 import { putListings } from '../src/storage/listings.ts'
 import { publishingOf } from '../src/storage/publications.ts'
 import { setEpoch } from '../src/storage/restores.ts'
+import { outbox } from '../src/storage/schema.ts'
 import { tracedDatabase } from './database.ts'
 import { offerRow, products, publishWorld, STORE } from './publish-world.ts'
 
@@ -333,5 +335,90 @@ describe('a process that dies between telling and recording', () => {
     world.clock.at += MINUTE
     await world.settle()
     expect(world.sold()).toEqual({ 'SKU-a': '12.00 x 5' })
+  })
+})
+
+describe('a store that may have a listing which it never confirmed', () => {
+  type Change = (world: Awaited<ReturnType<typeof publishWorld>>) => unknown
+  const changes: [string, Change, string][] = [
+    ['the offer is gone', (world) => world.vanish('a'), 'synced: gone'],
+    ['its cost is unclear', (world) => world.stock(offerRow('a', { costFault: 'zero' })), 'held: cost_zero'],
+    ['its SKU is of two', (world) => world.stock(offerRow('b', { sku: 'SKU-a' })), 'held: ambiguous_sku'],
+    ['it is filtered out', (world) => world.configure({ listings: { categories: ['Office'] } }), 'synced: filtered'],
+  ]
+  test.each(changes)('sells none of it once %s', async (_what, change, state) => {
+    for (const lose of ['killed', 'lost', 'echo'] as const) {
+      const world = await publishWorld()
+      if (lose === 'lost') world.shop.answerNext(500, 1, 'recorded')
+      if (lose === 'echo') world.shop.answerListings(({ id, stock }) => ({ id, ok: true, price: '12.01', stock }))
+      await world.stock(offerRow('a'))
+      const dying = {
+        ...world.publisher,
+        storeOf: () => ({
+          ...world.backend,
+          publish: async (message: Parameters<typeof world.backend.publish>[0]) => {
+            const published = await world.backend.publish(message)
+            if (lose === 'killed') throw new Error('killed')
+            return published
+          },
+        }),
+      }
+      await publishNext(dying, world.store).catch(() => {})
+      expect(world.sold()).toEqual({ 'SKU-a': '12.00 x 5' })
+      world.shop.answerListings('simple')
+      await change(world)
+      for (let tries = 0; tries < 3; tries += 1) {
+        world.clock.at += 10 * MINUTE
+        await world.settle()
+      }
+      expect(world.sold()['SKU-a']).toBe(lose === 'echo' ? '12.01 x 0' : '12.00 x 0')
+      expect(await world.states()).toEqual({ 'SKU-a': state })
+    }
+  })
+})
+
+describe('a store that does not take a price rise', () => {
+  const rise = async (world: Awaited<ReturnType<typeof publishWorld>>) => {
+    await world.stock(offerRow('a', { costMinor: 1_400 }))
+    for (let tries = 0; tries < 12; tries += 1) {
+      await world.settle()
+      world.clock.at += 60 * MINUTE
+    }
+  }
+
+  test('sells nothing under cost meanwhile, is told of to people once, and sells again when it takes it', async () => {
+    const world = await publishWorld()
+    await world.stock(offerRow('a'))
+    await world.settle()
+    const locked = (price: string) => price !== '12.00'
+    world.shop.answerListings(({ id, price }) =>
+      locked(price) ? { id, ok: false, reason: 'price locked' } : { id, ok: true },
+    )
+    await rise(world)
+    expect(world.told().length).toBeGreaterThan(5)
+    expect(await world.row('SKU-a')).toMatchObject({ knownPriceMinor: 1_200, knownStock: 0, state: 'failed' })
+    expect(await world.row('SKU-a')).toMatchObject({ reason: 'refused', detail: 'price locked' })
+    const effects = await world.db.query(build.select().from(outbox))
+    expect(effects.map(({ kind, type }) => `${kind} ${type}`)).toEqual(['alert listing_failed'])
+    expect(effects[0]?.payload).toContain('SKU-a (refused)')
+    expect(world.lines.map((line) => JSON.stringify(line)).join()).toContain('listings.failed')
+    world.shop.answerListings('simple')
+    await rise(world)
+    expect(world.sold()).toEqual({ 'SKU-a': '16.80 x 5' })
+    expect(await world.states()).toEqual({ 'SKU-a': 'synced' })
+  })
+
+  test('shows the price that it has instead, and sells none of it at that one', async () => {
+    const world = await publishWorld()
+    await world.stock(offerRow('a'))
+    await world.settle()
+    world.shop.answerListings(({ id, stock }) => ({ id, ok: true, price: '1.00', stock }))
+    await rise(world)
+    expect(await world.row('SKU-a')).toMatchObject({ knownPriceMinor: 100, knownStock: 0, reason: 'echo_differs' })
+    expect([...world.shop.listings().values()]).toMatchObject([{ stock: 0, available: false }])
+    world.shop.answerListings('simple')
+    await rise(world)
+    expect(world.sold()).toEqual({ 'SKU-a': '16.80 x 5' })
+    expect(await world.states()).toEqual({ 'SKU-a': 'synced' })
   })
 })

@@ -65,7 +65,8 @@ const listing = {
   ...{ reason: null, detail: null, attempts: 0, nextTryAt: null, knownPriceMinor: null, knownCompareAtMinor: null },
   ...{ knownCurrency: null, knownStock: null, knownAvailable: null, knownName: null, knownCategory: null },
   ...{ knownCostMinor: null, toldAt: null, wantedPriceMinor: null, approvedPriceMinor: null, revision: 0 },
-  ...{ version: 1, changedAt: at },
+  ...{ version: 1, changedAt: at, sentPriceMinor: null, sentCompareAtMinor: null, sentCurrency: null },
+  ...{ sentName: null, sentCategory: null },
 }
 const listed = { id: 'p', store: 's', variant: 'v', at, priceMinor: 1, currency: 'EUR', costMinor: 1, cause: 'first' }
 const token = { id: 't', name: 'n', digest: bytes, hint: 'h', role: 'viewer', scopes: '', createdAt: at }
@@ -266,16 +267,10 @@ const calls: Record<string, unknown[]> = {
 }
 
 /** Run with no argument, or no statements of their own. */
-const noArguments = [
-  'clearLeases',
-  'assertNoRunningSync',
-  'deleteCaptures',
-  'countByState',
-  'countDeliveries',
-]
+const noArguments = ['clearLeases', 'assertNoRunningSync', 'deleteCaptures', 'countByState', 'countDeliveries']
 noArguments.push('countDiscrepancies', 'countOffers', 'countOutbox', 'lastUnfreeze', 'latestBalance', 'latestTier')
 noArguments.push('clearRestoreHold', 'countUnclaimed', 'dropMatched', 'forgetAccounts', 'lastInstants')
-noArguments.push('allTokens', 'allWebhooks', 'runningSyncRuns', 'listCaptures')
+noArguments.push('allTokens', 'allWebhooks', 'lastCompleteSync', 'runningSyncRuns', 'listCaptures')
 noArguments.push('allPublishing', 'countListings', 'countPublications')
 noArguments.push('lastCompleteSweep', 'allBalanceAccounts', 'countOpenOutcomes', 'unsettledMinor', 'suspectAccounts')
 const others = [

@@ -216,12 +216,12 @@ describe('a list of the supplier', () => {
   })
 
   it('gives the others when one record cannot be read, and says which field of which', async () => {
-    const broken = { ...product, id: 'p2', api_price: 'free' }
+    const broken = { ...product, id: 'p2', available: 'maybe' }
     const server = await http((_, response) => ok(response, { items: [product, broken, null, product], total: 4 }))
     const page = await client(server.origin).supplier.products({ page: 1 })
     expect(page.items).toHaveLength(2)
     expect(page.unreadable).toEqual([
-      { index: 1, field: 'api_price', requestId: 'r1' },
+      { index: 1, id: 'p2', field: 'available', requestId: 'r1' },
       { index: 2, field: 'id', requestId: 'r1' },
     ])
   })

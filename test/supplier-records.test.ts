@@ -81,14 +81,8 @@ describe('a product of the supplier', () => {
     ['sku', 'a\u0000b'],
     ['name', 7],
     ['name', '\ud800'],
-    ['base_price', 'NaN'],
-    ['local_stock', -1],
-    ['local_stock', '3'],
-    ['local_stock', 1.5],
     ['available', 'yes'],
     ['available', undefined],
-    ['updated_at', 'yesterday'],
-    ['updated_at', '2026-13-45T00:00:00Z'],
   ])('cannot be read when %s is %j, and the field is named', (field, value) => {
     expect(readOffer({ ...product, [field]: value }, dialect)).toEqual({ ok: false, field })
   })
@@ -111,6 +105,26 @@ describe('a product of the supplier', () => {
     expect(basePriceMinor, 'an amount in another currency is none of ours').toBe(
       costFault === 'currency' ? undefined : 2_000,
     )
+  })
+
+  it.each<[string, unknown, string, number | undefined]>([
+    ['base_price', 'n/a', 'basePriceMinor', undefined],
+    ['base_price', 'NaN', 'basePriceMinor', undefined],
+    ['base_price', '-1.00', 'basePriceMinor', undefined],
+    ['base_price', '12.005', 'basePriceMinor', undefined],
+    ['cashback', 'some', 'cashbackMinor', undefined],
+    ['category', { id: 1 }, 'category', undefined],
+    ['fulfillment_origin', 3, 'origin', undefined],
+    ['local_stock', -1, 'localStock', 0],
+    ['local_stock', '3', 'localStock', 0],
+    ['local_stock', 1.5, 'localStock', 0],
+    ['provider_stock', 'many', 'providerStock', 0],
+    ['updated_at', 'yesterday', 'asOf', 0],
+    ['updated_at', '2026-13-45T00:00:00Z', 'asOf', 0],
+  ])('whose optional %s is %j is kept with its cost, and the field is named', (field, value, key, counts) => {
+    const good = readOffer(product, dialect)
+    const read = readOffer({ ...product, [field]: value }, dialect)
+    expect(read).toEqual({ ok: true, value: { ...(good.ok && good.value), unread: [field], [key]: counts } })
   })
 
   it.each([null, undefined, 7, 'text', []])('cannot be %j', (record) => {

@@ -1,5 +1,11 @@
 import type { ImportFilter, StoreTerms } from '../domain/listing.ts'
-import { decideListing, type ListingContent, type ListingDecision, type Match } from '../domain/publication.ts'
+import {
+  decideListing,
+  type ListingContent,
+  type ListingDecision,
+  type ListingFacts,
+  type Match,
+} from '../domain/publication.ts'
 import type { Database } from '../storage/database.ts'
 import { type ListingRow, listingsOfProducts, listingsOfSkus, listingsOfVariants } from '../storage/listings.ts'
 import { type Offer, offersByProduct, offersBySku } from '../storage/offers.ts'
@@ -91,6 +97,11 @@ function newListings(
   return newSkus(offers, taken, filter).map((sku) => newListing(store, { variant: sku, sku, linkedBy: 'sku' }, at))
 }
 
+/** Nothing is under way to the store. */
+export const notSent = {
+  ...{ sentPriceMinor: null, sentCompareAtMinor: null, sentCurrency: null, sentName: null, sentCategory: null },
+}
+
 /** A listing that no store has been told of. */
 export const newListing = (
   store: string,
@@ -101,16 +112,32 @@ export const newListing = (
   ...{ nextTryAt: null, knownPriceMinor: null, knownCompareAtMinor: null, knownCurrency: null, knownStock: null },
   ...{ knownAvailable: null, knownName: null, knownCategory: null, knownCostMinor: null, toldAt: null },
   ...{ wantedPriceMinor: null, approvedPriceMinor: null, revision: 0, version: 0, changedAt: at },
+  ...notSent,
   ...named,
 })
 
-const factsOf = (row: ListingRow) => ({
-  known: knownOf(row),
-  settled: row.state !== 'pending' && row.state !== 'failed',
-  approvedPriceMinor: row.approvedPriceMinor,
-})
+export function factsOf(row: ListingRow): ListingFacts {
+  const [known, sent] = [knownOf(row), sentOf(row)]
+  const differs = row.reason === 'echo_differs' && row.attempts > 0
+  return {
+    ...{ known, sent, approvedPriceMinor: row.approvedPriceMinor },
+    settled: row.state !== 'pending' && row.state !== 'failed',
+    failing: row.attempts > 0,
+    // A store that has said what it has instead has nothing else, until it is told again.
+    open: sent !== null && !(differs && row.state === 'failed'),
+    // What it made of a price is no price of ours to measure from.
+    jumpFrom: differs ? (sent ?? known) : known,
+  }
+}
 
-/** What the store has confirmed last; null when it was never told. */
+/** What the store was told and has not confirmed. */
+function sentOf(row: ListingRow): ListingContent | null {
+  const { sentPriceMinor: priceMinor, sentCurrency: currency, sentName: name, sentCategory: category } = row
+  if (priceMinor === null || currency === null || name === null) return null
+  return { priceMinor, compareAtMinor: row.sentCompareAtMinor, currency, stock: 0, available: false, name, category }
+}
+
+/** What the store has confirmed last, or said that it has; null when it did neither. */
 export function knownOf(row: ListingRow): ListingContent | null {
   const { knownPriceMinor, knownCurrency, knownName } = row
   if (knownPriceMinor === null || knownCurrency === null || knownName === null) return null

@@ -1,6 +1,7 @@
 import { mattersToListings } from '../domain/listing.ts'
 import {
   type Difference,
+  datedBy,
   differences,
   mayEndHolds,
   type OfferFact,
@@ -77,7 +78,8 @@ export function compareOffers(
     found.places.push(before.place)
     if (!seen?.has(before.place) && (runId === null || before.seenRunId !== runId)) found.fresh += 1
     if (!supersedes(before, told, readAt)) continue
-    const fact = told.costFault === null ? told : withLastCost(before, told)
+    const dated = datedBy(before, told)
+    const fact = dated.costFault === null ? dated : withLastCost(before, dated)
     if (before.goneAt === null && saySame(before, fact)) {
       if (mustConfirm(before, fact, read, reads)) found.confirmed.push({ before, fact })
       continue

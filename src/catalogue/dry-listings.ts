@@ -30,7 +30,7 @@ export interface WouldBeListing {
   /** Whether the store would be told. */
   told: boolean
   /** How it would stand then. */
-  state: 'synced' | 'held' | 'ignored'
+  state: Assessed['decision']['state']
   changes: FieldChange[]
 }
 
@@ -51,7 +51,7 @@ export async function wouldBeListings(
   const told = new Set(tellings.map(({ row }) => row.variant))
   const stands = new Set(standings.map(({ variant }) => variant))
   // No price is recorded, so that nothing needs an id.
-  const after = tellings.map((telling) => confirmed(telling, at, () => '').row)
+  const after = tellings.map((telling) => confirmed(telling, at, () => '', 0).row)
   await hypothesis.layListings([...after, ...standings])
   return assessed.flatMap((one): WouldBeListing[] => {
     const { row, match, decision } = one

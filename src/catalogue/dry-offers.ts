@@ -11,7 +11,7 @@ import { missedOffers, sortMissed } from './gone.ts'
 import type { Hypothesis } from './hypothesis.ts'
 import { readNextPage, type Walk } from './next-page.ts'
 import type { FetchedPage } from './pages.ts'
-import { ALL_READ, afterPage } from './progress.ts'
+import { ALL_READ, afterPage, endStateOf } from './progress.ts'
 import type { Seen } from './seen.ts'
 
 /** Under this name the scratch file keeps which products look different. */
@@ -54,9 +54,14 @@ export async function* readAll(trial: Trial): AsyncGenerator<DryRunEvent, void> 
     yield* events.splice(0)
     yield progressOf(trial)
   }
+  const unread = trial.pages.unread()
+  if (unread !== null) {
+    const message = `fields that cannot be read count as not stated, a stock as no units: ${unread}`
+    yield { type: 'doubt', page: null, message, requestId: null }
+  }
   if (trial.run.state !== 'running') return
   if (trial.run.error === null) yield* findGone(trial)
-  trial.run = { ...trial.run, state: trial.run.pagesBroken > 0 ? 'failed' : 'complete' }
+  trial.run = { ...trial.run, state: endStateOf(trial.run) }
 }
 
 /** @throws Failure `unavailable` */

@@ -120,7 +120,14 @@ function logEnd(
   const { offersSeen, offersNew, offersChanged, offersUnreadable, offersGone, pages, pagesBroken } = run
   log.info('sync.dry_run', {
     ...{ pages, pagesBroken, requests: requests.asked(), offersSeen, offersNew, offersChanged, offersUnreadable },
-    ...{ offersGone, costFaults, count: listings, durationMs: now() - startedAt, error: run.error },
+    ...{
+      offersGone,
+      costFaults,
+      fieldsUnreadable: requests.unread(),
+      count: listings,
+      durationMs: now() - startedAt,
+      error: run.error,
+    },
     ...{ requestId: run.requestId, outcome: run.state },
   })
 }

@@ -74,8 +74,11 @@ export const unlinkListing = (linking: Linking, asked: Asked): Promise<void> =>
     throw new Failure('conflict', message, { reason: 'not_linked' })
   })
 
-/** A listing once its link is taken back. */
-export const unlinked = (row: ListingRow): ListingRow => due({ ...row, productId: null, linkedBy: 'sku' })
+/** A listing once its link is taken back. One that is left alone stays so: nobody said that it is to be sold. */
+export function unlinked(row: ListingRow): ListingRow {
+  const next: ListingRow = { ...row, productId: null, linkedBy: 'sku' }
+  return row.state === 'ignored' ? next : due(next)
+}
 
 /** Leaves a variant of the store alone from now on: it is told nothing, and orders of it are not ours. */
 export const ignoreListing = (linking: Linking, asked: Asked, reason: string): Promise<void> =>
@@ -104,8 +107,11 @@ export const releaseListing = (linking: Linking, asked: Asked, reason: string): 
   change(linking, asked, { action: 'listing.release', detail: reason }, (known) => {
     const row = existing(known, asked)
     const { wantedPriceMinor } = row
-    if (wantedPriceMinor !== null && row.state !== 'ignored')
-      return due({ ...row, approvedPriceMinor: wantedPriceMinor })
+    if (wantedPriceMinor !== null && row.state !== 'ignored') {
+      // Nothing waits any more, which is shown at once and not after the next pass.
+      const passed = { approvedPriceMinor: wantedPriceMinor, wantedPriceMinor: null, reason: null, detail: null }
+      return due({ ...row, ...passed })
+    }
     const why = row.state === 'held' ? `it is held because of something else: ${row.detail}` : `it is ${row.state}`
     throw new Failure('conflict', `no price of ${asked.variant} waits to be released: ${why}`, { reason: 'not_held' })
   })

@@ -35,5 +35,6 @@ async function readOffer(catalogue: Catalogue, productId: string): Promise<void>
     oweListings(catalogue, listingsChanged, { key: `${productId}:${fact.asOf}:${newId()}`, now: clock() }),
   )
   const outcome = plan.offersNew > 0 ? 'new' : plan.offersChanged > 0 ? 'changed' : 'same'
-  log.info('offer.refreshed', { id: productId, outcome, durationMs: clock() - readAt })
+  const fieldsUnreadable = offer.unread?.join(', ') ?? null
+  log.info('offer.refreshed', { id: productId, outcome, fieldsUnreadable, durationMs: clock() - readAt })
 }

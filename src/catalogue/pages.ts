@@ -35,6 +35,8 @@ export interface Pages {
   again: (number: number) => Promise<FetchedPage | BrokenPage>
   /** How many were asked for. */
   asked: () => number
+  /** Fields that could not be read in records that could: how often each, and where first; null when there was none. */
+  unread: () => string | null
 }
 
 /** A statement binds a variable for each product of a page; a larger page is not asked for. */
@@ -52,9 +54,12 @@ const NAMED_MAX = 10
 export function openPages(catalogue: Catalogue): Pages {
   let ahead: { number: number; page: Promise<FetchedPage | BrokenPage> } | undefined
   let asked = 0
-  const fetch = (number: number) => {
+  const unread = new Map<string, { count: number; first: string }>()
+  const fetch = async (number: number) => {
     asked += 1
-    return fetchPage(catalogue, number)
+    const page = await fetchPage(catalogue, number)
+    if ('facts' in page) for (const offer of page.items) noteUnread(unread, offer)
+    return page
   }
   return {
     take: async (number) => {
@@ -68,6 +73,18 @@ export function openPages(catalogue: Catalogue): Pages {
     },
     again: fetch,
     asked: () => asked,
+    unread: () => {
+      const told = [...unread].map(([field, { count, first }]) => `${field}: ${count}, first of ${first}`)
+      return told.length === 0 ? null : told.join('; ')
+    },
+  }
+}
+
+function noteUnread(unread: Map<string, { count: number; first: string }>, offer: SupplierOffer): void {
+  for (const field of offer.unread ?? []) {
+    const noted = unread.get(field)
+    if (noted) noted.count += 1
+    else unread.set(field, { count: 1, first: offer.productId })
   }
 }
 

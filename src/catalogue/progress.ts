@@ -109,4 +109,8 @@ export function afterBrokenPage(
   return { ...(run.pagesBroken > 0 ? {} : set), pagesBroken, cursor: more ? run.cursor + 1 : ALL_READ }
 }
 
+/** How a run ends whose pages are all read. One with old prices, of a page or of every record, is not complete. */
+export const endStateOf = (run: SyncRun): 'complete' | 'failed' =>
+  run.pagesBroken > 0 || (run.offersSeen === 0 && run.offersUnreadable > 0) ? 'failed' : 'complete'
+
 const doubt = (what: string): string => `${what}: nothing was counted as missing`

@@ -9,6 +9,7 @@
  * harm. A store that cannot be reached is left alone for a while, longer each time, and nothing it is owed is lost. A
  * listing that it refuses waits alone. One pass runs for a store at a time, so that nothing overtakes anything.
  */
+import { canBeBought, type ListingContent } from '../domain/publication.ts'
 import type { Log } from '../log.ts'
 import { type Change, type Database, StaleWrite } from '../storage/database.ts'
 import { dropListings, dueListings, type ListingRow, putListings, unlinkedListings } from '../storage/listings.ts'
@@ -24,7 +25,7 @@ import {
 } from '../storage/publications.ts'
 import type { Store } from '../stores/store.ts'
 import { type Assessed, assess, type SellingStore } from './assess.ts'
-import { recordPass, type Telling, tellAll } from './tell.ts'
+import { recordPass, sentFrom, type Telling, tellAll } from './tell.ts'
 import { oweChangedTerms } from './terms.ts'
 
 /** What publishing needs. */
@@ -159,10 +160,11 @@ export function planOf(assessed: Assessed[], isNews: boolean, now: number) {
     const next: ListingRow = { ...row, productId, version: row.version + 1, changedAt: now }
     if (decision.tell && content) {
       const revision = nextRevision(row, now)
-      tellings.push({ before: row, row: { ...next, state: 'pending', wantedPriceMinor, revision }, decision, content })
+      const sending: ListingRow = { ...next, ...sentWith(row, content), state: 'pending', wantedPriceMinor, revision }
+      tellings.push({ before: row, row: sending, decision, content })
       continue
     }
-    if (row.linkedBy === 'sku' && content === null && row.toldAt === null && isIdle(match.outcome)) {
+    if (row.linkedBy === 'sku' && content === null && row.revision === 0 && isIdle(match.outcome)) {
       if (row.version > 0) drops.push(row.variant)
       continue
     }
@@ -170,6 +172,18 @@ export function planOf(assessed: Assessed[], isNews: boolean, now: number) {
     if (differs(row, { ...stands, productId })) standings.push({ ...next, ...stands })
   }
   return { tellings, standings, drops }
+}
+
+/**
+ * What the store may have once it is told this: until it confirms one, the lowest of all prices that were under way counts.
+ * What cannot be bought there at a price that is known says nothing new.
+ */
+function sentWith(row: ListingRow, content: ListingContent): Partial<ListingRow> {
+  if (row.knownPriceMinor !== null && !canBeBought(content)) return {}
+  if (row.sentPriceMinor !== null && row.sentCurrency === content.currency) {
+    if (row.sentPriceMinor <= content.priceMinor) return {}
+  }
+  return sentFrom(content)
 }
 
 const isWaiting = ({ state, nextTryAt }: ListingRow, now: number): boolean =>

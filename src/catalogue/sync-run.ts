@@ -5,7 +5,7 @@ import type { Catalogue } from './context.ts'
 import { countMissing, markMissing } from './gone.ts'
 import { readNextPage, type Walk } from './next-page.ts'
 import { type FetchedPage, openPages } from './pages.ts'
-import { ALL_READ, afterPage } from './progress.ts'
+import { ALL_READ, afterPage, endStateOf } from './progress.ts'
 import { createSeen, type Seen } from './seen.ts'
 
 const RESUMED = 'resumed after a stop, and the list may have moved meanwhile: nothing was counted as missing'
@@ -94,7 +94,7 @@ async function finish(catalogue: Catalogue, reading: Reading): Promise<void> {
     reading.stored = reading.run
   }
   await store(catalogue, reading, {
-    state: run.pagesBroken > 0 ? 'failed' : 'complete',
+    state: endStateOf(run),
     finishedAt: catalogue.now(),
   })
 }
@@ -117,6 +117,7 @@ function logEnd({ log }: Catalogue, { run, pages: requests, costFaults }: Readin
   const fields = {
     ...{ runId: run.id, reason: run.cause, pages, pagesBroken, requests: requests.asked() },
     ...{ offersSeen, offersNew, offersChanged, offersUnreadable, offersGone, costFaults },
+    fieldsUnreadable: requests.unread(),
     ...{ durationMs: (run.finishedAt ?? run.startedAt) - run.startedAt, error: run.error, requestId: run.requestId },
   }
   if (run.state === 'complete') log.info('sync.complete', fields)

@@ -24,7 +24,7 @@ export interface StartedSync {
 /**
  * Creates a run, or finds the one that is under way: there is never more than one. `runSync` reads it.
  *
- * @param cause why: `schedule`, `start`, `tier_changed`, or who asked
+ * @param cause why: `schedule`, `start`, `tier_changed`, `resumed` (one that was cut short has ended), or who asked
  */
 export async function startSync(
   { db, now, newId, log }: Pick<Catalogue, 'db' | 'now' | 'newId' | 'log'>,

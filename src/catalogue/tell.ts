@@ -1,12 +1,14 @@
-import { type Acknowledgement, acknowledgementOf } from '../domain/acknowledgement.ts'
+import { type Acknowledgement, acknowledgementOf, type Echo } from '../domain/acknowledgement.ts'
 import { formatDecimal } from '../domain/money.ts'
 import { publicationDelayMs } from '../domain/pace.ts'
-import type { ListingContent, ListingDecision } from '../domain/publication.ts'
+import { type ListingContent, type ListingDecision, mayUndersell } from '../domain/publication.ts'
 import { type Change, StaleWrite } from '../storage/database.ts'
 import { insertListingPrices, type ListingPrice } from '../storage/listing-prices.ts'
 import { type ListingRow, listingsOfVariants, putListings } from '../storage/listings.ts'
+import { oweEffect } from '../storage/outbox.ts'
 import { pausePublishing, resumePublishing } from '../storage/publications.ts'
 import type { NotTold, Store, StoreListing } from '../stores/store.ts'
+import { factsOf, notSent } from './assess.ts'
 import type { Publisher } from './publish.ts'
 
 /** A listing that the store is being told of. */
@@ -82,24 +84,53 @@ export async function recordPass(publisher: Publisher, store: string, result: Pa
   const pausedUntil = now + publicationDelayMs(attempts, random())
   const recorded = tellings.map((telling): Recorded => {
     const answer = said.get(telling.row.variant)
-    if (answer?.outcome === 'confirmed') return confirmed(telling, now, publisher.newId)
-    if (answer) {
-      const tries = telling.row.attempts + 1
-      const nextTryAt = now + publicationDelayMs(tries, random())
-      return { row: after(telling, { ...named(answer), state: 'failed', attempts: tries, nextTryAt }, now) }
-    }
+    const later = () => publicationDelayMs(telling.row.attempts + 1, random())
+    if (answer?.outcome === 'confirmed') return confirmed(telling, now, publisher.newId, later())
+    if (answer) return failed(telling, answer, now, later())
     // The store as a whole is in trouble: that is told of each, and is none's own failure.
-    const why = { reason: trouble?.outcome ?? null, detail: trouble?.detail ?? null }
+    const own = telling.row.attempts > 0
+    const why = own ? {} : { reason: trouble?.outcome ?? null, detail: trouble?.detail ?? null }
     return { row: after(telling, { ...why, nextTryAt: pausedUntil }, now) }
   })
   const rest = trouble
     ? [pausePublishing(store, { attempts, until: pausedUntil, error: trouble.detail }, now)]
     : [resumePublishing(store, now), ...done]
-  await commitUnchanged(publisher, store, recorded, rest)
+  await commitUnchanged(publisher, store, recorded, [...rest, ...alertOf(publisher, store, tellings, recorded)])
   const count = [...said.values()].filter((answer) => answer.outcome === 'confirmed').length
   const fields = { store, count, others: tellings.length - count, attempts, durationMs }
+  const refused = recorded.filter(({ row }) => row.state === 'failed')
+  const [first] = refused
+  if (first) {
+    const { variant: id, reason, detail } = first.row
+    log.warn('listings.failed', { store, count: refused.length, id, reason, detail })
+  }
   if (trouble) log.warn('listings.kept', { ...fields, outcome: trouble.outcome, detail: trouble.detail })
   else log.info('listings.published', fields)
+}
+
+/** Tries in a row after which people are told: some six minutes. */
+const ALERT_TRIES = 3
+/** Listings that one alert names; the others are counted. */
+const NAMED_MAX = 5
+
+/** One alert for the listings that have now failed for a while; each is in one, however long it goes on. */
+function alertOf({ newId, now }: Publisher, store: string, tellings: Telling[], recorded: Recorded[]): Change[] {
+  const rows = recorded.flatMap(({ row }, place) =>
+    row.attempts === ALERT_TRIES && tellings[place]?.row.attempts === ALERT_TRIES - 1 ? [row] : [],
+  )
+  const [first] = rows
+  if (!first) return []
+  const some = rows.slice(0, NAMED_MAX).map(({ variant, reason }) => `${variant} (${reason})`)
+  const more = rows.length > NAMED_MAX ? ` and ${rows.length - NAMED_MAX} more` : ''
+  const note = `${store} has not taken ${some.join(', ')}${more} in ${ALERT_TRIES} tries: quayside listings list --state failed`
+  const at = now()
+  return [
+    oweEffect({
+      ...{ id: newId(), kind: 'alert', type: 'listing_failed', state: 'due', notBefore: at, createdAt: at },
+      dedupeKey: `alert:listing_failed:${store}:${first.variant}:${first.revision}`,
+      payload: JSON.stringify({ note, store }),
+    }),
+  ]
 }
 
 interface Recorded {
@@ -107,8 +138,42 @@ interface Recorded {
   price?: ListingPrice
 }
 
-const named = (answer: Acknowledgement) =>
-  answer.outcome === 'failed' ? { reason: answer.reason, detail: answer.detail } : { reason: null, detail: null }
+/**
+ * What is stored once a store has not taken a listing. What it says that it has instead is known from then on. Where that,
+ * or what it had, may sell under the floor, the next telling is due at once: it takes the stock out.
+ */
+function failed(
+  telling: Telling,
+  answer: Acknowledgement & { outcome: 'failed' },
+  now: number,
+  wait: number,
+): Recorded {
+  const { row, content, decision } = telling
+  const { reason, detail } = answer
+  const set = { reason, detail, state: 'failed', attempts: row.attempts + 1, nextTryAt: now + wait } as const
+  const echo = answer.reason === 'echo_differs' ? answer.echo : undefined
+  const has = echo && echoed(content, echo)
+  const next = after(telling, { ...set, ...(has && { ...knownWith(has), ...sentFrom(content) }) }, now)
+  const { floorMinor, state } = decision
+  if (floorMinor === null || state === 'failed') return { row: next }
+  const isUrgent = mayUndersell(factsOf(next), { priceMinor: floorMinor, currency: content.currency })
+  return { row: isUrgent ? { ...next, nextTryAt: now } : next }
+}
+
+/** What the store has, by what it repeats; undefined when its price cannot be read. */
+function echoed(content: ListingContent, { priceMinor, stock }: Echo): ListingContent | undefined {
+  return priceMinor === null ? undefined : { ...content, priceMinor, stock, available: stock !== 0 }
+}
+
+const knownWith = ({ priceMinor, compareAtMinor, currency, stock, available, name, category }: ListingContent) => ({
+  ...{ knownPriceMinor: priceMinor, knownCompareAtMinor: compareAtMinor, knownCurrency: currency },
+  ...{ knownStock: stock, knownAvailable: available ? 1 : 0, knownName: name, knownCategory: category },
+})
+
+export const sentFrom = ({ priceMinor, compareAtMinor, currency, name, category }: ListingContent) => ({
+  ...{ sentPriceMinor: priceMinor, sentCompareAtMinor: compareAtMinor, sentCurrency: currency },
+  ...{ sentName: name, sentCategory: category },
+})
 
 const after = ({ row }: Telling, set: Partial<ListingRow>, now: number): ListingRow => ({
   ...row,
@@ -117,32 +182,45 @@ const after = ({ row }: Telling, set: Partial<ListingRow>, now: number): Listing
   changedAt: now,
 })
 
-/** What is stored once a store has confirmed a listing. */
-export function confirmed(telling: Telling, now: number, newId: () => string): Recorded {
+/**
+ * What is stored once a store has confirmed a listing.
+ *
+ * @param wait until a price that the store did not take is told again, in milliseconds
+ */
+export function confirmed(telling: Telling, now: number, newId: () => string, wait: number): Recorded {
   const { before, content, decision } = telling
-  const { priceMinor, compareAtMinor, currency, stock, available, name, category } = content
-  const { state, reason, detail, wantedPriceMinor } = decision
+  const { priceMinor, currency } = content
+  const { state, wantedPriceMinor } = decision
   const costMinor = decision.costMinor ?? before.knownCostMinor
   const row = after(
     telling,
     {
-      ...{ state, reason, detail, wantedPriceMinor, attempts: 0, nextTryAt: null, toldAt: now },
-      ...{ knownPriceMinor: priceMinor, knownCompareAtMinor: compareAtMinor, knownCurrency: currency },
-      ...{ knownStock: stock, knownAvailable: available ? 1 : 0, knownName: name, knownCategory: category },
-      knownCostMinor: costMinor,
+      ...{ ...standingOf(telling, now, wait), wantedPriceMinor, toldAt: now },
+      ...{ ...knownWith(content), knownCostMinor: costMinor },
       // What was let pass has passed, or the price went elsewhere: the next jump asks again.
       approvedPriceMinor: state === 'synced' ? null : before.approvedPriceMinor,
     },
     now,
   )
-  if (before.knownPriceMinor === priceMinor && before.knownCurrency === currency) return { row }
+  const had = before.knownPriceMinor === priceMinor && before.knownCurrency === currency
+  if (had && before.toldAt !== null) return { row }
   const { store, variant } = row
   const cause = causeOf(before, priceMinor, costMinor)
   return { row, price: { id: newId(), store, variant, at: now, priceMinor, currency, costMinor, cause } }
 }
 
+function standingOf({ before, decision }: Telling, now: number, wait: number): Partial<ListingRow> {
+  const { state, reason, detail } = decision
+  if (state === 'failed') {
+    // It has no stock now. What it did not take is still to be told, and still what a jump is measured from.
+    const sent = before.reason === 'echo_differs' ? {} : notSent
+    return { ...sent, state, reason: before.reason, detail: before.detail, nextTryAt: now + wait }
+  }
+  return { ...notSent, state, reason, detail, attempts: 0, nextTryAt: state === 'pending' ? now : null }
+}
+
 function causeOf(before: ListingRow, priceMinor: number, costMinor: number | null): string {
-  if (before.knownPriceMinor === null) return 'first'
+  if (before.toldAt === null) return 'first'
   if (before.approvedPriceMinor === priceMinor) return 'approved'
   return before.knownCostMinor === costMinor ? 'terms' : 'cost'
 }

@@ -2,11 +2,12 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { Failure, messageOf } from '../errors.ts'
 import type { Supplier } from '../supplier/client.ts'
-import { asRow, asRows, cell, instant } from './cell.ts'
+import { asRow, asRows, cell, instant, type Row } from './cell.ts'
 import { type Client, createClient } from './client.ts'
 import { type ConnectionOptions, connectionOf } from './connection.ts'
 import type { Visit } from './doctor.ts'
 import { NOT_RUNNING } from './exit-codes.ts'
+import { pausedOf } from './status.ts'
 
 export type Service = { client: Client; status: Record<string, unknown> } | { fault: Failure }
 
@@ -96,6 +97,7 @@ export async function checkDuties({ io, report }: Visit, service: Service): Prom
     )
   } else report('ok', 'freeze', 'none')
   const counts = asRow(status.counts)
+  checkListings(asRow(counts.listings), pausedOf(status.paused, io.now()), report)
   const waiting: [unknown, string, string][] = [
     [asRow(counts.purchases).review, 'purchases in review', 'reviews'],
     [asRow(counts.deliveries).dead, 'dead deliveries', 'deliveries list --state dead'],
@@ -106,6 +108,19 @@ export async function checkDuties({ io, report }: Visit, service: Service): Prom
   const found = waiting.filter(([count]) => Number(count) > 0)
   for (const [count, what, how] of found) report('warn', 'dead letters', `${cell(count)} ${what}`, `quayside ${how}`)
   if (found.length === 0) report('ok', 'dead letters', 'none')
+}
+
+function checkListings({ failed, held }: Row, paused: string[], report: Visit['report']): void {
+  for (const line of paused) report('fail', 'listings', line, 'mend the store; it is told again by itself')
+  const waiting: [unknown, string, string][] = [
+    [failed, 'that the store did not take', 'failed'],
+    [held, 'held for a person', 'held'],
+  ]
+  const found = waiting.filter(([count]) => Number(count) > 0)
+  for (const [count, what, state] of found) {
+    report('warn', 'listings', `${cell(count)} ${what}`, `quayside listings list --state ${state}`)
+  }
+  if (found.length + paused.length === 0) report('ok', 'listings', 'none failed, none held')
 }
 
 /** A connection and no request: a backend must not have to know what a check is. */

@@ -160,7 +160,7 @@ function listingText(listing: Row, { io, width }: Call): string {
     width,
   )
   const next =
-    listing.reason === 'price_jump'
+    listing.state === 'held' && listing.reason === 'price_jump'
       ? `\n${wrap(`Let it pass: quayside listings release ${cell(listing.id)} --reason '…'`, width).join('\n')}\n`
       : ''
   return details(pairs, width) + (prices.length === 0 ? '' : `\n${history}`) + next

@@ -42,12 +42,27 @@ function explained(answer: Row, width: number): string {
       ['Price', price],
       ['Compare at', money(answer.compareAt, answer.currency)],
       ['Stock', answer.outcome === 'held' ? 'none while there is no price' : unitsText(stock.stock)],
+      ...standings(answer),
     ],
     width,
   )
   const priceSteps = asRows(answer.steps).map((step) => [step, money(step.amount, step.currency)] as const)
   const stockSteps = asRows(stock.steps).map((step) => [step, unitsText(step.units)] as const)
   return `${head}\n${stepTable(priceSteps, stockSteps, width)}`
+}
+
+/** What the store has, and why that may be something else. */
+function standings({ listings, passes }: Row): [string, string][] {
+  const rows = asRows(listings)
+  if (rows.length === 0) {
+    return [['Listing', passes === true ? 'none yet' : 'none: the import filters keep it out, and nobody linked it']]
+  }
+  return rows.map((row) => {
+    const known = asRow(row.known)
+    const has = row.known ? `${money(known.price, known.currency)}, stock ${cell(known.stock)}` : 'nothing confirmed'
+    const why = row.reason ? `, ${cell(row.reason).replaceAll('_', ' ')}: ${cell(row.detail)}` : ''
+    return ['Listing', `${cell(row.id)} is ${cell(row.state)}${why}; the store has ${has}`]
+  })
 }
 
 const unitsText = (units: unknown): string => (typeof units === 'number' ? `${cell(units)} units` : 'not counted')

@@ -51,6 +51,7 @@ function statusText(facts: Row, now: number, width: number): string {
   const due = [
     ...(facts.freeze ? ['buying is frozen', ...nextOf(freeze).map((next) => `  ${next}`)] : []),
     ...dutiesOf(counts, asRow(facts.sweep)),
+    ...pausedOf(facts.paused, now),
   ]
   return (
     details(pairs, width) + (due.length === 0 ? '' : `\nFor a person:\n${due.map((line) => `  ${line}\n`).join('')}`)
@@ -62,6 +63,7 @@ function dutiesOf(counts: Row, sweep: Row): string[] {
   const duties: [unknown, string, string][] = [
     [asRow(counts.purchases).review, 'purchases in review', 'quayside reviews'],
     [asRow(counts.listings).held, 'listings held', 'quayside listings list --state held'],
+    [asRow(counts.listings).failed, 'listings not taken', 'quayside listings list --state failed'],
     [asRow(counts.deliveries).dead, 'dead deliveries', 'quayside deliveries list --state dead'],
     [asRow(counts.deliveries).quarantined, 'unreadable deliveries', 'quayside deliveries list --state quarantined'],
     [asRow(counts.callbacks).dead, 'dead callbacks', 'quayside outbox list --state dead'],
@@ -70,6 +72,12 @@ function dutiesOf(counts: Row, sweep: Row): string[] {
   ]
   return duties.filter(([count]) => Number(count) > 0).map(([count, what, how]) => `${cell(count)} ${what}: ${how}`)
 }
+
+/** Stores whose prices and stock stand still, each with the cause. */
+export const pausedOf = (paused: unknown, now: number): string[] =>
+  (Array.isArray(paused) ? asRows(paused) : []).map(
+    ({ store, until, error }) => `${cell(store)} takes no listings, next try ${instant(until, now)}: ${cell(error)}`,
+  )
 
 /** The last whole comparison with the supplier's orders. */
 function sweepText({ finishedAt, orders, orphans, missing }: Row, now: number): string {

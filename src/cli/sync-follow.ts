@@ -73,7 +73,8 @@ export function bar(
     `${cell(count(run.offersSeen))} offers`,
     `${cell(count(run.offersChanged) + count(run.offersNew))} changed`,
     ...(offers > 0 ? [`${cell(Math.round((offers * 1_000) / elapsed))}/s`] : []),
-    ...(left === undefined ? [] : [`${duration(left)} left`]),
+    // A dry run decides on the listings when every page is read: that is not 0 s.
+    ...(left === undefined || left < 1_000 ? [] : [`${duration(left)} left`]),
   ].join('  ')
   const space = width - columnsOf(words) - 4
   if (space < 5) return words.slice(0, width).padEnd(width)

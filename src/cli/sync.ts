@@ -24,6 +24,9 @@ export function addSync(root: Command, session: Session): void {
     return undefined
   })
 
+  const json = sync.options.find(({ long }) => long === '--json')
+  if (json) json.description = 'print one JSON document; with --follow or --dry-run a line of JSON for each event'
+
   listCommand(sync.command('runs').description('runs, the newest first'), session, {
     path: ['sync', 'runs'],
     empty: 'No run yet. `quayside sync` starts one.',

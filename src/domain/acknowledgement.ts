@@ -21,7 +21,16 @@ export interface ItemAnswer {
 
 export type Acknowledgement =
   | { outcome: 'confirmed' }
-  | { outcome: 'failed'; reason: 'refused' | 'not_acknowledged' | 'echo_differs'; detail: string }
+  | { outcome: 'failed'; reason: 'refused' | 'not_acknowledged'; detail: string }
+  | { outcome: 'failed'; reason: 'echo_differs'; detail: string; echo: Echo }
+
+/** What a store has instead of what it was sent. */
+export interface Echo {
+  /** In minor units of the currency that was sent; null when nobody can read it. */
+  priceMinor: number | null
+  /** Null when it is not counted, or nobody can read it. */
+  stock: number | null
+}
 
 /**
  * What a store made of one listing, judged by its answer.
@@ -42,8 +51,16 @@ export function acknowledgementOf(sent: Sent, answer: ItemAnswer | undefined): A
     ...(stock === undefined || stock === sent.stock ? [] : [differs('stock', stockText(sent.stock), stockText(stock))]),
   ]
   if (differences.length === 0) return { outcome: 'confirmed' }
-  return { outcome: 'failed', reason: 'echo_differs', detail: differences.join('; ') }
+  const minor = parseDecimal(price ?? sent.price, sent.currency)
+  const echo = {
+    priceMinor: minor === undefined || minor < 0 ? null : minor,
+    stock: stock === undefined ? sent.stock : countOf(stock),
+  }
+  return { outcome: 'failed', reason: 'echo_differs', detail: differences.join('; '), echo }
 }
+
+const countOf = (stock: number | null): number | null =>
+  stock !== null && Number.isSafeInteger(stock) && stock >= 0 ? stock : null
 
 const differs = (what: string, sent: string, echo: string): string => `${what} ${sent} was sent, the store has ${echo}`
 

@@ -7,6 +7,9 @@ import type { SupplierOffer } from './placement.ts'
  */
 export type CostFault = 'missing' | 'zero' | 'negative' | 'currency'
 
+/** The as-of of a record whose own instant cannot be read: as old as what is stored, and older than all that is dated. */
+export const UNDATED = 0
+
 /** What the supplier said about one offer. Amounts in minor units of `currency`, instants in epoch milliseconds. */
 export interface OfferFact {
   productId: string
@@ -24,7 +27,7 @@ export interface OfferFact {
   /** 1 when the supplier says that it can be bought, else 0. */
   available: number
   origin: string | null
-  /** When it was true at the supplier. */
+  /** When it was true at the supplier; `UNDATED` where that cannot be read. */
   asOf: number
 }
 
@@ -65,16 +68,38 @@ export const factOf = (offer: SupplierOffer, readAt: number): OfferFact => ({
  *
  * The newer as-of wins. Of two facts with one as-of (a supplier whose records do not say, or whose instant stays the
  * same when only the stock moves) the one that was asked for later wins. An offer that was marked gone takes whatever
- * was asked for since: being listed again is news, however old the record.
+ * was asked for since: being listed again is news, however old the record. A record whose instant cannot be read is as old
+ * as what is stored.
+ *
+ * An offer that a purchase found empty has the as-of of the record before: whatever was asked for before that cannot know of
+ * it, however new it is, and would put it on sale again. It takes only what was asked for since, cost and all: until then
+ * nothing is sold of it.
  */
 export function supersedes(
-  stored: { asOf: number; changedAt: number; goneAt: number | null },
+  stored: Pick<OfferFact, 'asOf' | 'available' | 'localStock' | 'providerStock'> & {
+    changedAt: number
+    goneAt: number | null
+  },
   fact: { asOf: number },
   readAt: number,
 ): boolean {
   if (stored.goneAt !== null) return readAt >= stored.goneAt
-  return fact.asOf > stored.asOf || (fact.asOf === stored.asOf && readAt >= stored.changedAt)
+  if (readAt >= stored.changedAt) return fact.asOf >= stored.asOf || fact.asOf === UNDATED
+  return fact.asOf > stored.asOf && !mayBeFoundEmpty(stored)
 }
+
+/** Unavailable with units left, or uncounted: what a purchase that found none leaves, and hardly any record says. */
+const mayBeFoundEmpty = (stored: Pick<OfferFact, 'available' | 'localStock' | 'providerStock'>): boolean =>
+  stored.available !== 1 && availableStock({ ...stored, available: 1 }) !== 0
+
+/**
+ * A fact whose instant cannot be read, as old as what is stored: dated by its request, it would shut out the dated facts
+ * that follow.
+ *
+ * @param before what is stored; undefined for a new offer
+ */
+export const datedBy = (before: OfferFact | undefined, fact: OfferFact): OfferFact =>
+  fact.asOf === UNDATED && before !== undefined ? { ...fact, asOf: before.asOf } : fact
 
 /**
  * A fact whose cost cannot be believed, with the last good cost and its currency in its place.

@@ -107,8 +107,10 @@ export interface SupplierOffer {
   available: boolean
   /** Where the supplier says it is fulfilled from. */
   origin?: string
-  /** When the supplier last changed the record; absent where its records do not say. */
+  /** When the supplier last changed the record; absent where its records do not say, 0 where that cannot be read. */
   asOf?: number
+  /** Paths of the fields that are stated and cannot be read. */
+  unread?: string[]
 }
 
 export interface SupplierBalance {

@@ -29,7 +29,7 @@ const Doubt = z
 const Listing = z.object({
   ...{ type: z.literal('listing'), store: z.string(), variant: z.string(), sku: z.string(), productId: text },
   told: z.boolean().meta({ description: 'Whether the store would be told' }),
-  state: z.enum(['synced', 'held', 'ignored']),
+  state: z.enum(['synced', 'held', 'ignored', 'failed', 'pending']),
   changes: z.array(z.object({ field: z.string(), before: text, after: text, reason: z.string() })),
 })
 const End = z

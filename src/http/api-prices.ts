@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Explanation } from '../catalogue/explain-price.ts'
 import { formatDecimal } from '../domain/money.ts'
+import { StoreListing, storeListing } from './api-listings.ts'
 import type { Flows } from './flows.ts'
 import { type Operation, ok, operation } from './operation.ts'
 
@@ -31,6 +32,8 @@ export const Price = z.object({
     .meta({ description: 'Why no price can be said', examples: ['cost_zero', 'no_rate'] }),
   steps: PriceSteps,
   stock: z.object({ stock: units, available: z.boolean(), steps: StockSteps }),
+  listings: z.array(StoreListing).meta({ description: 'How it stands in the store, which may have another price' }),
+  passes: z.boolean().meta({ description: 'Whether the import filters of the store let it through' }),
 })
 
 /** How the prices of a store come about. */
@@ -46,9 +49,12 @@ export function priceOperations({ flows }: { flows: Flows }): Operation[] {
   ]
 }
 
-export function priceView(store: string, { offer, price, stock }: Explanation): z.infer<typeof Price> {
+export function priceView(
+  store: string,
+  { offer, price, stock, listings: rows, passes }: Explanation,
+): z.infer<typeof Price> {
   const { sku, productId, name, category } = offer
-  const head = { store, sku, productId, name, category }
+  const head = { store, sku, productId, name, category, listings: rows.map(storeListing), passes }
   const steps = price.steps.map(({ step, amountMinor, currency, detail }) => ({
     ...{
       step,

@@ -234,4 +234,7 @@ export const Status = z.object({
     .object({ finishedAt: maybeAt, orders: count, orphans: count, others: count, missing: count })
     .nullable()
     .meta({ description: "The last complete comparison of the supplier's orders with our purchases" }),
+  paused: z
+    .array(z.object({ store: z.string(), until: at, error: words }))
+    .meta({ description: 'Stores that did not take their listings, and are left alone until then' }),
 })

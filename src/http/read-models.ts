@@ -8,11 +8,13 @@ import { countDiscrepancies, enteredAt, latestBalance } from '../storage/evidenc
 import { countListings } from '../storage/listings.ts'
 import { countOffers } from '../storage/offers.ts'
 import { countOutbox } from '../storage/outbox.ts'
+import { allPublishing } from '../storage/publications.ts'
 import { countByState, type Purchase } from '../storage/purchases.ts'
-import { discrepancies, licenceKeys, purchases, syncRuns } from '../storage/schema.ts'
+import { discrepancies, licenceKeys, purchases } from '../storage/schema.ts'
 import { currentFreeze } from '../storage/settings.ts'
 import { linesOfOrders, type StoreOrder } from '../storage/store-orders.ts'
 import { lastCompleteSweep, type Sweep } from '../storage/sweeps.ts'
+import { lastCompleteSync } from '../storage/sync-runs.ts'
 import { freezeView, iso, maybeIso } from './api-views.ts'
 
 /** The derived states of a page of orders, with three reads however many there are. */
@@ -78,17 +80,9 @@ export const pageOfDiscrepancies = (filter: { before?: string | undefined; limit
     .orderBy(desc(discrepancies.id))
     .limit(filter.limit)
 
-const lastCompleteRun = () =>
-  build
-    .select({ finishedAt: syncRuns.finishedAt })
-    .from(syncRuns)
-    .where(eq(syncRuns.state, 'complete'))
-    .orderBy(desc(syncRuns.id))
-    .limit(1)
-
 /** How the service stands, in one answer. */
 export async function statusOf(db: Database) {
-  const [[balance], freeze, states, [offers], deliveries, effects, differences, [run], [sweep], listings] =
+  const [[balance], freeze, states, [offers], deliveries, effects, differences, [run], [sweep], listings, standings] =
     await Promise.all([
       db.query(latestBalance()),
       currentFreeze(db),
@@ -97,9 +91,10 @@ export async function statusOf(db: Database) {
       db.query(countDeliveries()),
       db.query(countOutbox()),
       db.query(countDiscrepancies()),
-      db.query(lastCompleteRun()),
+      db.query(lastCompleteSync()),
       db.query(lastCompleteSweep()),
       db.query(countListings()),
+      db.query(allPublishing()),
     ])
   const ofKind = (kind: string) => effects.filter((effect) => effect.kind === kind)
   return {
@@ -128,6 +123,9 @@ export async function statusOf(db: Database) {
     },
     freshness: { catalogueAt: maybeIso(run?.finishedAt ?? null), balanceAt: maybeIso(balance?.readAt ?? null) },
     sweep: sweep ? sweepLine(sweep) : null,
+    paused: standings.flatMap(({ store, pausedUntil, lastError }) =>
+      pausedUntil === null ? [] : [{ store, until: iso(pausedUntil), error: lastError }],
+    ),
   }
 }
 

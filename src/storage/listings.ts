@@ -105,7 +105,7 @@ export function putListings(rows: ListingRow[]): Change[] {
   return changes
 }
 
-/** Forgets listings that no store was ever told of and that nobody linked. */
+/** Forgets listings that no store was ever told of, confirmed or not, and that nobody linked. */
 export const dropListings = (id: string, variants: string[]): Change => ({
   statement: build
     .delete(listings)
@@ -114,7 +114,7 @@ export const dropListings = (id: string, variants: string[]): Change => ({
         eq(listings.store, id),
         inArray(listings.variant, variants),
         eq(listings.linkedBy, 'sku'),
-        isNull(listings.toldAt),
+        eq(listings.revision, 0),
         ne(listings.state, 'ignored'),
       ),
     ),

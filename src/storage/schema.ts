@@ -131,7 +131,7 @@ export const listings = sqliteTable(
     /** Tellings in a row that failed. */
     attempts: integer('attempts').notNull().default(0),
     nextTryAt: instant('next_try_at'),
-    /** What the store has confirmed last. */
+    /** What the store has confirmed last, or has said that it has instead of what it was told. */
     knownPriceMinor: minor('known_price_minor'),
     knownCompareAtMinor: minor('known_compare_at_minor'),
     knownCurrency: text('known_currency'),
@@ -141,7 +141,7 @@ export const listings = sqliteTable(
     knownCategory: text('known_category'),
     /** The cost behind that price, in the supplier's currency. */
     knownCostMinor: minor('known_cost_minor'),
-    /** When it did; null: it was never told. */
+    /** When it confirmed one last; null: it never did. */
     toldAt: instant('told_at'),
     /** The price of a jump that waits for a person, and the one that a person has let pass. */
     wantedPriceMinor: minor('wanted_price_minor'),
@@ -151,6 +151,12 @@ export const listings = sqliteTable(
     /** Goes up with each change of the row. */
     version: integer('version').notNull().default(0),
     changedAt: instant('changed_at').notNull(),
+    /** What it was told last, at a new price, and has not confirmed: it may have it all the same. */
+    sentPriceMinor: minor('sent_price_minor'),
+    sentCompareAtMinor: minor('sent_compare_at_minor'),
+    sentCurrency: text('sent_currency'),
+    sentName: text('sent_name'),
+    sentCategory: text('sent_category'),
   },
   (t) => [
     primaryKey({ columns: [t.store, t.variant] }),

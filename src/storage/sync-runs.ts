@@ -15,6 +15,15 @@ export const listSyncRuns = (filter: { before?: string; limit: number }) =>
     .orderBy(desc(syncRuns.id))
     .limit(filter.limit)
 
+/** The last run that read the whole list; its prices are those that the stores were told. */
+export const lastCompleteSync = () =>
+  build
+    .select({ finishedAt: syncRuns.finishedAt })
+    .from(syncRuns)
+    .where(eq(syncRuns.state, 'complete'))
+    .orderBy(desc(syncRuns.id))
+    .limit(1)
+
 /** The run that a crash cut short; there is at most one. */
 export const runningSyncRuns = () => build.select().from(syncRuns).where(eq(syncRuns.state, 'running'))
 

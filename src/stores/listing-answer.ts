@@ -19,7 +19,7 @@ const result = z.object({
  * Reads the body of a 2xx to published listings: `{"results":[{"id","ok","price","stock","reason"}]}`.
  *
  * @returns `all` for any other body: a simple receiver says yes by its status alone. A result that cannot be read is left
- *   out, so that its listing counts as not acknowledged
+ *   out, so that its listing counts as not acknowledged; of an answer that is far too long none can be read
  * @throws what breaks the body off: then nobody knows what it would have said
  */
 export async function readListingAnswer(body: AsyncIterable<Uint8Array>): Promise<ItemAnswer[] | 'all'> {
@@ -27,7 +27,7 @@ export async function readListingAnswer(body: AsyncIterable<Uint8Array>): Promis
   let size = 0
   for await (const chunk of body) {
     size += chunk.length
-    if (size > ANSWER_MAX) return 'all'
+    if (size > ANSWER_MAX) return []
     chunks.push(chunk)
   }
   const results = resultsIn(Buffer.concat(chunks).toString('utf8'))

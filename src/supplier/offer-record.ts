@@ -1,5 +1,5 @@
 /** Records of the catalogue. A sync run reads a million of them: the dialect's paths are taken apart once, not each time. */
-import type { CostFault } from '../domain/offer.ts'
+import { type CostFault, UNDATED } from '../domain/offer.ts'
 import type { SupplierOffer } from '../domain/placement.ts'
 import type { Dialect } from './dialect.ts'
 import {
@@ -22,8 +22,9 @@ const readers = new WeakMap<Dialect, Reader>()
 /**
  * Reads one product.
  *
- * A record whose only trouble is its cost is an offer all the same, with a `costFault`: left out, it would go on being
- * sold at the price of yesterday.
+ * A record is an offer all the same when its cost cannot be believed, which is its `costFault`, or when a field that may
+ * be left out cannot be read, which is named in `unread`: left out whole, it would go on being sold at the price and from
+ * the stock of yesterday.
  */
 export function readOffer(record: unknown, dialect: Dialect): Read<SupplierOffer> {
   let reader = readers.get(dialect)
@@ -60,8 +61,8 @@ function offerReader(dialect: Dialect): Reader {
     const costFault = own ? faultOf(cost) : 'currency'
     const offer: SupplierOffer = { productId, sku, name, costMinor: cost > 0 ? cost : 0, currency, available }
     if (costFault !== undefined) offer.costFault = costFault
-    const fault = optional(record, offer, own)
-    return fault === undefined ? { ok: true, value: offer } : unreadable(fault)
+    optional(record, offer, own)
+    return { ok: true, value: offer }
   }
 }
 
@@ -73,7 +74,10 @@ const faultOf = (cost: number): CostFault | undefined =>
 const statedCost = (dialect: Dialect, currency: string, value: unknown): number =>
   asMoney(dialect, currency)(value) ?? Number.NaN
 
-/** Reads what a record may leave out into the offer. @returns the path of the first field that cannot be read */
+/**
+ * Reads what a record may leave out into the offer. What cannot be read counts as not stated, except where that would say
+ * more than is known: such a stock counts as no units, and such an instant as the beginning of time.
+ */
 function optionalReader(dialect: Dialect) {
   const { product, money } = dialect
   const minor = asMoney(dialect, money.currency)
@@ -81,31 +85,44 @@ function optionalReader(dialect: Dialect) {
     const read = minor(value)
     return read !== undefined && read >= 0 ? read : undefined
   }
-  const fields: { path: string; key: keyof SupplierOffer; read: (value: unknown) => unknown; ofOwn?: true }[] = []
-  const field = (path: string | null, key: keyof SupplierOffer, read: (value: unknown) => unknown, ofOwn?: true) => {
-    if (path !== null) fields.push({ path, key, read, ...(ofOwn ? { ofOwn } : {}) })
+  const fields: Optional[] = []
+  const field = (path: string | null, key: Optional['key'], read: Optional['read'], how: Partial<Optional> = {}) => {
+    if (path !== null) fields.push({ path, key, read, ...how })
   }
   field(product.category, 'category', asText)
   // Amounts in another currency are no amounts of ours: they are not read.
-  field(product.basePrice, 'basePriceMinor', amount, true)
-  field(product.cashback, 'cashbackMinor', amount, true)
-  field(product.localStock, 'localStock', asCount)
-  field(product.providerStock, 'providerStock', asCount)
+  field(product.basePrice, 'basePriceMinor', amount, { ofOwn: true })
+  field(product.cashback, 'cashbackMinor', amount, { ofOwn: true })
+  field(product.localStock, 'localStock', asCount, { unread: 0 })
+  field(product.providerStock, 'providerStock', asCount, { unread: 0 })
   field(product.origin, 'origin', asText)
-  field(product.updatedAt, 'asOf', asInstant(dialect))
+  field(product.updatedAt, 'asOf', asInstant(dialect), { unread: UNDATED })
   const steps = fields.map((one) => ({ ...one, at: pathReader(one.path) }))
-  return (record: unknown, offer: SupplierOffer, own: boolean): string | undefined => {
+  return (record: unknown, offer: SupplierOffer, own: boolean): void => {
     const target = offer as unknown as Record<string, unknown>
-    for (const { path, key, at, read, ofOwn } of steps) {
+    for (const { path, key, at, read, ofOwn, unread } of steps) {
       if (ofOwn && !own) continue
       const value = at(record)
       if (value === undefined || value === null) continue
       const result = read(value)
-      if (result === undefined) return path
-      target[key] = result
+      if (result === undefined) {
+        offer.unread ??= []
+        offer.unread.push(path)
+      }
+      const kept = result ?? unread
+      if (kept !== undefined) target[key] = kept
     }
-    return undefined
   }
+}
+
+interface Optional {
+  path: string
+  key: keyof SupplierOffer
+  read: (value: unknown) => unknown
+  /** What it counts as where it cannot be read; as not stated unless told. */
+  unread?: number
+  /** Read only where the record's amounts are in the currency of the dialect. */
+  ofOwn?: true
 }
 
 const unreadable = (path: string): Read<SupplierOffer> => ({ ok: false, field: nameOf(path) })

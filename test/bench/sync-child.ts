@@ -23,6 +23,10 @@ export interface SyncFigures {
   pages: number
   /** Rows that SQLite inserted, changed or deleted. */
   written: number
+  /** Rows of offers that have changed since the run began. */
+  offerRows: number
+  /** Rows in which it is recorded what changed. */
+  changeRows: number
   /** Products that the store is owed a look at by this run. */
   toldStores: number
   offersNew: number
@@ -32,7 +36,16 @@ export interface SyncFigures {
 
 const [mode = '', file = '', baseUrl = '', apiKey = ''] = process.argv.slice(2)
 const now = Date.now
-const figures = { requests: 0, pages: 0, written: 0, toldStores: 0, offersNew: 0, offersChanged: 0 }
+const figures = {
+  requests: 0,
+  pages: 0,
+  written: 0,
+  offerRows: 0,
+  changeRows: 0,
+  toldStores: 0,
+  offersNew: 0,
+  offersChanged: 0,
+}
 let error: string | null = null
 const db = openDatabase({ file, now })
 
@@ -60,20 +73,25 @@ async function sync(): Promise<number> {
     ...{ log: createLog({ level: 'error', write: (line) => void process.stderr.write(line) }), reads: new Map() },
     ...{ wake: () => {}, requestSync: () => {} },
   }
-  const [before, told] = [await changesSoFar(), await owedSoFar()]
+  const [before, told, recorded, begunAt] = [await changesSoFar(), await owedSoFar(), await recordedSoFar(), now()]
   const { runId } = await startSync(catalogue, 'bench')
   const run = await runSync(catalogue, runId)
   const { offersSeen, offersNew, offersChanged, pages } = run
   const written = (await changesSoFar()) - before
   const toldStores = (await owedSoFar()) - told
   error = run.state === 'complete' ? run.error : run.state
-  Object.assign(figures, { pages, written, toldStores, offersNew, offersChanged })
+  const offerRows = await offersSince(begunAt)
+  const changeRows = (await recordedSoFar()) - recorded
+  Object.assign(figures, { pages, written, offerRows, changeRows, toldStores, offersNew, offersChanged })
   await supplier.close()
   return offersSeen
 }
 
 const countOf = async (statement: SQL<{ count: number }>) => (await db.query(statement))[0]?.count ?? 0
 const changesSoFar = () => countOf(sql<{ count: number }>`select total_changes() as count`)
+const offersSince = (at: number) =>
+  countOf(sql<{ count: number }>`select count(*) as count from offers where changed_at >= ${at}`)
+const recordedSoFar = () => countOf(sql<{ count: number }>`select count(*) as count from offer_changes`)
 const owedSoFar = () =>
   countOf(sql<{ count: number }>`select coalesce(sum(json_array_length(product_ids)), 0) as count from publications`)
 

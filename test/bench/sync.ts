@@ -113,6 +113,7 @@ function judge(speed: Speed, memory: Memory, offers: number) {
     // One row of the run for each second that passed, and two at its ends.
     noChangeWrites: speed.noChange.every(({ written, wallMs }) => written <= wallMs / 1_000 + 4),
     onePercent: speed.onePercent.offersChanged === onePercent && speed.onePercent.toldStores === onePercent,
+    onePercentRows: speed.onePercent.offerRows === onePercent && onePercentWrites(speed.onePercent),
     secondRun: speed.after.offersChanged === 0 && speed.after.toldStores === 0,
     errors: [...speed.noChange, ...speed.firstImport, speed.onePercent].every(({ error }) => error === null),
   }
@@ -120,15 +121,22 @@ function judge(speed: Speed, memory: Memory, offers: number) {
   return { ratios, missed, figures: figuresOf(speed, memory), rows: rowsOf(speed, memory, ratios) }
 }
 
+/**
+ * Whether a run wrote the offers that differ and no other: beside them, what is recorded of each, and for each page on
+ * which one differs the run and what the store is owed. One row of the run for each second that passed, and two at its ends.
+ */
+const onePercentWrites = ({ written, offersChanged, changeRows, pages, wallMs }: SyncFigures): boolean =>
+  written <= offersChanged + changeRows + 2 * Math.min(pages, offersChanged) + wallMs / 1_000 + 4
+
 function figuresOf(speed: Speed, { small, large, sizes }: Memory) {
   const seconds = (list: SyncFigures[]) => Number((medianOf(list.map(({ wallMs }) => wallMs)) / 1_000).toFixed(2))
-  const { offersChanged, toldStores, written } = speed.onePercent
+  const { offersChanged, offerRows, toldStores, written } = speed.onePercent
   return {
     ...{ floorS: seconds(speed.floor), noChangeS: seconds(speed.noChange) },
     ...{ floorImportS: seconds(speed.floorImport), firstImportS: seconds(speed.firstImport) },
     ...{ supplierCpuS: Number((speed.supplierMs / 1_000).toFixed(2)), requests: speed.noChange[0]?.requests },
     noChangeWrites: Math.max(...speed.noChange.map((one) => one.written)),
-    onePercent: { offersChanged, toldStores, written },
+    onePercent: { offersChanged, offerRows, toldStores, written },
     memoryMB: Object.fromEntries(sizes.map((size, at) => [size, Math.round(((at ? large : small) ?? 0) / MEGABYTE)])),
   }
 }
@@ -146,7 +154,7 @@ function rowsOf(speed: Speed, memory: Memory, ratios: Record<string, number>): R
     ['requests for the list', `${figures.requests}`],
     ['rows written, no change', `${figures.noChangeWrites}`],
     ['1 % changed: offers', `${onePercent.offersChanged}`, `told to the store ${onePercent.toldStores}`],
-    ['1 % changed: rows written', `${onePercent.written}`],
+    ['1 % changed: rows written', `${onePercent.written}`, `of offers ${onePercent.offerRows}`],
     ...Object.entries(figures.memoryMB).map(([size, mb]) => [`peak memory, ${size} offers`, `${mb} MB`]),
     ['memory, the larger to the smaller', ratio('memoryGrowth')],
   ]

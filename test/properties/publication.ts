@@ -33,11 +33,18 @@ const matches: fc.Arbitrary<Match> = fc.oneof(
 const contents = fc
   .record({ priceMinor: fc.integer({ min: 1, max: 6_000 }), stock: units })
   .map(({ priceMinor, stock }) => listedContent({ priceMinor, stock, available: stock !== 0 }))
-const facts: fc.Arbitrary<ListingFacts> = fc.record({
-  known: fc.option(contents, { nil: null }),
-  settled: fc.boolean(),
-  approvedPriceMinor: fc.option(fc.nat({ max: 6_000 }), { nil: null }),
-})
+const facts: fc.Arbitrary<ListingFacts> = fc
+  .record({
+    known: fc.option(contents, { nil: null }),
+    sent: fc.option(contents, { nil: null }),
+    settled: fc.boolean(),
+    failing: fc.boolean(),
+    approvedPriceMinor: fc.option(fc.nat({ max: 6_000 }), { nil: null }),
+  })
+  .map(({ known, sent, settled, failing, ...rest }) => ({
+    ...{ ...rest, known, settled, open: sent !== null && !settled, failing: failing && !settled, jumpFrom: known },
+    sent: settled || !sent ? null : { ...sent, stock: 0, available: false },
+  }))
 const percent = (max: number) => fc.nat({ max }).map(String)
 const stores: fc.Arbitrary<StoreTerms> = fc
   .record({
@@ -60,11 +67,34 @@ export const publicationProperties: Record<string, () => fc.IProperty<[Match, Li
       const { content, tell } = decideListing(match, given, store, AT)
       return !tell || content === null || isSafe(match, content, store)
     }),
+  'where a telling may have arrived and nothing may be sold, zero is told': () =>
+    fc.property(matches, facts, stores, (match, given, store) => {
+      const mayHave = given.known ?? given.sent
+      const may = match.outcome === 'matched' && priceOf(match.offer, store.pricing, AT).outcome === 'priced'
+      const { content, tell } = decideListing(match, given, store, AT)
+      if (may) return content !== null
+      if (mayHave === null) return content === null && !tell
+      const isKnown = given.settled && given.known?.stock === 0 && !given.known.available
+      return content?.stock === 0 && !content.available && content.priceMinor === mayHave.priceMinor && tell !== isKnown
+    }),
+  'a store that did not take what it was told sells nothing at a price under the floor by what it is told next': () =>
+    fc.property(matches, facts, stores, (match, given, store) => {
+      const { known, sent, failing } = given
+      const priced = match.outcome === 'matched' ? priceOf(match.offer, store.pricing, AT) : undefined
+      if (!failing || priced?.outcome !== 'priced') return true
+      const isLow = (one: ListingContent | null) => one !== null && one.priceMinor < priced.floorMinor
+      const { content, tell } = decideListing(match, given, store, AT)
+      return !(isLow(known) || isLow(sent)) || (tell && content?.stock === 0 && !content.available)
+    }),
   'no store is told the same twice: once it has it, the decision stands and tells nothing': () =>
     fc.property(matches, facts, stores, (match, given, store) => {
       const first = decideListing(match, given, store, AT)
       if (first.content === null) return !first.tell
-      const again = decideListing(match, { ...given, known: first.content, settled: true }, store, AT)
+      // Nothing is sold meanwhile, and what it did not take is told again.
+      if (first.state === 'failed' || first.state === 'pending') return first.tell && first.content.stock === 0
+      const known = first.content
+      const taken = { known, sent: null, open: false, failing: false, settled: true, jumpFrom: known }
+      const again = decideListing(match, { ...given, ...taken }, store, AT)
       const same = again.state === first.state && again.reason === first.reason
       return !again.tell && same && isDeepStrictEqual(again.content, first.content)
     }),
