@@ -17,7 +17,6 @@ import { refreshOffer } from './catalogue/offer-events.ts'
 import { type Publisher, publishNext } from './catalogue/publish.ts'
 import type { Config } from './config.ts'
 import { type AtPoint, databaseWith, receiveWith } from './crash-points.ts'
-import { closedBreaker } from './domain/breaker.ts'
 import { parseDecimal } from './domain/money.ts'
 import { readRate } from './domain/rates.ts'
 import { createDryRunner } from './dry-runner.ts'
@@ -39,7 +38,7 @@ import { createMetrics } from './metrics.ts'
 import { explainBalance } from './ordering/balance.ts'
 import { afterClockJump } from './ordering/clock.ts'
 import { closeOrders } from './ordering/close.ts'
-import type { Pump as PumpName } from './ordering/context.ts'
+import { freshPace, type Pump as PumpName } from './ordering/context.ts'
 import { recogniseRestore } from './ordering/epoch.ts'
 import { deliverDue, type Fulfilment } from './ordering/fulfil.ts'
 import { mapBack } from './ordering/map-back.ts'
@@ -143,7 +142,7 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
         day: amount(config.spendCaps.day),
       },
     },
-    pace: { breaker: closedBreaker, pausedUntil: 0, firstSends: [], repeats: [], checked: new Map(), absences: new Map() },
+    pace: freshPace(),
     refreshOffer: async (productId) => {
       await refreshOffer(catalogue, productId)
       wake('publish')

@@ -1,9 +1,8 @@
 /** One Quayside process for tests: memory of its own over a shared database, and a death that leaves all where it is. */
-import { closedBreaker } from '../src/domain/breaker.ts'
 import { SKEW_MS } from '../src/domain/sweep.ts'
 import { explainBalance } from '../src/ordering/balance.ts'
 import { closeOrders } from '../src/ordering/close.ts'
-import type { CrashPoint, OrderingPolicy } from '../src/ordering/context.ts'
+import { type CrashPoint, freshPace, type OrderingPolicy } from '../src/ordering/context.ts'
 import { deliverDue, type Fulfilment } from '../src/ordering/fulfil.ts'
 import { placeDue } from '../src/ordering/place.ts'
 import { refreshDue } from '../src/ordering/refresh.ts'
@@ -60,14 +59,7 @@ export function startProcess({ db, supplier, storeOf, onSend, ...parts }: Proces
       caps: { order: null, hour: null, day: null },
       ...parts.policy,
     },
-    pace: {
-      breaker: closedBreaker,
-      pausedUntil: 0,
-      firstSends: [],
-      repeats: [],
-      checked: new Map(),
-      absences: new Map(),
-    },
+    pace: freshPace(),
     wake: () => {},
     at: (point) => {
       if (crash.at !== point) return

@@ -1,4 +1,4 @@
-import type { Breaker } from '../domain/breaker.ts'
+import { type Breaker, closedBreaker } from '../domain/breaker.ts'
 import type { Rate } from '../domain/rates.ts'
 import type { Log } from '../log.ts'
 import type { Database } from '../storage/database.ts'
@@ -58,6 +58,11 @@ export interface Pace {
   /** Rounds of the mapping after a restore, once one was met. */
   rounds?: Rounds
 }
+
+export const freshPace = (): Pace => ({
+  ...{ breaker: closedBreaker, pausedUntil: 0, firstSends: [], repeats: [] },
+  ...{ checked: new Map(), absences: new Map() },
+})
 
 /** What every ordering flow needs. */
 export interface Ordering {

@@ -3,7 +3,6 @@ import { readBalance } from '../../src/catalogue/balance.ts'
 import type { Catalogue } from '../../src/catalogue/context.ts'
 import { refreshOffer } from '../../src/catalogue/offer-events.ts'
 import { publishNext } from '../../src/catalogue/publish.ts'
-import { closedBreaker } from '../../src/domain/breaker.ts'
 import { messageOf } from '../../src/errors.ts'
 import { createIds } from '../../src/ids.ts'
 import { type ProcessDeps, processDue } from '../../src/inbox/process.ts'
@@ -12,7 +11,7 @@ import type { Log } from '../../src/log.ts'
 import { explainBalance } from '../../src/ordering/balance.ts'
 import { afterClockJump } from '../../src/ordering/clock.ts'
 import { closeOrders } from '../../src/ordering/close.ts'
-import type { CrashPoint, OrderingPolicy, Pump as PumpName } from '../../src/ordering/context.ts'
+import { type CrashPoint, freshPace, type OrderingPolicy, type Pump as PumpName } from '../../src/ordering/context.ts'
 import { recogniseRestore } from '../../src/ordering/epoch.ts'
 import { deliverDue, type Fulfilment } from '../../src/ordering/fulfil.ts'
 import { mapBack } from '../../src/ordering/map-back.ts'
@@ -149,7 +148,7 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
   }
   const ordering: Fulfilment = {
     ...{ ...base, owner: name, policy: parts.policy, stores: [{ id: STORE }] },
-    pace: { breaker: closedBreaker, pausedUntil: 0, firstSends: [], repeats: [], checked: new Map(), absences: new Map() },
+    pace: freshPace(),
     refreshOffer: (productId) => refreshOffer(catalogue, productId),
     readBalance: async () => {
       const [before] = await db.query(latestBalance())
