@@ -39,6 +39,14 @@ describe('the simulation', () => {
     expect(other.digest).not.toBe(once.digest)
   })
 
+  test.each([
+    [2494, 'a backup from under a clock that was two days ahead'],
+    [2395, 'a list with more rows on a page than were asked for'],
+  ])('charges once in seed %i: %s', async (seed) => {
+    const { doubleCharges, orphanCharges, broken } = await play(seed)
+    expect({ doubleCharges, orphanCharges, broken }).toEqual({ doubleCharges: 0, orphanCharges: 0, broken: [] })
+  })
+
   test('lets at least two faults happen to at least five purchases', async () => {
     const { fired, purchases } = await play(5)
     expect(fired.length).toBeGreaterThanOrEqual(2)

@@ -195,6 +195,13 @@ describe('a list of the supplier', () => {
     expect(server.heard[1]?.url).toBe('/v1/products?page=1&limit=100')
   })
 
+  it('goes on after a page that has more rows than were asked for', async () => {
+    const server = await http((_, response) => ok(response, { items: [product, product, product], total: 3 }))
+    const { supplier } = client(server.origin)
+    expect((await supplier.products({ page: 1, limit: 2 })).more).toBe(true)
+    expect((await supplier.products({ page: 2, limit: 2 })).more).toBe(false)
+  })
+
   it('follows the paging of the dialect', async () => {
     const rows = [{ no: 'o1', ref: 'r', phase: 'DEAD', goods: null }]
     const server = await http((_, response) => sendJson(response, 200, { result: { rows, next: true } }))

@@ -40,17 +40,16 @@ describe('a service that is killed again and again, between parties and a networ
   test.concurrent(
     'is found out when it takes an error of the supplier for a failure',
     async (context) => {
-      const folder = openFolder(context)
-      const run = {
-        purchases: 24,
-        seconds: 6,
-        seed: 266,
-        patienceSeconds: 20,
-        folder,
-        mistake: 'server-error-is-failure',
+      const mistake = 'server-error-is-failure'
+      // How processes interleave is not in the seed: on a busy machine a run may miss the instant that it takes.
+      let orphanCharges = 0
+      for (const seed of [266, 142, 31]) {
+        const folder = openFolder(context)
+        const { verdict } = await torture({ purchases: 24, seconds: 6, seed, patienceSeconds: 20, folder, mistake })
+        orphanCharges = verdict.orphanCharges
+        if (orphanCharges > 0) break
       }
-      const { verdict } = await torture(run)
-      expect(verdict.orphanCharges).toBeGreaterThan(0)
+      expect(orphanCharges).toBeGreaterThan(0)
     },
     TIMEOUT_MS,
   )

@@ -27,7 +27,7 @@ export async function boughtBefore(ordering: Ordering, purchase: Purchase): Prom
   if (!name || !order) return true
   const part: Part = { ...name, lineId: purchase.lineId, part: purchase.part }
   const found = new Map((await unclaimedOf(ordering, part)).map((one) => [one.supplierOrderId, one.generation]))
-  if (order.receivedAt <= epoch.restoredAt) {
+  if (order.receivedAt <= Math.max(epoch.restoredAt, epoch.unknownFrom)) {
     const rows = await ordering.db.query(purchasesOfPart(part.lineId, part.part))
     for (const [id, generation] of await askedFor(ordering, part, generationsToAsk(rows))) found.set(id, generation)
   }

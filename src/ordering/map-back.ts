@@ -15,7 +15,7 @@
  */
 import type { SupplierOrder } from '../domain/placement.ts'
 import { nextRoundAt, SCANS_MIN } from '../domain/restore.ts'
-import { isOurs, SKEW_MS } from '../domain/sweep.ts'
+import { isOurs } from '../domain/sweep.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import { type Purchase, purchasesByExternalId } from '../storage/purchases.ts'
@@ -36,7 +36,7 @@ import { claimOrder } from './claim-order.ts'
 import type { Ordering } from './context.ts'
 import { letGo } from './operate.ts'
 import { type Part, partsOf, unclaimedOf } from './part-of.ts'
-import { pagesSince } from './scan.ts'
+import { PROOF_SKEW_MS, pagesSince } from './scan.ts'
 import { sweep } from './sweep.ts'
 
 /** As many as a sweep reads: the whole list, if need be. */
@@ -102,7 +102,7 @@ async function stillLooks({ db, now }: Ordering, restoredAt: number): Promise<bo
   return (unclaimed?.total ?? 0) > 0
 }
 
-const fromOf = ({ unknownFrom }: Epoch): number => Math.max(0, unknownFrom - SKEW_MS)
+const fromOf = ({ unknownFrom }: Epoch): number => Math.max(0, unknownFrom - PROOF_SKEW_MS)
 
 /** Notes the orders of ours that no purchase knows as its own, page by page. */
 async function scanned(ordering: Ordering, epoch: Epoch): Promise<Epoch> {

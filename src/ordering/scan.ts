@@ -11,7 +11,7 @@ const PAGES_MAX = 200
  * How much earlier than the send a scan begins that is to prove something: our clock may have been ahead of the supplier's
  * when the purchase was sent, by days where nobody looks after it, and an order outside of the window is not absent.
  */
-const PROOF_SKEW_MS = 50 * 3_600_000
+export const PROOF_SKEW_MS = 50 * 3_600_000
 
 /**
  * Reads the supplier's orders that may be this purchase's: by its reference where the dialect names that filter, by

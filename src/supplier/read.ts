@@ -133,7 +133,8 @@ export async function readPage<T>(
     const total = countAt(data.value, paging.total)
     if (total === undefined) throw unreadable(paging.total, requestId)
     result.total = total
-    result.more = (page - 1) * size + records.length < total
+    // What comes beyond the page that was asked for does not bring the end of the list nearer.
+    result.more = (page - 1) * size + Math.min(records.length, size) < total
   }
   if (paging.more !== null) {
     const more = valueAt(data.value, paging.more)
