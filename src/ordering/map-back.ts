@@ -57,16 +57,21 @@ const BATCH = 100
  */
 export async function mapBack(ordering: Ordering): Promise<'over' | 'due' | 'done'> {
   const { db, dialect, now: clock } = ordering
-  const epoch = await currentEpoch(db)
-  if (!epoch || epoch.restoredAt === null) return 'over'
+  const stored = await currentEpoch(db)
+  if (!stored || stored.restoredAt === null) return 'over'
   const now = clock()
+  // A round of a clock that was put back since counts as begun now, or the next one would wait for that clock.
+  const epoch = { ...stored, roundAt: stored.roundAt === null ? null : Math.min(stored.roundAt, now) }
+  if (epoch.roundAt !== stored.roundAt) await db.commit([setEpoch(epoch, now)])
   const held = (await restoreHold(db)) !== undefined
-  if (epoch.mappedAt !== null && !held && !(await stillLooks(ordering, epoch.restoredAt))) return 'over'
+  if (epoch.mappedAt !== null && !held && !(await stillLooks(ordering, stored.restoredAt))) return 'over'
   const gaps = {
     ...{ settleMs: dialect.settleSeconds * 1_000, listLagMs: dialect.listLagSeconds * 1_000 },
     gapMs: epoch.mappedAt === null || held ? dialect.scanGapSeconds * 1_000 : LATER_MS,
   }
-  if (now < nextRoundAt({ ...epoch, restoredAt: epoch.restoredAt }, gaps)) return 'due'
+  // A restore that lies ahead is of such a clock too: the steady one below counts it from when this process met it.
+  const restoredAt = stored.restoredAt > now ? 0 : stored.restoredAt
+  if (now < nextRoundAt({ ...epoch, restoredAt }, gaps)) return 'due'
   // Another process may have begun the last round, which only the wall clock tells; but that one may have been put ahead,
   // while a request that left before the restore is on its way still.
   const rounds = roundsOf(ordering, epoch.epoch)

@@ -56,7 +56,14 @@ export const forgetReadingsAfter = (now: number): Change => ({
 
 /** A fact from the future would shut out every later one. */
 export const offersAsOfNow = (now: number): Change => ({
-  statement: build.update(offers).set({ asOf: now }).where(gt(offers.asOf, now)),
+  statement: build
+    .update(offers)
+    .set({
+      asOf: sql`min(${offers.asOf}, ${now})`,
+      goneAt: sql`min(${offers.goneAt}, ${now})`,
+      changedAt: sql`min(${offers.changedAt}, ${now})`,
+    })
+    .where(or(gt(offers.asOf, now), gt(offers.goneAt, now), gt(offers.changedAt, now))),
   rows: 'any',
 })
 

@@ -67,9 +67,13 @@ export const oneKeyMore = (now: number): Change =>
       : order,
   )
 
-/** A key that is with the store already, as of a supplier that mixes up its shelves. */
-export const keyOfAnother = ({ heard }: World['store']): Change => {
-  const handedOut = heard.flatMap(({ data }) => (Array.isArray(data.keys) ? (data.keys as string[]) : []))
+/**
+ * A key that is with the store already, as of a supplier that mixes up its shelves. One that was handed over before a
+ * restore nobody here can know again: the supplier alone says whose it is.
+ */
+export const keyOfAnother = ({ store, restoredAt }: World): Change => {
+  const known = store.heard.filter(({ at }) => restoredAt === undefined || at > restoredAt + 1_000)
+  const handedOut = known.flatMap(({ data }) => (Array.isArray(data.keys) ? (data.keys as string[]) : []))
   return ofOrder((order) => {
     const [key] = handedOut.filter((one) => !order.keys.includes(one))
     return key && order.keys.length === 1 ? { ...order, keys: [key] } : order
@@ -79,8 +83,8 @@ export const keyOfAnother = ({ heard }: World['store']): Change => {
 export const nowFailed: Change = ofOrder((order) => ({ ...order, status: 'failed', keys: [] }))
 
 function reading({ world }: Scene, chance: Chance): Change {
-  const { store, timeline } = world
-  const wrong = [notFound, otherQuantity, oneKeyMore(timeline.now()), keyOfAnother(store), nowFailed]
+  const { timeline } = world
+  const wrong = [notFound, otherQuantity, oneKeyMore(timeline.now()), keyOfAnother(world), nowFailed]
   return chance.pick([...whole, ...wrong])
 }
 

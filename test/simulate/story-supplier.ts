@@ -34,7 +34,7 @@ const bentReads: Story = {
   aims: ['key_seen_elsewhere in accepted', 'too_many_keys in accepted', 'failed_with_keys in accepted'],
   begin: (scene) => {
     const { world, chance } = scene
-    const { supplier, store, timeline } = world
+    const { supplier, timeline } = world
     const kind = chance.pick(['more', 'elsewhere', 'failed', 'quantity'] as const)
     supplier.waits.add(MINUTE)
     if (kind === 'failed') {
@@ -48,7 +48,7 @@ const bentReads: Story = {
       // What failed with keys must have shown one first.
       if (kind === 'failed' ? before < 2 : !chance.odds(0.6)) return
       if (kind === 'more') trip.changes.push(oneKeyMore(timeline.now()))
-      if (kind === 'elsewhere') trip.changes.push(keyOfAnother(store))
+      if (kind === 'elsewhere') trip.changes.push(keyOfAnother(world))
       if (kind === 'failed' && chance.odds(0.5)) trip.changes.push(nowFailed)
       if (kind === 'quantity') trip.changes.push(otherQuantity)
     })
