@@ -55,6 +55,32 @@ describe('adopting an order', () => {
     harbour.expectLedger({ charges: 1, keys: 5 })
   })
 
+  test('is not the last word when the supplier calls it failed and then completes it after all', async () => {
+    const harbour = await openHarbour()
+    const { orderId, second } = await orderedTwice(harbour)
+    await unfreeze(harbour.ordering, 'ann')
+    const { supplier } = harbour.ordering
+    const order = supplier.order.bind(supplier)
+    const failedFor = async (reads: number) => {
+      supplier.order = async (id) => {
+        reads -= 1
+        const read = await order(id)
+        return read && reads < 0 ? read : read && { ...read, status: 'failed', statusWord: 'failed', keys: [] }
+      }
+    }
+    failedFor(2)
+    await decide(harbour, orderId, { type: 'adopt', orderId: second })
+    await harbour.pass(MINUTE)
+    expect(await harbour.state(orderId)).toBe('failed')
+    await sweep(harbour.ordering)
+    await harbour.pass(HOUR)
+    expect(await harbour.purchase(orderId), 'the store was told that it failed').toMatchObject({ state: 'review' })
+    await decide(harbour, orderId, { type: 'hand_over' })
+    await harbour.pass(MINUTE)
+    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'fulfilled', supplierOrderId: second })
+    expect(harbour.shop.keys().get('1001/1')).toEqual(harbour.sandbox.world.orders.keysOf(second))
+  })
+
   test('that the person bought by hand at the supplier hands its keys over', async () => {
     const harbour = await openHarbour()
     harbour.ordering.supplier.orders = () => Promise.reject(new Error('the list is broken'))

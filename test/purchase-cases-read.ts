@@ -180,6 +180,12 @@ export const readCases: Case[] = [
     gives: { accepted: to('failed', 'failed', {}, ['tell_failed']), ...reversed },
   },
   {
+    when: 'the order that a person adopted failed without keys: it is undecided again',
+    facts: { keysStored: 0, ordersSeen: ['w', 'own'] },
+    input: read('failed', 0, 0),
+    gives: { accepted: to('failed', 'failed', { ordersSeen: ['w'] }, ['tell_failed']), ...reversed },
+  },
+  {
     when: 'the order was refunded without keys',
     facts: { keysStored: 0 },
     input: read('refunded', 0, 0),

@@ -88,7 +88,10 @@ export const acceptedRows: readonly Row[] = [
   }),
   row('failed', ['accepted'], 'read', (facts, input, now) => {
     if (input.status === 'open' || input.keys > 0 || facts.keysStored > 0) return undefined
-    const set = input.status === 'refunded' ? { refundedAt: now } : {}
+    // Adopting was no decision against the order: if it completes after all, that is news.
+    const ordersSeen = facts.ordersSeen.filter((id) => id !== facts.supplierOrderId)
+    const set: Patch = ordersSeen.length < facts.ordersSeen.length ? { ordersSeen } : {}
+    if (input.status === 'refunded') set.refundedAt = now
     return { next: 'failed', set, effects: ['tell_failed'] }
   }),
   row('failed_with_keys', ['accepted'], 'read', (_, input, now) => {
@@ -128,12 +131,13 @@ export const acceptedRows: readonly Row[] = [
     const order = own ?? open[0]
     if (!order) return undefined
     const others = open.filter((other) => other !== order)
-    if (facts.laterSent || (others.length > 0 && !own) || !order.agrees || order.ofAnotherLine) {
+    const strange = own ? false : !order.agrees || others.length > 0
+    if (facts.laterSent || strange || order.ofAnotherLine) {
       return { set: { ordersSeen: ids(facts, open) }, effects: doubleCharge(open) }
     }
     const set: Patch = { supplierOrderId: order.id }
     const effects: Effect[] = ['cancel_later', 'read_now']
-    if (facts.toldFailedAt !== null) {
+    if (facts.toldFailedAt !== null || !order.agrees) {
       set.handOverHeldAt = now
       effects.push('alert')
     }
