@@ -23,6 +23,7 @@ import { type Dialect, readDialect } from '../src/supplier/dialect.ts'
 import { memoryDatabase, TEST_NOW } from './database.ts'
 import { startProcess } from './harbour-process.ts'
 import { startHeldSandbox } from './held.ts'
+import { lineOf, partOf } from './references.ts'
 
 export const STORE = 'demo-ab12cd34'
 /** What every harbour's database is sealed under. */
@@ -244,7 +245,3 @@ export async function until(met: () => boolean): Promise<void> {
     await turn()
   }
 }
-
-/** `q1.store.reference.line.part.generation` without the generation. */
-const partOf = (reference: string): string => reference.split('.').slice(0, 5).join('.')
-const lineOf = (reference: string): string => reference.split('.').slice(2, 4).join('/')

@@ -49,7 +49,7 @@ describe('the prices of a listing', () => {
     }
     const kept = [price('a', 400, 1), price('b', 33, 9), price('b', 29, 1), price('b', 29, 2), price('c', 33, 1)]
     const gone = [price('b', 400, 1), price('b', 33, 1), price('b', 33, 8)]
-    await db.commit([insertListingPrices([...kept, ...gone])])
+    await db.commit(insertListingPrices([...kept, ...gone]))
     await forgetOld({ db, now: () => TEST_NOW })
     const rows = await db.query(build.select().from(listingPrices))
     expect(rows.map(({ id }) => id).sort()).toEqual(kept.map(({ id }) => id).sort())

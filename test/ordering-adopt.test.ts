@@ -3,8 +3,19 @@ import { unfreeze } from '../src/ordering/operate.ts'
 import { sweep } from '../src/ordering/sweep.ts'
 import { auditOf } from '../src/storage/evidence.ts'
 import { currentFreeze } from '../src/storage/settings.ts'
-import { first, openHarbour } from './harbour.ts'
+import { first, type Harbour, openHarbour } from './harbour.ts'
 import { buyBeside, decide, HOUR, keysShort, known, MINUTE, orderedTwice } from './reviews.ts'
+
+/** The supplier's next answers about one order say that it failed, whatever it is. */
+function readsAsFailed({ ordering: { supplier } }: Harbour, times: number): void {
+  const order = supplier.order.bind(supplier)
+  let left = times
+  supplier.order = async (id) => {
+    const read = await order(id)
+    left -= 1
+    return read && left >= 0 ? { ...read, status: 'failed', statusWord: 'failed', keys: [] } : read
+  }
+}
 
 describe('adopting an order', () => {
   test('of two that were found delivers it, and the other does not freeze buying again', async () => {
@@ -59,16 +70,7 @@ describe('adopting an order', () => {
     const harbour = await openHarbour()
     const { orderId, second } = await orderedTwice(harbour)
     await unfreeze(harbour.ordering, 'ann')
-    const { supplier } = harbour.ordering
-    const order = supplier.order.bind(supplier)
-    const failedFor = async (reads: number) => {
-      supplier.order = async (id) => {
-        reads -= 1
-        const read = await order(id)
-        return read && reads < 0 ? read : read && { ...read, status: 'failed', statusWord: 'failed', keys: [] }
-      }
-    }
-    failedFor(2)
+    readsAsFailed(harbour, 2)
     await decide(harbour, orderId, { type: 'adopt', orderId: second })
     await harbour.pass(MINUTE)
     expect(await harbour.state(orderId)).toBe('failed')
@@ -96,6 +98,26 @@ describe('adopting an order', () => {
     await harbour.pass(MINUTE)
     expect(await harbour.state(orderId)).toBe('fulfilled')
     expect(harbour.shop.keys().get('1001/1')).toEqual(harbour.sandbox.world.orders.keysOf(byHand))
+  })
+
+  test('that was bought by hand is compared by the sweep too, though it carries no reference', async () => {
+    const harbour = await openHarbour()
+    const { orders } = harbour.ordering.supplier
+    harbour.ordering.supplier.orders = () => Promise.reject(new Error('the list is broken'))
+    harbour.sandbox.faults.add({ fault: 'error-before' })
+    const orderId = await harbour.buy('1001')
+    await harbour.pass(26 * HOUR, HOUR)
+    harbour.ordering.supplier.orders = orders
+    const body = JSON.stringify({ ...JSON.parse((await harbour.purchase(orderId)).body), external_order_id: undefined })
+    const byHand = await buyBeside(harbour, body, 'by-hand')
+    readsAsFailed(harbour, 2)
+    await decide(harbour, orderId, { type: 'adopt', orderId: byHand })
+    await harbour.pass(MINUTE)
+    expect(await harbour.state(orderId)).toBe('failed')
+    await sweep(harbour.ordering)
+    await harbour.pass(HOUR)
+    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'review', supplierOrderId: byHand })
+    expect(await harbour.discrepancies()).toEqual([])
   })
 
   test('is refused when it belongs to another purchase, is a stranger, or is not there', async () => {

@@ -8,6 +8,7 @@ import { listOutbox } from '../src/storage/outbox.ts'
 import { currentFreeze } from '../src/storage/settings.ts'
 import { openHarbour } from './harbour.ts'
 import {
+  buyBeside,
   by,
   cancelledBeforeHandOver,
   closed,
@@ -37,6 +38,22 @@ describe('closing', () => {
     expect(await harbour.purchase(orderId)).toMatchObject({ state: 'cancelled', reservedMinor: 0 })
     expect(await currentFreeze(harbour.db)).toBeUndefined()
     harbour.expectLedger({ charges: 1, keys: 0 })
+  })
+
+  test('what was charged twice does not hide a third order that shows later: it is reported and buying stops', async () => {
+    const harbour = await openHarbour()
+    const { orderId } = await orderedTwice(harbour)
+    await decide(harbour, orderId, { type: 'close' })
+    await unfreeze(harbour.ordering, 'ann')
+    expect(await harbour.discrepancies()).toEqual(['double_charge'])
+    const third = await buyBeside(harbour, (await harbour.purchase(orderId)).body, 'third')
+    await sweep(harbour.ordering)
+    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'accepted', supplierOrderId: third })
+    expect(await harbour.discrepancies()).toEqual(['double_charge', 'double_charge'])
+    expect(await currentFreeze(harbour.db)).toMatchObject({ actor: 'quayside' })
+    await harbour.settle()
+    expect(harbour.callbacks('line.fulfilled'), 'a person decides about its keys').toEqual([])
+    harbour.expectLedger({ charges: 3, keys: 0, perPart: 3 })
   })
 
   test('takes back a hand-over that has not begun', async () => {

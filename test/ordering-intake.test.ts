@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import { parseDecimal } from '../src/domain/money.ts'
 import { readRate } from '../src/domain/rates.ts'
@@ -34,6 +35,22 @@ describe('taking a store order', () => {
     await expect(harbour.order('1001', [priced])).rejects.toThrow('lines.0.currency: must be EUR')
     await harbour.pass(10_000)
     harbour.expectLedger({ charges: 0, keys: 0 })
+  })
+
+  test('does not call an order fulfilled without the line that the supplier has dropped the product of', async () => {
+    const harbour = await openHarbour()
+    const [one, two] = await harbour.offers()
+    if (!one || !two) throw new Error('there are offers')
+    harbour.sandbox.world.offers.change(two.productId, { withdrawn: true })
+    await harbour.db.commit([
+      { statement: sql`update offers set gone_at = ${harbour.now()} where product_id = ${two.productId}`, rows: 1 },
+    ])
+    const { orderId } = await harbour.order('1001', [{ sku: one.sku }, { sku: two.sku }])
+    await harbour.pass(10_000)
+    const view = await viewOrder(harbour.ordering, orderId, { keys: false })
+    expect([view.state, ...view.lines.map(({ state }) => state)]).toEqual(['open', 'fulfilled', 'held'])
+    expect(harbour.callbacks('order.closed')).toEqual([])
+    harbour.expectLedger({ charges: 1, keys: 1 })
   })
 
   test('takes a repeat for the order that it is', async () => {

@@ -33,11 +33,17 @@ describe('a purchase that finds its offer out of stock', () => {
 })
 
 describe('the line of an order', () => {
-  /** Offers a and b, and two that share a SKU; what the store has linked and ignored. */
+  /** Offers a and b, two that share a SKU, and some that the supplier has dropped; what the store has linked and ignored. */
   async function world(rows: ListingRow[]) {
     const db = memoryDatabase()
     const twins = [offerRow('c', { sku: 'TWICE' }), offerRow('d', { sku: 'TWICE' })]
-    const offers = [offerRow('a'), offerRow('b', { category: 'Office' }), ...twins]
+    const dropped = [
+      ['e', 'DROPPED'] as const,
+      ['f', 'SKU-b'] as const,
+      ...['g', 'h'].map((id) => [id, 'TWICE-DROPPED'] as const),
+    ]
+    const gone = dropped.map(([id, sku]) => offerRow(id, { sku, goneAt: TEST_NOW, available: 0 }))
+    const offers = [offerRow('a'), offerRow('b', { category: 'Office' }), ...twins, ...gone]
     await db.commit([...offers.map((offer) => putOffer(offer)), ...putListings(rows)])
     return async (reference: string, terms?: ReturnType<typeof sellingTerms>) => {
       const stores = [{ id: STORE, ...(terms ? { terms } : {}) }]
@@ -50,6 +56,14 @@ describe('the line of an order', () => {
     expect(await meant('SKU-a')).toBe('a')
     expect(await meant('NOTHING')).toBeUndefined()
     await expect(meant('TWICE')).rejects.toMatchObject({ reason: 'ambiguous_sku' })
+  })
+
+  test('means an offer that the supplier has dropped, unless another has its SKU or two were dropped under it', async () => {
+    const meant = await world([])
+    expect(await meant('DROPPED')).toBe('e')
+    expect(await meant('SKU-b')).toBe('b')
+    expect(await meant('TWICE-DROPPED')).toBeUndefined()
+    expect(await meant('DROPPED', sellingTerms({ listings: { mode: 'linked' } }))).toBeUndefined()
   })
 
   test('means what its variant is linked to, whatever its SKU says', async () => {

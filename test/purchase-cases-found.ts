@@ -204,6 +204,16 @@ export const foundCases: Case[] = [
     }),
   ),
   {
+    when: 'one order is found beside one that a person was shown and one whose money came back',
+    facts: { ordersSeen: ['y'], supplierOrderId: 'own', refundedAt: EARLIER },
+    input: found(order('x')),
+    gives: {
+      'accepted completed fulfilled review': stays('second_order', { ordersSeen: ['y', 'x'] }, twice('x')),
+      'planned waiting unknown': isOurs,
+      'rejected failed cancelled': revivedBeside('y', 'own'),
+    },
+  },
+  {
     when: 'one order is found after a later generation was sent',
     facts: { newest: false, laterSent: true },
     input: found(order('x')),
@@ -256,7 +266,7 @@ export const foundCases: Case[] = [
     gives: {
       'planned waiting unknown': isOurs,
       'accepted completed fulfilled review': stays('second_order', { ordersSeen: ['w', 'x'] }, twice('x')),
-      'rejected cancelled': revived,
+      'rejected cancelled': revivedBeside('w'),
       failed: revivedBeside('w', 'own'),
     },
   },

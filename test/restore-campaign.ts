@@ -10,6 +10,7 @@ import { countUnclaimed } from '../src/storage/restores.ts'
 import { purchases } from '../src/storage/schema.ts'
 import { currentFreeze } from '../src/storage/settings.ts'
 import { defaultDialect, type OrderLine } from './harbour.ts'
+import { lineOf, partOf } from './references.ts'
 import { refusedOften } from './restore-story.ts'
 import { openRestoreWorld, type RestoreWorld } from './restore-world.ts'
 import { type Figures, noFigures } from './restores/figures.ts'
@@ -245,7 +246,7 @@ async function judge({ harbour }: RestoreWorld, bought: Bought[], figures: Figur
   const { charges, refunds, keysIssued, closes } = harbour.sandbox.world.report()
   const net = new Map<string, number>()
   const count = (reference: string | null, by: number): void => {
-    const part = (reference ?? '').split('.').slice(0, 5).join('.')
+    const part = partOf(reference ?? '')
     net.set(part, (net.get(part) ?? 0) + by)
   }
   for (const { externalOrderId } of charges) count(externalOrderId, 1)
@@ -253,7 +254,6 @@ async function judge({ harbour }: RestoreWorld, bought: Bought[], figures: Figur
   const twice = [...net].filter(([, charged]) => charged > 1).map(([name]) => name)
   figures.doubleCharges += twice.length
 
-  const lineOf = (reference: string) => reference.split('.').slice(2, 4).join('/')
   const issued = new Set(
     Object.entries(keysIssued).flatMap(([reference, keys]) => keys.map((key) => `${lineOf(reference)} ${key}`)),
   )

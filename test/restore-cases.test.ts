@@ -1,4 +1,5 @@
 import { rmSync, writeFileSync } from 'node:fs'
+import { sql } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import { decidePurchase } from '../src/ordering/decide.ts'
 import { cancelOrder, freeze, retryPurchase, unfreeze } from '../src/ordering/operate.ts'
@@ -152,6 +153,21 @@ describe('an order of the supplier whose store order the backup does not hold', 
     expect(await stands(world)).toBeUndefined()
     expect(await harbour.discrepancies()).toEqual([])
     expect(charges(harbour)).toBe(2)
+  })
+
+  test('is found when it is handed in again though the supplier has dropped the product meanwhile', async () => {
+    const { world, harbour, lines } = await loseOrder()
+    const offer = await harbour.offer()
+    harbour.sandbox.world.offers.change(offer.productId, { withdrawn: true })
+    await harbour.db.commit([
+      { statement: sql`update offers set gone_at = ${harbour.now()} where product_id = ${offer.productId}`, rows: 1 },
+    ])
+    const other = (await harbour.offers()).find(({ productId }) => productId !== offer.productId)
+    const { orderId } = await world.handIn('1002', [...lines, { sku: other?.sku ?? '' }])
+    await world.pass(5 * MINUTE, 30 * SECOND)
+    expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled', '1 fulfilled'])
+    expect(await stands(world)).toBeUndefined()
+    expect(await harbour.discrepancies()).toEqual([])
   })
 
   test('is found when its store order comes long after a person has let buying go on', async () => {

@@ -173,6 +173,7 @@ const calls: Record<string, unknown[]> = {
       'offersByProduct',
       'offersWithPlace',
       'offersBySku',
+      'goneOffersBySku',
     ].map((name) => [name, [['p', 'q']]]),
   ),
   keysByBlindIndex: [[bytes]],

@@ -1,4 +1,5 @@
 import type { ImportFilter, StoreTerms } from '../domain/listing.ts'
+import { priceTexts } from '../domain/money.ts'
 import {
   decideListing,
   type ListingContent,
@@ -9,6 +10,7 @@ import {
 import type { Database } from '../storage/database.ts'
 import { type ListingRow, listingsOfProducts, listingsOfSkus, listingsOfVariants } from '../storage/listings.ts'
 import { type Offer, offersByProduct, offersBySku } from '../storage/offers.ts'
+import type { StoreListing } from '../stores/store.ts'
 import { matchListing, newSkus, type Surroundings } from './match.ts'
 
 /** A store as its listings see it. */
@@ -96,6 +98,20 @@ function newListings(
   const taken = new Set(listings.flatMap(({ variant, sku }) => [variant, sku]))
   return newSkus(offers, taken, filter).map((sku) => newListing(store, { variant: sku, sku, linkedBy: 'sku' }, at))
 }
+
+/** A listing as it is to be now, as our API shows it to its store. */
+export type ListingRecord = Omit<StoreListing, 'revision'>
+
+export const listingRecord = (
+  { variant, sku }: Pick<ListingRow, 'variant' | 'sku'>,
+  { name, category, stock, available, ...price }: ListingContent,
+): ListingRecord => ({
+  ...{ id: variant, sku, name, category, ...priceTexts(price), currency: price.currency, stock, available },
+})
+
+/** The offer that it is sold from, or was. */
+export const productOf = ({ row, match }: Pick<Assessed, 'row' | 'match'>): string | null =>
+  match.outcome === 'matched' ? match.offer.productId : row.productId
 
 /** Nothing is under way to the store. */
 export const notSent = {

@@ -1,11 +1,11 @@
 import type { StoreTerms } from '../domain/listing.ts'
-import { formatDecimal } from '../domain/money.ts'
+import { formatDecimal, priceTexts } from '../domain/money.ts'
 import { explainPrice } from '../domain/price-steps.ts'
 import type { ListingContent, Match } from '../domain/publication.ts'
 import { explainStock } from '../domain/stock.ts'
 import type { ListingRow } from '../storage/listings.ts'
 import type { Offer } from '../storage/offers.ts'
-import { type Assessed, assess, knownOf, type SellingStore } from './assess.ts'
+import { type Assessed, assess, knownOf, productOf, type SellingStore } from './assess.ts'
 import type { Hypothesis } from './hypothesis.ts'
 import { planOf } from './publish.ts'
 import { confirmed } from './tell.ts'
@@ -67,7 +67,7 @@ export async function wouldBeListings(
       })
     }
     if (changes.length === 0) return []
-    const productId = match.outcome === 'matched' ? match.offer.productId : row.productId
+    const productId = productOf({ row, match })
     const { variant, sku } = row
     return [{ store: store.id, variant, sku, productId, told: isTold, state: decision.state, changes }]
   })
@@ -93,18 +93,14 @@ function contentChanges({ row, match, decision }: Assessed, terms: StoreTerms, a
 }
 
 const shown: { field: string; text: (content: ListingContent) => string | null }[] = [
-  { field: 'price', text: ({ priceMinor, currency }) => formatDecimal({ minor: priceMinor, currency }) },
-  { field: 'compareAt', text: compareAtText },
+  { field: 'price', text: (content) => priceTexts(content).price },
+  { field: 'compareAt', text: (content) => priceTexts(content).compareAt },
   { field: 'currency', text: ({ currency }) => currency },
   { field: 'stock', text: ({ stock }) => (stock === null ? 'not counted' : String(stock)) },
   { field: 'available', text: ({ available }) => (available ? 'yes' : 'no') },
   { field: 'name', text: ({ name }) => name },
   { field: 'category', text: ({ category }) => category },
 ]
-
-function compareAtText({ compareAtMinor, currency }: ListingContent): string | null {
-  return compareAtMinor === null ? null : formatDecimal({ minor: compareAtMinor, currency })
-}
 
 /** Why price and stock are what they would be; by field. */
 function reasonsOf(

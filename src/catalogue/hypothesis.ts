@@ -24,8 +24,9 @@ export function openHypothesis(db: Pick<Database, 'query'>, over: Database): Hyp
       const stored = await db.query(statement)
       if (!offersLaid && !listingsLaid) return stored
       const laid = (await over.query(statement)) as Row[]
-      const hidden = await hiddenBy(over, stored as Row[])
       const own = new Map(laid.map((row) => [keyOf(row), row]))
+      const others = (stored as Row[]).filter((row) => !own.has(keyOf(row)))
+      const hidden = await hiddenBy(over, others)
       const kept = (stored as Row[]).flatMap((row): Row[] => {
         const key = keyOf(row)
         const other = own.get(key)

@@ -1,26 +1,10 @@
-import { formatDecimal } from '../domain/money.ts'
 import type { ListingContent } from '../domain/publication.ts'
 import { Failure } from '../errors.ts'
 import type { Database } from '../storage/database.ts'
 import { type ListingPrice, pricesOfListing } from '../storage/listing-prices.ts'
 import { type ListingRow, listingsOfSkus, listingsOfVariants } from '../storage/listings.ts'
 import { listOffers, offersBySku } from '../storage/offers.ts'
-import { type Assessed, assess, type SellingStore } from './assess.ts'
-
-/** A listing as it is to be now, as our API shows it to its store. */
-export interface ListingRecord {
-  /** The store's own reference: its variant. */
-  id: string
-  sku: string
-  name: string
-  category: string | null
-  /** Decimal text: `"12.99"`. */
-  price: string
-  compareAt: string | null
-  currency: string
-  stock: number | null
-  available: boolean
-}
+import { type Assessed, assess, type ListingRecord, listingRecord, productOf, type SellingStore } from './assess.ts'
 
 /**
  * A page of what a store can sell, by product: offers that are gone, and what waits to be decided and was never told, are
@@ -32,11 +16,11 @@ export interface ListingRecord {
 export async function listListings(
   db: Database,
   store: SellingStore,
-  { after, limit }: { after?: string; limit: number },
+  { after, limit }: { after?: string | undefined; limit: number },
   at: number,
 ): Promise<{ listings: ListingRecord[]; next: string | undefined }> {
   // One more than asked for tells whether another page follows.
-  const offers = await db.query(listOffers({ limit: limit + 1, ...(after === undefined ? {} : { after }) }))
+  const offers = await db.query(listOffers({ limit: limit + 1, after }))
   const page = offers.slice(0, limit)
   const places = new Map(page.map(({ productId }, place) => [productId, place]))
   const placeOf = (one: Assessed) => places.get(productOf(one) ?? '') ?? -1
@@ -97,17 +81,5 @@ export async function viewListing(
   return { row, prices, wanted: assessed[0]?.decision.content ?? null }
 }
 
-const productOf = ({ row, match }: Assessed): string | null =>
-  match.outcome === 'matched' ? match.offer.productId : row.productId
-
-function recordsOf({ row, decision: { content } }: Assessed): ListingRecord[] {
-  if (content === null) return []
-  const { priceMinor, compareAtMinor, currency, name, category, stock, available } = content
-  const text = (minor: number) => formatDecimal({ minor, currency })
-  return [
-    {
-      ...{ id: row.variant, sku: row.sku, name, category, price: text(priceMinor) },
-      ...{ compareAt: compareAtMinor === null ? null : text(compareAtMinor), currency, stock, available },
-    },
-  ]
-}
+const recordsOf = ({ row, decision: { content } }: Assessed): ListingRecord[] =>
+  content === null ? [] : [listingRecord(row, content)]

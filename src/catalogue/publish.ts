@@ -24,7 +24,7 @@ import {
   wholePublication,
 } from '../storage/publications.ts'
 import type { Store } from '../stores/store.ts'
-import { type Assessed, assess, type SellingStore } from './assess.ts'
+import { type Assessed, assess, productOf, type SellingStore } from './assess.ts'
 import { recordPass, sentFrom, type Telling, tellAll } from './tell.ts'
 import { oweChangedTerms } from './terms.ts'
 
@@ -156,7 +156,7 @@ export function planOf(assessed: Assessed[], isNews: boolean, now: number) {
   for (const { row, match, decision } of assessed) {
     if (match.outcome === 'ignored' || (!isNews && isWaiting(row, now))) continue
     const { state, reason, detail, wantedPriceMinor, content } = decision
-    const productId = match.outcome === 'matched' ? match.offer.productId : row.productId
+    const productId = productOf({ row, match })
     const next: ListingRow = { ...row, productId, version: row.version + 1, changedAt: now }
     if (decision.tell && content) {
       const revision = nextRevision(row, now)

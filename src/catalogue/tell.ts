@@ -1,5 +1,4 @@
 import { type Acknowledgement, acknowledgementOf, type Echo } from '../domain/acknowledgement.ts'
-import { formatDecimal } from '../domain/money.ts'
 import { publicationDelayMs } from '../domain/pace.ts'
 import { type ListingContent, type ListingDecision, mayUndersell } from '../domain/publication.ts'
 import { type Change, StaleWrite } from '../storage/database.ts'
@@ -8,7 +7,7 @@ import { type ListingRow, listingsOfVariants, putListings } from '../storage/lis
 import { oweEffect } from '../storage/outbox.ts'
 import { pausePublishing, resumePublishing } from '../storage/publications.ts'
 import type { NotTold, Store, StoreListing } from '../stores/store.ts'
-import { factsOf, notSent } from './assess.ts'
+import { factsOf, listingRecord, notSent } from './assess.ts'
 import type { Publisher } from './publish.ts'
 
 /** A listing that the store is being told of. */
@@ -39,7 +38,7 @@ export async function tellAll(
   const startedAt = monotonic()
   const said = new Map<string, Acknowledgement>()
   let trouble: NotTold | undefined
-  for (let at = 0; at < tellings.length && !trouble; at += store.batchSize) {
+  for (let at = 0; at < tellings.length; at += store.batchSize) {
     const listings = tellings.slice(at, at + store.batchSize).map(storeListing)
     const published = await store.publish({ id: newId(), at: now(), listings })
     if (published.outcome !== 'answered') {
@@ -55,15 +54,10 @@ export async function tellAll(
   return { said, trouble, durationMs: Math.round(monotonic() - startedAt) }
 }
 
-function storeListing({ row, content }: Telling): StoreListing {
-  const { priceMinor, compareAtMinor, currency, stock, available, name, category } = content
-  const text = (minor: number) => formatDecimal({ minor, currency })
-  return {
-    ...{ id: row.variant, sku: row.sku, name, category, price: text(priceMinor) },
-    ...{ compareAt: compareAtMinor === null ? null : text(compareAtMinor), currency, stock, available },
-    revision: row.revision,
-  }
-}
+const storeListing = ({ row, content }: Telling): StoreListing => ({
+  ...listingRecord(row, content),
+  revision: row.revision,
+})
 
 interface Pass {
   tellings: Telling[]
@@ -234,7 +228,7 @@ async function commitUnchanged({ db }: Publisher, store: string, recorded: Recor
     const prices = left.flatMap(({ price }) => (price ? [price] : []))
     try {
       const changes = putListings(left.map(({ row }) => row))
-      await db.commit([...changes, ...(prices.length === 0 ? [] : [insertListingPrices(prices)]), ...rest])
+      await db.commit([...changes, ...insertListingPrices(prices), ...rest])
       return
     } catch (error) {
       if (!(error instanceof StaleWrite)) throw error

@@ -31,7 +31,7 @@ export async function oweChangedTerms({ db, newId, now: clock, log }: Publisher,
 const digests = new WeakMap<StoreTerms, { inForce: string; digest: string }>()
 
 /** Tells apart terms that make other listings of the same offers; made anew only when other rates are in force. */
-export function termsDigest(terms: StoreTerms, now: number): string {
+function termsDigest(terms: StoreTerms, now: number): string {
   const { rates } = terms.pricing
   const inForce = rates.map(({ validFrom, validUntil }) => (validFrom <= now && now < validUntil ? 1 : 0)).join('')
   const known = digests.get(terms)

@@ -89,25 +89,29 @@ export function createClient({ origin, token, tokenFile }: Connection): Client {
     async events(path, query) {
       const response = await request('POST', path, undefined, query, EVENTS_DEADLINE_MS)
       const isTold = response.ok && response.headers.get('content-type')?.startsWith('application/x-ndjson')
-      if (isTold && response.body) return linesOf(piecesOf(response.body, origin))
+      if (isTold && response.body) return linesOf(piecesOf(response.body, origin, EVENTS_DEADLINE_MS))
       await dataOf(response)
       throw refusal(origin, response.status, {})
     },
     async download(path) {
       const response = await request('GET', path, undefined, {}, FILE_DEADLINE_MS)
       const isFile = response.ok && response.headers.get('content-type')?.startsWith('text/csv')
-      if (isFile && response.body) return piecesOf(response.body, origin)
+      if (isFile && response.body) return piecesOf(response.body, origin, FILE_DEADLINE_MS)
       await dataOf(response)
       throw refusal(origin, response.status, {})
     },
   }
 }
 
-async function* piecesOf(body: AsyncIterable<Uint8Array>, origin: string): AsyncGenerator<Uint8Array> {
+async function* piecesOf(
+  body: AsyncIterable<Uint8Array>,
+  origin: string,
+  deadlineMs: number,
+): AsyncGenerator<Uint8Array> {
   try {
     yield* body
   } catch (error) {
-    throw unreachable(origin, error, FILE_DEADLINE_MS)
+    throw unreachable(origin, error, deadlineMs)
   }
 }
 

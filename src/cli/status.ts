@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { asRow, asRows, cell, instant, money, plain, type Row } from './cell.ts'
-import { nextOf } from './freeze.ts'
+import { causesOf, nextOf } from './freeze.ts'
 import type { Session } from './program.ts'
 import { serviceCommand } from './service-command.ts'
 import { details } from './table.ts'
@@ -24,7 +24,7 @@ function statusText(facts: Row, now: number, width: number): string {
   const frozen = facts.freeze
     ? `FROZEN by ${cell(freeze.actor)}, ${instant(freeze.at, now)}: ${cell(freeze.reason)}`
     : 'on'
-  const [, ...others] = Array.isArray(freeze.causes) ? asRows(freeze.causes) : []
+  const [, ...others] = causesOf(freeze)
   const pairs: [string, string][] = [
     ['Buying', frozen],
     ...others.map(({ actor, at, reason }): [string, string] => [

@@ -9,7 +9,7 @@ export const lineColumns = ['variant', 'sku', 'product', 'variation', 'action'] 
 export const shownColumns = ['name', 'state', 'reason', 'price', 'currency', 'stock'] as const
 export type LineColumn = (typeof lineColumns)[number]
 
-export const lineActions = ['link', 'ignore', 'unlink'] as const
+const lineActions = ['link', 'ignore', 'unlink'] as const
 export type LineAction = (typeof lineActions)[number]
 
 /** One line of a file, its cells as they came. */

@@ -43,6 +43,12 @@ export function formatDecimal({ minor, currency }: Money): string {
   return decimals === 0 ? `${sign}${digits}` : `${sign}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
 }
 
+/** A price and the one that it is compared with, as they are told to others. */
+export const priceTexts = (one: { priceMinor: number; compareAtMinor: number | null; currency: string }) => ({
+  price: formatDecimal({ minor: one.priceMinor, currency: one.currency }),
+  compareAt: one.compareAtMinor === null ? null : formatDecimal({ minor: one.compareAtMinor, currency: one.currency }),
+})
+
 /**
  * `minor` raised by a percentage, rounded up to a whole minor unit, so that a margin is never lost to rounding.
  *

@@ -15,6 +15,9 @@ export interface Sealed {
 /** An order of the supplier: money is still moving or keys are due, all is there, nothing was bought, it came back. */
 export type OrderStatus = 'open' | 'completed' | 'failed' | 'refunded'
 
+/** It was charged, and the charge stands. */
+export const moneyIsOut = (status: OrderStatus): boolean => status === 'open' || status === 'completed'
+
 export type EventName =
   | 'order.completed'
   | 'order.failed'

@@ -1,4 +1,5 @@
 /** The rows for purchases whose order is known or that are over, and the decisions of people. */
+import { moneyIsOut } from './placement.ts'
 import type { Effect, Patch, PurchaseFacts } from './purchase.ts'
 import { doubleCharge, type InputOf, ids, type Row, row, seenAndKnown, undecided } from './purchase-row.ts'
 import { notAccepted } from './purchase-sending.ts'
@@ -125,7 +126,7 @@ export const acceptedRows: readonly Row[] = [
   }),
 
   row('found_after_the_end', over, 'found', (facts, { orders }, now) => {
-    const open = undecided(orders).filter((order) => order.status === 'open' || order.status === 'completed')
+    const open = undecided(orders).filter((order) => moneyIsOut(order.status))
     // Its own order comes back whatever stands beside it; of strangers nobody can tell which one is meant.
     const own = open.find(({ id }) => id === facts.supplierOrderId)
     const order = own ?? open[0]
@@ -142,8 +143,9 @@ export const acceptedRows: readonly Row[] = [
       effects.push('alert')
     }
     const known = facts.supplierOrderId
-    if (known !== null && known !== order.id && facts.refundedAt === null) {
-      // Nothing says that the money for the order it had came back: this one is a second charge.
+    const before = facts.refundedAt === null ? seenAndKnown(facts) : facts.ordersSeen.filter((id) => id !== known)
+    if (known !== order.id && before.some((id) => id !== order.id)) {
+      // Nothing says that the money for what it had, or was given up with, came back: this one is a second charge.
       set.ordersSeen = seenAndKnown(facts)
       effects.push(...doubleCharge([order]))
     }

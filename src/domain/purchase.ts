@@ -32,6 +32,10 @@ export type HoldReason = (typeof holdReasons)[number]
 /** States in which nothing more is expected to happen. */
 export const finalStates: readonly PurchaseState[] = ['fulfilled', 'rejected', 'failed', 'cancelled']
 
+/** Nothing was bought, as far as is known; an order that is found after all brings it back. */
+export const isOver = (state: PurchaseState): boolean =>
+  state === 'rejected' || state === 'failed' || state === 'cancelled'
+
 /** What a POST that is over means for money: not executed, answered and not charged, possibly charged. */
 export type AnswerClass = 'N' | 'B' | 'A'
 

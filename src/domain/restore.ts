@@ -2,8 +2,8 @@
  * What a restore decides: a database that was put back knows less than the supplier does, and must not buy again what
  * the one before it has bought.
  */
-import type { OrderStatus } from './placement.ts'
-import type { PurchaseState } from './purchase.ts'
+import { moneyIsOut, type OrderStatus } from './placement.ts'
+import { isOver, type PurchaseState } from './purchase.ts'
 
 /** Generations behind the newest one in the database that are asked for one by one. */
 const AHEAD = 10
@@ -15,7 +15,7 @@ const AHEAD = 10
  */
 export function generationsToAsk(rows: readonly { generation: number; state: PurchaseState }[]): number[] {
   const newest = Math.max(0, ...rows.map((row) => row.generation))
-  const known = new Set(rows.filter((row) => over.has(row.state)).map((row) => row.generation))
+  const known = new Set(rows.filter((row) => isOver(row.state)).map((row) => row.generation))
   return Array.from({ length: newest + AHEAD }, (_, place) => place + 1).filter((one) => !known.has(one))
 }
 
@@ -70,18 +70,16 @@ export type Claim =
   /** The money is back and nothing follows. */
   | 'nothing'
 
-const over: ReadonlySet<PurchaseState> = new Set<PurchaseState>(['rejected', 'failed', 'cancelled'])
-
 /** @param rows all generations of the part that the database has */
 export function claimOf(
   rows: readonly { generation: number; state: PurchaseState }[],
   found: { generation: number; status: OrderStatus },
 ): Claim {
   if (rows.some((row) => row.generation === found.generation)) return 'known'
-  const moneyIsOut = found.status === 'open' || found.status === 'completed'
+  const isOut = moneyIsOut(found.status)
   const newest = Math.max(0, ...rows.map((row) => row.generation))
-  if (found.generation < newest) return moneyIsOut ? 'person' : 'nothing'
-  const live = rows.find((row) => !over.has(row.state))
+  if (found.generation < newest) return isOut ? 'person' : 'nothing'
+  const live = rows.find((row) => !isOver(row.state))
   switch (live?.state) {
     case 'planned':
     case 'waiting':
@@ -93,7 +91,7 @@ export function claimOf(
       return 'read'
     case 'completed':
     case 'fulfilled':
-      return moneyIsOut ? 'second' : 'nothing'
+      return isOut ? 'second' : 'nothing'
     case 'review':
       return 'person'
     default:

@@ -1,7 +1,7 @@
 /**
  * What a store order and its lines look like from outside: derived from the purchases, never stored twice.
  */
-import type { HoldReason, PurchaseState } from './purchase.ts'
+import { type HoldReason, isOver, type PurchaseState } from './purchase.ts'
 
 export type LineState = 'not_ours' | 'open' | 'held' | 'partly_fulfilled' | 'fulfilled' | 'failed' | 'cancelled'
 export type OrderState = 'open' | 'partly_fulfilled' | 'fulfilled' | 'failed' | 'cancelled'
@@ -27,14 +27,12 @@ export function currentParts<T extends { part: number; generation: number; state
   for (const purchase of purchases) {
     const known = current.get(purchase.part)
     const better =
-      !known || (isOver(known) === isOver(purchase) ? purchase.generation > known.generation : isOver(known))
+      !known ||
+      (isOver(known.state) === isOver(purchase.state) ? purchase.generation > known.generation : isOver(known.state))
     if (better) current.set(purchase.part, purchase)
   }
   return [...current.values()].sort((a, b) => a.part - b.part)
 }
-
-const isOver = ({ state }: { state: PurchaseState }): boolean =>
-  state === 'rejected' || state === 'failed' || state === 'cancelled'
 
 /**
  * The state of a line.
@@ -47,7 +45,7 @@ export function lineState(purchases: PartFacts[]): LineState {
   if (parts.length === 0) return 'not_ours'
   const whole = (part: PartFacts) => part.state === 'fulfilled' && part.handedOver >= part.quantity
   if (parts.every(whole)) return 'fulfilled'
-  const moving = parts.filter((part) => !isOver(part) && part.state !== 'fulfilled')
+  const moving = parts.filter((part) => !isOver(part.state) && part.state !== 'fulfilled')
   if (moving.length === 0)
     return parts.some((part) => part.state !== 'cancelled' && !whole(part)) ? 'failed' : 'cancelled'
   if (delivered(purchases) > 0) return 'partly_fulfilled'

@@ -2,8 +2,8 @@
  * What a sweep decides: which of the supplier's orders are ours, what one of them says about its purchase, and how far
  * back to look. FOUND is believed from one look; that an order is absent, only from a scan that is valid as a whole.
  */
-import type { OrderStatus } from './placement.ts'
-import type { PurchaseState } from './purchase.ts'
+import { moneyIsOut, type OrderStatus } from './placement.ts'
+import { isOver, type PurchaseState } from './purchase.ts'
 import { carriesStore } from './purchase-keys.ts'
 
 const HOUR = 3_600_000
@@ -42,17 +42,18 @@ export function comparison(
   purchase: Counterpart,
   orders: readonly { id: string; status: OrderStatus; statusWord: string }[],
 ): 'agrees' | 'found' | 'reread' {
-  const { supplierOrderId: own, ordersSeen } = purchase
-  const over = purchase.state === 'rejected' || purchase.state === 'failed' || purchase.state === 'cancelled'
-  // What is over stays so unless money moved after all; what a person decided on is that person's.
-  const news = orders.filter((order) => {
-    if (ordersSeen.includes(order.id)) return false
-    return !over || order.status === 'open' || order.status === 'completed'
-  })
+  const { supplierOrderId: own } = purchase
+  const news = orders.filter((order) => isNews(purchase, order))
   if (news.some((order) => order.id !== own)) return 'found'
-  const mine = over ? news : orders
+  const mine = isOver(purchase.state) ? news : orders
   return mine.some((order) => order.id === own && order.statusWord !== purchase.supplierStatus) ? 'reread' : 'agrees'
 }
+
+/** What is over stays so unless money moved after all; what a person decided on is that person's. */
+export const isNews = (
+  { state, ordersSeen }: Pick<Counterpart, 'state' | 'ordersSeen'>,
+  order: { id: string; status: OrderStatus },
+): boolean => !ordersSeen.includes(order.id) && (!isOver(state) || moneyIsOut(order.status))
 
 /** Whether an order that no purchase knows was placed for one of our stores; all others on the API key are not ours. */
 export const isOurs = (reference: string | undefined, stores: readonly { id: string }[], lengthMax: number): boolean =>

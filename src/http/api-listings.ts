@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { ListingHistory } from '../catalogue/listings.ts'
 import { linkers, listingStates } from '../domain/listing.ts'
-import { formatDecimal } from '../domain/money.ts'
+import { formatDecimal, priceTexts } from '../domain/money.ts'
 import { type ListingContent, unclear } from '../domain/publication.ts'
 import { Failure } from '../errors.ts'
 import type { Database } from '../storage/database.ts'
@@ -53,13 +53,7 @@ const StoreStanding = z.object({
 })
 
 function contentOf({ priceMinor, compareAtMinor, currency, ...rest }: ListingContent) {
-  const text = (minor: number) => formatDecimal({ minor, currency })
-  return {
-    ...rest,
-    price: text(priceMinor),
-    compareAt: compareAtMinor === null ? null : text(compareAtMinor),
-    currency,
-  }
+  return { ...rest, ...priceTexts({ priceMinor, compareAtMinor, currency }), currency }
 }
 
 export function storeListing(row: ListingRow): z.infer<typeof StoreListing> {

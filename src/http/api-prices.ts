@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Explanation } from '../catalogue/explain-price.ts'
-import { formatDecimal } from '../domain/money.ts'
+import { formatDecimal, priceTexts } from '../domain/money.ts'
 import { StoreListing, storeListing } from './api-listings.ts'
 import type { Flows } from './flows.ts'
 import { type Operation, ok, operation } from './operation.ts'
@@ -67,11 +67,7 @@ export function priceView(
     const none = { price: null, compareAt: null, floor: null }
     return { ...head, ...none, outcome: 'held', currency: offer.currency, reason: price.reason, steps, stock }
   }
-  const { currency, compareAtMinor } = price
-  const text = (minor: number) => formatDecimal({ minor, currency })
-  return {
-    ...{ ...head, outcome: 'priced', reason: null, currency, steps, stock },
-    ...{ price: text(price.priceMinor), floor: text(price.floorMinor) },
-    compareAt: compareAtMinor === null ? null : text(compareAtMinor),
-  }
+  const { currency } = price
+  const floor = formatDecimal({ minor: price.floorMinor, currency })
+  return { ...head, outcome: 'priced', reason: null, currency, steps, stock, floor, ...priceTexts(price) }
 }

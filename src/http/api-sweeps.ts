@@ -36,7 +36,7 @@ export const Sweep = z.object({
   unreadable: said('Orders in the list that could not be read'),
   error: z.string().nullable(),
 })
-export const sweepView = ({ fromAt, startedAt, finishedAt, state, ...rest }: SweepRow): z.infer<typeof Sweep> => ({
+const sweepView = ({ fromAt, startedAt, finishedAt, state, ...rest }: SweepRow): z.infer<typeof Sweep> => ({
   ...{ ...rest, state: state as z.infer<typeof Sweep>['state'] },
   ...{ from: fromAt === 0 ? null : iso(fromAt), startedAt: iso(startedAt), finishedAt: maybeIso(finishedAt) },
 })

@@ -1,4 +1,5 @@
-import type { OrderStatus, SupplierOrder } from '../domain/placement.ts'
+import { moneyIsOut, type OrderStatus, type SupplierOrder } from '../domain/placement.ts'
+import { isOver } from '../domain/purchase.ts'
 import { externalOrderId } from '../domain/purchase-keys.ts'
 import { claimOf, doubtedAt } from '../domain/restore.ts'
 import type { Change } from '../storage/database.ts'
@@ -10,7 +11,8 @@ import { knownSeconds } from '../storage/sweeps.ts'
 import { advance } from './advance.ts'
 import type { Ordering } from './context.ts'
 import { plannedPurchase } from './effects.ts'
-import { foundOrders } from './found.ts'
+import { foundOrders, wasShown } from './found.ts'
+import { gapsOf } from './lease.ts'
 import { type Part, unclaimedOf } from './part-of.ts'
 import { readOrder } from './read-order.ts'
 import { reportSecond } from './second-order.ts'
@@ -32,12 +34,17 @@ export async function claimOrder(
 ): Promise<Claimed> {
   const order = await ordering.supplier.order(supplierOrderId)
   if (!order) return onlyListed(ordering, part, generation, supplierOrderId)
-  const rows = await rowsOf(ordering, part)
+  let rows = await rowsOf(ordering, part)
   let claim = claimOf(rows, { generation, status: order.status })
-  if (claim === 'read') claim = await claimAfterRead(ordering, part, generation, order)
+  if (claim === 'read') {
+    claim = await claimAfterRead(ordering, part, generation, order)
+    rows = await rowsOf(ordering, part)
+  }
   switch (claim) {
-    case 'known':
-      return known(ordering, rows.find((row) => row.generation === generation) as Purchase, order)
+    case 'known': {
+      const row = rows.find((one) => one.generation === generation)
+      return row ? known(ordering, row, order) : 'open'
+    }
     case 'insert':
     case 'supersede':
       return putIn(ordering, part, generation, order)
@@ -55,8 +62,7 @@ export async function claimOrder(
 const rowsOf = ({ db }: Ordering, { lineId, part }: Part): Promise<Purchase[]> =>
   db.query(purchasesOfPart(lineId, part))
 
-const OVER: ReadonlySet<string> = new Set(['rejected', 'failed', 'cancelled'])
-const liveOf = (rows: Purchase[]): Purchase | undefined => rows.find((row) => !OVER.has(row.state))
+const liveOf = (rows: Purchase[]): Purchase | undefined => rows.find((row) => !isOver(row.state))
 
 /**
  * The list shows an order that the supplier does not know when it is asked for it. It may still come, so it is asked for
@@ -77,9 +83,8 @@ async function onlyListed(ordering: Ordering, part: Part, generation: number, id
     await db.commit([noteUnclaimed({ supplierOrderId: id, reference, status: noted?.status ?? 'open', seenAt: now })])
     return 'open'
   }
-  const gaps = { settleMs: dialect.settleSeconds * 1_000, listLagMs: dialect.listLagSeconds * 1_000 }
   const row = liveOf(rows) ?? rows.find((one) => one.generation === generation)
-  if (!row || now < doubtedAt(noted.seenAt, gaps)) return 'open'
+  if (!row || now < doubtedAt(noted.seenAt, gapsOf(dialect))) return 'open'
   const shown = { id, status: noted.status as OrderStatus, agrees: false, ofAnotherLine: false, decided: false }
   const note = `order ${id} was listed after a restore, and the supplier does not know it when it is asked for it`
   const moved = await advance(ordering, row.id, () => ({ type: 'found', orders: [shown] }), {
@@ -97,27 +102,26 @@ async function claimAfterRead(ordering: Ordering, part: Part, generation: number
   if (live?.supplierOrderId) await readOrder(ordering, live, live.supplierOrderId)
   const claim = claimOf(await rowsOf(ordering, part), { generation, status: order.status })
   if (claim !== 'read') return claim
-  return order.status === 'open' || order.status === 'completed' ? 'second' : 'nothing'
+  return moneyIsOut(order.status) ? 'second' : 'nothing'
 }
 
 /** The generation has a row, and the transition table says what the order means to it. */
 async function known(ordering: Ordering, row: Purchase, order: SupplierOrder): Promise<Claimed> {
-  const shown = row.supplierOrderId === order.id || row.ordersSeen.split(' ').includes(order.id)
-  if (!shown) {
-    const orders = await foundOrders(ordering, row, [order])
-    const moved = await advance(ordering, row.id, () => ({ type: 'found', orders }), {
-      detail: AFTER_RESTORE,
-      // The account of the balance began after the restore: this charge is in its first reading.
-      columns: ({ purchase }) => (purchase.countedAt === null ? { countedAt: ordering.now() } : {}),
-    })
-    const [after] = await ordering.db.query(purchaseById(row.id))
-    // Under a lease it is only hinted at: its holder, or the next round, decides.
-    if (!moved && after?.leaseUntil !== null) return 'open'
+  if (row.supplierOrderId === order.id || wasShown([row], order.id)) {
     await ordering.db.commit(claimed(order))
-    return moved ? 'news' : 'none'
+    return 'none'
   }
+  const orders = await foundOrders(ordering, row, [order])
+  const moved = await advance(ordering, row.id, () => ({ type: 'found', orders }), {
+    detail: AFTER_RESTORE,
+    // The account of the balance began after the restore: this charge is in its first reading.
+    columns: ({ purchase }) => (purchase.countedAt === null ? { countedAt: ordering.now() } : {}),
+  })
+  const [after] = await ordering.db.query(purchaseById(row.id))
+  // Under a lease it is only hinted at: its holder, or the next round, decides.
+  if (!moved && after?.leaseUntil !== null) return 'open'
   await ordering.db.commit(claimed(order))
-  return 'none'
+  return moved ? 'news' : 'none'
 }
 
 /** Nobody needs to look for its purchase any more. */
@@ -204,6 +208,3 @@ async function showPerson(ordering: Ordering, part: Part, generation: number, or
   await db.commit(claimed(order))
   return 'news'
 }
-
-const wasShown = (rows: Purchase[], supplierOrderId: string): boolean =>
-  rows.some(({ ordersSeen }) => ordersSeen.split(' ').includes(supplierOrderId))

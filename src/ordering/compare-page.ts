@@ -51,9 +51,12 @@ async function compareKnown(ordering: Ordering, swept: Swept, orders: SupplierOr
   // A supplier may list no references, and a person may have adopted an order of another one.
   const known = new Set(byOrder.map(({ supplierOrderId }) => supplierOrderId))
   const ordersOf = Map.groupBy(orders, ({ externalOrderId }) => externalOrderId)
-  for (const purchase of byReference) {
-    const own = ordersOf.get(purchase.externalOrderId) ?? []
-    for (const { id } of own) known.add(id)
+  const referred = new Set(byReference.map(({ id }) => id))
+  for (const purchase of [...byReference, ...byOrder.filter(({ id }) => !referred.has(id))]) {
+    const carrying = ordersOf.get(purchase.externalOrderId) ?? []
+    for (const { id } of carrying) known.add(id)
+    const adopted = orders.filter((order) => order.id === purchase.supplierOrderId && !carrying.includes(order))
+    const own = [...carrying, ...adopted]
     try {
       if (await compare(ordering, purchase, own)) swept.hinted += 1
     } catch (error) {

@@ -15,7 +15,7 @@ import { keysByBlindIndex } from '../storage/licence-keys.ts'
 import { type Purchase, purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
 import { currentFreeze, type StandingFreeze } from '../storage/settings.ts'
 import { load } from './advance.ts'
-import { basisNow } from './basis.ts'
+import { basisOf } from './basis.ts'
 import { type Choice, choicesOf, ordersOf, unitsLeft } from './choices.ts'
 import type { Ordering } from './context.ts'
 import { unclaimedOf } from './part-of.ts'
@@ -117,7 +117,7 @@ export async function viewEvidence(
   const unclaimed = await unclaimedOf(ordering, { ...name, part: purchase.part })
   const generationOf = new Map(unclaimed.map((one) => [one.supplierOrderId, one.generation]))
   const ids = [...new Set([...ordersOf(loaded, attempts), ...generationOf.keys()])]
-  const basis = await basisNow(ordering, loaded)
+  const basis = basisOf(loaded, { orders: ids, discrepancies })
   return {
     ...{ purchase, name, attempts, discrepancies, audit, freeze, basis },
     transitions: together(transitions),

@@ -3,6 +3,10 @@ import type { FoundOrder } from '../domain/purchase.ts'
 import { type Purchase, purchasesBySupplierOrder } from '../storage/purchases.ts'
 import type { Ordering } from './context.ts'
 
+/** Whether a person was shown the order, or decided on it, at one of these purchases. */
+export const wasShown = (rows: readonly Purchase[], supplierOrderId: string): boolean =>
+  rows.some(({ ordersSeen }) => ordersSeen.split(' ').includes(supplierOrderId))
+
 /** Orders of the supplier that carry a purchase's reference, in the terms of the transition table. */
 export async function foundOrders(
   { db, supplier }: Ordering,

@@ -14,6 +14,12 @@ export interface Claim {
 /** The answer must be here long before a request may count as run: a third of the time that the supplier needs to settle. */
 export const deadlineMs = ({ dialect }: Ordering): number => (dialect.settleSeconds * 1_000) / 3
 
+/** How long a request may still run, and how long its order may be missing from the list, in milliseconds. */
+export const gapsOf = ({ settleSeconds, listLagSeconds }: Ordering['dialect']) => ({
+  settleMs: settleSeconds * 1_000,
+  listLagMs: listLagSeconds * 1_000,
+})
+
 /** Longer than everything that can happen to one request, so that a lease never ends under a request. */
 const leaseMs = ({ dialect }: Ordering): number => dialect.settleSeconds * 2_000
 

@@ -1,7 +1,7 @@
 import { passesFilter, type StoreTerms } from '../domain/listing.ts'
 import { Failure } from '../errors.ts'
 import { type ListingRow, listingsOfSkus, listingsOfVariants } from '../storage/listings.ts'
-import { type Offer, offersByProduct, offersBySku } from '../storage/offers.ts'
+import { goneOffersBySku, type Offer, offersByProduct, offersBySku } from '../storage/offers.ts'
 import type { Ordering } from './context.ts'
 
 /** A store that orders may come from, with what it lists of itself; without terms it lists everything. */
@@ -14,7 +14,8 @@ export interface OrderingStore {
  * The offers of what a store sold, by the reference that it gave: a variant of its own or a SKU.
  *
  * What a person or a file has linked counts first, and what is ignored is none of ours. Else it is the only offer under
- * the SKU, if the store lists it. Whether it was in stock does not matter: it is sold.
+ * the SKU, if the store lists it. Whether it was in stock does not matter, nor whether the supplier has dropped it since: it
+ * is sold, and may have been bought by a database that was lost.
  *
  * @throws Failure `conflict` (`ambiguous_sku`) when a reference is of two offers: it is reported, never guessed
  */
@@ -44,6 +45,12 @@ export async function offersOfLines(
   ])
   const byProduct = new Map(products.map((offer) => [offer.productId, offer]))
   const underSku = Map.groupBy(listed, ({ sku }) => sku)
+  const unlisted = skus.filter((sku) => !underSku.has(sku))
+  const gone = unlisted.length === 0 ? [] : await db.query(goneOffersBySku(unlisted))
+  for (const [sku, offers] of Map.groupBy(gone, ({ sku }) => sku)) {
+    // Of two that are gone nobody can tell which one was sold.
+    if (offers.length === 1) underSku.set(sku, offers)
+  }
   const filter = stores.find(({ id }) => id === store)?.terms?.filter
   const found = new Map<string, Offer>()
   for (const [place, reference] of wanted.entries()) {

@@ -11,7 +11,7 @@ import { advance } from './advance.ts'
 import { boughtBefore } from './bought-before.ts'
 import type { Ordering } from './context.ts'
 import { foundOrders } from './found.ts'
-import { claim, deadlineMs, release } from './lease.ts'
+import { claim, deadlineMs, gapsOf, release } from './lease.ts'
 import { mayRepeat, noteSend } from './repeat-budget.ts'
 import { reschedule } from './reschedule.ts'
 import { scanFor } from './scan.ts'
@@ -66,16 +66,13 @@ export async function lookUp(ordering: Ordering, purchase: Purchase): Promise<vo
  * @param begun when it began, on the clock that never jumps, by which alone it is judged
  */
 function verdictOf(ordering: Ordering, purchase: Purchase, absence: Absence, begun: number): Verdict {
-  const { settleSeconds, listLagSeconds, scanGapSeconds } = ordering.dialect
+  const { dialect } = ordering
   // A row that was made to count anew knows of no first scan any more, whatever is remembered.
   const absentSince = purchase.absentSince === null ? undefined : absence.absentSince
   return judgeAbsence(
     { sentAt: absence.sentAt, absentSince, begunAt: begun },
     // The intent is stored before the request leaves, which may take until its deadline.
-    {
-      ...{ deadlineMs: deadlineMs(ordering), settleMs: settleSeconds * 1_000 },
-      ...{ listLagMs: listLagSeconds * 1_000, gapMs: scanGapSeconds * 1_000 },
-    },
+    { deadlineMs: deadlineMs(ordering), ...gapsOf(dialect), gapMs: dialect.scanGapSeconds * 1_000 },
   )
 }
 

@@ -15,10 +15,10 @@
  */
 import type { SupplierOrder } from '../domain/placement.ts'
 import { nextRoundAt, SCANS_MIN } from '../domain/restore.ts'
-import { isOurs } from '../domain/sweep.ts'
+import { isNews, isOurs } from '../domain/sweep.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { insertAudit } from '../storage/evidence.ts'
-import { type Purchase, purchasesByExternalId } from '../storage/purchases.ts'
+import { purchasesByExternalId } from '../storage/purchases.ts'
 import {
   clearRestoreHold,
   countUnclaimed,
@@ -34,6 +34,7 @@ import {
 import { roundsOf } from './absence.ts'
 import { claimOrder } from './claim-order.ts'
 import type { Ordering } from './context.ts'
+import { gapsOf } from './lease.ts'
 import { letGo } from './operate.ts'
 import { type Part, partsOf, unclaimedOf } from './part-of.ts'
 import { PROOF_SKEW_MS, pagesSince } from './scan.ts'
@@ -66,7 +67,7 @@ export async function mapBack(ordering: Ordering): Promise<'over' | 'due' | 'don
   const held = (await restoreHold(db)) !== undefined
   if (epoch.mappedAt !== null && !held && !(await stillLooks(ordering, stored.restoredAt))) return 'over'
   const gaps = {
-    ...{ settleMs: dialect.settleSeconds * 1_000, listLagMs: dialect.listLagSeconds * 1_000 },
+    ...gapsOf(dialect),
     gapMs: epoch.mappedAt === null || held ? dialect.scanGapSeconds * 1_000 : LATER_MS,
   }
   // A restore that lies ahead is of such a clock too: the steady one below counts it from when this process met it.
@@ -127,19 +128,17 @@ async function noteNews({ db, dialect, stores, now }: Ordering, orders: Supplier
   if (ours.length === 0) return
   const rows = await db.query(purchasesByExternalId(ours.map((order) => order.externalOrderId ?? '')))
   const byReference = new Map(rows.map((row) => [row.externalOrderId, row]))
-  const news = ours.filter((order) => isNews(order, byReference.get(order.externalOrderId ?? '')))
+  const news = ours.filter((order) => {
+    const row = byReference.get(order.externalOrderId ?? '')
+    return (
+      !row || (row.supplierOrderId !== order.id && isNews({ ...row, ordersSeen: row.ordersSeen.split(' ') }, order))
+    )
+  })
   await db.commit(
     news.map(({ id, externalOrderId, status }) =>
       noteUnclaimed({ supplierOrderId: id, reference: externalOrderId ?? '', status, seenAt: now() }),
     ),
   )
-}
-
-function isNews(order: SupplierOrder, row: Purchase | undefined): boolean {
-  if (!row) return true
-  if (row.supplierOrderId === order.id || row.ordersSeen.split(' ').includes(order.id)) return false
-  const over = row.state === 'rejected' || row.state === 'failed' || row.state === 'cancelled'
-  return !over || order.status === 'open' || order.status === 'completed'
 }
 
 /** Gives the noted orders back to the parts that the database has, a part at a time. */

@@ -1,4 +1,5 @@
-import type { SupplierOrder } from '../domain/placement.ts'
+import { moneyIsOut, type SupplierOrder } from '../domain/placement.ts'
+import { isOver } from '../domain/purchase.ts'
 import { SKEW_MS } from '../domain/sweep.ts'
 import { clearSuspicion, suspectAccounts } from '../storage/balance-accounts.ts'
 import type { Change } from '../storage/database.ts'
@@ -9,6 +10,7 @@ import { currentEpoch } from '../storage/restores.ts'
 import { setFreeze } from '../storage/settings.ts'
 import { knownOrphans, knownSeconds } from '../storage/sweeps.ts'
 import type { Ordering } from './context.ts'
+import { wasShown } from './found.ts'
 import { type Part, partsOf, unclaimedOf } from './part-of.ts'
 import { reportSecond } from './second-order.ts'
 
@@ -69,9 +71,9 @@ async function reportSeconds(ordering: Ordering, orders: SupplierOrder[]): Promi
     const { part, generation } = parts.get(order.externalOrderId ?? '') ?? {}
     if (!part || generation === undefined || shown.has(order.id)) continue
     const rows = await db.query(purchasesOfPart(part.lineId, part.part))
-    const newest = rows.find(({ state }) => !OVER.has(state)) ?? rows.at(-1)
-    if (rows.some(({ ordersSeen }) => ordersSeen.split(' ').includes(order.id))) shown.add(order.id)
-    else if (newest && !isMapping && isOut(order) && !(await isNoted(ordering, part, order.id))) {
+    const newest = rows.find(({ state }) => !isOver(state)) ?? rows.at(-1)
+    if (wasShown(rows, order.id)) shown.add(order.id)
+    else if (newest && !isMapping && moneyIsOut(order.status) && !(await isNoted(ordering, part, order.id))) {
       await db.commit(reportSecond(ordering, newest, generation, order))
       ordering.wake('outbox')
       shown.add(order.id)
@@ -79,10 +81,6 @@ async function reportSeconds(ordering: Ordering, orders: SupplierOrder[]): Promi
   }
   return shown
 }
-
-const OVER: ReadonlySet<string> = new Set(['rejected', 'failed', 'cancelled'])
-
-const isOut = ({ status }: SupplierOrder): boolean => status === 'open' || status === 'completed'
 
 const isNoted = async (ordering: Ordering, part: Part, id: string): Promise<boolean> =>
   (await unclaimedOf(ordering, part)).some(({ supplierOrderId }) => supplierOrderId === id)
@@ -95,7 +93,7 @@ export async function suspectedFrom({ db }: Ordering): Promise<number | undefine
 
 /** Whether an order may be what an unexplained fall after that instant was spent on. */
 export const maySpend = (order: SupplierOrder, suspectFrom: number): boolean =>
-  isOut(order) && (order.createdAt === undefined || order.createdAt >= suspectFrom - SKEW_MS)
+  moneyIsOut(order.status) && (order.createdAt === undefined || order.createdAt >= suspectFrom - SKEW_MS)
 
 /**
  * What a sweep that looked behind an unexplained fall leaves: an order of ours without a purchase freezes all buying.

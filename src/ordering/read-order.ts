@@ -1,5 +1,6 @@
 import { withoutKeys } from '../domain/free-text.ts'
 import type { SupplierOrder } from '../domain/placement.ts'
+import { isOver } from '../domain/purchase.ts'
 import type { Change } from '../storage/database.ts'
 import { insertAttempt } from '../storage/evidence.ts'
 import { assertNotElsewhere, keysByBlindIndex, keysOfPurchase } from '../storage/licence-keys.ts'
@@ -30,10 +31,9 @@ export async function readOrder(ordering: Ordering, purchase: Purchase, supplier
 /** Applies an order of the supplier as it was just read. */
 export async function applyOrder(ordering: Ordering, purchase: Purchase, order: SupplierOrder): Promise<void> {
   const [found] = await foundOrders(ordering, purchase, [order])
-  const over = ['rejected', 'failed', 'cancelled'].includes(purchase.state)
   // An order that a person adopted is read as it is, whatever else differs.
   const usable = found && (found.agrees || found.decided) && !found.ofAnotherLine
-  if (!usable || over) {
+  if (!usable || isOver(purchase.state)) {
     const orders = found ? [found] : []
     await advance(ordering, purchase.id, () => ({ type: 'found', orders }), {
       detail: `order ${order.id} is ${order.status}`,

@@ -46,14 +46,14 @@ export function rowInsert<T extends SQLiteTable>(table: T, quietly?: 'quietly') 
   }
 }
 
-/** Rows of one statement: enough to spare most calls, few enough for the variables that a statement may bind. */
-const ROWS_AT_ONCE = 50
+/** Rows of one statement: few texts of it exist, a page of a hundred is one, and what is left of one is a handful. */
+const AT_ONCE = [100, 20, 4, 1]
 
 /**
- * The insert of many rows, as few statements as may be. Full batches share one text and the rest goes row by row, so that
- * two texts are compiled, whatever the counts.
+ * The insert of many rows, in few statements of few texts. What a row leaves out gets the column's default, or null.
  *
  * @param onConflict what becomes of a row whose key is taken
+ * @returns each statement with the number of its rows
  */
 export function rowsInsert<T extends SQLiteTable>(
   table: T,
@@ -81,12 +81,14 @@ export function rowsInsert<T extends SQLiteTable>(
     // By number, so that it is a list and no table of a thousand names.
     return bind(statementFor(rows.length), values as unknown as Record<string, unknown>)
   }
-  return (rows: T['$inferInsert'][]): Bound[] => {
-    const whole = rows.length - (rows.length % ROWS_AT_ONCE)
-    const batches = Array.from({ length: whole / ROWS_AT_ONCE }, (_, batch) =>
-      bound(rows.slice(batch * ROWS_AT_ONCE, (batch + 1) * ROWS_AT_ONCE)),
-    )
-    return [...batches, ...rows.slice(whole).map((row) => bound([row]))]
+  return (rows: T['$inferInsert'][]): { statement: Bound; rows: number }[] => {
+    const inserts: { statement: Bound; rows: number }[] = []
+    for (let at = 0; at < rows.length; ) {
+      const count = AT_ONCE.find((size) => size <= rows.length - at) ?? 1
+      inserts.push({ statement: bound(rows.slice(at, at + count)), rows: count })
+      at += count
+    }
+    return inserts
   }
 }
 
@@ -104,10 +106,11 @@ export function bindList<S extends SQLWrapper>(make: (items: Placeholder[]) => S
   return (items: readonly unknown[], values: Record<string, unknown> = {}): Bound<S> => {
     let statement = built.get(items.length)
     if (!statement) {
-      statement = make(items.map((_, place) => sql.placeholder(`item${place}`)))
+      statement = make(items.map((_, place) => sql.placeholder(String(place))))
       built.set(items.length, statement)
     }
-    return bind(statement, { ...values, ...Object.fromEntries(items.map((item, place) => [`item${place}`, item])) })
+    // By number, so that it is a list and no table of a thousand names.
+    return bind(statement, Object.assign([...items], values) as unknown as Record<string, unknown>)
   }
 }
 

@@ -1,4 +1,5 @@
-import { and, eq, gt, inArray, or, sql } from 'drizzle-orm'
+import { and, eq, gt, inArray, or, type SQL, sql } from 'drizzle-orm'
+import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import { finalStates, purchaseStates } from '../domain/purchase.ts'
 import { build } from './builder.ts'
 import type { Change } from './database.ts'
@@ -54,14 +55,17 @@ export const forgetReadingsAfter = (now: number): Change => ({
   rows: 'any',
 })
 
+const notAfter = (column: SQLiteColumn, now: number): SQL =>
+  sql`case when ${column} > ${now} then ${now} else ${column} end`
+
 /** A fact from the future would shut out every later one. */
 export const offersAsOfNow = (now: number): Change => ({
   statement: build
     .update(offers)
     .set({
-      asOf: sql`min(${offers.asOf}, ${now})`,
-      goneAt: sql`min(${offers.goneAt}, ${now})`,
-      changedAt: sql`min(${offers.changedAt}, ${now})`,
+      asOf: notAfter(offers.asOf, now),
+      goneAt: notAfter(offers.goneAt, now),
+      changedAt: notAfter(offers.changedAt, now),
     })
     .where(or(gt(offers.asOf, now), gt(offers.goneAt, now), gt(offers.changedAt, now))),
   rows: 'any',
@@ -72,8 +76,8 @@ export const countingFromNow = (now: number): Change => ({
   statement: build
     .update(purchases)
     .set({
-      keysShortSince: sql`case when ${purchases.keysShortSince} > ${now} then ${now} else ${purchases.keysShortSince} end`,
-      acceptedAt: sql`case when ${purchases.acceptedAt} > ${now} then ${now} else ${purchases.acceptedAt} end`,
+      keysShortSince: notAfter(purchases.keysShortSince, now),
+      acceptedAt: notAfter(purchases.acceptedAt, now),
       version: sql`${purchases.version} + 1`,
     })
     .where(or(gt(purchases.keysShortSince, now), gt(purchases.acceptedAt, now))),

@@ -1,15 +1,12 @@
 import { and, desc, eq, lt, sql } from 'drizzle-orm'
-import { build } from './builder.ts'
+import { build, rowsInsert } from './builder.ts'
 import type { Change } from './database.ts'
 import { listingPrices } from './schema.ts'
 
 export type ListingPrice = typeof listingPrices.$inferSelect
 
-/** @param rows at least one */
-export const insertListingPrices = (rows: ListingPrice[]): Change => ({
-  statement: build.insert(listingPrices).values(rows),
-  rows: rows.length,
-})
+const priceRows = rowsInsert(listingPrices)
+export const insertListingPrices = (rows: ListingPrice[]): Change[] => priceRows(rows)
 
 /** The prices that a store confirmed for a variant, newest first. */
 export const pricesOfListing = (store: string, variant: string, limit: number) =>

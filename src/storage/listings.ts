@@ -1,6 +1,6 @@
-import { and, asc, eq, getTableColumns, gt, inArray, isNull, lte, ne, type Placeholder, sql } from 'drizzle-orm'
+import { and, asc, eq, getTableColumns, gt, inArray, isNull, lte, ne, sql } from 'drizzle-orm'
 import type { ListingState } from '../domain/listing.ts'
-import { bind, bindList, build } from './builder.ts'
+import { bind, bindList, build, rowsInsert } from './builder.ts'
 import type { Change } from './database.ts'
 import { listings } from './schema.ts'
 
@@ -70,56 +70,39 @@ export const countListings = () =>
     .from(listings)
     .groupBy(listings.store, listings.state)
 
-const columns = Object.entries(getTableColumns(listings))
-const changed = columns.filter(([name]) => name !== 'store' && name !== 'variant')
-
-const put = bindList((items: Placeholder[]) => {
-  const rows = Array.from({ length: items.length / columns.length }, (_, row) =>
-    Object.fromEntries(columns.map(([name], place) => [name, items[row * columns.length + place]])),
-  )
-  return build
-    .insert(listings)
-    .values(rows as unknown as ListingRow[])
-    .onConflictDoUpdate({
-      target: [listings.store, listings.variant],
-      set: Object.fromEntries(changed.map(([name, column]) => [name, sql.raw(`excluded.${column.name}`)])),
-      setWhere: sql`${listings.version} = excluded.version - 1`,
-    })
-})
-
-/** Rows of one statement, so that few texts of it exist and yet a batch of a hundred needs few of them. */
-const AT_ONCE = [64, 16, 4, 1]
-
+const { store: _, variant: __, ...changeable } = getTableColumns(listings)
+const asPut = Object.entries(changeable).map(([name, column]) => [name, sql.raw(`excluded.${column.name}`)])
+const put = rowsInsert(listings, (insert) =>
+  insert.onConflictDoUpdate({
+    target: [listings.store, listings.variant],
+    set: Object.fromEntries(asPut),
+    setWhere: sql`${listings.version} = excluded.version - 1`,
+  }),
+)
 /**
  * Writes listings, each with a version one above that of the row as it was read, 1 for a new one. Stale when one of them
  * was changed or made in between.
  */
-export function putListings(rows: ListingRow[]): Change[] {
-  const changes: Change[] = []
-  for (let at = 0; at < rows.length; ) {
-    const count = AT_ONCE.find((size) => size <= rows.length - at) ?? 1
-    const values = rows.slice(at, at + count).flatMap((row) => columns.map(([name]) => row[name as keyof ListingRow]))
-    changes.push({ statement: put(values), rows: count })
-    at += count
-  }
-  return changes
-}
+export const putListings = (rows: ListingRow[]): Change[] => put(rows)
 
 /** Forgets listings that no store was ever told of, confirmed or not, and that nobody linked. */
 export const dropListings = (id: string, variants: string[]): Change => ({
-  statement: build
+  statement: needless(variants, { store: id }),
+  rows: 'any',
+})
+const needless = bindList((variants) =>
+  build
     .delete(listings)
     .where(
       and(
-        eq(listings.store, id),
+        eq(listings.store, sql.placeholder('store')),
         inArray(listings.variant, variants),
         eq(listings.linkedBy, 'sku'),
         eq(listings.revision, 0),
         ne(listings.state, 'ignored'),
       ),
     ),
-  rows: 'any',
-})
+)
 
 /** Whatever a store has may differ from what is known: after a restore, all of it is told again. */
 export const distrustListings = (id: string, now: number): Change => ({

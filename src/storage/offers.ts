@@ -1,4 +1,4 @@
-import { and, asc, eq, getTableColumns, gt, inArray, isNull, lte, sql } from 'drizzle-orm'
+import { and, asc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lte, sql } from 'drizzle-orm'
 import { bind, bindList, build, rowsInsert, rowUpdate } from './builder.ts'
 import type { Change } from './database.ts'
 import { offerChanges, offers } from './schema.ts'
@@ -28,8 +28,17 @@ const bySku = bindList((skus) =>
 /** Offers under these SKUs that the supplier still has; two under one SKU are ambiguous. */
 export const offersBySku = (skus: string[]) => bySku(skus)
 
+const goneBySku = bindList((skus) =>
+  build
+    .select()
+    .from(offers)
+    .where(and(inArray(offers.sku, skus), isNotNull(offers.goneAt))),
+)
+/** Offers under these SKUs that the supplier has dropped. */
+export const goneOffersBySku = (skus: string[]) => goneBySku(skus)
+
 /** A page of offers by product id; `after` is the last one seen. */
-export const listOffers = (filter: { after?: string; limit: number }) =>
+export const listOffers = (filter: { after?: string | undefined; limit: number }) =>
   build
     .select()
     .from(offers)
@@ -87,7 +96,7 @@ const asRead = rowUpdate(
 
 /** Stores offers that are new; of one that somebody stored meanwhile the newer fact stays. */
 export const putOffers = (rows: NewOffer[]): Change[] =>
-  unlessNewer(rows).map((statement) => ({ statement, rows: 'any' }))
+  unlessNewer(rows).map(({ statement }) => ({ statement, rows: 'any' }))
 
 /**
  * Writes an offer as it was at `asOf`.
@@ -109,12 +118,15 @@ export function putOffer(row: NewOffer, seen?: Pick<Offer, 'asOf' | 'changedAt'>
 
 /** Read again and found the same: as true at `asOf` as before, and not missed. */
 export const confirmOffers = (productIds: string[], asOf: number): Change => ({
-  statement: build
-    .update(offers)
-    .set({ asOf, missedRuns: 0 })
-    .where(and(inArray(offers.productId, productIds), lte(offers.asOf, asOf))),
+  statement: confirmed(productIds, { asOf }),
   rows: 'any',
 })
+const confirmed = bindList((ids) =>
+  build
+    .update(offers)
+    .set({ asOf: sql`${sql.placeholder('asOf')}`, missedRuns: 0 })
+    .where(and(inArray(offers.productId, ids), lte(offers.asOf, sql.placeholder('asOf')))),
+)
 
 /** Asked for and still there, whatever the lists say. */
 export const markListed = (productIds: string[]): Change => ({
@@ -192,8 +204,7 @@ export const releaseOffer = (productId: string): Change => ({
 })
 
 const changeRows = rowsInsert(offerChanges)
-export const insertOfferChanges = (rows: (typeof offerChanges.$inferInsert)[]): Change[] =>
-  changeRows(rows).map((statement) => ({ statement, rows: 'any' }))
+export const insertOfferChanges = (rows: (typeof offerChanges.$inferInsert)[]): Change[] => changeRows(rows)
 
 export const changesOfRun = (runId: string, limit: number) =>
   build

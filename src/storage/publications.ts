@@ -1,5 +1,5 @@
 import { and, asc, eq, gt, inArray, isNotNull, isNull, sql } from 'drizzle-orm'
-import { bind, build, rowInsert } from './builder.ts'
+import { bind, bindList, build, rowInsert, rowUpdate } from './builder.ts'
 import type { Change } from './database.ts'
 import { offers, publications, publishing } from './schema.ts'
 
@@ -65,15 +65,17 @@ const from = build
 export const offersFrom = (after: string, limit: number) => bind(from, { after, most: limit })
 
 export const dropPublications = (ids: string[]): Change => ({
-  statement: build.delete(publications).where(inArray(publications.id, ids)),
+  statement: over(ids),
   rows: 'any',
 })
+const over = bindList((ids) => build.delete(publications).where(inArray(publications.id, ids)))
 
 /** One that was replaced in between stays as its successor has it. */
 export const advancePublication = (id: string, cursor: string): Change => ({
-  statement: build.update(publications).set({ cursor }).where(eq(publications.id, id)),
+  statement: moved({ cursor }, { id }),
   rows: 'any',
 })
+const moved = rowUpdate(publications, eq(publications.id, sql.placeholder('id')))
 
 export const countPublications = () =>
   build
@@ -95,12 +97,13 @@ export const putPublishing = (set: Publishing): Change => ({
 
 /** The store took a callback, or a person wants it tried at once. */
 export const resumePublishing = (store: string, now: number): Change => ({
-  statement: build
-    .update(publishing)
-    .set({ attempts: 0, pausedUntil: null, lastError: null, changedAt: now })
-    .where(and(eq(publishing.store, store), sql`${publishing.attempts} > 0`)),
+  statement: resumed({ attempts: 0, pausedUntil: null, lastError: null, changedAt: now }, { store }),
   rows: 'any',
 })
+const resumed = rowUpdate(
+  publishing,
+  and(eq(publishing.store, sql.placeholder('store')), sql`${publishing.attempts} > 0`),
+)
 
 export const pausePublishing = (
   store: string,

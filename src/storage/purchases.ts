@@ -101,7 +101,7 @@ export const dueRefreshes = (now: number, limit: number) => bind(refreshes, { no
 /** Purchases held for a reason; what is held for a product when one is named. */
 export const heldPurchases = (reason: NonNullable<Purchase['holdReason']>, limit: number, productId?: string) =>
   build
-    .select()
+    .select({ id: purchases.id })
     .from(purchases)
     .where(
       and(

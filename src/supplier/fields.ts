@@ -75,9 +75,12 @@ export const asMoney =
   }
 
 /** Money that cannot be negative: prices and what was charged. */
-export const asAmount = (dialect: Dialect, currency: string) => (value: unknown) => {
-  const minor = asMoney(dialect, currency)(value)
-  return minor !== undefined && minor >= 0 ? minor : undefined
+export const asAmount = (dialect: Dialect, currency: string) => {
+  const money = asMoney(dialect, currency)
+  return (value: unknown): number | undefined => {
+    const minor = money(value)
+    return minor !== undefined && minor >= 0 ? minor : undefined
+  }
 }
 
 const ISO_INSTANT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/

@@ -3,6 +3,7 @@ import { type CostFault, UNDATED } from '../domain/offer.ts'
 import type { SupplierOffer } from '../domain/placement.ts'
 import type { Dialect } from './dialect.ts'
 import {
+  asAmount,
   asCount,
   asCurrency,
   asFlag,
@@ -80,11 +81,7 @@ const statedCost = (dialect: Dialect, currency: string, value: unknown): number 
  */
 function optionalReader(dialect: Dialect) {
   const { product, money } = dialect
-  const minor = asMoney(dialect, money.currency)
-  const amount = (value: unknown) => {
-    const read = minor(value)
-    return read !== undefined && read >= 0 ? read : undefined
-  }
+  const amount = asAmount(dialect, money.currency)
   const fields: Optional[] = []
   const field = (path: string | null, key: Optional['key'], read: Optional['read'], how: Partial<Optional> = {}) => {
     if (path !== null) fields.push({ path, key, read, ...how })

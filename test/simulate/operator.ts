@@ -14,8 +14,8 @@ import { listOutbox, redeliverEffect } from '../../src/storage/outbox.ts'
 import { type Purchase, purchasesBySupplierOrder } from '../../src/storage/purchases.ts'
 import { purchases } from '../../src/storage/schema.ts'
 import { currentFreeze } from '../../src/storage/settings.ts'
+import { partOf } from '../references.ts'
 import type { SimProcess } from './process.ts'
-import { partOf } from './references.ts'
 import { HOUR, type World } from './world.ts'
 
 /** What was decided, in the operator's own book. */

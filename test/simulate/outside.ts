@@ -3,11 +3,12 @@
  * Then nobody can know what was charged, and two charges for one part do happen. What is promised here is less: each is
  * noticed, buying stops and people are told, within one sweep of the instant at which the list shows both orders.
  */
+
+import { partOf } from '../references.ts'
 import { createChance } from './chance.ts'
 import type { Fault } from './fault.ts'
 import type { Operator } from './operator.ts'
 import type { Plan } from './plan.ts'
-import { partOf } from './references.ts'
 import { standingCharges } from './verdict.ts'
 import { HOUR, MINUTE, shipped, type World } from './world.ts'
 

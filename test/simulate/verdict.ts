@@ -1,8 +1,8 @@
 /** What became of a seed: by the sandbox's ledger and the store's own record, whatever Quayside believes. */
 import type { LedgerEntry } from '../../src/sandbox/ledger.ts'
+import { isOurs, lineOf, partOf } from '../references.ts'
 import type { Customers } from './customers.ts'
 import type { Decided, Operator } from './operator.ts'
-import { isOurs, lineOf, partOf } from './references.ts'
 import type { Watch } from './watch.ts'
 import type { World } from './world.ts'
 

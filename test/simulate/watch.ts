@@ -1,8 +1,8 @@
 /** What must hold at every instant, checked when a request for an order is written: by the row that its key names. */
 import type Connection from 'better-sqlite3'
+import { isOurs } from '../references.ts'
 import type { Trip } from './network.ts'
 import { SUPPLIER_ORIGIN } from './network.ts'
-import { isOurs } from './references.ts'
 import type { World } from './world.ts'
 
 interface Row {
