@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm'
 import { describe, expect, it } from 'vitest'
 import { refreshOffer } from '../src/catalogue/offer-events.ts'
 import { shippedCatalogue } from '../src/sandbox/catalogue.ts'
@@ -50,6 +51,23 @@ describe('an offer that left the catalogue', () => {
     list.records = others
     expect(await sync()).toMatchObject({ offersGone: 0 })
     expect(await offer(idAt(3))).toMatchObject({ goneAt: null, missedRuns: 1 })
+  })
+
+  it('is not gone when the run between two that missed it saw it with an older fact', async () => {
+    const { sync, list, offer, db } = await listWorld(20)
+    await sync()
+    const [hidden] = list.records.splice(3, 1)
+    await sync()
+    // An event has told of it meanwhile, as it will be: the list lags behind that.
+    await db.commit([
+      { statement: sql`update offers set as_of = as_of + 3600000 where product_id = ${idAt(3)}`, rows: 1 },
+    ])
+    list.records.push(hidden ?? {})
+    await sync()
+    expect(await offer(idAt(3))).toMatchObject({ goneAt: null, missedRuns: 0 })
+    list.records.pop()
+    expect(await sync()).toMatchObject({ offersGone: 0 })
+    expect(await sync()).toMatchObject({ offersGone: 1 })
   })
 
   const removesNothing: [

@@ -1,7 +1,14 @@
 import type { Difference } from '../domain/offer.ts'
 import { Failure } from '../errors.ts'
 import { type Change, StaleWrite } from '../storage/database.ts'
-import { confirmOffers, insertOfferChanges, offersWithPlace, putOffer, putOffers } from '../storage/offers.ts'
+import {
+  confirmOffers,
+  insertOfferChanges,
+  markListed,
+  offersWithPlace,
+  putOffer,
+  putOffers,
+} from '../storage/offers.ts'
 import { owePublications } from '../storage/publications.ts'
 import { type Comparison, compareOffers, type FactsRead, factsByProduct, type StoredOffer } from './compare-offers.ts'
 import type { Catalogue } from './context.ts'
@@ -60,10 +67,15 @@ async function planOffers(catalogue: Catalogue, read: FactsRead): Promise<OfferP
   const facts = factsByProduct(read.facts)
   const stored = await storedOffers(db, [...facts.keys()])
   const now = clock()
-  const { added, changed, confirmed, fresh, listingsChanged, freed, places } = compareOffers(facts, stored, read, {
-    now,
-    reads,
-  })
+  const { added, changed, confirmed, listed, fresh, listingsChanged, freed, places } = compareOffers(
+    facts,
+    stored,
+    read,
+    {
+      now,
+      reads,
+    },
+  )
   const recorded: Parameters<typeof insertOfferChanges>[0] = []
   const record = (productId: string, { field, before, after }: Difference) =>
     recorded.push({ id: newId(), runId, productId, field, before, after, changedAt: now })
@@ -75,6 +87,7 @@ async function planOffers(catalogue: Catalogue, read: FactsRead): Promise<OfferP
     const ids = group.map(({ fact }) => fact.productId)
     changes.push(confirmOffers(ids, asOf))
   }
+  if (listed.length > 0) changes.push(markListed(listed))
   const counts = { offersNew: added.length, offersChanged: changed.length, fresh }
   return { ...counts, changes, listingsChanged, freed, places }
 }

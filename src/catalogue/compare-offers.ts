@@ -37,6 +37,8 @@ export interface Comparison {
   changed: { before: StoredOffer; row: NewOffer; found: Difference[] }[]
   /** Found unchanged, and to be written down all the same. */
   confirmed: { before: StoredOffer; fact: OfferFact }[]
+  /** Missed before, and on the list again: with an older fact than the stored one, which stays. */
+  listed: string[]
   /** Products that this run had not seen yet. */
   fresh: number
   /** Products whose listings look different now. */
@@ -65,7 +67,7 @@ export function compareOffers(
 ): Comparison {
   const { readAt, runId, seen } = read
   const found: Comparison = {
-    ...{ added: [], changed: [], confirmed: [], fresh: 0, listingsChanged: [], freed: [], places: [] },
+    ...{ added: [], changed: [], confirmed: [], listed: [], fresh: 0, listingsChanged: [], freed: [], places: [] },
   }
   for (const [productId, told] of facts) {
     const before = stored.get(productId)
@@ -77,7 +79,10 @@ export function compareOffers(
     }
     found.places.push(before.place)
     if (!seen?.has(before.place) && (runId === null || before.seenRunId !== runId)) found.fresh += 1
-    if (!supersedes(before, told, readAt)) continue
+    if (!supersedes(before, told, readAt)) {
+      if (runId !== null && before.missedRuns > 0 && before.goneAt === null) found.listed.push(productId)
+      continue
+    }
     const dated = datedBy(before, told)
     const fact = dated.costFault === null ? dated : withLastCost(before, dated)
     if (before.goneAt === null && saySame(before, fact)) {
