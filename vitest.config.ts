@@ -10,6 +10,7 @@ export default defineConfig({
     pool: 'forks',
     // One per core of a small machine: most files wait for processes and sockets, not for the processor.
     maxWorkers: 2,
+    execArgv: ['--import', path.join(import.meta.dirname, 'src/quick-imports.js')],
     // The service is started some hundred times as a process: each start takes a third less with what others compiled.
     env: { NODE_COMPILE_CACHE: path.join(import.meta.dirname, 'node_modules/.cache/compile') },
   },

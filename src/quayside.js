@@ -4,6 +4,7 @@
  * entry would die on its first type, and hands over to `main.ts`.
  */
 import { fileURLToPath } from 'node:url'
+import './quick-imports.js'
 
 /**
  * Whether this Node strips types by itself: from 22.18, and from 23.6 in the line between. 22.19 is the oldest one that

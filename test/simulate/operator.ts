@@ -126,7 +126,8 @@ export function createOperator(world: World, temper: Temper) {
     const close: Decision = { type: 'close' }
     const again: Decision = { type: 'buy_again' }
     const both = chance.odds(0.5) ? [close, again] : [again, close]
-    if (purchase.note?.includes('on another line')) return [...both, handOver]
+    // The evidence says that the store has one of its keys already: nobody hands that over again.
+    if (purchase.note?.includes('on another line')) return both
     if (purchase.cancelRequestedAt !== null && chance.odds(0.5)) return [close, handOver]
     if (purchase.handOverHeldAt !== null) return [handOver, ...adopt, ...both]
     return [...adopt, handOver, ...both]
