@@ -4,8 +4,8 @@
  */
 import { inArray } from 'drizzle-orm'
 import { messageOf } from '../../src/errors.ts'
-import { load } from '../../src/ordering/advance.ts'
-import { ordersOf } from '../../src/ordering/choices.ts'
+import { type Loaded, load } from '../../src/ordering/advance.ts'
+import { ordersOf, refusalOf } from '../../src/ordering/choices.ts'
 import { type Decision, decidePurchase } from '../../src/ordering/decide.ts'
 import { releasePurchase, retryPurchase, unfreeze } from '../../src/ordering/operate.ts'
 import { bind, build } from '../../src/storage/builder.ts'
@@ -24,6 +24,8 @@ export interface Decided {
   part: string
   reference: string
   at: number
+  /** Orders of the supplier that the person was shown. */
+  orders: readonly string[]
   /** The supplier's order that was adopted: its keys are still to come. */
   adopts?: string
   /** The person took the money of this purchase for lost: one more charge for its part is meant. */
@@ -99,13 +101,14 @@ export function createOperator(world: World, temper: Temper) {
   async function decide({ ordering }: SimProcess, purchase: Purchase): Promise<void> {
     const loaded = await load(ordering, purchase.id)
     if (!loaded) return
-    const options = optionsFor(purchase, ordersOf(loaded, await ordering.db.query(attemptsOf([purchase.id]))))
+    const orders = ordersOf(loaded, await ordering.db.query(attemptsOf([purchase.id])))
+    const options = optionsFor(loaded, orders)
     const decision = options[times(purchase.id) % options.length] as Decision
     const reference = purchase.externalOrderId
     // Noted before it is asked for: an answer that is lost does not undo the decision.
     const writesOff = decision.type === 'buy_again'
     const entry: Decided = {
-      ...{ type: decision.type, part: partOf(reference), reference, at: timeline.now(), writesOff },
+      ...{ type: decision.type, part: partOf(reference), reference, at: timeline.now(), orders, writesOff },
       ...(decision.type === 'adopt' ? { adopts: decision.orderId } : {}),
     }
     decided.push(entry)
@@ -120,14 +123,16 @@ export function createOperator(world: World, temper: Temper) {
   }
 
   /** What a careful person would do with what is shown, the best first. */
-  function optionsFor(purchase: Purchase, orders: string[]): Decision[] {
+  function optionsFor(loaded: Loaded, orders: readonly string[]): Decision[] {
+    const { purchase } = loaded
     const adopt = orders.map((orderId): Decision => ({ type: 'adopt', orderId }))
     const handOver: Decision = { type: 'hand_over' }
     const close: Decision = { type: 'close' }
     const again: Decision = { type: 'buy_again' }
     const both = chance.odds(0.5) ? [close, again] : [again, close]
-    // The evidence says that the store has one of its keys already: nobody hands that over again.
-    if (purchase.note?.includes('on another line')) return both
+    // The evidence says that the store has one of its keys for another line: nobody hands that over again, unless all
+    // keys of this one are there before.
+    if (purchase.note?.includes('on another line')) return refusalOf(loaded, 'close') ? [handOver] : both
     if (purchase.cancelRequestedAt !== null && chance.odds(0.5)) return [close, handOver]
     if (purchase.handOverHeldAt !== null) return [handOver, ...adopt, ...both]
     return [...adopt, handOver, ...both]
@@ -155,7 +160,8 @@ export function createOperator(world: World, temper: Temper) {
     // That one was rejected says that nothing was charged for it: nobody means to pay twice then.
     const charged = purchase.maybeChargedAt !== null || purchase.ordersSeen !== ''
     const writesOff = purchase.state === 'failed' || (purchase.state === 'cancelled' && charged)
-    const entry: Decided = { type: 'retry', part: partOf(reference), reference, at: timeline.now(), writesOff }
+    const orders = ordersOf({ purchase }, [])
+    const entry: Decided = { type: 'retry', part: partOf(reference), reference, at: timeline.now(), orders, writesOff }
     decided.push(entry)
     try {
       await retryPurchase(ordering, purchase.id, 'operator')

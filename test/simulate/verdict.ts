@@ -86,7 +86,7 @@ function orphans(
     if (claimed.has(orderId)) return false
     const keys = issued[externalOrderId] ?? []
     const arrived = keys.length > 0 && keys.every((key) => atStore.has(key))
-    return !arrived && !decided.some((one) => one.part === partOf(externalOrderId) && givesUp(one, orderId))
+    return !arrived && !decided.some((one) => one.orders.includes(orderId) && givesUp(one, orderId))
   })
 }
 
