@@ -8,7 +8,7 @@ import { type Backup, listBackups, makeBackup, plainCopyOf, removeBackups } from
 import type { Database } from './storage/database.ts'
 import { forget } from './storage/durable.ts'
 import { insertAudit } from './storage/evidence.ts'
-import { oweEffect } from './storage/outbox.ts'
+import { oweAlert } from './storage/outbox.ts'
 import { currentEpoch } from './storage/restores.ts'
 
 const DAY = 24 * 3_600_000
@@ -88,14 +88,9 @@ export function createBackups(parts: BackupParts): Backups {
         await make()
       } catch (error) {
         log.warn('backup.failed', { error: messageOf(error) })
-        const at = now()
-        await db.commit([
-          oweEffect({
-            ...{ id: newId(), kind: 'alert', type: 'backup_failed', state: 'due', notBefore: at, createdAt: at },
-            dedupeKey: `alert:backup_failed:${Math.floor(at / DAY)}`,
-            payload: JSON.stringify({ note: messageOf(error) }),
-          }),
-        ])
+        const occasion = String(Math.floor(now() / DAY))
+        const alert = { type: 'backup_failed', occasion, payload: { note: messageOf(error) } }
+        await db.commit([oweAlert({ newId, now }, alert)])
       }
     },
   }

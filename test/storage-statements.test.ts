@@ -125,6 +125,10 @@ const calls: Record<string, unknown[]> = {
   publishingDueNow: [at],
   putOffers: [[offer]],
   oweEffect: [effect],
+  oweAlert: [
+    { newId: () => 'a', now: () => 1 },
+    { type: 'freeze', occasion: 'o', payload: { note: 'n' } },
+  ],
   setFreeze: [{ reason: 'r', actor: 'test', at }],
   putSetting: ['n', 'v', at],
   clearSetting: ['n'],

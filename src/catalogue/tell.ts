@@ -4,7 +4,7 @@ import { type ListingContent, type ListingDecision, mayUndersell } from '../doma
 import { type Change, StaleWrite } from '../storage/database.ts'
 import { insertListingPrices, type ListingPrice } from '../storage/listing-prices.ts'
 import { type ListingRow, listingsOfVariants, putListings } from '../storage/listings.ts'
-import { oweEffect } from '../storage/outbox.ts'
+import { oweAlert } from '../storage/outbox.ts'
 import { pausePublishing, resumePublishing } from '../storage/publications.ts'
 import type { NotTold, Store, StoreListing } from '../stores/store.ts'
 import { factsOf, listingRecord, notSent } from './assess.ts'
@@ -108,7 +108,12 @@ const ALERT_TRIES = 3
 const NAMED_MAX = 5
 
 /** One alert for the listings that have now failed for a while; each is in one, however long it goes on. */
-function alertOf({ newId, now }: Publisher, store: string, tellings: Telling[], recorded: Recorded[]): Change[] {
+function alertOf(
+  publisher: Pick<Publisher, 'newId' | 'now'>,
+  store: string,
+  tellings: Telling[],
+  recorded: Recorded[],
+): Change[] {
   const rows = recorded.flatMap(({ row }, place) =>
     row.attempts === ALERT_TRIES && tellings[place]?.row.attempts === ALERT_TRIES - 1 ? [row] : [],
   )
@@ -117,14 +122,8 @@ function alertOf({ newId, now }: Publisher, store: string, tellings: Telling[], 
   const some = rows.slice(0, NAMED_MAX).map(({ variant, reason }) => `${variant} (${reason})`)
   const more = rows.length > NAMED_MAX ? ` and ${rows.length - NAMED_MAX} more` : ''
   const note = `${store} has not taken ${some.join(', ')}${more} in ${ALERT_TRIES} tries: quayside listings list --state failed`
-  const at = now()
-  return [
-    oweEffect({
-      ...{ id: newId(), kind: 'alert', type: 'listing_failed', state: 'due', notBefore: at, createdAt: at },
-      dedupeKey: `alert:listing_failed:${store}:${first.variant}:${first.revision}`,
-      payload: JSON.stringify({ note, store }),
-    }),
-  ]
+  const occasion = `${store}:${first.variant}:${first.revision}`
+  return [oweAlert(publisher, { type: 'listing_failed', occasion, payload: { note, store } })]
 }
 
 interface Recorded {

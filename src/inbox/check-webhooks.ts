@@ -1,9 +1,8 @@
 import { messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
-import { oweEffect } from '../storage/outbox.ts'
+import { oweAlert } from '../storage/outbox.ts'
 import { allWebhooks, putUnheldWebhooks, type UnheldWebhooks, unheldWebhooks } from '../storage/webhooks.ts'
 import type { Supplier } from '../supplier/client.ts'
-import { alert } from './alert.ts'
 import { createWebhook, DOOR, type WebhookDeps } from './webhooks.ts'
 
 export interface CheckDeps extends WebhookDeps {
@@ -55,10 +54,7 @@ export async function checkWebhooks(deps: CheckDeps): Promise<WebhookCheck> {
   for (const id of gone) log.warn('webhook.gone', { id, detail: 'the supplier does not list it any more' })
 
   let seen: UnheldWebhooks = { webhooks, replacedAt: before.replacedAt }
-  await db.commit([
-    putUnheldWebhooks(seen, at),
-    ...webhooks.map(({ id, url }) => oweEffect(unheldAlert(deps, id, url))),
-  ])
+  await db.commit([putUnheldWebhooks(seen, at), ...webhooks.map(({ id, url }) => unheldAlert(deps, id, url))])
   const open = webhooks.filter(({ replacedBy }) => replacedBy === null)
   const [first] = open
   if (first === undefined || at - before.replacedAt < REPLACE_GAP_MS) return { unheld: webhooks, gone }
@@ -85,7 +81,10 @@ function baseOf(url: string): string | undefined {
 
 /** Once for each of them, however often they are compared. */
 const unheldAlert = (deps: CheckDeps, id: string, url: string) =>
-  alert(deps, 'webhook_unheld', id, {
-    note: 'a webhook at the supplier leads here under a secret that is not held: remove it in the pages of the supplier',
-    ...{ webhook: id, url },
+  oweAlert(deps, {
+    ...{ type: 'webhook_unheld', occasion: id },
+    payload: {
+      note: 'a webhook at the supplier leads here under a secret that is not held: remove it in the pages of the supplier',
+      ...{ webhook: id, url },
+    },
   })

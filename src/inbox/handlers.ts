@@ -1,10 +1,10 @@
 import type { Change, Database } from '../storage/database.ts'
 import type { Delivery } from '../storage/deliveries.ts'
-import { oweEffect } from '../storage/outbox.ts'
+import { oweAlert } from '../storage/outbox.ts'
 import { hintPurchase, type Purchase, purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
 import { type Dialect, type EventName, eventNames, valueAt } from '../supplier/dialect.ts'
 import { readJson, textAt } from '../supplier/records.ts'
-import { alert, hourly } from './alert.ts'
+import { hourly } from './hourly.ts'
 
 /** What a delivery says, as far as it is believed: which event, and which of our things it is about. */
 export type Reading =
@@ -82,8 +82,9 @@ export async function joinOrder(
   if (other || !agrees(found)) {
     const verdict = orphan(row, { newId, now }, read, 'order id and reference do not belong to one purchase')
     const note = `a delivery names this purchase and another order or reference: ${supplierOrderId ?? 'no order id'}`
-    const mismatch = alert({ newId, now }, 'order_mismatch', found.id, { note, purchaseId: found.id, delivery: row.id })
-    return { ...verdict, changes: [...verdict.changes, oweEffect(mismatch)] }
+    const payload = { note, purchaseId: found.id, delivery: row.id }
+    const mismatch = oweAlert({ newId, now }, { type: 'order_mismatch', occasion: found.id, payload })
+    return { ...verdict, changes: [...verdict.changes, mismatch] }
   }
   return {
     set: { ...read, state: 'applied', purchaseId: found.id, finishedAt: now(), lastError: null },
@@ -109,10 +110,11 @@ function orphan(
   const note = 'the supplier announced an order that no purchase of ours knows'
   const payload = { note, source: row.source, delivery: row.id }
   // By the hour of receipt, so that one orphan is told once and not once for each hour that it waits.
-  const late = alert({ newId, now }, 'orphan_delivery', hourly(row.source, row.receivedAt), payload)
+  const occasion = hourly(row.source, row.receivedAt)
+  const late = oweAlert({ newId, now }, { type: 'orphan_delivery', occasion, payload })
   return {
     set: { ...read, state: 'orphan', notBefore: at + orphanDelayMs(ageMs), lastError },
-    changes: ageMs >= ORPHAN_ALERT_MS ? [oweEffect(late)] : [],
+    changes: ageMs >= ORPHAN_ALERT_MS ? [late] : [],
   }
 }
 
@@ -128,6 +130,7 @@ export const applied = ({ now }: Pick<HandlerDeps, 'now'>, event: EventName): Ve
 /** The balance was read and is on record; people hear of it too, since only they can pay. */
 export function balanceLow({ newId, now }: HandlerDeps, row: Delivery, event: EventName): Verdict {
   const note = 'the supplier says that the balance is low'
-  const low = alert({ newId, now }, 'balance_low', hourly(row.source, now()), { note, delivery: row.id })
-  return { ...applied({ now }, event), changes: [oweEffect(low)] }
+  const payload = { note, delivery: row.id }
+  const low = oweAlert({ newId, now }, { type: 'balance_low', occasion: hourly(row.source, now()), payload })
+  return { ...applied({ now }, event), changes: [low] }
 }

@@ -9,10 +9,9 @@ import {
   dueDeliveries,
   settleDelivery,
 } from '../storage/deliveries.ts'
-import { oweEffect } from '../storage/outbox.ts'
+import { oweAlert } from '../storage/outbox.ts'
 import type { Vault } from '../storage/vault.ts'
 import type { Dialect } from '../supplier/dialect.ts'
-import { alert, hourly } from './alert.ts'
 import {
   applied,
   balanceLow,
@@ -22,6 +21,7 @@ import {
   readDelivery,
   type Verdict,
 } from './handlers.ts'
+import { hourly } from './hourly.ts'
 
 export interface ProcessDeps extends HandlerDeps {
   vault: Vault
@@ -101,7 +101,7 @@ async function decide(deps: ProcessDeps, row: Delivery, reading: Opened): Promis
     case 'unreadable': {
       const note = `authentic deliveries cannot be read, so the dialect is wrong: ${reading.why}`
       const payload = { note, source: row.source, delivery: row.id }
-      const told = oweEffect(alert(deps, 'delivery_quarantined', hourly(row.source, finishedAt), payload))
+      const told = oweAlert(deps, { type: 'delivery_quarantined', occasion: hourly(row.source, finishedAt), payload })
       return { set: { state: 'quarantined', finishedAt, lastError: reading.why }, changes: [told] }
     }
     case 'sealed':
@@ -201,7 +201,7 @@ function failed(deps: ProcessDeps, row: Delivery, error: unknown): Verdict {
   if (row.state === 'orphan') return { set: { state: 'orphan', notBefore: now + 60_000, lastError }, changes: [] }
   if (wait !== undefined) return { set: { state: 'retry', notBefore: now + wait, lastError }, changes: [] }
   const payload = { note: 'a delivery used up its attempts: replay it once the cause is gone', delivery: row.id }
-  const dead = oweEffect(alert(deps, 'delivery_dead', hourly(row.source, now), payload))
+  const dead = oweAlert(deps, { type: 'delivery_dead', occasion: hourly(row.source, now), payload })
   return { set: { state: 'dead', finishedAt: now, lastError }, changes: [dead] }
 }
 
@@ -210,5 +210,5 @@ async function idConflict(deps: ProcessDeps, row: Delivery): Promise<Change[]> {
   const under = await deps.db.query(deliveriesUnderId(row.source, row.deliveryId))
   if (under.length < 2) return []
   const payload = { note: 'one delivery ID came with two authentic bodies; both were applied', delivery: row.id }
-  return [oweEffect(alert(deps, 'id_conflict', `${row.source}:${row.deliveryId}`, payload))]
+  return [oweAlert(deps, { type: 'id_conflict', occasion: `${row.source}:${row.deliveryId}`, payload })]
 }

@@ -11,12 +11,11 @@ import type { Log } from '../log.ts'
 import { Secret } from '../secret.ts'
 import type { Database } from '../storage/database.ts'
 import { deliveryTwins, insertDelivery } from '../storage/deliveries.ts'
-import { oweEffect } from '../storage/outbox.ts'
+import { oweAlert } from '../storage/outbox.ts'
 import type { Vault } from '../storage/vault.ts'
 import { allWebhooks } from '../storage/webhooks.ts'
 import type { Dialect } from '../supplier/dialect.ts'
 import { signingKey, type Verification, verify } from '../supplier/signature.ts'
-import { alert } from './alert.ts'
 import { watchClock } from './clock.ts'
 
 export interface ReceiveDeps {
@@ -190,7 +189,7 @@ async function readDoors({ db, vault }: ReceiveDeps): Promise<Map<string, Door>>
 /** The answer does not wait for it: the deliveries are refused anyway, and a later one tries again. */
 function alertAllStale({ db, newId, now, log }: ReceiveDeps): void {
   const note = 'every authentic delivery is outside the tolerated time: compare the clock of this machine'
-  const change = oweEffect(alert({ newId, now }, 'all_stale', String(now()), { note }))
+  const change = oweAlert({ newId, now }, { type: 'all_stale', occasion: String(now()), payload: { note } })
   db.commit([change]).catch((error: unknown) =>
     log.error('inbox.alert_lost', { type: 'all_stale', error: messageOf(error) }),
   )

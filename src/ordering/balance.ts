@@ -20,7 +20,7 @@ import {
 } from '../storage/balance-accounts.ts'
 import { type Change, StaleWrite } from '../storage/database.ts'
 import { type BalanceReading, insertDiscrepancy } from '../storage/evidence.ts'
-import { oweEffect } from '../storage/outbox.ts'
+import { oweAlert } from '../storage/outbox.ts'
 import type { Ordering } from './context.ts'
 
 const HOUR = 3_600_000
@@ -143,12 +143,8 @@ function alarm(ordering: Explaining, reading: BalanceReading, account: BalanceAc
       ...{ id: newId(), kind: 'balance_unexplained', subject: reading.id, supplierOrderId: '' },
       ...{ detail: note, foundAt: now },
     }),
-    oweEffect({
-      ...{ id: newId(), kind: 'alert', type: 'balance_unexplained' },
-      // Somebody else who buys on the same API key would alert with every order; each fall is on record all the same.
-      dedupeKey: `alert:balance_unexplained:${Math.floor(now / HOUR)}`,
-      ...{ payload: JSON.stringify({ note }), state: 'due', notBefore: now, createdAt: now },
-    }),
+    // Somebody else who buys on the same API key would alert with every order; each fall is on record all the same.
+    oweAlert(ordering, { type: 'balance_unexplained', occasion: String(Math.floor(now / HOUR)), payload: { note } }),
   ]
 }
 

@@ -5,7 +5,7 @@ import type { Change } from '../storage/database.ts'
 import { insertDiscrepancy } from '../storage/evidence.ts'
 import { assignKey, insertKey, unassignKeys } from '../storage/licence-keys.ts'
 import { holdOffer, markOutOfStock } from '../storage/offers.ts'
-import { oweEffect, withdrawEffect } from '../storage/outbox.ts'
+import { oweAlert, oweEffect, withdrawEffect } from '../storage/outbox.ts'
 import { owePublications } from '../storage/publications.ts'
 import {
   assertHandOverNotBegun,
@@ -87,16 +87,16 @@ export function effectChanges(
           detail: `${purchase.externalOrderId} in ${purchase.state}`,
           foundAt: now,
         }),
-        alert(kind, `alert:${kind}:${purchase.id}:${orderId}`),
+        alert(kind, `${purchase.id}:${orderId}`),
       )
     }
   }
   if (has('freeze')) {
     const reason = `purchase ${purchase.id}: ${decision.set.note ?? 'a second order of the supplier was found for it'}`
     const freeze = { reason, actor: 'quayside', at: now, purchaseId: purchase.id }
-    after.push(setFreeze(freeze), alert('freeze', `alert:freeze:${purchase.id}:${now}`))
+    after.push(setFreeze(freeze), alert('freeze', `${purchase.id}:${now}`))
   }
-  if (has('alert')) after.push(alert(decision.row, `alert:${decision.row}:${purchase.id}:${purchase.version}`))
+  if (has('alert')) after.push(alert(decision.row, `${purchase.id}:${purchase.version}`))
   if (reading) after.push(...overCeiling(reading.order))
   return changes
 
@@ -120,18 +120,9 @@ export function effectChanges(
     })
   }
 
-  function alert(type: string, dedupeKey: string): Change {
-    return oweEffect({
-      id: ordering.newId(),
-      kind: 'alert',
-      type,
-      orderId: purchase.orderId,
-      dedupeKey,
-      payload: JSON.stringify({ purchaseId: purchase.id, note: decision.set.note ?? null }),
-      state: 'due',
-      notBefore: now,
-      createdAt: now,
-    })
+  function alert(type: string, occasion: string): Change {
+    const payload = { purchaseId: purchase.id, note: decision.set.note ?? null }
+    return oweAlert(ordering, { type, occasion, payload, orderId: purchase.orderId })
   }
 
   /** Above the ceiling the money is spent and the customer gets the keys; the offer waits for a person. */
@@ -144,7 +135,7 @@ export function effectChanges(
     if (!news) return []
     return [
       holdOffer(purchase.supplierProductId, now),
-      alert('over_ceiling', `alert:over_ceiling:${purchase.id}`),
+      alert('over_ceiling', purchase.id),
       insertDiscrepancy({
         ...{
           id: ordering.newId(),

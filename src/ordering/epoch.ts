@@ -2,7 +2,7 @@ import type { Log } from '../log.ts'
 import type { Database } from '../storage/database.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import type { Marker } from '../storage/marker.ts'
-import { oweEffect } from '../storage/outbox.ts'
+import { oweAlert } from '../storage/outbox.ts'
 import {
   attemptById,
   currentEpoch,
@@ -94,10 +94,7 @@ export async function noteRestore(
     distrustSends(now),
     forgetAccounts(),
     insertAudit({ id: newId(), at: now, actor, action: 'restore', subject: `epoch ${next}`, detail: cause }),
-    oweEffect({
-      ...{ id: newId(), kind: 'alert', type: 'restored', dedupeKey: `alert:restored:${next}` },
-      ...{ payload: JSON.stringify({ note: reason }), state: 'due', notBefore: now, createdAt: now },
-    }),
+    oweAlert({ newId, now: clock }, { type: 'restored', occasion: String(next), payload: { note: reason } }),
   ])
   return epoch
 }

@@ -1,5 +1,5 @@
 import { insertDiscrepancy } from '../storage/evidence.ts'
-import { oweEffect } from '../storage/outbox.ts'
+import { oweAlert } from '../storage/outbox.ts'
 import { type Purchase, purchaseById } from '../storage/purchases.ts'
 import { advance } from './advance.ts'
 import type { Ordering } from './context.ts'
@@ -34,7 +34,8 @@ async function waiting({ db }: Ordering, purchaseId: string, supplierOrderId: st
 }
 
 /** A completed purchase has its keys and goes on; that its order is gone is for a person to know. */
-async function recordMissing({ db, newId, now: clock, wake }: Ordering, purchase: Purchase, supplierOrderId: string) {
+async function recordMissing(ordering: Ordering, purchase: Purchase, supplierOrderId: string) {
+  const { db, newId, now: clock, wake } = ordering
   const { id: purchaseId, orderId, externalOrderId } = purchase
   const now = clock()
   await db.commit([
@@ -42,11 +43,9 @@ async function recordMissing({ db, newId, now: clock, wake }: Ordering, purchase
       ...{ id: newId(), kind: 'missing', subject: purchaseId, supplierOrderId, foundAt: now },
       detail: `${externalOrderId} in ${purchase.state}`,
     }),
-    oweEffect({
-      ...{ id: newId(), kind: 'alert', type: 'missing', orderId },
-      dedupeKey: `alert:missing:${purchaseId}:${supplierOrderId}`,
-      payload: JSON.stringify({ purchaseId, note: null }),
-      ...{ state: 'due', notBefore: now, createdAt: now },
+    oweAlert(ordering, {
+      ...{ type: 'missing', occasion: `${purchaseId}:${supplierOrderId}`, orderId },
+      payload: { purchaseId, note: null },
     }),
   ])
   wake('outbox')

@@ -4,7 +4,7 @@ import { SKEW_MS } from '../domain/sweep.ts'
 import { clearSuspicion, suspectAccounts } from '../storage/balance-accounts.ts'
 import type { Change } from '../storage/database.ts'
 import { insertDiscrepancy } from '../storage/evidence.ts'
-import { oweEffect } from '../storage/outbox.ts'
+import { oweAlert } from '../storage/outbox.ts'
 import { purchasesOfPart } from '../storage/purchases.ts'
 import { currentEpoch } from '../storage/restores.ts'
 import { setFreeze } from '../storage/settings.ts'
@@ -44,7 +44,7 @@ export async function recordOrphans(
         detail: `${order.externalOrderId} is ${order.statusWord} at the supplier and has no purchase here`,
       }),
     ),
-    alert(ordering, 'orphan', sweepId, note),
+    oweAlert(ordering, { type: 'orphan', occasion: sweepId, payload: { note } }),
   ])
   ordering.wake('outbox')
   return orphans
@@ -108,14 +108,6 @@ export function afterSuspicion(ordering: Ordering, begunAt: number, suspectFrom:
   return [
     clearSuspicion(suspectFrom, begunAt),
     setFreeze({ reason, actor: 'quayside', at: ordering.now() }),
-    alert(ordering, 'freeze', `balance:${suspectFrom}`, reason),
+    oweAlert(ordering, { type: 'freeze', occasion: `balance:${suspectFrom}`, payload: { note: reason } }),
   ]
-}
-
-function alert({ newId, now: clock }: Ordering, type: string, occasion: string, note: string): Change {
-  const now = clock()
-  return oweEffect({
-    ...{ id: newId(), kind: 'alert', type, dedupeKey: `alert:${type}:${occasion}` },
-    ...{ payload: JSON.stringify({ note }), state: 'due', notBefore: now, createdAt: now },
-  })
 }

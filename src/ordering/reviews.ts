@@ -1,6 +1,6 @@
 import type { Change } from '../storage/database.ts'
 import { lastUnfreeze, reviewedSince } from '../storage/evidence.ts'
-import { oweEffect } from '../storage/outbox.ts'
+import { oweAlert } from '../storage/outbox.ts'
 import { listPurchases } from '../storage/purchases.ts'
 import { setFreeze } from '../storage/settings.ts'
 import type { Ordering } from './context.ts'
@@ -17,8 +17,9 @@ const RECENT_MAX = 5
  *
  * Reviews are counted since a person last let buying go on, so that the same ones do not stop it again.
  */
-export async function freezeForReviews({ db, newId, now: clock }: Ordering, purchaseId: string): Promise<Change[]> {
-  const now = clock()
+export async function freezeForReviews(ordering: Ordering, purchaseId: string): Promise<Change[]> {
+  const { db } = ordering
+  const now = ordering.now()
   const [unfrozen] = await db.query(lastUnfreeze())
   const since = unfrozen?.at ?? 0
   const [hourly, reviewed, recent] = await Promise.all([
@@ -36,15 +37,6 @@ export async function freezeForReviews({ db, newId, now: clock }: Ordering, purc
   return [
     // More of them are no new cause: each is decided for itself.
     setFreeze({ reason, actor: 'quayside', at: now }, 'reviews'),
-    oweEffect({
-      id: newId(),
-      kind: 'alert',
-      type: 'freeze',
-      dedupeKey: `alert:freeze:reviews:${since}`,
-      payload: JSON.stringify({ note: reason }),
-      state: 'due',
-      notBefore: now,
-      createdAt: now,
-    }),
+    oweAlert(ordering, { type: 'freeze', occasion: `reviews:${since}`, payload: { note: reason } }),
   ]
 }

@@ -1,7 +1,7 @@
 import type { SupplierOrder } from '../domain/placement.ts'
 import type { Change } from '../storage/database.ts'
 import { insertDiscrepancy } from '../storage/evidence.ts'
-import { oweEffect } from '../storage/outbox.ts'
+import { oweAlert } from '../storage/outbox.ts'
 import type { Purchase } from '../storage/purchases.ts'
 import { dropOrphan } from '../storage/restores.ts'
 import { setFreeze } from '../storage/settings.ts'
@@ -15,28 +15,24 @@ import type { Ordering } from './context.ts'
  * @param generation of the part whose reference the order carries
  */
 export function reportSecond(
-  { newId, now: clock }: Ordering,
+  ordering: Ordering,
   purchase: Purchase,
   generation: number,
   order: SupplierOrder,
 ): Change[] {
-  const now = clock()
+  const now = ordering.now()
   const what = `order ${order.id} at the supplier is ${order.statusWord} and was bought for the same part as generation ${generation}`
   const reason = `purchase ${purchase.id}: ${what}, which has no purchase here`
-  const alert = (type: string, dedupeKey: string): Change =>
-    oweEffect({
-      ...{ id: newId(), kind: 'alert', type, orderId: purchase.orderId, dedupeKey },
-      ...{ payload: JSON.stringify({ purchaseId: purchase.id, note: reason }), state: 'due' },
-      ...{ notBefore: now, createdAt: now },
-    })
+  const about = { payload: { purchaseId: purchase.id, note: reason }, orderId: purchase.orderId }
+  const alert = (type: string, occasion: string): Change => oweAlert(ordering, { type, occasion, ...about })
   return [
     insertDiscrepancy({
-      ...{ id: newId(), kind: 'double_charge', subject: purchase.id, supplierOrderId: order.id, foundAt: now },
+      ...{ id: ordering.newId(), kind: 'double_charge', subject: purchase.id, supplierOrderId: order.id, foundAt: now },
       detail: `${order.externalOrderId} is ${order.statusWord} at the supplier beside ${purchase.externalOrderId} in ${purchase.state}`,
     }),
     dropOrphan(order.id),
     setFreeze({ reason, actor: 'quayside', at: now, purchaseId: purchase.id }),
-    alert('double_charge', `alert:double_charge:${purchase.id}:${order.id}`),
-    alert('freeze', `alert:freeze:${purchase.id}:${now}`),
+    alert('double_charge', `${purchase.id}:${order.id}`),
+    alert('freeze', `${purchase.id}:${now}`),
   ]
 }

@@ -49,6 +49,30 @@ export const oweEffect = (row: typeof outbox.$inferInsert): Change => ({
   rows: 'any',
 })
 
+/**
+ * One alert for people.
+ *
+ * @param occasion with the type, what is told once: an hour, an id. A second alert of the same occasion is not stored
+ * @param payload what to say: ids and a sentence, nothing secret
+ */
+export function oweAlert(
+  { newId, now }: { newId: () => string; now: () => number },
+  { type, occasion, payload, orderId = null }: Alert,
+): Change {
+  const at = now()
+  return oweEffect({
+    ...{ id: newId(), kind: 'alert', type, orderId, dedupeKey: `alert:${type}:${occasion}` },
+    ...{ payload: JSON.stringify(payload), state: 'due', notBefore: at, createdAt: at },
+  })
+}
+
+export interface Alert {
+  type: string
+  occasion: string
+  payload: { note: string | null; [field: string]: string | null }
+  orderId?: string | null
+}
+
 const ifDue = rowUpdate(outbox, and(eq(outbox.id, sql.placeholder('id')), eq(outbox.state, 'due')))
 
 export const markEffectDone = (id: string, attempts: number, now: number): Change => ({
