@@ -24,7 +24,10 @@ export async function startHeldSandbox(options: SandboxOptions): Promise<Sandbox
 
 /** What a service in a process of its own needs, beside its command, to write down its faults. */
 export const heldService = (port: number, faultsFile: string) => ({
-  args: ['--import', fileURLToPath(new URL('held-service.ts', import.meta.url))],
+  args: ['../src/quick-imports.js', 'held-service.ts'].flatMap((name) => [
+    '--import',
+    fileURLToPath(new URL(name, import.meta.url)),
+  ]),
   env: { HELD_PORT: String(port), HELD_FAULTS: faultsFile },
 })
 

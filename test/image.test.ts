@@ -3,13 +3,13 @@ import { once } from 'node:events'
 import { chmodSync, chownSync, lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest'
 import { freePort } from '../src/demo-files.ts'
 import { startShop } from '../src/sandbox/shop.ts'
 import { DIALECT } from './delivery.ts'
 import { buildImage, type Image, ignoreOf } from './dockerfile.ts'
 import { startHeldSandbox } from './held.ts'
+import { until } from './service-process.ts'
 
 const context = path.join(import.meta.dirname, '..')
 const text = readFileSync(path.join(context, 'Dockerfile'), 'utf8')
@@ -202,12 +202,6 @@ describe('the build', () => {
     expect(compose).not.toMatch(/privileged:|cap_add|user: *root|QUAYSIDE_API_KEY:/)
   })
 })
-
-/** A bounded wait: whatever this waits for takes a few seconds. */
-async function until(what: string, look: () => unknown): Promise<void> {
-  for (const end = Date.now() + 20_000; Date.now() < end; await sleep(20)) if (await look()) return
-  throw new Error(`waited in vain for ${what}`)
-}
 
 /** A file as a container gets its secrets: outside the volume, and read by its owner alone. */
 function secretFile(file: string, text: string): string {

@@ -126,9 +126,13 @@ export async function openInstallation(
   }
 }
 
-/** A bounded wait: whatever this waits for takes a few seconds. */
+/** A bounded wait for what takes a few seconds. It looks the less often the longer it waits: looking is work for both sides. */
 export async function until(what: string, look: () => unknown): Promise<void> {
-  for (const end = Date.now() + 45_000; Date.now() < end; await sleep(10)) if (await look()) return
+  const start = Date.now()
+  for (let waited = 0; waited < 45_000; waited = Date.now() - start) {
+    if (await look()) return
+    await sleep(Math.min(Math.max(10, waited / 10), 200))
+  }
   throw new Error(`waited in vain for ${what}`)
 }
 
