@@ -4,7 +4,7 @@
  */
 import { createWriteStream, existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
-import { type App, openApp } from './app.ts'
+import { openApp } from './app.ts'
 import { loadConfig } from './config.ts'
 import { DEMO_STORE, freePort, keepSecret, writeDemoConfig } from './demo-files.ts'
 import type { Failure } from './errors.ts'
@@ -67,7 +67,7 @@ export async function openDemo({
   const listing = listings.find(({ available, stock }) => available && (stock === null || stock > 10)) ?? listings[0]
   out.write(
     banner({
-      app,
+      url: app.url,
       sandboxUrl: sandbox.baseUrl,
       shopUrl: shop.url,
       token: tokenText,
@@ -110,7 +110,8 @@ function callbackLine({ type, data }: ShopCallback): string {
 }
 
 interface Shown {
-  app: App
+  /** Of the service. */
+  url: string
   sandboxUrl: string
   shopUrl: string
   token: string
@@ -119,22 +120,25 @@ interface Shown {
   folder: string
 }
 
-function banner({ app, sandboxUrl, shopUrl, token, sku, count, folder }: Shown): string {
+/** What the demo says when everything runs; a terminal of 80 columns shows it whole. */
+export function banner({ url, sandboxUrl, shopUrl, token, sku, count, folder }: Shown): string {
   const shown = path.relative(process.cwd(), folder) || '.'
   return `
 Quayside is running as a demo: nothing is configured, no real money moves.
 
-  service   ${app.url}        its API: ${app.url}/api/v1/openapi.json
-  supplier  ${sandboxUrl}     the sandbox, ${count} products
-  store     ${shopUrl}        the demo store; it prints its callbacks here
-  data      ${shown}                    log: ${path.join(shown, 'quayside.log')}
+  service   ${url}
+  its API   ${url}/api/v1/openapi.json
+  supplier  ${sandboxUrl}  the sandbox, ${count} products
+  store     ${shopUrl}  its callbacks are printed here
+  data      ${shown}
+  its log   ${path.join(shown, 'quayside.log')}
 
 Place an order:
 
-  curl -s ${app.url}/api/v1/orders \\
-    -H 'Authorization: Bearer ${token}' \\
-    -H 'Content-Type: application/json' \\
-    -d '{"reference":"1001","lines":[{"id":"1","sku":"${sku}","quantity":2}]}'
+  curl -s ${url}/api/v1/orders \\
+   -H 'Authorization: Bearer ${token}' \\
+   -H 'Content-Type: application/json' \\
+   -d '{"reference":"1001","lines":[{"id":"1","sku":"${sku}","quantity":2}]}'
 
 Then look at it, from another terminal:
 

@@ -6,7 +6,7 @@ import type { Database } from './storage/database.ts'
 import { insertAudit } from './storage/evidence.ts'
 import { nameOfKey } from './storage/key-encryption-key.ts'
 import { rotateKeyEncryptionKey } from './storage/key-rotation.ts'
-import { openVault, type Vault } from './storage/vault.ts'
+import { assertKeyOpens, openVault, type Vault } from './storage/vault.ts'
 
 /** The key-encryption key of a running service, and its rotation. */
 export interface Keys {
@@ -38,18 +38,42 @@ interface KeyParts {
  */
 export async function openKeys(parts: KeyParts): Promise<{ vault: Vault; keys: Keys }> {
   const { config, db: database, now, log } = parts
+  const { key, next, opened } = await withEither(config, (keyEncryptionKey) =>
+    openVault({ database, keyEncryptionKey, now }),
+  )
+  if (next) log.warn('keys.next_in_use', { id: nameOfKey(key), detail: MAKE_IT_THE_KEY })
+  return { vault: opened, keys: keysFrom(parts, key) }
+}
+
+/** What to do about a rotation that the setting has not followed. */
+export const MAKE_IT_THE_KEY = 'make it the key-encryption key of the setting'
+
+/**
+ * Tells whether the service could open a database with the keys of its configuration; writes nothing.
+ *
+ * @returns the name of the key that opens it, and whether that is the next one
+ * @throws Failure as `openKeys` does
+ */
+export async function checkKeys(
+  config: KeyParts['config'],
+  database: Pick<Database, 'query'>,
+): Promise<{ name: string; next: boolean }> {
+  const { key, next } = await withEither(config, (keyEncryptionKey) => assertKeyOpens(database, keyEncryptionKey))
+  return { name: nameOfKey(key), next }
+}
+
+/** Uses the key that is set; where it is the wrong one, the next one. */
+async function withEither<T>(config: KeyParts['config'], use: (key: Secret) => Promise<T>) {
   try {
-    const keyEncryptionKey = config.keyEncryptionKey
-    return { vault: await openVault({ database, keyEncryptionKey, now }), keys: keysFrom(parts, keyEncryptionKey) }
+    return { key: config.keyEncryptionKey, next: false, opened: await use(config.keyEncryptionKey) }
   } catch (error) {
-    const next = error instanceof Failure && error.reason === 'wrong_key' ? config.nextKeyEncryptionKey() : undefined
-    if (!next) throw error
+    const key = error instanceof Failure && error.reason === 'wrong_key' ? config.nextKeyEncryptionKey() : undefined
+    if (!key) throw error
     // When it does not fit either, the failure to tell is about the key that is set.
-    const vault = await openVault({ database, keyEncryptionKey: next, now }).catch(() => {
+    const opened = await use(key).catch(() => {
       throw error
     })
-    log.warn('keys.next_in_use', { id: nameOfKey(next), detail: 'make it the key-encryption key of the setting' })
-    return { vault, keys: keysFrom(parts, next) }
+    return { key, next: true, opened }
   }
 }
 

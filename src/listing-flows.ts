@@ -29,7 +29,7 @@ export function listingFlows(
       storeOf(asked.store)
       if (change.change === 'link') return linkListing(linking, asked, change)
       if (change.change === 'ignore') return ignoreListing(linking, asked, change.reason)
-      if (change.change === 'release') return releaseListing(linking, asked, change.reason)
+      if (change.change === 'release') return releaseListing(linking, asked, change)
       return { unlink: unlinkListing, unignore: unignoreListing, retry: retryListing }[change.change](linking, asked)
     },
   }

@@ -13,6 +13,7 @@ const program: Program = {
   serve: async (options) => (await import('./serve.ts')).runService(options),
   sandbox: async (settings) => (await import('./sandbox-command.ts')).runSandbox(settings),
   openSetUp: async (configFile) => (await import('./set-up.ts')).openSetUp(configFile, process.env),
+  inspect: async (config) => (await import('./inspection.ts')).inspect(config),
   restore: async (options) => (await import('./restore.ts')).restoreBackup(options, process.env),
 }
 

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { build } from '../src/storage/builder.ts'
 import { audit } from '../src/storage/schema.ts'
-import { type ApiWorld, openApi } from './api-world.ts'
+import { type ApiWorld, OTHER_STORE, openApi } from './api-world.ts'
+import { STORE } from './harbour.ts'
 
 async function handIn(world: ApiWorld, unitPrice = '999.00', reference = '1001') {
   const [offer] = await world.offers()
@@ -135,6 +136,23 @@ describe('people on duty', () => {
       'state',
       'url',
     ])
+  })
+
+  test('see the listings of each store apart, and a store without any', async () => {
+    const world = await openApi()
+    const [offer] = await world.offers()
+    const link = { offerSku: offer?.sku }
+    expect((await world.ask('POST', `/stores/${STORE}/listings/v-1/link`, { body: link })).status).toBe(200)
+    const { body } = await world.ask('GET', '/status', { token: world.tokens.viewer })
+    const { counts, stores } = body.data as unknown as {
+      counts: { listings: Record<string, number> }
+      stores: { store: string; listings: Record<string, number> }[]
+    }
+    expect(stores).toEqual([
+      { store: STORE, listings: counts.listings },
+      { store: OTHER_STORE, listings: {} },
+    ])
+    expect(Object.values(counts.listings).some((count) => count > 0)).toBe(true)
   })
 
   test('see the balance with its currency and the instant it was read', async () => {

@@ -140,9 +140,11 @@ async function listingsTour(world: ApiWorld, ask: TourAsk, productId: string): P
   await ask('GET', one, { token: world.tokens.other })
   await ask('GET', `${at}/listings?state=held`)
   await ask('GET', `${at}/listings?limit=2`, { token: world.tokens.store })
-  await ask('POST', `${one}/release`, { body: { reason: 'the supplier confirmed it' } })
+  const { wantedPrice: price } = (await world.ask('GET', one)).body.data
+  await ask('POST', `${one}/release`, { body: { price: '0.01', reason: 'another one was shown' } })
+  await ask('POST', `${one}/release`, { body: { price, reason: 'the supplier confirmed it' } })
   await world.publish()
-  await ask('POST', `${one}/release`, { body: { reason: 'again' } })
+  await ask('POST', `${one}/release`, { body: { price, reason: 'again' } })
   await ask('GET', one)
   await ask('POST', `${one}/ignore`, { body: { reason: 'sold by hand' } })
   await ask('POST', `${one}/retry`)

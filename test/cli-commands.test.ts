@@ -198,6 +198,35 @@ describe('every command', () => {
   })
 })
 
+describe('status', () => {
+  const statusWith = async (stores: object[]) => {
+    const counts = { listings: { held: 12_346, failed: 1 }, deliveries: { dead: 1 } }
+    const { config } = await startService({ 'GET /status': () => ({ freeze: null, counts, stores }) })
+    const { stdout } = await run(['status', '--config', config], { terminal: true })
+    expect(widest(stdout)).toBeLessThanOrEqual(80)
+    return stdout.slice(stdout.indexOf('For a person:'))
+  }
+  const stores = [
+    { store: 'shop-4f7k2m9q', listings: { held: 1, failed: 0 } },
+    { store: 'other-7k2m9q4f', listings: { held: 12_345, failed: 1, synced: 7 } },
+  ]
+
+  it('names the store in each command that needs one, where there are several', async () => {
+    expect(await statusWith(stores)).toBe(`For a person:
+  1 listing held: quayside listings list --state held --store shop-4f7k2m9q
+  12,345 listings held:
+    quayside listings list --state held --store other-7k2m9q4f
+  1 listing not taken:
+    quayside listings list --state failed --store other-7k2m9q4f
+  1 dead delivery: quayside deliveries list --state dead
+`)
+  })
+
+  it('keeps the command short where there is one store', async () => {
+    expect(await statusWith(stores.slice(0, 1))).toContain('  1 listing held: quayside listings list --state held\n')
+  })
+})
+
 describe('a request', () => {
   it('carries the owner token, the filters and the body', async () => {
     const { config, heard } = await startService(answers)

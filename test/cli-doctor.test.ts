@@ -1,12 +1,14 @@
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { inspect } from '../src/inspection.ts'
 import type { SandboxOptions } from '../src/sandbox/server.ts'
 import { type Answers, run, startService, temporaryFolder, widest } from './cli-run.ts'
 import { startHeldSandbox } from './held.ts'
 import { dialect, refusedOrigin, sendJson, startHttp } from './supplier-server.ts'
 
 const API_KEY = 'key-of-the-reseller-0123456789'
+const KEY = Buffer.from('0123456789abcdef0123456789abcdef')
 
 const healthy: Answers = {
   'GET /status': () => ({ freeze: null, counts: { purchases: {}, deliveries: {}, callbacks: {}, alerts: {} } }),
@@ -26,7 +28,7 @@ async function startSetUp(changes: { answers?: Answers; sandbox?: Partial<Sandbo
   const secrets = path.join(folder, 'secrets')
   mkdirSync(secrets, { mode: 0o700 })
   writeFileSync(path.join(secrets, 'api-key'), API_KEY, { mode: 0o600 })
-  writeFileSync(path.join(secrets, 'key-encryption-key'), Buffer.alloc(32, 1).toString('base64'), { mode: 0o600 })
+  writeFileSync(path.join(secrets, 'key-encryption-key'), KEY.toString('base64'), { mode: 0o600 })
   const config = path.join(folder, 'quayside.json')
   writeFileSync(
     config,
@@ -43,7 +45,7 @@ async function startSetUp(changes: { answers?: Answers; sandbox?: Partial<Sandbo
 
 /** Runs doctor and gives its findings. */
 async function examine(config: string, options: Parameters<typeof run>[1] = {}) {
-  const { exitCode, stdout } = await run(['doctor', '--json', '--config', config], options)
+  const { exitCode, stdout } = await run(['doctor', '--json', '--config', config], { program: { inspect }, ...options })
   const { healthy: well, findings } = JSON.parse(stdout) as { healthy: boolean; findings: Record<string, string>[] }
   expect(exitCode).toBe(well ? 0 : 1)
   return {
@@ -60,15 +62,25 @@ describe('doctor', () => {
     const { exitCode, failed, order } = await examine(config)
     expect({ exitCode, failed }).toEqual({ exitCode: 0, failed: [] })
     expect(order).toEqual([
-      ...['Node', 'configuration', 'dialect', 'file modes', 'supplier', 'API key', 'revision', 'clock', 'rate limit'],
-      ...['webhooks', 'public address', 'service', 'freeze', 'listings', 'dead letters', 'callbacks', 'disk'],
+      ...['Node', 'configuration', 'dialect', 'file modes', 'secret', 'supplier', 'API key', 'revision', 'clock'],
+      ...[
+        'rate limit',
+        'webhooks',
+        'public address',
+        'service',
+        'freeze',
+        'listings',
+        'dead letters',
+        'callbacks',
+        'disk',
+      ],
     ])
     expect(store.heard).toEqual([])
   })
 
   it('prints each finding within 80 columns as it is made', async () => {
     const { config } = await startSetUp()
-    const { stdout } = await run(['doctor', '--config', config], { terminal: true })
+    const { stdout } = await run(['doctor', '--config', config], { terminal: true, program: { inspect } })
     expect(stdout).toMatch(/^ok {4}Node: /m)
     expect(stdout).toContain('nothing was sent')
     expect(stdout).toMatch(/Nothing fails, \d+ to know about\.\n$/)
@@ -146,9 +158,26 @@ describe('doctor', () => {
     expect(of('freeze')).toMatchObject([{ level: 'fail', message: expect.stringContaining('prices look wrong') }])
     expect(of('dead letters').map(({ message }) => message)).toEqual([
       '2 purchases in review',
-      '1 dead deliveries',
+      '1 dead delivery',
       '3 dead callbacks',
     ])
+  })
+
+  it('lists held and failed listings by the store that they are of, where there are several', async () => {
+    const stores = [
+      { store: 'shop-4f7k2m9q', listings: { held: 1, failed: 2 } },
+      { store: 'other-7k2m9q4f', listings: { held: 3, synced: 9 } },
+    ]
+    const counts = { purchases: {}, listings: { held: 4, failed: 2 }, deliveries: {}, callbacks: {}, alerts: {} }
+    const status = (of: object[]) => ({ 'GET /status': () => ({ freeze: null, counts, stores: of }) })
+    const several = await examine((await startSetUp({ answers: status(stores) })).config)
+    expect(several.of('listings').map(({ message, mend }) => [message, mend])).toEqual([
+      ['2 that the store did not take', 'quayside listings list --state failed --store shop-4f7k2m9q'],
+      ['1 held for a person', 'quayside listings list --state held --store shop-4f7k2m9q'],
+      ['3 held for a person', 'quayside listings list --state held --store other-7k2m9q4f'],
+    ])
+    const one = await examine((await startSetUp({ answers: status(stores.slice(1)) })).config)
+    expect(one.of('listings')).toMatchObject([{ mend: 'quayside listings list --state held' }])
   })
 
   it('works without a running service and says how to start it', async () => {

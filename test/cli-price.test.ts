@@ -26,7 +26,7 @@ function serviceFor(
   return startService({
     'GET /stores': () => ({ items: stores.map((id) => ({ id })) }),
     [`GET /stores/${STORE}/prices/SKU-1`]: () =>
-      priceView(STORE, { offer, price, stock, listings, passes: listings.length === 0 }),
+      priceView(STORE, { offer, price, stock, listings, takenBy: null, passes: listings.length === 0 }),
   })
 }
 

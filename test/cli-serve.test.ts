@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { run, writePlace } from './cli-run.ts'
+import { banner } from '../src/demo-service.ts'
+import { run, widest, writePlace } from './cli-run.ts'
 
 describe('what runs in the foreground', () => {
   it('is what the named configuration says, and never the demo by a misspelt name', async () => {
@@ -12,6 +13,17 @@ describe('what runs in the foreground', () => {
     expect((await run(['serve', '--config', config, '--port', '0'], { program: { serve } })).exitCode).toBe(0)
     expect((await run(['serve', '--config', `${config}.typo`], { program: { serve } })).exitCode).toBe(4)
     expect(asked).toEqual([{ configFile: config, demo: false, port: 0 }])
+  })
+
+  it('prints no line of the demo wider than 80 columns, and the address of its API in one piece', () => {
+    const port = (number: number) => `http://127.0.0.1:${number}`
+    const text = banner({
+      ...{ url: port(65_535), sandboxUrl: `${port(65_534)}/v1`, shopUrl: `${port(65_533)}/callbacks`, count: 1_000 },
+      ...{ token: `qs_s_${'a'.repeat(43)}`, sku: 'GAM-RAIL4', folder: 'data/run' },
+    })
+    expect(text).toContain('  http://127.0.0.1:65535\n')
+    expect(text).toContain('  http://127.0.0.1:65535/api/v1/openapi.json\n')
+    expect(widest(text)).toBeLessThanOrEqual(80)
   })
 
   it('gets the options of the sandbox as numbers', async () => {

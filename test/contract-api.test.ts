@@ -26,7 +26,7 @@ const valid: Record<string, Json> = {
   createToken: { name: 'till', role: 'store', store: STORE, scopes: ['orders'], expiresInDays: 30 },
   linkListing: { offerSku: 'SKU-1', sku: 'OURS', variation: 'Europe' },
   ignoreListing: { reason: 'sold by hand' },
-  releaseListing: { reason: 'the supplier confirmed it' },
+  releaseListing: { price: '36.00', reason: 'the supplier confirmed it' },
   rotateWebhook: { url: 'https://shop.example/hook' },
 }
 

@@ -46,7 +46,7 @@ describe('a price that jumps', () => {
     await world.settle()
     await world.stock(offerRow('a', { costMinor: 2_000 }))
     await world.settle()
-    await releaseListing(world.linking, world.asked('SKU-a'), 'the supplier confirmed it')
+    await releaseListing(world.linking, world.asked('SKU-a'), { price: '24.00', reason: 'the supplier confirmed it' })
     await world.settle()
     expect(world.sold()).toEqual({ 'SKU-a': '24.00 x 5' })
     expect(await world.states()).toEqual({ 'SKU-a': 'synced' })
@@ -70,7 +70,7 @@ describe('a price that jumps', () => {
     await world.settle()
     await world.stock(offerRow('a', { costMinor: 2_000 }))
     await world.settle()
-    await releaseListing(world.linking, world.asked('SKU-a'), 'fine')
+    await releaseListing(world.linking, world.asked('SKU-a'), { price: '24.00', reason: 'fine' })
     await world.stock(offerRow('a', { costMinor: 9_000 }))
     await world.settle()
     expect(await world.row('SKU-a')).toMatchObject({ state: 'held', wantedPriceMinor: 10_800, knownStock: 0 })
@@ -80,7 +80,9 @@ describe('a price that jumps', () => {
     const world = await publishWorld()
     await world.stock(offerRow('a'))
     await world.settle()
-    expect(await reasonOf(releaseListing(world.linking, world.asked('SKU-a'), 'x'))).toBe('not_held')
+    expect(await reasonOf(releaseListing(world.linking, world.asked('SKU-a'), { price: '12.00', reason: 'x' }))).toBe(
+      'not_held',
+    )
   })
 
   test('keeps its history: what the store confirmed, and why', async () => {
@@ -90,7 +92,7 @@ describe('a price that jumps', () => {
       await world.settle()
       world.clock.at += 1_000
     }
-    await releaseListing(world.linking, world.asked('SKU-a'), 'fine')
+    await releaseListing(world.linking, world.asked('SKU-a'), { price: '60', reason: 'fine' })
     await world.settle()
     world.configure({ pricing: { markup: { percent: '30' } } })
     await world.settle()
@@ -243,7 +245,27 @@ describe('a released price', () => {
     await world.settle()
     await world.stock(offerRow('a', { costMinor: 3_000 }))
     await world.settle()
-    await releaseListing(world.linking, world.asked('SKU-a'), 'confirmed')
+    await releaseListing(world.linking, world.asked('SKU-a'), { price: '36.00', reason: 'confirmed' })
     expect(await world.row('SKU-a')).toMatchObject({ state: 'pending', reason: null, wantedPriceMinor: null })
+  })
+})
+
+describe('a release', () => {
+  test('does not let a price pass that came to wait after the person was shown another one', async () => {
+    const world = await publishWorld()
+    await world.stock(offerRow('a'))
+    await world.settle()
+    await world.stock(offerRow('a', { costMinor: 2_000 }))
+    await world.settle()
+    world.configure({ pricing: { markup: { percent: '400' } } })
+    await world.settle()
+    const shown = { price: '24.00', reason: 'the supplier confirmed it' }
+    await expect(releaseListing(world.linking, world.asked('SKU-a'), shown)).rejects.toMatchObject({
+      reason: 'changed',
+      message: expect.stringContaining('waits now is 100.00 EUR, not 24.00'),
+    })
+    await world.settle()
+    expect(world.sold()).toEqual({ 'SKU-a': '12.00 x 0' })
+    expect(await world.row('SKU-a')).toMatchObject({ approvedPriceMinor: null, wantedPriceMinor: 10_000 })
   })
 })

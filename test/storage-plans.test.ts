@@ -20,6 +20,7 @@ import {
   pageOfListings,
   unlinkedListings,
 } from '../src/storage/listings.ts'
+import { skusOfOffers } from '../src/storage/offers.ts'
 import { nextPublications, offersFrom } from '../src/storage/publications.ts'
 import { knownOrphans, oldestWrittenOff, purchasesToBeListed } from '../src/storage/sweeps.ts'
 import { tracedDatabase } from './database.ts'
@@ -40,6 +41,7 @@ const cases: [string, SQLWrapper, string][] = [
   ['what waits for a person', unsettledMinor(), 'purchases_due (state=?)'],
   ['purchases whose order must be listed', purchasesToBeListed(1, 1, 1), 'purchases_due (state=?)'],
   ['what was written off', oldestWrittenOff(1), 'purchases_written_off (written_off_at>?)'],
+  ['SKUs that price rules name', skusOfOffers(['a', 'b']), 'offers_sku (sku=?)'],
   ['listings of products', listingsOfProducts('s', ['a']), 'listings_product (store=? AND product_id=?)'],
   ['listings under a SKU', listingsOfSkus('s', ['a']), 'listings_sku (store=? AND sku=?)'],
   ['listings to be tried again', dueListings('s', 1, 1), 'listings_due (store=? AND next_try_at<?)'],

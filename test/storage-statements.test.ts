@@ -178,6 +178,7 @@ const calls: Record<string, unknown[]> = {
       'offersWithPlace',
       'offersBySku',
       'goneOffersBySku',
+      'skusOfOffers',
     ].map((name) => [name, [['p', 'q']]]),
   ),
   keysByBlindIndex: [[bytes]],
@@ -276,7 +277,7 @@ const noArguments = ['clearLeases', 'assertNoRunningSync', 'deleteCaptures', 'co
 noArguments.push('countDiscrepancies', 'countOffers', 'countOutbox', 'lastUnfreeze', 'latestBalance', 'latestTier')
 noArguments.push('clearRestoreHold', 'countUnclaimed', 'dropMatched', 'forgetAccounts', 'lastInstants')
 noArguments.push('allTokens', 'allWebhooks', 'lastCompleteSync', 'runningSyncRuns', 'listCaptures')
-noArguments.push('allPublishing', 'countListings', 'countPublications')
+noArguments.push('allPublishing', 'categoriesOfOffers', 'countListings', 'countPublications')
 noArguments.push('lastCompleteSweep', 'allBalanceAccounts', 'countOpenOutcomes', 'unsettledMinor', 'suspectAccounts')
 const others = [
   'refreshUnlessHinted',

@@ -141,10 +141,16 @@ export function factsOf(row: ListingRow): ListingFacts {
     failing: row.attempts > 0,
     // A store that has said what it has instead has nothing else, until it is told again.
     open: sent !== null && !(differs && row.state === 'failed'),
-    // What it made of a price is no price of ours to measure from.
-    jumpFrom: differs ? (sent ?? known) : known,
+    jumpFrom: isForeign(row) ? sent : known,
   }
 }
+
+/**
+ * Whether the store has made a price of its own of what it was told. No cost of ours is behind that one, and no jump is
+ * measured from it, whatever became of the listing since: what it was told instead is kept until it takes a price of ours.
+ */
+export const isForeign = (row: ListingRow): boolean =>
+  row.knownPriceMinor !== null && row.knownCostMinor === null && row.sentPriceMinor !== null
 
 /** What the store was told and has not confirmed. */
 function sentOf(row: ListingRow): ListingContent | null {

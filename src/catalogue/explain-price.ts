@@ -4,7 +4,7 @@ import type { Priced } from '../domain/pricing.ts'
 import { explainStock, type PublishedStock, type StockStep } from '../domain/stock.ts'
 import { Failure } from '../errors.ts'
 import type { Database } from '../storage/database.ts'
-import { type ListingRow, listingsOfProducts, listingsOfSkus } from '../storage/listings.ts'
+import { type ListingRow, listingsOfProducts, listingsOfSkus, listingsOfVariants } from '../storage/listings.ts'
 import { offersBySku } from '../storage/offers.ts'
 import type { SellingStore } from './assess.ts'
 
@@ -15,6 +15,8 @@ export interface Explanation {
   stock: PublishedStock & { steps: StockStep[] }
   /** What the store has of it, by variant: the price above need not be there. */
   listings: ListingRow[]
+  /** Why none is begun for it, however well it passes: this listing of something else stands under its SKU. */
+  takenBy: Pick<ListingRow, 'variant' | 'productId'> | null
   /** Whether the store would begin to list it of its own accord. */
   passes: boolean
 }
@@ -33,12 +35,14 @@ export async function explainOffer(db: Database, store: SellingStore, sku: strin
     throw new Failure('conflict', message, { reason: 'ambiguous_sku' })
   }
   const { pricing, stock, filter } = store.terms
-  const [linked, named] = await Promise.all([
+  const [linked, named, under] = await Promise.all([
     db.query(listingsOfProducts(store.id, [offer.productId])),
     db.query(listingsOfSkus(store.id, [sku])),
+    db.query(listingsOfVariants(store.id, [sku])),
   ])
   const own = named.filter(({ productId }) => productId === null || productId === offer.productId)
   const listings = [...new Map([...linked, ...own].map((row) => [row.variant, row])).values()]
+  const takenBy = listings.length === 0 ? ([...under, ...named][0] ?? null) : null
   const explained = { price: explainPrice(offer, pricing, at), stock: explainStock(offer, stock) }
-  return { offer, ...explained, listings, passes: passesFilter(offer, filter) }
+  return { offer, ...explained, listings, takenBy, passes: passesFilter(offer, filter) }
 }

@@ -1,4 +1,4 @@
-import { formatDecimal } from '../domain/money.ts'
+import { formatDecimal, parseDecimal } from '../domain/money.ts'
 import { Failure } from '../errors.ts'
 import { type Change, StaleWrite } from '../storage/database.ts'
 import { insertAudit } from '../storage/evidence.ts'
@@ -98,16 +98,28 @@ export const unignoreListing = (linking: Linking, asked: Asked): Promise<void> =
     throw new Failure('conflict', `${asked.variant} is not ignored`, { reason: 'not_ignored' })
   })
 
+/** A price that is let pass. */
+export interface Release {
+  /** The one that waits, as the person was shown it: decimal text in the currency of the store. */
+  price: string
+  reason: string
+}
+
 /**
- * Lets the price pass that a listing is held for: that price and no other.
+ * Lets the price pass that a listing is held for: the one that the person was shown, and no other.
  *
- * @throws Failure `not_found`; `conflict`, `not_held`, when no price waits
+ * @throws Failure `not_found`; `conflict`, `not_held`, when no price waits, `changed`, when another one does
  */
-export const releaseListing = (linking: Linking, asked: Asked, reason: string): Promise<void> =>
+export const releaseListing = (linking: Linking, asked: Asked, { price, reason }: Release): Promise<void> =>
   change(linking, asked, { action: 'listing.release', detail: reason }, (known) => {
     const row = existing(known, asked)
-    const { wantedPriceMinor } = row
-    if (wantedPriceMinor !== null && row.state !== 'ignored') {
+    const { wantedPriceMinor, knownCurrency } = row
+    if (wantedPriceMinor !== null && knownCurrency !== null && row.state !== 'ignored') {
+      if (parseDecimal(price, knownCurrency) !== wantedPriceMinor) {
+        const now = `${formatDecimal({ minor: wantedPriceMinor, currency: knownCurrency })} ${knownCurrency}`
+        const message = `the price of ${asked.variant} that waits now is ${now}, not ${price}; look at it again, then decide`
+        throw new Failure('conflict', message, { reason: 'changed' })
+      }
       // Nothing waits any more, which is shown at once and not after the next pass.
       const passed = { approvedPriceMinor: wantedPriceMinor, wantedPriceMinor: null, reason: null, detail: null }
       return due({ ...row, ...passed })
@@ -116,7 +128,12 @@ export const releaseListing = (linking: Linking, asked: Asked, reason: string): 
     throw new Failure('conflict', `no price of ${asked.variant} waits to be released: ${why}`, { reason: 'not_held' })
   })
 
-/** Tells the store again at once, even one that is left alone for now. @throws Failure `not_found`; `conflict` */
+/**
+ * Tells the store again at once, even one that is left alone for now. What it did not take before still counts: it is
+ * told as it would be by itself later.
+ *
+ * @throws Failure `not_found`; `conflict`
+ */
 export const retryListing = (linking: Linking, asked: Asked): Promise<void> =>
   change(
     linking,
@@ -124,7 +141,7 @@ export const retryListing = (linking: Linking, asked: Asked): Promise<void> =>
     { action: 'listing.retry' },
     (known) => {
       const row = existing(known, asked)
-      if (row.state !== 'ignored') return due(row)
+      if (row.state !== 'ignored') return again(row)
       throw new Failure('conflict', `${asked.variant} is ignored`, { reason: 'ignored' })
     },
     [resumePublishing(asked.store, linking.now())],
@@ -132,6 +149,9 @@ export const retryListing = (linking: Linking, asked: Asked): Promise<void> =>
 
 /** To be looked at next, and told whatever is known of it. */
 const due = (row: ListingRow): ListingRow => ({ ...row, state: 'pending', attempts: 0, nextTryAt: 0 })
+
+/** Its next try is now, and the waits begin anew. */
+const again = (row: ListingRow): ListingRow => (row.attempts === 0 ? due(row) : { ...row, attempts: 1, nextTryAt: 0 })
 
 function existing(row: ListingRow | undefined, { variant }: Asked): ListingRow {
   if (!row) throw new Failure('not_found', `the store has no listing ${variant}`)

@@ -24,7 +24,7 @@ import {
   wholePublication,
 } from '../storage/publications.ts'
 import type { Store } from '../stores/store.ts'
-import { type Assessed, assess, productOf, type SellingStore } from './assess.ts'
+import { type Assessed, assess, isForeign, knownOf, productOf, type SellingStore } from './assess.ts'
 import { recordPass, sentFrom, type Telling, tellAll } from './tell.ts'
 import { oweChangedTerms } from './terms.ts'
 
@@ -180,6 +180,8 @@ export function planOf(assessed: Assessed[], isNews: boolean, now: number) {
  */
 function sentWith(row: ListingRow, content: ListingContent): Partial<ListingRow> {
   if (row.knownPriceMinor !== null && !canBeBought(content)) return {}
+  const known = knownOf(row)
+  if (known && isForeign(row) && canBeBought(known) && known.priceMinor === content.priceMinor) return {}
   if (row.sentPriceMinor !== null && row.sentCurrency === content.currency) {
     if (row.sentPriceMinor <= content.priceMinor) return {}
   }

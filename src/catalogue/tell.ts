@@ -7,7 +7,7 @@ import { type ListingRow, listingsOfVariants, putListings } from '../storage/lis
 import { oweAlert } from '../storage/outbox.ts'
 import { pausePublishing, resumePublishing } from '../storage/publications.ts'
 import type { NotTold, Store, StoreListing } from '../stores/store.ts'
-import { factsOf, listingRecord, notSent } from './assess.ts'
+import { factsOf, isForeign, listingRecord, notSent } from './assess.ts'
 import type { Publisher } from './publish.ts'
 
 /** A listing that the store is being told of. */
@@ -79,7 +79,7 @@ export async function recordPass(publisher: Publisher, store: string, result: Pa
   const recorded = tellings.map((telling): Recorded => {
     const answer = said.get(telling.row.variant)
     const later = () => publicationDelayMs(telling.row.attempts + 1, random())
-    if (answer?.outcome === 'confirmed') return confirmed(telling, now, publisher.newId, later())
+    if (answer?.outcome === 'confirmed') return confirmed(telling, now, publisher.newId, random())
     if (answer) return failed(telling, answer, now, later())
     // The store as a whole is in trouble: that is told of each, and is none's own failure.
     const own = telling.row.attempts > 0
@@ -121,7 +121,7 @@ function alertOf(
   if (!first) return []
   const some = rows.slice(0, NAMED_MAX).map(({ variant, reason }) => `${variant} (${reason})`)
   const more = rows.length > NAMED_MAX ? ` and ${rows.length - NAMED_MAX} more` : ''
-  const note = `${store} has not taken ${some.join(', ')}${more} in ${ALERT_TRIES} tries: quayside listings list --state failed`
+  const note = `${store} has not taken ${some.join(', ')}${more} in ${ALERT_TRIES} tries: quayside listings list --state failed --store ${store}`
   const occasion = `${store}:${first.variant}:${first.revision}`
   return [oweAlert(publisher, { type: 'listing_failed', occasion, payload: { note, store } })]
 }
@@ -146,11 +146,22 @@ function failed(
   const set = { reason, detail, state: 'failed', attempts: row.attempts + 1, nextTryAt: now + wait } as const
   const echo = answer.reason === 'echo_differs' ? answer.echo : undefined
   const has = echo && echoed(content, echo)
-  const next = after(telling, { ...set, ...(has && { ...knownWith(has), ...sentFrom(content) }) }, now)
+  const next = after(telling, { ...set, ...(has && hasInstead(telling, has)) }, now)
   const { floorMinor, state } = decision
   if (floorMinor === null || state === 'failed') return { row: next }
   const isUrgent = mayUndersell(factsOf(next), { priceMinor: floorMinor, currency: content.currency })
   return { row: isUrgent ? { ...next, nextTryAt: now } : next }
+}
+
+/** What is known of a store that has something else than it was told. */
+function hasInstead({ row, content, decision }: Telling, has: ListingContent): Partial<ListingRow> {
+  const costMinor = decision.costMinor ?? row.knownCostMinor
+  return {
+    ...knownWith(has),
+    knownCostMinor: has.priceMinor === content.priceMinor ? costMinor : null,
+    // Told at a price that the store itself had made, it was told no price of ours: the one of before stays.
+    ...(costMinor === null ? {} : sentFrom(content)),
+  }
 }
 
 /** What the store has, by what it repeats; undefined when its price cannot be read. */
@@ -178,9 +189,9 @@ const after = ({ row }: Telling, set: Partial<ListingRow>, now: number): Listing
 /**
  * What is stored once a store has confirmed a listing.
  *
- * @param wait until a price that the store did not take is told again, in milliseconds
+ * @param random from 0 to 1, spreads the wait until a price that the store did not take is told again
  */
-export function confirmed(telling: Telling, now: number, newId: () => string, wait: number): Recorded {
+export function confirmed(telling: Telling, now: number, newId: () => string, random: number): Recorded {
   const { before, content, decision } = telling
   const { priceMinor, currency } = content
   const { state, wantedPriceMinor } = decision
@@ -188,7 +199,7 @@ export function confirmed(telling: Telling, now: number, newId: () => string, wa
   const row = after(
     telling,
     {
-      ...{ ...standingOf(telling, now, wait), wantedPriceMinor, toldAt: now },
+      ...{ ...standingOf(telling, now, random), wantedPriceMinor, toldAt: now },
       ...{ ...knownWith(content), knownCostMinor: costMinor },
       // What was let pass has passed, or the price went elsewhere: the next jump asks again.
       approvedPriceMinor: state === 'synced' ? null : before.approvedPriceMinor,
@@ -202,15 +213,21 @@ export function confirmed(telling: Telling, now: number, newId: () => string, wa
   return { row, price: { id: newId(), store, variant, at: now, priceMinor, currency, costMinor, cause } }
 }
 
-function standingOf({ before, decision }: Telling, now: number, wait: number): Partial<ListingRow> {
+function standingOf({ before, decision }: Telling, now: number, random: number): Partial<ListingRow> {
   const { state, reason, detail } = decision
+  // At a price that the store itself had made: what it was told instead is still what a jump is measured from.
+  const sent = isForeign(before) && decision.costMinor === null ? sentOf(before) : notSent
   if (state === 'failed') {
-    // It has no stock now. What it did not take is still to be told, and still what a jump is measured from.
-    const sent = before.reason === 'echo_differs' ? {} : notSent
-    return { ...sent, state, reason: before.reason, detail: before.detail, nextTryAt: now + wait }
+    // It has no stock now. What it did not take is still to be told, and having told this counts as no try of it.
+    const nextTryAt = now + publicationDelayMs(before.attempts, random)
+    return { ...sent, state, reason: before.reason, detail: before.detail, nextTryAt }
   }
-  return { ...notSent, state, reason, detail, attempts: 0, nextTryAt: state === 'pending' ? now : null }
+  return { ...sent, state, reason, detail, attempts: 0, nextTryAt: state === 'pending' ? now : null }
 }
+
+const sentOf = ({ sentPriceMinor, sentCompareAtMinor, sentCurrency, sentName, sentCategory }: ListingRow) => ({
+  ...{ sentPriceMinor, sentCompareAtMinor, sentCurrency, sentName, sentCategory },
+})
 
 function causeOf(before: ListingRow, priceMinor: number, costMinor: number | null): string {
   if (before.toldAt === null) return 'first'

@@ -15,6 +15,10 @@ export function cell(value: unknown): string {
   return plain(typeof value === 'string' ? value : JSON.stringify(value))
 }
 
+/** A count with the word for one or for several: `1 dead delivery`, `1,234 dead deliveries`. */
+export const counted = (count: unknown, one: string, several: string): string =>
+  `${cell(count)} ${Number(count) === 1 ? one : several}`
+
 /**
  * Text that a terminal prints and never obeys: names and messages come from the supplier and from stores, and an escape
  * sequence in one could rewrite what was printed above it.

@@ -2,12 +2,12 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { Failure, messageOf } from '../errors.ts'
 import type { Supplier } from '../supplier/client.ts'
-import { asRow, asRows, cell, instant, type Row } from './cell.ts'
+import { asRow, asRows, cell, counted, instant, type Row } from './cell.ts'
 import { type Client, createClient } from './client.ts'
 import { type ConnectionOptions, connectionOf } from './connection.ts'
 import type { Visit } from './doctor.ts'
 import { NOT_RUNNING } from './exit-codes.ts'
-import { pausedOf } from './status.ts'
+import { pausedOf, waitingListings } from './status.ts'
 
 export type Service = { client: Client; status: Record<string, unknown> } | { fault: Failure }
 
@@ -97,29 +97,29 @@ export async function checkDuties({ io, report }: Visit, service: Service): Prom
     )
   } else report('ok', 'freeze', 'none')
   const counts = asRow(status.counts)
-  checkListings(asRow(counts.listings), pausedOf(status.paused, io.now()), report)
-  const waiting: [unknown, string, string][] = [
-    [asRow(counts.purchases).review, 'purchases in review', 'reviews'],
-    [asRow(counts.deliveries).dead, 'dead deliveries', 'deliveries list --state dead'],
-    [asRow(counts.deliveries).quarantined, 'unreadable deliveries', 'deliveries list --state quarantined'],
-    [asRow(counts.callbacks).dead, 'dead callbacks', 'outbox list --state dead --kind callback'],
-    [asRow(counts.alerts).dead, 'dead alerts', 'outbox list --state dead --kind alert'],
+  checkListings(status, pausedOf(status.paused, io.now()), report)
+  const [deliveries, callbacks, alerts] = [asRow(counts.deliveries), asRow(counts.callbacks), asRow(counts.alerts)]
+  const waiting: [count: unknown, one: string, several: string, how: string][] = [
+    [asRow(counts.purchases).review, 'purchase in review', 'purchases in review', 'reviews'],
+    [deliveries.dead, 'dead delivery', 'dead deliveries', 'deliveries list --state dead'],
+    [deliveries.quarantined, 'unreadable delivery', 'unreadable deliveries', 'deliveries list --state quarantined'],
+    [callbacks.dead, 'dead callback', 'dead callbacks', 'outbox list --state dead --kind callback'],
+    [alerts.dead, 'dead alert', 'dead alerts', 'outbox list --state dead --kind alert'],
   ]
   const found = waiting.filter(([count]) => Number(count) > 0)
-  for (const [count, what, how] of found) report('warn', 'dead letters', `${cell(count)} ${what}`, `quayside ${how}`)
+  for (const [count, one, several, how] of found) {
+    report('warn', 'dead letters', counted(count, one, several), `quayside ${how}`)
+  }
   if (found.length === 0) report('ok', 'dead letters', 'none')
 }
 
-function checkListings({ failed, held }: Row, paused: string[], report: Visit['report']): void {
+function checkListings(status: Row, paused: string[], report: Visit['report']): void {
   for (const line of paused) report('fail', 'listings', line, 'mend the store; it is told again by itself')
-  const waiting: [unknown, string, string][] = [
-    [failed, 'that the store did not take', 'failed'],
-    [held, 'held for a person', 'held'],
+  const found = [
+    ...waitingListings(status, 'failed').map((waiting) => ({ ...waiting, what: 'that the store did not take' })),
+    ...waitingListings(status, 'held').map((waiting) => ({ ...waiting, what: 'held for a person' })),
   ]
-  const found = waiting.filter(([count]) => Number(count) > 0)
-  for (const [count, what, state] of found) {
-    report('warn', 'listings', `${cell(count)} ${what}`, `quayside listings list --state ${state}`)
-  }
+  for (const { count, what, how } of found) report('warn', 'listings', `${cell(count)} ${what}`, how)
   if (found.length + paused.length === 0) report('ok', 'listings', 'none failed, none held')
 }
 

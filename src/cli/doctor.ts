@@ -3,11 +3,12 @@ import type { Config } from '../config.ts'
 import { messageOf } from '../errors.ts'
 import { plain } from './cell.ts'
 import { configFileOf } from './connection.ts'
+import { checkKey, checkRules } from './doctor-database.ts'
 import { checkCallbacks, checkDuties, checkPublicUrl, checkWebhooks, meetService } from './doctor-service.ts'
 import { checkConfig, checkDisk, checkModes, checkNode, checkRates } from './doctor-setup.ts'
 import { checkSupplier } from './doctor-supplier.ts'
 import { exitCodes } from './exit-codes.ts'
-import type { Io, Session } from './program.ts'
+import type { Io, Program, Session } from './program.ts'
 import { shareOptions } from './service-command.ts'
 import { wrap } from './table.ts'
 
@@ -32,7 +33,7 @@ export interface Visit {
 }
 
 /** `doctor`: walks through a live set-up from the inside out and names the cause of whatever is wrong. */
-export function addDoctor(root: Command, { io, end }: Session): void {
+export function addDoctor(root: Command, { io, program, end }: Session): void {
   const doctor = root.command('doctor').description('check a live set-up end to end; change nothing')
   shareOptions(doctor)
   doctor.option('--url <address>', 'address of the service, else QUAYSIDE_URL, else the configuration')
@@ -45,7 +46,7 @@ export function addDoctor(root: Command, { io, end }: Session): void {
       findings.push(finding)
       if (!options.json) io.stdout.write(findingText(finding, Math.min(io.columns, 100)))
     }
-    await visit(io, options, report)
+    await visit({ io, program }, options, report)
     const failed = findings.filter(({ level }) => level === 'fail').length
     const warned = findings.filter(({ level }) => level === 'warn').length
     if (options.json) io.stdout.write(`${JSON.stringify({ healthy: failed === 0, findings }, undefined, 2)}\n`)
@@ -63,12 +64,18 @@ Examples:
   quayside doctor --json | jq '.findings[] | select(.level == "fail")'`
 
 /** In the order in which things depend on each other: the first fault is most likely the cause of those below it. */
-async function visit(io: Io, options: { config?: string; url?: string; token?: string }, report: Report) {
+async function visit(
+  { io, program }: { io: Io; program: Program },
+  options: { config?: string; url?: string; token?: string },
+  report: Report,
+) {
   const source = configFileOf(options.config, io.env)
   checkNode(report)
   const config = checkConfig(source, io.env, report)
   checkModes(source?.file, report)
+  const inspection = config && (await checkKey(config, program, report))
   if (config) checkRates(config, io.now(), report)
+  if (config && inspection) checkRules(config, inspection, report)
   const visited: Visit = { io, config, report }
   const service = await meetService(options, io.env)
   const supplier = await checkSupplier(visited)

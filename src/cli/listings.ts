@@ -1,10 +1,12 @@
 import type { Command } from 'commander'
 import { Failure } from '../errors.ts'
-import { age, asRow, asRows, cell, instant, money, type Row } from './cell.ts'
+import { age, asRow, asRows, cell, money } from './cell.ts'
 import { addListingFiles } from './listing-files.ts'
+import { priceToPass } from './listing-release.ts'
+import { listingText, stockText } from './listing-text.ts'
 import type { Session } from './program.ts'
 import { type Call, serviceCommand } from './service-command.ts'
-import { type Column, details, table, wrap } from './table.ts'
+import { type Column, table } from './table.ts'
 
 /** `listings`: what each store sells, what it was told, and what waits for a person. */
 export function addListings(root: Command, session: Session): void {
@@ -18,7 +20,7 @@ export function addListings(root: Command, session: Session): void {
   const problems = listings
     .command('problems')
     .description('ambiguous, missing and duplicate SKUs: link or ignore each')
-  listOf(problems, session, 'listing-problems', 'Every SKU of the store is clear.')
+  listOf(problems, session, 'listing-problems', 'No listing is held for its SKU.')
 
   const show = one(listings, 'show', 'what the store has of one, what it is to have, and its prices')
   serviceCommand(show, session, async (call) => {
@@ -30,16 +32,19 @@ export function addListings(root: Command, session: Session): void {
   const link = one(listings, 'link', 'say which offer a variant of the store is')
   link.option('--product <id>', "the supplier's product").option('--offer <sku>', 'or its SKU at the supplier')
   link.option('--sku <sku>', 'the SKU that the store has for it').option('--variation <text>', 'such as Europe')
-  change(link, session, 'link', ({ option }) => ({
-    ...{ productId: option('product'), offerSku: option('offer'), sku: option('sku') },
-    variation: option('variation'),
-  }))
+  change(link, session, 'link', linkOf)
   change(one(listings, 'unlink', 'take a link back: the SKU counts again'), session, 'unlink')
   const reasoned = (name: string, what: string) =>
     change(one(listings, name, what).option('--reason <text>', REASON), session, name, reasonOf)
   reasoned('ignore', 'leave a variant alone: nothing is told, its orders are not ours')
   change(one(listings, 'unignore', 'take an ignored variant back'), session, 'unignore')
-  reasoned('release', 'let the price pass that a listing is held for')
+  const release = one(listings, 'release', 'let the price pass that a listing is held for')
+  release.option('--price <price>', 'the one that waits, as `listings show` prints it; else it is shown and asked for')
+  release.option('--reason <text>', REASON)
+  change(release, session, 'release', async (call) => {
+    const reason = reasonOf(call)
+    return { price: call.option('price') ?? (await priceToPass(call, await pathOf(call))), ...reason }
+  })
   change(one(listings, 'retry', 'tell the store again at once'), session, 'retry')
   addListingFiles(listings, session, storeOf)
 }
@@ -54,7 +59,7 @@ Examples:
   quayside listings problems
   quayside listings link v-101 --offer GAM-RAIL4 --variation Europe
   quayside listings ignore v-102 --reason 'sold by hand'
-  quayside listings release GAM-RAIL4 --reason 'the supplier confirmed it'`
+  quayside listings release GAM-RAIL4 --price 23.99 --reason 'confirmed'`
 
 const one = (listings: Command, name: string, what: string): Command =>
   listings.command(name).description(what).argument('<id>', "the store's own reference").option('--store <id>', STORE)
@@ -75,12 +80,13 @@ function listOf(command: Command, session: Session, path: string, empty: string)
   })
 }
 
-const columnsOf = ({ io }: Call, withPrice: boolean): Column[] => [
+const columnsOf = ({ io, option }: Call, withPrice: boolean): Column[] => [
   { title: 'ID', of: (row) => cell(row.id), keep: true },
   { title: 'STATE', of: (row) => cell(row.state) },
   ...(withPrice
     ? ([
         { title: 'PRICE', of: (row) => money(asRow(row.known).price, asRow(row.known).currency), right: true },
+        ...(option('state') === 'held' ? [waiting] : []),
         { title: 'STOCK', of: (row) => stockText(row.known), right: true },
         { title: 'TOLD', of: (row) => age(row.toldAt, io.now()), right: true },
       ] satisfies Column[])
@@ -88,9 +94,9 @@ const columnsOf = ({ io }: Call, withPrice: boolean): Column[] => [
   { title: 'WHY', of: (row) => (row.reason ? `${cell(row.reason).replaceAll('_', ' ')}: ${cell(row.detail)}` : '-') },
 ]
 
-const stockText = (content: unknown): string => {
-  const { stock, available } = asRow(content)
-  return stock === null && available === true ? 'uncounted' : cell(stock)
+const waiting: Column = {
+  ...{ title: 'WAITS', right: true },
+  of: (row) => (row.wantedPrice ? money(row.wantedPrice, asRow(row.known).currency) : '-'),
 }
 
 /** Gives a command that changes one listing its action. */
@@ -98,14 +104,24 @@ function change(
   command: Command,
   session: Session,
   name: string,
-  body: (call: Call) => object | undefined = () => undefined,
+  body: (call: Call) => object | undefined | Promise<object> = () => undefined,
 ) {
   serviceCommand(command, session, async (call) => {
-    const asked = body(call)
+    const asked = await body(call)
     const listing = asRow(await call.client.post([...(await pathOf(call)), name], asked))
-    call.print(listing, () => `Done; the store is told next.\n\n${listingText(listing, call)}`)
+    const next = listing.state === 'ignored' ? 'the store is told nothing of it' : 'the store is told next'
+    call.print(listing, () => `Done; ${next}.\n\n${listingText(listing, call)}`)
     return undefined
   })
+}
+
+function linkOf({ option, args }: Call): object {
+  const [productId, offerSku] = [option('product'), option('offer')]
+  if ((productId === undefined) === (offerSku === undefined)) {
+    const ways = '--product <id>, the product of the supplier, or --offer <sku>, its SKU there'
+    throw new Failure('invalid', `say which offer ${args[0]} is, by one of the two:\n${ways}`)
+  }
+  return { productId, offerSku, sku: option('sku'), variation: option('variation') }
 }
 
 function reasonOf(call: Call): object {
@@ -124,51 +140,4 @@ async function storeOf(call: Call): Promise<string> {
   const [only, other] = ids
   if (only !== undefined && other === undefined) return only
   throw new Failure('invalid', `which store? Name it by --store: one of ${ids.join(', ')}`)
-}
-
-function listingText(listing: Row, { io, width }: Call): string {
-  const now = io.now()
-  const pairs: [string, string][] = [
-    ['Listing', `${cell(listing.id)}${listing.variation ? ` (${cell(listing.variation)})` : ''}`],
-    ['SKU', cell(listing.sku)],
-    ['Offer', listing.productId ? `product ${cell(listing.productId)}, linked by ${cell(listing.linkedBy)}` : 'none'],
-    ['State', `${cell(listing.state)}${listing.reason ? `, ${cell(listing.reason).replaceAll('_', ' ')}` : ''}`],
-    ...(listing.detail ? [['Why', cell(listing.detail)] satisfies [string, string]] : []),
-    ['Store has', contentText(listing.known, 'nothing yet')],
-    ['Is to have', contentText(listing.wanted, 'nothing')],
-    ...(listing.wantedPrice
-      ? [['Waits', `the price ${money(listing.wantedPrice, asRow(listing.known).currency)}`] satisfies [string, string]]
-      : []),
-    ['Told', listing.toldAt ? instant(listing.toldAt, now) : 'never'],
-    ...(listing.nextTryAt
-      ? [
-          ['Next try', `${instant(listing.nextTryAt, now)}, ${cell(listing.attempts)} failed`] satisfies [
-            string,
-            string,
-          ],
-        ]
-      : []),
-  ]
-  const prices = asRows(listing.prices)
-  const history = table(
-    prices,
-    [
-      { title: 'SINCE', of: (row) => instant(row.at, now), keep: true },
-      { title: 'PRICE', of: (row) => money(row.price, row.currency), right: true },
-      { title: 'CAUSE', of: (row) => cell(row.cause) },
-    ],
-    width,
-  )
-  const next =
-    listing.state === 'held' && listing.reason === 'price_jump'
-      ? `\n${wrap(`Let it pass: quayside listings release ${cell(listing.id)} --reason '…'`, width).join('\n')}\n`
-      : ''
-  return details(pairs, width) + (prices.length === 0 ? '' : `\n${history}`) + next
-}
-
-function contentText(content: unknown, none: string): string {
-  const { price, compareAt, currency, name } = asRow(content)
-  if (price === undefined) return none
-  const before = compareAt ? `, before ${money(compareAt, currency)}` : ''
-  return `${money(price, currency)}${before}, stock ${stockText(content)}, ${cell(name)}`
 }

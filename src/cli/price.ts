@@ -52,8 +52,14 @@ function explained(answer: Row, width: number): string {
 }
 
 /** What the store has, and why that may be something else. */
-function standings({ listings, passes }: Row): [string, string][] {
+function standings({ listings, productId, takenBy, passes }: Row): [string, string][] {
   const rows = asRows(listings)
+  if (rows.length === 0 && takenBy) {
+    const { id, productId: other } = asRow(takenBy)
+    const stands = `the listing ${cell(id)} stands under its SKU and is ${other ? `of product ${cell(other)}` : 'of no offer'}`
+    const todo = `take that link back, or link another variant: quayside listings link <id> --product ${cell(productId)}`
+    return [['Listing', `none: ${stands}; ${todo}`]]
+  }
   if (rows.length === 0) {
     return [['Listing', passes === true ? 'none yet' : 'none: the import filters keep it out, and nobody linked it']]
   }

@@ -1,12 +1,13 @@
 /**
  * The command line: one file for each group of commands. A command speaks to the running service over its REST API and
  * changes nothing itself; only `init` and `restore` open the database, through the composition root, and only while no
- * service runs.
+ * service runs. `doctor` reads it beside the service.
  *
  * Everything is written through `io`: tables and words for people, one JSON document with `--json`, and faults on
  * standard error with what to do next. What a command throws ends here and becomes its exit code.
  */
 import { Command, CommanderError } from 'commander'
+import type { Config } from '../config.ts'
 import { codeOf, Failure, messageOf } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { addBackup } from './backup.ts'
@@ -16,6 +17,7 @@ import { addDeliveries } from './deliveries.ts'
 import { addDialect } from './dialect.ts'
 import { addDiscrepancies } from './discrepancies.ts'
 import { addDoctor } from './doctor.ts'
+import type { Inspection } from './doctor-database.ts'
 import { exitCodeOf, exitCodes } from './exit-codes.ts'
 import { addFreeze } from './freeze.ts'
 import { addInit } from './init.ts'
@@ -73,6 +75,8 @@ export interface Program {
    * @throws Failure `conflict`, reason `database_in_use`, while a service runs
    */
   restore(options: RestoreOptions): Promise<Restored>
+  /** Looks at the database of an installation, also while a service runs, and writes nothing; `doctor` alone asks for it. */
+  inspect(config: Config): Promise<Inspection>
 }
 
 export interface RestoreOptions {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { asRow, asRows, cell, instant, money, plain, type Row } from './cell.ts'
+import { asRow, asRows, cell, counted, instant, money, plain, type Row } from './cell.ts'
 import { causesOf, nextOf } from './freeze.ts'
 import type { Session } from './program.ts'
 import { serviceCommand } from './service-command.ts'
@@ -50,7 +50,7 @@ function statusText(facts: Row, now: number, width: number): string {
   ]
   const due = [
     ...(facts.freeze ? ['buying is frozen', ...nextOf(freeze).map((next) => `  ${next}`)] : []),
-    ...dutiesOf(counts, asRow(facts.sweep)),
+    ...dutiesOf(facts, width),
     ...pausedOf(facts.paused, now),
   ]
   return (
@@ -59,18 +59,47 @@ function statusText(facts: Row, now: number, width: number): string {
 }
 
 /** What does not heal by itself, each with the command that shows it. */
-function dutiesOf(counts: Row, sweep: Row): string[] {
-  const duties: [unknown, string, string][] = [
-    [asRow(counts.purchases).review, 'purchases in review', 'quayside reviews'],
-    [asRow(counts.listings).held, 'listings held', 'quayside listings list --state held'],
-    [asRow(counts.listings).failed, 'listings not taken', 'quayside listings list --state failed'],
-    [asRow(counts.deliveries).dead, 'dead deliveries', 'quayside deliveries list --state dead'],
-    [asRow(counts.deliveries).quarantined, 'unreadable deliveries', 'quayside deliveries list --state quarantined'],
-    [asRow(counts.callbacks).dead, 'dead callbacks', 'quayside outbox list --state dead'],
-    [sweep.orphans, 'orders of ours without a purchase', 'quayside discrepancies list'],
-    [sweep.missing, 'purchases without their order', 'quayside discrepancies list'],
+function dutiesOf(facts: Row, width: number): string[] {
+  const [counts, sweep] = [asRow(facts.counts), asRow(facts.sweep)]
+  const listings = (state: 'held' | 'failed', one: string, several: string) =>
+    waitingListings(facts, state).map(({ count, how }): [unknown, string, string, string] => [count, one, several, how])
+  const [deliveries, callbacks] = [asRow(counts.deliveries), asRow(counts.callbacks)]
+  const list = 'quayside deliveries list --state'
+  const duties: [count: unknown, one: string, several: string, how: string][] = [
+    [asRow(counts.purchases).review, 'purchase in review', 'purchases in review', 'quayside reviews'],
+    ...listings('held', 'listing held', 'listings held'),
+    ...listings('failed', 'listing not taken', 'listings not taken'),
+    [deliveries.dead, 'dead delivery', 'dead deliveries', `${list} dead`],
+    [deliveries.quarantined, 'unreadable delivery', 'unreadable deliveries', `${list} quarantined`],
+    [callbacks.dead, 'dead callback', 'dead callbacks', 'quayside outbox list --state dead'],
+    [sweep.orphans, 'order of ours without a purchase', 'orders of ours without a purchase', DISCREPANCIES],
+    [sweep.missing, 'purchase without its order', 'purchases without their order', DISCREPANCIES],
   ]
-  return duties.filter(([count]) => Number(count) > 0).map(([count, what, how]) => `${cell(count)} ${what}: ${how}`)
+  return duties.flatMap(([count, one, several, how]) => {
+    if (!(Number(count) > 0)) return []
+    const line = `${counted(count, one, several)}: ${how}`
+    // A command stays in one piece, to be copied.
+    return line.length + 2 <= width ? [line] : [`${counted(count, one, several)}:`, `  ${how}`]
+  })
+}
+
+const DISCREPANCIES = 'quayside discrepancies list'
+
+/**
+ * How many listings wait in a state, and the command that lists them: one entry for each store that has some, under its
+ * name, as the command must be told where there are several.
+ */
+export function waitingListings(status: Row, state: 'held' | 'failed'): { count: number; how: string }[] {
+  const how = `quayside listings list --state ${state}`
+  const stores = asRows(status.stores)
+  const waiting =
+    stores.length === 0
+      ? [{ count: Number(asRow(asRow(status.counts).listings)[state] ?? 0), how }]
+      : stores.map(({ store, listings }) => ({
+          count: Number(asRow(listings)[state] ?? 0),
+          how: stores.length === 1 ? how : `${how} --store ${cell(store)}`,
+        }))
+  return waiting.filter(({ count }) => count > 0)
 }
 
 /** Stores whose prices and stock stand still, each with the cause. */

@@ -126,6 +126,10 @@ export const decisionBody = fields({
   })
 /** Body of the changes of a listing that a person has to account for. */
 export const reasonBody = fields({ reason: text(500) })
+/** Body of a price that is let pass: the one that waits, as it was shown. */
+export const passBody = fields({ price: decimal('decimal text such as "23.99"'), reason: text(500) }).meta({
+  examples: [{ price: '23.99', reason: 'the supplier confirmed it' }],
+})
 /** Body of a link. */
 export const linkBody = fields({
   productId: text(200).optional(),

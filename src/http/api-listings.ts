@@ -7,7 +7,7 @@ import { Failure } from '../errors.ts'
 import type { Database } from '../storage/database.ts'
 import { countListings, type ListingRow, pageOfListings } from '../storage/listings.ts'
 import { allPublishing, countPublications } from '../storage/publications.ts'
-import { anyText, choice, linkBody, paging, reasonBody } from './api-input.ts'
+import { anyText, choice, linkBody, paging, passBody, reasonBody } from './api-input.ts'
 import { storeOf } from './api-orders.ts'
 import { iso, maybeIso, page, pageOf } from './api-views.ts'
 import type { Caller } from './auth.ts'
@@ -221,10 +221,13 @@ export function listingOperations({
       handle: ({ caller, path }) => changed(caller, path, { change: 'unignore' }),
     }),
     operation({
-      ...{ name: 'releaseListing', path: '/stores/:store/listings/:variant/release', ...change, body: reasonBody },
-      summary: 'Let the price pass that a listing is held for: that price and no other.',
+      ...{ name: 'releaseListing', path: '/stores/:store/listings/:variant/release', ...change, body: passBody },
+      summary: 'Let the price pass that a listing is held for: the one that was shown, and no other.',
       success: { 200: 'The listing; the store is told next' },
-      failures: { 404: unknown, 409: '`not_held`: no price waits' },
+      failures: {
+        404: unknown,
+        409: '`not_held`: no price waits; `changed`: another one does, which the message names',
+      },
       handle: ({ caller, path, body }) => changed(caller, path, { ...body, change: 'release' }),
     }),
     operation({

@@ -24,8 +24,15 @@ const effectKinds = ['callback', 'alert'] as const
 /** Changes of one sync run that are shown: more than a person reads; the run counts all of them. */
 const CHANGES_MAX = 1000
 
+interface DutyParts {
+  db: Database
+  flows: Flows
+  /** Ids of the configured stores. */
+  stores: readonly string[]
+}
+
 /** What people on duty look at and do: purchases, deliveries, callbacks, sync runs, the freeze. */
-export function dutyOperations({ db, flows }: { db: Database; flows: Flows }): Operation[] {
+export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
   const viewer = { people: 'viewer' } as const
   const operator = { people: 'operator' } as const
   const admin = { people: 'admin' } as const
@@ -49,7 +56,7 @@ export function dutyOperations({ db, flows }: { db: Database; flows: Flows }): O
     operation({
       ...{ name: 'viewStatus', method: 'get', path: '/status', allowed: viewer, answer: views.Status },
       ...{ summary: 'How the service stands: balance, freeze, counts, freshness.', success: { 200: 'As of now' } },
-      handle: async () => ok(await statusOf(db)),
+      handle: async () => ok(await statusOf(db, stores)),
     }),
 
     operation({

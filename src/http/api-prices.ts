@@ -33,6 +33,10 @@ export const Price = z.object({
   steps: PriceSteps,
   stock: z.object({ stock: units, available: z.boolean(), steps: StockSteps }),
   listings: z.array(StoreListing).meta({ description: 'How it stands in the store, which may have another price' }),
+  takenBy: z
+    .object({ id: z.string(), productId: z.string().nullable() })
+    .nullable()
+    .meta({ description: 'A listing of something else under the SKU: while it stands, none is begun for this offer' }),
   passes: z.boolean().meta({ description: 'Whether the import filters of the store let it through' }),
 })
 
@@ -51,10 +55,11 @@ export function priceOperations({ flows }: { flows: Flows }): Operation[] {
 
 export function priceView(
   store: string,
-  { offer, price, stock, listings: rows, passes }: Explanation,
+  { offer, price, stock, listings: rows, takenBy: taken, passes }: Explanation,
 ): z.infer<typeof Price> {
   const { sku, productId, name, category } = offer
-  const head = { store, sku, productId, name, category, listings: rows.map(storeListing), passes }
+  const takenBy = taken && { id: taken.variant, productId: taken.productId }
+  const head = { store, sku, productId, name, category, listings: rows.map(storeListing), takenBy, passes }
   const steps = price.steps.map(({ step, amountMinor, currency, detail }) => ({
     ...{
       step,

@@ -229,6 +229,9 @@ export const Status = z.object({
     ...{ offers: z.object({ total: count, inStock: count }), deliveries: counts, callbacks: counts, alerts: counts },
     discrepancies: counts,
   }),
+  stores: z
+    .array(z.object({ store: z.string(), listings: counts }))
+    .meta({ description: 'Each configured store with its listings by state' }),
   freshness: z.object({ catalogueAt: maybeAt, balanceAt: maybeAt }),
   sweep: z
     .object({ finishedAt: maybeAt, orders: count, orphans: count, others: count, missing: count })

@@ -2,7 +2,7 @@ import type { ListingRecord } from '../catalogue/assess.ts'
 import type { DryRunEvent } from '../catalogue/dry-run-events.ts'
 import type { Explanation } from '../catalogue/explain-price.ts'
 import type { Import, ImportReport } from '../catalogue/import-links.ts'
-import type { Asked, Link } from '../catalogue/links.ts'
+import type { Asked, Link, Release } from '../catalogue/links.ts'
 import type { ListingHistory } from '../catalogue/listings.ts'
 import type { WebhookCheck } from '../inbox/check-webhooks.ts'
 import type { Traffic } from '../inbox/receive.ts'
@@ -19,7 +19,8 @@ import type { Webhook } from '../storage/webhooks.ts'
 export type ListingChange =
   | ({ change: 'link' } & Link)
   | { change: 'unlink' | 'unignore' | 'retry' }
-  | { change: 'ignore' | 'release'; reason: string }
+  | { change: 'ignore'; reason: string }
+  | ({ change: 'release' } & Release)
 
 /**
  * Everything that the API makes happen. The API reads lists on its own; whatever changes something is one of these.

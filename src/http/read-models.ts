@@ -80,8 +80,8 @@ export const pageOfDiscrepancies = (filter: { before?: string | undefined; limit
     .orderBy(desc(discrepancies.id))
     .limit(filter.limit)
 
-/** How the service stands, in one answer. */
-export async function statusOf(db: Database) {
+/** How the service stands, in one answer. @param stores ids of the configured stores */
+export async function statusOf(db: Database, stores: readonly string[]) {
   const [[balance], freeze, states, [offers], deliveries, effects, differences, [run], [sweep], listings, standings] =
     await Promise.all([
       db.query(latestBalance()),
@@ -121,6 +121,13 @@ export async function statusOf(db: Database) {
       alerts: tally(ofKind('alert'), ({ state }) => state),
       discrepancies: tally(differences, ({ kind }) => kind),
     },
+    stores: stores.map((store) => ({
+      store,
+      listings: tally(
+        listings.filter((row) => row.store === store),
+        ({ state }) => state,
+      ),
+    })),
     freshness: { catalogueAt: maybeIso(run?.finishedAt ?? null), balanceAt: maybeIso(balance?.readAt ?? null) },
     sweep: sweep ? sweepLine(sweep) : null,
     paused: standings.flatMap(({ store, pausedUntil, lastError }) =>

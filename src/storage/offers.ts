@@ -37,6 +37,19 @@ const goneBySku = bindList((skus) =>
 /** Offers under these SKUs that the supplier has dropped. */
 export const goneOffersBySku = (skus: string[]) => goneBySku(skus)
 
+const knownSkus = bindList((skus) =>
+  build.selectDistinct({ sku: offers.sku }).from(offers).where(inArray(offers.sku, skus)),
+)
+/** Which of these SKUs an offer has, or had before the supplier dropped it. */
+export const skusOfOffers = (skus: string[]) => knownSkus(skus)
+
+/** The categories of what the supplier sells. No index has them: the whole table is read, for people alone. */
+export const categoriesOfOffers = () =>
+  build
+    .selectDistinct({ category: offers.category })
+    .from(offers)
+    .where(and(isNull(offers.goneAt), isNotNull(offers.category)))
+
 /** A page of offers by product id; `after` is the last one seen. */
 export const listOffers = (filter: { after?: string | undefined; limit: number }) =>
   build

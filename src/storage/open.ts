@@ -40,6 +40,27 @@ export function openDatabase({ file, now, onFatal = throwUncaught, ...engine }: 
   }
 }
 
+/**
+ * Opens the database file of an installation to look at it, whether or not a service runs on it. Nothing of it changes:
+ * beside it SQLite leaves an empty log and its index, which the next start takes over.
+ *
+ * @throws Failure `unavailable` when there is none, or it cannot be opened
+ */
+export function openToRead(file: string): Pick<Database, 'query' | 'close'> {
+  try {
+    const connection = new Connection(file, { readonly: true, fileMustExist: true, timeout: 1_000 })
+    const { query } = sqliteDatabase(connection, { onFatal: throwUncaught })
+    return {
+      query,
+      close: async () => {
+        connection.close()
+      },
+    }
+  } catch (cause) {
+    throw new Failure('unavailable', `the database ${file} cannot be opened: ${messageOf(cause)}`, { cause })
+  }
+}
+
 /** Older ones have a fault in the reset of the write-ahead log that can corrupt the file. */
 const SQLITE_MIN = [3, 51, 3] as const
 

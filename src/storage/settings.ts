@@ -80,7 +80,7 @@ const byName = build
   .where(eq(settings.name, sql.placeholder('name')))
 
 /** @returns the text of one fact of the installation; undefined when it has none of that name */
-export async function readSetting(db: Database, name: string): Promise<string | undefined> {
+export async function readSetting(db: Pick<Database, 'query'>, name: string): Promise<string | undefined> {
   const [row] = await db.query(bind(byName, { name }))
   return row?.value
 }
@@ -101,6 +101,7 @@ export const clearSetting = (name: string): Change => ({
 const KEY_NAME = 'key_encryption_key'
 
 /** The name of the key-encryption key that the data keys are under; undefined before the first start that notes it. */
-export const keyEncryptionKeyName = (db: Database): Promise<string | undefined> => readSetting(db, KEY_NAME)
+export const keyEncryptionKeyName = (db: Pick<Database, 'query'>): Promise<string | undefined> =>
+  readSetting(db, KEY_NAME)
 
 export const setKeyEncryptionKeyName = (name: string, now: number): Change => putSetting(KEY_NAME, name, now)

@@ -55,7 +55,7 @@ export interface Vault {
 export async function openVault({ database, keyEncryptionKey, now }: VaultOptions): Promise<Vault> {
   const wrappingKey = createSecretKey(parseKey(keyEncryptionKey))
   const name = nameOfKey(keyEncryptionKey)
-  let rows = await database.query(build.select().from(dataKeys).orderBy(dataKeys.id))
+  let rows = await database.query(allDataKeys())
   if (rows.length === 0) {
     const id = 1
     const first = { id, wrapped: wrapDataKey(wrappingKey, id, randomBytes(KEY_BYTES)), createdAt: now() }
@@ -66,13 +66,34 @@ export async function openVault({ database, keyEncryptionKey, now }: VaultOption
     rows = [first]
   }
   const known = await keyEncryptionKeyName(database)
-  const keys = rows.map(({ id, wrapped }) => {
-    const key = unwrapDataKey(wrappingKey, id, wrapped)
-    if (key) return { id, key }
-    throw wrongKey(name, known)
-  })
+  const keys = unwrapAll(rows, keyEncryptionKey, known)
   if (known !== name) await database.commit([setKeyEncryptionKeyName(name, now())])
   return vaultOver(keys)
+}
+
+/**
+ * Checks what `openVault` checks, and writes nothing.
+ *
+ * @throws Failure as `openVault` does
+ */
+export async function assertKeyOpens(database: Pick<Database, 'query'>, keyEncryptionKey: Secret): Promise<void> {
+  const rows = await database.query(allDataKeys())
+  unwrapAll(rows, keyEncryptionKey, await keyEncryptionKeyName(database))
+}
+
+const allDataKeys = () => build.select().from(dataKeys).orderBy(dataKeys.id)
+
+function unwrapAll(
+  rows: { id: number; wrapped: Buffer }[],
+  keyEncryptionKey: Secret,
+  known: string | undefined,
+): { id: number; key: Buffer }[] {
+  const wrappingKey = createSecretKey(parseKey(keyEncryptionKey))
+  return rows.map(({ id, wrapped }) => {
+    const key = unwrapDataKey(wrappingKey, id, wrapped)
+    if (key) return { id, key }
+    throw wrongKey(nameOfKey(keyEncryptionKey), known)
+  })
 }
 
 interface VaultOptions {

@@ -89,7 +89,7 @@ function reading({ world }: Scene, chance: Chance): Change {
 }
 
 /** An order of a later generation stands in the list under the reference of the one before it. */
-export const underEarlier: Change = ofPage((orders) =>
+const underEarlier: Change = ofPage((orders) =>
   orders.map((order) => {
     const reference = String(order.external_order_id)
     return { ...order, external_order_id: reference.replace(/\.([2-9])$/, (_, last: string) => `.${Number(last) - 1}`) }
@@ -105,7 +105,15 @@ export const listedTwice: Change = ofPage((orders) =>
   orders.flatMap((order) => [order, { ...order, id: `ghost-${String(order.id).slice(0, 8)}` }]),
 )
 
-const listing = (chance: Chance): Change => chance.pick([...whole, underEarlier, otherQuantities, listedTwice])
+/**
+ * Lists that are wrong about orders, each in one way. Under another reference alone an order is hidden: with a supplier that
+ * forgets keys as well nobody can know what ran, and nothing is promised.
+ */
+export const bentLists = ({ settings }: World): Change[] => [
+  ...(settings.supplier.idempotencyMemorySeconds === undefined ? [underEarlier] : []),
+  otherQuantities,
+  listedTwice,
+]
 
 /** Half of the seeds bend everything but the answers to orders, so that purchases get far enough to be read. */
 const wrongAnswers: Fault = {
@@ -120,7 +128,7 @@ const wrongAnswers: Fault = {
       const { path, method } = trip.asked
       if (placed && chance.odds(0.2)) trip.answer = 'cut'
       else if (placed) trip.changes.push(chance.pick(placing))
-      else if (method === 'GET' && path === '/orders') trip.changes.push(listing(chance))
+      else if (method === 'GET' && path === '/orders') trip.changes.push(chance.pick([...whole, ...bentLists(world)]))
       else if (method === 'GET' && path.startsWith('/orders/')) trip.changes.push(reading(scene, chance))
       else if (method === 'GET') trip.changes.push(chance.pick(whole))
       else return

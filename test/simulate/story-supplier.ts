@@ -1,13 +1,12 @@
 /** Situations that the supplier brings about. */
 import {
+  bentLists,
   keyOfAnother,
   listedTwice,
   notFound,
   nowFailed,
   oneKeyMore,
-  otherQuantities,
   otherQuantity,
-  underEarlier,
 } from './fault-answers.ts'
 import { allOf, isList, isRead, onRoad, type Story, stockAll, storeDown } from './story.ts'
 import { HOUR, MINUTE } from './world.ts'
@@ -20,7 +19,7 @@ const bentList: Story = {
   aims: ['found_one_that_disagrees in unknown', 'found_several in unknown', 'found_after_the_end in rejected'],
   begin: (scene) => {
     const { chance } = scene
-    const bend = chance.pick([otherQuantities, listedTwice, underEarlier])
+    const bend = chance.pick(bentLists(scene.world))
     return onRoad(scene, (trip) => {
       if (trip.key !== undefined && chance.odds(0.5)) trip.answer = 'silence'
       if (isList(trip) && chance.odds(0.8)) trip.changes.push(bend)
