@@ -54,7 +54,7 @@ describe('a person on duty', () => {
     expect((await quayside('status')).stdout).toContain(
       `  buying is frozen\n    ${next}\n    when that is settled: quayside unfreeze`,
     )
-    expect((await quayside('status')).stdout).toContain('1 purchases in review: quayside reviews')
+    expect((await quayside('status')).stdout).toContain('1 purchase in review: quayside reviews')
     const again = await quayside('freeze', '--reason', 'prices look wrong')
     expect(again.stdout).toContain('2 orders at the supplier')
     expect(again.stdout).toContain(`Next    ${next}`)
