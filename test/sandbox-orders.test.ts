@@ -180,6 +180,16 @@ describe('the control API', () => {
 })
 
 describe('the ledger', () => {
+  it('takes no second refund of an order by whoever still holds it as it was', async () => {
+    const { id: productId } = productOf(sandbox, 'GAM-DEEPHARB')
+    await sandbox.order('a', { productId })
+    const [held] = sandbox.world.orders.known(1)
+    if (!held) throw new Error('there is an order')
+    expect(sandbox.world.orders.refund(held)).toMatchObject({ status: 'refunded' })
+    expect(sandbox.world.orders.refund(held)).toBeUndefined()
+    expect(sandbox.world.report().refunds).toHaveLength(1)
+  })
+
   it('closes after 500 random operations', async () => {
     const random = seeded(20_260_101)
     const { world } = sandbox

@@ -102,6 +102,12 @@ export function keepOrders(ground: Ground, ledger: Ledger, offers: Offers, webho
     return complete(order)
   }
 
+  const byHand = <Rest extends unknown[]>(act: (order: Order, ...rest: Rest) => Order) =>
+    db.transaction(({ id }: Pick<Order, 'id'>, ...rest: Rest): Order | undefined => {
+      const order = rows.get(id)
+      return order && money(order) === 'kept' ? act(order, ...rest) : undefined
+    })
+
   return {
     /** What the key led to before, when it is still remembered; a different request under it is refused. */
     recall: (key: string, fingerprint: string): Decision | undefined => memory.recall(key, fingerprint, now()),
@@ -131,12 +137,10 @@ export function keepOrders(ground: Ground, ledger: Ledger, offers: Offers, webho
       memory.forget(now())
       return due.length
     },
-    /** By hand, for tests: each returns undefined when the order is in no state for it. */
-    complete: db.transaction((order: Order) => (money(order) === 'kept' ? complete(order) : undefined)),
-    fail: db.transaction((order: Order, message: string) =>
-      money(order) === 'kept' ? comeBack(order, 'failed', message) : undefined,
-    ),
-    refund: db.transaction((order: Order) => (money(order) === 'kept' ? comeBack(order, 'refunded', '') : undefined)),
+    /** By hand, for tests: each returns undefined when the order, as it is now, is in no state for it. */
+    complete: byHand((order) => complete(order)),
+    fail: byHand((order, message: string) => comeBack(order, 'failed', message)),
+    refund: byHand((order) => comeBack(order, 'refunded', '')),
   }
 }
 

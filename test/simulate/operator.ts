@@ -143,8 +143,9 @@ export function createOperator(world: World, temper: Temper) {
     const order = world.supplier.world.orders.get(orderId)
     const [owner] = await ordering.db.query(purchasesBySupplierOrder([orderId]))
     if (claimed.has(orderId) || !order || owner) return
+    // What came back by itself need not be asked for.
+    if (!world.supplier.world.orders.refund(order)) return
     claimed.add(orderId)
-    world.supplier.world.orders.refund(order)
     log.add('operator', 'claimed', { orderId })
   }
 
