@@ -10,7 +10,8 @@ export default defineConfig({
     pool: 'forks',
     // One per core of a small machine: most files wait for processes and sockets, not for the processor.
     maxWorkers: 2,
-    execArgv: ['--import', path.join(import.meta.dirname, 'src/quick-imports.js')],
+    // Their own processes start as quickly as the service does.
+    execArgv: ['--import', new URL('src/quick-imports.js', import.meta.url).href],
     // The service is started some hundred times as a process: each start takes a third less with what others compiled.
     env: { NODE_COMPILE_CACHE: path.join(import.meta.dirname, 'node_modules/.cache/compile') },
   },

@@ -47,10 +47,7 @@ export async function offersOfLines(
   const underSku = Map.groupBy(listed, ({ sku }) => sku)
   const unlisted = skus.filter((sku) => !underSku.has(sku))
   const gone = unlisted.length === 0 ? [] : await db.query(goneOffersBySku(unlisted))
-  for (const [sku, offers] of Map.groupBy(gone, ({ sku }) => sku)) {
-    // Of two that are gone nobody can tell which one was sold.
-    if (offers.length === 1) underSku.set(sku, offers)
-  }
+  for (const [sku, offers] of Map.groupBy(gone, ({ sku }) => sku)) underSku.set(sku, offers)
   const filter = stores.find(({ id }) => id === store)?.terms?.filter
   const found = new Map<string, Offer>()
   for (const [place, reference] of wanted.entries()) {
