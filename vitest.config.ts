@@ -1,17 +1,5 @@
 import path from 'node:path'
 import { defineConfig } from 'vitest/config'
-import { BaseSequencer, type TestSpecification } from 'vitest/node'
-
-/** What takes half a minute and more goes first: begun last, it would leave the other core with nothing to do. */
-const LONG = /\/(backup-process|power-cut|torture|simulate|image|crash|canaries|shutdown|restore|model)\.test\.ts$/
-
-class LongestFirst extends BaseSequencer {
-  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isLong = ({ moduleId }: TestSpecification) => LONG.test(moduleId)
-    const sorted = await super.sort(files)
-    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))]
-  }
-}
 
 export default defineConfig({
   test: {
@@ -20,7 +8,6 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     pool: 'forks',
-    sequence: { sequencer: LongestFirst },
     // One per core of a small machine: most files wait for processes and sockets, not for the processor.
     maxWorkers: 2,
     // Their own processes start as quickly as the service does.
