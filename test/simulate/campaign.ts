@@ -53,7 +53,10 @@ export async function runCampaign(options: CampaignOptions): Promise<Outcome> {
   const worker = (): Promise<void> =>
     new Promise((resolve, reject) => {
       const child = fork(path.join(import.meta.dirname, 'worker.ts'), {
-        execArgv: ['--import', path.join(import.meta.dirname, '../mistakes/register.ts')],
+        execArgv: ['../../src/quick-imports.js', '../mistakes/register.ts'].flatMap((name) => [
+          '--import',
+          new URL(name, import.meta.url).href,
+        ]),
         env: { ...process.env, QUAYSIDE_MISTAKE: options.mistake ?? '' },
       })
       const next = (): void => {
