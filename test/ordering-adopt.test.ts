@@ -17,6 +17,22 @@ function readsAsFailed({ ordering: { supplier } }: Harbour, times: number): void
   }
 }
 
+/** A purchase in review because the list could not be read for a day, and an order for it that carries no reference. */
+async function boughtByHand(harbour: Harbour) {
+  const { supplier } = harbour.ordering
+  const { orders } = supplier
+  supplier.orders = () => Promise.reject(new Error('the list is broken'))
+  harbour.sandbox.faults.add({ fault: 'error-before' })
+  const orderId = await harbour.buy('1001')
+  await harbour.pass(26 * HOUR, HOUR)
+  supplier.orders = orders
+  const { state, supplierProductId, body: sent } = await harbour.purchase(orderId)
+  expect(state).toBe('review')
+  const body = JSON.stringify({ ...JSON.parse(sent), external_order_id: undefined })
+  expect(body).toContain(supplierProductId)
+  return { orderId, byHand: await buyBeside(harbour, body, 'by-hand') }
+}
+
 describe('adopting an order', () => {
   test('of two that were found delivers it, and the other does not freeze buying again', async () => {
     const harbour = await openHarbour()
@@ -85,15 +101,7 @@ describe('adopting an order', () => {
 
   test('that the person bought by hand at the supplier hands its keys over', async () => {
     const harbour = await openHarbour()
-    harbour.ordering.supplier.orders = () => Promise.reject(new Error('the list is broken'))
-    harbour.sandbox.faults.add({ fault: 'error-before' })
-    const orderId = await harbour.buy('1001')
-    await harbour.pass(26 * HOUR, HOUR)
-    const { state, supplierProductId } = await harbour.purchase(orderId)
-    expect(state).toBe('review')
-    const body = JSON.stringify({ ...JSON.parse((await harbour.purchase(orderId)).body), external_order_id: undefined })
-    expect(body).toContain(supplierProductId)
-    const byHand = await buyBeside(harbour, body, 'by-hand')
+    const { orderId, byHand } = await boughtByHand(harbour)
     await decide(harbour, orderId, { type: 'adopt', orderId: byHand })
     await harbour.pass(MINUTE)
     expect(await harbour.state(orderId)).toBe('fulfilled')
@@ -102,14 +110,7 @@ describe('adopting an order', () => {
 
   test('that was bought by hand is compared by the sweep too, though it carries no reference', async () => {
     const harbour = await openHarbour()
-    const { orders } = harbour.ordering.supplier
-    harbour.ordering.supplier.orders = () => Promise.reject(new Error('the list is broken'))
-    harbour.sandbox.faults.add({ fault: 'error-before' })
-    const orderId = await harbour.buy('1001')
-    await harbour.pass(26 * HOUR, HOUR)
-    harbour.ordering.supplier.orders = orders
-    const body = JSON.stringify({ ...JSON.parse((await harbour.purchase(orderId)).body), external_order_id: undefined })
-    const byHand = await buyBeside(harbour, body, 'by-hand')
+    const { orderId, byHand } = await boughtByHand(harbour)
     readsAsFailed(harbour, 2)
     await decide(harbour, orderId, { type: 'adopt', orderId: byHand })
     await harbour.pass(MINUTE)

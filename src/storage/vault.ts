@@ -53,11 +53,11 @@ export interface Vault {
  *   this database, and then the message says which one is
  */
 export async function openVault({ database, keyEncryptionKey, now }: VaultOptions): Promise<Vault> {
-  const wrappingKey = createSecretKey(parseKey(keyEncryptionKey))
   const name = nameOfKey(keyEncryptionKey)
   let rows = await database.query(allDataKeys())
   if (rows.length === 0) {
     const id = 1
+    const wrappingKey = createSecretKey(parseKey(keyEncryptionKey))
     const first = { id, wrapped: wrapDataKey(wrappingKey, id, randomBytes(KEY_BYTES)), createdAt: now() }
     await database.commit([
       { statement: build.insert(dataKeys).values(first), rows: 1 },
