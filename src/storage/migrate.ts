@@ -30,7 +30,7 @@ export function migrate(connection: Connection.Database, migrations: Migration[]
   return migrations.length
 }
 
-/** Reads the migrations of a folder, `0001-spine.sql` and on, in order. */
+/** Reads the migrations of a folder, `0001-tables.sql` first, in order. */
 export function readMigrations(folder: URL): Migration[] {
   const files = readdirSync(folder).filter((file) => file.endsWith('.sql'))
   return files.sort().map((file, index) => {

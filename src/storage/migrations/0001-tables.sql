@@ -31,10 +31,10 @@ create table offers (
   missed_runs integer not null default 0,
   gone_at integer,
   held_at integer,
-  changed_at integer not null
+  changed_at integer not null,
+  cost_fault text
 ) strict;
 create index offers_sku on offers (sku);
-create index offers_seen on offers (seen_run_id);
 
 create table offer_changes (
   id text not null primary key,
@@ -63,7 +63,8 @@ create table sync_runs (
   offers_unreadable integer not null default 0,
   offers_gone integer not null default 0,
   error text,
-  request_id text
+  request_id text,
+  pages_broken integer not null default 0
 ) strict;
 create index sync_runs_started on sync_runs (started_at);
 
@@ -153,7 +154,9 @@ create table purchases (
   error_text text,
   error_count integer not null default 0,
   created_at integer not null,
-  changed_at integer not null
+  changed_at integer not null,
+  counted_at integer,
+  returned_at integer
 ) strict;
 create unique index purchases_generation on purchases (line_id, part, generation);
 create unique index purchases_live on purchases (line_id, part)
@@ -248,7 +251,8 @@ create table webhooks (
   events text not null,
   secret blob not null,
   key_id integer not null,
-  created_at integer not null
+  created_at integer not null,
+  retired_at integer
 ) strict;
 
 create table deliveries (
@@ -296,3 +300,154 @@ create table audit (
   detail text
 ) strict;
 create index audit_at on audit (at);
+
+create table captures (
+  id text not null primary key,
+  path text not null,
+  reason text not null,
+  received_at integer not null,
+  ciphertext blob not null,
+  key_id integer not null
+) strict;
+
+create table sweeps (
+  id text not null primary key,
+  cause text not null,
+  state text not null,
+  from_at integer not null,
+  started_at integer not null,
+  finished_at integer,
+  pages integer not null default 0,
+  orders integer not null default 0,
+  matched integer not null default 0,
+  hinted integer not null default 0,
+  orphans integer not null default 0,
+  others integer not null default 0,
+  missing integer not null default 0,
+  unlisted integer not null default 0,
+  troubled integer not null default 0,
+  unreadable integer not null default 0,
+  error text
+) strict;
+
+-- What the money at the supplier did, by what explains it: one row a currency, and its movements.
+create table balance_accounts (
+  currency text not null primary key,
+  version integer not null default 0,
+  started_at integer not null,
+  start_minor integer not null,
+  charges_minor integer not null default 0,
+  refunds_minor integer not null default 0,
+  credits_minor integer not null default 0,
+  unexplained_minor integer not null default 0,
+  owed_back_minor integer not null default 0,
+  pending_minor integer not null default 0,
+  pending_at integer,
+  explained_at integer not null,
+  judged_at integer not null,
+  suspect_from integer
+) strict;
+
+create table balance_movements (
+  id text not null primary key,
+  reading_id text not null,
+  kind text not null,
+  amount_minor integer not null,
+  currency text not null,
+  at integer not null
+) strict;
+
+create index purchases_uncounted on purchases (accepted_at)
+  where supplier_order_id is not null and counted_at is null;
+create index purchases_owed_back on purchases (state, accepted_at)
+  where state = 'failed' and returned_at is null;
+create index purchases_written_off on purchases (written_off_at) where written_off_at is not null;
+
+-- Reviews are counted in every commit that adds one.
+create index transitions_reviews on transitions (at) where after = 'review';
+
+-- Orders of the supplier under references of ours that no purchase had when they were seen, after a restore.
+create table unclaimed_orders (
+  supplier_order_id text not null primary key,
+  reference text not null,
+  status text not null,
+  seen_at integer not null
+) strict;
+create index unclaimed_orders_reference on unclaimed_orders (reference);
+
+create index offers_missed on offers (missed_runs) where missed_runs > 1 and gone_at is null;
+
+-- What each store sells of the catalogue, and what it is known to have of it.
+create table listings (
+  store text not null,
+  variant text not null,
+  product_id text,
+  sku text not null,
+  variation text,
+  linked_by text not null,
+  state text not null,
+  reason text,
+  detail text,
+  attempts integer not null default 0,
+  next_try_at integer,
+  known_price_minor integer,
+  known_compare_at_minor integer,
+  known_currency text,
+  known_stock integer,
+  known_available integer,
+  known_name text,
+  known_category text,
+  known_cost_minor integer,
+  told_at integer,
+  wanted_price_minor integer,
+  approved_price_minor integer,
+  revision integer not null default 0,
+  version integer not null default 0,
+  changed_at integer not null,
+  sent_price_minor integer,
+  sent_compare_at_minor integer,
+  sent_currency text,
+  sent_name text,
+  sent_category text,
+  primary key (store, variant)
+) strict;
+create index listings_product on listings (store, product_id);
+create index listings_sku on listings (store, sku);
+create index listings_state on listings (store, state, variant);
+create index listings_due on listings (store, next_try_at) where next_try_at is not null;
+
+-- Products whose listings may look different in a store now; no list of them stands for the whole catalogue.
+create table publications (
+  id text not null primary key,
+  store text not null,
+  product_ids text,
+  cursor text,
+  cause text not null,
+  created_at integer not null
+) strict;
+create index publications_store on publications (store, id);
+
+-- How publishing to a store stands.
+create table publishing (
+  store text not null primary key,
+  terms text not null,
+  epoch integer not null,
+  attempts integer not null default 0,
+  paused_until integer,
+  last_error text,
+  changed_at integer not null
+) strict;
+
+-- Prices that a store has confirmed.
+create table listing_prices (
+  id text not null primary key,
+  store text not null,
+  variant text not null,
+  at integer not null,
+  price_minor integer not null,
+  currency text not null,
+  cost_minor integer,
+  cause text not null
+) strict;
+create index listing_prices_variant on listing_prices (store, variant, at);
+create index listing_prices_at on listing_prices (at);
