@@ -3,6 +3,7 @@ import { Failure } from './errors.ts'
 import { Secret } from './secret.ts'
 import { type Database, StaleWrite } from './storage/database.ts'
 import { insertAudit } from './storage/evidence.ts'
+import { listText } from './storage/lists.ts'
 import { allTokens, insertToken, revokeToken as markRevoked, type TokenRow } from './storage/tokens.ts'
 
 export const roles = ['store', 'viewer', 'operator', 'admin'] as const
@@ -60,10 +61,10 @@ export async function createToken(
   const at = now()
   const row: TokenRow = {
     ...{ id: newId(), name: input.name, digest, hint, role: input.role, store: input.store },
-    ...{ scopes: input.scopes.join(' '), createdAt: at, revokedAt: null },
+    ...{ scopes: listText(input.scopes), createdAt: at, revokedAt: null },
     expiresAt: input.expiresInDays === null ? null : at + input.expiresInDays * DAY_MS,
   }
-  const detail = [row.role, row.store, row.scopes].filter(Boolean).join(' ')
+  const detail = [row.role, row.store, ...input.scopes].filter(Boolean).join(' ')
   await db.commit([
     insertToken(row),
     insertAudit({ id: newId(), at, actor, action: 'token.create', subject: row.id, detail }),

@@ -17,6 +17,21 @@ function readsAsFailed({ ordering: { supplier } }: Harbour, times: number): void
   }
 }
 
+/** A supplier whose order ids have blanks in them, where the sandbox's have hyphens. */
+function withBlanksInIds({ ordering: { supplier } }: Harbour): void {
+  const order = supplier.order.bind(supplier)
+  const orders = supplier.orders.bind(supplier)
+  const blanks = <T extends { id: string }>(one: T): T => ({ ...one, id: one.id.replaceAll('-', ' ') })
+  supplier.order = async (id) => {
+    const read = await order(id.replaceAll(' ', '-'))
+    return read && blanks(read)
+  }
+  supplier.orders = async (query) => {
+    const page = await orders(query)
+    return { ...page, items: page.items.map(blanks) }
+  }
+}
+
 /** A purchase in review because the list could not be read for a day, and an order for it that carries no reference. */
 async function boughtByHand(harbour: Harbour) {
   const { supplier } = harbour.ordering
@@ -49,6 +64,25 @@ describe('adopting an order', () => {
     expect(await harbour.discrepancies()).toEqual(['double_charge'])
     harbour.expectLedger({ charges: 2, keys: 1, perPart: 2 })
   })
+
+  test.each(['adopt', 'close'] as const)(
+    'whose id has blanks: after %s no sweep freezes buying again',
+    async (type) => {
+      const harbour = await openHarbour()
+      withBlanksInIds(harbour)
+      const { orderId, second } = await orderedTwice(harbour)
+      await decide(harbour, orderId, { type, orderId: second.replaceAll('-', ' ') })
+      await unfreeze(harbour.ordering, 'ann')
+      for (let time = 0; time < 3; time += 1) {
+        await sweep(harbour.ordering)
+        await harbour.pass(20 * MINUTE)
+        expect(await currentFreeze(harbour.db)).toBeUndefined()
+      }
+      expect(await harbour.purchase(orderId)).toMatchObject({ state: type === 'adopt' ? 'fulfilled' : 'cancelled' })
+      expect(await harbour.discrepancies()).toEqual(['double_charge'])
+      harbour.expectLedger({ charges: 2, keys: type === 'adopt' ? 1 : 0, perPart: 2 })
+    },
+  )
 
   test('in place of the one that is known does not freeze buying over the one before', async () => {
     const harbour = await openHarbour()
@@ -141,7 +175,7 @@ describe('adopting an order', () => {
     for (const [id, reason] of refused) {
       await expect(decide(harbour, orderId, { type: 'adopt', orderId: id }), id).rejects.toMatchObject({ reason })
     }
-    for (const id of ['', '.', '..', 'a b', 'a\nb', 'x'.repeat(201)]) {
+    for (const id of ['', '.', '..', ' ', 'a\nb', 'x'.repeat(201)]) {
       const fields = [{ field: 'orderId', message: expect.any(String) }]
       await expect(decide(harbour, orderId, { type: 'adopt', orderId: id }), id).rejects.toMatchObject({ fields })
     }

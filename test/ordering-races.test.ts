@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Placement } from '../src/domain/placement.ts'
 import { lookUp } from '../src/ordering/look-up.ts'
 import { readOrder } from '../src/ordering/read-order.ts'
+import { listText } from '../src/storage/lists.ts'
 import type { OrderRequest } from '../src/supplier/client.ts'
 import { defaultDialect, openHarbour } from './harbour.ts'
 import { buyBeside, decide, known, MINUTE } from './reviews.ts'
@@ -99,7 +100,10 @@ describe('a look-up that takes long', () => {
       return page
     }
     await lookUp(slow, before)
-    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'cancelled', ordersSeen: known(harbour)[0]?.id })
+    expect(await harbour.purchase(orderId)).toMatchObject({
+      state: 'cancelled',
+      ordersSeen: listText([known(harbour)[0]?.id ?? '']),
+    })
   })
 })
 

@@ -6,6 +6,7 @@ import type { CrashPoint } from '../src/ordering/context.ts'
 import { decidePurchase } from '../src/ordering/decide.ts'
 import { cancelOrder, retryPurchase, unfreeze } from '../src/ordering/operate.ts'
 import { build } from '../src/storage/builder.ts'
+import { listOf } from '../src/storage/lists.ts'
 import { countUnclaimed } from '../src/storage/restores.ts'
 import { purchases } from '../src/storage/schema.ts'
 import { currentFreeze } from '../src/storage/settings.ts'
@@ -267,7 +268,7 @@ async function judge({ harbour }: RestoreWorld, bought: Bought[], figures: Figur
   )
   // Every charge has its purchase again, or a person has decided on it.
   const rows = await harbour.db.query(build.select().from(purchases))
-  const known = new Set(rows.flatMap((row) => [row.supplierOrderId, ...row.ordersSeen.split(' ')]))
+  const known = new Set(rows.flatMap((row) => [row.supplierOrderId, ...listOf(row.ordersSeen)]))
   const kept = harbour.sandbox.world.orders
     .known(10_000)
     .filter(({ status }) => status === 'open' || status === 'completed')

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { decidePurchase } from '../src/ordering/decide.ts'
 import { cancelOrder, freeze, retryPurchase, unfreeze } from '../src/ordering/operate.ts'
 import { sweep } from '../src/ordering/sweep.ts'
+import { listText } from '../src/storage/lists.ts'
 import { openMarker } from '../src/storage/marker.ts'
 import { currentFreeze } from '../src/storage/settings.ts'
 import { databaseFile } from './database.ts'
@@ -234,7 +235,7 @@ describe('an order that the supplier lists and does not know when it is asked fo
     const { world, harbour, orderId, phantom } = await listPhantom()
     expect(await harbour.purchase(orderId)).toMatchObject({
       state: 'review',
-      ordersSeen: phantom,
+      ordersSeen: listText([phantom]),
       note: `order ${phantom} was listed after a restore, and the supplier does not know it when it is asked for it`,
     })
     expect(await stands(world)).toBeUndefined()

@@ -5,6 +5,7 @@ import { generationsToAsk } from '../src/domain/restore.ts'
 import { viewEvidence } from '../src/ordering/evidence-view.ts'
 import { unfreeze } from '../src/ordering/operate.ts'
 import { sweep } from '../src/ordering/sweep.ts'
+import { listOf } from '../src/storage/lists.ts'
 import { currentFreeze } from '../src/storage/settings.ts'
 import { defaultDialect, first, type Harbour } from './harbour.ts'
 import { openRestoreWorld, type RestoreWorld } from './restore-world.ts'
@@ -226,6 +227,6 @@ describe('a review that a restore brought back', () => {
     expect(charges(harbour)).toBe(before)
     const rows = await harbour.purchases(orderId)
     const second = rows.find(({ generation }) => generation === 2)
-    expect([second?.supplierOrderId, ...(second?.ordersSeen ?? '').split(' ')]).toContain(again)
+    expect([second?.supplierOrderId, ...listOf(second?.ordersSeen ?? '[]')]).toContain(again)
   })
 })

@@ -69,7 +69,7 @@ const listing = {
   ...{ sentName: null, sentCategory: null },
 }
 const listed = { id: 'p', store: 's', variant: 'v', at, priceMinor: 1, currency: 'EUR', costMinor: 1, cause: 'first' }
-const token = { id: 't', name: 'n', digest: bytes, hint: 'h', role: 'viewer', scopes: '', createdAt: at }
+const token = { id: 't', name: 'n', digest: bytes, hint: 'h', role: 'viewer', scopes: '[]', createdAt: at }
 const page = { state: 'planned', kind: 'alert', store: 's', before: 'z', after: 'a', limit: 1 }
 
 /** Arguments of each statement, in an order in which each finds the rows that it refers to. */
@@ -87,7 +87,7 @@ const calls: Record<string, unknown[]> = {
   insertOfferChanges: [[{ id: 'c', productId: 'x', field: 'cost', changedAt: at }]],
   insertSyncRun: [{ id: 'r', cause: 'test', state: 'running', startedAt: at, cursor: 1 }],
   insertToken: [token],
-  insertWebhook: [{ id: 'w', path: '', url: 'u', events: '', secret: bytes, keyId: 1, createdAt: at }],
+  insertWebhook: [{ id: 'w', path: '', url: 'u', events: '[]', secret: bytes, keyId: 1, createdAt: at }],
   markRetired: [{ id: 'w', createdAt: at }, at],
   putUnheldWebhooks: [{ webhooks: [], replacedAt: 0 }, at],
   insertCapture: [{ id: 'c', path: '', reason: 'mismatch', receivedAt: at, ...sealed }],
@@ -288,6 +288,8 @@ const others = [
   'unheldWebhooks',
   'restoreHold',
   'isMappingBack',
+  'listOf',
+  'listText',
 ]
 
 async function run(db: Database, statement: unknown): Promise<void> {

@@ -4,6 +4,7 @@ import { holdReasons, purchaseStates } from '../domain/purchase.ts'
 import type { OrderView } from '../ordering/order-view.ts'
 import type { Delivery as DeliveryRow } from '../storage/deliveries.ts'
 import type { Attempt as AttemptRow, TransitionRow } from '../storage/evidence.ts'
+import { listOf } from '../storage/lists.ts'
 import type { OutboxRow } from '../storage/outbox.ts'
 import type { Purchase as PurchaseRow } from '../storage/purchases.ts'
 import type { Freeze as FreezeRow, StandingFreeze } from '../storage/settings.ts'
@@ -194,7 +195,7 @@ export const Token = z.object({
 })
 export const tokenView = (row: TokenRow): z.infer<typeof Token> => ({
   ...{ id: row.id, name: row.name, hint: row.hint, role: row.role as z.infer<typeof Token>['role'], store: row.store },
-  scopes: row.scopes.split(' ').filter(Boolean) as z.infer<typeof Token>['scopes'],
+  scopes: listOf(row.scopes) as z.infer<typeof Token>['scopes'],
   ...{ createdAt: iso(row.createdAt), expiresAt: maybeIso(row.expiresAt), revokedAt: maybeIso(row.revokedAt) },
 })
 export const NewToken = Token.extend({ token: z.string().meta({ description: 'Shown this once' }) })

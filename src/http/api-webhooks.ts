@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Traffic } from '../inbox/receive.ts'
 import type { Database } from '../storage/database.ts'
+import { listOf } from '../storage/lists.ts'
 import { allWebhooks, type Webhook as WebhookRow } from '../storage/webhooks.ts'
 import { webhookBody } from './api-input.ts'
 import { iso, maybeIso, page } from './api-views.ts'
@@ -23,7 +24,7 @@ const Webhook = z.object({
 function webhookView(row: WebhookRow, newest: string | undefined, traffic: Traffic | undefined) {
   const { id, url, events, createdAt, retiredAt } = row
   return {
-    ...{ id, url, events: events.split(' '), createdAt: iso(createdAt), retiredAt: maybeIso(retiredAt) },
+    ...{ id, url, events: listOf(events), createdAt: iso(createdAt), retiredAt: maybeIso(retiredAt) },
     state: retiredAt !== null ? 'retired' : id === newest ? 'live' : 'replaced',
     ...{ received: traffic?.count ?? 0, lastReceivedAt: traffic ? iso(traffic.lastAt) : null },
   } satisfies z.infer<typeof Webhook>

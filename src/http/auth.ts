@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { Failure } from '../errors.ts'
 import type { Database } from '../storage/database.ts'
+import { listOf } from '../storage/lists.ts'
 import { tokenByDigest } from '../storage/tokens.ts'
 import { type Role, type Scope, tokenDigest } from '../tokens.ts'
 
@@ -51,7 +52,7 @@ export function createAuth({ db, ownerDigest, now }: AuthOptions): Authenticate 
     if (row.expiresAt !== null && row.expiresAt <= now()) {
       throw new Failure('unauthenticated', `the token expired at ${new Date(row.expiresAt).toISOString()}`)
     }
-    const scopes = new Set(row.scopes.split(' ').filter(Boolean))
+    const scopes = new Set(listOf(row.scopes))
     return { actor: `${row.name} (${row.id})`, role: row.role as Role, store: row.store, scopes }
   }
 }

@@ -2,6 +2,7 @@ import { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { type Database, StaleWrite } from '../storage/database.ts'
 import { insertAudit } from '../storage/evidence.ts'
+import { listText } from '../storage/lists.ts'
 import type { Vault } from '../storage/vault.ts'
 import { allWebhooks, insertWebhook, markRetired, type Webhook } from '../storage/webhooks.ts'
 import type { Supplier } from '../supplier/client.ts'
@@ -43,7 +44,7 @@ export async function createWebhook(
   const sealed = vault.seal({ table: 'webhooks', row: webhook.id }, secret.reveal())
   const at = now()
   const row: Webhook = {
-    ...{ id: webhook.id, path, url, events: eventNames.join(' '), createdAt: at },
+    ...{ id: webhook.id, path, url, events: listText(eventNames), createdAt: at },
     ...{ secret: sealed.ciphertext, keyId: sealed.keyId, retiredAt: null },
   }
   await db.commit([

@@ -10,6 +10,7 @@ import { type Effect, type PurchaseFacts, type PurchaseInput, type Transition, t
 import { type Change, StaleWrite } from '../storage/database.ts'
 import { insertTransition } from '../storage/evidence.ts'
 import { keysOfPurchase, type LicenceKey } from '../storage/licence-keys.ts'
+import { listOf } from '../storage/lists.ts'
 import {
   changePurchase,
   hintPurchase,
@@ -144,7 +145,7 @@ export async function load(ordering: Pick<Ordering, 'db'>, purchaseId: string): 
 /** A person may have decided on an order since it was found: that counts, not what was known then. */
 function asDecidedNow(input: PurchaseInput | undefined, { purchase }: Loaded): PurchaseInput | undefined {
   if (input?.type !== 'found') return input
-  const seen = new Set(purchase.ordersSeen.split(' '))
+  const seen = new Set(listOf(purchase.ordersSeen))
   return { ...input, orders: input.orders.map((order) => ({ ...order, decided: seen.has(order.id) })) }
 }
 
@@ -155,7 +156,7 @@ export function factsOf({ purchase, generations, keys }: Loaded): PurchaseFacts 
     ...purchase,
     lastClass: purchase.lastClass as PurchaseFacts['lastClass'],
     keysStored: keys.length,
-    ordersSeen: purchase.ordersSeen.split(' ').filter(Boolean),
+    ordersSeen: listOf(purchase.ordersSeen),
     // One that was cancelled before it was ever sent came to nothing: it does not stand in the way of this one.
     newest: later.every((other) => other.state === 'cancelled' && other.firstSentAt === null),
     laterSent: later.some((other) => other.firstSentAt !== null),

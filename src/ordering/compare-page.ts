@@ -1,5 +1,6 @@
 import type { SupplierOrder } from '../domain/placement.ts'
 import { comparison, isOurs } from '../domain/sweep.ts'
+import { listOf } from '../storage/lists.ts'
 import { hintPurchase, type Purchase, purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
 import type { Sweep } from '../storage/sweeps.ts'
 import { advance } from './advance.ts'
@@ -69,7 +70,7 @@ async function compareKnown(ordering: Ordering, swept: Swept, orders: SupplierOr
 
 /** @returns whether the purchase differs from its orders and was moved, or is to be read again */
 async function compare(ordering: Ordering, purchase: Purchase, orders: SupplierOrder[]): Promise<boolean> {
-  const said = comparison({ ...purchase, ordersSeen: purchase.ordersSeen.split(' ') }, orders)
+  const said = comparison({ ...purchase, ordersSeen: listOf(purchase.ordersSeen) }, orders)
   if (said === 'agrees') return false
   if (said === 'found') {
     const found = await foundOrders(ordering, purchase, orders)

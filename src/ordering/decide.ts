@@ -107,8 +107,8 @@ async function inputOf(ordering: Ordering, seen: Loaded, decision: Decision): Pr
   return { type: 'adopt', order: found }
 }
 
-/** Whitespace would split the list that the ids of seen orders are kept in. */
-const ORDER_ID = /^(?!\.{1,2}$)[^\s\p{C}]{1,200}$/u
+/** An id may have blanks in it; nothing but blanks, or a character that cannot be seen, is a slip of the keyboard. */
+const ORDER_ID = /^(?!\.{1,2}$)(?=.*\S)[^\p{C}\p{Zl}\p{Zp}]{1,200}$/u
 
 /**
  * The order as the supplier shows it now, when it can be this purchase's.

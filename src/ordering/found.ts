@@ -1,11 +1,12 @@
 import type { SupplierOrder } from '../domain/placement.ts'
 import type { FoundOrder } from '../domain/purchase.ts'
+import { listOf } from '../storage/lists.ts'
 import { type Purchase, purchasesBySupplierOrder } from '../storage/purchases.ts'
 import type { Ordering } from './context.ts'
 
 /** Whether a person was shown the order, or decided on it, at one of these purchases. */
 export const wasShown = (rows: readonly Purchase[], supplierOrderId: string): boolean =>
-  rows.some(({ ordersSeen }) => ordersSeen.split(' ').includes(supplierOrderId))
+  rows.some(({ ordersSeen }) => listOf(ordersSeen).includes(supplierOrderId))
 
 /** Orders of the supplier that carry a purchase's reference, in the terms of the transition table. */
 export async function foundOrders(
@@ -14,7 +15,7 @@ export async function foundOrders(
   orders: SupplierOrder[],
 ): Promise<FoundOrder[]> {
   if (orders.length === 0) return []
-  const seen = new Set(purchase.ordersSeen.split(' '))
+  const seen = new Set(listOf(purchase.ordersSeen))
   const owners = await db.query(purchasesBySupplierOrder(orders.map((order) => order.id)))
   return orders.map((order) => ({
     id: order.id,

@@ -35,7 +35,7 @@ export async function lookUp(ordering: Ordering, purchase: Purchase): Promise<vo
     const orders = await scanFor(ordering, purchase, { proves: verdict !== undefined && verdict.proof !== 'early' })
     ordering.at('looked_up')
     found = await foundOrders(ordering, purchase, orders)
-    detail = found.length === 0 ? 'not found' : `found ${found.map((order) => order.id).join(' ')}`
+    detail = found.length === 0 ? 'not found' : `found ${found.map((order) => order.id).join(', ')}`
     ordering.pace.breaker = afterLookUp(ordering.pace.breaker)
   } catch (error) {
     detail = messageOf(error)

@@ -18,6 +18,7 @@ import { nextRoundAt, SCANS_MIN } from '../domain/restore.ts'
 import { isNews, isOurs } from '../domain/sweep.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { insertAudit } from '../storage/evidence.ts'
+import { listOf } from '../storage/lists.ts'
 import { purchasesByExternalId } from '../storage/purchases.ts'
 import {
   clearRestoreHold,
@@ -130,9 +131,7 @@ async function noteNews({ db, dialect, stores, now }: Ordering, orders: Supplier
   const byReference = new Map(rows.map((row) => [row.externalOrderId, row]))
   const news = ours.filter((order) => {
     const row = byReference.get(order.externalOrderId ?? '')
-    return (
-      !row || (row.supplierOrderId !== order.id && isNews({ ...row, ordersSeen: row.ordersSeen.split(' ') }, order))
-    )
+    return !row || (row.supplierOrderId !== order.id && isNews({ ...row, ordersSeen: listOf(row.ordersSeen) }, order))
   })
   await db.commit(
     news.map(({ id, externalOrderId, status }) =>

@@ -1,5 +1,6 @@
 import { refreshDelayMs } from '../domain/pace.ts'
 import { finalStates, type Transition } from '../domain/purchase.ts'
+import { listText } from '../storage/lists.ts'
 import type { PurchaseUpdate } from '../storage/purchases.ts'
 import { refreshUnlessHinted } from '../storage/purchases.ts'
 import type { Loaded } from './advance.ts'
@@ -24,7 +25,7 @@ export function stamps(
   if (purchase.errorCount > 0 && row !== 'released') Object.assign(update, { errorCount: 0, errorText: null })
   // What a person read about a hold is over with it, also when the purchase is cancelled in the middle of one.
   if (set.holdReason === null && purchase.holdReason !== null && set.note === undefined) update.note = null
-  if (ordersSeen) update.ordersSeen = ordersSeen.join(' ')
+  if (ordersSeen) update.ordersSeen = listText(ordersSeen)
   if (entered && next === 'unknown') Object.assign(update, { unknownAt: now, absentSince: null })
   // Proven not to have run: neither the memory of the key nor the spend caps have begun to count.
   if (entered && next === 'waiting') Object.assign(update, { firstSentAt: null, keySafeUntil: null })

@@ -374,7 +374,7 @@ export const purchases = sqliteTable(
     refundedAt: instant('refunded_at'),
     writtenOffAt: instant('written_off_at'),
     /** Supplier orders seen while a person must decide; space-separated ids. */
-    ordersSeen: text('orders_seen').notNull().default(''),
+    ordersSeen: text('orders_seen').notNull().default('[]'),
     /** Equal internal errors in a row: at 8 the purchase goes to review. */
     errorText: text('error_text'),
     errorCount: integer('error_count').notNull().default(0),

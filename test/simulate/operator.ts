@@ -10,6 +10,7 @@ import { type Decision, decidePurchase } from '../../src/ordering/decide.ts'
 import { releasePurchase, retryPurchase, unfreeze } from '../../src/ordering/operate.ts'
 import { bind, build } from '../../src/storage/builder.ts'
 import { attemptsOf, listDiscrepancies } from '../../src/storage/evidence.ts'
+import { listOf } from '../../src/storage/lists.ts'
 import { listOutbox, redeliverEffect } from '../../src/storage/outbox.ts'
 import { type Purchase, purchasesBySupplierOrder } from '../../src/storage/purchases.ts'
 import { purchases } from '../../src/storage/schema.ts'
@@ -95,7 +96,7 @@ export function createOperator(world: World, temper: Temper) {
   const isLate = ({ acceptedAt }: Purchase): boolean => acceptedAt !== null && timeline.now() - acceptedAt > LATE_MS
   const mayResolve = (purchase: Purchase): boolean =>
     purchase.supplierOrderId === null &&
-    purchase.ordersSeen === '' &&
+    listOf(purchase.ordersSeen).length === 0 &&
     timeline.now() - firstSeen(purchase.id) < temper.patienceMs
 
   async function decide({ ordering }: SimProcess, purchase: Purchase): Promise<void> {
@@ -159,7 +160,7 @@ export function createOperator(world: World, temper: Temper) {
     if (times(`retry ${purchase.id}`) > 0) return
     const reference = purchase.externalOrderId
     // That one was rejected says that nothing was charged for it: nobody means to pay twice then.
-    const charged = purchase.maybeChargedAt !== null || purchase.ordersSeen !== ''
+    const charged = purchase.maybeChargedAt !== null || listOf(purchase.ordersSeen).length > 0
     const writesOff = purchase.state === 'failed' || (purchase.state === 'cancelled' && charged)
     const orders = ordersOf({ purchase }, [])
     const entry: Decided = { type: 'retry', part: partOf(reference), reference, at: timeline.now(), orders, writesOff }

@@ -150,7 +150,7 @@ create table purchases (
   told_failed_at integer,
   refunded_at integer,
   written_off_at integer,
-  orders_seen text not null default '',
+  orders_seen text not null default '[]',
   error_text text,
   error_count integer not null default 0,
   created_at integer not null,
