@@ -8,7 +8,7 @@ const root = resolve(import.meta.dirname, '../src')
 
 /** Settings whose values are ours: the choices of the shape, and names for people. */
 const choices =
-  /^(name|about|rateResetUnit|instants|orderRequired|money\/.*|orderStatuses\/.*|signature\/(encoding|separator|timestampUnit|timestamp\/in))$/
+  /^(name|about|rateResetUnit|instants|stock|orderRequired|money\/.*|orderStatuses\/.*|signature\/(encoding|separator|timestampUnit|timestamp\/in))$/
 
 /** Every header, path, parameter, code, event and status word of a supplier. */
 const wordsOf = (dialect: Dialect): string[] =>

@@ -3,7 +3,7 @@ import { freeze, releasePurchase, unfreeze } from '../src/ordering/operate.ts'
 import { placeDue } from '../src/ordering/place.ts'
 import { offersByProduct } from '../src/storage/offers.ts'
 import { clearFreeze, currentFreeze, putSetting } from '../src/storage/settings.ts'
-import { first, openHarbour } from './harbour.ts'
+import { defaultDialect, first, openHarbour } from './harbour.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -28,6 +28,36 @@ describe('before anything is bought', () => {
     await harbour.pass(5 * MINUTE)
     expect(await harbour.state(orderId)).toBe('fulfilled')
     harbour.expectLedger({ charges: 1, keys: 1 })
+  })
+
+  test('a stock figure holds a larger part only where the dialect says that it is a promise', async () => {
+    const unsold = async (stock: 'promise' | 'hint') => {
+      const harbour = await openHarbour({ dialect: { ...defaultDialect(), stock } })
+      const { sku, productId } = await harbour.offer()
+      const { orderId } = await harbour.order('1001', [{ sku, quantity: 3 }])
+      harbour.sandbox.world.offers.change(productId, { stock: 2 })
+      await harbour.pass(MINUTE)
+      return { harbour, orderId }
+    }
+    const promised = await unsold('promise')
+    expect(await promised.harbour.purchase(promised.orderId)).toMatchObject({ holdReason: 'out_of_stock' })
+    expect(promised.harbour.sent).toHaveLength(0)
+    const hinted = await unsold('hint')
+    expect(await hinted.harbour.state(hinted.orderId)).toBe('fulfilled')
+    hinted.harbour.expectLedger({ charges: 1, keys: 3 })
+  })
+
+  test('a stock that is only a hint still holds a purchase of what has none, or is not available', async () => {
+    const harbour = await openHarbour({ dialect: { ...defaultDialect(), stock: 'hint' } })
+    const { sku, productId } = await harbour.offer()
+    const { orderId } = await harbour.order('1001', [{ sku }])
+    harbour.sandbox.world.offers.change(productId, { stock: 0 })
+    await harbour.pass(MINUTE)
+    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'planned', holdReason: 'out_of_stock' })
+    harbour.sandbox.world.offers.change(productId, { stock: 5, available: false })
+    await harbour.pass(10 * MINUTE)
+    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'planned', holdReason: 'out_of_stock' })
+    expect(harbour.sent).toHaveLength(0)
   })
 
   test('a price above the ceiling holds the purchase until it falls', async () => {

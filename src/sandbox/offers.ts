@@ -100,10 +100,10 @@ export function keepOffers({ db, catalogue, now, startedAt }: Ground, webhooks: 
       }
       return { items, total }
     },
-    /** Takes units out of stock, the local ones first. The caller has checked that there are enough. */
+    /** Takes units out of stock, the local ones first. Only a supplier whose stock is a hint sells more than it counts. */
     sell: (offer: Offer, quantity: number): void => {
       const local = Math.min(offer.localStock, quantity)
-      const providerStock = offer.providerStock - (quantity - local)
+      const providerStock = Math.max(0, offer.providerStock - (quantity - local))
       save(offer, { ...offer, localStock: offer.localStock - local, providerStock })
     },
     /** Raises the price of each product whose position is a multiple of `every` by one minor unit. @returns how many */

@@ -161,7 +161,8 @@ function refusalOf(
     return { error: 'limit_exceeded', message: `At most ${dialect.quantityMax} units can be ordered at once.` }
   if (!offer) return { error: 'not_found', message: 'There is no such product.' }
   if (offer.withdrawnAt !== null) return { error: 'gone', message: 'The product is not sold any more.' }
-  if (sellable(offer) < quantity || asked('out-of-stock'))
+  const needed = dialect.stock === 'promise' ? quantity : 1
+  if (sellable(offer) < needed || asked('out-of-stock'))
     return { error: 'out_of_stock', message: 'The product is currently out of fulfilment stock.' }
   if (balanceMinor < offer.priceMinor * quantity || asked('insufficient-balance'))
     return { error: 'insufficient_balance', message: 'The API balance does not cover the order.' }

@@ -34,8 +34,8 @@ export interface Seen {
   keyHeader?: string
 }
 
-/** Nothing in an OpenAPI description says these; a person asks the supplier, and money rests on three of them. */
-const SILENT = ['signature.toleranceSeconds', 'settleSeconds', 'listLagSeconds', 'scanGapSeconds'] as const
+/** Nothing in an OpenAPI description says these; a person asks the supplier, and money rests on most of them. */
+const SILENT = ['signature.toleranceSeconds', 'stock', 'settleSeconds', 'listLagSeconds', 'scanGapSeconds'] as const
 
 /**
  * Compares a dialect with the OpenAPI description that the supplier serves, fact by fact.

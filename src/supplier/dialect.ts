@@ -149,6 +149,8 @@ const shape = z.strictObject({
     origin: path.nullable(),
     updatedAt: path.nullable(),
   }),
+  /** `promise`: more units than the stock figures say are never sold. `hint`: they are; only a figure of none means none. */
+  stock: z.enum(['promise', 'hint']),
   orderRequest: z.strictObject({ productId: parameter, quantity: parameter, externalOrderId: parameter }),
   /** Request fields that the supplier insists on, by our names. Quayside always sends all three. */
   orderRequired: z.array(z.enum(['productId', 'quantity', 'externalOrderId'])),
