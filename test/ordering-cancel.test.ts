@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { cancelOrder } from '../src/ordering/operate.ts'
+import { cancelOrder, freeze, retryPurchase } from '../src/ordering/operate.ts'
 import { refreshDue } from '../src/ordering/refresh.ts'
+import { auditOf } from '../src/storage/evidence.ts'
 import { keysOfPurchases } from '../src/storage/licence-keys.ts'
-import { requestCancellation } from '../src/storage/purchases.ts'
-import { markCancelRequested } from '../src/storage/store-orders.ts'
+import { markCancelRequested, requestCancellation } from '../src/storage/store-orders.ts'
 import { first, type Harbour, openHarbour } from './harbour.ts'
 
 const MINUTE = 60_000
@@ -26,6 +26,43 @@ describe('cancelling a store order', () => {
     expect(closed(harbour)).toEqual(['cancelled'])
     expect(harbour.sent).toEqual([])
     harbour.expectLedger({ charges: 0, keys: 0 })
+  })
+
+  test('a second time, after a retry by an operator, ends what was planned since, and the audit says so', async () => {
+    const harbour = await openHarbour({ balanceMinor: 0 })
+    const orderId = await harbour.buy('1001')
+    await harbour.settle()
+    await cancel(harbour, orderId)
+    const { id } = await harbour.purchase(orderId)
+    await retryPurchase(harbour.ordering, id, 'operator')
+    await cancel(harbour, orderId)
+    await cancel(harbour, orderId)
+    harbour.sandbox.world.topUp(100_000)
+    await harbour.pass(HOUR)
+    const generations = await harbour.purchases(orderId)
+    expect(generations.map(({ state }) => state)).toEqual(['cancelled', 'cancelled'])
+    expect(harbour.sent).toEqual([])
+    expect(closed(harbour)).toEqual(['cancelled'])
+    const entries = await harbour.db.query(auditOf(orderId))
+    expect(entries.map(({ actor, action, detail }) => [actor, action, detail])).toEqual([
+      ['shop', 'order.cancel', null],
+      ['shop', 'order.cancel', expect.stringContaining(generations[1]?.externalOrderId ?? '')],
+    ])
+    harbour.expectLedger({ charges: 0, keys: 0 })
+  })
+
+  test('a second time keeps the keys of a retry that was bought meanwhile for an operator', async () => {
+    const harbour = await openHarbour()
+    const orderId = await harbour.buy('1001')
+    await cancel(harbour, orderId)
+    await retryPurchase(harbour.ordering, (await harbour.purchase(orderId)).id, 'operator')
+    harbour.sandbox.faults.add({ fault: 'hold-open' })
+    await harbour.settle()
+    await cancel(harbour, orderId)
+    harbour.sandbox.world.orders.complete(first(harbour.sandbox.world.orders.known(1)))
+    await harbour.pass(10 * MINUTE)
+    expect(await harbour.purchase(orderId)).toMatchObject({ generation: 2, state: 'review' })
+    harbour.expectLedger({ charges: 1, keys: 0 })
   })
 
   test('while it is held ends it too', async () => {
@@ -73,6 +110,27 @@ describe('cancelling a store order', () => {
     expect(await harbour.state(orderId)).toBe('cancelled')
     expect(harbour.sent).toHaveLength(1)
     expect(closed(harbour)).toEqual(['cancelled'])
+    harbour.expectLedger({ charges: 0, keys: 0 })
+  })
+
+  test('whose absence is proven ends it at its next look, without a wait for the schedule', async () => {
+    const harbour = await openHarbour()
+    harbour.sandbox.faults.add({ fault: 'error-before' })
+    const orderId = await harbour.buy('1001')
+    await harbour.settle()
+    // Its absence is proven, and the freeze keeps it from being sent again.
+    await freeze(harbour.ordering, 'a look at the books', 'operator')
+    await harbour.pass(20 * MINUTE)
+    const { state, refreshAt } = await harbour.purchase(orderId)
+    expect(state).toBe('unknown')
+    expect(refreshAt).toBeGreaterThan(harbour.now() + 3 * MINUTE)
+    const woken: string[] = []
+    harbour.ordering.wake = (pump) => woken.push(pump)
+    await cancel(harbour, orderId)
+    expect(woken).toContain('refresh')
+    await harbour.settle()
+    expect(await harbour.state(orderId)).toBe('cancelled')
+    expect(harbour.sent).toHaveLength(1)
     harbour.expectLedger({ charges: 0, keys: 0 })
   })
 

@@ -2,7 +2,7 @@
 import { expect } from 'vitest'
 import { type Decision, decidePurchase } from '../src/ordering/decide.ts'
 import { refreshDue } from '../src/ordering/refresh.ts'
-import { requestCancellation } from '../src/storage/purchases.ts'
+import { requestCancellation } from '../src/storage/store-orders.ts'
 import { first, type Harbour } from './harbour.ts'
 
 export const MINUTE = 60_000

@@ -63,7 +63,8 @@ export function orderOperations({ db, flows }: { db: Database; flows: Flows }): 
     operation({
       ...{ name: 'cancelOrder', method: 'post', path: '/orders/:reference/cancel' },
       allowed: { store: 'orders', people: 'operator' },
-      summary: 'Cancel what was not bought yet; what was bought waits for a person. Asking twice is harmless.',
+      summary:
+        'Cancel what was not bought yet; what was bought waits for a person. Asking again cancels what was retried since.',
       ...{ query: storeQuery, answer: Order, success: { 200: 'The order after the cancellation was asked for' } },
       failures: { 404: unknown, 409: ambiguous },
       async handle({ caller, path, query }) {

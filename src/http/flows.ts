@@ -38,7 +38,7 @@ export interface Flows {
   takeOrder(store: string, input: OrderInput, digest: string): Promise<Taken>
   /** The order with its lines, purchases and timeline; licence keys only when asked for. */
   viewOrder(orderId: string, show: { keys: boolean }): Promise<OrderView>
-  /** Cancels what was not sent yet and flags what was. Asking twice is harmless. */
+  /** Cancels what was not sent yet and flags what was. Asking again cancels what an operator retried since. */
   cancelOrder(orderId: string, actor: string): Promise<void>
   /** Plans the next generation of a purchase that ended without keys. */
   retryPurchase(purchaseId: string, actor: string): Promise<void>

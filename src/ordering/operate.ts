@@ -10,11 +10,10 @@ import {
   purchasesInState,
   purchasesOfOrder,
   purchasesOfPart,
-  requestCancellation,
 } from '../storage/purchases.ts'
 import { clearRestoreHold, isMappingBack } from '../storage/restores.ts'
 import { clearFreeze, currentFreeze, RESTORE_CAUSE, setFreeze } from '../storage/settings.ts'
-import { markCancelRequested, storeOrderById } from '../storage/store-orders.ts'
+import { markCancelRequested, requestCancellation, storeOrderById } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
 import type { Ordering } from './context.ts'
 
@@ -27,18 +26,27 @@ const audited = (ordering: Ordering, actor: string, action: string, subject: str
 /**
  * Cancels a store order: purchases that were never sent end at once, those that were are flagged and end as the table says.
  *
+ * The store may cancel again. That counts for what an operator retried, bought again or handed over since.
+ *
  * @throws Failure `not_found`
  */
 export async function cancelOrder(ordering: Ordering, orderId: string, actor: string): Promise<void> {
   const [order] = await ordering.db.query(storeOrderById(orderId))
   if (!order) throw new Failure('not_found', `no order ${orderId}`)
-  if (order.cancelRequestedAt === null) {
+  const isFirst = order.cancelRequestedAt === null
+  const uncancelled = (await ordering.db.query(purchasesOfOrder(orderId))).filter(
+    ({ cancelRequestedAt, state }) => cancelRequestedAt === null && state !== 'fulfilled',
+  )
+  if (isFirst || uncancelled.length > 0) {
     const now = ordering.now()
+    const again = `cancelled again, with ${uncancelled.map(({ externalOrderId }) => externalOrderId).join(', ')}`
     await ordering.db.commit([
       markCancelRequested(orderId, now),
       requestCancellation(orderId, now),
-      audited(ordering, actor, 'order.cancel', orderId),
+      audited(ordering, actor, 'order.cancel', orderId, isFirst ? undefined : again.slice(0, AUDITED_MAX)),
     ])
+    // The absence of an unknown purchase may be proven already: its look-up ends it now.
+    ordering.wake('refresh')
   }
   // Nothing proves yet that one was never sent; what is then left of them ends once that is known.
   if (await isMappingBack(ordering.db)) return

@@ -247,15 +247,6 @@ export const hintHandedOver = (now: number): Change => ({
   rows: 'any',
 })
 
-/** Asks for the cancellation of every purchase of an order. A holder of a lease finds its version changed. */
-export const requestCancellation = (orderId: string, now: number): Change => ({
-  statement: build
-    .update(purchases)
-    .set({ cancelRequestedAt: now, version: sql`${purchases.version} + 1`, changedAt: now })
-    .where(and(eq(purchases.orderId, orderId), isNull(purchases.cancelRequestedAt))),
-  rows: 'any',
-})
-
 /** After a jump of the clock nothing that was timed can be trusted: look again, and do not replay. */
 export const distrustTimes = (now: number): Change => ({
   statement: build

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, inArray, isNull, lt, notExists, notInArray, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, inArray, isNull, lt, ne, notExists, notInArray, sql } from 'drizzle-orm'
 import { finalStates } from '../domain/purchase.ts'
 import { bind, bindList, build, rowInsert, rowUpdate } from './builder.ts'
 import type { Change } from './database.ts'
@@ -93,6 +93,20 @@ export const markCancelRequested = (id: string, now: number): Change => ({
     .update(storeOrders)
     .set({ cancelRequestedAt: now })
     .where(and(eq(storeOrders.id, id), isNull(storeOrders.cancelRequestedAt))),
+  rows: 'any',
+})
+
+/** Asks for the cancellation of all purchases of an order whose keys the store lacks; unknown ones are looked up now. */
+export const requestCancellation = (orderId: string, now: number): Change => ({
+  statement: build
+    .update(purchases)
+    .set({
+      cancelRequestedAt: now,
+      refreshAt: sql`case when ${purchases.state} = 'unknown' then ${now} else ${purchases.refreshAt} end`,
+      version: sql`${purchases.version} + 1`,
+      changedAt: now,
+    })
+    .where(and(eq(purchases.orderId, orderId), isNull(purchases.cancelRequestedAt), ne(purchases.state, 'fulfilled'))),
   rows: 'any',
 })
 
