@@ -25,7 +25,7 @@ ENV NODE_ENV=production \
     QUAYSIDE_CONFIG=/data/config/quayside.json \
     QUAYSIDE_HOST=0.0.0.0
 USER node
-# Relative paths of the configuration, such as its data folder, lead into the volume.
+# The only place that can be written to.
 WORKDIR /data
 VOLUME /data
 EXPOSE 8080

@@ -27,6 +27,9 @@ const storeShape = z.strictObject({
   ...sellingShape,
 })
 
+/** From `config/quayside.json`, this is `data/run` beside `config`. */
+export const DATA_DIR = '../data/run'
+
 export const configShape = z.strictObject({
   supplier: z.strictObject({
     /** Base address of version 1 of the Reseller API. */
@@ -45,7 +48,8 @@ export const configShape = z.strictObject({
     .prefault({}),
   /** Where the supplier reaches this service; null: polling alone. */
   publicUrl: webAddress.nullable().default(null),
-  dataDir: z.string().min(1).default('data/run'),
+  /** The database and what lies beside it. Relative paths, here and below, are relative to the folder of this file. */
+  dataDir: z.string().min(1).default(DATA_DIR),
   /** When the catalogue is read, in full. */
   syncCron: cron.default('*/30 * * * *'),
   /** When GET /balance is read. */
@@ -143,10 +147,12 @@ export function loadConfig(file: string, env: Record<string, string | undefined>
     const list = faults.map((fault) => `  ${fault.field}: ${fault.message}`).join('\n')
     throw new Failure('invalid', `the configuration ${file} has faults:\n${list}`, { fields: faults })
   }
-  const { rates } = settings.value
+  const { rates, backups } = settings.value
   const { currency } = dialect.facts.money
   return Object.freeze({
     ...settings.value,
+    dataDir: path.resolve(folder, settings.value.dataDir),
+    backups: { ...backups, folder: backups.folder === null ? null : path.resolve(folder, backups.folder) },
     stores: settings.value.stores.map((store) => ({
       ...{ ...store, currency: store.currency ?? currency, terms: storeTerms(store, rates, currency) },
     })),

@@ -1,6 +1,8 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { backupFolder } from '../src/backups.ts'
+import { readPlace } from '../src/cli/connection.ts'
 import { loadConfig } from '../src/config.ts'
 import { Failure } from '../src/errors.ts'
 import { databaseFile } from './database.ts'
@@ -30,7 +32,29 @@ function faultsOf(settings: unknown, env?: Record<string, string>): Record<strin
 
 describe('the configuration', () => {
   test('needs no more than a supplier and a store', () => {
-    expect(load(GOOD)).toMatchObject({ listen: { host: '127.0.0.1', port: 8080 }, dataDir: 'data/run' })
+    expect(load(GOOD)).toMatchObject({ listen: { host: '127.0.0.1', port: 8080 } })
+  })
+
+  test('has its data, backups and dialect where the file says, also when the service starts in another folder', () => {
+    const folder = path.join(path.dirname(databaseFile()), 'config')
+    const file = path.join(folder, 'quayside.json')
+    mkdirSync(folder)
+    const dialectFile = path.join(folder, 'mine.json')
+    copyFileSync(new URL('../config/dialects/contrary.json', import.meta.url), dialectFile)
+    const settings = { ...GOOD, supplier: { ...GOOD.supplier, dialect: './mine.json' } }
+    const places = (more: object = {}) => {
+      writeFileSync(file, JSON.stringify({ ...settings, ...more }))
+      const config = loadConfig(path.relative(process.cwd(), file), SECRETS)
+      return [config.dataDir, backupFolder(config), config.dialectFile]
+    }
+    const parent = path.dirname(folder)
+    const data = path.join(parent, 'data/run')
+    expect(places()).toEqual([data, path.join(data, 'backups'), dialectFile])
+    const given = { dataDir: 'run', backups: { folder: '../safe' } }
+    expect(places(given)).toEqual([path.join(folder, 'run'), path.join(parent, 'safe'), dialectFile])
+    expect(places({ dataDir: '/srv/quayside' })[0]).toBe('/srv/quayside')
+    expect(readPlace(file).dataDir).toBe('/srv/quayside')
+    expect(places()[0]).toBe(readPlace(path.relative(process.cwd(), file)).dataDir)
   })
 
   test('names every fault at once, each with what would be right', () => {

@@ -59,13 +59,19 @@ export function connectionOf(options: ConnectionOptions, env: Env): Connection {
 /** The part of the configuration that says where the service is; faults elsewhere in it are not this command's. */
 const placeShape = z.object({ listen: configShape.shape.listen, dataDir: configShape.shape.dataDir })
 
-/** @param file undefined where the defaults apply */
+/**
+ * @param file undefined where the defaults apply
+ * @returns the data folder as an absolute path
+ */
 export function readPlace(file: string | undefined): z.infer<typeof placeShape> {
   const result = placeShape.safeParse(file === undefined ? {} : readJson(file))
-  if (result.success) return result.data
+  if (result.success) return { ...result.data, dataDir: resolveFrom(file, result.data.dataDir) }
   const fields = result.error.issues.map((issue) => ({ field: issue.path.join('.'), message: issue.message }))
   throw new Failure('invalid', `the configuration ${file} has faults; \`quayside doctor\` lists them`, { fields })
 }
+
+/** Relative paths of the configuration are relative to its folder. */
+export const resolveFrom = (file = CONFIG_FILE, relative: string): string => path.resolve(path.dirname(file), relative)
 
 function readJson(file: string): unknown {
   try {

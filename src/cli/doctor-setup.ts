@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, statfsSync, statSync } from 'node:fs'
 import path from 'node:path'
-import { type Config, loadConfig } from '../config.ts'
+import { type Config, DATA_DIR, loadConfig } from '../config.ts'
 import { rateAt } from '../domain/rates.ts'
 import { Failure, messageOf } from '../errors.ts'
-import { CONFIG_FILE, readPlace } from './connection.ts'
+import { CONFIG_FILE, readPlace, resolveFrom } from './connection.ts'
 import type { Report } from './doctor.ts'
 
 /** The version that the lock file brings; others from 22.19 run, and are tested less. */
@@ -91,7 +91,7 @@ function dataDirOf(file: string | undefined): string {
   try {
     return readPlace(file).dataDir
   } catch {
-    return 'data/run'
+    return resolveFrom(file, DATA_DIR)
   }
 }
 
@@ -103,7 +103,7 @@ const FREE_WARN = 1024 * MIB
 
 export function checkDisk(file: string | undefined, report: Report): void {
   const dataDir = dataDirOf(file)
-  let place = path.resolve(dataDir)
+  let place = dataDir
   while (!existsSync(place)) place = path.dirname(place)
   const { bavail, bsize } = statfsSync(place)
   const free = bavail * bsize
