@@ -5,6 +5,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { validate as validCron } from 'node-cron'
 import { z } from 'zod'
+import { faultsOf, sayWhatIsRight } from './config-faults.ts'
 import type { StoreTerms } from './domain/listing.ts'
 import { parseDecimal } from './domain/money.ts'
 import { Failure, type FieldFault, messageOf } from './errors.ts'
@@ -125,16 +126,31 @@ const SECRETS = {
   nextKeyEncryptionKey: { variable: 'QUAYSIDE_NEXT_KEY_ENCRYPTION_KEY', file: 'next-key-encryption-key' },
 } as const
 
+type Env = Record<string, string | undefined>
+
 /**
  * Reads and checks everything at once.
  *
  * @throws Failure `invalid` with every fault of the file, the dialect and the secrets
  */
-export function loadConfig(file: string, env: Record<string, string | undefined>): Config {
-  const settings = readSettings(file)
+export const loadConfig = (file: string, env: Env): Config => checkedConfig(file, readJson(file), env)
+
+/**
+ * Checks settings as if they were in the file already.
+ *
+ * @param made secrets that are not in their files yet
+ * @throws Failure `invalid`, see `loadConfig`
+ */
+export function checkedConfig(
+  file: string,
+  json: unknown,
+  env: Env,
+  made: { apiKey?: Secret | undefined; keyEncryptionKey?: Secret | undefined } = {},
+): Config {
+  const settings = readSettings(json)
   const faults: FieldFault[] = settings.faults
   const folder = path.dirname(path.resolve(file))
-  const secret = (name: keyof typeof SECRETS) => readSecret(SECRETS[name], folder, env, faults)
+  const secret = (name: keyof typeof made) => readSecret(SECRETS[name], folder, env, faults, made[name])
   const apiKey = secret('apiKey')
   const keyEncryptionKey = secret('keyEncryptionKey')
   const dialect = settings.value && readDialectOf(settings.value, folder, faults)
@@ -165,7 +181,7 @@ export function loadConfig(file: string, env: Record<string, string | undefined>
   })
 }
 
-function readNextKey(folder: string, env: Record<string, string | undefined>): Secret | undefined {
+function readNextKey(folder: string, env: Env): Secret | undefined {
   const { variable, file } = SECRETS.nextKeyEncryptionKey
   const named = env[variable] || env[`${variable}_FILE`]
   if (!named && !existsSync(path.join(folder, 'secrets', file))) return undefined
@@ -185,79 +201,33 @@ export function readSecretFile(file: string): Secret {
   return secret
 }
 
-function readSettings(file: string): { value?: Settings; faults: FieldFault[] } {
-  let json: unknown
+function readJson(file: string): unknown {
   try {
-    json = JSON.parse(readFileSync(file, 'utf8'))
+    return JSON.parse(readFileSync(file, 'utf8'))
   } catch (error) {
     throw new Failure('invalid', `${file} cannot be read as JSON: ${messageOf(error)}`, { cause: error })
   }
+}
+
+function readSettings(json: unknown): { value?: Settings; faults: FieldFault[] } {
   const result = configShape.safeParse(json, { error: sayWhatIsRight })
-  if (!result.success) return { faults: result.error.issues.flatMap(faultsOf) }
+  if (!result.success) return { faults: result.error.issues.flatMap((issue) => faultsOf(configShape, issue)) }
   const ids = result.data.stores.map((store) => store.id)
   const twice = ids.find((id, place) => ids.indexOf(id) !== place)
   return { value: result.data, faults: twice ? [{ field: 'stores', message: `two stores have the id ${twice}` }] : [] }
 }
 
-/** A sentence for what has none of its own: what would be right, with the allowed values. */
-function sayWhatIsRight(issue: z.core.$ZodRawIssue): string | undefined {
-  if (issue.code === 'invalid_type') {
-    return issue.input === undefined
-      ? `missing: must be ${A[issue.expected] ?? issue.expected}`
-      : `must be ${A[issue.expected] ?? issue.expected}`
-  }
-  if (issue.code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`
-  if (issue.code === 'too_big')
-    return `must be at most ${issue.maximum}${issue.origin === 'string' ? ' characters long' : ''}`
-  if (issue.code === 'too_small') {
-    const what = issue.origin === 'string' ? ' characters long' : issue.origin === 'array' ? ' entries long' : ''
-    return `must be at least ${issue.minimum}${what}`
-  }
-  return undefined
-}
-
-const A: Record<string, string> = {
-  string: 'text, in quotes',
-  number: 'a number, without quotes',
-  int: 'a whole number',
-  array: 'a list',
-  object: 'an object',
-}
-
-/** One fault for each unknown key, with those that are known in its place. */
-function faultsOf(issue: z.core.$ZodIssue): FieldFault[] {
-  if (issue.code !== 'unrecognized_keys')
-    return [{ field: issue.path.join('.') || '(whole file)', message: issue.message }]
-  const known = knownKeys(configShape, issue.path)
-  return issue.keys.map((key) => ({
-    field: [...issue.path, key].join('.'),
-    message: `unknown; known are ${known.join(', ')}`,
-  }))
-}
-
-function knownKeys(shape: z.core.$ZodType, place: PropertyKey[]): string[] {
-  const def = shape._zod.def as unknown as {
-    innerType?: z.core.$ZodType
-    element?: z.core.$ZodType
-    valueType?: z.core.$ZodType
-    shape?: Record<string, z.core.$ZodType>
-  }
-  if (def.innerType) return knownKeys(def.innerType, place)
-  const [next, ...rest] = place
-  if (next === undefined) return Object.keys(def.shape ?? {})
-  const inner = def.element ?? def.shape?.[String(next)] ?? def.valueType
-  return inner ? knownKeys(inner, rest) : []
-}
-
 function readSecret(
   place: { variable: string; file: string },
   folder: string,
-  env: Record<string, string | undefined>,
+  env: Env,
   faults: FieldFault[],
+  made?: Secret,
 ): Secret {
   const direct = env[place.variable]
   if (direct) return new Secret(direct.trim())
   const named = env[`${place.variable}_FILE`]
+  if (named === undefined && made) return made
   const file = named ?? path.join(folder, 'secrets', place.file)
   const fault = (message: string): Secret => {
     faults.push({ field: place.variable, message })
