@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { build } from '../src/storage/builder.ts'
 import { purchases, storeOrders } from '../src/storage/schema.ts'
 import { type ApiWorld, OTHER_STORE, openApi } from './api-world.ts'
-import { STORE } from './harbour.ts'
+import { defaultDialect, STORE } from './harbour.ts'
 
 async function skuOf(world: ApiWorld): Promise<string> {
   const [offer] = await world.offers()
@@ -65,6 +65,27 @@ describe('handing in an order', () => {
     expect((await world.ask('POST', '/orders', { token: world.tokens.store, body })).status).toBe(202)
     expect((await world.ask('POST', '/orders', { token: world.tokens.other, body })).status).toBe(202)
     expect(await rowsOf(world)).toEqual({ orders: 2, purchases: 2 })
+  })
+
+  test('refuses an order of 10,000 units that the supplier sells one by one, and names the field', async () => {
+    const world = await openApi({ dialect: { ...defaultDialect(), quantityMax: 1 } })
+    const sku = await skuOf(world)
+    const order = (...quantities: number[]) => ({
+      reference: '1001',
+      lines: quantities.map((quantity, place) => ({ id: `${place}`, sku, quantity })),
+    })
+    const post = (body: object) => world.ask('POST', '/orders', { token: world.tokens.store, body })
+    const huge = await post(order(10_000))
+    expect(huge.status).toBe(400)
+    expect(huge.body.error).toMatchObject({
+      code: 'too_many_purchases',
+      fields: [{ field: 'lines.0.quantity', message: expect.stringContaining('at most 1000') }],
+    })
+    const twoLines = await post(order(600, 401))
+    expect(twoLines.body.error).toMatchObject({ fields: [{ field: 'lines.1.quantity' }] })
+    expect(await rowsOf(world)).toEqual({ orders: 0, purchases: 0 })
+    expect((await post(order(600, 400))).status).toBe(202)
+    expect(await rowsOf(world)).toEqual({ orders: 1, purchases: 1_000 })
   })
 
   test('refuses an order without a line that is a listing', async () => {

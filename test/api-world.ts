@@ -24,7 +24,7 @@ import { createSweepRunner } from '../src/sweep-runner.ts'
 import { createToken, mintToken, type NewToken } from '../src/tokens.ts'
 import { hold } from './contract.ts'
 import { databaseFile, fileDatabase } from './database.ts'
-import { KEY_ENCRYPTION_KEY, openHarbour, STORE } from './harbour.ts'
+import { type HarbourOptions, KEY_ENCRYPTION_KEY, openHarbour, STORE } from './harbour.ts'
 
 export const OTHER_STORE = 'other-ef56gh78'
 
@@ -51,8 +51,8 @@ export interface Ask {
 
 export type ApiWorld = Awaited<ReturnType<typeof openApi>>
 
-export async function openApi() {
-  const harbour = await openHarbour()
+export async function openApi(harbourOptions: HarbourOptions = {}) {
+  const harbour = await openHarbour(harbourOptions)
   const { db, ordering, supplier, vault, now } = harbour
   const newId = createIds(now, randomBytes)
   const config = loadConfig(configFile(harbour.sandbox.baseUrl), {

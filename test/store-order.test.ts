@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { holdReasons, purchaseStates } from '../src/domain/purchase.ts'
 import {
+  countParts,
   currentParts,
   delivered,
   type LineState,
@@ -168,7 +169,7 @@ describe('a quantity', () => {
         const parts = splitQuantity(quantity, quantityMax)
         expect(parts.reduce((sum, one) => sum + one, 0)).toBe(quantity)
         expect(parts.every((one) => one >= 1 && one <= quantityMax)).toBe(true)
-        expect(parts.length).toBe(Math.ceil(quantity / quantityMax))
+        expect(parts.length).toBe(countParts(quantity, quantityMax))
       }),
     )
   })

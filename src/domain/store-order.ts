@@ -71,6 +71,12 @@ export function orderState(lines: { state: LineState; delivered: number }[]): Or
   return ours.some((line) => line.state === 'failed') ? 'failed' : 'cancelled'
 }
 
+/** Most purchases that one order may make: all of them are written in one commit, which blocks the process for its time. */
+export const PARTS_MAX = 1_000
+
+/** How many parts `splitQuantity` makes. */
+export const countParts = (quantity: number, quantityMax: number): number => Math.ceil(quantity / quantityMax)
+
 /** Splits a quantity into parts of at most `quantityMax`: 7 by 3 is 3, 3, 1. */
 export function splitQuantity(quantity: number, quantityMax: number): number[] {
   const parts: number[] = []

@@ -1,5 +1,5 @@
 import { ceilingMinor } from '../domain/ceiling.ts'
-import { splitQuantity } from '../domain/store-order.ts'
+import { countParts, PARTS_MAX, splitQuantity } from '../domain/store-order.ts'
 import { codeOf, Failure } from '../errors.ts'
 import type { Change } from '../storage/database.ts'
 import type { Offer } from '../storage/offers.ts'
@@ -33,6 +33,7 @@ export interface Taken {
  * @param digest SHA-256 over the canonical order: tells a repeat from another order under the same reference
  * @throws Failure `conflict` (`reference_reused`) when another order came under this reference before
  * @throws Failure `rejected` (`no_known_sku`) when no line is one of our listings
+ * @throws Failure `invalid` (`too_many_purchases`) when it would make more than `PARTS_MAX` purchases
  * @throws Failure `invalid` (`other_currency`) when a unit price is in a currency that no rate turns into the supplier's
  * @throws Failure `conflict` (`ambiguous_sku`) when a SKU names two offers: it is reported, never guessed
  */
@@ -41,6 +42,7 @@ export async function takeOrder(ordering: Ordering, store: string, input: OrderI
   if (known) return known
   const offers = await listedOffers(ordering, store, input)
   const ceilings = ceilingsOf(ordering, input, offers)
+  assertFewParts(ordering, input, offers)
   const now = ordering.now()
   const orderId = ordering.newId()
   const changes: Change[] = [
@@ -135,6 +137,23 @@ function ceilingsOf({ policy, now }: Ordering, input: OrderInput, offers: Map<st
   const [fault] = fields
   if (!fault) return ceilings
   throw new Failure('invalid', `${fault.field}: ${fault.message}`, { ...(reason && { reason }), fields })
+}
+
+/** Names the line with which the purchases of an order become too many. */
+function assertFewParts({ dialect }: Ordering, input: OrderInput, offers: Map<string, Offer>): void {
+  let parts = 0
+  for (const [place, line] of input.lines.entries()) {
+    if (!offers.has(line.sku)) continue
+    parts += countParts(line.quantity, dialect.quantityMax)
+    if (parts <= PARTS_MAX) continue
+    const unit = dialect.quantityMax === 1 ? 'unit' : 'units'
+    const message = `makes too many purchases: the supplier sells at most ${dialect.quantityMax} ${unit} at once, and one order may make at most ${PARTS_MAX}; split the order into several`
+    const field = `lines.${place}.quantity`
+    throw new Failure('invalid', `${field}: ${message}`, {
+      reason: 'too_many_purchases',
+      fields: [{ field, message }],
+    })
+  }
 }
 
 function purchasesOfLine(
