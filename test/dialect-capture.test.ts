@@ -66,7 +66,7 @@ describe('a capture', () => {
     const forged = signedDelivery({ secret: FORGED })
     expect(await receive(requestOf(forged))).toMatchObject({ outcome: 'not_authentic' })
     expect(await receive({ ...requestOf(forged), path: 'nowhere' })).toMatchObject({ outcome: 'unknown_path' })
-    const old = signedDelivery({ timestamp: String(clock.now / 1_000 - 900) })
+    const old = signedDelivery({ timestamp: String(clock.now / 1_000 - 900), deliveryId: 'dlv_old' })
     expect(await receive(requestOf(old))).toMatchObject({ outcome: 'stale' })
     await hasKept(2)
     const list = await capture.list()

@@ -184,11 +184,14 @@ const seconds = TEST_NOW / 1_000
 const timestampRows: Row[] = [
   refused('no timestamp', [varied({ [TIMESTAMP]: null })]),
   {
-    ...refused('301 s old: counted as stale, one early sweep a minute, the body not read', async (door) => {
-      const answers = [await door.send(at(String(seconds - 301))), await door.send(at(String(seconds - 302)))]
-      door.clock.now += 60_000
-      return [...answers, await door.send(at(String(seconds - 303)))]
-    }),
+    ...refused(
+      '301 s old, three different ones: counted as stale, one early sweep a minute, the body not read',
+      async (door) => {
+        const answers = [await door.send(at(String(seconds - 301))), await door.send(at(String(seconds - 302)))]
+        door.clock.now += 60_000
+        return [...answers, await door.send(at(String(seconds - 303)))]
+      },
+    ),
     alerts: ['all_stale'],
     after: ({ seen }) => {
       expect(seen.counts.filter((count) => count === 'stale:stale')).toHaveLength(3)
@@ -251,7 +254,8 @@ const timestampRows: Row[] = [
     return {
       ...refused(`a clock of ours 10 minutes ${word}: one alert, degraded, and early sweeps`, async (door) => {
         door.clock.now += direction * 600_000
-        return Promise.all([1, 2, 3, 4, 5].map((n) => door.send(signedDelivery({ deliveryId: `dlv_${n}` }))))
+        const bodies = [1, 2, 3, 4, 5].map((n) => orderEvent({ order_id: `ord_1${n}` }))
+        return Promise.all(bodies.map((body) => door.send(signedDelivery({ body }))))
       }),
       alerts: ['all_stale'],
       after: async (door) => {
@@ -313,10 +317,21 @@ const replayRows: Row[] = [
     hinted: ['purchase_1'],
     after: ({ seen }) => expect(seen.counts.filter((count) => count === 'stored')).toHaveLength(1),
   },
-  refused('a replay after the window', async (door) => {
+  refused('one that was never stored, after the window', async (door) => {
     door.clock.now += 301_000
     return [await door.deliver(VALID)]
   }),
+  {
+    name: 'a replay after the window of one that was stored',
+    requests: async (door) => {
+      const first = await door.deliver(VALID)
+      door.clock.now += 301_000
+      return [first, await door.deliver(VALID)]
+    },
+    status: 200,
+    states: ['orphan'],
+    after: ({ seen }) => expect(seen.earlySweeps).toBe(0),
+  },
   {
     name: 'failed after completed: a hint each time, the state as it was',
     before: ({ db }) => addPurchase(db, 1, { state: 'completed' }),

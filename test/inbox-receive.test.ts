@@ -3,13 +3,10 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import Connection from 'better-sqlite3'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { openInbox } from '../src/inbox/receive.ts'
-import { createLog } from '../src/log.ts'
 import { build } from '../src/storage/builder.ts'
 import { deliveries } from '../src/storage/schema.ts'
-import { openVault } from '../src/storage/vault.ts'
 import { databaseFile, fileDatabase, TEST_NOW } from './database.ts'
-import { DIALECT, MARKER, SECRET, signedDelivery, timestampOf } from './delivery.ts'
+import { MARKER, SECRET, signedDelivery, timestampOf } from './delivery.ts'
 import { exchange, requestBytes } from './raw-http.ts'
 import { addWebhook, openDoor, VAULT_KEY } from './webhook-door.ts'
 
@@ -128,71 +125,5 @@ describe('the secrets of the door', () => {
     await addWebhook(door.db, door.vault, { path: 'next', secret: '', createdAt: TEST_NOW })
     await expect(door.inbox.reload()).rejects.toMatchObject({ code: 'invalid' })
     expect((await door.deliver(signedDelivery()))?.status).toBe(200)
-  })
-})
-
-describe('a doubt about the clock', () => {
-  async function staleInbox() {
-    const database = fileDatabase(databaseFile())
-    const clock = { now: TEST_NOW }
-    const now = () => clock.now
-    const vault = await openVault({ database, keyEncryptionKey: VAULT_KEY, now })
-    await addWebhook(database, vault, { path: '', secret: SECRET, createdAt: TEST_NOW })
-    let sweeps = 0
-    const inbox = await openInbox({
-      db: database,
-      vault,
-      dialect: DIALECT,
-      now,
-      newId: () => crypto.randomUUID(),
-      log: createLog({ level: 'error', write: () => undefined }),
-      countReceived: () => undefined,
-      onStored: () => undefined,
-      onStale: () => {
-        sweeps += 1
-      },
-    })
-    const receive = (ageSeconds: number) => {
-      const { headers, body } = signedDelivery({ timestamp: timestampOf(clock.now - ageSeconds * 1_000) })
-      return inbox.receive({
-        path: '',
-        headers: Object.fromEntries(headers.map(([name, value]) => [name, [value]])),
-        body,
-      })
-    }
-    return { clock, inbox, receive, sweeps: () => sweeps }
-  }
-
-  test('begins with the third stale delivery and ends with a fresh one', async () => {
-    const { inbox, receive } = await staleInbox()
-    expect(await receive(600)).toEqual({ outcome: 'stale' })
-    await receive(600)
-    expect(inbox.clockSuspect()).toBe(false)
-    await receive(600)
-    expect(inbox.clockSuspect()).toBe(true)
-    await receive(0)
-    expect(inbox.clockSuspect()).toBe(false)
-  })
-
-  test('does not begin while fresh ones came within ten minutes', async () => {
-    const { clock, inbox, receive } = await staleInbox()
-    await receive(0)
-    clock.now += 599_000
-    for (const age of [600, 600, 600]) await receive(age)
-    expect(inbox.clockSuspect()).toBe(false)
-    clock.now += 1_000
-    await receive(600)
-    expect(inbox.clockSuspect()).toBe(true)
-    clock.now += 600_000
-    expect(inbox.clockSuspect()).toBe(false)
-  })
-
-  test('asks for one sweep a minute', async () => {
-    const { clock, receive, sweeps } = await staleInbox()
-    for (const wait of [0, 1_000, 58_000, 1_000, 59_000]) {
-      clock.now += wait
-      await receive(600)
-    }
-    expect(sweeps()).toBe(2)
   })
 })

@@ -15,8 +15,9 @@ import { oweAlert } from '../storage/outbox.ts'
 import type { Vault } from '../storage/vault.ts'
 import { allWebhooks } from '../storage/webhooks.ts'
 import type { Dialect } from '../supplier/dialect.ts'
-import { signingKey, type Verification, verify } from '../supplier/signature.ts'
+import { type Signed, signingKey, type Verification, verify } from '../supplier/signature.ts'
 import { watchClock } from './clock.ts'
+import { hourly } from './hourly.ts'
 
 export interface ReceiveDeps {
   db: Database
@@ -30,7 +31,7 @@ export interface ReceiveDeps {
   countReceived: (outcome: Receipt['outcome'], reason: string) => void
   /** A row was stored: there is something to process. */
   onStored: () => void
-  /** An authentic delivery was stale, so others may be lost: asks for a sweep, at most once a minute. */
+  /** An authentic delivery was stale and never stored, so others may be lost: asks for a sweep, at most once a minute. */
   onStale: () => void
 }
 
@@ -48,7 +49,7 @@ export type Receipt =
   /** The same delivery was stored before, under the id that is given. */
   | { outcome: 'duplicate'; id: string }
   | { outcome: 'not_authentic'; reason: Extract<Verification, { valid: false }>['reason'] }
-  /** Authentic, and outside the time that the dialect tolerates. */
+  /** Authentic, never stored, and outside the time that the dialect tolerates. Only the first copy counts for anything. */
   | { outcome: 'stale' }
   /** Authentic, through a webhook that is retired: counted, not kept, and of no effect. */
   | { outcome: 'retired' }
@@ -112,10 +113,9 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
     const receivedAt = now()
     const verified = verify({ dialect, secrets: door.secrets, headers, body, nowMs: receivedAt })
     if (!verified.valid) {
-      const stale = verified.reason === 'stale'
-      countReceived(stale ? 'stale' : 'not_authentic', verified.reason)
-      if (stale && !door.retired) clock.sawStale()
-      return stale ? { outcome: 'stale' } : { outcome: 'not_authentic', reason: verified.reason }
+      if (verified.reason === 'stale') return stale(door, verified, body)
+      countReceived('not_authentic', verified.reason)
+      return { outcome: 'not_authentic', reason: verified.reason }
     }
     traffic.set(path, { count: (traffic.get(path)?.count ?? 0) + 1, lastAt: receivedAt })
     if (door.retired) {
@@ -128,9 +128,22 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
     return receipt
   }
 
+  /** A supplier repeats what it thinks was not taken, and so does a sender who captured it: neither changes anything. */
+  async function stale({ source, retired }: Door, { deliveryId, mac }: Signed, body: Buffer): Promise<Receipt> {
+    const [twin] = await db.query(deliveryTwins({ source, deliveryId, bodyHmac: vault.bodyHmac(body), mac }))
+    if (twin) {
+      countReceived('duplicate', 'stale')
+      return { outcome: 'duplicate', id: twin.id }
+    }
+    // A secret that is out of use says nothing about the clock.
+    const seen = retired ? 'counted' : clock.sawStale(mac)
+    countReceived('stale', seen === 'counted' ? 'stale' : 'repeated')
+    return { outcome: 'stale' }
+  }
+
   async function store(
     { source }: Door,
-    { deliveryId, mac, timestampMs }: Extract<Verification, { valid: true }>,
+    { deliveryId, mac, timestampMs }: Signed,
     body: Buffer,
     receivedAt: number,
   ): Promise<Receipt> {
@@ -188,9 +201,11 @@ async function readDoors({ db, vault }: ReceiveDeps): Promise<Map<string, Door>>
 
 /** The answer does not wait for it: the deliveries are refused anyway, and a later one tries again. */
 function alertAllStale({ db, newId, now, log }: ReceiveDeps): void {
-  const note = 'every authentic delivery is outside the tolerated time: compare the clock of this machine'
-  const change = oweAlert({ newId, now }, { type: 'all_stale', occasion: String(now()), payload: { note } })
-  db.commit([change]).catch((error: unknown) =>
+  const note =
+    'three different deliveries were authentic and outside the tolerated time, and none was fresh: ' +
+    'run "quayside doctor", which compares the clock of this machine with the supplier'
+  const occasion = hourly('supplier', now())
+  db.commit([oweAlert({ newId, now }, { type: 'all_stale', occasion, payload: { note } })]).catch((error: unknown) =>
     log.error('inbox.alert_lost', { type: 'all_stale', error: messageOf(error) }),
   )
 }

@@ -4,21 +4,24 @@ import type { Secret } from '../secret.ts'
 import type { Dialect } from './dialect.ts'
 import { readJson, textAt } from './records.ts'
 
+/** What an authentic delivery carries beside its body. */
+export interface Signed {
+  /** The supplier's id of the delivery, else the event's id in its body, else the hex SHA-256 of what was signed. */
+  deliveryId: string
+  timestampMs: number
+  /** The 32 bytes of the signature: equal for equal deliveries, however they were written. */
+  mac: Buffer
+  /** Which of the secrets it was. */
+  secretIndex: number
+}
+
+/** `stale` and `timestamp_malformed` are authentic: they are judged only after the signature verified. */
 export type Verification =
-  | {
-      valid: true
-      /** The supplier's id of the delivery, else the event's id in its body, else the hex SHA-256 of what was signed. */
-      deliveryId: string
-      timestampMs: number
-      /** The 32 bytes of the signature: equal for equal deliveries, however they were written. */
-      mac: Buffer
-      /** Which of the secrets it was. */
-      secretIndex: number
-    }
+  | (Signed & { valid: true })
+  | (Signed & { valid: false; reason: 'stale' })
   | {
       valid: false
-      /** `stale` and `timestamp_malformed` are authentic: they are judged only after the signature verified. */
-      reason: 'missing_signature' | 'missing_timestamp' | 'malformed' | 'mismatch' | 'timestamp_malformed' | 'stale'
+      reason: 'missing_signature' | 'missing_timestamp' | 'malformed' | 'mismatch' | 'timestamp_malformed'
     }
 
 export interface SignedRequest {
@@ -43,15 +46,16 @@ export interface SignedRequest {
  */
 export function verify({ dialect, secrets, headers, body, nowMs }: SignedRequest): Verification {
   const layout = dialect.signature
-  const signed = only(headers[layout.header])
-  if (signed === undefined) return { valid: false, reason: 'missing_signature' }
+  const written = only(headers[layout.header])
+  if (written === undefined) return { valid: false, reason: 'missing_signature' }
   const carried = layout.timestamp.in === 'header' ? only(headers[layout.timestamp.header]) : { text: '' }
   if (carried === undefined) return { valid: false, reason: 'missing_timestamp' }
   const id = layout.deliveryIdHeader === null ? undefined : only(headers[layout.deliveryIdHeader])
-  if (signed === 'repeated' || carried === 'repeated' || id === 'repeated') return { valid: false, reason: 'malformed' }
+  const repeated = written === 'repeated' || carried === 'repeated' || id === 'repeated'
+  if (repeated) return { valid: false, reason: 'malformed' }
   if (id && !ID_FORM.test(id.text)) return { valid: false, reason: 'malformed' }
 
-  const parts = readSignature(layout, signed.text, carried.text)
+  const parts = readSignature(layout, written.text, carried.text)
   if (!parts) return { valid: false, reason: 'malformed' }
 
   // Node reads header bytes as latin1: written back the same way they are the bytes that were signed.
@@ -72,10 +76,11 @@ export function verify({ dialect, secrets, headers, body, nowMs }: SignedRequest
 
   const timestampMs = readTimestamp(parts.timestamp, layout.timestampUnit)
   if (timestampMs === undefined) return { valid: false, reason: 'timestamp_malformed' }
-  if (Math.abs(nowMs - timestampMs) > layout.toleranceSeconds * 1_000) return { valid: false, reason: 'stale' }
   const digest = () => message.reduce((hash, bytes) => hash.update(bytes), createHash('sha256')).digest('hex')
   const deliveryId = id?.text ?? eventIdIn(body, dialect) ?? digest()
-  return { valid: true, deliveryId, timestampMs, mac, secretIndex }
+  const signed = { deliveryId, timestampMs, mac, secretIndex }
+  const stale = Math.abs(nowMs - timestampMs) > layout.toleranceSeconds * 1_000
+  return stale ? { ...signed, valid: false, reason: 'stale' } : { ...signed, valid: true }
 }
 
 /** Visible ASCII, so that an id can be logged, copied and typed. */
