@@ -58,8 +58,10 @@ describe('a dialect held against the description of a supplier', () => {
 
   test('names the statuses once the codes are right', () => {
     const errors = structuredClone(contrary.errors)
-    for (const kind of Object.keys(errors) as (keyof typeof errors)[])
-      errors[kind].status = standard.errors[kind].status
+    for (const kind of Object.keys(errors) as (keyof typeof errors)[]) {
+      const { codes = [] } = errors[kind] ?? {}
+      errors[kind] = { codes, status: standard.errors[kind]?.status ?? 0 }
+    }
     const findings = checkDialect({ ...contrary, errors }, openapiOf(contrary))
     const wrong = differing(contrary, standard).filter((fact) => /^errors\..*status$/.test(fact))
     expect(named(findings, 'disagrees').sort()).toEqual(wrong.sort())

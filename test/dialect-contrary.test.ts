@@ -29,7 +29,7 @@ describe('the contrary dialect', () => {
   })
 
   test('shares no error code and no status word with the default', () => {
-    const codes = (dialect: typeof contrary) => Object.values(dialect.errors).flatMap((error) => error.codes)
+    const codes = (dialect: typeof contrary) => Object.values(dialect.errors).flatMap((error) => error?.codes ?? [])
     expect(codes(contrary).filter((code) => codes(standard).includes(code))).toEqual([])
     expect(Object.keys(contrary.orderStatuses).filter((word) => word in standard.orderStatuses)).toEqual([])
   })
@@ -45,8 +45,8 @@ describe('a dialect', () => {
 
   test('is refused when one error code stands for two kinds', () => {
     const dialect = structuredClone(standard)
-    dialect.errors.gone.codes.push('out_of_stock')
-    dialect.errors.internal.codes = ['oops', 'oops']
+    dialect.errors.gone?.codes.push('out_of_stock')
+    dialect.errors.internal = { codes: ['oops', 'oops'], status: 500 }
     expect(faultsOf(dialect)).toEqual([
       'errors.out_of_stock.codes.0: the code out_of_stock is listed under gone too',
       'errors.internal.codes.1: the code oops is listed under internal too',

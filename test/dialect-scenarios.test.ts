@@ -105,7 +105,7 @@ describe.each(bothDialects)('under the dialect $name', ({ dialect }) => {
     expect(await harbour.state(orderId)).toBe('failed')
     expect(await harbour.purchase(orderId)).toMatchObject({
       state: 'failed',
-      failureCode: dialect.errors.out_of_stock.codes[0],
+      failureCode: dialect.errors.out_of_stock?.codes[0],
       failureMessage: 'The provider could not fulfil the order.',
     })
     expect(harbour.callbacks('line.failed')).toHaveLength(1)

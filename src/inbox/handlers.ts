@@ -11,6 +11,8 @@ export type Reading =
   | { kind: 'order'; event: EventName; supplierOrderId: string | undefined; externalOrderId: string | undefined }
   | { kind: 'product'; event: EventName; productId: string }
   | { kind: 'balance'; event: EventName }
+  /** An event of a product that it does not name. */
+  | { kind: 'nameless'; event: EventName }
   | { kind: 'unknown_event' }
   | { kind: 'unreadable'; why: string }
 
@@ -40,17 +42,21 @@ export function readDelivery(body: Buffer, { event: paths }: Dialect): Reading {
   if (event === undefined) return { kind: 'unknown_event' }
   if (event === 'balance.low') return { kind: 'balance', event }
 
-  const read = event.startsWith('order.') ? [paths.orderId, paths.externalOrderId] : [paths.productId]
+  const read = (event.startsWith('order.') ? [paths.orderId, paths.externalOrderId] : [paths.productId]).filter(
+    (path) => path !== null,
+  )
   const fault = read.find((path) => isPresent(json, path) && textAt(json, path) === undefined)
   if (fault !== undefined) return { kind: 'unreadable', why: `no id at ${fault}` }
   if (event.startsWith('order.')) {
     const supplierOrderId = textAt(json, paths.orderId)
     const externalOrderId = textAt(json, paths.externalOrderId)
     if (supplierOrderId === undefined && externalOrderId === undefined) {
-      return { kind: 'unreadable', why: `no id at ${paths.orderId} nor at ${paths.externalOrderId}` }
+      return { kind: 'unreadable', why: `no id at ${read.join(' nor at ')}` }
     }
     return { kind: 'order', event, supplierOrderId, externalOrderId }
   }
+  // The dialect says that these events do not name their product: the next sync run reads what changed.
+  if (paths.productId === null) return { kind: 'nameless', event }
   const productId = textAt(json, paths.productId)
   return productId === undefined
     ? { kind: 'unreadable', why: `no id at ${paths.productId}` }

@@ -104,6 +104,10 @@ async function decide(deps: ProcessDeps, row: Delivery, reading: Opened): Promis
       const told = oweAlert(deps, { type: 'delivery_quarantined', occasion: hourly(row.source, finishedAt), payload })
       return { set: { state: 'quarantined', finishedAt, lastError: reading.why }, changes: [told] }
     }
+    case 'nameless': {
+      const lastError = 'the event does not name its product'
+      return { set: { event: reading.event, state: 'ignored', finishedAt, lastError }, changes: [] }
+    }
     case 'sealed':
       throw reading.error
     default:

@@ -39,12 +39,12 @@ export async function createWebhook(
   const existing = await db.query(allWebhooks())
   const path = !first || existing.some((webhook) => webhook.path === '') ? newId().slice(-12) : ''
   const url = `${publicUrl.replace(/\/+$/, '')}${DOOR}${path === '' ? '' : `/${path}`}`
-  const { webhook, secret } = await supplier.createWebhook({ url, events: [...eventNames] })
+  const { webhook, events, secret } = await supplier.createWebhook({ url, events: [...eventNames] })
   assertUsable(secret)
   const sealed = vault.seal({ table: 'webhooks', row: webhook.id }, secret.reveal())
   const at = now()
   const row: Webhook = {
-    ...{ id: webhook.id, path, url, events: listText(eventNames), createdAt: at },
+    ...{ id: webhook.id, path, url, events: listText(events), createdAt: at },
     ...{ secret: sealed.ciphertext, keyId: sealed.keyId, retiredAt: null },
   }
   await db.commit([

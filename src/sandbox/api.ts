@@ -6,7 +6,7 @@ import type { Answer, Route } from './endpoints.ts'
 import type { Fault, FaultName, Faults, Subject } from './faults.ts'
 import { type Allowance, createBuckets } from './rate.ts'
 import { errorBody } from './records.ts'
-import { Refusal } from './refusal.ts'
+import { Refusal, refusalFacts } from './refusal.ts'
 import { type Call, readObject } from './requests.ts'
 
 /** Far above any request of the contract. */
@@ -133,7 +133,7 @@ function refusalOf(error: unknown): Refusal {
 }
 
 const refusalAnswer = (dialect: Dialect, { kind, message, status }: Refusal, response: Response): Answer => ({
-  status: status ?? dialect.errors[kind].status,
+  status: status ?? refusalFacts(dialect, kind).status,
   body: errorBody(dialect, kind, message, String(response.locals.requestId)),
 })
 

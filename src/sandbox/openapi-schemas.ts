@@ -1,6 +1,7 @@
 /** The JSON Schemas of everything the API sends and takes, laid out by the dialect's paths. */
 import { decimalsOf } from '../domain/money.ts'
 import { type Dialect, type EventName, errorKinds, eventNames } from '../supplier/dialect.ts'
+import { refusalFacts } from './refusal.ts'
 import { urlMax } from './requests.ts'
 
 export type Schema = Record<string, unknown>
@@ -136,7 +137,7 @@ function balanceSchema(dialect: Dialect): Schema {
 const eventsSchema = ({ event }: Dialect): Schema => ({
   type: 'array',
   minItems: 1,
-  items: { ...text, enum: eventNames.map((name) => event.names[name]) },
+  items: { ...text, enum: eventNames.map((name) => event.names[name]).filter((word) => word !== null) },
 })
 
 function webhookRequestSchema(dialect: Dialect): Schema {
@@ -160,8 +161,9 @@ function webhookSchema(dialect: Dialect, isNew: boolean): Schema {
   ])
 }
 
-function errorSchema({ error, errors }: Dialect): Schema {
-  const codes = [...new Set(errorKinds.flatMap((kind) => errors[kind].codes.slice(0, 1)))]
+function errorSchema(dialect: Dialect): Schema {
+  const { error } = dialect
+  const codes = [...new Set(errorKinds.map((kind) => refusalFacts(dialect, kind).code))]
   return objectOf([
     [error.success, { const: false }],
     [error.code, { ...text, enum: codes }],

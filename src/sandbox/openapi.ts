@@ -9,6 +9,7 @@ import {
   statusSchema,
   successSchema,
 } from './openapi-schemas.ts'
+import { refusalFacts } from './refusal.ts'
 import { idempotencyKeyMax } from './requests.ts'
 
 /** The OpenAPI 3.1 description of what this dialect serves, as the sandbox answers it at `/openapi`. */
@@ -26,7 +27,10 @@ export function openapiOf(dialect: Dialect): Schema {
     security: [{ apiKey: [] }],
     paths: pathsOf(dialect),
     webhooks: Object.fromEntries(
-      eventNames.map((name) => [dialect.event.names[name], { post: eventOperation(dialect, name) }]),
+      eventNames.flatMap((name) => {
+        const word = dialect.event.names[name]
+        return word === null ? [] : [[word, { post: eventOperation(dialect, name) }]]
+      }),
     ),
     components: {
       securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: headers.apiKey } },
@@ -128,9 +132,9 @@ const openapiOperation = (dialect: Dialect): Schema => ({
 
 /** Several kinds may share a status: one response names all their codes. */
 function errors(dialect: Dialect, kinds: ErrorKind[]): Schema {
-  const byStatus = Map.groupBy(kinds, (kind) => dialect.errors[kind].status)
+  const byStatus = Map.groupBy(kinds, (kind) => refusalFacts(dialect, kind).status)
   const response = (shared: ErrorKind[]) => {
-    const codes = shared.map((kind) => dialect.errors[kind].codes[0])
+    const codes = shared.map((kind) => refusalFacts(dialect, kind).code)
     return errorResponse(dialect, codes.join(', '), shared.includes('rate_limited'))
   }
   return Object.fromEntries([...byStatus].map(([status, shared]) => [String(status), response(shared)]))
@@ -178,9 +182,11 @@ function eventOperation(dialect: Dialect, name: EventName): Schema {
   }
 }
 
-function headerComponents({ rateResetUnit, errors }: Dialect): Schema {
+function headerComponents(dialect: Dialect): Schema {
+  const { rateResetUnit } = dialect
   const whole = { type: 'integer', minimum: 0 }
-  const sharing = errorKinds.filter((kind) => errors[kind].status === errors.rate_limited.status)
+  const statusOf = (kind: ErrorKind) => refusalFacts(dialect, kind).status
+  const sharing = errorKinds.filter((kind) => statusOf(kind) === statusOf('rate_limited'))
   const always = (description: string, schema: Schema) => ({ required: true, description, schema })
   const units = { epoch_s: 'Unix time in seconds', epoch_ms: 'Unix time in milliseconds', left_s: 'Seconds until then' }
   return {

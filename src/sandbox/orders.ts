@@ -5,6 +5,7 @@ import type { Ledger } from './ledger.ts'
 import { type Offer, type Offers, sellable } from './offers.ts'
 import { createMemory } from './order-memory.ts'
 import { type OrderPlan, orderRows, type Order as StoredOrder } from './order-rows.ts'
+import { refusalFacts } from './refusal.ts'
 import type { Webhooks } from './webhooks.ts'
 import type { Ground } from './world.ts'
 
@@ -89,7 +90,7 @@ export function keepOrders(ground: Ground, ledger: Ledger, offers: Offers, webho
 
   const comeBack = (order: Order, status: 'failed' | 'refunded', message: string): Order => {
     ledger.refund(order)
-    const failureCode = dialect.errors.out_of_stock.codes[0] ?? null
+    const failureCode = refusalFacts(dialect, 'out_of_stock').code
     const failure = status === 'failed' ? { failureCode, failureMessage: message } : {}
     const back = change(order, { status, ...failure, dueAt: null })
     webhooks.emit('order.failed', { order: back })

@@ -4,6 +4,7 @@ import { type Dialect, type ErrorKind, type EventName, type OrderStatus, putAt }
 import type { Offer } from './offers.ts'
 import { sellable } from './offers.ts'
 import type { Order } from './orders.ts'
+import { refusalFacts } from './refusal.ts'
 import type { EventSubject, Webhook } from './webhooks.ts'
 
 type Body = Record<string, unknown>
@@ -90,7 +91,7 @@ export function webhookRecord(dialect: Dialect, webhook: Webhook, withSecret: bo
   return recordOf([
     [paths.id, webhook.id],
     [paths.url, webhook.url],
-    [paths.events, webhook.events.map((name) => event.names[name])],
+    [paths.events, webhook.events.map((name) => event.names[name]).filter((word) => word !== null)],
     [withSecret ? paths.secret : null, webhook.secret],
     [paths.createdAt, instantValue(dialect, webhook.createdAt)],
   ])
@@ -146,7 +147,7 @@ export function errorBody(dialect: Dialect, kind: ErrorKind, message: string, re
   const { error } = dialect
   return recordOf([
     [error.success, false],
-    [error.code, dialect.errors[kind].codes[0]],
+    [error.code, refusalFacts(dialect, kind).code],
     [error.message, message],
     [error.requestId, requestId],
   ])

@@ -1,4 +1,4 @@
-import type { ErrorKind } from '../supplier/dialect.ts'
+import type { Dialect, ErrorKind } from '../supplier/dialect.ts'
 
 /** A request that the API answers with its error envelope; code and status are the dialect's. */
 export class Refusal extends Error {
@@ -12,4 +12,27 @@ export class Refusal extends Error {
     this.kind = kind
     this.status = status
   }
+}
+
+/** What a kind that the dialect has no code for is answered with: its own name, under the usual status. */
+const usualStatuses: Record<ErrorKind, number> = {
+  invalid: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  not_found: 404,
+  gone: 410,
+  key_reused: 409,
+  in_progress: 409,
+  out_of_stock: 409,
+  insufficient_balance: 402,
+  limit_exceeded: 422,
+  rate_limited: 429,
+  internal: 500,
+  unavailable: 503,
+}
+
+/** The code and the status that a refusal of this kind is answered with. */
+export function refusalFacts({ errors }: Dialect, kind: ErrorKind): { code: string; status: number } {
+  const facts = errors[kind]
+  return facts ? { code: facts.codes[0] ?? kind, status: facts.status } : { code: kind, status: usualStatuses[kind] }
 }

@@ -60,10 +60,10 @@ export function readWebhookRequest(dialect: Dialect, call: Call): { url: string;
   if (typeof url !== 'string' || url.length > urlMax || !/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
     throw invalid(`${paths.url}: must be an http or https address`)
   const words = valueAt(body, paths.events)
-  const known = eventNames.map((name) => event.names[name])
+  const known = eventNames.map((name) => event.names[name]).filter((word) => word !== null)
   if (!Array.isArray(words) || words.length === 0 || !words.every((word) => known.includes(word)))
     throw invalid(`${paths.events}: must be a list of one or more of ${known.join(', ')}`)
-  return { url, events: eventNames.filter((name) => words.includes(event.names[name])) }
+  return { url, events: eventNames.filter((name) => event.names[name] !== null && words.includes(event.names[name])) }
 }
 
 /** Which page is asked for, as offset and length. */
@@ -75,12 +75,13 @@ export function readPage({ paging }: Dialect, { query }: Call): { offset: number
 
 export function readProductFilter({ products, paging }: Dialect, { query }: Call): OfferFilter {
   refuseUnknown(query, [paging.page, paging.limit, ...Object.values(products)])
-  const inStock = query.get(products.inStock)
+  const get = (name: string | null) => (name === null ? null : query.get(name))
+  const inStock = get(products.inStock)
   if (inStock !== null && inStock !== 'true' && inStock !== 'false')
     throw invalid(`${products.inStock}: must be true or false`)
   return {
-    search: query.get(products.search) || undefined,
-    category: query.get(products.category) || undefined,
+    search: get(products.search) || undefined,
+    category: get(products.category) || undefined,
     inStock: inStock === 'true',
   }
 }

@@ -110,6 +110,7 @@ export function keepWebhooks({ db, dialect, faults, now, random }: Ground) {
     },
     /** Owes the event to every webhook that wants it. */
     emit: (event: EventName, subject: EventSubject): void => {
+      if (dialect.event.names[event] === null) return
       const wanting = list().filter((webhook) => webhook.events.includes(event))
       if (wanting.length === 0) return
       // Drawn only where it is written, so that a seeded run gives the same ids in every dialect without one.

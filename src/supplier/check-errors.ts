@@ -12,12 +12,14 @@ export function errorFacts({ dialect, description }: Inspection): Finding[] {
   const fields = schema && description.fields(schema)
   const code = locate(fields ?? [], error.code, (field) => valuesOf(field.schema).length > 2)
   const known = code ? valuesOf(code.schema).map(String) : []
-  const ours = errorKinds.flatMap((kind) => errors[kind].codes)
+  const ours = errorKinds.flatMap((kind) => errors[kind]?.codes ?? [])
   const strange = known.filter((word) => !ours.includes(word))
   return [
     ...group('error', error, fields, { 'error.success': ({ schema: field }) => field.const === false }),
     ...errorKinds.flatMap((kind): Finding[] => {
-      const { codes, status } = errors[kind]
+      const facts = errors[kind]
+      if (facts === null) return [{ fact: `errors.${kind}`, dialect: null, verdict: 'not_said' }]
+      const { codes, status } = facts
       const fact = { fact: `errors.${kind}.codes`, dialect: codes }
       const listedThere = codes.some((word) => known.includes(word))
       const statuses = answers.filter(({ text }) => codes.some((word) => text.split(/[\s,;.]+/).includes(word)))

@@ -48,7 +48,7 @@ export function listFacts({ dialect, description }: Inspection): Finding[] {
   ]
 }
 
-const searches = ({ products }: Dialect): [string, string][] => [
+const searches = ({ products }: Dialect): [string, string | null][] => [
   ['products.search', products.search],
   ['products.category', products.category],
   ['products.inStock', products.inStock],

@@ -68,6 +68,7 @@ export function eventFacts({ dialect, description }: Inspection): Finding[] {
     ...eventNames.map((name): Finding => {
       const fact = { fact: `event.names.${name}`, dialect: names[name] }
       if (events.size === 0) return { ...fact, verdict: 'not_said' }
+      if (names[name] === null) return { ...fact, verdict: 'not_said' }
       if (events.has(names[name])) return { ...fact, verdict: 'agrees' }
       return { ...fact, verdict: 'disagrees', document: listed(strange) }
     }),

@@ -82,13 +82,15 @@ const shape = z.strictObject({
   /** Paths in the payload of an event. */
   event: z.strictObject({
     name: path,
-    occurredAt: path,
-    orderId: path,
-    externalOrderId: path,
-    status: path,
-    productId: path,
-    /** Our event name -> the supplier's. */
-    names: z.record(z.enum(eventNames), z.string().min(1)),
+    occurredAt: path.nullable(),
+    /** One of the two joins an event to an order of ours. */
+    orderId: path.nullable(),
+    externalOrderId: path.nullable(),
+    status: path.nullable(),
+    /** Null: events do not say which product changed, and are ignored; the next sync run reads what changed. */
+    productId: path.nullable(),
+    /** Our event name -> the supplier's, null where it sends no such event. */
+    names: z.record(z.enum(eventNames), z.string().min(1).nullable()),
     /** Where payloads carry licence keys, or null. Read by nobody: an order is always read again by GET. */
     keys: path.nullable(),
   }),
@@ -98,10 +100,13 @@ const shape = z.strictObject({
   envelope: z.strictObject({ success: path.nullable(), data: path }),
   /** Envelope of an error. */
   error: z.strictObject({ success: path.nullable(), code: path, message: path, requestId: path }),
-  /** Error kind -> the supplier's codes for it (the sandbox answers the first) and the HTTP status. */
+  /**
+   * Error kind -> the supplier's codes for it (the sandbox answers the first) and the HTTP status. Null where the
+   * supplier has no code for it.
+   */
   errors: z.record(
     z.enum(errorKinds),
-    z.strictObject({ codes: z.array(z.string().min(1)).min(1), status: z.number().int().min(400).max(599) }),
+    z.strictObject({ codes: z.array(z.string().min(1)).min(1), status: z.number().int().min(400).max(599) }).nullable(),
   ),
   money: z.strictObject({
     /** `decimal`: text "12.99"; `number`: 12.99; `minor`: 1299. */
@@ -131,8 +136,12 @@ const shape = z.strictObject({
     /** Path of the items of GET /webhooks; null where `paging.items` is that of every list. */
     webhooks: path.nullable(),
   }),
-  /** Names of the filter parameters of GET /products. */
-  products: z.strictObject({ search: parameter, category: parameter, inStock: parameter }),
+  /** Names of the filter parameters of GET /products, or null. */
+  products: z.strictObject({
+    search: parameter.nullable(),
+    category: parameter.nullable(),
+    inStock: parameter.nullable(),
+  }),
   product: z.strictObject({
     id: path,
     sku: path,
@@ -208,7 +217,7 @@ export const dialectShape = shape.superRefine(({ errors, event }, context) => {
   const fault = (path: (string | number)[], message: string) => context.addIssue({ code: 'custom', path, message })
   const kinds = new Map<string, ErrorKind>()
   for (const kind of errorKinds) {
-    for (const [place, code] of errors[kind].codes.entries()) {
+    for (const [place, code] of (errors[kind]?.codes ?? []).entries()) {
       const other = kinds.get(code)
       // Which of the two it means decides about money: it must not hang on the order of a list.
       if (other !== undefined) fault(['errors', kind, 'codes', place], `the code ${code} is listed under ${other} too`)
@@ -218,9 +227,14 @@ export const dialectShape = shape.superRefine(({ errors, event }, context) => {
   const names = new Map<string, EventName>()
   for (const name of eventNames) {
     const word = event.names[name]
+    if (word === null) continue
     const other = names.get(word)
     if (other !== undefined) fault(['event', 'names', name], `the name ${word} is that of ${other} too`)
     names.set(word, name)
+  }
+  const ofOrders = event.names['order.completed'] !== null || event.names['order.failed'] !== null
+  if (ofOrders && event.orderId === null && event.externalOrderId === null) {
+    fault(['event', 'orderId'], 'an event of an order needs this path, or that of its external reference')
   }
 })
 

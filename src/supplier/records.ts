@@ -59,7 +59,7 @@ export function errorAnswer(json: unknown, dialect: Dialect): ErrorAnswer | unde
             .slice(0, 500)
             .toWellFormed()
         : '',
-    kind: errorKinds.find((kind) => dialect.errors[kind].codes.includes(code)),
+    kind: errorKinds.find((kind) => dialect.errors[kind]?.codes.includes(code)),
   }
 }
 
@@ -124,7 +124,8 @@ export function readWebhook(record: unknown, dialect: Dialect): Read<SupplierWeb
 }
 
 /** A short text at a path, for evidence; undefined when there is none. */
-export const textAt = (record: unknown, path: string): string | undefined => asId(valueAt(record, path))
+export const textAt = (record: unknown, path: string | null): string | undefined =>
+  path === null ? undefined : asId(valueAt(record, path))
 
 /** A whole number at a path; undefined when there is none. */
 export const countAt = (record: unknown, path: string): number | undefined => asCount(valueAt(record, path))
@@ -157,5 +158,5 @@ const asEvents =
   ({ event }: Dialect) =>
   (value: unknown): EventName[] | undefined => {
     if (!Array.isArray(value)) return undefined
-    return eventNames.filter((name) => value.includes(event.names[name]))
+    return eventNames.filter((name) => event.names[name] !== null && value.includes(event.names[name]))
   }

@@ -8,6 +8,8 @@ import { ANSWER_MAX_BYTES } from './request.ts'
 
 export interface CreatedWebhook {
   webhook: SupplierWebhook
+  /** Those that were asked for: the wanted ones that the supplier has a name for. */
+  events: EventName[]
   /** Shown by the supplier this once. */
   secret: Secret
 }
@@ -23,12 +25,15 @@ export async function createWebhook(
   { url, events }: { url: string; events: EventName[] },
 ): Promise<CreatedWebhook> {
   const { dialect } = link
+  const { names } = dialect.event
+  const known = events.filter((event) => names[event] !== null)
+  if (known.length === 0) throw new Failure('invalid', `the dialect ${dialect.name} names no event to be sent`)
   const body: Record<string, unknown> = {}
   putAt(body, dialect.webhookRequest.url, url)
   putAt(
     body,
     dialect.webhookRequest.events,
-    events.map((event) => dialect.event.names[event]),
+    known.map((event) => names[event]),
   )
   await link.pacer.turn()
   const ended = await send(link, link.agent, {
@@ -51,7 +56,7 @@ export async function createWebhook(
   if (!webhook.ok) throw unknownWebhook(unreadable(webhook.field, answer.requestId))
   const { secret, ...rest } = webhook.value
   if (!secret) throw unknownWebhook(unreadable(dialect.webhook.secret, answer.requestId))
-  return { webhook: rest, secret: new Secret(secret.reveal()) }
+  return { webhook: rest, events: known, secret: new Secret(secret.reveal()) }
 }
 
 const unknownWebhook = (cause: Failure): Failure =>

@@ -7,7 +7,7 @@ import { createFaults } from '../../src/sandbox/faults.ts'
 import type { OrderRequest } from '../../src/sandbox/orders.ts'
 import { createBuckets } from '../../src/sandbox/rate.ts'
 import { errorBody } from '../../src/sandbox/records.ts'
-import { Refusal } from '../../src/sandbox/refusal.ts'
+import { Refusal, refusalFacts } from '../../src/sandbox/refusal.ts'
 import { type Call, readIdempotencyKey, readOrderRequest } from '../../src/sandbox/requests.ts'
 import { openWorld } from '../../src/sandbox/world.ts'
 import type { Dialect, ErrorKind } from '../../src/supplier/dialect.ts'
@@ -85,7 +85,7 @@ export function openSupplier({ dialect, timeline, chance, apiKey, balanceMinor, 
   }
 
   const refusal = (kind: ErrorKind, message: string, requestId: string): Answer => ({
-    status: dialect.errors[kind].status,
+    status: refusalFacts(dialect, kind).status,
     body: errorBody(dialect, kind, message, requestId),
   })
 
