@@ -10,8 +10,9 @@ import { listOf } from '../src/storage/lists.ts'
 import { countUnclaimed } from '../src/storage/restores.ts'
 import { purchases } from '../src/storage/schema.ts'
 import { currentFreeze } from '../src/storage/settings.ts'
+import { doubleChargesIn, standingCharges } from './charges.ts'
 import { defaultDialect, type OrderLine } from './harbour.ts'
-import { lineOf, partOf } from './references.ts'
+import { lineOf } from './references.ts'
 import { refusedOften } from './restore-story.ts'
 import { openRestoreWorld, type RestoreWorld } from './restore-world.ts'
 import { type Figures, noFigures } from './restores/figures.ts'
@@ -245,14 +246,8 @@ async function finish(world: RestoreWorld, figures: Figures): Promise<void> {
 /** What the sandbox's ledger and the shop's own record say, whatever Quayside believes. */
 async function judge({ harbour }: RestoreWorld, bought: Bought[], figures: Figures, where: string): Promise<void> {
   const { charges, refunds, keysIssued, closes } = harbour.sandbox.world.report()
-  const net = new Map<string, number>()
-  const count = (reference: string | null, by: number): void => {
-    const part = partOf(reference ?? '')
-    net.set(part, (net.get(part) ?? 0) + by)
-  }
-  for (const { externalOrderId } of charges) count(externalOrderId, 1)
-  for (const { externalOrderId } of refunds) count(externalOrderId, -1)
-  const twice = [...net].filter(([, charged]) => charged > 1).map(([name]) => name)
+  // Nothing is written off here: the supplier gives back what it failed, so each part has one charge that stands.
+  const twice = doubleChargesIn(standingCharges({ charges, refunds }), new Set()).map(({ part }) => part)
   figures.doubleCharges += twice.length
 
   const issued = new Set(

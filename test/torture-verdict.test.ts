@@ -64,6 +64,16 @@ describe('the verdict of a torture run', () => {
     expect(found).toEqual({ doubleCharges: 1, orphanCharges: 1 })
   })
 
+  test('finds a double charge beside a generation that failed and was refunded', () => {
+    const { found } = judged(({ ledger }) => ({
+      ledger: {
+        ...ledger,
+        charges: [...ledger.charges, charge('c', reference('2', 2)), charge('d', reference('2', 3))],
+      },
+    }))
+    expect(found).toMatchObject({ doubleCharges: 1 })
+  })
+
   test('finds a charge whose keys the store lacks', () => {
     expect(judged(({ record }) => ({ record: [fulfilled('1', 'K1'), ...record.slice(1)] })).found).toEqual({
       orphanCharges: 1,

@@ -167,6 +167,17 @@ export const mistakes: readonly Mistake[] = [
       },
     ],
   },
+  {
+    name: 'whole-quantity-again',
+    does: 'buys the whole quantity again for a part that was written off after the store had some of its keys',
+    edits: [
+      {
+        file: 'ordering/effects.ts',
+        find: 'const quantity = purchase.quantity - unitsLeft(loaded)',
+        replace: 'const { quantity } = purchase',
+      },
+    ],
+  },
 ]
 
 /** @throws Error that names all of them when there is none of that name */

@@ -15,22 +15,62 @@ import { listOutbox, redeliverEffect } from '../../src/storage/outbox.ts'
 import { type Purchase, purchasesBySupplierOrder } from '../../src/storage/purchases.ts'
 import { purchases } from '../../src/storage/schema.ts'
 import { currentFreeze } from '../../src/storage/settings.ts'
-import { partOf } from '../references.ts'
 import type { SimProcess } from './process.ts'
 import { HOUR, type World } from './world.ts'
 
 /** What was decided, in the operator's own book. */
 export interface Decided {
   type: Decision['type'] | 'retry'
-  part: string
+  /** The external reference of the purchase that was decided on. */
   reference: string
   at: number
   /** Orders of the supplier that the person was shown. */
   orders: readonly string[]
   /** The supplier's order that was adopted: its keys are still to come. */
   adopts?: string
-  /** The person took the money of this purchase for lost: one more charge for its part is meant. */
+  /** The operator took the money of this purchase for lost. If it is, one more charge for its part is meant. */
   writesOff: boolean
+}
+
+/**
+ * The operator's book. A decision stands in it once it was carried out: acknowledged, or, where the process died first,
+ * found in the database that the process left behind. A decision that the process did not live to commit is none.
+ */
+export function createBook({ host, timeline }: Pick<World, 'host' | 'timeline'>) {
+  const decided: Decided[] = []
+  /** Actor -> what was asked for and not answered yet. Each decision is signed with an actor of its own. */
+  const asked = new Map<string, { entry: Decided; process: SimProcess }>()
+  let number = 0
+  const isCommitted = (actor: string): boolean =>
+    host.connection().prepare<[string]>('select 1 from audit where actor = ?').get(actor) !== undefined
+  const settle = (): void => {
+    for (const [actor, { entry, process }] of asked) {
+      if (!process.life.isDead() || !isCommitted(actor)) continue
+      asked.delete(actor)
+      decided.push(entry)
+    }
+  }
+  host.deaths.add(() => {
+    settle()
+    // A commit that the database had begun may end in the same instant.
+    timeline.after(0, settle)
+  })
+  return {
+    decided,
+    ask: async (process: SimProcess, entry: Decided, carryOut: (actor: string) => Promise<void>): Promise<void> => {
+      number += 1
+      const actor = `operator ${number}`
+      asked.set(actor, { entry, process })
+      try {
+        await carryOut(actor)
+      } catch (error) {
+        asked.delete(actor)
+        throw error
+      }
+      asked.delete(actor)
+      decided.push(entry)
+    },
+  }
 }
 
 export interface Temper {
@@ -49,7 +89,8 @@ export type Operator = ReturnType<typeof createOperator>
 export function createOperator(world: World, temper: Temper) {
   const { host, timeline, log } = world
   const chance = world.chance.named('operator')
-  const decided: Decided[] = []
+  const book = createBook(world)
+  const { decided } = book
   /** Orders that the supplier's support took back, because they were reported and no purchase has them. */
   const claimed = new Set<string>()
   const counts = { decisions: 0, unfreezes: 0 }
@@ -99,26 +140,24 @@ export function createOperator(world: World, temper: Temper) {
     listOf(purchase.ordersSeen).length === 0 &&
     timeline.now() - firstSeen(purchase.id) < temper.patienceMs
 
-  async function decide({ ordering }: SimProcess, purchase: Purchase): Promise<void> {
+  async function decide(process: SimProcess, purchase: Purchase): Promise<void> {
+    const { ordering } = process
     const loaded = await load(ordering, purchase.id)
     if (!loaded) return
     const orders = ordersOf(loaded, await ordering.db.query(attemptsOf([purchase.id])))
     const options = optionsFor(loaded, orders)
     const decision = options[times(purchase.id) % options.length] as Decision
     const reference = purchase.externalOrderId
-    // Noted before it is asked for: an answer that is lost does not undo the decision.
     const writesOff = decision.type === 'buy_again'
-    const entry: Decided = {
-      ...{ type: decision.type, part: partOf(reference), reference, at: timeline.now(), orders, writesOff },
-      ...(decision.type === 'adopt' ? { adopts: decision.orderId } : {}),
-    }
-    decided.push(entry)
+    const entry: Decided = { type: decision.type, reference, at: timeline.now(), orders, writesOff }
+    if (decision.type === 'adopt') entry.adopts = decision.orderId
     try {
-      await decidePurchase(ordering, purchase.id, decision, { actor: 'operator', reason: 'as the script says' })
+      await book.ask(process, entry, (actor) =>
+        decidePurchase(ordering, purchase.id, decision, { actor, reason: 'as the script says' }),
+      )
       counts.decisions += 1
       log.add('operator', 'decided', { ...decision, reference })
     } catch (error) {
-      decided.splice(decided.indexOf(entry), 1)
       log.add('operator', 'refused', { ...decision, reference, error: messageOf(error) })
     }
   }
@@ -155,7 +194,7 @@ export function createOperator(world: World, temper: Temper) {
     await releasePurchase(ordering, purchase.id, change, 'operator').catch(refused('release', purchase))
   }
 
-  async function retry({ ordering }: SimProcess, purchase: Purchase): Promise<void> {
+  async function retry(process: SimProcess, purchase: Purchase): Promise<void> {
     if (purchase.cancelRequestedAt !== null || purchase.generation > temper.retries || !chance.odds(0.5)) return
     if (times(`retry ${purchase.id}`) > 0) return
     const reference = purchase.externalOrderId
@@ -163,13 +202,11 @@ export function createOperator(world: World, temper: Temper) {
     const charged = purchase.maybeChargedAt !== null || listOf(purchase.ordersSeen).length > 0
     const writesOff = purchase.state === 'failed' || (purchase.state === 'cancelled' && charged)
     const orders = ordersOf({ purchase }, [])
-    const entry: Decided = { type: 'retry', part: partOf(reference), reference, at: timeline.now(), orders, writesOff }
-    decided.push(entry)
+    const entry: Decided = { type: 'retry', reference, at: timeline.now(), orders, writesOff }
     try {
-      await retryPurchase(ordering, purchase.id, 'operator')
+      await book.ask(process, entry, (actor) => retryPurchase(process.ordering, purchase.id, actor))
       log.add('operator', 'retried', { reference })
     } catch (error) {
-      decided.splice(decided.indexOf(entry), 1)
       refused('retry', purchase)(error)
     }
   }

@@ -1,5 +1,6 @@
 /** What became of a seed: by the sandbox's ledger and the store's own record, whatever Quayside believes. */
 import type { LedgerEntry } from '../../src/sandbox/ledger.ts'
+import { standingCharges as chargesThatStand, doubleChargesIn } from '../charges.ts'
 import { isOurs, lineOf, partOf } from '../references.ts'
 import type { Customers } from './customers.ts'
 import type { Decided, Operator } from './operator.ts'
@@ -34,7 +35,7 @@ export function verdictOf(witnesses: Witnesses): Verdict {
   const standing = standingCharges(world, operator)
   const broken = [...watch.broken]
   if (!report.closes) broken.push('the books of the supplier do not close')
-  const store = storeRecord(witnesses)
+  const store = storeRecord(witnesses, report.keysIssued)
   broken.push(...store.broken)
   const issued = new Map<string, string>()
   for (const [reference, keys] of Object.entries(report.keysIssued)) {
@@ -58,22 +59,18 @@ export type Charge = LedgerEntry & { externalOrderId: string; orderId: string }
 
 /** Charges for orders of ours whose money did not come back by itself. */
 export function standingCharges({ supplier }: World, { claimed }: Operator): Charge[] {
-  const { charges, refunds } = supplier.world.report()
-  // Money that a person had to ask for was charged all the same.
-  const back = new Set(refunds.map(({ orderId }) => orderId).filter((id) => !claimed.has(id ?? '')))
-  const isStanding = (entry: LedgerEntry): entry is Charge =>
-    isOurs(entry.externalOrderId) && entry.orderId !== null && !back.has(entry.orderId)
-  return charges.filter(isStanding)
+  const isOfOrder = (entry: LedgerEntry): entry is Charge => isOurs(entry.externalOrderId) && entry.orderId !== null
+  return chargesThatStand(supplier.world.report(), claimed).filter(isOfOrder)
 }
 
-function doubleCharges(standing: Charge[], { log }: World, { decided }: Operator): number {
-  let sum = 0
-  for (const [part, charges] of Map.groupBy(standing, ({ externalOrderId }) => partOf(externalOrderId))) {
-    const meant = 1 + decided.filter((one) => one.writesOff && one.part === part).length
-    if (charges.length > meant) log.add('verdict', 'double charge', { part, charges: charges.length, meant })
-    sum += Math.max(0, charges.length - meant)
-  }
-  return sum
+/** External references of the generations whose money the operator took for lost. */
+const writtenOffBy = ({ decided }: Operator): Set<string> =>
+  new Set(decided.filter(({ writesOff }) => writesOff).map(({ reference }) => reference))
+
+function doubleCharges(standing: Charge[], { log }: World, operator: Operator): number {
+  const found = doubleChargesIn(standing, writtenOffBy(operator))
+  for (const one of found) log.add('verdict', 'double charge', one)
+  return found.reduce((sum, { charges, meant }) => sum + charges - meant, 0)
 }
 
 function orphans(
@@ -94,7 +91,12 @@ function orphans(
 const givesUp = ({ type, writesOff, adopts }: Decided, orderId: string): boolean =>
   type === 'retry' ? writesOff : adopts !== orderId
 
-function storeRecord({ world, customers, operator }: Witnesses) {
+function storeRecord({ world, customers, operator }: Witnesses, issued: Record<string, string[]>) {
+  const writtenOff = new Set(
+    writtenOffBy(operator)
+      .values()
+      .flatMap((reference) => issued[reference] ?? []),
+  )
   const broken: string[] = []
   const keys = new Map<string, string>()
   const perLine = new Map<string, number>()
@@ -106,16 +108,16 @@ function storeRecord({ world, customers, operator }: Witnesses) {
       // After a restore a callback may come again under another id: the same keys for the same line.
       const again = world.restoredAt !== undefined && at > world.restoredAt && keys.get(key) === line
       if (keys.has(key) && !again) duplicates += 1
-      if (!keys.has(key)) perLine.set(line, (perLine.get(line) ?? 0) + 1)
+      // Keys of a hand-over that a restore took out of the database are not known to the operator who buys again.
+      const forgotten = world.restoredAt !== undefined && at <= world.restoredAt && writtenOff.has(key)
+      if (!keys.has(key) && !forgotten) perLine.set(line, (perLine.get(line) ?? 0) + 1)
       keys.set(key, line)
     }
   }
   for (const { reference, lines } of customers.placed) {
     for (const { id, quantity } of lines) {
       const got = perLine.get(`${reference}/${id}`) ?? 0
-      // A person who wrote a purchase off and bought anew meant the store to have both.
-      const meant = operator.decided.some(({ part, writesOff }) => writesOff && part.startsWith(`${reference}/${id}/`))
-      if (got > quantity && !meant) broken.push(`${reference}/${id}: ${got} keys for a quantity of ${quantity}`)
+      if (got > quantity) broken.push(`${reference}/${id}: ${got} keys for a quantity of ${quantity}`)
     }
   }
   return { keys, duplicates, broken }

@@ -4,6 +4,8 @@
  */
 import type { LedgerReport } from '../../src/sandbox/ledger.ts'
 import type { ShopCallback } from '../../src/sandbox/shop.ts'
+import { doubleChargesIn, standingCharges } from '../charges.ts'
+import { isOurs, lineOf as lineOfReference } from '../references.ts'
 import type { SentDelivery } from './back-office.ts'
 import type { PlannedOrder } from './customers.ts'
 
@@ -37,29 +39,26 @@ export interface Verdict {
   notes: string[]
 }
 
-/** The reference under which the service buys: `q1.<store>.<reference>.<line>.<part>.<generation>`. */
-function placeOf(externalOrderId: string | null): { line: string; part: string } {
-  const [version, , reference, line, part] = (externalOrderId ?? '').split('.')
-  if (version !== 'q1') return { line: `unknown ${externalOrderId}`, part: '' }
-  return { line: `${reference}/${line}`, part: `${reference}/${line}/${part}` }
+/** The line that a charge was made for. */
+function lineCharged(externalOrderId: string | null): string {
+  return isOurs(externalOrderId) ? lineOfReference(externalOrderId) : `unknown ${externalOrderId}`
 }
 
 export function judge(evidence: Evidence): Verdict {
   const { ledger } = evidence
   const notes: string[] = []
-  const refunded = new Set(ledger.refunds.map(({ orderId }) => orderId))
-  const standing = ledger.charges.filter(({ orderId }) => !refunded.has(orderId))
+  const standing = standingCharges(ledger)
   const toldKeys = keysOfLines(evidence.record)
 
   let doubleCharges = 0
-  for (const [part, charges] of Map.groupBy(standing, (charge) => placeOf(charge.externalOrderId).part)) {
-    if (charges.length < 2) continue
-    doubleCharges += charges.length - 1
-    notes.push(`${part} was charged ${charges.length} times`)
+  // The operator of a torture run writes off only what the supplier's books do not have.
+  for (const { part, charges, meant } of doubleChargesIn(standing, new Set())) {
+    doubleCharges += charges - meant
+    notes.push(`${part} was charged ${charges} times`)
   }
   let orphanCharges = 0
   for (const { externalOrderId } of standing) {
-    const { line } = placeOf(externalOrderId)
+    const line = lineCharged(externalOrderId)
     const has = new Set(toldKeys.get(line) ?? [])
     const issued = ledger.keysIssued[externalOrderId ?? ''] ?? []
     if (issued.length > 0 && issued.every((key) => has.has(key))) continue
@@ -97,7 +96,7 @@ function keysOfLines(record: ShopCallback[]): Map<string, string[]> {
 function duplicatesIn({ orders, ledger, record }: Evidence): string[] {
   const boughtFor = new Map(
     Object.entries(ledger.keysIssued).flatMap(([reference, keys]) =>
-      keys.map((key) => [key, placeOf(reference).line] as const),
+      keys.map((key) => [key, lineCharged(reference)] as const),
     ),
   )
   const seen = new Set<string>()

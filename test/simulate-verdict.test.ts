@@ -1,0 +1,135 @@
+/** The judge of a simulated seed must be able to find what it is there for. */
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { freeze } from '../src/ordering/operate.ts'
+import { orderBody } from '../src/supplier/client.ts'
+import { API_KEY } from './simulate/host.ts'
+import { createBook, type Decided } from './simulate/operator.ts'
+import { planOf } from './simulate/plan.ts'
+import { STORE } from './simulate/process.ts'
+import { verdictOf, type Witnesses } from './simulate/verdict.ts'
+import { openWorld, settleIn } from './simulate/world.ts'
+
+async function simWorld() {
+  const world = await openWorld(1, planOf(1).settings)
+  onTestFinished(world.close)
+  return world
+}
+
+const reference = (generation: number): string => `q1.${STORE}.s1.1.1.${generation}`
+const retryOf = (generation: number): Decided => ({
+  type: 'retry',
+  reference: reference(generation),
+  at: 0,
+  orders: [],
+  writesOff: true,
+})
+
+/** One part of a line, and what the supplier charged for its generations. */
+async function partOf({ quantity }: { quantity: number }) {
+  const world = await simWorld()
+  const { supplier, dialect } = world
+  const [offer] = supplier.world.offers.list({}, 0, 1).items
+  if (!offer) throw new Error('the supplier has no offer')
+  supplier.changeOffer(offer.id, { stock: 100 })
+  const decided: Decided[] = []
+  const lines = [{ id: '1', sku: offer.sku, quantity, unitPriceMinor: null, currency: null }]
+  const witnesses = {
+    world,
+    customers: { placed: [{ reference: 's1', lines, orderId: undefined, cancelledAt: undefined }] },
+    operator: { decided, claimed: new Set<string>() },
+    watch: { broken: [] },
+  }
+  return {
+    decided,
+    /** The supplier runs an order for this generation, charges it and issues its keys. */
+    charge: (generation: number, key = `key-of-${generation}`) => {
+      const externalOrderId = reference(generation)
+      const given = supplier.handle({
+        method: 'POST',
+        path: '/orders',
+        query: new URLSearchParams(),
+        headers: {
+          'content-type': 'application/json',
+          [dialect.headers.apiKey]: API_KEY,
+          [dialect.headers.idempotencyKey]: key,
+        },
+        body: orderBody(dialect, { productId: offer.id, quantity, externalOrderId }),
+      })
+      expect(given.status).toBe(201)
+      const order = supplier.world.orders.known(1)[0]
+      if (!order) throw new Error('the supplier has no order')
+      supplier.world.orders.complete(order)
+      return order
+    },
+    refund: (order: Parameters<typeof supplier.world.orders.refund>[0]) => supplier.world.orders.refund(order),
+    /** The store hears of all keys of a generation. */
+    handOver: (generation: number): void => {
+      const keys = supplier.world.report().keysIssued[reference(generation)]
+      const data = { reference: 's1', line: '1', keys }
+      world.store.heard.push({ id: `keys of ${generation}`, type: 'line.fulfilled', at: 0, data })
+    },
+    verdict: () => verdictOf(witnesses as unknown as Witnesses),
+  }
+}
+
+describe('the verdict of a seed', () => {
+  test('finds a double charge after the retry of a failed and refunded purchase', async () => {
+    const { decided, charge, refund, verdict } = await partOf({ quantity: 1 })
+    refund(charge(1))
+    decided.push(retryOf(1))
+    charge(2)
+    expect(verdict().doubleCharges).toBe(0)
+    charge(3)
+    expect(verdict().doubleCharges).toBe(1)
+  })
+
+  test('allows one more charge for a write-off whose own charge stands, and no third one', async () => {
+    const { decided, charge, verdict } = await partOf({ quantity: 1 })
+    charge(1)
+    decided.push(retryOf(1))
+    charge(2)
+    expect(verdict().doubleCharges).toBe(0)
+    charge(2, 'another-key')
+    expect(verdict().doubleCharges).toBe(1)
+  })
+
+  test('finds keys above the quantity of a line although one of its purchases was written off', async () => {
+    const { decided, charge, handOver, verdict } = await partOf({ quantity: 2 })
+    charge(1)
+    handOver(1)
+    decided.push(retryOf(1))
+    charge(2)
+    expect(verdict().broken).toEqual([])
+    handOver(2)
+    expect(verdict().broken).toEqual(['s1/1: 4 keys for a quantity of 2'])
+  })
+})
+
+describe("the operator's book", () => {
+  test('has no decision whose process died before it was committed, and has one whose answer alone was lost', async () => {
+    const world = await simWorld()
+    const { host, timeline } = world
+    const book = createBook(world)
+    const inRecord = (actor: string): boolean =>
+      host.connection().prepare('select 1 from audit where actor = ?').get(actor) !== undefined
+    for (const [generation, dies] of [
+      [1, () => true],
+      [2, inRecord],
+    ] as const) {
+      await settleIn(world)
+      const process = host.awake()
+      if (!process) throw new Error('no process runs')
+      let asked = ''
+      const diesAt = (point: string): boolean => asked !== '' && point.startsWith('commit') && dies(asked)
+      host.faults.diesAt.add(diesAt)
+      void book.ask(process, retryOf(generation), (actor) => {
+        asked = actor
+        return freeze(process.ordering, 'anything that is audited', actor)
+      })
+      await timeline.runUntil(timeline.now() + 60_000)
+      host.faults.diesAt.delete(diesAt)
+      expect(process.life.isDead()).toBe(true)
+    }
+    expect(book.decided.map(({ reference: one }) => one)).toEqual([reference(2)])
+  })
+})
