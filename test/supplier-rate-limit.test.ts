@@ -17,7 +17,15 @@ describe('Retry-After', () => {
     ['1000000', undefined],
     ['99999999999999999999', undefined],
     ['-1', undefined],
-    ['1.5', undefined],
+    ['1.5', 2_000],
+    ['6.000', 6_000],
+    ['0.25', 1_000],
+    ['59.0000001', HOUR / 60],
+    ['1.', undefined],
+    ['.5', undefined],
+    ['1,5', undefined],
+    ['1.5.5', undefined],
+    ['1.5e3', undefined],
     ['1e3', undefined],
     ['0x10', undefined],
     ['', undefined],
@@ -78,6 +86,18 @@ describe('the rate-limit headers', () => {
     })
     const other = { 'x-quota': '60', 'x-quota-left': '0', 'x-quota-reset': '12' }
     expect(rateHint(other, otherDialect, T)).toEqual({ limit: 60, remaining: 0, resetAt: T + 12_000 })
+  })
+
+  it('may have a fraction in their seconds, which is rounded up', () => {
+    const left = (reset: string) =>
+      rateHint({ 'x-quota': '60', 'x-quota-left': '0', 'x-quota-reset': reset }, otherDialect, T)
+    expect(left('12.2')).toEqual({ limit: 60, remaining: 0, resetAt: T + 13_000 })
+    expect(left('0.01')).toMatchObject({ resetAt: T + 1_000 })
+    const at = rateHint(headers('60', '3', `${T / 1_000 + 29}.125`), dialect, T)
+    expect(at).toEqual({ limit: 60, remaining: 3, resetAt: T + 30_000 })
+    const inMs = { ...dialect, rateResetUnit: 'epoch_ms' as const }
+    expect(rateHint(headers('60', '3', `${T + 499}.5`), inMs, T)).toMatchObject({ resetAt: T + 500 })
+    expect(rateHint(headers('60', '2.5', String(T / 1_000 + 9)), dialect, T), 'a count has none').toBeUndefined()
   })
 
   it.each([

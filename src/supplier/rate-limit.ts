@@ -12,13 +12,14 @@ const HOUR = 60 * MINUTE
  * Below a second the clocks of two machines decide; above an hour a supplier that wrote a wrong number would stop the
  * shop for days. The caller adds its jitter.
  *
- * @param text whole seconds, `"30"`, or an HTTP date, `"Tue, 14 Nov 2023 22:13:20 GMT"`
+ * @param text seconds, `"30"`, or an HTTP date, `"Tue, 14 Nov 2023 22:13:20 GMT"`; a fraction of a second, which the RFC
+ *   does not have, is rounded up
  * @returns undefined when it is neither
  * @see RFC 9110, sections 5.6.7 and 10.2.3
  */
 export function retryAfterMs(text: string | undefined, nowMs: number): number | undefined {
   if (text === undefined) return undefined
-  const ms = /^\d{1,6}$/.test(text) ? Number(text) * SECOND : sinceDate(text, nowMs)
+  const ms = /^\d{1,6}(\.\d+)?$/.test(text) ? Math.ceil(Number(text)) * SECOND : sinceDate(text, nowMs)
   return ms === undefined ? undefined : Math.min(Math.max(ms, SECOND), HOUR)
 }
 
@@ -43,13 +44,13 @@ export interface RateHint {
  * Reads the rate-limit headers. They are hints: numbers that make no sense are left alone, because a wrong one must
  * neither stop the shop nor let it run into refusals that it could have seen coming.
  *
- * @returns undefined when they are absent or absurd: no whole numbers, more left than the limit, a window that is over
+ * @returns undefined when they are absent or absurd: no numbers, a fraction in a count, more left than the limit, a window that is over
  *   or longer than an hour
  */
 export function rateHint(headers: Headers, dialect: Dialect, nowMs: number): RateHint | undefined {
   const limit = wholeNumber(headerText(headers, dialect.headers.rateLimit))
   const remaining = wholeNumber(headerText(headers, dialect.headers.rateRemaining))
-  const reset = wholeNumber(headerText(headers, dialect.headers.rateReset))
+  const reset = numberUp(headerText(headers, dialect.headers.rateReset))
   if (remaining === undefined || reset === undefined) return undefined
   if (limit !== undefined && (limit === 0 || remaining > limit)) return undefined
   const resetAt = { epoch_s: reset * SECOND, epoch_ms: reset, left_s: nowMs + reset * SECOND }[dialect.rateResetUnit]
@@ -59,6 +60,10 @@ export function rateHint(headers: Headers, dialect: Dialect, nowMs: number): Rat
 
 const wholeNumber = (text: string | undefined): number | undefined =>
   text !== undefined && /^\d{1,13}$/.test(text) ? Number(text) : undefined
+
+/** A number whose fraction is rounded up: the window is over then in any case. */
+const numberUp = (text: string | undefined): number | undefined =>
+  text !== undefined && /^\d{1,13}(\.\d+)?$/.test(text) ? Math.ceil(Number(text)) : undefined
 
 export interface Pacer {
   /**
