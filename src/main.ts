@@ -12,7 +12,8 @@ const program: Program = {
     .version,
   serve: async (options) => (await import('./serve.ts')).runService(options),
   sandbox: async (settings) => (await import('./sandbox-command.ts')).runSandbox(settings),
-  openSetUp: async (configFile) => (await import('./set-up.ts')).openSetUp(configFile, process.env),
+  checkSetUp: async (config) => (await import('./set-up.ts')).checkSetUp(config),
+  openSetUp: async (config) => (await import('./set-up.ts')).setUpOf(config),
   inspect: async (config) => (await import('./inspection.ts')).inspect(config),
   restore: async (options) => (await import('./restore.ts')).restoreBackup(options, process.env),
 }

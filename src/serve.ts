@@ -1,5 +1,6 @@
 import { writeSync } from 'node:fs'
 import { openApp } from './app.ts'
+import { demoFolder } from './cli/connection.ts'
 import type { ServeOptions } from './cli/program.ts'
 import { loadConfig } from './config.ts'
 import { crashAt } from './crash-points.ts'
@@ -29,7 +30,7 @@ export async function runService(options: ServeOptions): Promise<number> {
   if (options.demo) {
     const demo = await openDemo({
       port: options.port,
-      dataDir: env.QUAYSIDE_DATA_DIR ?? 'data/run',
+      dataDir: demoFolder(env),
       onFatal,
       out: process.stdout,
     })

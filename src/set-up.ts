@@ -1,32 +1,84 @@
 import { randomBytes } from 'node:crypto'
-import { mkdirSync } from 'node:fs'
+import { accessSync, constants, existsSync, readdirSync, rmdirSync, rmSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SetUp } from './cli/program.ts'
-import { loadConfig } from './config.ts'
-import { Failure } from './errors.ts'
+import { type Config, loadConfig } from './config.ts'
+import { Failure, messageOf } from './errors.ts'
 import { createIds } from './ids.ts'
 import { createWebhook } from './inbox/webhooks.ts'
 import { Secret } from './secret.ts'
-import { openDatabase } from './storage/open.ts'
-import { openVault } from './storage/vault.ts'
+import { parseKey } from './storage/key-encryption-key.ts'
+import { holdLock } from './storage/lock.ts'
+import { openDatabase, openToRead } from './storage/open.ts'
+import { keyEncryptionKeyName } from './storage/settings.ts'
+import { assertKeyOpens, openVault } from './storage/vault.ts'
 import { allWebhooks } from './storage/webhooks.ts'
 import { secretText } from './stores/webhook-signature.ts'
 import { createSupplier } from './supplier/client.ts'
 import { createToken } from './tokens.ts'
 
 /**
- * Opens an installation that does not run, for `quayside init`.
+ * Finds out whether `setUpOf` would succeed; writes nothing.
  *
- * @throws Failure `conflict`, reason `database_in_use`, while a service runs
+ * @throws Failure `conflict`, reason `database_in_use`, while a service runs; reason `wrong_key` where another
+ *   key-encryption key opens the database
+ * @throws Failure `invalid` for a malformed key-encryption key, `unavailable` where the data folder cannot be written to
  */
-export async function openSetUp(configFile: string, env: Record<string, string | undefined>): Promise<SetUp> {
-  const config = loadConfig(configFile, env)
+export async function checkSetUp(config: Config): Promise<void> {
+  parseKey(config.keyEncryptionKey)
+  assertWritable(config.dataDir)
+  const file = path.join(config.dataDir, 'quayside.db')
+  if (!existsSync(file)) return
+  // Without a lock file, no process has ever opened the database.
+  if (existsSync(`${file}.lock`)) holdLock(file)()
+  const db = openToRead(file)
+  try {
+    await assertKeyOpens(db, config.keyEncryptionKey)
+  } catch (error) {
+    if (!(error instanceof Failure) || error.reason !== 'wrong_key') throw error
+    const name = (await keyEncryptionKeyName(db)) ?? 'that it was made with'
+    const message = `${file} is a database under the key-encryption key ${name}: set that key, or move the database away`
+    throw new Failure('conflict', message, { cause: error, reason: 'wrong_key' })
+  } finally {
+    await db.close()
+  }
+}
+
+function assertWritable(folder: string): void {
+  let there = folder
+  while (!existsSync(there)) there = path.dirname(there)
+  try {
+    if (!statSync(there).isDirectory()) throw new Error(`${there} is not a folder`)
+    accessSync(there, constants.W_OK | constants.X_OK)
+  } catch (cause) {
+    throw new Failure('unavailable', `the data folder ${folder} cannot be written to: ${messageOf(cause)}`, { cause })
+  }
+}
+
+/** Opens an installation that does not run. @throws Failure as `setUpOf` and `loadConfig` do */
+export const openSetUp = async (configFile: string, env: Record<string, string | undefined>): Promise<SetUp> =>
+  setUpOf(loadConfig(configFile, env))
+
+/**
+ * Opens an installation that does not run, for `quayside init`, and creates its database where there is none.
+ *
+ * @throws Failure `conflict`, reason `database_in_use`, while a service runs; whatever fails leaves nothing behind
+ */
+export async function setUpOf(config: Config): Promise<SetUp> {
   const now = () => Date.now()
   const newId = createIds(now, randomBytes)
-  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
-  const db = openDatabase({ file: path.join(config.dataDir, 'quayside.db'), now })
-  const vault = await openVault({ database: db, keyEncryptionKey: config.keyEncryptionKey, now })
+  const file = path.join(config.dataDir, 'quayside.db')
+  const discard = discardOf(file)
+  const db = openDatabase({ file, now })
+  const close = () => db.close()
+  const vault = await openVault({ database: db, keyEncryptionKey: config.keyEncryptionKey, now }).catch(
+    async (error: unknown) => {
+      await close()
+      discard()
+      throw error
+    },
+  )
   const supplier = createSupplier({
     ...{ baseUrl: config.supplier.baseUrl, dialect: config.dialectFacts, apiKey: config.apiKey },
     ...{ now, random: Math.random, sleep: (ms: number) => sleep(ms) },
@@ -50,7 +102,23 @@ export async function openSetUp(configFile: string, env: Record<string, string |
     callbackSecret: (store) => Promise.resolve(new Secret(secretText(vault.subKey(`callback:${store}`)))),
     close: async () => {
       await supplier.close()
-      await db.close()
+      await close()
     },
+    discard: async () => {
+      await supplier.close()
+      await close()
+      discard()
+    },
+  }
+}
+
+/** @returns what removes the database and its folder, where neither is there now; it does nothing where one is */
+function discardOf(file: string): () => void {
+  if (existsSync(file)) return () => {}
+  const made: string[] = []
+  for (let one = path.dirname(file); !existsSync(one); one = path.dirname(one)) made.push(one)
+  return () => {
+    for (const suffix of ['', '-wal', '-shm', '.lock']) rmSync(file + suffix, { force: true })
+    for (const one of made) if (existsSync(one) && readdirSync(one).length === 0) rmdirSync(one)
   }
 }

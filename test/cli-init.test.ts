@@ -1,11 +1,12 @@
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { SetUp } from '../src/cli/program.ts'
-import { loadConfig } from '../src/config.ts'
+import { type Config, loadConfig } from '../src/config.ts'
 import { Failure } from '../src/errors.ts'
 import { Secret } from '../src/secret.ts'
-import { openSetUp } from '../src/set-up.ts'
+import { checkSetUp, openSetUp, setUpOf } from '../src/set-up.ts'
+import { nameOfKey } from '../src/storage/key-encryption-key.ts'
 import { type RunOptions, run, temporaryFolder, widest } from './cli-run.ts'
 
 const API_KEY = 'key-of-the-reseller-0123456789'
@@ -29,10 +30,16 @@ function quietSetUp(changes: Partial<SetUp> = {}) {
     close: async () => {
       asked.push('close')
     },
+    discard: async () => {
+      asked.push('discard')
+    },
     ...changes,
   }
-  return { asked, program: { openSetUp: () => Promise.resolve(setUp) } }
+  return { asked, program: { checkSetUp: async () => {}, openSetUp: () => Promise.resolve(setUp) } }
 }
+
+/** With a database in the data folder of the configuration. */
+const realSetUp = { checkSetUp, openSetUp: setUpOf }
 
 function place() {
   const folder = temporaryFolder()
@@ -48,6 +55,11 @@ const init = (file: string, keyFile: string, more: string[] = [], options: RunOp
 
 const modeOf = (file: string): number => statSync(file).mode & 0o777
 const readJson = (file: string) => JSON.parse(readFileSync(file, 'utf8'))
+/** Every file and folder, save what SQLite makes beside a database that it opens. */
+const tree = (folder: string) =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => !/-(wal|shm)$/.test(name))
+    .sort()
 
 describe('init by flags', () => {
   it('writes a configuration that the service accepts, and secrets that only their owner reads', async () => {
@@ -159,27 +171,65 @@ describe('init by flags', () => {
   })
 
   it('sets up a real database, and is refused while another process has it', async () => {
-    const { folder, file, keyFile } = place()
-    const config = path.resolve(file)
-    const inFolder = (configFile: string) => {
-      const settings = { ...readJson(configFile), dataDir: path.join(folder, 'run') }
-      writeFileSync(configFile, JSON.stringify(settings))
-      return openSetUp(configFile, {})
-    }
-    const program = { openSetUp: inFolder }
-    const { exitCode, stdout } = await init(config, keyFile, ['--json'], { program })
+    const { file, keyFile } = place()
+    const { exitCode, stdout } = await init(file, keyFile, ['--json'], { program: realSetUp })
     expect(exitCode).toBe(0)
     expect(JSON.parse(stdout)).toMatchObject({
       token: expect.stringMatching(/^qs_s_/),
       callbackSecret: expect.stringMatching(/^whsec_/),
     })
-    const running = await openSetUp(config, {})
-    const before = readFileSync(config, 'utf8')
-    const second = await init(config, keyFile, ['--force', '--markup', '99'], { program })
+    const running = await openSetUp(file, {})
+    const before = readFileSync(file, 'utf8')
+    const second = await init(file, keyFile, ['--force', '--markup', '99'], { program: realSetUp })
     await running.close()
     expect(second.exitCode).toBe(5)
     expect(second.stderr).toContain('stop it first')
-    expect(readFileSync(config, 'utf8')).toBe(before)
+    expect(readFileSync(file, 'utf8')).toBe(before)
+  })
+
+  it('writes nothing beside a database that is under another key, and says what to do', async () => {
+    const { folder, file, keyFile } = place()
+    const key = Buffer.from('0123456789abcdef0123456789abcdef').toString('base64')
+    await init(file, keyFile, [], { program: realSetUp, env: { QUAYSIDE_KEY_ENCRYPTION_KEY: key } })
+    rmSync(path.dirname(file), { recursive: true })
+    const before = tree(folder)
+    const { exitCode, stderr, stdout } = await init(file, keyFile, [], { program: realSetUp })
+    expect({ exitCode, stdout }).toEqual({ exitCode: 5, stdout: '' })
+    expect(stderr).toMatch(/^quayside: nothing was written: .*data\/run\/quayside\.db .* under the key-encryption key/)
+    expect(stderr).toContain(`${nameOfKey(new Secret(key))}: set that key`)
+    expect(tree(folder)).toEqual(before)
+  })
+
+  it('writes nothing for a price rule that makes no sense, and where the data folder cannot be made', async () => {
+    const { folder, file, keyFile } = place()
+    const before = tree(folder)
+    const faulty = await init(file, keyFile, ['--markup', '1000000000000'], { program: realSetUp })
+    expect(faulty.exitCode).toBe(2)
+    expect(tree(folder)).toEqual(before)
+    writeFileSync(path.join(folder, 'data'), 'a file')
+    const blocked = await init(file, keyFile, [], { program: realSetUp })
+    expect(blocked).toMatchObject({ exitCode: 1, stderr: expect.stringContaining(path.join(folder, 'data')) })
+    expect(tree(folder)).toEqual([...before, 'data'].sort())
+  })
+
+  it('leaves nothing behind when it fails in the middle, and what was there as it was', async () => {
+    const { folder, file, keyFile } = place()
+    const before = tree(folder)
+    const failing = {
+      checkSetUp,
+      openSetUp: async (config: Config) => {
+        const setUp = await setUpOf(config)
+        return { ...setUp, createStoreToken: () => Promise.reject(new Failure('unavailable', 'the disk is full')) }
+      },
+    }
+    expect(await init(file, keyFile, [], { program: failing })).toMatchObject({ exitCode: 1, stdout: '' })
+    expect(tree(folder)).toEqual(before)
+    await init(file, keyFile, [], { program: realSetUp })
+    const [whole, text] = [tree(folder), readFileSync(file, 'utf8')]
+    expect(await init(file, keyFile, ['--force', '--markup', '99'], { program: failing })).toMatchObject({
+      exitCode: 1,
+    })
+    expect([tree(folder), readFileSync(file, 'utf8')]).toEqual([whole, text])
   })
 })
 

@@ -60,6 +60,7 @@ const unused = () => Promise.reject(new Error('this command needs no program'))
 const noProgram: Program = {
   ...{ version: '1.2.3', serve: unused, sandbox: unused, openSetUp: unused, restore: unused },
   inspect: unused,
+  checkSetUp: unused,
 }
 
 /** A folder of its own that goes when the test has finished. */

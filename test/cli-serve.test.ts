@@ -19,7 +19,7 @@ describe('what runs in the foreground', () => {
     const port = (number: number) => `http://127.0.0.1:${number}`
     const text = banner({
       ...{ url: port(65_535), sandboxUrl: `${port(65_534)}/v1`, shopUrl: `${port(65_533)}/callbacks`, count: 1_000 },
-      ...{ token: `qs_s_${'a'.repeat(43)}`, sku: 'GAM-RAIL4', folder: 'data/run' },
+      ...{ token: `qs_s_${'a'.repeat(43)}`, sku: 'GAM-RAIL4', folder: 'data/demo' },
     })
     expect(text).toContain('  http://127.0.0.1:65535\n')
     expect(text).toContain('  http://127.0.0.1:65535/api/v1/openapi.json\n')

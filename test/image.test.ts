@@ -187,6 +187,7 @@ describe('the build', () => {
       'config/quayside.json',
       'config/secrets/api-key',
       'data/run/quayside.db',
+      'data/demo/quayside.db',
       '.git/config',
       'node_modules/x',
     ]

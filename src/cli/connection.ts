@@ -10,6 +10,9 @@ export const CONFIG_FILE = 'config/quayside.json'
 
 type Env = Record<string, string | undefined>
 
+/** Where the demo keeps everything: apart from the data folder of a configuration, which may come later. */
+export const demoFolder = (env: Env): string => env.QUAYSIDE_DATA_DIR ?? 'data/demo'
+
 /**
  * The configuration that a command goes by: the named one, else the usual one, else what the demo wrote when it started
  * last, which knows the ports that it found free.
@@ -20,7 +23,7 @@ export function configFileOf(named: string | undefined, env: Env): { file: strin
   const wanted = named ?? env.QUAYSIDE_CONFIG
   if (wanted !== undefined && wanted !== '') return { file: wanted, demo: false }
   if (existsSync(CONFIG_FILE)) return { file: CONFIG_FILE, demo: false }
-  const file = path.join(env.QUAYSIDE_DATA_DIR ?? 'data/run', 'demo.json')
+  const file = path.join(demoFolder(env), 'demo.json')
   return existsSync(file) ? { file, demo: true } : undefined
 }
 

@@ -1,8 +1,19 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
-import { configShape, type Settings } from '../config.ts'
+import { type Config, checkedConfig, configShape, type Settings } from '../config.ts'
 import { Failure, messageOf } from '../errors.ts'
-import type { Secret } from '../secret.ts'
+import { Secret } from '../secret.ts'
 
 /** What a person was asked, or said by flags. */
 export interface Answers {
@@ -52,17 +63,28 @@ export interface Installation {
   randomBytes: (count: number) => Uint8Array
 }
 
+/** An installation that was checked, and of which nothing is written yet. */
+export interface Plan {
+  file: string
+  /** As the service will read it. */
+  config: Config
+  storeId: string
+  kept: string[]
+  /** Contents of the files, with their modes, in the order in which they are written. */
+  files: { file: string; text: string; mode: number }[]
+}
+
 /**
- * Writes the secrets, then the configuration. What is permanent stays: the id of a store, and the key-encryption key,
+ * Makes the configuration and its secrets. What is permanent stays: the id of a store, and the key-encryption key,
  * without which the database could not be read any more.
  *
- * @throws Failure `invalid` with every fault, before anything is written
+ * @throws Failure `invalid` with every fault
  */
-export function writeInstallation(installation: Installation): { storeId: string; kept: string[] } {
+export function planInstallation(installation: Installation): Plan {
   const { file, answers, existing, env, randomBytes } = installation
   const [store, ...others] = existing.settings?.stores ?? []
   const storeId = store?.id ?? `${slug(answers.storeName)}-${permanent(randomBytes)}`
-  const { callbackUrl, storeName: name } = answers
+  const { callbackUrl, storeName: name, apiKey } = answers
   const pricing = { ...store?.pricing, markup: { ...store?.pricing.markup, percent: answers.markup } }
   const settings = {
     ...existing.settings,
@@ -70,33 +92,56 @@ export function writeInstallation(installation: Installation): { storeId: string
     stores: [{ ...store, id: storeId, kind: 'backend', name, callbackUrl, pricing }, ...others],
     publicUrl: answers.publicUrl,
   }
-  check(settings)
-  const folder = secretsOf(file)
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  chmodSync(folder, 0o700)
   const kept = [...existing.kept]
-  const keyFile = path.join(folder, 'key-encryption-key')
+  const files: Plan['files'] = []
+  const keyFile = path.join(secretsOf(file), 'key-encryption-key')
+  const elsewhere = env.QUAYSIDE_KEY_ENCRYPTION_KEY || env.QUAYSIDE_KEY_ENCRYPTION_KEY_FILE
+  let keyEncryptionKey: Secret | undefined
   if (existsSync(keyFile)) kept.push('key-encryption key')
-  else if (!env.QUAYSIDE_KEY_ENCRYPTION_KEY && !env.QUAYSIDE_KEY_ENCRYPTION_KEY_FILE) {
-    replace(keyFile, `${Buffer.from(randomBytes(32)).toString('base64')}\n`, 0o600)
+  else if (!elsewhere) {
+    keyEncryptionKey = new Secret(Buffer.from(randomBytes(32)).toString('base64'))
+    files.push({ file: keyFile, text: `${keyEncryptionKey.reveal()}\n`, mode: 0o600 })
   }
-  if (answers.apiKey) replace(path.join(folder, 'api-key'), `${answers.apiKey.reveal()}\n`, 0o600)
-  replace(file, `${JSON.stringify(settings, undefined, 2)}\n`, 0o644)
-  return { storeId, kept }
+  if (apiKey) files.push({ file: path.join(secretsOf(file), 'api-key'), text: `${apiKey.reveal()}\n`, mode: 0o600 })
+  files.push({ file, text: `${JSON.stringify(settings, undefined, 2)}\n`, mode: 0o644 })
+  const config = checkedConfig(file, settings, env, { apiKey, keyEncryptionKey })
+  return { file, config, storeId, kept, files }
 }
 
-function check(settings: object): void {
-  const result = configShape.safeParse(settings)
-  if (result.success) return
-  const fields = result.error.issues.map((issue) => ({
-    field: issue.path.join('.'),
-    message: `must be ${issue.message}`,
-  }))
-  throw new Failure('invalid', 'nothing was written: some answers are wrong', { fields })
+/** Writes the secrets, then the configuration. @returns what puts everything back as it was */
+export function writeInstallation({ file, files }: Plan): () => void {
+  const secrets = secretsOf(file)
+  const undo = remember([...files.map((one) => one.file), ...files.map((one) => `${one.file}.new`)], secrets)
+  try {
+    mkdirSync(secrets, { recursive: true, mode: 0o700 })
+    chmodSync(secrets, 0o700)
+    for (const one of files) replace(one.file, one.text, one.mode)
+    return undo
+  } catch (error) {
+    undo()
+    throw error
+  }
+}
+
+/** @returns what gives these files the contents that they have now, and removes those folders that are not there now */
+function remember(files: string[], folder: string): () => void {
+  const before = files.map((file) => {
+    const facts = statSync(file, { throwIfNoEntry: false })
+    return { file, text: facts && readFileSync(file), mode: facts && facts.mode & 0o777 }
+  })
+  const made: string[] = []
+  for (let one = path.resolve(folder); !existsSync(one); one = path.dirname(one)) made.push(one)
+  return () => {
+    for (const { file, text, mode } of before) {
+      if (text === undefined) rmSync(file, { force: true })
+      else replace(file, text, mode ?? 0o600)
+    }
+    for (const one of made) if (existsSync(one) && readdirSync(one).length === 0) rmdirSync(one)
+  }
 }
 
 /** A whole file or none, whenever the machine stops. */
-function replace(file: string, text: string, mode: number): void {
+function replace(file: string, text: string | Buffer, mode: number): void {
   const next = `${file}.new`
   writeFileSync(next, text, { mode })
   chmodSync(next, mode)

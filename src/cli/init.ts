@@ -4,7 +4,15 @@ import { loadConfig } from '../config.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { CONFIG_FILE } from './connection.ts'
 import { exitCodes } from './exit-codes.ts'
-import { type Answers, type Existing, readExisting, writeInstallation } from './init-files.ts'
+import {
+  type Answers,
+  type Existing,
+  type Installation,
+  type Plan,
+  planInstallation,
+  readExisting,
+  writeInstallation,
+} from './init-files.ts'
 import { askAnswers, type Flags, flagAnswers } from './init-questions.ts'
 import type { Program, Session, SetUp } from './program.ts'
 import { print, shareOptions, widthOf } from './service-command.ts'
@@ -32,13 +40,12 @@ export function addInit(root: Command, { io, program, end }: Session): void {
       )
     }
     const existing = readExisting(file)
-    if (existing.settings) await assertStopped(program, file)
+    if (existing.settings) await assertStopped(program, file, io.env)
     const asks = io.isTerminal && !flags.yes && !flags.json
     const answers = asks ? await askAnswers(io, flags, existing) : flagAnswers(flags, io.env, existing)
-    const written = writeInstallation({ file, answers, existing, env: io.env, randomBytes: io.randomBytes })
-    loadConfig(file, io.env)
-    const result = await setUp(await program.openSetUp(file), written.storeId, answers)
-    const document = { configFile: file, store: written.storeId, ...result, kept: written.kept, next: NEXT }
+    const plan = await checked(program, { file, answers, existing, env: io.env, randomBytes: io.randomBytes })
+    const result = await setUp(program, plan, answers)
+    const document = { configFile: file, store: plan.storeId, ...result, kept: plan.kept, next: NEXT }
     print(io, flags.json === true, document, () => resultText(document, Math.min(widthOf(io), 100)))
     end(result.webhookFault === null ? exitCodes.ok : exitCodes.failed)
   })
@@ -52,34 +59,60 @@ Examples:
     --callback-url https://shop.example/quayside`
 
 /** Under a running service, nothing is written. Other faults of what is there may be what `--force` is to mend. */
-async function assertStopped(program: Program, file: string): Promise<void> {
+async function assertStopped(program: Program, file: string, env: Session['io']['env']): Promise<void> {
   try {
-    const open = await program.openSetUp(file)
-    await open.close()
+    await program.checkSetUp(loadConfig(file, env))
   } catch (error) {
     if (error instanceof Failure && error.reason === 'database_in_use') throw error
   }
 }
 
+/** Checks everything before anything is written. */
+async function checked(program: Program, installation: Installation): Promise<Plan> {
+  try {
+    const plan = planInstallation(installation)
+    await program.checkSetUp(plan.config)
+    return plan
+  } catch (error) {
+    throw saying('nothing was written', error)
+  }
+}
+
+/** Says what a failure has left of the set-up. */
+function saying(what: string, error: unknown): Failure {
+  const known = error instanceof Failure ? error : new Failure('unavailable', messageOf(error))
+  const { code, message, fields, reason } = known
+  const detail = { cause: error, fields, ...(reason === undefined ? {} : { reason }) }
+  return new Failure(code, `${what}: ${message}`, detail)
+}
+
 const NEXT = ['quayside doctor', 'quayside serve', 'quayside sync --follow']
 
-/** What only a running database gives. A webhook that cannot be made now is made later: the rest must not be lost. */
-async function setUp(open: SetUp, storeId: string, answers: Answers) {
+/** Writes the files, creates the database and the first token. A failure leaves nothing of them. */
+async function setUp(program: Program, plan: Plan, answers: Answers) {
+  const undo = writeInstallation(plan)
+  let open: SetUp | undefined
   try {
-    let webhook: { id: string; url: string } | null = null
-    let webhookFault: string | null = null
-    if (answers.publicUrl !== null) {
-      try {
-        webhook = await open.createWebhook()
-      } catch (error) {
-        webhookFault = messageOf(error)
-      }
-    }
-    const token = await open.createStoreToken(storeId, `${answers.storeName} (first)`)
-    const secret = await open.callbackSecret(storeId)
-    return { token: token.reveal(), callbackSecret: secret.reveal(), webhook, webhookFault }
-  } finally {
+    open = await program.openSetUp(plan.config)
+    const token = await open.createStoreToken(plan.storeId, `${answers.storeName} (first)`)
+    const secret = await open.callbackSecret(plan.storeId)
+    const webhook = await webhookOf(open, answers)
     await open.close()
+    return { token: token.reveal(), callbackSecret: secret.reveal(), ...webhook }
+  } catch (error) {
+    await open?.discard()
+    undo()
+    throw saying('nothing was set up', error)
+  }
+}
+
+/** A webhook that cannot be made now is made later: the rest must not be lost. */
+async function webhookOf(open: SetUp, { publicUrl }: Answers) {
+  if (publicUrl === null) return { webhook: null, webhookFault: null }
+  try {
+    return { webhook: await open.createWebhook(), webhookFault: null }
+  } catch (error) {
+    return { webhook: null, webhookFault: messageOf(error) }
   }
 }
 

@@ -64,11 +64,15 @@ export interface Program {
   /** Runs the sandbox alone until it is told to stop. @returns the exit code */
   sandbox(options: SandboxSettings): Promise<number>
   /**
-   * Opens the database of an installation; `init` alone asks for it.
+   * Finds out whether `openSetUp` would succeed; writes nothing.
    *
    * @throws Failure `conflict`, reason `database_in_use`, while a service runs
+   * @throws Failure `invalid`, reason `wrong_key`, where another key-encryption key opens the database
+   * @throws Failure `unavailable` where the data folder cannot be written to
    */
-  openSetUp(configFile: string): Promise<SetUp>
+  checkSetUp(config: Config): Promise<void>
+  /** Opens the database of an installation, and creates it where there is none; `init` alone asks for it. */
+  openSetUp(config: Config): Promise<SetUp>
   /**
    * Puts a backup in the place of the database; `restore` alone asks for it.
    *
@@ -120,6 +124,8 @@ export interface SetUp {
   /** The secret that callbacks to this store are signed with, `whsec_…`. */
   callbackSecret(store: string): Promise<Secret>
   close(): Promise<void>
+  /** Closes, and removes the database if this set-up created it. */
+  discard(): Promise<void>
 }
 
 /** One run of the command line: what the commands share. */
