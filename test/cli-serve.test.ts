@@ -1,5 +1,7 @@
-import { describe, expect, it } from 'vitest'
+import { Router } from 'express'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { banner } from '../src/demo-service.ts'
+import { createHttpServer } from '../src/http/server.ts'
 import { run, widest, writePlace } from './cli-run.ts'
 
 describe('what runs in the foreground', () => {
@@ -24,6 +26,27 @@ describe('what runs in the foreground', () => {
     expect(text).toContain('  http://127.0.0.1:65535\n')
     expect(text).toContain('  http://127.0.0.1:65535/api/v1/openapi.json\n')
     expect(widest(text)).toBeLessThanOrEqual(80)
+  })
+
+  it('says that another program has the port, and what to do', async () => {
+    const quiet = () => undefined
+    const serverOf = () =>
+      createHttpServer({
+        webhooks: Router(),
+        api: [],
+        health: Router(),
+        log: { info: quiet, warn: quiet, error: quiet },
+        newId: () => 'request-1',
+        monotonic: () => performance.now(),
+        count: quiet,
+      })
+    const first = serverOf()
+    const { port } = await first.listen('127.0.0.1', 0)
+    onTestFinished(() => first.close())
+    await expect(serverOf().listen('127.0.0.1', port)).rejects.toMatchObject({
+      code: 'conflict',
+      message: expect.stringMatching(/^another program listens at 127\.0\.0\.1:\d+, perhaps the demo: stop it/),
+    })
   })
 
   it('gets the options of the sandbox as numbers', async () => {

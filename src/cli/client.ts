@@ -188,7 +188,7 @@ function refusal(origin: string, status: number, answer: Record<string, unknown>
 const tokenHint = (absentTokenFile: string | undefined): string =>
   absentTokenFile === undefined
     ? 'The token is unknown, revoked or expired: give another by --token or QUAYSIDE_TOKEN.'
-    : `No token was sent: there is no ${absentTokenFile} to read; give one by --token or QUAYSIDE_TOKEN.`
+    : `No token was sent: there is no ${absentTokenFile}. If another Quayside answers here, such as the demo, stop it; else use --token or QUAYSIDE_TOKEN.`
 
 /** One segment of a path. Empty, `.` and `..` would be another path. */
 function segment(text: string): string {

@@ -8,6 +8,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import express, { type Express, type Request, type RequestHandler, type Router } from 'express'
+import { Failure } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { answerError, answerFailure, notFound } from './answers.ts'
 
@@ -85,9 +86,10 @@ export function createHttpServer(options: HttpOptions): HttpServer {
     drain: () => void drain(),
     listen: (host, port) =>
       new Promise((resolve, reject) => {
-        server.once('error', reject)
+        const fail = (error: NodeJS.ErrnoException) => reject(listenFault(error, host, port))
+        server.once('error', fail)
         server.listen(port, host, () => {
-          server.off('error', reject)
+          server.off('error', fail)
           resolve(server.address() as AddressInfo)
         })
       }),
@@ -102,6 +104,13 @@ export function createHttpServer(options: HttpOptions): HttpServer {
         sockets.closeIdle()
       }),
   }
+}
+
+/** What to do where the service cannot listen. */
+function listenFault(cause: NodeJS.ErrnoException, host: string, port: number): Error {
+  if (cause.code !== 'EADDRINUSE') return cause
+  const message = `another program listens at ${host}:${port}, perhaps the demo: stop it, or set listen.port or --port`
+  return new Failure('conflict', message, { cause, reason: 'address_in_use' })
 }
 
 function application(options: HttpOptions, draining: () => boolean): Express {
