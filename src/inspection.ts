@@ -9,7 +9,7 @@ import type { Database } from './storage/database.ts'
 import { nameOfKey } from './storage/key-encryption-key.ts'
 import { categoriesOfOffers, skusOfOffers } from './storage/offers.ts'
 import { openToRead } from './storage/open.ts'
-import { lastCompleteSync } from './storage/sync-runs.ts'
+import { lastCompleteSync, lastEndedSync } from './storage/sync-runs.ts'
 
 /**
  * Looks at the database of an installation for `quayside doctor`, beside a service that may run on it; writes nothing.
@@ -20,7 +20,11 @@ export async function inspect(config: Config): Promise<Inspection> {
   const file = path.join(config.dataDir, 'quayside.db')
   const db = existsSync(file) ? openToRead(file) : undefined
   try {
-    return { key: await keyOf(config, db), catalogue: db && (await catalogueOf(config, db)) }
+    return {
+      key: await keyOf(config, db),
+      lastSync: db && (await db.query(lastEndedSync()))[0],
+      catalogue: db && (await catalogueOf(config, db)),
+    }
   } finally {
     await db?.close()
   }

@@ -83,7 +83,7 @@ describe('a sync run', () => {
     expect(await sync()).toMatchObject({ state: 'complete', offersSeen: 29, offersUnreadable: 1 })
     expect(await offers()).toHaveLength(29)
     expect(logged('sync.unreadable')).toMatchObject([
-      { cursor: 2, count: 1, requestId: 'req_1', detail: 'record 4 (p00014): available' },
+      { cursor: 2, count: 1, requestId: 'req_1', detail: 'record 4 (p00014): available is "perhaps"' },
     ])
   })
 

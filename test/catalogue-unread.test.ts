@@ -66,6 +66,30 @@ it('a run that could read no record of the list ended as complete, with the pric
   expect(await sync(), 'an empty list is none that cannot be read').toMatchObject({ state: 'complete' })
 })
 
+it('every offer of a supplier that says "yes" and "no" was unreadable, and nothing named the field', async () => {
+  const words = ['yes', 'no', 'few']
+  const spoken = (list: { records: Record<string, unknown>[] }) => {
+    list.records = list.records.map((record, place) => ({ ...record, available: words[place % 3] }))
+  }
+  const plain = await listWorld(12)
+  spoken(plain.list)
+  const run = await plain.sync()
+  expect(run).toMatchObject({ state: 'failed', offersUnreadable: 12 })
+  const first = { field: 'product.available', path: 'available', value: '"yes"' }
+  expect(JSON.parse(run.firstUnreadable ?? '')).toEqual(first)
+
+  const { sync, list, offer } = await listWorld(12, { flags: { available: { yes: true, few: true, no: false } } })
+  spoken(list)
+  expect(await sync()).toMatchObject({ state: 'complete', error: null, offersUnreadable: 0, firstUnreadable: null })
+  expect(await offer(idAt(0))).toMatchObject({ available: 1 })
+  expect(await offer(idAt(1))).toMatchObject({ available: 0 })
+  list.records[4] = productRecord(idAt(4), { available: 'perhaps' })
+  list.records[5] = productRecord(idAt(5), { available: true })
+  const odd = await sync()
+  expect(odd, 'a word that is not listed is never a guess').toMatchObject({ state: 'complete', offersUnreadable: 2 })
+  expect(JSON.parse(odd.firstUnreadable ?? '')).toMatchObject({ value: '"perhaps"' })
+})
+
 it('what a purchase found empty was on sale again by a page that had been asked for before', async () => {
   const { sync, offer, clock, db, hooks } = await listWorld(5)
   await sync()

@@ -88,9 +88,20 @@ export const productRecord = (id: string, fields: Record<string, unknown> = {}):
 /** A supplier that is a list: `tamper` sees each page before it leaves and may answer something else. */
 export async function listWorld(
   count: number,
-  { limit = 10, paging = {}, db }: { limit?: number; paging?: Partial<Dialect['paging']>; db?: Database } = {},
+  {
+    limit = 10,
+    paging = {},
+    flags = {},
+    db,
+  }: {
+    limit?: number
+    paging?: Partial<Dialect['paging']>
+    flags?: Partial<Dialect['flags']>
+    db?: Database
+  } = {},
 ) {
-  const dialect = dialectOf(limit, paging)
+  const base = dialectOf(limit, paging)
+  const dialect = { ...base, flags: { ...base.flags, ...flags } }
   const list = { records: Array.from({ length: count }, (_, place) => productRecord(idAt(place))) }
   const pages: number[] = []
   const hooks: { tamper?: (page: number, answer: Answer) => void } = {}

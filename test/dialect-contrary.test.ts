@@ -9,7 +9,7 @@ const shared: Record<string, string> = {
 }
 
 /** The supplier's own words are keys there: they differ when no word of one is a word of the other. */
-const byWord = /^orderStatuses\//
+const byWord = /^(orderStatuses|flags)\//
 
 describe('the contrary dialect', () => {
   const ours = leavesOf(standard)
@@ -58,6 +58,15 @@ describe('a dialect', () => {
     dialect.event.names['order.failed'] = 'order.completed'
     expect(faultsOf(dialect)).toEqual([
       'event.names.order.failed: the name order.completed is that of order.completed too',
+    ])
+  })
+
+  test('is refused when its words for yes and no lack one of the two', () => {
+    const flags = { ...standard.flags, available: { yes: true }, more: {} }
+    expect(faultsOf({ ...standard, flags })).toEqual([
+      'flags.more: no word means true',
+      'flags.more: no word means false',
+      'flags.available: no word means false',
     ])
   })
 

@@ -62,7 +62,7 @@ describe('the fixed answers of the contrary dialect are read as what they say', 
         ...{ costMinor: 0, costFault: 'currency', currency: 'EUR', localStock: 0, providerStock: 0, available: false },
       },
     ])
-    expect(asked().url).toBe('/v1/products?sheet=1&rows_per_sheet=25&find=vpn&shelf=vpn&buyable=true')
+    expect(asked().url).toBe('/v1/products?sheet=1&rows_per_sheet=25&find=vpn&shelf=vpn&buyable=y')
   })
 
   test.each([
@@ -137,7 +137,7 @@ interface ErrorCase {
 
 describe('the fixed errors of the contrary dialect mean what they say for money', () => {
   test.each(fixture('contrary/errors.json') as ErrorCase[])('$status $word', async ({ status, word, ...meant }) => {
-    const answer = { fine: false, fault: { word, says: 'No.' }, trace: 'trace-9' }
+    const answer = { fine: 'BAD', fault: { word, says: 'No.' }, trace: 'trace-9' }
     const headers = { 'x-trace': 'trace-8', 'x-come-back': '7', 'retry-after': '3000' }
     const { supplier } = await clientOf(answer, { status, headers })
     const request = { body: '{}', idempotencyKey: 'once-1', expected, maybeCharged: false, deadlineMs: 5_000 }
@@ -152,7 +152,7 @@ describe('the fixed errors of the contrary dialect mean what they say for money'
     [404, 'E_NONE'],
     [410, 'E_PAST'],
   ])('%i %s is no product', async (status, word) => {
-    const { supplier } = await clientOf({ fine: false, fault: { word, says: 'No.' }, trace: 't' }, { status })
+    const { supplier } = await clientOf({ fine: 'BAD', fault: { word, says: 'No.' }, trace: 't' }, { status })
     expect(await supplier.product(PRODUCT)).toBeUndefined()
   })
 

@@ -141,6 +141,54 @@ async function withCatalogue(selling: object, state = 'complete') {
   return config
 }
 
+describe('a catalogue that could not be read', () => {
+  const first = { field: 'product.available', path: 'available', value: '"yes"' }
+  const unread = { offersUnreadable: 137, firstUnreadable: JSON.stringify(first) }
+  const error = 'the supplier listed nothing that can be read: nothing was counted as missing'
+
+  /** What doctor says after these runs, the oldest first. */
+  async function afterRuns(...runs: Partial<Parameters<typeof insertSyncRun>[0]>[]) {
+    const { config, database } = await install()
+    await made(config)
+    const db = openDatabase({ file: database, now: () => 1 })
+    for (const [place, fields] of runs.entries()) {
+      const base = { id: `run${place}`, cause: 'test', state: 'complete', startedAt: 1, finishedAt: 2, cursor: 0 }
+      await db.commit([insertSyncRun({ ...base, ...fields })])
+    }
+    await db.close()
+    return findings(config, 'catalogue')
+  }
+
+  it('left doctor saying that nothing fails', async () => {
+    const [found, ...more] = await afterRuns({ offersSeen: 9 }, { state: 'failed', error, ...unread })
+    expect(more).toEqual([])
+    expect(found).toMatchObject({ level: 'fail', mend: expect.stringContaining('dialect check') })
+    expect(found?.message).toMatch(/^the last sync failed, 1970-01-01 .*nothing that can be read/)
+    expect(found?.message).toContain(
+      '137 offers could not be read; the first by product.available, at available: "yes"',
+    )
+  })
+
+  it('is a failure for whatever reason, with the way to look at it, until a run completes', async () => {
+    const broken = { state: 'failed', error: 'page 1: the supplier refused the API key with 401' }
+    const mend = 'see `quayside sync show run0`'
+    expect(await afterRuns(broken)).toMatchObject([
+      { level: 'fail', message: expect.stringMatching(/refused the API key/), mend },
+    ])
+    expect(await afterRuns(broken, { offersSeen: 140 })).toMatchObject([
+      { level: 'ok', message: expect.stringMatching(/^140 offers, read/) },
+    ])
+    expect(await afterRuns(broken, { state: 'running', finishedAt: null })).toMatchObject([{ level: 'fail' }])
+  })
+
+  it('in part is a thing to know, and one that was never read is not judged', async () => {
+    expect(await afterRuns({ offersSeen: 3, ...unread })).toMatchObject([
+      { level: 'warn', message: expect.stringMatching(/^137 offers/) },
+    ])
+    expect(await afterRuns()).toEqual([])
+  })
+})
+
 const PERCENT = { percent: '10' }
 
 describe('a misspelt rule that would do nothing', () => {

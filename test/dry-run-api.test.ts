@@ -155,7 +155,7 @@ describe('quayside sync --dry-run', () => {
     expect(printed).toMatch(/^SKU-p00001 +price +12\.00 +13\.20 +markup: the cost plus 20 %$/m)
     expect(printed).toMatch(/^ +stock +7 +0 +fewer than 3 count as none$/m)
     expect(printed.replaceAll(/\s+/g, ' ')).toContain(
-      "Page 1: cannot be read, 1 in all: record 4 (p00004): name (the supplier's request req_",
+      "Page 1: cannot be read, 1 in all: record 4 (p00004): name is nothing (the supplier's request req_",
     )
     expect(printed.replaceAll(/\s+/g, ' ')).toContain(
       'Nothing was written. A sync run now would find 40 offers: 1 new, 2 changed',

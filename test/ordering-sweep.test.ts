@@ -236,7 +236,11 @@ describe('a sweep that could not read the whole list', () => {
       const page = await supplier.orders(query)
       if (query.page !== 1) return page
       const [, ...items] = page.items
-      return { ...page, items, unreadable: [{ index: 0, field: 'amount', requestId: 'r1' }] }
+      return {
+        ...page,
+        items,
+        unreadable: [{ index: 0, field: 'amount', setting: 'order.amount', seen: '"1"', requestId: 'r1' }],
+      }
     }
     await expect(sweep(harbour.ordering, 0)).rejects.toThrow('1 orders in the supplier')
     expect(await harbour.discrepancies()).toEqual(['double_charge'])

@@ -276,7 +276,7 @@ const calls: Record<string, unknown[]> = {
 const noArguments = ['clearLeases', 'assertNoRunningSync', 'deleteCaptures', 'countByState', 'countDeliveries']
 noArguments.push('countDiscrepancies', 'countOffers', 'countOutbox', 'lastUnfreeze', 'latestBalance', 'latestTier')
 noArguments.push('clearRestoreHold', 'countUnclaimed', 'dropMatched', 'forgetAccounts', 'lastInstants')
-noArguments.push('allTokens', 'allWebhooks', 'lastCompleteSync', 'runningSyncRuns', 'listCaptures')
+noArguments.push('allTokens', 'allWebhooks', 'lastCompleteSync', 'lastEndedSync', 'runningSyncRuns', 'listCaptures')
 noArguments.push('allPublishing', 'categoriesOfOffers', 'countListings', 'countPublications')
 noArguments.push('lastCompleteSweep', 'allBalanceAccounts', 'countOpenOutcomes', 'unsettledMinor', 'suspectAccounts')
 const others = [

@@ -228,8 +228,8 @@ describe('a list of the supplier', () => {
     const page = await client(server.origin).supplier.products({ page: 1 })
     expect(page.items).toHaveLength(2)
     expect(page.unreadable).toEqual([
-      { index: 1, id: 'p2', field: 'available', requestId: 'r1' },
-      { index: 2, field: 'id', requestId: 'r1' },
+      { index: 1, id: 'p2', field: 'available', setting: 'product.available', seen: '"maybe"', requestId: 'r1' },
+      { index: 2, field: 'id', setting: 'product.id', seen: 'nothing', requestId: 'r1' },
     ])
   })
 

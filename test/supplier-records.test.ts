@@ -84,7 +84,7 @@ describe('a product of the supplier', () => {
     ['available', 'yes'],
     ['available', undefined],
   ])('cannot be read when %s is %j, and the field is named', (field, value) => {
-    expect(readOffer({ ...product, [field]: value }, dialect)).toEqual({ ok: false, field })
+    expect(readOffer({ ...product, [field]: value }, dialect)).toMatchObject({ ok: false, field })
   })
 
   it.each<[string, Record<string, unknown>]>([
@@ -223,7 +223,27 @@ describe('an order of the supplier', () => {
     ['external_order_id', 7],
     ['created_at', 1_700_000_000],
   ])('cannot be read when %s is %j', (field, value) => {
-    expect(readOrder({ ...order, [field]: value }, dialect)).toEqual({ ok: false, field })
+    expect(readOrder({ ...order, [field]: value }, dialect)).toMatchObject({ ok: false, field })
+  })
+
+  it('says what was there instead, and never a licence key', () => {
+    const keyLike = 'AAAA-BBBB-1234'
+    const seen = (fields: object) => {
+      const read = readOrder({ ...order, ...fields }, dialect)
+      return read.ok ? undefined : [read.setting, read.seen]
+    }
+    expect(seen({ keys: keyLike })).toEqual(['order.keys', 'a string'])
+    expect(seen({ keys: [keyLike, null] })).toEqual(['order.keys', 'a list of 2'])
+    expect(seen({ quantity: '2' })).toEqual(['order.quantity', '"2"'])
+    expect(seen({ amount: `${keyLike} of many` })).toEqual(['order.amount', '"[removed] of many"'])
+    expect(seen({ amount: `paid\u001b[31m ${'a'.repeat(90)}` })).toEqual([
+      'order.amount',
+      `"paid [31m ${'a'.repeat(30)}…"`,
+    ])
+    expect(seen({ created_at: 12 })).toEqual(['order.createdAt', '12'])
+    expect(seen({ created_at: { date: 'x', zone: 'y' } })).toEqual(['order.createdAt', 'an object with date, zone'])
+    expect(seen({ status: null })).toEqual(['order.status', 'null'])
+    expect(seen({ status: undefined })).toEqual(['order.status', 'nothing'])
   })
 
   it('may have no keys yet, and no reference of ours', () => {
@@ -251,8 +271,18 @@ describe('balance and webhooks of the supplier', () => {
   })
 
   it('cannot be read without what they must say', () => {
-    expect(readBalance({ currency: 'EUR' }, dialect)).toEqual({ ok: false, field: 'balance' })
-    expect(readWebhook({ id: 'w1', url: 'u', events: 'all' }, dialect)).toEqual({ ok: false, field: 'events' })
+    expect(readBalance({ currency: 'EUR' }, dialect)).toEqual({
+      ok: false,
+      field: 'balance',
+      setting: 'balance.amount',
+      seen: 'nothing',
+    })
+    expect(readWebhook({ id: 'w1', url: 'u', events: 'all' }, dialect)).toEqual({
+      ok: false,
+      field: 'events',
+      setting: 'webhook.events',
+      seen: '"all"',
+    })
   })
 })
 

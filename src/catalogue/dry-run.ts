@@ -67,7 +67,7 @@ export async function* dryRun(
 const newRun = (id: string, startedAt: number): SyncRun => ({
   ...{ id, cause: 'dry run', state: 'running', startedAt, finishedAt: null, cursor: 1, error: null, requestId: null },
   ...{ pages: 0, pagesTotal: null, pagesBroken: 0, offersSeen: 0, offersNew: 0, offersChanged: 0 },
-  ...{ offersUnreadable: 0, offersGone: 0 },
+  ...{ offersUnreadable: 0, offersGone: 0, firstUnreadable: null },
 })
 
 async function* decideAll(trial: Trial, stores: readonly SellingStore[]): AsyncGenerator<DryRunEvent, void> {

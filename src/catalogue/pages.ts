@@ -1,5 +1,6 @@
 import type { SupplierOffer } from '../domain/placement.ts'
 import { Failure, messageOf } from '../errors.ts'
+import type { FirstUnreadable } from '../storage/sync-runs.ts'
 import type { Catalogue } from './context.ts'
 import type { PageFacts } from './progress.ts'
 
@@ -15,8 +16,10 @@ export interface FetchedPage {
 
 export interface UnreadableRecords {
   count: number
-  /** The first of them, for people. */
+  /** Some of them, for people. */
   detail: string
+  /** The first of them. */
+  first: FirstUnreadable
   requestId: string | null
 }
 
@@ -100,14 +103,20 @@ async function fetchPage(
     const { items, unreadable, total, more, requestId } = await supplier.products({ page: number, limit })
     const named = unreadable
       .slice(0, NAMED_MAX)
-      .map(({ index, id, field }) => `record ${index}${id === undefined ? '' : ` (${id})`}: ${field}`)
-    const left =
-      unreadable.length === 0
-        ? null
-        : { count: unreadable.length, detail: named.join('; '), requestId: requestId ?? null }
-    if (left) log.warn('sync.unreadable', { cursor: number, ...left })
+      .map(({ index, id, field, seen }) => `record ${index}${id === undefined ? '' : ` (${id})`}: ${field} is ${seen}`)
+    const [first] = unreadable
+    const left = first && {
+      count: unreadable.length,
+      detail: named.join('; '),
+      first: { field: first.setting, path: first.field, value: first.seen },
+      requestId: requestId ?? null,
+    }
+    if (left) {
+      const { count, detail } = left
+      log.warn('sync.unreadable', { cursor: number, count, detail, requestId: left.requestId })
+    }
     const facts = { limit, rows: items.length + unreadable.length, total, more }
-    return { number, readAt, items, facts, unreadable: left }
+    return { number, readAt, items, facts, unreadable: left ?? null }
   } catch (error) {
     const [, message = messageOf(error), requestId = null] = /^(.*) \(request (\S+)\)$/s.exec(messageOf(error)) ?? []
     const reason = error instanceof Failure ? error.reason : undefined

@@ -55,7 +55,7 @@ export async function readRun(catalogue: Catalogue, started: SyncRun): Promise<S
 async function storePage(
   catalogue: Catalogue,
   reading: Reading,
-  { number, readAt, items, facts: page }: FetchedPage,
+  { number, readAt, items, facts: page, unreadable }: FetchedPage,
   { again, moved }: { again: boolean; moved: boolean },
 ): Promise<void> {
   const { run, stored, seen } = reading
@@ -66,7 +66,8 @@ async function storePage(
   const nameNewMax = NAMED_NEW_MAX - run.offersNew
   await applyOffers(catalogue, { facts, readAt, runId: run.id, seen, nameNewMax, outOfTurn: again }, (plan) => {
     const set = afterPage(run, page, { ...plan, records: items.length }, { again, moved, now })
-    next = { ...run, ...set }
+    const firstUnreadable = run.firstUnreadable ?? (unreadable && JSON.stringify(unreadable.first))
+    next = { ...run, ...set, firstUnreadable }
     const mayWait = plan.changes.length === 0 && next.state === 'running'
     written = undefined
     if (mayWait && Math.abs(now - reading.storedAt) < STORE_EVERY_MS) return []

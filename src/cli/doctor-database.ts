@@ -1,8 +1,21 @@
 import type { Config } from '../config.ts'
 import { namesInRules, nearestName, type RuleName } from '../domain/rule-names.ts'
 import { messageOf } from '../errors.ts'
+import { asRow, counted, instant } from './cell.ts'
 import type { Report } from './doctor.ts'
 import type { Program } from './program.ts'
+import { unreadableText } from './sync.ts'
+
+export interface LastSync {
+  id: string
+  state: string
+  finishedAt: number | null
+  offersSeen: number
+  offersUnreadable: number
+  /** JSON, see `FirstUnreadable`. */
+  firstUnreadable: string | null
+  error: string | null
+}
 
 /** What the database of an installation says to its configuration. */
 export interface Inspection {
@@ -16,6 +29,8 @@ export interface Inspection {
         opened: boolean
       }
     | { fault: string }
+  /** The newest run that ended; undefined before the first. */
+  lastSync: LastSync | undefined
   /** Categories in order, and those SKUs that rules name and the catalogue has; undefined before the first whole reading. */
   catalogue: { categories: string[]; skus: ReadonlySet<string> } | undefined
 }
@@ -46,6 +61,21 @@ export async function checkKey(config: Config, program: Program, report: Report)
     report('ok', 'secret', `the key-encryption key ${key.name} ${message}`)
   }
   return inspection
+}
+
+/** How the last sync run ended: while it fails, the stores sell at old prices, and nothing new is listed. */
+export function checkSync({ lastSync }: Inspection, now: number, report: Report): void {
+  if (!lastSync) return
+  const { id, state, finishedAt, offersSeen, offersUnreadable, firstUnreadable, error } = lastSync
+  const at = instant(finishedAt === null ? undefined : new Date(finishedAt).toISOString(), now)
+  const unread = offersUnreadable === 0 ? '' : `${counted(offersUnreadable, 'offer', 'offers')} could not be read`
+  const first = firstUnreadable === null ? '' : `; the first by ${unreadableText(asRow(JSON.parse(firstUnreadable)))}`
+  const mend = unread === '' ? `see \`quayside sync show ${id}\`` : 'see `quayside dialect check`'
+  if (state === 'failed') {
+    const causes = [error, unread === '' ? null : unread + first].filter((cause) => cause !== null)
+    report('fail', 'catalogue', `the last sync failed, ${at}: ${causes.join('; ')}`, mend)
+  } else if (unread !== '') report('warn', 'catalogue', `${unread} in the last sync, ${at}${first}`, mend)
+  else report('ok', 'catalogue', `${counted(offersSeen, 'offer', 'offers')}, read ${at}`)
 }
 
 /** Most that are told one by one. */

@@ -3,7 +3,7 @@ import type { Config } from '../config.ts'
 import { messageOf } from '../errors.ts'
 import { plain } from './cell.ts'
 import { configFileOf } from './connection.ts'
-import { checkKey, checkRules } from './doctor-database.ts'
+import { checkKey, checkRules, checkSync } from './doctor-database.ts'
 import { checkCallbacks, checkDuties, checkPublicUrl, checkWebhooks, meetService } from './doctor-service.ts'
 import { checkConfig, checkDisk, checkModes, checkNode, checkRates } from './doctor-setup.ts'
 import { checkSupplier } from './doctor-supplier.ts'
@@ -75,6 +75,7 @@ async function visit(
   checkModes(source?.file, report)
   const inspection = config && (await checkKey(config, program, report))
   if (config) checkRates(config, io.now(), report)
+  if (inspection) checkSync(inspection, io.now(), report)
   if (config && inspection) checkRules(config, inspection, report)
   const visited: Visit = { io, config, report }
   const service = await meetService(options, io.env)

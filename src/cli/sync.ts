@@ -50,6 +50,10 @@ export function addSync(root: Command, session: Session): void {
   })
 }
 
+/** What made an offer unreadable: `product.available, at available: "yes"`. */
+export const unreadableText = ({ field, path, value }: Row): string =>
+  `${cell(field)}, at ${cell(path)}: ${value === 'nothing' ? 'nothing is there' : cell(value)}`
+
 const brokenText = ({ pagesBroken }: Row): string => (pagesBroken ? `, ${cell(pagesBroken)} could not be read` : '')
 
 const EXAMPLES = `
@@ -72,6 +76,9 @@ function runText(run: Row, { io, width }: Call): string {
     ['Pages', `${cell(run.pages)}${run.pagesTotal === null ? '' : ` of ${cell(run.pagesTotal)}`}${brokenText(run)}`],
     ['Offers', `${cell(run.offersSeen)} seen, ${cell(run.offersNew)} new, ${cell(run.offersChanged)} changed`],
     ['', `${cell(run.offersGone)} gone, ${cell(run.offersUnreadable)} unreadable`],
+    ...(run.firstUnreadable
+      ? [['First of them', unreadableText(asRow(run.firstUnreadable))] satisfies [string, string]]
+      : []),
     ...(run.error ? [['Error', cell(run.error)] satisfies [string, string]] : []),
     ...(run.requestId ? [["Supplier's request", cell(run.requestId)] satisfies [string, string]] : []),
   ]

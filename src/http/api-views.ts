@@ -8,7 +8,7 @@ import { listOf } from '../storage/lists.ts'
 import type { OutboxRow } from '../storage/outbox.ts'
 import type { Purchase as PurchaseRow } from '../storage/purchases.ts'
 import type { Freeze as FreezeRow, StandingFreeze } from '../storage/settings.ts'
-import type { SyncRun as SyncRunRow } from '../storage/sync-runs.ts'
+import type { FirstUnreadable, SyncRun as SyncRunRow } from '../storage/sync-runs.ts'
 import type { TokenRow } from '../storage/tokens.ts'
 import { roles, scopes } from '../tokens.ts'
 
@@ -171,10 +171,15 @@ export const SyncRun = z.object({
   ...{ pagesTotal: count.nullable(), offersSeen: count, offersNew: count, offersChanged: count },
   ...{ offersUnreadable: count, offersGone: count, error: words, requestId: words },
   pagesBroken: count.meta({ description: 'Pages that the supplier did not give readably: the run ends as failed' }),
+  firstUnreadable: z.object({ field: z.string(), path: z.string(), value: z.string() }).nullable().meta({
+    description:
+      'The first field that made an offer unreadable: its setting in the dialect, its path, and what was there',
+  }),
 })
 export function syncRunView(run: SyncRunRow): z.infer<typeof SyncRun> {
-  const { cursor, startedAt, finishedAt, ...rest } = run
-  return { ...rest, startedAt: iso(startedAt), finishedAt: maybeIso(finishedAt) }
+  const { cursor, startedAt, finishedAt, firstUnreadable, ...rest } = run
+  const unreadable = firstUnreadable === null ? null : (JSON.parse(firstUnreadable) as FirstUnreadable)
+  return { ...rest, firstUnreadable: unreadable, startedAt: iso(startedAt), finishedAt: maybeIso(finishedAt) }
 }
 export const SyncRunDetail = SyncRun.extend({
   changes: z.array(z.object({ productId: z.string(), field: z.string(), before: words, after: words })),

@@ -1,6 +1,6 @@
 /** The JSON Schemas of everything the API sends and takes, laid out by the dialect's paths. */
 import { decimalsOf } from '../domain/money.ts'
-import { type Dialect, type EventName, errorKinds, eventNames } from '../supplier/dialect.ts'
+import { type Dialect, type EventName, errorKinds, eventNames, type FlagWords, flagValue } from '../supplier/dialect.ts'
 import { refusalFacts } from './refusal.ts'
 import { urlMax } from './requests.ts'
 
@@ -10,8 +10,10 @@ export type Schema = Record<string, unknown>
 type Field = [path: string | null, schema: Schema, presence?: 'optional']
 
 const text: Schema = { type: 'string' }
-const flag: Schema = { type: 'boolean' }
 const count: Schema = { type: 'integer', minimum: 0 }
+/** Yes or no, as the dialect writes it. */
+export const flagSchema = (words: FlagWords): Schema =>
+  words === null ? { type: 'boolean' } : { ...text, enum: Object.keys(words) }
 const uuid: Schema = { type: 'string', format: 'uuid' }
 
 export const reference = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` })
@@ -35,20 +37,20 @@ export const eventSchemaName = (name: EventName): string =>
   `${name.replace(/(^|[._])(.)/g, (_match, _separator, letter: string) => letter.toUpperCase())}Event`
 
 /** The answer of a success around some data. A bare list has no room for the flag. */
-export function successSchema({ envelope }: Dialect, data: Schema, path: string): Schema {
-  const flagField: Field = [envelope.success, { const: true }]
+export function successSchema({ envelope, flags }: Dialect, data: Schema, path: string): Schema {
+  const flagField: Field = [envelope.success, { const: flagValue(flags.success, true) }]
   if (path !== '') return objectOf([flagField, [path, data]])
   return envelope.success === null || data.type === 'array' ? data : { allOf: [objectOf([flagField]), data] }
 }
 
 /** A page of items, inside the envelope. */
-export function pageSchema({ paging }: Dialect, item: Schema, path: string): Schema {
+export function pageSchema({ paging, flags }: Dialect, item: Schema, path: string): Schema {
   const items = { type: 'array', items: item }
   if (path === '') return items
   return objectOf([
     [path, items],
     [paging.total, { ...count, description: 'How many there are on all pages.' }],
-    [paging.more, { ...flag, description: 'Whether another page follows.' }],
+    [paging.more, { ...flagSchema(flags.more), description: 'Whether another page follows.' }],
   ])
 }
 
@@ -84,7 +86,7 @@ function productSchema(dialect: Dialect): Schema {
     [product.currency, currencySchema(dialect)],
     [product.localStock, count],
     [product.providerStock, count],
-    [product.available, flag],
+    [product.available, flagSchema(dialect.flags.available)],
     [product.origin, { ...text, description: 'Who fulfils.', enum: ['local', 'provider'] }],
     [product.updatedAt, instantSchema(dialect)],
   ])
@@ -162,10 +164,10 @@ function webhookSchema(dialect: Dialect, isNew: boolean): Schema {
 }
 
 function errorSchema(dialect: Dialect): Schema {
-  const { error } = dialect
+  const { error, flags } = dialect
   const codes = [...new Set(errorKinds.map((kind) => refusalFacts(dialect, kind).code))]
   return objectOf([
-    [error.success, { const: false }],
+    [error.success, { const: flagValue(flags.success, false) }],
     [error.code, { ...text, enum: codes }],
     [error.message, text],
     [error.requestId, text],

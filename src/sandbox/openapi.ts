@@ -1,6 +1,7 @@
 import { type Dialect, type ErrorKind, type EventName, errorKinds, eventNames } from '../supplier/dialect.ts'
 import {
   eventSchemaName,
+  flagSchema,
   instantSchema,
   pageSchema,
   reference,
@@ -227,10 +228,10 @@ const pageParameters = ({ paging }: Dialect): Schema[] => [
   ),
 ]
 
-const productParameters = ({ products }: Dialect): Schema[] => [
+const productParameters = ({ products, flags }: Dialect): Schema[] => [
   ...query(products.search, { type: 'string' }, 'Part of the name or the SKU.'),
   ...query(products.category, { type: 'string' }, 'Category.'),
-  ...query(products.inStock, { type: 'boolean' }, 'With true, only what can be bought now.'),
+  ...query(products.inStock, flagSchema(flags.inStock), 'With yes, only what can be bought now.'),
 ]
 
 const orderParameters = (dialect: Dialect): Schema[] => [

@@ -1,6 +1,13 @@
 /** How the supplier's records are written in a dialect. Everything that leaves the API is shaped here. */
 import { formatDecimal } from '../domain/money.ts'
-import { type Dialect, type ErrorKind, type EventName, type OrderStatus, putAt } from '../supplier/dialect.ts'
+import {
+  type Dialect,
+  type ErrorKind,
+  type EventName,
+  flagValue,
+  type OrderStatus,
+  putAt,
+} from '../supplier/dialect.ts'
 import type { Offer } from './offers.ts'
 import { sellable } from './offers.ts'
 import type { Order } from './orders.ts'
@@ -42,7 +49,7 @@ function productWriter(dialect: Dialect): (offer: Offer) => Body {
     [product.currency, () => dialect.money.currency],
     [product.localStock, ({ localStock }) => localStock],
     [product.providerStock, ({ providerStock }) => providerStock],
-    [product.available, (offer) => sellable(offer) > 0],
+    [product.available, (offer) => flagValue(dialect.flags.available, sellable(offer) > 0)],
     [product.origin, ({ origin }) => origin],
     [product.updatedAt, ({ updatedAt }) => instantValue(dialect, updatedAt)],
   ]
@@ -120,7 +127,7 @@ export function eventPayload(
 
 /** A page of records. An empty path for the items makes the page the bare list, which has room for nothing else. */
 export function pageRecord(
-  { paging }: Dialect,
+  { paging, flags }: Dialect,
   list: Body[],
   { total, more, items = paging.items }: { total: number; more: boolean; items?: string },
 ): unknown {
@@ -128,25 +135,26 @@ export function pageRecord(
   return recordOf([
     [items, list],
     [paging.total, total],
-    [paging.more, more],
+    [paging.more, flagValue(flags.more, more)],
   ])
 }
 
 /** Wraps the answer of a success. @param path where what is wrapped goes: pages may go elsewhere than records */
-export function successBody({ envelope }: Dialect, data: unknown, path = envelope.data): unknown {
+export function successBody({ envelope, flags }: Dialect, data: unknown, path = envelope.data): unknown {
   const { success } = envelope
+  const yes = flagValue(flags.success, true)
   if (path !== '')
     return recordOf([
-      [success, true],
+      [success, yes],
       [path, data],
     ])
-  return Array.isArray(data) ? data : { ...recordOf([[success, true]]), ...(data as Body) }
+  return Array.isArray(data) ? data : { ...recordOf([[success, yes]]), ...(data as Body) }
 }
 
 export function errorBody(dialect: Dialect, kind: ErrorKind, message: string, requestId: string): unknown {
   const { error } = dialect
   return recordOf([
-    [error.success, false],
+    [error.success, flagValue(dialect.flags.success, false)],
     [error.code, refusalFacts(dialect, kind).code],
     [error.message, message],
     [error.requestId, requestId],

@@ -73,16 +73,17 @@ export function readPage({ paging }: Dialect, { query }: Call): { offset: number
   return { offset: (page - paging.first) * limit, limit }
 }
 
-export function readProductFilter({ products, paging }: Dialect, { query }: Call): OfferFilter {
+export function readProductFilter({ products, paging, flags }: Dialect, { query }: Call): OfferFilter {
   refuseUnknown(query, [paging.page, paging.limit, ...Object.values(products)])
   const get = (name: string | null) => (name === null ? null : query.get(name))
-  const inStock = get(products.inStock)
-  if (inStock !== null && inStock !== 'true' && inStock !== 'false')
-    throw invalid(`${products.inStock}: must be true or false`)
+  const word = get(products.inStock)
+  const words: Record<string, boolean> = flags.inStock ?? { true: true, false: false }
+  if (word !== null && !Object.hasOwn(words, word))
+    throw invalid(`${products.inStock}: must be one of ${Object.keys(words).join(', ')}`)
   return {
     search: get(products.search) || undefined,
     category: get(products.category) || undefined,
-    inStock: inStock === 'true',
+    inStock: word !== null && words[word] === true,
   }
 }
 

@@ -101,6 +101,8 @@ export const syncRuns = sqliteTable(
     offersChanged: integer('offers_changed').notNull().default(0),
     offersUnreadable: integer('offers_unreadable').notNull().default(0),
     offersGone: integer('offers_gone').notNull().default(0),
+    /** The first record that could not be read, JSON; null when all could. */
+    firstUnreadable: text('first_unreadable'),
     error: text('error'),
     requestId: text('request_id'),
     /** Pages that were stepped over, because the supplier did not give them readably. */

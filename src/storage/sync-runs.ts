@@ -1,9 +1,19 @@
-import { and, desc, eq, lt } from 'drizzle-orm'
+import { and, desc, eq, inArray, lt } from 'drizzle-orm'
 import { build } from './builder.ts'
 import type { Change } from './database.ts'
 import { syncRuns } from './schema.ts'
 
 export type SyncRun = typeof syncRuns.$inferSelect
+
+/** The first record of a run that could not be read, as `first_unreadable` keeps it in JSON. */
+export interface FirstUnreadable {
+  /** The setting of the dialect: `product.available`. */
+  field: string
+  /** Where the dialect says that the field is. */
+  path: string
+  /** What is there, for people. */
+  value: string
+}
 
 export const syncRunById = (id: string) => build.select().from(syncRuns).where(eq(syncRuns.id, id))
 
@@ -21,6 +31,15 @@ export const lastCompleteSync = () =>
     .select({ finishedAt: syncRuns.finishedAt })
     .from(syncRuns)
     .where(eq(syncRuns.state, 'complete'))
+    .orderBy(desc(syncRuns.id))
+    .limit(1)
+
+/** The newest run that ended by itself, whatever came of it. */
+export const lastEndedSync = () =>
+  build
+    .select()
+    .from(syncRuns)
+    .where(inArray(syncRuns.state, ['complete', 'failed']))
     .orderBy(desc(syncRuns.id))
     .limit(1)
 

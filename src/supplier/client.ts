@@ -19,8 +19,8 @@ import type {
 import { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { classify, disagreement } from './classify.ts'
-import type { Dialect } from './dialect.ts'
-import type { Read } from './fields.ts'
+import { type Dialect, flagValue } from './dialect.ts'
+import { type Read, unreadField } from './fields.ts'
 import { readOffer } from './offer-record.ts'
 import { createPacer } from './rate-limit.ts'
 import { get, type Link, type Page, postHeaders, readOne, readPage, send } from './read.ts'
@@ -131,7 +131,7 @@ export function createSupplier(settings: SupplierSettings): Supplier {
   return {
     products: ({ search, category, inStock, ...paged }) => {
       const names = dialect.products
-      const stock = inStock === undefined ? undefined : String(inStock)
+      const stock = inStock === undefined ? undefined : String(flagValue(dialect.flags.inStock, inStock))
       return readPage(
         link,
         '/products',
@@ -149,7 +149,7 @@ export function createSupplier(settings: SupplierSettings): Supplier {
     },
     product: async (productId) =>
       readOne(link, `/products/${segment(productId)}`, (record) =>
-        only(productId, readOffer(record, dialect), dialect.product.id, (offer) => offer.productId),
+        only(productId, readOffer(record, dialect), 'product.id', dialect.product.id, (offer) => offer.productId),
       ),
     balance: async () => {
       const balance = await readOne(link, '/balance', readBalance)
@@ -193,7 +193,7 @@ export function createSupplier(settings: SupplierSettings): Supplier {
     },
     order: async (orderId) =>
       readOne(link, `/orders/${segment(orderId)}`, (record) =>
-        only(orderId, readOrder(record, dialect), dialect.order.id, (order) => order.id),
+        only(orderId, readOrder(record, dialect), 'order.id', dialect.order.id, (order) => order.id),
       ),
     agrees: (order, expected) => disagreement(order, expected, dialect) === undefined,
     webhooks: () => {
@@ -225,8 +225,8 @@ export function orderBody({ orderRequest }: Dialect, { productId, quantity, exte
 }
 
 /** A record that is not the one that was asked for is no answer. */
-const only = <T>(id: string, record: Read<T>, field: string, idOf: (value: T) => string): Read<T> =>
-  record.ok && idOf(record.value) !== id ? { ok: false, field } : record
+const only = <T>(id: string, record: Read<T>, setting: string, path: string, idOf: (value: T) => string): Read<T> =>
+  record.ok && idOf(record.value) !== id ? unreadField(setting, path, idOf(record.value)) : record
 
 function onlyWordFor(status: OrderStatus, { orderStatuses }: Dialect): string | undefined {
   const words = Object.keys(orderStatuses).filter((word) => orderStatuses[word] === status)

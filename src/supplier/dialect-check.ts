@@ -35,7 +35,10 @@ export interface Seen {
 }
 
 /** Nothing in an OpenAPI description says these; a person asks the supplier, and money rests on most of them. */
-const SILENT = ['signature.toleranceSeconds', 'stock', 'settleSeconds', 'listLagSeconds', 'scanGapSeconds'] as const
+const SILENT = [
+  ...['flags.success', 'flags.more', 'flags.available', 'flags.inStock'],
+  ...['signature.toleranceSeconds', 'stock', 'settleSeconds', 'listLagSeconds', 'scanGapSeconds'],
+]
 
 /**
  * Compares a dialect with the OpenAPI description that the supplier serves, fact by fact.

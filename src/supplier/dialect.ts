@@ -8,10 +8,14 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { Failure } from '../errors.ts'
 
+export { flagValue, putAt, valueAt } from './paths.ts'
+
 const path = z.string().regex(/^$|^[^.]+(\.[^.]+)*$/, 'a dotted path')
 const parameter = z.string().min(1)
 const header = z.string().regex(/^[a-z0-9-]+$/, 'a header name in lower case')
 const seconds = z.number().int().positive()
+/** The supplier's words for yes and no, numbers as text. Null: JSON true and false. */
+const flagWords = z.record(z.string().min(1), z.boolean()).nullable()
 
 /** The error kinds that Quayside tells apart; what each means for money is in `supplier/classify`. */
 export const errorKinds = [
@@ -114,6 +118,17 @@ const shape = z.strictObject({
     /** Currency where a record names none, ISO 4217. */
     currency: z.string().regex(/^[A-Z]{3}$/),
   }),
+  /** How fields that mean yes or no are written: the word of the supplier -> true or false. Null: JSON true and false. */
+  flags: z.strictObject({
+    /** At `envelope.success` and `error.success`. */
+    success: flagWords,
+    /** At `paging.more`. */
+    more: flagWords,
+    /** At `product.available`. */
+    available: flagWords,
+    /** In the parameter `products.inStock`; null sends `true` and `false`. */
+    inStock: flagWords,
+  }),
   /** How instants are written, in records and parameters alike. */
   instants: z.enum(['iso', 'epoch_s', 'epoch_ms']),
   paging: z.strictObject({
@@ -213,7 +228,7 @@ const shape = z.strictObject({
 })
 
 /** Every field, and what fields say together. */
-export const dialectShape = shape.superRefine(({ errors, event }, context) => {
+export const dialectShape = shape.superRefine(({ errors, event, flags }, context) => {
   const fault = (path: (string | number)[], message: string) => context.addIssue({ code: 'custom', path, message })
   const kinds = new Map<string, ErrorKind>()
   for (const kind of errorKinds) {
@@ -236,9 +251,15 @@ export const dialectShape = shape.superRefine(({ errors, event }, context) => {
   if (ofOrders && event.orderId === null && event.externalOrderId === null) {
     fault(['event', 'orderId'], 'an event of an order needs this path, or that of its external reference')
   }
+  for (const [field, words] of Object.entries(flags)) {
+    for (const meaning of words === null ? [] : [true, false]) {
+      if (!Object.values(words ?? {}).includes(meaning)) fault(['flags', field], `no word means ${meaning}`)
+    }
+  }
 })
 
 export type Dialect = z.infer<typeof dialectShape>
+export type FlagWords = Dialect['flags']['success']
 
 /**
  * Reads a dialect file.
@@ -257,29 +278,4 @@ export function readDialect(file: string | URL): Dialect {
   const fields = result.error.issues.map((issue) => ({ field: issue.path.join('.'), message: issue.message }))
   const list = fields.map((fault) => `${fault.field}: ${fault.message}`).join('; ')
   throw new Failure('invalid', `the dialect file ${String(file)} has faults: ${list}`, { fields })
-}
-
-/** The value at a dotted path; undefined where the way there ends. Own properties only. */
-export function valueAt(record: unknown, dotted: string): unknown {
-  if (dotted === '') return record
-  let value = record
-  for (const key of dotted.split('.')) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
-    value = (value as Record<string, unknown>)[key]
-  }
-  return value
-}
-
-/** Writes a value at a dotted path, making the objects on the way. The paths come from a dialect, never from input. */
-export function putAt(record: Record<string, unknown>, dotted: string, value: unknown): void {
-  const keys = dotted.split('.')
-  const last = keys.pop() as string
-  let place = record
-  for (const key of keys) {
-    const next = Object.hasOwn(place, key) ? place[key] : undefined
-    const inner = typeof next === 'object' && next !== null ? (next as Record<string, unknown>) : {}
-    place[key] = inner
-    place = inner
-  }
-  place[last] = value
 }

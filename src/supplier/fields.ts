@@ -1,29 +1,80 @@
 /** The fields of the supplier's records: what each kind of them must be. Strict: nothing is guessed or repaired. */
+import { withoutKeys } from '../domain/free-text.ts'
 import { parseDecimal } from '../domain/money.ts'
-import { type Dialect, valueAt } from './dialect.ts'
+import { type Dialect, type FlagWords, valueAt } from './dialect.ts'
 
-/** A record read whole, or the path of the first field that cannot be read. */
-export type Read<T> = { ok: true; value: T } | { ok: false; field: string }
+/** A record read whole, or the first field that cannot be read. */
+export type Read<T> = { ok: true; value: T } | ({ ok: false } & UnreadField)
+
+/** A field that cannot be read. */
+export interface UnreadField {
+  /** Its path in the record. */
+  field: string
+  /** The dialect's setting that holds the path: `product.available`. */
+  setting: string
+  /** The value at the path, for people: see `seenText`. */
+  seen: string
+}
 
 /** An empty path is the record itself. */
 export const nameOf = (path: string): string => (path === '' ? '(the record itself)' : path)
 
-/** Reads the fields of one record and remembers the first that cannot be read. `null` in a record is an absent field. */
-export function fieldsOf(record: unknown) {
-  let fault: string | undefined
+/** Longest text that is repeated of a value. */
+const SEEN_MAX = 40
+const NAMES_MAX = 6
+
+/**
+ * A value that cannot be read, in a few words: `"yes"`, `12.5`, `a list of 3`, `an object with id, name`.
+ *
+ * Never a licence key or a secret: what may be one is taken out of a text, and of what is no text only the shape is given.
+ */
+export function seenText(value: unknown): string {
+  if (value === undefined) return 'nothing'
+  if (typeof value === 'string') {
+    const text = withoutKeys(value.slice(0, 2_000).replaceAll(/\p{C}+/gu, ' ')).toWellFormed()
+    return JSON.stringify(text.length > SEEN_MAX ? `${text.slice(0, SEEN_MAX)}…` : text)
+  }
+  if (Array.isArray(value)) return `a list of ${value.length}`
+  if (typeof value !== 'object' || value === null) return String(value)
+  const names = Object.keys(value).map((name) => name.slice(0, SEEN_MAX).replaceAll(/\p{C}+/gu, ' '))
+  const more = names.length > NAMES_MAX ? ', …' : ''
+  return names.length === 0 ? 'an empty object' : `an object with ${names.slice(0, NAMES_MAX).join(', ')}${more}`
+}
+
+/** Settings at whose paths secrets are: of what is found there nothing is shown but its type. */
+const SECRET = ['order.keys', 'order.keyText', 'webhook.secret']
+
+export function unreadField(setting: string, path: string, value: unknown): { ok: false } & UnreadField {
+  const hidden = SECRET.includes(setting) && typeof value !== 'object' && value !== undefined
+  return { ok: false, field: nameOf(path), setting, seen: hidden ? `a ${typeof value}` : seenText(value) }
+}
+
+type Group = 'order' | 'balance' | 'webhook'
+
+/**
+ * Reads the fields of one record and remembers the first that cannot be read. `null` in a record is an absent field.
+ *
+ * @param group of the dialect that has the paths of the fields
+ */
+export function fieldsOf(record: unknown, dialect: Dialect, group: Group) {
+  let fault: ({ ok: false } & UnreadField) | undefined
+  const unread = (path: string): { ok: false } & UnreadField => {
+    const [name = ''] = Object.entries(dialect[group]).find(([, one]) => one === path) ?? []
+    return unreadField(`${group}.${name}`, path, valueAt(record, path))
+  }
   const may = <T>(path: string | null, read: (value: unknown) => T | undefined): T | undefined => {
     const value = path === null ? undefined : valueAt(record, path)
     if (path === null || value === undefined || value === null) return undefined
     const result = read(value)
-    if (result === undefined) fault ??= nameOf(path)
+    if (result === undefined) fault ??= unread(path)
     return result
   }
   const need = <T>(path: string, read: (value: unknown) => T | undefined, blank: T): T => {
     const value = may(path, read)
-    if (value === undefined) fault ??= nameOf(path)
+    if (value === undefined) fault ??= unread(path)
     return value ?? blank
   }
-  const result = <T>(value: T): Read<T> => (fault === undefined ? { ok: true, value } : { ok: false, field: fault })
+  const result = <T>(value: T): Read<T> => fault ?? { ok: true, value }
   return { need, may, result }
 }
 
@@ -55,7 +106,14 @@ export const asText = (value: unknown): string | undefined =>
     ? value
     : undefined
 
-export const asFlag = (value: unknown): boolean | undefined => (typeof value === 'boolean' ? value : undefined)
+/** Yes or no. With words, a number or a JSON boolean is looked up by its text. */
+export const asFlag =
+  (words: FlagWords) =>
+  (value: unknown): boolean | undefined => {
+    if (words === null) return typeof value === 'boolean' ? value : undefined
+    const word = typeof value === 'object' ? undefined : String(value)
+    return word !== undefined && Object.hasOwn(words, word) ? words[word] : undefined
+  }
 
 export const asCount = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined

@@ -11,9 +11,9 @@ import {
   asInstant,
   asMoney,
   asText,
-  nameOf,
   pathReader,
   type Read,
+  unreadField,
 } from './fields.ts'
 
 type Reader = (record: unknown) => Read<SupplierOffer>
@@ -45,16 +45,17 @@ function offerReader(dialect: Dialect): Reader {
     pathReader(product.currency),
   ]
   const minor = asMoney(dialect, money.currency)
+  const flag = asFlag(dialect.flags.available)
   const optional = optionalReader(dialect)
   return (record) => {
     const productId = asId(idAt(record))
-    if (productId === undefined) return unreadable(product.id)
+    if (productId === undefined) return unreadField('product.id', product.id, idAt(record))
     const sku = asId(skuAt(record))
-    if (sku === undefined) return unreadable(product.sku)
+    if (sku === undefined) return unreadField('product.sku', product.sku, skuAt(record))
     const name = asText(nameAt(record))
-    if (name === undefined) return unreadable(product.name)
-    const available = asFlag(availableAt(record))
-    if (available === undefined) return unreadable(product.available)
+    if (name === undefined) return unreadField('product.name', product.name, nameAt(record))
+    const available = flag(availableAt(record))
+    if (available === undefined) return unreadField('product.available', product.available, availableAt(record))
     const stated = currencyAt(record) ?? money.currency
     const own = stated === money.currency
     const currency = own ? money.currency : (asCurrency(stated) ?? money.currency)
@@ -121,5 +122,3 @@ interface Optional {
   /** Read only where the record's amounts are in the currency of the dialect. */
   ofOwn?: true
 }
-
-const unreadable = (path: string): Read<SupplierOffer> => ({ ok: false, field: nameOf(path) })

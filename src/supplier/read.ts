@@ -2,7 +2,7 @@ import pRetry from 'p-retry'
 import { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { type Dialect, valueAt } from './dialect.ts'
-import type { Read } from './fields.ts'
+import { asFlag, type Read, type UnreadField, unreadField } from './fields.ts'
 import { type Pacer, rateHint, rateLimited, retryAfterMs } from './rate-limit.ts'
 import { countAt, errorAnswer, readJson, requestIdOf, textAt, unwrap } from './records.ts'
 import {
@@ -36,7 +36,7 @@ export interface Link {
 /** One page of a list. A record that cannot be read stands in `unreadable` and does not stop the others. */
 export interface Page<T> {
   items: T[]
-  unreadable: { index: number; id?: string; field: string; requestId: string | undefined }[]
+  unreadable: ({ index: number; id?: string; requestId: string | undefined } & UnreadField)[]
   /** Records in the whole list, where the supplier says so. */
   total?: number
   /** Whether another page follows; undefined where the supplier does not say. */
@@ -84,7 +84,7 @@ export async function readOne<T>(
   if (got === 'absent') return undefined
   const data = unwrap(got.json, link.dialect)
   const record = data.ok ? read(data.value, link.dialect) : data
-  if (!record.ok) throw unreadable(record.field, got.requestId)
+  if (!record.ok) throw unreadable(record, got.requestId)
   return record.value
 }
 
@@ -100,7 +100,7 @@ export async function readPage<T>(
   { page, limit, filters, items = link.dialect.paging.items, id: idPath }: ListQuery,
   read: (record: unknown, dialect: Dialect) => Read<T>,
 ): Promise<Page<T>> {
-  const { paging, lists, envelope } = link.dialect
+  const { paging, lists, envelope, flags } = link.dialect
   const size = Math.min(limit ?? paging.limitMax, paging.limitMax)
   const paged: Query =
     page === undefined
@@ -113,10 +113,10 @@ export async function readPage<T>(
   if (got === 'absent') throw new Failure('unavailable', `the supplier knows no ${path}`, { reason: 'not_found' })
   const { json, requestId } = got
   const data = unwrap(json, link.dialect, lists.data ?? envelope.data)
-  if (!data.ok) throw unreadable(data.field, requestId)
+  if (!data.ok) throw unreadable(data, requestId)
   const bare = page === undefined && Array.isArray(data.value)
   const records = bare ? data.value : valueAt(data.value, items)
-  if (!Array.isArray(records)) throw unreadable(items, requestId)
+  if (!Array.isArray(records)) throw unreadable(unreadField('paging.items', items, records), requestId)
 
   const result: Page<T> = { items: [], unreadable: [], more: undefined, requestId }
   for (const [index, record] of records.entries()) {
@@ -126,23 +126,28 @@ export async function readPage<T>(
       continue
     }
     const id = idPath === undefined ? undefined : textAt(record, idPath)
-    result.unreadable.push({ index, ...(id === undefined ? {} : { id }), field: item.field, requestId })
+    const { field, setting, seen } = item
+    result.unreadable.push({ index, ...(id === undefined ? {} : { id }), field, setting, seen, requestId })
   }
   if (page === undefined) return { ...result, more: false }
   if (paging.total !== null && valueAt(data.value, paging.total) !== undefined) {
     const total = countAt(data.value, paging.total)
-    if (total === undefined) throw unreadable(paging.total, requestId)
+    if (total === undefined) throw unreadableAt('paging.total', paging.total)
     result.total = total
     // What comes beyond the page that was asked for does not bring the end of the list nearer.
     result.more = (page - 1) * size + Math.min(records.length, size) < total
   }
   if (paging.more !== null) {
-    const more = valueAt(data.value, paging.more)
-    if (typeof more !== 'boolean') throw unreadable(paging.more, requestId)
+    const more = asFlag(flags.more)(valueAt(data.value, paging.more))
+    if (more === undefined) throw unreadableAt('paging.more', paging.more)
     result.more = more
   }
   if (records.length === 0) result.more = false
   return result
+
+  function unreadableAt(setting: string, path: string): Failure {
+    return unreadable(unreadField(setting, path, valueAt(data.ok ? data.value : undefined, path)), requestId)
+  }
 }
 
 /**
@@ -262,11 +267,13 @@ const keyHeader = ({ dialect, apiKey }: Link): Record<string, string> => ({
 export const postHeaders = (link: Link) => ({ ...keyHeader(link), 'content-type': 'application/json' })
 
 /** The failure of a record or page whose field cannot be read. */
-export const unreadable = (field: string, requestId: string | undefined): Failure =>
-  new Failure('unavailable', idText(`the supplier's answer cannot be read at ${field}`, requestId), {
+export const unreadable = ({ field, setting, seen }: UnreadField, requestId: string | undefined): Failure => {
+  const what = `the supplier's answer cannot be read at ${field} (${setting} of the dialect): it has ${seen} there`
+  return new Failure('unavailable', idText(what, requestId), {
     reason: 'unreadable',
     fields: [{ field, message: 'missing, or not as the dialect says' }],
   })
+}
 
 const unavailable = (reason: string, what: string, requestId?: string): Failure =>
   new Failure('unavailable', idText(`the supplier ${what}`, requestId), { reason })

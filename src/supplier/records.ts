@@ -6,13 +6,14 @@ import {
   asAmount,
   asCount,
   asCurrency,
+  asFlag,
   asId,
   asInstant,
   asMoney,
   asText,
   fieldsOf,
-  nameOf,
   type Read,
+  unreadField,
 } from './fields.ts'
 
 /** Parses a body as UTF-8 JSON; undefined when it is neither. A byte order mark is taken off. */
@@ -25,11 +26,13 @@ export function readJson(body: Buffer): unknown {
 }
 
 /** What a success envelope wraps. @param path where that is: pages may be elsewhere than records */
-export function unwrap(json: unknown, { envelope }: Dialect, path = envelope.data): Read<unknown> {
-  if (envelope.success !== null && valueAt(json, envelope.success) !== true)
-    return { ok: false, field: envelope.success }
+export function unwrap(json: unknown, { envelope, flags }: Dialect, path = envelope.data): Read<unknown> {
+  const success = envelope.success === null ? undefined : valueAt(json, envelope.success)
+  if (envelope.success !== null && asFlag(flags.success)(success) !== true)
+    return unreadField('envelope.success', envelope.success, success)
   const value = valueAt(json, path)
-  return typeof value === 'object' && value !== null ? { ok: true, value } : { ok: false, field: nameOf(path) }
+  if (typeof value === 'object' && value !== null) return { ok: true, value }
+  return unreadField(path === envelope.data ? 'envelope.data' : 'lists.data', path, value)
 }
 
 export interface ErrorAnswer {
@@ -46,8 +49,8 @@ const MESSAGE_READ = 2_000
 
 /** Reads an error envelope; undefined unless its flag says false and its code is a text. */
 export function errorAnswer(json: unknown, dialect: Dialect): ErrorAnswer | undefined {
-  const { error } = dialect
-  if (error.success !== null && valueAt(json, error.success) !== false) return undefined
+  const { error, flags } = dialect
+  if (error.success !== null && asFlag(flags.success)(valueAt(json, error.success)) !== false) return undefined
   const code = valueAt(json, error.code)
   if (typeof code !== 'string' || !/^[\x20-\x7e]{1,100}$/.test(code)) return undefined
   const message = valueAt(json, error.message)
@@ -68,7 +71,7 @@ export const requestIdOf = (json: unknown, { error }: Dialect): string | undefin
 
 export function readOrder(record: unknown, dialect: Dialect): Read<SupplierOrder> {
   const { order } = dialect
-  const { need, may, result } = fieldsOf(record)
+  const { need, may, result } = fieldsOf(record, dialect, 'order')
   const currency = may(order.currency, asCurrency) ?? dialect.money.currency
   const instant = asInstant(dialect)
   const statusWord = need(order.status, asId, '')
@@ -99,7 +102,7 @@ export function readOrder(record: unknown, dialect: Dialect): Read<SupplierOrder
 
 export function readBalance(record: unknown, dialect: Dialect): Read<SupplierBalance> {
   const { balance } = dialect
-  const { need, may, result } = fieldsOf(record)
+  const { need, may, result } = fieldsOf(record, dialect, 'balance')
   const currency = may(balance.currency, asCurrency) ?? dialect.money.currency
   return result<SupplierBalance>({
     amountMinor: need(balance.amount, asMoney(dialect, currency), 0),
@@ -114,7 +117,7 @@ export function readBalance(record: unknown, dialect: Dialect): Read<SupplierBal
 
 export function readWebhook(record: unknown, dialect: Dialect): Read<SupplierWebhook> {
   const { webhook } = dialect
-  const { need, may, result } = fieldsOf(record)
+  const { need, may, result } = fieldsOf(record, dialect, 'webhook')
   return result<SupplierWebhook>({
     id: need(webhook.id, asId, ''),
     url: need(webhook.url, asText, ''),

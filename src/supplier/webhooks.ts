@@ -2,6 +2,7 @@ import type { EventName, SupplierWebhook } from '../domain/placement.ts'
 import { Failure } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import { putAt } from './dialect.ts'
+import { unreadField } from './fields.ts'
 import { judge, type Link, postHeaders, send, unreadable } from './read.ts'
 import { readWebhook, unwrap } from './records.ts'
 import { ANSWER_MAX_BYTES } from './request.ts'
@@ -53,9 +54,10 @@ export async function createWebhook(
   }
   const data = unwrap(answer.json, dialect)
   const webhook = data.ok ? readWebhook(data.value, dialect) : data
-  if (!webhook.ok) throw unknownWebhook(unreadable(webhook.field, answer.requestId))
+  if (!webhook.ok) throw unknownWebhook(unreadable(webhook, answer.requestId))
   const { secret, ...rest } = webhook.value
-  if (!secret) throw unknownWebhook(unreadable(dialect.webhook.secret, answer.requestId))
+  if (!secret)
+    throw unknownWebhook(unreadable(unreadField('webhook.secret', dialect.webhook.secret, undefined), answer.requestId))
   return { webhook: rest, events: known, secret: new Secret(secret.reveal()) }
 }
 

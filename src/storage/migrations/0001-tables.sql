@@ -62,6 +62,7 @@ create table sync_runs (
   offers_changed integer not null default 0,
   offers_unreadable integer not null default 0,
   offers_gone integer not null default 0,
+  first_unreadable text,
   error text,
   request_id text,
   pages_broken integer not null default 0
