@@ -209,7 +209,10 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
     }),
   }
   const server = createHttpServer({
-    webhooks: webhookRouter({ receive: flows.capture.watch(receiveWith(at, inbox.receive)) }),
+    webhooks: webhookRouter({
+      judge: flows.capture.watchHead(inbox.judge),
+      receive: flows.capture.watch(receiveWith(at, inbox.receive)),
+    }),
     api: [apiRouter({ db, flows, authenticate, now, newId, randomBytes, stores: config.stores.map(({ id }) => id) })],
     health: Router().use(healthRouter(health)).use(metricsRouter(authenticate, metrics)),
     ...{ log, newId, monotonic },

@@ -190,7 +190,7 @@ describe('a sender', () => {
 
   test.each([
     ['headers', `POST ${PATH} HTTP/1.1\r\nhost: quay`],
-    ['a body', `POST ${PATH} HTTP/1.1\r\nhost: quayside.test\r\ncontent-length: 50\r\n\r\n{`],
+    ['a body', `POST ${PATH} HTTP/1.1\r\nhost: quayside.test\r\n${HEADERS}\r\ncontent-length: 50\r\n\r\n{`],
   ])('that is slow with %s is answered 408 and disconnected', async (_what, text) => {
     const door = await openDoor({ limits: { headersTimeoutMs: 100, requestTimeoutMs: 150, checkIntervalMs: 20 } })
     const answer = await exchange(door.port, Buffer.from(text))

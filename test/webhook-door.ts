@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { onTestFinished } from 'vitest'
 import { healthRouter } from '../src/http/health.ts'
+import { type BodyLimits, createRawBodies } from '../src/http/raw-bodies.ts'
 import { createHttpServer, type ServerLimits } from '../src/http/server.ts'
 import { webhookRouter } from '../src/http/webhooks.ts'
 import { createIds } from '../src/ids.ts'
@@ -29,6 +30,7 @@ export interface DoorOptions {
   /** Path piece -> signing secret, oldest first. */
   webhooks?: Record<string, string>
   limits?: Partial<ServerLimits>
+  bodies?: Partial<BodyLimits>
   /** What the routers get instead of the opened inbox. */
   receive?: Awaited<ReturnType<typeof openInbox>>['receive']
   refreshOffer?: ProcessDeps['refreshOffer']
@@ -81,8 +83,9 @@ export async function openDoor(options: DoorOptions = {}) {
     },
   }
   const inbox = await openInbox(deps)
+  const bodies = createRawBodies(options.bodies)
   const server = createHttpServer({
-    webhooks: webhookRouter({ receive: options.receive ?? inbox.receive }),
+    webhooks: webhookRouter({ judge: inbox.judge, receive: options.receive ?? inbox.receive }, bodies),
     api: [],
     health: healthRouter({
       status: () => ({ reasons: [], notes: inbox.clockSuspect() ? ['clock_suspect'] : [] }),
@@ -105,6 +108,7 @@ export async function openDoor(options: DoorOptions = {}) {
     vault,
     inbox,
     server,
+    bodies,
     deps,
     seen,
     send,

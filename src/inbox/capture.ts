@@ -48,6 +48,8 @@ export interface Captures {
   show(id: string, actor: string): Promise<CaptureContent>
   /** The same inbox, looked over the shoulder while a capture goes on. */
   watch(receive: Inbox['receive']): Inbox['receive']
+  /** While a capture is open every delivery is read whole: `receive` refuses it, and it is kept. */
+  watchHead(judge: Inbox['judge']): Inbox['judge']
   /** Deletes what has been kept for long enough. Costs nothing when nothing is kept. */
   expire(): Promise<void>
 }
@@ -66,12 +68,17 @@ export function createCaptures({ db, vault, now, newId, log }: CaptureDeps): Cap
   // What an earlier process kept is older than any window of this one: the first `expire` deletes it.
   let keptUntil: number | undefined = 0
 
+  /** The window while it takes another one. */
+  const taking = (): CaptureWindow | undefined =>
+    window !== undefined && window.left > 0 && now() < window.closesAt ? window : undefined
+
   async function keep(receipt: Promise<Receipt>, { path, headers, body }: ReceivedRequest): Promise<void> {
     const { outcome, ...rest } = await receipt
     const reason = 'reason' in rest ? rest.reason : outcome
     if (outcome !== 'not_authentic' && outcome !== 'stale') return
-    if (window === undefined || window.left === 0 || now() >= window.closesAt) return
-    window.left -= 1
+    const open = taking()
+    if (!open) return
+    open.left -= 1
     const id = newId()
     const content = JSON.stringify({ headers, body: body.toString('base64') })
     const { ciphertext, keyId } = vault.seal({ table: 'captures', row: id }, content)
@@ -106,6 +113,7 @@ export function createCaptures({ db, vault, now, newId, log }: CaptureDeps): Cap
       }
       return receipt
     },
+    watchHead: (judge) => (head) => (taking() ? undefined : judge(head)),
     expire: async () => {
       if (window !== undefined && now() >= window.closesAt) window = undefined
       const due = keptUntil

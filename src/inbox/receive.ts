@@ -15,7 +15,7 @@ import { oweAlert } from '../storage/outbox.ts'
 import type { Vault } from '../storage/vault.ts'
 import { allWebhooks } from '../storage/webhooks.ts'
 import type { Dialect } from '../supplier/dialect.ts'
-import { type Signed, signingKey, type Verification, verify } from '../supplier/signature.ts'
+import { faultOfHeaders, type Signed, signingKey, type Verification, verify } from '../supplier/signature.ts'
 import { watchClock } from './clock.ts'
 import { hourly } from './hourly.ts'
 
@@ -35,11 +35,15 @@ export interface ReceiveDeps {
   onStale: () => void
 }
 
-export interface ReceivedRequest {
+/** What is known of a request before its body is read. */
+export interface RequestHead {
   /** Last piece of the webhook's path; empty for the first webhook. */
   path: string
   /** Node's `headersDistinct`. */
   headers: Record<string, string[] | undefined>
+}
+
+export interface ReceivedRequest extends RequestHead {
   /** The raw bytes. */
   body: Buffer
 }
@@ -48,7 +52,7 @@ export type Receipt =
   | { outcome: 'stored'; id: string }
   /** The same delivery was stored before, under the id that is given. */
   | { outcome: 'duplicate'; id: string }
-  | { outcome: 'not_authentic'; reason: Extract<Verification, { valid: false }>['reason'] }
+  | { outcome: 'not_authentic'; reason: Exclude<Extract<Verification, { valid: false }>['reason'], 'stale'> }
   /** Authentic, never stored, and outside the time that the dialect tolerates. Only the first copy counts for anything. */
   | { outcome: 'stale' }
   /** Authentic, through a webhook that is retired: counted, not kept, and of no effect. */
@@ -56,7 +60,12 @@ export type Receipt =
   /** No webhook of ours has this path. */
   | { outcome: 'unknown_path' }
 
+/** What path and headers alone can say. */
+export type HeadRefusal = Extract<Receipt, { outcome: 'unknown_path' | 'not_authentic' }>
+
 export interface Inbox {
+  /** @returns undefined when the body is worth reading: only the body shows whether it was signed */
+  judge(head: RequestHead): HeadRefusal | undefined
   /**
    * Verifies and stores one delivery.
    *
@@ -104,18 +113,25 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
     onSuspect: () => alertAllStale(deps),
   })
 
+  function refuse(refusal: HeadRefusal): HeadRefusal {
+    countReceived(refusal.outcome, refusal.outcome === 'not_authentic' ? refusal.reason : '')
+    return refusal
+  }
+
+  function judge({ path, headers }: RequestHead): HeadRefusal | undefined {
+    if (!doors.has(path)) return refuse({ outcome: 'unknown_path' })
+    const reason = faultOfHeaders(dialect, headers)
+    return reason && refuse({ outcome: 'not_authentic', reason })
+  }
+
   async function receive({ path, headers, body }: ReceivedRequest): Promise<Receipt> {
     const door = doors.get(path)
-    if (!door) {
-      countReceived('unknown_path', '')
-      return { outcome: 'unknown_path' }
-    }
+    if (!door) return refuse({ outcome: 'unknown_path' })
     const receivedAt = now()
     const verified = verify({ dialect, secrets: door.secrets, headers, body, nowMs: receivedAt })
     if (!verified.valid) {
       if (verified.reason === 'stale') return stale(door, verified, body)
-      countReceived('not_authentic', verified.reason)
-      return { outcome: 'not_authentic', reason: verified.reason }
+      return refuse({ outcome: 'not_authentic', reason: verified.reason })
     }
     traffic.set(path, { count: (traffic.get(path)?.count ?? 0) + 1, lastAt: receivedAt })
     if (door.retired) {
@@ -176,6 +192,7 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
   }
 
   return {
+    judge,
     receive,
     reload: async () => {
       doors = await readDoors(deps)

@@ -19,10 +19,7 @@ export interface Signed {
 export type Verification =
   | (Signed & { valid: true })
   | (Signed & { valid: false; reason: 'stale' })
-  | {
-      valid: false
-      reason: 'missing_signature' | 'missing_timestamp' | 'malformed' | 'mismatch' | 'timestamp_malformed'
-    }
+  | { valid: false; reason: HeaderFault | 'mismatch' | 'timestamp_malformed' }
 
 export interface SignedRequest {
   dialect: Pick<Dialect, 'signature' | 'eventId'>
@@ -46,17 +43,9 @@ export interface SignedRequest {
  */
 export function verify({ dialect, secrets, headers, body, nowMs }: SignedRequest): Verification {
   const layout = dialect.signature
-  const written = only(headers[layout.header])
-  if (written === undefined) return { valid: false, reason: 'missing_signature' }
-  const carried = layout.timestamp.in === 'header' ? only(headers[layout.timestamp.header]) : { text: '' }
-  if (carried === undefined) return { valid: false, reason: 'missing_timestamp' }
-  const id = layout.deliveryIdHeader === null ? undefined : only(headers[layout.deliveryIdHeader])
-  const repeated = written === 'repeated' || carried === 'repeated' || id === 'repeated'
-  if (repeated) return { valid: false, reason: 'malformed' }
-  if (id && !ID_FORM.test(id.text)) return { valid: false, reason: 'malformed' }
-
-  const parts = readSignature(layout, written.text, carried.text)
-  if (!parts) return { valid: false, reason: 'malformed' }
+  const head = readHeaders(layout, headers)
+  if ('reason' in head) return { valid: false, reason: head.reason }
+  const { parts, id } = head
 
   // Node reads header bytes as latin1: written back the same way they are the bytes that were signed.
   const message = [Buffer.from(`${parts.timestamp}.`, 'latin1'), body]
@@ -77,10 +66,36 @@ export function verify({ dialect, secrets, headers, body, nowMs }: SignedRequest
   const timestampMs = readTimestamp(parts.timestamp, layout.timestampUnit)
   if (timestampMs === undefined) return { valid: false, reason: 'timestamp_malformed' }
   const digest = () => message.reduce((hash, bytes) => hash.update(bytes), createHash('sha256')).digest('hex')
-  const deliveryId = id?.text ?? eventIdIn(body, dialect) ?? digest()
+  const deliveryId = id ?? eventIdIn(body, dialect) ?? digest()
   const signed = { deliveryId, timestampMs, mac, secretIndex }
   const stale = Math.abs(nowMs - timestampMs) > layout.toleranceSeconds * 1_000
   return stale ? { ...signed, valid: false, reason: 'stale' } : { ...signed, valid: true }
+}
+
+/** What is wrong with the headers of a delivery, whatever its body is; undefined when only the body can show it. */
+export function faultOfHeaders(
+  { signature }: Pick<Dialect, 'signature'>,
+  headers: SignedRequest['headers'],
+): HeaderFault | undefined {
+  const head = readHeaders(signature, headers)
+  return 'reason' in head ? head.reason : undefined
+}
+
+type HeaderFault = 'missing_signature' | 'missing_timestamp' | 'malformed'
+
+function readHeaders(
+  layout: Dialect['signature'],
+  headers: SignedRequest['headers'],
+): { parts: Parts; id: string | undefined } | { reason: HeaderFault } {
+  const written = only(headers[layout.header])
+  if (written === undefined) return { reason: 'missing_signature' }
+  const carried = layout.timestamp.in === 'header' ? only(headers[layout.timestamp.header]) : { text: '' }
+  if (carried === undefined) return { reason: 'missing_timestamp' }
+  const id = layout.deliveryIdHeader === null ? undefined : only(headers[layout.deliveryIdHeader])
+  if (written === 'repeated' || carried === 'repeated' || id === 'repeated') return { reason: 'malformed' }
+  if (id && !ID_FORM.test(id.text)) return { reason: 'malformed' }
+  const parts = readSignature(layout, written.text, carried.text)
+  return parts ? { parts, id: id?.text } : { reason: 'malformed' }
 }
 
 /** Visible ASCII, so that an id can be logged, copied and typed. */
