@@ -50,6 +50,7 @@ import { pooledRandomBytes } from './random.ts'
 import { readGauges } from './readings.ts'
 import { createPump, every, everySeconds, type Pump, together, watchClock } from './schedule.ts'
 import { latestBalance } from './storage/evidence.ts'
+import { databaseFileOf } from './storage/lock.ts'
 import { openMarker } from './storage/marker.ts'
 import { openDatabase } from './storage/open.ts'
 import { backendStore } from './stores/backend.ts'
@@ -83,7 +84,7 @@ const monotonic = (): number => performance.now()
 export async function openApp({ config, log, onFatal, at }: AppOptions): Promise<App> {
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
   const newId = createIds(now, pooledRandomBytes)
-  const file = path.join(config.dataDir, 'quayside.db')
+  const file = databaseFileOf(config.dataDir)
   const db = databaseWith(at, openDatabase({ file, now, onFatal }))
   const { vault, keys } = await openKeys({ config, db, now, newId, log })
   const marker = openMarker(file)

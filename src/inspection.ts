@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs'
-import path from 'node:path'
 import type { Inspection } from './cli/doctor-database.ts'
 import type { Config } from './config.ts'
 import { namesInRules } from './domain/rule-names.ts'
@@ -7,6 +6,7 @@ import { Failure } from './errors.ts'
 import { checkKeys } from './keys.ts'
 import type { Database } from './storage/database.ts'
 import { nameOfKey } from './storage/key-encryption-key.ts'
+import { databaseFileOf } from './storage/lock.ts'
 import { categoriesOfOffers, skusOfOffers } from './storage/offers.ts'
 import { openToRead } from './storage/open.ts'
 import { lastCompleteSync, lastEndedSync } from './storage/sync-runs.ts'
@@ -17,7 +17,7 @@ import { lastCompleteSync, lastEndedSync } from './storage/sync-runs.ts'
  * @throws Failure `unavailable` when it cannot be read
  */
 export async function inspect(config: Config): Promise<Inspection> {
-  const file = path.join(config.dataDir, 'quayside.db')
+  const file = databaseFileOf(config.dataDir)
   const db = existsSync(file) ? openToRead(file) : undefined
   try {
     return {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { backupFolder } from './backups.ts'
 import type { RestoreOptions } from './cli/program.ts'
@@ -13,10 +13,10 @@ import { type BackupHeader, openBackup } from './storage/backup-file.ts'
 import { insertAudit } from './storage/evidence.ts'
 import { nameOfKey } from './storage/key-encryption-key.ts'
 import { rotateKeyEncryptionKey } from './storage/key-rotation.ts'
-import { holdLock } from './storage/lock.ts'
+import { databaseFileOf, holdDatabase } from './storage/lock.ts'
 import { openMarker } from './storage/marker.ts'
 import { openDatabase } from './storage/open.ts'
-import { makePrivateFile, replaceDatabase } from './storage/replace.ts'
+import { replaceDatabase } from './storage/replace.ts'
 import { openVault } from './storage/vault.ts'
 
 /**
@@ -37,10 +37,7 @@ export async function restoreBackup(
   const source = pathOf(config, backup)
   // Before the lock: whoever mistyped a name is not told to stop the service first.
   if (!existsSync(source)) throw new Failure('not_found', `the backup cannot be read: there is no file ${source}`)
-  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
-  const file = path.join(config.dataDir, 'quayside.db')
-  makePrivateFile(`${file}.lock`)
-  const freeLock = holdLock(file)
+  const { file, free } = holdDatabase(databaseFileOf(config.dataDir))
   const beside = `${file}.restoring`
   try {
     forget(beside)
@@ -57,7 +54,7 @@ export async function restoreBackup(
     return { database: file, madeAt, epoch, replaced: replaced ?? null }
   } finally {
     forget(beside)
-    freeLock()
+    free()
   }
 }
 

@@ -9,7 +9,7 @@ import { createIds } from './ids.ts'
 import { createWebhook } from './inbox/webhooks.ts'
 import { Secret } from './secret.ts'
 import { parseKey } from './storage/key-encryption-key.ts'
-import { holdLock } from './storage/lock.ts'
+import { assertFree, databaseFileOf } from './storage/lock.ts'
 import { openDatabase, openToRead } from './storage/open.ts'
 import { keyEncryptionKeyName } from './storage/settings.ts'
 import { assertKeyOpens, openVault } from './storage/vault.ts'
@@ -28,10 +28,9 @@ import { createToken } from './tokens.ts'
 export async function checkSetUp(config: Config): Promise<void> {
   parseKey(config.keyEncryptionKey)
   assertWritable(config.dataDir)
-  const file = path.join(config.dataDir, 'quayside.db')
+  const file = databaseFileOf(config.dataDir)
   if (!existsSync(file)) return
-  // Without a lock file, no process has ever opened the database.
-  if (existsSync(`${file}.lock`)) holdLock(file)()
+  assertFree(file)
   const db = openToRead(file)
   try {
     await assertKeyOpens(db, config.keyEncryptionKey)
@@ -68,7 +67,7 @@ export const openSetUp = async (configFile: string, env: Record<string, string |
 export async function setUpOf(config: Config): Promise<SetUp> {
   const now = () => Date.now()
   const newId = createIds(now, randomBytes)
-  const file = path.join(config.dataDir, 'quayside.db')
+  const file = databaseFileOf(config.dataDir)
   const discard = discardOf(file)
   const db = openDatabase({ file, now })
   const close = () => db.close()

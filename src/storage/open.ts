@@ -1,9 +1,7 @@
-import { closeSync, existsSync, mkdirSync, openSync, realpathSync } from 'node:fs'
-import { dirname } from 'node:path'
 import Connection from 'better-sqlite3'
 import { Failure, messageOf } from '../errors.ts'
 import type { Database } from './database.ts'
-import { holdLock } from './lock.ts'
+import { holdDatabase, makePrivate } from './lock.ts'
 import { migrate, readMigrations } from './migrate.ts'
 import { type EngineOptions, sqliteDatabase } from './sqlite.ts'
 
@@ -27,15 +25,13 @@ export interface OpenOptions extends Partial<EngineOptions> {
  */
 export function openDatabase({ file, now, onFatal = throwUncaught, ...engine }: OpenOptions): Database {
   if (file === ':memory:') return sqliteDatabase(makeReady(file, now), { onFatal, ...engine })
-  makePrivate(file)
-  const realFile = realpathSync(file)
-  makePrivate(`${realFile}.lock`)
-  const freeLock = holdLock(realFile)
+  const held = holdDatabase(file)
   try {
-    const database = sqliteDatabase(makeReady(realFile, now), { onFatal, ...engine })
-    return { ...database, close: () => database.close().finally(freeLock) }
+    makePrivate(held.file)
+    const database = sqliteDatabase(makeReady(held.file, now), { onFatal, ...engine })
+    return { ...database, close: () => database.close().finally(held.free) }
   } catch (error) {
-    freeLock()
+    held.free()
     throw error
   }
 }
@@ -111,21 +107,6 @@ function assertPragmas(connection: Connection.Database): void {
     const actual = connection.pragma(name, { simple: true })
     if (actual === expected) continue
     throw new Failure('unavailable', `SQLite did not take ${name}: it is ${String(actual)} instead of ${expected}`)
-  }
-}
-
-/**
- * Makes a file, and its folder, that only their owner reads; SQLite gives the log the mode of the file.
- *
- * `wx` never opens a file that exists: closing one that this process has open in SQLite would drop SQLite's locks.
- */
-function makePrivate(file: string): void {
-  try {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-    closeSync(openSync(file, 'wx', 0o600))
-  } catch (cause) {
-    if (existsSync(file)) return
-    throw new Failure('unavailable', `the file ${file} cannot be made: ${messageOf(cause)}`, { cause })
   }
 }
 

@@ -1,4 +1,4 @@
-import { closeSync, existsSync, linkSync, openSync, renameSync } from 'node:fs'
+import { existsSync, linkSync, renameSync } from 'node:fs'
 import path from 'node:path'
 import Connection from 'better-sqlite3'
 import { placeFile, syncFolder } from './durable.ts'
@@ -46,9 +46,4 @@ function keep(file: string, aside: string): void {
     // A file system without second names: for a moment there is none, and the marker tells what that means.
     renameSync(file, aside)
   }
-}
-
-/** Makes an empty file that only its owner reads, unless there is one: before SQLite opens it, and never after. */
-export function makePrivateFile(file: string): void {
-  if (!existsSync(file)) closeSync(openSync(file, 'wx', 0o600))
 }

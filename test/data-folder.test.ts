@@ -1,0 +1,64 @@
+/** The data folder of an installation, as the commands that open its database find it. */
+import { existsSync, lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { loadConfig } from '../src/config.ts'
+import { DEMO_STORE, writeDemoConfig } from '../src/demo-files.ts'
+import { inspect } from '../src/inspection.ts'
+import { restoreBackup } from '../src/restore.ts'
+import { checkSetUp, openSetUp } from '../src/set-up.ts'
+import { makeBackup } from '../src/storage/backup.ts'
+import { temporaryFolder } from './cli-run.ts'
+
+/** An installation whose service, supplier and store are not there. */
+function install() {
+  const folder = temporaryFolder()
+  const configFile = writeDemoConfig({
+    folder,
+    baseUrl: 'http://127.0.0.1:1/v1',
+    apiKey: 'sk_test_0123456789abcdef',
+    port: 1,
+    storePort: 1,
+    dialect: 'reseller-v1.1',
+  })
+  return { folder, configFile, database: path.join(folder, 'quayside.db'), config: loadConfig(configFile, {}) }
+}
+
+describe('a database behind a symbolic link', () => {
+  test('is one database for all commands: restore and init see the service that runs on it', async () => {
+    const { folder, configFile, database, config } = install()
+    const disk = path.join(folder, 'disk')
+    mkdirSync(disk)
+    writeFileSync(path.join(disk, 'real.db'), '')
+    symlinkSync('disk/real.db', database)
+    const running = await openSetUp(configFile, {})
+    const backups = { database, folder: path.join(folder, 'backups') }
+    const { file } = await makeBackup(
+      backups,
+      { madeAt: Date.now(), epoch: 1, stores: [DEMO_STORE] },
+      config.keyEncryptionKey,
+    )
+    const restore = () => restoreBackup({ configFile, demo: true, backup: file }, {})
+    await expect(restore()).rejects.toMatchObject({ reason: 'database_in_use' })
+    await expect(checkSetUp(config)).rejects.toMatchObject({ reason: 'database_in_use' })
+    expect(await inspect(config)).toMatchObject({ key: { opened: true } })
+    await running.close()
+
+    expect(await restore()).toMatchObject({ database: path.join(disk, 'real.db') })
+    expect(lstatSync(database).isSymbolicLink()).toBe(true)
+    const names = readdirSync(disk).map((name) => name.replace(/\d{8}T\d{9}Z/, 'instant'))
+    expect(names.sort()).toEqual(['real.db', 'real.db.lock', 'real.db.marker', 'real.db.replaced-instant'])
+    expect(readdirSync(folder).filter((name) => /lock|marker|replaced/.test(name))).toEqual([])
+    await (await openSetUp(configFile, {})).close()
+  })
+
+  test('that leads to a disk which is not there is not made there', async () => {
+    const { folder, configFile, database } = install()
+    symlinkSync('disk/real.db', database)
+    await expect(openSetUp(configFile, {})).rejects.toMatchObject({
+      code: 'unavailable',
+      message: expect.stringContaining(path.join(folder, 'disk')),
+    })
+    expect(existsSync(path.join(folder, 'disk'))).toBe(false)
+  })
+})
