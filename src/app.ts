@@ -86,7 +86,7 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
   const newId = createIds(now, pooledRandomBytes)
   const file = databaseFileOf(config.dataDir)
   const db = databaseWith(at, openDatabase({ file, now, onFatal }))
-  const { vault, keys } = await openKeys({ config, db, now, newId, log })
+  const { vault, keys } = await openKeys({ config, db, now, newId, log, at })
   const marker = openMarker(file)
   await recogniseRestore({ db, marker, now, newId, log })
   const dialect = config.dialectFacts

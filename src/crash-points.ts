@@ -16,7 +16,10 @@ export type ServicePoint =
   /** The sender has its answer, and not one turn of the event loop has passed since. */
   | 'acknowledged'
 
-export type AtPoint = (point: ServicePoint) => void
+/** The next key opens the database not yet; or it does, and neither the service nor the caller knows. */
+export type RotationPoint = 'rotating' | 'rotated'
+
+export type AtPoint = (point: ServicePoint | RotationPoint) => void
 
 /** `intended:2` kills the process the second time that this instant comes. */
 export function crashAt(wanted: string | undefined): AtPoint | undefined {

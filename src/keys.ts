@@ -1,4 +1,5 @@
 import type { Config } from './config.ts'
+import type { AtPoint } from './crash-points.ts'
 import { Failure } from './errors.ts'
 import type { Log } from './log.ts'
 import type { Secret } from './secret.ts'
@@ -28,6 +29,8 @@ interface KeyParts {
   now: () => number
   newId: () => string
   log: Log
+  /** For tests that end the process at a named instant. */
+  at?: AtPoint | undefined
 }
 
 /**
@@ -77,7 +80,7 @@ async function withEither<T>(config: KeyParts['config'], use: (key: Secret) => P
   }
 }
 
-function keysFrom({ config, db, now, newId, log }: KeyParts, opened: Secret): Keys {
+function keysFrom({ config, db, now, newId, log, at: reached }: KeyParts, opened: Secret): Keys {
   let current = opened
   return {
     current: () => current,
@@ -99,7 +102,9 @@ function keysFrom({ config, db, now, newId, log }: KeyParts, opened: Secret): Ke
         subject: 'key-encryption key',
         detail,
       })
+      reached?.('rotating')
       await rotateKeyEncryptionKey(db, { from: current, to: next, now: at, also: [audit] })
+      reached?.('rotated')
       current = next
       log.warn('keys.rotated', { actor, detail })
       return names

@@ -5,13 +5,15 @@ import { openInstallation } from './service-process.ts'
 /** A request has run within six seconds, or never will: nobody waits for minutes. */
 const SETTLES_SOON = { settleSeconds: 6, listLagSeconds: 0.2, scanGapSeconds: 0.5 }
 
-const points: { point: CrashPoint; when: string }[] = [
+/** Every point of a purchase; a look-up comes only where an answer was lost. */
+const points: { point: CrashPoint; when: string; lost?: true }[] = [
   { point: 'claiming', when: 'before the lease is committed' },
   { point: 'claimed', when: 'after the lease is committed' },
   { point: 'intending', when: 'before the intent is committed' },
   { point: 'intended', when: 'after the intent is committed, before a byte is sent' },
   { point: 'answered', when: 'after the supplier charged and answered, before that is recorded' },
   { point: 'recorded', when: 'after the answer is recorded' },
+  { point: 'looked_up', when: 'after a look-up was answered, before that is noted', lost: true },
   { point: 'read', when: 'after the order was read, before its keys are stored' },
   { point: 'telling', when: 'after it is noted that keys leave, before they do' },
   { point: 'told', when: 'after the store has the keys, before that is noted' },
@@ -19,9 +21,10 @@ const points: { point: CrashPoint; when: string }[] = [
 ]
 
 describe('a process killed with kill -9', () => {
-  for (const { point, when } of points) {
+  for (const { point, when, lost } of points) {
     test.concurrent(`${when}: buys once, hands over once`, async ({ onTestFinished }) => {
       const installation = await openInstallation(onTestFinished, SETTLES_SOON)
+      if (lost) installation.sandbox.faults.add({ fault: 'answer-lost' })
       await installation.start(point)
       expect(await installation.order('1001', (await installation.sku()) ?? '', false)).toBe(202)
       await installation.died()

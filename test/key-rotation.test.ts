@@ -1,17 +1,21 @@
 import { randomBytes } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { describe, expect, type TestContext, test } from 'vitest'
+import type { RotationPoint } from '../src/crash-points.ts'
 import { createIds } from '../src/ids.ts'
 import { openKeys } from '../src/keys.ts'
 import { createLog } from '../src/log.ts'
 import { Secret } from '../src/secret.ts'
 import { build } from '../src/storage/builder.ts'
-import type { Database } from '../src/storage/database.ts'
+import { type Database, StaleWrite } from '../src/storage/database.ts'
 import { nameOfKey } from '../src/storage/key-encryption-key.ts'
 import { rotateKeyEncryptionKey } from '../src/storage/key-rotation.ts'
-import { audit, dataKeys } from '../src/storage/schema.ts'
+import { audit, dataKeys, deliveries } from '../src/storage/schema.ts'
 import { keyEncryptionKeyName } from '../src/storage/settings.ts'
 import { openVault } from '../src/storage/vault.ts'
 import { memoryDatabase, TEST_NOW } from './database.ts'
+import { openInstallation, until } from './service-process.ts'
 
 const key = () => new Secret(randomBytes(32).toString('base64'))
 const now = () => TEST_NOW
@@ -46,7 +50,8 @@ describe('the rotation of the key-encryption key', () => {
     await vaultOf(db, old)
     const before = await db.query(build.select().from(dataKeys))
     const failing = { statement: build.insert(dataKeys).values(before), rows: 1 }
-    await expect(rotateKeyEncryptionKey(db, { from: old, to: next, now: TEST_NOW, also: [failing] })).rejects.toThrow()
+    const rotated = rotateKeyEncryptionKey(db, { from: old, to: next, now: TEST_NOW, also: [failing] })
+    await expect(rotated).rejects.toMatchObject({ code: 'conflict' })
     expect(await db.query(build.select().from(dataKeys))).toEqual(before)
     expect(await keyEncryptionKeyName(db)).toBe(nameOfKey(old))
     await vaultOf(db, old)
@@ -59,9 +64,9 @@ describe('the rotation of the key-encryption key', () => {
     const outcomes = await Promise.allSettled(
       [one, two].map((to) => rotateKeyEncryptionKey(db, { from: old, to, now: TEST_NOW, also: [] })),
     )
-    expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+    expect(outcomes).toMatchObject([{ status: 'fulfilled' }, { status: 'rejected', reason: expect.any(StaleWrite) }])
     const opened = await Promise.allSettled([one, two].map((given) => vaultOf(db, given)))
-    expect(opened.map(({ status }) => status)).toEqual(outcomes.map(({ status }) => status))
+    expect(opened).toMatchObject([{ status: 'fulfilled' }, { status: 'rejected', reason: { reason: 'wrong_key' } }])
   })
 
   test('refuses a key that is not the one of the database, and one that is in use already', async () => {
@@ -117,4 +122,98 @@ describe('a start', () => {
       message: expect.stringMatching(new RegExp(`^the key-encryption key ${nameOfKey(wrong)} does not open`)),
     })
   })
+})
+
+/** A service whose key-encryption key is rotated while three senders deliver one event after the other. */
+async function rotateUnderDeliveries({ onTestFinished }: TestContext, crash?: RotationPoint) {
+  const installation = await openInstallation(onTestFinished)
+  const { folder, url, withDatabase } = installation
+  const keyFile = (name: string) => path.join(folder, 'secrets', name)
+  const next = key()
+  await installation.start(crash)
+  writeFileSync(keyFile('next-key-encryption-key'), next.reveal(), { mode: 0o600 })
+  const acknowledged: string[] = []
+  const unanswered: string[] = []
+  let stopped = false
+  let sent = 0
+  const send = async (): Promise<void> => {
+    while (!stopped) {
+      sent += 1
+      const id = `d-${sent}`
+      const status = await installation.deliver(id, false)
+      if (status === 200) acknowledged.push(id)
+      else {
+        expect(['closed', 'refused']).toContain(status)
+        unanswered.push(id)
+        stopped = true
+      }
+    }
+  }
+  const senders = [send(), send(), send()]
+  await until('some deliveries', () => acknowledged.length >= 20)
+  const authorization = `Bearer ${readFileSync(path.join(folder, 'owner.token'), 'utf8').trim()}`
+  const asked = fetch(`${url}/api/v1/keys/rotate`, {
+    method: 'POST',
+    headers: { authorization, connection: 'close' },
+  }).then(
+    ({ status }) => status,
+    () => 'no answer',
+  )
+  const before = acknowledged.length
+  if (crash) await installation.died()
+  else await until('more deliveries after it', async () => (await asked) && acknowledged.length > before + 20)
+  stopped = true
+  await Promise.all(senders)
+  if (!crash) {
+    installation.signal()
+    await installation.ended()
+  }
+  return {
+    installation,
+    unanswered,
+    answer: await asked,
+    old: new Secret(readFileSync(keyFile('key-encryption-key'), 'utf8').trim()),
+    next,
+    /** Deliveries that were acknowledged and are not in the database, with the body that was sent. */
+    lostUnder: (keyEncryptionKey: Secret): Promise<string[]> =>
+      withDatabase(async (db) => {
+        const vault = await vaultOf(db, keyEncryptionKey)
+        const bodies = new Map<string, string>()
+        for (const { id, deliveryId, ciphertext, keyId } of await db.query(build.select().from(deliveries))) {
+          bodies.set(deliveryId, vault.open({ table: 'deliveries', row: id }, ciphertext, keyId).toString())
+        }
+        return acknowledged.filter((id) => !bodies.get(id)?.includes(`"${id}"`))
+      }),
+    opens: (keyEncryptionKey: Secret): Promise<void> =>
+      withDatabase(async (db) => {
+        await vaultOf(db, keyEncryptionKey)
+      }),
+  }
+}
+
+describe('a rotation while deliveries come', () => {
+  test.concurrent('loses none of them, and the new key opens all', async (context) => {
+    const { answer, old, next, lostUnder, opens, unanswered } = await rotateUnderDeliveries(context)
+    expect({ answer, unanswered }).toEqual({ answer: 200, unanswered: [] })
+    await expect(opens(old)).rejects.toMatchObject({ reason: 'wrong_key' })
+    expect(await lostUnder(next)).toEqual([])
+  })
+
+  for (const [when, point] of [
+    ['before its commit', 'rotating'],
+    ['after its commit and before the answer', 'rotated'],
+  ] as const) {
+    test.concurrent(`and a kill -9 ${when} loses none, and the service starts again`, async (context) => {
+      const world = await rotateUnderDeliveries(context, point)
+      const { installation, unanswered, old, next } = world
+      const [right, wrong] = point === 'rotating' ? [old, next] : [next, old]
+      expect(world.answer).toBe('no answer')
+      await expect(world.opens(wrong)).rejects.toMatchObject({ reason: 'wrong_key' })
+      expect(await world.lostUnder(right)).toEqual([])
+      await installation.start()
+      // The supplier sends again what was not acknowledged.
+      expect(unanswered.length).toBeGreaterThan(0)
+      for (const id of unanswered) expect(await installation.deliver(id, false)).toBe(200)
+    })
+  }
 })

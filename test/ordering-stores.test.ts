@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { deliverDue } from '../src/ordering/fulfil.ts'
 import { refreshDue } from '../src/ordering/refresh.ts'
+import { StaleWrite } from '../src/storage/database.ts'
 import { listOutbox, redeliverEffect } from '../src/storage/outbox.ts'
 import { first, openHarbour } from './harbour.ts'
 
@@ -35,7 +36,7 @@ describe('telling the store', () => {
     await harbour.db.commit([redeliverEffect(letter?.id ?? '', harbour.now())])
     await harbour.pass(MINUTE)
     expect(await harbour.state(orderId)).toBe('fulfilled')
-    await expect(harbour.db.commit([redeliverEffect(letter?.id ?? '', harbour.now())])).rejects.toThrow()
+    await expect(harbour.db.commit([redeliverEffect(letter?.id ?? '', harbour.now())])).rejects.toThrow(StaleWrite)
     harbour.expectLedger({ charges: 1, keys: 1 })
   })
 
