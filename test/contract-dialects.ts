@@ -1,5 +1,5 @@
 import type { Dialect } from '../src/supplier/dialect.ts'
-import { otherDialect } from './supplier-server.ts'
+import { dialect, otherDialect } from './supplier-server.ts'
 
 /** Where answers stand on their own: the record itself, with a flag of success in it, and keys as objects of an event. */
 export const bareDialect: Dialect = {
@@ -22,4 +22,16 @@ export const bareDialect: Dialect = {
     deliveryIdHeader: null,
   },
   openapiNeedsKey: false,
+}
+
+/** Refusals that come as HTTP 200, but for the two that a gateway answers. */
+export const refusingDialect: Dialect = {
+  ...dialect,
+  name: 'refusing',
+  errors: Object.fromEntries(
+    Object.entries(dialect.errors).map(([kind, facts]) => {
+      const ofGateway = kind === 'rate_limited' || kind === 'unavailable'
+      return [kind, facts && !ofGateway ? { ...facts, status: 200 } : facts]
+    }),
+  ) as Dialect['errors'],
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { openapiOf } from '../src/sandbox/openapi.ts'
 import { type Dialect, eventNames, putAt, valueAt } from '../src/supplier/dialect.ts'
 import { type Broken, brokenBodies, brokenQueries, type OperationPlace, operationsOf } from './contract-broken.ts'
-import { bareDialect } from './contract-dialects.ts'
+import { bareDialect, refusingDialect } from './contract-dialects.ts'
 import type { Json } from './contract-schema.ts'
 import { contrary, standard } from './dialect-pair.ts'
 import { openReceiver, openSandbox, productOf } from './sandbox-caller.ts'
@@ -83,6 +83,7 @@ describe.each([
   ['the default dialect', standard],
   ['the contrary dialect', contrary],
   ['a dialect without an envelope', bareDialect],
+  ['a dialect whose refusals are HTTP 200', refusingDialect],
 ])('the sandbox in %s', (_what, spoken) => {
   const document = openapiOf(spoken)
   const operations = operationsOf(document)

@@ -53,6 +53,19 @@ describe('a dialect', () => {
     ])
   })
 
+  test('is refused when refusals come as HTTP 200 without a flag, or the rate limit does', () => {
+    const dialect = structuredClone(standard)
+    dialect.errors.gone = { codes: ['gone'], status: 200 }
+    expect(faultsOf(dialect)).toEqual([])
+    dialect.errors.internal = { codes: ['internal_error'], status: 302 }
+    dialect.errors.rate_limited = { codes: ['rate_limited'], status: 200 }
+    expect(faultsOf({ ...dialect, error: { ...dialect.error, success: null } })).toEqual([
+      'errors.internal.status: must be 200 to 299 or 400 to 599',
+      'errors.gone.status: an error that comes as HTTP 200 needs error.success, the flag that tells it from a success',
+      'errors.rate_limited.status: the API says that the rate limit is HTTP 429',
+    ])
+  })
+
   test('is refused when one event name stands for two events', () => {
     const dialect = structuredClone(standard)
     dialect.event.names['order.failed'] = 'order.completed'

@@ -131,6 +131,45 @@ describe('what an answer to POST /orders means', () => {
     expect(judge(exchange, true)).toMatchObject(maybeCharged)
   })
 
+  it.each<[string, Exchange, object, object]>([
+    ['out of stock', refused(200, 'out_of_stock'), B('out_of_stock'), refusedRepeat],
+    ['balance too low', refused(200, 'insufficient_balance'), B('balance'), refusedRepeat],
+    ['invalid request', refused(201, 'invalid_request'), B('other'), refusedRepeat],
+    ['the API key', refused(200, 'unauthorized'), N('unauthorized'), refusedRepeat],
+    ['key reused', refused(200, 'idempotency_key_reused'), A('key_reused', true), A('key_reused', true)],
+    ['still in progress', refused(200, 'idempotency_in_progress'), A('in_progress'), A('in_progress')],
+    ['an internal error', refused(200, 'internal_error'), A('server_error'), A('server_error')],
+    ['the same under 4xx', refused(422, 'out_of_stock'), B('out_of_stock'), refusedRepeat],
+    ['an unknown code', refused(200, 'sold_out'), A('unreadable'), A('unreadable')],
+    ['a code that the dialect has under 4xx', refused(200, 'gone'), A('unreadable'), A('unreadable')],
+    [
+      'a flag that does not say false',
+      answered(200, { error: { code: 'out_of_stock' } }),
+      A('unreadable'),
+      A('unreadable'),
+    ],
+    [
+      'a refusal that carries an order',
+      answered(200, { success: false, error: { code: 'out_of_stock' }, data: order }),
+      A('unreadable'),
+      A('unreadable'),
+    ],
+    ['a broken refusal', answered(200, '{"success":false,"error":{"code":"out_'), A('unreadable'), A('unreadable')],
+  ])('under HTTP 200, where the dialect says that refusals come so: %s', (_, exchange, neverCharged, maybeCharged) => {
+    const errors = Object.fromEntries(
+      Object.entries(dialect.errors).map(([kind, facts]) => {
+        const own = kind === 'gone' || kind === 'rate_limited'
+        return [kind, facts && !own ? { ...facts, status: 200 } : facts]
+      }),
+    ) as Dialect['errors']
+    expect(judge(exchange, false, { ...dialect, errors })).toMatchObject(neverCharged)
+    expect(judge(exchange, true, { ...dialect, errors })).toMatchObject(maybeCharged)
+  })
+
+  it('keeps the code of a 200 that it does not take for a refusal', () => {
+    expect(judge(refused(200, 'sold_out')).evidence).toMatchObject({ status: 200, code: 'sold_out' })
+  })
+
   it('keeps ids, code and digest of what was answered, and the order id of an answer that it does not believe', () => {
     const exchange = accepted({ quantity: 9 })
     const digest = createHash('sha256')

@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
 import { Secret } from '../src/secret.ts'
-import { createSupplier, orderBody, type SupplierSettings } from '../src/supplier/client.ts'
+import { createSupplier, orderBody, type Supplier, type SupplierSettings } from '../src/supplier/client.ts'
+import type { Dialect } from '../src/supplier/dialect.ts'
 import { dialect, otherDialect, refusedOrigin, sendJson, startHttp, startTcp } from './supplier-server.ts'
 
 const T = Date.parse('2026-01-02T03:04:05Z')
@@ -281,6 +282,56 @@ describe('one record of the supplier', () => {
     await expect(client(server.origin).supplier.order('o1')).rejects.toMatchObject({
       ...{ code: 'unavailable', message: expect.stringMatching(/quantity.*request r1/) },
     })
+  })
+})
+
+/** A supplier that answers every refusal with HTTP 200, but for those of its gateway. */
+const refusing200: Dialect = {
+  ...dialect,
+  errors: {
+    ...dialect.errors,
+    ...Object.fromEntries(
+      (['invalid', 'unauthenticated', 'not_found', 'gone', 'limit_exceeded', 'internal'] as const).map((kind) => [
+        kind,
+        { codes: dialect.errors[kind]?.codes ?? [], status: 200 },
+      ]),
+    ),
+  },
+}
+
+describe('a supplier whose refusals come as HTTP 200', () => {
+  const asked = async (code: string, read: (supplier: Supplier) => Promise<unknown>) => {
+    const server = await http((_, response) => fault(response, 200, code))
+    const { supplier } = client(server.origin, { dialect: refusing200 })
+    return { server, read: read(supplier) }
+  }
+
+  it.each(['not_found', 'gone'])('has no such record when it says %s', async (code) => {
+    expect(await (await asked(code, (supplier) => supplier.product('p1'))).read).toBeUndefined()
+  })
+
+  it('has refused the API key when it says so', async () => {
+    const { read } = await asked('unauthorized', (supplier) => supplier.balance())
+    await expect(read).rejects.toMatchObject({ code: 'unavailable', reason: 'unauthorized' })
+  })
+
+  it('is asked again after it says that it broke', async () => {
+    const { server, read } = await asked('internal_error', (supplier) => supplier.balance())
+    await expect(read).rejects.toMatchObject({ code: 'unavailable', reason: 'server_error' })
+    expect(server.heard).toHaveLength(3)
+  })
+
+  it('has rejected a request, and made no webhook, when it says so', async () => {
+    const make = (supplier: Supplier) => supplier.createWebhook({ url: 'https://x/y', events: ['order.completed'] })
+    const { read } = await asked('invalid_request', make)
+    await expect(read).rejects.toMatchObject({ code: 'rejected', reason: 'invalid_request' })
+    const { read: broken } = await asked('internal_error', make)
+    await expect(broken).rejects.toMatchObject({ code: 'unknown_outcome' })
+  })
+
+  it('cannot be read when its code is one that the dialect does not have under 200', async () => {
+    const { read } = await asked('out_of_stock', (supplier) => supplier.balance())
+    await expect(read).rejects.toMatchObject({ code: 'unavailable', reason: 'unreadable' })
   })
 })
 

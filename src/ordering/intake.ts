@@ -146,8 +146,8 @@ function assertFewParts({ dialect }: Ordering, input: OrderInput, offers: Map<st
     if (!offers.has(line.sku)) continue
     parts += countParts(line.quantity, dialect.quantityMax)
     if (parts <= PARTS_MAX) continue
-    const unit = dialect.quantityMax === 1 ? 'unit' : 'units'
-    const message = `makes too many purchases: the supplier sells at most ${dialect.quantityMax} ${unit} at once, and one order may make at most ${PARTS_MAX}; split the order into several`
+    const units = `unit${dialect.quantityMax === 1 ? '' : 's'}`
+    const message = `makes too many purchases: the supplier sells at most ${dialect.quantityMax} ${units} at once, and one order may make at most ${PARTS_MAX}; split the order into several`
     const field = `lines.${place}.quantity`
     throw new Failure('invalid', `${field}: ${message}`, {
       reason: 'too_many_purchases',

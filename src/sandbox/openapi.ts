@@ -1,4 +1,4 @@
-import { type Dialect, type ErrorKind, type EventName, errorKinds, eventNames } from '../supplier/dialect.ts'
+import { type Dialect, type ErrorKind, type EventName, errorKinds, eventNames, valueAt } from '../supplier/dialect.ts'
 import {
   eventSchemaName,
   flagSchema,
@@ -112,23 +112,31 @@ function operationOf(dialect: Dialect, id: string, summary: string, parts: Parts
     operationId: id,
     summary,
     ...more,
-    responses: {
-      [status]: { description: summary, headers: answerHeaders(dialect, false), content: jsonOf(answer) },
-      ...httpErrors(dialect, more.requestBody !== undefined),
-      ...errors(dialect, [...withKey, ...kinds]),
-    },
+    responses: withSuccess(
+      status,
+      { description: summary, headers: answerHeaders(dialect, false), content: jsonOf(answer) },
+      { ...httpErrors(dialect, more.requestBody !== undefined), ...errors(dialect, [...withKey, ...kinds]) },
+    ),
   }
+}
+
+/** Beside its errors; one of them may have the status of a success. */
+function withSuccess(status: string, success: Schema, failures: Schema): Schema {
+  if (!(status in failures)) return { [status]: success, ...failures }
+  const schemaOf = (response: unknown) => valueAt(response, 'content.application/json.schema')
+  const either = { anyOf: [schemaOf(success), schemaOf(failures[status])] }
+  return { ...failures, [status]: { ...success, content: jsonOf(either) } }
 }
 
 const openapiOperation = (dialect: Dialect): Schema => ({
   operationId: 'getOpenapi',
   summary: 'This description',
   ...(dialect.openapiNeedsKey ? {} : { security: [] }),
-  responses: {
-    200: { description: 'OpenAPI 3.1', headers: answerHeaders(dialect, false), content: jsonOf({ type: 'object' }) },
-    ...httpErrors(dialect, false),
-    ...errors(dialect, dialect.openapiNeedsKey ? withKey : everywhere),
-  },
+  responses: withSuccess(
+    '200',
+    { description: 'OpenAPI 3.1', headers: answerHeaders(dialect, false), content: jsonOf({ type: 'object' }) },
+    { ...httpErrors(dialect, false), ...errors(dialect, dialect.openapiNeedsKey ? withKey : everywhere) },
+  ),
 })
 
 /** Several kinds may share a status: one response names all their codes. */

@@ -2,7 +2,16 @@ import { createHash } from 'node:crypto'
 import type { Evidence, ExpectedOrder, NotExecutedCause, Placement, SupplierOrder } from '../domain/placement.ts'
 import type { Dialect } from './dialect.ts'
 import { retryAfterMs } from './rate-limit.ts'
-import { type ErrorAnswer, errorAnswer, readJson, readOrder, requestIdOf, textAt, unwrap } from './records.ts'
+import {
+  type ErrorAnswer,
+  errorAnswer,
+  readJson,
+  readOrder,
+  refusalUnder2xx,
+  requestIdOf,
+  textAt,
+  unwrap,
+} from './records.ts'
 import { type Exchange, headerText } from './request.ts'
 
 export interface Asked {
@@ -22,6 +31,7 @@ type Answered = Extract<Exchange, { stage: 'answered' }>
  *   not sent                                        not executed
  *   429                                             not executed: the limiter stands before everything else
  *   2xx, readable, has an order id, all fields agree  accepted
+ *   2xx, a refusal that the dialect has under 2xx   as a 4xx with the same error code
  *   2xx else                                        unknown
  *   401, 403, never charged                         not executed
  *   error code for out of stock, balance, limit     rejected, if a 4xx but 408 and 425 and never charged
@@ -47,22 +57,22 @@ export function classify(exchange: Exchange, asked: Asked): Placement {
   seen.answerDigest = createHash('sha256').update(exchange.body).digest('hex')
   const json = exchange.unreadable === undefined ? readJson(exchange.body) : undefined
   const { status } = exchange
-  if (status >= 200 && status <= 299) return classifySuccess(json, seen, asked)
-
+  const succeeded = status >= 200 && status <= 299
   const error = errorAnswer(json, dialect)
   if (error) seen.code = error.code
+  if (succeeded && !refusalUnder2xx(json, dialect)) return classifySuccess(json, seen, asked)
   if (error && seen.requestId === undefined) {
     const named = requestIdOf(json, dialect)
     if (named !== undefined) seen.requestId = named
   }
   if (status === 429) return limited(exchange, seen, asked)
-  if (status < 400 || status > 499) {
+  if (!succeeded && (status < 400 || status > 499)) {
     return unknown(seen, status >= 500 ? 'server_error' : 'unexpected_status', `answered ${status}`)
   }
   return classifyRefusal(exchange, error, seen, asked)
 }
 
-/** A 4xx other than 429. */
+/** A 4xx other than 429, or a refusal under 2xx that the dialect knows. */
 function classifyRefusal(answer: Answered, error: ErrorAnswer | undefined, seen: Evidence, asked: Asked): Placement {
   const { status } = answer
   if (status === 408 || status === 425) return unknown(seen, 'unexpected_status', `answered ${status}`)

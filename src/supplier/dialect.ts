@@ -17,6 +17,13 @@ const seconds = z.number().int().positive()
 /** The supplier's words for yes and no, numbers as text. Null: JSON true and false. */
 const flagWords = z.record(z.string().min(1), z.boolean()).nullable()
 
+const errorStatus = z
+  .number()
+  .int()
+  .min(200)
+  .max(599)
+  .refine((status) => status < 300 || status >= 400, 'must be 200 to 299 or 400 to 599')
+
 /** The error kinds that Quayside tells apart; what each means for money is in `supplier/classify`. */
 export const errorKinds = [
   'invalid',
@@ -105,12 +112,12 @@ const shape = z.strictObject({
   /** Envelope of an error. */
   error: z.strictObject({ success: path.nullable(), code: path, message: path, requestId: path }),
   /**
-   * Error kind -> the supplier's codes for it (the sandbox answers the first) and the HTTP status. Null where the
-   * supplier has no code for it.
+   * Error kind -> the supplier's codes for it (the sandbox answers the first) and the HTTP status: 200 where the
+   * supplier refuses with a success of HTTP and says so only in the body. Null where it has no code for it.
    */
   errors: z.record(
     z.enum(errorKinds),
-    z.strictObject({ codes: z.array(z.string().min(1)).min(1), status: z.number().int().min(400).max(599) }).nullable(),
+    z.strictObject({ codes: z.array(z.string().min(1)).min(1), status: errorStatus }).nullable(),
   ),
   money: z.strictObject({
     /** `decimal`: text "12.99"; `number`: 12.99; `minor`: 1299. */
@@ -227,8 +234,10 @@ const shape = z.strictObject({
   scanGapSeconds: z.number().positive(),
 })
 
+const FLAGLESS = 'an error that comes as HTTP 200 needs error.success, the flag that tells it from a success'
+
 /** Every field, and what fields say together. */
-export const dialectShape = shape.superRefine(({ errors, event, flags }, context) => {
+export const dialectShape = shape.superRefine(({ error, errors, event, flags }, context) => {
   const fault = (path: (string | number)[], message: string) => context.addIssue({ code: 'custom', path, message })
   const kinds = new Map<string, ErrorKind>()
   for (const kind of errorKinds) {
@@ -238,6 +247,9 @@ export const dialectShape = shape.superRefine(({ errors, event, flags }, context
       if (other !== undefined) fault(['errors', kind, 'codes', place], `the code ${code} is listed under ${other} too`)
       kinds.set(code, kind)
     }
+    if ((errors[kind]?.status ?? 400) >= 300) continue
+    if (kind === 'rate_limited') fault(['errors', kind, 'status'], 'the API says that the rate limit is HTTP 429')
+    else if (error.success === null) fault(['errors', kind, 'status'], FLAGLESS)
   }
   const names = new Map<string, EventName>()
   for (const name of eventNames) {

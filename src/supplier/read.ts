@@ -4,7 +4,7 @@ import type { Secret } from '../secret.ts'
 import { type Dialect, valueAt } from './dialect.ts'
 import { asFlag, type Read, type UnreadField, unreadField } from './fields.ts'
 import { type Pacer, rateHint, rateLimited, retryAfterMs } from './rate-limit.ts'
-import { countAt, errorAnswer, readJson, requestIdOf, textAt, unwrap } from './records.ts'
+import { countAt, errorAnswer, readJson, refusalUnder2xx, requestIdOf, textAt, unwrap } from './records.ts'
 import {
   ANSWER_MAX_BYTES,
   type Connections,
@@ -229,7 +229,8 @@ export function judge(link: Link, ended: Exchange): Got | { failure: Failure; ag
   }
   const { status, headers, body } = ended
   const json = ended.unreadable === undefined ? readJson(body) : undefined
-  if (status >= 200 && status <= 299) {
+  const refusal = status >= 200 && status <= 299 ? refusalUnder2xx(json, link.dialect) : undefined
+  if (status >= 200 && status <= 299 && !refusal) {
     if (json !== undefined) return { json, requestId }
     return {
       failure: unavailable('unreadable', 'answered with something that is no JSON', requestId),
@@ -244,8 +245,10 @@ export function judge(link: Link, ended: Exchange): Got | { failure: Failure; ag
     // The pacer holds the next try until the pause is over.
     return wait !== undefined && wait <= RETRY_AFTER_WAITED_MS ? { failure, againMs: 0 } : { failure }
   }
-  if (status >= 500) return { failure: unavailable('server_error', `answered ${status}`, named), againMs: BACKOFF_MS }
-  if (status < 400) return { failure: unavailable('redirect', `answered ${status}; redirects are refused`, named) }
+  const broke = status >= 500 || refusal?.kind === 'internal' || refusal?.kind === 'unavailable'
+  if (broke) return { failure: unavailable('server_error', `answered ${status}`, named), againMs: BACKOFF_MS }
+  if (status < 400 && !refusal)
+    return { failure: unavailable('redirect', `answered ${status}; redirects are refused`, named) }
   if (error?.kind === 'not_found' || error?.kind === 'gone') {
     return {
       failure: new Failure('rejected', idText('the supplier knows no such record', named), { reason: 'not_found' }),

@@ -66,6 +66,19 @@ export function errorAnswer(json: unknown, dialect: Dialect): ErrorAnswer | unde
   }
 }
 
+/**
+ * Reads a refusal that comes with a status of success, as some suppliers send them.
+ *
+ * Only where the dialect says that errors of its kind come so, and where nothing else in the answer says otherwise: an
+ * answer that carries an order is no refusal, and an unknown code may mean anything.
+ */
+export function refusalUnder2xx(json: unknown, dialect: Dialect): ErrorAnswer | undefined {
+  const answer = errorAnswer(json, dialect)
+  const status = answer?.kind === undefined ? undefined : dialect.errors[answer.kind]?.status
+  if (dialect.error.success === null || status === undefined || status >= 300) return undefined
+  return textAt(valueAt(json, dialect.envelope.data), dialect.order.id) === undefined ? answer : undefined
+}
+
 /** The request id that an error envelope names. */
 export const requestIdOf = (json: unknown, { error }: Dialect): string | undefined => textAt(json, error.requestId)
 

@@ -47,9 +47,12 @@ export async function createWebhook(
   })
   const answer = judge(link, ended)
   if ('failure' in answer) {
+    const { code, reason } = answer.failure
     const refused =
       ended.stage === 'not_sent' ||
-      (ended.stage === 'answered' && ended.status >= 400 && ended.status < 500 && ended.status !== 408)
+      (ended.stage === 'answered' && ended.status >= 400 && ended.status < 500 && ended.status !== 408) ||
+      // Under 2xx the supplier has to say it in its envelope.
+      (ended.stage === 'answered' && ended.status < 300 && (code === 'rejected' || reason === 'unauthorized'))
     throw refused ? answer.failure : unknownWebhook(answer.failure)
   }
   const data = unwrap(answer.json, dialect)

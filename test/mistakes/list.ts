@@ -37,11 +37,11 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'supplier/classify.ts',
-        find: 'if (status < 400 || status > 499) {',
+        find: 'if (!succeeded && (status < 400 || status > 499)) {',
         replace: `if (status >= 500) {
     return { outcome: 'rejected', reason: 'other', code: error?.code ?? '', message: '', evidence: seen }
   }
-  if (status < 400 || status > 499) {`,
+  if (!succeeded && (status < 400 || status > 499)) {`,
       },
     ],
   },
