@@ -1,7 +1,24 @@
 import path from 'node:path'
-import { defineConfig } from 'vitest/config'
+import { defineConfig, type ViteUserConfig } from 'vitest/config'
+import { mistakeNamed, withEdit } from './test/mistakes/list.ts'
+
+/** Makes a seeded mistake in the program that the tests load: `QUAYSIDE_MISTAKE=random-key npx vitest run …`. */
+function mistake(name: string): NonNullable<ViteUserConfig['plugins']>[number] {
+  const { edits } = mistakeNamed(name)
+  return {
+    name: 'quayside-mistake',
+    enforce: 'pre',
+    transform: (text, id) =>
+      edits
+        .filter(({ file }) => id === path.join(import.meta.dirname, 'src', file))
+        .reduce((changed, edit) => withEdit(changed, edit), text),
+  }
+}
+
+const { QUAYSIDE_MISTAKE } = process.env
 
 export default defineConfig({
+  plugins: QUAYSIDE_MISTAKE ? [mistake(QUAYSIDE_MISTAKE)] : [],
   test: {
     include: ['test/**/*.test.ts'],
     // Real processes and sockets on a busy machine; nothing here is meant to come near this.

@@ -16,6 +16,7 @@ import { defaultDialect, type OrderLine } from './harbour.ts'
 import { lineOf } from './references.ts'
 import { refusedOften } from './restore-story.ts'
 import { openRestoreWorld, type RestoreWorld } from './restore-world.ts'
+import { type CancellationRecord, recordCancellations } from './restores/cancellations.ts'
 import { type Figures, noFigures } from './restores/figures.ts'
 import { seeded } from './seeded.ts'
 
@@ -30,6 +31,11 @@ interface Bought {
   reference: string
   lines: OrderLine[]
   cancelled: boolean
+}
+
+interface Shop {
+  bought: Bought[]
+  record: CancellationRecord
 }
 
 export interface CampaignOptions {
@@ -50,30 +56,33 @@ export async function restoreCampaign(options: CampaignOptions): Promise<Figures
   const random = seeded(seed + 1_000_000)
   const world = await openRestoreWorld({ random, dialect: dialectOf(seed), sandboxDialect: supplierOf(seed) })
   const bought: Bought[] = []
+  const record = recordCancellations(world.harbour)
   const skus = await stockUp(world)
   const first = world.backups.length
   const story = await tell(world, bought, skus)
-  for (let step = 0; step < steps; step += 1) await live(world, chance, bought, skus)
+  for (let step = 0; step < steps; step += 1) await live(world, chance, { bought, record }, skus)
   const run = world.backups.slice(first)
   figures.backups += run.length
   for (let restore = 0; restore < restores; restore += 1) {
     // A restore comes at once, after some hours, or after the supplier has forgotten its idempotency keys.
     const waitMs = chance.pick([0, 2 * HOUR, 30 * HOUR, 80 * HOUR])
+    const cancelled = restore % 2 === 1 ? await cancelWhileOpen(world, chance, { bought, record }, skus) : []
     if (waitMs === 0) await dieWhileBuying(world, chance, bought, skus)
     else await world.pass(waitMs, 10 * HOUR)
     const made = world.backups.length
-    const bytes = chance.pick(restore === 0 ? story : run)
+    const bytes = chance.pick(restore === 0 ? story : cancelled.length > 0 ? cancelled : run)
     if (unnoticed) await world.copyBackUnnoticed(bytes)
     else if (chance.next() < 0.5) await world.restore(bytes)
     else {
       figures.copiedBack += 1
       if (await world.copyBack(bytes)) figures.recognised += 1
     }
+    await record.restored()
     figures.restores += 1
     if (chance.next() < 0.3) await lift(world, figures)
-    await handInAgain(world, chance, bought, figures)
-    await finish(world, figures)
-    const found = await judge(world, bought, figures)
+    await handInAgain(world, chance, { bought, record }, figures)
+    await finish(world, record, figures)
+    const found = await judge(world, { bought, record }, figures)
     // What a restore that is not noticed must lead to is counted in the figures.
     if (unnoticed && !isDeepStrictEqual(found, NO_FAULT)) break
     expect(found, `seed ${seed}, restore ${restore + 1}`).toEqual(NO_FAULT)
@@ -120,14 +129,15 @@ function tell(world: RestoreWorld, bought: Bought[], skus: string[]): Promise<Bu
 }
 
 /** One thing that happens in the life of the shop. */
-async function live(world: RestoreWorld, chance: Chance, bought: Bought[], skus: string[]): Promise<void> {
+async function live(world: RestoreWorld, chance: Chance, shop: Shop, skus: string[]): Promise<void> {
   const { harbour } = world
+  const { bought } = shop
   const dice = chance.next()
   if (dice < 0.35) await buy(world, chance, bought, skus)
   else if (dice < 0.55) addFault(world, chance)
   else if (dice < 0.62) await crash(world, chance, bought, skus)
-  else if (dice < 0.68) await cancel(world, chance.pick(bought))
-  else if (dice < 0.76) await retryFailed(world)
+  else if (dice < 0.68) await cancel(world, chance.pick(bought), shop.record)
+  else if (dice < 0.76) await retryFailed(world, shop.record)
   else if (dice < 0.8) await world.pass(2 * HOUR, 10 * MINUTE)
   await world.pass(chance.pick([SECOND, 5 * SECOND, 30 * SECOND, 3 * MINUTE]), 10 * SECOND)
   if (await currentFreeze(harbour.db)) await unfreeze(harbour.ordering, 'test')
@@ -174,14 +184,44 @@ async function dieWhileBuying(world: RestoreWorld, chance: Chance, bought: Bough
   await harbour.runUntilDeath()
 }
 
-async function cancel({ harbour, handIn }: RestoreWorld, one: Bought | undefined): Promise<void> {
+/**
+ * An order that is refused, bought as a later generation and cancelled while it is open at the supplier.
+ *
+ * @returns the backups from before its last generation was planned
+ */
+async function cancelWhileOpen(world: RestoreWorld, chance: Chance, shop: Shop, skus: string[]): Promise<Buffer[]> {
+  const { harbour, backups } = world
+  const from = backups.length
+  harbour.sandbox.faults.add({ fault: 'out-of-stock' })
+  harbour.sandbox.faults.add({ fault: 'hold-open' })
+  await buy(world, chance, shop.bought, skus)
+  const older = backups.slice(from)
+  await world.pass(2 * HOUR, 10 * MINUTE)
+  await cancel(world, shop.bought.at(-1), shop.record)
+  return older
+}
+
+/** What the supplier held open comes to its end. */
+function settleOpenOrders({ harbour }: RestoreWorld): void {
+  const { orders } = harbour.sandbox.world
+  for (const order of orders.known(10_000)) {
+    if (order.status === 'open' && order.dueAt === null) orders.complete(order)
+  }
+}
+
+async function cancel(
+  { harbour, handIn }: RestoreWorld,
+  one: Bought | undefined,
+  record: CancellationRecord,
+): Promise<void> {
   if (!one) return
   one.cancelled = true
   const { orderId } = await handIn(one.reference, one.lines)
   await cancelOrder(harbour.ordering, orderId, 'test')
+  record.cancelled(one.reference)
 }
 
-async function retryFailed({ harbour }: RestoreWorld): Promise<void> {
+async function retryFailed({ harbour }: RestoreWorld, record: CancellationRecord): Promise<void> {
   const rows = await harbour.db.query(build.select().from(purchases))
   const failed = rows.find(
     (row) =>
@@ -190,7 +230,11 @@ async function retryFailed({ harbour }: RestoreWorld): Promise<void> {
         (other) => other.lineId !== row.lineId || other.part !== row.part || other.generation <= row.generation,
       ),
   )
-  if (failed) await retryPurchase(harbour.ordering, failed.id, 'test').catch(unlessRefused)
+  if (!failed) return
+  await retryPurchase(harbour.ordering, failed.id, 'test').then(
+    () => record.decided(failed.externalOrderId),
+    unlessRefused,
+  )
 }
 
 function unlessRefused(error: unknown): void {
@@ -208,19 +252,25 @@ async function lift(world: RestoreWorld, figures: Figures): Promise<void> {
 }
 
 /** The store hands in all of its orders, in any order and over some minutes, and cancels again what it has cancelled. */
-async function handInAgain(world: RestoreWorld, chance: Chance, bought: Bought[], figures: Figures): Promise<void> {
+async function handInAgain(
+  world: RestoreWorld,
+  chance: Chance,
+  { bought, record }: Shop,
+  figures: Figures,
+): Promise<void> {
   for (const one of bought.toSorted(() => chance.next() - 0.5)) {
     const { created } = await world.handIn(one.reference, one.lines)
     if (created) figures.handedInAgain += 1
-    if (one.cancelled) await cancel(world, one)
+    if (one.cancelled) await cancel(world, one, record)
     if (chance.next() < 0.2) await world.pass(MINUTE, 20 * SECOND)
   }
   await world.pass(10 * MINUTE, 30 * SECOND)
 }
 
 /** Until every purchase is final; a person decides what waits for one. */
-async function finish(world: RestoreWorld, figures: Figures): Promise<void> {
+async function finish(world: RestoreWorld, record: CancellationRecord, figures: Figures): Promise<void> {
   const { harbour } = world
+  settleOpenOrders(world)
   for (let round = 0; round < 60; round += 1) {
     const rows = await harbour.db.query(build.select().from(purchases))
     const open = rows.filter((row) => !finalStates.includes(row.state))
@@ -229,10 +279,10 @@ async function finish(world: RestoreWorld, figures: Figures): Promise<void> {
     for (const row of open.filter(({ state }) => state === 'review')) {
       const reason = 'nobody knows better'
       const decision = row.supplierOrderId === null ? ({ type: 'close' } as const) : ({ type: 'hand_over' } as const)
-      await decidePurchase(harbour.ordering, row.id, decision, { actor: 'test', reason }).then(
-        () => (figures.decided += 1),
-        unlessRefused,
-      )
+      await decidePurchase(harbour.ordering, row.id, decision, { actor: 'test', reason }).then(() => {
+        figures.decided += 1
+        if (decision.type === 'hand_over') record.decided(row.externalOrderId)
+      }, unlessRefused)
     }
     if (await currentFreeze(harbour.db)) {
       await unfreeze(harbour.ordering, 'test').then(() => (figures.lifted += 1), unlessRefused)
@@ -258,12 +308,14 @@ interface Found {
   orphans: (string | null)[]
   /** Whether the supplier's sums close. */
   closes: boolean
+  /** Keys that the store got although it had cancelled, in words. */
+  cancelled: string[]
 }
 
-const NO_FAULT: Found = { twice: [], foreign: [], tooMany: [], orphans: [], closes: true }
+const NO_FAULT: Found = { twice: [], foreign: [], tooMany: [], orphans: [], closes: true, cancelled: [] }
 
 /** What the sandbox's ledger and the shop's own record say, whatever Quayside believes. */
-async function judge({ harbour }: RestoreWorld, bought: Bought[], figures: Figures): Promise<Found> {
+async function judge({ harbour }: RestoreWorld, { bought, record }: Shop, figures: Figures): Promise<Found> {
   const { charges, refunds, keysIssued, closes } = harbour.sandbox.world.report()
   // Nothing is written off here: the supplier gives back what it failed, so each part has one charge that stands.
   const twice = doubleChargesIn(standingCharges({ charges, refunds }), new Set()).map(({ part }) => part)
@@ -287,5 +339,5 @@ async function judge({ harbour }: RestoreWorld, bought: Bought[], figures: Figur
     .known(10_000)
     .filter(({ status }) => status === 'open' || status === 'completed')
   const orphans = kept.filter(({ id }) => !known.has(id)).map(({ externalOrderId }) => externalOrderId)
-  return { twice, foreign, tooMany, orphans, closes }
+  return { twice, foreign, tooMany, orphans, closes, cancelled: record.broken() }
 }

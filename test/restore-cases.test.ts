@@ -182,6 +182,42 @@ describe('an order of the supplier whose store order the backup does not hold', 
   })
 })
 
+describe('a cancelled order whose later generation the backup does not know', () => {
+  /** The generation that was bought since is open at the supplier; after the restore it is completed. */
+  async function restoreAndComplete(shop: Awaited<ReturnType<typeof openShop>>, backup: Buffer, again: () => unknown) {
+    const { world, harbour, orderId } = shop
+    expect(charges(harbour)).toBe(1)
+    await world.restore(backup)
+    await again()
+    harbour.sandbox.world.orders.complete(first(harbour.sandbox.world.orders.known(1)))
+    await world.pass(MAPPED, 30 * SECOND)
+    expect((await rowsOf(world, orderId)).at(-1)).toBe('2 review')
+    expect((await harbour.purchase(orderId)).note).toContain('cancelled by the store')
+    harbour.expectLedger({ charges: 1, keys: 0 })
+  }
+
+  test('does not get its keys when the store cancels again', async () => {
+    const shop = await openShop()
+    const { world, harbour, orderId, planned } = shop
+    harbour.sandbox.faults.add({ fault: 'out-of-stock' })
+    harbour.sandbox.faults.add({ fault: 'hold-open' })
+    await world.pass(HOUR, 5 * MINUTE)
+    await cancelOrder(harbour.ordering, orderId, 'test')
+    await restoreAndComplete(shop, planned, () => cancelOrder(harbour.ordering, orderId, 'test'))
+  })
+
+  test('does not get its keys when the backup knows the cancellation, and not the retry of an operator', async () => {
+    const shop = await openShop()
+    const { world, harbour, orderId } = shop
+    await cancelOrder(harbour.ordering, orderId, 'test')
+    const backup = world.backUp()
+    harbour.sandbox.faults.add({ fault: 'hold-open' })
+    await retryPurchase(harbour.ordering, (await harbour.purchase(orderId)).id, 'test')
+    await world.pass(MINUTE, 10 * SECOND)
+    await restoreAndComplete(shop, backup, () => {})
+  })
+})
+
 describe('two orders of the supplier for one part', () => {
   test('that a restore finds freeze buying as a double charge', async () => {
     const { world, harbour, orderId } = await openShop()

@@ -2,6 +2,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { freeze } from '../src/ordering/operate.ts'
 import { orderBody } from '../src/supplier/client.ts'
+import type { Cancellation } from './cancelled-keys.ts'
 import { API_KEY } from './simulate/host.ts'
 import { createBook, type Decided } from './simulate/operator.ts'
 import { planOf } from './simulate/plan.ts'
@@ -32,12 +33,17 @@ async function partOf({ quantity }: { quantity: number }) {
   if (!offer) throw new Error('the supplier has no offer')
   supplier.changeOffer(offer.id, { stock: 100 })
   const decided: Decided[] = []
+  const cancellations: Cancellation[] = []
+  const deaths: number[] = []
   const lines = [{ id: '1', sku: offer.sku, quantity, unitPriceMinor: null, currency: null }]
   const witnesses = {
     world,
-    customers: { placed: [{ reference: 's1', lines, orderId: undefined, cancelledAt: undefined }] },
+    customers: {
+      placed: [{ reference: 's1', lines, orderId: undefined, cancelledAt: undefined }],
+      cancellations: () => cancellations,
+    },
     operator: { decided, claimed: new Set<string>() },
-    watch: { broken: [] },
+    watch: { broken: [], deaths, clockHasMoved: () => false },
   }
   return {
     decided,
@@ -62,11 +68,14 @@ async function partOf({ quantity }: { quantity: number }) {
       return order
     },
     refund: (order: Parameters<typeof supplier.world.orders.refund>[0]) => supplier.world.orders.refund(order),
+    cancellations,
+    deaths,
     /** The store hears of all keys of a generation. */
-    handOver: (generation: number): void => {
+    handOver: (generation: number, when: { at?: number; begunAt?: number; timestamp?: number } = {}): void => {
+      const { at = 0, begunAt = at, timestamp = begunAt } = when
       const keys = supplier.world.report().keysIssued[reference(generation)]
       const data = { reference: 's1', line: '1', keys }
-      world.store.heard.push({ id: `keys of ${generation}`, type: 'line.fulfilled', at: 0, data })
+      world.store.heard.push({ id: `keys of ${generation}`, type: 'line.fulfilled', at, begunAt, timestamp, data })
     },
     verdict: () => verdictOf(witnesses as unknown as Witnesses),
   }
@@ -102,6 +111,46 @@ describe('the verdict of a seed', () => {
     expect(verdict().broken).toEqual([])
     handOver(2)
     expect(verdict().broken).toEqual(['s1/1: 4 keys for a quantity of 2'])
+  })
+})
+
+describe('keys that the store got although it had cancelled', () => {
+  const breaks = [expect.stringMatching(/^s1\/1: key .* was handed over after an acknowledged cancellation$/)]
+
+  /** Bought, cancelled at 100 with the answer at 110, and handed over at 200. */
+  async function cancelled(handedOver: { begunAt?: number; timestamp?: number } = {}) {
+    const part = await partOf({ quantity: 1 })
+    part.charge(1)
+    part.cancellations.push({ reference: 's1', askedAt: 100, at: 110 })
+    part.handOver(1, { at: 200, ...handedOver })
+    return part
+  }
+
+  test('are found', async () => {
+    expect((await cancelled()).verdict().broken).toEqual(breaks)
+  })
+
+  test('are right when an operator has decided it since the cancellation, and not before it', async () => {
+    const { decided, verdict } = await cancelled()
+    const decision: Decided = { type: 'hand_over', reference: reference(1), at: 99, orders: [], writesOff: false }
+    decided.push(decision)
+    expect(verdict().broken).toEqual(breaks)
+    decided.push({ ...decision, type: 'close', at: 150 })
+    expect(verdict().broken).toEqual(breaks)
+    decided.push({ ...decision, at: 150 })
+    expect(verdict().broken).toEqual([])
+  })
+
+  test('are right when their hand-over had begun before the cancellation was acknowledged', async () => {
+    expect((await cancelled({ begunAt: 110 })).verdict().broken).toEqual([])
+  })
+
+  test('are right when a process died that may have begun their hand-over', async () => {
+    const { deaths, verdict } = await cancelled({ timestamp: 90 })
+    deaths.push(80)
+    expect(verdict().broken).toEqual(breaks)
+    deaths.push(95)
+    expect(verdict().broken).toEqual([])
   })
 })
 

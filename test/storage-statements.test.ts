@@ -231,6 +231,7 @@ const calls: Record<string, unknown[]> = {
   withdrawEffect: ['z'],
   beginHandOver: ['p', at],
   requestCancellation: ['o', at],
+  carryCancellation: ['p'],
   distrustTimes: [at],
   writtenNow: [at],
   refreshesDueNow: [at],

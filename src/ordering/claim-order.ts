@@ -6,7 +6,7 @@ import type { Change } from '../storage/database.ts'
 import { insertTransition } from '../storage/evidence.ts'
 import { changePurchase, insertPurchase, type Purchase, purchaseById, purchasesOfPart } from '../storage/purchases.ts'
 import { dropOrphan, dropUnclaimed, noteUnclaimed } from '../storage/restores.ts'
-import { markReopened } from '../storage/store-orders.ts'
+import { carryCancellation, markReopened } from '../storage/store-orders.ts'
 import { knownSeconds } from '../storage/sweeps.ts'
 import { advance } from './advance.ts'
 import type { Ordering } from './context.ts'
@@ -155,7 +155,10 @@ async function putIn(
       ...{ ceilingMinor: template.ceilingMinor, currency: template.currency, deadlineAt: template.deadlineAt },
       ...{ state: 'unknown', unknownAt: now, maybeChargedAt: now, lastClass: 'A', refreshAt: now },
       ...{ firstSentAt: sentAt, lastSentAt: now, createdAt: now, changedAt: now },
+      cancelRequestedAt: live?.cancelRequestedAt ?? null,
     }),
+    // What is under way says whether an operator bought in spite of the store's cancellation; nothing else does.
+    ...(live ? [] : [carryCancellation(id)]),
     // The store may have been told that the order is closed; it will be told again when this one has ended.
     markReopened(template.orderId),
   ])

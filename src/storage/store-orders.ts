@@ -110,6 +110,17 @@ export const requestCancellation = (orderId: string, now: number): Change => ({
   rows: 'any',
 })
 
+/** Gives a purchase the cancellation of its order, if the store has asked for one by now. */
+export const carryCancellation = (purchaseId: string): Change => ({
+  statement: build
+    .update(purchases)
+    .set({
+      cancelRequestedAt: sql`(select cancel_requested_at from store_orders where id = ${purchases.orderId})`,
+    })
+    .where(eq(purchases.id, purchaseId)),
+  rows: 1,
+})
+
 /** Guarded on being open, so that the closing is told once; and on nothing moving, since a retry may have come between. */
 export const markClosed = (id: string, now: number): Change => ({
   statement: ifEnded({ closedAt: now }, { id }),

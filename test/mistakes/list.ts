@@ -132,6 +132,22 @@ export const mistakes: readonly Mistake[] = [
     ],
   },
   {
+    name: 'restored-without-cancellation',
+    does: 'puts a purchase back after a restore without the cancellation of its order',
+    edits: [
+      {
+        file: 'ordering/claim-order.ts',
+        find: 'cancelRequestedAt: live?.cancelRequestedAt ?? null,',
+        replace: 'cancelRequestedAt: null,',
+      },
+      {
+        file: 'ordering/claim-order.ts',
+        find: '...(live ? [] : [carryCancellation(id)]),',
+        replace: '',
+      },
+    ],
+  },
+  {
     name: 'keys-handed-over-twice',
     does: 'repeats a callback under another id, so that the store cannot recognise a repeat',
     edits: [

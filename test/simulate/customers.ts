@@ -2,6 +2,7 @@
 
 import { type OrderInput, takeOrder } from '../../src/ordering/intake.ts'
 import { cancelOrder } from '../../src/ordering/operate.ts'
+import type { Cancellation } from '../cancelled-keys.ts'
 import { STORE } from './process.ts'
 import type { World } from './world.ts'
 
@@ -20,12 +21,20 @@ const AGAIN_MS = { least: 3_000, most: 40_000 }
 /** An order that is refused, and not only unheard, is tried a few times: the catalogue may not be there yet. */
 const REFUSALS_MAX = 20
 
+const CANCELLED = 'select reference from store_orders where cancel_requested_at is not null'
+
 export type Customers = ReturnType<typeof createCustomers>
 
 export function createCustomers(world: World) {
   const { host, timeline, log } = world
   const chance = world.chance.named('customers')
   const placed: Placed[] = []
+  /** Cancellations that were acknowledged and that the database knows. */
+  let cancellations: Cancellation[] = []
+  world.restored.add(() => {
+    const known = host.connection().prepare<[], { reference: string }>(CANCELLED).all()
+    cancellations = cancellations.filter((one) => known.some(({ reference }) => reference === one.reference))
+  })
   const again = () => timeline.sleep(chance.between(AGAIN_MS.least, AGAIN_MS.most))
 
   async function order(reference: string, lines: OrderInput['lines']): Promise<void> {
@@ -52,6 +61,7 @@ export function createCustomers(world: World) {
   async function cancel(one: Placed): Promise<void> {
     while (one.cancelledAt === undefined) {
       const { orderId } = one
+      const askedAt = timeline.now()
       const done =
         orderId === undefined
           ? undefined
@@ -61,6 +71,7 @@ export function createCustomers(world: World) {
             })
       if (done === true) {
         one.cancelledAt = timeline.now()
+        cancellations.push({ reference: one.reference, askedAt, at: one.cancelledAt })
         log.add('store', 'cancellation.acknowledged', { reference: one.reference })
       } else await again()
     }
@@ -68,6 +79,7 @@ export function createCustomers(world: World) {
 
   return {
     ...{ placed, order, cancel },
+    cancellations: (): readonly Cancellation[] => cancellations,
     /** After a restore the store hands in what it had acknowledged, and asks for its cancellations again. */
     handInAgain: (): void => {
       for (const one of placed) {

@@ -15,6 +15,8 @@ export interface Life {
   reach(act: () => void): void
   isDead(): boolean
   isPaused(): boolean
+  /** When the pause began that ends at this very instant; now when none does. */
+  pausedFrom(): number
   die(): void
   pause(ms: number): void
 }
@@ -22,6 +24,7 @@ export interface Life {
 export function createLife(timeline: Timeline): Life {
   let dead = false
   let awakeAt = 0
+  let asleepAt = 0
   let waiting: (() => void)[] = []
 
   const isPaused = (): boolean => awakeAt > timeline.now()
@@ -45,11 +48,14 @@ export function createLife(timeline: Timeline): Life {
     reach,
     isDead: () => dead,
     isPaused,
+    pausedFrom: () => (awakeAt === timeline.now() ? asleepAt : timeline.now()),
     die: () => {
       dead = true
       waiting = []
     },
     pause: (ms) => {
+      // A pause that begins at the end of another one goes on with it.
+      if (awakeAt < timeline.now()) asleepAt = timeline.now()
       awakeAt = Math.max(awakeAt, timeline.now() + ms)
       timeline.after(ms, wake)
     },

@@ -23,6 +23,10 @@ export interface Heard {
   id: string
   type: string
   at: number
+  /** When a byte of it may have left for the first time. */
+  begunAt: number
+  /** The instant that it names: when it came to be, by the clock of the machine. */
+  timestamp: number
   data: Record<string, unknown>
 }
 
@@ -32,6 +36,11 @@ export interface StoreOptions {
   /** Signing secret, as both sides hold it. */
   secret: Buffer
 }
+
+/** Refusals that come before a byte of a callback has left. */
+const UNSENT: readonly (string | undefined)[] = ['ECONNREFUSED', 'ENOTFOUND']
+/** A process that hears of such a refusal has noted it after this time. */
+const NOTED_MS = 1_000
 
 /** Standard Webhooks' usual tolerance. */
 const TOLERANCE_MS = 300_000
@@ -43,6 +52,8 @@ export function createStore({ timeline, chance, secret }: StoreOptions) {
   const listeners = new Set<(heard: Heard) => void>()
   const heard: Heard[] = []
   const ids = new Set<string>()
+  /** Callback -> when a byte of it may have left for the first time. */
+  const begun = new Map<string, number>()
   const counts = { repeated: 0, refused: 0 }
 
   function take(headers: Record<string, string>, body: string): boolean {
@@ -60,8 +71,13 @@ export function createStore({ timeline, chance, secret }: StoreOptions) {
       return true
     }
     ids.add(id)
-    const { type, data } = JSON.parse(body) as Pick<Heard, 'type' | 'data'>
-    const one = { id, type, data, at: timeline.now() }
+    const {
+      type,
+      timestamp: createdAt,
+      data,
+    } = JSON.parse(body) as Pick<Heard, 'type' | 'data'> & { timestamp: string }
+    const at = timeline.now()
+    const one = { id, type, data, at, begunAt: begun.get(id) ?? at, timestamp: Date.parse(createdAt) }
     heard.push(one)
     for (const listener of listeners) listener(one)
     return true
@@ -83,6 +99,10 @@ export function createStore({ timeline, chance, secret }: StoreOptions) {
         ...{ status: 204, recorded: true, answerLost: false },
       }
       for (const hook of hooks) hook(telling)
+      const id = String((options.headers as Record<string, string>)['webhook-id'])
+      const isFirst = !begun.has(id)
+      // What was noted right before a pause leaves right after it.
+      if (isFirst) begun.set(id, life.pausedFrom())
       let over = false
       const controller = {
         ...{ paused: false, aborted: false, reason: null, rawHeaders: null, rawTrailers: null },
@@ -108,7 +128,12 @@ export function createStore({ timeline, chance, secret }: StoreOptions) {
       const { refused } = telling
       timeline.after(telling.travelMs, () => {
         if (refused !== undefined) {
-          life.reach(() => fail(Object.assign(new Error(refused), { code: refused })))
+          life.reach(() => {
+            fail(Object.assign(new Error(refused), { code: refused }))
+            timeline.after(NOTED_MS, () => {
+              if (isFirst && UNSENT.includes(refused) && !life.isDead()) begun.delete(id)
+            })
+          })
           return
         }
         const taken = telling.recorded ? take(options.headers as Record<string, string>, String(options.body)) : true

@@ -85,10 +85,15 @@ export function createWatch(world: World) {
       if (key !== undefined) inFlight.set(key, (inFlight.get(key) ?? 1) - 1)
     },
   })
-  // Whoever died waits for nothing any more.
-  host.deaths.add(() => inFlight.clear())
+  const deaths: number[] = []
+  host.deaths.add(() => {
+    // A dead process waits for nothing any more.
+    inFlight.clear()
+    deaths.push(timeline.now())
+  })
   return {
-    ...{ broken, violate, sends },
+    ...{ broken, violate, sends, deaths },
+    clockHasMoved: (): boolean => clockMovedAt > 0,
     clockMoved: (): void => {
       clockMovedAt = timeline.now()
     },
