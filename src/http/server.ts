@@ -75,6 +75,8 @@ export function createHttpServer(options: HttpOptions): HttpServer {
   )
   // Node would answer 417 by itself.
   server.on('checkExpectation', app)
+  // A sender that ends its side after a whole request still reads its answer.
+  Object.assign(server, { httpAllowHalfOpen: true })
   server.maxConnections = limits.connectionsMax
   const sockets = trackSockets(server)
 
@@ -181,6 +183,7 @@ const isFramed = ({ httpVersionMajor, httpVersionMinor, headers, headersDistinct
 /** Knows which sockets owe an answer: the others may be closed at any time. */
 function trackSockets(server: Server): { closeIdle(): void } {
   const owed = new Map<Socket, Set<ServerResponse>>()
+  const broken = new WeakSet<Socket>()
   let closing = false
   server.on('connection', (socket: Socket) => {
     owed.set(socket, new Set())
@@ -195,13 +198,23 @@ function trackSockets(server: Server): { closeIdle(): void } {
     })
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    const begun = [...(owed.get(socket) ?? [])].some((response) => response.headersSent)
-    // Half an answer is on its way, and anything added would be read as a part of it; or the sender went away half-way.
-    const gone = error.code === 'ECONNRESET' || error.code === 'HPE_INVALID_EOF_STATE'
-    if (begun || gone || !socket.writable) socket.destroy()
-    else {
-      socket.write(`HTTP/1.1 ${statusLineOf(error.code)}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
-      socket.destroySoon()
+    // The parser says the same of every further byte.
+    if (broken.has(socket)) return
+    broken.add(socket)
+    const gone = error.code === 'ECONNRESET'
+    const refusal = error.code === 'HPE_INVALID_EOF_STATE' ? '' : refusalOf(error.code)
+    // Requests that were read whole get their answers first, and so does one whose answer has begun: the error is what
+    // came after it.
+    const first = [...(owed.get(socket) ?? [])].filter(({ req, headersSent }) => req.complete || headersSent)
+    const begun = first.some(({ req }) => !req.complete)
+    let waited = first.length
+    if (gone) socket.destroy()
+    else if (waited === 0) hangUp(socket, refusal)
+    for (const response of first) {
+      response.once('close', () => {
+        waited -= 1
+        if (waited === 0) hangUp(socket, begun ? '' : refusal)
+      })
     }
   })
   return {
@@ -211,6 +224,26 @@ function trackSockets(server: Server): { closeIdle(): void } {
     },
   }
 }
+
+/** How long a sender may take to read its answer before the connection is cut. */
+const LINGER_MS = 1_000
+
+/**
+ * Ends a connection after its last bytes. What the sender still writes is read and dropped for a moment: a connection that
+ * is cut with unread bytes takes the answer away that is on its way.
+ */
+function hangUp(socket: Socket, text: string): void {
+  if (!socket.writable) {
+    socket.destroySoon()
+    return
+  }
+  socket.end(text)
+  const cut = setTimeout(() => socket.destroy(), LINGER_MS)
+  socket.once('close', () => clearTimeout(cut))
+}
+
+const refusalOf = (code: string | undefined): string =>
+  `HTTP/1.1 ${statusLineOf(code)}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`
 
 function statusLineOf(code: string | undefined): string {
   if (code === 'HPE_HEADER_OVERFLOW') return '431 Request Header Fields Too Large'
