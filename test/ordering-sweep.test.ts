@@ -7,12 +7,14 @@ import { wholeFrom } from '../src/ordering/nightly.ts'
 import { pagesSince } from '../src/ordering/scan.ts'
 import { beginSweep, sweep } from '../src/ordering/sweep.ts'
 import { transitionsOf } from '../src/storage/evidence.ts'
+import { listText } from '../src/storage/lists.ts'
 import { insertPurchase } from '../src/storage/purchases.ts'
 import { currentFreeze } from '../src/storage/settings.ts'
 import { insertLine } from '../src/storage/store-orders.ts'
 import { lastCompleteSweep, listSweeps } from '../src/storage/sweeps.ts'
 import { createSweepRunner } from '../src/sweep-runner.ts'
 import { defaultDialect, first, type Harbour, type HarbourOptions, openHarbour, STORE } from './harbour.ts'
+import { decide } from './reviews.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -46,6 +48,30 @@ const pagesOf = (limitMax: number): HarbourOptions => {
   const dialect = defaultDialect()
   return { dialect: { ...dialect, paging: { ...dialect.paging, limitMax } } }
 }
+
+describe('an order of ours that has no purchase here', () => {
+  test('is not bought again when its store hands it in: a person sees it first', async () => {
+    const harbour = await openHarbour()
+    const orphan = await placeBeside(harbour, ours('1002'))
+    await placeBeside(harbour, ours('1003'))
+    await sweep(harbour.ordering)
+    const orderId = await harbour.buy('1002')
+    const other = await harbour.buy('1004')
+    await harbour.pass(MINUTE)
+    expect(await harbour.purchase(orderId)).toMatchObject({
+      state: 'review',
+      ordersSeen: listText([orphan]),
+      note: expect.stringContaining(orphan),
+    })
+    expect(await harbour.state(other)).toBe('fulfilled')
+    expect(harbour.sent).toHaveLength(1)
+    expect(harbour.sent[0]?.body).toContain(ours('1004'))
+    await decide(harbour, orderId, { type: 'adopt', orderId: orphan })
+    await harbour.pass(MINUTE)
+    expect(await harbour.state(orderId)).toBe('fulfilled')
+    harbour.expectLedger({ charges: 3, keys: 2 })
+  })
+})
 
 describe("a sweep of the supplier's orders", () => {
   test('tells our purchases, orders of ours without one, and orders of others apart', async () => {

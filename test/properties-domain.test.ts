@@ -67,7 +67,12 @@ const anyEvent: fc.Arbitrary<PurchaseInput> = fc.oneof(
     orders: fc.uniqueArray(anyOrder, { maxLength: 3, selector: (order) => order.id }),
   }),
   fc.record({ ...just('released'), by: fc.constantFrom('cause', 'time', 'operator') }),
-  fc.record({ ...just('due'), guard: fc.option(fc.constantFrom(...holdReasons), { nil: null }), notBefore: sometimes }),
+  fc.record({
+    ...just('due'),
+    guard: fc.option(fc.constantFrom(...holdReasons), { nil: null }),
+    notBefore: sometimes,
+    orphans: fc.uniqueArray(orderId, { maxLength: 2 }),
+  }),
   fc.record({ ...just('answer'), answer: anyAnswer, notBefore: instant }),
   fc.record({ ...just('absent'), frozen: fc.boolean() }),
   fc
@@ -279,7 +284,7 @@ describe('a purchase that lives through anything', () => {
         }
         for (const one of steps) {
           const sending = facts.state === 'sending'
-          if (one === 'send') give({ type: 'due', guard: null, notBefore: null })
+          if (one === 'send') give({ type: 'due', guard: null, notBefore: null, orphans: [] })
           if (one === 'cancel') facts.cancelRequestedAt ??= NOW
           if (one === 'clock' || one === 'cancel') give({ type: 'clock' })
           if (one === 'lost' && sending) {

@@ -126,8 +126,17 @@ export const releasedCases: Case[] = [
 ]
 
 const LATER = NOW + MINUTE
-const due: PurchaseInput = { type: 'due', guard: null, notBefore: null }
-const dueButPoor: PurchaseInput = { type: 'due', guard: 'balance', notBefore: LATER }
+const due: PurchaseInput = { type: 'due', guard: null, notBefore: null, orphans: [] }
+const dueButPoor: PurchaseInput = { type: 'due', guard: 'balance', notBefore: LATER, orphans: [] }
+const dueWithOrphan: PurchaseInput = { type: 'due', guard: null, notBefore: null, orphans: ['x'] }
+const seenOrphan = {
+  'planned waiting': to(
+    'review',
+    'orphan_on_record',
+    { ordersSeen: ['x'], note: says('order x at the supplier carries our reference'), notBefore: null },
+    ['alert'],
+  ),
+}
 const heldForBalance = { 'planned waiting': stays('held', { holdReason: 'balance', notBefore: LATER }) }
 const sent = { 'planned waiting': to('sending', 'sent', { notBefore: null }) }
 
@@ -137,11 +146,41 @@ export const dueCases: Case[] = [
   ...holdReasons.map(
     (guard): Case => ({
       when: `its turn has come and the guard ${guard} fails`,
-      input: { type: 'due', guard, notBefore: null },
+      input: { type: 'due', guard, notBefore: null, orphans: [] },
       gives: { 'planned waiting': stays('held', { holdReason: guard, notBefore: null }) },
     }),
   ),
   { when: 'its turn has come and a guard fails for some time', input: dueButPoor, gives: heldForBalance },
+  { when: 'its turn has come and an orphan is on record under its reference', input: dueWithOrphan, gives: seenOrphan },
+  {
+    when: 'a guard fails and an orphan is on record under its reference',
+    input: { type: 'due', guard: 'balance', notBefore: LATER, orphans: ['x'] },
+    gives: seenOrphan,
+  },
+  {
+    when: 'an orphan is on record under its reference, but it is held',
+    facts: { holdReason: 'ceiling' },
+    input: dueWithOrphan,
+    gives: {},
+  },
+  {
+    when: 'an orphan is on record under its reference, but its wait is not over',
+    facts: { notBefore: NOW + 1 },
+    input: dueWithOrphan,
+    gives: {},
+  },
+  {
+    when: 'an orphan is on record under its reference, but it is cancelled',
+    facts: { cancelRequestedAt: NOW },
+    input: dueWithOrphan,
+    gives: {},
+  },
+  {
+    when: 'an orphan is on record under its reference, but its deadline has come',
+    facts: { deadlineAt: NOW },
+    input: dueWithOrphan,
+    gives: {},
+  },
   { when: 'its turn has come before its wait is over', facts: { notBefore: NOW + 1 }, input: due, gives: {} },
   { when: 'its turn has come while it is held', facts: { holdReason: 'ceiling' }, input: due, gives: {} },
   { when: 'a guard fails while it is held', facts: { holdReason: 'ceiling' }, input: dueButPoor, gives: {} },

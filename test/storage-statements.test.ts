@@ -203,6 +203,7 @@ const calls: Record<string, unknown[]> = {
   interruptSweeps: [at],
   forgetSweeps: ['0'],
   knownOrphans: [['p', 'q']],
+  orphansUnder: ['q1.demo-ab12cd34.1001.1.1.1'],
   knownSeconds: [['p', 'q']],
   purchasesToBeListed: [at, at, 1],
   oldestWrittenOff: [at],

@@ -1,5 +1,5 @@
 /** The rows for purchases whose order is not known: planned, waiting, sending, unknown. */
-import type { Effect, Patch } from './purchase.ts'
+import type { Effect, Patch, PurchaseFacts } from './purchase.ts'
 import { doubleCharge, ids, type Row, row, undecided } from './purchase-row.ts'
 
 /** No valid scan for this long: the supplier's list is no help, a person must decide. */
@@ -8,6 +8,10 @@ export const SCAN_OVERDUE_MS = 24 * 3_600_000
 const before = ['planned', 'waiting'] as const
 /** An order found for one of these is ours (after a restore, or after a lost answer), or the reason to stop and look. */
 export const notAccepted = [...before, 'unknown'] as const
+
+/** Not cancelled, within its deadline, its wait over. */
+const hasItsTurn = ({ cancelRequestedAt, deadlineAt, notBefore }: PurchaseFacts, now: number): boolean =>
+  cancelRequestedAt === null && now < deadlineAt && (notBefore === null || now >= notBefore)
 
 export const sendingRows: readonly Row[] = [
   row('found', notAccepted, 'found', (_, { orders }) => {
@@ -48,9 +52,21 @@ export const sendingRows: readonly Row[] = [
     if (ceilingMinor !== undefined) set.ceilingMinor = ceilingMinor
     return { set }
   }),
+  row('orphan_on_record', before, 'due', (facts, { orphans }, now) => {
+    if (orphans.length === 0 || facts.holdReason !== null || !hasItsTurn(facts, now)) return undefined
+    const note = `order ${orphans.join(', ')} at the supplier carries our reference and was placed by another database`
+    const set = {
+      ordersSeen: ids(
+        facts,
+        orphans.map((id) => ({ id })),
+      ),
+      note,
+      notBefore: null,
+    }
+    return { next: 'review', set, effects: ['alert'] }
+  }),
   row('sent', before, 'due', (facts, { guard }, now) => {
-    if (guard !== null || facts.holdReason !== null || facts.cancelRequestedAt !== null) return undefined
-    if (now >= facts.deadlineAt || (facts.notBefore !== null && now < facts.notBefore)) return undefined
+    if (guard !== null || facts.holdReason !== null || !hasItsTurn(facts, now)) return undefined
     return { next: 'sending', set: { notBefore: null } }
   }),
   row('held', before, 'due', (facts, { guard, notBefore }) => {

@@ -88,8 +88,8 @@ export type PurchaseInput =
   | { type: 'clock' }
   /** The cause of a hold is gone, its instant has come, or an operator releases it, perhaps with another ceiling. */
   | { type: 'released'; by: 'cause' | 'time' | 'operator'; ceilingMinor?: number }
-  /** Its turn has come; `guard` names the first guard that fails. */
-  | { type: 'due'; guard: HoldReason | null; notBefore: number | null }
+  /** Its turn has come; `guard` names the first guard that fails, `orphans` the orders on record under its reference. */
+  | { type: 'due'; guard: HoldReason | null; notBefore: number | null; orphans: string[] }
   /** POST /orders was answered; `notBefore` is when a next attempt may leave. */
   | { type: 'answer'; answer: Answer; notBefore: number }
   /** Nobody waits for the answer any more: lease over, or the process started anew. */

@@ -187,6 +187,7 @@ export const SyncRunDetail = SyncRun.extend({
 
 export const Discrepancy = z.object({
   ...{ id: z.string(), kind: z.string(), subject: z.string(), supplierOrderId: z.string(), detail: z.string() },
+  externalOrderId: words.describe('the reference of our stores that an orphan carries'),
   foundAt: at,
 })
 export const discrepancyView = (row: Omit<z.infer<typeof Discrepancy>, 'foundAt'> & { foundAt: number }) => ({

@@ -40,7 +40,12 @@ export async function recordOrphans(
   await db.commit([
     ...fresh.map((order) =>
       insertDiscrepancy({
-        ...{ id: ordering.newId(), kind: 'orphan', subject: order.id, supplierOrderId: order.id, foundAt: now },
+        id: ordering.newId(),
+        kind: 'orphan',
+        subject: order.id,
+        supplierOrderId: order.id,
+        externalOrderId: order.externalOrderId ?? null,
+        foundAt: now,
         detail: `${order.externalOrderId} is ${order.statusWord} at the supplier and has no purchase here`,
       }),
     ),

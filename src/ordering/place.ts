@@ -1,7 +1,9 @@
 import { firstSendsMax } from '../domain/breaker.ts'
+import type { PurchaseInput } from '../domain/purchase.ts'
 import { messageOf } from '../errors.ts'
 import { changePurchase, dueEndings, duePlacements, type Purchase, purchaseById } from '../storage/purchases.ts'
 import { isMappingBack } from '../storage/restores.ts'
+import { orphansUnder } from '../storage/sweeps.ts'
 import { advance } from './advance.ts'
 import { boughtBefore } from './bought-before.ts'
 import type { Ordering } from './context.ts'
@@ -17,6 +19,9 @@ const BATCH = 50
 
 /** A repeat over the budget steps aside for so long and up to twice that, so that new purchases behind it get through. */
 const STEP_ASIDE_MS = 10_000
+
+/** A turn with nothing in its way. */
+const DUE: Extract<PurchaseInput, { type: 'due' }> = { type: 'due', guard: null, notBefore: null, orphans: [] }
 
 /** A purchase whose intent is durable: what is left is to send it. */
 interface Intent {
@@ -76,7 +81,7 @@ async function endDue(ordering: Ordering): Promise<void> {
 }
 
 /**
- * Runs the guards, takes the lease and commits the intent.
+ * Runs the guards, looks for an order that another database placed for it, takes the lease and commits the intent.
  *
  * @returns undefined when the purchase has changed or another works on it
  */
@@ -112,15 +117,18 @@ async function prepare(ordering: Ordering, due: Purchase): Promise<Intent | 'put
   if (purchase.holdReason !== null || purchase.notBefore !== null) {
     await advance(ordering, purchase.id, () => ({ type: 'released', by: 'time' }), { columns: { note: null } })
   }
+  const orphans = (await ordering.db.query(orphansUnder(purchase.externalOrderId))).map(({ id }) => id)
+  if (orphans.length > 0) {
+    const reviewed = await advance(ordering, purchase.id, () => ({ ...DUE, orphans }))
+    return reviewed && 'put_off'
+  }
   const [free] = await ordering.db.query(purchaseById(purchase.id))
   const held = free && (await claim(ordering, free))
   if (!held) return undefined
-  const intended = await intend(ordering, held, () => ({ type: 'due', guard: null, notBefore: null })).catch(
-    async (error: unknown) => {
-      await release(ordering, held)
-      throw error
-    },
-  )
+  const intended = await intend(ordering, held, () => DUE).catch(async (error: unknown) => {
+    await release(ordering, held)
+    throw error
+  })
   if (!intended) {
     await release(ordering, held)
     return undefined
@@ -139,7 +147,7 @@ async function hold(ordering: Ordering, purchaseId: string, { guard, notBefore, 
     return
   }
   if (purchase.holdReason !== null) await advance(ordering, purchaseId, () => ({ type: 'released', by: 'time' }))
-  await advance(ordering, purchaseId, () => ({ type: 'due', guard, notBefore }), { columns: { note }, detail: note })
+  await advance(ordering, purchaseId, () => ({ ...DUE, guard, notBefore }), { columns: { note }, detail: note })
 }
 
 /** What a look-up after a restore has not moved waits for the mapping, or for a person. */

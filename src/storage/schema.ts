@@ -485,10 +485,15 @@ export const discrepancies = sqliteTable(
     /** The purchase's id; the supplier order's where no purchase is known; the reading's where it is about the balance. */
     subject: text('subject').notNull(),
     supplierOrderId: text('supplier_order_id').notNull(),
+    /** The reference of our stores that an orphan carries; null for all other kinds. */
+    externalOrderId: text('external_order_id'),
     detail: text('detail').notNull(),
     foundAt: instant('found_at').notNull(),
   },
-  (t) => [uniqueIndex('discrepancies_once').on(t.kind, t.subject, t.supplierOrderId)],
+  (t) => [
+    uniqueIndex('discrepancies_once').on(t.kind, t.subject, t.supplierOrderId),
+    index('discrepancies_reference').on(t.externalOrderId).where(sql`external_order_id is not null`),
+  ],
 )
 
 /** One comparison of the supplier's orders with our purchases. */

@@ -61,6 +61,14 @@ export const knownOrphans = (supplierOrderIds: string[]) =>
     .from(discrepancies)
     .where(and(eq(discrepancies.kind, 'orphan'), inArray(discrepancies.subject, supplierOrderIds)))
 
+/** Orders that are on record under this reference of ours as having no purchase. */
+export const orphansUnder = (externalOrderId: string) =>
+  build
+    .select({ id: discrepancies.subject })
+    .from(discrepancies)
+    .where(and(eq(discrepancies.kind, 'orphan'), eq(discrepancies.externalOrderId, externalOrderId)))
+    .orderBy(asc(discrepancies.foundAt), asc(discrepancies.id))
+
 /** Those of these orders that are on record as charged a second time for a part. */
 export const knownSeconds = (supplierOrderIds: string[]) =>
   build

@@ -38,7 +38,7 @@ export function placements(model: Model, state: State): void {
       continue
     }
     const guard = state.place.frozen ? 'frozen' : 'out_of_stock'
-    move({ type: 'due', guard, notBefore: 0 }, `meets a guard (${guard})`)
+    move({ type: 'due', guard, notBefore: 0, orphans: [] }, `meets a guard (${guard})`)
     if (state.place.frozen) continue
     for (const [place, worker] of state.workers.entries()) {
       if (worker.doing !== 'idle') continue
@@ -81,7 +81,7 @@ function intend(model: Model, state: State, place: number, worker: Worker): void
     const input: PurchaseInput = { type: 'absent', frozen: state.place.frozen }
     intendBy(model, state, place, worker, input, '')
     intendBy(model, state, place, worker, input, 'key memory')
-  } else intendBy(model, state, place, worker, { type: 'due', guard: null, notBefore: null }, '')
+  } else intendBy(model, state, place, worker, { type: 'due', guard: null, notBefore: null, orphans: [] }, '')
 }
 
 function intendBy(model: Model, state: State, place: number, worker: Worker, input: PurchaseInput, over: Over): void {

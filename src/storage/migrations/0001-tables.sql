@@ -221,10 +221,12 @@ create table discrepancies (
   kind text not null,
   subject text not null,
   supplier_order_id text not null,
+  external_order_id text,
   detail text not null,
   found_at integer not null
 ) strict;
 create unique index discrepancies_once on discrepancies (kind, subject, supplier_order_id);
+create index discrepancies_reference on discrepancies (external_order_id) where external_order_id is not null;
 
 create table outbox (
   id text not null primary key,
