@@ -239,11 +239,14 @@ function readSecret(
   return text === '' ? fault(`the file ${file} is empty`) : new Secret(text)
 }
 
-function readDialectOf(settings: Settings, folder: string, faults: FieldFault[]) {
-  const name = settings.supplier.dialect
-  const file = name.endsWith('.json')
+/** The file of `supplier.dialect`. @param folder where the configuration is */
+export const dialectFileOf = (name: string, folder: string): string =>
+  name.endsWith('.json')
     ? path.resolve(folder, name)
     : path.join(import.meta.dirname, '..', 'config', 'dialects', `${name}.json`)
+
+function readDialectOf(settings: Settings, folder: string, faults: FieldFault[]) {
+  const file = dialectFileOf(settings.supplier.dialect, folder)
   try {
     return { file, facts: readDialect(file) }
   } catch (error) {

@@ -13,6 +13,7 @@ const program: Program = {
   serve: async (options) => (await import('./serve.ts')).runService(options),
   sandbox: async (settings) => (await import('./sandbox-command.ts')).runSandbox(settings),
   checkSetUp: async (config) => (await import('./set-up.ts')).checkSetUp(config),
+  readProducts: async (config) => (await import('./set-up.ts')).readProductsOf(config),
   openSetUp: async (config) => (await import('./set-up.ts')).setUpOf(config),
   inspect: async (config) => (await import('./inspection.ts')).inspect(config),
   restore: async (options) => (await import('./restore.ts')).restoreBackup(options, process.env),

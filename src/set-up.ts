@@ -2,8 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { accessSync, constants, existsSync, readdirSync, rmdirSync, rmSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { readProducts } from './cli/product-sample.ts'
 import type { SetUp } from './cli/program.ts'
 import { type Config, loadConfig } from './config.ts'
+import type { SupplierOffer } from './domain/placement.ts'
 import { Failure, messageOf } from './errors.ts'
 import { createIds } from './ids.ts'
 import { createWebhook } from './inbox/webhooks.ts'
@@ -15,7 +17,7 @@ import { keyEncryptionKeyName } from './storage/settings.ts'
 import { assertKeyOpens, openVault } from './storage/vault.ts'
 import { allWebhooks } from './storage/webhooks.ts'
 import { secretText } from './stores/webhook-signature.ts'
-import { createSupplier } from './supplier/client.ts'
+import { createSupplier, type Supplier } from './supplier/client.ts'
 import { createToken } from './tokens.ts'
 
 /**
@@ -78,10 +80,7 @@ export async function setUpOf(config: Config): Promise<SetUp> {
       throw error
     },
   )
-  const supplier = createSupplier({
-    ...{ baseUrl: config.supplier.baseUrl, dialect: config.dialectFacts, apiKey: config.apiKey },
-    ...{ now, random: Math.random, sleep: (ms: number) => sleep(ms) },
-  })
+  const supplier = supplierOf(config)
   return {
     createWebhook: async () => {
       if (config.publicUrl === null) throw new Failure('invalid', 'the configuration has no publicUrl')
@@ -110,6 +109,26 @@ export async function setUpOf(config: Config): Promise<SetUp> {
     },
   }
 }
+
+/** Reads three products, see `Program.readProducts`. */
+export async function readProductsOf(config: Config): Promise<SupplierOffer[]> {
+  const supplier = supplierOf(config)
+  try {
+    return await readProducts(supplier)
+  } finally {
+    await supplier.close()
+  }
+}
+
+const supplierOf = ({ supplier, dialectFacts, apiKey }: Config): Supplier =>
+  createSupplier({
+    baseUrl: supplier.baseUrl,
+    dialect: dialectFacts,
+    apiKey,
+    now: () => Date.now(),
+    random: Math.random,
+    sleep: (ms) => sleep(ms),
+  })
 
 /** @returns what removes the database and its folder, where neither is there now; it does nothing where one is */
 function discardOf(file: string): () => void {

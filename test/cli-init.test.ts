@@ -1,13 +1,16 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import type { SetUp } from '../src/cli/program.ts'
 import { type Config, loadConfig } from '../src/config.ts'
+import type { SupplierOffer } from '../src/domain/placement.ts'
 import { Failure } from '../src/errors.ts'
 import { Secret } from '../src/secret.ts'
-import { checkSetUp, openSetUp, setUpOf } from '../src/set-up.ts'
+import { checkSetUp, openSetUp, readProductsOf, setUpOf } from '../src/set-up.ts'
 import { nameOfKey } from '../src/storage/key-encryption-key.ts'
 import { type RunOptions, run, temporaryFolder, widest } from './cli-run.ts'
+import { contrary, standard } from './dialect-pair.ts'
+import { startHeldSandbox } from './held.ts'
 
 const API_KEY = 'key-of-the-reseller-0123456789'
 const BASE_URL = 'https://supplier.example/api/v1'
@@ -35,11 +38,23 @@ function quietSetUp(changes: Partial<SetUp> = {}) {
     },
     ...changes,
   }
-  return { asked, program: { checkSetUp: async () => {}, openSetUp: () => Promise.resolve(setUp) } }
+  return { asked, program: { checkSetUp: async () => {}, openSetUp: () => Promise.resolve(setUp), readProducts } }
 }
 
+const office: SupplierOffer = {
+  productId: 'p1',
+  sku: 'OFF-1',
+  name: 'Office',
+  costMinor: 1_527,
+  currency: 'EUR',
+  localStock: 3,
+  providerStock: 4,
+  available: true,
+}
+const readProducts = async (): Promise<SupplierOffer[]> => [office, { ...office, name: 'Game', available: false }]
+
 /** With a database in the data folder of the configuration. */
-const realSetUp = { checkSetUp, openSetUp: setUpOf }
+const realSetUp = { checkSetUp, openSetUp: setUpOf, readProducts }
 
 function place() {
   const folder = temporaryFolder()
@@ -165,7 +180,7 @@ describe('init by flags', () => {
     })
     const { exitCode, stdout } = await init(file, keyFile, ['--public-url', 'https://quayside.example'], { program })
     expect(exitCode).toBe(1)
-    expect(stdout).toContain('the supplier does not answer. Later: quayside webhooks create')
+    expect(stdout).toMatch(/NO WEBHOOK YET: the supplier does not answer\.(.|\n)*`quayside webhooks create`/)
     expect(stdout).toContain('qs_s_first')
     expect(asked.at(-1)).toBe('close')
   })
@@ -216,7 +231,7 @@ describe('init by flags', () => {
     const { folder, file, keyFile } = place()
     const before = tree(folder)
     const failing = {
-      checkSetUp,
+      ...realSetUp,
       openSetUp: async (config: Config) => {
         const setUp = await setUpOf(config)
         return { ...setUp, createStoreToken: () => Promise.reject(new Failure('unavailable', 'the disk is full')) }
@@ -241,6 +256,8 @@ describe('init by asking', () => {
       ...[
         'https://supplier.example/api',
         BASE_URL,
+        'no-such-dialect',
+        '',
         '',
         API_KEY,
         'My shop',
@@ -248,6 +265,7 @@ describe('init by asking', () => {
         CALLBACK_URL,
         'https://quayside.example',
         '15',
+        'yes',
       ],
     ]
     const { exitCode, stdout, stderr } = await run(['init', '--config', file], { terminal: true, typed, program })
@@ -261,6 +279,8 @@ describe('init by asking', () => {
     ])
     expect(stdout).toContain('Not that: an address that ends in /v1')
     expect(stdout).toContain('Not that: it is needed')
+    expect(stdout).toMatch(/Not that: the dialect file .*no-such-dialect/)
+    expect(config.supplier.dialect).toBe('reseller-v1.1')
     expect(stdout).toMatch(/works\s+by\s+polling\s+alone/)
     expect(stdout).not.toContain(API_KEY)
   })
@@ -269,7 +289,7 @@ describe('init by asking', () => {
     const { file, keyFile } = place()
     const { program } = quietSetUp()
     await init(file, keyFile, ['--public-url', 'https://quayside.example', '--markup', '7'], { program })
-    const typed = ['', '', '', '', '-', '']
+    const typed = ['', '', '', '', '', '-', '', '']
     const { exitCode } = await run(['init', '--force', '--config', file], { terminal: true, typed, program })
     expect(exitCode).toBe(0)
     const config = loadConfig(file, {})
@@ -277,5 +297,116 @@ describe('init by asking', () => {
     expect(config.stores).toMatchObject([
       { callbackUrl: CALLBACK_URL, pricing: { markup: { percent: '7' } }, name: 'My store' },
     ])
+  })
+})
+
+/** A supplier that speaks the contrary dialect, and the program that sets up against it. */
+async function differingSupplier() {
+  const sandbox = await startHeldSandbox({ dialect: contrary, apiKey: API_KEY, requestsPerMinute: 1_000 })
+  onTestFinished(() => sandbox.close())
+  const { file, keyFile, folder } = place()
+  const program = { checkSetUp, openSetUp: setUpOf, readProducts: readProductsOf }
+  const flags = ['--base-url', sandbox.baseUrl, '--public-url', 'https://quayside.example']
+  const webhooks = () => sandbox.world.webhooks.list().map(({ url }) => url)
+  return {
+    sandbox,
+    file,
+    keyFile,
+    folder,
+    webhooks,
+    set: (...more: string[]) => init(file, keyFile, [...flags, ...more], { program }),
+  }
+}
+
+describe('init at a supplier that differs', () => {
+  it('makes the webhook and reads products by the dialect that it is given, and writes it down', async () => {
+    const { file, webhooks, set } = await differingSupplier()
+    const { exitCode, stdout } = await set('--dialect', 'contrary', '--json')
+    expect(exitCode).toBe(0)
+    expect(webhooks()).toEqual(['https://quayside.example/webhooks/supplier'])
+    const said = JSON.parse(stdout)
+    expect(said).toMatchObject({ dialect: 'contrary', webhook: { url: webhooks()[0] }, webhookFault: null })
+    expect(said.products).toHaveLength(3)
+    expect(said.products[0]).toMatchObject({ name: expect.any(String), cost: expect.stringMatching(/^\d+ JPY$/) })
+    expect(readJson(file).supplier.dialect).toBe('contrary')
+    expect(loadConfig(file, {}).dialectFacts.name).toBe('contrary')
+    await set('--force', '--markup', '7')
+    expect(loadConfig(file, {}).dialectFacts.name, 'kept where no flag says another').toBe('contrary')
+  })
+
+  it('takes a path, which is written as it is seen from the configuration', async () => {
+    const { file, folder, set } = await differingSupplier()
+    const dialect = path.join(folder, 'config', 'mine', 'supplier.json')
+    mkdirSync(path.dirname(dialect), { recursive: true })
+    writeFileSync(dialect, JSON.stringify({ ...contrary, name: 'supplier' }))
+    expect((await set('--dialect', path.relative('.', dialect))).exitCode).toBe(0)
+    expect(readJson(file).supplier.dialect).toBe(path.join('mine', 'supplier.json'))
+    expect(loadConfig(file, {}).dialectFacts.name).toBe('supplier')
+  })
+
+  it('refuses a dialect that is not there or has faults, and writes nothing', async () => {
+    const { file, folder, set } = await differingSupplier()
+    const faulty = path.join(folder, 'faulty.json')
+    writeFileSync(faulty, JSON.stringify({ ...contrary, settleSeconds: 'long' }))
+    const before = tree(folder)
+    expect(await set('--dialect', 'nowhere')).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('nowhere') })
+    expect(await set('--dialect', faulty)).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining('settleSeconds'),
+    })
+    expect(tree(folder)).toEqual(before)
+    expect(existsSync(file)).toBe(false)
+  })
+
+  it('says plainly that there is no webhook and that no product can be read, and what to do', async () => {
+    const { webhooks, set } = await differingSupplier()
+    const { exitCode, stdout } = await set()
+    expect(exitCode).toBe(1)
+    expect(webhooks()).toEqual([])
+    const text = stdout.replaceAll(/\s+/g, ' ')
+    expect(text).toMatch(/NO WEBHOOK YET: .* works by polling alone\. Start it, then run `quayside webhooks create`/)
+    expect(text).toContain(`webhookRequest in the dialect ${standard.name} is not what it expects.`)
+    expect(text).toMatch(/NO PRODUCT READ: .* see docs\/fitting-a-supplier\.md/)
+    expect(widest(stdout)).toBeLessThanOrEqual(100)
+  })
+})
+
+describe('the three products that init shows', () => {
+  const asked = (answer: string, program: object) => {
+    const { file } = place()
+    const typed = [BASE_URL, '', API_KEY, '', CALLBACK_URL, '', '', answer]
+    return { file, ran: run(['init', '--config', file], { terminal: true, typed, program }) }
+  }
+
+  it('have name, cost and stock, and a person says whether they are right', async () => {
+    const { program } = quietSetUp()
+    const { file, ran } = asked('yes', program)
+    const { stdout } = await ran
+    expect(stdout).toMatch(
+      /NAME +COST +STOCK\r?\nOffice +15\.27 EUR +7 \(3 local, 4 provider\)\r?\nGame +15\.27 EUR +cannot be bought/,
+    )
+    expect(stdout).toContain('Are they right (yes or no) [yes]: ')
+    expect(existsSync(file)).toBe(true)
+  })
+
+  it('end the set-up when a person says that they are wrong: nothing is written', async () => {
+    const { asked: opened, program } = quietSetUp()
+    const { file, ran } = asked('no', program)
+    expect(await ran).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--dialect') })
+    expect([existsSync(path.dirname(file)), opened]).toEqual([false, []])
+  })
+
+  it('are asked about even when none can be read, and nothing is written unless a person says so', async () => {
+    const { program } = quietSetUp()
+    const unread = { ...program, readProducts: () => Promise.reject(new Failure('unavailable', 'nobody answers')) }
+    const left = asked('', unread)
+    expect(await left.ran).toMatchObject({
+      exitCode: 2,
+      stdout: expect.stringContaining('NO PRODUCT READ: nobody answers'),
+    })
+    expect(existsSync(left.file)).toBe(false)
+    const written = asked('yes', unread)
+    expect((await written.ran).exitCode).toBe(1)
+    expect(existsSync(written.file)).toBe(true)
   })
 })

@@ -61,6 +61,7 @@ const noProgram: Program = {
   ...{ version: '1.2.3', serve: unused, sandbox: unused, openSetUp: unused, restore: unused },
   inspect: unused,
   checkSetUp: unused,
+  readProducts: unused,
 }
 
 /** A folder of its own that goes when the test has finished. */

@@ -18,6 +18,8 @@ import { Secret } from '../secret.ts'
 /** What a person was asked, or said by flags. */
 export interface Answers {
   baseUrl: string
+  /** As the configuration has it: a name, or a path from its folder. */
+  dialect: string
   /** Undefined where the environment or the file that is there has it. */
   apiKey: Secret | undefined
   storeName: string
@@ -27,6 +29,8 @@ export interface Answers {
 }
 
 export interface Existing {
+  /** Where the configuration is, or will be. */
+  folder: string
   /** The configuration that `--force` writes over, when it can be read. */
   settings: Settings | undefined
   /** Whether an API key is in its place already. */
@@ -44,11 +48,12 @@ const secretsOf = (file: string): string => path.join(path.dirname(file), 'secre
  * @throws Failure `conflict`
  */
 export function readExisting(file: string): Existing {
+  const folder = path.dirname(file)
   const apiKeyFile = existsSync(path.join(secretsOf(file), 'api-key'))
-  if (!existsSync(file)) return { settings: undefined, apiKeyFile, kept: [] }
+  if (!existsSync(file)) return { folder, settings: undefined, apiKeyFile, kept: [] }
   try {
     const settings = configShape.parse(JSON.parse(readFileSync(file, 'utf8')))
-    return { settings, apiKeyFile, kept: [`store id ${settings.stores[0]?.id}`] }
+    return { folder, settings, apiKeyFile, kept: [`store id ${settings.stores[0]?.id}`] }
   } catch (cause) {
     const why = `${file} cannot be read, and holds the permanent id of a store: mend it, or move it away yourself.`
     throw new Failure('conflict', `${why}\n${messageOf(cause).split('\n')[0]}`, { cause })
@@ -88,7 +93,7 @@ export function planInstallation(installation: Installation): Plan {
   const pricing = { ...store?.pricing, markup: { ...store?.pricing.markup, percent: answers.markup } }
   const settings = {
     ...existing.settings,
-    supplier: { ...existing.settings?.supplier, baseUrl: answers.baseUrl },
+    supplier: { ...existing.settings?.supplier, baseUrl: answers.baseUrl, dialect: answers.dialect },
     stores: [{ ...store, id: storeId, kind: 'backend', name, callbackUrl, pricing }, ...others],
     publicUrl: answers.publicUrl,
   }

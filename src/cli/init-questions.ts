@@ -1,16 +1,20 @@
 import { readFileSync } from 'node:fs'
+import path from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
-import { configShape } from '../config.ts'
+import { configShape, dialectFileOf } from '../config.ts'
 import { Failure, type FieldFault, messageOf } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import { percent } from '../store-settings.ts'
+import { readDialect } from '../supplier/dialect.ts'
 import type { Answers, Existing } from './init-files.ts'
 import type { Io } from './program.ts'
 import { wrap } from './table.ts'
 
 export interface Flags {
   baseUrl?: string
+  /** Name of a dialect that is shipped, or path of a file. */
+  dialect?: string
   apiKeyFile?: string
   storeName?: string
   callbackUrl?: string
@@ -21,6 +25,10 @@ export interface Flags {
 /** Without a name and a price rule nothing could be shown or sold; both are one line to change. */
 const NAME = 'My store'
 const MARKUP = '20'
+
+/** What a dialect is called in the configuration: a name as it is, a path from the folder of the configuration. */
+const dialectSetting = (given: string, folder: string): string =>
+  given.endsWith('.json') ? path.relative(path.resolve(folder), path.resolve(given)) : given
 
 /**
  * The answers without a question: flags, then what an earlier configuration says, then defaults.
@@ -42,10 +50,11 @@ export function flagAnswers(flags: Flags, env: Io['env'], existing: Existing): A
   return { ...before, apiKey }
 }
 
-function defaultsOf(flags: Flags, { settings }: Existing): Omit<Answers, 'apiKey'> {
+function defaultsOf(flags: Flags, { settings, folder }: Existing): Omit<Answers, 'apiKey'> {
   const store = settings?.stores[0]
   return {
     baseUrl: flags.baseUrl ?? settings?.supplier.baseUrl ?? '',
+    dialect: flags.dialect ? dialectSetting(flags.dialect, folder) : (settings?.supplier.dialect ?? DIALECT),
     storeName: flags.storeName ?? store?.name ?? NAME,
     callbackUrl: flags.callbackUrl ?? store?.callbackUrl ?? '',
     publicUrl: flags.publicUrl ?? settings?.publicUrl ?? null,
@@ -80,7 +89,8 @@ interface Question {
   fault: (text: string) => string | undefined
 }
 
-const { baseUrl: baseUrlShape } = configShape.shape.supplier.shape
+const { baseUrl: baseUrlShape, dialect: dialectNameShape } = configShape.shape.supplier.shape
+const DIALECT = dialectNameShape.parse(undefined)
 const { publicUrl: publicUrlShape } = configShape.shape
 const { name: nameShape, callbackUrl: callbackUrlShape } = configShape.shape.stores.element.shape
 
@@ -105,6 +115,13 @@ export async function askAnswers(io: Io, flags: Flags, existing: Existing): Prom
       about: "The supplier's Reseller API, version 1. Its address ends in /v1.",
       ...{ ask: 'Base URL', before: before.baseUrl, fault: faultOf(baseUrlShape) },
     })
+    const settingOf = (text: string): string => (text === before.dialect ? text : dialectSetting(text, existing.folder))
+    const dialect = settingOf(
+      await put({
+        about: `How the supplier writes what the API leaves open: the name of a dialect, or the path of a file. ${DIALECT} is the default; docs/fitting-a-supplier.md leads to another.`,
+        ...{ ask: 'Dialect', before: before.dialect, fault: (text) => dialectFault(settingOf(text), existing.folder) },
+      }),
+    )
     const apiKey = await askKey(terminal, flags, io.env, existing)
     const storeName = await put({
       about: 'Your store, as people call it. A permanent id is made from it once.',
@@ -122,7 +139,34 @@ export async function askAnswers(io: Io, flags: Flags, existing: Existing): Prom
       about: 'Your prices: what the supplier charges you, plus this percentage.',
       ...{ ask: 'Markup in percent', before: before.markup, fault: faultOf(percent) },
     })
-    return { baseUrl, apiKey, storeName, callbackUrl, publicUrl: publicUrl || null, markup }
+    return { baseUrl, dialect, apiKey, storeName, callbackUrl, publicUrl: publicUrl || null, markup }
+  } finally {
+    terminal.close()
+  }
+}
+
+function dialectFault(setting: string, folder: string): string | undefined {
+  try {
+    readDialect(dialectFileOf(setting, folder))
+    return undefined
+  } catch (error) {
+    return messageOf(error)
+  }
+}
+
+/** Shows what was read of the supplier, and asks whether it is right. `wrong`: nothing could be read. */
+export async function askWhetherRight(io: Io, text: string, { wrong }: { wrong: boolean }): Promise<boolean> {
+  const terminal = openTerminal(io)
+  io.stdout.write(`\n${text}`)
+  try {
+    const answer = await terminal.put({
+      about: wrong
+        ? 'The set-up can be written all the same, if the supplier is only not there at the moment.'
+        : 'A dialect that does not fit can take cents for euros, and nothing else would show it.',
+      ...{ ask: wrong ? 'Write it (yes or no)' : 'Are they right (yes or no)', before: wrong ? 'no' : 'yes' },
+      fault: (typed) => (/^(yes|no)$/i.test(typed) ? undefined : 'yes or no'),
+    })
+    return answer.toLowerCase() === 'yes'
   } finally {
     terminal.close()
   }

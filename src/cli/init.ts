@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
-import { loadConfig } from '../config.ts'
+import { type Config, loadConfig } from '../config.ts'
+import type { SupplierOffer } from '../domain/placement.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { CONFIG_FILE } from './connection.ts'
 import { exitCodes } from './exit-codes.ts'
@@ -13,7 +14,8 @@ import {
   readExisting,
   writeInstallation,
 } from './init-files.ts'
-import { askAnswers, type Flags, flagAnswers } from './init-questions.ts'
+import { askAnswers, askWhetherRight, type Flags, flagAnswers } from './init-questions.ts'
+import { productTable, productView } from './product-sample.ts'
 import type { Program, Session, SetUp } from './program.ts'
 import { print, shareOptions, widthOf } from './service-command.ts'
 import { wrap } from './table.ts'
@@ -22,6 +24,7 @@ import { wrap } from './table.ts'
 export function addInit(root: Command, { io, program, end }: Session): void {
   const init = root.command('init').description('write the configuration by asking; make secrets and a first token')
   init.option('--base-url <address>', "the supplier's Reseller API; ends in /v1")
+  init.option('--dialect <name or path>', 'how the supplier writes what the API leaves open; a path ends in .json')
   init.option('--api-key-file <file>', 'a file that holds the API key; else QUAYSIDE_API_KEY is used')
   init.option('--store-name <name>', 'what the store is called')
   init.option('--callback-url <address>', 'where the store is told of keys and failures')
@@ -44,10 +47,24 @@ export function addInit(root: Command, { io, program, end }: Session): void {
     const asks = io.isTerminal && !flags.yes && !flags.json
     const answers = asks ? await askAnswers(io, flags, existing) : flagAnswers(flags, io.env, existing)
     const plan = await checked(program, { file, answers, existing, env: io.env, randomBytes: io.randomBytes })
+    const width = Math.min(widthOf(io), 100)
+    const seen = await productsOf(program, plan.config)
+    if (asks) await assertRight(io, seen, width)
     const result = await setUp(program, plan, answers)
-    const document = { configFile: file, store: plan.storeId, ...result, kept: plan.kept, next: NEXT }
-    print(io, flags.json === true, document, () => resultText(document, Math.min(widthOf(io), 100)))
-    end(result.webhookFault === null ? exitCodes.ok : exitCodes.failed)
+    const products = { products: seen.products.map(productView), productsFault: seen.fault }
+    const dialect = plan.config.dialectFacts.name
+    const document = {
+      configFile: file,
+      store: plan.storeId,
+      dialect,
+      ...result,
+      ...products,
+      kept: plan.kept,
+      next: NEXT,
+    }
+    // Who was asked has seen them.
+    print(io, flags.json === true, document, () => resultText(document, asks ? undefined : seen, width))
+    end(result.webhookFault === null && seen.fault === null ? exitCodes.ok : exitCodes.failed)
   })
 }
 
@@ -56,7 +73,8 @@ Examples:
   quayside init
   quayside init --yes --base-url https://supplier.example/api/v1 \\
     --api-key-file ./key.txt --store-name 'My store' \\
-    --callback-url https://shop.example/quayside`
+    --callback-url https://shop.example/quayside
+  quayside init --dialect config/my-supplier.json`
 
 /** Under a running service, nothing is written. Other faults of what is there may be what `--force` is to mend. */
 async function assertStopped(program: Program, file: string, env: Session['io']['env']): Promise<void> {
@@ -106,6 +124,38 @@ async function setUp(program: Program, plan: Plan, answers: Answers) {
   }
 }
 
+/** Three products as the dialect reads them, or why there are none. */
+interface Seen {
+  products: SupplierOffer[]
+  fault: string | null
+}
+
+async function productsOf(program: Program, config: Config): Promise<Seen> {
+  try {
+    return { products: await program.readProducts(config), fault: null }
+  } catch (error) {
+    return { products: [], fault: messageOf(error) }
+  }
+}
+
+async function assertRight(io: Session['io'], seen: Seen, width: number): Promise<void> {
+  if (await askWhetherRight(io, seenText(seen, width), { wrong: seen.fault !== null })) return
+  throw new Failure(
+    'invalid',
+    'nothing was written. Fit a dialect to this supplier by docs/fitting-a-supplier.md, and name it by --dialect.',
+  )
+}
+
+function seenText({ products, fault }: Seen, width: number): string {
+  const lead = wrap(
+    "Products of the supplier, as the dialect reads them. Compare them with the supplier's own pages:",
+    width,
+  ).join('\n')
+  if (fault === null) return `${lead}\n${productTable(products, width)}`
+  const advice = 'If the supplier answers, the dialect does not fit it: see docs/fitting-a-supplier.md.'
+  return `${wrap(`NO PRODUCT READ: ${fault}. ${advice}`, width).join('\n')}\n`
+}
+
 /** A webhook that cannot be made now is made later: the rest must not be lost. */
 async function webhookOf(open: SetUp, { publicUrl }: Answers) {
   if (publicUrl === null) return { webhook: null, webhookFault: null }
@@ -116,23 +166,29 @@ async function webhookOf(open: SetUp, { publicUrl }: Answers) {
   }
 }
 
+/** What it means that there is no webhook, and what to do. */
+const noWebhook = (dialect: string): string =>
+  'Until there is one, the service works by polling alone. Start it, then run `quayside webhooks create`; if the supplier ' +
+  `refuses that too, webhookRequest in the dialect ${dialect} is not what it expects.`
+
 type Result = Awaited<ReturnType<typeof setUp>> & {
   configFile: string
+  dialect: string
   store: string
   kept: Existing['kept']
   next: string[]
 }
 
-function resultText(result: Result, width: number): string {
-  const { webhook, webhookFault } = result
+function resultText(result: Result, seen: Seen | undefined, width: number): string {
+  const { webhook, webhookFault, dialect } = result
   const said = [
     `Written: ${result.configFile}, and the secrets beside it (mode 0600).`,
     ...(result.kept.length === 0 ? [] : [`Kept as they were: ${result.kept.join(', ')}.`]),
     ...(webhook ? [`The supplier will send deliveries to ${webhook.url}; their secret is kept sealed.`] : []),
-    ...(webhookFault === null ? [] : [`NO WEBHOOK YET: ${webhookFault}. Later: quayside webhooks create`]),
+    ...(webhookFault === null ? [] : [`NO WEBHOOK YET: ${webhookFault}. ${noWebhook(dialect)}`]),
   ]
   return `${said.flatMap((line) => wrap(line, width)).join('\n')}
-
+${seen ? `\n${seenText(seen, width)}` : ''}
 Shown this once, for the backend of your store:
   store            ${result.store}
   token            ${result.token}

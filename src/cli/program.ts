@@ -8,6 +8,7 @@
  */
 import { Command, CommanderError } from 'commander'
 import type { Config } from '../config.ts'
+import type { SupplierOffer } from '../domain/placement.ts'
 import { codeOf, Failure, messageOf } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { addBackup } from './backup.ts'
@@ -71,6 +72,12 @@ export interface Program {
    * @throws Failure `unavailable` where the data folder cannot be written to
    */
   checkSetUp(config: Config): Promise<void>
+  /**
+   * Reads three products from the supplier, as its dialect says, for a person to compare; `init` alone asks for it.
+   *
+   * @throws Failure `unavailable` or `rejected` when none can be read
+   */
+  readProducts(config: Config): Promise<SupplierOffer[]>
   /** Opens the database of an installation, and creates it where there is none; `init` alone asks for it. */
   openSetUp(config: Config): Promise<SetUp>
   /**

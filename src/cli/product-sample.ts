@@ -1,0 +1,79 @@
+/**
+ * Three products as the dialect reads them, for a person to compare with the supplier's own pages.
+ *
+ * A dialect that leads to the wrong field, or to cents where it says euros, reads every record without a fault. Only a
+ * person who knows a price sees it.
+ */
+import { formatDecimal } from '../domain/money.ts'
+import type { SupplierOffer } from '../domain/placement.ts'
+import { Failure } from '../errors.ts'
+import type { Supplier } from '../supplier/client.ts'
+import { cell } from './cell.ts'
+import { table } from './table.ts'
+
+const COUNT = 3
+
+/** Enough to find some that can be bought, few enough for one quick request. */
+const PAGE = 25
+
+/** Those that say most: what can be bought and has a cost comes first. */
+export const chooseProducts = (offers: SupplierOffer[]): SupplierOffer[] =>
+  offers.toSorted((one, other) => Number(tellsMore(other)) - Number(tellsMore(one))).slice(0, COUNT)
+
+const tellsMore = ({ available, costFault }: SupplierOffer): boolean => available && costFault === undefined
+
+/**
+ * Reads three products.
+ *
+ * @throws Failure `unavailable` when none can be read: what the supplier or the first record says is wrong
+ */
+export async function readProducts(supplier: Pick<Supplier, 'products'>): Promise<SupplierOffer[]> {
+  const { items, unreadable } = await supplier.products({ page: 1, limit: PAGE })
+  const [fault] = unreadable
+  if (items.length > 0) return chooseProducts(items)
+  if (!fault) throw new Failure('unavailable', 'the supplier lists no product')
+  throw new Failure(
+    'unavailable',
+    `no product can be read: ${fault.setting} of the dialect is ${fault.field}, and ${fault.seen} is there`,
+  )
+}
+
+/** As a table: name, cost, stock. */
+export function productTable(offers: SupplierOffer[], width: number): string {
+  const rows = offers.map((offer) => ({ name: offer.name, cost: costText(offer), stock: stockText(offer) }))
+  const columns = [
+    { title: 'NAME', of: (row: object) => cell((row as (typeof rows)[number]).name) },
+    { title: 'COST', of: (row: object) => cell((row as (typeof rows)[number]).cost), right: true as const },
+    { title: 'STOCK', of: (row: object) => cell((row as (typeof rows)[number]).stock) },
+  ]
+  return table(rows, columns, width)
+}
+
+/** For `--json`. */
+export const productView = (offer: SupplierOffer) => ({
+  productId: offer.productId,
+  sku: offer.sku,
+  name: offer.name,
+  cost: costText(offer),
+  stock: stockText(offer),
+})
+
+const costFaults = {
+  missing: 'cannot be read',
+  zero: 'is 0',
+  negative: 'is below 0',
+  currency: 'in another currency',
+} satisfies Record<NonNullable<SupplierOffer['costFault']>, string>
+
+function costText({ costMinor, currency, costFault }: SupplierOffer): string {
+  const amount = `${formatDecimal({ minor: costMinor, currency })} ${currency}`
+  if (costFault === undefined) return amount
+  return costFault === 'currency' && costMinor > 0 ? `${amount}, ${costFaults.currency}` : costFaults[costFault]
+}
+
+function stockText({ available, localStock, providerStock }: SupplierOffer): string {
+  if (!available) return 'cannot be bought'
+  if (localStock === undefined && providerStock === undefined) return 'not counted'
+  if (localStock === undefined || providerStock === undefined) return String(localStock ?? providerStock)
+  return `${localStock + providerStock} (${localStock} local, ${providerStock} provider)`
+}
