@@ -3,6 +3,7 @@ import { build } from '../src/storage/builder.ts'
 import { audit, tokens } from '../src/storage/schema.ts'
 import { type ApiWorld, openApi } from './api-world.ts'
 import { STORE } from './harbour.ts'
+import { exchange, requestBytes } from './raw-http.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
@@ -51,6 +52,19 @@ describe('a token', () => {
     const answer = await world.ask('GET', '/status', { token: null, headers })
     expect(answer.status).toBe(401)
     expect(answer.body.error.code).toBe('unauthenticated')
+  })
+
+  test.each([
+    ['equal', (token: string) => [token, token]],
+    ['different', (token: string) => [token, 'qs_a_x']],
+    ['different, the right one last', (token: string) => ['qs_a_x', token]],
+  ])('is refused when two come with one request: %s', async (_what, tokensOf) => {
+    const world = await openApi()
+    const headers = tokensOf(world.tokens.owner).map((token): [string, string] => ['authorization', `Bearer ${token}`])
+    const bytes = requestBytes({ method: 'GET', target: '/api/v1/status', headers })
+    const answer = await exchange(Number(new URL(world.url).port), bytes)
+    expect(answer).toMatchObject({ status: 401, headers: { 'www-authenticate': 'Bearer' } })
+    expect(answer?.body).toContain('send one Authorization header')
   })
 
   test('is refused under another scheme', async () => {

@@ -21,6 +21,9 @@ const badOrders: [string, unknown, string][] = [
   ['a blank reference', order({ reference: ' ' }), 'reference'],
   ['a reference that ends in a space', order({ reference: '1001 ' }), 'reference'],
   ['an invisible reference', order({ reference: '\u200b' }), 'reference'],
+  ['a reference with a zero-width space in it', order({ reference: '10\u200b01' }), 'reference'],
+  ['a reference that is written right to left', order({ reference: '10\u202e01' }), 'reference'],
+  ['a line id that is written right to left', withLine({ id: '1\u202e2' }), 'lines.0.id'],
   ['a reference of dots', order({ reference: '..' }), 'reference'],
   ['a reference of 201 characters', order({ reference: 'x'.repeat(201) }), 'reference'],
   ['a reference with a line break', order({ reference: 'a\nb' }), 'reference'],
@@ -89,6 +92,15 @@ describe('a faulty order', () => {
     expect(await world.db.query(build.select().from(storeOrders))).toEqual([])
     expect(await world.db.query(build.select().from(purchases))).toEqual([])
   })
+
+  test.each(['00ad', '200b', '200d', '202e', '2066', '2800', '3164', 'fe0f', 'feff', 'e0041'])(
+    'names the reference, or the id of a line, that has U+%s in it',
+    (code) => {
+      const hidden = `10${String.fromCodePoint(Number.parseInt(code, 16))}01`
+      expect(() => check(orderBody, order({ reference: hidden }), 'body')).toThrow(/^reference: .*invisible/)
+      expect(() => check(orderBody, withLine({ id: hidden }), 'body')).toThrow(/^lines\.0\.id: .*invisible/)
+    },
+  )
 
   test.each(badRequests)('as %s is refused with %i %s', async (_what, status, code, request) => {
     const world = await openApi()

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { Failure } from '../src/errors.ts'
@@ -288,5 +289,47 @@ describe('closing the server', () => {
     await began.promise
     await door.server.close()
     expect(await busy).toBeUndefined()
+  })
+})
+
+describe('a sender that waits for 100 Continue', () => {
+  /** Sends the headers, and the body only when it is asked for it. */
+  async function waiting(port: number, lines: string[], body = VALID.body): Promise<string> {
+    const socket = connect({ port, host: '127.0.0.1' })
+    let text = ''
+    let sent = false
+    socket.on('error', () => undefined)
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1')
+      if (!sent && text.startsWith('HTTP/1.1 100 ')) {
+        sent = true
+        socket.write(body)
+      }
+    })
+    socket.write(`${[...lines, 'expect: 100-continue'].join('\r\n')}\r\n\r\n`)
+    await once(socket, 'close')
+    return text
+  }
+  const statuses = (text: string) => [...text.matchAll(/^HTTP\/1\.1 (\d{3})/gm)].map(([, status]) => Number(status))
+  const open = [`POST ${PATH} HTTP/1.1`, 'host: quayside.test']
+
+  test('is asked for the body of a delivery that may be genuine', async () => {
+    const door = await openDoor()
+    expect(statuses(await waiting(door.port, [...START, LENGTH]))).toEqual([100, 200])
+    expect(await door.rows()).toHaveLength(1)
+  })
+
+  test.each([
+    ['without a signature', [...open, LENGTH], 401],
+    ['to a webhook that is not there', [`POST ${PATH}/none HTTP/1.1`, 'host: quayside.test', HEADERS, LENGTH], 401],
+    ['to a path that is not there', ['POST /nowhere HTTP/1.1', 'host: quayside.test', HEADERS, LENGTH], 404],
+    ['with a length above 256 KiB', [...open, HEADERS, 'content-length: 262145'], 413],
+    ['of a compressed body', [...open, HEADERS, LENGTH, 'content-encoding: gzip'], 415],
+    ['with another method', [`PUT ${PATH} HTTP/1.1`, 'host: quayside.test', HEADERS, LENGTH], 405],
+    ['with two hosts', [...open, 'host: elsewhere.test', HEADERS, LENGTH], 400],
+  ])('is refused at once, and the connection ends: %s', async (_what, lines, status) => {
+    const door = await openDoor()
+    expect(statuses(await waiting(door.port, lines))).toEqual([status])
+    expect(await door.rows()).toEqual([])
   })
 })

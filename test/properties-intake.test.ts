@@ -13,12 +13,17 @@ function isPlain(text: string, max: number): boolean {
   return [...text].length <= max && text.isWellFormed() && visible && ends
 }
 
+/** The same of a reference, which has no character that nobody sees either. */
+const isReference = (text: string, max: number): boolean =>
+  isPlain(text, max) && !/[\p{Cf}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\u2800]/u.test(text)
+
 const anyText = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 30 }),
   fc.string({ maxLength: 30 }),
   fc.string({ unit: fc.constantFrom(' ', '.', '\u200b', '\ud800', '\n', 'a', 'ä', '😀', '\u2028'), maxLength: 6 }),
 )
 const plain = (max: number) => anyText.filter((text) => isPlain(text, max))
+const plainReference = (max: number) => anyText.filter((text) => isReference(text, max))
 /** A price as a store writes it. */
 const priced = (price: { minor: number; currency: string }) => ({
   unitPrice: formatDecimal(price),
@@ -28,13 +33,18 @@ const currencies = fc.constantFrom('EUR', 'JPY', 'KWD')
 
 const price = fc.tuple(fc.nat(10 ** 9), currencies).map(([minor, currency]) => ({ minor, currency }))
 const line = fc
-  .record({ id: plain(100), sku: plain(100), quantity: fc.integer({ min: 1, max: 10_000 }), price: fc.option(price) })
+  .record({
+    id: plainReference(100),
+    sku: plain(100),
+    quantity: fc.integer({ min: 1, max: 10_000 }),
+    price: fc.option(price),
+  })
   .map(({ price, ...rest }) => ({
     ...rest,
     ...(price ? priced(price) : {}),
   }))
 const orders = fc.record({
-  reference: plain(200).filter((text) => text !== '.' && text !== '..'),
+  reference: plainReference(200).filter((text) => text !== '.' && text !== '..'),
   lines: fc.uniqueArray(line, { minLength: 1, maxLength: 8, selector: ({ id }) => id }),
 })
 
@@ -67,10 +77,10 @@ function attempt<T>(make: () => T): T | Failure {
 function faultsOf({ reference, lines }: OrderInput): string[] {
   const price = (minor: number | null) => minor === null || (Number.isSafeInteger(minor) && minor >= 0)
   const rules: Record<string, boolean> = {
-    reference: isPlain(reference, 200) && reference !== '.' && reference !== '..',
+    reference: isReference(reference, 200) && reference !== '.' && reference !== '..',
     'number of lines': lines.length >= 1 && lines.length <= 100,
     'line ids': new Set(lines.map(({ id }) => id)).size === lines.length,
-    texts: lines.every(({ id, sku }) => isPlain(id, 100) && isPlain(sku, 100)),
+    texts: lines.every(({ id, sku }) => isReference(id, 100) && isPlain(sku, 100)),
     quantities: lines.every(({ quantity }) => Number.isInteger(quantity) && quantity >= 1 && quantity <= 10_000),
     prices: lines.every(({ unitPriceMinor }) => price(unitPriceMinor)),
     currencies: lines.every(({ unitPriceMinor, currency }) => (unitPriceMinor === null) === (currency === null)),

@@ -106,12 +106,16 @@ export function readLine({ places, width }: CsvHeader, line: number, cells: stri
 
 /**
  * What a spreadsheet takes for a formula, or would once an apostrophe is taken off. The wide forms of the signs are typed
- * where Chinese and Japanese are.
+ * where Chinese and Japanese are. The second line of a cell counts too: a program that divides the file at its line breaks
+ * takes it for a line of its own.
  */
-const FORMULA = /^'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/
+const SIGNS = '=+\\-@\\t\\uff1d\\uff0b\\uff0d\\uff20'
+const FORMULA = `(?='*[${SIGNS}])`
+const UNESCAPED = new RegExp(`^(?='*[${SIGNS}\\r\\n])|(?<=[\\r\\n])${FORMULA}`, 'g')
+const ESCAPED = new RegExp(`^'(?='*[${SIGNS}\\r\\n])|(?<=[\\r\\n])'${FORMULA}`, 'g')
 
 /** A cell as it is written: an apostrophe before a formula makes it text. `=1+1` becomes `'=1+1`. */
-export const escapedCell = (text: string): string => (FORMULA.test(text) ? `'${text}` : text)
+export const escapedCell = (text: string): string => text.replace(UNESCAPED, "'")
 
 /** The text of a cell as it was written: takes off what `escapedCell` puts there. `'=1+1` becomes `=1+1`. */
-export const plainCell = (cell: string): string => (cell.startsWith("'") && FORMULA.test(cell) ? cell.slice(1) : cell)
+export const plainCell = (cell: string): string => cell.replace(ESCAPED, '')

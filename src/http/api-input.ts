@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import getRawBody from 'raw-body'
 import { z } from 'zod'
 import { parseDecimal } from '../domain/money.ts'
@@ -7,6 +7,7 @@ import { Failure } from '../errors.ts'
 import { decisionTypes } from '../ordering/choices.ts'
 import type { OrderInput } from '../ordering/intake.ts'
 import { roles, scopes } from '../tokens.ts'
+import { inviteBody } from './raw-bodies.ts'
 
 /** The same sentence for whatever is wrong with a field: what would be right. */
 const must = (words: string) => (issue: { input?: unknown }) =>
@@ -30,6 +31,20 @@ function text(max: number, min = 1) {
   return z.string({ error: words }).regex(pattern, { error: words })
 }
 
+/**
+ * A name that a store gives: two of them that look alike are the same. Refused are all characters that no one sees and those
+ * that turn the direction of writing.
+ */
+function reference(max: number) {
+  const words = must(
+    `text of 1 to ${max} characters, without control, invisible and bidirectional characters and without spaces at its ends`,
+  )
+  const hidden = '\\p{Cc}\\p{Cf}\\p{Cs}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\u2800'
+  const end = `[^${hidden}\\p{Zs}]`
+  const pattern = new RegExp(`^(?=.{1,${max}}$)${end}(?:[^${hidden}]*${end})?$`, 'su')
+  return z.string({ error: words }).regex(pattern, { error: words })
+}
+
 function whole(min: number, max: number) {
   const error = must(`a whole number from ${min} to ${max}`)
   return z.int({ error }).min(min, { error }).max(max, { error })
@@ -43,7 +58,7 @@ const id = z.string({ error: must('an id') }).regex(/^[0-9A-Za-z_-]{1,64}$/, { e
 
 const line = fields({
   /** The store's own id of the line; callbacks carry it. */
-  id: text(100),
+  id: reference(100),
   sku: text(100),
   /** 10,000: far above what a person buys, far below what would flood the supplier with parts. */
   quantity: whole(1, 10_000),
@@ -58,7 +73,7 @@ const line = fields({
 /** Body of POST /orders. */
 export const orderBody = fields({
   /** The store's own number of the order. The two that are left out are path segments that clients resolve away. */
-  reference: text(200).refine((reference) => reference !== '.' && reference !== '..', {
+  reference: reference(200).refine((given) => given !== '.' && given !== '..', {
     error: must('more than dots'),
   }),
   lines: z
@@ -218,7 +233,7 @@ export type JsonBody = { json: unknown } | { status: 413 | 415; code: string; me
  *
  * @throws Failure `invalid` for a body that is no JSON; raw-body's own error for one that was cut off
  */
-export async function readJson(request: IncomingMessage): Promise<JsonBody> {
+export async function readJson(request: IncomingMessage, response: ServerResponse): Promise<JsonBody> {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers
   const length = request.headers['content-length'] ?? null
   if (length === '0' || (length === null && request.headers['transfer-encoding'] === undefined)) return { json: {} }
@@ -226,6 +241,7 @@ export async function readJson(request: IncomingMessage): Promise<JsonBody> {
     const message = 'send JSON in UTF-8, not compressed, with Content-Type: application/json'
     return { status: 415, code: 'unsupported_media_type', message }
   }
+  inviteBody(request, response, BODY_MAX)
   const bytes = await getRawBody(request, { limit: BODY_MAX, length }).catch((error: { status?: number }) => {
     if (error.status === 413) return undefined
     throw error

@@ -24,10 +24,10 @@ export interface Allowed {
 /**
  * Tells who holds a bearer token.
  *
- * @param authorization the value of the header
- * @throws Failure `unauthenticated` for a missing, malformed, unknown, expired or revoked token
+ * @param authorization the values of the header, one for each line
+ * @throws Failure `unauthenticated` for a missing, repeated, malformed, unknown, expired or revoked token
  */
-export type Authenticate = (authorization: string | undefined) => Promise<Caller>
+export type Authenticate = (authorization: string[] | undefined) => Promise<Caller>
 
 export interface AuthOptions {
   db: Database
@@ -39,7 +39,10 @@ export interface AuthOptions {
 
 export function createAuth({ db, ownerDigest, now }: AuthOptions): Authenticate {
   return async (authorization) => {
-    const token = /^Bearer ([\x21-\x7e]{1,200})$/i.exec(authorization ?? '')?.[1]
+    const [value = '', ...others] = authorization ?? []
+    // A proxy may read one of them and this service the other.
+    if (others.length > 0) throw new Failure('unauthenticated', 'send one Authorization header, not several')
+    const token = /^Bearer ([\x21-\x7e]{1,200})$/i.exec(value)?.[1]
     if (token === undefined) throw new Failure('unauthenticated', 'send a token: Authorization: Bearer <token>')
     const digest = tokenDigest(token)
     if (timingSafeEqual(digest, ownerDigest)) {

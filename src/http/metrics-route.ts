@@ -7,7 +7,7 @@ import { type Authenticate, assertAllowed } from './auth.ts'
 export function metricsRouter(authenticate: Authenticate, metrics: Metrics): Router {
   const router = Router({ strict: true, caseSensitive: true })
   router.get('/metrics', async (request, response) => {
-    assertAllowed(await authenticate(request.headers.authorization), { people: 'viewer' })
+    assertAllowed(await authenticate(request.headersDistinct.authorization), { people: 'viewer' })
     const { contentType, text } = await metrics.scrape()
     response.set('content-type', contentType).end(text)
   })

@@ -68,13 +68,17 @@ export function routerOf(operations: Operation[], authenticate: Authenticate): R
     const queryShape = fields(query ?? {})
     router[method](path, async (request, response) => {
       response.set('cache-control', 'no-store')
-      const caller = await authenticate(request.headers.authorization).catch((error: unknown) => {
+      const caller = await authenticate(request.headersDistinct.authorization).catch((error: unknown) => {
         response.set('www-authenticate', 'Bearer')
         throw error
       })
       assertAllowed(caller, allowed)
       const checked = check(queryShape, request.query, 'query')
-      const read = file ? await readCsv(request, file.bytesMax) : body ? await readJson(request) : { json: undefined }
+      const read = file
+        ? await readCsv(request, response, file.bytesMax)
+        : body
+          ? await readJson(request, response)
+          : { json: undefined }
       if ('status' in read) {
         // The rest of the body stays unread, so that the connection cannot carry another request.
         response.set('connection', 'close')

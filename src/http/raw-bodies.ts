@@ -5,7 +5,7 @@
  * where no place is free, the oldest unfinished body gives way. A genuine body arrives within a moment, so that the oldest
  * one is hardly ever genuine, also where a flood and the supplier come through the address of one proxy.
  */
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isIPv6 } from 'node:net'
 import getRawBody from 'raw-body'
 
@@ -26,7 +26,7 @@ export type BodyLimits = typeof bodyLimits
 export type NoBody = 'too_large' | 'too_slow' | 'gave_way' | 'aborted'
 
 export interface RawBodies {
-  read(request: IncomingMessage): Promise<Buffer | NoBody>
+  read(request: IncomingMessage, response: ServerResponse): Promise<Buffer | NoBody>
   /** How many bodies are unfinished. */
   waiting(): number
 }
@@ -63,7 +63,7 @@ export function createRawBodies(changed: Partial<BodyLimits> = {}): RawBodies {
 
   return {
     waiting: () => places.size,
-    read: (request) =>
+    read: (request, response) =>
       new Promise((resolve) => {
         const place = { network: networkOf(request.socket.remoteAddress ?? ''), giveWay: () => end('gave_way') }
         const timer = setTimeout(() => end('too_slow'), timeoutMs)
@@ -73,12 +73,22 @@ export function createRawBodies(changed: Partial<BodyLimits> = {}): RawBodies {
           resolve(outcome)
         }
         take(place)
+        inviteBody(request, response, bytesMax)
         getRawBody(request, { limit: bytesMax, length: request.headers['content-length'] ?? null }).then(
           end,
           (error: unknown) => end(isTooLarge(error) ? 'too_large' : 'aborted'),
         )
       }),
   }
+}
+
+/**
+ * Answers `Expect: 100-continue`: only now, when nothing but the body can decide, and not for one that is too large. Where
+ * the body is never read, the sender has its final answer before it has sent any of it.
+ */
+export function inviteBody(request: IncomingMessage, response: ServerResponse, bytesMax: number): void {
+  const { expect, 'content-length': length = '0' } = request.headers
+  if (expect !== undefined && request.httpVersionMinor > 0 && Number(length) <= bytesMax) response.writeContinue()
 }
 
 const isTooLarge = (error: unknown): boolean => error instanceof Error && 'status' in error && error.status === 413

@@ -5,7 +5,7 @@
  * Every answer carries an id of ours, and nothing that the request brought. What may go wrong: slow, silent, oversized
  * and malformed senders, each of which is answered shortly or not at all, and then disconnected.
  */
-import { createServer, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import express, { type Express, type Request, type RequestHandler, type Router } from 'express'
 import { Failure } from '../errors.ts'
@@ -73,8 +73,9 @@ export function createHttpServer(options: HttpOptions): HttpServer {
     },
     app,
   )
-  // Node would answer 417 by itself.
+  // Node would answer 417 and 100 by itself, before anything is judged.
   server.on('checkExpectation', app)
+  server.on('checkContinue', app)
   // A sender that ends its side after a whole request still reads its answer.
   Object.assign(server, { httpAllowHalfOpen: true })
   server.maxConnections = limits.connectionsMax
@@ -156,6 +157,8 @@ function admit({ log, newId, monotonic, count }: HttpOptions): RequestHandler {
       const durationMs = Math.round(monotonic() - startedAt)
       log.info('http.request', { requestId, method: request.method, path: route, status, durationMs })
     })
+    // A sender that has its final answer instead of a 100 sends no body: what it sends next would be read as one.
+    if (request.headers.expect !== undefined) response.set('connection', 'close')
     if (!isFramed(request)) {
       response.set('connection', 'close')
       answerError(response, 400, { code: 'invalid', message: 'the request is malformed' })
@@ -189,14 +192,15 @@ function trackSockets(server: Server): { closeIdle(): void } {
     owed.set(socket, new Set())
     socket.once('close', () => owed.delete(socket))
   })
-  server.on('request', (request, response) => {
+  const owe = (request: IncomingMessage, response: ServerResponse): void => {
     const answers = owed.get(request.socket)
     answers?.add(response)
     response.once('close', () => {
       answers?.delete(response)
       if (closing && answers?.size === 0) request.socket.destroySoon()
     })
-  })
+  }
+  for (const event of ['request', 'checkExpectation', 'checkContinue']) server.on(event, owe)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     // The parser says the same of every further byte.
     if (broken.has(socket)) return

@@ -41,7 +41,7 @@ export function webhookRouter(inbox: Pick<Inbox, 'judge' | 'receive'>, bodies: R
       refuseUnread(response, 401, NOT_AUTHENTIC)
       return
     }
-    const body = await bodies.read(request)
+    const body = await bodies.read(request, response)
     if (!Buffer.isBuffer(body)) {
       if (body !== 'aborted') refuseUnread(response, ...NO_BODY[body])
       return
