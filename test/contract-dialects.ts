@@ -24,10 +24,11 @@ export const bareDialect: Dialect = {
   openapiNeedsKey: false,
 }
 
-/** Refusals that come as HTTP 200, but for the two that a gateway answers. */
+/** Refusals that come as HTTP 200, but for the two that a gateway answers, and amounts with an exponent. */
 export const refusingDialect: Dialect = {
   ...dialect,
   name: 'refusing',
+  money: { currency: 'EUR', representation: { amount: 'units', exponent: 'places', counts: 'decimals' } },
   errors: Object.fromEntries(
     Object.entries(dialect.errors).map(([kind, facts]) => {
       const ofGateway = kind === 'rate_limited' || kind === 'unavailable'

@@ -85,7 +85,14 @@ export const dialects: fc.Arbitrary<Dialect> = fc
     ...{ order, product },
     instants: fc.constantFrom('iso' as const, 'epoch_s' as const, 'epoch_ms' as const),
     money: fc.record({
-      representation: fc.constantFrom('decimal' as const, 'number' as const, 'minor' as const),
+      representation: fc.constantFrom<Dialect['money']['representation']>(
+        ...['decimal' as const, 'number' as const, 'minor' as const],
+        ...(['decimals', 'power_of_ten'] as const).map((counts) => ({
+          amount: 'units',
+          exponent: 'its.places',
+          counts,
+        })),
+      ),
       currency: fc.constantFrom('EUR', 'JPY', 'KWD'),
     }),
     // One word is never listed: zod leaves `__proto__` out of a record, so that it counts as open like any unlisted one.

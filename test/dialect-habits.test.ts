@@ -1,8 +1,36 @@
 import { describe, expect, test } from 'vitest'
+import { sandboxWorld } from './catalogue-world.ts'
 import { refusingDialect } from './contract-dialects.ts'
+import { standard } from './dialect-pair.ts'
 import { openHarbour } from './harbour.ts'
 
 const MINUTE = 60_000
+
+describe.each(['decimals', 'power_of_ten'] as const)(
+  'a supplier that writes amounts with an exponent of %s',
+  (counts) => {
+    const representation = { amount: 'units', exponent: 'places', counts }
+    const dialect = { ...standard, money: { currency: 'EUR', representation } }
+
+    test('is read, bought from and booked at the right amounts', async () => {
+      const world = await sandboxWorld({ dialect })
+      const [known] = world.sandbox.world.offers.list({}, 0, 1).items
+      await world.sync()
+      const [stored] = (await world.offers()).filter(({ productId }) => productId === known?.id)
+      expect(stored).toMatchObject({ costMinor: known?.priceMinor, basePriceMinor: known?.basePriceMinor })
+
+      const harbour = await openHarbour({ dialect })
+      const { sku, costMinor } = await harbour.offer()
+      const { orderId } = await harbour.order('1001', [{ sku, quantity: 2 }])
+      await harbour.pass(MINUTE)
+      expect(await harbour.state(orderId)).toBe('fulfilled')
+      expect(await harbour.purchase(orderId)).toMatchObject({ amountMinor: 2 * costMinor })
+      const balance = await harbour.supplier.balance()
+      expect(balance.amountMinor).toBe(harbour.sandbox.world.balanceMinor())
+      harbour.expectLedger({ charges: 1, keys: 2 })
+    })
+  },
+)
 
 describe('a supplier that refuses with HTTP 200 and success: false', () => {
   test('has an order held that it has no stock for, and gets a new one after the restock', async () => {

@@ -4,7 +4,7 @@ import path from 'node:path'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
 import { withoutKeys } from '../src/domain/free-text.ts'
-import { formatDecimal } from '../src/domain/money.ts'
+import { decimalsOf, formatDecimal } from '../src/domain/money.ts'
 import { Failure } from '../src/errors.ts'
 import { type Dialect, putAt, readDialect, valueAt } from '../src/supplier/dialect.ts'
 import { readOffer } from '../src/supplier/offer-record.ts'
@@ -147,9 +147,17 @@ const minor = fc.nat(10 ** 9)
 
 /** An amount as a supplier of that dialect writes it. */
 function written(amount: number, currency: string, { money }: Dialect): unknown {
-  if (money.representation === 'minor') return amount
+  const { representation } = money
+  if (representation === 'minor') return amount
+  if (typeof representation === 'object') {
+    const decimals = decimalsOf(currency)
+    const record = {}
+    write(record, representation.amount, amount)
+    write(record, representation.exponent, representation.counts === 'decimals' ? decimals : -decimals)
+    return record
+  }
   const decimal = formatDecimal({ minor: amount, currency })
-  return money.representation === 'decimal' ? decimal : Number(decimal)
+  return representation === 'decimal' ? decimal : Number(decimal)
 }
 const instantOf = (ms: number, { instants }: Dialect): unknown =>
   ({ iso: new Date(ms).toISOString(), epoch_ms: ms, epoch_s: ms / 1_000 })[instants]

@@ -162,6 +162,73 @@ describe('money of the supplier', () => {
     expect(cost(representation, currency, value)).toBe(minor)
   })
 
+  const decimals = { amount: 'value', exponent: 'digits', counts: 'decimals' } as const
+  const power = { ...decimals, counts: 'power_of_ten' } as const
+
+  it.each<[Dialect['money']['representation'], string, unknown, number | 'missing' | 'zero']>([
+    [decimals, 'EUR', { value: 15_270, digits: 3 }, 1_527],
+    [decimals, 'EUR', { value: 1_527, digits: 2 }, 1_527],
+    [decimals, 'EUR', { value: '1527', digits: 2, cur: 'EUR' }, 1_527],
+    [decimals, 'EUR', { value: 15, digits: 0 }, 1_500],
+    [decimals, 'EUR', { value: 2, digits: -1 }, 2_000],
+    [decimals, 'JPY', { value: 152_700, digits: 2 }, 1_527],
+    [decimals, 'KWD', { value: 1_527, digits: 3 }, 1_527],
+    [decimals, 'EUR', { value: 5, digits: 2 }, 5],
+    [decimals, 'EUR', { value: 0, digits: 2 }, 'zero'],
+    [power, 'EUR', { value: 15_270, digits: -3 }, 1_527],
+    [power, 'EUR', { value: 2, digits: 1 }, 2_000],
+    [decimals, 'EUR', { value: 15_275, digits: 3 }, 'missing'],
+    [decimals, 'EUR', { value: 1_527 }, 'missing'],
+    [decimals, 'EUR', { value: 1_527, digits: '2' }, 'missing'],
+    [decimals, 'EUR', { value: 1_527, digits: 2.5 }, 'missing'],
+    [decimals, 'EUR', { value: 1_527, digits: 400 }, 'missing'],
+    [decimals, 'EUR', { value: 15.27, digits: 2 }, 'missing'],
+    [decimals, 'EUR', { value: '15.27', digits: 2 }, 'missing'],
+    [decimals, 'EUR', { value: 2 ** 53, digits: 2 }, 'missing'],
+    [decimals, 'EUR', { digits: 2 }, 'missing'],
+    [decimals, 'EUR', 1_527, 'missing'],
+    [decimals, 'EUR', '15.27', 'missing'],
+    ['minor', 'EUR', { value: 1_527, digits: 2 }, 'missing'],
+    ['number', 'EUR', { value: 1_527, digits: 2 }, 'missing'],
+    ['decimal', 'EUR', { value: 1_527, digits: 2 }, 'missing'],
+  ])('as amount and exponent: %j in %s of %j is %j', (representation, currency, value, minor) => {
+    expect(cost(representation, currency, value)).toBe(minor)
+  })
+
+  it('with an exponent beside it is not read as if there were none: 15.27 is never 152.70', () => {
+    const read = (representation: Dialect['money']['representation'], price: object) => {
+      const offer = readOffer(
+        { ...product, price },
+        {
+          ...dialect,
+          money: { ...dialect.money, representation },
+          product: { ...dialect.product, cost: 'price.amount' },
+        },
+      )
+      return offer.ok ? (offer.value.costFault ?? offer.value.costMinor) : offer.field
+    }
+    expect(read('minor', { amount: 15_270, exponent: 3 })).toBe('missing')
+    expect(read('minor', { amount: 15_270, exponent: -3 })).toBe('missing')
+    expect(read('minor', { amount: 15_270, scale: 3 })).toBe('missing')
+    expect(read('minor', { amount: 15_270, exponent: null })).toBe(15_270)
+    expect(read('minor', { amount: 1_527, exponent: 2 }), 'cents, and it says so').toBe(1_527)
+    expect(read('number', { amount: 1_527, exponent: 2 })).toBe('missing')
+    expect(read('decimal', { amount: '1527', exponent: -2 })).toBe('missing')
+    expect(read('decimal', { amount: '15.27', scale: 2 }), 'how many decimals the text has').toBe(1_527)
+    const order = { id: 'o1', external_order_id: 'q1', status: 'completed', amount: 15_270, exponent: 3 }
+    const minor = { ...dialect, money: { ...dialect.money, representation: 'minor' as const } }
+    expect(readOrder(order, minor)).toMatchObject({ ok: false, field: 'amount' })
+  })
+
+  it('as amount and exponent is exact for every price', () => {
+    const amounts = fc.integer({ min: 1, max: 10 ** 11 })
+    fc.assert(
+      fc.property(amounts, fc.integer({ min: 2, max: 5 }), (minor, digits) => {
+        expect(cost(decimals, 'EUR', { value: minor * 10 ** (digits - 2), digits })).toBe(minor)
+      }),
+    )
+  })
+
   it('as a number is exact for every price', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 10 ** 11 }), (minor) => {

@@ -68,7 +68,7 @@ const costFaults = {
 function costText({ costMinor, currency, costFault }: SupplierOffer): string {
   const amount = `${formatDecimal({ minor: costMinor, currency })} ${currency}`
   if (costFault === undefined) return amount
-  return costFault === 'currency' && costMinor > 0 ? `${amount}, ${costFaults.currency}` : costFaults[costFault]
+  return costMinor > 0 ? `${amount}, ${costFaults[costFault]}` : costFaults[costFault]
 }
 
 function stockText({ available, localStock, providerStock }: SupplierOffer): string {

@@ -35,6 +35,22 @@ export function parseDecimal(text: string, currency: string): number | undefined
   return match[1] && minor !== 0 ? -minor : minor
 }
 
+/**
+ * Reads a whole number of smaller units, `15270` with 3 decimals, as minor units of a currency: 1527 with EUR.
+ *
+ * @param text a whole number
+ * @param decimals how many of its digits stand behind the point; below 0, that many zeros follow it
+ * @returns undefined where `parseDecimal` would not read the amount
+ */
+export function parseScaled(text: string, decimals: number, currency: string): number | undefined {
+  const match = /^(-?)(\d{1,27})$/.exec(text)
+  if (!match || !Number.isSafeInteger(decimals) || Math.abs(decimals) > 12) return undefined
+  const [, sign = '', digits = ''] = match
+  if (decimals <= 0) return parseDecimal(`${sign}${digits}${'0'.repeat(-decimals)}`, currency)
+  const padded = digits.padStart(decimals + 1, '0')
+  return parseDecimal(`${sign}${padded.slice(0, -decimals)}.${padded.slice(-decimals)}`, currency)
+}
+
 /** Prints 1299 EUR as `"12.99"`. */
 export function formatDecimal({ minor, currency }: Money): string {
   const decimals = decimalsOf(currency)

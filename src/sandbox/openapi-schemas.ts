@@ -64,8 +64,18 @@ export function instantSchema({ instants }: Dialect): Schema {
 export const statusSchema = ({ orderStatuses }: Dialect): Schema => ({ ...text, enum: Object.keys(orderStatuses) })
 
 function moneySchema({ money }: Dialect): Schema {
-  if (money.representation === 'minor') return { type: 'integer', description: `Minor units of ${money.currency}.` }
-  if (money.representation === 'number') return { type: 'number' }
+  const { representation } = money
+  if (typeof representation === 'object') {
+    const { amount, exponent, counts } = representation
+    const description =
+      counts === 'decimals' ? 'Decimals of the amount.' : 'The amount is times ten to the power of this.'
+    return objectOf([
+      [amount, { type: 'integer', description: 'To be read with its exponent.' }],
+      [exponent, { type: 'integer', description }],
+    ])
+  }
+  if (representation === 'minor') return { type: 'integer', description: `Minor units of ${money.currency}.` }
+  if (representation === 'number') return { type: 'number' }
   const decimals = decimalsOf(money.currency)
   return { ...text, pattern: decimals === 0 ? '^-?\\d+$' : `^-?\\d+\\.\\d{${decimals}}$` }
 }
@@ -203,7 +213,9 @@ function objectOf(fields: Field[]): Schema {
   const required: string[] = []
   for (const [name, inner] of groups) {
     const leaf = inner.find(([path]) => path === '')
-    properties[name] = leaf ? leaf[1] : objectOf(inner)
+    const others = inner.filter(([path]) => path !== '')
+    // An amount with its exponent may have more fields beside the two, such as its currency.
+    properties[name] = !leaf ? objectOf(inner) : others.length === 0 ? leaf[1] : { allOf: [leaf[1], objectOf(others)] }
     if (inner.some(([, , presence]) => presence !== 'optional')) required.push(name)
   }
   return { type: 'object', properties, ...(required.length > 0 ? { required } : {}) }

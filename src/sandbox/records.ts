@@ -1,5 +1,5 @@
 /** How the supplier's records are written in a dialect. Everything that leaves the API is shaped here. */
-import { formatDecimal } from '../domain/money.ts'
+import { decimalsOf, formatDecimal } from '../domain/money.ts'
 import {
   type Dialect,
   type ErrorKind,
@@ -168,10 +168,20 @@ export function statusWord(dialect: Dialect, status: OrderStatus): string {
   return wordFor(status) ?? (status === 'refunded' ? wordFor('failed') : undefined) ?? status
 }
 
-function moneyValue({ money }: Dialect, minor: number): string | number {
-  if (money.representation === 'minor') return minor
+function moneyValue({ money }: Dialect, minor: number): unknown {
+  const { representation } = money
+  if (representation === 'minor') return minor
+  if (typeof representation === 'object') {
+    // One digit more than the currency has: whoever leaves the exponent out of account is ten times off.
+    const decimals = decimalsOf(money.currency) + 1
+    const exponent = representation.counts === 'decimals' ? decimals : -decimals
+    return recordOf([
+      [representation.amount, minor * 10],
+      [representation.exponent, exponent],
+    ])
+  }
   const text = formatDecimal({ minor, currency: money.currency })
-  return money.representation === 'decimal' ? text : Number(text)
+  return representation === 'decimal' ? text : Number(text)
 }
 
 /** Offers that never changed are all as old as the account: the last text serves for most. */

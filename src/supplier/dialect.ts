@@ -7,22 +7,9 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { Failure } from '../errors.ts'
+import { errorStatus, flagWords, header, moneyRepresentation, parameter, path, seconds } from './dialect-parts.ts'
 
 export { flagValue, putAt, valueAt } from './paths.ts'
-
-const path = z.string().regex(/^$|^[^.]+(\.[^.]+)*$/, 'a dotted path')
-const parameter = z.string().min(1)
-const header = z.string().regex(/^[a-z0-9-]+$/, 'a header name in lower case')
-const seconds = z.number().int().positive()
-/** The supplier's words for yes and no, numbers as text. Null: JSON true and false. */
-const flagWords = z.record(z.string().min(1), z.boolean()).nullable()
-
-const errorStatus = z
-  .number()
-  .int()
-  .min(200)
-  .max(599)
-  .refine((status) => status < 300 || status >= 400, 'must be 200 to 299 or 400 to 599')
 
 /** The error kinds that Quayside tells apart; what each means for money is in `supplier/classify`. */
 export const errorKinds = [
@@ -120,8 +107,7 @@ const shape = z.strictObject({
     z.strictObject({ codes: z.array(z.string().min(1)).min(1), status: errorStatus }).nullable(),
   ),
   money: z.strictObject({
-    /** `decimal`: text "12.99"; `number`: 12.99; `minor`: 1299. */
-    representation: z.enum(['decimal', 'number', 'minor']),
+    representation: moneyRepresentation,
     /** Currency where a record names none, ISO 4217. */
     currency: z.string().regex(/^[A-Z]{3}$/),
   }),

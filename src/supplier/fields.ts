@@ -1,7 +1,8 @@
 /** The fields of the supplier's records: what each kind of them must be. Strict: nothing is guessed or repaired. */
 import { withoutKeys } from '../domain/free-text.ts'
-import { parseDecimal } from '../domain/money.ts'
+import { decimalsOf, parseDecimal, parseScaled } from '../domain/money.ts'
 import { type Dialect, type FlagWords, valueAt } from './dialect.ts'
+import { parentOf } from './paths.ts'
 
 /** A record read whole, or the first field that cannot be read. */
 export type Read<T> = { ok: true; value: T } | ({ ok: false } & UnreadField)
@@ -62,14 +63,14 @@ export function fieldsOf(record: unknown, dialect: Dialect, group: Group) {
     const [name = ''] = Object.entries(dialect[group]).find(([, one]) => one === path) ?? []
     return unreadField(`${group}.${name}`, path, valueAt(record, path))
   }
-  const may = <T>(path: string | null, read: (value: unknown) => T | undefined): T | undefined => {
+  const may = <T>(path: string | null, read: (value: unknown, around: unknown) => T | undefined): T | undefined => {
     const value = path === null ? undefined : valueAt(record, path)
     if (path === null || value === undefined || value === null) return undefined
-    const result = read(value)
+    const result = read(value, valueAt(record, parentOf(path)))
     if (result === undefined) fault ??= unread(path)
     return result
   }
-  const need = <T>(path: string, read: (value: unknown) => T | undefined, blank: T): T => {
+  const need = <T>(path: string, read: (value: unknown, around: unknown) => T | undefined, blank: T): T => {
     const value = may(path, read)
     if (value === undefined) fault ??= unread(path)
     return value ?? blank
@@ -121,22 +122,50 @@ export const asCount = (value: unknown): number | undefined =>
 export const asCurrency = (value: unknown): string | undefined =>
   typeof value === 'string' && /^[A-Z]{3}$/.test(value) ? value : undefined
 
-/** Minor units. A JSON number is taken by its shortest text, so that 12.99 is 1299 and never 1298.9999. */
-export const asMoney =
-  ({ money }: Dialect, currency: string) =>
-  (value: unknown): number | undefined => {
-    if (money.representation === 'minor') return Number.isSafeInteger(value) ? (value as number) : undefined
-    if (money.representation === 'number') {
+/**
+ * Minor units. A JSON number is taken by its shortest text, so that 12.99 is 1299 and never 1298.9999.
+ *
+ * @returns a reader of a value, which is also given the object that the value stands in
+ */
+export const asMoney = ({ money }: Dialect, currency: string) => {
+  const { representation } = money
+  return (value: unknown, around?: unknown): number | undefined => {
+    if (typeof representation === 'object') return scaled(value, representation, currency)
+    if (isScaledBy(around, representation, currency)) return undefined
+    if (representation === 'minor') return Number.isSafeInteger(value) ? (value as number) : undefined
+    if (representation === 'number') {
       return typeof value === 'number' ? parseDecimal(String(value), currency) : undefined
     }
     return typeof value === 'string' ? parseDecimal(value, currency) : undefined
   }
+}
+
+type Representation = Dialect['money']['representation']
+
+function scaled(value: unknown, paths: Representation & object, currency: string): number | undefined {
+  const amount = valueAt(value, paths.amount)
+  const exponent = valueAt(value, paths.exponent)
+  if (typeof exponent !== 'number' || !(Number.isSafeInteger(amount) || typeof amount === 'string')) return undefined
+  return parseScaled(String(amount), paths.counts === 'decimals' ? exponent : -exponent, currency)
+}
+
+/**
+ * Whether an exponent stands beside an amount and says something else than the dialect: such an amount is not what it
+ * looks like, 15.27 would be read as 152.70.
+ */
+function isScaledBy(around: unknown, representation: Representation, currency: string): boolean {
+  const beside = (name: string) => (around === undefined ? undefined : (valueAt(around, name) ?? undefined))
+  const exponent = beside('exponent')
+  if (representation !== 'minor') return exponent !== undefined && Number(exponent) !== 0
+  const decimals = exponent ?? beside('scale')
+  return decimals !== undefined && Math.abs(Number(decimals)) !== decimalsOf(currency)
+}
 
 /** Money that cannot be negative: prices and what was charged. */
 export const asAmount = (dialect: Dialect, currency: string) => {
   const money = asMoney(dialect, currency)
-  return (value: unknown): number | undefined => {
-    const minor = money(value)
+  return (value: unknown, around?: unknown): number | undefined => {
+    const minor = money(value, around)
     return minor !== undefined && minor >= 0 ? minor : undefined
   }
 }

@@ -15,6 +15,7 @@ import {
   type Read,
   unreadField,
 } from './fields.ts'
+import { parentOf } from './paths.ts'
 
 type Reader = (record: unknown) => Read<SupplierOffer>
 
@@ -44,6 +45,7 @@ function offerReader(dialect: Dialect): Reader {
     pathReader(product.available),
     pathReader(product.currency),
   ]
+  const aroundCost = pathReader(parentOf(product.cost))
   const minor = asMoney(dialect, money.currency)
   const flag = asFlag(dialect.flags.available)
   const optional = optionalReader(dialect)
@@ -59,7 +61,8 @@ function offerReader(dialect: Dialect): Reader {
     const stated = currencyAt(record) ?? money.currency
     const own = stated === money.currency
     const currency = own ? money.currency : (asCurrency(stated) ?? money.currency)
-    const cost = own ? (minor(costAt(record)) ?? Number.NaN) : statedCost(dialect, currency, costAt(record))
+    const readCost = own ? minor : asMoney(dialect, currency)
+    const cost = readCost(costAt(record), aroundCost(record)) ?? Number.NaN
     const costFault = own ? faultOf(cost) : 'currency'
     const offer: SupplierOffer = { productId, sku, name, costMinor: cost > 0 ? cost : 0, currency, available }
     if (costFault !== undefined) offer.costFault = costFault
@@ -71,10 +74,6 @@ function offerReader(dialect: Dialect): Reader {
 /** @param cost minor units; NaN where the record states none that can be read */
 const faultOf = (cost: number): CostFault | undefined =>
   cost > 0 ? undefined : cost < 0 ? 'negative' : cost === 0 ? 'zero' : 'missing'
-
-/** What another currency's record states, for people. */
-const statedCost = (dialect: Dialect, currency: string, value: unknown): number =>
-  asMoney(dialect, currency)(value) ?? Number.NaN
 
 /**
  * Reads what a record may leave out into the offer. What cannot be read counts as not stated, except where that would say
@@ -95,14 +94,14 @@ function optionalReader(dialect: Dialect) {
   field(product.providerStock, 'providerStock', asCount, { unread: 0 })
   field(product.origin, 'origin', asText)
   field(product.updatedAt, 'asOf', asInstant(dialect), { unread: UNDATED })
-  const steps = fields.map((one) => ({ ...one, at: pathReader(one.path) }))
+  const steps = fields.map((one) => ({ ...one, at: pathReader(one.path), around: pathReader(parentOf(one.path)) }))
   return (record: unknown, offer: SupplierOffer, own: boolean): void => {
     const target = offer as unknown as Record<string, unknown>
-    for (const { path, key, at, read, ofOwn, unread } of steps) {
+    for (const { path, key, at, around, read, ofOwn, unread } of steps) {
       if (ofOwn && !own) continue
       const value = at(record)
       if (value === undefined || value === null) continue
-      const result = read(value)
+      const result = read(value, around(record))
       if (result === undefined) {
         offer.unread ??= []
         offer.unread.push(path)
@@ -116,7 +115,7 @@ function optionalReader(dialect: Dialect) {
 interface Optional {
   path: string
   key: keyof SupplierOffer
-  read: (value: unknown) => unknown
+  read: (value: unknown, around: unknown) => unknown
   /** What it counts as where it cannot be read; as not stated unless told. */
   unread?: number
   /** Read only where the record's amounts are in the currency of the dialect. */

@@ -11,6 +11,9 @@ export function valueAt(record: unknown, dotted: string): unknown {
   return value
 }
 
+/** The path of the object that a value stands in; that of a record's own field is the record. */
+export const parentOf = (dotted: string): string => dotted.slice(0, Math.max(0, dotted.lastIndexOf('.')))
+
 /** How the supplier writes yes or no: the first word that the dialect lists. */
 export function flagValue(words: Record<string, boolean> | null, flag: boolean): boolean | string {
   if (words === null) return flag
