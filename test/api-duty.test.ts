@@ -47,6 +47,23 @@ describe('people on duty', () => {
     expect(again.body.error.code).toBe('not_held')
   })
 
+  test('let one purchase exceed the spend caps', async () => {
+    const world = await openApi({ policy: { caps: { order: 1, hour: null, day: null } } })
+    const id = await handIn(world, '999.00')
+    await world.pass(2_000)
+    const purchase = async () => (await world.ask('GET', `/purchases/${id}`)).body.data
+    expect(await purchase()).toMatchObject({ state: 'planned', holdReason: 'spend_cap' })
+    const ask = (body: object) => world.ask('POST', `/purchases/${id}/release`, { token: world.tokens.operator, body })
+    expect((await ask({ overrideSpendCap: 'yes' })).body.error.fields).toEqual([
+      { field: 'overrideSpendCap', message: 'must be true or false' },
+    ])
+    expect((await ask({ overrideSpendCap: true })).status).toBe(200)
+    await world.pass(10_000)
+    expect((await purchase()).state).toBe('fulfilled')
+    const { audit } = (await world.ask('GET', `/purchases/${id}/evidence`)).body.data as { audit?: unknown }
+    expect(audit).toMatchObject([{ action: 'purchase.release', detail: 'spend caps overridden' }])
+  })
+
   test('freeze and unfreeze buying, and both are audited under their name', async () => {
     const world = await openApi()
     const token = world.tokens.operator

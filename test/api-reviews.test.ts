@@ -143,6 +143,7 @@ describe('a decision over the API', () => {
     [{ decision: 'adopt', reason, basis }, 'orderId'],
     [{ decision: 'close', orderId: 'ord_1', reason, basis }, 'orderId'],
     [{ decision: 'adopt', orderId: 'a b', reason, basis: '' }, 'basis'],
+    [{ decision: 'close', overrideSpendCap: true, reason, basis }, 'overrideSpendCap'],
     [{ decision: 'burn', reason, basis }, 'decision'],
     [{ decision: 'close', basis }, 'reason'],
     [{ decision: 'close', reason }, 'basis'],

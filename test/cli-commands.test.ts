@@ -232,14 +232,21 @@ describe('a request', () => {
     const { config, heard } = await startService(answers)
     await run(['purchases', 'list', '--state', 'review', '--limit', '5', '--config', config])
     await run(['purchases', 'release', id, '--ceiling', '12.34', '--config', config])
+    await run(['purchases', 'release', id, '--override-spend-cap', '--config', config])
     await run(['freeze', '--reason', 'prices look wrong', '--config', config])
     expect(heard.map(({ url }) => url)).toEqual([
       '/api/v1/purchases?limit=5&state=review',
       `/api/v1/purchases/${id}/release`,
+      `/api/v1/purchases/${id}/release`,
       '/api/v1/freeze',
     ])
-    expect(heard.map(({ body }) => body)).toEqual(['', '{"ceiling":"12.34"}', '{"reason":"prices look wrong"}'])
-    expect(heard.map(({ headers }) => headers.authorization)).toEqual(Array(3).fill('Bearer qs_a_owner'))
+    expect(heard.map(({ body }) => body)).toEqual([
+      '',
+      '{"ceiling":"12.34"}',
+      '{"overrideSpendCap":true}',
+      '{"reason":"prices look wrong"}',
+    ])
+    expect(heard.map(({ headers }) => headers.authorization)).toEqual(Array(4).fill('Bearer qs_a_owner'))
   })
 
   it('takes a token from --token before QUAYSIDE_TOKEN before the owner token', async () => {

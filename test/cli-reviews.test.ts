@@ -88,6 +88,7 @@ describe('a person on duty', () => {
     [['--close', '--buy-again', '--reason', 'either'], 2, 'name one decision'],
     [['--close'], 2, 'give a reason'],
     [['--close', '--reason', 'no'], 2, 'reason'],
+    [['--close', '--override-spend-cap', '--reason', 'it costs nothing'], 2, 'overrideSpendCap'],
     [['--adopt', 'a\tb', '--reason', 'a tabulator in it'], 2, 'orderId'],
     [['--adopt', '01890000-0000-7000-8000-000000000000', '--reason', 'is it this'], 5, 'the supplier knows no order'],
   ])('who asks for %j is told what is wrong, and nothing happens', async (options, exitCode, said) => {

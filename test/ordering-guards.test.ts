@@ -140,7 +140,7 @@ describe('before anything is bought', () => {
     expect(harbour.sent).toHaveLength(1)
     harbour.sandbox.faults.clear()
     const order = first(harbour.sandbox.world.orders.known(1))
-    harbour.sandbox.world.orders.fail(order, 'The supplier gave up.')
+    harbour.sandbox.world.orders.refund(order)
     await harbour.pass(30 * MINUTE)
     expect((await harbour.purchases(orderId)).map(({ state }) => state).sort()).toEqual(['failed', 'fulfilled'])
     harbour.expectLedger({ charges: 1, keys: 1 })

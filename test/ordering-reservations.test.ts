@@ -1,12 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { advance } from '../src/ordering/advance.ts'
-import { cancelOrder } from '../src/ordering/operate.ts'
+import { cancelOrder, releasePurchase } from '../src/ordering/operate.ts'
 import { placeDue } from '../src/ordering/place.ts'
-import { reservedForOrder } from '../src/storage/purchases.ts'
+import { auditOf } from '../src/storage/evidence.ts'
+import { reservedUnder } from '../src/storage/reservations.ts'
 import { defaultDialect, first, type HarbourOptions, openHarbour } from './harbour.ts'
-
-const MINUTE = 60_000
-const HOUR = 60 * MINUTE
+import { by, decide, HOUR, known, MINUTE } from './reviews.ts'
 
 /** A harbour whose offers cost less than their ceiling: what is reserved and what is spent can be told apart. */
 async function openRoomy(options: HarbourOptions = {}) {
@@ -16,6 +15,7 @@ async function openRoomy(options: HarbourOptions = {}) {
   expect(ceiling).toBeGreaterThan(costMinor)
   return { harbour, costMinor, ceiling }
 }
+const orderCap = (order: number): HarbourOptions => ({ policy: { caps: { order, hour: null, day: null } } })
 const hourCap = (hour: number): HarbourOptions => ({ policy: { caps: { order: null, hour, day: null } } })
 /** The prices of a sandbox that every harbour has. */
 const prices = async () => {
@@ -57,13 +57,23 @@ describe('what a purchase reserves', () => {
     ])
   })
 
-  test('is nothing once its order failed', async () => {
-    const { harbour } = await openRoomy()
+  test('stays once its order failed, because that alone does not say that the money came back', async () => {
+    const { harbour, costMinor } = await openRoomy()
     harbour.sandbox.faults.add({ fault: 'failed-order' })
     const orderId = await harbour.buy('1001')
     await harbour.pass(MINUTE)
+    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'failed', reservedMinor: costMinor })
+  })
+
+  test('is nothing once the supplier says that it was refunded', async () => {
+    const { harbour } = await openRoomy()
+    harbour.sandbox.faults.add({ fault: 'hold-open' })
+    const orderId = await harbour.buy('1001')
+    await harbour.settle()
+    harbour.sandbox.world.orders.refund(first(known(harbour)))
+    await harbour.pass(20 * MINUTE)
     expect(await harbour.purchase(orderId)).toMatchObject({ state: 'failed', reservedMinor: 0 })
-    expect(first(await harbour.db.query(reservedForOrder(orderId)))).toEqual({ total: 0 })
+    expect(first(await harbour.db.query(reservedUnder({ orderId })))).toEqual({ total: 0 })
   })
 
   test('stays while nobody knows its outcome, and is nothing once it is proven absent and cancelled', async () => {
@@ -77,7 +87,7 @@ describe('what a purchase reserves', () => {
     expect(await harbour.purchase(orderId)).toMatchObject({ state: 'cancelled', reservedMinor: 0 })
   })
 
-  test('stays while a person must decide, and goes over to the next generation', async () => {
+  test('stays while an operator must decide, and stays beside that of the next generation', async () => {
     const { harbour, ceiling } = await openRoomy({ dialect: { ...defaultDialect(), idempotencyMemorySeconds: 600 } })
     harbour.sandbox.faults.add({ fault: 'error-before' })
     const orderId = await harbour.buy('1001')
@@ -91,7 +101,7 @@ describe('what a purchase reserves', () => {
     await harbour.runUntilDeath()
     const purchases = await harbour.purchases(orderId)
     expect(purchases.map(({ state, reservedMinor }) => [state, reservedMinor])).toEqual([
-      ['cancelled', 0],
+      ['cancelled', ceiling],
       ['sending', ceiling],
     ])
   })
@@ -115,6 +125,89 @@ describe('a spend cap', () => {
     const third = await harbour.buy('1003')
     await harbour.pass(MINUTE)
     expect(await harbour.purchase(third)).toMatchObject({ holdReason: 'spend_cap' })
+    harbour.expectLedger({ charges: 2, keys: 2 })
+  })
+
+  test('of an order is not exceeded by buying its part again four times', async () => {
+    const { costMinor, ceiling } = await prices()
+    const { harbour } = await openRoomy(orderCap(ceiling))
+    harbour.sandbox.faults.add({ fault: 'hold-open', times: 5 })
+    const orderId = await harbour.buy('1001')
+    await harbour.settle()
+    for (let time = 0; time < 4; time += 1) {
+      await decide(harbour, orderId, { type: 'buy_again' }).catch(() => {})
+      await harbour.pass(MINUTE)
+    }
+    const { chargesMinor } = harbour.sandbox.world.report()
+    expect(chargesMinor).toBe(costMinor)
+    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'planned', holdReason: 'spend_cap', generation: 2 })
+  })
+
+  test('is not exceeded by two workers that place at the same instant', async () => {
+    const { ceiling } = await prices()
+    const { harbour } = await openRoomy(hourCap(ceiling))
+    for (const reference of ['1001', '1002']) await harbour.buy(reference)
+    const beside = harbour.openProcess('beside').ordering
+    await Promise.all([placeDue(harbour.ordering), placeDue(beside)])
+    expect(harbour.sent).toHaveLength(1)
+    harbour.expectLedger({ charges: 1, keys: 0 })
+  })
+
+  test('may be overridden for one purchase that it holds, and the audit says so', async () => {
+    const { costMinor, ceiling } = await prices()
+    const { harbour } = await openRoomy(orderCap(ceiling))
+    const { sku } = await harbour.offer()
+    const { orderId } = await harbour.order('1001', [{ sku }, { sku }, { sku }])
+    await harbour.pass(MINUTE)
+    const held = (await harbour.purchases(orderId)).filter(({ holdReason }) => holdReason === 'spend_cap')
+    expect(held).toHaveLength(2)
+    const { id } = first(held)
+    await releasePurchase(harbour.ordering, id, {}, 'ann')
+    await harbour.pass(MINUTE)
+    expect(harbour.sandbox.world.report().chargesMinor, 'a release alone does not override it').toBe(costMinor)
+    await releasePurchase(harbour.ordering, id, { overrideSpendCap: true }, 'ann')
+    await harbour.pass(HOUR)
+    expect(harbour.sandbox.world.report().chargesMinor).toBe(costMinor * 2)
+    expect(await harbour.db.query(auditOf(id))).toMatchObject([
+      { action: 'purchase.release', detail: '' },
+      { action: 'purchase.release', actor: 'ann', detail: 'spend caps overridden' },
+    ])
+  })
+
+  test('may be overridden with the decision to buy again, also when the supplier refuses the first try', async () => {
+    const { costMinor, ceiling } = await prices()
+    const { harbour } = await openRoomy(orderCap(ceiling))
+    harbour.sandbox.faults.add({ fault: 'hold-open' })
+    const orderId = await harbour.buy('1001')
+    await harbour.settle()
+    const { id } = await harbour.purchase(orderId)
+    harbour.sandbox.faults.add({ fault: 'out-of-stock' })
+    await decide(harbour, orderId, { type: 'buy_again', overrideSpendCap: true })
+    await harbour.pass(HOUR)
+    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'fulfilled', generation: 3 })
+    expect(harbour.sandbox.world.report().chargesMinor).toBe(costMinor * 2)
+    expect(await harbour.db.query(auditOf(id))).toMatchObject([
+      { action: 'purchase.buy_again', actor: by.actor, detail: `spend caps overridden: ${by.reason}` },
+    ])
+  })
+
+  test('of an hour counts a purchase of unknown outcome however long ago it was sent', async () => {
+    const { ceiling } = await prices()
+    const { harbour } = await openRoomy(hourCap(ceiling))
+    const { orders } = harbour.supplier
+    harbour.ordering.supplier.orders = () => Promise.reject(new Error('the list is broken'))
+    harbour.sandbox.faults.add({ fault: 'error-before' })
+    const first = await harbour.buy('1001')
+    await harbour.settle()
+    await harbour.pass(3 * HOUR, 10 * MINUTE)
+    const second = await harbour.buy('1002')
+    await harbour.settle()
+    expect(await harbour.purchase(second)).toMatchObject({ holdReason: 'spend_cap' })
+    harbour.ordering.supplier.orders = orders
+    await harbour.pass(50 * MINUTE)
+    expect(await harbour.purchase(first)).toMatchObject({ state: 'fulfilled', generation: 1 })
+    harbour.expectLedger({ charges: 1, keys: 1 })
+    await harbour.pass(HOUR)
     harbour.expectLedger({ charges: 2, keys: 2 })
   })
 

@@ -22,10 +22,18 @@ import {
 } from '../src/storage/listings.ts'
 import { skusOfOffers } from '../src/storage/offers.ts'
 import { nextPublications, offersFrom } from '../src/storage/publications.ts'
+import { assertWithinCap, reservedUnder } from '../src/storage/reservations.ts'
 import { knownOrphans, oldestWrittenOff, purchasesToBeListed } from '../src/storage/sweeps.ts'
 import { tracedDatabase } from './database.ts'
 
 const cases: [string, SQLWrapper, string][] = [
+  ['what was reserved in the last hour', reservedUnder({ since: 1 }), 'purchases_reserved (reserved_at>?)'],
+  ['what is reserved for an order', reservedUnder({ orderId: 'o' }), 'purchases_order (order_id=?)'],
+  [
+    'a cap that is checked in a commit',
+    assertWithinCap('p', { since: 1 }, 1).statement,
+    'purchases_reserved (reserved_at>?)',
+  ],
   ['the reviews of the last hour', reviewedSince(1), 'transitions_reviews (at>?)'],
   ['purchases with an open outcome', countOpenOutcomes(), 'purchases_due (state=?)'],
   ['charges that may be too young', countUncertainCharges(2, 1), 'purchases_uncounted (accepted_at>?)'],

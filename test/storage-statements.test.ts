@@ -150,9 +150,10 @@ const calls: Record<string, unknown[]> = {
     ),
   ),
   ...Object.fromEntries(
-    ['purchasesOfOrder', 'outboxOfOrder', 'nameOfLine', 'keysOfHandOver', 'keysOfPurchase', 'reservedForOrder'].map(
-      (name) => [name, ['o']],
-    ),
+    ['purchasesOfOrder', 'outboxOfOrder', 'nameOfLine', 'keysOfHandOver', 'keysOfPurchase'].map((name) => [
+      name,
+      ['o'],
+    ]),
   ),
   ...Object.fromEntries(
     ['dueOutbox', 'dueDeliveries', 'duePlacements', 'dueEndings', 'dueRefreshes', 'lostSends'].map((name) => [
@@ -186,7 +187,6 @@ const calls: Record<string, unknown[]> = {
   purchasesOfPart: ['l', 1],
   purchasesInState: ['planned', 1],
   heldPurchases: ['frozen', 1, 'x'],
-  reservedSince: [at],
   reservedBeyondReading: [at],
   reviewedSince: [at],
   enteredAt: [['p']],
@@ -223,6 +223,8 @@ const calls: Record<string, unknown[]> = {
   deliveryTwins: [delivery],
   tokenByDigest: [bytes],
   changePurchase: [seen, { note: 'n' }, at],
+  reservedUnder: [{ since: at }],
+  assertWithinCap: ['p', { orderId: 'o' }, 1],
   claimPurchase: [seen, 'owner', 2, at],
   freeLease: ['p', 1],
   hintPurchase: ['p', at],

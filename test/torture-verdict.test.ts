@@ -42,6 +42,7 @@ const good = (): Evidence => ({
       ...{ state: 'delivered', lastStatus: 200, dueAt: 0 },
     },
   ],
+  spendCap: { orderMinor: 100, overridden: new Set() },
   listed: new Set(['d1']),
 })
 
@@ -61,7 +62,7 @@ describe('the verdict of a torture run', () => {
     const { found } = judged(({ ledger }) => ({
       ledger: { ...ledger, charges: [...ledger.charges, charge('c', reference('1', 2))] },
     }))
-    expect(found).toEqual({ doubleCharges: 1, orphanCharges: 1 })
+    expect(found).toEqual({ doubleCharges: 1, orphanCharges: 1, overspent: 1 })
   })
 
   test('finds a double charge beside a generation that failed and was refunded', () => {
@@ -120,6 +121,17 @@ describe('the verdict of a torture run', () => {
     expect(judged(({ record }) => ({ record: record.filter(({ type }) => type !== 'line.failed') })).found).toEqual({
       stuck: 1,
     })
+  })
+
+  test('finds an order that cost more than its spend cap, unless an operator let the part pass', () => {
+    const again = ({ ledger }: Evidence) => ({
+      ledger: { ...ledger, charges: [...ledger.charges, charge('c', reference('1', 2))] },
+    })
+    const capped = judged((evidence) => ({ ...again(evidence), spendCap: { orderMinor: 199, overridden: new Set() } }))
+    expect(capped.found).toMatchObject({ overspent: 1 })
+    expect(capped.notes).toContain('order t1 cost 200, its spend cap is 199')
+    const overridden = new Set(['t1/1/1'])
+    expect(judged(() => ({ spendCap: { orderMinor: 99, overridden } })).found).toEqual({})
   })
 
   test('finds sums that do not close', () => {

@@ -52,11 +52,15 @@ export function addPurchases(root: Command, session: Session): void {
 
   const release = purchases.command('release').description('lift the hold of a purchase; its guards run again')
   release.argument('<id>', 'its id').option('--ceiling <amount>', 'a new ceiling for one unit, such as 12.34')
+  release.option('--override-spend-cap', 'it may exceed the spend caps of its order, the hour and the day')
   release.addHelpText('after', '\nExample:\n  quayside purchases release 01k3… --ceiling 12.34')
   serviceCommand(release, session, async (call) => {
     const id = call.args[0] ?? ''
     const ceiling = call.option('ceiling')
-    const answer = await call.client.post(['purchases', id, 'release'], ceiling === undefined ? {} : { ceiling })
+    const answer = await call.client.post(['purchases', id, 'release'], {
+      ...(ceiling === undefined ? {} : { ceiling }),
+      ...(call.flag('overrideSpendCap') ? { overrideSpendCap: true } : {}),
+    })
     call.print(answer, () => `Released.\nWatch it: quayside purchases show ${id}\n`)
     return undefined
   })
@@ -84,11 +88,17 @@ function purchaseText(purchase: Row, { io, width }: Call): string {
   return [details(pairs, width), attemptsText(purchase, width), changesText(purchase, width)].join('\n')
 }
 
+/** What has to be changed for a release to help. */
+const releaseOptions: Record<string, string> = {
+  ceiling: ' --ceiling <amount>',
+  spend_cap: ' --override-spend-cap',
+}
+
 /** The command for what a person can decide here. */
 function nextOf({ id, state, holdReason }: Row): [string, string][] {
-  const ceiling = holdReason === 'ceiling' ? ' --ceiling <amount>' : ''
+  const option = releaseOptions[cell(holdReason)] ?? ''
   if (state === 'review') return [['Next', `quayside reviews show ${cell(id)}`]]
-  if (holdReason) return [['Next', `quayside purchases release ${cell(id)}${ceiling}`]]
+  if (holdReason) return [['Next', `quayside purchases release ${cell(id)}${option}`]]
   const ended = state === 'rejected' || state === 'failed' || state === 'cancelled'
   return ended ? [['Next', `quayside purchases retry ${cell(id)}`]] : []
 }

@@ -42,6 +42,7 @@ export function addReviews(root: Command, session: Session): void {
   decide.option('--hand-over', 'the store gets the keys that came, at most the quantity')
   decide.option('--close', 'it ends; nothing is bought')
   decide.option('--buy-again', 'it is written off and its part is bought anew')
+  decide.option('--override-spend-cap', 'with --buy-again: it may exceed the spend caps')
   decide.option('--basis <basis>', 'what `reviews show` says: refused when it is no longer so')
   decide.option('--reason <text>', 'why, 3 to 500 characters; kept with your name, never shown to stores')
   decide.addHelpText('after', EXAMPLES)
@@ -64,7 +65,7 @@ Examples:
   quayside reviews decide 01k3… --hand-over --reason 'two of three are enough'`
 
 /** The body of the request. @throws Failure `invalid` unless it is one decision and a reason */
-function decisionOf(call: Call): { decision: string; orderId?: string; reason: string } {
+function decisionOf(call: Call): { decision: string; orderId?: string; overrideSpendCap?: true; reason: string } {
   const orderId = call.option('adopt')
   const named: { decision: string; orderId?: string }[] = [
     ...(orderId === undefined ? [] : [{ decision: 'adopt', orderId }]),
@@ -79,7 +80,7 @@ function decisionOf(call: Call): { decision: string; orderId?: string; reason: s
   }
   const reason = call.option('reason')
   if (reason === undefined) throw new Failure('invalid', "give a reason, for whoever asks later: --reason '…'")
-  return { ...one, reason }
+  return call.flag('overrideSpendCap') ? { ...one, overrideSpendCap: true, reason } : { ...one, reason }
 }
 
 /**

@@ -188,6 +188,27 @@ export function transition(facts: PurchaseFacts, input: PurchaseInput, now: numb
 }
 
 /**
+ * Whether a transition proves that the purchase has cost nothing, or that its money came back. All other money stays
+ * counted against the spend caps: what is unknown, in review, written off, or failed without a word of a refund.
+ */
+export function provesUncharged(
+  { refundedAt }: Pick<PurchaseFacts, 'refundedAt'>,
+  { next, row, set }: Pick<Transition, 'next' | 'row' | 'set'>,
+): boolean {
+  switch (next) {
+    case 'waiting':
+    case 'rejected':
+      return true
+    case 'failed':
+      return (set.refundedAt ?? refundedAt) !== null
+    case 'cancelled':
+      return row === 'cancelled_before_sending' || row === 'absent_and_cancelled'
+    default:
+      return false
+  }
+}
+
+/**
  * Whether a part may be bought now: every other generation of it is proven not charged, refunded, or written off.
  *
  * Asserted before each POST /orders: per line part, charges less refunds never exceed one.

@@ -121,20 +121,31 @@ export function orderDigest({ reference, lines }: OrderInput): string {
     .digest('hex')
 }
 
-export const releaseBody = fields({ ceiling: decimal('the most that one unit may cost, such as "12.34"').optional() })
+/** Whether one purchase may exceed the spend caps of its order, the hour and the day. */
+const overrideSpendCap = z.boolean({ error: must('true or false') }).optional()
+
+export const releaseBody = fields({
+  ceiling: decimal('the most that one unit may cost, such as "12.34"').optional(),
+  overrideSpendCap,
+})
 /** Body of a person's decision. The audit keeps the reason: a word or two at least. */
 export const decisionBody = fields({
   decision: oneOf(decisionTypes),
   /** Of the supplier; goes with `adopt` alone. */
   orderId: text(200).optional(),
+  /** Goes with `buy_again` alone. */
+  overrideSpendCap,
   reason: text(500, 3),
   /** Of the evidence that was shown. */
   basis: text(100),
 })
-  .superRefine(({ decision, orderId }, context) => {
-    const fault = (message: string) => context.addIssue({ code: 'custom', path: ['orderId'], message })
-    if (decision === 'adopt' && orderId === undefined) fault('missing: the order that is to be adopted')
-    if (decision !== 'adopt' && orderId !== undefined) fault('goes with the decision adopt alone')
+  .superRefine(({ decision, orderId, overrideSpendCap }, context) => {
+    const fault = (field: string, message: string) => context.addIssue({ code: 'custom', path: [field], message })
+    if (decision === 'adopt' && orderId === undefined) fault('orderId', 'missing: the order that is to be adopted')
+    if (decision !== 'adopt' && orderId !== undefined) fault('orderId', 'goes with the decision adopt alone')
+    if (decision !== 'buy_again' && overrideSpendCap === true) {
+      fault('overrideSpendCap', 'goes with the decision buy_again alone')
+    }
   })
   .meta({
     examples: [{ decision: 'hand_over', reason: 'the customer takes two of three', basis: 'review-9f86d081884c' }],

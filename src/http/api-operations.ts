@@ -95,17 +95,17 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
     }),
     operation({
       ...{ name: 'releasePurchase', method: 'post', path: '/purchases/:id/release', allowed: operator },
-      summary: 'Lift the hold of a purchase, perhaps with a new ceiling for one unit.',
+      summary: 'Lift the hold of a purchase, perhaps with a new ceiling for one unit, or beyond the spend caps.',
       ...{ body: releaseBody, answer: views.PurchaseDetail, success: { 200: 'The purchase; its guards run again' } },
       failures: { 404: 'unknown id', 409: 'it is not held' },
-      async handle({ caller, path, body: { ceiling } }) {
+      async handle({ caller, path, body: { ceiling, overrideSpendCap } }) {
         const { id, currency } = found(await db.query(purchaseById(path.id ?? '')), 'purchase')
         const ceilingMinor = ceiling === undefined ? undefined : parseDecimal(ceiling, currency)
         if (ceiling !== undefined && ceilingMinor === undefined) {
           const message = `must be an exact amount in ${currency}`
           throw new Failure('invalid', `ceiling: ${message}`, { fields: [{ field: 'ceiling', message }] })
         }
-        await flows.releasePurchase(id, { ceilingMinor }, caller.actor)
+        await flows.releasePurchase(id, { ceilingMinor, overrideSpendCap }, caller.actor)
         return ok(await purchaseDetail(id))
       },
     }),

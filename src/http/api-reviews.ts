@@ -90,9 +90,9 @@ export function reviewOperations({ flows }: { flows: Flows }): Operation[] {
         404: 'unknown id',
         409: 'its state does not allow it, it has changed since the evidence of that basis, or the order is not its',
       },
-      async handle({ caller, path, body: { decision: type, orderId, reason, basis } }) {
+      async handle({ caller, path, body: { decision: type, orderId, overrideSpendCap, reason, basis } }) {
         const id = path.id ?? ''
-        const decision: Decision = type === 'adopt' ? { type, orderId: orderId ?? '' } : { type }
+        const decision: Decision = type === 'adopt' ? { type, orderId: orderId ?? '' } : { type, overrideSpendCap }
         await flows.decidePurchase(id, decision, { actor: caller.actor, reason, basis })
         return ok(evidenceView(await flows.viewEvidence(id, { read: false })))
       },

@@ -10,6 +10,7 @@ import type { Rotation } from '../inbox/webhooks.ts'
 import type { DecidedBy, Decision } from '../ordering/decide.ts'
 import type { Evidence } from '../ordering/evidence-view.ts'
 import type { OrderInput, Taken } from '../ordering/intake.ts'
+import type { PurchaseRelease } from '../ordering/operate.ts'
 import type { OrderView } from '../ordering/order-view.ts'
 import type { Sweep } from '../storage/sweeps.ts'
 import type { SyncRun } from '../storage/sync-runs.ts'
@@ -51,7 +52,7 @@ export interface Flows {
   /** What a person needs to decide; `read` asks the supplier how the orders stand that were seen. */
   viewEvidence(purchaseId: string, options: { read: boolean }): Promise<Evidence>
   /** Lifts the hold of a purchase, perhaps with a new ceiling for one unit, in minor units of its currency. */
-  releasePurchase(purchaseId: string, change: { ceilingMinor?: number }, actor: string): Promise<void>
+  releasePurchase(purchaseId: string, change: PurchaseRelease, actor: string): Promise<void>
   /** Stops all buying; a second freeze is a second cause. */
   freeze(reason: string, actor: string): Promise<void>
   /** Lifts causes by their ids; one that came since stays. */

@@ -14,6 +14,7 @@ import { listOf } from '../storage/lists.ts'
 import {
   changePurchase,
   hintPurchase,
+  type NewPurchase,
   type Purchase,
   type PurchaseUpdate,
   purchaseById,
@@ -42,6 +43,8 @@ export interface Advance {
   reading?: Reading
   /** Columns that the flow sets beside those of the decision. */
   columns?: PurchaseUpdate | ((loaded: Loaded, decision: Transition) => PurchaseUpdate)
+  /** Columns of the next generation, if the decision plans one. */
+  nextGeneration?: Partial<NewPurchase>
   /** Changes that go into the same commit. */
   also?: (loaded: Loaded, decision: Transition) => Change[]
   /** Who decided, when it was a person. */
@@ -70,7 +73,7 @@ export async function advance(
   ordering: Ordering,
   purchaseId: string,
   input: (loaded: Loaded) => PurchaseInput | undefined,
-  { epoch, reading, columns, also, actor, detail }: Advance = {},
+  { epoch, reading, columns, nextGeneration, also, actor, detail }: Advance = {},
 ): Promise<Transition | undefined> {
   for (let attempt = 1; ; attempt += 1) {
     const loaded = await load(ordering, purchaseId)
@@ -101,7 +104,7 @@ export async function advance(
       if (!same && !ROUTINE.has(given.type)) await ordering.db.commit([evidence])
       return undefined
     }
-    const effects = effectChanges(ordering, loaded, decision, now, reading)
+    const effects = effectChanges(ordering, loaded, decision, now, { reading, nextGeneration })
     const entersReview = decision.next === 'review' && purchase.state !== 'review'
     const changes = [
       ...effects.before,

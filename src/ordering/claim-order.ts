@@ -156,6 +156,8 @@ async function putIn(
       ...{ state: 'unknown', unknownAt: now, maybeChargedAt: now, lastClass: 'A', refreshAt: now },
       ...{ firstSentAt: sentAt, lastSentAt: now, createdAt: now, changedAt: now },
       cancelRequestedAt: live?.cancelRequestedAt ?? null,
+      reservedMinor: template.ceilingMinor * template.quantity,
+      reservedAt: now,
     }),
     // What is under way says whether an operator bought in spite of the store's cancellation; nothing else does.
     ...(live ? [] : [carryCancellation(id)]),
@@ -172,7 +174,7 @@ function superseded({ newId }: Ordering, live: Purchase, order: SupplierOrder, n
     changePurchase(
       live,
       {
-        ...{ state: 'cancelled', holdReason: null, notBefore: null, refreshAt: null, reservedMinor: 0, note },
+        ...{ state: 'cancelled', holdReason: null, notBefore: null, refreshAt: null, note },
         ...{ leaseOwner: null, leaseUntil: null },
       },
       now,

@@ -11,6 +11,7 @@ import { type DecisionType, handedOverIn, ordersOf, refusalOf } from './choices.
 import type { Ordering } from './context.ts'
 import { foundOrders } from './found.ts'
 import { confirmHandOver } from './hand-over.ts'
+import { CAPS_OVERRIDDEN } from './operate.ts'
 
 /** What a person can decide on a purchase in `review`, and on one that is `accepted`. */
 export type Decision =
@@ -20,8 +21,8 @@ export type Decision =
   | { type: 'hand_over' }
   /** End it; nothing is bought. */
   | { type: 'close' }
-  /** Write it off and buy its part anew. */
-  | { type: 'buy_again' }
+  /** Write it off and buy its part again, whatever the spend caps are if an operator says so. */
+  | { type: 'buy_again'; overrideSpendCap?: boolean }
 
 export interface DecidedBy {
   /** Who decides, as the audit shows it. */
@@ -62,6 +63,7 @@ export async function decidePurchase(
       actor,
       detail: whatOf(seen, decision),
       columns: { note: noteOf(decision) },
+      nextGeneration: overridesCap(decision) ? { spendCapOverriddenAt: ordering.now() } : {},
       also: ({ keys }) => [
         insertAudit({
           ...{ id: ordering.newId(), at: ordering.now(), actor, subject: purchaseId },
@@ -100,7 +102,7 @@ function assertAllowed(loaded: Loaded, type: DecisionType, now: number): void {
 }
 
 async function inputOf(ordering: Ordering, seen: Loaded, decision: Decision): Promise<PurchaseInput> {
-  if (decision.type !== 'adopt') return decision
+  if (decision.type !== 'adopt') return { type: decision.type }
   const order = await orderToAdopt(ordering, seen, decision.orderId)
   const [found] = await foundOrders(ordering, seen.purchase, [order])
   assert(found, 'one order was read')
@@ -170,15 +172,22 @@ const waitingHandOvers = (keys: Loaded['keys']): string[] => [
   ...new Set(keys.flatMap((key) => (key.handOverId !== null && key.handedOverAt === null ? [key.handOverId] : []))),
 ]
 
-const auditText = (decision: Decision, reason: string): string =>
-  decision.type === 'adopt' ? `order ${decision.orderId}: ${reason}` : reason
+const overridesCap = (decision: Decision): boolean =>
+  decision.type === 'buy_again' && decision.overrideSpendCap === true
+
+function auditText(decision: Decision, reason: string): string {
+  if (decision.type === 'adopt') return `order ${decision.orderId}: ${reason}`
+  return overridesCap(decision) ? `${CAPS_OVERRIDDEN}: ${reason}` : reason
+}
 
 /** What the timeline shows; stores see it too, so it says what happened and not why. */
 function whatOf(loaded: Loaded, decision: Decision): string {
   if (decision.type === 'adopt') return `a person adopted order ${decision.orderId}`
   if (decision.type === 'hand_over')
     return `a person handed over ${handedOverIn(loaded)} of ${loaded.purchase.quantity}`
-  return decision.type === 'close' ? 'a person closed it' : 'a person wrote it off and bought again'
+  if (decision.type === 'close') return 'a person closed it'
+  const beyond = overridesCap(decision) ? ' beyond the spend caps' : ''
+  return `a person wrote it off and bought again${beyond}`
 }
 
 /** The question is answered: what stays is what a reader of the ended purchase needs. */

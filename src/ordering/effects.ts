@@ -41,7 +41,10 @@ export function effectChanges(
   loaded: Loaded,
   decision: Transition,
   now: number,
-  reading?: Reading,
+  {
+    reading,
+    nextGeneration,
+  }: { reading?: Reading | undefined; nextGeneration?: Partial<NewPurchase> | undefined } = {},
 ): EffectChanges {
   const { purchase, generations } = loaded
   const changes: EffectChanges = { before: [], after: [], set: {} }
@@ -73,7 +76,9 @@ export function effectChanges(
     if ('plan' in effect) {
       // What the supplier has just refused is not offered for sale until it says otherwise.
       if (effect.plan === 'out_of_stock') after.push(...outOfStock(purchase.supplierProductId))
-      after.push(insertPurchase(nextGeneration(ordering, loaded, effect.plan, effect.notBefore, now)))
+      after.push(
+        insertPurchase({ ...plannedNext(ordering, loaded, effect.plan, effect.notBefore, now), ...nextGeneration }),
+      )
       // The store may have been told that the order is closed; it will be told again when this one has ended.
       after.push(markReopened(purchase.orderId))
     } else {
@@ -215,7 +220,7 @@ export function keysToStore(reading: Reading, stored: { blindIndex: Buffer }[]):
 }
 
 /** The next generation of a part: the same purchase under keys of its own, for what the store has no keys of yet. */
-function nextGeneration(
+function plannedNext(
   { newId, dialect, policy }: Ordering,
   loaded: Loaded,
   holdReason: HoldReason | null,
@@ -234,6 +239,8 @@ function nextGeneration(
     notBefore,
     ceilingMinor: purchase.ceilingMinor,
     currency: purchase.currency,
+    // Refused, it has cost nothing: what an operator let pass is still to be bought.
+    spendCapOverriddenAt: holdReason === null ? null : purchase.spendCapOverriddenAt,
     // A person who retries gives it the full time again; the machine's own next try keeps the deadline.
     deadlineAt: holdReason === null ? now + policy.deadlineMs : purchase.deadlineAt,
     createdAt: now,

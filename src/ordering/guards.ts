@@ -4,9 +4,11 @@ import { rejectedDelayMs } from '../domain/pace.ts'
 import type { HoldReason } from '../domain/purchase.ts'
 import { latestBalance } from '../storage/evidence.ts'
 import { type Offer, offersByProduct } from '../storage/offers.ts'
-import { type Purchase, reservedBeyondReading, reservedForOrder, reservedSince } from '../storage/purchases.ts'
+import type { Purchase } from '../storage/purchases.ts'
+import { type CapScope, reservedBeyondReading, reservedUnder } from '../storage/reservations.ts'
 import { currentFreeze } from '../storage/settings.ts'
 import type { Ordering } from './context.ts'
+import { deadlineMs, gapsOf } from './lease.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -96,26 +98,41 @@ const faultNotes: Record<CostFault, string> = {
   currency: 'the supplier states the cost in another currency: ask the supplier; it is bought once the cost is right',
 }
 
-async function capGuard(ordering: Ordering, purchase: Purchase): Promise<GuardResult | undefined> {
-  const { db, policy } = ordering
-  const now = ordering.now()
-  const needed = purchase.ceilingMinor * purchase.quantity
-  const caps = [
-    {
-      name: 'order',
-      cap: policy.caps.order,
-      read: () => reservedForOrder(purchase.orderId),
-      notBefore: now + 15 * MINUTE,
-    },
-    { name: 'hour', cap: policy.caps.hour, read: () => reservedSince(now - HOUR), notBefore: now + MINUTE },
-    { name: 'day', cap: policy.caps.day, read: () => reservedSince(now - 24 * HOUR), notBefore: now + 5 * MINUTE },
+/** A spend cap as it stands for one purchase. */
+export interface Cap {
+  name: 'order' | 'hour' | 'day'
+  scope: CapScope
+  minor: number
+  /** How long a purchase that it holds waits before it is looked at again. */
+  againMs: number
+}
+
+/**
+ * The spend caps that a purchase must keep; none once an operator has overridden them for it.
+ *
+ * A request may be charged until it has settled, so an hour reaches that much further back: no hour at the supplier has
+ * more in it than the cap.
+ */
+export function capsOf(ordering: Ordering, { orderId, spendCapOverriddenAt }: Purchase): Cap[] {
+  if (spendCapOverriddenAt !== null) return []
+  const { caps } = ordering.policy
+  const began = ordering.now() - deadlineMs(ordering) - gapsOf(ordering.dialect).settleMs
+  const all = [
+    { name: 'order' as const, minor: caps.order, scope: { orderId }, againMs: 15 * MINUTE },
+    { name: 'hour' as const, minor: caps.hour, scope: { since: began - HOUR }, againMs: MINUTE },
+    { name: 'day' as const, minor: caps.day, scope: { since: began - 24 * HOUR }, againMs: 5 * MINUTE },
   ]
-  for (const { name, cap, read, notBefore } of caps) {
-    if (cap === null) continue
-    const [sum] = await db.query(read())
-    if ((sum?.total ?? 0) + needed <= cap) continue
-    const text = formatDecimal({ minor: cap, currency: purchase.currency })
-    return { guard: 'spend_cap', notBefore, note: `would exceed the spend cap of ${text} per ${name}` }
+  return all.flatMap(({ minor, ...cap }) => (minor === null ? [] : [{ ...cap, minor }]))
+}
+
+async function capGuard(ordering: Ordering, purchase: Purchase): Promise<GuardResult | undefined> {
+  const needed = purchase.ceilingMinor * purchase.quantity
+  for (const { name, scope, minor, againMs } of capsOf(ordering, purchase)) {
+    const [sum] = await ordering.db.query(reservedUnder(scope))
+    if ((sum?.total ?? 0) + needed <= minor) continue
+    const text = formatDecimal({ minor, currency: purchase.currency })
+    const note = `would exceed the spend cap of ${text} per ${name}`
+    return { guard: 'spend_cap', notBefore: ordering.now() + againMs, note }
   }
   return undefined
 }

@@ -87,33 +87,50 @@ export async function retryPurchase(ordering: Ordering, purchaseId: string, acto
   )
 }
 
+/** What a release changes. */
+export interface PurchaseRelease {
+  /** Most that one unit may cost from now on. */
+  ceilingMinor?: number
+  /** Whether the purchase may exceed the spend caps. */
+  overrideSpendCap?: boolean
+}
+
+/** What the audit says of such a purchase. */
+export const CAPS_OVERRIDDEN = 'spend caps overridden'
+
 /**
  * Lifts the hold of a purchase; the guards run again at once.
  *
- * @param change a new ceiling for one unit, in minor units of its currency
+ * @param change a new ceiling for one unit, in minor units of its currency, and whether it may exceed the spend caps
  * @throws Failure `not_found`; `conflict` when it is not held
  */
 export async function releasePurchase(
   ordering: Ordering,
   purchaseId: string,
-  { ceilingMinor }: { ceilingMinor?: number },
+  { ceilingMinor, overrideSpendCap = false }: PurchaseRelease,
   actor: string,
 ): Promise<void> {
   const purchase = await existing(ordering, purchaseId)
   if (purchase.holdReason === 'frozen' && (await currentFreeze(ordering.db))) {
     throw new Failure('conflict', 'buying is frozen: lift the freeze with quayside unfreeze', { reason: 'frozen' })
   }
-  const raised = ceilingMinor === undefined ? '' : `ceiling ${purchase.ceilingMinor} -> ${ceilingMinor}`
+  const changes = [
+    ...(ceilingMinor === undefined ? [] : [`ceiling ${purchase.ceilingMinor} -> ${ceilingMinor}`]),
+    ...(overrideSpendCap ? [CAPS_OVERRIDDEN] : []),
+  ].join('; ')
   const decision = await advance(
     ordering,
     purchaseId,
     () => ({ type: 'released', by: 'operator', ...(ceilingMinor === undefined ? {} : { ceilingMinor }) }),
     {
       actor,
-      detail: raised || 'released by hand',
-      columns: { note: null },
+      detail: changes || 'released by hand',
+      columns: {
+        note: null,
+        spendCapOverriddenAt: overrideSpendCap ? ordering.now() : undefined,
+      },
       also: () => [
-        audited(ordering, actor, 'purchase.release', purchaseId, raised),
+        audited(ordering, actor, 'purchase.release', purchaseId, changes),
         releaseOffer(purchase.supplierProductId),
       ],
     },

@@ -8,10 +8,12 @@ import { messageOf } from '../errors.ts'
 import type { Change } from '../storage/database.ts'
 import { insertAttempt } from '../storage/evidence.ts'
 import type { Purchase, PurchaseUpdate } from '../storage/purchases.ts'
+import { assertWithinCap } from '../storage/reservations.ts'
 import { assertNoFreeze } from '../storage/settings.ts'
 import { forgetIntent, noteIntent } from './absence.ts'
 import { advance, type Loaded } from './advance.ts'
 import type { Ordering } from './context.ts'
+import { capsOf } from './guards.ts'
 import { type Claim, deadlineMs } from './lease.ts'
 import { pauseUnauthorized } from './unauthorized.ts'
 
@@ -36,7 +38,11 @@ export async function intend(
     assert(mayBuy(others), `another generation of the part may have been charged: ${loaded.purchase.externalOrderId}`)
     intended = loaded
     attempt = ordering.newId()
-    return [sentAttempt(ordering, loaded.purchase, attempt), assertNoFreeze(ordering.now())]
+    return [
+      sentAttempt(ordering, loaded.purchase, attempt),
+      assertNoFreeze(ordering.now()),
+      ...withinCaps(ordering, loaded.purchase),
+    ]
   }
   const decision = await advance(ordering, held.purchaseId, input, {
     epoch: held.epoch,
@@ -91,11 +97,18 @@ async function balanceChanged(ordering: Ordering): Promise<void> {
   }
 }
 
+/** Another worker may have used up the room of a cap since the guards ran. What an earlier try reserved counts already. */
+function withinCaps(ordering: Ordering, purchase: Purchase): Change[] {
+  if (purchase.state === 'unknown') return []
+  return capsOf(ordering, purchase).map(({ scope, minor }) => assertWithinCap(purchase.id, scope, minor))
+}
+
 /** Columns that the commit of the intent sets beside the state. */
 const intentColumns = (purchase: Purchase, { dialect }: Ordering, now: number): PurchaseUpdate => ({
   sends: purchase.sends + 1,
   firstSentAt: purchase.firstSentAt ?? now,
   lastSentAt: now,
+  reservedAt: now,
   absentSince: null,
   // A day that is stated is used as 23 hours: clocks differ, and a key forgotten early is a second charge.
   keySafeUntil: purchase.keySafeUntil ?? now + Math.floor((dialect.idempotencyMemorySeconds * 1_000 * 23) / 24),

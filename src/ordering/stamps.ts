@@ -1,5 +1,5 @@
 import { refreshDelayMs } from '../domain/pace.ts'
-import { finalStates, type Transition } from '../domain/purchase.ts'
+import { finalStates, provesUncharged, type Transition } from '../domain/purchase.ts'
 import { listText } from '../storage/lists.ts'
 import type { PurchaseUpdate } from '../storage/purchases.ts'
 import { refreshUnlessHinted } from '../storage/purchases.ts'
@@ -12,12 +12,8 @@ const REREAD_MS = 15 * 60_000
 /**
  * The columns that follow from a transition: state, instants, the next refresh, the lease and the reservation.
  */
-export function stamps(
-  { purchase }: Loaded,
-  { next, set, effects, row }: Transition,
-  now: number,
-  reading?: Reading,
-): PurchaseUpdate {
+export function stamps({ purchase }: Loaded, decision: Transition, now: number, reading?: Reading): PurchaseUpdate {
+  const { next, set, effects, row } = decision
   const { ordersSeen, ...columns } = set
   const entered = next !== purchase.state
   const update: PurchaseUpdate = { ...columns, state: next }
@@ -27,7 +23,7 @@ export function stamps(
   if (set.holdReason === null && purchase.holdReason !== null && set.note === undefined) update.note = null
   if (ordersSeen) update.ordersSeen = listText(ordersSeen)
   if (entered && next === 'unknown') Object.assign(update, { unknownAt: now, absentSince: null })
-  // Proven not to have run: neither the memory of the key nor the spend caps have begun to count.
+  // Proven not to have run: the memory of the key has not begun to count.
   if (entered && next === 'waiting') Object.assign(update, { firstSentAt: null, keySafeUntil: null })
   if (entered && next === 'accepted') update.acceptedAt = purchase.acceptedAt ?? now
   // Found before it was sent, after a restore: it was sent all the same, and a later order of its part is a second one.
@@ -35,8 +31,7 @@ export function stamps(
   if (row !== 'released' && next !== 'sending') Object.assign(update, { leaseOwner: null, leaseUntil: null })
   Object.assign(update, refresh())
   if (reading) Object.assign(update, amounts(reading, purchase.currency))
-  const reserved = reservation()
-  if (reserved !== undefined) update.reservedMinor = reserved
+  Object.assign(update, reservation())
   return update
 
   function refresh(): PurchaseUpdate {
@@ -54,11 +49,17 @@ export function stamps(
     return { refreshAt: refreshUnlessHinted(purchase, now + wait), refreshes: purchase.refreshes + 1 }
   }
 
-  /** The ceiling while it is open what it costs, the amount once known, nothing once nothing was bought. */
-  function reservation(): number | undefined {
-    if (next === 'sending') return purchase.ceilingMinor * purchase.quantity
-    if (['waiting', 'rejected', 'failed', 'cancelled'].includes(next)) return 0
-    return reading && amountOf(reading, purchase.currency)
+  /** The ceiling while it is open what it costs, the amount once known, nothing once that is proven. */
+  function reservation(): PurchaseUpdate {
+    const most = purchase.ceilingMinor * purchase.quantity
+    if (next === 'sending') return { reservedMinor: most }
+    if (provesUncharged(purchase, decision)) return { reservedMinor: 0 }
+    // An order that failed may state another amount: what comes back is known once the supplier says so.
+    const amount = reading && next !== 'failed' ? amountOf(reading, purchase.currency) : undefined
+    if (amount !== undefined) return { reservedMinor: amount }
+    // After a restore an order is found that this database has never sent.
+    const isFound = entered && (next === 'accepted' || ordersSeen !== undefined)
+    return isFound && purchase.reservedMinor === 0 ? { reservedMinor: most, reservedAt: now } : {}
   }
 }
 

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, gte, inArray, isNotNull, isNull, lt, lte, ne, or, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, inArray, isNotNull, isNull, lt, lte, ne, or, sql } from 'drizzle-orm'
 import type { PurchaseState } from '../domain/purchase.ts'
 import { bind, bindList, build, type Expression, type RowUpdate, rowInsert, rowUpdate } from './builder.ts'
 import type { Change } from './database.ts'
@@ -123,33 +123,6 @@ export const lostSends = (now: number, limit: number) => bind(abandoned, { now, 
 
 export const purchasesInState = (state: PurchaseState, limit: number) =>
   build.select().from(purchases).where(eq(purchases.state, state)).limit(limit)
-
-const reserved = { total: sql<number>`coalesce(sum(${purchases.reservedMinor}), 0)`.as('total') }
-const sinceInstant = build
-  .select(reserved)
-  .from(purchases)
-  .where(gt(purchases.firstSentAt, placeholder('after')))
-/** Reserved or spent, in minor units: in all since an instant, and for one store order. */
-export const reservedSince = (since: number) => bind(sinceInstant, { after: since })
-
-const forOrder = build
-  .select(reserved)
-  .from(purchases)
-  .where(eq(purchases.orderId, placeholder('orderId')))
-export const reservedForOrder = (orderId: string) => bind(forOrder, { orderId })
-
-const beyondReading = build
-  .select(reserved)
-  .from(purchases)
-  .where(
-    and(
-      gt(purchases.reservedMinor, 0),
-      // Sent in the same millisecond counts too: too much held back is cured by the next reading.
-      or(gte(purchases.lastSentAt, placeholder('readAt')), inArray(purchases.state, ['sending', 'unknown'])),
-    ),
-  )
-/** What the balance reading of that instant does not know yet: sent since, or with an open outcome. */
-export const reservedBeyondReading = (readAt: number) => bind(beyondReading, { readAt })
 
 export const countByState = () =>
   build

@@ -348,6 +348,10 @@ export const purchases = sqliteTable(
     ceilingMinor: minor('ceiling_minor').notNull(),
     /** What counts against the spend caps and the balance: the ceiling while open, the amount once known. */
     reservedMinor: minor('reserved_minor').notNull().default(0),
+    /** When it was sent last, or found without having been sent: spend caps count it from then. */
+    reservedAt: instant('reserved_at'),
+    /** An operator lets this one exceed the spend caps. */
+    spendCapOverriddenAt: instant('spend_cap_overridden_at'),
     /** Sticky: set once an attempt may have been charged, never cleared. */
     maybeChargedAt: instant('maybe_charged_at'),
     keySafeUntil: instant('key_safe_until'),
@@ -375,7 +379,7 @@ export const purchases = sqliteTable(
     toldFailedAt: instant('told_failed_at'),
     refundedAt: instant('refunded_at'),
     writtenOffAt: instant('written_off_at'),
-    /** Supplier orders seen while a person must decide; space-separated ids. */
+    /** Ids of supplier orders seen while an operator must decide; a list. */
     ordersSeen: text('orders_seen').notNull().default('[]'),
     /** Equal internal errors in a row: at 8 the purchase goes to review. */
     errorText: text('error_text'),
@@ -395,7 +399,7 @@ export const purchases = sqliteTable(
     index('purchases_order').on(t.orderId),
     index('purchases_due').on(t.state, t.notBefore),
     index('purchases_refresh').on(t.refreshAt),
-    index('purchases_sent').on(t.firstSentAt),
+    index('purchases_reserved').on(t.reservedAt),
     index('purchases_last_sent').on(t.lastSentAt),
     index('purchases_uncounted').on(t.acceptedAt).where(sql`supplier_order_id is not null and counted_at is null`),
     index('purchases_owed_back').on(t.state, t.acceptedAt).where(sql`state = 'failed' and returned_at is null`),

@@ -194,6 +194,22 @@ export const mistakes: readonly Mistake[] = [
       },
     ],
   },
+  {
+    name: 'losses-leave-the-caps',
+    does: 'takes the money of what was written off, or failed without a refund, out of the spend caps',
+    edits: [
+      {
+        file: 'domain/purchase.ts',
+        find: "return row === 'cancelled_before_sending' || row === 'absent_and_cancelled'",
+        replace: 'return true',
+      },
+      {
+        file: 'domain/purchase.ts',
+        find: 'return (set.refundedAt ?? refundedAt) !== null',
+        replace: 'return true',
+      },
+    ],
+  },
 ]
 
 /** @throws Error that names all of them when there is none of that name */

@@ -15,8 +15,9 @@ import { listOutbox, redeliverEffect } from '../../src/storage/outbox.ts'
 import { type Purchase, purchasesBySupplierOrder } from '../../src/storage/purchases.ts'
 import { purchases } from '../../src/storage/schema.ts'
 import { currentFreeze } from '../../src/storage/settings.ts'
+import { partOf } from '../references.ts'
 import type { SimProcess } from './process.ts'
-import { HOUR, type World } from './world.ts'
+import { HOUR, MINUTE, type World } from './world.ts'
 
 /** What was decided, in the operator's own book. */
 export interface Decided {
@@ -93,6 +94,8 @@ export function createOperator(world: World, temper: Temper) {
   const { decided } = book
   /** Orders that the supplier's support took back, because they were reported and no purchase has them. */
   const claimed = new Set<string>()
+  /** Parts that may exceed the spend caps, from when on. */
+  const overrides: { part: string; at: number }[] = []
   const counts = { decisions: 0, unfreezes: 0 }
   /** How often each question was answered before: what was refused once is answered otherwise the next time. */
   const answered = new Map<string, number>()
@@ -115,6 +118,7 @@ export function createOperator(world: World, temper: Temper) {
       const doubtful = isLate(purchase) || reported.has(purchase.id)
       if (purchase.state === 'accepted' && doubtful && chance.odds(0.3)) await decide(process, purchase)
       if (purchase.holdReason === 'ceiling') await release(process, purchase)
+      if (purchase.holdReason === 'spend_cap' && isLongHeld(purchase)) await override(process, purchase)
       if (isOver(purchase) && isNewest(purchase, all)) await retry(process, purchase)
     }
     if (await currentFreeze(ordering.db)) {
@@ -139,6 +143,10 @@ export function createOperator(world: World, temper: Temper) {
     purchase.supplierOrderId === null &&
     listOf(purchase.ordersSeen).length === 0 &&
     timeline.now() - firstSeen(purchase.id) < temper.patienceMs
+
+  /** An hour has room again by itself; what is held for longer, or urgent, an operator lets pass. */
+  const isLongHeld = (purchase: Purchase): boolean =>
+    timeline.now() - firstSeen(`${partOf(purchase.externalOrderId)} held`) > 30 * MINUTE || chance.odds(0.1)
 
   async function decide(process: SimProcess, purchase: Purchase): Promise<void> {
     const { ordering } = process
@@ -194,6 +202,16 @@ export function createOperator(world: World, temper: Temper) {
     await releasePurchase(ordering, purchase.id, change, 'operator').catch(refused('release', purchase))
   }
 
+  async function override({ ordering }: SimProcess, purchase: Purchase): Promise<void> {
+    const entry = { part: partOf(purchase.externalOrderId), at: timeline.now() }
+    overrides.push(entry)
+    log.add('operator', 'overrides the spend caps', { part: entry.part })
+    await releasePurchase(ordering, purchase.id, { overrideSpendCap: true }, 'operator').catch((error: unknown) => {
+      overrides.splice(overrides.indexOf(entry), 1)
+      refused('override', purchase)(error)
+    })
+  }
+
   async function retry(process: SimProcess, purchase: Purchase): Promise<void> {
     if (purchase.cancelRequestedAt !== null || purchase.generation > temper.retries || !chance.odds(0.5)) return
     if (times(`retry ${purchase.id}`) > 0) return
@@ -231,7 +249,7 @@ export function createOperator(world: World, temper: Temper) {
     void host.ask(look)
   }
   timeline.after(temper.everyMs, round)
-  return { decided, claimed, counts }
+  return { decided, claimed, overrides, counts }
 }
 
 const isOver = ({ state }: Purchase): boolean => state === 'rejected' || state === 'failed' || state === 'cancelled'

@@ -1,4 +1,5 @@
 /** What a seed is: which faults meet, when, for how long, and what the world is like. */
+import type { OrderingPolicy } from '../../src/ordering/context.ts'
 import { createChance } from './chance.ts'
 import type { Fault } from './fault.ts'
 import { faults, mayMeet, pairs } from './faults.ts'
@@ -47,6 +48,7 @@ export function planOf(seed: number): Plan {
     listLagMs: chance.pick([0, 59_000, 59_000]),
     every: { balanceMs: HOUR, sweepMs: days ? 2 * HOUR : 15 * MINUTE, syncMs: 12 * HOUR },
   }
+  settings.policy.caps = capsOf(seed)
   for (const { prepare } of chosen) prepare?.(settings, chance)
   story?.prepare?.(settings, chance)
   return {
@@ -66,6 +68,16 @@ export function planOf(seed: number): Plan {
       ...story?.temper,
     },
   }
+}
+
+/** Some shops have spend caps, which a few purchases use up. Amounts in minor units. */
+function capsOf(seed: number): OrderingPolicy['caps'] {
+  const chance = createChance(seed, 'caps')
+  const caps: OrderingPolicy['caps'] = { order: null, hour: null, day: null }
+  if (chance.odds(0.3)) caps.order = chance.between(1_000, 10_000)
+  if (chance.odds(0.2)) caps.hour = chance.between(5_000, 40_000)
+  if (chance.odds(0.1)) caps.day = chance.between(20_000, 80_000)
+  return caps
 }
 
 /** Faults that hurt most when they meet: each by itself is survived with ease. */

@@ -5,6 +5,7 @@ import { isOurs, lineOf, partOf } from '../references.ts'
 import { cancelledKeys } from './cancelled.ts'
 import type { Customers } from './customers.ts'
 import type { Decided, Operator } from './operator.ts'
+import { overspent } from './spend.ts'
 import type { Watch } from './watch.ts'
 import type { World } from './world.ts'
 
@@ -34,7 +35,7 @@ export function verdictOf(witnesses: Witnesses): Verdict {
   const { world, operator, watch } = witnesses
   const report = world.supplier.world.report()
   const standing = standingCharges(world, operator)
-  const broken = [...watch.broken]
+  const broken = [...watch.broken, ...overspent(witnesses)]
   if (!report.closes) broken.push('the books of the supplier do not close')
   const store = storeRecord(witnesses, report.keysIssued)
   broken.push(...store.broken, ...cancelledKeys(witnesses))

@@ -10,6 +10,7 @@ export interface Page<T> {
 export interface PurchaseEntry {
   id: string
   state: string
+  holdReason: string | null
   quantity: number
   supplierOrderId: string | null
   externalOrderId: string

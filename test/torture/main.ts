@@ -66,6 +66,7 @@ function report(outcome: Outcome, reasons: string[]): string {
     ['  acknowledged among the forged', String(forgeries.obeyed.length)],
     ...rows("a person's decisions", shift.decisions),
     ['freezes, each lifted by a person', String(shift.freezes)],
+    ['purchases let pass beyond the spend cap', String(shift.overridden.size)],
     ['callbacks and deliveries put back', String(shift.redelivered)],
     ['from start to listening, median', `${Math.round(starts[starts.length >> 1] ?? 0)} ms`],
     ['from start to listening, slowest', `${Math.round(starts.at(-1) ?? 0)} ms`],

@@ -4,6 +4,8 @@
  * It knows what a person knows: what the service shows, and what the supplier says on the phone. It buys anew only what
  * the supplier's books do not have, and only once a request that was still on its way must have run.
  */
+
+import { partOf } from '../references.ts'
 import type { BackOffice, SupplierOrder } from './back-office.ts'
 import type { Duty, Effect, PurchaseEntry, Status } from './duty.ts'
 
@@ -15,9 +17,17 @@ export interface Shift {
   redelivered: number
   /** Purchases and freezes that were seen, so that none is counted twice. */
   seen: Set<string>
+  /** Parts of store lines that may exceed the spend cap. */
+  overridden: Set<string>
 }
 
-export const newShift = (): Shift => ({ decisions: {}, freezes: 0, redelivered: 0, seen: new Set() })
+export const newShift = (): Shift => ({
+  decisions: {},
+  freezes: 0,
+  redelivered: 0,
+  seen: new Set(),
+  overridden: new Set(),
+})
 
 export interface Desk {
   duty: Duty
@@ -40,6 +50,11 @@ export async function lookAround(desk: Desk, shift: Shift): Promise<void> {
   for (const purchase of await duty.all<PurchaseEntry>('/purchases?state=review')) {
     await decide(desk, purchase, shift).catch(() => {})
   }
+  for (const state of ['planned', 'waiting']) {
+    for (const purchase of await duty.all<PurchaseEntry>(`/purchases?state=${state}`)) {
+      if (purchase.holdReason === 'spend_cap') await override(duty, purchase, shift).catch(() => {})
+    }
+  }
   if (status.freeze) {
     const name = `freeze ${status.freeze.at}`
     if (!shift.seen.has(name)) shift.freezes += 1
@@ -47,6 +62,12 @@ export async function lookAround(desk: Desk, shift: Shift): Promise<void> {
     await duty.post('/unfreeze', { causes: status.freeze.causes.map(({ id }) => id) })
   }
   await putBack(duty, shift)
+}
+
+/** Noted before it is asked for: a request whose answer is lost may have been obeyed. */
+async function override(duty: Duty, { id, externalOrderId }: PurchaseEntry, shift: Shift): Promise<void> {
+  shift.overridden.add(partOf(externalOrderId))
+  await duty.post(`/purchases/${id}/release`, { overrideSpendCap: true })
 }
 
 async function putBack(duty: Duty, shift: Shift): Promise<void> {

@@ -14,7 +14,7 @@ import { crashPoints } from './lives.ts'
 import { makeMischief, settleOpenOrders } from './mischief.ts'
 import { lookAround, newShift, type Shift } from './operator.ts'
 import { calmDown } from './rest.ts'
-import { CERTAIN_MS, ORDER_MS, openScene, type Scene, TIMES } from './scene.ts'
+import { CERTAIN_MS, ORDER_CAP, ORDER_MS, openScene, type Scene, TIMES } from './scene.ts'
 import { type Deaths, noDeaths } from './supervise.ts'
 import { judge, type Verdict } from './verdict.ts'
 
@@ -106,7 +106,7 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
         moving = what
       },
     })
-    const verdict = await closeBooks(scene, orders, shopping)
+    const verdict = await closeBooks(scene, orders, shopping, shift)
     closing = true
     await Promise.all([watching, onDuty, shoppers])
     const handedIn = [...shopping.taken.values()].reduce((sum, one) => sum + purchasesOf(one, TIMES.quantityMax), 0)
@@ -132,13 +132,19 @@ async function firstStart({ service, url, token }: Scene): Promise<void> {
   throw new Error('the service does not read the catalogue')
 }
 
-async function closeBooks(scene: Scene, orders: PlannedOrder[], shopping: Shopping): Promise<Verdict> {
+async function closeBooks(
+  scene: Scene,
+  orders: PlannedOrder[],
+  shopping: Shopping,
+  { overridden }: Shift,
+): Promise<Verdict> {
   const listed = await scene.duty.all<Delivery>('/deliveries').catch((cause: unknown) => {
     throw new Error(`the service does not list its deliveries:\n${scene.service.lastLines().join('\n')}`, { cause })
   })
   return judge({
     ...{ orders, taken: new Set(shopping.taken.keys()), record: scene.readRecord() },
     ...{ ledger: await scene.office.ledger(), sent: await scene.office.deliveries() },
+    spendCap: { orderMinor: Number(ORDER_CAP) * 100, overridden },
     listed: new Set(listed.map(({ deliveryId }) => deliveryId)),
   })
 }

@@ -22,6 +22,8 @@ import { createService } from './service.ts'
 export const TIMES = { settleSeconds: 6, listLagSeconds: 1, scanGapSeconds: 2, quantityMax: 3 }
 export const ORDER_MS = (TIMES.settleSeconds * 1_000) / 3
 export const LEASE_MS = TIMES.settleSeconds * 2_000
+/** Most that one order may cost: some of them cost more, and an operator lets those pass. */
+export const ORDER_CAP = '300.00'
 /** After this long a request that had left has run, and its order shows. */
 export const CERTAIN_MS = (TIMES.settleSeconds + TIMES.listLagSeconds + 1) * 1_000
 
@@ -55,6 +57,7 @@ export async function openScene(folder: string, chance: Chance, mistake: string 
     more: {
       publicUrl: `http://127.0.0.1:${deliveriesPort}`,
       ordering: { tickSeconds: 1 },
+      spendCaps: { order: ORDER_CAP },
       // Seconds where a shop has minutes, as with the supplier's times.
       sweepCron: '*/15 * * * * *',
     },

@@ -5,7 +5,7 @@
 import type { LedgerReport } from '../../src/sandbox/ledger.ts'
 import type { ShopCallback } from '../../src/sandbox/shop.ts'
 import { doubleChargesIn, standingCharges } from '../charges.ts'
-import { isOurs, lineOf as lineOfReference } from '../references.ts'
+import { isOurs, lineOf as lineOfReference, orderOf, partOf } from '../references.ts'
 import type { SentDelivery } from './back-office.ts'
 import type { PlannedOrder } from './customers.ts'
 
@@ -18,6 +18,8 @@ export interface Evidence {
   record: ShopCallback[]
   /** What the supplier sent, with the answers that it got. */
   sent: SentDelivery[]
+  /** Most that one order may cost, in minor units, and the parts that an operator let exceed it. */
+  spendCap: { orderMinor: number; overridden: ReadonlySet<string> }
   /** Ids of the deliveries that the service lists. */
   listed: ReadonlySet<string>
 }
@@ -33,6 +35,8 @@ export interface Verdict {
   duplicateFulfilments: number
   /** Orders that were not taken, or whose end the store was not told. */
   stuck: number
+  /** Orders whose charges, less what came back, exceed the spend cap without an override. */
+  overspent: number
   /** Whether the supplier's sums close. */
   booksClose: boolean
   /** One sentence for each of them. */
@@ -73,12 +77,24 @@ export function judge(evidence: Evidence): Verdict {
   notes.push(...lost.map(({ deliveryId, event }) => `${event} ${deliveryId} was acknowledged and is nowhere`))
   const duplicates = duplicatesIn(evidence)
   const stuck = stuckIn(evidence, toldKeys)
+  const overspent = overspentIn(evidence, standing)
   if (!ledger.closes) notes.push("the supplier's sums do not close")
   return {
     ...{ doubleCharges, orphanCharges: orphanCharges + denied.length, lostDeliveries: lost.length },
-    ...{ duplicateFulfilments: duplicates.length, stuck: stuck.length, booksClose: ledger.closes },
-    notes: [...notes, ...denied, ...duplicates, ...stuck],
+    ...{ duplicateFulfilments: duplicates.length, stuck: stuck.length, overspent: overspent.length },
+    booksClose: ledger.closes,
+    notes: [...notes, ...denied, ...duplicates, ...stuck, ...overspent],
   }
+}
+
+function overspentIn({ spendCap }: Evidence, standing: Evidence['ledger']['charges']): string[] {
+  const capped = standing.filter(({ externalOrderId }) => !spendCap.overridden.has(partOf(externalOrderId ?? '')))
+  return [...Map.groupBy(capped, ({ externalOrderId }) => orderOf(externalOrderId ?? ''))].flatMap(
+    ([order, charges]) => {
+      const sum = charges.reduce((total, { amountMinor }) => total + amountMinor, 0)
+      return sum > spendCap.orderMinor ? [`order ${order} cost ${sum}, its spend cap is ${spendCap.orderMinor}`] : []
+    },
+  )
 }
 
 const lineOf = ({ data }: ShopCallback): string => `${data.reference}/${data.line}`

@@ -128,6 +128,8 @@ create table purchases (
   quantity integer not null,
   ceiling_minor integer not null,
   reserved_minor integer not null default 0,
+  reserved_at integer,
+  spend_cap_overridden_at integer,
   maybe_charged_at integer,
   key_safe_until integer,
   supplier_order_id text,
@@ -168,7 +170,7 @@ create unique index purchases_supplier_order on purchases (supplier_order_id);
 create index purchases_order on purchases (order_id);
 create index purchases_due on purchases (state, not_before);
 create index purchases_refresh on purchases (refresh_at);
-create index purchases_sent on purchases (first_sent_at);
+create index purchases_reserved on purchases (reserved_at);
 create index purchases_last_sent on purchases (last_sent_at);
 
 create table purchase_attempts (
