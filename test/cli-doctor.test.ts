@@ -65,6 +65,7 @@ describe('doctor', () => {
       ...['Node', 'configuration', 'dialect', 'file modes', 'secret', 'supplier', 'API key', 'revision', 'clock'],
       ...[
         'rate limit',
+        'lists',
         'webhooks',
         'public address',
         'service',
@@ -123,6 +124,68 @@ describe('doctor', () => {
     expect(of('supplier')).toMatchObject([{ level: 'ok' }])
     expect(failed[0]).toMatch(/^API key: /)
     expect(of('API key')).toMatchObject([{ mend: expect.stringContaining('ask the supplier for a good key') }])
+  })
+
+  describe("looks at the supplier's lists and", () => {
+    const paged = (paging: Partial<typeof dialect.paging>) => ({ ...dialect, paging: { ...dialect.paging, ...paging } })
+    const always = { times: 1_000, match: { path: '/products' } }
+    const ofLists = async (config: string) =>
+      (await examine(config)).of('lists').map(({ level, message, mend }) => [level, message, mend])
+
+    it.each([
+      [
+        'pages that are shorter than was asked for',
+        { fault: 'short-pages' as const, most: 10, ...always },
+        ['warn', 'pages of products have 10 rows where 100 were asked for', 'put paging.limitMax to 10 in the dialect'],
+      ],
+      [
+        'a count that is capped',
+        { fault: 'capped-total' as const, most: 50, ...always },
+        ['warn', 'the supplier counts 50 products and lists more', expect.stringContaining('paging.total to null')],
+      ],
+    ])('names %s', async (_, fault, finding) => {
+      const { config, sandbox } = await startSetUp()
+      sandbox.faults.add(fault)
+      expect(await ofLists(config)).toEqual([finding])
+    })
+
+    it('names lists that end before their count, and those that go on behind the end that the dialect states', async () => {
+      const ending = await startSetUp({ sandbox: { offers: 150, dialect: paged({ listMax: 100 }) } })
+      expect(await ofLists(ending.config)).toEqual([
+        ['fail', expect.stringMatching(/lists fewer: page 2 is empty/), expect.stringContaining('paging.listMax')],
+      ])
+      const folder = temporaryFolder()
+      const file = path.join(folder, 'ending.json')
+      writeFileSync(file, JSON.stringify(paged({ listMax: 100 })))
+      const { config, sandbox } = await startSetUp({ sandbox: { offers: 150 } })
+      const settings = JSON.parse(readFileSync(config, 'utf8'))
+      settings.supplier = { baseUrl: sandbox.baseUrl, dialect: file }
+      writeFileSync(config, JSON.stringify(settings))
+      expect(await ofLists(config)).toEqual([
+        ['warn', 'the products go on behind 100', expect.stringContaining('listMax')],
+      ])
+    })
+
+    it.each([
+      ['of all orders', false, true, 'fail'],
+      ['of the filtered list', true, false, 'warn'],
+    ])('names a count that is %s where the dialect says otherwise', async (_, theirs, ours, level) => {
+      const sandboxDialect = paged({ totalFiltered: theirs })
+      const { config, sandbox } = await startSetUp({ sandbox: { dialect: sandboxDialect } })
+      const file = path.join(temporaryFolder(), 'other.json')
+      writeFileSync(file, JSON.stringify(paged({ totalFiltered: ours })))
+      const settings = JSON.parse(readFileSync(config, 'utf8'))
+      settings.supplier = { baseUrl: sandbox.baseUrl, dialect: file }
+      writeFileSync(config, JSON.stringify(settings))
+      expect(await ofLists(config), 'no order, nothing to tell by').toMatchObject([
+        ['ok', expect.anything(), undefined],
+      ])
+      const productId = sandbox.world.offers.list({ inStock: true }, 0, 1).items[0]?.id ?? ''
+      sandbox.world.orders.place('k', 'k', { productId, quantity: 1, externalOrderId: 'r' })
+      expect(await ofLists(config)).toEqual([
+        [level, expect.any(String), `put paging.totalFiltered to ${theirs} in the dialect`],
+      ])
+    })
   })
 
   it('measures the clock against the tolerance of signatures', async () => {

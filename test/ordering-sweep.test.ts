@@ -38,7 +38,8 @@ function forget(harbour: Harbour, orderId: string, { listed = false, known = fal
   const { supplier } = harbour
   harbour.ordering.supplier.orders = async (query) => {
     const page = await supplier.orders(query)
-    return { ...page, items: page.items.filter(({ id }) => listed || id !== orderId) }
+    const items = page.items.filter(({ id }) => listed || id !== orderId)
+    return { ...page, items, total: (page.total ?? 0) - (page.items.length - items.length) }
   }
   harbour.ordering.supplier.order = async (id) => (id === orderId && !known ? undefined : supplier.order(id))
 }
@@ -305,7 +306,7 @@ describe('a sweep that could not read the whole list', () => {
     }
     harbour.ordering.supplier.order = async (id) => own && { ...own, id }
     const { supplier } = harbour
-    harbour.ordering.supplier.orders = async (query) => ({ ...(await supplier.orders(query)), items: [], more: false })
+    harbour.ordering.supplier.orders = async (query) => ({ ...(await supplier.orders(query)), items: [], total: 0 })
     await expect(sweep(harbour.ordering)).rejects.toThrow('lacks 201 of our orders')
     expect(await lastSweep(harbour)).toMatchObject({ state: 'failed', orders: 0, missing: 0, unlisted: 200 })
   })

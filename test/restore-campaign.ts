@@ -55,6 +55,7 @@ export async function restoreCampaign(options: CampaignOptions): Promise<Figures
   // Jitter has a generator of its own: which requests meet whom must not change what happens in the shop.
   const random = seeded(seed + 1_000_000)
   const world = await openRestoreWorld({ random, dialect: dialectOf(seed), sandboxDialect: supplierOf(seed) })
+  cutLists(world, seed)
   const bought: Bought[] = []
   const record = recordCancellations(world.harbour)
   const skus = await stockUp(world)
@@ -103,6 +104,13 @@ function dialectOf(seed: number) {
 function supplierOf(seed: number) {
   const dialect = dialectOf(seed)
   return seed % 3 === 0 ? { ...dialect, idempotencyMemorySeconds: MINUTE / SECOND } : dialect
+}
+
+/** Every fourth supplier gives pages of three rows, whatever was asked for; another fourth counts no more than five. */
+function cutLists({ harbour }: RestoreWorld, seed: number): void {
+  const ofLists = { times: 1_000_000, match: { path: '/orders', method: 'GET' } }
+  if (seed % 4 === 1) harbour.sandbox.faults.add({ fault: 'short-pages', most: 3, ...ofLists })
+  if (seed % 4 === 3) harbour.sandbox.faults.add({ fault: 'capped-total', most: 5, ...ofLists })
 }
 
 function createChance(seed: number) {

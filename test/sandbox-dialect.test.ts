@@ -43,7 +43,7 @@ function otherDialect(): Dialect {
   other.instants = 'epoch_s'
   other.paging = {
     ...{ page: 'p', limit: 'n', first: 0, limitMax: 25, limitDefault: 10 },
-    ...{ items: 'rows', total: null, more: 'paging.next' },
+    ...{ items: 'rows', total: null, more: 'paging.next', totalFiltered: false, listMax: null },
   }
   other.products = { search: 'find', category: 'group', inStock: 'buyable' }
   other.product = { ...other.product, id: 'key.uuid', cost: 'price.vip', cashback: null, currency: null }
@@ -140,5 +140,24 @@ describe('another dialect', () => {
     sandbox.pass(300)
     await sandbox.control('POST', `/orders/${placed.at('uuid')}/refund`)
     expect((await sandbox.get(`/orders/${placed.at('uuid')}`)).at('state.word')).toBe('BAD')
+  })
+
+  it('ends its lists where the dialect says, and counts all records whatever the filters are', async () => {
+    await sandbox.close()
+    const paging = { ...otherDialect().paging, total: 'all', totalFiltered: false, listMax: 30 }
+    sandbox = await openSandbox({ dialect: { ...otherDialect(), paging } })
+    const pages = [0, 1, 2].map((page) => sandbox.get(`/products?p=${page}&n=25`))
+    const told = (await Promise.all(pages)).map((page) => [
+      (page.at('rows') as unknown[]).length,
+      page.at('paging.next'),
+    ])
+    expect(told).toEqual([
+      [25, true],
+      [5, false],
+      [0, false],
+    ])
+    const vpns = await sandbox.get('/products?group=vpn&n=25')
+    expect((vpns.at('rows') as unknown[]).length).toBeLessThan(25)
+    expect(vpns.at('all')).toBe(61)
   })
 })

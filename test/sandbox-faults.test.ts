@@ -132,6 +132,37 @@ describe('faults of an order', () => {
   })
 })
 
+describe('faults of a list', () => {
+  const onOrders = { match: { path: '/orders' }, times: 100 }
+  const pageOf = async (query: string) => {
+    const reply = await sandbox.get(`/orders${query}`)
+    return [(reply.at('data.items') as unknown[]).length, reply.at('data.total')]
+  }
+  beforeEach(async () => {
+    for (const key of ['a', 'b', 'c']) await sandbox.order(key, { productId })
+  })
+
+  it('short-pages gives fewer rows than were asked for, and counts pages by what it gives', async () => {
+    await fault('short-pages', { most: 2, ...onOrders })
+    expect(await pageOf('?limit=50')).toEqual([2, 3])
+    expect(await pageOf('?limit=50&page=2')).toEqual([1, 3])
+    expect(await pageOf('?limit=1&page=3'), 'a smaller page is given as it is asked for').toEqual([1, 3])
+    expect((await sandbox.get('/products')).at('data.items')).toHaveLength(20)
+  })
+
+  it('capped-total tells no higher count, and lists the rest all the same', async () => {
+    await fault('capped-total', { most: 2, ...onOrders })
+    expect(await pageOf('?limit=2')).toEqual([2, 2])
+    expect(await pageOf('?limit=2&page=2')).toEqual([1, 2])
+  })
+
+  it('is taken back by its id', async () => {
+    const { id } = sandbox.faults.add({ fault: 'capped-total', most: 2, ...onOrders })
+    sandbox.faults.remove(id)
+    expect(await pageOf('')).toEqual([3, 3])
+  })
+})
+
 describe('faults of a delivery', () => {
   const events = ['order.completed']
   const deliver = async (names: string[]) => {

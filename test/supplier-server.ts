@@ -34,7 +34,7 @@ export const otherDialect: Dialect = {
   instants: 'epoch_s',
   paging: {
     ...{ page: 'p', limit: 'size', first: 0, limitMax: 50, limitDefault: 10 },
-    ...{ items: 'rows', total: null, more: 'next' },
+    ...{ items: 'rows', total: null, more: 'next', totalFiltered: false, listMax: null },
   },
   products: { search: 'text', category: 'group', inStock: 'sellable' },
   product: {

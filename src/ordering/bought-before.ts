@@ -6,6 +6,7 @@ import { nameOfLine, storeOrderById } from '../storage/store-orders.ts'
 import { claimOrder } from './claim-order.ts'
 import type { Ordering } from './context.ts'
 import { type Part, unclaimedOf } from './part-of.ts'
+import { ordersUnder } from './scan.ts'
 
 /**
  * Looks, right before a purchase is sent, whether a database that was replaced by a restore has bought its part before.
@@ -47,18 +48,16 @@ export async function boughtBefore(ordering: Ordering, purchase: Purchase): Prom
  * @returns pairs of a supplier order and its generation
  */
 async function askedFor(
-  { supplier, dialect }: Ordering,
+  ordering: Ordering,
   part: Part,
   generations: number[],
 ): Promise<[id: string, generation: number][]> {
-  if (dialect.orders.externalOrderId === null) return []
   const found: [string, number][] = []
   for (const generation of generations) {
-    const reference = externalOrderId({ ...part, generation }, dialect.externalOrderIdMax)
-    const { items, unreadable, more } = await supplier.orders({ page: 1, externalOrderId: reference })
-    const honoured = items.every((order) => order.externalOrderId === reference)
-    if (!honoured || unreadable.length > 0 || more === true) return found
-    for (const { id } of items) found.push([id, generation])
+    const reference = externalOrderId({ ...part, generation }, ordering.dialect.externalOrderIdMax)
+    const orders = await ordersUnder(ordering, reference)
+    if (!orders) return found
+    for (const { id } of orders) found.push([id, generation])
   }
   return found
 }

@@ -27,20 +27,36 @@ export async function scanFor(
   { proves }: { proves: boolean },
 ): Promise<SupplierOrder[]> {
   const { externalOrderId } = purchase
-  const ours = (order: SupplierOrder) => order.externalOrderId === externalOrderId
-  if (ordering.dialect.orders.externalOrderId !== null) {
-    const page = await ordering.supplier.orders({ page: 1, externalOrderId })
-    // A supplier that ignores the filter answers with everybody's orders: then its list is paged like any other.
-    const honoured = page.items.every(ours) && page.unreadable.length === 0 && page.more !== true
-    if (honoured) return page.items
-  }
+  const orders = await ordersUnder(ordering, externalOrderId)
+  if (orders) return orders
   const from = (purchase.firstSentAt ?? purchase.createdAt) - (proves ? PROOF_SKEW_MS : SKEW_MS)
   const found: SupplierOrder[] = []
-  for await (const page of pagesSince(ordering, from)) found.push(...page.filter(ours))
+  for await (const page of pagesSince(ordering, from, { mayStop: () => found.length > 0 })) {
+    found.push(...page.filter((order) => order.externalOrderId === externalOrderId))
+  }
   return found
 }
 
+/**
+ * The supplier's orders that carry a reference, asked for by it.
+ *
+ * @returns undefined where that cannot be asked, or where the answer is not about this reference alone: the supplier
+ *   ignores the filter, a row cannot be read, or more rows are said to follow
+ */
+export async function ordersUnder(
+  { supplier, dialect }: Pick<Ordering, 'supplier' | 'dialect'>,
+  reference: string,
+): Promise<SupplierOrder[] | undefined> {
+  if (dialect.orders.externalOrderId === null) return undefined
+  const { items, unreadable, total, more } = await supplier.orders({ page: 1, externalOrderId: reference })
+  const isHonoured = items.every((order) => order.externalOrderId === reference)
+  const isWhole = unreadable.length === 0 && more !== true && (total ?? 0) <= items.length
+  return isHonoured && isWhole ? items : undefined
+}
+
 export interface ScanOptions {
+  /** Asked where the supplier's count is reached. True ends the scan there: nothing is to be proven absent. */
+  mayStop?: () => boolean
   /** Orders that were made later are left out, so that the list does not move while it is read. */
   to?: number
   pagesMax?: number
@@ -57,30 +73,46 @@ type Unreadable = Awaited<ReturnType<Ordering['supplier']['orders']>>['unreadabl
  * first. New orders only push others to later pages, so that a row may come twice, but none is skipped; and by less than
  * a page, so that only the page before has to be remembered, however many there are.
  *
+ * The end is an empty page, or a page that says that no other follows. It is never where the page size or the count says
+ * so: suppliers cut both. A count of the first page that is higher than the rows that came makes the list invalid; rows
+ * up to where the supplier's lists end (`listMax`) do so too, because older orders are not shown.
+ *
  * @param from epoch milliseconds; 0 for all of them
  * @throws Failure `unavailable` when it is not valid
  */
 export async function* pagesSince(
   ordering: Ordering,
   from: number,
-  { to, pagesMax = PAGES_MAX, onUnreadable = refuseUnreadable }: ScanOptions = {},
+  { to, pagesMax = PAGES_MAX, mayStop = () => false, onUnreadable = refuseUnreadable }: ScanOptions = {},
 ): AsyncGenerator<SupplierOrder[]> {
+  const { listMax } = ordering.dialect.paging
   const window = { ...(from > 0 ? { from } : {}), ...(to === undefined ? {} : { to }) }
   let before = new Set<string>()
   let head: string | undefined
+  let counted: number | undefined
+  let seen = 0
   let stale = 0
   for (let number = 1; ; number += 1) {
     if (number > pagesMax) throw new Failure('unavailable', `the supplier's order list has over ${pagesMax} pages`)
     const page = await ordering.supplier.orders({ page: number, ...window })
     const { items, unreadable } = page
     if (unreadable.length > 0) onUnreadable(unreadable)
-    if (number === 1) head = items[0]?.id
+    if (number === 1) {
+      head = items[0]?.id
+      counted = page.total
+    }
     const fresh = items.filter((order) => !before.has(order.id))
     before = new Set(items.map((order) => order.id))
-    yield fresh
+    seen += fresh.length + unreadable.length
     const rows = items.length + unreadable.length
-    if (rows === 0 || !(page.more ?? true)) {
-      if (number > 1 && head !== undefined) await assertHead(ordering, window, head)
+    if (rows > 0) yield fresh
+    if (page.total !== undefined && seen >= page.total && mayStop()) return
+    if (listMax !== null && seen >= listMax) throw new Failure('unavailable', endsAt(listMax))
+    if (!(page.more ?? rows > 0)) {
+      if (seen < (counted ?? 0)) throw new Failure('unavailable', lacks(counted, seen))
+      // What came on one page cannot have moved between two.
+      const pages = rows > 0 ? number : number - 1
+      if (pages > 1 && head !== undefined) await assertHead(ordering, window, head)
       return
     }
     stale = fresh.length > 0 ? 0 : stale + 1
@@ -88,6 +120,12 @@ export async function* pagesSince(
     if (stale > 1) throw new Failure('unavailable', "the supplier's order list brings the same orders page after page")
   }
 }
+
+const endsAt = (listMax: number): string =>
+  `the supplier's order list ends at ${listMax} orders, and so many came: older ones are not shown`
+
+const lacks = (counted: number | undefined, seen: number): string =>
+  `the supplier counts ${counted} orders and listed ${seen}`
 
 function refuseUnreadable([broken]: Unreadable[]): void {
   const where = `no readable ${broken?.field} (request ${broken?.requestId})`

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Dialect } from '../supplier/dialect.ts'
+import type { Faults } from './faults.ts'
 import type { Decision, Order } from './orders.ts'
 import { balanceRecord, orderRecord, pageRecord, productRecord, successBody, webhookRecord } from './records.ts'
 import { Refusal } from './refusal.ts'
@@ -23,6 +24,13 @@ export interface Answer {
 
 export type Endpoint = (call: Call) => Answer
 
+/** Records of one page, how many the filters let pass, and how many there are in all. */
+interface Listed {
+  records: Record<string, unknown>[]
+  total: number
+  all: () => number
+}
+
 /** One route of the API. */
 export interface Route {
   method: 'get' | 'post'
@@ -37,11 +45,13 @@ export interface Route {
 export function routesOf({
   world,
   dialect,
+  faults,
   requestsPerMinute,
   openapi,
 }: {
   world: World
   dialect: Dialect
+  faults: Faults
   requestsPerMinute: number
   openapi: unknown
 }): Route[] {
@@ -52,12 +62,25 @@ export function routesOf({
   })
   const order = (record: Order, keys: string[]) => orderRecord(dialect, record, keys)
 
+  /** One page of a list, as the dialect and the faults let it be seen. */
+  const pageOf = (call: Call, path: string, read: (offset: number, limit: number) => Listed): Answer => {
+    const { totalFiltered, listMax } = dialect.paging
+    const subject = { path, method: 'GET' }
+    const { offset, limit } = readPage(dialect, call, faults.take('short-pages', subject)?.most)
+    const reachable = Math.max(0, Math.min(limit, (listMax ?? Number.POSITIVE_INFINITY) - offset))
+    const { records, total, all } = read(offset, reachable)
+    const counted = totalFiltered ? total : all()
+    const told = Math.min(counted, faults.take('capped-total', subject)?.most ?? counted)
+    return page(records, { total: told, more: offset + records.length < Math.min(total, listMax ?? total) })
+  }
+
   const products: Endpoint = (call) => {
     const filter = readProductFilter(dialect, call)
-    const { offset, limit } = readPage(dialect, call)
-    const { items, total } = world.offers.list(filter, offset, limit)
-    const records = items.map((offer) => productRecord(dialect, offer))
-    return page(records, { total, more: offset + items.length < total })
+    return pageOf(call, '/products', (offset, limit) => {
+      const { items, total } = world.offers.list(filter, offset, limit)
+      const records = items.map((offer) => productRecord(dialect, offer))
+      return { records, total, all: () => world.offers.list({}, 0, 0).total }
+    })
   }
 
   const product: Endpoint = (call) => {
@@ -88,10 +111,11 @@ export function routesOf({
 
   const orders: Endpoint = (call) => {
     const filter = readOrderFilter(dialect, call)
-    const { offset, limit } = readPage(dialect, call)
-    const { items, total } = world.orders.list(filter, offset, limit)
-    const records = items.map((item) => order(item, world.orders.keysOf(item.id)))
-    return page(records, { total, more: offset + items.length < total })
+    return pageOf(call, '/orders', (offset, limit) => {
+      const { items, total } = world.orders.list(filter, offset, limit)
+      const records = items.map((item) => order(item, world.orders.keysOf(item.id)))
+      return { records, total, all: () => world.orders.list({}, 0, 0).total }
+    })
   }
 
   const oneOrder: Endpoint = (call) => {

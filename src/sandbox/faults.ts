@@ -14,13 +14,14 @@ const orderFaults = [
   'partial-keys',
   'hold-open',
 ] as const
+const listFaults = ['short-pages', 'capped-total'] as const
 const deliveryFaults = ['duplicate-delivery', 'reorder-deliveries', 'drop-delivery'] as const
 
 /** A day: longer waits belong to the clock of a test, not to a fault. */
 const delayMaxMs = 86_400_000
 
 export const faultShape = z.strictObject({
-  fault: z.enum([...requestFaults, ...orderFaults, ...deliveryFaults]),
+  fault: z.enum([...requestFaults, ...orderFaults, ...listFaults, ...deliveryFaults]),
   /** How often it fires before it is used up. */
   times: z.number().int().positive().default(1),
   /** All that are named must agree. Without `path` a request fault meets only the POST that creates an order. */
@@ -48,6 +49,8 @@ export const faultShape = z.strictObject({
   retryAfterForm: z.enum(['seconds', 'date']).default('seconds'),
   /** `partial-keys`: how many come first; half of them, rounded down, unless told. */
   first: z.number().int().min(0).optional(),
+  /** `short-pages`: rows on a page at most, whatever was asked for; `capped-total`: the highest count that is told. */
+  most: z.number().int().positive().default(10),
   /** `partial-keys`: what the order says of itself while keys are missing. */
   status: z.enum(['completed', 'open']).default('completed'),
 })
@@ -78,6 +81,8 @@ export interface Faults {
   add: (wanted: z.input<typeof faultShape>) => Fault
   list: () => Fault[]
   clear: () => void
+  /** Takes one fault back, however often it could still fire. */
+  remove: (id: number) => void
   /** Uses up one firing of the oldest fault of that name that meets the subject. */
   take: (name: FaultName, subject: Subject, applies?: (fault: Fault) => boolean) => Fault | undefined
 }
@@ -97,6 +102,9 @@ export function createFaults(): Faults {
     list: () => faults.map((fault) => ({ ...fault })),
     clear: () => {
       faults = []
+    },
+    remove: (id) => {
+      faults = faults.filter((one) => one.id !== id)
     },
     take: (name, subject, applies = () => true) => {
       const fault = faults.find((one) => one.fault === name && one.left > 0 && meets(one, subject) && applies(one))

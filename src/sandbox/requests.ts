@@ -66,10 +66,18 @@ export function readWebhookRequest(dialect: Dialect, call: Call): { url: string;
   return { url, events: eventNames.filter((name) => event.names[name] !== null && words.includes(event.names[name])) }
 }
 
-/** Which page is asked for, as offset and length. */
-export function readPage({ paging }: Dialect, { query }: Call): { offset: number; limit: number } {
+/**
+ * Which page is asked for, as offset and length.
+ *
+ * @param most rows that a page has at most, without a word about it
+ */
+export function readPage(
+  { paging }: Dialect,
+  { query }: Call,
+  most = Number.POSITIVE_INFINITY,
+): { offset: number; limit: number } {
   const page = readWhole(query, paging.page, paging.first, paging.first, 1_000_000_000)
-  const limit = readWhole(query, paging.limit, paging.limitDefault, 1, paging.limitMax)
+  const limit = Math.min(most, readWhole(query, paging.limit, paging.limitDefault, 1, paging.limitMax))
   return { offset: (page - paging.first) * limit, limit }
 }
 

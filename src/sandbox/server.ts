@@ -77,7 +77,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   })
   const sender = createSender({ webhooks: world.webhooks, dialect, now })
   const waits = createWaits()
-  const routes = routesOf({ world, dialect, requestsPerMinute, openapi: openapiOf(dialect) })
+  const routes = routesOf({ world, dialect, faults, requestsPerMinute, openapi: openapiOf(dialect) })
   const { pause } = waits
   const app = express()
   app.disable('x-powered-by').disable('etag').disable('query parser').enable('case sensitive routing')

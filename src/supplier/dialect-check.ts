@@ -37,7 +37,15 @@ export interface Seen {
 /** Nothing in an OpenAPI description says these; a person asks the supplier, and money rests on most of them. */
 const SILENT = [
   ...['flags.success', 'flags.more', 'flags.available', 'flags.inStock'],
-  ...['signature.toleranceSeconds', 'stock', 'settleSeconds', 'listLagSeconds', 'scanGapSeconds'],
+  ...[
+    'signature.toleranceSeconds',
+    'paging.totalFiltered',
+    'paging.listMax',
+    'stock',
+    'settleSeconds',
+    'listLagSeconds',
+    'scanGapSeconds',
+  ],
 ]
 
 /**

@@ -137,6 +137,10 @@ const shape = z.strictObject({
     total: path.nullable(),
     /** Path of a flag that says whether another page follows, or null. */
     more: path.nullable(),
+    /** Whether the count is of the filtered list. False: of all records, whatever the filters are. */
+    totalFiltered: z.boolean(),
+    /** Where the supplier's lists end, in records: what is behind is not shown. Null: they are not known to end. */
+    listMax: z.number().int().positive().nullable(),
   }),
   lists: z.strictObject({
     /** Where a page is, when `envelope.data` does not wrap it: its path, empty for the answer itself. Null: as records. */

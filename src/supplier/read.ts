@@ -37,9 +37,9 @@ export interface Link {
 export interface Page<T> {
   items: T[]
   unreadable: ({ index: number; id?: string; requestId: string | undefined } & UnreadField)[]
-  /** Records in the whole list, where the supplier says so. */
+  /** Records in the list that was asked for, where the supplier counts that one. */
   total?: number
-  /** Whether another page follows; undefined where the supplier does not say. */
+  /** What the supplier's flag says about another page; undefined where it has none. A count is not a flag. */
   more: boolean | undefined
   requestId: string | undefined
 }
@@ -130,19 +130,18 @@ export async function readPage<T>(
     result.unreadable.push({ index, ...(id === undefined ? {} : { id }), field, setting, seen, requestId })
   }
   if (page === undefined) return { ...result, more: false }
-  if (paging.total !== null && valueAt(data.value, paging.total) !== undefined) {
+  const isFiltered = filters.some(([name, value]) => name !== null && value !== undefined)
+  const counts = paging.totalFiltered || !isFiltered
+  if (counts && paging.total !== null && valueAt(data.value, paging.total) !== undefined) {
     const total = countAt(data.value, paging.total)
     if (total === undefined) throw unreadableAt('paging.total', paging.total)
     result.total = total
-    // What comes beyond the page that was asked for does not bring the end of the list nearer.
-    result.more = (page - 1) * size + Math.min(records.length, size) < total
   }
   if (paging.more !== null) {
     const more = asFlag(flags.more)(valueAt(data.value, paging.more))
     if (more === undefined) throw unreadableAt('paging.more', paging.more)
     result.more = more
   }
-  if (records.length === 0) result.more = false
   return result
 
   function unreadableAt(setting: string, path: string): Failure {

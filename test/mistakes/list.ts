@@ -173,6 +173,18 @@ export const mistakes: readonly Mistake[] = [
     ],
   },
   {
+    name: 'short-page-ends',
+    does: 'takes a page with fewer orders than were asked for to be the end of the list',
+    edits: [
+      {
+        file: 'ordering/scan.ts',
+        find: 'if (!(page.more ?? rows > 0)) {',
+        replace: `if (!(page.more ?? rows >= ordering.dialect.paging.limitMax)) {
+      counted = undefined`,
+      },
+    ],
+  },
+  {
     name: 'second-order-ignored',
     does: 'overlooks a second order for a part that has one',
     edits: [

@@ -114,4 +114,42 @@ const listLags: Fault = {
   },
 }
 
-export const supplierFaults: Fault[] = [keyForgotten, notAtomic, stockFirst, listLags]
+/** More often than any seed reads a list. */
+const ALWAYS = 1_000_000
+
+/** Half of the seeds have no filter by reference, so that look-ups read the list. */
+const listed: NonNullable<Fault['prepare']> = (settings, chance) => {
+  if (chance.odds(0.5)) return
+  const { orders } = settings.dialect
+  settings.dialect = { ...settings.dialect, orders: { ...orders, externalOrderId: null } }
+}
+
+/** A fault of every list that is read while it lasts. */
+const ofLists = (id: string, what: string, fault: 'short-pages' | 'capped-total', sizes: number[]): Fault => ({
+  id,
+  what,
+  lasting: true,
+  prepare: listed,
+  begin: ({ world, chance, fired }) => {
+    const { faults } = world.supplier
+    const { id } = faults.add({ fault, times: ALWAYS, most: chance.pick(sizes) })
+    const hook = ({ asked }: Trip): void => {
+      if (asked.method === 'GET' && asked.path === '/orders') fired()
+    }
+    world.road.hooks.add(hook)
+    return () => {
+      world.road.hooks.delete(hook)
+      faults.remove(id)
+    }
+  },
+})
+
+export const shortPages = ofLists(
+  'F40',
+  'pages have fewer rows than were asked for, silently',
+  'short-pages',
+  [1, 1, 2, 3],
+)
+const cappedTotal = ofLists('F41', 'the count of a list is capped', 'capped-total', [1, 2, 4])
+
+export const supplierFaults: Fault[] = [keyForgotten, notAtomic, stockFirst, listLags, shortPages, cappedTotal]

@@ -7,6 +7,7 @@
 import { partOf } from '../references.ts'
 import { createChance } from './chance.ts'
 import type { Fault } from './fault.ts'
+import { shortPages } from './fault-supplier.ts'
 import type { Operator } from './operator.ts'
 import type { Plan } from './plan.ts'
 import { standingCharges } from './verdict.ts'
@@ -64,8 +65,9 @@ export function outsidePlanOf(seed: number): Plan {
     every: { balanceMs: HOUR, sweepMs: SWEEP_MS, syncMs: 12 * HOUR },
   }
   fault.prepare?.(settings, chance)
+  const chosen = chance.odds(0.5) ? [fault, shortPages] : [fault]
   return {
-    ...{ settings, spanMs, story: undefined, faults: [{ fault, fromMs: 0, spanMs }] },
+    ...{ settings, spanMs, story: undefined, faults: chosen.map((one) => ({ fault: one, fromMs: 0, spanMs })) },
     // Nobody decides before the report is there.
     temper: { everyMs: 40 * MINUTE, patienceMs: HOUR, retries: 0 },
   }

@@ -95,6 +95,8 @@ const meetings: string[][] = [
   ['F17', 'F37'],
   ['F37', 'F38'],
   ['F16', 'F38'],
+  ['F11', 'F19', 'F40'],
+  ['F11', 'F19', 'F40', 'F41'],
 ]
 
 function chooseFaults(seed: number, pair: readonly string[], story: Story | undefined): Fault[] {

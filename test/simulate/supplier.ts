@@ -61,7 +61,7 @@ export function openSupplier({ dialect, timeline, chance, apiKey, balanceMinor, 
     ...{ dialect, faults, now, random, seed, balanceMinor, balanceLowMinor: 5_000 },
     ...{ catalogue: generatedCatalogue(offers, seed), completeAfterMs: COMPLETE_AFTER_MS },
   })
-  const routes = routesOf({ world, dialect, requestsPerMinute: REQUESTS_PER_MINUTE, openapi: {} })
+  const routes = routesOf({ world, dialect, faults, requestsPerMinute: REQUESTS_PER_MINUTE, openapi: {} })
   const take = createBuckets(REQUESTS_PER_MINUTE, now)
   const instead = new Set<Instead>()
   const waits = new Set([COMPLETE_AFTER_MS])

@@ -1,6 +1,6 @@
 /** What became of a seed: by the sandbox's ledger and the store's own record, whatever Quayside believes. */
 import type { LedgerEntry } from '../../src/sandbox/ledger.ts'
-import { standingCharges as chargesThatStand, doubleChargesIn } from '../charges.ts'
+import { standingCharges as chargesThatStand, doubleChargesIn, untoldChargesIn } from '../charges.ts'
 import { isOurs, lineOf, partOf } from '../references.ts'
 import { cancelledKeys } from './cancelled.ts'
 import type { Customers } from './customers.ts'
@@ -38,7 +38,7 @@ export function verdictOf(witnesses: Witnesses): Verdict {
   const broken = [...watch.broken, ...overspent(witnesses)]
   if (!report.closes) broken.push('the books of the supplier do not close')
   const store = storeRecord(witnesses, report.keysIssued)
-  broken.push(...store.broken, ...cancelledKeys(witnesses))
+  broken.push(...store.broken, ...cancelledKeys(witnesses), ...untoldChargesIn(standing, ordersTold(witnesses)))
   const issued = new Map<string, string>()
   for (const [reference, keys] of Object.entries(report.keysIssued)) {
     for (const key of keys) issued.set(key, isOurs(reference) ? lineOf(reference) : 'nobody')
@@ -68,6 +68,14 @@ export function standingCharges({ supplier }: World, { claimed }: Operator): Cha
 /** External references of the generations whose money the operator took for lost. */
 const writtenOffBy = ({ decided }: Operator): Set<string> =>
   new Set(decided.filter(({ writesOff }) => writesOff).map(({ reference }) => reference))
+
+/** Orders of the supplier that are on record as a discrepancy, or that the operator was shown and decided on. */
+function ordersTold({ world, operator }: Witnesses): Set<string> {
+  const reported = world.host.connection().prepare<[], { id: string }>(REPORTED).all()
+  return new Set([...reported.map(({ id }) => id), ...operator.decided.flatMap(({ orders }) => orders)])
+}
+
+const REPORTED = 'select supplier_order_id as id from discrepancies where supplier_order_id is not null'
 
 function doubleCharges(standing: Charge[], { log }: World, operator: Operator): number {
   const found = doubleChargesIn(standing, writtenOffBy(operator))

@@ -34,6 +34,14 @@ const PRANKS: Record<string, { weight: number; slow?: boolean; play: Prank }> = 
   'answers 429': { weight: 2, play: fault('rate-limit', { retryAfter: 1 }) },
   'answers 429 with nonsense': { weight: 1, play: fault('rate-limit', { retryAfter: 'soon' }) },
   'fails a page of its list': { weight: 2, play: fault('error-before', { match: { path: '/orders', method: 'GET' } }) },
+  'gives fewer rows a page than were asked for': {
+    weight: 2,
+    play: fault('short-pages', { most: 5, times: 20, match: { path: '/orders' } }),
+  },
+  'counts fewer orders than it lists': {
+    weight: 2,
+    play: fault('capped-total', { most: 5, times: 5, match: { path: '/orders' } }),
+  },
   'shows an order late': {
     weight: 3,
     play: ({ office, listLagMs }, chance) =>
