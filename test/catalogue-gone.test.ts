@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { describe, expect, it } from 'vitest'
 import { refreshOffer } from '../src/catalogue/offer-events.ts'
+import { runSync, startSync } from '../src/catalogue/sync.ts'
 import { shippedCatalogue } from '../src/sandbox/catalogue.ts'
 import { changesOfRun } from '../src/storage/offers.ts'
 import { dialectOf } from './catalogue-parties.ts'
@@ -116,6 +117,100 @@ describe('an offer that left the catalogue', () => {
     expect(await sync()).toMatchObject({ state: 'complete', offersGone: 1 })
     expect(await offer(idAt(4))).toMatchObject({ goneAt: null, missedRuns: 0 })
     expect((await offer(idAt(7)))?.goneAt).not.toBeNull()
+  })
+})
+
+describe('a supplier that gives fewer offers a page than were asked for', () => {
+  const shortPages = (most: number) =>
+    ({ fault: 'short-pages', most, times: 10_000, match: { path: '/products' } }) as const
+
+  it('has offers that are gone, and its page size is told once', async () => {
+    const { sync, offer, sandbox, logged } = await sandboxWorld({ dialect: dialectOf(25) })
+    sandbox.faults.add(shortPages(10))
+    const size = shippedCatalogue().size
+    const pages = Math.ceil(size / 10)
+    expect(await sync()).toMatchObject({ state: 'complete', error: null, offersNew: size, pages, pagesTotal: pages })
+    const { id } = shippedCatalogue().at(30)
+    sandbox.world.offers.change(id, { withdrawn: true })
+    expect(await sync()).toMatchObject({ state: 'complete', error: null, offersGone: 0 })
+    expect(await sync()).toMatchObject({ state: 'complete', error: null, offersGone: 1 })
+    expect((await offer(id))?.goneAt).not.toBeNull()
+    expect(logged('sync.page_size')).toMatchObject([{ count: 10, detail: '25 were asked for' }])
+    sandbox.faults.clear()
+    sandbox.faults.add(shortPages(8))
+    expect(await sync()).toMatchObject({ state: 'complete', error: null })
+    expect(logged('sync.page_size').map(({ count }) => count)).toEqual([10, 8])
+  })
+
+  it('is read whole where it counts its pages by the size that was asked for', async () => {
+    const { sync, list, hooks, offers, pages } = await listWorld(23)
+    hooks.tamper = (_page, answer) => {
+      answer.items = answer.items.slice(0, 4)
+    }
+    expect(await sync()).toMatchObject({ state: 'complete', error: null, offersSeen: 23, pages: 6 })
+    expect(await offers()).toHaveLength(list.records.length)
+    expect(pages).toEqual([1, 2, 3, 4, 5, 6])
+  })
+
+  it('is read on after a stop', async () => {
+    const { catalogue, hooks, list, offers } = await listWorld(23)
+    hooks.tamper = (page, answer) => {
+      answer.items = list.records.slice((page - 1) * 5, page * 5)
+    }
+    const { runId } = await startSync(catalogue, 'test')
+    const halt = new AbortController()
+    const stopped = hooks.tamper
+    hooks.tamper = (page, answer) => {
+      stopped(page, answer)
+      if (page === 2) halt.abort()
+    }
+    await runSync({ ...catalogue, signal: halt.signal }, runId)
+    hooks.tamper = stopped
+    expect(await runSync(catalogue, runId)).toMatchObject({ state: 'complete', offersSeen: 23 })
+    expect(await offers()).toHaveLength(23)
+  })
+})
+
+describe('an offer is not gone', () => {
+  it('behind the highest count that the supplier tells', async () => {
+    const { sync, list, offers, hooks, pages } = await listWorld(30)
+    await sync()
+    hooks.tamper = (_page, answer) => {
+      answer.total = 20
+    }
+    pages.length = 0
+    const run = await sync()
+    expect(run).toMatchObject({ state: 'complete', error: expect.stringContaining('counts 20 offers and lists more') })
+    expect(pages, 'one page more, as some are missing').toEqual([1, 2, 3])
+    await sync()
+    expect(await sync()).toMatchObject({ offersGone: 0 })
+    const stored = await offers()
+    expect(stored.filter(({ goneAt, missedRuns }) => goneAt !== null || missedRuns > 0)).toEqual([])
+    expect(stored).toHaveLength(list.records.length)
+  })
+
+  it('where the list ends as the dialect says', async () => {
+    const { sync, offers, hooks } = await listWorld(30, { paging: { listMax: 20 } })
+    expect(await sync()).toMatchObject({ state: 'complete', error: null, offersSeen: 30 })
+    hooks.tamper = (page, answer) => {
+      answer.total = 20
+      if (page > 2) answer.items = []
+    }
+    for (const _ of [1, 2, 3]) {
+      expect(await sync()).toMatchObject({ offersGone: 0, error: expect.stringContaining('end at 20') })
+    }
+    expect((await offers()).filter(({ missedRuns }) => missedRuns > 0)).toEqual([])
+  })
+
+  it('while the page behind the last one cannot be had', async () => {
+    const { sync, list, hooks, offers } = await listWorld(20)
+    await sync()
+    list.records.splice(3, 11)
+    hooks.tamper = (page, answer) => page === 2 && Object.assign(answer, { status: 500 })
+    for (const _ of [1, 2, 3]) {
+      expect(await sync()).toMatchObject({ offersGone: 0, error: expect.stringContaining('500') })
+    }
+    expect((await offers()).filter(({ goneAt }) => goneAt !== null)).toEqual([])
   })
 })
 

@@ -217,6 +217,16 @@ describe('a dry run', () => {
     expect(told().at(-1)).toEqual([`SKU-${idAt(4)}`])
   })
 
+  it('calls nothing gone behind the highest count that the supplier tells', async () => {
+    const { hooks, dry } = await dryWorld(30)
+    hooks.tamper = (_page, answer) => {
+      answer.total = 20
+    }
+    const events = await dry()
+    expect(of(events, 'doubt')).toMatchObject([{ page: null, message: expect.stringContaining('lists more') }])
+    expect(endOf(events)).toMatchObject({ state: 'complete', offers: { gone: 0, missed: 0 } })
+  })
+
   it('tells a listing that its store has refused again when its offer changes, however long it would wait', async () => {
     const { list, dry, sync, shop, told, row } = await dryWorld(3)
     shop.answerListings(({ id }) => ({ id, ok: false, reason: 'no such variant' }))

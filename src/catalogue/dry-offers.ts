@@ -7,7 +7,7 @@ import { storedOffers } from './apply-offers.ts'
 import { type Comparison, compareOffers, factsByProduct } from './compare-offers.ts'
 import type { Catalogue } from './context.ts'
 import type { DryRunEvent, OfferChange } from './dry-run-events.ts'
-import { missedOffers, sortMissed } from './gone.ts'
+import { endDoubt, missedOffers, sortMissed } from './gone.ts'
 import type { Hypothesis } from './hypothesis.ts'
 import { readNextPage, type Walk } from './next-page.ts'
 import type { FetchedPage } from './pages.ts'
@@ -132,8 +132,17 @@ async function owe({ scratch, catalogue: { newId, now } }: Trial, productIds: st
 /** What the run would mark gone: it missed them, and so did the run before, as their count tells. */
 async function* findGone(trial: Trial): AsyncGenerator<DryRunEvent, void> {
   const { catalogue, hypothesis, run, seen, events } = trial
+  let isProven = false
   for await (const missed of missedOffers(catalogue.db, run.id, seen)) {
     assertGoesOn(catalogue)
+    if (missed.length === 0) continue
+    const error = isProven ? undefined : await endDoubt(catalogue, run, trial.pages)
+    if (error !== undefined) {
+      trial.run = { ...run, error }
+      yield { type: 'doubt', page: null, message: error, requestId: null }
+      return
+    }
+    isProven = true
     const again = missed.filter(({ missedRuns }) => missedRuns > 0)
     trial.missed += missed.length - again.length
     for (let at = 0; at < again.length; at += BATCH) {

@@ -13,6 +13,8 @@ import {
 import { changeSyncRun, type SyncRun } from '../storage/sync-runs.ts'
 import { oweListings } from './apply-offers.ts'
 import type { Catalogue } from './context.ts'
+import type { Pages } from './pages.ts'
+import { doubt } from './progress.ts'
 import type { Seen } from './seen.ts'
 
 /** As many as on a page, so that one commit and one callback stay as small as those of a page. */
@@ -43,6 +45,30 @@ export async function countMissing({ db }: Catalogue, run: SyncRun, seen: Seen):
     countMissed(missed.slice(batch * MISSED_AT_ONCE, (batch + 1) * MISSED_AT_ONCE)),
   )
 }
+
+/**
+ * Why a run that read every page proves nothing of the offers that it missed.
+ *
+ * Where only the supplier's count ended the run, the page behind the last one is read: a count may be capped.
+ *
+ * @returns undefined when the list ends where the run did
+ */
+export async function endDoubt(
+  { dialect }: Pick<Catalogue, 'dialect'>,
+  run: SyncRun,
+  pages: Pages,
+): Promise<string | undefined> {
+  const { listMax } = dialect.paging
+  const rows = run.offersSeen + run.offersUnreadable
+  if (listMax !== null && rows >= listMax) return doubt(`the supplier's lists end at ${listMax} records`)
+  if (run.pagesTotal === null) return undefined
+  const behind = await pages.again(run.pages + 1)
+  if ('facts' in behind) {
+    return behind.facts.rows > 0 ? doubt(`the supplier counts ${rows} offers and lists more`) : undefined
+  }
+  return behind.isAbsent ? undefined : doubt(`the page behind the last one: ${behind.message}`)
+}
+
 /** Where offers stand that a run did not see, a part of the table at a time, and how many runs missed them before. */
 export async function* missedOffers(
   db: Pick<Catalogue['db'], 'query'>,

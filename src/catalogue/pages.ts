@@ -29,6 +29,8 @@ export interface BrokenPage {
   requestId: string | null
   /** Whether another page may fare better. */
   ofPage: boolean
+  /** The supplier says, in its own error envelope, that there is no such page. */
+  isAbsent: boolean
 }
 
 export interface Pages {
@@ -38,6 +40,8 @@ export interface Pages {
   again: (number: number) => Promise<FetchedPage | BrokenPage>
   /** How many were asked for. */
   asked: () => number
+  /** Records on a page where the supplier keeps to fewer than were asked for at first, and how many those were. */
+  pageSize: () => { kept: number; asked: number } | undefined
   /** Fields that could not be read in records that could: how often each, and where first; null when there was none. */
   unread: () => string | null
 }
@@ -53,29 +57,37 @@ const NAMED_MAX = 10
  *
  * One request at a time, and the supplier's rate limit decides when each leaves; two pages are held at most. Only a page
  * that the one before announced is asked for ahead.
+ *
+ * A first page that is shorter than was asked for, with fewer records than the supplier counts, shows the page size that
+ * the supplier keeps to. All further pages are asked for in that size, so that they are the same pages however the supplier counts them.
  */
 export function openPages(catalogue: Catalogue): Pages {
   let ahead: { number: number; page: Promise<FetchedPage | BrokenPage> } | undefined
+  const most = Math.min(catalogue.dialect.paging.limitMax, PAGE_LIMIT_MAX)
+  let size: number | undefined
   let asked = 0
   const unread = new Map<string, { count: number; first: string }>()
   const fetch = async (number: number) => {
     asked += 1
-    const page = await fetchPage(catalogue, number)
-    if ('facts' in page) for (const offer of page.items) noteUnread(unread, offer)
-    return page
+    const page = await fetchPage(catalogue, number, size ?? most)
+    if (!('facts' in page)) return page
+    size ??= keptSize(page.facts)
+    for (const offer of page.items) noteUnread(unread, offer)
+    return { ...page, facts: { ...page.facts, limit: size } }
   }
   return {
     take: async (number) => {
       const waiting = ahead?.number === number ? ahead.page : fetch(number)
       ahead = undefined
       const page = await waiting
-      if ('facts' in page && announcesMore(page.facts) && !catalogue.signal?.aborted) {
+      if ('facts' in page && announcesMore(page) && !catalogue.signal?.aborted) {
         ahead = { number: number + 1, page: fetch(number + 1) }
       }
       return page
     },
     again: fetch,
     asked: () => asked,
+    pageSize: () => (size === undefined || size === most ? undefined : { kept: size, asked: most }),
     unread: () => {
       const told = [...unread].map(([field, { count, first }]) => `${field}: ${count}, first of ${first}`)
       return told.length === 0 ? null : told.join('; ')
@@ -91,13 +103,18 @@ function noteUnread(unread: Map<string, { count: number; first: string }>, offer
   }
 }
 
-const announcesMore = ({ more, rows, limit }: PageFacts): boolean => more ?? rows === limit
+const announcesMore = ({ number, facts: { more, rows, limit, total } }: FetchedPage): boolean =>
+  more ?? (total === undefined ? rows === limit : number * limit < total)
+
+/** The size of the pages, by the first one that was read. */
+const keptSize = ({ limit, rows, total = 0 }: PageFacts): number =>
+  rows > 0 && rows < total ? Math.min(rows, limit) : limit
 
 async function fetchPage(
-  { supplier, dialect, now, log }: Catalogue,
+  { supplier, now, log }: Catalogue,
   number: number,
+  limit: number,
 ): Promise<FetchedPage | BrokenPage> {
-  const limit = Math.min(dialect.paging.limitMax, PAGE_LIMIT_MAX)
   const readAt = now()
   try {
     const { items, unreadable, total, more, requestId } = await supplier.products({ page: number, limit })
@@ -122,7 +139,7 @@ async function fetchPage(
     const reason = error instanceof Failure ? error.reason : undefined
     const ofPage = error instanceof Failure && !OF_ALL_PAGES.includes(reason ?? '')
     log.warn('sync.page_broken', { cursor: number, error: message, requestId })
-    return { message, requestId, ofPage }
+    return { message, requestId, ofPage, isAbsent: reason === 'not_found' }
   }
 }
 

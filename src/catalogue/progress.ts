@@ -113,4 +113,4 @@ export function afterBrokenPage(
 export const endStateOf = (run: SyncRun): 'complete' | 'failed' =>
   run.pagesBroken > 0 || (run.offersSeen === 0 && run.offersUnreadable > 0) ? 'failed' : 'complete'
 
-const doubt = (what: string): string => `${what}: nothing was counted as missing`
+export const doubt = (what: string): string => `${what}: nothing was counted as missing`

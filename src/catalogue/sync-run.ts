@@ -1,8 +1,9 @@
 import { factOf } from '../domain/offer.ts'
+import { putSetting, readSetting } from '../storage/settings.ts'
 import { changeSyncRun, type SyncRun } from '../storage/sync-runs.ts'
 import { applyOffers, oweListings } from './apply-offers.ts'
 import type { Catalogue } from './context.ts'
-import { countMissing, markMissing } from './gone.ts'
+import { countMissing, endDoubt, markMissing } from './gone.ts'
 import { readNextPage, type Walk } from './next-page.ts'
 import { type FetchedPage, openPages } from './pages.ts'
 import { ALL_READ, afterPage, endStateOf } from './progress.ts'
@@ -49,6 +50,7 @@ export async function readRun(catalogue: Catalogue, started: SyncRun): Promise<S
   }
   if (reading.run.state === 'running') await finish(catalogue, reading)
   logEnd(catalogue, reading)
+  await sayPageSize(catalogue, reading)
   return reading.run
 }
 
@@ -83,9 +85,15 @@ async function storePage(
 
 /** Counts what was missed where nothing leaves a doubt, marks what is gone, and ends the run. */
 async function finish(catalogue: Catalogue, reading: Reading): Promise<void> {
-  const { stored, run, seen } = reading
-  const counts = run.error === null && stored.cursor !== ALL_READ
-  const missing = counts ? await countMissing(catalogue, run, seen) : []
+  const { stored, seen } = reading
+  const counts = reading.run.error === null && stored.cursor !== ALL_READ
+  let missing = counts ? await countMissing(catalogue, reading.run, seen) : []
+  const error = missing.length > 0 ? await endDoubt(catalogue, reading.run, reading.pages) : undefined
+  if (error !== undefined) {
+    missing = []
+    reading.run = { ...reading.run, error }
+  }
+  const { run } = reading
   if (stored.cursor !== ALL_READ) {
     await catalogue.db.commit([...missing, changeSyncRun(stored, progressOf(run))])
     reading.stored = run
@@ -98,6 +106,18 @@ async function finish(catalogue: Catalogue, reading: Reading): Promise<void> {
     state: endStateOf(run),
     finishedAt: catalogue.now(),
   })
+}
+
+const PAGE_SIZE = 'catalogue_page_size'
+
+/** Says once that the supplier keeps to smaller pages than are asked for, and again when the size is another one. */
+async function sayPageSize({ db, now, log }: Catalogue, { run, pages }: Reading): Promise<void> {
+  const size = pages.pageSize()
+  if (size === undefined || run.state !== 'complete' || run.error !== null) return
+  const { kept, asked } = size
+  if ((await readSetting(db, PAGE_SIZE)) === String(kept)) return
+  await db.commit([putSetting(PAGE_SIZE, String(kept), now())])
+  log.warn('sync.page_size', { runId: run.id, count: kept, detail: `${asked} were asked for` })
 }
 
 /** What may change of a run while it is read. */
