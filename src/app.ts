@@ -4,7 +4,7 @@
  * What starts here ends here: pumps, schedules, server, clients, database, in the order that loses nothing.
  */
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import path from 'node:path'
 import { performance } from 'node:perf_hooks'
@@ -82,13 +82,13 @@ const now = (): number => Date.now()
 const monotonic = (): number => performance.now()
 
 export async function openApp({ config, log, onFatal, at }: AppOptions): Promise<App> {
-  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
   const newId = createIds(now, pooledRandomBytes)
   const file = databaseFileOf(config.dataDir)
-  const db = databaseWith(at, openDatabase({ file, now, onFatal }))
+  const db = databaseWith(at, openDatabase({ file, now, onFatal, mustExist: true }))
+  log.info('database.opened', { file })
   const { vault, keys } = await openKeys({ config, db, now, newId, log, at })
   const marker = openMarker(file)
-  await recogniseRestore({ db, marker, now, newId, log })
+  await recogniseRestore({ db, marker, now, newId, log, stores: config.stores })
   const dialect = config.dialectFacts
   const supplier = createSupplier({
     ...{ baseUrl: config.supplier.baseUrl, dialect, apiKey: config.apiKey, now, random: Math.random },
@@ -130,6 +130,7 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
     stores: config.stores,
     signal: halt.signal,
     mark: (attempt) => marker.note(attempt),
+    beginEpoch: (epoch) => marker.begin({ epoch, attempt: null }),
     owner: `${hostname()}:${process.pid}`,
     policy: {
       inFlight: config.ordering.inFlight,
@@ -233,6 +234,7 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
   ]
   const endTick = everySeconds(config.ordering.tickSeconds, 'tick', tick, log)
   const endMapping = everySeconds(MAPPING_SECONDS, 'restore', () => mapBack(ordering), log)
+  void mapBack(ordering).catch((error: unknown) => log.warn('restore.failed', { error: messageOf(error) }))
   void ordering.readBalance().catch((error: unknown) => log.warn('balance.unread', { error: messageOf(error) }))
   void flows.checkWebhooks().catch((error: unknown) => log.warn('webhooks.unchecked', { error: messageOf(error) }))
   syncs.follow('start')

@@ -14,7 +14,8 @@ const program: Program = {
   sandbox: async (settings) => (await import('./sandbox-command.ts')).runSandbox(settings),
   checkSetUp: async (config) => (await import('./set-up.ts')).checkSetUp(config),
   readProducts: async (config) => (await import('./set-up.ts')).readProductsOf(config),
-  openSetUp: async (config) => (await import('./set-up.ts')).setUpOf(config),
+  openSetUp: async (config, made) => (await import('./set-up.ts')).setUpOf(config, made),
+  createDatabase: async (config) => (await import('./set-up.ts')).createDatabase(config),
   inspect: async (config) => (await import('./inspection.ts')).inspect(config),
   restore: async (options) => (await import('./restore.ts')).restoreBackup(options, process.env),
 }

@@ -12,7 +12,8 @@ import { createWebhook } from './inbox/webhooks.ts'
 import { Secret } from './secret.ts'
 import { parseKey } from './storage/key-encryption-key.ts'
 import { assertFree, databaseFileOf } from './storage/lock.ts'
-import { openDatabase, openToRead } from './storage/open.ts'
+import { databaseExists, openDatabase, openToRead } from './storage/open.ts'
+import { setStoresMade } from './storage/restores.ts'
 import { keyEncryptionKeyName } from './storage/settings.ts'
 import { assertKeyOpens, openVault } from './storage/vault.ts'
 import { allWebhooks } from './storage/webhooks.ts'
@@ -33,6 +34,7 @@ export async function checkSetUp(config: Config): Promise<void> {
   const file = databaseFileOf(config.dataDir)
   if (!existsSync(file)) return
   assertFree(file)
+  if (!databaseExists(file)) return
   const db = openToRead(file)
   try {
     await assertKeyOpens(db, config.keyEncryptionKey)
@@ -44,6 +46,22 @@ export async function checkSetUp(config: Config): Promise<void> {
   } finally {
     await db.close()
   }
+}
+
+/**
+ * Creates the database of a configured installation, for `quayside database create`.
+ *
+ * @throws Failure `conflict`, reason `database_exists`, where there is one; else as `checkSetUp` does
+ */
+export async function createDatabase(config: Config): Promise<{ database: string }> {
+  await checkSetUp(config)
+  const database = databaseFileOf(config.dataDir)
+  if (databaseExists(database)) {
+    throw new Failure('conflict', `the database ${database} exists already`, { reason: 'database_exists' })
+  }
+  const setUp = await setUpOf(config)
+  await setUp.close()
+  return { database }
 }
 
 function assertWritable(folder: string): void {
@@ -64,9 +82,10 @@ export const openSetUp = async (configFile: string, env: Record<string, string |
 /**
  * Opens an installation that does not run, for `quayside init`, and creates its database where there is none.
  *
+ * @param made stores whose permanent ids were made just now
  * @throws Failure `conflict`, reason `database_in_use`, while a service runs; whatever fails leaves nothing behind
  */
-export async function setUpOf(config: Config): Promise<SetUp> {
+export async function setUpOf(config: Config, made: readonly string[] = []): Promise<SetUp> {
   const now = () => Date.now()
   const newId = createIds(now, randomBytes)
   const file = databaseFileOf(config.dataDir)
@@ -80,6 +99,7 @@ export async function setUpOf(config: Config): Promise<SetUp> {
       throw error
     },
   )
+  if (made.length > 0) await db.commit([setStoresMade(made, now())])
   const supplier = supplierOf(config)
   return {
     createWebhook: async () => {

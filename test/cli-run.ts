@@ -62,6 +62,7 @@ const noProgram: Program = {
   inspect: unused,
   checkSetUp: unused,
   readProducts: unused,
+  createDatabase: unused,
 }
 
 /** A folder of its own that goes when the test has finished. */

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { expect, test } from 'vitest'
 import { freePort, writeDemoConfig } from '../src/demo-files.ts'
+import { openSetUp } from '../src/set-up.ts'
 import { until } from './service-process.ts'
 import { createService } from './torture/service.ts'
 
@@ -16,6 +17,7 @@ test('a service whose clock is put back by an hour goes on looking for due work'
     ...{ folder, ...nowhere, apiKey: 'sk_test_0123456789abcdef', port: await freePort(), dialect: 'reseller-v1.1' },
     more: { ordering: { tickSeconds: 1 } },
   })
+  await (await openSetUp(configFile, {})).close()
   const service = createService({ folder, configFile, preload: [], env: {} })
   onTestFinished(async () => {
     await service.close()

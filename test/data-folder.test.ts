@@ -2,13 +2,15 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { loadConfig } from '../src/config.ts'
+import { openApp } from '../src/app.ts'
+import { type Config, loadConfig } from '../src/config.ts'
 import { DEMO_STORE, writeDemoConfig } from '../src/demo-files.ts'
 import { inspect } from '../src/inspection.ts'
+import { createLog } from '../src/log.ts'
 import { restoreBackup } from '../src/restore.ts'
-import { checkSetUp, openSetUp } from '../src/set-up.ts'
+import { checkSetUp, createDatabase, openSetUp } from '../src/set-up.ts'
 import { makeBackup } from '../src/storage/backup.ts'
-import { temporaryFolder } from './cli-run.ts'
+import { run, temporaryFolder } from './cli-run.ts'
 
 /** An installation whose service, supplier and store are not there. */
 function install() {
@@ -23,6 +25,51 @@ function install() {
   })
   return { folder, configFile, database: path.join(folder, 'quayside.db'), config: loadConfig(configFile, {}) }
 }
+
+/** Opens the service. @returns what it logs */
+async function started(config: Config): Promise<string[]> {
+  const lines: string[] = []
+  const log = createLog({ level: 'info', write: (line) => void lines.push(line) })
+  const listen = { host: '127.0.0.1', port: 0 }
+  const app = await openApp({ config: { ...config, listen }, log, onFatal: () => {} })
+  await app.close()
+  return lines
+}
+
+describe('a service', () => {
+  test('that starts in the wrong folder, or on a lost volume, begins no empty shop', async () => {
+    const { folder, config, database } = install()
+    const before = readdirSync(folder)
+    const fault = { code: 'not_found', reason: 'no_database', message: expect.stringContaining(database) }
+    await expect(started(config)).rejects.toMatchObject(fault)
+    expect(readdirSync(folder)).toEqual(before)
+    writeFileSync(database, '')
+    await expect(started(config), 'a file without tables is none').rejects.toMatchObject(fault)
+    const nowhere = path.join(folder, 'nowhere')
+    await expect(started({ ...config, dataDir: nowhere })).rejects.toMatchObject({ reason: 'no_database' })
+    expect(existsSync(nowhere)).toBe(false)
+  })
+
+  test('says in its log which database it has opened', async () => {
+    const { configFile, config, folder } = install()
+    mkdirSync(path.join(folder, 'disk'))
+    symlinkSync('disk/real.db', path.join(folder, 'quayside.db'))
+    await (await openSetUp(configFile, {})).close()
+    const lines = (await started(config)).map((line) => JSON.parse(line) as { event: string; file?: string })
+    const opened = lines.find(({ event }) => event === 'database.opened')
+    expect(opened?.file).toBe(path.join(folder, 'disk/real.db'))
+  })
+})
+
+describe('quayside database create', () => {
+  test('makes the database once, says where, and ends', async () => {
+    const { configFile, database, config } = install()
+    const create = () => run(['database', 'create', '--config', configFile], { program: { createDatabase } })
+    expect(await create()).toMatchObject({ exitCode: 0, stdout: `Created: ${database}\n`, stderr: '' })
+    expect(await inspect(config)).toMatchObject({ key: { opened: true } })
+    expect(await create()).toMatchObject({ exitCode: 5, stdout: '', stderr: expect.stringContaining('exists') })
+  })
+})
 
 describe('a database behind a symbolic link', () => {
   test('is one database for all commands: restore and init see the service that runs on it', async () => {

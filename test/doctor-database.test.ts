@@ -56,6 +56,18 @@ async function startFault(config: string, env: Record<string, string>): Promise<
   return 'it starts'
 }
 
+describe('a data folder without a database', () => {
+  it('is a fault, because the service does not start and creates none', async () => {
+    const { config, database } = await install()
+    const folder = path.dirname(database)
+    expect(await findings(config, 'database')).toMatchObject([
+      { level: 'fail', message: expect.stringContaining(folder), mend: expect.stringContaining('database create') },
+    ])
+    await made(config)
+    expect(await findings(config, 'database')).toEqual([])
+  })
+})
+
 describe('a key with which the service does not start', () => {
   it.each([
     ['abc, without a database', 'abc', false],

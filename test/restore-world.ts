@@ -1,13 +1,16 @@
 /** A harbour whose database is backed up after every commit, and can be put back to any of them. */
+import { rmSync } from 'node:fs'
 import Connection from 'better-sqlite3'
 import { onTestFinished } from 'vitest'
 import { Failure } from '../src/errors.ts'
 import { noteRestore, recogniseRestore } from '../src/ordering/epoch.ts'
 import { mapBack } from '../src/ordering/map-back.ts'
+import { build } from '../src/storage/builder.ts'
 import type { Database } from '../src/storage/database.ts'
 import { openMarker } from '../src/storage/marker.ts'
 import { migrate } from '../src/storage/migrate.ts'
-import { currentEpoch } from '../src/storage/restores.ts'
+import { currentEpoch, setStoresMade } from '../src/storage/restores.ts'
+import { dataKeys } from '../src/storage/schema.ts'
 import { sqliteDatabase } from '../src/storage/sqlite.ts'
 import { databaseFile, programMigrations, TEST_NOW } from './database.ts'
 import { type HarbourOptions, type OrderLine, openHarbour } from './harbour.ts'
@@ -43,11 +46,15 @@ export async function openRestoreWorld(options: HarbourOptions = {}) {
   const newId = harbour.ordering.newId
   const { log } = harbour.ordering
   const file = databaseFile()
+  const keys = await db.query(build.select().from(dataKeys))
   const marker = openMarker(file)
   const adopt = (): void => {
     harbour.ordering.mark = (attempt) => marker.note(attempt)
+    harbour.ordering.beginEpoch = (epoch) => marker.begin({ epoch, attempt: null })
   }
-  await recogniseRestore({ db, marker, now, newId, log })
+  /** The stores of the first database are as new as itself. */
+  let stores: readonly { id: string }[] = []
+  await recogniseRestore({ db, marker, now, newId, log, stores })
   adopt()
 
   const swap = (bytes: Buffer): void => {
@@ -58,7 +65,7 @@ export async function openRestoreWorld(options: HarbourOptions = {}) {
   }
   /** A new process, on whatever database is there, as after a start. */
   const start = async (): Promise<boolean> => {
-    const recognised = await recogniseRestore({ db, marker, now, newId, log })
+    const recognised = await recogniseRestore({ db, marker, now, newId, log, stores })
     await harbour.restart()
     adopt()
     return recognised
@@ -105,6 +112,23 @@ export async function openRestoreWorld(options: HarbourOptions = {}) {
       swap(bytes)
       const epoch = await currentEpoch(db)
       await marker.begin({ epoch: epoch?.epoch ?? 1, attempt: null })
+      await start()
+    },
+    /**
+     * Loses the database and its marker with their disk, and starts on a new one.
+     *
+     * @param made ids of the stores that are as new as it
+     */
+    lose: async (made: string[] = []): Promise<void> => {
+      rmSync(`${file}.marker`, { force: true })
+      connection = new Connection(':memory:')
+      migrate(connection, programMigrations(), now)
+      changesSeen = -1
+      current = engine(connection)
+      await db.commit([{ statement: build.insert(dataKeys).values(keys), rows: keys.length }])
+      await db.commit([setStoresMade(made, now())])
+      stores = harbour.ordering.stores
+      await harbour.offers()
       await start()
     },
     /** What the store hands in: the same again is the same order. */

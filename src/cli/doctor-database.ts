@@ -25,7 +25,7 @@ export interface Inspection {
         name: string
         /** It is the next one: a rotation came that far, and the setting has not. */
         next: boolean
-        /** False: there is no database yet. */
+        /** False: there is no database. */
         opened: boolean
       }
     | { fault: string }
@@ -57,8 +57,12 @@ export async function checkKey(config: Config, program: Program, report: Report)
     const mend = 'put it in the place of the key-encryption key'
     report('warn', 'secret', `only the next key-encryption key, ${key.name}, opens the database`, mend)
   } else {
-    const message = key.opened ? 'opens the database' : 'is well formed; there is no database yet'
+    const message = key.opened ? 'opens the database' : 'is well formed'
     report('ok', 'secret', `the key-encryption key ${key.name} ${message}`)
+    if (!key.opened) {
+      const mend = '`quayside database create` makes one for a new installation; else look for its volume and dataDir'
+      report('fail', 'database', `there is none in ${config.dataDir}: the service does not start`, mend)
+    }
   }
   return inspection
 }

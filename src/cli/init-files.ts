@@ -74,6 +74,8 @@ export interface Plan {
   /** As the service will read it. */
   config: Config
   storeId: string
+  /** Stores whose permanent ids are new. */
+  madeStores: string[]
   kept: string[]
   /** Contents of the files, with their modes, in the order in which they are written. */
   files: { file: string; text: string; mode: number }[]
@@ -110,7 +112,7 @@ export function planInstallation(installation: Installation): Plan {
   if (apiKey) files.push({ file: path.join(secretsOf(file), 'api-key'), text: `${apiKey.reveal()}\n`, mode: 0o600 })
   files.push({ file, text: `${JSON.stringify(settings, undefined, 2)}\n`, mode: 0o644 })
   const config = checkedConfig(file, settings, env, { apiKey, keyEncryptionKey })
-  return { file, config, storeId, kept, files }
+  return { file, config, storeId, madeStores: store ? [] : [storeId], kept, files }
 }
 
 /** Writes the secrets, then the configuration. @returns what puts everything back as it was */

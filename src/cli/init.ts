@@ -111,7 +111,7 @@ async function setUp(program: Program, plan: Plan, answers: Answers) {
   const undo = writeInstallation(plan)
   let open: SetUp | undefined
   try {
-    open = await program.openSetUp(plan.config)
+    open = await program.openSetUp(plan.config, plan.madeStores)
     const token = await open.createStoreToken(plan.storeId, `${answers.storeName} (first)`)
     const secret = await open.callbackSecret(plan.storeId)
     const webhook = await webhookOf(open, answers)

@@ -1,6 +1,6 @@
 /**
  * The command line: one file for each group of commands. A command speaks to the running service over its REST API and
- * changes nothing itself; only `init` and `restore` open the database, through the composition root, and only while no
+ * changes nothing itself; only `init`, `database create` and `restore` open the database, through the composition root, and only while no
  * service runs. `doctor` reads it beside the service.
  *
  * Everything is written through `io`: tables and words for people, one JSON document with `--json`, and faults on
@@ -14,6 +14,7 @@ import type { Secret } from '../secret.ts'
 import { addBackup } from './backup.ts'
 import { addBalance } from './balance.ts'
 import { plain } from './cell.ts'
+import { addDatabase } from './database.ts'
 import { addDeliveries } from './deliveries.ts'
 import { addDialect } from './dialect.ts'
 import { addDiscrepancies } from './discrepancies.ts'
@@ -78,8 +79,18 @@ export interface Program {
    * @throws Failure `unavailable` or `rejected` when none can be read
    */
   readProducts(config: Config): Promise<SupplierOffer[]>
-  /** Opens the database of an installation, and creates it where there is none; `init` alone asks for it. */
-  openSetUp(config: Config): Promise<SetUp>
+  /**
+   * Opens the database of an installation, and creates it where there is none; `init` alone asks for it.
+   *
+   * @param made stores whose permanent ids were made just now
+   */
+  openSetUp(config: Config, made: readonly string[]): Promise<SetUp>
+  /**
+   * Creates the database of a configured installation; `database create` alone asks for it.
+   *
+   * @throws Failure `conflict`, reason `database_exists`, where there is one
+   */
+  createDatabase(config: Config): Promise<{ database: string }>
   /**
    * Puts a backup in the place of the database; `restore` alone asks for it.
    *
@@ -186,6 +197,7 @@ function commandLine(session: Session): Command {
     .addHelpText('after', EXAMPLES)
   root.commandsGroup('Set-up:')
   addInit(root, session)
+  addDatabase(root, session)
   addDoctor(root, session)
   addServe(root, session)
   addTokens(root, session)

@@ -57,6 +57,8 @@ export interface Pace {
   absences: Map<string, Absence>
   /** Rounds of the mapping after a restore, once one was met. */
   rounds?: Rounds
+  /** When a new database may be compared again, on the clock that never jumps; absent before the first time. */
+  compareAt?: number
 }
 
 export const freshPace = (): Pace => ({
@@ -93,6 +95,8 @@ export interface Ordering {
    * known for one. Absent where the database is in memory, which nobody can put back.
    */
   mark?: (attempt: string) => Promise<void>
+  /** Begins a marker of a new epoch beside the database. Absent where `mark` is. */
+  beginEpoch?: (epoch: number) => Promise<void>
   /** Called at each named instant; does nothing outside tests. */
   at: (point: CrashPoint) => void
   /** Once aborted, a sweep stops after the page it is at. */

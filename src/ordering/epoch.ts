@@ -1,5 +1,5 @@
 import type { Log } from '../log.ts'
-import type { Database } from '../storage/database.ts'
+import type { Change, Database } from '../storage/database.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import type { Marker } from '../storage/marker.ts'
 import { oweAlert } from '../storage/outbox.ts'
@@ -13,6 +13,7 @@ import {
   RESTORE_ACTOR,
   setEpoch,
   setRestoreHold,
+  storesMade,
 } from '../storage/restores.ts'
 
 export interface EpochParts {
@@ -28,9 +29,15 @@ export interface EpochParts {
  * It is not when it lacks the attempt that the marker beside it names, or is of an earlier epoch; nor when it had a
  * marker and has none, because then it was carried here without one. All of these are restores, whoever made them.
  *
+ * A new database buys nothing before the supplier's orders were compared, see `compareNew`, unless all stores were made
+ * with it.
+ *
+ * @param parts.stores those of the configuration
  * @returns whether it was recognised as one, and is now in a new epoch with buying on hold
  */
-export async function recogniseRestore(parts: EpochParts & { marker: Marker; log: Log }): Promise<boolean> {
+export async function recogniseRestore(
+  parts: EpochParts & { marker: Marker; log: Log; stores: readonly { id: string }[] },
+): Promise<boolean> {
   const { db, marker, log } = parts
   const [marked, epoch] = [marker.read(), await currentEpoch(db)]
   const why = await reasonOf(db, marked, epoch)
@@ -43,11 +50,24 @@ export async function recogniseRestore(parts: EpochParts & { marker: Marker; log
   if (!epoch) {
     // The marker first: a crash in between leaves one that asks for nothing.
     await marker.begin({ epoch: 1, attempt: null })
-    await db.commit([setEpoch(firstEpoch, parts.now())])
+    await db.commit([setEpoch(firstEpoch, parts.now()), ...(await holdOfNew(parts))])
   } else if (!marked || marked.epoch !== epoch.epoch) await marker.begin({ epoch: epoch.epoch, attempt: null })
   else await marker.begin(marked)
   return false
 }
+
+async function holdOfNew({
+  db,
+  now,
+  stores,
+}: Pick<EpochParts, 'db' | 'now'> & { stores: readonly { id: string }[] }): Promise<Change[]> {
+  const made = await storesMade(db)
+  if (stores.every(({ id }) => made.includes(id))) return []
+  return [setRestoreHold({ reason: NEW_DATABASE, actor: RESTORE_ACTOR, at: now() }, now())]
+}
+
+/** Why a new database does not buy at once. */
+export const NEW_DATABASE = "the database is new: the supplier's orders are searched for orders of its stores first"
 
 const firstEpoch: Epoch = {
   ...{ epoch: 1, restoredAt: null, unknownFrom: 0, scans: 0, roundAt: null, unreadable: 0, mappedAt: null },

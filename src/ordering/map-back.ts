@@ -36,6 +36,7 @@ import { roundsOf } from './absence.ts'
 import { claimOrder } from './claim-order.ts'
 import type { Ordering } from './context.ts'
 import { gapsOf } from './lease.ts'
+import { compareNew } from './new-database.ts'
 import { letGo } from './operate.ts'
 import { type Part, partsOf, unclaimedOf } from './part-of.ts'
 import { PROOF_SKEW_MS, pagesSince } from './scan.ts'
@@ -52,7 +53,7 @@ const LOOKS_MS = 30 * 24 * 3_600_000
 const BATCH = 100
 
 /**
- * Does the next round of the mapping, if one is due.
+ * Does the next round of the mapping, if one is due; before the first one of a new database, see `compareNew`.
  *
  * @returns `over` when there is nothing to map and nothing held; else whether a round was `done` or is not `due` yet
  * @throws Failure `unavailable` when the supplier's list could not be read as a whole; the next round tries again
@@ -60,7 +61,8 @@ const BATCH = 100
 export async function mapBack(ordering: Ordering): Promise<'over' | 'due' | 'done'> {
   const { db, dialect, now: clock } = ordering
   const stored = await currentEpoch(db)
-  if (!stored || stored.restoredAt === null) return 'over'
+  if (!stored) return 'over'
+  if (stored.restoredAt === null) return (await restoreHold(db)) ? compareNew(ordering) : 'over'
   const now = clock()
   // A round of a clock that was put back since counts as begun now, or the next one would wait for that clock.
   const epoch = { ...stored, roundAt: stored.roundAt === null ? null : Math.min(stored.roundAt, now) }

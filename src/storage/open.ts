@@ -1,3 +1,4 @@
+import { existsSync, statSync } from 'node:fs'
 import Connection from 'better-sqlite3'
 import { Failure, messageOf } from '../errors.ts'
 import type { Database } from './database.ts'
@@ -6,8 +7,10 @@ import { migrate, readMigrations } from './migrate.ts'
 import { type EngineOptions, sqliteDatabase } from './sqlite.ts'
 
 export interface OpenOptions extends Partial<EngineOptions> {
-  /** Path of the database file, made when missing; `:memory:` for one that ends with the process. */
+  /** Path of the database file; `:memory:` for one that ends with the process. */
   file: string
+  /** A file that is not there, or has no tables, is a failure. Default: it is made. */
+  mustExist?: boolean
   /** Epoch ms. */
   now: () => number
 }
@@ -20,15 +23,18 @@ export interface OpenOptions extends Partial<EngineOptions> {
  * error, which ends the process too.
  *
  * @throws Failure `conflict` when another process uses the file
+ * @throws Failure `not_found`, reason `no_database`, when it must exist and does not
  * @throws Failure `invalid` when the database is newer than the program
  * @throws Failure `unavailable` when the file cannot be opened, is no database, or SQLite does not take the settings
  */
-export function openDatabase({ file, now, onFatal = throwUncaught, ...engine }: OpenOptions): Database {
+export function openDatabase(options: OpenOptions): Database {
+  const { file, now, mustExist = false, onFatal = throwUncaught, ...engine } = options
   if (file === ':memory:') return sqliteDatabase(makeReady(file, now), { onFatal, ...engine })
+  if (mustExist && !existsSync(file)) throw noDatabase(file)
   const held = holdDatabase(file)
   try {
     makePrivate(held.file)
-    const database = sqliteDatabase(makeReady(held.file, now), { onFatal, ...engine })
+    const database = sqliteDatabase(makeReady(held.file, now, mustExist), { onFatal, ...engine })
     return { ...database, close: () => database.close().finally(held.free) }
   } catch (error) {
     held.free()
@@ -57,6 +63,29 @@ export function openToRead(file: string): Pick<Database, 'query' | 'close'> {
   }
 }
 
+/** Whether there is a database with tables; a file that a crash left empty is none. */
+export function databaseExists(file: string): boolean {
+  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return false
+  const connection = new Connection(file, { readonly: true, fileMustExist: true, timeout: 1_000 })
+  try {
+    return hasTables(connection)
+  } catch (cause) {
+    throw new Failure('unavailable', `the database ${file} cannot be read: ${messageOf(cause)}`, { cause })
+  } finally {
+    connection.close()
+  }
+}
+
+const hasTables = (connection: Connection.Database): boolean =>
+  connection.prepare("select 1 from sqlite_schema where name = 'schema_migrations'").get() !== undefined
+
+const noDatabase = (file: string): Failure =>
+  new Failure(
+    'not_found',
+    `there is no database at ${file}, and the service makes none: is its volume mounted, and dataDir right? A new installation gets one by \`quayside database create\``,
+    { reason: 'no_database' },
+  )
+
 /** Older ones have a fault in the reset of the write-ahead log that can corrupt the file. */
 const SQLITE_MIN = [3, 51, 3] as const
 
@@ -76,9 +105,10 @@ const PRAGMAS: Record<string, { set: string; answer: string | number }> = {
   temp_store: { set: 'MEMORY', answer: 2 },
 }
 
-function makeReady(file: string, now: () => number): Connection.Database {
+function makeReady(file: string, now: () => number, mustExist = false): Connection.Database {
   const connection = new Connection(file)
   try {
+    if (mustExist && !hasTables(connection)) throw noDatabase(file)
     assertVersion(String(connection.prepare('select sqlite_version()').pluck().get()))
     for (const [name, { set }] of Object.entries(PRAGMAS)) connection.pragma(`${name} = ${set}`)
     const version = migrate(connection, readMigrations(new URL('migrations/', import.meta.url)), now)

@@ -1,6 +1,7 @@
 import { and, asc, eq, gt, gte, inArray, isNotNull, lt, sql } from 'drizzle-orm'
 import { bindList, build } from './builder.ts'
 import type { Change, Database } from './database.ts'
+import { listOf, listText } from './lists.ts'
 import {
   balanceAccounts,
   balanceReadings,
@@ -42,6 +43,17 @@ export async function currentEpoch(db: Database): Promise<Epoch | undefined> {
 }
 
 export const setEpoch = (epoch: Epoch, now: number): Change => putSetting(EPOCH, JSON.stringify(epoch), now)
+
+const STORES_MADE = 'stores_made'
+
+/** Notes which stores got their permanent id together with this database: no other one can have bought for them. */
+export const setStoresMade = (ids: readonly string[], now: number): Change =>
+  putSetting(STORES_MADE, listText(ids), now)
+
+export async function storesMade(db: Database): Promise<string[]> {
+  const text = await readSetting(db, STORES_MADE)
+  return text === undefined ? [] : listOf(text)
+}
 
 /** The hold of a restore: like a freeze, and lifted by itself once everything is mapped back. */
 export const setRestoreHold = (hold: Freeze, now: number): Change => putSetting(HOLD, JSON.stringify(hold), now)

@@ -158,6 +158,7 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
     },
     storeOf: (id) => (id === STORE ? backend : undefined),
     mark: (attempt) => parts.marker.note(attempt),
+    beginEpoch: (epoch) => parts.marker.begin({ epoch, attempt: null }),
     at: reached,
   }
   const sweeps = createSweepRunner(ordering)
@@ -202,7 +203,8 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
     }
   }
   if (fresh) {
-    await recogniseRestore({ db, marker: parts.marker, now, newId, log })
+    // Its only store was made with its database.
+    await recogniseRestore({ db, marker: parts.marker, now, newId, log, stores: [] })
     await resume(ordering)
   }
   repeat(every.balanceMs, 'balance.unread', ordering.readBalance)

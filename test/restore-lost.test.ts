@@ -1,0 +1,95 @@
+/** A database that was lost with its disk: the service goes on with a new one, on the same stores. */
+import { describe, expect, test } from 'vitest'
+import { Failure } from '../src/errors.ts'
+import { unfreeze } from '../src/ordering/operate.ts'
+import { currentEpoch } from '../src/storage/restores.ts'
+import { currentFreeze } from '../src/storage/settings.ts'
+import { STORE } from './harbour.ts'
+import { openRestoreWorld } from './restore-world.ts'
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+/** The supplier's orders are mapped back within these minutes. */
+const MAPPED = 8 * MINUTE
+
+async function openShop() {
+  const world = await openRestoreWorld()
+  const { sku } = await world.harbour.offer()
+  const buy = (reference: string) => world.handIn(reference, [{ sku }])
+  return { ...world, buy, frozen: () => currentFreeze(world.harbour.db) }
+}
+
+describe('a new database', () => {
+  test('buys nothing again that the lost one has bought, and goes on once everything is mapped back', async () => {
+    const { harbour, buy, pass, lose, frozen } = await openShop()
+    await buy('1001')
+    await buy('1002')
+    await pass(MINUTE, 10 * SECOND)
+    await lose()
+    expect(await frozen()).toMatchObject({ reason: expect.stringContaining('the database is new') })
+    const { orderId } = await buy('1001')
+    const other = await buy('1003')
+    await pass(MINUTE, 10 * SECOND)
+    expect(await currentEpoch(harbour.db)).toMatchObject({ epoch: 2 })
+    expect(await harbour.alerts()).toContain('restored')
+    expect(harbour.sent).toHaveLength(2)
+    await pass(MAPPED, 30 * SECOND)
+    expect(await harbour.state(orderId)).toBe('fulfilled')
+    expect(await frozen()).toMatchObject({ reason: expect.stringContaining('1 order at the supplier') })
+    await unfreeze(harbour.ordering, 'ann')
+    await pass(MINUTE, 10 * SECOND)
+    expect(await harbour.state(other.orderId)).toBe('fulfilled')
+    // The store got the keys of 1001 from both databases: they are the same keys of the same line.
+    expect(harbour.sandbox.world.report().charges).toHaveLength(3)
+    expect(new Set(harbour.shop.keys().get('1001/1')).size).toBe(1)
+  })
+
+  test('keeps its new epoch in the marker, so that an older copy of it is known for one', async () => {
+    const { harbour, buy, pass, lose, start, copyBack, backUp } = await openShop()
+    await buy('1001')
+    await pass(MINUTE, 10 * SECOND)
+    await lose()
+    await buy('1001')
+    await pass(MAPPED, 30 * SECOND)
+    const before = backUp()
+    await buy('1002')
+    await pass(MINUTE, 10 * SECOND)
+    expect(await start(), 'as it is').toBe(false)
+    expect(await copyBack(before)).toBe(true)
+    expect(await currentEpoch(harbour.db)).toMatchObject({ epoch: 3 })
+  })
+
+  test('buys at once where the supplier lists no order of its stores', async () => {
+    const { harbour, buy, pass, lose, frozen } = await openShop()
+    await lose()
+    const { orderId } = await buy('1001')
+    await pass(20 * SECOND, 5 * SECOND)
+    expect(await harbour.state(orderId)).toBe('fulfilled')
+    expect(await frozen()).toBeUndefined()
+    expect(await currentEpoch(harbour.db)).toMatchObject({ epoch: 1, restoredAt: null })
+  })
+
+  test("buys nothing while the supplier's list cannot be read, and says why", async () => {
+    const { harbour, buy, pass, lose, frozen } = await openShop()
+    const { orders } = harbour.ordering.supplier
+    await lose()
+    harbour.ordering.supplier.orders = () => Promise.reject(new Failure('unavailable', 'the list is broken'))
+    const { orderId } = await buy('1001')
+    await pass(MINUTE, 10 * SECOND)
+    expect(await frozen()).toMatchObject({ reason: expect.stringContaining('the list is broken') })
+    expect(harbour.sent).toEqual([])
+    harbour.ordering.supplier.orders = orders
+    await pass(MINUTE, 10 * SECOND)
+    expect(await harbour.state(orderId)).toBe('fulfilled')
+  })
+
+  test('is not compared where its stores were made with it', async () => {
+    const { harbour, buy, work, lose, frozen } = await openShop()
+    harbour.ordering.supplier.orders = () => Promise.reject(new Failure('unavailable', 'the list is broken'))
+    await lose([STORE])
+    expect(await frozen()).toBeUndefined()
+    await buy('1001')
+    await work()
+    expect(harbour.sent).toHaveLength(1)
+  })
+})
