@@ -3,6 +3,7 @@ import path from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { inspect } from '../src/inspection.ts'
 import type { SandboxOptions } from '../src/sandbox/server.ts'
+import { openDatabase } from '../src/storage/open.ts'
 import { type Answers, run, startService, temporaryFolder, widest } from './cli-run.ts'
 import { startHeldSandbox } from './held.ts'
 import { dialect, refusedOrigin, sendJson, startHttp } from './supplier-server.ts'
@@ -40,6 +41,8 @@ async function startSetUp(changes: { answers?: Answers; sandbox?: Partial<Sandbo
       ...changes.config,
     }),
   )
+  const file = path.join(path.dirname(service.tokenFile), 'quayside.db')
+  await openDatabase({ file, now: Date.now }).close()
   return { sandbox, service, store, config, secrets }
 }
 
