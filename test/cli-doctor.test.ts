@@ -68,6 +68,8 @@ describe('doctor', () => {
       ...['Node', 'configuration', 'dialect', 'file modes', 'secret', 'supplier', 'API key', 'revision', 'clock'],
       ...[
         'rate limit',
+        'products',
+        'orders',
         'lists',
         'webhooks',
         'public address',
@@ -196,6 +198,37 @@ describe('doctor', () => {
     const ahead = (ms: number) => ({ now: () => Date.now() + ms })
     expect((await examine(config, ahead(400_000))).of('clock')).toMatchObject([{ level: 'fail' }])
     expect((await examine(config, ahead(150_000))).of('clock')).toMatchObject([{ level: 'warn' }])
+  })
+
+  it('names the field by which products or orders cannot be read, before anything is bought', async () => {
+    const { sandbox, config } = await startSetUp()
+    const [offer] = sandbox.world.offers.list({}, 0, 1).items
+    sandbox.world.orders.place('k', 'k', { productId: offer?.id ?? '', quantity: 1, externalOrderId: null })
+    const read = await examine(config)
+    expect(read.of('products')).toMatchObject([
+      { level: 'ok', message: expect.stringMatching(/^are they right\? .*, cost \d+\.\d\d EUR, stock \d/) },
+    ])
+    expect(read.of('orders')).toMatchObject([{ level: 'ok', message: 'the newest 1 order can be read' }])
+
+    const file = path.join(path.dirname(config), 'mine.json')
+    const settings = { ...JSON.parse(readFileSync(config, 'utf8')) }
+    writeFileSync(config, JSON.stringify({ ...settings, supplier: { ...settings.supplier, dialect: file } }))
+    const examined = async (changes: object) => {
+      writeFileSync(file, JSON.stringify({ ...dialect, name: 'mine', ...changes }))
+      const { of } = await examine(config)
+      return { products: of('products')[0], orders: of('orders')[0] }
+    }
+    const misnamed = await examined({ order: { ...dialect.order, id: 'failure' } })
+    expect(misnamed.orders).toMatchObject({
+      level: 'fail',
+      message: '1 of 1 cannot be read: order.id of the dialect is failure, and nothing is there',
+      mend: expect.stringContaining('dialect check'),
+    })
+    const unpriced = await examined({ money: { ...dialect.money, representation: 'minor' } })
+    expect(unpriced.products).toMatchObject({
+      level: 'fail',
+      message: expect.stringMatching(/^none has a cost that can be read: .*, cost cannot be read, stock/),
+    })
   })
 
   it('names a webhook that is gone at the supplier, and one whose secret is not held', async () => {

@@ -337,6 +337,24 @@ describe('a supplier whose refusals come as HTTP 200', () => {
   })
 })
 
+describe('a supplier whose ids are numbers beyond 2^53', () => {
+  it('has its orders placed, listed and read by the exact id', async () => {
+    const id = '9007199254740993'
+    const text = JSON.stringify({ success: true, data: { ...order, id: 0 } }).replace('"id":0', `"id":${id}`)
+    const page = text.replace('"data":', '"data":{"total":1,"items":[').replace(/}$/, ']}}')
+    const server = await http(({ url, method }, response) => {
+      response.setHeader('content-type', 'application/json')
+      response.end(method === 'GET' && !url.includes(id) ? page : text)
+    })
+    const { supplier } = client(server.origin)
+    expect(await supplier.placeOrder(request)).toMatchObject({ outcome: 'accepted', order: { id } })
+    expect((await supplier.orders({ page: 1 })).items).toMatchObject([{ id }])
+    expect(await supplier.order(id)).toMatchObject({ id })
+    expect(server.heard.at(-1)?.url).toBe(`/v1/orders/${id}`)
+    await expect(supplier.order('9007199254740992')).rejects.toMatchObject({ reason: 'unreadable' })
+  })
+})
+
 describe('a read that fails', () => {
   it.each<[string, (response: ServerResponse) => void]>([
     ['a 503', (response) => response.writeHead(503).end()],

@@ -1,10 +1,12 @@
 import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { readDelivery } from '../src/inbox/handlers.ts'
 import type { Dialect } from '../src/supplier/dialect.ts'
+import { readJson } from '../src/supplier/json.ts'
 import { readOffer } from '../src/supplier/offer-record.ts'
 import { apiVersion } from '../src/supplier/openapi-facts.ts'
-import { errorAnswer, readBalance, readJson, readOrder, readWebhook, writeInstant } from '../src/supplier/records.ts'
+import { errorAnswer, readBalance, readOrder, readWebhook, writeInstant } from '../src/supplier/records.ts'
 import { dialect, otherDialect } from './supplier-server.ts'
 
 const product = {
@@ -316,6 +318,64 @@ describe('an order of the supplier', () => {
   it('may have no keys yet, and no reference of ours', () => {
     const read = readOrder({ ...order, keys: null, external_order_id: null }, dialect)
     expect(read).toMatchObject({ ok: true, value: { keys: [], externalOrderId: undefined } })
+  })
+})
+
+describe('an id that is a number beyond 2^53', () => {
+  const parsed = (text: string) => readJson(Buffer.from(text))
+  const orderText = (id: string, more = '') =>
+    `{"id":${id},"external_order_id":"q1","product_id":${id},"quantity":2,"status":"completed"${more}}`
+
+  it.each(['9007199254740993', '9007199254740992', '18446744073709551615', '-9007199254740993', '1'.repeat(200)])(
+    'is read exactly: %s',
+    (id) => {
+      expect(readOrder(parsed(orderText(id)), dialect)).toMatchObject({ ok: true, value: { id, productId: id } })
+      const product = parsed(`{"id":${id},"sku":"S","name":"N","api_price":"1.00","available":true}`)
+      expect(readOffer(product, dialect)).toMatchObject({ ok: true, value: { productId: id } })
+    },
+  )
+
+  it('is an id whatever else is in the record, and two that differ in their last digit are two', () => {
+    const [one, other] = ['9007199254740992', '9007199254740993'].map((id) => readOrder(parsed(orderText(id)), dialect))
+    expect(one?.ok && one.value.id).not.toBe(other?.ok && other.value.id)
+    const keyed = readOrder(parsed(orderText('7', ',"keys":["1234567890123456"]')), dialect)
+    expect(keyed).toMatchObject({ ok: true, value: { id: '7' } })
+  })
+
+  it.each([
+    ['1e20', 'no whole number in digits'],
+    ['9007199254740993.5', 'a fraction'],
+    ['1'.repeat(201), 'longer than an id'],
+  ])('is refused where it cannot be exact: %s (%s)', (id) => {
+    expect(readOrder(parsed(orderText(id)), dialect)).toMatchObject({ ok: false, field: 'id' })
+  })
+
+  it('is only ever an id: no amount, count, text, flag or key is read so', () => {
+    const long = '9007199254740993'
+    const refused = (more: string) => readOrder(parsed(orderText('7', more)), dialect)
+    expect(refused(`,"amount":${long}`)).toMatchObject({ ok: false, field: 'amount', seen: long })
+    expect(refused(`,"keys":[${long}]`)).toMatchObject({ ok: false, field: 'keys' })
+    expect(refused(`,"failure":{"message":${long}}`)).toMatchObject({ ok: false, field: 'failure.message' })
+    const minor = { ...dialect, money: { ...dialect.money, representation: 'minor' as const } }
+    expect(readOrder(parsed(orderText('7', `,"amount":${long}`)), minor)).toMatchObject({ ok: false, field: 'amount' })
+    const number = { ...dialect, money: { ...dialect.money, representation: 'number' as const } }
+    expect(readOrder(parsed(orderText('7', `,"amount":${long}`)), number)).toMatchObject({ ok: false, field: 'amount' })
+  })
+
+  it('names the order of a delivery', () => {
+    const body = '{"event":"order.completed","data":{"order_id":9007199254740993}}'
+    expect(readDelivery(Buffer.from(body), dialect)).toMatchObject({ supplierOrderId: '9007199254740993' })
+  })
+
+  it('leaves every other document as it was', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        fc.pre(!/\d{16}/.test(JSON.stringify(value)))
+        const text = JSON.stringify({ value, long: '1234567890123456' })
+        expect(readJson(Buffer.from(text))).toEqual(JSON.parse(text))
+      }),
+    )
+    expect(JSON.stringify(parsed('{"__proto__":1,"n":1234567890123456}'))).toBe('{"__proto__":1,"n":1234567890123456}')
   })
 })
 

@@ -79,7 +79,7 @@ async function checkList(
     return undefined
   }
   if (rows < limitMax && (second.rows > 0 || rows < (total ?? 0))) {
-    const what = `pages of ${name} have ${counted(rows, 'row', 'rows')} where ${limitMax} were asked for`
+    const what = `pages of ${name} have ${counted(rows, 'record', 'records')} where ${limitMax} were asked for`
     report('warn', 'lists', what, `put paging.limitMax to ${rows} in the dialect`)
     return undefined
   }

@@ -5,6 +5,7 @@ import { plain } from './cell.ts'
 import { configFileOf } from './connection.ts'
 import { checkKey, checkRules, checkSync } from './doctor-database.ts'
 import { checkLists } from './doctor-lists.ts'
+import { checkRecords } from './doctor-records.ts'
 import { checkCallbacks, checkDuties, checkPublicUrl, checkWebhooks, meetService } from './doctor-service.ts'
 import { checkConfig, checkDisk, checkModes, checkNode, checkRates } from './doctor-setup.ts'
 import { checkSupplier } from './doctor-supplier.ts'
@@ -82,6 +83,7 @@ async function visit(
   const service = await meetService(options, io.env)
   const supplier = await checkSupplier(visited)
   try {
+    await checkRecords(visited, supplier)
     await checkLists(visited, supplier)
     await checkWebhooks(visited, supplier, service)
     await checkPublicUrl(visited)

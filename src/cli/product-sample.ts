@@ -49,6 +49,10 @@ export function productTable(offers: SupplierOffer[], width: number): string {
   return table(rows, columns, width)
 }
 
+/** In one line. */
+export const productText = (offer: SupplierOffer): string =>
+  `${offer.name}, cost ${costText(offer)}, stock ${stockText(offer)}`
+
 /** For `--json`. */
 export const productView = (offer: SupplierOffer) => ({
   productId: offer.productId,

@@ -3,7 +3,8 @@ import type { Delivery } from '../storage/deliveries.ts'
 import { oweAlert } from '../storage/outbox.ts'
 import { hintPurchase, type Purchase, purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
 import { type Dialect, type EventName, eventNames, valueAt } from '../supplier/dialect.ts'
-import { readJson, textAt } from '../supplier/records.ts'
+import { readJson } from '../supplier/json.ts'
+import { textAt } from '../supplier/records.ts'
 import { hourly } from './hourly.ts'
 
 /** What a delivery says, as far as it is believed: which event, and which of our things it is about. */

@@ -1,17 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { Evidence, ExpectedOrder, NotExecutedCause, Placement, SupplierOrder } from '../domain/placement.ts'
 import type { Dialect } from './dialect.ts'
+import { readJson } from './json.ts'
 import { retryAfterMs } from './rate-limit.ts'
-import {
-  type ErrorAnswer,
-  errorAnswer,
-  readJson,
-  readOrder,
-  refusalUnder2xx,
-  requestIdOf,
-  textAt,
-  unwrap,
-} from './records.ts'
+import { type ErrorAnswer, errorAnswer, readOrder, refusalUnder2xx, requestIdOf, textAt, unwrap } from './records.ts'
 import { type Exchange, headerText } from './request.ts'
 
 export interface Asked {

@@ -3,7 +3,7 @@ import { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { type Dialect, readDialect } from './dialect.ts'
 import type { Seen } from './dialect-check.ts'
-import { readJson } from './records.ts'
+import { readJson } from './json.ts'
 import { type Exchange, exchange, openAgent } from './request.ts'
 
 export interface DescriptionSource {

@@ -2,6 +2,7 @@
 import { withoutKeys } from '../domain/free-text.ts'
 import { decimalsOf, parseDecimal, parseScaled } from '../domain/money.ts'
 import { type Dialect, type FlagWords, valueAt } from './dialect.ts'
+import { LongInteger } from './json.ts'
 import { parentOf } from './paths.ts'
 
 /** A record read whole, or the first field that cannot be read. */
@@ -36,6 +37,7 @@ export function seenText(value: unknown): string {
     return JSON.stringify(text.length > SEEN_MAX ? `${text.slice(0, SEEN_MAX)}…` : text)
   }
   if (Array.isArray(value)) return `a list of ${value.length}`
+  if (value instanceof LongInteger) return String(value).slice(0, SEEN_MAX)
   if (typeof value !== 'object' || value === null) return String(value)
   const names = Object.keys(value).map((name) => name.slice(0, SEEN_MAX).replaceAll(/\p{C}+/gu, ' '))
   const more = names.length > NAMES_MAX ? ', …' : ''
@@ -94,7 +96,8 @@ export function pathReader(dotted: string | null): (record: unknown) => unknown 
 }
 
 /** Ids, SKUs and words: up to 200 characters, none of them a control character. Some suppliers count their ids. */
-export function asId(value: unknown): string | undefined {
+export function asId(given: unknown): string | undefined {
+  const value = given instanceof LongInteger ? String(given) : given
   if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined
   if (typeof value !== 'string') return undefined
   // Most are plain ASCII, for which the classes of Unicode need not be asked.

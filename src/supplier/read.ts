@@ -3,8 +3,9 @@ import { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { type Dialect, valueAt } from './dialect.ts'
 import { asFlag, type Read, type UnreadField, unreadField } from './fields.ts'
+import { readJson } from './json.ts'
 import { type Pacer, rateHint, rateLimited, retryAfterMs } from './rate-limit.ts'
-import { countAt, errorAnswer, readJson, refusalUnder2xx, requestIdOf, textAt, unwrap } from './records.ts'
+import { countAt, errorAnswer, refusalUnder2xx, requestIdOf, textAt, unwrap } from './records.ts'
 import {
   ANSWER_MAX_BYTES,
   type Connections,

@@ -16,15 +16,6 @@ import {
   unreadField,
 } from './fields.ts'
 
-/** Parses a body as UTF-8 JSON; undefined when it is neither. A byte order mark is taken off. */
-export function readJson(body: Buffer): unknown {
-  try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
-  } catch {
-    return undefined
-  }
-}
-
 /** What a success envelope wraps. @param path where that is: pages may be elsewhere than records */
 export function unwrap(json: unknown, { envelope, flags }: Dialect, path = envelope.data): Read<unknown> {
   const success = envelope.success === null ? undefined : valueAt(json, envelope.success)

@@ -2,7 +2,8 @@ import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqua
 import { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import type { Dialect } from './dialect.ts'
-import { readJson, textAt } from './records.ts'
+import { readJson } from './json.ts'
+import { textAt } from './records.ts'
 
 /** What an authentic delivery carries beside its body. */
 export interface Signed {
