@@ -141,7 +141,11 @@ describe('doctor', () => {
       [
         'pages that are shorter than was asked for',
         { fault: 'short-pages' as const, most: 10, ...always },
-        ['warn', 'pages of products have 10 rows where 100 were asked for', 'put paging.limitMax to 10 in the dialect'],
+        [
+          'warn',
+          'pages of products have 10 records where 100 were asked for',
+          'put paging.limitMax to 10 in the dialect',
+        ],
       ],
       [
         'a count that is capped',
