@@ -1,179 +1,471 @@
+/** `quayside dialect check`: what a supplier answers, field by field, and what could be meant where a field cannot be read. */
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { checkText } from '../src/cli/dialect-check-text.ts'
 import { openapiOf } from '../src/sandbox/openapi.ts'
-import type { Dialect } from '../src/supplier/dialect.ts'
-import { checkDialect, type Finding } from '../src/supplier/dialect-check.ts'
-import { run, temporaryFolder } from './cli-run.ts'
+import { Secret } from '../src/secret.ts'
+import { type Dialect, putAt } from '../src/supplier/dialect.ts'
+import { checkDialect, type DialectFinding, isFault, type Verdict } from '../src/supplier/dialect-check.ts'
+import { readSample, type Sample } from '../src/supplier/sample.ts'
+import { run, temporaryFolder, widest } from './cli-run.ts'
 import { contrary, leavesOf, standard } from './dialect-pair.ts'
-import { startHeldSandbox } from './held.ts'
+import { openSandbox } from './sandbox-caller.ts'
+import { sendJson, startHttp } from './supplier-server.ts'
 
-/** Settings that are no facts of the supplier. */
-const ours = ['name', 'about']
+const API_KEY = 'test-api-key'
 
-/** No OpenAPI description says these: they are about time, and promises. */
+/** Facts that neither an answer to a GET nor an OpenAPI document states. */
 const silent = [
-  ...['flags.success', 'flags.more', 'flags.available', 'flags.inStock'],
-  ...[
-    'signature.toleranceSeconds',
-    'paging.totalFiltered',
-    'paging.listMax',
-    'stock',
-    'settleSeconds',
-    'listLagSeconds',
-    'scanGapSeconds',
-  ],
+  ...['headers.retryAfter', 'signature.encoding', 'signature.prefix', 'signature.separator'],
+  ...['signature.timestamp', 'signature.timestampUnit', 'signature.toleranceSeconds', 'flags.inStock', 'stock'],
+  ...['paging.totalFiltered', 'paging.listMax'],
+  ...['idempotencyMemorySeconds', 'settleSeconds', 'listLagSeconds', 'scanGapSeconds'],
 ]
 
-/** Found by a flag of JSON, which a supplier with words of its own has not. */
-const flagged = ['envelope.success', 'paging.more', 'paging.total']
-
-/** The facts of a dialect as a check names them: the place of the timestamp is one. */
-function factsOf(dialect: Dialect): string[] {
-  const paths = [...leavesOf(dialect).keys()].map((path) => path.replaceAll('/', '.'))
-  const facts = paths.map((path) => path.replace(/^(signature\.timestamp|flags\.\w+)\..*/, '$1'))
-  return [...new Set(facts)].filter((fact) => !ours.includes(fact))
+/** A sandbox whose account has seen a bit of everything: orders in three states and a webhook. */
+async function usedAccount(dialect: Dialect) {
+  const sandbox = await openSandbox({ dialect })
+  onTestFinished(() => sandbox.close())
+  const products = sandbox.world.offers.list({}, 0, 3).items
+  sandbox.faults.add({ fault: 'failed-order' })
+  for (const [place, { id }] of products.entries()) {
+    await sandbox.order(`k${place}`, { productId: id, externalOrderId: `q1.shop-4f7k2m9q.${place}.1.1.1` })
+  }
+  await sandbox.pass(1_000)
+  await sandbox.order('k9', { productId: products[0]?.id ?? '', quantity: 2 })
+  const webhook = {}
+  putAt(webhook, dialect.webhookRequest.url, 'https://shop.example/webhooks/supplier')
+  putAt(webhook, dialect.webhookRequest.events, [dialect.event.names['order.completed']])
+  await sandbox.post('/webhooks', webhook)
+  return sandbox
 }
 
-const named = (findings: Finding[], verdict: Finding['verdict']): string[] =>
-  findings.filter((finding) => finding.verdict === verdict).map(({ fact }) => fact)
+const sampleOf = (baseUrl: string, dialect: Dialect, document?: unknown): Promise<Sample> =>
+  readSample({
+    baseUrl,
+    dialect,
+    apiKey: new Secret(API_KEY),
+    now: () => 1_767_225_601_000,
+    sleep: () => Promise.resolve(),
+    ...(document === undefined ? {} : { document }),
+  })
 
-const valueAt = (dialect: Dialect, fact: string): string => {
-  const leaves = [...leavesOf(dialect)].map(([at, value]): [string, unknown] => [at.replaceAll('/', '.'), value])
-  return JSON.stringify(leaves.filter(([at]) => at === fact || at.startsWith(`${fact}.`)))
+const check = async (baseUrl: string, dialect: Dialect, document?: unknown) =>
+  checkDialect(dialect, await sampleOf(baseUrl, dialect, document))
+
+const of = (findings: DialectFinding[], fact: string) => findings.find((finding) => finding.fact === fact)
+const facts = (findings: DialectFinding[], ...verdicts: Verdict[]): string[] =>
+  findings.filter(({ verdict }) => verdicts.includes(verdict)).map(({ fact }) => fact)
+const faults = (findings: DialectFinding[]): string[] => findings.filter(isFault).map(({ fact }) => fact)
+
+/** The settings of a dialect as a check names them. */
+function settingsOf(dialect: Dialect): string[] {
+  const paths = [...leavesOf(dialect).keys()].map((at) => at.replaceAll('/', '.'))
+  const whole = paths.map((at) => at.replace(/^(signature\.timestamp|money\.representation|flags\.\w+)\..*/, '$1'))
+  return [...new Set(whole)].filter((fact) => fact !== 'name' && fact !== 'about')
 }
-const differing = (one: Dialect, other: Dialect): string[] =>
-  factsOf(one).filter((fact) => valueAt(one, fact) !== valueAt(other, fact))
 
-describe('a dialect held against the description of a supplier', () => {
-  test.each([standard, contrary])('that speaks it ($name) agrees in whatever the description can say', (dialect) => {
-    const findings = checkDialect(dialect, openapiOf(dialect))
-    expect(findings.map(({ fact }) => fact).sort()).toEqual(factsOf(dialect).sort())
-    expect(named(findings, 'disagrees')).toEqual([])
-    const unsaid = named(findings, 'not_said').filter((fact) => !flagged.includes(fact))
-    expect(unsaid.sort()).toEqual([...silent].sort())
+describe('a dialect that fits its supplier', () => {
+  test.each([standard, contrary])(
+    'is read in everything that an answer or a document can say ($name)',
+    async (dialect) => {
+      const sandbox = await usedAccount(dialect)
+      const findings = await check(sandbox.baseUrl, dialect)
+      expect(findings.map(({ fact }) => fact).sort()).toEqual(settingsOf(dialect).sort())
+      expect(faults(findings)).toEqual([])
+      expect(facts(findings, 'missing', 'no_sample')).toEqual([])
+      const statuses = /^errors\..*\.status$/
+      const open = facts(findings, 'not_shown').filter((fact) => !statuses.test(fact))
+      expect(open.filter((fact) => !silent.includes(fact))).toEqual([])
+      for (const group of ['product', 'order', 'balance'] as const) {
+        const paths: Record<string, string | null> = { ...dialect[group] }
+        for (const key of Object.keys(paths)) {
+          expect(of(findings, `${group}.${key}`), key).toMatchObject({
+            verdict: 'read',
+            value: expect.stringMatching(/./),
+          })
+        }
+      }
+    },
+  )
+
+  test('a new account has no orders: what could not be checked is said plainly, and nothing is wrong', async () => {
+    const sandbox = await openSandbox()
+    onTestFinished(() => sandbox.close())
+    const findings = await check(sandbox.baseUrl, standard)
+    expect(faults(findings)).toEqual([])
+    const unseen = facts(findings, 'no_sample')
+    expect(unseen).toEqual(expect.arrayContaining(['order.id', 'order.keys', 'order.failureCode', 'webhook.id']))
+    const text = checkText({ dialect: 'd', supplier: 's', findings, products: [] }, 80)
+    expect(text.replaceAll(/\s+/g, ' ')).toContain(
+      'No order yet: these fields could not be checked order.id, order.ext',
+    )
+    expect(text).toContain('No webhook yet: these fields could not be checked')
+    expect(text).toMatch(/ facts fit, 0 are wrong\.\n$/)
+  })
+})
+
+describe('a dialect that does not fit', () => {
+  /** Facts that only a request by the dialect itself can show: not judged from answers that are there. */
+  const byRequest = /^(paging\.(page|limit|first|limitMax)|orders\.\w+|headers\.apiKey|openapiNeedsKey)$/
+
+  test('every single setting that an answer shows is noticed, and of a path the right one is named', async () => {
+    const sandbox = await usedAccount(standard)
+    const sample = await sampleOf(sandbox.baseUrl, standard, {})
+    const shown = facts(checkDialect(standard, sample), 'read').filter((fact) => !byRequest.test(fact))
+    expect(shown.length).toBeGreaterThan(50)
+    const unseen: string[] = []
+    const unnamed: string[] = []
+    for (const fact of shown.filter((one) => !one.startsWith('orderStatuses.'))) {
+      const [right, wrong] = [settingAt(standard, fact), settingAt(contrary, fact)]
+      if (JSON.stringify(right) === JSON.stringify(wrong)) continue
+      const findings = checkDialect(withSetting(standard, fact, wrong), sample)
+      const noticed = findings.filter((one) => isFault(one) || one.verdict === 'missing')
+      if (noticed.length === 0 && !expectedNull(wrong, findings, fact)) unseen.push(fact)
+      const record = /^(product|order|balance)\.(?!keyText)/.test(fact) && typeof wrong === 'string'
+      const named = of(findings, fact)?.candidates?.map((one) => one.path) ?? []
+      if (record && !named.includes(String(right))) unnamed.push(`${fact}: ${named}`)
+    }
+    // A supplier may know more events, and take more units, than the dialect says.
+    expect({ unseen, unnamed }).toEqual({ unseen: ['event.names.order.completed', 'quantityMax'], unnamed: [] })
   })
 
   test.each([
     [standard, contrary],
     [contrary, standard],
-  ])('that speaks another than $name names each difference and nothing else', (dialect, other) => {
-    const findings = checkDialect(dialect, openapiOf(other))
-    // The client goes by the code of an error; a status is found by its code, and here no code is known.
-    const byCode = /^errors\.\w+\.status$/
-    const expected = differing(dialect, other).filter(
-      (fact) => ![...silent, ...flagged].includes(fact) && !byCode.test(fact),
-    )
-    const disagrees = named(findings, 'disagrees').filter((fact) => !flagged.includes(fact) && !byCode.test(fact))
-    const unmapped = Object.keys(other.orderStatuses).map((word) => `orderStatuses.${word}`)
-    expect(disagrees.sort()).toEqual([...expected, ...unmapped].sort())
-    for (const finding of findings.filter(({ verdict }) => verdict === 'disagrees')) {
-      expect(finding.document, finding.fact).toMatch(/\w|,/)
+  ])('all of it at once: the lists and records are found all the same ($name)', async (dialect, theirs) => {
+    const sandbox = await usedAccount(theirs)
+    const findings = await check(sandbox.baseUrl, dialect, {})
+    expect(facts(findings, 'read')).toEqual([])
+    expect(of(findings, 'headers.apiKey')?.value).toContain(theirs.headers.apiKey)
+    expect(of(findings, 'openapiNeedsKey')).toMatchObject({ verdict: 'not_shown' })
+    const named = (fact: string) => of(findings, fact)?.candidates?.[0]?.path
+    expect(named('envelope.data')).toBe(theirs.envelope.data)
+    for (const fact of ['product.id', 'product.sku', 'product.name', 'product.cost', 'product.available']) {
+      expect(named(fact), fact).toBe(settingAt(theirs, fact))
     }
-    expect(named(findings, 'agrees')).toEqual([])
-  })
-
-  test('names the statuses once the codes are right', () => {
-    const errors = structuredClone(contrary.errors)
-    for (const kind of Object.keys(errors) as (keyof typeof errors)[]) {
-      const { codes = [] } = errors[kind] ?? {}
-      errors[kind] = { codes, status: standard.errors[kind]?.status ?? 0 }
-    }
-    const findings = checkDialect({ ...contrary, errors }, openapiOf(contrary))
-    const wrong = differing(contrary, standard).filter((fact) => /^errors\..*status$/.test(fact))
-    expect(named(findings, 'disagrees').sort()).toEqual(wrong.sort())
-    expect(findings.find(({ fact }) => fact === 'errors.gone.status')).toMatchObject({ document: '410' })
-  })
-
-  // Each setting alone: a check that looks at another place would not notice.
-  const said = factsOf(standard).filter((fact) => !silent.includes(fact) && !fact.startsWith('orderStatuses.'))
-  test.each(said.filter((fact) => differing(standard, contrary).includes(fact)))('notices %s alone', (fact) => {
-    const dialect = structuredClone(standard) as unknown as Record<string, unknown>
-    const pieces = fact.startsWith('event.names.') ? ['event', 'names', fact.slice(12)] : fact.split('.')
-    const last = pieces.at(-1) ?? ''
-    const holder = pieces.slice(0, -1).reduce((at, name) => at[name] as Record<string, unknown>, dialect)
-    const other = pieces.reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], contrary)
-    holder[last] = other
-    const findings = checkDialect(dialect as unknown as Dialect, openapiOf(standard))
-    expect(named(findings, 'disagrees')).toContain(fact)
-  })
-
-  test('says nothing where the document says nothing', () => {
-    for (const document of [undefined, 'text', {}, { paths: { '/orders': 7 } }, { openapi: '3.1.0', paths: {} }]) {
-      const findings = checkDialect(standard, document)
-      expect(findings.map(({ fact }) => fact).sort()).toEqual(factsOf(standard).sort())
-      expect(named(findings, 'disagrees')).toEqual([])
+    for (const fact of ['order.id', 'order.externalOrderId', 'order.quantity', 'order.status', 'balance.amount']) {
+      expect(named(fact), fact).toBe(settingAt(theirs, fact))
     }
   })
 
-  test('ends with references that lead in circles', () => {
+  test('a value that is there and is written otherwise is shown with what would read it', async () => {
+    const sandbox = await usedAccount(contrary)
+    const wrong: Dialect = {
+      ...contrary,
+      money: { ...contrary.money, representation: 'decimal' },
+      instants: 'iso',
+      flags: { ...contrary.flags, available: null },
+      orderStatuses: { FRESH: 'open' },
+      order: { ...contrary.order, keyText: null },
+    }
+    const findings = await check(sandbox.baseUrl, wrong, {})
+    expect(of(findings, 'product.cost')).toMatchObject({
+      verdict: 'unreadable',
+      hint: 'money.representation: "number" (1899 JPY) or "minor" (1899 JPY) would read it',
+    })
+    expect(of(findings, 'product.updatedAt')?.hint).toContain('instants: "epoch_ms"')
+    expect(of(findings, 'product.available')?.hint).toContain('flags.available: {"yes": true, "no": false}')
+    expect(of(findings, 'orderStatuses.SERVED')).toMatchObject({ verdict: 'differs', dialect: null })
+    expect(faults(findings)).toContain('orderStatuses.BROKEN')
+    // Which order is completed is not known under these words, so that no key is looked for.
+    expect(of(findings, 'order.keys')).toMatchObject({ verdict: 'no_sample', value: 'no completed order yet' })
+    const keyText = await check(sandbox.baseUrl, { ...contrary, order: { ...contrary.order, keyText: null } }, {})
+    expect(of(keyText, 'order.keyText')).toMatchObject({ candidates: [{ path: 'letters', value: 'a text' }] })
+  })
+
+  test('an amount with an exponent is never taken for one without', async () => {
+    const representation = { amount: 'amount', exponent: 'exponent', counts: 'decimals' } as const
+    const theirs: Dialect = { ...standard, money: { ...standard.money, representation } }
+    const sandbox = await usedAccount(theirs)
+    const plain = await check(sandbox.baseUrl, standard, {})
+    const read = `money.representation: ${JSON.stringify(representation)} (18.99 EUR) would read it`
+    expect(of(plain, 'product.cost')).toMatchObject({ verdict: 'unreadable', hint: read })
+    const minor: Dialect = {
+      ...standard,
+      money: { ...standard.money, representation: 'minor' },
+      product: { ...standard.product, cost: 'api_price.amount' },
+    }
+    expect(of(await check(sandbox.baseUrl, minor, {}), 'product.cost')).toMatchObject({
+      verdict: 'unreadable',
+      hint: `an exponent stands beside it: product.cost: api_price and ${read}`,
+    })
+    expect(of(await check(sandbox.baseUrl, theirs, {}), 'product.cost')).toMatchObject({
+      verdict: 'read',
+      value: 'an object with amount, exponent = 18.99 EUR',
+    })
+  })
+
+  test('shows no licence key and no secret, wherever the paths lead', async () => {
+    const sandbox = await usedAccount(standard)
+    const keys = sandbox.world.orders.known(10).flatMap(({ id }) => sandbox.world.orders.keysOf(id))
+    expect(keys.length).toBeGreaterThan(1)
+    const paths = ['keys', 'status', 'nowhere', 'id', 'external_order_id']
+    for (const at of paths) {
+      const order = {
+        ...standard.order,
+        keys: at,
+        status: 'keys',
+        failureCode: 'keys',
+        externalOrderId: at,
+        amount: at,
+      }
+      const findings = await check(
+        sandbox.baseUrl,
+        { ...standard, order, webhook: { ...standard.webhook, url: at } },
+        {},
+      )
+      const said = JSON.stringify(findings) + checkText({ dialect: 'd', supplier: 's', findings, products: [] }, 80)
+      for (const key of [...keys, API_KEY]) expect(said).not.toContain(key)
+    }
+  })
+})
+
+/** A supplier that no file of ours describes, written out by hand. */
+function strangeSupplier(changes: { clamp?: number; document?: object } = {}) {
+  const words = ['yes', 'no']
+  const products = Array.from({ length: 137 }, (_, place) => ({
+    productNo: 5_000 + place,
+    article: `ART-${place}`,
+    caption: `Product ${place}`,
+    prices: { net: { amount: `${place + 1}.50` }, list: { amount: '99.00' } },
+    available: words[place % 2],
+    pieces: place,
+  }))
+  const orders = [
+    {
+      no: 'o-1',
+      customer_reference: 'q1.a',
+      productNo: 5_001,
+      units: 1,
+      state: 'DONE',
+      charged: '2.50',
+      serials: ['K'],
+    },
+    {
+      no: 'o-2',
+      customer_reference: null,
+      productNo: 5_002,
+      units: 3,
+      state: 'WAITING',
+      charged: '10.50',
+      serials: [],
+    },
+  ]
+  return startHttp(({ url, headers }, response) => {
+    const { pathname, searchParams } = new URL(url, 'http://supplier')
+    const answer = (status: number, body: object) => sendJson(response, status, body, { 'x-request-id': 'r' })
+    if (headers['x-api-key'] !== API_KEY) return answer(401, { error: { code: 'no_key', message: 'Who are you?' } })
+    const [, , kind, id] = pathname.split('/')
+    if (kind === 'balance') return answer(200, { data: { deposit: '1000.00' } })
+    if (kind === 'webhooks') return answer(200, { data: { items: [] } })
+    if (kind === 'openapi' && changes.document) return answer(200, changes.document)
+    const rows: Record<string, unknown>[] = kind === 'products' ? products : kind === 'orders' ? orders : []
+    if (id !== undefined) {
+      const found = rows.find((row) => String(row.productNo ?? row.no) === id || row.no === id)
+      return found ? answer(200, { data: found }) : answer(404, { error: { code: 'gone_away', message: 'No.' } })
+    }
+    if (rows.length === 0) return answer(404, { error: { code: 'gone_away', message: 'No.' } })
+    const page = Number(searchParams.get('page') ?? 1)
+    const limit = Math.min(Number(searchParams.get('limit') ?? 20), changes.clamp ?? 1_000)
+    answer(200, { data: { items: rows.slice((page - 1) * limit, page * limit), total: rows.length } })
+  })
+}
+
+/** The default dialect, as a person has it who begins. */
+const begun: Dialect = { ...standard, envelope: { success: null, data: 'data' } }
+
+describe('a supplier that nobody here wrote', () => {
+  test('gets GETs only, and shows what is there', async () => {
+    const supplier = await strangeSupplier()
+    onTestFinished(() => supplier.close())
+    const findings = await check(`${supplier.origin}/v1`, begun)
+    expect(new Set(supplier.heard.map(({ method }) => method))).toEqual(new Set(['GET']))
+    expect(supplier.heard.length).toBeLessThan(25)
+    expect(of(findings, 'product.available')).toMatchObject({
+      verdict: 'unreadable',
+      value: '"yes" is not yes or no as the dialect says',
+      hint: 'flags.available: {"yes": true, "no": false} would read it',
+    })
+    const meant = (fact: string) => of(findings, fact)?.candidates?.map((one) => one.path)
+    expect(meant('product.id')?.[0]).toBe('productNo')
+    expect(meant('product.sku')).toContain('article')
+    expect(meant('product.cost')).toContain('prices.net.amount')
+    expect(meant('order.externalOrderId')).toContain('customer_reference')
+    expect(meant('order.status')).toContain('state')
+    expect(of(findings, 'errors.not_found.codes')).toMatchObject({
+      verdict: 'differs',
+      value: expect.stringMatching(/gone_away/),
+    })
+    expect(of(findings, 'errors.unauthenticated.codes')).toMatchObject({ verdict: 'differs' })
+  })
+
+  test('that cuts larger pages, ignores a filter or counts pages from 0 is found out', async () => {
+    const supplier = await strangeSupplier({ clamp: 50 })
+    onTestFinished(() => supplier.close())
+    const baseUrl = `${supplier.origin}/v1`
+    const order = { ...standard.order, id: 'no', externalOrderId: 'customer_reference' }
+    const findings = await check(baseUrl, { ...begun, order })
+    expect(of(findings, 'paging.limitMax')).toMatchObject({
+      verdict: 'differs',
+      value: 'asked for 100, 50 came, of 137',
+    })
+    expect(of(findings, 'orders.externalOrderId')).toMatchObject({
+      verdict: 'differs',
+      hint: expect.stringMatching(/ignores it/),
+    })
+    expect(of(findings, 'paging.first')).toMatchObject({ verdict: 'read' })
+    const paging = { ...begun.paging, first: 2, limitMax: 50 }
+    expect(of(await check(baseUrl, { ...begun, paging }), 'paging.limitMax')).toMatchObject({ verdict: 'read' })
+    const other = { ...begun.paging, page: 'p', limitMax: 50 }
+    expect(of(await check(baseUrl, { ...begun, paging: other }), 'paging.first')).toMatchObject({
+      verdict: 'differs',
+      hint: expect.stringContaining('does not know the parameter p'),
+    })
+  })
+})
+
+describe('the document of a supplier', () => {
+  test('says nothing where it states nothing exactly, and no sentence of it is read', async () => {
+    const prose = {
+      openapi: '3.1.0',
+      info: { title: 'Sold by cents', version: '1' },
+      paths: {
+        '/products': {
+          get: { description: 'limit: at most 7 a page. Prices are numbers in price.cents.', responses: {} },
+        },
+        '/orders': { post: { description: 'Send product_number. The key is remembered for 3 days.', responses: {} } },
+      },
+    }
+    const sandbox = await usedAccount(standard)
+    const sample = await sampleOf(sandbox.baseUrl, standard, prose)
+    for (const document of [
+      prose,
+      undefined,
+      'text',
+      {},
+      { paths: { '/orders': 7 } },
+      { openapi: '3.1.0', paths: {} },
+    ]) {
+      const findings = checkDialect(standard, { ...sample, document })
+      expect(faults(findings)).toEqual([])
+      expect(facts(findings, 'documented')).toEqual([])
+    }
+  })
+
+  test('is asked for what no answer shows: words, bounds and names of what is sent', async () => {
+    const sandbox = await openSandbox()
+    onTestFinished(() => sandbox.close())
+    const sample = await sampleOf(sandbox.baseUrl, standard, openapiOf(contrary))
+    const findings = checkDialect(standard, sample)
+    const { orderStatuses } = contrary
+    const worded = checkDialect(standard, { ...sample, document: openapiOf({ ...standard, orderStatuses }) })
+    expect(of(worded, 'orderStatuses.SERVED')).toMatchObject({ verdict: 'differs', dialect: null })
+    expect(of(worded, 'orderStatuses.failed')).toMatchObject({ verdict: 'differs', dialect: 'failed' })
+    expect(of(findings, 'orderRequest.productId')?.value).toBe('the document lists article, pieces, your_ref')
+    expect(of(findings, 'orderRequired')?.value).toBe('the document requires article, pieces, your_ref')
+    expect(of(findings, 'headers.idempotencyKey')?.value).toContain('x-once')
+    expect(of(findings, 'product.cost'), 'an answer has the last word').toMatchObject({ verdict: 'read' })
+    const bounds = openapiOf({ ...standard, quantityMax: 5, paging: { ...standard.paging, limitMax: 7 } })
+    const bounded = checkDialect(standard, { ...sample, document: bounds })
+    expect(of(bounded, 'paging.limitMax')).toMatchObject({ verdict: 'differs', value: 'the document says 7' })
+  })
+
+  test('may have references that lead in circles', () => {
     const loop = { $ref: '#/components/schemas/Loop' }
     const tree = { type: 'object', properties: { child: { $ref: '#/components/schemas/Tree' } } }
     const content = { 'application/json': { schema: { $ref: '#/components/schemas/Tree' } } }
     const get = { responses: { 200: { content }, 400: loop } }
-    const document = { components: { schemas: { Loop: loop, Tree: tree } }, paths: { '/products/{id}': { get } } }
-    expect(checkDialect(standard, document).length).toBeGreaterThan(100)
+    const document = { components: { schemas: { Loop: loop, Tree: tree } }, paths: { '/orders/{id}': { get } } }
+    const answer = { request: 'GET /', status: 500, headers: {}, json: undefined }
+    const nothing = {
+      products: answer,
+      absent: answer,
+      keyless: answer,
+      balance: answer,
+      webhooks: answer,
+      orders: answer,
+    }
+    const sample: Sample = { now: 0, keyHeader: 'x', paged: true, order: [], filters: [], document, ...nothing }
+    expect(checkDialect(standard, sample).length).toBeGreaterThan(100)
   })
 })
-
-async function serve(dialect: Dialect) {
-  const apiKey = 'sk_test_0123456789abcdef'
-  const sandbox = await startHeldSandbox({ dialect, apiKey, automatic: false })
-  onTestFinished(() => sandbox.close())
-  const folder = temporaryFolder()
-  const config = path.join(folder, 'quayside.json')
-  const stores = [{ id: 'main-k3j9x2p7', kind: 'backend', name: 'Main', callbackUrl: 'http://127.0.0.1:9/' }]
-  writeFileSync(config, JSON.stringify({ supplier: { baseUrl: sandbox.baseUrl }, stores }))
-  const env = { QUAYSIDE_API_KEY: apiKey, QUAYSIDE_KEY_ENCRYPTION_KEY: Buffer.alloc(32, 'kek').toString('base64') }
-  return { config, env, folder }
-}
 
 describe('quayside dialect check', () => {
-  test('ends with 1 and names each difference when the supplier speaks another dialect', async () => {
-    const { config, env } = await serve(contrary)
-    const { exitCode, stdout, stderr } = await run(['dialect', 'check', '--json', '--config', config], { env })
-    expect(stderr).toBe('')
+  async function configFor(baseUrl: string) {
+    const folder = temporaryFolder()
+    const config = path.join(folder, 'quayside.json')
+    const stores = [{ id: 'main-k3j9x2p7', kind: 'backend', name: 'Main', callbackUrl: 'http://127.0.0.1:9/' }]
+    writeFileSync(config, JSON.stringify({ supplier: { baseUrl }, stores }))
+    const key = Buffer.alloc(32, 'kek').toString('base64')
+    return { config, folder, env: { QUAYSIDE_API_KEY: API_KEY, QUAYSIDE_KEY_ENCRYPTION_KEY: key } }
+  }
+
+  test('ends with 0 and shows what was read, within 80 columns', async () => {
+    const sandbox = await usedAccount(standard)
+    const { config, env } = await configFor(sandbox.baseUrl)
+    const { exitCode, stdout, stderr } = await run(['dialect', 'check', '--config', config], { env, terminal: true })
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    expect(stdout).toMatch(/^FACT +DIALECT +READ$/m)
+    expect(stdout).toMatch(/^product\.cost +api_price +"18\.99"$/m)
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain(
+      'money rests on these stock (promise), idempotencyMemorySeconds (86,400)',
+    )
+    expect(stdout).toMatch(/^3 products as Quayside reads them\. Are name, cost and stock right\?\nNAME +COST +STOCK$/m)
+    expect(widest(stdout)).toBeLessThanOrEqual(80)
+    const charged = sandbox.world.orders.known(100).length
+    expect(charged, 'nothing was bought').toBe(4)
+  })
+
+  test('ends with 1 and names what is wrong and what could be meant, on a screen and as JSON', async () => {
+    const sandbox = await usedAccount(contrary)
+    const { config, env, folder } = await configFor(sandbox.baseUrl)
+    const argv = ['dialect', 'check', '--config', config]
+    const { exitCode, stdout } = await run(argv, { env, terminal: true })
     expect(exitCode).toBe(1)
-    const { findings, disagrees } = JSON.parse(stdout) as { findings: Finding[]; disagrees: number }
-    expect(disagrees).toBeGreaterThan(110)
-    expect(findings.filter(({ verdict }) => verdict === 'agrees')).toEqual([])
-    const find = (fact: string) => findings.find((finding) => finding.fact === fact)?.document
-    // The document was fetched although the dialect is wrong about how: that shows two facts by itself.
-    expect(find('headers.apiKey')).toBe('x-caller-key')
-    expect(find('openapiNeedsKey')).toBe('true')
-    expect(find('signature.encoding')).toBe('base64')
-    expect(find('paging.limitMax')).toBe('25')
-    expect(find('orderRequired')).toBe('article, pieces, your_ref')
+    expect(stdout).toMatch(
+      /^ {2}product\.cost \(api_price\)\n {4}nothing is there\n {4}-> could be price\.vip {2}1899$/m,
+    )
+    expect(widest(stdout)).toBeLessThanOrEqual(80)
+    const saved = path.join(folder, 'openapi.json')
+    writeFileSync(saved, JSON.stringify(openapiOf(contrary)))
+    const json = await run([...argv, '--json', '--document', saved], { env })
+    const result = JSON.parse(json.stdout) as { fits: boolean; findings: DialectFinding[] }
+    expect(result).toMatchObject({ dialect: 'reseller-v1.1', supplier: sandbox.baseUrl, fits: false })
+    expect(of(result.findings, 'paging.limitMax')).toMatchObject({ dialect: 100 })
+    const named = await run([...argv, '--json', '--dialect', 'contrary'], { env })
+    expect(JSON.parse(named.stdout)).toMatchObject({ dialect: 'contrary', fits: true })
   })
 
-  test('ends with 0 when nothing disagrees, and prints a table', async () => {
-    const { config, env } = await serve(standard)
-    const { exitCode, stdout } = await run(['dialect', 'check', '--config', config], { env, terminal: true })
-    expect(exitCode).toBe(0)
-    expect(stdout).toMatch(/^FACT +VERDICT +DIALECT +DOCUMENT$/m)
-    expect(stdout).toMatch(/^signature\.header +agrees +x-service-signature/m)
-    expect(stdout).toMatch(/^settleSeconds +not said +90/m)
-    expect(stdout).toContain('0 disagree, 11 are not said.')
-    expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80)
-  })
-
-  test('compares another dialect with a document that was saved, without a configuration', async () => {
-    const file = path.join(temporaryFolder(), 'openapi.json')
-    writeFileSync(file, JSON.stringify(openapiOf(contrary)))
-    const env = { QUAYSIDE_CONFIG: '/nowhere.json' }
-    const good = await run(['dialect', 'check', '--document', file, '--dialect', 'contrary'], { env })
-    expect(good).toMatchObject({ exitCode: 0, stderr: '' })
-    const bad = await run(['dialect', 'check', '--document', '/nowhere', '--dialect', 'contrary'], { env })
-    expect(bad.exitCode).toBe(2)
-  })
-
-  test('says what the supplier answered when it shows no description', async () => {
-    const { config, env } = await serve(contrary)
-    const { exitCode, stderr } = await run(['dialect', 'check', '--config', config], {
+  test('says why nothing can be checked', async () => {
+    const sandbox = await openSandbox()
+    onTestFinished(() => sandbox.close())
+    const { config, env } = await configFor(sandbox.baseUrl)
+    const refused = await run(['dialect', 'check', '--config', config], {
       env: { ...env, QUAYSIDE_API_KEY: 'another-key' },
     })
-    expect(exitCode).toBe(1)
-    expect(stderr).toContain('GET /openapi answered 403')
-    expect(stderr).not.toContain('another-key')
+    expect(refused.exitCode).toBe(1)
+    expect(refused.stderr).toContain('GET /balance answered 401')
+    expect(refused.stderr).not.toContain('another-key')
+    const unread = await run(['dialect', 'check', '--config', config, '--document', '/nowhere'], { env })
+    expect(unread).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('/nowhere') })
+    const none = await run(['dialect', 'check', '--config', '/nowhere.json'], { env })
+    expect(none.exitCode).not.toBe(0)
   })
 })
+
+function settingAt(dialect: Dialect, fact: string): unknown {
+  const names = fact.startsWith('event.names.') ? ['event', 'names', fact.slice(12)] : fact.split('.')
+  return names.reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], dialect)
+}
+
+function withSetting(dialect: Dialect, fact: string, value: unknown): Dialect {
+  const copy = structuredClone(dialect) as unknown as Record<string, unknown>
+  putAt(copy, fact, value)
+  return copy as unknown as Dialect
+}
+
+/** A null is no fault: the dialect then says that the supplier has no such thing, and the check what is there. */
+const expectedNull = (value: unknown, findings: DialectFinding[], fact: string): boolean =>
+  value === null && (of(findings, fact)?.candidates ?? []).length > 0

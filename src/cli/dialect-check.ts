@@ -3,15 +3,15 @@ import path from 'node:path'
 import type { Command } from 'commander'
 import { loadConfig } from '../config.ts'
 import { Failure, messageOf } from '../errors.ts'
-import { type Dialect, readDialect } from '../supplier/dialect.ts'
-import { checkDialect, type Finding, type Seen } from '../supplier/dialect-check.ts'
-import { fetchDescription } from '../supplier/fetch-description.ts'
-import { cell } from './cell.ts'
+import { readDialect } from '../supplier/dialect.ts'
+import { checkDialect, isFault, offersIn } from '../supplier/dialect-check.ts'
+import { readSample } from '../supplier/sample.ts'
 import { configFileOf } from './connection.ts'
+import { checkText } from './dialect-check-text.ts'
 import { exitCodes } from './exit-codes.ts'
+import { chooseProducts, productView } from './product-sample.ts'
 import type { Session } from './program.ts'
-import { print, shareOptions, widthOf } from './service-command.ts'
-import { table } from './table.ts'
+import { print, shareOptions } from './service-command.ts'
 
 interface Options {
   config?: string
@@ -20,60 +20,44 @@ interface Options {
   dialect?: string
 }
 
-/** `dialect check`: holds every fact against the supplier's own description. */
+/** `dialect check`: reads the supplier and says of every field of the dialect what was read. */
 export function addCheck(dialect: Command, { io, end }: Session): void {
-  const check = dialect.command('check').description("compare the dialect with the supplier's OpenAPI description")
+  const check = dialect.command('check').description('read the supplier and say of every field what was read')
   shareOptions(check)
-  check.option('--document <file>', 'a description that was saved, instead of GET /openapi')
+  check.option('--document <file>', 'an OpenAPI document that was saved, instead of GET /openapi')
   check.option('--dialect <name>', "a file in config/dialects, or a path, instead of the configuration's")
   check.addHelpText('after', EXAMPLES)
   check.action(async (options: Options) => {
-    const { facts, document, seen } = await subjectOf(options, io.env)
-    const findings = checkDialect(facts, document, seen)
-    const count = (verdict: Finding['verdict']) => findings.filter((one) => one.verdict === verdict).length
-    const counts = { agrees: count('agrees'), disagrees: count('disagrees'), notSaid: count('not_said') }
-    print(io, options.json === true, { dialect: facts.name, ...counts, findings }, () => {
-      const rows = findings.map((finding) => ({ ...finding }))
-      const columns = [
-        { title: 'FACT', of: (row: object) => cell((row as Finding).fact), keep: true as const },
-        { title: 'VERDICT', of: (row: object) => words[(row as Finding).verdict] },
-        { title: 'DIALECT', of: (row: object) => valueText((row as Finding).dialect) },
-        { title: 'DOCUMENT', of: (row: object) => cell((row as Finding).document) },
-      ]
-      const sum = `${counts.agrees} agree, ${counts.disagrees} disagree, ${counts.notSaid} are not said.`
-      return `${table(rows, columns, widthOf(io))}\n${facts.name}: ${sum}\n`
+    const source = configFileOf(options.config, io.env)
+    if (!source) throw new Failure('invalid', 'there is no configuration: name one by --config, or run `quayside init`')
+    const { supplier, dialectFacts, apiKey } = loadConfig(source.file, io.env)
+    const facts = options.dialect === undefined ? dialectFacts : readDialect(dialectFile(options.dialect))
+    const saved = options.document === undefined ? undefined : readDocument(options.document)
+    const { baseUrl } = supplier
+    const { now, sleep } = io
+    const sample = await readSample({ baseUrl, dialect: facts, apiKey, now, sleep, document: saved })
+    const findings = checkDialect(facts, sample)
+    const fits = !findings.some(isFault)
+    const products = chooseProducts(offersIn(sample, facts))
+    const document = { dialect: facts.name, supplier: baseUrl, fits, products: products.map(productView), findings }
+    print(io, options.json === true, document, () => {
+      const checked = { dialect: facts.name, supplier: baseUrl, findings, products }
+      return checkText(checked, Math.min(io.columns, 100))
     })
-    end(counts.disagrees === 0 ? exitCodes.ok : exitCodes.failed)
+    end(fits ? exitCodes.ok : exitCodes.failed)
   })
 }
 
-const words: Record<Finding['verdict'], string> = { agrees: 'agrees', disagrees: 'DISAGREES', not_said: 'not said' }
-
 const EXAMPLES = `
-What the description does not say is for a person to ask; docs/dialect.md tells
-which facts money rests on. Nothing is changed.
+Only GETs are sent: a page of products, one product, one that is not there, the
+balance (also without the key), the orders and their filters, the webhooks, and
+the OpenAPI document. Nothing is bought or changed. What no answer shows is for a
+person to ask; docs/dialect.md tells which facts money rests on.
 
 Examples:
   quayside dialect check
-  quayside dialect check --document openapi.json --dialect ./my-supplier.json`
-
-/** Values as the dialect file writes them, so that an empty text and null can be told apart. */
-const valueText = (value: unknown): string => (value === '' || value === null ? JSON.stringify(value) : cell(value))
-
-async function subjectOf(
-  { config, document, dialect }: Options,
-  env: Record<string, string | undefined>,
-): Promise<{ facts: Dialect; document: unknown; seen: Seen }> {
-  const named = dialect === undefined ? undefined : readDialect(dialectFile(dialect))
-  if (named && document !== undefined) return { facts: named, document: readDocument(document), seen: {} }
-  const source = configFileOf(config, env)
-  if (!source) throw new Failure('invalid', 'there is no configuration: name one by --config, or run `quayside init`')
-  const loaded = loadConfig(source.file, env)
-  const facts = named ?? loaded.dialectFacts
-  if (document !== undefined) return { facts, document: readDocument(document), seen: {} }
-  const { baseUrl } = loaded.supplier
-  return { facts, ...(await fetchDescription({ baseUrl, dialect: facts, apiKey: loaded.apiKey })) }
-}
+  quayside dialect check --dialect ./my-supplier.json
+  quayside dialect check --json | jq '.findings[] | select(.verdict == "unreadable")'`
 
 const dialectFile = (name: string): string =>
   name.endsWith('.json')

@@ -1,133 +1,147 @@
-import { listed, locate, namesOf, stated } from './check-fact.ts'
-import type { Dialect } from './dialect.ts'
-import type { Finding, Inspection } from './dialect-check.ts'
-import { asNode, type Description, type Field, type Node, typesOf, valuesOf } from './openapi-document.ts'
+import { findList, findRecord } from './answer-parts.ts'
+import { judgeField, withCandidates } from './check-fields.ts'
+import { checkEvents, checkKeys, checkStatuses } from './check-orders.ts'
+import { type Dialect, valueAt } from './dialect.ts'
+import type { Judged } from './dialect-check.ts'
+import { asCount, asId, type Read } from './fields.ts'
+import { readOffer } from './offer-record.ts'
+import { type FieldCheck, type FieldKind, type RecordGroup, recordFields } from './record-fields.ts'
+import { readBalance, readOrder, readWebhook } from './records.ts'
+import type { Sample } from './sample.ts'
 
-export const isList = ({ schema }: Field): boolean => typesOf(schema).includes('array')
+/** The records of one kind that answers have. */
+interface Records {
+  group: RecordGroup
+  /** Where they come from, for people. */
+  from: string
+  /** Of a list, each once. */
+  rows: unknown[]
+  /** The same or others, each by a request of its own. */
+  single: unknown[]
+  /** Why there are none: `no order yet`. */
+  absent: string
+}
 
-/** The envelope, the records in it, and how money and instants are written there. */
-export function recordFacts({ dialect, description }: Inspection): Finding[] {
-  const { envelope, product, order, balance, webhook } = dialect
-  const answer = (path: string, method: 'get' | 'post' = 'get') => description.operation(method, path)?.success
-  const answers = recordAnswers(description)
-  const wrapper = wrapperOf(description, answers, envelope.data)
-  const fields = (schema: Node | undefined): Field[] | undefined => schema && below(description.fields(schema), wrapper)
-  const [products, orders] = [fields(answer('/products/{}')), fields(answer('/orders/{}'))]
-  const keys = locate(orders ?? [], order.keys, isList)
-  const cost = locate(
-    products ?? [],
-    product.cost,
-    (field) => /price|cost/i.test(field.text) && representation(field) !== undefined,
-  )
-  const words = locate(orders ?? [], order.status, ({ schema }) => valuesOf(schema).length > 2)
-  const dated = [...(orders ?? []), ...(products ?? [])]
-  const made = locate(dated, order.createdAt, (field) => instantsIn(field) !== undefined)
+/** Products, orders, the balance and webhooks, field by field. */
+export function checkRecords(dialect: Dialect, sample: Sample): Judged[] {
+  const products = rowsOf(sample.products.json, dialect)
+  const id = products[0] === undefined ? undefined : asId(valueAt(products[0], dialect.product.id))
+  const product =
+    sample.product && sample.product.status < 300 ? findRecord(sample.product.json, dialect, id) : undefined
+  const single = sample.order
+    .filter(({ status }) => status < 300)
+    .flatMap(({ json }) => findRecord(json, dialect)?.value ?? [])
+  const balance = findRecord(sample.balance.json, dialect)?.value
+  const hooks = rowsOf(sample.webhooks.json, dialect, dialect.lists.webhooks ?? dialect.paging.items)
+  const listed = rowsOf(sample.orders.json, dialect)
+  const groups: Records[] = [
+    {
+      group: 'product',
+      from: 'products',
+      rows: products,
+      single: product ? [product.value] : [],
+      absent: 'no product',
+    },
+    { group: 'order', from: 'orders', rows: listed, single, absent: 'no order yet' },
+    {
+      group: 'balance',
+      from: 'the balance',
+      rows: [],
+      single: balance === undefined ? [] : [balance],
+      absent: 'no balance',
+    },
+    { group: 'webhook', from: 'webhooks', rows: hooks, single: [], absent: 'no webhook yet' },
+  ]
+  const found = groups.flatMap((one) => checkGroup(dialect, one))
   return [
-    ...namesOf([['envelope.success', envelope.success]], flags(description, answers), {
-      'envelope.success': ({ schema }) => schema.const === true,
-    }),
-    stated('envelope.data', envelope.data, wrapper),
-    ...group('product', product, products),
-    ...group('order', { ...order, keyText: undefined }, orders, {
-      'order.failureCode': coded,
-      'order.currency': coded,
-    }),
-    stated('order.keyText', order.keyText, keys && textIn(description, keys)),
-    ...group('balance', balance, fields(answer('/balance'))),
-    ...group('webhook', webhook, fields(answer('/webhooks', 'post'))),
-    stated('money.representation', dialect.money.representation, cost && representation(cost)),
-    stated('money.currency', dialect.money.currency, currencyIn(products ?? [])),
-    stated('instants', dialect.instants, made && instantsIn(made)),
-    ...statusFacts(dialect, words),
+    ...found,
+    ...checkWriting(dialect, found),
+    ...checkStatuses(dialect, [...single, ...listed]),
+    ...checkKeys(dialect, single.length > 0 ? single : listed),
+    ...checkEvents(dialect, hooks),
+    ...checkSingleProduct(sample, dialect),
+    ...checkQuantity(dialect, balance),
   ]
 }
 
-/** What answers that are one record look like. */
-export const recordAnswers = (description: Description): Node[] =>
-  ['/products/{}', '/balance', '/orders/{}']
-    .map((path) => description.operation('get', path)?.success)
-    .filter((schema) => schema !== undefined)
-
-const coded = ({ schema }: Field): boolean => valuesOf(schema).length === 1
-
-export function group(
-  name: string,
-  paths: Record<string, string | null | undefined>,
-  fields: Field[] | undefined,
-  plain: Record<string, (field: Field) => boolean> = {},
-): Finding[] {
-  const facts = Object.entries(paths).flatMap(([key, path]): [string, string | null][] =>
-    path === undefined ? [] : [[`${name}.${key}`, path]],
-  )
-  return namesOf(facts, fields, plain)
+function rowsOf(json: unknown, dialect: Dialect, items?: string): unknown[] {
+  const bare = valueAt(json, dialect.lists.data ?? dialect.envelope.data)
+  return Array.isArray(bare) ? bare : (findList(json, dialect, items)?.value ?? [])
 }
 
-/** Where the answers hold their record: where the dialect says, if that is an object in all, else what they share. */
-export function wrapperOf(description: Description, answers: Node[], data: string): string | undefined {
-  const objects = answers.map((schema) =>
-    description.fields(schema).filter((field) => Object.keys(asNode(field.schema.properties)).length > 0),
-  )
-  const [first, ...rest] = objects
-  if (!first) return undefined
-  const common = first.filter(({ path }) => rest.every((one) => one.some((other) => other.path === path)))
-  if (data !== '' && common.some(({ path }) => path === data)) return data
-  const top = common.filter(({ path }) => !path.includes('.'))
-  return answers.length > 1 && top.length === 1 ? top[0]?.path : ''
-}
+/** Settings that `checkKeys` and `checkStatuses` judge in the one order that can show them. */
+const BY_STATUS = ['keys', 'failureCode', 'failureMessage']
 
-/** Fields inside a wrapper, by their path from there. */
-const below = (fields: Field[], wrapper = ''): Field[] =>
-  wrapper === ''
-    ? fields
-    : fields.flatMap((field) =>
-        field.path.startsWith(`${wrapper}.`) ? [{ ...field, path: field.path.slice(wrapper.length + 1) }] : [],
-      )
-
-/** Flags that every success carries. */
-function flags(description: Description, answers: Node[]): Field[] | undefined {
-  const [first, ...rest] = answers.map((schema) =>
-    description
-      .fields(schema)
-      .filter(({ schema: field }) => typesOf(field).includes('boolean') || field.const === true),
-  )
-  return first?.filter(({ path }) => rest.every((one) => one.some((other) => other.path === path)))
-}
-
-/** The path of the text inside one key; null when a key is text itself. */
-function textIn(description: Description, { schema }: Field): string | null | undefined {
-  const item = description.resolve(schema.items)
-  if (typesOf(item).includes('string')) return null
-  return description.fields(item).find((field) => typesOf(field.schema).includes('string'))?.path
-}
-
-function representation({ schema }: Field): Dialect['money']['representation'] | undefined {
-  const [type] = typesOf(schema)
-  return ({ string: 'decimal', number: 'number', integer: 'minor' } as const)[type ?? '']
-}
-
-function currencyIn(fields: Field[]): string | undefined {
-  const values = fields.flatMap(({ schema }) => valuesOf(schema)).filter((value) => /^[A-Z]{3}$/.test(String(value)))
-  return values.length === 1 ? String(values[0]) : undefined
-}
-
-function instantsIn({ schema, text }: Field): Dialect['instants'] | undefined {
-  if (schema.format === 'date-time') return 'iso'
-  if (!typesOf(schema).includes('integer') || !/unix|epoch|timestamp/i.test(text)) return undefined
-  return /milliseconds/i.test(text) ? 'epoch_ms' : 'epoch_s'
-}
-
-/** Every status word of the dialect, and every one of the document that the dialect leaves out: it counts as open. */
-function statusFacts({ orderStatuses }: Dialect, field: Field | undefined): Finding[] {
-  const words = field ? valuesOf(field.schema).filter((value) => typeof value === 'string') : []
-  const unmapped = words.filter((word) => !Object.hasOwn(orderStatuses, word))
-  const mapped = Object.entries(orderStatuses).map(([word, meaning]): Finding => {
-    const fact = { fact: `orderStatuses.${word}`, dialect: meaning }
-    if (words.length === 0) return { ...fact, verdict: 'not_said' }
-    if (words.includes(word)) return { ...fact, verdict: 'agrees' }
-    return { ...fact, verdict: 'disagrees', document: listed(unmapped) }
+function checkGroup(dialect: Dialect, { group, from, rows, single, absent }: Records): Judged[] {
+  const records = [...single, ...rows]
+  const paths: Record<string, string | null> = { ...dialect[group] }
+  const fields = Object.entries<FieldCheck | undefined>(recordFields[group]).filter(([key]) => !BY_STATUS.includes(key))
+  if (records.length === 0) {
+    return fields.map(([key]) => ({ fact: `${group}.${key}`, verdict: 'no_sample', value: absent }))
+  }
+  const found = fields.map(([key, check]) => {
+    const path = paths[key] ?? null
+    return check === undefined ? [] : [judgeField(dialect, { fact: `${group}.${key}`, path, check, records, from })]
   })
-  const missing = unmapped.map((word): Finding => {
-    return { fact: `orderStatuses.${word}`, dialect: null, verdict: 'disagrees', document: 'a word that is not mapped' }
+  const facts = found.flat()
+  const claimed = facts.flatMap(({ fact, verdict }) =>
+    verdict === 'read' ? [paths[fact.slice(group.length + 1)] ?? ''] : [],
+  )
+  return [
+    ...facts.map((fact) => withCandidates(dialect, group, fact, rows.length > 0 ? rows : single, claimed)),
+    ...wholeRecords(dialect, group, records, facts),
+  ]
+}
+
+/** The readers of the live path have the last word: what they refuse is a fault, whatever was found field by field. */
+function wholeRecords(dialect: Dialect, group: RecordGroup, records: unknown[], facts: Judged[]): Judged[] {
+  const read: Record<RecordGroup, (record: unknown, dialect: Dialect) => Read<unknown>> = {
+    product: readOffer,
+    order: readOrder,
+    balance: readBalance,
+    webhook: readWebhook,
+  }
+  const refused = records.map((record) => read[group](record, dialect)).filter((result) => !result.ok)
+  const [first] = refused
+  if (first === undefined || facts.some(({ verdict }) => verdict === 'unreadable')) return []
+  const value = `${first.seen} is there, in ${refused.length} of ${records.length}`
+  return [{ fact: first.setting, verdict: 'unreadable', value }]
+}
+
+/** Settings that say how fields of several records are written, judged by what could be read of them. */
+function checkWriting({ money }: Dialect, facts: Judged[]): Judged[] {
+  const readBy = (setting: FieldKind['setting']) =>
+    facts.find(({ fact, verdict, value }) => {
+      const [group = '', key = ''] = fact.split('.')
+      const check = recordFields[group as RecordGroup] as Record<string, FieldCheck | undefined> | undefined
+      return verdict === 'read' && value !== 'null' && check?.[key]?.kind.setting === setting
+    })
+  const settings = [
+    ['money.representation', 'money'],
+    ['instants', 'instants'],
+    ['flags.available', 'flags'],
+  ] as const
+  const found = settings.map(([fact, setting]): Judged => {
+    const by = readBy(setting)
+    const value = by?.value ?? 'nothing that is written so could be read'
+    return { fact, verdict: by ? 'read' : 'no_sample', value }
   })
-  return [...mapped, ...missing]
+  const currency = facts.find(({ fact, verdict }) => fact === 'product.currency' && verdict === 'read')?.value
+  if (currency === undefined) return found
+  const verdict = currency === JSON.stringify(money.currency) ? 'read' : 'differs'
+  return [...found, { fact: 'money.currency', verdict, value: `a product is in ${currency}` }]
+}
+
+function checkSingleProduct({ product }: Sample, { product: paths }: Dialect): Judged[] {
+  if (!product || product.status < 300) return []
+  return [{ fact: 'product.id', verdict: 'differs', value: `GET /products/{${paths.id}} answered ${product.status}` }]
+}
+
+/** The balance may state how many units an order may have. */
+function checkQuantity({ balance, quantityMax }: Dialect, record: unknown): Judged[] {
+  const stated = balance.quantityMax === null ? undefined : asCount(valueAt(record, balance.quantityMax))
+  if (stated === undefined) return []
+  return [
+    { fact: 'quantityMax', verdict: stated < quantityMax ? 'differs' : 'read', value: `the balance says ${stated}` },
+  ]
 }

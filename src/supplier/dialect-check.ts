@@ -1,80 +1,100 @@
-import { errorFacts } from './check-errors.ts'
-import { headerFacts, signatureFacts } from './check-headers.ts'
-import { listFacts } from './check-lists.ts'
-import { recordFacts } from './check-records.ts'
-import { eventFacts, requestFacts } from './check-requests.ts'
+/**
+ * Holds a dialect against what its supplier answers, field by field.
+ *
+ * What a real answer shows counts; the supplier's OpenAPI document is asked only for what no answer shows, and only where
+ * it states a fact exactly (`check-document`). Nothing is guessed from sentences.
+ */
+import type { SupplierOffer } from '../domain/placement.ts'
+import { findList } from './answer-parts.ts'
+import { checkAnswers } from './check-answers.ts'
+import { checkDocument } from './check-document.ts'
 import { type Dialect, dialectShape } from './dialect.ts'
-import { type Description, readDescription } from './openapi-document.ts'
+import { readOffer } from './offer-record.ts'
+import type { Sample } from './sample.ts'
 
-export type Verdict = 'agrees' | 'disagrees' | 'not_said'
+export type Verdict =
+  /** An answer has a value there, and it can be read. */
+  | 'read'
+  /** An answer should have it, and it cannot be read: the dialect is wrong. */
+  | 'unreadable'
+  /** An answer, or the document, says something else than the dialect: it is wrong. */
+  | 'differs'
+  /** No record has it, and records can do without it. */
+  | 'missing'
+  /** The dialect says that the supplier has no such thing. */
+  | 'none'
+  /** There was no record to see it in: no order yet, no webhook yet. */
+  | 'no_sample'
+  /** No answer shows it, and the document says the same as the dialect. */
+  | 'documented'
+  /** No answer shows it, nor does the document: a person asks the supplier. */
+  | 'not_shown'
 
-/** What the supplier's own description says about one fact of a dialect. */
-export interface Finding {
-  /** Path of the setting: `signature.header`, `errors.gone.codes`. */
+export interface DialectFinding {
+  /** The setting: `product.cost`. */
   fact: string
   /** What the dialect says. */
   dialect: unknown
   verdict: Verdict
-  /** What the document says, where it disagrees. */
-  document?: string
+  /** What was read, or what is there instead, for people. */
+  value?: string
+  /** What to do about it. */
+  hint?: string
+  /** Paths in the real answers that could be meant. */
+  candidates?: { path: string; value: string }[]
 }
 
-/** What a group of facts is judged from. */
-export interface Inspection {
-  dialect: Dialect
-  description: Description
-  /** Seen when the document was fetched. */
-  seen: Seen
-}
+/** What a part of the check found of a setting; the rest is filled in. */
+export type Judged = Omit<DialectFinding, 'dialect'>
 
-export interface Seen {
-  /** Whether GET /openapi asked for the API key; undefined when the document came from a file. */
-  needsKey?: boolean
-  /** The header in which the key was accepted, when it is another than the dialect's. */
-  keyHeader?: string
-}
+/** Verdicts of a dialect that does not fit. */
+export const isFault = ({ verdict }: Pick<DialectFinding, 'verdict'>): boolean =>
+  verdict === 'unreadable' || verdict === 'differs'
 
-/** Nothing in an OpenAPI description says these; a person asks the supplier, and money rests on most of them. */
-const SILENT = [
-  ...['flags.success', 'flags.more', 'flags.available', 'flags.inStock'],
-  ...[
-    'signature.toleranceSeconds',
-    'paging.totalFiltered',
-    'paging.listMax',
-    'stock',
-    'settleSeconds',
-    'listLagSeconds',
-    'scanGapSeconds',
-  ],
-]
+/** Settings that are no facts of the supplier. */
+const OURS = ['name', 'about']
 
-/**
- * Compares a dialect with the OpenAPI description that the supplier serves, fact by fact.
- *
- * A description is written for people as much as for machines: what it says in schemas is compared strictly, what it
- * says in sentences only where the sentence is plain. A field that is missing from a schema that is there disagrees; where
- * the schema itself is missing nothing is said.
- *
- * @param document what GET /openapi answered, parsed
- * @returns every fact of the dialect once, in the order of the dialect's shape
- */
-export function checkDialect(dialect: Dialect, document: unknown, seen: Seen = {}): Finding[] {
-  const inspection: Inspection = { dialect, description: readDescription(document), seen }
-  const silent = SILENT.map((fact): Finding => ({ fact, dialect: settingAt(dialect, fact), verdict: 'not_said' }))
-  const found = [
-    ...headerFacts(inspection),
-    ...signatureFacts(inspection),
-    ...eventFacts(inspection),
-    ...errorFacts(inspection),
-    ...recordFacts(inspection),
-    ...listFacts(inspection),
-    ...requestFacts(inspection),
-    ...silent,
-  ]
+/** @returns every setting of the dialect once, in the order of its shape, and each status word that it lacks */
+export function checkDialect(dialect: Dialect, sample: Sample): DialectFinding[] {
+  const settings = settingsOf(dialect)
+  const shown = new Map<string, Judged>()
+  const hidden = new Map<string, Judged>()
+  for (const one of checkAnswers(dialect, sample)) {
+    const into = one.verdict === 'no_sample' ? hidden : shown
+    if (!into.has(one.fact) || isFault(one)) into.set(one.fact, one)
+  }
+  const documented = new Map(checkDocument(dialect, sample.document).map((one) => [one.fact, one]))
+  const facts = [...new Set([...settings.keys(), ...shown.keys(), ...documented.keys()])]
   const order = Object.keys(dialectShape.shape)
-  const place = ({ fact }: Finding) => order.indexOf(fact.split('.')[0] ?? '')
-  return found.toSorted((a, b) => place(a) - place(b))
+  const rank = (fact: string) => order.indexOf(fact.split('.')[0] ?? '')
+  return facts
+    .map((fact): DialectFinding => {
+      const setting = settings.has(fact) ? settings.get(fact) : null
+      const judged = shown.get(fact) ?? documented.get(fact) ?? hidden.get(fact)
+      if (judged) return { ...judged, dialect: setting }
+      return { fact, dialect: setting, verdict: setting === null ? 'none' : 'not_shown' }
+    })
+    .toSorted((a, b) => rank(a.fact) - rank(b.fact))
 }
 
-const settingAt = (dialect: Dialect, fact: string): unknown =>
-  fact.split('.').reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], dialect)
+/** The products of the first page that the dialect can read. */
+export const offersIn = ({ products }: Sample, dialect: Dialect): SupplierOffer[] =>
+  (findList(products.json, dialect)?.value ?? [])
+    .map((record) => readOffer(record, dialect))
+    .flatMap((read) => (read.ok ? [read.value] : []))
+
+/** Each setting by its path. Lists are one setting each, and so are those that have forms. */
+function settingsOf(dialect: Dialect): Map<string, unknown> {
+  const settings = new Map<string, unknown>()
+  const visit = (value: unknown, path: string): void => {
+    const whole = /^(flags\.\w+|signature\.timestamp|money\.representation)$/.test(path)
+    if (whole || typeof value !== 'object' || value === null || Array.isArray(value)) {
+      settings.set(path, value)
+      return
+    }
+    for (const [name, inner] of Object.entries(value)) visit(inner, path === '' ? name : `${path}.${name}`)
+  }
+  visit(dialect, '')
+  for (const name of OURS) settings.delete(name)
+  return settings
+}

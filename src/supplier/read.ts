@@ -205,7 +205,7 @@ export async function send(link: Link, agent: Connections, request: Omit<Request
 const KEY_MIN_LENGTH = 8
 
 /** Suppliers repeat the key that they refuse. Whatever is read, kept or shown of an answer must not hold it. */
-function withoutKey(ended: Exchange, key: string): Exchange {
+export function withoutKey<E extends Exchange>(ended: E, key: string): E {
   if (ended.stage !== 'answered' || key.length < KEY_MIN_LENGTH) return ended
   const json = JSON.stringify(key).slice(1, -1)
   const spellings = [...new Set([key, json, json.replaceAll('/', '\\/')])]

@@ -1,0 +1,164 @@
+import { below } from './answer-parts.ts'
+import { type Dialect, errorKinds, eventNames } from './dialect.ts'
+import type { Judged } from './dialect-check.ts'
+import { type Node, type OpenapiDocument, readOpenapi, valuesOf } from './openapi-document.ts'
+
+/**
+ * What the supplier's OpenAPI document states exactly: names of parameters and fields that are listed, values that are
+ * listed, and bounds. Titles and descriptions are for people and are not read.
+ *
+ * A name that is missing from a list differs; where there is no list, nothing is said.
+ *
+ * @param document what GET /openapi answered, parsed; anything else says nothing
+ */
+export function checkDocument(dialect: Dialect, document: unknown): Judged[] {
+  const openapi = readOpenapi(document)
+  return [
+    ...queryFacts(dialect, openapi),
+    ...orderFacts(dialect, openapi),
+    ...answerFacts(dialect, openapi),
+    ...eventFacts(dialect, openapi),
+  ]
+}
+
+/** Most names that are listed in place of one that is missing. */
+const NAMED_MAX = 6
+
+/** Names that the dialect uses, each looked for among those that the document lists. */
+function namesAmong(names: [fact: string, name: string | null][], listed: Iterable<string> | undefined): Judged[] {
+  const known = [...(listed ?? [])]
+  if (known.length === 0) return []
+  const free = known.filter((one) => !names.some(([, name]) => name === one))
+  return names.flatMap(([fact, name]): Judged[] => {
+    if (name === null) return []
+    if (known.includes(name)) return [{ fact, verdict: 'documented', value: 'the document lists it' }]
+    const more = free.length > NAMED_MAX ? ', …' : ''
+    const value =
+      free.length === 0
+        ? 'the document does not list it'
+        : `the document lists ${free.slice(0, NAMED_MAX).join(', ')}${more}`
+    return [{ fact, verdict: 'differs', value }]
+  })
+}
+
+/** A value that the document states. Undefined: it states none. */
+function stated(fact: string, dialect: unknown, document: unknown): Judged[] {
+  if (document === undefined) return []
+  const value = `the document says ${JSON.stringify(document)}`
+  return [{ fact, verdict: document === dialect ? 'documented' : 'differs', value }]
+}
+
+const factsIn = (group: string, names: Record<string, string | null>): [string, string | null][] =>
+  Object.entries(names).map(([key, name]) => [`${group}.${key}`, name])
+
+function queryFacts({ paging, products, orders }: Dialect, openapi: OpenapiDocument): Judged[] {
+  const ofProducts = openapi.operation('get', '/products')?.query
+  const pages = { page: paging.page, limit: paging.limit }
+  const size = ofProducts?.get(paging.limit)
+  const number = ofProducts?.get(paging.page)
+  return [
+    ...namesAmong([...factsIn('paging', pages), ...factsIn('products', products)], ofProducts?.keys()),
+    ...namesAmong(
+      [...factsIn('orders', orders), ...factsIn('paging', pages)],
+      openapi.operation('get', '/orders')?.query.keys(),
+    ).filter(({ fact }) => fact.startsWith('orders.')),
+    ...stated('paging.limitMax', paging.limitMax, size?.maximum),
+    ...stated('paging.limitDefault', paging.limitDefault, size?.default),
+    ...stated('paging.first', paging.first, number?.minimum ?? number?.default),
+  ]
+}
+
+/** What is sent: the order and the webhook. */
+function orderFacts(dialect: Dialect, openapi: OpenapiDocument): Judged[] {
+  const { headers, orderRequest, orderRequired, quantityMax, externalOrderIdMax, webhookRequest } = dialect
+  const order = openapi.operation('post', '/orders')
+  const fields = openapi.fields(order?.body)
+  const inHeaders = [...(order?.headers.keys() ?? [])].filter((name) => name !== headers.apiKey)
+  const hook = openapi.operation('post', '/webhooks')
+  return [
+    ...namesAmong([['headers.idempotencyKey', headers.idempotencyKey]], inHeaders),
+    ...namesAmong(factsIn('orderRequest', orderRequest), fields.keys()),
+    ...requiredFacts(order?.body, orderRequest, orderRequired),
+    ...stated('quantityMax', quantityMax, fields.get(orderRequest.quantity)?.maximum),
+    ...stated('externalOrderIdMax', externalOrderIdMax, fields.get(orderRequest.externalOrderId)?.maxLength),
+    ...namesAmong(factsIn('webhookRequest', webhookRequest), openapi.fields(hook?.body).keys()),
+  ]
+}
+
+function requiredFacts(
+  body: Node | undefined,
+  names: Dialect['orderRequest'],
+  ours: Dialect['orderRequired'],
+): Judged[] {
+  if (!body || !Array.isArray(body.required)) return []
+  const wanted = body.required.map(String)
+  const same = wanted.length === ours.length && ours.every((field) => wanted.includes(names[field]))
+  const value = `the document requires ${wanted.join(', ') || 'none'}`
+  return [{ fact: 'orderRequired', verdict: same ? 'documented' : 'differs', value }]
+}
+
+/** Words in answers: statuses of orders, codes of errors; and the secret, which only the answer to POST /webhooks has. */
+function answerFacts(dialect: Dialect, openapi: OpenapiDocument): Judged[] {
+  const { envelope, order, orderStatuses, error, errors, webhook } = dialect
+  const orders = openapi.fields(openapi.operation('get', '/orders/{}')?.success)
+  const statuses = wordsOf(orders.get(below(envelope.data, order.status)))
+  const hooks = openapi.fields(openapi.operation('post', '/webhooks')?.success)
+  const failures = openapi.operation('post', '/orders')?.failures ?? []
+  const codes = [...new Set(failures.flatMap((schema) => wordsOf(openapi.fields(schema).get(error.code))))]
+  const ours = errorKinds.flatMap((kind) => errors[kind]?.codes ?? [])
+  const strange = codes.filter((code) => !ours.includes(code))
+  const unmapped = statuses.filter((word) => !Object.hasOwn(orderStatuses, word))
+  return [
+    ...namesAmong([['webhook.secret', below(envelope.data, webhook.secret)]], hooks.keys()),
+    ...namesAmong(
+      Object.keys(orderStatuses).map((word) => [`orderStatuses.${word}`, word]),
+      statuses,
+    ),
+    ...unmapped.map(
+      (word): Judged => ({
+        fact: `orderStatuses.${word}`,
+        verdict: 'differs',
+        value: 'a word of the document that is not mapped',
+      }),
+    ),
+    ...errorKinds.flatMap((kind): Judged[] => {
+      const own = errors[kind]?.codes ?? []
+      const fact = `errors.${kind}.codes`
+      if (codes.length === 0 || own.length === 0) return []
+      if (own.some((code) => codes.includes(code)))
+        return [{ fact, verdict: 'documented', value: 'the document lists it' }]
+      // A supplier may know no such case: only a code that nothing claims makes it a fault.
+      return strange.length === 0
+        ? []
+        : [{ fact, verdict: 'differs', value: `the document lists ${strange.slice(0, NAMED_MAX).join(', ')}` }]
+    }),
+  ]
+}
+
+const wordsOf = (schema: Node | undefined): string[] => valuesOf(schema).filter((value) => typeof value === 'string')
+
+/** What is delivered: names of events, their headers and the fields of their payloads. */
+function eventFacts({ signature, event, eventId }: Dialect, openapi: OpenapiDocument): Judged[] {
+  const { events } = openapi
+  const operations = [...events.values()]
+  const headers = new Set(operations.flatMap((one) => [...one.headers.keys()]))
+  const fields = new Set(operations.flatMap((one) => [...openapi.fields(one.body).keys()]))
+  const { names, ...paths } = event
+  const timestamp: [string, string][] =
+    signature.timestamp.in === 'header' ? [['signature.timestamp', signature.timestamp.header]] : []
+  return [
+    ...namesAmong(
+      [
+        ['signature.header', signature.header],
+        ...timestamp,
+        ['signature.deliveryIdHeader', signature.deliveryIdHeader],
+      ],
+      headers,
+    ),
+    ...namesAmong([...factsIn('event', paths), ['eventId', eventId]], fields),
+    ...namesAmong(
+      eventNames.map((name) => [`event.names.${name}`, names[name]]),
+      events.keys(),
+    ),
+  ]
+}

@@ -1,0 +1,182 @@
+/** The fields of the supplier's records for `dialect check`: what each must be, and by which names it may go. */
+import { formatDecimal } from '../domain/money.ts'
+import { type Dialect, valueAt } from './dialect.ts'
+import { asAmount, asCount, asCurrency, asFlag, asId, asInstant, asMoney, asText } from './fields.ts'
+
+export type RecordGroup = 'product' | 'order' | 'balance' | 'webhook'
+
+/** What a value is, in words, and the setting that says how it is written. */
+export interface FieldKind {
+  what: string
+  /** @returns a reader of a value, which is also given the object that the value stands in */
+  read: (dialect: Dialect) => (value: unknown, around?: unknown) => unknown
+  setting?: 'money' | 'instants' | 'flags'
+}
+
+export interface FieldCheck {
+  kind: FieldKind
+  /** Usual names, in single words. */
+  names: string
+  /** Without it a record cannot be used: a mapped field that is nowhere is a fault, not a thing to know. */
+  required?: boolean
+  unique?: boolean
+}
+
+const id: FieldKind = { what: 'an id', read: () => asId }
+const text: FieldKind = { what: 'a text', read: () => asText }
+const count: FieldKind = { what: 'a whole number', read: () => asCount }
+const currency: FieldKind = { what: 'a currency code such as EUR', read: () => asCurrency }
+const amount: FieldKind = {
+  what: 'an amount',
+  read: (dialect) => asAmount(dialect, dialect.money.currency),
+  setting: 'money',
+}
+const signed: FieldKind = {
+  what: 'an amount',
+  read: (dialect) => asMoney(dialect, dialect.money.currency),
+  setting: 'money',
+}
+const flag: FieldKind = {
+  what: 'yes or no',
+  read: ({ flags }) => asFlag(flags.available),
+  setting: 'flags',
+}
+const list: FieldKind = { what: 'a list', read: () => (value) => (Array.isArray(value) ? value : undefined) }
+
+/** From 2001 to 2100: an instant in another unit is far outside. */
+const PLAUSIBLE = { from: 978_307_200_000, to: 4_102_444_800_000 }
+
+const instant: FieldKind = {
+  what: 'an instant',
+  read: (dialect) => (value) => {
+    const at = asInstant(dialect)(value)
+    return at !== undefined && at >= PLAUSIBLE.from && at < PLAUSIBLE.to ? at : undefined
+  },
+  setting: 'instants',
+}
+
+/** Every field that a GET may show; `order.keyText` is inside of `order.keys`. */
+export const recordFields: { [G in RecordGroup]: Partial<Record<keyof Dialect[G], FieldCheck>> } = {
+  product: {
+    id: { kind: id, names: 'id uuid nr no number code product', required: true, unique: true },
+    sku: { kind: id, names: 'sku article code label ref', required: true, unique: true },
+    name: { kind: text, names: 'name title description', required: true },
+    category: { kind: text, names: 'category genre group type shelf' },
+    cost: { kind: amount, names: 'cost price vip api net wholesale amount', required: true },
+    basePrice: { kind: amount, names: 'base price list regular retail rrp msrp' },
+    cashback: { kind: amount, names: 'cashback back bonus reward' },
+    currency: { kind: currency, names: 'currency unit iso' },
+    localStock: { kind: count, names: 'stock local own quantity qty count' },
+    providerStock: { kind: count, names: 'stock provider supplier external theirs' },
+    available: {
+      kind: flag,
+      names: 'available availability buyable sellable purchasable active stock',
+      required: true,
+    },
+    origin: { kind: text, names: 'origin source fulfillment fulfilment served' },
+    updatedAt: { kind: instant, names: 'updated modified changed touched at date time' },
+  },
+  order: {
+    id: { kind: id, names: 'id uuid nr no number code order', required: true, unique: true },
+    externalOrderId: { kind: text, names: 'external reference ref your custom client order id', required: true },
+    productId: { kind: id, names: 'product article item id sku', required: true },
+    quantity: { kind: count, names: 'quantity qty count units pieces', required: true },
+    status: { kind: id, names: 'status state phase', required: true },
+    amount: { kind: amount, names: 'amount total sum price cost charged' },
+    currency: { kind: currency, names: 'currency unit iso' },
+    keys: { kind: list, names: 'keys codes licences licenses serials goods items', required: true },
+    failureCode: { kind: text, names: 'failure error reason code' },
+    failureMessage: { kind: text, names: 'failure error reason message text' },
+    createdAt: { kind: instant, names: 'created made placed ordered at date time' },
+    updatedAt: { kind: instant, names: 'updated modified changed touched at date time' },
+  },
+  balance: {
+    amount: { kind: signed, names: 'balance amount funds credit available', required: true },
+    currency: { kind: currency, names: 'currency unit iso' },
+    tier: { kind: id, names: 'tier vip level club' },
+    requestsPerMinute: { kind: count, names: 'requests per minute rpm rate limit pace' },
+    quantityMax: { kind: count, names: 'quantity max pieces order limit' },
+  },
+  webhook: {
+    id: { kind: id, names: 'id uuid nr no number', required: true, unique: true },
+    url: { kind: text, names: 'url address target endpoint', required: true },
+    events: { kind: list, names: 'events topics types subscriptions', required: true },
+    createdAt: { kind: instant, names: 'created made registered at date time' },
+  },
+}
+
+/** Another way of writing that would read every value; undefined when there is none. */
+export function otherWriting(
+  kind: FieldKind,
+  dialect: Dialect,
+  values: unknown[],
+  arounds: unknown[] = [],
+): { setting: string; to: string } | undefined {
+  const reads = (other: Dialect) =>
+    values.every((value, place) => kind.read(other)(value, arounds[place]) !== undefined)
+  if (kind.setting === 'money') {
+    const { currency } = dialect.money
+    const scaled = scaledIn(values[0]) ?? []
+    const fitting = (['decimal', 'number', 'minor', ...scaled] as const).flatMap((representation) => {
+      const other = { ...dialect, money: { ...dialect.money, representation } }
+      // A whole number may be units or minor units: what it would mean decides, and a person knows.
+      const minor = reads(other) ? kind.read(other)(values[0]) : undefined
+      return typeof minor === 'number'
+        ? [`${JSON.stringify(representation)} (${formatDecimal({ minor, currency })} ${currency})`]
+        : []
+    })
+    return fitting.length === 0 ? undefined : { setting: 'money.representation', to: fitting.join(' or ') }
+  }
+  if (kind.setting === 'instants') {
+    const to = (['iso', 'epoch_s', 'epoch_ms'] as const).find((instants) => reads({ ...dialect, instants }))
+    return to && { setting: 'instants', to: JSON.stringify(to) }
+  }
+  if (kind.setting !== 'flags') return undefined
+  const words = flagWordsIn(values)
+  return words === undefined ? undefined : { setting: 'flags.available', to: words }
+}
+
+/** An object of an amount and its exponent, as the dialect writes it. A sign of the exponent says what it counts. */
+function scaledIn(value: unknown): (Dialect['money']['representation'] & object)[] | undefined {
+  const nameIn = (names: string[]) => names.find((name) => valueAt(value, name) !== undefined)
+  const amount = nameIn(['amount', 'value', 'units', 'minor'])
+  const exponent = nameIn(['exponent', 'scale', 'decimals', 'precision'])
+  if (amount === undefined || exponent === undefined) return undefined
+  return [{ amount, exponent, counts: Number(valueAt(value, exponent)) < 0 ? 'power_of_ten' : 'decimals' }]
+}
+
+/** With two decimals, with three, and with none. */
+const CURRENCIES = ['EUR', 'KWD', 'JPY']
+
+/** Reads a value in whatever writing, so that a path is found although the dialect is wrong about the writing too. */
+export const inAnyWriting = (kind: FieldKind, dialect: Dialect) => (value: unknown) => {
+  if (kind.read(dialect)(value) !== undefined) return true
+  const others = CURRENCIES.map((currency) =>
+    otherWriting(kind, { ...dialect, money: { ...dialect.money, currency } }, [value]),
+  )
+  return others.some((other) => other !== undefined && !other.to.includes(UNKNOWN)) ? true : undefined
+}
+
+/** What stands for the meaning of a word that a person must say. */
+const UNKNOWN = 'true or false'
+
+const YES = /^(y|yes|true|t|1|on|ok|success|available|in.?stock|active)$/i
+const NO = /^(n|no|false|f|0|off|error|fail(ed|ure)?|unavailable|out.?of.?stock|sold.?out|inactive)$/i
+
+/** Most words that a field which means yes or no has. */
+const WORDS_MAX = 6
+
+/**
+ * The words of some values as `flags` takes them; a meaning that no usual word has is left to a person.
+ *
+ * @returns undefined when they are no such words, `null` when they are JSON true and false
+ */
+export function flagWordsIn(values: unknown[]): string | undefined {
+  if (values.length === 0) return undefined
+  if (values.every((value) => typeof value === 'boolean')) return 'null'
+  if (values.some((value) => typeof value === 'object' || String(value).length > 40)) return undefined
+  const words = [...new Set(values.map(String))]
+  if (words.length > WORDS_MAX) return undefined
+  const meaning = (word: string) => (YES.test(word) ? 'true' : NO.test(word) ? 'false' : UNKNOWN)
+  return `{${words.map((word) => `${JSON.stringify(word)}: ${meaning(word)}`).join(', ')}}`
+}

@@ -1,0 +1,224 @@
+import { randomUUID } from 'node:crypto'
+import { readdirSync } from 'node:fs'
+import { Failure } from '../errors.ts'
+import type { Secret } from '../secret.ts'
+import { type Answer, findList, isObject } from './answer-parts.ts'
+import { candidatesFor } from './candidates.ts'
+import { type Dialect, readDialect, valueAt } from './dialect.ts'
+import { asId } from './fields.ts'
+import { readJson } from './json.ts'
+import { retryAfterMs } from './rate-limit.ts'
+import { withoutKey } from './read.ts'
+import { recordFields } from './record-fields.ts'
+import { errorAnswer, writeInstant } from './records.ts'
+import { exchange, openAgent, PAGE_MAX_BYTES } from './request.ts'
+
+export interface SampleSource {
+  /** Ends in `/v1`. */
+  baseUrl: string
+  dialect: Dialect
+  apiKey: Secret
+  /** Epoch milliseconds. */
+  now: () => number
+  sleep: (ms: number) => Promise<void>
+  /** Instead of GET /openapi. */
+  document?: unknown
+}
+
+/** What one look at a supplier showed. Nothing in it was bought or changed: only GETs were sent. */
+export interface Sample {
+  now: number
+  /** The header in which the key was accepted. */
+  keyHeader: string
+  /** The first page, as large as the dialect says that pages may be. */
+  products: Answer
+  /** False: the supplier took GET /products only without the parameters of the dialect. */
+  paged: boolean
+  /** The second product alone, as a page of one. */
+  second?: Answer
+  product?: Answer
+  /** A product that is not there. */
+  absent: Answer
+  /** GET /balance without the API key. */
+  keyless: Answer
+  balance: Answer
+  webhooks: Answer
+  orders: Answer
+  /** Single orders, where there are any: one of each status that the list has. */
+  order: Answer[]
+  /** GET /orders by each filter that the dialect names. `none`: no order can pass it. */
+  filters: { name: 'externalOrderId' | 'from' | 'to'; answer: Answer; none: boolean }[]
+  /** What GET /openapi answered, parsed; undefined without one. */
+  document: unknown
+  /** Whether GET /openapi asked for the key; undefined where it gave no document either way. */
+  openapiNeedsKey?: boolean
+}
+
+/** Nobody waits longer for a check. */
+const DEADLINE_MS = 10_000
+
+/** A supplier that asks for a longer pause is not waited for. */
+const PAUSE_MAX_MS = 60_000
+
+/** Single orders that are read at most: one of each status. */
+const ORDERS_MAX = 4
+
+const DAY_MS = 86_400_000
+
+/** Reads each kind of record once. @throws Failure `unavailable` when the supplier is not reached or refuses the key */
+export async function readSample(source: SampleSource): Promise<Sample> {
+  const agent = openAgent(1)
+  const get = reader(source, agent)
+  const { dialect, now } = source
+  const { paging, orders: filterNames } = dialect
+  try {
+    const { keyHeader, answer: balance } = await acceptedKey(get, dialect)
+    const withKey = (path: string) => get(path, keyHeader)
+    const page = `?${paging.page}=${paging.first}&${paging.limit}=${paging.limitMax}`
+    const asked = await withKey(`/products${page}`)
+    const plain = rowsOf(asked, dialect).length > 0 ? undefined : await withKey('/products')
+    const paged = plain === undefined || rowsOf(plain, dialect).length === 0
+    const products = paged ? asked : plain
+    const rows = rowsOf(products, dialect)
+    const id = idsIn(rows, 'product', dialect)[0]
+    const listed = await withKey(`/orders${page}`)
+    const orders = listed.status < 300 ? listed : await withKey('/orders')
+    const reference = rowsOf(orders, dialect)
+      .map((order) => valueAt(order, dialect.order.externalOrderId))
+      .find((one) => typeof one === 'string' && one !== '')
+    const filters: Sample['filters'] = []
+    const filter = async (name: Sample['filters'][number]['name'], value: string, none: boolean) => {
+      const parameter = filterNames[name]
+      if (parameter === null) return
+      const answer = await withKey(`/orders?${parameter}=${encodeURIComponent(value)}`)
+      filters.push({ name, answer, none })
+    }
+    if (rowsOf(orders, dialect).length > 0) {
+      await filter('externalOrderId', 'quayside-check-no-such-order', true)
+      if (typeof reference === 'string') await filter('externalOrderId', reference, false)
+      await filter('from', writeInstant(now() + DAY_MS, dialect), true)
+      await filter('to', writeInstant(DAY_MS, dialect), true)
+    }
+    const sample: Sample = {
+      now: now(),
+      keyHeader,
+      products,
+      paged,
+      absent: await withKey(`/products/${encodeURIComponent(absentId(id))}`),
+      keyless: await get('/balance'),
+      balance,
+      webhooks: await withKey('/webhooks'),
+      orders,
+      order: [],
+      filters,
+      document: source.document,
+    }
+    if (rows.length > 1) sample.second = await withKey(`/products?${paging.page}=${paging.first + 1}&${paging.limit}=1`)
+    if (id !== undefined) sample.product = await withKey(`/products/${encodeURIComponent(id)}`)
+    for (const one of ordersToRead(rowsOf(orders, dialect), dialect)) {
+      sample.order.push(await withKey(`/orders/${encodeURIComponent(one)}`))
+    }
+    if (source.document !== undefined) return sample
+    return { ...sample, ...(await readDocument(get, keyHeader)) }
+  } finally {
+    await agent.destroy()
+  }
+}
+
+type Get = (path: string, keyHeader?: string) => Promise<Answer>
+
+function reader({ baseUrl, dialect, apiKey, now, sleep }: SampleSource, agent: ReturnType<typeof openAgent>): Get {
+  const { origin, pathname } = new URL(baseUrl)
+  const base = pathname.replace(/\/$/, '')
+  return async (path, keyHeader) => {
+    const request = `GET ${path.replace(/\?.*/s, '').replace(/^(\/\w+)\/.*/s, '$1/{id}')}`
+    for (let tries = 1; ; tries += 1) {
+      const ended = await exchange(agent, {
+        method: 'GET',
+        origin,
+        path: `${base}${path}`,
+        headers: {
+          accept: 'application/json',
+          'user-agent': 'quayside',
+          ...(keyHeader === undefined ? {} : { [keyHeader]: apiKey.reveal() }),
+        },
+        deadlineMs: DEADLINE_MS,
+        bodyMaxBytes: PAGE_MAX_BYTES,
+      })
+      if (ended.stage !== 'answered') throw new Failure('unavailable', `${request}: no answer (${ended.cause})`)
+      const { status, headers, body } = withoutKey(ended, apiKey.reveal())
+      if (status === 429 && tries === 1) {
+        const wait = retryAfterMs(String(headers[dialect.headers.retryAfter] ?? '1'), now()) ?? 1_000
+        if (wait <= PAUSE_MAX_MS) {
+          await sleep(wait)
+          continue
+        }
+      }
+      return { request, status, headers, json: readJson(body) }
+    }
+  }
+}
+
+/**
+ * GET /balance with the key in the header that the dialect names, then in those of the other dialects that are shipped.
+ *
+ * Only the supplier that the key belongs to gets to see it.
+ */
+async function acceptedKey(get: Get, dialect: Dialect): Promise<{ keyHeader: string; answer: Answer }> {
+  const own = dialect.headers.apiKey
+  let first: Answer | undefined
+  for (const keyHeader of [...new Set([own, ...shippedKeyHeaders()])]) {
+    const answer = await get('/balance', keyHeader)
+    const refused = answer.status >= 300 || errorAnswer(answer.json, dialect) !== undefined
+    if (!refused) return { keyHeader, answer }
+    first ??= answer
+  }
+  throw new Failure(
+    'unavailable',
+    `GET /balance answered ${first?.status}: it takes the API key in no header that is known`,
+  )
+}
+
+function shippedKeyHeaders(): string[] {
+  const folder = new URL('../../config/dialects/', import.meta.url)
+  const files = readdirSync(folder).filter((file) => file.endsWith('.json'))
+  return files.map((file) => readDialect(new URL(file, folder)).headers.apiKey)
+}
+
+async function readDocument(get: Get, keyHeader: string): Promise<Pick<Sample, 'document' | 'openapiNeedsKey'>> {
+  const isDocument = ({ status, json }: Answer) => status === 200 && isObject(json)
+  const open = await get('/openapi')
+  if (isDocument(open)) return { document: open.json, openapiNeedsKey: false }
+  const closed = await get('/openapi', keyHeader)
+  return isDocument(closed) ? { document: closed.json, openapiNeedsKey: true } : { document: undefined }
+}
+
+const rowsOf = ({ status, json }: Answer, dialect: Dialect): unknown[] =>
+  status < 300 ? (findList(json, dialect)?.value ?? []) : []
+
+/** The ids of the records, by the dialect's path; where it leads to none, by the path that is most likely meant. */
+function idsIn(rows: unknown[], group: 'product' | 'order', dialect: Dialect): (string | undefined)[] {
+  const { names = '' } = recordFields[group].id ?? {}
+  const at = (path: string) => rows.map((row) => asId(valueAt(row, path)))
+  const stated = at(dialect[group].id)
+  if (stated.some((id) => id !== undefined)) return stated
+  const [candidate] = candidatesFor(rows, { names, read: asId, unique: true }, [])
+  return candidate === undefined ? stated : at(candidate.path)
+}
+
+/** An id of the same form that no product has. */
+function absentId(id: string | undefined): string {
+  if (id === undefined || /^[0-9a-f-]{36}$/i.test(id)) return randomUUID()
+  return /^\d+$/.test(id) ? '999999999' : `${id.slice(0, 20)}-none`
+}
+
+/** One order of each status: only a completed one has keys, and only a failed one a reason. */
+function ordersToRead(rows: unknown[], dialect: Dialect): string[] {
+  const ids = idsIn(rows, 'order', dialect)
+  const byStatus = new Map<string, string>()
+  for (const [place, row] of rows.entries()) {
+    const [word, id] = [String(valueAt(row, dialect.order.status)), ids[place]]
+    if (id !== undefined && !byStatus.has(word)) byStatus.set(word, id)
+  }
+  return [...byStatus.values()].slice(0, ORDERS_MAX)
+}
