@@ -11,6 +11,7 @@ import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Router } from 'express'
 import { createBackups } from './backups.ts'
+import { openCallbackSecrets } from './callback-secrets.ts'
 import { readBalance } from './catalogue/balance.ts'
 import type { Catalogue } from './catalogue/context.ts'
 import { refreshOffer } from './catalogue/offer-events.ts'
@@ -53,7 +54,7 @@ import { latestBalance } from './storage/evidence.ts'
 import { databaseFileOf } from './storage/lock.ts'
 import { openMarker } from './storage/marker.ts'
 import { openDatabase } from './storage/open.ts'
-import { backendStore } from './stores/backend.ts'
+import { backendStores } from './stores/backend.ts'
 import { createSupplier } from './supplier/client.ts'
 import { createSweepRunner } from './sweep-runner.ts'
 import { createSyncRunner } from './sync-runner.ts'
@@ -94,12 +95,8 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
     ...{ baseUrl: config.supplier.baseUrl, dialect, apiKey: config.apiKey, now, random: Math.random },
     sleep: (ms) => sleep(ms),
   })
-  const stores = new Map(
-    config.stores.map((store) => {
-      const secret = vault.subKey(`callback:${store.id}`)
-      return [store.id, backendStore({ callbackUrl: store.callbackUrl, secret, now, newId })]
-    }),
-  )
+  const signing = await openCallbackSecrets({ db, vault, now, newId })
+  const stores = backendStores(config.stores, { secretsOf: signing.of, now, newId })
   let stopping = false
   const stopped = () => stopping
   const pumps = {} as Record<PumpName, Pump>
@@ -201,7 +198,7 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
     await flows.capture.expire()
   }
   const backups = createBackups({ config, file, db, keys, now, newId, log })
-  const flows = createFlows({ config, ordering, supplier, syncs, dryRun, sweeps, inbox, backups, keys })
+  const flows = createFlows({ config, ordering, supplier, syncs, dryRun, sweeps, inbox, signing, backups, keys })
   const owner = mintToken('admin', randomBytes)
   const authenticate = createAuth({ db, ownerDigest: owner.digest, now })
   const health = {

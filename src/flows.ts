@@ -1,3 +1,4 @@
+import type { CallbackSecrets } from './callback-secrets.ts'
 import { explainOffer } from './catalogue/explain-price.ts'
 import type { Config, SellingStore } from './config.ts'
 import type { DryRunner } from './dry-runner.ts'
@@ -30,6 +31,7 @@ export interface FlowParts {
   dryRun: DryRunner
   sweeps: SweepRunner
   inbox: Pick<Inbox, 'reload' | 'traffic'>
+  signing: Pick<CallbackSecrets, 'rotate'>
   backups: BackupFlows['backups']
   keys: BackupFlows['keys']
 }
@@ -43,6 +45,7 @@ export function createFlows({
   dryRun,
   sweeps,
   inbox,
+  signing,
   backups,
   keys,
 }: FlowParts): Flows & BackupFlows & { capture: Captures } {
@@ -70,6 +73,7 @@ export function createFlows({
     dryRunSync: dryRun,
     requestSweep: (cause) => sweeps.start(cause),
     ...webhookFlows({ db, vault, supplier, now, newId, log, publicUrl: config.publicUrl, inbox }),
+    rotateCallbackSecret: (store, overlapMs, actor) => signing.rotate(storeOf(store).id, overlapMs, actor),
     replayDelivery: async (id, actor) => {
       await found('delivery', id, () => db.commit([replayDelivery(id, now()), audited(actor, 'delivery.replay', id)]))
       ordering.wake('inbox')

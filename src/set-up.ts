@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { accessSync, constants, existsSync, readdirSync, rmdirSync, rmSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { openCallbackSecrets } from './callback-secrets.ts'
 import { readProducts } from './cli/product-sample.ts'
 import type { SetUp } from './cli/program.ts'
 import { type Config, loadConfig } from './config.ts'
@@ -117,7 +118,11 @@ export async function setUpOf(config: Config, made: readonly string[] = []): Pro
       )
       return token
     },
-    callbackSecret: (store) => Promise.resolve(new Secret(secretText(vault.subKey(`callback:${store}`)))),
+    callbackSecret: async (store) => {
+      const [newest] = (await openCallbackSecrets({ db, vault, now, newId })).of(store)
+      if (newest === undefined) throw new Failure('internal', `the store ${store} has no callback secret`)
+      return new Secret(secretText(newest))
+    },
     close: async () => {
       await supplier.close()
       await close()

@@ -104,6 +104,8 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   const token = (await ask('POST', '/tokens', { body: wanted })).body.data
   await ask('DELETE', `/tokens/${token.id}`)
   await ask('DELETE', `/tokens/${token.id}`)
+  await ask('POST', `/stores/${STORE}/rotate-secret`, { body: { overlapHours: 24 } })
+  await ask('POST', '/stores/nowhere/rotate-secret')
   await ask('POST', '/captures')
   const refused = world.flows.capture.watch(() => Promise.resolve({ outcome: 'stale' }))
   await refused({ path: '', headers: {}, body: Buffer.from('{}') })

@@ -98,7 +98,18 @@ export async function openApi(harbourOptions: HarbourOptions = {}) {
     },
     ...{ stores: config.stores, dataDir: dirname(file) },
   })
-  const flows = createFlows({ config, ordering, supplier, syncs, dryRun, sweeps, inbox, backups, keys })
+  const flows = createFlows({
+    config,
+    ordering,
+    supplier,
+    syncs,
+    dryRun,
+    sweeps,
+    inbox,
+    signing: harbour.callbackSecrets,
+    backups,
+    keys,
+  })
   const owner = mintToken('admin', randomBytes)
   const authenticate = createAuth({ db, ownerDigest: owner.digest, now })
   const options: ApiOptions = {

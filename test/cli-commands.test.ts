@@ -132,6 +132,24 @@ const answers: Answers = {
     gone: [id],
   }),
   'POST /webhooks': () => ({ id, url: 'https://shop.example/webhooks/supplier', events: [], createdAt: at }),
+  'GET /stores': () => ({
+    items: [
+      {
+        id: 'shop-4f7k2m9q',
+        listings: { synced: 1_234_567 },
+        publications: 0,
+        pausedUntil: at,
+        error: long,
+        callbackSecret: { generation: 12, changedAt: at, previousUntil: '2099-08-02T14:03:11.000Z' },
+      },
+    ],
+  }),
+  'POST /stores/shop-4f7k2m9q/rotate-secret': () => ({
+    store: 'shop-4f7k2m9q',
+    secret: `whsec_${'x'.repeat(43)}=`,
+    generation: 13,
+    previousUntil: '2099-08-02T14:03:11.000Z',
+  }),
   'GET /tokens': page(token),
   'POST /tokens': () => ({ ...token, token: 'qs_s_text' }),
   [`DELETE /tokens/${id}`]: () => token,
@@ -163,6 +181,7 @@ const commands = [
   ...['status', 'orders list', 'orders show 1001', 'orders cancel 1001', 'purchases list', `purchases show ${id}`],
   ...[`purchases retry ${id}`, `purchases release ${id} --ceiling 12.34`, 'deliveries list', `deliveries show ${id}`],
   ...[`deliveries show ${id} --reveal`, `deliveries replay ${id}`, 'outbox list', `outbox redeliver ${id}`],
+  ...['stores list', 'stores rotate-secret shop-4f7k2m9q --overlap-hours 0'],
   ...['webhooks list', 'webhooks create', 'webhooks rotate', `webhooks retire ${id}`, 'webhooks check'],
   ...['tokens list', 'tokens create --name a --role viewer', `tokens revoke ${id}`],
   ...['reviews', `reviews show ${id}`, `reviews decide ${id} --basis review-9f86d081884c --close --reason refunded`],
@@ -187,7 +206,7 @@ describe('every command', () => {
   })
 
   it.each([
-    ...commands.map((command) => command.split(' ').filter((word) => /^[a-z]+$/.test(word))),
+    ...commands.map((command) => command.split(' ').filter((word) => /^[a-z]+(-[a-z]+)*$/.test(word))),
     ['init'],
     ['doctor'],
   ])('%s %s has help that fits 80 columns', async (...words) => {

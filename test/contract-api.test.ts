@@ -27,6 +27,7 @@ const valid: Record<string, Json> = {
   linkListing: { offerSku: 'SKU-1', sku: 'OURS', variation: 'Europe' },
   ignoreListing: { reason: 'sold by hand' },
   releaseListing: { price: '36.00', reason: 'the supplier confirmed it' },
+  rotateCallbackSecret: { overlapHours: 24 },
   rotateWebhook: { url: 'https://shop.example/hook' },
 }
 

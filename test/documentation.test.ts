@@ -166,7 +166,9 @@ describe('the page for people on duty', () => {
     for (const type of decisionTypes) expect(operations, type).toContain(`| \`${options[type]}\` |`)
   })
 
-  const commands = [...page.matchAll(/`(?:npx )?quayside ((?:[a-z]+)(?: [a-z]+)?)/g)].map(([, words]) => words ?? '')
+  const commands = [...page.matchAll(/`(?:npx )?quayside ([a-z]+(?: [a-z]+(?:-[a-z]+)*)?)/g)].map(
+    ([, words]) => words ?? '',
+  )
 
   test.each([...new Set(commands)])('names a command that there is: %s', async (words) => {
     const out = new PassThrough()

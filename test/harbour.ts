@@ -1,7 +1,9 @@
 /** A whole Quayside for tests: real flows on real SQLite, the sandbox and a demo store over HTTP, a clock moved by hand. */
+
 import { randomBytes } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, onTestFinished } from 'vitest'
+import { openCallbackSecrets } from '../src/callback-secrets.ts'
 import { createIds } from '../src/ids.ts'
 import { createLog } from '../src/log.ts'
 import type { Ordering, OrderingPolicy } from '../src/ordering/context.ts'
@@ -77,8 +79,6 @@ export async function openHarbour(options: HarbourOptions = {}) {
     })
   let sandbox = await openSandbox()
   let supplierIsUp = true
-  const secret = randomBytes(32)
-  const shop = await startShop({ secret: secretText(secret), now })
   const db = options.database ?? memoryDatabase(now)
   const keyEncryptionKey = KEY_ENCRYPTION_KEY
   const vault = await openVault({ database: db, keyEncryptionKey, now })
@@ -87,7 +87,9 @@ export async function openHarbour(options: HarbourOptions = {}) {
     sleep: () => Promise.resolve(),
   })
   const newId = createIds(now, randomBytes)
-  const store = backendStore({ callbackUrl: shop.url, secret, now, newId })
+  const callbackSecrets = await openCallbackSecrets({ db, vault, now, newId })
+  const shop = await startShop({ secret: secretText(first(callbackSecrets.of(STORE))), now })
+  const store = backendStore({ callbackUrl: shop.url, secrets: () => callbackSecrets.of(STORE), now, newId })
   const sent: OrderRequest[] = []
   const log = createLog({ level: 'info', write: (line) => void lines.push(line) })
 
@@ -155,7 +157,24 @@ export async function openHarbour(options: HarbourOptions = {}) {
   }
   if (apiKey === SANDBOX_KEY) await current.ordering.readBalance()
   return {
-    ...{ shop, db, vault, supplier, store, lines, settle, pass, order, purchases, purchase, offers, offer, buy, now },
+    ...{
+      shop,
+      db,
+      vault,
+      supplier,
+      store,
+      callbackSecrets,
+      lines,
+      settle,
+      pass,
+      order,
+      purchases,
+      purchase,
+      offers,
+      offer,
+      buy,
+      now,
+    },
     /** Every POST /orders that was asked for, in order. */
     sent,
     get sandbox() {

@@ -17,7 +17,8 @@ async function publish(listener: RequestListener, deadlineMs?: number) {
   const server = createServer(listener).listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
   const callbackUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
-  const options = { callbackUrl, secret: randomBytes(32), now: () => TEST_NOW, newId: () => 'x' }
+  const secret = randomBytes(32)
+  const options = { callbackUrl, secrets: () => [secret], now: () => TEST_NOW, newId: () => 'x' }
   const store = backendStore({ ...options, ...(deadlineMs === undefined ? {} : { deadlineMs }) })
   onTestFinished(async () => {
     await store.close()

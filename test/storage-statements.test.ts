@@ -275,6 +275,8 @@ const calls: Record<string, unknown[]> = {
   markCancelRequested: ['o', at],
   markClosed: ['o', at],
   markReopened: ['o'],
+  insertCallbackSecret: [{ store: 's', generation: 2, createdAt: at, previousUntil: at }],
+  endCallbackSecrets: ['s', at],
 }
 
 /** Run with no argument, or no statements of their own. */
@@ -282,7 +284,7 @@ const noArguments = ['clearLeases', 'assertNoRunningSync', 'deleteCaptures', 'co
 noArguments.push('countDiscrepancies', 'countOffers', 'countOutbox', 'lastUnfreeze', 'latestBalance', 'latestTier')
 noArguments.push('clearRestoreHold', 'countUnclaimed', 'dropMatched', 'forgetAccounts', 'lastInstants')
 noArguments.push('allTokens', 'allWebhooks', 'lastCompleteSync', 'lastEndedSync', 'runningSyncRuns', 'listCaptures')
-noArguments.push('allPublishing', 'categoriesOfOffers', 'countListings', 'countPublications')
+noArguments.push('allCallbackSecrets', 'allPublishing', 'categoriesOfOffers', 'countListings', 'countPublications')
 noArguments.push('lastCompleteSweep', 'allBalanceAccounts', 'countOpenOutcomes', 'unsettledMinor', 'suspectAccounts')
 const others = [
   'refreshUnlessHinted',

@@ -17,7 +17,13 @@ const message: StoreMessage = {
 }
 
 const storeAt = (callbackUrl: string, deadlineMs?: number) => {
-  const store = backendStore({ callbackUrl, secret, now: () => TEST_NOW, newId: () => 'test1', deadlineMs })
+  const store = backendStore({
+    callbackUrl,
+    secrets: () => [secret],
+    now: () => TEST_NOW,
+    newId: () => 'test1',
+    deadlineMs,
+  })
   onTestFinished(() => store.close())
   return store
 }
@@ -37,7 +43,7 @@ describe('the signature of a callback', () => {
   test('is the one of the published Standard Webhooks vector', () => {
     const key = Buffer.from('MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'base64')
     const signed = { id: 'msg_p5jXN8AQM9LWM0D4loKWxJek', at: 1_614_265_330_000, body: '{"test": 2432232314}' }
-    expect(signatureHeaders(key, signed)).toEqual({
+    expect(signatureHeaders([key], signed)).toEqual({
       'webhook-id': 'msg_p5jXN8AQM9LWM0D4loKWxJek',
       'webhook-timestamp': '1614265330',
       'webhook-signature': 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',

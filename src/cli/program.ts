@@ -33,6 +33,7 @@ import { addRestore, type Restored } from './restore.ts'
 import { addReviews } from './reviews.ts'
 import { addServe } from './serve.ts'
 import { addStatus } from './status.ts'
+import { addStores } from './stores.ts'
 import { addSweep } from './sweep.ts'
 import { addSync } from './sync.ts'
 import { addTokens } from './tokens.ts'
@@ -201,6 +202,7 @@ function commandLine(session: Session): Command {
   addDoctor(root, session)
   addServe(root, session)
   addTokens(root, session)
+  addStores(root, session)
   addWebhooks(root, session)
   addDialect(root, session)
   root.commandsGroup('Keeping it safe:')

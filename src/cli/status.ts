@@ -3,6 +3,7 @@ import { asRow, asRows, cell, counted, instant, money, plain, type Row } from '.
 import { causesOf, nextOf } from './freeze.ts'
 import type { Session } from './program.ts'
 import { serviceCommand } from './service-command.ts'
+import { oldUntil } from './stores.ts'
 import { details } from './table.ts'
 
 /** `status`: what a person on duty looks at first. */
@@ -47,6 +48,10 @@ function statusText(facts: Row, now: number, width: number): string {
     ['Alerts', countsText(counts.alerts)],
     ['Discrepancies', countsText(counts.discrepancies)],
     ['Sweep', sweepText(asRow(facts.sweep), now)],
+    ...asRows(facts.stores).flatMap(({ store, callbackSecret }): [string, string][] => {
+      const until = oldUntil(callbackSecret, now)
+      return until === undefined ? [] : [['Old secret', `of ${cell(store)}, valid until ${until}`]]
+    }),
   ]
   const due = [
     ...(facts.freeze ? ['buying is frozen', ...nextOf(freeze).map((next) => `  ${next}`)] : []),

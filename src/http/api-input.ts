@@ -177,6 +177,8 @@ export const unfreezeBody = fields({
     .min(1, { error: must('one cause or more') })
     .max(1_000),
 }).meta({ examples: [{ causes: ['9f86d081'] }] })
+/** Body of the rotation of a callback secret: a week is enough to install it, weekend included. */
+export const rotateSecretBody = fields({ overlapHours: whole(0, 720).default(168) })
 export const webhookBody = fields({
   url: z.url({ protocol: /^https?$/, error: must('an address that starts with http:// or https://') }).optional(),
 })

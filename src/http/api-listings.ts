@@ -4,12 +4,13 @@ import { linkers, listingStates } from '../domain/listing.ts'
 import { formatDecimal, priceTexts } from '../domain/money.ts'
 import { type ListingContent, unclear } from '../domain/publication.ts'
 import { Failure } from '../errors.ts'
+import { allCallbackSecrets } from '../storage/callback-secrets.ts'
 import type { Database } from '../storage/database.ts'
 import { countListings, type ListingRow, pageOfListings } from '../storage/listings.ts'
 import { allPublishing, countPublications } from '../storage/publications.ts'
 import { anyText, choice, linkBody, paging, passBody, reasonBody } from './api-input.ts'
 import { storeOf } from './api-orders.ts'
-import { iso, maybeIso, page, pageOf } from './api-views.ts'
+import { CallbackSecretStanding, callbackSecretView, iso, maybeIso, page, pageOf } from './api-views.ts'
 import type { Caller } from './auth.ts'
 import type { Flows, ListingChange } from './flows.ts'
 import { type Operation, ok, operation } from './operation.ts'
@@ -50,6 +51,7 @@ const StoreStanding = z.object({
   publications: count.meta({ description: 'What it is owed a look at: a page of changes each' }),
   pausedUntil: at.nullable().meta({ description: 'It does not take its listings and is left alone until then' }),
   error: words,
+  callbackSecret: CallbackSecretStanding,
 })
 
 function contentOf({ priceMinor, compareAtMinor, currency, ...rest }: ListingContent) {
@@ -143,13 +145,14 @@ export function listingOperations({
     }),
     operation({
       ...{ name: 'listStores', method: 'get', path: '/stores', allowed: viewer },
-      summary: 'The stores, and how publishing to each stands.',
+      summary: 'The stores, how publishing to each stands, and which callback secret is in use.',
       ...{ answer: z.object({ items: z.array(StoreStanding) }), success: { 200: 'All of them' } },
       async handle() {
-        const [counts, owed, standings] = await Promise.all([
+        const [counts, owed, standings, rotations] = await Promise.all([
           db.query(countListings()),
           db.query(countPublications()),
           db.query(allPublishing()),
+          db.query(allCallbackSecrets()),
         ])
         const items = stores.map((id) => {
           const standing = standings.find(({ store }) => store === id)
@@ -159,6 +162,7 @@ export function listingOperations({
             listings: Object.fromEntries(own.map(({ state, total }) => [state, total])),
             publications: owed.find(({ store }) => store === id)?.total ?? 0,
             ...{ pausedUntil: maybeIso(standing?.pausedUntil ?? null), error: standing?.lastError ?? null },
+            callbackSecret: callbackSecretView(rotations, id),
           }
         })
         return ok({ items })

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { formatDecimal } from '../domain/money.ts'
 import { holdReasons, purchaseStates } from '../domain/purchase.ts'
 import type { OrderView } from '../ordering/order-view.ts'
+import type { CallbackSecret } from '../storage/callback-secrets.ts'
 import type { Delivery as DeliveryRow } from '../storage/deliveries.ts'
 import type { Attempt as AttemptRow, TransitionRow } from '../storage/evidence.ts'
 import { listOf } from '../storage/lists.ts'
@@ -224,6 +225,26 @@ export const freezeView = ({ causes, ...freeze }: StandingFreeze): z.infer<typeo
   causes: causes.map(({ id, ...cause }) => ({ id, ...factsOfFreeze(cause) })),
 })
 
+/** Which secret callbacks to a store are signed with, without its text. */
+export const CallbackSecretStanding = z.object({
+  generation: z.int().min(1).meta({ description: '1: the one that `init` printed' }),
+  changedAt: maybeAt,
+  previousUntil: maybeAt.meta({ description: 'Until then the one before is valid too; may be over' }),
+})
+
+/** @param rotations of all stores, the oldest first */
+export function callbackSecretView(
+  rotations: readonly CallbackSecret[],
+  store: string,
+): z.infer<typeof CallbackSecretStanding> {
+  const newest = rotations.findLast((row) => row.store === store)
+  return {
+    generation: newest?.generation ?? 1,
+    changedAt: maybeIso(newest?.createdAt ?? null),
+    previousUntil: maybeIso(newest?.previousUntil ?? null),
+  }
+}
+
 export const Status = z.object({
   balance: z.object({ amount, currency, readAt: at }).nullable(),
   tier: words,
@@ -237,7 +258,7 @@ export const Status = z.object({
     discrepancies: counts,
   }),
   stores: z
-    .array(z.object({ store: z.string(), listings: counts }))
+    .array(z.object({ store: z.string(), listings: counts, callbackSecret: CallbackSecretStanding }))
     .meta({ description: 'Each configured store with its listings by state' }),
   freshness: z.object({ catalogueAt: maybeAt, balanceAt: maybeAt }),
   sweep: z

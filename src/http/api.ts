@@ -9,6 +9,7 @@ import { dutyOperations } from './api-operations.ts'
 import { orderOperations } from './api-orders.ts'
 import { priceOperations } from './api-prices.ts'
 import { reviewOperations } from './api-reviews.ts'
+import { storeOperations } from './api-stores.ts'
 import { sweepOperations } from './api-sweeps.ts'
 import { tokenOperations } from './api-tokens.ts'
 import { webhookOperations } from './api-webhooks.ts'
@@ -46,6 +47,7 @@ export const apiOperations = (options: ApiOptions): Operation[] => [
   ...priceOperations(options),
   ...reviewOperations(options),
   ...sweepOperations(options),
+  ...storeOperations(options),
   ...tokenOperations(options),
   ...webhookOperations(options),
   ...dialectOperations(options),

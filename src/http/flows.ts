@@ -1,3 +1,4 @@
+import type { NewCallbackSecret } from '../callback-secrets.ts'
 import type { ListingRecord } from '../catalogue/assess.ts'
 import type { DryRunEvent } from '../catalogue/dry-run-events.ts'
 import type { Explanation } from '../catalogue/explain-price.ts'
@@ -78,6 +79,8 @@ export interface Flows {
   checkWebhooks(): Promise<WebhookCheck>
   /** What came through each webhook since the start, by the last piece of its path. */
   webhookTraffic(): Map<string, Traffic>
+  /** Takes a new secret into use that callbacks to a store are signed with; those before stay valid for so long. */
+  rotateCallbackSecret(store: string, overlapMs: number, actor: string): Promise<NewCallbackSecret>
   /** Puts a delivery back into the inbox. */
   replayDelivery(deliveryId: string, actor: string): Promise<void>
   /** The body of a delivery as it was received. Records in the audit that it was shown. */

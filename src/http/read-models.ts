@@ -2,6 +2,7 @@ import { and, desc, eq, inArray, isNotNull, lt, sql } from 'drizzle-orm'
 import { formatDecimal } from '../domain/money.ts'
 import { delivered, lineState, type OrderState, orderState } from '../domain/store-order.ts'
 import { build } from '../storage/builder.ts'
+import { allCallbackSecrets } from '../storage/callback-secrets.ts'
 import type { Database } from '../storage/database.ts'
 import { countDeliveries } from '../storage/deliveries.ts'
 import { countDiscrepancies, enteredAt, latestBalance } from '../storage/evidence.ts'
@@ -15,7 +16,7 @@ import { currentFreeze } from '../storage/settings.ts'
 import { linesOfOrders, type StoreOrder } from '../storage/store-orders.ts'
 import { lastCompleteSweep, type Sweep } from '../storage/sweeps.ts'
 import { lastCompleteSync } from '../storage/sync-runs.ts'
-import { freezeView, iso, maybeIso } from './api-views.ts'
+import { callbackSecretView, freezeView, iso, maybeIso } from './api-views.ts'
 
 /** The derived states of a page of orders, with three reads however many there are. */
 export async function statesOfOrders(
@@ -82,20 +83,33 @@ export const pageOfDiscrepancies = (filter: { before?: string | undefined; limit
 
 /** How the service stands, in one answer. @param stores ids of the configured stores */
 export async function statusOf(db: Database, stores: readonly string[]) {
-  const [[balance], freeze, states, [offers], deliveries, effects, differences, [run], [sweep], listings, standings] =
-    await Promise.all([
-      db.query(latestBalance()),
-      currentFreeze(db),
-      db.query(countByState()),
-      db.query(countOffers()),
-      db.query(countDeliveries()),
-      db.query(countOutbox()),
-      db.query(countDiscrepancies()),
-      db.query(lastCompleteSync()),
-      db.query(lastCompleteSweep()),
-      db.query(countListings()),
-      db.query(allPublishing()),
-    ])
+  const [
+    [balance],
+    freeze,
+    states,
+    [offers],
+    deliveries,
+    effects,
+    differences,
+    [run],
+    [sweep],
+    listings,
+    standings,
+    rotations,
+  ] = await Promise.all([
+    db.query(latestBalance()),
+    currentFreeze(db),
+    db.query(countByState()),
+    db.query(countOffers()),
+    db.query(countDeliveries()),
+    db.query(countOutbox()),
+    db.query(countDiscrepancies()),
+    db.query(lastCompleteSync()),
+    db.query(lastCompleteSweep()),
+    db.query(countListings()),
+    db.query(allPublishing()),
+    db.query(allCallbackSecrets()),
+  ])
   const ofKind = (kind: string) => effects.filter((effect) => effect.kind === kind)
   return {
     balance: balance
@@ -127,6 +141,7 @@ export async function statusOf(db: Database, stores: readonly string[]) {
         listings.filter((row) => row.store === store),
         ({ state }) => state,
       ),
+      callbackSecret: callbackSecretView(rotations, store),
     })),
     freshness: { catalogueAt: maybeIso(run?.finishedAt ?? null), balanceAt: maybeIso(balance?.readAt ?? null) },
     sweep: sweep ? sweepLine(sweep) : null,

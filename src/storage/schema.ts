@@ -630,6 +630,20 @@ export const captures = sqliteTable('captures', {
   keyId: integer('key_id').notNull(),
 })
 
+/** Rotations of the secrets that callbacks to stores are signed with; the secrets are derived, none is stored. */
+export const callbackSecrets = sqliteTable(
+  'callback_secrets',
+  {
+    store: text('store').notNull(),
+    /** 2 for the first rotation. */
+    generation: integer('generation').notNull(),
+    createdAt: instant('created_at').notNull(),
+    /** Until then the generation before is valid too. */
+    previousUntil: instant('previous_until').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.store, t.generation] })],
+)
+
 /** Bearer tokens, as digests. */
 export const tokens = sqliteTable('tokens', {
   id: text('id').primaryKey(),

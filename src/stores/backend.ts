@@ -7,8 +7,8 @@ import { signatureHeaders } from './webhook-signature.ts'
 export interface BackendOptions {
   /** Where callbacks go, from the owner's configuration: plain http and private addresses are allowed. */
   callbackUrl: string
-  /** The store's signing secret, 32 bytes. */
-  secret: Buffer
+  /** The store's signing secrets that are valid now, 32 bytes each: two while a new one is taken into use. */
+  secrets: () => readonly Buffer[]
   /** Epoch milliseconds. */
   now: () => number
   /** For the id of a test message. */
@@ -29,7 +29,7 @@ export interface BackendOptions {
  * @returns the store, and `close`, which ends its connections
  */
 export function backendStore(options: BackendOptions): Store & { close(): Promise<void> } {
-  const { callbackUrl, secret, now, newId, deadlineMs = DEADLINE_MS } = options
+  const { callbackUrl, secrets, now, newId, deadlineMs = DEADLINE_MS } = options
   const { connections: agent = new Agent({ connections: CONNECTIONS_MAX }), timeout = deadlineSignal } = options
 
   type Outgoing = Omit<StoreMessage, 'type'> & { type: string }
@@ -46,7 +46,7 @@ export function backendStore(options: BackendOptions): Store & { close(): Promis
         ...{ dispatcher: agent, method: 'POST', body, signal },
         headers: {
           ...{ 'content-type': 'application/json', 'user-agent': 'quayside' },
-          ...signatureHeaders(secret, { id: `msg_${id}`, at: now(), body }),
+          ...signatureHeaders(secrets(), { id: `msg_${id}`, at: now(), body }),
         },
       })
       if (answer.statusCode >= 200 && answer.statusCode < 300) return await read(answer.body, signal)
@@ -73,6 +73,20 @@ export function backendStore(options: BackendOptions): Store & { close(): Promis
     test: () => tell({ id: newId(), type: 'test', at: now(), data: {} }),
     close: () => agent.destroy(),
   }
+}
+
+/** The configured stores by id, each signed for with the secrets of its own that are valid at the time. */
+export function backendStores(
+  stores: readonly { id: string; callbackUrl: string }[],
+  needs: Pick<BackendOptions, 'now' | 'newId'> & { secretsOf: (store: string) => readonly Buffer[] },
+): Map<string, ReturnType<typeof backendStore>> {
+  const { secretsOf, now, newId } = needs
+  return new Map(
+    stores.map(({ id, callbackUrl }) => {
+      const secrets = () => secretsOf(id)
+      return [id, backendStore({ callbackUrl, secrets, now, newId })]
+    }),
+  )
 }
 
 /** The status has said it all. The rest is read only so that the connection can be used again. */

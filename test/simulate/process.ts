@@ -126,7 +126,7 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
     }),
   )
   const backend = backendStore({
-    ...{ callbackUrl: CALLBACK_URL, secret: vault.subKey(`callback:${STORE}`), now, newId },
+    ...{ callbackUrl: CALLBACK_URL, secrets: () => [vault.subKey(`callback:${STORE}`)], now, newId },
     ...{ connections: store.connections(life), timeout: timeoutOn(life) },
   })
   const pumps = {} as Record<PumpName, Pump>

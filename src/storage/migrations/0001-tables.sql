@@ -283,6 +283,16 @@ create unique index deliveries_once on deliveries (source, delivery_id, body_hma
 create unique index deliveries_mac on deliveries (source, mac);
 create index deliveries_due on deliveries (state, not_before);
 
+-- Rotations of the secrets that callbacks to stores are signed with; the secrets are derived, none is stored.
+create table callback_secrets (
+  store text not null,
+  generation integer not null,
+  created_at integer not null,
+  -- Until then the generation before is valid too.
+  previous_until integer not null,
+  primary key (store, generation)
+) strict;
+
 create table tokens (
   id text not null primary key,
   name text not null,
