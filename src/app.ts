@@ -25,7 +25,7 @@ import { type Failure, messageOf } from './errors.ts'
 import { createFlows } from './flows.ts'
 import { apiRouter } from './http/api.ts'
 import { createAuth } from './http/auth.ts'
-import { healthRouter } from './http/health.ts'
+import { healthRouter, notesOf } from './http/health.ts'
 import { metricsRouter } from './http/metrics-route.ts'
 import { createHttpServer, serverLimits } from './http/server.ts'
 import { webhookRouter } from './http/webhooks.ts'
@@ -157,7 +157,7 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
   }
   const sweeps = createSweepRunner(ordering)
   const metrics = createMetrics({
-    readGauges: () => readGauges({ db, now, clockSuspect: inbox.clockSuspect }),
+    readGauges: () => readGauges({ db, now, clockSuspect: inbox.clockSuspect, unreadable: supplier.unreadable }),
     runtime: true,
   })
   const inbox = await openInbox({
@@ -204,7 +204,7 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
   const health = {
     status: () => ({
       reasons: stopping ? ['draining'] : [],
-      notes: inbox.clockSuspect() ? ['clock_suspect'] : [],
+      notes: notesOf({ clock_suspect: inbox.clockSuspect(), answers_unreadable: supplier.unreadable().length > 0 }),
     }),
   }
   const server = createHttpServer({

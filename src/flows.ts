@@ -69,6 +69,7 @@ export function createFlows({
     releasePurchase: (id, change, actor) => releasePurchase(ordering, id, change, actor),
     freeze: (reason, actor) => freeze(ordering, reason, actor),
     unfreeze: (actor, causes) => unfreeze(ordering, actor, causes),
+    unreadableAnswers: supplier.unreadable,
     requestSync: (cause) => syncs.start(cause),
     dryRunSync: dryRun,
     requestSweep: (cause) => sweeps.start(cause),

@@ -17,6 +17,10 @@ const gauges = {
   listings: { help: 'Listings of the stores', labels: ['store', 'state'] },
   balance_minor: { help: 'Balance at the supplier in minor units, as last read', labels: ['currency'] },
   frozen: { help: '1 while buying is frozen', labels: [] },
+  unreadable_answers: {
+    help: 'Kinds of answers of the supplier that cannot be read now, by request and setting of the dialect',
+    labels: ['request', 'setting'],
+  },
   clock_suspect: { help: '1 while every authentic delivery is outside the time that is tolerated', labels: [] },
   supplier_silence_seconds: { help: 'Time since the supplier answered', labels: [] },
   sweep_age_seconds: { help: 'Time since the last complete sweep of the orders ended', labels: [] },

@@ -10,16 +10,19 @@ import { countByState } from './storage/purchases.ts'
 import { currentFreeze } from './storage/settings.ts'
 import { lastCompleteSweep, type Sweep } from './storage/sweeps.ts'
 import { lastCompleteSync } from './storage/sync-runs.ts'
+import type { UnreadableAnswer } from './supplier/unreadable.ts'
 
 /** What the gauges show, read from the database at each scrape. */
 export async function readGauges({
   db,
   now,
   clockSuspect,
+  unreadable,
 }: {
   db: Database
   now: () => number
   clockSuspect: () => boolean
+  unreadable: () => readonly UnreadableAnswer[]
 }): Promise<GaugeReadings> {
   const [
     deliveries,
@@ -62,6 +65,7 @@ export async function readGauges({
     listings: listings.map(({ store, state, total }) => ({ labels: { store, state }, value: total })),
     ...(balance ? { balance_minor: [{ labels: { currency: balance.currency }, value: balance.amountMinor }] } : {}),
     frozen: [{ value: freeze ? 1 : 0 }],
+    unreadable_answers: unreadable().map(({ request, setting }) => ({ labels: { request, setting }, value: 1 })),
     clock_suspect: [{ value: clockSuspect() ? 1 : 0 }],
     ...(sweep?.finishedAt ? { sweep_age_seconds: [{ value: Math.round((now() - sweep.finishedAt) / 1_000) }] } : {}),
     ...(sweep ? { sweep_orders: counted(sweep) } : {}),

@@ -241,6 +241,22 @@ describe('status', () => {
 `)
   })
 
+  it('says which answers of the supplier cannot be read, and that buying is paused for them', async () => {
+    const unreadable = [
+      {
+        ...{ request: 'GET /orders', field: 'amount', setting: 'order.quantity', value: '"4.79"' },
+        ...{ requestId: 'r1', since: '2026-01-02T03:04:05Z', pausesBuying: true },
+      },
+    ]
+    const { config } = await startService({ 'GET /status': () => ({ freeze: null, counts: {}, unreadable }) })
+    const { stdout } = await run(['status', '--config', config], { terminal: true })
+    expect(widest(stdout)).toBeLessThanOrEqual(80)
+    expect(stdout).toMatch(/^Buying +paused: answers of the supplier cannot be read$/m)
+    expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(
+      /For a person: the answer to GET \/orders cannot be read, first .*: amount \(order\.quantity of the dialect\) has "4\.79" there; nothing new is bought until one is read: mend the dialect, then restart/,
+    )
+  })
+
   it('keeps the command short where there is one store', async () => {
     expect(await statusWith(stores.slice(0, 1))).toContain('  1 listing held: quayside listings list --state held\n')
   })

@@ -1,6 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { afterAnswer, afterLookUp, type Breaker, closedBreaker, firstSendsMax } from '../src/domain/breaker.ts'
+import {
+  afterAnswer,
+  afterDoubts,
+  afterLookUp,
+  type Breaker,
+  closedBreaker,
+  firstSendsMax,
+} from '../src/domain/breaker.ts'
 import {
   callbackDelayMs,
   deliveryDelayMs,
@@ -107,7 +114,7 @@ describe('a wait', () => {
 describe('the breaker', () => {
   const walked = (breaker: Breaker, ...answers: ('clear' | 'ambiguous' | 'look-up')[]): Breaker =>
     answers.reduce<Breaker>(
-      (now, answer) => (answer === 'look-up' ? afterLookUp(now) : afterAnswer(now, answer === 'ambiguous')),
+      (now, answer) => (answer === 'look-up' ? afterLookUp(now, 0) : afterAnswer(now, answer)),
       breaker,
     )
   const closed = closedBreaker
@@ -122,6 +129,16 @@ describe('the breaker', () => {
     const answers = ['ambiguous', 'ambiguous', 'clear', 'ambiguous', 'ambiguous'] as const
     expect(walked(closed, ...answers).phase).toBe('closed')
     expect(walked(closed, ...answers, 'ambiguous').phase).toBe('open')
+  })
+
+  test('opens at the first answer that cannot be read, until a look-up has read an order', () => {
+    const unread = afterAnswer(closed, 'unreadable')
+    expect(unread.phase).toBe('open')
+    expect(afterLookUp(unread, 0)).toBe(unread)
+    expect(afterLookUp(unread, 1).phase).toBe('probing')
+    expect(afterDoubts(unread).phase).toBe('probing')
+    expect(afterAnswer(afterLookUp(unread, 1), 'unreadable').phase).toBe('open')
+    expect(afterAnswer(unread, 'clear')).toEqual(closed)
   })
 
   test('is not moved by a look-up while it is closed', () => {
@@ -155,6 +172,6 @@ describe('the breaker', () => {
     const given = Object.freeze({ ...opened })
     walked(given, 'look-up', 'ambiguous', 'clear')
     expect(given).toEqual(opened)
-    expect(closedBreaker).toEqual({ phase: 'closed', ambiguousInRow: 0 })
+    expect(closedBreaker).toEqual({ phase: 'closed', ambiguousInRow: 0, unread: false })
   })
 })

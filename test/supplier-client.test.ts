@@ -251,6 +251,93 @@ describe('a list of the supplier', () => {
   })
 })
 
+describe('answers that cannot be read', () => {
+  /** A supplier that answers with what stands in `answer` now. */
+  async function answering() {
+    const now: { answer: unknown } = { answer: undefined }
+    const server = await http((_, response) => ok(response, now.answer))
+    const { supplier, move } = client(server.origin)
+    const kinds = () => supplier.unreadable().map(({ request, setting, partly }) => [request, setting, partly])
+    const orders = async (items: unknown[], query: object = { externalOrderId: 'q1.s.1' }) => {
+      now.answer = { items, total: items.length }
+      await supplier.orders({ page: 1, ...query })
+    }
+    return { now, supplier, move, kinds, orders }
+  }
+  const broken = { ...order, quantity: 'two' }
+
+  it('stand with request, field, value and instant until one of the same request is read', async () => {
+    const { now, supplier, move, kinds, orders } = await answering()
+    await orders([broken])
+    move(1_000)
+    await orders([{ ...broken, quantity: 'three' }])
+    expect(supplier.unreadable()).toEqual([
+      {
+        ...{ request: 'GET /orders', setting: 'order.quantity', field: 'quantity', seen: '"three"' },
+        ...{ requestId: 'r1', since: T, partly: false },
+      },
+    ])
+    now.answer = order
+    await supplier.order('o1')
+    expect(kinds()).toEqual([['GET /orders', 'order.quantity', false]])
+    await orders([order])
+    expect(kinds()).toEqual([])
+  })
+
+  it('of a list stand over an empty page, and end with an empty list', async () => {
+    const { kinds, orders } = await answering()
+    await orders([broken])
+    await orders([])
+    expect(kinds()).toHaveLength(1)
+    await orders([], { page: 2 })
+    expect(kinds()).toHaveLength(1)
+    await orders([], {})
+    expect(kinds()).toEqual([])
+  })
+
+  it('among others that can be read are told apart', async () => {
+    const { kinds, orders } = await answering()
+    await orders([broken])
+    await orders([order, broken])
+    expect(kinds()).toEqual([['GET /orders', 'order.quantity', true]])
+  })
+
+  it('of one record end when the supplier no longer knows it', async () => {
+    let gone = false
+    const server = await http((_, response) => (gone ? fault(response, 404, 'gone') : ok(response, broken)))
+    const { supplier } = client(server.origin)
+    await expect(supplier.order('o1')).rejects.toMatchObject({ reason: 'unreadable' })
+    expect(supplier.unreadable()).toMatchObject([{ request: 'GET /orders/{id}', id: 'o1' }])
+    gone = true
+    await supplier.order('o2')
+    expect(supplier.unreadable()).toHaveLength(1)
+    await supplier.order('o1')
+    expect(supplier.unreadable()).toEqual([])
+  })
+
+  it('to an order are known by their field, and never show a licence key', async () => {
+    const { now, supplier } = await answering()
+    now.answer = { ...order, keys: 'ABCDE-FGHIJ-KLMNO-PQRST' }
+    expect(await supplier.placeOrder(request)).toMatchObject({ outcome: 'unknown', cause: 'unreadable' })
+    expect(supplier.unreadable()).toMatchObject([{ request: 'POST /orders', setting: 'order.keys' }])
+    expect(JSON.stringify(supplier.unreadable())).not.toContain('ABCDE')
+    now.answer = order
+    expect(await supplier.placeOrder(request)).toMatchObject({ outcome: 'accepted' })
+    expect(supplier.unreadable()).toEqual([])
+  })
+
+  it('that are no JSON show nothing of what they are', async () => {
+    const server = await http((_, response) => response.end('<html>ABCDE-FGHIJ-KLMNO</html>'))
+    const { supplier } = client(server.origin)
+    await expect(supplier.balance()).rejects.toMatchObject({ reason: 'unreadable' })
+    await supplier.placeOrder(request)
+    expect(supplier.unreadable()).toMatchObject([
+      { request: 'GET /balance', field: '(the whole answer)', seen: 'something that is no JSON' },
+      { request: 'POST /orders', field: '(the whole answer)' },
+    ])
+  })
+})
+
 describe('one record of the supplier', () => {
   it.each(['not_found', 'gone'])('is undefined when the supplier says %s', async (code) => {
     const server = await http((_, response) => fault(response, 404, code))

@@ -301,7 +301,9 @@ describe('an order of the supplier', () => {
       const read = readOrder({ ...order, ...fields }, dialect)
       return read.ok ? undefined : [read.setting, read.seen]
     }
-    expect(seen({ keys: keyLike })).toEqual(['order.keys', 'a string'])
+    expect(seen({ keys: keyLike })).toEqual(['order.keys', `a string of ${keyLike.length} characters`])
+    expect(seen({ keys: { [keyLike]: true } })).toEqual(['order.keys', 'an object'])
+    expect(seen({ quantity: { [keyLike]: true } })).toEqual(['order.quantity', 'an object with [removed]'])
     expect(seen({ keys: [keyLike, null] })).toEqual(['order.keys', 'a list of 2'])
     expect(seen({ quantity: '2' })).toEqual(['order.quantity', '"2"'])
     expect(seen({ amount: `${keyLike} of many` })).toEqual(['order.amount', '"[removed] of many"'])

@@ -39,6 +39,11 @@ it('the age of the last complete run was no figure any more after twenty runs th
     answer.status = 500
   }
   for (let failed = 1; failed <= 21; failed += 1) expect(await sync()).toMatchObject({ state: 'failed' })
-  const { sync_age_seconds } = await readGauges({ db, now: () => clock.at, clockSuspect: () => false })
+  const { sync_age_seconds } = await readGauges({
+    db,
+    now: () => clock.at,
+    clockSuspect: () => false,
+    unreadable: () => [],
+  })
   expect(sync_age_seconds).toEqual([{ value: (clock.at - finishedAt) / 1_000 }])
 })

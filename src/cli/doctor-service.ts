@@ -7,7 +7,7 @@ import { type Client, createClient } from './client.ts'
 import { type ConnectionOptions, connectionOf } from './connection.ts'
 import type { Visit } from './doctor.ts'
 import { NOT_RUNNING } from './exit-codes.ts'
-import { pausedOf, waitingListings } from './status.ts'
+import { MEND_DIALECT, pausedOf, unreadableOf, waitingListings } from './status.ts'
 
 export type Service = { client: Client; status: Record<string, unknown> } | { fault: Failure }
 
@@ -96,6 +96,7 @@ export async function checkDuties({ io, report }: Visit, service: Service): Prom
       '`quayside unfreeze` when it is mended',
     )
   } else report('ok', 'freeze', 'none')
+  for (const line of unreadableOf(status.unreadable, io.now())) report('fail', 'answers', line, MEND_DIALECT)
   const counts = asRow(status.counts)
   checkListings(status, pausedOf(status.paused, io.now()), report)
   const [deliveries, callbacks, alerts] = [asRow(counts.deliveries), asRow(counts.callbacks), asRow(counts.alerts)]

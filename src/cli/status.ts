@@ -4,7 +4,7 @@ import { causesOf, nextOf } from './freeze.ts'
 import type { Session } from './program.ts'
 import { serviceCommand } from './service-command.ts'
 import { oldUntil } from './stores.ts'
-import { details } from './table.ts'
+import { details, wrap } from './table.ts'
 
 /** `status`: what a person on duty looks at first. */
 export function addStatus(root: Command, session: Session): void {
@@ -24,7 +24,9 @@ function statusText(facts: Row, now: number, width: number): string {
   const offers = asRow(counts.offers)
   const frozen = facts.freeze
     ? `FROZEN by ${cell(freeze.actor)}, ${instant(freeze.at, now)}: ${cell(freeze.reason)}`
-    : 'on'
+    : asRows(facts.unreadable).some(({ pausesBuying }) => pausesBuying === true)
+      ? 'paused: answers of the supplier cannot be read'
+      : 'on'
   const [, ...others] = causesOf(freeze)
   const pairs: [string, string][] = [
     ['Buying', frozen],
@@ -55,6 +57,9 @@ function statusText(facts: Row, now: number, width: number): string {
   ]
   const due = [
     ...(facts.freeze ? ['buying is frozen', ...nextOf(freeze).map((next) => `  ${next}`)] : []),
+    ...unreadableOf(facts.unreadable, now).flatMap((line) =>
+      wrap(`${line}: ${MEND_DIALECT}`, width - 4).map((part, place) => (place === 0 ? part : `  ${part}`)),
+    ),
     ...dutiesOf(facts, width),
     ...pausedOf(facts.paused, now),
   ]
@@ -106,6 +111,18 @@ export function waitingListings(status: Row, state: 'held' | 'failed'): { count:
         }))
   return waiting.filter(({ count }) => count > 0)
 }
+
+/** Answers of the supplier that cannot be read, each with what is there. */
+export const unreadableOf = (unreadable: unknown, now: number): string[] =>
+  asRows(unreadable).map(
+    ({ request, field, setting, value, since, pausesBuying }) =>
+      `the answer to ${cell(request)} cannot be read, first ${instant(since, now)}: ${cell(field)} (${cell(setting)} of the dialect) has ${cell(value)} there${
+        pausesBuying === true ? '; nothing new is bought until one is read' : ''
+      }`,
+  )
+
+/** What to do about them. */
+export const MEND_DIALECT = 'mend the dialect, then restart'
 
 /** Stores whose prices and stock stand still, each with the cause. */
 export const pausedOf = (paused: unknown, now: number): string[] =>

@@ -56,7 +56,7 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
     operation({
       ...{ name: 'viewStatus', method: 'get', path: '/status', allowed: viewer, answer: views.Status },
       ...{ summary: 'How the service stands: balance, freeze, counts, freshness.', success: { 200: 'As of now' } },
-      handle: async () => ok(await statusOf(db, stores)),
+      handle: async () => ok(await statusOf(db, stores, flows.unreadableAnswers())),
     }),
 
     operation({

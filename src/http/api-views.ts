@@ -265,6 +265,19 @@ export const Status = z.object({
     .object({ finishedAt: maybeAt, orders: count, orphans: count, others: count, missing: count })
     .nullable()
     .meta({ description: "The last complete comparison of the supplier's orders with our purchases" }),
+  unreadable: z
+    .array(
+      z.object({
+        request: z.string().meta({ description: 'Method and path, such as GET /orders' }),
+        field: z.string().meta({ description: 'The path at which the answer cannot be read' }),
+        setting: z.string().meta({ description: 'The setting of the dialect that holds the path' }),
+        value: z.string().meta({ description: 'What is there, in a few words; never a secret' }),
+        requestId: words,
+        since: at,
+        pausesBuying: z.boolean(),
+      }),
+    )
+    .meta({ description: 'Answers of the supplier that cannot be read, each until one of its kind is' }),
   paused: z
     .array(z.object({ store: z.string(), until: at, error: words }))
     .meta({ description: 'Stores that did not take their listings, and are left alone until then' }),

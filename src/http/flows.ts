@@ -16,6 +16,7 @@ import type { OrderView } from '../ordering/order-view.ts'
 import type { Sweep } from '../storage/sweeps.ts'
 import type { SyncRun } from '../storage/sync-runs.ts'
 import type { Webhook } from '../storage/webhooks.ts'
+import type { UnreadableAnswer } from '../supplier/unreadable.ts'
 
 /** What a person may want of a listing. */
 export type ListingChange =
@@ -58,6 +59,8 @@ export interface Flows {
   freeze(reason: string, actor: string): Promise<void>
   /** Lifts causes by their ids; one that came since stays. */
   unfreeze(actor: string, causes: readonly string[]): Promise<void>
+  /** Kinds of answers of the supplier that cannot be read now. */
+  unreadableAnswers(): readonly UnreadableAnswer[]
   /** Starts a sync run, or gives the one that is under way. */
   requestSync(cause: string): Promise<SyncRun>
   /**

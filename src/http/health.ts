@@ -4,9 +4,12 @@ import { methodNotAllowed } from './answers.ts'
 export interface Health {
   /** Why no request should come here: `draining`, `database`. Empty when ready. */
   reasons: string[]
-  /** What a person should look at while the service works: `clock_suspect`, `supplier_silent`. */
+  /** What a person should look at while the service works: `clock_suspect`, `answers_unreadable`. */
   notes: string[]
 }
+
+/** The names of the notes that hold. */
+export const notesOf = (notes: Record<string, boolean>): string[] => Object.keys(notes).filter((name) => notes[name])
 
 export interface HealthOptions {
   status: () => Health | Promise<Health>

@@ -1,6 +1,7 @@
 import { and, desc, eq, inArray, isNotNull, lt, sql } from 'drizzle-orm'
 import { formatDecimal } from '../domain/money.ts'
 import { delivered, lineState, type OrderState, orderState } from '../domain/store-order.ts'
+import { pausesBuying } from '../ordering/unreadable.ts'
 import { build } from '../storage/builder.ts'
 import { allCallbackSecrets } from '../storage/callback-secrets.ts'
 import type { Database } from '../storage/database.ts'
@@ -16,6 +17,7 @@ import { currentFreeze } from '../storage/settings.ts'
 import { linesOfOrders, type StoreOrder } from '../storage/store-orders.ts'
 import { lastCompleteSweep, type Sweep } from '../storage/sweeps.ts'
 import { lastCompleteSync } from '../storage/sync-runs.ts'
+import type { UnreadableAnswer } from '../supplier/unreadable.ts'
 import { callbackSecretView, freezeView, iso, maybeIso } from './api-views.ts'
 
 /** The derived states of a page of orders, with three reads however many there are. */
@@ -81,8 +83,13 @@ export const pageOfDiscrepancies = (filter: { before?: string | undefined; limit
     .orderBy(desc(discrepancies.id))
     .limit(filter.limit)
 
-/** How the service stands, in one answer. @param stores ids of the configured stores */
-export async function statusOf(db: Database, stores: readonly string[]) {
+/**
+ * How the service stands, in one answer.
+ *
+ * @param stores ids of the configured stores
+ * @param unreadable kinds of answers of the supplier that cannot be read now
+ */
+export async function statusOf(db: Database, stores: readonly string[], unreadable: readonly UnreadableAnswer[]) {
   const [
     [balance],
     freeze,
@@ -145,11 +152,22 @@ export async function statusOf(db: Database, stores: readonly string[]) {
     })),
     freshness: { catalogueAt: maybeIso(run?.finishedAt ?? null), balanceAt: maybeIso(balance?.readAt ?? null) },
     sweep: sweep ? sweepLine(sweep) : null,
+    unreadable: unreadable.map(unreadableLine),
     paused: standings.flatMap(({ store, pausedUntil, lastError }) =>
       pausedUntil === null ? [] : [{ store, until: iso(pausedUntil), error: lastError }],
     ),
   }
 }
+
+const unreadableLine = (answer: UnreadableAnswer) => ({
+  request: answer.request,
+  field: answer.field,
+  setting: answer.setting,
+  value: answer.seen,
+  requestId: answer.requestId ?? null,
+  since: iso(answer.since),
+  pausesBuying: pausesBuying(answer),
+})
 
 const sweepLine = ({ finishedAt, orders, orphans, others, missing }: Sweep) => ({
   ...{ finishedAt: maybeIso(finishedAt), orders, orphans, others, missing },

@@ -8,7 +8,10 @@ import type { Dialect } from '../supplier/dialect.ts'
 import type { Absence, Rounds } from './absence.ts'
 import type { OrderingStore } from './lines.ts'
 
-export type OrderingSupplier = Pick<Supplier, 'placeOrder' | 'order' | 'orders' | 'agrees' | 'pausedUntil'>
+export type OrderingSupplier = Pick<
+  Supplier,
+  'placeOrder' | 'order' | 'orders' | 'agrees' | 'unreadable' | 'pausedUntil'
+>
 
 /** Named instants at which a test may end the process: before and after each commit, send and answer. */
 export type CrashPoint =
@@ -48,6 +51,10 @@ export interface Pace {
   breaker: Breaker
   /** No first send or replay before this instant: the API key was refused. */
   pausedUntil: number
+  /** Kinds of answers that cannot be read and that people were alerted to. */
+  alerted: ReadonlySet<string>
+  /** When such answers are asked for again at the earliest, on the clock that never jumps. */
+  readAgainAt: number
   /** Instants of the first sends and of the repeats of the last minute. */
   firstSends: number[]
   repeats: number[]
@@ -64,6 +71,8 @@ export interface Pace {
 export const freshPace = (): Pace => ({
   ...{ breaker: closedBreaker, pausedUntil: 0, firstSends: [], repeats: [] },
   ...{ checked: new Map(), absences: new Map() },
+  alerted: new Set(),
+  readAgainAt: 0,
 })
 
 /** What every ordering flow needs. */

@@ -36,7 +36,7 @@ export async function lookUp(ordering: Ordering, purchase: Purchase): Promise<vo
     ordering.at('looked_up')
     found = await foundOrders(ordering, purchase, orders)
     detail = found.length === 0 ? 'not found' : `found ${found.map((order) => order.id).join(', ')}`
-    ordering.pace.breaker = afterLookUp(ordering.pace.breaker)
+    ordering.pace.breaker = afterLookUp(ordering.pace.breaker, orders.length)
   } catch (error) {
     detail = messageOf(error)
   }

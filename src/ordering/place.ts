@@ -1,4 +1,3 @@
-import { firstSendsMax } from '../domain/breaker.ts'
 import type { PurchaseInput } from '../domain/purchase.ts'
 import { messageOf } from '../errors.ts'
 import { changePurchase, dueEndings, duePlacements, type Purchase, purchaseById } from '../storage/purchases.ts'
@@ -13,6 +12,7 @@ import { mayRepeat, noteSend } from './repeat-budget.ts'
 import { intend, transmit } from './send.ts'
 import { noteTrouble } from './trouble.ts'
 import { isUnauthorized, pauseUnauthorized } from './unauthorized.ts'
+import { alertUnreadable, endPause, firstSendsNow } from './unreadable.ts'
 
 /** Rows taken in one go: enough to keep the sends under way busy, few enough to notice a freeze soon. */
 const BATCH = 50
@@ -40,8 +40,10 @@ interface Intent {
 export async function placeDue(ordering: Ordering): Promise<number> {
   // Until the supplier's orders are mapped back, nothing proves that a purchase was never sent.
   if (!(await isMappingBack(ordering.db))) await endDue(ordering)
+  await alertUnreadable(ordering)
   const now = ordering.now()
   if (pausedUntil(ordering) > now) return 0
+  await endPause(ordering)
   const queue = await ordering.db.query(duePlacements(now, BATCH))
   let handled = 0
   let last: Promise<Intent | 'put_off' | undefined> = Promise.resolve(undefined)
@@ -50,7 +52,7 @@ export async function placeDue(ordering: Ordering): Promise<number> {
     return last
   }
   const worker = async (place: number): Promise<void> => {
-    while (place < firstSendsMax(ordering.pace.breaker, ordering.policy.inFlight)) {
+    while (place < firstSendsNow(ordering)) {
       if (pausedUntil(ordering) > ordering.now()) return
       const purchase = queue.shift()
       if (!purchase) return
@@ -64,6 +66,7 @@ export async function placeDue(ordering: Ordering): Promise<number> {
     }
   }
   await Promise.all(Array.from({ length: ordering.policy.inFlight }, (_, place) => worker(place)))
+  await alertUnreadable(ordering)
   return handled
 }
 
@@ -91,7 +94,7 @@ async function prepare(ordering: Ordering, due: Purchase): Promise<Intent | 'put
   // It is not sent any more; it ends as soon as it is known that it never was.
   if (purchase.cancelRequestedAt !== null) return undefined
   // A breaker that opened while others were sent counts for whoever waited in the queue meanwhile.
-  if (firstSendsMax(ordering.pace.breaker, ordering.policy.inFlight) === 0) return undefined
+  if (firstSendsNow(ordering) === 0) return undefined
   if (purchase.sends > 0 && !mayRepeat(ordering)) {
     await putOff(ordering, purchase, STEP_ASIDE_MS, purchase.note)
     return 'put_off'

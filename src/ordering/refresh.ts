@@ -6,6 +6,7 @@ import { lookUp } from './look-up.ts'
 import { readOrder } from './read-order.ts'
 import { reschedule } from './reschedule.ts'
 import { noteTrouble } from './trouble.ts'
+import { alertUnreadable } from './unreadable.ts'
 
 const BATCH = 100
 /** Reads side by side; reads have connections of their own, so that they are never starved by orders. */
@@ -39,6 +40,7 @@ export async function refreshDue(ordering: Ordering): Promise<number> {
     }
   }
   await Promise.all(Array.from({ length: AT_ONCE }, worker))
+  await alertUnreadable(ordering)
   return handled
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { afterAnswer } from '../domain/breaker.ts'
+import { type AnswerQuality, afterAnswer } from '../domain/breaker.ts'
 import { notExecutedDelayMs, rejectedDelayMs } from '../domain/pace.ts'
 import { answerClass, type Placement } from '../domain/placement.ts'
 import { type Answer, mayBuy, type PurchaseInput, type Transition } from '../domain/purchase.ts'
@@ -132,7 +132,7 @@ async function record(ordering: Ordering, held: Claim, purchase: Purchase, place
   const { evidence } = placement
   const { pace } = ordering
   if (isAnswer(placement)) {
-    pace.breaker = afterAnswer(pace.breaker, placement.outcome === 'unknown' && !placement.rejection)
+    pace.breaker = afterAnswer(pace.breaker, qualityOf(placement))
   }
   const attempt = insertAttempt({
     id: ordering.newId(),
@@ -167,6 +167,11 @@ async function record(ordering: Ordering, held: Claim, purchase: Purchase, place
 /** A request that never left says nothing about how the supplier answers. */
 const isAnswer = (placement: Placement): boolean =>
   placement.outcome !== 'not_executed' || placement.cause === 'rate_limited' || placement.cause === 'unauthorized'
+
+function qualityOf(placement: Placement): AnswerQuality {
+  if (placement.outcome !== 'unknown' || placement.rejection) return 'clear'
+  return placement.cause === 'unreadable' ? 'unreadable' : 'ambiguous'
+}
 
 function answerOf(placement: Placement): Answer {
   switch (placement.outcome) {

@@ -105,7 +105,7 @@ async function compareList(ordering: Ordering, pass: Pass, to: number | undefine
     await comparePage(ordering, pass, orders)
   }
   // A list that was read is a look-up of all: what it has found is not looked up any more, and new purchases may wait.
-  ordering.pace.breaker = afterLookUp(ordering.pace.breaker)
+  ordering.pace.breaker = afterLookUp(ordering.pace.breaker, swept.orders)
   if (swept.unreadable === 0) return
   throw new Failure('unavailable', `${swept.unreadable} orders in the supplier's list cannot be read`)
 }

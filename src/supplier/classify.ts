@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto'
 import type { Evidence, ExpectedOrder, NotExecutedCause, Placement, SupplierOrder } from '../domain/placement.ts'
-import type { Dialect } from './dialect.ts'
+import { type Dialect, valueAt } from './dialect.ts'
+import { type UnreadField, unreadField } from './fields.ts'
 import { readJson } from './json.ts'
 import { retryAfterMs } from './rate-limit.ts'
 import { type ErrorAnswer, errorAnswer, readOrder, refusalUnder2xx, requestIdOf, textAt, unwrap } from './records.ts'
 import { type Exchange, headerText } from './request.ts'
+import { NO_JSON } from './unreadable.ts'
 
 export interface Asked {
   dialect: Dialect
@@ -110,6 +112,17 @@ function classifySuccess(json: unknown, seen: Evidence, asked: Asked): Placement
   const differs = disagreement(order.value, expected, dialect)
   if (differs !== undefined) return unknown(seen, 'disagrees', `answered 2xx with another ${differs} than was sent`)
   return { outcome: 'accepted', order: order.value, agrees: true, evidence: { ...seen, detail: 'accepted' } }
+}
+
+/** The first field that cannot be read of an answer to an order; undefined when all can, or no whole answer came. */
+export function unreadIn(exchange: Exchange, dialect: Dialect): UnreadField | undefined {
+  if (exchange.stage !== 'answered') return undefined
+  const json = exchange.unreadable === undefined ? readJson(exchange.body) : undefined
+  if (json === undefined) return NO_JSON
+  if (exchange.status > 299) return unreadField('error.code', dialect.error.code, valueAt(json, dialect.error.code))
+  const wrapped = unwrap(json, dialect)
+  const order = wrapped.ok ? readOrder(wrapped.value, dialect) : wrapped
+  return order.ok ? undefined : order
 }
 
 /**

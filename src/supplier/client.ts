@@ -18,14 +18,15 @@ import type {
 } from '../domain/placement.ts'
 import { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
-import { classify, disagreement } from './classify.ts'
+import { classify, disagreement, unreadIn } from './classify.ts'
 import { type Dialect, flagValue } from './dialect.ts'
 import { type Read, unreadField } from './fields.ts'
 import { readOffer } from './offer-record.ts'
 import { createPacer } from './rate-limit.ts'
-import { get, type Link, type Page, postHeaders, readOne, readPage, send } from './read.ts'
+import { get, type Link, type Page, postHeaders, type Query, readOne, readPage, send } from './read.ts'
 import { readBalance, readOrder, readWebhook, writeInstant } from './records.ts'
 import { ANSWER_MAX_BYTES, type Network, sockets } from './request.ts'
+import { createAnswers, type UnreadableAnswer } from './unreadable.ts'
 import { type CreatedWebhook, createWebhook } from './webhooks.ts'
 
 export interface SupplierSettings {
@@ -95,6 +96,8 @@ export interface Supplier {
   createWebhook(wanted: { url: string; events: EventName[] }): Promise<CreatedWebhook>
   /** The OpenAPI description, parsed and otherwise as it came. */
   openapi(): Promise<unknown>
+  /** Kinds of answers that cannot be read now, each until an answer of its kind is read. */
+  unreadable(): readonly UnreadableAnswer[]
   /** Until when the API key is paused after a 429, epoch milliseconds; undefined when it is not. */
   pausedUntil(): number | undefined
   /** Ends when the exchanges that are under way have; each has its deadline. */
@@ -125,6 +128,7 @@ export function createSupplier(settings: SupplierSettings): Supplier {
     throw invalid('supplier.apiKey', 'must be 1 to 500 visible ASCII characters, no spaces')
   }
   const pacer = createPacer({ now, sleep, random })
+  const answers = createAnswers(now)
   const orderAgent = network.open(ORDER_CONNECTIONS)
   const agent = network.open(READ_CONNECTIONS)
   const link: Link = { dialect, base, apiKey, now, sleep, random, fetchDeadlineMs, pacer, agent, network }
@@ -132,27 +136,28 @@ export function createSupplier(settings: SupplierSettings): Supplier {
     products: ({ search, category, inStock, ...paged }) => {
       const names = dialect.products
       const stock = inStock === undefined ? undefined : String(flagValue(dialect.flags.inStock, inStock))
-      return readPage(
-        link,
-        '/products',
-        {
-          ...paged,
-          id: dialect.product.id,
-          filters: [
-            [names.search, search],
-            [names.category, category],
-            [names.inStock, stock],
-          ],
-        },
-        readOffer,
-      )
+      const filters: Query = [
+        [names.search, search],
+        [names.category, category],
+        [names.inStock, stock],
+      ]
+      const page = readPage(link, '/products', { ...paged, id: dialect.product.id, filters }, readOffer)
+      // A single offer that cannot be read is told of by the sync run.
+      return answers.page('GET /products', page, {
+        all: paged.page === 1 && !filters.some(([, value]) => value),
+        partly: false,
+      })
     },
     product: async (productId) =>
-      readOne(link, `/products/${segment(productId)}`, (record) =>
-        only(productId, readOffer(record, dialect), 'product.id', dialect.product.id, (offer) => offer.productId),
+      answers.one(
+        'GET /products/{id}',
+        readOne(link, `/products/${segment(productId)}`, (record) =>
+          only(productId, readOffer(record, dialect), 'product.id', dialect.product.id, (offer) => offer.productId),
+        ),
+        productId,
       ),
     balance: async () => {
-      const balance = await readOne(link, '/balance', readBalance)
+      const balance = await answers.one('GET /balance', readOne(link, '/balance', readBalance))
       if (!balance) throw new Failure('unavailable', 'the supplier knows no balance', { reason: 'not_found' })
       return balance
     },
@@ -171,34 +176,39 @@ export function createSupplier(settings: SupplierSettings): Supplier {
         bodyMaxBytes: ANSWER_MAX_BYTES,
         ...(request.beforeWrite ? { beforeWrite: request.beforeWrite } : {}),
       })
-      return classify(ended, { dialect, maybeCharged: request.maybeCharged, expected: request.expected, nowMs: now() })
+      const { maybeCharged, expected } = request
+      const placement = classify(ended, { dialect, maybeCharged, expected, nowMs: now() })
+      answers.placed('POST /orders', placement, () => unreadIn(ended, dialect))
+      return placement
     },
     orders: ({ externalOrderId, from, to, status, ...paged }) => {
       const names = dialect.orders
       const instant = (ms: number | undefined) => (ms === undefined ? undefined : writeInstant(ms, dialect))
-      return readPage(
-        link,
-        '/orders',
-        {
-          ...paged,
-          filters: [
-            [names.externalOrderId, externalOrderId],
-            [names.from, instant(from)],
-            [names.to, instant(to)],
-            [names.status, status && onlyWordFor(status, dialect)],
-          ],
-        },
-        readOrder,
-      )
+      const filters: Query = [
+        [names.externalOrderId, externalOrderId],
+        [names.from, instant(from)],
+        [names.to, instant(to)],
+        [names.status, status && onlyWordFor(status, dialect)],
+      ]
+      const page = readPage(link, '/orders', { ...paged, filters }, readOrder)
+      return answers.page('GET /orders', page, {
+        all: paged.page === 1 && !filters.some(([, value]) => value),
+        partly: true,
+      })
     },
     order: async (orderId) =>
-      readOne(link, `/orders/${segment(orderId)}`, (record) =>
-        only(orderId, readOrder(record, dialect), 'order.id', dialect.order.id, (order) => order.id),
+      answers.one(
+        'GET /orders/{id}',
+        readOne(link, `/orders/${segment(orderId)}`, (record) =>
+          only(orderId, readOrder(record, dialect), 'order.id', dialect.order.id, (order) => order.id),
+        ),
+        orderId,
       ),
     agrees: (order, expected) => disagreement(order, expected, dialect) === undefined,
     webhooks: () => {
       const items = dialect.lists.webhooks ?? dialect.paging.items
-      return readPage(link, '/webhooks', { filters: [], items }, readWebhook)
+      const page = readPage(link, '/webhooks', { filters: [], items }, readWebhook)
+      return answers.page('GET /webhooks', page, { all: true, partly: false })
     },
     createWebhook: (wanted) => createWebhook(link, wanted),
     openapi: async () => {
@@ -206,6 +216,7 @@ export function createSupplier(settings: SupplierSettings): Supplier {
       if (got !== 'absent') return got.json
       throw new Failure('unavailable', 'the supplier serves no OpenAPI description', { reason: 'not_found' })
     },
+    unreadable: answers.list,
     pausedUntil: () => pacer.pausedUntil(),
     close: async () => {
       await Promise.all([agent.close(), orderAgent.close()])

@@ -39,17 +39,24 @@ export function seenText(value: unknown): string {
   if (Array.isArray(value)) return `a list of ${value.length}`
   if (value instanceof LongInteger) return String(value).slice(0, SEEN_MAX)
   if (typeof value !== 'object' || value === null) return String(value)
-  const names = Object.keys(value).map((name) => name.slice(0, SEEN_MAX).replaceAll(/\p{C}+/gu, ' '))
+  const names = Object.keys(value).map((name) => withoutKeys(name.slice(0, SEEN_MAX).replaceAll(/\p{C}+/gu, ' ')))
   const more = names.length > NAMES_MAX ? ', …' : ''
   return names.length === 0 ? 'an empty object' : `an object with ${names.slice(0, NAMES_MAX).join(', ')}${more}`
 }
 
-/** Settings at whose paths secrets are: of what is found there nothing is shown but its type. */
+/** Settings at whose paths secrets are: of what is found there nothing is shown but its type and length. */
 const SECRET = ['order.keys', 'order.keyText', 'webhook.secret']
 
+function shapeText(value: unknown): string {
+  if (value === undefined || value === null) return 'nothing'
+  if (Array.isArray(value)) return `a list of ${value.length}`
+  if (typeof value === 'string') return `a string of ${value.length} characters`
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`
+}
+
 export function unreadField(setting: string, path: string, value: unknown): { ok: false } & UnreadField {
-  const hidden = SECRET.includes(setting) && typeof value !== 'object' && value !== undefined
-  return { ok: false, field: nameOf(path), setting, seen: hidden ? `a ${typeof value}` : seenText(value) }
+  const seen = SECRET.includes(setting) ? shapeText(value) : seenText(value)
+  return { ok: false, field: nameOf(path), setting, seen }
 }
 
 type Group = 'order' | 'balance' | 'webhook'

@@ -16,6 +16,7 @@ import {
   PAGE_MAX_BYTES,
   type Request,
 } from './request.ts'
+import { Unreadable } from './unreadable.ts'
 
 /** What every request to one supplier needs. */
 export interface Link {
@@ -270,12 +271,10 @@ const keyHeader = ({ dialect, apiKey }: Link): Record<string, string> => ({
 export const postHeaders = (link: Link) => ({ ...keyHeader(link), 'content-type': 'application/json' })
 
 /** The failure of a record or page whose field cannot be read. */
-export const unreadable = ({ field, setting, seen }: UnreadField, requestId: string | undefined): Failure => {
+export const unreadable = (unread: UnreadField, requestId: string | undefined): Failure => {
+  const { field, setting, seen } = unread
   const what = `the supplier's answer cannot be read at ${field} (${setting} of the dialect): it has ${seen} there`
-  return new Failure('unavailable', idText(what, requestId), {
-    reason: 'unreadable',
-    fields: [{ field, message: 'missing, or not as the dialect says' }],
-  })
+  return new Unreadable(unread, idText(what, requestId), requestId)
 }
 
 const unavailable = (reason: string, what: string, requestId?: string): Failure =>

@@ -1,0 +1,122 @@
+import type { Placement } from '../domain/placement.ts'
+import { Failure } from '../errors.ts'
+import type { UnreadField } from './fields.ts'
+import type { Page } from './read.ts'
+
+/** One kind of answer that cannot be read now: a request, and a field of its answer. */
+export interface UnreadableAnswer extends UnreadField {
+  /** Method and path, ids left out: `GET /orders/{id}`. */
+  request: string
+  /** The supplier's id of the first request that was answered so. */
+  requestId: string | undefined
+  /** When that was, epoch milliseconds. */
+  since: number
+  /** Other records of the same answer could be read. */
+  partly: boolean
+  /** The id that was asked for last, where the request has one. */
+  id?: string
+}
+
+/** The failure of a record or page whose field cannot be read. */
+export class Unreadable extends Failure {
+  readonly unread: UnreadField
+  readonly requestId: string | undefined
+
+  constructor(unread: UnreadField, message: string, requestId: string | undefined) {
+    const { field } = unread
+    super('unavailable', message, {
+      reason: 'unreadable',
+      fields: [{ field, message: 'missing, or not as the dialect says' }],
+    })
+    this.unread = unread
+    this.requestId = requestId
+  }
+}
+
+/** An answer that is no JSON at all: of its bytes nothing is shown. */
+export const NO_JSON: UnreadField = {
+  field: '(the whole answer)',
+  setting: 'envelope',
+  seen: 'something that is no JSON',
+}
+
+/** Settings of fields around the records; a page without records shows that these can be read, and no more. */
+const AROUND = /^(envelope|lists|paging)/
+
+export type Answers = ReturnType<typeof createAnswers>
+
+/** Remembers which kinds of answers cannot be read, each until an answer of its kind is. */
+export function createAnswers(now: () => number) {
+  let standing: readonly UnreadableAnswer[] = []
+
+  function note(answer: Omit<UnreadableAnswer, 'since'>): void {
+    const { request, setting, partly } = answer
+    const known = standing.find((one) => one.request === request && one.setting === setting)
+    const { since = now(), requestId = answer.requestId } = known ?? {}
+    const rest = standing.filter((one) => one !== known)
+    // A page of which some records are read shows that the kind as a whole can be.
+    const left = partly ? rest.filter((one) => one.request !== request || one.partly) : rest
+    standing = [...left, { ...answer, since, requestId }]
+  }
+
+  function clear(request: string, which: (answer: UnreadableAnswer) => boolean = () => true): void {
+    if (standing.length > 0) standing = standing.filter((one) => one.request !== request || !which(one))
+  }
+
+  async function watched<T>(request: string, reading: Promise<T>, id?: string): Promise<T> {
+    try {
+      return await reading
+    } catch (error) {
+      if (error instanceof Failure && error.reason === 'unreadable') {
+        const found = error instanceof Unreadable ? error : { unread: NO_JSON, requestId: undefined }
+        const { field, setting, seen } = found.unread
+        const { requestId } = found
+        note({ request, field, setting, seen, requestId, partly: false, ...(id === undefined ? {} : { id }) })
+      }
+      throw error
+    }
+  }
+
+  return {
+    list: (): readonly UnreadableAnswer[] => standing,
+
+    /** @param id of the record, where the request names one */
+    one: async <T>(request: string, reading: Promise<T | undefined>, id?: string): Promise<T | undefined> => {
+      const record = await watched(request, reading, id)
+      if (record !== undefined) clear(request)
+      // Nothing is left to be read again of a record that is gone.
+      else clear(request, (answer) => answer.id === id)
+      return record
+    },
+
+    /** @param all whether the page is of the whole list: when that is empty there is nothing that could not be read */
+    page: async <T>(
+      request: string,
+      reading: Promise<Page<T>>,
+      { all, partly }: { all: boolean; partly: boolean },
+    ): Promise<Page<T>> => {
+      const page = await watched(request, reading)
+      const [first] = page.unreadable
+      const none = page.items.length === 0
+      if (!first) clear(request, none && !all ? ({ setting }) => AROUND.test(setting) : undefined)
+      else if (none || partly) {
+        const { field, setting, seen, requestId } = first
+        note({ request, field, setting, seen, requestId, partly: !none })
+      } else clear(request)
+      return page
+    },
+
+    /** @param unread finds the field; asked only where the answer to the order could not be read */
+    placed: (request: string, placement: Placement, unread: () => UnreadField | undefined): void => {
+      const { outcome, evidence } = placement
+      if (outcome === 'accepted') clear(request)
+      // A refusal that was read says nothing of orders, whose records are others.
+      else if (outcome === 'rejected') clear(request, ({ setting }) => !setting.startsWith('order.'))
+      else if (outcome === 'unknown' && placement.cause === 'disagrees') clear(request)
+      const found = outcome === 'unknown' && placement.cause === 'unreadable' ? unread() : undefined
+      if (!found) return
+      const { field, setting, seen } = found
+      note({ request, field, setting, seen, requestId: evidence.requestId, partly: false })
+    },
+  }
+}
