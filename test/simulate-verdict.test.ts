@@ -42,7 +42,7 @@ async function partOf({ quantity }: { quantity: number }) {
       placed: [{ reference: 's1', lines, orderId: undefined, cancelledAt: undefined }],
       cancellations: () => cancellations,
     },
-    operator: { decided, claimed: new Set<string>() },
+    operator: { decided, claimed: new Set<string>(), overrides: [] },
     watch: { broken: [], deaths, clockHasMoved: () => false },
   }
   return {
@@ -108,9 +108,10 @@ describe('the verdict of a seed', () => {
     handOver(1)
     decided.push(retryOf(1))
     charge(2)
-    expect(verdict().broken).toEqual([])
+    const tooMany = () => verdict().broken.filter((text) => text.includes('keys for a quantity'))
+    expect(tooMany()).toEqual([])
     handOver(2)
-    expect(verdict().broken).toEqual(['s1/1: 4 keys for a quantity of 2'])
+    expect(tooMany()).toEqual(['s1/1: 4 keys for a quantity of 2'])
   })
 })
 
@@ -171,7 +172,8 @@ describe("the operator's book", () => {
       let asked = ''
       const diesAt = (point: string): boolean => asked !== '' && point.startsWith('commit') && dies(asked)
       host.faults.diesAt.add(diesAt)
-      void book.ask(process, retryOf(generation), (actor) => {
+      const note = () => void book.decided.push(retryOf(generation))
+      void book.ask(process, note, (actor) => {
         asked = actor
         return freeze(process.ordering, 'anything that is audited', actor)
       })

@@ -39,16 +39,18 @@ export interface Decided {
  */
 export function createBook({ host, timeline }: Pick<World, 'host' | 'timeline'>) {
   const decided: Decided[] = []
+  /** Parts that may exceed the spend caps, from when on. */
+  const overrides: { part: string; at: number }[] = []
   /** Actor -> what was asked for and not answered yet. Each decision is signed with an actor of its own. */
-  const asked = new Map<string, { entry: Decided; process: SimProcess }>()
+  const asked = new Map<string, { note: () => void; process: SimProcess }>()
   let number = 0
   const isCommitted = (actor: string): boolean =>
     host.connection().prepare<[string]>('select 1 from audit where actor = ?').get(actor) !== undefined
   const settle = (): void => {
-    for (const [actor, { entry, process }] of asked) {
+    for (const [actor, { note, process }] of asked) {
       if (!process.life.isDead() || !isCommitted(actor)) continue
       asked.delete(actor)
-      decided.push(entry)
+      note()
     }
   }
   host.deaths.add(() => {
@@ -57,11 +59,12 @@ export function createBook({ host, timeline }: Pick<World, 'host' | 'timeline'>)
     timeline.after(0, settle)
   })
   return {
-    decided,
-    ask: async (process: SimProcess, entry: Decided, carryOut: (actor: string) => Promise<void>): Promise<void> => {
+    ...{ decided, overrides },
+    /** @param note writes the decision into the book */
+    ask: async (process: SimProcess, note: () => void, carryOut: (actor: string) => Promise<void>): Promise<void> => {
       number += 1
       const actor = `operator ${number}`
-      asked.set(actor, { entry, process })
+      asked.set(actor, { note, process })
       try {
         await carryOut(actor)
       } catch (error) {
@@ -69,7 +72,7 @@ export function createBook({ host, timeline }: Pick<World, 'host' | 'timeline'>)
         throw error
       }
       asked.delete(actor)
-      decided.push(entry)
+      note()
     },
   }
 }
@@ -91,11 +94,9 @@ export function createOperator(world: World, temper: Temper) {
   const { host, timeline, log } = world
   const chance = world.chance.named('operator')
   const book = createBook(world)
-  const { decided } = book
+  const { decided, overrides } = book
   /** Orders that the supplier's support took back, because they were reported and no purchase has them. */
   const claimed = new Set<string>()
-  /** Parts that may exceed the spend caps, from when on. */
-  const overrides: { part: string; at: number }[] = []
   const counts = { decisions: 0, unfreezes: 0 }
   /** How often each question was answered before: what was refused once is answered otherwise the next time. */
   const answered = new Map<string, number>()
@@ -160,7 +161,7 @@ export function createOperator(world: World, temper: Temper) {
     const entry: Decided = { type: decision.type, reference, at: timeline.now(), orders, writesOff }
     if (decision.type === 'adopt') entry.adopts = decision.orderId
     try {
-      await book.ask(process, entry, (actor) =>
+      await book.ask(process, noted(entry), (actor) =>
         decidePurchase(ordering, purchase.id, decision, { actor, reason: 'as the script says' }),
       )
       counts.decisions += 1
@@ -197,19 +198,24 @@ export function createOperator(world: World, temper: Temper) {
     log.add('operator', 'claimed', { orderId })
   }
 
+  const noted = (entry: Decided) => () => void decided.push(entry)
+
   async function release({ ordering }: SimProcess, purchase: Purchase): Promise<void> {
     const change = { ceilingMinor: purchase.ceilingMinor * 3 }
     await releasePurchase(ordering, purchase.id, change, 'operator').catch(refused('release', purchase))
   }
 
-  async function override({ ordering }: SimProcess, purchase: Purchase): Promise<void> {
+  async function override(process: SimProcess, purchase: Purchase): Promise<void> {
     const entry = { part: partOf(purchase.externalOrderId), at: timeline.now() }
-    overrides.push(entry)
     log.add('operator', 'overrides the spend caps', { part: entry.part })
-    await releasePurchase(ordering, purchase.id, { overrideSpendCap: true }, 'operator').catch((error: unknown) => {
-      overrides.splice(overrides.indexOf(entry), 1)
-      refused('override', purchase)(error)
-    })
+    const change = { overrideSpendCap: true }
+    await book
+      .ask(
+        process,
+        () => void overrides.push(entry),
+        (actor) => releasePurchase(process.ordering, purchase.id, change, actor),
+      )
+      .catch(refused('override', purchase))
   }
 
   async function retry(process: SimProcess, purchase: Purchase): Promise<void> {
@@ -222,7 +228,7 @@ export function createOperator(world: World, temper: Temper) {
     const orders = ordersOf({ purchase }, [])
     const entry: Decided = { type: 'retry', reference, at: timeline.now(), orders, writesOff }
     try {
-      await book.ask(process, entry, (actor) => retryPurchase(process.ordering, purchase.id, actor))
+      await book.ask(process, noted(entry), (actor) => retryPurchase(process.ordering, purchase.id, actor))
       log.add('operator', 'retried', { reference })
     } catch (error) {
       refused('retry', purchase)(error)
