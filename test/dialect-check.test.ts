@@ -197,6 +197,19 @@ describe('a dialect that does not fit', () => {
     })
   })
 
+  test('a page size that is refused is told from parameters that are not known', async () => {
+    const sandbox = await openSandbox()
+    onTestFinished(() => sandbox.close())
+    const large: Dialect = { ...standard, paging: { ...standard.paging, limitMax: 500 } }
+    const findings = await check(sandbox.baseUrl, large, {})
+    expect(of(findings, 'paging.limitMax')?.value).toBe('asked for 500, it answered 400; 20 is taken')
+    expect(of(findings, 'paging.page')).toMatchObject({ verdict: 'read' })
+    const unknown: Dialect = { ...standard, paging: { ...standard.paging, limit: 'size' } }
+    expect(of(await check(sandbox.baseUrl, unknown, {}), 'paging.limit')?.value).toContain(
+      'only without page=1 and size=20',
+    )
+  })
+
   test('shows no licence key and no secret, wherever the paths lead', async () => {
     const sandbox = await usedAccount(standard)
     const keys = sandbox.world.orders.known(10).flatMap(({ id }) => sandbox.world.orders.keysOf(id))
@@ -316,7 +329,7 @@ describe('a supplier that nobody here wrote', () => {
       hint: expect.stringMatching(/ignores it/),
     })
     expect(of(findings, 'paging.first')).toMatchObject({ verdict: 'read' })
-    const paging = { ...begun.paging, first: 2, limitMax: 50 }
+    const paging = { ...begun.paging, limitMax: 50 }
     expect(of(await check(baseUrl, { ...begun, paging }), 'paging.limitMax')).toMatchObject({ verdict: 'read' })
     const other = { ...begun.paging, page: 'p', limitMax: 50 }
     expect(of(await check(baseUrl, { ...begun, paging: other }), 'paging.first')).toMatchObject({
@@ -387,7 +400,16 @@ describe('the document of a supplier', () => {
       webhooks: answer,
       orders: answer,
     }
-    const sample: Sample = { now: 0, keyHeader: 'x', paged: true, order: [], filters: [], document, ...nothing }
+    const sample: Sample = {
+      now: 0,
+      keyHeader: 'x',
+      limit: 1,
+      refused: undefined,
+      order: [],
+      filters: [],
+      document,
+      ...nothing,
+    }
     expect(checkDialect(standard, sample).length).toBeGreaterThan(100)
   })
 })
@@ -436,6 +458,22 @@ describe('quayside dialect check', () => {
     expect(of(result.findings, 'paging.limitMax')).toMatchObject({ dialect: 100 })
     const named = await run([...argv, '--json', '--dialect', 'contrary'], { env })
     expect(JSON.parse(named.stdout)).toMatchObject({ dialect: 'contrary', fits: true })
+  })
+
+  test('needs no configuration: an address, a key and a dialect are enough', async () => {
+    const sandbox = await usedAccount(contrary)
+    const folder = temporaryFolder()
+    const file = path.join(folder, 'key.txt')
+    writeFileSync(file, `${API_KEY}\n`)
+    const argv = ['dialect', 'check', '--json', '--base-url', sandbox.baseUrl]
+    const env = { QUAYSIDE_CONFIG: '/nowhere.json' }
+    const fits = await run([...argv, '--api-key-file', file, '--dialect', 'contrary'], { env })
+    expect(JSON.parse(fits.stdout)).toMatchObject({ dialect: 'contrary', fits: true, products: [{}, {}, {}] })
+    const begun = await run(argv, { env: { ...env, QUAYSIDE_API_KEY: API_KEY } })
+    expect(JSON.parse(begun.stdout)).toMatchObject({ dialect: 'reseller-v1.1', fits: false, products: [] })
+    expect(await run(argv, { env })).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--api-key-file') })
+    const wrong = await run(['dialect', 'check', '--base-url', 'supplier.example', '--api-key-file', file], { env })
+    expect(wrong.exitCode).toBe(2)
   })
 
   test('says why nothing can be checked', async () => {

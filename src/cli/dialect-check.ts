@@ -3,12 +3,15 @@ import path from 'node:path'
 import type { Command } from 'commander'
 import { loadConfig } from '../config.ts'
 import { Failure, messageOf } from '../errors.ts'
+import { Secret } from '../secret.ts'
+import { readBaseUrl } from '../supplier/client.ts'
 import { readDialect } from '../supplier/dialect.ts'
 import { checkDialect, isFault, offersIn } from '../supplier/dialect-check.ts'
 import { readSample } from '../supplier/sample.ts'
 import { configFileOf } from './connection.ts'
 import { checkText } from './dialect-check-text.ts'
 import { exitCodes } from './exit-codes.ts'
+import { readKeyFile } from './init-questions.ts'
 import { chooseProducts, productView } from './product-sample.ts'
 import type { Session } from './program.ts'
 import { print, shareOptions } from './service-command.ts'
@@ -18,6 +21,8 @@ interface Options {
   json?: true
   document?: string
   dialect?: string
+  baseUrl?: string
+  apiKeyFile?: string
 }
 
 /** `dialect check`: reads the supplier and says of every field of the dialect what was read. */
@@ -26,14 +31,12 @@ export function addCheck(dialect: Command, { io, end }: Session): void {
   shareOptions(check)
   check.option('--document <file>', 'an OpenAPI document that was saved, instead of GET /openapi')
   check.option('--dialect <name>', "a file in config/dialects, or a path, instead of the configuration's")
+  check.option('--base-url <address>', 'a supplier that is not set up yet; ends in /v1. It takes --dialect too')
+  check.option('--api-key-file <file>', 'its API key; else QUAYSIDE_API_KEY is used')
   check.addHelpText('after', EXAMPLES)
   check.action(async (options: Options) => {
-    const source = configFileOf(options.config, io.env)
-    if (!source) throw new Failure('invalid', 'there is no configuration: name one by --config, or run `quayside init`')
-    const { supplier, dialectFacts, apiKey } = loadConfig(source.file, io.env)
-    const facts = options.dialect === undefined ? dialectFacts : readDialect(dialectFile(options.dialect))
+    const { baseUrl, facts, apiKey } = subjectOf(options, io.env)
     const saved = options.document === undefined ? undefined : readDocument(options.document)
-    const { baseUrl } = supplier
     const { now, sleep } = io
     const sample = await readSample({ baseUrl, dialect: facts, apiKey, now, sleep, document: saved })
     const findings = checkDialect(facts, sample)
@@ -56,8 +59,28 @@ person to ask; docs/dialect.md tells which facts money rests on.
 
 Examples:
   quayside dialect check
-  quayside dialect check --dialect ./my-supplier.json
+  quayside dialect check --base-url https://supplier.example/api/v1 \\
+    --api-key-file key.txt --dialect ./my-supplier.json
   quayside dialect check --json | jq '.findings[] | select(.verdict == "unreadable")'`
+
+/** The supplier of the configuration, or one that is not set up yet. */
+function subjectOf({ config, dialect, baseUrl, apiKeyFile }: Options, env: Record<string, string | undefined>) {
+  const named = dialect === undefined ? undefined : readDialect(dialectFile(dialect))
+  if (baseUrl === undefined) {
+    const source = configFileOf(config, env)
+    if (!source) throw new Failure('invalid', 'there is no configuration: name one by --config, or use --base-url')
+    const { supplier, dialectFacts, apiKey } = loadConfig(source.file, env)
+    return { baseUrl: supplier.baseUrl, facts: named ?? dialectFacts, apiKey }
+  }
+  const text = apiKeyFile === undefined ? env.QUAYSIDE_API_KEY : undefined
+  if (apiKeyFile === undefined && !text) throw new Failure('invalid', 'name the API key by --api-key-file')
+  const apiKey = apiKeyFile === undefined ? new Secret(text ?? '') : readKeyFile(apiKeyFile)
+  readBaseUrl(baseUrl)
+  return { baseUrl, facts: named ?? readDialect(dialectFile(DIALECT)), apiKey }
+}
+
+/** The default, which most suppliers differ from in a few facts. */
+const DIALECT = 'reseller-v1.1'
 
 const dialectFile = (name: string): string =>
   name.endsWith('.json')

@@ -65,7 +65,7 @@ function defaultsOf(flags: Flags, { settings, folder }: Existing): Omit<Answers,
 const hasApiKey = (env: Io['env'], existing: Existing): boolean =>
   existing.apiKeyFile || Boolean(env.QUAYSIDE_API_KEY) || Boolean(env.QUAYSIDE_API_KEY_FILE)
 
-function readKeyFile(file: string): Secret {
+export function readKeyFile(file: string): Secret {
   try {
     return asKey(readFileSync(file, 'utf8'))
   } catch (error) {

@@ -99,11 +99,11 @@ function checkPageEnd(dialect: Dialect, { products }: Sample): Judged[] {
 }
 
 /** What the parameters of a page do. */
-function checkPaging(dialect: Dialect, { products, paged, second }: Sample): Judged[] {
+function checkPaging(dialect: Dialect, { products, limit, refused, second }: Sample): Judged[] {
   const { paging } = dialect
   const rows = findList(products.json, dialect)?.value ?? []
-  if (!paged) {
-    const value = `GET /products gives products only without ${paging.page}=${paging.first} and ${paging.limit}=${paging.limitMax}`
+  if (limit === null) {
+    const value = `GET /products gives products only without ${paging.page}=${paging.first} and ${paging.limit}=${paging.limitDefault}`
     return (['paging.page', 'paging.limit', 'paging.first', 'paging.limitMax'] as const).map((fact) => ({
       fact,
       verdict: 'unreadable',
@@ -113,7 +113,10 @@ function checkPaging(dialect: Dialect, { products, paged, second }: Sample): Jud
   const found: Judged[] = []
   const total = paging.total === null ? undefined : asCount(valueAt(pageOf(products, dialect), paging.total))
   const asked = `asked for ${paging.limitMax}, ${rows.length} came`
-  if (rows.length === paging.limitMax) found.push({ fact: 'paging.limitMax', verdict: 'read', value: asked })
+  if (refused !== undefined) {
+    const value = `asked for ${paging.limitMax}, it answered ${refused}; ${limit} is taken`
+    found.push({ fact: 'paging.limitMax', verdict: 'differs', value })
+  } else if (rows.length === paging.limitMax) found.push({ fact: 'paging.limitMax', verdict: 'read', value: asked })
   else if (rows.length > paging.limitMax)
     found.push({ fact: 'paging.limit', verdict: 'differs', value: `${asked}: it is ignored` })
   else if (total !== undefined && total > rows.length) {

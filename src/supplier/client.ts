@@ -250,7 +250,7 @@ function segment(id: string): string {
   return encodeURIComponent(id)
 }
 
-function readBaseUrl(text: string): Link['base'] {
+export function readBaseUrl(text: string): Link['base'] {
   const wrong = (message: string) => invalid('supplier.baseUrl', message)
   if (!URL.canParse(text)) throw wrong('must be an address such as https://supplier.example/api/v1')
   const url = new URL(text)

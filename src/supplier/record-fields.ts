@@ -178,5 +178,8 @@ export function flagWordsIn(values: unknown[]): string | undefined {
   const words = [...new Set(values.map(String))]
   if (words.length > WORDS_MAX) return undefined
   const meaning = (word: string) => (YES.test(word) ? 'true' : NO.test(word) ? 'false' : UNKNOWN)
-  return `{${words.map((word) => `${JSON.stringify(word)}: ${meaning(word)}`).join(', ')}}`
+  const pairs = words.map((word) => `${JSON.stringify(word)}: ${meaning(word)}`)
+  // Both meanings are needed, and a sample may have one of them only.
+  for (const one of ['true', 'false']) if (!pairs.some((pair) => pair.endsWith(one))) pairs.push(`"…": ${one}`)
+  return `{${pairs.join(', ')}}`
 }

@@ -32,8 +32,10 @@ export interface Sample {
   keyHeader: string
   /** The first page, as large as the dialect says that pages may be. */
   products: Answer
-  /** False: the supplier took GET /products only without the parameters of the dialect. */
-  paged: boolean
+  /** The page size by which it came; null where the supplier gave products only without parameters. */
+  limit: number | null
+  /** What it answered to the largest page of the dialect, where that gave no product. */
+  refused: number | undefined
   /** The second product alone, as a page of one. */
   second?: Answer
   product?: Answer
@@ -74,15 +76,18 @@ export async function readSample(source: SampleSource): Promise<Sample> {
   try {
     const { keyHeader, answer: balance } = await acceptedKey(get, dialect)
     const withKey = (path: string) => get(path, keyHeader)
-    const page = `?${paging.page}=${paging.first}&${paging.limit}=${paging.limitMax}`
-    const asked = await withKey(`/products${page}`)
-    const plain = rowsOf(asked, dialect).length > 0 ? undefined : await withKey('/products')
-    const paged = plain === undefined || rowsOf(plain, dialect).length === 0
-    const products = paged ? asked : plain
+    const pageOf = (limit: number) => `?${paging.page}=${paging.first}&${paging.limit}=${limit}`
+    const whole = await withKey(`/products${pageOf(paging.limitMax)}`)
+    let [products, limit]: [Answer, number | null] = [whole, paging.limitMax]
+    for (const smaller of [paging.limitDefault, null]) {
+      if (rowsOf(products, dialect).length > 0) break
+      const answer = await withKey(`/products${smaller === null ? '' : pageOf(smaller)}`)
+      if (rowsOf(answer, dialect).length > 0) [products, limit] = [answer, smaller]
+    }
     const rows = rowsOf(products, dialect)
     const id = idsIn(rows, 'product', dialect)[0]
-    const listed = await withKey(`/orders${page}`)
-    const orders = listed.status < 300 ? listed : await withKey('/orders')
+    const listed = await withKey(`/orders${limit === null ? '' : pageOf(limit)}`)
+    const orders = listed.status < 300 || limit === null ? listed : await withKey('/orders')
     const reference = rowsOf(orders, dialect)
       .map((order) => valueAt(order, dialect.order.externalOrderId))
       .find((one) => typeof one === 'string' && one !== '')
@@ -103,7 +108,8 @@ export async function readSample(source: SampleSource): Promise<Sample> {
       now: now(),
       keyHeader,
       products,
-      paged,
+      limit,
+      refused: limit === paging.limitMax ? undefined : whole.status,
       absent: await withKey(`/products/${encodeURIComponent(absentId(id))}`),
       keyless: await get('/balance'),
       balance,
