@@ -73,7 +73,10 @@ export async function restoreCampaign(options: CampaignOptions): Promise<Figures
     const made = world.backups.length
     const bytes = chance.pick(restore === 0 ? story : cancelled.length > 0 ? cancelled : run)
     if (unnoticed) await world.copyBackUnnoticed(bytes)
-    else if (chance.next() < 0.5) await world.restore(bytes)
+    else if ((seed + restore) % 4 === 0) {
+      await world.lose()
+      figures.lost += 1
+    } else if (chance.next() < 0.5) await world.restore(bytes)
     else {
       figures.copiedBack += 1
       if (await world.copyBack(bytes)) figures.recognised += 1

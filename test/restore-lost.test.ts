@@ -9,6 +9,9 @@ import { openRestoreWorld } from './restore-world.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+/** Longer than the time before a restore that is looked at again. */
+const LONG = 60 * HOUR
 /** The supplier's orders are mapped back within these minutes. */
 const MAPPED = 8 * MINUTE
 
@@ -25,6 +28,7 @@ describe('a new database', () => {
     await buy('1001')
     await buy('1002')
     await pass(MINUTE, 10 * SECOND)
+    await pass(LONG, 10 * HOUR)
     await lose()
     expect(await frozen()).toMatchObject({ reason: expect.stringContaining('the database is new') })
     const { orderId } = await buy('1001')
@@ -57,6 +61,27 @@ describe('a new database', () => {
     expect(await start(), 'as it is').toBe(false)
     expect(await copyBack(before)).toBe(true)
     expect(await currentEpoch(harbour.db)).toMatchObject({ epoch: 3 })
+  })
+
+  test('that the lost one replaces again, found on an old disk, is missed by nothing: that is a restore', async () => {
+    const { harbour, buy, pass, lose, restore, copyBack, backUp } = await openShop()
+    await buy('1001')
+    await restore(backUp())
+    await pass(MAPPED, 30 * SECOND)
+    await restore(backUp())
+    await pass(MAPPED, 30 * SECOND)
+    const found = backUp()
+    expect(await currentEpoch(harbour.db)).toMatchObject({ epoch: 3 })
+    await lose()
+    await buy('1001')
+    await pass(MAPPED, 30 * SECOND)
+    await buy('1002')
+    await pass(MINUTE, 10 * SECOND)
+    expect(await currentEpoch(harbour.db)).toMatchObject({ epoch: 2 })
+    expect(await copyBack(found)).toBe(true)
+    await buy('1002')
+    await pass(MAPPED, 30 * SECOND)
+    expect(harbour.sandbox.world.report().charges).toHaveLength(2)
   })
 
   test('buys at once where the supplier lists no order of its stores', async () => {

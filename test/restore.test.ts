@@ -28,7 +28,7 @@ describe('a database that is backed up after every commit, and put back', () => 
     )
     expect(sum('restores')).toBeGreaterThanOrEqual(RESTORES)
     expect(sum('backups')).toBeGreaterThan(RESTORES * 5)
-    for (const name of ['recognised', 'handedInAgain'] as const) expect(sum(name), name).toBeGreaterThan(0)
+    for (const name of ['recognised', 'lost', 'handedInAgain'] as const) expect(sum(name), name).toBeGreaterThan(0)
   })
 
   test('is charged twice where the service does not notice the restore, and the verdict counts that', async () => {

@@ -80,8 +80,8 @@ async function reasonOf(
 ): Promise<string | undefined> {
   if (!marked) return epoch && 'the database was put here without the marker that lay beside it'
   if (marked.epoch > (epoch?.epoch ?? 1)) return 'the database is older than its last restore'
-  // A restore that ended before it could write the marker has noted itself in the database.
-  if (epoch && marked.epoch < epoch.epoch) return undefined
+  // A restore that ended before it could write the marker has noted itself in the database, and nothing was done since.
+  if (epoch && marked.epoch < epoch.epoch && epoch.scans === 0 && epoch.mappedAt === null) return undefined
   if (marked.attempt === null) return undefined
   const [known] = await db.query(attemptById(marked.attempt))
   return known ? undefined : 'the database is an older copy: it lacks what was bought last'
@@ -91,22 +91,23 @@ async function reasonOf(
  * Notes that the database was put back: a new epoch, buying on hold until the supplier's orders are mapped back, and
  * purchases with an open outcome counted as sent just now, since nobody knows when they were.
  *
- * @param epochMin the highest epoch that is known from elsewhere
+ * @param noted.epochMin the highest epoch that is known from elsewhere
+ * @param noted.unknownFrom the instant from which the database knows nothing; default: the last one that it has noted
  */
 export async function noteRestore(
   { db, now: clock, newId }: EpochParts,
-  { cause, epochMin, actor }: { cause: string; epochMin: number; actor: string },
+  { cause, epochMin, actor, unknownFrom }: { cause: string; epochMin: number; actor: string; unknownFrom?: number },
 ): Promise<Epoch> {
   const now = clock()
   const before = await currentEpoch(db)
   const known = before?.epoch ?? 1
   const next = Math.max(known, Number.isFinite(epochMin) ? epochMin : known) + 1
   const [last] = await db.query(lastInstants())
-  const latest = Math.max(0, last?.sentAt ?? 0, last?.receivedAt ?? 0, last?.readAt ?? 0)
+  const latest = unknownFrom ?? Math.max(0, last?.sentAt ?? 0, last?.receivedAt ?? 0, last?.readAt ?? 0)
   // What an earlier restore has not mapped yet is still unknown.
   const pending = before && before.restoredAt !== null && before.mappedAt === null
-  const unknownFrom = pending ? Math.min(before.unknownFrom, latest) : latest
-  const epoch: Epoch = { ...firstEpoch, epoch: next, restoredAt: now, unknownFrom }
+  const from = pending ? Math.min(before.unknownFrom, latest) : latest
+  const epoch: Epoch = { ...firstEpoch, epoch: next, restoredAt: now, unknownFrom: from }
   const reason = `${cause}; nothing is bought until the supplier's orders are mapped back, some minutes from now`
   await db.commit([
     setEpoch(epoch, now),

@@ -31,7 +31,8 @@ export async function compareNew(ordering: Ordering): Promise<'due' | 'done'> {
       await letGo(ordering)
       return 'done'
     }
-    const { epoch } = await noteRestore(ordering, { cause, epochMin: 1, actor: 'quayside' })
+    // Store orders may have come since the start: nothing before them is known all the same.
+    const { epoch } = await noteRestore(ordering, { cause, epochMin: 1, actor: 'quayside', unknownFrom: 0 })
     await ordering.beginEpoch?.(epoch)
     log.warn('restore.recognised', { reason: cause, count: epoch })
     ordering.wake('outbox')

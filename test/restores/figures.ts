@@ -5,6 +5,8 @@ export interface Figures {
   /** Files that were copied back without a word, and how many of them lacked a purchase and were recognised. */
   copiedBack: number
   recognised: number
+  /** Databases that were lost with their markers, where the service went on with a new one. */
+  lost: number
   charges: number
   /** Line parts for which charges less refunds came to more than one, each time that was looked. */
   doubleCharges: number
@@ -16,6 +18,6 @@ export interface Figures {
 }
 
 export const noFigures = (): Figures => ({
-  ...{ backups: 0, restores: 0, copiedBack: 0, recognised: 0, charges: 0, doubleCharges: 0 },
+  ...{ backups: 0, restores: 0, copiedBack: 0, recognised: 0, lost: 0, charges: 0, doubleCharges: 0 },
   ...{ handedInAgain: 0, lifted: 0, decided: 0 },
 })
