@@ -56,7 +56,7 @@ export interface Sample {
   openapiNeedsKey?: boolean
 }
 
-/** Nobody waits longer for a check. */
+/** A person waits for the check. */
 const DEADLINE_MS = 10_000
 
 /** A supplier that asks for a longer pause is not waited for. */
