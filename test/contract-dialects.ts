@@ -29,6 +29,8 @@ export const refusingDialect: Dialect = {
   ...dialect,
   name: 'refusing',
   money: { currency: 'EUR', representation: { amount: 'units', exponent: 'places', counts: 'decimals' } },
+  // The currency stands in the amount, beside the two that make its number.
+  product: { ...dialect.product, cost: 'price', currency: 'price.currency' },
   errors: Object.fromEntries(
     Object.entries(dialect.errors).map(([kind, facts]) => {
       const ofGateway = kind === 'rate_limited' || kind === 'unavailable'
