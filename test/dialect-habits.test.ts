@@ -1,8 +1,13 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { Secret } from '../src/secret.ts'
+import type { Dialect } from '../src/supplier/dialect.ts'
+import { checkDialect, isFault } from '../src/supplier/dialect-check.ts'
+import { readSample } from '../src/supplier/sample.ts'
 import { sandboxWorld } from './catalogue-world.ts'
 import { refusingDialect } from './contract-dialects.ts'
 import { standard } from './dialect-pair.ts'
 import { openHarbour } from './harbour.ts'
+import { openSandbox } from './sandbox-caller.ts'
 
 const MINUTE = 60_000
 
@@ -45,6 +50,25 @@ describe('a supplier that refuses with HTTP 200 and success: false', () => {
     await harbour.pass(30 * MINUTE)
     expect(await harbour.state(orderId)).toBe('fulfilled')
     harbour.expectLedger({ charges: 1, keys: 1 })
+  })
+
+  test('is checked without a fault by its dialect, and another dialect is told of its refusals', async () => {
+    const sandbox = await openSandbox({ dialect: refusingDialect })
+    onTestFinished(() => sandbox.close())
+    const checked = async (dialect: Dialect) => {
+      const { baseUrl } = sandbox
+      const apiKey = new Secret('test-api-key')
+      const now = () => 1_767_225_601_000
+      const sample = await readSample({ baseUrl, dialect, apiKey, now, sleep: () => Promise.resolve() })
+      return checkDialect(dialect, sample).filter(isFault)
+    }
+    expect(await checked(refusingDialect)).toEqual([])
+    const { errors } = standard
+    const faults = (await checked({ ...refusingDialect, errors })).map(({ fact, value }) => `${fact}: ${value}`)
+    expect(faults).toEqual([
+      'errors.unauthenticated.status: GET /balance answered 200',
+      expect.stringMatching(/^errors\.not_found\.status: GET \/products\/.* answered 200$/),
+    ])
   })
 
   test('has an order looked up whose answer is such a refusal after all was charged', async () => {

@@ -8,7 +8,7 @@ export interface Operation {
   /** By lower-case name. */
   headers: Map<string, Node>
   body: Node | undefined
-  /** Schema of the first success. */
+  /** Schema of the success with the highest status: where refusals are HTTP 200, a record that was made is 201. */
   success: Node | undefined
   /** Schemas of all 4xx and 5xx answers. */
   failures: Node[]
@@ -52,7 +52,7 @@ export function readOpenapi(document: unknown): OpenapiDocument {
       query: new Map(named('query').map((one) => [String(one.name), resolve(one.schema)])),
       headers: new Map(named('header').map((one) => [String(one.name).toLowerCase(), resolve(one.schema)])),
       body: node.requestBody === undefined ? undefined : content(resolve(node.requestBody)),
-      success: schemas(/^2/)[0],
+      success: schemas(/^2/).at(-1),
       failures: schemas(/^[45]/),
     }
   }
