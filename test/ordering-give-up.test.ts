@@ -91,7 +91,7 @@ describe('closing', () => {
       if (begins && changes.length > 3) {
         begins = false
         void harbour.db.commit([
-          { statement: sql`update purchases set hand_over_begun_at = ${harbour.now()} where id = ${id}`, rows: 1 },
+          { statement: sql`update licence_keys set begun_at = ${harbour.now()} where purchase_id = ${id}`, rows: 1 },
         ])
       }
       return commit(changes)

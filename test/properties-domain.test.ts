@@ -32,6 +32,7 @@ const anyFacts: fc.Arbitrary<PurchaseFacts> = fc.record({
     supplierOrderId: fc.option(orderId, { nil: null }),
     quantity: fc.integer({ min: 1, max: 3 }),
     keysStored: count,
+    keysWaiting: count,
   },
   ...{ keysShortSince: sometimes, unknownAt: sometimes, scannedAt: sometimes, acceptedAt: sometimes },
   ...{ handOverBegunAt: sometimes, handOverHeldAt: sometimes, toldFailedAt: sometimes, refundedAt: sometimes },

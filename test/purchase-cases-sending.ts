@@ -26,12 +26,18 @@ export const clockCases: Case[] = [
   },
   {
     when: 'a cancellation is asked for after the hand-over began',
-    facts: { cancelRequestedAt: NOW, handOverBegunAt: EARLIER },
+    facts: { cancelRequestedAt: NOW, handOverBegunAt: EARLIER, keysWaiting: 0 },
     input: clock,
     gives: {
       'planned waiting': neverSent,
       completed: stays('cancelled_after_hand_over', { note: says('after the hand-over began') }),
     },
+  },
+  {
+    when: 'a cancellation is asked for when one hand-over has begun and another one has not',
+    facts: { cancelRequestedAt: NOW, handOverBegunAt: EARLIER, keysWaiting: 1 },
+    input: clock,
+    gives: { 'planned waiting': neverSent, completed: keysStay },
   },
   {
     when: 'a cancellation is asked for of what may have been charged',

@@ -74,7 +74,7 @@ async function partOf({ quantity }: { quantity: number }) {
     handOver: (generation: number, when: { at?: number; begunAt?: number; timestamp?: number } = {}): void => {
       const { at = 0, begunAt = at, timestamp = begunAt } = when
       const keys = supplier.world.report().keysIssued[reference(generation)]
-      const data = { reference: 's1', line: '1', keys }
+      const data = { reference: 's1', line: '1', keys, complete: true }
       world.store.heard.push({ id: `keys of ${generation}`, type: 'line.fulfilled', at, begunAt, timestamp, data })
     },
     verdict: () => verdictOf(witnesses as unknown as Witnesses),

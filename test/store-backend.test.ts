@@ -117,6 +117,7 @@ describe('a backend store', () => {
     const url = await backend(() => {})
     expect(await storeAt(url, 50).tell(message)).toMatchObject({
       outcome: 'unreachable',
+      mayHaveLeft: true,
       detail: expect.stringContaining('did not answer within 0.05 s'),
     })
   })
@@ -125,28 +126,35 @@ describe('a backend store', () => {
     const url = await backend((request) => request.socket.destroy())
     expect(await storeAt(url).tell(message)).toMatchObject({
       outcome: 'unreachable',
+      mayHaveLeft: true,
       detail: expect.stringContaining('closed the connection'),
     })
   })
 
-  test('is unreachable when nothing listens, and under an unknown name', async () => {
+  test('is unreachable, and no byte has left, when nothing listens and under an unknown name', async () => {
     const server = createTcpServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => server.once('listening', resolve))
     const { port } = server.address() as AddressInfo
     await new Promise((resolve) => server.close(resolve))
     expect(await storeAt(`http://127.0.0.1:${port}/`).tell(message)).toMatchObject({
       outcome: 'unreachable',
+      mayHaveLeft: false,
       detail: `nothing listens at 127.0.0.1:${port}`,
     })
     expect(await storeAt('http://shop.invalid/').tell(message)).toMatchObject({
       outcome: 'unreachable',
+      mayHaveLeft: false,
       detail: 'the name of shop.invalid cannot be resolved',
     })
   })
 
-  test('is unreachable over TLS when it speaks none', async () => {
+  test('is unreachable over TLS, and no byte has left, when it speaks none', async () => {
     const url = await backend((_request, response) => response.end())
     const told = await storeAt(url.replace('http:', 'https:')).tell(message)
-    expect(told).toMatchObject({ outcome: 'unreachable', detail: expect.stringMatching(/TLS|SSL/) })
+    expect(told).toMatchObject({
+      outcome: 'unreachable',
+      mayHaveLeft: false,
+      detail: expect.stringMatching(/TLS|SSL/),
+    })
   })
 })

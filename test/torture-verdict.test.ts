@@ -8,7 +8,7 @@ const charge = (orderId: string, externalOrderId: string, kind: 'charge' | 'refu
   ...{ kind, orderId, externalOrderId, idempotencyKey: `key of ${orderId}`, amountMinor: 100, at: 1 },
 })
 const callback = (type: string, data: object): ShopCallback => ({
-  ...{ id: `msg_${type}`, type, timestamp: '', data: { reference: 't1', ...data } },
+  ...{ id: `msg_${type}`, type, timestamp: '1970-01-01T00:00:00.500Z', data: { reference: 't1', ...data } },
 })
 const fulfilled = (line: string, ...keys: string[]) => callback('line.fulfilled', { line, keys })
 
@@ -44,6 +44,9 @@ const good = (): Evidence => ({
   ],
   spendCap: { orderMinor: 100, overridden: new Set() },
   listed: new Set(['d1']),
+  begun: new Map([['msg_line.fulfilled', 500]]),
+  cancellations: [],
+  keysDecisions: [],
 })
 
 const judged = (change: (evidence: Evidence) => Partial<Evidence>) => {
@@ -132,6 +135,15 @@ describe('the verdict of a torture run', () => {
     expect(capped.notes).toContain('order t1 cost 200, its spend cap is 199')
     const overridden = new Set(['t1/1/1'])
     expect(judged(() => ({ spendCap: { orderMinor: 99, overridden } })).found).toEqual({})
+  })
+
+  test('finds keys that came after an acknowledged cancellation, unless an operator has decided it since', () => {
+    const cancellations = [{ reference: 't1', askedAt: 390, at: 400 }]
+    const at = (instant: number) => ({ keysDecisions: [{ reference: 't1', line: '1', at: instant }] })
+    expect(judged(() => ({ cancellations })).found).toEqual({ cancelledKeys: 2 })
+    expect(judged(() => ({ cancellations, ...at(389) })).found).toEqual({ cancelledKeys: 2 })
+    expect(judged(() => ({ cancellations, ...at(450) })).found).toEqual({})
+    expect(judged(() => ({ cancellations: [{ reference: 't1', askedAt: 390, at: 500 }] })).found).toEqual({})
   })
 
   test('finds sums that do not close', () => {

@@ -110,7 +110,8 @@ export const acceptedRows: readonly Row[] = [
   })),
 
   row('cancelled_before_hand_over', ['completed'], 'clock', (facts, _, now) => {
-    if (facts.cancelRequestedAt === null || facts.handOverBegunAt !== null) return undefined
+    if (facts.cancelRequestedAt === null) return undefined
+    if (facts.handOverBegunAt !== null && facts.keysWaiting === 0) return undefined
     const note = 'cancelled by the store before the keys were handed over'
     return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['alert'] }
   }),

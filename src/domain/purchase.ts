@@ -53,6 +53,8 @@ export interface PurchaseFacts {
   quantity: number
   /** Licence keys stored so far. */
   keysStored: number
+  /** Keys in a hand-over of which no byte can have left. */
+  keysWaiting: number
   keysShortSince: number | null
   unknownAt: number | null
   scannedAt: number | null

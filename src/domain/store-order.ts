@@ -57,10 +57,8 @@ export const delivered = (purchases: PartFacts[]): number =>
   purchases.reduce((sum, purchase) => sum + purchase.handedOver, 0)
 
 /** Whether a key is the store's by now: handed over, or in a hand-over that has begun and cannot be called back. */
-export const hasLeft = (
-  purchase: { handOverBegunAt: number | null },
-  key: { handOverId: string | null; handedOverAt: number | null },
-): boolean => key.handedOverAt !== null || (key.handOverId !== null && purchase.handOverBegunAt !== null)
+export const hasLeft = (key: { begunAt: number | null; handedOverAt: number | null }): boolean =>
+  key.handedOverAt !== null || key.begunAt !== null
 
 /** The state of an order: open until no line of ours is open, held or partly fulfilled. */
 export function orderState(lines: { state: LineState; delivered: number }[]): OrderState {

@@ -22,7 +22,7 @@ import {
 } from '../storage/purchases.ts'
 import { nameOfLine } from '../storage/store-orders.ts'
 import type { Ordering } from './context.ts'
-import { effectChanges, type Reading } from './effects.ts'
+import { effectChanges, keysWaiting, type Reading } from './effects.ts'
 import { freezeForReviews } from './reviews.ts'
 import { stamps } from './stamps.ts'
 
@@ -159,6 +159,7 @@ export function factsOf({ purchase, generations, keys }: Loaded): PurchaseFacts 
     ...purchase,
     lastClass: purchase.lastClass as PurchaseFacts['lastClass'],
     keysStored: keys.length,
+    keysWaiting: keysWaiting(keys).length,
     ordersSeen: listOf(purchase.ordersSeen),
     // One that was cancelled before it was ever sent came to nothing: it does not stand in the way of this one.
     newest: later.every((other) => other.state === 'cancelled' && other.firstSentAt === null),

@@ -20,7 +20,7 @@ export const factsOfBasis = ({ purchase, keys, generations }: Loaded): string =>
   JSON.stringify([
     ...[purchase.state, purchase.supplierOrderId, purchase.ordersSeen, purchase.cancelRequestedAt],
     ...[purchase.handOverBegunAt, purchase.handOverHeldAt, purchase.supplierStatus],
-    ...[keys.map((key) => [key.ordinal, key.handOverId]), generations.map(({ id, state }) => [id, state])],
+    ...[keys.map((key) => [key.ordinal, key.handOverId, key.begunAt]), generations.map(({ id, state }) => [id, state])],
   ])
 
 /**

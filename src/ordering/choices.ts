@@ -39,8 +39,7 @@ export function ordersOf(
 }
 
 /** Units of it that the store has keys for, or is being given them right now. */
-export const unitsLeft = ({ purchase, keys }: Pick<Loaded, 'purchase' | 'keys'>): number =>
-  keys.filter((key) => hasLeft(purchase, key)).length
+export const unitsLeft = ({ keys }: Pick<Loaded, 'keys'>): number => keys.filter(hasLeft).length
 
 /** Keys that the store has once all that came are handed over: at most the quantity. */
 export const handedOverIn = ({ purchase, keys }: Loaded): number => Math.min(keys.length, purchase.quantity)

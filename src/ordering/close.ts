@@ -2,8 +2,9 @@ import { hasLeft } from '../domain/store-order.ts'
 import { StaleWrite } from '../storage/database.ts'
 import { oweEffect } from '../storage/outbox.ts'
 import { markClosed, ordersToClose } from '../storage/store-orders.ts'
+import { completionsOf } from './completion.ts'
 import type { Ordering } from './context.ts'
-import { orderStanding } from './order-view.ts'
+import { orderStanding, type Standing } from './order-view.ts'
 
 const BATCH = 100
 
@@ -29,9 +30,11 @@ async function closeOrder(ordering: Ordering, orderId: string): Promise<boolean>
   if (!standing || standing.state === 'open' || keysOnTheWay(standing)) return false
   const { order, state } = standing
   const now = ordering.now()
+  const completions = await completionsOf(ordering, standing)
   try {
     await ordering.db.commit([
       markClosed(orderId, now),
+      ...completions,
       oweEffect({
         id: ordering.newId(),
         kind: 'callback',
@@ -53,10 +56,4 @@ async function closeOrder(ordering: Ordering, orderId: string): Promise<boolean>
   return true
 }
 
-function keysOnTheWay({ lines, keys }: NonNullable<Awaited<ReturnType<typeof orderStanding>>>): boolean {
-  const purchases = new Map(lines.flatMap((line) => line.purchases.map((purchase) => [purchase.id, purchase])))
-  return keys.some((key) => {
-    const purchase = purchases.get(key.purchaseId)
-    return key.handedOverAt === null && purchase !== undefined && hasLeft(purchase, key)
-  })
-}
+const keysOnTheWay = ({ keys }: Standing): boolean => keys.some((key) => key.handedOverAt === null && hasLeft(key))

@@ -3,17 +3,12 @@ import type { Effect, HoldReason, Transition } from '../domain/purchase.ts'
 import { externalOrderId, idempotencyKey, type PurchaseName } from '../domain/purchase-keys.ts'
 import type { Change } from '../storage/database.ts'
 import { insertDiscrepancy } from '../storage/evidence.ts'
-import { assignKey, insertKey, unassignKeys } from '../storage/licence-keys.ts'
+import { takeBackKeys } from '../storage/hand-overs.ts'
+import { assignKey, insertKey, type LicenceKey } from '../storage/licence-keys.ts'
 import { holdOffer, markOutOfStock } from '../storage/offers.ts'
 import { oweAlert, oweEffect, withdrawEffect } from '../storage/outbox.ts'
 import { owePublications } from '../storage/publications.ts'
-import {
-  assertHandOverNotBegun,
-  changePurchase,
-  insertPurchase,
-  type NewPurchase,
-  type PurchaseUpdate,
-} from '../storage/purchases.ts'
+import { changePurchase, insertPurchase, type NewPurchase, type PurchaseUpdate } from '../storage/purchases.ts'
 import { setFreeze } from '../storage/settings.ts'
 import { markReopened } from '../storage/store-orders.ts'
 import { orderBody } from '../supplier/client.ts'
@@ -64,7 +59,7 @@ export function effectChanges(
   if (has('store_keys') || has('hand_over')) {
     after.push(...keyChanges(ordering, loaded, has('hand_over'), has('store_keys') ? reading : undefined, now))
   }
-  if (has('withdraw') && purchase.handOverBegunAt === null) after.push(...withdrawal(loaded))
+  if (has('withdraw')) after.push(...withdrawal(loaded))
   if (has('tell_failed')) {
     changes.set.toldFailedAt = now
     const units = purchase.quantity - (has('hand_over') ? handedOverIn(loaded) : unitsLeft(loaded))
@@ -207,12 +202,19 @@ function keyChanges(
   ]
 }
 
-/** What is owed to the store and has not begun to leave stays here; stale when it begins in between. */
+/** Hand-overs that have not begun to leave stay here; stale when one of them begins in between. */
 function withdrawal({ purchase, keys }: Loaded): Change[] {
-  const owed = new Set(keys.map((key) => key.handOverId).filter((id) => id !== null))
-  if (owed.size === 0) return []
-  return [assertHandOverNotBegun(purchase.id), unassignKeys(purchase.id), ...[...owed].map(withdrawEffect)]
+  const waiting = keysWaiting(keys)
+  if (waiting.length === 0) return []
+  const effects = new Set(waiting.map(({ handOverId }) => handOverId))
+  return [takeBackKeys(purchase.id, waiting.length), ...[...effects].map(withdrawEffect)]
 }
+
+/** Keys of hand-overs that have not begun to leave. */
+export const keysWaiting = <K extends Pick<LicenceKey, 'handOverId' | 'begunAt'>>(
+  keys: readonly K[],
+): (K & { handOverId: string })[] =>
+  keys.filter((key): key is K & { handOverId: string } => key.handOverId !== null && key.begunAt === null)
 
 /** The keys of a reading that are not stored yet. */
 export function keysToStore(reading: Reading, stored: { blindIndex: Buffer }[]): Reading['keys'] {

@@ -10,9 +10,10 @@ import {
   postponeEffect,
 } from '../storage/outbox.ts'
 import type { Store, StoreMessageType } from '../stores/store.ts'
+import { announceCompletion } from './completion.ts'
 import type { Ordering } from './context.ts'
-import { confirmHandOver, mayHandOver } from './hand-over.ts'
-import { renderMessage } from './messages.ts'
+import { beginSending, confirmHandOver, noteUnsent, type Outgoing } from './hand-over.ts'
+import { messageData, renderMessage } from './messages.ts'
 
 export interface Fulfilment extends Ordering {
   /** The store of an id; undefined when the configuration no longer has it. */
@@ -62,9 +63,13 @@ async function deliver(fulfilment: Fulfilment, row: OutboxRow): Promise<void> {
   }
   const store = row.store === null ? undefined : fulfilment.storeOf(row.store)
   if (!store) return park(fulfilment, row, `the configuration has no store ${row.store}`)
-  if (row.type === 'line.fulfilled' && !(await mayHandOver(fulfilment, purchaseIdOf(row)))) {
-    return park(fulfilment, row, 'the hand-over waits for a person')
+  const message = await renderMessage(fulfilment, row)
+  const outgoing: Outgoing = {
+    row,
+    said: JSON.stringify(message.said),
+    handsOver: message.keys.length > 0 ? purchaseIdOf(row) : undefined,
   }
+  if (!(await beginSending(fulfilment, outgoing))) return park(fulfilment, row, 'the hand-over waits for a person')
   const startedAt = fulfilment.monotonic()
   const at = row.type === 'line.fulfilled' ? fulfilment.at : () => {}
   at('telling')
@@ -72,12 +77,13 @@ async function deliver(fulfilment: Fulfilment, row: OutboxRow): Promise<void> {
     id: row.id,
     type: row.type as StoreMessageType,
     at: row.createdAt,
-    data: await renderMessage(fulfilment, row),
+    data: messageData(row, message),
   })
   const durationMs = Math.round(fulfilment.monotonic() - startedAt)
   const fields = { id: row.id, type: row.type, store: row.store, attempts: row.attempts + 1, durationMs }
   if (told.outcome !== 'confirmed') {
     log.warn('callback.failed', { ...fields, outcome: told.outcome, detail: told.detail })
+    if (told.outcome === 'unreachable' && !told.mayHaveLeft) await noteUnsent(fulfilment, outgoing)
     return failed(fulfilment, row, told.detail)
   }
   at('told')
@@ -86,7 +92,9 @@ async function deliver(fulfilment: Fulfilment, row: OutboxRow): Promise<void> {
   if (row.type === 'line.fulfilled') done.push(markHandedOver(row.id, now()))
   await db.commit(done)
   at('noted')
-  if (row.type === 'line.fulfilled') await confirmHandOver(fulfilment, purchaseIdOf(row))
+  if (row.type !== 'line.fulfilled') return
+  await confirmHandOver(fulfilment, purchaseIdOf(row))
+  if (message.said.complete !== true) await announceCompletion(fulfilment, row)
 }
 
 const purchaseIdOf = (row: OutboxRow): string => (JSON.parse(row.payload) as { purchaseId: string }).purchaseId

@@ -23,10 +23,29 @@ const ADVICE: Record<string, string> = {
   failed: 'The supplier could not deliver; refund the customer or retry the purchase in Quayside.',
 }
 
-/**
- * The data of a callback, made when it is sent: licence keys are opened here and exist nowhere else in the clear.
- */
-export async function renderMessage(fulfilment: Fulfilment, row: OutboxRow): Promise<Record<string, unknown>> {
+/** What a callback says. Licence keys are opened for it and exist nowhere else in the clear. */
+export interface Message {
+  /** Without licence keys: this is kept, so that each repeat of a callback says the same. */
+  said: Record<string, unknown>
+  keys: string[]
+}
+
+/** The data that leaves. */
+export const messageData = (row: OutboxRow, { said, keys }: Message): Record<string, unknown> =>
+  row.type === 'line.fulfilled' ? { ...said, keys } : said
+
+/** What a callback says: as it was said when a byte of it first left, or as things stand now. */
+export async function renderMessage(fulfilment: Fulfilment, row: OutboxRow): Promise<Message> {
+  const keys = row.type === 'line.fulfilled' ? await fulfilment.db.query(keysOfHandOver(row.id)) : []
+  const fresh = keys.filter((key) => key.handedOverAt === null).length
+  return {
+    said: row.said === null ? await sayNow(fulfilment, row, fresh) : (JSON.parse(row.said) as Message['said']),
+    keys: keys.map((key) => openKey(fulfilment, key)),
+  }
+}
+
+/** @param fresh licence keys that the store gets by this callback */
+async function sayNow(fulfilment: Fulfilment, row: OutboxRow, fresh: number): Promise<Message['said']> {
   const payload = JSON.parse(row.payload) as Payload
   if (row.type === 'order.closed') {
     const [order] = await fulfilment.db.query(storeOrderById(row.orderId ?? ''))
@@ -44,16 +63,10 @@ export async function renderMessage(fulfilment: Fulfilment, row: OutboxRow): Pro
     quantity: line?.quantity,
   }
   if (row.type === 'line.fulfilled') {
-    const keys = await fulfilment.db.query(keysOfHandOver(row.id))
     const standing = await orderStanding(fulfilment, purchase.orderId)
     const handedOver = standing?.lines.find((one) => one.line.line === name.line)?.delivered ?? 0
-    const fresh = keys.filter((key) => key.handedOverAt === null).length
-    return {
-      ...head,
-      keys: keys.map((key) => openKey(fulfilment, key)),
-      delivered: handedOver + fresh,
-      complete: handedOver + fresh === line?.quantity,
-    }
+    const delivered = handedOver + fresh
+    return { ...head, delivered, complete: delivered === line?.quantity }
   }
   const { code, message } = decided(payload.row, purchase) ?? failure(purchase, fulfilment.now())
   const advice = (payload.row === 'closed' ? ADVICE.closed : ADVICE[code]) ?? ADVICE.failed

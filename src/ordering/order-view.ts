@@ -51,6 +51,8 @@ export async function orderStanding({ db }: Pick<Ordering, 'db'>, orderId: strin
   return { order, lines: standing, keys, state: orderState(standing) }
 }
 
+export type Standing = NonNullable<Awaited<ReturnType<typeof orderStanding>>>
+
 /**
  * @param show `keys` opens the licence keys that were handed over
  * @throws Failure `not_found`
@@ -84,7 +86,7 @@ export async function viewOrder(
     }
     if (show.keys) {
       // Before its hand-over has begun a key is not shown: a cancellation still keeps it from the store.
-      const shown = purchases.flatMap((one) => keys.filter((key) => key.purchaseId === one.id && hasLeft(one, key)))
+      const shown = purchases.flatMap((one) => keys.filter((key) => key.purchaseId === one.id && hasLeft(key)))
       view.keys = shown.map((key) => openKey(ordering, key))
     }
     return view

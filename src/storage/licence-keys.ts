@@ -68,15 +68,6 @@ export const assignKey = (purchaseId: string, ordinal: number, outboxId: string)
   rows: 1,
 })
 
-/** Takes a purchase's keys back from hand-overs that the store has not confirmed. */
-export const unassignKeys = (purchaseId: string): Change => ({
-  statement: build
-    .update(licenceKeys)
-    .set({ handOverId: null })
-    .where(and(eq(licenceKeys.purchaseId, purchaseId), isNull(licenceKeys.handedOverAt))),
-  rows: 'any',
-})
-
 export const markHandedOver = (outboxId: string, now: number): Change => ({
   statement: ofOutbox({ handedOverAt: now }, { outboxId }),
   rows: 'any',

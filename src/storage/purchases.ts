@@ -234,31 +234,3 @@ export const distrustTimes = (now: number): Change => ({
     .where(inArray(purchases.state, ['unknown', 'sending'])),
   rows: 'any',
 })
-
-/**
- * Marks that keys of it are about to leave; stale when a person must look at the purchase first, and when a cancellation
- * came before the first of them left.
- */
-export const beginHandOver = (id: string, now: number): Change => ({
-  statement: bind(handOverBegins, { id, now }),
-  rows: 1,
-})
-const handOverBegins = build
-  .update(purchases)
-  .set({ handOverBegunAt: sql`coalesce(${purchases.handOverBegunAt}, ${placeholder('now')})` })
-  .where(
-    and(
-      eq(purchases.id, placeholder('id')),
-      isNull(purchases.handOverHeldAt),
-      or(isNull(purchases.cancelRequestedAt), isNotNull(purchases.handOverBegunAt)),
-    ),
-  )
-
-/** Part of a commit that takes a hand-over back: stale when its keys have begun to leave in the meantime. */
-export const assertHandOverNotBegun = (id: string): Change => ({
-  statement: build
-    .update(purchases)
-    .set({ handOverBegunAt: null })
-    .where(and(eq(purchases.id, id), isNull(purchases.handOverBegunAt))),
-  rows: 1,
-})

@@ -470,6 +470,8 @@ export const licenceKeys = sqliteTable(
     storedAt: instant('stored_at').notNull(),
     /** The outbox row that hands it over; null while it is held back. */
     handOverId: text('hand_over_id'),
+    /** When a byte of that callback may have left for the first time. */
+    begunAt: instant('begun_at'),
     handedOverAt: instant('handed_over_at'),
   },
   (t) => [
@@ -556,6 +558,10 @@ export const outbox = sqliteTable(
     dedupeKey: text('dedupe_key').notNull(),
     /** What to say, without secrets: ids and ordinals; keys are opened when it is sent. JSON. */
     payload: text('payload').notNull(),
+    /** The data of the callback as it was first sent, without licence keys; every repeat says the same. JSON. */
+    said: text('said'),
+    /** Attempts of which a byte may have left. */
+    sends: integer('sends').notNull().default(0),
     /** due | done | dead */
     state: text('state').notNull(),
     attempts: integer('attempts').notNull().default(0),

@@ -41,9 +41,16 @@ export function backendStore(options: BackendOptions): Store & { close(): Promis
   ): Promise<T | NotTold> {
     const body = JSON.stringify({ type, timestamp: new Date(at).toISOString(), data })
     const signal = timeout(deadlineMs)
+    let mayHaveLeft = false
+    const dispatcher = beforeWrite(agent, () => {
+      mayHaveLeft = true
+    })
     try {
       const answer = await request(callbackUrl, {
-        ...{ dispatcher: agent, method: 'POST', body, signal },
+        dispatcher,
+        method: 'POST',
+        body,
+        signal,
         headers: {
           ...{ 'content-type': 'application/json', 'user-agent': 'quayside' },
           ...signatureHeaders(secrets(), { id: `msg_${id}`, at: now(), body }),
@@ -53,7 +60,8 @@ export function backendStore(options: BackendOptions): Store & { close(): Promis
       await passOver(answer.body, signal)
       return refusal(answer.statusCode)
     } catch (error) {
-      return { outcome: 'unreachable', detail: causeOf(error, new URL(callbackUrl).host, deadlineMs) }
+      const detail = causeOf(error, new URL(callbackUrl).host, deadlineMs)
+      return { outcome: 'unreachable', mayHaveLeft, detail }
     }
   }
 
@@ -88,6 +96,22 @@ export function backendStores(
     }),
   )
 }
+
+/** The same connections; `act` is called right before the first byte of a request is written, in the same turn. */
+const beforeWrite = (connections: Dispatcher, act: () => void): Dispatcher =>
+  connections.compose(
+    (dispatch) => (options, handler) =>
+      dispatch(options, {
+        onRequestStart: (controller, context) => {
+          act()
+          handler.onRequestStart?.(controller, context)
+        },
+        onResponseStart: (...given) => handler.onResponseStart?.(...given),
+        onResponseData: (...given) => handler.onResponseData?.(...given),
+        onResponseEnd: (...given) => handler.onResponseEnd?.(...given),
+        onResponseError: (...given) => handler.onResponseError?.(...given),
+      }),
+  )
 
 /** The status has said it all. The rest is read only so that the connection can be used again. */
 const passOver = (body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> =>

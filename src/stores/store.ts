@@ -24,8 +24,8 @@ export interface StoreMessage {
 export type NotTold =
   /** It answered, and not with a yes. */
   | { outcome: 'refused'; status: number; detail: string }
-  /** No answer: it may or may not have got the message. */
-  | { outcome: 'unreachable'; detail: string }
+  /** No answer. `mayHaveLeft`: a byte of the message may have left, so the store may have got it. */
+  | { outcome: 'unreachable'; mayHaveLeft: boolean; detail: string }
 
 /** What is known after telling a store. */
 export type Told = { outcome: 'confirmed' } | NotTold

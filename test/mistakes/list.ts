@@ -132,6 +132,33 @@ export const mistakes: readonly Mistake[] = [
     ],
   },
   {
+    name: 'cancelled-keys-handed-over',
+    does: 'hands keys over although the store has cancelled',
+    edits: [
+      {
+        file: 'domain/purchase-accepted.ts',
+        find: 'if (!allCame(facts, input) || facts.cancelRequestedAt === null) return undefined',
+        replace: 'if (facts.quantity > 0) return undefined',
+      },
+      {
+        file: 'storage/hand-overs.ts',
+        find: 'or(isNull(purchases.cancelRequestedAt), sql`',
+        replace: 'or(sql`1 = 1`, sql`',
+      },
+    ],
+  },
+  {
+    name: 'refused-hand-over-has-begun',
+    does: 'takes keys for begun when the store refused the connection, so that a cancellation comes too late',
+    edits: [
+      {
+        file: 'ordering/fulfil.ts',
+        find: "if (told.outcome === 'unreachable' && !told.mayHaveLeft) await noteUnsent(fulfilment, outgoing)",
+        replace: '',
+      },
+    ],
+  },
+  {
     name: 'restored-without-cancellation',
     does: 'puts a purchase back after a restore without the cancellation of its order',
     edits: [

@@ -2,7 +2,9 @@
 
 import { createIds } from '../../src/ids.ts'
 import { noteRestore } from '../../src/ordering/epoch.ts'
-import { attimes, type Fault } from './fault.ts'
+import type { Placed } from './customers.ts'
+import { attimes, type Fault, type Scene } from './fault.ts'
+import { orderOneMore } from './market.ts'
 import type { DeathPoint } from './process.ts'
 import { HOUR, MINUTE } from './world.ts'
 
@@ -153,7 +155,8 @@ const restored: Fault = {
   id: 'F9',
   what: 'an older copy of the database takes its place, by the command or without a word',
   lasting: true,
-  begin: ({ world, chance, spanMs, supervisor, customers, fired }) => {
+  begin: (scene) => {
+    const { world, chance, spanMs, supervisor, customers, fired } = scene
     const { host, timeline, log } = world
     let copy: Buffer | undefined
     let waits = false
@@ -184,12 +187,36 @@ const restored: Fault = {
       supervisor.release()
       timeline.after(chance.between(1_000, 10 * MINUTE), customers.handInAgain)
     }
-    const stopPut = timeline.after(chance.between(Math.floor(spanMs * 0.4), spanMs - 1), () => void putBack())
+    const putBackMs = chance.between(Math.floor(spanMs * 0.4), spanMs - 1)
+    const stopPut = timeline.after(putBackMs, () => void putBack())
+    const stopCancel = chance.odds(0.5) ? cancelLaterTry(scene, putBackMs) : () => {}
     return () => {
       stopTake()
       stopPut()
+      stopCancel()
     }
   },
+}
+
+/** An order that the copy does not know: refused at first, bought as a later generation, cancelled while it is open. */
+function cancelLaterTry(scene: Scene, putBackMs: number): () => void {
+  const { timeline, supplier } = scene.world
+  const { customers } = scene
+  let order: Placed | undefined
+  const stops = [
+    timeline.after(putBackMs - 4 * MINUTE, () => {
+      supplier.faults.add({ fault: 'out-of-stock', times: 1 })
+      supplier.faults.add({ fault: 'hold-open', times: 1 })
+      orderOneMore(scene)
+      order = customers.placed.at(-1)
+    }),
+    timeline.after(putBackMs - 2_000, () => {
+      if (order) void customers.cancel(order)
+    }),
+  ]
+  return () => {
+    for (const stop of stops) stop()
+  }
 }
 
 export const processFaults: Fault[] = [killed, killedAtPoint, restored, clockJumps, pauses, twoWorkers, stopped]

@@ -51,7 +51,10 @@ export function createStore({ timeline, chance, secret }: StoreOptions) {
   const hooks = new Set<(telling: Telling) => void>()
   const listeners = new Set<(heard: Heard) => void>()
   const heard: Heard[] = []
-  const ids = new Set<string>()
+  /** Callback -> the body under which it came first. */
+  const bodies = new Map<string, string>()
+  /** Callbacks that came again with another body, and when they came first. */
+  const changed: { id: string; firstAt: number }[] = []
   /** Callback -> when a byte of it may have left for the first time. */
   const begun = new Map<string, number>()
   const counts = { repeated: 0, refused: 0 }
@@ -66,11 +69,13 @@ export function createStore({ timeline, chance, secret }: StoreOptions) {
       counts.refused += 1
       return false
     }
-    if (ids.has(id)) {
+    const before = bodies.get(id)
+    if (before !== undefined) {
       counts.repeated += 1
+      if (before !== body) changed.push({ id, firstAt: heard.find((one) => one.id === id)?.at ?? 0 })
       return true
     }
-    ids.add(id)
+    bodies.set(id, body)
     const {
       type,
       timestamp: createdAt,
@@ -124,8 +129,8 @@ export function createStore({ timeline, chance, secret }: StoreOptions) {
         handler.onResponseStart?.(controller, status, {}, '')
         handler.onResponseEnd?.(controller, {})
       }
-      handler.onRequestStart?.(controller, {})
       const { refused } = telling
+      if (!UNSENT.includes(refused)) handler.onRequestStart?.(controller, {})
       timeline.after(telling.travelMs, () => {
         if (refused !== undefined) {
           life.reach(() => {
@@ -145,7 +150,7 @@ export function createStore({ timeline, chance, secret }: StoreOptions) {
   }
 
   return {
-    ...{ hooks, listeners, heard, counts },
+    ...{ hooks, listeners, heard, changed, counts },
     connections: (life: Life): Dispatcher => new Connections(life),
   }
 }

@@ -2,6 +2,7 @@
 import type { LedgerEntry } from '../../src/sandbox/ledger.ts'
 import { standingCharges as chargesThatStand, doubleChargesIn, untoldChargesIn } from '../charges.ts'
 import { isOurs, lineOf, partOf } from '../references.ts'
+import { brokenCallbacks } from './callbacks.ts'
 import { cancelledKeys } from './cancelled.ts'
 import type { Customers } from './customers.ts'
 import type { Decided, Operator } from './operator.ts'
@@ -38,7 +39,8 @@ export function verdictOf(witnesses: Witnesses): Verdict {
   const broken = [...watch.broken, ...overspent(witnesses)]
   if (!report.closes) broken.push('the books of the supplier do not close')
   const store = storeRecord(witnesses, report.keysIssued)
-  broken.push(...store.broken, ...cancelledKeys(witnesses), ...untoldChargesIn(standing, ordersTold(witnesses)))
+  broken.push(...store.broken, ...cancelledKeys(witnesses), ...brokenCallbacks(witnesses))
+  broken.push(...untoldChargesIn(standing, ordersTold(witnesses)))
   const issued = new Map<string, string>()
   for (const [reference, keys] of Object.entries(report.keysIssued)) {
     for (const key of keys) issued.set(key, isOurs(reference) ? lineOf(reference) : 'nobody')

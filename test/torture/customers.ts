@@ -1,5 +1,6 @@
 /** The customers of the store: orders, each handed in until it is acknowledged, and now and then cancelled. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Cancellation } from '../cancelled-keys.ts'
 import type { Chance } from './chance.ts'
 
 export interface Line {
@@ -49,6 +50,8 @@ export interface Shopping {
   taken: Map<string, PlannedOrder>
   /** Answers that no good order gets. */
   refused: string[]
+  /** Cancellations that were acknowledged; epoch milliseconds of this machine. */
+  cancellations: Cancellation[]
 }
 
 interface Door {
@@ -89,7 +92,12 @@ export async function shop(
     shopping.taken.set(order.reference, order)
     if (order.cancelAfterMs === null) return
     await sleep(order.cancelAfterMs)
-    await repeat(draws, stopped, async () => (await send(door, `/orders/${order.reference}/cancel`)) === 200)
+    await repeat(draws, stopped, async () => {
+      const askedAt = Date.now()
+      const isAcknowledged = (await send(door, `/orders/${order.reference}/cancel`)) === 200
+      if (isAcknowledged) shopping.cancellations.push({ reference: order.reference, askedAt, at: Date.now() })
+      return isAcknowledged
+    })
   })
   await Promise.all(pending)
 }

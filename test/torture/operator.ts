@@ -5,13 +5,16 @@
  * the supplier's books do not have, and only once a request that was still on its way must have run.
  */
 
-import { partOf } from '../references.ts'
+import type { KeysDecision } from '../cancelled-keys.ts'
+import { lineOf, partOf } from '../references.ts'
 import type { BackOffice, SupplierOrder } from './back-office.ts'
 import type { Duty, Effect, PurchaseEntry, Status } from './duty.ts'
 
 export interface Shift {
   /** Decisions by kind. */
   decisions: Record<string, number>
+  /** When an operator asked for keys to be handed over or bought again, and for which line. */
+  keysDecisions: KeysDecision[]
   freezes: number
   /** Callbacks and deliveries that were put back. */
   redelivered: number
@@ -23,6 +26,7 @@ export interface Shift {
 
 export const newShift = (): Shift => ({
   decisions: {},
+  keysDecisions: [],
   freezes: 0,
   redelivered: 0,
   seen: new Set(),
@@ -95,6 +99,11 @@ async function decide({ duty, office, certainAfterMs, reviewedAt }: Desk, purcha
   const certain = Date.now() - since > certainAfterMs
   const decision = decisionOn(purchase, own, certain)
   if (!decision) return
+  if (decision.decision === 'hand_over' || decision.decision === 'buy_again') {
+    const [reference = '', line = ''] = lineOf(purchase.externalOrderId).split('/')
+    // An answer that is lost does not undo the decision.
+    shift.keysDecisions.push({ reference, line, at: Date.now() })
+  }
   await duty.post(`/purchases/${purchase.id}/decision`, { ...decision, basis, reason: REASON })
   shift.decisions[decision.decision] = (shift.decisions[decision.decision] ?? 0) + 1
   reviewedAt.delete(purchase.id)

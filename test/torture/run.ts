@@ -71,7 +71,7 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
   const orders = planOrders(chance.fork('orders'), {
     ...{ purchases, durationMs: durationMs * 0.9, quantityMax: TIMES.quantityMax },
   })
-  const shopping: Shopping = { taken: new Map(), refused: [] }
+  const shopping: Shopping = { taken: new Map(), refused: [], cancellations: [] }
   const forgeries: Forgeries = { sent: {}, obeyed: [] }
   const [deaths, shift, faults] = [noDeaths(), newShift(), scene.network.done]
   const supplierStaff = chance.fork('supplier')
@@ -106,7 +106,7 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
         moving = what
       },
     })
-    const verdict = await closeBooks(scene, orders, shopping, shift)
+    const verdict = await closeBooks(scene, { orders, shopping, shift })
     closing = true
     await Promise.all([watching, onDuty, shoppers])
     const handedIn = [...shopping.taken.values()].reduce((sum, one) => sum + purchasesOf(one, TIMES.quantityMax), 0)
@@ -134,9 +134,7 @@ async function firstStart({ service, url, token }: Scene): Promise<void> {
 
 async function closeBooks(
   scene: Scene,
-  orders: PlannedOrder[],
-  shopping: Shopping,
-  { overridden }: Shift,
+  { orders, shopping, shift }: Pick<Watched, 'orders' | 'shopping' | 'shift'>,
 ): Promise<Verdict> {
   const listed = await scene.duty.all<Delivery>('/deliveries').catch((cause: unknown) => {
     throw new Error(`the service does not list its deliveries:\n${scene.service.lastLines().join('\n')}`, { cause })
@@ -144,8 +142,11 @@ async function closeBooks(
   return judge({
     ...{ orders, taken: new Set(shopping.taken.keys()), record: scene.readRecord() },
     ...{ ledger: await scene.office.ledger(), sent: await scene.office.deliveries() },
-    spendCap: { orderMinor: Number(ORDER_CAP) * 100, overridden },
+    spendCap: { orderMinor: Number(ORDER_CAP) * 100, overridden: shift.overridden },
     listed: new Set(listed.map(({ deliveryId }) => deliveryId)),
+    begun: scene.begun,
+    cancellations: shopping.cancellations,
+    keysDecisions: shift.keysDecisions,
   })
 }
 

@@ -40,6 +40,12 @@ export async function openScene(folder: string, chance: Chance, mistake: string 
   const apiKey = `torture-${randomBytes(8).toString('hex')}`
   const network = openNetwork(chance.fork('network'), { orderMs: ORDER_MS, settleMs: TIMES.settleSeconds * 1_000 })
   const { seen, tap } = createTap()
+  /** Callback -> when its first request was on its way, epoch milliseconds. */
+  const begun = new Map<string, number>()
+  const noteBegin = (head: Buffer): void => {
+    const id = /^webhook-id: (\S+)/im.exec(head.toString('latin1'))?.[1]
+    if (id !== undefined && !begun.has(id)) begun.set(id, Date.now())
+  }
 
   const supplierPort = await freePort()
   const supplierFile = path.join(folder, 'sandbox.db')
@@ -53,7 +59,7 @@ export async function openScene(folder: string, chance: Chance, mistake: string 
   const configFile = writeDemoConfig({
     ...{ folder, apiKey, port, dialect: dialectFile },
     baseUrl: `http://127.0.0.1:${await network.open('supplier', supplierPort)}/v1`,
-    storePort: await network.open('callbacks', shopPort),
+    storePort: await network.open('callbacks', shopPort, noteBegin),
     more: {
       publicUrl: `http://127.0.0.1:${deliveriesPort}`,
       ordering: { tickSeconds: 1 },
@@ -78,7 +84,7 @@ export async function openScene(folder: string, chance: Chance, mistake: string 
   for (const { id } of products) await office.post(`/offers/${id}`, { stock: STOCK })
   const { deliveryIdHeader, header, timestamp } = dialect.signature
   return {
-    ...{ folder, network, supplier, office, store, service, url, token, captured: seen },
+    ...{ folder, network, supplier, office, store, service, url, token, captured: seen, begun },
     productIds: products.map(({ id }) => id),
     skus: products.map(({ sku }) => sku),
     duty: createDuty(folder, url),

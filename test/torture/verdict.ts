@@ -4,6 +4,7 @@
  */
 import type { LedgerReport } from '../../src/sandbox/ledger.ts'
 import type { ShopCallback } from '../../src/sandbox/shop.ts'
+import { type Cancellation, type KeysDecision, keysHandedOverAfterCancellation } from '../cancelled-keys.ts'
 import { doubleChargesIn, standingCharges } from '../charges.ts'
 import { isOurs, lineOf as lineOfReference, orderOf, partOf } from '../references.ts'
 import type { SentDelivery } from './back-office.ts'
@@ -22,6 +23,10 @@ export interface Evidence {
   spendCap: { orderMinor: number; overridden: ReadonlySet<string> }
   /** Ids of the deliveries that the service lists. */
   listed: ReadonlySet<string>
+  /** Callback -> when its first request was on its way; epoch milliseconds, as all instants here. */
+  begun: ReadonlyMap<string, number>
+  cancellations: readonly Cancellation[]
+  keysDecisions: readonly KeysDecision[]
 }
 
 export interface Verdict {
@@ -37,6 +42,8 @@ export interface Verdict {
   stuck: number
   /** Orders whose charges, less what came back, exceed the spend cap without an override. */
   overspent: number
+  /** Keys that the store got although it had cancelled, and no operator decided so. */
+  cancelledKeys: number
   /** Whether the supplier's sums close. */
   booksClose: boolean
   /** One sentence for each of them. */
@@ -77,13 +84,15 @@ export function judge(evidence: Evidence): Verdict {
   notes.push(...lost.map(({ deliveryId, event }) => `${event} ${deliveryId} was acknowledged and is nowhere`))
   const duplicates = duplicatesIn(evidence)
   const stuck = stuckIn(evidence, toldKeys)
+  const cancelled = cancelledIn(evidence)
   const overspent = overspentIn(evidence, standing)
   if (!ledger.closes) notes.push("the supplier's sums do not close")
   return {
     ...{ doubleCharges, orphanCharges: orphanCharges + denied.length, lostDeliveries: lost.length },
     ...{ duplicateFulfilments: duplicates.length, stuck: stuck.length, overspent: overspent.length },
+    cancelledKeys: cancelled.length,
     booksClose: ledger.closes,
-    notes: [...notes, ...denied, ...duplicates, ...stuck, ...overspent],
+    notes: [...notes, ...denied, ...duplicates, ...stuck, ...overspent, ...cancelled],
   }
 }
 
@@ -95,6 +104,20 @@ function overspentIn({ spendCap }: Evidence, standing: Evidence['ledger']['charg
       return sum > spendCap.orderMinor ? [`order ${order} cost ${sum}, its spend cap is ${spendCap.orderMinor}`] : []
     },
   )
+}
+
+function cancelledIn({ record, begun, cancellations, keysDecisions }: Evidence): string[] {
+  const seen = new Set<string>()
+  const keys = record.flatMap(({ id, type, timestamp, data }) => {
+    if (type !== 'line.fulfilled') return []
+    const fresh = (data.keys as string[]).filter((key) => !seen.has(key))
+    for (const key of fresh) seen.add(key)
+    const at = begun.get(id) ?? 0
+    // A process that was killed before the first byte may have noted already that it would leave.
+    const begunAt = Math.min(at, Date.parse(timestamp))
+    return fresh.map((key) => ({ key, reference: String(data.reference), line: String(data.line), at, begunAt }))
+  })
+  return keysHandedOverAfterCancellation(keys, { cancellations, decisions: keysDecisions })
 }
 
 const lineOf = ({ data }: ShopCallback): string => `${data.reference}/${data.line}`

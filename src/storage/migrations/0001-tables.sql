@@ -212,6 +212,7 @@ create table licence_keys (
   blind_index blob not null,
   stored_at integer not null,
   hand_over_id text,
+  begun_at integer,
   handed_over_at integer,
   primary key (purchase_id, ordinal)
 ) strict;
@@ -238,6 +239,8 @@ create table outbox (
   order_id text,
   dedupe_key text not null,
   payload text not null,
+  said text,
+  sends integer not null default 0,
   state text not null,
   attempts integer not null default 0,
   not_before integer not null,

@@ -1,0 +1,20 @@
+/** What a store makes of its callbacks that keeps the first body of each id and drops repeats, as it is told to. */
+import type { Witnesses } from './verdict.ts'
+
+export function brokenCallbacks({ world, customers }: Pick<Witnesses, 'world' | 'customers'>): string[] {
+  const { store, restoredAt } = world
+  // A copy of the database does not know what was said after it was made.
+  const changed = store.changed.filter(({ firstAt }) => restoredAt === undefined || firstAt > restoredAt)
+  const broken = changed.map(({ id }) => `callback ${id} came again with another body`)
+  for (const { reference, lines } of customers.placed) {
+    for (const { id, quantity } of lines) {
+      const own = store.heard.filter(
+        ({ type, data }) => type === 'line.fulfilled' && data.reference === reference && data.line === id,
+      )
+      const keys = new Set(own.flatMap(({ data }) => data.keys as string[]))
+      const isComplete = own.some(({ data }) => data.complete === true)
+      if (keys.size === quantity && !isComplete) broken.push(`${reference}/${id}: the store never saw complete`)
+    }
+  }
+  return broken
+}
