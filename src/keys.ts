@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from './config.ts'
 import type { AtPoint } from './crash-points.ts'
 import { Failure } from './errors.ts'
@@ -80,6 +81,19 @@ async function withEither<T>(config: KeyParts['config'], use: (key: Secret) => P
   }
 }
 
+/** How long the answer to a rotation waits for those who read the database, such as a backup. */
+const READERS_MS = 5_000
+
+/** The data key as the old key wrapped it lies in the log of the database until that is emptied. */
+async function forgetOldKey(db: Database, log: Log): Promise<void> {
+  const emptied = (db.emptyLog?.() ?? Promise.resolve()).then(
+    () => true,
+    () => false,
+  )
+  if (await Promise.race([emptied, sleep(READERS_MS, false, { ref: false })])) return
+  log.warn('keys.old_key_in_log', { detail: 'until no other process reads the database, or the service stops' })
+}
+
 function keysFrom({ config, db, now, newId, log, at: reached }: KeyParts, opened: Secret): Keys {
   let current = opened
   return {
@@ -107,6 +121,7 @@ function keysFrom({ config, db, now, newId, log, at: reached }: KeyParts, opened
       reached?.('rotated')
       current = next
       log.warn('keys.rotated', { actor, detail })
+      await forgetOldKey(db, log)
       return names
     },
   }

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
+import Connection from 'better-sqlite3'
 import { describe, expect, type TestContext, test } from 'vitest'
 import type { RotationPoint } from '../src/crash-points.ts'
 import { createIds } from '../src/ids.ts'
@@ -14,7 +16,7 @@ import { rotateKeyEncryptionKey } from '../src/storage/key-rotation.ts'
 import { audit, dataKeys, deliveries } from '../src/storage/schema.ts'
 import { keyEncryptionKeyName } from '../src/storage/settings.ts'
 import { openVault } from '../src/storage/vault.ts'
-import { memoryDatabase, TEST_NOW } from './database.ts'
+import { databaseFile, fileDatabase, memoryDatabase, TEST_NOW } from './database.ts'
 import { openInstallation, until } from './service-process.ts'
 
 const key = () => new Secret(randomBytes(32).toString('base64'))
@@ -92,6 +94,27 @@ describe('the rotation of the key-encryption key', () => {
     expect(keys.current()).toBe(next)
     expect(names.before).toMatch(/^[0-9a-f]{8}$/)
     expect(Buffer.from(old.reveal(), 'base64').toString('hex')).not.toContain(names.before)
+  })
+
+  test('leaves the old wrapped key in no log, also when a backup reads the database meanwhile', async () => {
+    const file = databaseFile()
+    const db = fileDatabase(file)
+    const logged = () => statSync(`${file}-wal`).size
+    const [first, second, third] = [key(), key(), key()]
+    const opened = await openWith(db, first, second)
+    expect(logged()).toBeGreaterThan(0)
+    await opened.keys.rotate('owner')
+    expect(logged()).toBe(0)
+
+    const reader = new Connection(file, { readonly: true })
+    reader.exec('begin')
+    reader.prepare('select count(*) from settings').get()
+    const rotation = (await openWith(db, second, third)).keys.rotate('owner')
+    while ((await keyEncryptionKeyName(db)) !== nameOfKey(third)) await turn()
+    expect(logged(), 'the reader still needs it').toBeGreaterThan(0)
+    reader.close()
+    await rotation
+    expect(logged()).toBe(0)
   })
 
   test('without a next key says where one belongs', async () => {

@@ -82,6 +82,16 @@ describe('a database file', () => {
     expect(acknowledged.filter((name) => !stored.has(name))).toEqual([])
   })
 
+  test('keeps nothing in its log that a process before has overwritten: a start empties what a kill -9 left', async () => {
+    const file = databaseFile()
+    const { child } = await startWriter(file, 2)
+    child.kill('SIGKILL')
+    await once(child, 'close')
+    expect(statSync(`${file}-wal`).size).toBeGreaterThan(0)
+    fileDatabase(file)
+    expect(statSync(`${file}-wal`).size).toBe(0)
+  })
+
   test('is readable by its owner alone, as are its folder, its log and its lock', () => {
     const file = join(databaseFile(), '..', 'new', 'folder', 'quayside.db')
     fileDatabase(file)

@@ -37,6 +37,11 @@ export interface Database {
    * @throws Failure `unknown_outcome` when only a restart can tell what is stored
    */
   commit(changes: Change[]): Promise<number[]>
+  /**
+   * Resolves once what was overwritten or deleted is in no log any more; waits for those who read the database. Absent
+   * where the engine keeps no log.
+   */
+  emptyLog?(): Promise<void>
   close(): Promise<void>
 }
 

@@ -116,6 +116,8 @@ function makeReady(file: string, now: () => number, mustExist = false): Connecti
     // settings show their true value only after the first write.
     connection.pragma(`user_version = ${version}`)
     assertPragmas(connection)
+    // What a process that was killed had overwritten, such as a key that was rotated away, lies in the log until then.
+    connection.pragma('wal_checkpoint(TRUNCATE)')
     return connection
   } catch (error) {
     connection.close()

@@ -10,6 +10,7 @@
  * reads the truth from the file.
  */
 import { strict as assert } from 'node:assert'
+import { setTimeout as sleep } from 'node:timers/promises'
 import Connection from 'better-sqlite3'
 import { Failure, messageOf } from '../errors.ts'
 import { type Change, type Database, type RowOf, StaleWrite } from './database.ts'
@@ -147,6 +148,13 @@ export function sqliteDatabase(
       })
     },
 
+    async emptyLog(): Promise<void> {
+      // A close empties it too.
+      while (connection.open && refusal === undefined && !foldLog(connection)) {
+        await sleep(FOLD_AGAIN_MS, undefined, { ref: false })
+      }
+    },
+
     /** Commits what is queued, folds the write-ahead log into the file, closes. Closing twice is harmless. */
     async close(): Promise<void> {
       if (!connection.open) return
@@ -158,6 +166,20 @@ export function sqliteDatabase(
         connection.close()
       }
     },
+  }
+}
+
+/** A reader is asked for again after this long. */
+const FOLD_AGAIN_MS = 200
+
+/** Folds the write-ahead log into the file and cuts it to nothing. @returns false while a reader needs it; never waits */
+function foldLog(connection: Connection.Database): boolean {
+  const waitMs = connection.pragma('busy_timeout', { simple: true })
+  connection.pragma('busy_timeout = 0')
+  try {
+    return connection.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) === 0
+  } finally {
+    connection.pragma(`busy_timeout = ${waitMs}`)
   }
 }
 
