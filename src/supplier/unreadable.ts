@@ -3,18 +3,22 @@ import { Failure } from '../errors.ts'
 import type { UnreadField } from './fields.ts'
 import type { Page } from './read.ts'
 
-/** One kind of answer that cannot be read now: a request, and a field of its answer. */
-export interface UnreadableAnswer extends UnreadField {
+/** An answer that cannot be read: a request, and a field of its answer. */
+interface SeenAnswer extends UnreadField {
   /** Method and path, ids left out: `GET /orders/{id}`. */
   request: string
   /** The supplier's id of the first request that was answered so. */
   requestId: string | undefined
-  /** When that was, epoch milliseconds. */
-  since: number
   /** Other records of the same answer could be read. */
   partly: boolean
   /** The id that was asked for last, where the request has one. */
   id?: string
+}
+
+/** One kind of answer that cannot be read now. */
+export interface UnreadableAnswer extends SeenAnswer {
+  /** When the first of its kind came, epoch milliseconds. */
+  since: number
 }
 
 /** The failure of a record or page whose field cannot be read. */
@@ -49,7 +53,7 @@ export type Answers = ReturnType<typeof createAnswers>
 export function createAnswers(now: () => number) {
   let standing: readonly UnreadableAnswer[] = []
 
-  function note(answer: Omit<UnreadableAnswer, 'since'>): void {
+  function note(answer: SeenAnswer): void {
     const { request, setting, partly } = answer
     const known = standing.find((one) => one.request === request && one.setting === setting)
     const { since = now(), requestId = answer.requestId } = known ?? {}
