@@ -18,6 +18,8 @@ const fresh: PurchaseFacts = {
   maybeChargedAt: null,
   keySafeUntil: null,
   lastClass: null,
+  repeats: 0,
+  namedOrderId: null,
   deadlineAt: NOW + HOUR,
   supplierOrderId: null,
   quantity: 2,

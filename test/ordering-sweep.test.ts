@@ -4,6 +4,7 @@ import { NIGHTLY_MS, SKEW_MS } from '../src/domain/sweep.ts'
 import { Failure } from '../src/errors.ts'
 import { advance } from '../src/ordering/advance.ts'
 import { wholeFrom } from '../src/ordering/nightly.ts'
+import { unfreeze } from '../src/ordering/operate.ts'
 import { pagesSince } from '../src/ordering/scan.ts'
 import { beginSweep, sweep } from '../src/ordering/sweep.ts'
 import { transitionsOf } from '../src/storage/evidence.ts'
@@ -94,6 +95,28 @@ describe("a sweep of the supplier's orders", () => {
     expect(await harbour.alerts()).toEqual(['orphan', 'orphan'])
     const line = harbour.lines.map((text) => JSON.parse(text)).find(({ event }) => event === 'sweep.complete')
     expect(line).toMatchObject({ orders: 5, matched: 1, orphans: 1, others: 3, missing: 0, pages: 1 })
+  })
+
+  test('freezes buying over three new orders of one store without a purchase within an hour, and once for them', async () => {
+    const harbour = await openHarbour()
+    const frozen = async () => (await currentFreeze(harbour.db))?.causes.map(({ reason }) => reason)
+    const found = async (...references: string[]) => {
+      for (const reference of references) await placeBeside(harbour, reference)
+      await sweep(harbour.ordering)
+      return frozen()
+    }
+    expect(await found(ours('1'), ours('2'), ours('3', 'other-ef56gh78'))).toBeUndefined()
+    harbour.move(HOUR + 1)
+    expect(await found(ours('4'), ours('5')), 'the first two were found longer ago').toBeUndefined()
+    harbour.move(HOUR / 2)
+    expect(await found(ours('6'))).toEqual([
+      `3 orders at the supplier, new within an hour, carry references of store ${STORE} and have no purchase here`,
+    ])
+    expect(await harbour.alerts()).toContain('freeze')
+    await unfreeze(harbour.ordering, 'ann')
+    harbour.move(MINUTE)
+    expect(await found(ours('7'), ours('8')), 'those that an operator has seen do not count again').toBeUndefined()
+    expect(await found(ours('9'))).toHaveLength(1)
   })
 
   test('maps every order by its reference, over as many pages as there are', async () => {

@@ -36,6 +36,8 @@ const anyFacts: fc.Arbitrary<PurchaseFacts> = fc.record({
   },
   ...{ keysShortSince: sometimes, unknownAt: sometimes, scannedAt: sometimes, acceptedAt: sometimes },
   ...{ handOverBegunAt: sometimes, handOverHeldAt: sometimes, toldFailedAt: sometimes, refundedAt: sometimes },
+  repeats: count,
+  namedOrderId: fc.option(orderId, { nil: null }),
   ...{ ordersSeen: fc.uniqueArray(orderId), newest: fc.boolean(), laterSent: fc.boolean() },
 })
 
@@ -53,7 +55,11 @@ const anyAnswer = fc.oneof(
     reason: fc.constantFrom('out_of_stock' as const, 'balance' as const, 'other' as const),
   }),
   fc.record({ outcome: fc.constant('not_executed' as const) }),
-  fc.record({ outcome: fc.constant('unknown' as const), rejection: fc.boolean() }),
+  fc.record({
+    outcome: fc.constant('unknown' as const),
+    rejection: fc.boolean(),
+    orderId: fc.option(orderId, { nil: null }),
+  }),
 )
 
 const anyDecision: fc.Arbitrary<PurchaseInput> = fc.oneof(
@@ -76,6 +82,7 @@ const anyEvent: fc.Arbitrary<PurchaseInput> = fc.oneof(
   }),
   fc.record({ ...just('answer'), answer: anyAnswer, notBefore: instant }),
   fc.record({ ...just('absent'), frozen: fc.boolean() }),
+  fc.record({ ...just('named_read'), order: anyOrder }),
   fc
     .record({
       status: fc.constantFrom('open', 'completed', 'failed', 'refunded'),

@@ -1,6 +1,6 @@
 /** Cases of the transition table: up to the answer of the supplier, and what follows where none came. */
-import { type Answer, holdReasons, type PurchaseInput } from '../src/domain/purchase.ts'
-import { EARLIER, HOUR, MINUTE, NOW } from './facts.ts'
+import { type Answer, type FoundOrder, holdReasons, type PurchaseInput } from '../src/domain/purchase.ts'
+import { EARLIER, HOUR, MINUTE, NOW, order } from './facts.ts'
 import { type Case, says, stays, to } from './purchase-case.ts'
 
 const clock: PurchaseInput = { type: 'clock' }
@@ -197,9 +197,10 @@ export const dueCases: Case[] = [
 
 const answered = (answer: Answer): PurchaseInput => ({ type: 'answer', answer, notBefore: LATER })
 const taken = answered({ outcome: 'accepted', orderId: 'x', agrees: true })
+const ambiguous = (orderId: string | null = null) => answered({ outcome: 'unknown', rejection: false, orderId })
 const isTaken = { sending: to('accepted', 'accepted', { supplierOrderId: 'x' }, ['read_now']) }
-const open = (maybeChargedAt: number, lastClass: 'N' | 'B' | 'A') => ({
-  sending: to('unknown', 'ambiguous', { maybeChargedAt, lastClass }),
+const open = (maybeChargedAt: number, lastClass: 'N' | 'B' | 'A', more: Record<string, unknown> = {}) => ({
+  sending: to('unknown', 'ambiguous', { maybeChargedAt, lastClass, ...more }),
 })
 const told = { sending: to('rejected', 'rejected', { lastClass: 'B' }, ['tell_failed']) }
 const refusals = ['out_of_stock', 'balance', 'other'] as const
@@ -216,7 +217,7 @@ export const answerCases: Case[] = [
   {
     when: 'the order is accepted but differs from what was sent',
     input: answered({ outcome: 'accepted', orderId: 'x', agrees: false }),
-    gives: open(NOW, 'A'),
+    gives: open(NOW, 'A', { namedOrderId: 'x' }),
   },
   {
     when: 'the request was not executed',
@@ -231,9 +232,15 @@ export const answerCases: Case[] = [
   },
   {
     when: 'the repeat was not executed, which says nothing about the attempt before',
+    facts: { maybeChargedAt: EARLIER, repeats: 2 },
+    input: answered({ outcome: 'not_executed' }),
+    gives: open(EARLIER, 'N', { repeats: 1 }),
+  },
+  {
+    when: 'a request that may have been charged before it was known here was not executed',
     facts: { maybeChargedAt: EARLIER },
     input: answered({ outcome: 'not_executed' }),
-    gives: open(EARLIER, 'N'),
+    gives: open(EARLIER, 'N', { repeats: 0 }),
   },
   ...(['out_of_stock', 'balance'] as const).flatMap((reason): Case[] => [
     {
@@ -261,16 +268,21 @@ export const answerCases: Case[] = [
       gives: open(EARLIER, 'B'),
     }),
   ),
-  { when: 'the answer is ambiguous', input: answered({ outcome: 'unknown', rejection: false }), gives: open(NOW, 'A') },
+  { when: 'the answer is ambiguous', input: ambiguous(), gives: open(NOW, 'A') },
+  {
+    when: 'the answer names an order and differs',
+    input: ambiguous('x'),
+    gives: open(NOW, 'A', { namedOrderId: 'x' }),
+  },
   {
     when: 'the answer to the repeat is ambiguous',
     facts: { maybeChargedAt: EARLIER },
-    input: answered({ outcome: 'unknown', rejection: false }),
+    input: ambiguous(),
     gives: open(EARLIER, 'A'),
   },
   {
     when: 'the answer is a refusal that proves nothing',
-    input: answered({ outcome: 'unknown', rejection: true }),
+    input: answered({ outcome: 'unknown', rejection: true, orderId: null }),
     gives: open(NOW, 'B'),
   },
   {
@@ -288,23 +300,61 @@ export const answerCases: Case[] = [
 
 const absent: PurchaseInput = { type: 'absent', frozen: false }
 const absentWhileFrozen: PurchaseInput = { type: 'absent', frozen: true }
-const sentAgain = { unknown: to('sending', 'sent_again') }
+const sentAgain = (repeats = 1) => ({ unknown: to('sending', 'sent_again', { repeats }) })
 const notBought = { unknown: to('cancelled', 'absent_and_cancelled', {}, ['tell_failed']) }
 const forgotten = {
   unknown: to('review', 'absent_and_not_safe', { note: says('forgotten its idempotency key') }, ['alert']),
 }
 const refused = { unknown: to('review', 'absent_and_not_safe', { note: says('repeat was rejected') }, ['alert']) }
+const repeated = {
+  unknown: to('review', 'absent_and_not_safe', { note: says('it was repeated 3 times') }, ['alert']),
+}
+const named = {
+  unknown: to('review', 'named_order_unknown', { ordersSeen: ['x'], note: says('neither lists nor knows') }, ['alert']),
+}
 const soon = NOW + 1
 
 export const absentCases: Case[] = [
-  { when: 'it is absent and its key is safe', input: absent, gives: sentAgain },
+  { when: 'it is absent and its key is safe', input: absent, gives: sentAgain() },
+  { when: 'it is absent after two repeats', facts: { repeats: 2 }, input: absent, gives: sentAgain(3) },
+  { when: 'it is absent after three repeats', facts: { repeats: 3 }, input: absent, gives: repeated },
+  {
+    when: 'it is absent after three repeats, buying is frozen',
+    facts: { repeats: 3 },
+    input: absentWhileFrozen,
+    gives: repeated,
+  },
+  {
+    when: 'it is absent after three repeats and cancelled',
+    facts: { repeats: 3, cancelRequestedAt: NOW },
+    input: absent,
+    gives: notBought,
+  },
+  { when: 'it is absent and an answer named its order', facts: { namedOrderId: 'x' }, input: absent, gives: named },
+  {
+    when: 'it is absent and cancelled, and an answer named its order',
+    facts: { namedOrderId: 'x', cancelRequestedAt: NOW },
+    input: absent,
+    gives: named,
+  },
+  {
+    when: 'it is absent, an answer named its order, and its key is no longer safe',
+    facts: { namedOrderId: 'x', keySafeUntil: NOW },
+    input: absentWhileFrozen,
+    gives: named,
+  },
   {
     when: 'it is absent, its key is safe for a millisecond',
     facts: { keySafeUntil: soon },
     input: absent,
-    gives: sentAgain,
+    gives: sentAgain(),
   },
-  { when: 'it is absent and its repeat was not executed', facts: { lastClass: 'N' }, input: absent, gives: sentAgain },
+  {
+    when: 'it is absent and its repeat was not executed',
+    facts: { lastClass: 'N' },
+    input: absent,
+    gives: sentAgain(),
+  },
   { when: 'it is absent, its key is safe, buying is frozen', input: absentWhileFrozen, gives: {} },
   { when: 'it is absent and its key is no longer safe', facts: { keySafeUntil: NOW }, input: absent, gives: forgotten },
   { when: 'it is absent and its key was never safe', facts: { keySafeUntil: null }, input: absent, gives: forgotten },
@@ -333,5 +383,53 @@ export const absentCases: Case[] = [
     facts: { cancelRequestedAt: NOW, keySafeUntil: NOW, lastClass: 'B' },
     input: absent,
     gives: notBought,
+  },
+]
+
+const read = (differs: Partial<FoundOrder>): PurchaseInput => ({ type: 'named_read', order: order('x', differs) })
+const isItsOwn = { unknown: to('accepted', 'named_order_agrees', { supplierOrderId: 'x' }, ['read_now']) }
+const isOfAnother = { unknown: stays('named_order_of_another', { namedOrderId: null }) }
+const differs = (...ordersSeen: string[]) => ({
+  unknown: to('review', 'named_order_differs', { ordersSeen, note: says('differs from what was sent') }, ['alert']),
+})
+
+/** The order that an answer named, read by its id. */
+export const namedCases: Case[] = [
+  { when: 'the order that an answer named agrees', facts: { namedOrderId: 'x' }, input: read({}), gives: isItsOwn },
+  {
+    when: 'the order that an answer named agrees and has failed',
+    facts: { namedOrderId: 'x' },
+    input: read({ status: 'failed' }),
+    gives: isItsOwn,
+  },
+  {
+    when: 'the order that an answer named agrees, and the store has cancelled',
+    facts: { namedOrderId: 'x', cancelRequestedAt: NOW },
+    input: read({}),
+    gives: isItsOwn,
+  },
+  {
+    when: 'the order that an answer named differs',
+    facts: { namedOrderId: 'x' },
+    input: read({ agrees: false }),
+    gives: differs('x'),
+  },
+  {
+    when: 'the order that an answer named differs beside others that were seen',
+    facts: { namedOrderId: 'x', ordersSeen: ['w'] },
+    input: read({ agrees: false }),
+    gives: differs('w', 'x'),
+  },
+  {
+    when: 'the order that an answer named is of another purchase',
+    facts: { namedOrderId: 'x' },
+    input: read({ agrees: false, ofAnotherLine: true }),
+    gives: isOfAnother,
+  },
+  {
+    when: 'the order that an answer named agrees, and another purchase has it',
+    facts: { namedOrderId: 'x' },
+    input: read({ ofAnotherLine: true }),
+    gives: isOfAnother,
   },
 ]

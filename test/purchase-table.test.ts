@@ -6,7 +6,7 @@ import { type Case, decide, expected } from './purchase-case.ts'
 import { otherCases } from './purchase-cases-after.ts'
 import { foundCases } from './purchase-cases-found.ts'
 import { readCases } from './purchase-cases-read.ts'
-import { absentCases, answerCases, clockCases, dueCases, releasedCases } from './purchase-cases-sending.ts'
+import { absentCases, answerCases, clockCases, dueCases, namedCases, releasedCases } from './purchase-cases-sending.ts'
 
 const subjects: Record<string, Case[]> = {
   'orders that are found': foundCases,
@@ -15,6 +15,7 @@ const subjects: Record<string, Case[]> = {
   'a turn to be sent': dueCases,
   'the answer to a request': answerCases,
   'an order that is proven absent': absentCases,
+  'the order that an answer named': namedCases,
   'an order that is read': readCases,
   'confirmations, errors and decisions': otherCases,
 }

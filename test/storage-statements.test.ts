@@ -224,6 +224,7 @@ const calls: Record<string, unknown[]> = {
   deliveryTwins: [delivery],
   tokenByDigest: [bytes],
   changePurchase: [seen, { note: 'n' }, at],
+  orphansFoundAfter: [at],
   reservedUnder: [{ since: at }],
   assertWithinCap: ['p', { orderId: 'o' }, 1],
   claimPurchase: [seen, 'owner', 2, at],

@@ -5,6 +5,9 @@ import { doubleCharge, ids, type Row, row, undecided } from './purchase-row.ts'
 /** No valid scan for this long: the supplier's list is no help, a person must decide. */
 export const SCAN_OVERDUE_MS = 24 * 3_600_000
 
+/** An order that is not there after so many repeats is not to be had by another one. */
+export const REPEATS_MAX = 3
+
 const before = ['planned', 'waiting'] as const
 /** An order found for one of these is ours (after a restore, or after a lost answer), or the reason to stop and look. */
 export const notAccepted = [...before, 'unknown'] as const
@@ -12,6 +15,13 @@ export const notAccepted = [...before, 'unknown'] as const
 /** Not cancelled, within its deadline, its wait over. */
 const hasItsTurn = ({ cancelRequestedAt, deadlineAt, notBefore }: PurchaseFacts, now: number): boolean =>
   cancelRequestedAt === null && now < deadlineAt && (notBefore === null || now >= notBefore)
+
+/** Why a request that is proven absent may not be repeated; undefined when it may. */
+function notSafe({ keySafeUntil, lastClass, repeats }: PurchaseFacts, now: number): string | undefined {
+  if (keySafeUntil === null || now >= keySafeUntil) return 'the supplier may have forgotten its idempotency key'
+  if (lastClass === 'B') return 'its repeat was rejected'
+  return repeats >= REPEATS_MAX ? `it was repeated ${repeats} times` : undefined
+}
 
 export const sendingRows: readonly Row[] = [
   row('found', notAccepted, 'found', (_, { orders }) => {
@@ -94,26 +104,47 @@ export const sendingRows: readonly Row[] = [
   row('ambiguous', ['sending'], 'answer', (facts, { answer }, now) => {
     const refused = answer.outcome === 'rejected' || (answer.outcome === 'unknown' && answer.rejection)
     const lastClass = refused ? 'B' : answer.outcome === 'not_executed' ? 'N' : 'A'
-    return { next: 'unknown', set: { maybeChargedAt: facts.maybeChargedAt ?? now, lastClass } }
+    const set: Patch = { maybeChargedAt: facts.maybeChargedAt ?? now, lastClass }
+    const named = 'orderId' in answer ? answer.orderId : null
+    if (named !== null) set.namedOrderId = named
+    // It never left: the next one is this repeat again.
+    if (answer.outcome === 'not_executed') set.repeats = Math.max(0, facts.repeats - 1)
+    return { next: 'unknown', set }
   }),
   row('lost', ['sending'], 'lost', (facts, _, now) => ({
     next: 'unknown',
     set: { maybeChargedAt: facts.maybeChargedAt ?? now, lastClass: 'A' },
   })),
 
+  row('named_order_agrees', ['unknown'], 'named_read', (_, { order }) => {
+    if (!order.agrees || order.ofAnotherLine) return undefined
+    return { next: 'accepted', set: { supplierOrderId: order.id }, effects: ['read_now'] }
+  }),
+  row('named_order_of_another', ['unknown'], 'named_read', (_, { order }) => {
+    // The answer was meant for another purchase: what became of this request is still to be found out.
+    return order.ofAnotherLine ? { set: { namedOrderId: null } } : undefined
+  }),
+  row('named_order_differs', ['unknown'], 'named_read', (facts, { order }) => {
+    const note = `the supplier answered with order ${order.id}, which differs from what was sent`
+    return { next: 'review', set: { ordersSeen: ids(facts, [order]), note }, effects: ['alert'] }
+  }),
+  row('named_order_unknown', ['unknown'], 'absent', (facts) => {
+    const { namedOrderId: id } = facts
+    if (id === null) return undefined
+    const note = `the supplier answered with order ${id}, which it neither lists nor knows`
+    return { next: 'review', set: { ordersSeen: ids(facts, [{ id }]), note }, effects: ['alert'] }
+  }),
   row('absent_and_cancelled', ['unknown'], 'absent', (facts) => {
     if (facts.cancelRequestedAt === null) return undefined
     return { next: 'cancelled', effects: ['tell_failed'] }
   }),
   row('sent_again', ['unknown'], 'absent', (facts, { frozen }, now) => {
-    if (frozen || facts.lastClass === 'B') return undefined
-    if (facts.keySafeUntil === null || now >= facts.keySafeUntil) return undefined
-    return { next: 'sending' }
+    if (frozen || notSafe(facts, now) !== undefined) return undefined
+    return { next: 'sending', set: { repeats: facts.repeats + 1 } }
   }),
   row('absent_and_not_safe', ['unknown'], 'absent', (facts, _, now) => {
-    const safe = facts.keySafeUntil !== null && now < facts.keySafeUntil
-    if (safe && facts.lastClass !== 'B') return undefined
-    const why = safe ? 'its repeat was rejected' : 'the supplier may have forgotten its idempotency key'
+    const why = notSafe(facts, now)
+    if (why === undefined) return undefined
     const note = `no order was found and ${why}: it cannot be repeated safely`
     return { next: 'review', set: { note }, effects: ['alert'] }
   }),

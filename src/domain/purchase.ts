@@ -48,6 +48,10 @@ export interface PurchaseFacts {
   maybeChargedAt: number | null
   keySafeUntil: number | null
   lastClass: AnswerClass | null
+  /** Requests that left after the first one, because its absence was proven. */
+  repeats: number
+  /** Order that an answer named which cannot be believed: it is read by its id. */
+  namedOrderId: string | null
   deadlineAt: number
   supplierOrderId: string | null
   quantity: number
@@ -96,6 +100,8 @@ export type PurchaseInput =
   | { type: 'answer'; answer: Answer; notBefore: number }
   /** Nobody waits for the answer any more: lease over, or the process started anew. */
   | { type: 'lost' }
+  /** GET /orders/{id} of the order that an answer named; `ofAnotherLine` is true of every other purchase here. */
+  | { type: 'named_read'; order: FoundOrder }
   /** Two valid scans, far enough apart and late enough, did not find it. */
   | { type: 'absent'; frozen: boolean }
   /** GET /orders/{id}: the order as it is now. `keys` counts its keys, `newKeys` those that are not stored yet. */
@@ -117,8 +123,11 @@ export type Answer =
   | { outcome: 'accepted'; orderId: string; agrees: boolean }
   | { outcome: 'rejected'; reason: 'out_of_stock' | 'balance' | 'other' }
   | { outcome: 'not_executed' }
-  /** `rejection`: it was a refusal of a repeat, which proves nothing about the attempt before. */
-  | { outcome: 'unknown'; rejection: boolean }
+  /**
+   * `rejection`: it was a refusal of a repeat, which proves nothing about the attempt before. `orderId`: the order that a
+   * 2xx names although the rest of it differs or cannot be read.
+   */
+  | { outcome: 'unknown'; rejection: boolean; orderId: string | null }
 
 /** What a flow must do in the commit that carries the transition, beside the row itself. */
 export type Effect =
@@ -151,6 +160,8 @@ export type Patch = Partial<
     | 'notBefore'
     | 'cancelRequestedAt'
     | 'maybeChargedAt'
+    | 'repeats'
+    | 'namedOrderId'
     | 'supplierOrderId'
     | 'keysShortSince'
     | 'handOverHeldAt'

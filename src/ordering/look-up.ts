@@ -1,9 +1,10 @@
 import { judgeAbsence, type Verdict } from '../domain/absence.ts'
 import { afterLookUp } from '../domain/breaker.ts'
+import type { SupplierOrder } from '../domain/placement.ts'
 import type { FoundOrder, PurchaseInput } from '../domain/purchase.ts'
 import { messageOf } from '../errors.ts'
 import { insertAttempt } from '../storage/evidence.ts'
-import type { Purchase } from '../storage/purchases.ts'
+import { type Purchase, purchaseById, purchasesByExternalId } from '../storage/purchases.ts'
 import { isMappingBack } from '../storage/restores.ts'
 import { currentFreeze } from '../storage/settings.ts'
 import { type Absence, rememberedOf } from './absence.ts'
@@ -18,13 +19,66 @@ import { scanFor } from './scan.ts'
 import { intend, transmit } from './send.ts'
 
 /**
- * Looks a purchase up among the supplier's orders, by its reference.
+ * Looks a purchase up at the supplier: an order that an answer named by its id, then all orders by the reference.
  *
  * An order that is found is believed at once. That there is none is believed only from two valid scans, far enough apart,
  * both begun when the last request must have run and must show: then an `unknown` purchase is sent again with the same
  * key and bytes, or ends as the table says.
  */
 export async function lookUp(ordering: Ordering, purchase: Purchase): Promise<void> {
+  const { namedOrderId } = purchase
+  if (purchase.state !== 'unknown' || namedOrderId === null) return scan(ordering, purchase)
+  if ((await readNamed(ordering, purchase, namedOrderId)) === 'decided') return
+  const [after] = await ordering.db.query(purchaseById(purchase.id))
+  if (after?.state === 'unknown') await scan(ordering, after)
+}
+
+/**
+ * Reads the order that an answer named which could not be believed, and lets the table decide by what it is.
+ *
+ * @returns `open` when the order cannot be read, is not known, or is another purchase's: only a scan can tell then
+ */
+async function readNamed(ordering: Ordering, purchase: Purchase, orderId: string): Promise<'decided' | 'open'> {
+  const { db, pace } = ordering
+  let order: SupplierOrder | undefined
+  let detail = `order ${orderId}, named by an answer, is not known`
+  try {
+    order = await ordering.supplier.order(orderId)
+    ordering.at('read')
+    pace.breaker = afterLookUp(pace.breaker, order ? 1 : 0)
+    if (order) detail = `order ${orderId}, named by an answer, is ${order.statusWord}`
+  } catch (error) {
+    detail = messageOf(error)
+  }
+  await db.commit([
+    insertAttempt({
+      id: ordering.newId(),
+      purchaseId: purchase.id,
+      kind: 'read',
+      stage: 'answered',
+      number: purchase.refreshes + 1,
+      at: ordering.now(),
+      supplierOrderId: orderId,
+      detail,
+    }),
+  ])
+  if (!order) return 'open'
+  const [found] = await foundOrders(ordering, purchase, [order])
+  if (!found) return 'open'
+  const { externalOrderId: reference } = order
+  const named = reference === undefined ? [] : await db.query(purchasesByExternalId([reference]))
+  const ofAnotherLine = found.ofAnotherLine || named.some(({ id }) => id !== purchase.id)
+  const decision = await advance(
+    ordering,
+    purchase.id,
+    (loaded) =>
+      loaded.purchase.namedOrderId === orderId ? { type: 'named_read', order: { ...found, ofAnotherLine } } : undefined,
+    { detail },
+  )
+  return decision !== undefined && decision.next !== 'unknown' ? 'decided' : 'open'
+}
+
+async function scan(ordering: Ordering, purchase: Purchase): Promise<void> {
   const begunAt = ordering.now()
   const begun = ordering.monotonic()
   const absence = purchase.state === 'unknown' ? rememberedOf(ordering, purchase) : undefined

@@ -1,18 +1,23 @@
 import { moneyIsOut, type SupplierOrder } from '../domain/placement.ts'
 import { isOver } from '../domain/purchase.ts'
+import { carriesStore } from '../domain/purchase-keys.ts'
 import { SKEW_MS } from '../domain/sweep.ts'
 import { clearSuspicion, suspectAccounts } from '../storage/balance-accounts.ts'
 import type { Change } from '../storage/database.ts'
-import { insertDiscrepancy } from '../storage/evidence.ts'
+import { insertDiscrepancy, lastUnfreeze } from '../storage/evidence.ts'
 import { oweAlert } from '../storage/outbox.ts'
 import { purchasesOfPart } from '../storage/purchases.ts'
-import { currentEpoch } from '../storage/restores.ts'
+import { currentEpoch, restoreHold } from '../storage/restores.ts'
 import { setFreeze } from '../storage/settings.ts'
-import { knownOrphans, knownSeconds } from '../storage/sweeps.ts'
+import { knownOrphans, knownSeconds, orphansFoundAfter } from '../storage/sweeps.ts'
 import type { Ordering } from './context.ts'
 import { wasShown } from './found.ts'
 import { type Part, partsOf, unclaimedOf } from './part-of.ts'
 import { reportSecond } from './second-order.ts'
+
+const HOUR = 3_600_000
+/** Two may be left over from an accident; a third within the hour says that it goes on. */
+const ORPHANS_MAX = 3
 
 /**
  * Records orders of the supplier that carry a reference of our stores and have no purchase: a lost or restored database,
@@ -36,6 +41,7 @@ export async function recordOrphans(
   const fresh = orphans.filter(({ id }) => !known.has(id))
   if (fresh.length === 0) return orphans
   const now = ordering.now()
+  const freezes = await freezeForOrphans(ordering, fresh)
   const note = 'orders at the supplier carry references of our stores and have no purchase here'
   await db.commit([
     ...fresh.map((order) =>
@@ -50,9 +56,35 @@ export async function recordOrphans(
       }),
     ),
     oweAlert(ordering, { type: 'orphan', occasion: sweepId, payload: { note } }),
+    ...freezes,
   ])
   ordering.wake('outbox')
   return orphans
+}
+
+/**
+ * Stops all buying when so many orders of one store are new within an hour that something buys beside this database: changes
+ * for the commit that records them.
+ *
+ * Orphans count since an operator last let buying go on, and not while a restore is mapped back, which explains them.
+ */
+async function freezeForOrphans(ordering: Ordering, fresh: SupplierOrder[]): Promise<Change[]> {
+  const { db, dialect, stores } = ordering
+  if (await restoreHold(db)) return []
+  const now = ordering.now()
+  const [[unfrozen], epoch] = await Promise.all([db.query(lastUnfreeze()), currentEpoch(db)])
+  const since = Math.max(now - HOUR, unfrozen?.at ?? 0, epoch?.mappedAt ?? 0)
+  const earlier = await db.query(orphansFoundAfter(since))
+  const references = [...earlier, ...fresh].map(({ externalOrderId }) => externalOrderId ?? '')
+  return stores.flatMap(({ id }) => {
+    const count = references.filter((reference) => carriesStore(reference, id, dialect.externalOrderIdMax)).length
+    if (count < ORPHANS_MAX) return []
+    const reason = `${count} orders at the supplier, new within an hour, carry references of store ${id} and have no purchase here`
+    return [
+      setFreeze({ reason, actor: 'quayside', at: now }, `orphans:${id}`),
+      oweAlert(ordering, { type: 'freeze', occasion: `orphans:${id}:${unfrozen?.at ?? 0}`, payload: { note: reason } }),
+    ]
+  })
 }
 
 /**

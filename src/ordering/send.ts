@@ -182,7 +182,11 @@ function answerOf(placement: Placement): Answer {
     case 'not_executed':
       return { outcome: 'not_executed' }
     case 'unknown':
-      return { outcome: 'unknown', rejection: placement.rejection }
+      return {
+        outcome: 'unknown',
+        rejection: placement.rejection,
+        orderId: placement.evidence.supplierOrderId ?? null,
+      }
   }
 }
 

@@ -23,6 +23,8 @@ export function stamps({ purchase }: Loaded, decision: Transition, now: number, 
   if (set.holdReason === null && purchase.holdReason !== null && set.note === undefined) update.note = null
   if (ordersSeen) update.ordersSeen = listText(ordersSeen)
   if (entered && next === 'unknown') Object.assign(update, { unknownAt: now, absentSince: null })
+  // Once it is no longer unknown, the order that an answer named is its own, or among those that were seen.
+  if (entered && purchase.state === 'unknown') update.namedOrderId = null
   // Proven not to have run: the memory of the key has not begun to count.
   if (entered && next === 'waiting') Object.assign(update, { firstSentAt: null, keySafeUntil: null })
   if (entered && next === 'accepted') update.acceptedAt = purchase.acceptedAt ?? now

@@ -364,6 +364,10 @@ export const purchases = sqliteTable(
     failureCode: text('failure_code'),
     failureMessage: text('failure_message'),
     sends: integer('sends').notNull().default(0),
+    /** Of those, the ones that left again because the order was proven absent. */
+    repeats: integer('repeats').notNull().default(0),
+    /** While it is unknown: the order that an answer named which could not be believed. */
+    namedOrderId: text('named_order_id'),
     firstSentAt: instant('first_sent_at'),
     lastSentAt: instant('last_sent_at'),
     deadlineAt: instant('deadline_at').notNull(),

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gte, inArray, isNotNull, lt, lte, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, gte, inArray, isNotNull, lt, lte, sql } from 'drizzle-orm'
 import { build } from './builder.ts'
 import type { Change } from './database.ts'
 import { discrepancies, purchases, sweeps } from './schema.ts'
@@ -68,6 +68,13 @@ export const orphansUnder = (externalOrderId: string) =>
     .from(discrepancies)
     .where(and(eq(discrepancies.kind, 'orphan'), eq(discrepancies.externalOrderId, externalOrderId)))
     .orderBy(asc(discrepancies.foundAt), asc(discrepancies.id))
+
+/** The references of orders that were put on record as having no purchase after an instant. */
+export const orphansFoundAfter = (at: number) =>
+  build
+    .select({ externalOrderId: discrepancies.externalOrderId })
+    .from(discrepancies)
+    .where(and(eq(discrepancies.kind, 'orphan'), gt(discrepancies.foundAt, at)))
 
 /** Those of these orders that are on record as charged a second time for a part. */
 export const knownSeconds = (supplierOrderIds: string[]) =>

@@ -51,9 +51,9 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'domain/purchase-sending.ts',
-        find: "return { next: 'unknown', set: { maybeChargedAt: facts.maybeChargedAt ?? now, lastClass } }",
+        find: "return { next: 'unknown', set }",
         replace: `if (refused) return { next: 'rejected', set: { lastClass }, effects: ['tell_failed'] }
-    return { next: 'unknown', set: { maybeChargedAt: facts.maybeChargedAt ?? now, lastClass } }`,
+    return { next: 'unknown', set }`,
       },
     ],
   },

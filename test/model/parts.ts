@@ -52,6 +52,9 @@ export const outOfReach: Record<string, string> = {
       ['planned', 'waiting'].map((state) => [`${row} in ${state}`, 'needs a database that is older than its orders']),
     ),
   ),
+  'orphan_on_record in planned': 'needs an order of another database',
+  'orphan_on_record in waiting': 'needs an order of another database',
+  'named_order_of_another in unknown': 'needs an order of another purchase',
   'found_after_the_end in rejected': 'needs a supplier that charges for a request which it has refused',
 }
 

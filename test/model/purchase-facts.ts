@@ -1,5 +1,6 @@
 /** A purchase of the model in the terms of the transition table, and what the table says of it. */
 import type { FoundOrder, Patch, PurchaseFacts, PurchaseInput, Transition } from '../../src/domain/purchase.ts'
+import { REPEATS_MAX } from '../../src/domain/purchase-sending.ts'
 import {
   bit,
   bitsOf,
@@ -18,10 +19,10 @@ const DAY = 24 * 3_600_000
 export const QUANTITY = 1
 
 /**
- * Which long time is over, where an input asks for one: the promise to remember a key, the deadline of a purchase, the
- * day without a valid scan, the hour without keys and the day without an end.
+ * What is over that only counts, where an input asks for it: the promise to remember a key, the repeats, the deadline of a
+ * purchase, the day without a valid scan, the hour without keys and the day without an end.
  */
-export type Over = '' | 'key memory' | 'deadline' | 'scan' | 'keys'
+export type Over = '' | 'key memory' | 'repeats' | 'deadline' | 'scan' | 'keys'
 
 /** What the transition function says, and the row after it. */
 export interface Decided {
@@ -63,6 +64,8 @@ function textOf(input: PurchaseInput): string {
   switch (input.type) {
     case 'found':
       return input.orders.reduce((all, order) => `${all}${textOfOrder(order)}`, 'found')
+    case 'named_read':
+      return `named${textOfOrder(input.order)}`
     case 'adopt':
       return `adopt${textOfOrder(input.order)}`
     case 'read':
@@ -102,6 +105,8 @@ function factsOf(purchase: Purchase, over: Over): Omit<PurchaseFacts, 'newest' |
     maybeChargedAt: at(purchase.maybeCharged),
     keySafeUntil: at(purchase.firstSent, over === 'key memory' ? NOW : NOW + 1),
     lastClass: purchase.lastClass,
+    repeats: over === 'repeats' ? REPEATS_MAX : 0,
+    namedOrderId: purchase.named < 0 ? null : nameOf(purchase.named),
     deadlineAt: over === 'deadline' ? NOW : NOW + 1,
     supplierOrderId: purchase.order < 0 ? null : nameOf(purchase.order),
     quantity: QUANTITY,
@@ -123,6 +128,9 @@ function factsOf(purchase: Purchase, over: Over): Omit<PurchaseFacts, 'newest' |
 export const nameOf = (order: number): string => `order ${order + 1}`
 export const numberOf = (name: string): number => Number(name.slice('order '.length)) - 1
 
+/** Columns that the model does without. Repeats are bounded by the sends; that they are used up is tried at any time. */
+const UNCOUNTED = ['note', 'ceilingMinor', 'repeats']
+
 /** Columns of the model that a patch sets; every column that a transition can set stands here, or this throws. */
 function columnsOf(patch: Patch): Partial<Purchase> {
   const set: Partial<Purchase> = {}
@@ -134,12 +142,13 @@ function columnsOf(patch: Patch): Partial<Purchase> {
     else if (column === 'maybeChargedAt') set.maybeCharged = is
     else if (column === 'lastClass') set.lastClass = value as Purchase['lastClass']
     else if (column === 'supplierOrderId') set.order = numberOf(String(value))
+    else if (column === 'namedOrderId') set.named = is ? numberOf(String(value)) : -1
     else if (column === 'keysShortSince') set.keysShort = is
     else if (column === 'handOverHeldAt') set.handOverHeld = is
     else if (column === 'refundedAt') set.refunded = is
     else if (column === 'writtenOffAt') set.writtenOff = is
     else if (column === 'ordersSeen') set.ordersSeen = setOf(value as string[])
-    else if (column !== 'note' && column !== 'ceilingMinor') throw new Error(`the model knows no column ${column}`)
+    else if (!UNCOUNTED.includes(column)) throw new Error(`the model knows no column ${column}`)
   }
   return set
 }
@@ -154,7 +163,7 @@ function stamps(before: Purchase, { row, next }: Transition): Partial<Purchase> 
   if (row !== 'released' && next !== 'sending') set.lease = 0
   // Nothing asks for these two in any other state.
   if (next !== 'sending' && next !== 'unknown') set.sinceSent = 0
-  if (next !== 'unknown') Object.assign(set, { sinceAbsent: -1, absentCounts: false })
+  if (next !== 'unknown') Object.assign(set, { sinceAbsent: -1, absentCounts: false, named: -1 })
   // The table asks for the last answer only while it is unknown; a rejection is remembered for the promises.
   if (next !== 'unknown' && next !== 'rejected') set.lastClass = null
   return set

@@ -54,8 +54,24 @@ export function reads(model: Model, state: State): void {
         readsOf(model, state, generation, number, order)
       }
     }
+    readsNamed(model, state, generation)
     const moved = purchase.order >= 0 && advance(model, state, generation, { type: 'missing' })
     if (moved) model.emit({ next: moved.state, says: () => 'the supplier does not know the order' })
+  }
+}
+
+/** The order that an answer named is read by its id, as it is or with other contents; one that nobody made is not known. */
+function readsNamed(model: Model, state: State, generation: Generation): void {
+  const { state: is, named } = purchaseOf(state, generation)
+  const order = state.orders[named]
+  if (is !== 'unknown' || !order) return
+  const changed = state.place.oddities < model.bounds.oddities && !order.odd
+  for (const from of changed ? [state, withOrder(withOddity(state), named, { ...order, odd: true })] : [state]) {
+    const [read] = foundOrders(from, bit(named), 0)
+    const moved = read && advance(model, from, generation, { type: 'named_read', order: read })
+    if (!moved) continue
+    const says = () => `${nameOf(named)}, which was named, is read: ${moved.decision.row}`
+    model.emit({ next: moved.state, says, broken: moved.broken })
   }
 }
 

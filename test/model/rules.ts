@@ -86,14 +86,16 @@ export const rules: Rules = {
 function answerOf(kind: AnswerKind, purchase: Purchase, order: { id: string; odd: boolean }): Answer {
   switch (kind) {
     case 'accepted':
-      if (order.odd) return { outcome: 'unknown', rejection: false }
+      if (order.odd) return { outcome: 'unknown', rejection: false, orderId: order.id }
       return { outcome: 'accepted', orderId: order.id, agrees: true }
+    case 'differs':
+      return { outcome: 'unknown', rejection: false, orderId: order.id }
     case 'not_executed':
       return { outcome: 'not_executed' }
     case 'lost':
-      return { outcome: 'unknown', rejection: false }
+      return { outcome: 'unknown', rejection: false, orderId: null }
     default:
-      if (purchase.maybeCharged) return { outcome: 'unknown', rejection: true }
+      if (purchase.maybeCharged) return { outcome: 'unknown', rejection: true, orderId: null }
       return { outcome: 'rejected', reason: kind === 'out_of_stock' ? 'out_of_stock' : 'other' }
   }
 }

@@ -81,6 +81,7 @@ function intend(model: Model, state: State, place: number, worker: Worker): void
     const input: PurchaseInput = { type: 'absent', frozen: state.place.frozen }
     intendBy(model, state, place, worker, input, '')
     intendBy(model, state, place, worker, input, 'key memory')
+    intendBy(model, state, place, worker, input, 'repeats')
   } else intendBy(model, state, place, worker, { type: 'due', guard: null, notBefore: null, orphans: [] }, '')
 }
 

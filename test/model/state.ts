@@ -38,6 +38,8 @@ export interface Purchase {
   cancelAsked: boolean
   maybeCharged: boolean
   lastClass: AnswerClass | null
+  /** Order that an answer named which differs, from 0; -1 without one. */
+  named: number
   /** Which idempotency key it has. */
   key: number
   firstSent: boolean
@@ -89,8 +91,14 @@ export interface Worker {
   age: number
 }
 
-/** How a request ended for who sent it. `lost`: anything that leaves open whether it ran. */
-export type AnswerKind = 'accepted' | 'not_executed' | 'out_of_stock' | 'refused' | 'lost'
+/**
+ * How a request ended for who sent it. `differs`: a 2xx that names an order and is not as it was sent. `lost`: anything else
+ * that leaves open whether it ran.
+ */
+export type AnswerKind = 'accepted' | 'differs' | 'not_executed' | 'out_of_stock' | 'refused' | 'lost'
+
+/** Number of an order that an answer names and nobody made. */
+export const GHOST = 5
 
 /** A POST /orders that left and may still run. */
 export interface Request {
@@ -182,6 +190,7 @@ export const idle = workers.keep(blank)
 
 const planned: Purchase = {
   ...{ state: 'planned', hold: null, delayed: false, cancelAsked: false, maybeCharged: false, lastClass: null },
+  named: -1,
   ...{ key: 0, firstSent: false, order: -1, ordersSeen: 0, keysStored: 0, handOvers: 0 },
   ...{ handOver: 'none', handOverBegun: false, handOverHeld: false, keysShort: false, toldFailed: false },
   ...{ refunded: false, writtenOff: false, lease: 0, sinceSent: 0, sinceAbsent: -1, absentCounts: false },

@@ -8,6 +8,7 @@
 import { nameOf } from './purchase-facts.ts'
 import {
   type AnswerKind,
+  GHOST,
   type Kept,
   type Request,
   type State,
@@ -36,6 +37,9 @@ function run(model: Model, state: State, place: number, request: Kept<Request>):
       const next = answered(state, place, over, kind, -1)
       if (next) emit({ next, says: () => `the supplier answers key ${request.key + 1} with ${wordsOf[kind]}` })
     }
+    const odd = state.place.oddities < model.bounds.oddities
+    const ghost = odd ? answered(state, place, withOddity(over), 'differs', GHOST) : undefined
+    if (ghost) emit({ next: ghost, says: () => `key ${request.key + 1} is answered with an order that nobody made` })
   }
   const runs = (from: State, order: number, says: string): void => {
     // The network may deliver it once more; a supplier that forgets would charge for that, so only where it does not.
@@ -46,6 +50,9 @@ function run(model: Model, state: State, place: number, request: Kept<Request>):
       else emit({ next: after, says: () => `${says}; the answer is lost, and a copy of the request is under way` })
       const told = answered(from, place, after, 'accepted', order)
       if (told) emit({ next: told, says: () => `${says}, and the answer arrives` })
+      if (from.place.oddities === model.bounds.oddities) continue
+      const bent = answered(state, place, withOddity(after), 'differs', order)
+      if (bent) emit({ next: bent, says: () => `${says}, and the answer names it and differs` })
     }
   }
   if (known >= 0) runs(state, known, `the supplier knows key ${request.key + 1}: ${nameOf(known)}`)

@@ -2,7 +2,7 @@
 import type { Chance } from './chance.ts'
 import type { Fault, Scene } from './fault.ts'
 import type { Trip } from './network.ts'
-import type { Given } from './supplier.ts'
+import type { Asked, Given } from './supplier.ts'
 import type { World } from './world.ts'
 
 type Order = Record<string, unknown> & { keys: string[]; quantity: number; status: string }
@@ -51,8 +51,31 @@ const whole: Change[] = [
 const otherOrder = ofOrder((order) => ({ ...order, external_order_id: 'somebody-else' }))
 export const otherQuantity = ofOrder((order) => ({ ...order, quantity: order.quantity + 1 }))
 
+/** An order that nobody made. */
+const ghost = ofOrder((order) => ({ ...order, id: `ghost-${order.id}`, external_order_id: 'somebody-else' }))
+/** Another order of ours, as of a supplier that mixes up its answers. */
+const mixedUp = ({ supplier, chance }: World): Change =>
+  ofOrder((order) => {
+    const others = supplier.world.orders.known(30).filter(({ id }) => id !== order.id)
+    if (others.length === 0) return order
+    const { id, externalOrderId, quantity } = chance.named('mixed up').pick(others)
+    return { ...order, id, external_order_id: externalOrderId, quantity }
+  })
+
 /** Answers to the request that creates an order. Whatever they say, the request has run. */
-const placing = [...whole, otherOrder, otherQuantity]
+const placing = (world: World): Change[] => [...whole, otherOrder, otherQuantity, ghost, mixedUp(world)]
+
+/** The request with this key is answered with an order that nobody made, and does not run. */
+function answerWithGhost({ supplier }: World, key: string): void {
+  const act = ({ headers, body }: Asked): Given | undefined => {
+    if (headers[supplier.dialect.headers.idempotencyKey] !== key) return undefined
+    supplier.instead.delete(act)
+    const order = { ...JSON.parse(body), id: `ghost-${key.slice(0, 8)}`, status: 'open', amount: '1.00', keys: [] }
+    const data = { ...order, external_order_id: 'somebody-else', currency: 'EUR' }
+    return { status: 201, headers: {}, body: Buffer.from(JSON.stringify({ success: true, data })) }
+  }
+  supplier.instead.add(act)
+}
 
 export const notFound: Change = (given) => ({
   ...given,
@@ -127,7 +150,8 @@ const wrongAnswers: Fault = {
       if (!chance.odds(placed ? orders : 0.4)) return
       const { path, method } = trip.asked
       if (placed && chance.odds(0.2)) trip.answer = 'cut'
-      else if (placed) trip.changes.push(chance.pick(placing))
+      else if (trip.key !== undefined && chance.odds(0.1)) answerWithGhost(world, trip.key)
+      else if (placed) trip.changes.push(chance.pick(placing(world)))
       else if (method === 'GET' && path === '/orders') trip.changes.push(chance.pick([...whole, ...bentLists(world)]))
       else if (method === 'GET' && path.startsWith('/orders/')) trip.changes.push(reading(scene, chance))
       else if (method === 'GET') trip.changes.push(chance.pick(whole))

@@ -140,6 +140,8 @@ create table purchases (
   failure_code text,
   failure_message text,
   sends integer not null default 0,
+  repeats integer not null default 0,
+  named_order_id text,
   first_sent_at integer,
   last_sent_at integer,
   deadline_at integer not null,
