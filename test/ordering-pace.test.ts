@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { cancelOrder, retryPurchase, unfreeze } from '../src/ordering/operate.ts'
 import { sweep } from '../src/ordering/sweep.ts'
-import { changePurchase } from '../src/storage/purchases.ts'
+import { changePurchase, purchasesInState } from '../src/storage/purchases.ts'
 import { currentFreeze } from '../src/storage/settings.ts'
 import { databaseFile } from './database.ts'
 import { first, type Harbour, openHarbour } from './harbour.ts'
@@ -139,15 +139,33 @@ describe('a purchase that fails inside Quayside', () => {
 })
 
 describe('many reviews', () => {
-  /** Orders that end in review: each was cancelled after it had been bought. */
+  /** Orders that end in review: each failed at the supplier after its first key. */
   async function reviews(harbour: Harbour, references: string[]): Promise<void> {
     for (const reference of references) {
+      harbour.sandbox.faults.add({ fault: 'partial-keys', first: 1, status: 'open', delayMs: 30 * MINUTE })
+      await harbour.buy(reference, { quantity: 2 })
+    }
+    await harbour.pass(10_000)
+    const { orders } = harbour.sandbox.world
+    for (const order of orders.known(references.length)) orders.fail(order, 'no more of them')
+    await harbour.pass(MINUTE)
+  }
+
+  test('that cancellations caused stop nothing, however many come: what was bought and paid is known', async () => {
+    const harbour = await openHarbour()
+    await reviews(harbour, ['1', '2', '3'])
+    for (const reference of ['4', '5', '6', '7']) {
       const orderId = await harbour.buy(reference)
       await harbour.settle()
       await cancelOrder(harbour.ordering, orderId, 'shop')
     }
     await harbour.pass(10_000)
-  }
+    expect(await harbour.db.query(purchasesInState('review', 10))).toHaveLength(7)
+    expect(await currentFreeze(harbour.db)).toBeUndefined()
+    expect(await harbour.alerts()).not.toContain('freeze')
+    await reviews(harbour, ['8'])
+    expect(await currentFreeze(harbour.db)).toMatchObject({ reason: expect.stringMatching(/^4 purchases within/) })
+  })
 
   test('more than three within an hour stop all buying until a person lets it go on', async () => {
     const harbour = await openHarbour()

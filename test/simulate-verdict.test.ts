@@ -3,6 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { freeze } from '../src/ordering/operate.ts'
 import { orderBody } from '../src/supplier/client.ts'
 import type { Cancellation } from './cancelled-keys.ts'
+import { groundlessFreezes } from './freeze-causes.ts'
 import { API_KEY } from './simulate/host.ts'
 import { createBook, type Decided } from './simulate/operator.ts'
 import { planOf } from './simulate/plan.ts'
@@ -35,6 +36,7 @@ async function partOf({ quantity }: { quantity: number }) {
   const decided: Decided[] = []
   const cancellations: Cancellation[] = []
   const deaths: number[] = []
+  const groundless = new Set<string>()
   const lines = [{ id: '1', sku: offer.sku, quantity, unitPriceMinor: null, currency: null }]
   const witnesses = {
     world,
@@ -42,7 +44,7 @@ async function partOf({ quantity }: { quantity: number }) {
       placed: [{ reference: 's1', lines, orderId: undefined, cancelledAt: undefined }],
       cancellations: () => cancellations,
     },
-    operator: { decided, claimed: new Set<string>(), overrides: [] },
+    operator: { decided, claimed: new Set<string>(), overrides: [], groundless },
     watch: { broken: [], deaths, clockHasMoved: () => false },
   }
   return {
@@ -70,6 +72,7 @@ async function partOf({ quantity }: { quantity: number }) {
     refund: (order: Parameters<typeof supplier.world.orders.refund>[0]) => supplier.world.orders.refund(order),
     cancellations,
     deaths,
+    groundless,
     /** The store hears of all keys of a generation. */
     handOver: (generation: number, when: { at?: number; begunAt?: number; timestamp?: number } = {}): void => {
       const { at = 0, begunAt = at, timestamp = begunAt } = when
@@ -152,6 +155,23 @@ describe('keys that the store got although it had cancelled', () => {
     expect(verdict().broken).toEqual(breaks)
     deaths.push(95)
     expect(verdict().broken).toEqual([])
+  })
+})
+
+describe('a freeze for many reviews', () => {
+  const causes = [{ reason: "4 purchases within an hour need a person's decision" }]
+
+  test('whose only causes are cancellations is found', async () => {
+    const { groundless, verdict } = await partOf({ quantity: 1 })
+    for (const text of groundlessFreezes(causes, 3)) groundless.add(text)
+    expect(verdict().broken).toEqual([
+      "buying was frozen (4 purchases within an hour need a person's decision), and only 3 reviews left money in doubt",
+    ])
+  })
+
+  test('is right when enough of them leave money in doubt, and so is one for another cause', () => {
+    expect(groundlessFreezes(causes, 4)).toEqual([])
+    expect(groundlessFreezes([{ reason: 'a look at the books' }], 0)).toEqual([])
   })
 })
 

@@ -34,7 +34,7 @@ const cases: [string, SQLWrapper, string][] = [
     assertWithinCap('p', { since: 1 }, 1).statement,
     'purchases_reserved (reserved_at>?)',
   ],
-  ['the reviews of the last hour', reviewedSince(1), 'transitions_reviews (at>?)'],
+  ['the reviews of the last hour', reviewedSince(1, ['completed_and_cancelled']), 'transitions_reviews (at>?)'],
   ['purchases with an open outcome', countOpenOutcomes(), 'purchases_due (state=?)'],
   ['charges that may be too young', countUncertainCharges(2, 1), 'purchases_uncounted (accepted_at>?)'],
   ['charges that no account has', chargesBefore(1, 'EUR'), 'purchases_uncounted (accepted_at<?)'],

@@ -189,7 +189,7 @@ const calls: Record<string, unknown[]> = {
   purchasesInState: ['planned', 1],
   heldPurchases: ['frozen', 1, 'x'],
   reservedBeyondReading: [at],
-  reviewedSince: [at],
+  reviewedSince: [at, ['completed_and_cancelled']],
   enteredAt: [['p']],
   discrepanciesOf: ['p'],
   auditOf: ['buying'],

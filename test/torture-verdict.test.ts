@@ -47,6 +47,7 @@ const good = (): Evidence => ({
   begun: new Map([['msg_line.fulfilled', 500]]),
   cancellations: [],
   keysDecisions: [],
+  groundlessFreezes: new Set(),
 })
 
 const judged = (change: (evidence: Evidence) => Partial<Evidence>) => {
@@ -144,6 +145,11 @@ describe('the verdict of a torture run', () => {
     expect(judged(() => ({ cancellations, ...at(389) })).found).toEqual({ cancelledKeys: 2 })
     expect(judged(() => ({ cancellations, ...at(450) })).found).toEqual({})
     expect(judged(() => ({ cancellations: [{ reference: 't1', askedAt: 390, at: 500 }] })).found).toEqual({})
+  })
+
+  test('finds a freeze whose only causes are cancellations', () => {
+    const { found, notes } = judged(() => ({ groundlessFreezes: new Set(['frozen for four cancellations']) }))
+    expect({ found, notes }).toEqual({ found: { groundlessFreezes: 1 }, notes: ['frozen for four cancellations'] })
   })
 
   test('finds sums that do not close', () => {

@@ -26,7 +26,7 @@ describe('a service that is killed again and again, between parties and a networ
       const { verdict, purchases, deaths, forgeries, faults, refused } = await torture(run)
       expect(verdict).toEqual({
         ...{ doubleCharges: 0, orphanCharges: 0, lostDeliveries: 0, duplicateFulfilments: 0, stuck: 0 },
-        ...{ overspent: 0, cancelledKeys: 0, booksClose: true, notes: [] },
+        ...{ overspent: 0, cancelledKeys: 0, groundlessFreezes: 0, booksClose: true, notes: [] },
       })
       expect({ purchases, unexpected: deaths.unexpected, obeyed: forgeries.obeyed, refused }).toEqual({
         ...{ purchases: 24, unexpected: [], obeyed: [], refused: [] },

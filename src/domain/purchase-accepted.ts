@@ -16,6 +16,9 @@ const came = (facts: PurchaseFacts, { newKeys }: InputOf<'read'>) => facts.keysS
 const allCame = (facts: PurchaseFacts, input: InputOf<'read'>) =>
   input.status === 'completed' && came(facts, input) === facts.quantity
 
+/** Rows that bring a purchase into review because the store cancelled: what was bought and paid is known. */
+export const reviewsByCancellation: readonly string[] = ['completed_and_cancelled', 'cancelled_before_hand_over']
+
 const over = ['rejected', 'failed', 'cancelled'] as const
 
 /** Its orders are decided on, and no key leaves any more, save those of a hand-over that has begun. */

@@ -119,7 +119,7 @@ export async function advance(
       ),
       ...effects.after,
       ...(also?.(loaded, decision) ?? []),
-      ...(entersReview ? await freezeForReviews(ordering, purchaseId) : []),
+      ...(entersReview ? await freezeForReviews(ordering, purchaseId, decision.row) : []),
       ...(UNREMARKABLE.has(decision.row) ? [] : [evidence]),
     ]
     try {

@@ -1,3 +1,4 @@
+import { reviewsByCancellation } from '../domain/purchase-accepted.ts'
 import type { Change } from '../storage/database.ts'
 import { lastUnfreeze, reviewedSince } from '../storage/evidence.ts'
 import { oweAlert } from '../storage/outbox.ts'
@@ -15,16 +16,20 @@ const RECENT_MAX = 5
 /**
  * Stops all buying when too many purchases come into review: changes for the commit that brings one more.
  *
- * Reviews are counted since a person last let buying go on, so that the same ones do not stop it again.
+ * Reviews are counted since an operator last let buying go on, so that the same ones do not stop it again. A review that
+ * a cancellation of the store caused does not count: it leaves no money in doubt.
+ *
+ * @param row of the transition table that brings the purchase into review
  */
-export async function freezeForReviews(ordering: Ordering, purchaseId: string): Promise<Change[]> {
+export async function freezeForReviews(ordering: Ordering, purchaseId: string, row: string): Promise<Change[]> {
+  if (reviewsByCancellation.includes(row)) return []
   const { db } = ordering
   const now = ordering.now()
   const [unfrozen] = await db.query(lastUnfreeze())
   const since = unfrozen?.at ?? 0
   const [hourly, reviewed, recent] = await Promise.all([
-    db.query(reviewedSince(Math.max(since, now - HOUR))),
-    db.query(reviewedSince(since)),
+    db.query(reviewedSince(Math.max(since, now - HOUR), reviewsByCancellation)),
+    db.query(reviewedSince(since, reviewsByCancellation)),
     db.query(listPurchases({ limit: RECENT })),
   ])
   const withThis = (list: { purchaseId: string }[]) => new Set([purchaseId, ...list.map((one) => one.purchaseId)])

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, inArray, ne, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, inArray, ne, notInArray, sql } from 'drizzle-orm'
 import { bind, bindList, build, rowInsert } from './builder.ts'
 import type { Change } from './database.ts'
 import { audit, balanceReadings, discrepancies, purchaseAttempts, transitions } from './schema.ts'
@@ -36,13 +36,24 @@ export const enteredAt = (purchaseIds: string[]) =>
     .where(and(inArray(transitions.purchaseId, purchaseIds), ne(transitions.before, transitions.after)))
     .groupBy(transitions.purchaseId)
 
-/** Purchases that came into review after an instant; one that came twice is there twice. */
-export const reviewedSince = (since: number) =>
+/**
+ * Purchases that came into review after an instant; one that came twice is there twice.
+ *
+ * @param except rows of the transition table that do not count
+ */
+export const reviewedSince = (since: number, except: readonly string[]) =>
   build
     .select({ purchaseId: transitions.purchaseId })
     .from(transitions)
-    // Written out and not bound, so that SQLite sees that its index of the reviews alone is enough.
-    .where(and(gt(transitions.at, since), sql`${transitions.after} = 'review'`, ne(transitions.before, 'review')))
+    .where(
+      and(
+        gt(transitions.at, since),
+        // Written out and not bound, so that SQLite sees that its index of the reviews alone is enough.
+        sql`${transitions.after} = 'review'`,
+        ne(transitions.before, 'review'),
+        notInArray(transitions.row, [...except]),
+      ),
+    )
 
 /** When a person last let buying go on. */
 export const lastUnfreeze = () =>

@@ -159,6 +159,17 @@ export const mistakes: readonly Mistake[] = [
     ],
   },
   {
+    name: 'cancellations-freeze',
+    does: 'freezes buying for reviews that cancellations caused',
+    edits: [
+      {
+        file: 'domain/purchase-accepted.ts',
+        find: "['completed_and_cancelled', 'cancelled_before_hand_over']",
+        replace: "['none of them']",
+      },
+    ],
+  },
+  {
     name: 'restored-without-cancellation',
     does: 'puts a purchase back after a restore without the cancellation of its order',
     edits: [

@@ -15,6 +15,7 @@ import { listOutbox, redeliverEffect } from '../../src/storage/outbox.ts'
 import { type Purchase, purchasesBySupplierOrder } from '../../src/storage/purchases.ts'
 import { purchases } from '../../src/storage/schema.ts'
 import { currentFreeze } from '../../src/storage/settings.ts'
+import { groundlessFreezes } from '../freeze-causes.ts'
 import { partOf } from '../references.ts'
 import type { SimProcess } from './process.ts'
 import { HOUR, MINUTE, type World } from './world.ts'
@@ -98,6 +99,8 @@ export function createOperator(world: World, temper: Temper) {
   /** Orders that the supplier's support took back, because they were reported and no purchase has them. */
   const claimed = new Set<string>()
   const counts = { decisions: 0, unfreezes: 0 }
+  /** Freezes for reviews that cancellations caused, in words. */
+  const groundless = new Set<string>()
   /** How often each question was answered before: what was refused once is answered otherwise the next time. */
   const answered = new Map<string, number>()
   const times = (question: string): number => {
@@ -122,7 +125,10 @@ export function createOperator(world: World, temper: Temper) {
       if (purchase.holdReason === 'spend_cap' && isLongHeld(purchase)) await override(process, purchase)
       if (isOver(purchase) && isNewest(purchase, all)) await retry(process, purchase)
     }
-    if (await currentFreeze(ordering.db)) {
+    const freeze = await currentFreeze(ordering.db)
+    if (freeze) {
+      const inDoubt = host.connection().prepare<[], { total: number }>(REVIEWS_IN_DOUBT).get()?.total ?? 0
+      for (const text of groundlessFreezes(freeze.causes, inDoubt)) groundless.add(text)
       const open = all.some(({ state }) => state === 'review')
       if (!open || chance.odds(0.5)) await lift(process)
     }
@@ -255,7 +261,7 @@ export function createOperator(world: World, temper: Temper) {
     void host.ask(look)
   }
   timeline.after(temper.everyMs, round)
-  return { decided, claimed, overrides, counts }
+  return { decided, claimed, overrides, groundless, counts }
 }
 
 const isOver = ({ state }: Purchase): boolean => state === 'rejected' || state === 'failed' || state === 'cancelled'
@@ -265,6 +271,10 @@ const isNewest = (purchase: Purchase, all: Purchase[]): boolean =>
     (other) =>
       other.lineId !== purchase.lineId || other.part !== purchase.part || other.generation <= purchase.generation,
   )
+
+/** As the timeline of a purchase names them. */
+const REVIEWS_IN_DOUBT = `select count(distinct purchase_id) as total from transitions
+  where after = 'review' and before <> 'review' and row not like '%cancel%'`
 
 const newestReports = listDiscrepancies(50)
 const owed = listOutbox({ kind: 'callback', limit: 50 })

@@ -40,7 +40,7 @@ export function verdictOf(witnesses: Witnesses): Verdict {
   if (!report.closes) broken.push('the books of the supplier do not close')
   const store = storeRecord(witnesses, report.keysIssued)
   broken.push(...store.broken, ...cancelledKeys(witnesses), ...brokenCallbacks(witnesses))
-  broken.push(...untoldChargesIn(standing, ordersTold(witnesses)))
+  broken.push(...operator.groundless, ...untoldChargesIn(standing, ordersTold(witnesses)))
   const issued = new Map<string, string>()
   for (const [reference, keys] of Object.entries(report.keysIssued)) {
     for (const key of keys) issued.set(key, isOurs(reference) ? lineOf(reference) : 'nobody')

@@ -33,7 +33,7 @@ export interface Delivery {
 }
 
 export interface Status {
-  freeze: { reason: string; at: string; causes: { id: string }[] } | null
+  freeze: { reason: string; at: string; causes: { id: string; reason: string }[] } | null
   counts: { purchases: Record<string, number>; deliveries: Record<string, number>; callbacks: Record<string, number> }
 }
 

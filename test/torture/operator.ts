@@ -6,6 +6,7 @@
  */
 
 import type { KeysDecision } from '../cancelled-keys.ts'
+import { groundlessFreezes } from '../freeze-causes.ts'
 import { lineOf, partOf } from '../references.ts'
 import type { BackOffice, SupplierOrder } from './back-office.ts'
 import type { Duty, Effect, PurchaseEntry, Status } from './duty.ts'
@@ -22,6 +23,10 @@ export interface Shift {
   seen: Set<string>
   /** Parts of store lines that may exceed the spend cap. */
   overridden: Set<string>
+  /** Purchase -> the note with which it was first seen in review. */
+  reviews: Map<string, string>
+  /** Freezes for reviews that cancellations caused, in words. */
+  groundless: Set<string>
 }
 
 export const newShift = (): Shift => ({
@@ -31,6 +36,8 @@ export const newShift = (): Shift => ({
   redelivered: 0,
   seen: new Set(),
   overridden: new Set(),
+  reviews: new Map(),
+  groundless: new Set(),
 })
 
 export interface Desk {
@@ -52,6 +59,7 @@ export async function lookAround(desk: Desk, shift: Shift): Promise<void> {
   const { duty } = desk
   const status = await duty.get<Status>('/status')
   for (const purchase of await duty.all<PurchaseEntry>('/purchases?state=review')) {
+    if (!shift.reviews.has(purchase.id)) shift.reviews.set(purchase.id, purchase.note ?? '')
     await decide(desk, purchase, shift).catch(() => {})
   }
   for (const state of ['planned', 'waiting']) {
@@ -59,6 +67,12 @@ export async function lookAround(desk: Desk, shift: Shift): Promise<void> {
       if (purchase.holdReason === 'spend_cap') await override(duty, purchase, shift).catch(() => {})
     }
   }
+  const seen = [...shift.reviews.values()]
+  // Without all of its reviews nothing can be said of a freeze.
+  const counted = (reason: string) => Number(/^\d+/.exec(reason)?.[0] ?? Number.POSITIVE_INFINITY)
+  const known = (status.freeze?.causes ?? []).filter(({ reason }) => counted(reason) <= seen.length)
+  const inDoubt = seen.filter((note) => !/cancelled by the store/.test(note)).length
+  for (const text of groundlessFreezes(known, inDoubt)) shift.groundless.add(text)
   if (status.freeze) {
     const name = `freeze ${status.freeze.at}`
     if (!shift.seen.has(name)) shift.freezes += 1

@@ -147,6 +147,7 @@ async function closeBooks(
     begun: scene.begun,
     cancellations: shopping.cancellations,
     keysDecisions: shift.keysDecisions,
+    groundlessFreezes: shift.groundless,
   })
 }
 

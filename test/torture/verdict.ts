@@ -27,6 +27,8 @@ export interface Evidence {
   begun: ReadonlyMap<string, number>
   cancellations: readonly Cancellation[]
   keysDecisions: readonly KeysDecision[]
+  /** Freezes for reviews that cancellations caused, in words. */
+  groundlessFreezes: ReadonlySet<string>
 }
 
 export interface Verdict {
@@ -44,6 +46,7 @@ export interface Verdict {
   overspent: number
   /** Keys that the store got although it had cancelled, and no operator decided so. */
   cancelledKeys: number
+  groundlessFreezes: number
   /** Whether the supplier's sums close. */
   booksClose: boolean
   /** One sentence for each of them. */
@@ -91,8 +94,9 @@ export function judge(evidence: Evidence): Verdict {
     ...{ doubleCharges, orphanCharges: orphanCharges + denied.length, lostDeliveries: lost.length },
     ...{ duplicateFulfilments: duplicates.length, stuck: stuck.length, overspent: overspent.length },
     cancelledKeys: cancelled.length,
+    groundlessFreezes: evidence.groundlessFreezes.size,
     booksClose: ledger.closes,
-    notes: [...notes, ...denied, ...duplicates, ...stuck, ...overspent, ...cancelled],
+    notes: [...notes, ...denied, ...duplicates, ...stuck, ...overspent, ...cancelled, ...evidence.groundlessFreezes],
   }
 }
 
