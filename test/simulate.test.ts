@@ -69,6 +69,8 @@ describe('the simulation', () => {
     ['random-key', '1', '3'],
     ['intent-not-persisted', '1', '3'],
     ['short-lease', '1', '3'],
+    ['cancelled-keys-handed-over', '1', '60'],
+    ['cancellations-freeze', '1', '60'],
     // Seen only because a write-off excuses no key above the quantity.
     ['whole-quantity-again', '95', '60'],
   ])('finds the mistake %s', async (mistake, seed, seeds) => {
