@@ -202,6 +202,23 @@ describe('init by flags', () => {
     expect(readFileSync(file, 'utf8')).toBe(before)
   })
 
+  it('warns of http:// to a remote supplier or store, and not to a private one', async () => {
+    const { file, keyFile } = place()
+    const { program } = quietSetUp()
+    const flags = ['--base-url', 'http://supplier.example/v1', '--callback-url', 'http://8.8.8.8/callbacks', '--json']
+    const warned = await init(file, keyFile, flags, { program })
+    expect(warned.exitCode).toBe(0)
+    expect(JSON.parse(warned.stdout).warnings).toEqual([
+      expect.stringContaining('http://supplier.example/v1'),
+      expect.stringContaining('http://8.8.8.8/callbacks'),
+    ])
+    const again = await init(file, keyFile, ['--force', ...flags.slice(0, -1)], { program })
+    expect(again.stdout).toMatch(/WARNING: the API key (.|\n)*WARNING: licence keys /)
+    const near = ['--base-url', 'http://127.0.0.1:8090/v1', '--callback-url', 'http://10.0.0.7/callbacks', '--json']
+    const quiet = await init(file, keyFile, ['--force', ...near], { program })
+    expect(JSON.parse(quiet.stdout).warnings).toEqual([])
+  })
+
   it('writes nothing beside a database that is under another key, and says what to do', async () => {
     const { folder, file, keyFile } = place()
     const key = Buffer.from('0123456789abcdef0123456789abcdef').toString('base64')

@@ -56,6 +56,21 @@ async function startFault(config: string, env: Record<string, string>): Promise<
   return 'it starts'
 }
 
+describe('http:// to a remote address', () => {
+  it('is warned of, for the supplier and for callbacks, before anything is sent there', async () => {
+    const { config } = await install({ callbackUrl: 'http://store.invalid/callbacks' })
+    const settings = JSON.parse(readFileSync(config, 'utf8'))
+    expect(await findings(config, 'encryption'), 'the supplier is on this machine').toMatchObject([
+      { level: 'warn', message: expect.stringContaining('http://store.invalid/') },
+    ])
+    writeFileSync(config, JSON.stringify({ ...settings, supplier: { baseUrl: 'http://supplier.invalid/v1' } }))
+    expect(await findings(config, 'encryption')).toMatchObject([
+      { level: 'warn', message: expect.stringContaining('http://supplier.invalid/v1'), mend: expect.any(String) },
+      { level: 'warn', message: expect.stringContaining('http://store.invalid/callbacks') },
+    ])
+  })
+})
+
 describe('a data folder without a database', () => {
   it('is a fault, because the service does not start and creates none', async () => {
     const { config, database } = await install()

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import type { Config } from '../config.ts'
 import { messageOf } from '../errors.ts'
 import { plain } from './cell.ts'
+import { clearTextWarnings, ENCRYPT } from './clear-text.ts'
 import { configFileOf } from './connection.ts'
 import { checkKey, checkRules, checkSync } from './doctor-database.ts'
 import { checkLists } from './doctor-lists.ts'
@@ -77,6 +78,7 @@ async function visit(
   checkModes(source?.file, report)
   const inspection = config && (await checkKey(config, program, report))
   if (config) checkRates(config, io.now(), report)
+  for (const warning of config ? clearTextWarnings(config) : []) report('warn', 'encryption', warning, ENCRYPT)
   if (inspection) checkSync(inspection, io.now(), report)
   if (config && inspection) checkRules(config, inspection, report)
   const visited: Visit = { io, config, report }

@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { type Config, loadConfig } from '../config.ts'
 import type { SupplierOffer } from '../domain/placement.ts'
 import { Failure, messageOf } from '../errors.ts'
+import { clearTextWarnings, ENCRYPT } from './clear-text.ts'
 import { CONFIG_FILE } from './connection.ts'
 import { exitCodes } from './exit-codes.ts'
 import {
@@ -48,6 +49,9 @@ export function addInit(root: Command, { io, program, end }: Session): void {
     const answers = asks ? await askAnswers(io, flags, existing) : flagAnswers(flags, io.env, existing)
     const plan = await checked(program, { file, answers, existing, env: io.env, randomBytes: io.randomBytes })
     const width = Math.min(widthOf(io), 100)
+    const warnings = clearTextWarnings(plan.config)
+    // Before the API key is sent for the first time.
+    if (asks) io.stdout.write(warningText(warnings, width))
     const seen = await productsOf(program, plan.config)
     if (asks) await assertRight(io, seen, width)
     const result = await setUp(program, plan, answers)
@@ -59,6 +63,7 @@ export function addInit(root: Command, { io, program, end }: Session): void {
       dialect,
       ...result,
       ...products,
+      warnings,
       kept: plan.kept,
       next: NEXT,
     }
@@ -175,9 +180,14 @@ type Result = Awaited<ReturnType<typeof setUp>> & {
   configFile: string
   dialect: string
   store: string
+  /** What crosses a public network unencrypted. */
+  warnings: string[]
   kept: Existing['kept']
   next: string[]
 }
+
+const warningText = (warnings: readonly string[], width: number): string =>
+  warnings.map((warning) => `\n${wrap(`WARNING: ${warning}: ${ENCRYPT}.`, width).join('\n')}\n`).join('')
 
 function resultText(result: Result, seen: Seen | undefined, width: number): string {
   const { webhook, webhookFault, dialect } = result
@@ -188,7 +198,7 @@ function resultText(result: Result, seen: Seen | undefined, width: number): stri
     ...(webhookFault === null ? [] : [`NO WEBHOOK YET: ${webhookFault}. ${noWebhook(dialect)}`]),
   ]
   return `${said.flatMap((line) => wrap(line, width)).join('\n')}
-${seen ? `\n${seenText(seen, width)}` : ''}
+${seen ? `${warningText(result.warnings, width)}\n${seenText(seen, width)}` : ''}
 Shown this once, for the backend of your store:
   store            ${result.store}
   token            ${result.token}
