@@ -1,5 +1,6 @@
+# The base is named by its exact version, that of the Node in package.json: the same file builds the same image.
 # Packages in one stage, the service in another: npm's cache and the lock file stay behind.
-FROM node:24-slim AS packages
+FROM node:24.21.0-bookworm-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # No development packages, and no optional ones: those only bring the Node that this image already is.
@@ -7,7 +8,7 @@ RUN npm ci --omit=dev --omit=optional
 # Copied below as the mount point of the volume, which then belongs to the user that the service runs as.
 WORKDIR /data
 
-FROM node:24-slim
+FROM node:24.21.0-bookworm-slim
 LABEL org.opencontainers.image.title="Quayside" \
       org.opencontainers.image.description="Connects online stores to a wholesale supplier of digital licence keys" \
       org.opencontainers.image.licenses="MIT"

@@ -18,6 +18,7 @@ import { refreshOffer } from './catalogue/offer-events.ts'
 import { type Publisher, publishNext } from './catalogue/publish.ts'
 import type { Config } from './config.ts'
 import { type AtPoint, databaseWith, receiveWith } from './crash-points.ts'
+import { fileSystemOf } from './domain/file-system.ts'
 import { parseDecimal } from './domain/money.ts'
 import { readRate } from './domain/rates.ts'
 import { createDryRunner } from './dry-runner.ts'
@@ -51,7 +52,7 @@ import { pooledRandomBytes } from './random.ts'
 import { readGauges } from './readings.ts'
 import { createPump, every, everySeconds, type Pump, together, watchClock } from './schedule.ts'
 import { latestBalance } from './storage/evidence.ts'
-import { databaseFileOf } from './storage/lock.ts'
+import { databaseFileOf, fileSystemType } from './storage/lock.ts'
 import { openMarker } from './storage/marker.ts'
 import { openDatabase } from './storage/open.ts'
 import { backendStores } from './stores/backend.ts'
@@ -87,6 +88,7 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
   const file = databaseFileOf(config.dataDir)
   const db = databaseWith(at, openDatabase({ file, now, onFatal, mustExist: true }))
   log.info('database.opened', { file })
+  if (fileSystemOf(fileSystemType(path.dirname(file))).use === 'doubtful') log.warn('database.on_fuse', { file })
   const { vault, keys } = await openKeys({ config, db, now, newId, log, at })
   const marker = openMarker(file)
   await recogniseRestore({ db, marker, now, newId, log, stores: config.stores })

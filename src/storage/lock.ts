@@ -1,6 +1,7 @@
-import { closeSync, existsSync, lstatSync, mkdirSync, openSync, readlinkSync, realpathSync } from 'node:fs'
+import { closeSync, existsSync, lstatSync, mkdirSync, openSync, readlinkSync, realpathSync, statfsSync } from 'node:fs'
 import path from 'node:path'
 import Connection from 'better-sqlite3'
+import { fileSystemOf } from '../domain/file-system.ts'
 import { Failure, messageOf } from '../errors.ts'
 
 /** The database of a data folder, through every link: the lock, the marker and the log lie beside this file. */
@@ -40,11 +41,14 @@ export interface HeldDatabase {
  * The lock is an exclusive transaction on an empty SQLite file beside it: the kernel frees it however the process
  * ends, kill -9 included, and no lease or process id has to be judged stale. The lock file itself stays.
  *
- * @throws Failure `conflict`, reason `database_in_use`, when another process (or this one) holds it
+ * @param typeOf tells the file system of a folder, see `fileSystemOf`
+ * @throws Failure `conflict`, reason `database_in_use`, when another process (or this one) holds it; reason
+ *   `network_file_system` where neither locks nor fsync can be relied on
  * @throws Failure `unavailable` when its folder or the lock file cannot be made
  */
-export function holdDatabase(file: string): HeldDatabase {
+export function holdDatabase(file: string, typeOf = fileSystemType): HeldDatabase {
   const real = realFileOf(file)
+  assertLocal(path.dirname(real), typeOf)
   makePrivate(`${real}.lock`)
   const connection = new Connection(`${real}.lock`, { timeout: 0 })
   try {
@@ -68,8 +72,24 @@ export function holdDatabase(file: string): HeldDatabase {
   }
 }
 
+/** `f_type` of the file system on which a folder is, or will be made; 0 where the system is not Linux. */
+export function fileSystemType(folder: string): number {
+  if (process.platform !== 'linux') return 0
+  let there = path.resolve(folder)
+  while (!existsSync(there)) there = path.dirname(there)
+  return statfsSync(there).type
+}
+
+function assertLocal(folder: string, typeOf: (folder: string) => number): void {
+  const { name, use } = fileSystemOf(typeOf(folder))
+  if (use !== 'refused') return
+  const message = `${folder} is on ${name}: its locks and its fsync cannot be relied on; move dataDir to a disk of this machine`
+  throw new Failure('conflict', message, { reason: 'network_file_system' })
+}
+
 /** Throws what `holdDatabase` would throw; makes no file. */
 export function assertFree(file: string): void {
+  assertLocal(path.dirname(realFileOf(file)), fileSystemType)
   // Without a lock file, no process has ever opened the database.
   if (existsSync(`${realFileOf(file)}.lock`)) holdDatabase(file).free()
 }
