@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { formatDecimal } from '../src/domain/money.ts'
 import { freeze, releasePurchase, unfreeze } from '../src/ordering/operate.ts'
 import { placeDue } from '../src/ordering/place.ts'
 import { offersByProduct } from '../src/storage/offers.ts'
@@ -144,6 +145,43 @@ describe('before anything is bought', () => {
     await harbour.pass(30 * MINUTE)
     expect((await harbour.purchases(orderId)).map(({ state }) => state).sort()).toEqual(['failed', 'fulfilled'])
     harbour.expectLedger({ charges: 1, keys: 1 })
+  })
+
+  test('what was bought two hours ago counts against the cap of the day, and after a day no more', async () => {
+    const { costMinor } = await openHarbour().then((harbour) => harbour.offer())
+    const harbour = await openHarbour(caps({ day: Math.ceil(costMinor * 1.1) }))
+    await harbour.buy('1001')
+    await harbour.settle()
+    expect(harbour.sent).toHaveLength(1)
+    harbour.move(2 * HOUR)
+    const orderId = await harbour.buy('1002')
+    await harbour.settle()
+    expect(await harbour.purchase(orderId)).toMatchObject({
+      holdReason: 'spend_cap',
+      notBefore: harbour.now() + 5 * MINUTE,
+      note: `would exceed the spend cap of ${formatDecimal({ minor: Math.ceil(costMinor * 1.1), currency: 'EUR' })} per day`,
+    })
+    expect(harbour.sent).toHaveLength(1)
+    harbour.move(21 * HOUR)
+    await harbour.settle()
+    expect(harbour.sent, '23 hours are no day').toHaveLength(1)
+    harbour.move(2 * HOUR)
+    await harbour.settle()
+    expect(harbour.sent).toHaveLength(2)
+  })
+
+  test.each([
+    ['all that there is', { localStock: 1, providerStock: 2 }, 3, null],
+    ['one more than there is', { localStock: 1, providerStock: 1 }, 3, 'out_of_stock'],
+    ['all that is in one place', { localStock: 3, providerStock: 0 }, 3, null],
+  ])('a line asks for %s', async (_, stock, quantity, holdReason) => {
+    const harbour = await openHarbour()
+    const { sku, productId } = await harbour.offer()
+    const { orderId } = await harbour.order('1001', [{ sku, quantity }])
+    harbour.sandbox.world.offers.change(productId, stock)
+    await harbour.settle()
+    expect(await harbour.purchase(orderId)).toMatchObject({ holdReason })
+    expect(harbour.sent).toHaveLength(holdReason === null ? 1 : 0)
   })
 
   test('what was sent in vain long ago counts against the cap when it is bought', async () => {

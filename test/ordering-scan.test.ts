@@ -152,6 +152,43 @@ describe('a purchase whose answer was lost is not bought again', () => {
   })
 })
 
+describe('a supplier that ignores the filter by reference', () => {
+  /** It answers with the orders of all. */
+  async function openDeaf() {
+    const harbour = await openHarbour()
+    const { supplier } = harbour
+    harbour.ordering.supplier.orders = ({ externalOrderId: _, ...query }) => supplier.orders(query)
+    return harbour
+  }
+
+  test('is asked for its list: orders of others are not taken for ours', async () => {
+    const harbour = await openDeaf()
+    harbour.sandbox.faults.add({ fault: 'answer-lost' })
+    const orderId = await harbour.buy('1001')
+    await harbour.settle()
+    for (const number of [1, 2]) await placeForeign(harbour, `other.shop.${number}`)
+    const found = await scanFor(harbour.ordering, await harbour.purchase(orderId), { proves: true })
+    expect(found.map((order) => order.externalOrderId)).toEqual([(await harbour.purchase(orderId)).externalOrderId])
+    await harbour.pass(MINUTE)
+    expect(await harbour.state(orderId)).toBe('fulfilled')
+    expect(await harbour.discrepancies()).toEqual([])
+  })
+
+  test('does not hand its orders to a purchase that was never charged', async () => {
+    const harbour = await openDeaf()
+    harbour.sandbox.faults.add({ fault: 'error-before' })
+    const orderId = await harbour.buy('1001')
+    await harbour.settle()
+    await placeForeign(harbour, 'other.shop.1')
+    await harbour.pass(2 * MINUTE)
+    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'unknown', supplierOrderId: null })
+    await harbour.pass(10 * MINUTE)
+    expect(await harbour.state(orderId)).toBe('fulfilled')
+    expect(await harbour.discrepancies()).toEqual([])
+    harbour.expectLedger({ charges: 2, keys: 1 })
+  })
+})
+
 describe('a second order for a part', () => {
   test('is seen behind pages that are shorter than was asked for, and freezes', async () => {
     const harbour = await openHarbour({ dialect: forgetful() })
