@@ -1,6 +1,8 @@
 /** The customers of the store: orders, each handed in until it is acknowledged, and now and then cancelled. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Cancellation } from '../cancelled-keys.ts'
+import { orderOf } from '../references.ts'
+import type { BackOffice } from './back-office.ts'
 import type { Chance } from './chance.ts'
 
 export interface Line {
@@ -92,15 +94,52 @@ export async function shop(
     shopping.taken.set(order.reference, order)
     if (order.cancelAfterMs === null) return
     await sleep(order.cancelAfterMs)
-    await repeat(draws, stopped, async () => {
-      const askedAt = Date.now()
-      const isAcknowledged = (await send(door, `/orders/${order.reference}/cancel`)) === 200
-      if (isAcknowledged) shopping.cancellations.push({ reference: order.reference, askedAt, at: Date.now() })
-      return isAcknowledged
-    })
+    await cancel(order.reference, door, { chance: draws, shopping, stopped })
   })
   await Promise.all(pending)
 }
+
+interface Round {
+  chance: Chance
+  shopping: Shopping
+  stopped: () => boolean
+}
+
+async function cancel(reference: string, door: Door, { chance, shopping, stopped }: Round): Promise<void> {
+  await repeat(chance, stopped, async () => {
+    const askedAt = Date.now()
+    const isAcknowledged = (await send(door, `/orders/${reference}/cancel`)) === 200
+    if (isAcknowledged) shopping.cancellations.push({ reference, askedAt, at: Date.now() })
+    return isAcknowledged
+  })
+}
+
+/** One order in so many is cancelled while the supplier is at work on it. */
+const WHILE_OPEN = 0.05
+
+/** Cancels orders at the instant that hurts: they are paid for at the supplier, and their keys have not come. */
+export async function cancelWhileOpen(
+  orders: PlannedOrder[],
+  { door, office, durationMs }: { door: Door; office: BackOffice; durationMs: number },
+  round: Round,
+): Promise<void> {
+  const everyMs = durationMs / (orders.length * WHILE_OPEN)
+  for (let from = performance.now(); !round.stopped(); await sleep(LOOK_MS)) {
+    if (performance.now() - from < everyMs) continue
+    const atWork = await office.orders().catch(() => [])
+    const open = atWork
+      .filter(({ status }) => status === 'open')
+      .map(({ externalOrderId }) => orderOf(externalOrderId ?? ''))
+    const order = orders.find(({ reference, cancelAfterMs }) => cancelAfterMs === null && open.includes(reference))
+    if (!order) continue
+    from = performance.now()
+    order.cancelAfterMs = 0
+    await cancel(order.reference, door, round)
+  }
+}
+
+/** Between two looks for an order that is open. */
+const LOOK_MS = 100
 
 async function repeat(chance: Chance, stopped: () => boolean, act: () => Promise<boolean>): Promise<void> {
   while (!stopped() && !(await act().catch(() => false))) await sleep(chance.between(...AGAIN_MS))

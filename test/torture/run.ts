@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { breakDownUntil, superviseUntil } from './breakdown.ts'
 import { createChance } from './chance.ts'
-import { type PlannedOrder, planOrders, purchasesOf, type Shopping, shop } from './customers.ts'
+import { cancelWhileOpen, type PlannedOrder, planOrders, purchasesOf, type Shopping, shop } from './customers.ts'
 import type { Delivery } from './duty.ts'
 import { type Forgeries, forge } from './forger.ts'
 import { crashPoints } from './lives.ts'
@@ -99,6 +99,11 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
         ...{ chance: chance.fork('forger'), everyMs: FORGE_MS, forgeries, stopped: over },
       }),
       everySecond(() => settleOpenOrders(scene.office, supplierStaff), over),
+      cancelWhileOpen(
+        orders,
+        { door: scene, office: scene.office, durationMs },
+        { chance: chance.fork('hasty customers'), shopping, stopped: over },
+      ),
     ])
     const calmSeconds = await calmDown(scene, supplierStaff, orders, {
       ...{ patienceSeconds: options.patienceSeconds, deaths },
