@@ -1,12 +1,13 @@
 import { rmSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { isNeeded } from './needs.ts'
 import { cutPower, openFolder, type Run, runCommits, runDeliveries } from './power-cut/campaign.ts'
 import { imageAt, SECTOR } from './power-cut/image.ts'
 import { type Call, canTrace } from './power-cut/strace.ts'
 import { seeded } from './seeded.ts'
 
 /** Where strace must be there, its absence is a failure and not a reason to skip. */
-const traces = canTrace() || process.env.QUAYSIDE_NEEDS === 'strace'
+const traces = canTrace() || isNeeded('strace')
 const needs = traces ? '' : ' (skipped: needs the Debian package strace, which .ci/run installs)'
 
 const COUNT = 400

@@ -19,6 +19,15 @@ describe('Retry-After', () => {
     )
   })
 
+  test('in seconds with a fraction is rounded up', () => {
+    fc.assert(
+      fc.property(fc.nat(999_998), fc.stringMatching(/^[0-9]{0,3}[1-9]$/), instants, (seconds, fraction, now) => {
+        expect(retryAfterMs(`${seconds}.${fraction}`, now)).toBe(clamped((seconds + 1) * SECOND))
+      }),
+      { numRuns: 300 },
+    )
+  })
+
   test('as a date is the time until then, from 1 s to 1 h', () => {
     fc.assert(
       fc.property(instants, fc.integer({ min: -2 * HOUR, max: 2 * HOUR }), (now, ahead) => {
@@ -36,7 +45,7 @@ describe('Retry-After', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), near, fc.stringMatching(/^\d{7,20}$/)), instants, (text, now) => {
         const isDate = new Date(text).toUTCString() === text
-        fc.pre(!/^[0-9]{1,6}$/.test(text) && !isDate)
+        fc.pre(!/^[0-9]{1,6}(\.[0-9]+)?$/.test(text) && !isDate)
         const ms = retryAfterMs(text, now)
         // A date with a wrong day of the week, or of a month that has fewer days, is a date to some clocks: clamped all
         // the same, so that it can do no more harm than a right one.

@@ -65,19 +65,11 @@ describe('the simulation', () => {
     for (const { outside, outsideDetected } of played) expect(outsideDetected).toBe(outside)
   })
 
-  test.each([
-    ['random-key', '1', '3'],
-    ['intent-not-persisted', '1', '3'],
-    ['short-lease', '1', '3'],
-    ['cancelled-keys-handed-over', '1', '60'],
-    ['cancellations-freeze', '1', '60'],
-    // Seen only because a write-off excuses no key above the quantity.
-    ['whole-quantity-again', '95', '60'],
-  ])('finds the mistake %s', async (mistake, seed, seeds) => {
-    const { code, lines } = await simulate('--mistake', mistake, '--seed', seed, '--seeds', seeds)
+  test('finds a mistake, and says how to see it again', async () => {
+    const { code, lines } = await simulate('--mistake', 'random-key', '--seeds', '3')
     expect(code).toBe(1)
     expect(figuresOf(lines)).toMatchObject({ passed: false })
-    expect(lines.join('\n')).toMatch(new RegExp(`again: npm run simulate -- --seed \\d+ .*--mistake ${mistake}`))
+    expect(lines.join('\n')).toMatch(/again: npm run simulate -- --seed \d+ .*--mistake random-key/)
   })
 
   test('deals every pair of faults in as many seeds as there are pairs, but for those with a reason', () => {
