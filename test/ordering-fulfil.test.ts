@@ -1,23 +1,37 @@
 /** What leaves the outbox: in which order, how many at once, and what is kept of each try. */
 import { setImmediate as turn } from 'node:timers/promises'
+import { sql } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import { callbackDelayMs } from '../src/domain/pace.ts'
 import { deliverDue } from '../src/ordering/fulfil.ts'
 import { cancelOrder } from '../src/ordering/operate.ts'
 import { refreshDue } from '../src/ordering/refresh.ts'
 import { listOutbox, type OutboxRow, oweAlert } from '../src/storage/outbox.ts'
-import { first, type Harbour, openHarbour, STORE } from './harbour.ts'
+import { backendStore } from '../src/stores/backend.ts'
+import {
+  defaultDialect,
+  first,
+  type Harbour,
+  type HarbourOptions,
+  type OrderLine,
+  openHarbour,
+  STORE,
+} from './harbour.ts'
+import { refusedOrigin } from './supplier-server.ts'
 
 const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE
 
 /** An order whose keys are there and have not left. */
-async function openReady(references = ['1001'], lines = 1) {
-  const harbour = await openHarbour()
+async function openReady(references = ['1001'], lines: Partial<OrderLine>[] = [{}], options: HarbourOptions = {}) {
+  const harbour = await openHarbour(options)
   const { sku } = await harbour.offer()
   const orders: string[] = []
   for (const reference of references) {
-    const { orderId } = await harbour.order(reference, Array(lines).fill({ sku }))
+    const { orderId } = await harbour.order(
+      reference,
+      lines.map((line) => ({ sku, ...line })),
+    )
     orders.push(orderId)
   }
   await harbour.settle()
@@ -126,8 +140,62 @@ describe('keys', () => {
     harbour.expectLedger({ charges: 1, keys: 0 })
   })
 
+  test('count as not handed over after a connection that was refused: a cancellation still holds them', async () => {
+    const { harbour, orders } = await openReady()
+    const { storeOf, now, newId } = harbour.ordering
+    const callbackUrl = `${await refusedOrigin()}/`
+    const away = backendStore({ callbackUrl, secrets: () => [Buffer.alloc(32, 's')], now, newId })
+    harbour.ordering.storeOf = () => away
+    await deliverDue(harbour.ordering)
+    await away.close()
+    expect(await row(harbour)).toMatchObject({ attempts: 1, said: null })
+    harbour.ordering.storeOf = storeOf
+    await cancelOrder(harbour.ordering, orders[0] ?? '', 'ann')
+    await harbour.pass(MINUTE)
+    expect(await harbour.purchase(orders[0] ?? '')).toMatchObject({ state: 'review' })
+    harbour.expectLedger({ charges: 1, keys: 0 })
+  })
+
+  test('count as handed over once the store has answered, whatever it said: a cancellation comes too late', async () => {
+    const { harbour, orders } = await openReady()
+    harbour.shop.answerNext(500, 1)
+    await deliverDue(harbour.ordering)
+    expect((await row(harbour)).said).not.toBeNull()
+    await cancelOrder(harbour.ordering, orders[0] ?? '', 'ann')
+    await harbour.pass(MINUTE)
+    expect(await harbour.purchase(orders[0] ?? '')).toMatchObject({ state: 'fulfilled' })
+    harbour.expectLedger({ charges: 1, keys: 1 })
+  })
+
+  test('whose cancellation was stored by a process that died then wait for an operator', async () => {
+    const { harbour, orders } = await openReady()
+    const requestedAt = harbour.now()
+    await harbour.db.commit([{ statement: sql`update purchases set cancel_requested_at = ${requestedAt}`, rows: 1 }])
+    await deliverDue(harbour.ordering)
+    expect(harbour.callbacks('line.fulfilled')).toEqual([])
+    expect(await harbour.purchase(orders[0] ?? '')).toMatchObject({ state: 'review' })
+    expect(await row(harbour)).toMatchObject({
+      ...{ attempts: 0, notBefore: harbour.now() + 15 * MINUTE, lastError: 'the hand-over waits for a person' },
+    })
+  })
+
+  test('of two parts whose callbacks crossed are told to be complete by one more, without keys', async () => {
+    const dialect = { ...defaultDialect(), quantityMax: 3 }
+    const { harbour } = await openReady(['1001'], [{ quantity: 4 }], { dialect })
+    harbour.shop.answerNext(500, 1)
+    await deliverDue(harbour.ordering)
+    expect(harbour.callbacks('line.fulfilled').map(({ data }) => data.complete)).toEqual([false])
+    await harbour.pass(MINUTE)
+    const told = harbour.callbacks('line.fulfilled').map(({ data }) => [data.complete, (data.keys as string[]).length])
+    expect(told.slice(1)).toEqual([
+      [false, 3],
+      [true, 0],
+    ])
+    harbour.expectLedger({ charges: 2, keys: 4 })
+  })
+
   test('of one order leave one after the other, and each callback counts what the store has', async () => {
-    const { harbour } = await openReady(['1001'], 3)
+    const { harbour } = await openReady(['1001'], [{}, {}, {}])
     let active = 0
     let most = 0
     const { store } = harbour
