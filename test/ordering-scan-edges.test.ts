@@ -249,6 +249,17 @@ describe('a look-up without a filter', () => {
     expect(PROOF_SKEW_MS).toBe(50 * 3_600_000)
   })
 
+  test('believes an order that it found, although the list proves nothing else', async () => {
+    const dialect = { ...defaultDialect(), orders: { ...defaultDialect().orders, externalOrderId: null } }
+    const counted = page(['a', 'b'], { total: 5_000 })
+    const without = await pagesOf([counted], { dialect })
+    const purchase = await without.harbour.purchase(await without.harbour.buy('1001'))
+    const look = ({ ordering }: typeof without) => scanFor(ordering, purchase, { proves: true })
+    await expect(look(without)).rejects.toThrow('counts 5000 orders and listed 2')
+    const pages = [counted, page(['x'], { reference: purchase.externalOrderId })]
+    expect(await look(await pagesOf(pages, { dialect }))).toMatchObject([{ id: 'x' }])
+  })
+
   test('begins at the order of the store for a purchase that was never sent', async () => {
     const { from, purchase } = await looked(false, false)
     expect(purchase.firstSentAt).toBeNull()

@@ -31,8 +31,13 @@ export async function scanFor(
   if (orders) return orders
   const from = (purchase.firstSentAt ?? purchase.createdAt) - (proves ? PROOF_SKEW_MS : SKEW_MS)
   const found: SupplierOrder[] = []
-  for await (const page of pagesSince(ordering, from, { mayStop: () => found.length > 0 })) {
-    found.push(...page.filter((order) => order.externalOrderId === externalOrderId))
+  try {
+    for await (const page of pagesSince(ordering, from, { mayStop: () => found.length > 0 })) {
+      found.push(...page.filter((order) => order.externalOrderId === externalOrderId))
+    }
+  } catch (error) {
+    // Only absence needs a valid scan.
+    if (found.length === 0) throw error
   }
   return found
 }
