@@ -99,6 +99,7 @@ export function createOperator(world: World, temper: Temper) {
   /** Orders that the supplier's support took back, because they were reported and no purchase has them. */
   const claimed = new Set<string>()
   const counts = { decisions: 0, unfreezes: 0 }
+  let retriesUntil = Number.POSITIVE_INFINITY
   /** Freezes for reviews that cancellations caused, in words. */
   const groundless = new Set<string>()
   /** How often each question was answered before: what was refused once is answered otherwise the next time. */
@@ -226,7 +227,7 @@ export function createOperator(world: World, temper: Temper) {
 
   async function retry(process: SimProcess, purchase: Purchase): Promise<void> {
     if (purchase.cancelRequestedAt !== null || purchase.generation > temper.retries || !chance.odds(0.5)) return
-    if (times(`retry ${purchase.id}`) > 0) return
+    if (timeline.now() > retriesUntil || times(`retry ${purchase.id}`) > 0) return
     const reference = purchase.externalOrderId
     // That one was rejected says that nothing was charged for it: nobody means to pay twice then.
     const charged = purchase.maybeChargedAt !== null || listOf(purchase.ordersSeen).length > 0
@@ -261,7 +262,13 @@ export function createOperator(world: World, temper: Temper) {
     void host.ask(look)
   }
   timeline.after(temper.everyMs, round)
-  return { decided, claimed, overrides, groundless, counts }
+  return {
+    ...{ decided, claimed, overrides, groundless, counts },
+    /** A retry that comes later would not be over when the seed is. */
+    endRetries: (at: number): void => {
+      retriesUntil = at
+    },
+  }
 }
 
 const isOver = ({ state }: Purchase): boolean => state === 'rejected' || state === 'failed' || state === 'cancelled'

@@ -13,6 +13,8 @@ import { HOUR, MINUTE, openWorld, settleIn, type World } from './world.ts'
 
 /** After the faults have ended, everything must come to its end within this time. */
 const CALM_MS = 3 * HOUR
+/** The operator retries for so long: what is retried last may wait for a cap, and for a look of the operator. */
+const RETRIES_MS = HOUR
 /** Once everything has, two looks of the operator and four sweeps later nothing new is to be expected. */
 const AFTERWARDS_MS = HOUR
 /** One seed in so many is watched for the whole time all the same. */
@@ -87,6 +89,7 @@ async function playPlan(seed: number, plan: Plan, isOutside: boolean, write?: (l
   endStory?.()
   settleMarket()
   log.add('plan', 'calm')
+  operator.endRetries(timeline.now() + RETRIES_MS)
   await calm(world, customers)
   const verdict = verdictOf({ world, customers, operator, watch })
   const detection = isOutside ? detectionOf(world, operator) : { outside: 0, outsideDetected: 0 }
