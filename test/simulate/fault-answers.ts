@@ -63,7 +63,10 @@ const mixedUp = ({ supplier, chance }: World): Change =>
   })
 
 /** Answers to the request that creates an order. Whatever they say, the request has run. */
-const placing = (world: World): Change[] => [...whole, otherOrder, otherQuantity, ghost, mixedUp(world)]
+function placing(world: World): Change[] {
+  const named = [otherOrder, otherQuantity, ghost, mixedUp(world)]
+  return [...whole, ...named, ...named]
+}
 
 /** The request with this key is answered with an order that nobody made, and does not run. */
 function answerWithGhost({ supplier }: World, key: string): void {
@@ -145,13 +148,20 @@ const wrongAnswers: Fault = {
   begin: (scene) => {
     const { world, chance, fired } = scene
     const orders = chance.pick([0, 0.7])
+    /** Orders that the supplier has another quantity of, also when they are read. */
+    const wrong = new Set<string>()
+    const keptWrong: Change = ofOrder((order) => {
+      wrong.add(String(order.id))
+      return { ...order, quantity: order.quantity + 1 }
+    })
     const hook = (trip: Trip): void => {
+      if (wrong.has(trip.asked.path.replace('/orders/', ''))) return void trip.changes.push(otherQuantity)
       const placed = trip.key !== undefined
       if (!chance.odds(placed ? orders : 0.4)) return
       const { path, method } = trip.asked
       if (placed && chance.odds(0.2)) trip.answer = 'cut'
       else if (trip.key !== undefined && chance.odds(0.1)) answerWithGhost(world, trip.key)
-      else if (placed) trip.changes.push(chance.pick(placing(world)))
+      else if (placed) trip.changes.push(chance.odds(0.15) ? keptWrong : chance.pick(placing(world)))
       else if (method === 'GET' && path === '/orders') trip.changes.push(chance.pick([...whole, ...bentLists(world)]))
       else if (method === 'GET' && path.startsWith('/orders/')) trip.changes.push(reading(scene, chance))
       else if (method === 'GET') trip.changes.push(chance.pick(whole))
