@@ -156,6 +156,19 @@ export function createOperator(world: World, temper: Temper) {
   const isLongHeld = (purchase: Purchase): boolean =>
     timeline.now() - firstSeen(`${partOf(purchase.externalOrderId)} held`) > 30 * MINUTE || chance.odds(0.1)
 
+  /** What the operator has bought again is wanted at once: a cap that holds it is overridden. */
+  const letPassSoon = (reference: string): void =>
+    void timeline.after(
+      2 * MINUTE,
+      () =>
+        void host.ask(async (process) => {
+          for (const purchase of await process.ordering.db.query(bind(unsettled, {}))) {
+            const isHeld = purchase.holdReason === 'spend_cap' && partOf(purchase.externalOrderId) === partOf(reference)
+            if (isHeld) await override(process, purchase)
+          }
+        }),
+    )
+
   async function decide(process: SimProcess, purchase: Purchase): Promise<void> {
     const { ordering } = process
     const loaded = await load(ordering, purchase.id)
@@ -173,6 +186,7 @@ export function createOperator(world: World, temper: Temper) {
       )
       counts.decisions += 1
       log.add('operator', 'decided', { ...decision, reference })
+      if (writesOff) letPassSoon(reference)
     } catch (error) {
       log.add('operator', 'refused', { ...decision, reference, error: messageOf(error) })
     }
@@ -237,6 +251,7 @@ export function createOperator(world: World, temper: Temper) {
     try {
       await book.ask(process, noted(entry), (actor) => retryPurchase(process.ordering, purchase.id, actor))
       log.add('operator', 'retried', { reference })
+      letPassSoon(reference)
     } catch (error) {
       refused('retry', purchase)(error)
     }
