@@ -62,6 +62,24 @@ describe('a purchase that the backup knows as planned', () => {
     harbour.expectLedger({ charges: 1, keys: 1 })
   })
 
+  test('and that was bought since counts against the spend cap of its order again', async () => {
+    // An order of the supplier that shows no amount counts by its ceiling.
+    const dialect = { ...defaultDialect(), order: { ...defaultDialect().order, amount: null } }
+    const world = await openRestoreWorld({ dialect, policy: { caps: { order: 4_000, hour: null, day: null } } })
+    const { harbour } = world
+    const { sku, costMinor } = await harbour.offer()
+    expect([costMinor * 2 <= 4_000, costMinor * 2.2 > 4_000]).toEqual([true, true])
+    const { orderId } = await world.handIn('1001', [{ sku }, { sku }])
+    const planned = world.backUp()
+    await world.pass(MINUTE, 10 * SECOND)
+    expect(charges(harbour)).toBe(1)
+    await world.restore(planned)
+    await world.pass(MAPPED + HOUR, MINUTE)
+    const rows = (await harbour.purchases(orderId)).map(({ state, holdReason }) => `${state} ${holdReason}`)
+    expect(rows).toEqual(['fulfilled null', 'planned spend_cap'])
+    expect(charges(harbour)).toBe(1)
+  })
+
   test('and whose deadline is over is not told to the store as never bought before that is known', async () => {
     const { world, harbour, orderId, planned } = await openShop()
     await world.pass(MINUTE, 10 * SECOND)
