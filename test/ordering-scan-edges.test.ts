@@ -260,6 +260,23 @@ describe('a look-up without a filter', () => {
     expect(await look(await pagesOf(pages, { dialect }))).toMatchObject([{ id: 'x' }])
   })
 
+  test('reads on behind a count that is reached, as long as it has found nothing', async () => {
+    const dialect = { ...defaultDialect(), orders: { ...defaultDialect().orders, externalOrderId: null } }
+    const pages = [page(['a'], { total: 1 })]
+    const { harbour, ordering, numbers } = await pagesOf(pages, { dialect })
+    const purchase = await harbour.purchase(await harbour.buy('1001'))
+    pages.push(page(['x'], { reference: purchase.externalOrderId, total: 1 }))
+    expect(await scanFor(ordering, purchase, { proves: true })).toMatchObject([{ id: 'x' }])
+    expect(numbers()).toEqual([1, 2])
+  })
+
+  test('is not made where the filter has the answer', async () => {
+    const { harbour, ordering, asked } = await pagesOf([page([])])
+    const purchase = await harbour.purchase(await harbour.buy('1001'))
+    expect(await scanFor(ordering, purchase, { proves: true })).toEqual([])
+    expect(asked).toEqual([{ page: '1', limit: '100', external_order_id: purchase.externalOrderId }])
+  })
+
   test('begins at the order of the store for a purchase that was never sent', async () => {
     const { from, purchase } = await looked(false, false)
     expect(purchase.firstSentAt).toBeNull()
