@@ -26,6 +26,6 @@ describe('a data folder', () => {
     ['overlay', 0x794c7630],
     ['tmpfs', 0x01021994],
   ])('on %s is fine', (_name, type) => {
-    expect(fileSystemOf(type).use).toBe('fine')
+    expect(fileSystemOf(type).use).toBe('usable')
   })
 })

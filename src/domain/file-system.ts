@@ -5,7 +5,7 @@ export interface FileSystem {
    * `refused`: its locks and its fsync are another machine's word, and SQLite loses commits there. `doubtful`: that hangs
    * on the program behind it, which cannot be seen.
    */
-  use: 'fine' | 'doubtful' | 'refused'
+  use: 'usable' | 'doubtful' | 'refused'
 }
 
 /** By `f_type`, as linux/magic.h and the drivers define it. */
@@ -19,4 +19,4 @@ const KINDS: Record<number, FileSystem> = {
 }
 
 /** @param type `f_type` of `statfs`, which some machines sign */
-export const fileSystemOf = (type: number): FileSystem => KINDS[type >>> 0] ?? { name: 'local', use: 'fine' }
+export const fileSystemOf = (type: number): FileSystem => KINDS[type >>> 0] ?? { name: 'local', use: 'usable' }
