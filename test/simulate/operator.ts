@@ -5,7 +5,7 @@
 import { inArray } from 'drizzle-orm'
 import { messageOf } from '../../src/errors.ts'
 import { type Loaded, load } from '../../src/ordering/advance.ts'
-import { ordersOf, refusalOf } from '../../src/ordering/choices.ts'
+import { ordersOf, refusalOf, unitsLeft } from '../../src/ordering/choices.ts'
 import { type Decision, decidePurchase } from '../../src/ordering/decide.ts'
 import { releasePurchase, retryPurchase, unfreeze } from '../../src/ordering/operate.ts'
 import { bind, build } from '../../src/storage/builder.ts'
@@ -204,6 +204,9 @@ export function createOperator(world: World, temper: Temper) {
     // keys of this one are there before.
     if (purchase.note?.includes('on another line')) return refusalOf(loaded, 'close') ? [handOver] : both
     if (purchase.cancelRequestedAt !== null && chance.odds(0.5)) return [close, handOver]
+    // The customer has some of the keys: the operator buys the others again, or settles for what came.
+    const left = unitsLeft(loaded)
+    if (left > 0 && left < purchase.quantity && chance.odds(0.5)) return [again, handOver, ...adopt, close]
     if (purchase.handOverHeldAt !== null) return [handOver, ...adopt, ...both]
     return [...adopt, handOver, ...both]
   }
