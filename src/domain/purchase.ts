@@ -202,7 +202,8 @@ export function transition(facts: PurchaseFacts, input: PurchaseInput, now: numb
 
 /**
  * Whether a transition proves that the purchase has cost nothing, or that its money came back. All other money stays
- * counted against the spend caps: what is unknown, in review, written off, or failed without a word of a refund.
+ * counted against the spend caps: what is unknown, in review, written off, cancelled after it was sent, or failed without a
+ * word of a refund.
  */
 export function provesUncharged(
   { refundedAt }: Pick<PurchaseFacts, 'refundedAt'>,
@@ -215,7 +216,8 @@ export function provesUncharged(
     case 'failed':
       return (set.refundedAt ?? refundedAt) !== null
     case 'cancelled':
-      return row === 'cancelled_before_sending' || row === 'absent_and_cancelled'
+      // One that no list showed may show later, when the supplier's lists lag more than it says.
+      return row === 'cancelled_before_sending'
     default:
       return false
   }

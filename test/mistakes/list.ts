@@ -250,7 +250,7 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'domain/purchase.ts',
-        find: "return row === 'cancelled_before_sending' || row === 'absent_and_cancelled'",
+        find: "return row === 'cancelled_before_sending'",
         replace: 'return true',
       },
       {
