@@ -2,7 +2,8 @@
 import { spawn } from 'node:child_process'
 import { resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { cells } from './simulate/coverage.ts'
+import { rows } from '../src/domain/purchase-table.ts'
+import { cells, outOfReach, takeReached } from './simulate/coverage.ts'
 import { excludedPairs, faults, pairs } from './simulate/faults.ts'
 import { planOf } from './simulate/plan.ts'
 import { play, playOutside } from './simulate/run.ts'
@@ -81,6 +82,21 @@ describe('the simulation', () => {
     expect(pairs.filter((pair) => !dealt.has(pair.join(' ')))).toEqual([])
     expect(pairs.length + excludedPairs.length).toBe((faults.length * (faults.length - 1)) / 2)
     for (const { why } of excludedPairs) expect(why).not.toBe('')
+  })
+
+  test('reviews a purchase whose order another buyer placed before, and counts that order as its one charge', async () => {
+    takeReached()
+    const { doubleCharges, orphanCharges, stuck, broken } = await play(21)
+    expect(takeReached()).toContain('orphan_on_record in planned')
+    expect({ doubleCharges, orphanCharges, stuck, broken }).toEqual({
+      ...{ doubleCharges: 0, orphanCharges: 0, stuck: 0, broken: [] },
+    })
+  })
+
+  test('leaves out only cells that the transition table has', () => {
+    const all = rows.flatMap(({ name, states }) => states.map((state) => `${name} in ${state}`))
+    for (const cell of Object.keys(outOfReach)) expect(all).toContain(cell)
+    expect(cells.length).toBe(all.length - Object.keys(outOfReach).length)
   })
 
   test('aims its stories at rows that the transition table has', () => {

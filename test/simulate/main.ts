@@ -43,8 +43,9 @@ const HELP = `npm run simulate -- [options]
   --log FILE      write what happens in one seed, line by line
 
 A campaign of ${ALL_FROM} seeds or more also fails when it has not reached every
-cell of the transition table and every pair of faults. With fewer seeds they are
-only counted. One seed in ${OUTSIDE_EVERY} is played outside the promises too.`
+cell of the transition table that a seed can reach and every pair of faults. With
+fewer seeds they are only counted. One seed in ${OUTSIDE_EVERY} is played outside the
+promises too.`
 const say = (text: string): void => void process.stdout.write(`${text}\n`)
 
 /** Where no line can be drawn again, as often as this. */

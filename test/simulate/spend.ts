@@ -1,6 +1,7 @@
 /** The spend caps, by the supplier's ledger: what was charged in a window, less what came back of it. */
 import type { LedgerEntry } from '../../src/sandbox/ledger.ts'
 import { isOurs, orderOf, partOf } from '../references.ts'
+import { ELSEWHERE } from './elsewhere.ts'
 import type { Witnesses } from './verdict.ts'
 import { HOUR, MINUTE } from './world.ts'
 
@@ -12,7 +13,8 @@ const HOURS = { hour: HOUR, day: 24 * HOUR } as const
  * Charges that took an order, an hour or a day over its cap.
  *
  * Left out is what an operator let pass, and what no cap can know: the part of a charge above its ceiling, since a price may
- * rise after the guards ran; what was charged before a restore; and the windows of a seed whose clock was moved.
+ * rise after the guards ran; what was charged before a restore; the windows of a seed whose clock was moved; and what another
+ * buyer ordered, which no cap of ours can hold.
  */
 export function overspent({ world, operator, watch }: Witnesses): string[] {
   const caps = world.settings.policy.caps
@@ -24,7 +26,10 @@ export function overspent({ world, operator, watch }: Witnesses): string[] {
     operator.overrides.some((one) => one.part === partOf(reference) && one.at <= at)
   const capped = charges.filter(
     (entry): entry is Charge =>
-      isOurs(entry.externalOrderId) && entry.at >= knownFrom && !isOverridden(entry.externalOrderId, entry.at),
+      isOurs(entry.externalOrderId) &&
+      entry.idempotencyKey?.startsWith(ELSEWHERE) !== true &&
+      entry.at >= knownFrom &&
+      !isOverridden(entry.externalOrderId, entry.at),
   )
   const ceilings = ceilingsOf(world)
   const amountOf = ({ externalOrderId, amountMinor }: Charge): number =>
