@@ -395,20 +395,23 @@ describe('the three products that init shows', () => {
     return { file, ran: run(['init', '--config', file], { terminal: true, typed, program }) }
   }
 
-  it('have name, cost and stock, and a person says whether they are right', async () => {
-    const { program } = quietSetUp()
-    const { file, ran } = asked('yes', program)
-    const { stdout } = await ran
-    expect(stdout).toMatch(
-      /NAME +COST +STOCK\r?\nOffice +15\.27 EUR +7 \(3 local, 4 provider\)\r?\nGame +15\.27 EUR +cannot be bought/,
-    )
-    expect(stdout).toContain('Are they right (yes or no) [yes]: ')
-    expect(existsSync(file)).toBe(true)
-  })
+  it.each(['yes', 'y', 'Y'])(
+    'have name, cost and stock, and a person who types "%s" says that they are right',
+    async (yes) => {
+      const { program } = quietSetUp()
+      const { file, ran } = asked(yes, program)
+      const { stdout } = await ran
+      expect(stdout).toMatch(
+        /NAME +COST +STOCK\r?\nOffice +15\.27 EUR +7 \(3 local, 4 provider\)\r?\nGame +15\.27 EUR +cannot be bought/,
+      )
+      expect(stdout).toContain('Are they right (yes or no) [yes]: ')
+      expect(existsSync(file)).toBe(true)
+    },
+  )
 
-  it('end the set-up when a person says that they are wrong: nothing is written', async () => {
+  it.each(['no', 'n'])('end the set-up when a person says "%s": nothing is written', async (no) => {
     const { asked: opened, program } = quietSetUp()
-    const { file, ran } = asked('no', program)
+    const { file, ran } = asked(no, program)
     expect(await ran).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--dialect') })
     expect([existsSync(path.dirname(file)), opened]).toEqual([false, []])
   })

@@ -164,9 +164,9 @@ export async function askWhetherRight(io: Io, text: string, { wrong }: { wrong: 
         ? 'The set-up can be written all the same, if the supplier is only not there at the moment.'
         : 'A dialect that does not fit can take cents for euros, and nothing else would show it.',
       ...{ ask: wrong ? 'Write it (yes or no)' : 'Are they right (yes or no)', before: wrong ? 'no' : 'yes' },
-      fault: (typed) => (/^(yes|no)$/i.test(typed) ? undefined : 'yes or no'),
+      fault: (typed) => (/^(yes|y|no|n)$/i.test(typed) ? undefined : 'yes or no'),
     })
-    return answer.toLowerCase() === 'yes'
+    return answer.toLowerCase().startsWith('y')
   } finally {
     terminal.close()
   }
