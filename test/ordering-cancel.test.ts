@@ -176,6 +176,24 @@ describe('cancelling a store order', () => {
     harbour.expectLedger({ charges: 1, keys: 1 })
   })
 
+  test('after all its keys left while the order was open gives an operator nothing to decide', async () => {
+    const harbour = await openHarbour()
+    harbour.sandbox.faults.add({ fault: 'partial-keys', first: 2, status: 'open', delayMs: 30 * MINUTE })
+    const orderId = await harbour.buy('1001', { quantity: 2 })
+    await harbour.pass(MINUTE)
+    harbour.expectLedger({ charges: 1, keys: 2 })
+    await cancel(harbour, orderId)
+    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'accepted' })
+    await harbour.pass(2 * HOUR)
+    expect(await harbour.purchase(orderId)).toMatchObject({
+      state: 'fulfilled',
+      note: expect.stringContaining('cancelled by the store after the hand-over began'),
+    })
+    expect(await harbour.alerts()).not.toContain('completed_and_cancelled')
+    expect(closed(harbour)).toEqual(['fulfilled'])
+    harbour.expectLedger({ charges: 1, keys: 2 })
+  })
+
   test('after it was completed, before its keys left, keeps them for a person', async () => {
     const harbour = await openHarbour()
     const orderId = await harbour.buy('1001')

@@ -33,6 +33,7 @@ const anyFacts: fc.Arbitrary<PurchaseFacts> = fc.record({
     quantity: fc.integer({ min: 1, max: 3 }),
     keysStored: count,
     keysWaiting: count,
+    keysLeft: count,
   },
   ...{ keysShortSince: sometimes, unknownAt: sometimes, scannedAt: sometimes, acceptedAt: sometimes },
   ...{ handOverBegunAt: sometimes, handOverHeldAt: sometimes, toldFailedAt: sometimes, refundedAt: sometimes },

@@ -120,6 +120,23 @@ export const readCases: Case[] = [
     gives: kept('completed_and_cancelled', 'cancelled by the store'),
   },
   {
+    when: 'the order is completed, and cancelled after the store got all its keys',
+    facts: { cancelRequestedAt: NOW, keysStored: 2, keysLeft: 2, handOverBegunAt: EARLIER },
+    input: read('completed', 2, 0),
+    gives: {
+      accepted: to('completed', 'completed', { keysShortSince: null, note: says('after the hand-over began') }, [
+        'store_keys',
+        'hand_over',
+      ]),
+    },
+  },
+  {
+    when: 'the order is completed, and cancelled after the store got one of its keys',
+    facts: { cancelRequestedAt: NOW, keysStored: 2, keysLeft: 1, handOverBegunAt: EARLIER },
+    input: read('completed', 2, 0),
+    gives: kept('completed_and_cancelled', 'cancelled by the store'),
+  },
+  {
     when: 'the order is completed with all keys, and its hand-over is held',
     facts: { handOverHeldAt: EARLIER },
     input: read('completed', 2, 2),

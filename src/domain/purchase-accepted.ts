@@ -19,6 +19,8 @@ const allCame = (facts: PurchaseFacts, input: InputOf<'read'>) =>
 /** Rows that bring a purchase into review because the store cancelled: what was bought and paid is known. */
 export const reviewsByCancellation: readonly string[] = ['completed_and_cancelled', 'cancelled_before_hand_over']
 
+const CANCELLED_TOO_LATE = 'cancelled by the store after the hand-over began'
+
 const over = ['rejected', 'failed', 'cancelled'] as const
 
 /** Its orders are decided on, and no key leaves any more, save those of a hand-over that has begun. */
@@ -59,6 +61,8 @@ export const acceptedRows: readonly Row[] = [
   }),
   row('completed_and_cancelled', ['accepted'], 'read', (facts, input, now) => {
     if (!allCame(facts, input) || facts.cancelRequestedAt === null) return undefined
+    // The store has every key already: nothing is left to decide, and the cancellation is only noted.
+    if (facts.keysLeft >= facts.quantity) return undefined
     const note = 'cancelled by the store after the keys had been bought'
     return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['store_keys', 'alert'] }
   }),
@@ -77,7 +81,9 @@ export const acceptedRows: readonly Row[] = [
   }),
   row('completed', ['accepted'], 'read', (facts, input) => {
     if (!allCame(facts, input)) return undefined
-    return { next: 'completed', set: { keysShortSince: null }, effects: ['store_keys', 'hand_over'] }
+    const set: Patch = { keysShortSince: null }
+    if (facts.cancelRequestedAt !== null) set.note = CANCELLED_TOO_LATE
+    return { next: 'completed', set, effects: ['store_keys', 'hand_over'] }
   }),
   row('keys_short', ['accepted'], 'read', (facts, input, now) => {
     if (input.status !== 'completed' || facts.keysShortSince === null || now - facts.keysShortSince < KEYS_SHORT_MS) {
@@ -119,9 +125,7 @@ export const acceptedRows: readonly Row[] = [
     return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['alert'] }
   }),
   row('cancelled_after_hand_over', ['completed'], 'clock', (facts) =>
-    facts.cancelRequestedAt === null
-      ? undefined
-      : { set: { note: 'cancelled by the store after the hand-over began' } },
+    facts.cancelRequestedAt === null ? undefined : { set: { note: CANCELLED_TOO_LATE } },
   ),
   row('confirmed', ['completed'], 'confirmed', () => ({ next: 'fulfilled' })),
   row('reversed', ['completed', 'fulfilled'], 'read', (facts, input) => {

@@ -59,6 +59,8 @@ export interface PurchaseFacts {
   keysStored: number
   /** Keys in a hand-over of which no byte can have left. */
   keysWaiting: number
+  /** Keys that the store has, or of which a byte may have left: at most the quantity. */
+  keysLeft: number
   keysShortSince: number | null
   unknownAt: number | null
   scannedAt: number | null

@@ -21,6 +21,7 @@ import {
   purchasesOfPart,
 } from '../storage/purchases.ts'
 import { nameOfLine } from '../storage/store-orders.ts'
+import { unitsLeft } from './choices.ts'
 import type { Ordering } from './context.ts'
 import { effectChanges, keysWaiting, type Reading } from './effects.ts'
 import { freezeForReviews } from './reviews.ts'
@@ -160,6 +161,7 @@ export function factsOf({ purchase, generations, keys }: Loaded): PurchaseFacts 
     lastClass: purchase.lastClass as PurchaseFacts['lastClass'],
     keysStored: keys.length,
     keysWaiting: keysWaiting(keys).length,
+    keysLeft: unitsLeft({ keys }),
     ordersSeen: listOf(purchase.ordersSeen),
     // One that was cancelled before it was ever sent came to nothing: it does not stand in the way of this one.
     newest: later.every((other) => other.state === 'cancelled' && other.firstSentAt === null),

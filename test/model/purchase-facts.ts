@@ -112,6 +112,7 @@ function factsOf(purchase: Purchase, over: Over): Omit<PurchaseFacts, 'newest' |
     quantity: QUANTITY,
     keysStored: bitsOf(purchase.keysStored).length,
     keysWaiting: purchase.handOver === 'owed' && !purchase.handOverBegun ? QUANTITY : 0,
+    keysLeft: purchase.handOvers > 0 && purchase.handOverBegun ? QUANTITY : 0,
     keysShortSince: at(purchase.keysShort, over === 'keys' ? NOW - DAY : NOW),
     unknownAt: at(purchase.state === 'unknown', over === 'scan' ? NOW - DAY : NOW),
     scannedAt: null,
