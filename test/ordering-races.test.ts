@@ -72,6 +72,8 @@ describe('a look-up that takes long', () => {
     const before = await harbour.purchase(orderId)
     expect(before).toMatchObject({ state: 'unknown', absentSince: expect.any(Number) })
     const slow = harbour.openProcess('slow').ordering
+    // One request alone is the look-up.
+    slow.pace.referenceFilter = 'finds'
     const { orders } = harbour.supplier
     slow.supplier.orders = async (query) => {
       const page = await orders(query)

@@ -201,7 +201,14 @@ describe('the orders under a reference', () => {
     const { orders, asked } = await under(ours)
     expect(orders).toMatchObject([{ id: 'x' }])
     expect(asked).toEqual([{ page: '1', limit: '100', external_order_id: 'ours' }])
-    expect((await under(undefined)).orders).toEqual([])
+  })
+
+  test('are not known where the answer is empty and no order is there to try the filter with', async () => {
+    expect((await under(undefined)).orders).toBeUndefined()
+    expect((await under(undefined)).asked).toEqual([
+      { page: '1', limit: '100', external_order_id: 'ours' },
+      { page: '1', limit: '100' },
+    ])
   })
 
   test.each<[string, Page]>([
@@ -270,8 +277,9 @@ describe('a look-up without a filter', () => {
     expect(numbers()).toEqual([1, 2])
   })
 
-  test('is not made where the filter has the answer', async () => {
+  test('is not made where a filter that has found an order before has the answer', async () => {
     const { harbour, ordering, asked } = await pagesOf([page([])])
+    ordering.pace.referenceFilter = 'finds'
     const purchase = await harbour.purchase(await harbour.buy('1001'))
     expect(await scanFor(ordering, purchase, { proves: true })).toEqual([])
     expect(asked).toEqual([{ page: '1', limit: '100', external_order_id: purchase.externalOrderId }])

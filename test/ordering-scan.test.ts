@@ -255,12 +255,13 @@ describe("a count of the supplier's", () => {
 })
 
 describe('the requests of a look-up', () => {
-  const looked = async (dialect: Dialect, { isThere }: { isThere: boolean }) => {
+  const looked = async (dialect: Dialect, { isThere, isProven = false }: { isThere: boolean; isProven?: boolean }) => {
     const harbour = await openHarbour({ dialect })
     harbour.sandbox.faults.add({ fault: isThere ? 'answer-lost' : 'error-before' })
     const orderId = await harbour.buy('1001')
     await harbour.settle()
     await placeForeign(harbour, 'other.shop.1')
+    if (isProven) harbour.ordering.pace.referenceFilter = 'finds'
     const queries = asked(harbour)
     const found = await scanFor(harbour.ordering, await harbour.purchase(orderId), { proves: true })
     expect(found).toHaveLength(isThere ? 1 : 0)
@@ -272,8 +273,9 @@ describe('the requests of a look-up', () => {
     expect(await looked(forgetful(), { isThere: true })).toEqual([1])
   })
 
-  test('are one more for one that is not there, unless an empty page by reference says so', async () => {
-    expect(await looked(defaultDialect(), { isThere: false })).toEqual(['by reference'])
+  test('are one more for one that is not there, unless an empty page of a proven filter says so', async () => {
+    expect(await looked(defaultDialect(), { isThere: false, isProven: true })).toEqual(['by reference'])
+    expect(await looked(defaultDialect(), { isThere: false })).toEqual(['by reference', 1, 'by reference'])
     expect(await looked(forgetful(), { isThere: false })).toEqual([1, 2])
     expect(await looked(forgetful({ total: null, more: 'more' }), { isThere: false })).toEqual([1])
   })

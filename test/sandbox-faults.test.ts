@@ -156,6 +156,15 @@ describe('faults of a list', () => {
     expect(await pageOf('?limit=2&page=2')).toEqual([1, 2])
   })
 
+  it('filter-misses lets no order pass the filter by reference, and lists them all without it', async () => {
+    await sandbox.order('d', { productId, externalOrderId: 'mine' })
+    const { id } = sandbox.faults.add({ fault: 'filter-misses', ...onOrders })
+    expect(await pageOf('')).toEqual([4, 4])
+    expect(await pageOf('?external_order_id=mine')).toEqual([0, 0])
+    sandbox.faults.remove(id)
+    expect(await pageOf('?external_order_id=mine')).toEqual([1, 1])
+  })
+
   it('is taken back by its id', async () => {
     const { id } = sandbox.faults.add({ fault: 'capped-total', most: 2, ...onOrders })
     sandbox.faults.remove(id)

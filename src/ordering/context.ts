@@ -62,6 +62,8 @@ export interface Pace {
   checked: Map<string, number>
   /** Purchase -> what is known of its last request, oldest first: until when its absence proves nothing. */
   absences: Map<string, Absence>
+  /** Whether the filter by reference has found an order in this process: only then does its empty answer prove anything. */
+  referenceFilter: 'untried' | 'finds' | 'misses'
   /** Rounds of the mapping after a restore, once one was met. */
   rounds?: Rounds
   /** When a new database may be compared again, on the clock that never jumps; absent before the first time. */
@@ -73,6 +75,7 @@ export const freshPace = (): Pace => ({
   ...{ checked: new Map(), absences: new Map() },
   alerted: new Set(),
   readAgainAt: 0,
+  referenceFilter: 'untried',
 })
 
 /** What every ordering flow needs. */

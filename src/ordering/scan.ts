@@ -45,18 +45,47 @@ export async function scanFor(
 /**
  * The supplier's orders that carry a reference, asked for by it.
  *
+ * An empty answer counts only after the filter has found an order in this process: a supplier that compares the parameter
+ * with another field answers every reference with an empty page.
+ *
  * @returns undefined where that cannot be asked, or where the answer is not about this reference alone: the supplier
- *   ignores the filter, a row cannot be read, or more rows are said to follow
+ *   ignores the filter, the filter finds no order that is there, a row cannot be read, or more rows are said to follow
+ * @throws Failure `unavailable` when the supplier cannot be read
  */
-export async function ordersUnder(
-  { supplier, dialect }: Pick<Ordering, 'supplier' | 'dialect'>,
-  reference: string,
-): Promise<SupplierOrder[] | undefined> {
-  if (dialect.orders.externalOrderId === null) return undefined
+export async function ordersUnder(ordering: Filtering, reference: string): Promise<SupplierOrder[] | undefined> {
+  if (ordering.dialect.orders.externalOrderId === null) return undefined
+  const orders = await filtered(ordering, reference)
+  if (orders?.length !== 0) return orders
+  return ordering.pace.referenceFilter === 'finds' || (await filterFinds(ordering)) ? orders : undefined
+}
+
+type Filtering = Pick<Ordering, 'supplier' | 'dialect' | 'pace' | 'log'>
+
+/** What the filter gives for a reference; undefined where the answer is not about this reference alone. */
+async function filtered({ supplier, pace }: Filtering, reference: string): Promise<SupplierOrder[] | undefined> {
   const { items, unreadable, total, more } = await supplier.orders({ page: 1, externalOrderId: reference })
   const isHonoured = items.every((order) => order.externalOrderId === reference)
   const isWhole = unreadable.length === 0 && more !== true && (total ?? 0) <= items.length
-  return isHonoured && isWhole ? items : undefined
+  if (!isHonoured || !isWhole) return undefined
+  if (items.length > 0) pace.referenceFilter = 'finds'
+  return items
+}
+
+/** Tries the filter with an order of the list. False where it misses that order, and where the list has none to try. */
+async function filterFinds(ordering: Filtering): Promise<boolean> {
+  const { supplier, dialect, pace, log } = ordering
+  const { items } = await supplier.orders({ page: 1 })
+  const known = items.find((order) => order.externalOrderId)
+  if (!known?.externalOrderId) return false
+  const found = await filtered(ordering, known.externalOrderId)
+  if (found?.some((order) => order.id === known.id)) return true
+  if (pace.referenceFilter === 'untried') {
+    const setting = `orders.externalOrderId (${dialect.orders.externalOrderId})`
+    const detail = `${setting} of the dialect does not find order ${known.id}: look-ups read the list instead`
+    log.warn('supplier.filter_misses', { detail })
+  }
+  pace.referenceFilter = 'misses'
+  return false
 }
 
 export interface ScanOptions {

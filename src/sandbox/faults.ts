@@ -14,7 +14,7 @@ const orderFaults = [
   'partial-keys',
   'hold-open',
 ] as const
-const listFaults = ['short-pages', 'capped-total'] as const
+const listFaults = ['short-pages', 'capped-total', 'filter-misses'] as const
 const deliveryFaults = ['duplicate-delivery', 'reorder-deliveries', 'drop-delivery'] as const
 
 /** A day: longer waits belong to the clock of a test, not to a fault. */

@@ -26,7 +26,7 @@ interface Run {
 const ordering: Record<string, string[]> = {
   'src/ordering/fulfil.ts': ['test/ordering-fulfil.test.ts'],
   'src/ordering/guards.ts': ['test/ordering-guards-edges.test.ts'],
-  'src/ordering/scan.ts': ['test/ordering-scan-edges.test.ts'],
+  'src/ordering/scan.ts': ['test/ordering-scan-edges.test.ts', 'test/ordering-filter.test.ts'],
   'src/ordering/sweep.ts': ['test/ordering-sweep-edges.test.ts', 'test/ordering-sweep.test.ts'],
 }
 
