@@ -86,6 +86,21 @@ describe('quayside status after a restore', () => {
     expect(text).toContain('when that is settled otherwise: quayside unfreeze')
     expect(text).not.toContain('once the supplier')
   })
+
+  test("sends an operator to the supplier's own account where its list does not show all orders", async () => {
+    const text = await during(
+      "restored, epoch 2; mapped back: the supplier's order list ends at 500 orders (paging.listMax), and none of those 500 is of its stores; older orders are not shown",
+    )
+    expect(text).toContain("the supplier's own account")
+    expect(text).toContain('when that is settled: quayside unfreeze')
+    expect(text).not.toContain('by itself')
+  })
+
+  test('says that a new database waits for the list of orders, and what helps where that cannot be read', async () => {
+    const text = await during("the database is new: the supplier's orders are searched for orders of its stores first")
+    expect(text).toContain("it ends by itself once the supplier's order list was read")
+    expect(text).toContain('quayside doctor')
+  })
 })
 
 describe('quayside restore', () => {

@@ -161,6 +161,18 @@ describe('a scan', () => {
     expect(await short.scan()).toEqual([['a', 'b']])
   })
 
+  test('ends where the supplier lists no more for a caller that takes note of it, unless the head has left', async () => {
+    const dialect = paged({ listMax: 3 })
+    const ends: number[] = []
+    const onListEnd = (listMax: number) => void ends.push(listMax)
+    const rows = [page(['a', 'b']), page(['c']), page(['d'])]
+    const ending = await pagesOf(rows, { dialect })
+    expect(await ending.scan(0, { onListEnd })).toEqual([['a', 'b'], ['c']])
+    expect(ends).toEqual([3])
+    const moved = await pagesOf(rows, { dialect, again: page(['new']) })
+    await expect(moved.scan(0, { onListEnd })).rejects.toThrow('moved by more than a page')
+  })
+
   test('is not valid when it has too many pages', async () => {
     const long = await pagesOf([page(['a']), page(['b']), page(['c'])])
     await expect(long.scan(0, { pagesMax: 2 })).rejects.toMatchObject({

@@ -201,7 +201,15 @@ describe('a store that is down', () => {
 describe('a store after a restore', () => {
   test('is told everything again, under revisions above those that it has seen since the backup', async () => {
     const world = await publishWorld()
-    const epoch = { restoredAt: null, unknownFrom: 0, scans: 0, roundAt: null, unreadable: 0, mappedAt: null }
+    const epoch = {
+      restoredAt: null,
+      unknownFrom: 0,
+      scans: 0,
+      roundAt: null,
+      unreadable: 0,
+      listEnd: null,
+      mappedAt: null,
+    }
     await world.db.commit([setEpoch({ ...epoch, epoch: 1 }, world.now())])
     await world.stock(offerRow('a'))
     await world.settle()

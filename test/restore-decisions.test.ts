@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { OrderStatus } from '../src/domain/placement.ts'
 import { type PurchaseState, purchaseStates } from '../src/domain/purchase.ts'
-import { type Claim, claimOf, doubtedAt, nextRoundAt } from '../src/domain/restore.ts'
+import { type Claim, claimOf, doubtedAt, mayBeForgotten, nextRoundAt } from '../src/domain/restore.ts'
 import { outdated } from '../src/domain/retention.ts'
 
 const SECOND = 1_000
@@ -85,5 +85,25 @@ describe('backups that have had their time', () => {
     expect(outdated(made(1), { count: 1, ageMs: DAY }, now)).toEqual([])
     expect(days(outdated(made(1, 2), { count: 1, ageMs: DAY }, now))).toEqual([1])
     expect(outdated([], { count: 1, ageMs: DAY }, now)).toEqual([])
+  })
+})
+
+describe('a store order', () => {
+  const at = { restoredAt: 100, unknownFrom: 50 }
+
+  test('that came before the restore may have been bought by the database before', () => {
+    expect([100, 101].map((receivedAt) => mayBeForgotten(receivedAt, { ...at, isCutOff: false }))).toEqual([
+      true,
+      false,
+    ])
+    expect(mayBeForgotten(101, { ...at, unknownFrom: 101, isCutOff: false })).toBe(true)
+  })
+
+  test('that comes within 30 days after it may too, where the list did not show all orders', () => {
+    const last = 100 + 30 * DAY
+    expect([last, last + 1].map((receivedAt) => mayBeForgotten(receivedAt, { ...at, isCutOff: true }))).toEqual([
+      true,
+      false,
+    ])
   })
 })

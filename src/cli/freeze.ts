@@ -92,8 +92,17 @@ export function nextOf(freeze: Row, seen?: unknown): string[] {
 
 /** A restore's hold says in its reason how far the mapping is: once that is through, it waits for people. */
 function afterRestore({ reason }: Row): string[] {
-  if (!cell(reason).includes('; mapped back: ')) {
+  const why = cell(reason)
+  if (why.startsWith('the database is new: ')) {
+    return ["it ends by itself once the supplier's order list was read", 'if that fails: quayside doctor']
+  }
+  if (!why.includes('; mapped back: ')) {
     return ["it ends by itself once the supplier's orders are mapped back"]
+  }
+  // The list does not show all orders: only a person can find out about the others.
+  if (why.includes('(paging.listMax)')) {
+    const account = "the supplier's own account: does it have older orders of these stores?"
+    return ['quayside discrepancies list', account, 'when that is settled: quayside unfreeze']
   }
   return [
     'quayside discrepancies list',

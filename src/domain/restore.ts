@@ -19,6 +19,21 @@ export function generationsToAsk(rows: readonly { generation: number; state: Pur
   return Array.from({ length: newest + AHEAD }, (_, place) => place + 1).filter((one) => !known.has(one))
 }
 
+/** For so long after a restore, store orders that are handed in late are looked after. */
+export const LATE_ORDERS_MS = 30 * 24 * 3_600_000
+
+/**
+ * Whether the supplier is asked, by their references, for orders that the database before this one may have bought for a
+ * store order.
+ *
+ * An order that came after the restore can only be one of those that the mapping has seen, unless the supplier's list
+ * did not show all of them.
+ */
+export const mayBeForgotten = (
+  receivedAt: number,
+  { restoredAt, unknownFrom, isCutOff }: { restoredAt: number; unknownFrom: number; isCutOff: boolean },
+): boolean => receivedAt <= Math.max(restoredAt, unknownFrom) + (isCutOff ? LATE_ORDERS_MS : 0)
+
 /** How far the mapping back has come. Instants in epoch milliseconds. */
 export interface Mapping {
   restoredAt: number

@@ -215,7 +215,9 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
       ...{ name: 'unfreeze', method: 'post', path: '/unfreeze', allowed: operator, body: unfreezeBody },
       summary: 'Lift causes of the freeze. Buying goes on once none is left; one that came since stays.',
       ...{ answer: FreezeNow, success: { 200: 'Lifted; what still stands, or null' } },
-      failures: { 409: 'none of these causes stands, and another does; or a restore is not mapped back yet' },
+      failures: {
+        409: 'none of these causes stands, and another does; or a restore is not mapped back yet, or a new database not compared',
+      },
       async handle({ caller, body }) {
         await flows.unfreeze(caller.actor, body.causes)
         return ok(await freezeNow())

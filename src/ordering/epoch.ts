@@ -70,7 +70,14 @@ async function holdOfNew({
 export const NEW_DATABASE = "the database is new: the supplier's orders are searched for orders of its stores first"
 
 const firstEpoch: Epoch = {
-  ...{ epoch: 1, restoredAt: null, unknownFrom: 0, scans: 0, roundAt: null, unreadable: 0, mappedAt: null },
+  epoch: 1,
+  restoredAt: null,
+  unknownFrom: 0,
+  scans: 0,
+  roundAt: null,
+  unreadable: 0,
+  listEnd: null,
+  mappedAt: null,
 }
 
 async function reasonOf(

@@ -14,7 +14,7 @@
  * many times since the backup.
  */
 import type { SupplierOrder } from '../domain/placement.ts'
-import { nextRoundAt, SCANS_MIN } from '../domain/restore.ts'
+import { LATE_ORDERS_MS, nextRoundAt, SCANS_MIN } from '../domain/restore.ts'
 import { isNews, isOurs } from '../domain/sweep.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { insertAudit } from '../storage/evidence.ts'
@@ -26,6 +26,7 @@ import {
   currentEpoch,
   dropMatched,
   type Epoch,
+  type ListEnd,
   noteUnclaimed,
   restoreHold,
   setEpoch,
@@ -45,9 +46,8 @@ import { sweep } from './sweep.ts'
 /** As many as a sweep reads: the whole list, if need be. */
 const PAGES_MAX = 10_000
 
-/** Once buying goes on, parts are looked through at this pace for orders that are left, and for this long. */
+/** Once buying goes on, parts are looked through at this pace for orders that are left. */
 const LATER_MS = 15 * 60_000
-const LOOKS_MS = 30 * 24 * 3_600_000
 
 /** Noted orders whose parts are looked up in one go. */
 const BATCH = 100
@@ -106,7 +106,7 @@ export async function mapBack(ordering: Ordering): Promise<'over' | 'due' | 'don
 
 /** Whether orders are left that a part may still come for: handed in again late, or freed by a person's decision. */
 async function stillLooks({ db, now }: Ordering, restoredAt: number): Promise<boolean> {
-  if (now() - restoredAt > LOOKS_MS) return false
+  if (now() - restoredAt > LATE_ORDERS_MS) return false
   const [unclaimed] = await db.query(countUnclaimed())
   return (unclaimed?.total ?? 0) > 0
 }
@@ -119,16 +119,24 @@ async function scanned(ordering: Ordering, epoch: Epoch): Promise<Epoch> {
   const onUnreadable = (rows: readonly unknown[]): void => {
     unreadable += rows.length
   }
-  for await (const orders of pagesSince(ordering, fromOf(epoch), { pagesMax: PAGES_MAX, onUnreadable })) {
-    if (ordering.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
-    await noteNews(ordering, orders)
+  let listMax: number | undefined
+  const onListEnd = (most: number): void => {
+    listMax = most
   }
-  return { ...epoch, scans: epoch.scans + 1, unreadable }
+  let ours = 0
+  const options = { pagesMax: PAGES_MAX, onUnreadable, onListEnd }
+  for await (const orders of pagesSince(ordering, fromOf(epoch), options)) {
+    if (ordering.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
+    ours += await noteNews(ordering, orders)
+  }
+  const listEnd = listMax === undefined ? null : { listMax, ours }
+  return { ...epoch, scans: epoch.scans + 1, unreadable, listEnd }
 }
 
-async function noteNews({ db, dialect, stores, now }: Ordering, orders: SupplierOrder[]): Promise<void> {
+/** @returns how many of them were placed for our stores */
+async function noteNews({ db, dialect, stores, now }: Ordering, orders: SupplierOrder[]): Promise<number> {
   const ours = orders.filter((order) => isOurs(order.externalOrderId, stores, dialect.externalOrderIdMax))
-  if (ours.length === 0) return
+  if (ours.length === 0) return 0
   const rows = await db.query(purchasesByExternalId(ours.map((order) => order.externalOrderId ?? '')))
   const byReference = new Map(rows.map((row) => [row.externalOrderId, row]))
   const news = ours.filter((order) => {
@@ -140,6 +148,7 @@ async function noteNews({ db, dialect, stores, now }: Ordering, orders: Supplier
       noteUnclaimed({ supplierOrderId: id, reference: externalOrderId ?? '', status, seenAt: now() }),
     ),
   )
+  return ours.length
 }
 
 /** Gives the noted orders back to the parts that the database has, a part at a time. */
@@ -186,7 +195,7 @@ async function conclude(ordering: Ordering, epoch: Epoch): Promise<void> {
   const { db, newId, now: clock, log } = ordering
   if (epoch.mappedAt === null) return sayWhy(ordering, epoch, [`${epoch.scans} of ${SCANS_MIN} scans are done`])
   const [unclaimed] = await db.query(countUnclaimed())
-  const questions = questionsOf(unclaimed?.total ?? 0, epoch.unreadable)
+  const questions = questionsOf(unclaimed?.total ?? 0, epoch)
   if (questions.length > 0) return sayWhy(ordering, epoch, questions)
   if (!(await restoreHold(db))) return
   const now = clock()
@@ -208,7 +217,7 @@ async function sayWhy({ db, now }: Ordering, epoch: Epoch, why: string[]): Promi
   if (reason !== hold.reason) await db.commit([setRestoreHold({ ...hold, reason }, now())])
 }
 
-function questionsOf(unclaimed: number, unreadable: number): string[] {
+function questionsOf(unclaimed: number, { unreadable, listEnd }: Epoch): string[] {
   const are = (count: number) => (count === 1 ? '1 order' : `${count} orders`)
   return [
     ...(unclaimed > 0
@@ -217,5 +226,13 @@ function questionsOf(unclaimed: number, unreadable: number): string[] {
         ]
       : []),
     ...(unreadable > 0 ? [`${are(unreadable)} in the supplier's list cannot be read`] : []),
+    ...(listEnd ? [notShown(listEnd)] : []),
   ]
+}
+
+/** What the list could show, and what only a person can find out. */
+function notShown({ listMax, ours }: ListEnd): string {
+  const those = ours === 0 ? 'none' : `${ours}`
+  const are = ours < 2 ? 'is' : 'are'
+  return `the supplier's order list ends at ${listMax} orders (paging.listMax), and ${those} of those ${listMax} ${are} of its stores; older orders are not shown: look for older orders of these stores in the supplier's own account, then quayside unfreeze`
 }

@@ -46,17 +46,29 @@ export async function compareNew(ordering: Ordering): Promise<'due' | 'done'> {
   }
 }
 
-/** @returns why the database counts as a restore; undefined when the supplier has no order of its stores */
+/**
+ * A list that does not show all orders proves nothing, and reading it again proves no more: the database then counts as a
+ * restore, whose hold an operator lifts once the orders that the list shows are mapped back.
+ *
+ * @returns why the database counts as a restore; undefined when the supplier has no order of its stores
+ */
 async function causeOf(ordering: Ordering): Promise<string | undefined> {
   const { dialect, stores } = ordering
   let unreadable = 0
   const onUnreadable = (rows: readonly unknown[]): void => {
     unreadable += rows.length
   }
-  for await (const orders of pagesSince(ordering, 0, { pagesMax: PAGES_MAX, onUnreadable })) {
+  let listMax: number | undefined
+  const onListEnd = (most: number): void => {
+    listMax = most
+  }
+  for await (const orders of pagesSince(ordering, 0, { pagesMax: PAGES_MAX, onUnreadable, onListEnd })) {
     if (ordering.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
     const ours = orders.find((order) => isOurs(order.externalOrderId, stores, dialect.externalOrderIdMax))
     if (ours) return `the database is new, and the supplier has order ${ours.id} of its stores`
+  }
+  if (listMax !== undefined) {
+    return `the database is new, and the supplier's order list ends at ${listMax} orders (paging.listMax): older orders are not shown`
   }
   if (unreadable === 0) return undefined
   return `the database is new, and ${unreadable} orders in the supplier's list cannot be read`

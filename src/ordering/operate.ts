@@ -1,6 +1,6 @@
 import { mayBuy } from '../domain/purchase.ts'
 import { codeOf, Failure } from '../errors.ts'
-import type { Change } from '../storage/database.ts'
+import type { Change, Database } from '../storage/database.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import { releaseOffer } from '../storage/offers.ts'
 import {
@@ -11,7 +11,7 @@ import {
   purchasesOfOrder,
   purchasesOfPart,
 } from '../storage/purchases.ts'
-import { clearRestoreHold, isMappingBack } from '../storage/restores.ts'
+import { clearRestoreHold, currentEpoch, isMappingBack } from '../storage/restores.ts'
 import { clearFreeze, currentFreeze, RESTORE_CAUSE, setFreeze } from '../storage/settings.ts'
 import { markCancelRequested, requestCancellation, storeOrderById } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
@@ -158,6 +158,7 @@ export async function freeze(ordering: Ordering, reason: string, actor: string):
  *
  * @param causes ids of those that the person has seen: one that came since stays. All that stand now, when left out
  * @throws Failure `conflict`, reason `restore_unmapped`, while the supplier's orders are not mapped back after a restore;
+ * reason `new_database_uncompared` while the orders are not read that a database before a new one may have placed;
  * reason `changed` when buying is frozen, but for none of these causes
  */
 export async function unfreeze(ordering: Ordering, actor: string, causes?: readonly string[]): Promise<void> {
@@ -171,16 +172,25 @@ export async function unfreeze(ordering: Ordering, actor: string, causes?: reado
     throw new Failure('conflict', message, { reason: 'changed' })
   }
   const restored = named.some(({ id }) => id === RESTORE_CAUSE)
-  if (restored && (await isMappingBack(db))) {
-    const message = "after a restore nothing is bought until the supplier's orders are mapped back, in some minutes"
-    throw new Failure('conflict', message, { reason: 'restore_unmapped' })
-  }
+  if (restored && (await isMappingBack(db))) throw await unproven(db, named)
   await db.commit([
     restored ? clearRestoreHold() : clearFreeze(named.map(({ id }) => id)),
     audited(ordering, actor, 'unfreeze', restored ? 'buying after a restore' : 'buying', whyOf(named)),
   ])
   ordering.log.warn('unfrozen', { actor })
   await letGo(ordering)
+}
+
+/** Why an operator cannot lift the hold of a restore yet: the orders that may be bought twice are not known. */
+async function unproven(db: Database, holds: readonly { reason: string }[]): Promise<Failure> {
+  const epoch = await currentEpoch(db)
+  if (epoch?.restoredAt !== null) {
+    const message = "after a restore nothing is bought until the supplier's orders are mapped back, in some minutes"
+    return new Failure('conflict', message, { reason: 'restore_unmapped' })
+  }
+  const why = holds.map(({ reason }) => reason).join('; ')
+  const message = `nothing is bought until the supplier's whole order list was read, which is tried every few seconds (${why}); if it cannot be read, quayside doctor says what to do`
+  return new Failure('conflict', message, { reason: 'new_database_uncompared' })
 }
 
 /** For the audit: what was lifted, as it was read. */

@@ -96,6 +96,8 @@ export interface ScanOptions {
   pagesMax?: number
   /** Takes the rows of a page that cannot be read; without it one of them ends the scan. */
   onUnreadable?: (rows: Unreadable[]) => void
+  /** Takes note that the list ended at `listMax`, which proves nothing; without it that end makes the scan invalid. */
+  onListEnd?: (listMax: number) => void
 }
 
 type Unreadable = Awaited<ReturnType<Ordering['supplier']['orders']>>['unreadable'][number]
@@ -117,7 +119,13 @@ type Unreadable = Awaited<ReturnType<Ordering['supplier']['orders']>>['unreadabl
 export async function* pagesSince(
   ordering: Ordering,
   from: number,
-  { to, pagesMax = PAGES_MAX, mayStop = () => false, onUnreadable = refuseUnreadable }: ScanOptions = {},
+  {
+    to,
+    pagesMax = PAGES_MAX,
+    mayStop = () => false,
+    onUnreadable = refuseUnreadable,
+    onListEnd = refuseListEnd,
+  }: ScanOptions = {},
 ): AsyncGenerator<SupplierOrder[]> {
   const { listMax } = ordering.dialect.paging
   const window = { ...(from > 0 ? { from } : {}), ...(to === undefined ? {} : { to }) }
@@ -141,9 +149,10 @@ export async function* pagesSince(
     const rows = items.length + unreadable.length
     if (rows > 0) yield fresh
     if (page.total !== undefined && seen >= page.total && mayStop()) return
-    if (listMax !== null && seen >= listMax) throw new Failure('unavailable', endsAt(listMax))
-    if (!(page.more ?? rows > 0)) {
-      if (seen < (counted ?? 0)) throw new Failure('unavailable', lacks(counted, seen))
+    const isCutOff = listMax !== null && seen >= listMax
+    if (isCutOff) onListEnd(listMax)
+    if (isCutOff || !(page.more ?? rows > 0)) {
+      if (!isCutOff && seen < (counted ?? 0)) throw new Failure('unavailable', lacks(counted, seen))
       // What came on one page cannot have moved between two.
       const pages = rows > 0 ? number : number - 1
       if (pages > 1 && head !== undefined) await assertHead(ordering, window, head)
@@ -155,8 +164,10 @@ export async function* pagesSince(
   }
 }
 
-const endsAt = (listMax: number): string =>
-  `the supplier's order list ends at ${listMax} orders, and so many came: older ones are not shown`
+function refuseListEnd(listMax: number): void {
+  const message = `the supplier's order list ends at ${listMax} orders, and so many came: older ones are not shown`
+  throw new Failure('unavailable', message)
+}
 
 const lacks = (counted: number | undefined, seen: number): string =>
   `the supplier counts ${counted} orders and listed ${seen}`

@@ -27,8 +27,18 @@ export interface Epoch {
   roundAt: number | null
   /** Orders in the last valid scan that could not be read. */
   unreadable: number
+  /** Where the last valid scan reached the end of the supplier's lists: older orders were not shown. Null: it did not. */
+  listEnd: ListEnd | null
   /** When everything was mapped back that can be. */
   mappedAt: number | null
+}
+
+/** The end of a list that does not show all orders. */
+export interface ListEnd {
+  /** Orders that the supplier's lists show at most. */
+  listMax: number
+  /** Those among the shown ones that were placed for our stores. */
+  ours: number
 }
 
 const EPOCH = 'epoch'

@@ -216,8 +216,8 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'ordering/scan.ts',
-        find: 'if (!(page.more ?? rows > 0)) {',
-        replace: `if (!(page.more ?? rows >= ordering.dialect.paging.limitMax)) {
+        find: 'if (isCutOff || !(page.more ?? rows > 0)) {',
+        replace: `if (isCutOff || !(page.more ?? rows >= ordering.dialect.paging.limitMax)) {
       counted = undefined`,
       },
     ],
