@@ -4,7 +4,7 @@ import { type Dialect, valueAt } from './dialect.ts'
 import { type UnreadField, unreadField } from './fields.ts'
 import { readJson } from './json.ts'
 import { retryAfterMs } from './rate-limit.ts'
-import { type ErrorAnswer, errorAnswer, readOrder, refusalUnder2xx, requestIdOf, textAt, unwrap } from './records.ts'
+import { type ErrorAnswer, errorAnswer, orderIdIn, readOrder, refusalUnder2xx, requestIdOf, unwrap } from './records.ts'
 import { type Exchange, headerText } from './request.ts'
 import { NO_JSON } from './unreadable.ts'
 
@@ -30,6 +30,7 @@ type Answered = Extract<Exchange, { stage: 'answered' }>
  *   401, 403, never charged                         not executed
  *   error code for out of stock, balance, limit     rejected, if a 4xx but 408 and 425 and never charged
  *   other 4xx with an error envelope, never charged rejected
+ *   any of these refusals that carries an order id  unknown
  *   everything else                                 unknown
  *
  * A wrong "unknown" costs a look-up, a wrong "rejected" costs a second charge: whatever is in doubt is unknown.
@@ -53,20 +54,23 @@ export function classify(exchange: Exchange, asked: Asked): Placement {
   const { status } = exchange
   const succeeded = status >= 200 && status <= 299
   const error = errorAnswer(json, dialect)
+  // The id is evidence even when nothing else of the answer can be believed.
+  const orderId = orderIdIn(json, dialect)
+  if (orderId !== undefined && orderId !== requestId) seen.supplierOrderId = orderId
   if (error) seen.code = error.code
   if (succeeded && !refusalUnder2xx(json, dialect)) return classifySuccess(json, seen, asked)
   if (error && seen.requestId === undefined) {
     const named = requestIdOf(json, dialect)
     if (named !== undefined) seen.requestId = named
   }
-  if (status === 429) return limited(exchange, seen, asked)
+  if (status === 429 && seen.supplierOrderId === undefined) return limited(exchange, seen, asked)
   if (!succeeded && (status < 400 || status > 499)) {
     return unknown(seen, status >= 500 ? 'server_error' : 'unexpected_status', `answered ${status}`)
   }
   return classifyRefusal(exchange, error, seen, asked)
 }
 
-/** A 4xx other than 429, or a refusal under 2xx that the dialect knows. */
+/** A 4xx, but a 429 only with an order id; or a refusal under 2xx that the dialect knows. */
 function classifyRefusal(answer: Answered, error: ErrorAnswer | undefined, seen: Evidence, asked: Asked): Placement {
   const { status } = answer
   if (status === 408 || status === 425) return unknown(seen, 'unexpected_status', `answered ${status}`)
@@ -77,6 +81,9 @@ function classifyRefusal(answer: Answered, error: ErrorAnswer | undefined, seen:
   // The supplier says that it broke, whatever status it chose for that.
   if (error?.kind === 'internal' || error?.kind === 'unavailable') {
     return unknown(seen, 'server_error', `answered ${status} ${error.code}`)
+  }
+  if (seen.supplierOrderId !== undefined) {
+    return unknown(seen, 'names_order', `answered ${status}, a refusal that carries the id of an order`)
   }
   const reason = reasonOf(error)
   if (status === 409 && (reason === undefined || reason === 'other')) {
@@ -104,9 +111,6 @@ function classifySuccess(json: unknown, seen: Evidence, asked: Asked): Placement
   const { dialect, expected } = asked
   const wrapped = json === undefined ? undefined : unwrap(json, dialect)
   if (!wrapped?.ok) return unknown(seen, 'unreadable', 'answered 2xx without a success envelope')
-  // The id is evidence even when nothing else of the answer can be believed.
-  const id = textAt(wrapped.value, dialect.order.id)
-  if (id !== undefined) seen.supplierOrderId = id
   const order = readOrder(wrapped.value, dialect)
   if (!order.ok) return unknown(seen, 'unreadable', `answered 2xx with an order whose ${order.field} cannot be read`)
   const differs = disagreement(order.value, expected, dialect)

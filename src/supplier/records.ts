@@ -70,6 +70,12 @@ export function refusalUnder2xx(json: unknown, dialect: Dialect): ErrorAnswer | 
   return textAt(valueAt(json, dialect.envelope.data), dialect.order.id) === undefined ? answer : undefined
 }
 
+/** The id of an order, where an answer has its records or at the top of it, whatever else the answer says. */
+export function orderIdIn(json: unknown, dialect: Dialect): string | undefined {
+  const id = textAt(valueAt(json, dialect.envelope.data), dialect.order.id) ?? textAt(json, dialect.order.id)
+  return id === requestIdOf(json, dialect) ? undefined : id
+}
+
 /** The request id that an error envelope names. */
 export const requestIdOf = (json: unknown, { error }: Dialect): string | undefined => textAt(json, error.requestId)
 

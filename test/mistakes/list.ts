@@ -223,6 +223,28 @@ export const mistakes: readonly Mistake[] = [
     ],
   },
   {
+    name: 'empty-filter-proves',
+    does: 'takes an empty answer of a filter by reference that has never found an order to be a proof of absence',
+    edits: [
+      {
+        file: 'ordering/scan.ts',
+        find: 'if (orders?.length !== 0) return orders',
+        replace: 'if (orders) return orders',
+      },
+    ],
+  },
+  {
+    name: 'refusal-beats-order',
+    does: 'takes a refusal for a proof that nothing was charged although it carries the id of an order',
+    edits: [
+      {
+        file: 'supplier/classify.ts',
+        find: 'if (orderId !== undefined && orderId !== requestId) seen',
+        replace: 'if (orderId !== undefined && orderId !== requestId && !error) seen',
+      },
+    ],
+  },
+  {
     name: 'second-order-ignored',
     does: 'overlooks a second order for a part that has one',
     edits: [

@@ -11,6 +11,7 @@ export default defineConfig({
       'test/purchase-keys.test.ts',
       'test/properties-domain.test.ts',
       'test/supplier-classify.test.ts',
+      'test/supplier-refusal.test.ts',
       'test/supplier-signature.test.ts',
       'test/properties-verifier.test.ts',
     ],

@@ -48,6 +48,14 @@ const whole: Change[] = [
   (given) => ({ ...given, body: given.body.subarray(0, given.body.length - 3) }),
 ]
 
+/** Refuses what has run, in an answer that carries the order. */
+const refusedWithOrder: Change = (given) => {
+  const { data } = parse(given)
+  if (given.status >= 300 || data === undefined) return given
+  const error = { code: 'out_of_stock', message: 'None left.' }
+  return { ...json(given, { success: false, error, data }), status: 409 }
+}
+
 const otherOrder = ofOrder((order) => ({ ...order, external_order_id: 'somebody-else' }))
 export const otherQuantity = ofOrder((order) => ({ ...order, quantity: order.quantity + 1 }))
 
@@ -65,7 +73,7 @@ const mixedUp = ({ supplier, chance }: World): Change =>
 /** Answers to the request that creates an order. Whatever they say, the request has run. */
 function placing(world: World): Change[] {
   const named = [otherOrder, otherQuantity, ghost, mixedUp(world)]
-  return [...whole, ...named, ...named]
+  return [...whole, refusedWithOrder, ...named, ...named]
 }
 
 /** The request with this key is answered with an order that nobody made, and does not run. */

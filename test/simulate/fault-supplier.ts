@@ -1,7 +1,7 @@
 /** Faults of what the supplier remembers, counts and lists. */
 import type { Fault } from './fault.ts'
 import type { Trip } from './network.ts'
-import { MINUTE } from './world.ts'
+import { MINUTE, shipped } from './world.ts'
 
 const SECOND = 1_000
 
@@ -152,4 +152,35 @@ export const shortPages = ofLists(
 )
 const cappedTotal = ofLists('F41', 'the count of a list is capped', 'capped-total', [1, 2, 4])
 
-export const supplierFaults: Fault[] = [keyForgotten, notAtomic, stockFirst, listLags, shortPages, cappedTotal]
+/** From the first request on: that a filter which has found orders stops to find any is outside of the promises. */
+const filterMisses: Fault = {
+  id: 'F42',
+  what: 'the filter of orders by reference lets none pass',
+  lasting: true,
+  prepare: (settings) => {
+    const { orders } = settings.dialect
+    settings.dialect = {
+      ...settings.dialect,
+      orders: { ...orders, externalOrderId: shipped.orders.externalOrderId },
+    }
+    settings.filterMisses = true
+  },
+  begin: ({ world, fired }) => {
+    const name = world.supplier.dialect.orders.externalOrderId
+    const hook = ({ asked }: Trip): void => {
+      if (name !== null && asked.path === '/orders' && asked.query.has(name)) fired()
+    }
+    world.road.hooks.add(hook)
+    return () => void world.road.hooks.delete(hook)
+  },
+}
+
+export const supplierFaults: Fault[] = [
+  keyForgotten,
+  notAtomic,
+  stockFirst,
+  listLags,
+  shortPages,
+  cappedTotal,
+  filterMisses,
+]

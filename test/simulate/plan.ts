@@ -97,6 +97,7 @@ const meetings: string[][] = [
   ['F16', 'F38'],
   ['F11', 'F19', 'F40'],
   ['F11', 'F19', 'F40', 'F41'],
+  ['F11', 'F19', 'F42'],
 ]
 
 function chooseFaults(seed: number, pair: readonly string[], story: Story | undefined): Fault[] {

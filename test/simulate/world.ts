@@ -31,6 +31,8 @@ export interface Settings {
   offers: number
   /** Most that an order stays out of the list; inside the dialect's `listLagSeconds`. */
   listLagMs: number
+  /** The supplier's filter by reference lets no order pass. */
+  filterMisses?: true
   every: { balanceMs: number; sweepMs: number; syncMs: number }
 }
 
@@ -46,6 +48,7 @@ export async function openWorld(seed: number, settings: Settings, write?: (line:
     ...{ dialect: { ...dialect, ...settings.supplier }, timeline, chance: chance.named('supplier'), apiKey: API_KEY },
     ...{ balanceMinor: settings.balanceMinor, offers: settings.offers },
   })
+  if (settings.filterMisses) supplier.faults.add({ fault: 'filter-misses', times: 1_000_000 })
   const road = createRoad({ supplier, timeline, chance: chance.named('road') })
   const policy: OrderingPolicy = {
     ...{ inFlight: 4, deadlineMs: 72 * HOUR, ceilingPercent: '10', minMarginPercent: '0', rates: [] },
