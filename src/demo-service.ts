@@ -5,6 +5,8 @@
 import { createWriteStream, existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { openApp } from './app.ts'
+import { plain } from './cli/cell.ts'
+import { sentence } from './cli/table.ts'
 import { loadConfig } from './config.ts'
 import { DEMO_STORE, freePort, keepSecret, writeDemoConfig } from './demo-files.ts'
 import type { Failure } from './errors.ts'
@@ -87,25 +89,29 @@ export async function openDemo({
   }
 }
 
-/** What the demo store prints of a callback. The licence keys are the sandbox's own, worth nothing. */
-function callbackLine({ type, data }: ShopCallback): string {
-  const head = `  store ◂ ${type.padEnd(17)}`
+/**
+ * What the demo store prints of a callback, wrapped for a terminal of 80 columns. The licence keys are the sandbox's
+ * own, worth nothing.
+ */
+export function callbackLine({ type, data }: ShopCallback): string {
+  const lead = `  store ◂ ${type.padEnd(17)}`
   const order = `order ${data.reference}`
+  const line = (text: string): string => sentence(plain(text), 80, { lead })
   switch (type) {
     case 'line.fulfilled':
-      return `${head}${order}, line ${data.line}: ${(data.keys as string[]).join('  ')}\n`
+      return line(`${order}, line ${data.line}: ${(data.keys as string[]).join(' ')}`)
     case 'line.failed':
-      return `${head}${order}, line ${data.line}: ${data.code}: ${data.message}\n`
+      return line(`${order}, line ${data.line}: ${data.code}: ${data.message}`)
     case 'order.closed':
-      return `${head}${order} is ${data.state}\n`
+      return line(`${order} is ${data.state}`)
     case 'listings.changed': {
       const listings = data.listings as { sku: string; price: string; currency: string; stock: number | null }[]
       const [first] = listings
       const one = first ? `${first.sku} ${first.price} ${first.currency}, stock ${first.stock ?? 'unknown'}` : ''
-      return listings.length === 1 ? `${head}${one}\n` : `${head}${listings.length} listings\n`
+      return line(listings.length === 1 ? one : `${listings.length} listings`)
     }
     default:
-      return `${head}\n`
+      return line('')
   }
 }
 

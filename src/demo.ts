@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import { sentence } from './cli/table.ts'
 import { DEMO_STORE, freePort, writeDemoConfig } from './demo-files.ts'
 import { startSandbox } from './sandbox/server.ts'
 import { type Shop, startShop } from './sandbox/shop.ts'
@@ -26,7 +27,8 @@ const PATIENCE_MS = 60_000
 
 const startedAt = Date.now()
 const say = (text: string): void => {
-  process.stdout.write(`${((Date.now() - startedAt) / 1_000).toFixed(1).padStart(6)} s  ${text}\n`)
+  const lead = `${((Date.now() - startedAt) / 1_000).toFixed(1).padStart(6)} s  `
+  process.stdout.write(sentence(text, 80, { lead, hang: lead.length + 2 }))
 }
 
 async function until<T>(what: string, look: () => T | undefined | false | Promise<T | undefined | false>): Promise<T> {

@@ -10,7 +10,7 @@ export async function runSandbox({ dialect, ...settings }: SandboxSettings): Pro
     : path.join(import.meta.dirname, '..', 'config', 'dialects', `${dialect}.json`)
   const sandbox = await startSandbox({ ...settings, dialect: readDialect(file) })
   process.stderr.write(
-    `The sandbox serves the Reseller API at ${sandbox.baseUrl}, its controls at ${sandbox.controlUrl}\n`,
+    `The sandbox serves the Reseller API at ${sandbox.baseUrl},\nits controls at ${sandbox.controlUrl}\n`,
   )
   await new Promise<void>((resolve) => {
     process.once('SIGTERM', resolve)

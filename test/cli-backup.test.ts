@@ -83,7 +83,7 @@ describe('quayside status after a restore', () => {
   test('says what a person can do once it waits for one', async () => {
     const text = await during('restored, epoch 2; mapped back: 1 order at the supplier is of no purchase here')
     expect(text).toContain('quayside discrepancies list')
-    expect(text).toContain('when that is settled otherwise: quayside unfreeze')
+    expect(text).toContain('when that is settled otherwise: npx quayside unfreeze')
     expect(text).not.toContain('once the supplier')
   })
 

@@ -198,6 +198,19 @@ describe('every command', () => {
     expect(widest(result.stdout)).toBeLessThanOrEqual(80)
   })
 
+  it.each(['status', 'freeze', 'orders show 1001', 'stores rotate-secret shop-4f7k2m9q'])(
+    '%s has sentences in a pipe as in a terminal, where only a table is wider',
+    async (command) => {
+      const { config } = await startService(answers)
+      const sentencesOf = async (terminal: boolean) => {
+        const argv = [...command.split(' '), '--config', config]
+        const { stdout } = await run(argv, { terminal, now: () => Date.parse(at) })
+        return command.startsWith('orders') ? stdout.split('\n').filter((line) => /^ {2}|^$/.test(line)) : stdout
+      }
+      expect(await sentencesOf(false)).toEqual(await sentencesOf(true))
+    },
+  )
+
   it.each(commands)('%s --json prints what the service answered, and nothing else', async (command) => {
     const { config } = await startService(answers)
     const { stdout, exitCode } = await run([...command.split(' '), '--config', config, '--json'], { terminal: true })
@@ -232,12 +245,12 @@ describe('status', () => {
 
   it('names the store in each command that needs one, where there are several', async () => {
     expect(await statusWith(stores)).toBe(`For a person:
-  1 listing held: quayside listings list --state held --store shop-4f7k2m9q
+  1 listing held: npx quayside listings list --state held --store shop-4f7k2m9q
   12,345 listings held:
-    quayside listings list --state held --store other-7k2m9q4f
+    npx quayside listings list --state held --store other-7k2m9q4f
   1 listing not taken:
-    quayside listings list --state failed --store other-7k2m9q4f
-  1 dead delivery: quayside deliveries list --state dead
+    npx quayside listings list --state failed --store other-7k2m9q4f
+  1 dead delivery: npx quayside deliveries list --state dead
 `)
   })
 
@@ -257,8 +270,21 @@ describe('status', () => {
     )
   })
 
+  it('wraps the causes of a freeze and the stores that take nothing, in a pipe too', async () => {
+    const freeze = { actor: 'restore', at, reason: `${long}; mapped back: ${long}`, purchaseId: null }
+    const paused = [{ store: 'shop-4f7k2m9q', until: at, error: long }]
+    const { config } = await startService({ 'GET /status': () => ({ freeze, counts: {}, paused }) })
+    for (const terminal of [true, false]) {
+      const { stdout } = await run(['status', '--config', config], { terminal })
+      expect(widest(stdout)).toBeLessThanOrEqual(80)
+      expect(stdout).toContain('\n    when that is settled otherwise: npx quayside unfreeze\n')
+    }
+  })
+
   it('keeps the command short where there is one store', async () => {
-    expect(await statusWith(stores.slice(0, 1))).toContain('  1 listing held: quayside listings list --state held\n')
+    expect(await statusWith(stores.slice(0, 1))).toContain(
+      '  1 listing held: npx quayside listings list --state held\n',
+    )
   })
 })
 
@@ -347,6 +373,26 @@ describe('an exit code', () => {
     expect({ exitCode, stdout }).toEqual({ exitCode: 3, stdout: '' })
     expect(stderr).toMatch(/not running at http:\/\/127\.0\.0\.1:\d+ \(ECONNREFUSED\)/)
     expect(stderr).toContain('npx quayside serve')
+  })
+
+  it.each([
+    [401, 'unauthenticated'],
+    [403, 'forbidden'],
+    [404, 'not_found'],
+    [503, 'unavailable'],
+    [undefined, 'not running'],
+  ])('comes with no line of a fault wider than 80 columns: %s %s', async (status, code) => {
+    const refuse = () => {
+      throw new Refusal(status ?? 500, code, 'no order has this reference, and none of another store either', [
+        { field: 'reference', message: long },
+      ])
+    }
+    const service = await startService({ 'GET /status': refuse })
+    const url = status === undefined ? await refusedOrigin() : service.origin
+    const { stderr } = await run(['status', '--config', service.config, '--url', url])
+    expect(stderr).toMatch(/^quayside: /)
+    expect(widest(stderr)).toBeLessThanOrEqual(80)
+    expect(stderr).toMatch(/\n {2}\S/)
   })
 
   it('is 1 when something else answers there, and 2 for an address that is none of a service', async () => {

@@ -227,8 +227,9 @@ describe('init by flags', () => {
     const before = tree(folder)
     const { exitCode, stderr, stdout } = await init(file, keyFile, [], { program: realSetUp })
     expect({ exitCode, stdout }).toEqual({ exitCode: 5, stdout: '' })
-    expect(stderr).toMatch(/^quayside: nothing was written: .*data\/run\/quayside\.db .* under the key-encryption key/)
-    expect(stderr).toContain(`${nameOfKey(new Secret(key))}: set that key`)
+    const said = stderr.replaceAll(/\n +/g, ' ')
+    expect(said).toMatch(/^quayside: nothing was written: .*data\/run\/quayside\.db .* under the key-encryption key/)
+    expect(said).toContain(`${nameOfKey(new Secret(key))}: set that key`)
     expect(tree(folder)).toEqual(before)
   })
 

@@ -56,7 +56,7 @@ describe('quayside listings', () => {
   test('shows one with what waits, and lets its price pass', async () => {
     const { stdout: out } = await inStore('show', 'SKU-a')
     expect(out).toContain('Waits       the price 36.00 EUR')
-    expect(out).toContain(`Let it pass:\n  quayside listings release SKU-a --price 36.00 --store ${STORE} `)
+    expect(out).toContain(`Let it pass:\n  npx quayside listings release SKU-a --price 36.00 --store ${STORE} `)
     expect(widest(out)).toBeLessThanOrEqual(80)
     expect((await inStore('release', 'SKU-a')).exitCode).toBe(2)
     const passed = await inStore('release', 'SKU-a', '--price', '36.00', '--reason', 'confirmed')

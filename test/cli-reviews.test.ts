@@ -50,11 +50,11 @@ describe('a person on duty', () => {
     const quayside = terminal(world)
     const { orderId } = await orderedTwice(world)
     const { id } = await world.purchase(orderId)
-    const next = `quayside reviews show ${id}`
+    const next = `npx quayside reviews show ${id}`
     expect((await quayside('status')).stdout).toContain(
-      `  buying is frozen\n    ${next}\n    when that is settled: quayside unfreeze`,
+      `  buying is frozen\n    ${next}\n    when that is settled: npx quayside unfreeze`,
     )
-    expect((await quayside('status')).stdout).toContain('1 purchase in review: quayside reviews')
+    expect((await quayside('status')).stdout).toContain('1 purchase in review: npx quayside reviews')
     const again = await quayside('freeze', '--reason', 'prices look wrong')
     expect(again.stdout).toContain('2 orders at the supplier')
     expect(again.stdout).toContain(`Next    ${next}`)

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { age, cell, instant } from '../src/cli/cell.ts'
-import { columnsOf, details, table } from '../src/cli/table.ts'
+import { columnsOf, details, sentence, table } from '../src/cli/table.ts'
 
 const rows = [
   { id: '01k3m5x7z9', state: 'waiting', name: 'A very long name of a product that no terminal has room for at all' },
@@ -53,6 +53,39 @@ describe('a table', () => {
         28,
       ),
     ).toBe(['Why    one unit costs more', '       than the ceiling', 'State  held', ''].join('\n'))
+  })
+
+  it('wraps details at 80 columns in a pipe too', () => {
+    const why = 'the store answered 500 '.repeat(10).trim()
+    expect(details([['Why', why]], Number.POSITIVE_INFINITY)).toBe(details([['Why', why]], 80))
+  })
+})
+
+describe('a sentence', () => {
+  const text = 'Start it with `npx quayside serve`; an address elsewhere goes into --url.'
+
+  it('goes on below its beginning, and breaks no command', () => {
+    expect(sentence(text, 30, { lead: 'note: ', hang: 2 })).toBe(
+      ['note: Start it with', '  `npx quayside serve`; an', '  address elsewhere goes into', '  --url.', ''].join('\n'),
+    )
+  })
+
+  it('is as wide in a pipe as in a terminal of 80 columns', () => {
+    const long = `${text} `.repeat(5).trim()
+    expect(sentence(long, Number.POSITIVE_INFINITY, { hang: 2 })).toBe(sentence(long, 80, { hang: 2 }))
+  })
+
+  it('is never wider than the terminal, whatever stands between its backticks', () => {
+    const words = fc.array(fc.constantFrom('a', 'word', '`', '`npx', 'quayside`', 'longer-word', '``'), {
+      maxLength: 40,
+    })
+    fc.assert(
+      fc.property(words, fc.integer({ min: 24, max: 80 }), (some, width) => {
+        const shown = sentence(some.join(' '), width, { lead: '  ', hang: 4 })
+        expect(Math.max(...shown.split('\n').map(columnsOf))).toBeLessThanOrEqual(width)
+        expect(shown.split(/\s+/).filter(Boolean)).toEqual(some)
+      }),
+    )
   })
 })
 

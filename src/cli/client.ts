@@ -160,9 +160,9 @@ const codes: Record<number, FailureCode> = {
 
 /** What helps next, where the service's own words do not say it. */
 const next: Record<number, string> = {
-  403: 'This token may not do that: use the owner token, or one of a higher role (`quayside tokens create`).',
+  403: 'This token may not do that: use the owner token, or one of a higher role (`npx quayside tokens create`).',
   404: 'The list command of the same group shows what there is.',
-  503: 'Try again in a few seconds; `quayside status` and the log say more.',
+  503: 'Try again in a few seconds; `npx quayside status` and the log say more.',
 }
 
 /** @param absentTokenFile where an owner token was looked for in vain */

@@ -70,7 +70,7 @@ export function readPlace(file: string | undefined): z.infer<typeof placeShape> 
   const result = placeShape.safeParse(file === undefined ? {} : readJson(file))
   if (result.success) return { ...result.data, dataDir: resolveFrom(file, result.data.dataDir) }
   const fields = result.error.issues.map((issue) => ({ field: issue.path.join('.'), message: issue.message }))
-  throw new Failure('invalid', `the configuration ${file} has faults; \`quayside doctor\` lists them`, { fields })
+  throw new Failure('invalid', `the configuration ${file} has faults; \`npx quayside doctor\` lists them`, { fields })
 }
 
 /** Relative paths of the configuration are relative to its folder. */

@@ -43,8 +43,8 @@ async function causesShown(call: Call): Promise<string[]> {
   const ids = causesOf(asRow(freeze)).map(({ id }) => cell(id))
   if (!call.io.isTerminal || call.json) {
     const named = causesOf(asRow(freeze)).map(({ id, reason }) => `${cell(id)}  ${cell(reason)}`)
-    const line = `quayside unfreeze ${ids.join(' ')}`
-    throw new Failure('invalid', `name the causes that are to be lifted:\n${named.join('\n')}\nAll: ${line}`)
+    const line = `npx quayside unfreeze ${ids.join(' ')}`
+    throw new Failure('invalid', `name the causes that are to be lifted:\n${named.join('\n')}\nAll of them:\n${line}`)
   }
   if (
     !(await confirmed(
@@ -84,10 +84,12 @@ export function nextOf(freeze: Row, seen?: unknown): string[] {
   const causes = causesOf(freeze).filter(({ actor }) => actor === 'quayside')
   const bought = causes.filter(({ purchaseId }) => purchaseId && purchaseId !== seen)
   const looks = [
-    ...bought.map(({ purchaseId }) => `quayside reviews show ${cell(purchaseId)}`),
-    ...(causes.some(({ purchaseId }) => !purchaseId) ? ['quayside reviews', 'quayside discrepancies list'] : []),
+    ...bought.map(({ purchaseId }) => `npx quayside reviews show ${cell(purchaseId)}`),
+    ...(causes.some(({ purchaseId }) => !purchaseId)
+      ? ['npx quayside reviews', 'npx quayside discrepancies list']
+      : []),
   ]
-  return [...new Set(looks), 'when that is settled: quayside unfreeze']
+  return [...new Set(looks), 'when that is settled: npx quayside unfreeze']
 }
 
 /** A restore's hold says in its reason how far the mapping is: once that is through, it waits for people. */
@@ -105,8 +107,8 @@ function afterRestore({ reason }: Row): string[] {
     return ['quayside discrepancies list', account, 'when that is settled: quayside unfreeze']
   }
   return [
-    'quayside discrepancies list',
+    'npx quayside discrepancies list',
     'it ends by itself once each of those orders has its purchase again',
-    'when that is settled otherwise: quayside unfreeze',
+    'when that is settled otherwise: npx quayside unfreeze',
   ]
 }

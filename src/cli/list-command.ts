@@ -3,7 +3,7 @@ import { asRow, asRows } from './cell.ts'
 import type { Query } from './client.ts'
 import type { Session } from './program.ts'
 import { type Call, serviceCommand } from './service-command.ts'
-import { type Column, table, wrap } from './table.ts'
+import { type Column, sentence, table } from './table.ts'
 
 export interface List {
   /** Under `/api/v1`. */
@@ -33,7 +33,7 @@ export function listCommand(command: Command, session: Session, list: List): voi
     const page = asRow(await call.client.get(list.path, query))
     call.print(page, () => {
       const rows = asRows(page.items)
-      if (rows.length === 0) return `${wrap(list.empty, call.width).join('\n')}\n`
+      if (rows.length === 0) return sentence(list.empty, call.width)
       const more = typeof page.next === 'string' ? `There is more: --before ${page.next}\n` : ''
       return table(rows, list.columns(call), call.width) + more + (list.after ?? '')
     })

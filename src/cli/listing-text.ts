@@ -52,7 +52,7 @@ export function listingText(listing: Row, call: Call): string {
 /** The command that lets the price pass which waits now; nothing of it is cut or wrapped within a word. */
 export function releaseText(listing: Row, { option, width }: Call): string {
   const store = option('store')
-  const words = ['quayside listings release', quoted(cell(listing.id)), `--price ${cell(listing.wantedPrice)}`]
+  const words = ['npx quayside listings release', quoted(cell(listing.id)), `--price ${cell(listing.wantedPrice)}`]
   const rest = [
     ...(store === undefined ? [] : [`--store ${quoted(store)}`]),
     `--reason ${quoted(option('reason') ?? '…')}`,

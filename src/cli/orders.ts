@@ -3,7 +3,7 @@ import { age, asRow, asRows, cell, instant, money, plain, type Row } from './cel
 import { listCommand } from './list-command.ts'
 import type { Session } from './program.ts'
 import { type Call, serviceCommand } from './service-command.ts'
-import { details, table, wrap } from './table.ts'
+import { details, sentence, table } from './table.ts'
 
 /** `orders`: what customers bought, and how far it is. */
 export function addOrders(root: Command, session: Session): void {
@@ -95,7 +95,7 @@ function purchasesText(lines: Row[], { width, io }: Call): string {
   ]
   const notes = rows.flatMap((row) => {
     const why = [row.cancelRequestedAt ? 'the store cancelled it' : undefined, whyOf(row)].filter(Boolean).join('; ')
-    return why === '' ? [] : wrap(`${cell(row.id)}: ${why}`, width - 2).map((line) => `  ${line}\n`)
+    return why === '' ? [] : [sentence(`${cell(row.id)}: ${why}`, width, { lead: '  ', hang: 4 })]
   })
   return table(rows, columns, width) + notes.join('')
 }

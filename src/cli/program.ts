@@ -36,6 +36,7 @@ import { addStatus } from './status.ts'
 import { addStores } from './stores.ts'
 import { addSweep } from './sweep.ts'
 import { addSync } from './sync.ts'
+import { sentence } from './table.ts'
 import { addTokens } from './tokens.ts'
 import { addWebhooks } from './webhooks.ts'
 
@@ -172,7 +173,7 @@ export async function runCommand(argv: string[], io: Io, program: Program): Prom
     return exitCode
   } catch (error) {
     // Commander has written what it has to say before it throws.
-    if (!(error instanceof CommanderError)) io.stderr.write(faultText(error))
+    if (!(error instanceof CommanderError)) io.stderr.write(faultText(error, Math.min(io.columns, 80)))
     return exitCodeOf(error)
   }
 }
@@ -238,12 +239,24 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 service not running, 4 not found,
 5 refused.
 `
 
-function faultText(error: unknown): string {
+/** A fault for a person: what is wrong, what to do next, then the fields. The same in a pipe as in a terminal. */
+function faultText(error: unknown, width: number): string {
   const fields = error instanceof Failure ? error.fields : []
   const known = codeOf(error) !== 'internal' || error instanceof Failure
   const text = known ? messageOf(error) : `this should not happen: ${messageOf(error)}`
-  const lines = text.split('\n').map((line) => plain(line))
+  const lines = text
+    .split('\n')
+    .map((line) => plain(line))
+    // A line that is a command stays in one piece, to be copied.
+    .map((line, index) =>
+      /^npx quayside /.test(line)
+        ? `  ${line}\n`
+        : sentence(line, width, { lead: index === 0 ? 'quayside: ' : '', hang: 2 }),
+    )
   // A message that lists its faults, as the configuration's does, is not followed by the list again.
   const unsaid = fields.filter((fault) => !text.includes(fault.message))
-  return `${[`quayside: ${lines.join('\n')}`, ...unsaid.map(({ field, message }) => `  ${field}: ${plain(message)}`)].join('\n')}\n`
+  const faults = unsaid.map(({ field, message }) =>
+    sentence(`${field}: ${plain(message)}`, width, { lead: '  ', hang: 4 }),
+  )
+  return [...lines, ...faults].join('')
 }

@@ -97,7 +97,7 @@ const releaseOptions: Record<string, string> = {
 /** The command for what a person can decide here. */
 function nextOf({ id, state, holdReason }: Row): [string, string][] {
   const option = releaseOptions[cell(holdReason)] ?? ''
-  if (state === 'review') return [['Next', `quayside reviews show ${cell(id)}`]]
+  if (state === 'review') return [['Next', `npx quayside reviews show ${cell(id)}`]]
   if (holdReason) return [['Next', `quayside purchases release ${cell(id)}${option}`]]
   const ended = state === 'rejected' || state === 'failed' || state === 'cancelled'
   return ended ? [['Next', `quayside purchases retry ${cell(id)}`]] : []

@@ -16,9 +16,10 @@ export function addServe(root: Command, { io, program, end }: Session): void {
     const configFile = named ?? CONFIG_FILE
     const exists = existsSync(configFile)
     if (named !== undefined && !exists) {
-      throw new Failure('not_found', `there is no ${named}; \`quayside init --config ${named}\` makes one`)
+      throw new Failure('not_found', `there is no ${named}; \`npx quayside init --config ${named}\` makes one`)
     }
-    end(await program.serve({ configFile, demo: !exists, ...(port === undefined ? {} : { port }) }))
+    const options = { configFile, demo: !exists, ...(port === undefined ? {} : { port }) }
+    end(await program.serve(options).catch((error: unknown) => Promise.reject(withAdvice(error, config))))
   })
 
   const sandbox = root.command('sandbox').description('run a supplier to try things on: the whole Reseller API v1.1')
@@ -32,6 +33,24 @@ export function addServe(root: Command, { io, program, end }: Session): void {
   sandbox.action(async (options: Parameters<typeof program.sandbox>[0]) => {
     end(await program.sandbox(options))
   })
+}
+
+/**
+ * A database that is not there was never made, or its volume is lost: an empty one in its place would sell without
+ * knowing what was bought. So the lost one comes first.
+ *
+ * @param config as the command line names it: the commands of the advice must name it too
+ */
+function withAdvice(error: unknown, config: string | undefined): unknown {
+  if (!(error instanceof Failure) || error.reason !== 'no_database') return error
+  const more = config === undefined ? '' : ` --config ${config}`
+  const advice = [
+    'If there was one, restore it or mount its volume first: a lost volume and a wrong dataDir look like a new installation. A backup is put back by',
+    `npx quayside restore <backup>${more}`,
+    'Only a new installation gets an empty one, by',
+    `npx quayside database create${more}`,
+  ]
+  return new Failure(error.code, [`${error.message}.`, ...advice].join('\n'), { cause: error, reason: error.reason })
 }
 
 /** A whole number from 0 to `max`. */

@@ -4,7 +4,7 @@ import { causesOf, nextOf } from './freeze.ts'
 import type { Session } from './program.ts'
 import { serviceCommand } from './service-command.ts'
 import { oldUntil } from './stores.ts'
-import { details, wrap } from './table.ts'
+import { details, sentence } from './table.ts'
 
 /** `status`: what a person on duty looks at first. */
 export function addStatus(root: Command, session: Session): void {
@@ -56,17 +56,17 @@ function statusText(facts: Row, now: number, width: number): string {
     }),
   ]
   const due = [
-    ...(facts.freeze ? ['buying is frozen', ...nextOf(freeze).map((next) => `  ${next}`)] : []),
-    ...unreadableOf(facts.unreadable, now).flatMap((line) =>
-      wrap(`${line}: ${MEND_DIALECT}`, width - 4).map((part, place) => (place === 0 ? part : `  ${part}`)),
+    ...(facts.freeze ? ['buying is frozen', ...nextOf(freeze).map((next) => `  ${next}`)] : []).map(
+      (line) => `  ${line}\n`,
     ),
-    ...dutiesOf(facts, width),
-    ...pausedOf(facts.paused, now),
+    ...unreadableOf(facts.unreadable, now).map((line) => sentence(`${line}: ${MEND_DIALECT}`, width, DUE)),
+    ...dutiesOf(facts, width).map((line) => `  ${line}\n`),
+    ...pausedOf(facts.paused, now).map((line) => sentence(line, width, DUE)),
   ]
-  return (
-    details(pairs, width) + (due.length === 0 ? '' : `\nFor a person:\n${due.map((line) => `  ${line}\n`).join('')}`)
-  )
+  return details(pairs, width) + (due.length === 0 ? '' : `\nFor a person:\n${due.join('')}`)
 }
+
+const DUE = { lead: '  ', hang: 4 }
 
 /** What does not heal by itself, each with the command that shows it. */
 function dutiesOf(facts: Row, width: number): string[] {
@@ -87,9 +87,9 @@ function dutiesOf(facts: Row, width: number): string[] {
   ]
   return duties.flatMap(([count, one, several, how]) => {
     if (!(Number(count) > 0)) return []
-    const line = `${counted(count, one, several)}: ${how}`
+    const line = `${counted(count, one, several)}: npx ${how}`
     // A command stays in one piece, to be copied.
-    return line.length + 2 <= width ? [line] : [`${counted(count, one, several)}:`, `  ${how}`]
+    return line.length + 2 <= Math.min(width, 80) ? [line] : [`${counted(count, one, several)}:`, `  npx ${how}`]
   })
 }
 

@@ -5,7 +5,7 @@ import type { Client } from './client.ts'
 import { listCommand } from './list-command.ts'
 import type { Session } from './program.ts'
 import { serviceCommand } from './service-command.ts'
-import { wrap } from './table.ts'
+import { sentence } from './table.ts'
 
 /** `stores`: where is sold, and the secrets that their callbacks are signed with. */
 export function addStores(root: Command, session: Session): void {
@@ -14,7 +14,7 @@ export function addStores(root: Command, session: Session): void {
   listCommand(stores.command('list').description('the configured stores'), session, {
     path: ['stores'],
     whole: true,
-    empty: 'No store is configured. `quayside init` makes one.',
+    empty: 'No store is configured. `npx quayside init` makes one.',
     columns: ({ io }) => [
       { title: 'ID', of: (row) => cell(row.id), keep: true },
       { title: 'SECRET', of: ({ callbackSecret }) => cell(asRow(callbackSecret).generation), right: true },
@@ -44,12 +44,11 @@ are refused and repeated until the store has the new one.`,
     const rotated = asRow(await call.client.post(['stores', store, 'rotate-secret'], body))
     call.print(rotated, () => {
       const until = oldUntil(rotated, call.io.now())
-      const lines = [
-        `${cell(rotated.secret)}`,
-        ...wrap(`Install it in ${cell(rotated.store)} now: it is not shown again.`, call.width),
-        ...wrap(until ? `The old secret is valid until ${until}.` : 'The old secret is out of use.', call.width),
-      ]
-      return `${lines.join('\n')}\n`
+      return [
+        `${cell(rotated.secret)}\n`,
+        sentence(`Install it in ${cell(rotated.store)} now: it is not shown again.`, call.width),
+        sentence(until ? `The old secret is valid until ${until}.` : 'The old secret is out of use.', call.width),
+      ].join('')
     })
     return undefined
   })

@@ -83,20 +83,52 @@ export function details(pairs: [string, string][], width: number): string {
   const indent = Math.max(...pairs.map(([label]) => columnsOf(label))) + GAP.length
   return pairs
     .map(([label, text]) => {
-      const first = label + ' '.repeat(indent - columnsOf(label))
-      return `${first}${wrap(plain(text), width - indent).join(`\n${' '.repeat(indent)}`)}\n`
+      return sentence(plain(text), width, { lead: label + ' '.repeat(indent - columnsOf(label)) })
     })
     .join('')
 }
 
-/** Lines of whole words; a word that is wider than a line gets one of its own, so that it can be copied in one piece. */
-export function wrap(text: string, width: number): string[] {
+/** How wide a sentence is where no terminal says it: in a file or a pipe. */
+const SENTENCE_WIDTH = 80
+
+/**
+ * A sentence as lines with their ends, wrapped at words. Unlike a table, it is no wider in a file or a pipe.
+ *
+ * @param lead stands before the first line
+ * @param hang how far the lines below are indented; as wide as `lead` when it is left out
+ */
+export function sentence(
+  text: string,
+  width: number,
+  { lead = '', hang = columnsOf(lead) }: { lead?: string; hang?: number } = {},
+): string {
+  const columns = Number.isFinite(width) ? width : SENTENCE_WIDTH
+  const [first, ...rest] = wrap(text, columns - hang, columns - columnsOf(lead))
+  const lines = [`${lead}${first}`, ...rest.map((line) => `${' '.repeat(hang)}${line}`)]
+  return lines.map((line) => `${line.trimEnd()}\n`).join('')
+}
+
+/** Stands for a space of a command. It is of private use, and `plain` leaves none in a text. */
+const COMMAND_SPACE = '\u{e000}'
+
+/**
+ * Lines of whole words. A word that is wider than a line gets one of its own, so that it can be copied in one piece; so
+ * does a command between backticks, where a line has room for it.
+ *
+ * @param first width of the first line, where it differs
+ */
+export function wrap(text: string, width: number, first = width): string[] {
+  const room = Math.min(width, first)
+  const words = text
+    .replaceAll(/`[^`]+`/g, (command) => command.replaceAll(' ', COMMAND_SPACE))
+    .split(' ')
+    .flatMap((word) => (columnsOf(word) <= room ? [word] : word.split(COMMAND_SPACE)))
   const lines: string[] = []
-  for (const word of text.split(' ')) {
+  for (const word of words) {
     const line = lines.at(-1)
-    if (line !== undefined && columnsOf(line) + 1 + columnsOf(word) <= width)
+    if (line !== undefined && columnsOf(line) + 1 + columnsOf(word) <= (lines.length === 1 ? first : width))
       lines[lines.length - 1] = `${line} ${word}`
     else lines.push(word)
   }
-  return lines
+  return lines.map((line) => line.replaceAll(COMMAND_SPACE, ' '))
 }

@@ -80,11 +80,7 @@ const hasTables = (connection: Connection.Database): boolean =>
   connection.prepare("select 1 from sqlite_schema where name = 'schema_migrations'").get() !== undefined
 
 const noDatabase = (file: string): Failure =>
-  new Failure(
-    'not_found',
-    `there is no database at ${file}, and the service makes none: is its volume mounted, and dataDir right? A new installation gets one by \`quayside database create\``,
-    { reason: 'no_database' },
-  )
+  new Failure('not_found', `there is no database at ${file}, and the service makes none`, { reason: 'no_database' })
 
 /** Older ones have a fault in the reset of the write-ahead log that can corrupt the file. */
 const SQLITE_MIN = [3, 51, 3] as const
