@@ -96,7 +96,7 @@ export function nextOf(freeze: Row, seen?: unknown): string[] {
 function afterRestore({ reason }: Row): string[] {
   const why = cell(reason)
   if (why.startsWith('the database is new: ')) {
-    return ["it ends by itself once the supplier's order list was read", 'if that fails: quayside doctor']
+    return ["it ends by itself once the supplier's order list was read", 'if that fails: npx quayside doctor']
   }
   if (!why.includes('; mapped back: ')) {
     return ["it ends by itself once the supplier's orders are mapped back"]
@@ -104,7 +104,7 @@ function afterRestore({ reason }: Row): string[] {
   // The list does not show all orders: only a person can find out about the others.
   if (why.includes('(paging.listMax)')) {
     const account = "the supplier's own account: does it have older orders of these stores?"
-    return ['quayside discrepancies list', account, 'when that is settled: quayside unfreeze']
+    return ['npx quayside discrepancies list', account, 'when that is settled: npx quayside unfreeze']
   }
   return [
     'npx quayside discrepancies list',

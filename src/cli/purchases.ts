@@ -46,7 +46,7 @@ export function addPurchases(root: Command, session: Session): void {
   serviceCommand(retry, session, async (call) => {
     const id = call.args[0] ?? ''
     const answer = await call.client.post(['purchases', id, 'retry'])
-    call.print(answer, () => `Planned again, as a new generation.\nWatch it: quayside purchases show ${id}\n`)
+    call.print(answer, () => `Planned again, as a new generation.\nWatch it: npx quayside purchases show ${id}\n`)
     return undefined
   })
 
@@ -61,7 +61,7 @@ export function addPurchases(root: Command, session: Session): void {
       ...(ceiling === undefined ? {} : { ceiling }),
       ...(call.flag('overrideSpendCap') ? { overrideSpendCap: true } : {}),
     })
-    call.print(answer, () => `Released.\nWatch it: quayside purchases show ${id}\n`)
+    call.print(answer, () => `Released.\nWatch it: npx quayside purchases show ${id}\n`)
     return undefined
   })
 }
@@ -98,9 +98,9 @@ const releaseOptions: Record<string, string> = {
 function nextOf({ id, state, holdReason }: Row): [string, string][] {
   const option = releaseOptions[cell(holdReason)] ?? ''
   if (state === 'review') return [['Next', `npx quayside reviews show ${cell(id)}`]]
-  if (holdReason) return [['Next', `quayside purchases release ${cell(id)}${option}`]]
+  if (holdReason) return [['Next', `npx quayside purchases release ${cell(id)}${option}`]]
   const ended = state === 'rejected' || state === 'failed' || state === 'cancelled'
-  return ended ? [['Next', `quayside purchases retry ${cell(id)}`]] : []
+  return ended ? [['Next', `npx quayside purchases retry ${cell(id)}`]] : []
 }
 
 const time = (row: Row): string => cell(row.at).slice(0, 19).replace('T', ' ')

@@ -56,9 +56,8 @@ function statusText(facts: Row, now: number, width: number): string {
     }),
   ]
   const due = [
-    ...(facts.freeze ? ['buying is frozen', ...nextOf(freeze).map((next) => `  ${next}`)] : []).map(
-      (line) => `  ${line}\n`,
-    ),
+    ...(facts.freeze ? ['  buying is frozen\n'] : []),
+    ...(facts.freeze ? nextOf(freeze).map((next) => sentence(next, width, { lead: '    ', hang: 6 })) : []),
     ...unreadableOf(facts.unreadable, now).map((line) => sentence(`${line}: ${MEND_DIALECT}`, width, DUE)),
     ...dutiesOf(facts, width).map((line) => `  ${line}\n`),
     ...pausedOf(facts.paused, now).map((line) => sentence(line, width, DUE)),
