@@ -92,7 +92,7 @@ describe('quayside status after a restore', () => {
       "restored, epoch 2; mapped back: the supplier's order list ends at 500 orders (paging.listMax), and none of those 500 is of its stores; older orders are not shown",
     )
     expect(text).toContain("the supplier's own account")
-    expect(text).toContain('when that is settled: quayside unfreeze')
+    expect(text).toContain('when that is settled: npx quayside unfreeze')
     expect(text).not.toContain('by itself')
   })
 
