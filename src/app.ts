@@ -214,7 +214,7 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
       judge: flows.capture.watchHead(inbox.judge),
       receive: flows.capture.watch(receiveWith(at, inbox.receive)),
     }),
-    api: [apiRouter({ db, flows, authenticate, now, newId, randomBytes, stores: config.stores.map(({ id }) => id) })],
+    api: [apiRouter({ db, flows, authenticate, now, newId, randomBytes, stores: config.stores })],
     health: Router().use(healthRouter(health)).use(metricsRouter(authenticate, metrics)),
     ...{ log, newId, monotonic },
     count: (route, status) => metrics.count('http_requests', { route, status: String(status) }),

@@ -113,7 +113,7 @@ export async function openApi(harbourOptions: HarbourOptions = {}) {
   const owner = mintToken('admin', randomBytes)
   const authenticate = createAuth({ db, ownerDigest: owner.digest, now })
   const options: ApiOptions = {
-    ...{ db, flows, authenticate, now, newId, randomBytes, stores: config.stores.map(({ id }) => id) },
+    ...{ db, flows, authenticate, now, newId, randomBytes, stores: config.stores },
   }
   const server = createHttpServer({
     ...{ webhooks: webhookRouter(inbox), api: [apiRouter(options)], health: Router() },

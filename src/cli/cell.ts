@@ -19,6 +19,14 @@ export function cell(value: unknown): string {
 export const counted = (count: unknown, one: string, several: string): string =>
   `${cell(count)} ${Number(count) === 1 ? one : several}`
 
+/** Counts by name, the empty ones left out: `3 accepted, 41 fulfilled`. */
+export function countsText(value: unknown): string {
+  const counts = Object.entries(asRow(value)).filter(([, count]) => count !== 0)
+  return counts.length === 0
+    ? 'none'
+    : counts.map(([name, count]) => `${cell(count)} ${name.replaceAll('_', ' ')}`).join(', ')
+}
+
 /**
  * Text that a terminal prints and never obeys: names and messages come from the supplier and from stores, and an escape
  * sequence in one could rewrite what was printed above it.

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { asRow, asRows } from './cell.ts'
+import { asRow, asRows, type Row } from './cell.ts'
 import type { Query } from './client.ts'
 import type { Session } from './program.ts'
 import { type Call, serviceCommand } from './service-command.ts'
@@ -15,8 +15,8 @@ export interface List {
   /** Query parameters that the command always sends. */
   fixed?: Query
   columns: (call: Call) => Column[]
-  /** What to do next, below the table. */
-  after?: string
+  /** What to do next, or what the table has no room for, below it. */
+  after?: string | ((rows: Row[], call: Call) => string)
   /** What an empty list means, as a sentence. */
   empty: string
 }
@@ -35,7 +35,8 @@ export function listCommand(command: Command, session: Session, list: List): voi
       const rows = asRows(page.items)
       if (rows.length === 0) return sentence(list.empty, call.width)
       const more = typeof page.next === 'string' ? `There is more: --before ${page.next}\n` : ''
-      return table(rows, list.columns(call), call.width) + more + (list.after ?? '')
+      const after = typeof list.after === 'function' ? list.after(rows, call) : (list.after ?? '')
+      return table(rows, list.columns(call), call.width) + more + after
     })
     return undefined
   })

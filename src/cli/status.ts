@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { asRow, asRows, cell, counted, instant, money, plain, type Row } from './cell.ts'
+import { asRow, asRows, cell, counted, countsText, instant, money, plain, type Row } from './cell.ts'
 import { causesOf, nextOf } from './freeze.ts'
 import type { Session } from './program.ts'
 import { serviceCommand } from './service-command.ts'
@@ -133,14 +133,6 @@ export const pausedOf = (paused: unknown, now: number): string[] =>
 function sweepText({ finishedAt, orders, orphans, missing }: Row, now: number): string {
   if (!finishedAt) return 'none is complete yet'
   return `${cell(orders)} orders, ${cell(orphans)} orphans, ${cell(missing)} missing, ${instant(finishedAt, now)}`
-}
-
-/** Counts by name, the empty ones left out: `3 accepted, 41 fulfilled`. */
-function countsText(value: unknown): string {
-  const counts = Object.entries(asRow(value)).filter(([, count]) => count !== 0)
-  return counts.length === 0
-    ? 'none'
-    : counts.map(([name, count]) => `${cell(count)} ${name.replaceAll('_', ' ')}`).join(', ')
 }
 
 /** The supplier's limits, by whatever names they have. */

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { Failure } from '../errors.ts'
-import { age, asRow, asRows, cell, instant } from './cell.ts'
+import { age, asRow, asRows, cell, countsText, instant, type Row } from './cell.ts'
 import type { Client } from './client.ts'
 import { listCommand } from './list-command.ts'
 import type { Session } from './program.ts'
@@ -17,11 +17,17 @@ export function addStores(root: Command, session: Session): void {
     empty: 'No store is configured. `npx quayside init` makes one.',
     columns: ({ io }) => [
       { title: 'ID', of: (row) => cell(row.id), keep: true },
-      { title: 'SECRET', of: ({ callbackSecret }) => cell(asRow(callbackSecret).generation), right: true },
-      { title: 'AGE', of: ({ callbackSecret }) => age(asRow(callbackSecret).changedAt, io.now()), right: true },
-      { title: 'OLD SECRET UNTIL', of: ({ callbackSecret }) => oldUntil(callbackSecret, io.now()) ?? '-' },
-      { title: 'LISTINGS', of: (row) => (row.pausedUntil ? `not taken: ${cell(row.error)}` : 'taken') },
+      { title: 'NAME', of: (row) => cell(row.name) },
+      { title: 'KIND', of: (row) => cell(row.kind) },
+      { title: 'ADDRESS', of: (row) => cell(row.callbackUrl) },
+      { title: 'SECRET', of: ({ callbackSecret }) => secretAge(callbackSecret, io.now()) },
+      { title: 'LISTINGS', of: (row) => countsText(row.listings) },
     ],
+    after: (rows, { io, width }) =>
+      rows
+        .flatMap((row) => notesOf(row, io.now()).map((note) => `${cell(row.id)}: ${note}`))
+        .map((note) => sentence(note, width, { lead: '  ', hang: 4 }))
+        .join(''),
   })
 
   const rotate = stores
@@ -52,6 +58,24 @@ are refused and repeated until the store has the new one.`,
     })
     return undefined
   })
+}
+
+/** Nothing records when the first secret was made: it is derived from the data key. */
+function secretAge(callbackSecret: unknown, now: number): string {
+  const { changedAt } = asRow(callbackSecret)
+  return typeof changedAt === 'string' ? `${age(changedAt, now)} old` : 'first'
+}
+
+/** What a person may have to do about a store. */
+function notesOf({ callbackSecret, pausedUntil, error }: Row, now: number): string[] {
+  const until = oldUntil(callbackSecret, now)
+  const generation = cell(asRow(callbackSecret).generation)
+  return [
+    ...(until === undefined
+      ? []
+      : [`callbacks are signed with secret ${generation}, and with the old one until ${until}`]),
+    ...(pausedUntil ? [`it takes no listings, next try ${instant(pausedUntil, now)}: ${cell(error)}`] : []),
+  ]
 }
 
 /** Until when the secret before the newest is valid; undefined when it is not. */

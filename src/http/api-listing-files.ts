@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { PROBLEMS_MAX } from '../catalogue/import-links.ts'
 import { fileLimits } from '../catalogue/listing-file.ts'
 import { choice } from './api-input.ts'
-import { storeAt } from './api-listings.ts'
+import { type ConfiguredStore, storeAt } from './api-listings.ts'
 import { csvFile } from './csv-file.ts'
 import type { Flows } from './flows.ts'
 import { type Operation, ok, operation } from './operation.ts'
@@ -21,7 +21,13 @@ export const ImportReport = z.object({
 })
 
 /** The listings of a store as a CSV file, out and in. */
-export function listingFileOperations({ flows, stores }: { flows: Flows; stores: readonly string[] }): Operation[] {
+export function listingFileOperations({
+  flows,
+  stores,
+}: {
+  flows: Flows
+  stores: readonly ConfiguredStore[]
+}): Operation[] {
   return [
     operation({
       ...{ name: 'exportListings', method: 'get', path: '/stores/:store/listings/export' },

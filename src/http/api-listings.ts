@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { ListingHistory } from '../catalogue/listings.ts'
+import type { StoreSettings } from '../config.ts'
 import { linkers, listingStates } from '../domain/listing.ts'
 import { formatDecimal, priceTexts } from '../domain/money.ts'
 import { type ListingContent, unclear } from '../domain/publication.ts'
@@ -47,12 +48,24 @@ const Detail = StoreListing.extend({
 })
 const StoreStanding = z.object({
   id: z.string(),
+  name: z.string(),
+  kind: z.string().meta({ examples: ['backend'] }),
+  callbackUrl: z.string().meta({ description: 'Where callbacks go, without credentials and query' }),
   listings: z.record(z.string(), count).meta({ description: 'By state' }),
   publications: count.meta({ description: 'What it is owed a look at: a page of changes each' }),
   pausedUntil: at.nullable().meta({ description: 'It does not take its listings and is left alone until then' }),
   error: words,
   callbackSecret: CallbackSecretStanding,
 })
+
+/** A store as the configuration has it, as far as the API shows it. */
+export type ConfiguredStore = Pick<StoreSettings, 'id' | 'name' | 'kind' | 'callbackUrl'>
+
+/** Credentials and the query of an address may hold a password or a token. */
+function withoutSecrets(address: string): string {
+  const { origin, pathname } = new URL(address)
+  return origin + pathname
+}
 
 function contentOf({ priceMinor, compareAtMinor, currency, ...rest }: ListingContent) {
   return { ...rest, ...priceTexts({ priceMinor, compareAtMinor, currency }), currency }
@@ -88,11 +101,15 @@ const detailOf = ({ row, wanted, prices }: ListingHistory): z.infer<typeof Detai
 })
 
 /** The store that a path is of; a store token sees its own only. @throws Failure `forbidden`, `not_found` */
-export function storeAt(stores: readonly string[], caller: Caller, { store = '' }: Record<string, string>): string {
+export function storeAt(
+  stores: readonly ConfiguredStore[],
+  caller: Caller,
+  { store = '' }: Record<string, string>,
+): string {
   if (caller.store !== null && caller.store !== store) {
     throw new Failure('forbidden', 'the token is bound to another store')
   }
-  if (!stores.includes(store)) throw new Failure('not_found', `there is no store ${store}`)
+  if (!stores.some(({ id }) => id === store)) throw new Failure('not_found', `there is no store ${store}`)
   return store
 }
 
@@ -104,7 +121,7 @@ export function listingOperations({
 }: {
   db: Database
   flows: Flows
-  stores: readonly string[]
+  stores: readonly ConfiguredStore[]
 }): Operation[] {
   const viewer = { people: 'viewer' } as const
   const both = { store: 'orders', people: 'viewer' } as const
@@ -145,7 +162,7 @@ export function listingOperations({
     }),
     operation({
       ...{ name: 'listStores', method: 'get', path: '/stores', allowed: viewer },
-      summary: 'The stores, how publishing to each stands, and which callback secret is in use.',
+      summary: 'The stores, where each is, how publishing to it stands, and which callback secret is in use.',
       ...{ answer: z.object({ items: z.array(StoreStanding) }), success: { 200: 'All of them' } },
       async handle() {
         const [counts, owed, standings, rotations] = await Promise.all([
@@ -154,11 +171,14 @@ export function listingOperations({
           db.query(allPublishing()),
           db.query(allCallbackSecrets()),
         ])
-        const items = stores.map((id) => {
+        const items = stores.map(({ id, name, kind, callbackUrl }) => {
           const standing = standings.find(({ store }) => store === id)
           const own = counts.filter(({ store }) => store === id)
           return {
             id,
+            name,
+            kind,
+            callbackUrl: withoutSecrets(callbackUrl),
             listings: Object.fromEntries(own.map(({ state, total }) => [state, total])),
             publications: owed.find(({ store }) => store === id)?.total ?? 0,
             ...{ pausedUntil: maybeIso(standing?.pausedUntil ?? null), error: standing?.lastError ?? null },

@@ -11,6 +11,7 @@ import { listPurchases, purchaseById } from '../storage/purchases.ts'
 import { currentFreeze } from '../storage/settings.ts'
 import { listSyncRuns, syncRunById } from '../storage/sync-runs.ts'
 import { choice, freezeBody, paging, releaseBody, unfreezeBody } from './api-input.ts'
+import type { ConfiguredStore } from './api-listings.ts'
 import * as views from './api-views.ts'
 import { assertAllowed } from './auth.ts'
 import type { Flows } from './flows.ts'
@@ -27,8 +28,7 @@ const CHANGES_MAX = 1000
 interface DutyParts {
   db: Database
   flows: Flows
-  /** Ids of the configured stores. */
-  stores: readonly string[]
+  stores: readonly ConfiguredStore[]
 }
 
 /** What people on duty look at and do: purchases, deliveries, callbacks, sync runs, the freeze. */
@@ -56,7 +56,10 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
     operation({
       ...{ name: 'viewStatus', method: 'get', path: '/status', allowed: viewer, answer: views.Status },
       ...{ summary: 'How the service stands: balance, freeze, counts, freshness.', success: { 200: 'As of now' } },
-      handle: async () => ok(await statusOf(db, stores, flows.unreadableAnswers())),
+      handle: async () => {
+        const ids = stores.map(({ id }) => id)
+        return ok(await statusOf(db, ids, flows.unreadableAnswers()))
+      },
     }),
 
     operation({

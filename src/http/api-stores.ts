@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { rotateSecretBody } from './api-input.ts'
-import { storeAt } from './api-listings.ts'
+import { type ConfiguredStore, storeAt } from './api-listings.ts'
 import { iso } from './api-views.ts'
 import type { Flows } from './flows.ts'
 import { type Operation, operation } from './operation.ts'
@@ -15,7 +15,7 @@ const RotatedSecret = z.object({
 })
 
 /** Stores: what callbacks to them are signed with. */
-export function storeOperations({ flows, stores }: { flows: Flows; stores: readonly string[] }): Operation[] {
+export function storeOperations({ flows, stores }: { flows: Flows; stores: readonly ConfiguredStore[] }): Operation[] {
   return [
     operation({
       ...{ name: 'rotateCallbackSecret', method: 'post', path: '/stores/:store/rotate-secret' },

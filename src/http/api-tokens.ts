@@ -2,11 +2,12 @@ import { Failure } from '../errors.ts'
 import { allTokens } from '../storage/tokens.ts'
 import { createToken, revokeToken, type TokenFlows } from '../tokens.ts'
 import { tokenBody } from './api-input.ts'
+import type { ConfiguredStore } from './api-listings.ts'
 import { NewToken, page, Token, tokenView } from './api-views.ts'
 import { type Operation, ok, operation } from './operation.ts'
 
 /** Who may ask: tokens are made, listed and revoked by admins. */
-export function tokenOperations(needs: TokenFlows & { stores: readonly string[] }): Operation[] {
+export function tokenOperations(needs: TokenFlows & { stores: readonly ConfiguredStore[] }): Operation[] {
   const admin = { people: 'admin' } as const
   return [
     operation({
@@ -20,8 +21,8 @@ export function tokenOperations(needs: TokenFlows & { stores: readonly string[] 
       summary: 'Make a token. Its text is in this answer and never shown again.',
       ...{ answer: NewToken, success: { 201: 'Made' } },
       async handle({ caller, body: { name, role, store = null, scopes = [], expiresInDays = null } }) {
-        if (store !== null && !needs.stores.includes(store)) {
-          const message = `must be one of ${needs.stores.join(', ')}`
+        if (store !== null && !needs.stores.some(({ id }) => id === store)) {
+          const message = `must be one of ${needs.stores.map(({ id }) => id).join(', ')}`
           throw new Failure('invalid', `store: ${message}`, { fields: [{ field: 'store', message }] })
         }
         const wanted = { name, role, store, scopes: [...new Set(scopes)], expiresInDays }

@@ -4,7 +4,7 @@ import { type BackupFlows, backupOperations } from './api-backups.ts'
 import { type CaptureFlows, dialectOperations } from './api-dialect.ts'
 import { dryRunOperations } from './api-dry-run.ts'
 import { listingFileOperations } from './api-listing-files.ts'
-import { listingOperations } from './api-listings.ts'
+import { type ConfiguredStore, listingOperations } from './api-listings.ts'
 import { dutyOperations } from './api-operations.ts'
 import { orderOperations } from './api-orders.ts'
 import { priceOperations } from './api-prices.ts'
@@ -22,8 +22,8 @@ import { referenceRouter } from './reference.ts'
 export interface ApiOptions extends TokenFlows {
   flows: Flows & CaptureFlows & BackupFlows
   authenticate: Authenticate
-  /** Ids of the configured stores: those that a token may be bound to. */
-  stores: readonly string[]
+  /** The configured stores: those that a token may be bound to. */
+  stores: readonly ConfiguredStore[]
 }
 
 /** The API, to be mounted under /api/v1. Its own description, and the page drawn from it, are all that needs no token. */
