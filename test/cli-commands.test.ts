@@ -230,6 +230,27 @@ describe('every command', () => {
   })
 })
 
+describe('the help', () => {
+  it('of every command that a help names fits 80 columns', async () => {
+    const [wide, seen]: [string[], string[]] = [[], []]
+    const walk = async (words: string[]): Promise<void> => {
+      const { stdout } = await run([...words, '--help'])
+      seen.push(words.join(' '))
+      wide.push(...stdout.split('\n').filter((line) => line.length > 80))
+      // Options and examples follow the usage; the commands are what stands indented under the other titles.
+      const parts = stdout.split('\n\n').filter((part) => /^[A-Z][a-z ]+:\n {2}[a-z]/.test(part))
+      const listed = parts.filter((part) => !/^(Arguments|Examples?):/.test(part))
+      const names = listed.flatMap((part) => [...part.matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name]) => `${name}`))
+      for (const name of names.filter((one) => one !== 'help')) {
+        if (`${words.join(' ')} ${name}` !== 'dialect check') await walk([...words, name])
+      }
+    }
+    await walk([])
+    expect(wide).toEqual([])
+    expect(seen).toEqual(expect.arrayContaining(['serve', 'sandbox', 'database create', 'dialect capture list']))
+  })
+})
+
 describe('status', () => {
   const statusWith = async (stores: object[]) => {
     const counts = { listings: { held: 12_346, failed: 1 }, deliveries: { dead: 1 } }

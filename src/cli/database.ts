@@ -20,10 +20,10 @@ export function addDatabase(root: Command, { io, program, end }: Session): void 
 }
 
 const HELP = `
-\`quayside init\` creates the database of a new installation. This command is for a
-configuration that was written by hand, and for a database that is lost without
-a backup: then nothing is bought until the supplier's orders are searched for
-orders of its stores.
+\`quayside init\` creates the database of a new installation. This command is for
+a configuration that was written by hand, and for a database that is lost
+without a backup: then nothing is bought until the supplier's orders are
+searched for orders of its stores.
 
 Example:
   quayside database create`

@@ -45,9 +45,10 @@ const WITH_ID = `It verifies. deliveryIdHeader is the header whose name says so,
 const NO_ID = `It verifies. No header is named for a delivery ID, and ${TOLERANCE}`
 
 const EXAMPLES = `
-The file holds {"headers": {"name": "value"}, "body": "<base64>"}. Known are hex,
-base64 and base64url, any prefix, lists parted by comma, semicolon or blank, and
-a timestamp in seconds or milliseconds in any header or inside the signature's.
+The file holds {"headers": {"name": "value"}, "body": "<base64>"}. Known are
+hex, base64 and base64url, any prefix, lists parted by comma, semicolon or
+blank, and a timestamp in seconds or milliseconds in any header or inside the
+signature's.
 
 Example:
   quayside dialect detect --delivery delivery.json --secret-file secret.txt`
