@@ -175,6 +175,27 @@ describe('doctor', () => {
       ])
     })
 
+    it('proves the filter by reference with the newest order that carries one', async () => {
+      const { config, sandbox } = await startSetUp()
+      const untried = ['ok', expect.stringMatching(/page; .* not proven yet: no order to try it with$/), undefined]
+      expect(await ofLists(config)).toEqual([untried])
+      const productId = sandbox.world.offers.list({ inStock: true }, 0, 1).items[0]?.id ?? ''
+      sandbox.world.orders.place('k1', 'k1', { productId, quantity: 1, externalOrderId: null })
+      expect(await ofLists(config)).toEqual([untried])
+      sandbox.world.orders.place('k2', 'k2', { productId, quantity: 1, externalOrderId: 'r' })
+      expect(await ofLists(config)).toEqual([['ok', expect.stringMatching(/on the first page$/), undefined]])
+      const id = sandbox.world.orders.known(9).find((order) => order.externalOrderId === 'r')?.id
+      sandbox.faults.add({ fault: 'filter-misses', times: 10 })
+      expect(await ofLists(config)).toEqual([
+        [
+          'fail',
+          `the filter external_order_id does not find order ${id} by its reference`,
+          'find the right name of orders.externalOrderId in the dialect, or put it to null',
+        ],
+      ])
+      expect((await examine(config)).exitCode).toBe(1)
+    })
+
     it.each([
       ['of all orders', false, true, 'fail'],
       ['of the filtered list', true, false, 'warn'],

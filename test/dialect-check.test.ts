@@ -339,6 +339,47 @@ describe('a supplier that nobody here wrote', () => {
   })
 })
 
+describe('the filter by reference', () => {
+  const judged = async (account: Awaited<ReturnType<typeof usedAccount>>) =>
+    of(await check(account.baseUrl, standard), 'orders.externalOrderId')
+
+  test('works where it finds an order that is there', async () => {
+    expect(await judged(await usedAccount(standard))).toMatchObject({ verdict: 'read', value: 'it works' })
+  })
+
+  test('that finds no order is wrong, although it keeps out what is not there', async () => {
+    const account = await usedAccount(standard)
+    account.faults.add({ fault: 'filter-misses', times: 10 })
+    expect(await judged(account)).toMatchObject({
+      verdict: 'differs',
+      value: 'an order that is there was not found by it',
+      hint: expect.stringContaining('null lets Quayside page through'),
+    })
+  })
+
+  test('that finds another order is wrong', async () => {
+    const account = await usedAccount(standard)
+    const sample = await sampleOf(account.baseUrl, standard)
+    const mixed = sample.filters.map((one) => (one.reference === undefined ? one : { ...one, reference: 'q1.another' }))
+    expect(of(checkDialect(standard, { ...sample, filters: mixed }), 'orders.externalOrderId')).toMatchObject({
+      verdict: 'differs',
+    })
+  })
+
+  test('is not proven where no order carries a reference', async () => {
+    const sandbox = await openSandbox({ dialect: standard })
+    onTestFinished(() => sandbox.close())
+    const none = of(await check(sandbox.baseUrl, standard), 'orders.externalOrderId')
+    expect(none?.verdict).not.toBe('read')
+    const [product] = sandbox.world.offers.list({}, 0, 1).items
+    const request = { productId: product?.id ?? '', quantity: 1, externalOrderId: null }
+    sandbox.world.orders.place('k', 'k', request)
+    expect(of(await check(sandbox.baseUrl, standard), 'orders.externalOrderId')).toMatchObject({
+      verdict: expect.stringMatching(/no_sample|documented/),
+    })
+  })
+})
+
 describe('the document of a supplier', () => {
   test('says nothing where it states nothing exactly, and no sentence of it is read', async () => {
     const prose = {

@@ -30,10 +30,12 @@ export async function checkLists({ io, config, report }: Visit, reached: Supplie
     const products = await checkList('products', config, readerOf(supplier.products), report)
     const orders = await checkList('orders', config, readerOf(supplier.orders), report)
     const filter = await checkFilter(supplier, config, orders, io.now(), report)
+    const proof = await proveFilter(supplier, config, report)
     const are = (one: ListPage) => (one.total === undefined ? '' : ` of ${one.total}`)
-    if (products && orders && filter) {
+    if (products && orders && filter && proof !== 'misses') {
       const text = `${products.rows}${are(products)} products and ${orders.rows}${are(orders)} orders on the first page`
-      report('ok', 'lists', `they end as the dialect says; ${text}`)
+      const note = proof === 'untried' ? '; the filter by reference is not proven yet: no order to try it with' : ''
+      report('ok', 'lists', `they end as the dialect says; ${text}${note}`)
     }
   } catch (error) {
     report('warn', 'lists', `they cannot be looked at: ${messageOf(error)}`)
@@ -126,6 +128,25 @@ async function readBehind(name: string, page: number, read: ReadPage, report: Re
     report('fail', 'lists', `page ${page} of the ${name}, behind the last one: ${messageOf(error)}`, mend)
     return undefined
   }
+}
+
+/** Whether the filter by reference finds an order that is there: only then does its empty answer prove anything. */
+async function proveFilter(
+  supplier: Supplier,
+  { dialectFacts }: Config,
+  report: Report,
+): Promise<'finds' | 'misses' | 'untried' | 'none'> {
+  const name = dialectFacts.orders.externalOrderId
+  if (name === null) return 'none'
+  const { items } = await supplier.orders({ page: 1 })
+  const known = items.find((order) => order.externalOrderId)
+  if (!known?.externalOrderId) return 'untried'
+  const found = await supplier.orders({ page: 1, externalOrderId: known.externalOrderId })
+  if (found.items.some((order) => order.id === known.id)) return 'finds'
+  const what = `the filter ${name} does not find order ${known.id} by its reference`
+  const mend = 'find the right name of orders.externalOrderId in the dialect, or put it to null'
+  report('fail', 'lists', what, mend)
+  return 'misses'
 }
 
 /** Whether filters are honoured, and whether the count is of what they let pass. */

@@ -48,8 +48,8 @@ export interface Sample {
   orders: Answer
   /** Single orders, where there are any: one of each status that the list has. */
   order: Answer[]
-  /** GET /orders by each filter that the dialect names. `none`: no order can pass it. */
-  filters: { name: 'externalOrderId' | 'from' | 'to'; answer: Answer; none: boolean }[]
+  /** GET /orders by each filter that the dialect names. `none`: no order can pass it; else that of `reference` must. */
+  filters: { name: 'externalOrderId' | 'from' | 'to'; answer: Answer; none: boolean; reference?: string }[]
   /** What GET /openapi answered, parsed; undefined without one. */
   document: unknown
   /** Whether GET /openapi asked for the key; undefined where it gave no document either way. */
@@ -92,17 +92,17 @@ export async function readSample(source: SampleSource): Promise<Sample> {
       .map((order) => valueAt(order, dialect.order.externalOrderId))
       .find((one) => typeof one === 'string' && one !== '')
     const filters: Sample['filters'] = []
-    const filter = async (name: Sample['filters'][number]['name'], value: string, none: boolean) => {
+    const filter = async (name: Sample['filters'][number]['name'], value: string, reference?: string) => {
       const parameter = filterNames[name]
       if (parameter === null) return
       const answer = await withKey(`/orders?${parameter}=${encodeURIComponent(value)}`)
-      filters.push({ name, answer, none })
+      filters.push({ name, answer, none: reference === undefined, ...(reference === undefined ? {} : { reference }) })
     }
     if (rowsOf(orders, dialect).length > 0) {
-      await filter('externalOrderId', 'quayside-check-no-such-order', true)
-      if (typeof reference === 'string') await filter('externalOrderId', reference, false)
-      await filter('from', writeInstant(now() + DAY_MS, dialect), true)
-      await filter('to', writeInstant(DAY_MS, dialect), true)
+      await filter('externalOrderId', 'quayside-check-no-such-order')
+      if (typeof reference === 'string') await filter('externalOrderId', reference, reference)
+      await filter('from', writeInstant(now() + DAY_MS, dialect))
+      await filter('to', writeInstant(DAY_MS, dialect))
     }
     const sample: Sample = {
       now: now(),

@@ -52,8 +52,8 @@ const whole: Change[] = [
 const refusedWithOrder: Change = (given) => {
   const { data } = parse(given)
   if (given.status >= 300 || data === undefined) return given
-  const error = { code: 'out_of_stock', message: 'None left.' }
-  return { ...json(given, { success: false, error, data }), status: 409 }
+  const error = { code: 'insufficient_balance', message: 'Too little.' }
+  return { ...json(given, { success: false, error, data }), status: 402 }
 }
 
 const otherOrder = ofOrder((order) => ({ ...order, external_order_id: 'somebody-else' }))
@@ -72,8 +72,8 @@ const mixedUp = ({ supplier, chance }: World): Change =>
 
 /** Answers to the request that creates an order. Whatever they say, the request has run. */
 function placing(world: World): Change[] {
-  const named = [otherOrder, otherQuantity, ghost, mixedUp(world)]
-  return [...whole, refusedWithOrder, ...named, ...named]
+  const named = [otherOrder, otherQuantity, ghost, mixedUp(world), refusedWithOrder]
+  return [...whole, ...named, ...named]
 }
 
 /** The request with this key is answered with an order that nobody made, and does not run. */
