@@ -229,7 +229,7 @@ function commandLine(session: Session): Command {
 
 const EXAMPLES = `
 Examples:
-  quayside serve                  run everything; a demo without a configuration
+  quayside serve                  run everything; a demo if nothing is set up
   quayside init                   connect a real supplier and store, by asking
   quayside doctor                 check a set-up and name what is wrong
   quayside sync --follow          read the catalogue now and watch
