@@ -1,5 +1,9 @@
-/** `npm run bench -- receive [--stored N]`, `-- sync [--offers N] [--rounds N]`: a table for people and, last, one JSON line. */
+/**
+ * `npm run bench -- receive [--stored N]`, `-- sync [--offers N] [--rounds N]`, `-- journeys [--list]`: a table for people
+ * and, last, one JSON line.
+ */
 import { parseArgs } from 'node:util'
+import { benchJourneys, journeyRows } from './journeys.ts'
 import { benchOrder } from './order.ts'
 import { benchGrowth, benchReceive, missed, ratioRows } from './receive.ts'
 import { benchSync } from './sync.ts'
@@ -11,8 +15,9 @@ const say = (text: string): void => {
 const [, , name, flag, count] = process.argv
 if (name === 'sync') await sync()
 else if (name === 'receive') await receive()
+else if (name === 'journeys') await journeys()
 else {
-  say('usage: npm run bench -- receive [--stored N], or -- sync [--offers N] [--rounds N]')
+  say('usage: npm run bench -- receive [--stored N], or -- sync [--offers N] [--rounds N], or -- journeys [--list]')
   process.exitCode = 2
 }
 
@@ -46,4 +51,10 @@ async function sync(): Promise<void> {
   process.stdout.write(`${table([...rows, ['load of the machine at the start', load.toFixed(1)]])}\n\n`)
   process.stdout.write(`${JSON.stringify({ ...rounded, figures, missed: bad, passed: bad.length === 0 })}\n`)
   process.exitCode = bad.length === 0 ? 0 : 1
+}
+
+async function journeys(): Promise<void> {
+  const passed = await benchJourneys(say)
+  const counts = { delivery: passed.delivery.length, storeOrder: passed.storeOrder.length }
+  process.stdout.write(`${table(journeyRows(passed, flag === '--list'))}\n\n${JSON.stringify(counts)}\n`)
 }
