@@ -142,3 +142,25 @@ describe('an empty answer of the filter by reference', () => {
     await expect(look(harbour, purchase)).rejects.toThrow('rejected the request')
   })
 })
+
+describe('a supplier whose filter by time lets no order pass', () => {
+  test('does not charge twice for a purchase whose answer was lost', async () => {
+    const dialect = defaultDialect()
+    const without = { ...dialect, orders: { ...dialect.orders, externalOrderId: null } }
+    const harbour = await openHarbour({
+      dialect: without,
+      sandboxDialect: { ...without, idempotencyMemorySeconds: 1 },
+    })
+    const { supplier } = harbour
+    harbour.ordering.supplier.orders = async (query) => {
+      const page = await supplier.orders(query)
+      return query.from === undefined ? page : { ...page, items: [], total: 0 }
+    }
+    const { orderId } = await buyUnknown(harbour, 'answer-lost')
+    await harbour.pass(20 * MINUTE, 30 * SECOND)
+    expect(harbour.sent).toHaveLength(1)
+    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'unknown' })
+    const { ordering } = harbour
+    await expect(scanFor(ordering, await harbour.purchase(orderId), { proves: true })).rejects.toThrow('orders.from')
+  })
+})

@@ -156,6 +156,7 @@ export async function* pagesSince(
       // What came on one page cannot have moved between two.
       const pages = rows > 0 ? number : number - 1
       if (pages > 1 && head !== undefined) await assertHead(ordering, window, head)
+      if (seen === 0 && from > 0 && to === undefined) await assertEmpty(ordering, from)
       return
     }
     stale = fresh.length > 0 ? 0 : stale + 1
@@ -181,4 +182,14 @@ async function assertHead(ordering: Ordering, window: { from?: number; to?: numb
   const again = await ordering.supplier.orders({ page: 1, ...window })
   if (again.items.some((order) => order.id === head)) return
   throw new Failure('unavailable', "the supplier's order list moved by more than a page while it was read")
+}
+
+/** A window without an order proves nothing where an order of the whole list's first page lies in it. */
+async function assertEmpty({ supplier, dialect }: Ordering, from: number): Promise<void> {
+  if (dialect.orders.from === null) return
+  const { items } = await supplier.orders({ page: 1 })
+  const inside = items.find(({ createdAt }) => createdAt !== undefined && createdAt >= from)
+  if (!inside) return
+  const what = `orders.from (${dialect.orders.from}) of the dialect does not find order ${inside.id}`
+  throw new Failure('unavailable', `${what}: the supplier's order list cannot be read since an instant`)
 }
