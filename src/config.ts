@@ -181,6 +181,19 @@ export function checkedConfig(
   })
 }
 
+/**
+ * The API key as the service will take it: the environment's goes before one that was given just now.
+ *
+ * @throws Failure `invalid` where there is none
+ */
+export function readApiKey(file: string, env: Env, given: Secret | undefined): Secret {
+  const faults: FieldFault[] = []
+  const secret = readSecret(SECRETS.apiKey, path.dirname(path.resolve(file)), env, faults, given)
+  const [fault] = faults
+  if (fault) throw new Failure('invalid', `${fault.field}: ${fault.message}`, { fields: faults })
+  return secret
+}
+
 function readNextKey(folder: string, env: Env): Secret | undefined {
   const { variable, file } = SECRETS.nextKeyEncryptionKey
   const named = env[variable] || env[`${variable}_FILE`]

@@ -3,6 +3,7 @@ import { accessSync, constants, existsSync, readdirSync, rmdirSync, rmSync, stat
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openCallbackSecrets } from './callback-secrets.ts'
+import type { SupplierAccess } from './cli/init-supplier.ts'
 import { readProducts } from './cli/product-sample.ts'
 import type { SetUp } from './cli/program.ts'
 import { type Config, loadConfig } from './config.ts'
@@ -100,7 +101,8 @@ export async function setUpOf(config: Config, made: readonly string[] = []): Pro
     },
   )
   if (made.length > 0) await db.commit([setStoresMade(made, now())])
-  const supplier = supplierOf(config)
+  const { dialectFacts: dialect, apiKey } = config
+  const supplier = openSupplier({ baseUrl: config.supplier.baseUrl, dialect, apiKey })
   return {
     createWebhook: async () => {
       if (config.publicUrl === null) throw new Failure('invalid', 'the configuration has no publicUrl')
@@ -135,8 +137,8 @@ export async function setUpOf(config: Config, made: readonly string[] = []): Pro
 }
 
 /** Reads three products, see `Program.readProducts`. */
-export async function readProductsOf(config: Config): Promise<SupplierOffer[]> {
-  const supplier = supplierOf(config)
+export async function readProductsOf(access: SupplierAccess): Promise<SupplierOffer[]> {
+  const supplier = openSupplier(access, PERSON_WAITS_MS)
   try {
     return await readProducts(supplier)
   } finally {
@@ -144,14 +146,18 @@ export async function readProductsOf(config: Config): Promise<SupplierOffer[]> {
   }
 }
 
-const supplierOf = ({ supplier, dialectFacts, apiKey }: Config): Supplier =>
+/** For one try of three: a person sits before it. */
+const PERSON_WAITS_MS = 5_000
+
+const openSupplier = ({ baseUrl, dialect, apiKey }: SupplierAccess, fetchDeadlineMs?: number): Supplier =>
   createSupplier({
-    baseUrl: supplier.baseUrl,
-    dialect: dialectFacts,
+    baseUrl,
+    dialect,
     apiKey,
     now: () => Date.now(),
     random: Math.random,
     sleep: (ms) => sleep(ms),
+    ...(fetchDeadlineMs === undefined ? {} : { fetchDeadlineMs }),
   })
 
 /** @returns what removes the database and its folder, where neither is there now; it does nothing where one is */

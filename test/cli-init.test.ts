@@ -9,7 +9,7 @@ import { Secret } from '../src/secret.ts'
 import { checkSetUp, openSetUp, readProductsOf, setUpOf } from '../src/set-up.ts'
 import { nameOfKey } from '../src/storage/key-encryption-key.ts'
 import { type RunOptions, run, temporaryFolder, widest } from './cli-run.ts'
-import { contrary, standard } from './dialect-pair.ts'
+import { contrary } from './dialect-pair.ts'
 import { startHeldSandbox } from './held.ts'
 
 const API_KEY = 'key-of-the-reseller-0123456789'
@@ -99,14 +99,14 @@ describe('init by flags', () => {
     expect(stdout).toContain('qs_s_first')
     expect(stdout).toContain('whsec_callback')
     expect(stdout).not.toContain(API_KEY)
-    expect(widest(stdout.split('\n').slice(2).join('\n'))).toBeLessThanOrEqual(80)
+    expect(widest(stdout.replaceAll(path.dirname(path.dirname(file)), ''))).toBeLessThanOrEqual(80)
   })
 
   it('prints one JSON document with --json, without the API key', async () => {
     const { file, keyFile } = place()
     const { program } = quietSetUp()
     const { stdout } = await init(file, keyFile, ['--json', '--public-url', 'https://quayside.example'], { program })
-    expect(JSON.parse(stdout)).toMatchObject({ token: 'qs_s_first', webhook: { id: 'wh_1' }, webhookFault: null })
+    expect(JSON.parse(stdout)).toMatchObject({ token: 'qs_s_first', webhook: { id: 'wh_1' } })
     expect(stdout).not.toContain(API_KEY)
   })
 
@@ -171,18 +171,6 @@ describe('init by flags', () => {
     const argv = ['init', '--yes', '--config', file, ...required]
     expect((await run(argv, { env, program })).exitCode).toBe(0)
     expect(existsSync(secret('api-key'))).toBe(false)
-  })
-
-  it('says what to do when the webhook cannot be made, and still gives the token', async () => {
-    const { file, keyFile } = place()
-    const { asked, program } = quietSetUp({
-      createWebhook: () => Promise.reject(new Failure('unavailable', 'the supplier does not answer')),
-    })
-    const { exitCode, stdout } = await init(file, keyFile, ['--public-url', 'https://quayside.example'], { program })
-    expect(exitCode).toBe(1)
-    expect(stdout).toMatch(/NO WEBHOOK YET: the supplier does not answer\.(.|\n)*`quayside webhooks create`/)
-    expect(stdout).toContain('qs_s_first')
-    expect(asked.at(-1)).toBe('close')
   })
 
   it('sets up a real database, and is refused while another process has it', async () => {
@@ -278,12 +266,12 @@ describe('init by asking', () => {
         '',
         '',
         API_KEY,
+        'yes',
         'My shop',
         '',
         CALLBACK_URL,
         'https://quayside.example',
         '15',
-        'yes',
       ],
     ]
     const { exitCode, stdout, stderr } = await run(['init', '--config', file], { terminal: true, typed, program })
@@ -307,7 +295,7 @@ describe('init by asking', () => {
     const { file, keyFile } = place()
     const { program } = quietSetUp()
     await init(file, keyFile, ['--public-url', 'https://quayside.example', '--markup', '7'], { program })
-    const typed = ['', '', '', '', '', '-', '', '']
+    const typed = ['', '', '', '', '', '', '-', '']
     const { exitCode } = await run(['init', '--force', '--config', file], { terminal: true, typed, program })
     expect(exitCode).toBe(0)
     const config = loadConfig(file, {})
@@ -343,7 +331,7 @@ describe('init at a supplier that differs', () => {
     expect(exitCode).toBe(0)
     expect(webhooks()).toEqual(['https://quayside.example/webhooks/supplier'])
     const said = JSON.parse(stdout)
-    expect(said).toMatchObject({ dialect: 'contrary', webhook: { url: webhooks()[0] }, webhookFault: null })
+    expect(said).toMatchObject({ dialect: 'contrary', webhook: { url: webhooks()[0] } })
     expect(said.products).toHaveLength(3)
     expect(said.products[0]).toMatchObject({ name: expect.any(String), cost: expect.stringMatching(/^\d+ JPY$/) })
     expect(readJson(file).supplier.dialect).toBe('contrary')
@@ -375,24 +363,12 @@ describe('init at a supplier that differs', () => {
     expect(tree(folder)).toEqual(before)
     expect(existsSync(file)).toBe(false)
   })
-
-  it('says plainly that there is no webhook and that no product can be read, and what to do', async () => {
-    const { webhooks, set } = await differingSupplier()
-    const { exitCode, stdout } = await set()
-    expect(exitCode).toBe(1)
-    expect(webhooks()).toEqual([])
-    const text = stdout.replaceAll(/\s+/g, ' ')
-    expect(text).toMatch(/NO WEBHOOK YET: .* works by polling alone\. Start it, then run `quayside webhooks create`/)
-    expect(text).toContain(`webhookRequest in the dialect ${standard.name} is not what it expects.`)
-    expect(text).toMatch(/NO PRODUCT READ: .* see docs\/fitting-a-supplier\.md/)
-    expect(widest(stdout)).toBeLessThanOrEqual(100)
-  })
 })
 
 describe('the three products that init shows', () => {
   const asked = (answer: string, program: object) => {
     const { file } = place()
-    const typed = [BASE_URL, '', API_KEY, '', CALLBACK_URL, '', '', answer]
+    const typed = [BASE_URL, '', API_KEY, answer, '', CALLBACK_URL, '', '']
     return { file, ran: run(['init', '--config', file], { terminal: true, typed, program }) }
   }
 
@@ -415,19 +391,5 @@ describe('the three products that init shows', () => {
     const { file, ran } = asked(no, program)
     expect(await ran).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--dialect') })
     expect([existsSync(path.dirname(file)), opened]).toEqual([false, []])
-  })
-
-  it('are asked about even when none can be read, and nothing is written unless a person says so', async () => {
-    const { program } = quietSetUp()
-    const unread = { ...program, readProducts: () => Promise.reject(new Failure('unavailable', 'nobody answers')) }
-    const left = asked('', unread)
-    expect(await left.ran).toMatchObject({
-      exitCode: 2,
-      stdout: expect.stringContaining('NO PRODUCT READ: nobody answers'),
-    })
-    expect(existsSync(left.file)).toBe(false)
-    const written = asked('yes', unread)
-    expect((await written.ran).exitCode).toBe(1)
-    expect(existsSync(written.file)).toBe(true)
   })
 })

@@ -1,18 +1,20 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { createInterface } from 'node:readline/promises'
-import { Writable } from 'node:stream'
 import { configShape, dialectFileOf } from '../config.ts'
+import type { SupplierOffer } from '../domain/placement.ts'
 import { Failure, type FieldFault, messageOf } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import { percent } from '../store-settings.ts'
 import { readDialect } from '../supplier/dialect.ts'
 import type { Answers, Existing } from './init-files.ts'
+import type { AccessFault, Correction, SupplierTry } from './init-supplier.ts'
 import type { Io } from './program.ts'
-import { wrap } from './table.ts'
+import { openTerminal, type Terminal } from './terminal.ts'
 
 export interface Flags {
   baseUrl?: string
+  /** The supplier is not asked: neither for products nor for a webhook. */
+  offline?: true
   /** Name of a dialect that is shipped, or path of a file. */
   dialect?: string
   apiKeyFile?: string
@@ -79,16 +81,6 @@ function asKey(text: string): Secret {
   throw new Failure('invalid', 'an API key is 1 to 500 visible characters without spaces')
 }
 
-interface Question {
-  /** What the answer means. */
-  about: string
-  ask: string
-  /** Shown in brackets, taken for an empty answer. */
-  before: string
-  /** @returns what is wrong with an answer; undefined when nothing is */
-  fault: (text: string) => string | undefined
-}
-
 const { baseUrl: baseUrlShape, dialect: dialectNameShape } = configShape.shape.supplier.shape
 const DIALECT = dialectNameShape.parse(undefined)
 const { publicUrl: publicUrlShape } = configShape.shape
@@ -104,45 +96,122 @@ const faultOf = (shape: Shape) => (text: string) => {
 }
 const optional = (shape: Shape) => (text: string) => (text === '' ? undefined : faultOf(shape)(text))
 
+/** What is asked of a supplier while the questions go on. */
+export interface Asking {
+  io: Io
+  flags: Flags
+  existing: Existing
+  /** Tries the supplier with these answers. */
+  tried: (answers: SupplierAnswers) => Promise<SupplierTry>
+  /** What a person compares with the supplier's pages. */
+  productsText: (products: SupplierOffer[]) => string
+}
+
 /** Asks on the terminal. An answer that cannot be is asked again, and `-` takes an optional one away. */
-export async function askAnswers(io: Io, flags: Flags, existing: Existing): Promise<Answers> {
+export async function askAnswers(asking: Asking): Promise<Answers> {
+  const { io, flags, existing } = asking
   const before = defaultsOf(flags, existing)
   const terminal = openTerminal(io)
-  const put = async (question: Question): Promise<string> => terminal.put(question)
   try {
     io.stdout.write('Each question says what its answer means. Enter takes what is in [brackets].\n')
-    const baseUrl = await put({
-      about: "The supplier's Reseller API, version 1. Its address ends in /v1.",
-      ...{ ask: 'Base URL', before: before.baseUrl, fault: faultOf(baseUrlShape) },
-    })
-    const settingOf = (text: string): string => (text === before.dialect ? text : dialectSetting(text, existing.folder))
-    const dialect = settingOf(
-      await put({
-        about: `How the supplier writes what the API leaves open: the name of a dialect, or the path of a file. ${DIALECT} is the default; docs/fitting-a-supplier.md leads to another.`,
-        ...{ ask: 'Dialect', before: before.dialect, fault: (text) => dialectFault(settingOf(text), existing.folder) },
-      }),
-    )
-    const apiKey = await askKey(terminal, flags, io.env, existing)
-    const storeName = await put({
+    const supplier = await askSupplier(terminal, asking, before)
+    const storeName = await terminal.put({
       about: 'Your store, as people call it. A permanent id is made from it once.',
-      ...{ ask: 'Store name', before: before.storeName, fault: faultOf(nameShape) },
+      ask: 'Store name',
+      before: before.storeName,
+      fault: faultOf(nameShape),
     })
-    const callbackUrl = await put({
+    const callbackUrl = await terminal.put({
       about: "Where your store's backend is told of keys and failures. It may be started later: what it is owed waits.",
-      ...{ ask: 'Callback URL', before: before.callbackUrl, fault: faultOf(callbackUrlShape) },
+      ask: 'Callback URL',
+      before: before.callbackUrl,
+      fault: faultOf(callbackUrlShape),
     })
-    const publicUrl = await put({
+    const publicUrl = await terminal.put({
       about: 'Where the supplier reaches this service, for webhooks. Left out, it works by polling alone.',
-      ...{ ask: 'Public URL (optional)', before: before.publicUrl ?? '', fault: optional(publicUrlShape) },
+      ask: 'Public URL (optional)',
+      before: before.publicUrl ?? '',
+      fault: optional(publicUrlShape),
     })
-    const markup = await put({
+    const markup = await terminal.put({
       about: 'Your prices: what the supplier charges you, plus this percentage.',
-      ...{ ask: 'Markup in percent', before: before.markup, fault: faultOf(percent) },
+      ask: 'Markup in percent',
+      before: before.markup,
+      fault: faultOf(percent),
     })
+    const { baseUrl, dialect, apiKey } = supplier
     return { baseUrl, dialect, apiKey, storeName, callbackUrl, publicUrl: publicUrl || null, markup }
   } finally {
     terminal.close()
   }
+}
+
+/** The supplier's part of the answers. */
+export type SupplierAnswers = Pick<Answers, 'baseUrl' | 'dialect' | 'apiKey'>
+
+/**
+ * Asks for address, dialect and key, and tries them at once: what does not work is asked for again.
+ *
+ * @throws Failure `unavailable` when the person stops, `invalid` when the products are not right
+ */
+async function askSupplier(
+  terminal: Terminal,
+  asking: Asking,
+  before: Omit<SupplierAnswers, 'apiKey'>,
+): Promise<SupplierAnswers> {
+  const { io, flags, existing, tried, productsText } = asking
+  const baseUrl = await askAddress(terminal, before.baseUrl)
+  const dialect = await askDialect(terminal, before.dialect, existing.folder)
+  const apiKey = flags.apiKeyFile ? readKeyFile(flags.apiKeyFile) : await askKey(terminal, io.env, existing)
+  const answers: SupplierAnswers = { baseUrl, dialect, apiKey }
+  while (!flags.offline) {
+    const result = await tried(answers)
+    if ('products' in result) {
+      await assertRight(terminal, productsText(result.products))
+      return answers
+    }
+    const correct = await askCorrection(terminal, result.fault, io.env)
+    if (correct === 'stop') throw new Failure('unavailable', `nothing was written: ${result.fault.message}`)
+    if (correct === 'key') answers.apiKey = await askKey(terminal, io.env, existing)
+    if (correct === 'address') answers.baseUrl = await askAddress(terminal, answers.baseUrl)
+    if (correct === 'dialect') answers.dialect = await askDialect(terminal, answers.dialect, existing.folder)
+  }
+  return answers
+}
+
+const askAddress = (terminal: Terminal, before: string): Promise<string> =>
+  terminal.put({
+    about: "The supplier's Reseller API, version 1. Its address ends in /v1.",
+    ask: 'Base URL',
+    before,
+    fault: faultOf(baseUrlShape),
+  })
+
+async function askDialect(terminal: Terminal, before: string, folder: string): Promise<string> {
+  const settingOf = (text: string): string => (text === before ? text : dialectSetting(text, folder))
+  const text = await terminal.put({
+    about: `How the supplier writes what the API leaves open: the name of a dialect, or the path of a file. ${DIALECT} is the default; docs/fitting-a-supplier.md leads to another.`,
+    ask: 'Dialect',
+    before,
+    fault: (typed) => dialectFault(settingOf(typed), folder),
+  })
+  return settingOf(text)
+}
+
+/** Says why the supplier cannot be used, and asks what to correct. */
+async function askCorrection(terminal: Terminal, fault: AccessFault, env: Io['env']): Promise<Correction> {
+  // The variable goes before a key that is typed.
+  const variable = ['QUAYSIDE_API_KEY', 'QUAYSIDE_API_KEY_FILE'].find((name) => env[name])
+  const choices: Correction[] = ['address', 'dialect', 'again', 'stop']
+  if (variable === undefined) choices.unshift('key')
+  const isFixed = fault.correct === 'key' && variable !== undefined
+  const typed = await terminal.put({
+    about: `IT DOES NOT WORK YET: ${fault.message}${isFixed ? ` It comes from ${variable}: set a right one there.` : ''}`,
+    ask: `Correct (${choices.slice(0, -1).join(', ')} or stop)`,
+    before: isFixed ? 'stop' : fault.correct,
+    fault: (text) => (choices.some((choice) => choice === text.toLowerCase()) ? undefined : choices.join(', ')),
+  })
+  return choices.find((choice) => choice === typed.toLowerCase()) ?? 'stop'
 }
 
 function dialectFault(setting: string, folder: string): string | undefined {
@@ -154,38 +223,29 @@ function dialectFault(setting: string, folder: string): string | undefined {
   }
 }
 
-/** Shows what was read of the supplier, and asks whether it is right. `wrong`: nothing could be read. */
-export async function askWhetherRight(io: Io, text: string, { wrong }: { wrong: boolean }): Promise<boolean> {
-  const terminal = openTerminal(io)
-  io.stdout.write(`\n${text}`)
-  try {
-    const answer = await terminal.put({
-      about: wrong
-        ? 'The set-up can be written all the same, if the supplier is only not there at the moment.'
-        : 'A dialect that does not fit can take cents for euros, and nothing else would show it.',
-      ...{ ask: wrong ? 'Write it (yes or no)' : 'Are they right (yes or no)', before: wrong ? 'no' : 'yes' },
-      fault: (typed) => (/^(yes|y|no|n)$/i.test(typed) ? undefined : 'yes or no'),
-    })
-    return answer.toLowerCase().startsWith('y')
-  } finally {
-    terminal.close()
-  }
+/** Shows what was read of the supplier, and asks whether it is right. @throws Failure `invalid` when it is not */
+async function assertRight(terminal: Terminal, products: string): Promise<void> {
+  terminal.write(`\n${products}`)
+  const answer = await terminal.put({
+    about: 'A dialect that does not fit can take cents for euros, and nothing else would show it.',
+    ask: 'Are they right (yes or no)',
+    before: 'yes',
+    fault: (typed) => (/^(yes|y|no|n)$/i.test(typed) ? undefined : 'yes or no'),
+  })
+  if (answer.toLowerCase().startsWith('y')) return
+  throw new Failure(
+    'invalid',
+    'nothing was written. Fit a dialect to this supplier by docs/fitting-a-supplier.md, and name it by --dialect.',
+  )
 }
 
-type Terminal = ReturnType<typeof openTerminal>
-
-async function askKey(
-  terminal: Terminal,
-  flags: Flags,
-  env: Io['env'],
-  existing: Existing,
-): Promise<Secret | undefined> {
-  if (flags.apiKeyFile) return readKeyFile(flags.apiKeyFile)
+async function askKey(terminal: Terminal, env: Io['env'], existing: Existing): Promise<Secret | undefined> {
   const has = hasApiKey(env, existing)
   const text = await terminal.put(
     {
-      about: `The key that the supplier gave you. It is kept in a file that only you can read, and never shown.`,
-      ...{ ask: has ? 'API key (Enter keeps the one that is set)' : 'API key (not shown while you type)', before: '' },
+      about: 'The key that the supplier gave you. It is kept in a file that only you can read, and never shown.',
+      ask: has ? 'API key (Enter keeps the one that is set)' : 'API key (not shown while you type)',
+      before: '',
       fault: (key) => {
         if (key === '') return has ? undefined : 'it is needed'
         return /^[\x21-\x7e]{1,500}$/.test(key) ? undefined : '1 to 500 visible characters without spaces'
@@ -194,40 +254,4 @@ async function askKey(
     { hidden: true },
   )
   return text === '' ? undefined : asKey(text)
-}
-
-/** Wrong answers in a row until a person surely wants to read on first. */
-const TRIES_MAX = 10
-
-function openTerminal(io: Io) {
-  let muted = false
-  const output = new Writable({
-    write(chunk, _encoding, done) {
-      if (!muted) io.stdout.write(chunk)
-      done()
-    },
-  })
-  const lines = createInterface({ input: io.stdin, output, terminal: true })
-  // Without this, the end of the input would leave a question open for ever, and the process would end with 0.
-  const ended = new AbortController()
-  lines.once('close', () => ended.abort())
-  const put = async (question: Question, { hidden = false } = {}): Promise<string> => {
-    io.stdout.write(`\n${wrap(question.about, Math.min(io.columns, 100)).join('\n')}\n`)
-    for (let tries = 0; tries < TRIES_MAX; tries += 1) {
-      const prompt = `${question.ask}${question.before === '' ? '' : ` [${question.before}]`}: `
-      if (hidden) io.stdout.write(prompt)
-      muted = hidden
-      const typed = await lines.question(hidden ? '' : prompt, { signal: ended.signal }).catch((cause: unknown) => {
-        throw new Failure('invalid', 'the questions were left: nothing was written', { cause })
-      })
-      muted = false
-      if (hidden) io.stdout.write('\n')
-      const text = typed.trim() === '-' ? '' : typed.trim() || question.before
-      const fault = question.fault(text)
-      if (fault === undefined) return text
-      io.stdout.write(`  Not that: ${fault}\n`)
-    }
-    throw new Failure('invalid', `no usable answer for: ${question.ask}`)
-  }
-  return { put, close: () => lines.close() }
 }

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
-import { type Config, loadConfig } from '../config.ts'
+import { dialectFileOf, loadConfig, readApiKey } from '../config.ts'
 import type { SupplierOffer } from '../domain/placement.ts'
 import { Failure, messageOf } from '../errors.ts'
+import { readDialect } from '../supplier/dialect.ts'
 import { clearTextWarnings, ENCRYPT } from './clear-text.ts'
 import { CONFIG_FILE } from './connection.ts'
 import { exitCodes } from './exit-codes.ts'
@@ -15,11 +16,13 @@ import {
   readExisting,
   writeInstallation,
 } from './init-files.ts'
-import { askAnswers, askWhetherRight, type Flags, flagAnswers } from './init-questions.ts'
+import { askAnswers, type Flags, flagAnswers, type SupplierAnswers } from './init-questions.ts'
+import { accessFault, type SupplierAccess, type SupplierTry } from './init-supplier.ts'
+import { commandLine, quoted } from './invocation.ts'
 import { productTable, productView } from './product-sample.ts'
 import type { Program, Session, SetUp } from './program.ts'
-import { print, shareOptions, widthOf } from './service-command.ts'
-import { wrap } from './table.ts'
+import { print, proseWidth, shareOptions } from './service-command.ts'
+import { columnsOf, details, wrap } from './table.ts'
 
 /** `init`: connects a real supplier and a store, by asking on a terminal or by flags. */
 export function addInit(root: Command, { io, program, end }: Session): void {
@@ -32,44 +35,67 @@ export function addInit(root: Command, { io, program, end }: Session): void {
   init.option('--public-url <address>', 'where the supplier reaches this service; polling alone without it')
   init.option('--markup <percent>', 'listing price = cost plus this')
   init.option('--yes', 'ask nothing: what no flag says takes its default')
+  init.option('--offline', 'write the set-up without asking the supplier: no check, no webhook')
   init.option('--force', 'write over a configuration; store ids and the key-encryption key stay')
   shareOptions(init)
   init.addHelpText('after', EXAMPLES)
   init.action(async (flags: Flags & { config?: string; yes?: true; force?: true; json?: true }) => {
     const file = flags.config ?? CONFIG_FILE
+    const width = proseWidth(io)
     if (existsSync(file) && !flags.force) {
-      throw new Failure(
-        'conflict',
-        `${file} exists and stays as it is: edit it and restart the service, or use --force to answer anew.`,
-      )
+      const how = 'Edit it and restart the service, or use --force to answer again.'
+      throw new Failure('conflict', `${file} exists and stays as it is.\n${how}`)
     }
     const existing = readExisting(file)
     if (existing.settings) await assertStopped(program, file, io.env)
     const asks = io.isTerminal && !flags.yes && !flags.json
-    const answers = asks ? await askAnswers(io, flags, existing) : flagAnswers(flags, io.env, existing)
+    const accessOf = ({ baseUrl, dialect, apiKey }: SupplierAnswers): SupplierAccess => ({
+      baseUrl,
+      dialect: readDialect(dialectFileOf(dialect, existing.folder)),
+      apiKey: readApiKey(file, io.env, apiKey),
+    })
+    let shown: SupplierOffer[] | undefined
+    const answers = asks
+      ? await askAnswers({
+          io,
+          flags,
+          existing,
+          tried: async (given) => {
+            const access = accessOf(given)
+            // Before the API key is sent for the first time.
+            io.stdout.write(warningText(clearTextWarnings({ supplier: access, stores: [] }), width))
+            return await trySupplier(program, access)
+          },
+          productsText: (products) => {
+            shown = products
+            return productsText(products, width)
+          },
+        })
+      : flagAnswers(flags, io.env, existing)
     const plan = await checked(program, { file, answers, existing, env: io.env, randomBytes: io.randomBytes })
-    const width = Math.min(widthOf(io), 100)
+    const products = flags.offline ? undefined : (shown ?? (await productsOf(program, accessOf(answers))))
+    const made = await setUp(program, plan, answers, flags.offline === true)
     const warnings = clearTextWarnings(plan.config)
-    // Before the API key is sent for the first time.
-    if (asks) io.stdout.write(warningText(warnings, width))
-    const seen = await productsOf(program, plan.config)
-    if (asks) await assertRight(io, seen, width)
-    const result = await setUp(program, plan, answers)
-    const products = { products: seen.products.map(productView), productsFault: seen.fault }
-    const dialect = plan.config.dialectFacts.name
+    const option = flags.config === undefined ? '' : ` --config ${quoted(flags.config)}`
     const document = {
       configFile: file,
       store: plan.storeId,
-      dialect,
-      ...result,
-      ...products,
+      dialect: plan.config.dialectFacts.name,
+      token: made.token,
+      callbackSecret: made.callbackSecret,
+      webhook: made.webhook,
+      products: products === undefined ? null : products.map(productView),
       warnings,
       kept: plan.kept,
-      next: NEXT,
+      next: NEXT.map(([command]) => commandLine(command + option)),
     }
-    // Who was asked has seen them.
-    print(io, flags.json === true, document, () => resultText(document, asks ? undefined : seen, width))
-    end(result.webhookFault === null && seen.fault === null ? exitCodes.ok : exitCodes.failed)
+    // A person who was asked has seen the products, and what was warned of the supplier.
+    const unseen = shown ? clearTextWarnings({ stores: plan.config.stores }) : warnings
+    const seen = shown ? undefined : products
+    print(io, flags.json === true, document, () =>
+      resultText({ document, option, publicUrl: answers.publicUrl, unseen, seen, width }),
+    )
+    end(exitCodes.ok)
   })
 }
 
@@ -109,19 +135,25 @@ function saying(what: string, error: unknown): Failure {
   return new Failure(code, `${what}: ${message}`, detail)
 }
 
-const NEXT = ['quayside doctor', 'quayside serve', 'quayside sync --follow']
+/** What comes next: the command, and what it does. */
+const NEXT: [command: string, does: string][] = [
+  ['doctor', 'checks all of this end to end'],
+  ['serve', 'runs it, until Ctrl-C'],
+  ['sync --follow', 'beside it: reads the catalogue and shows how far it is'],
+]
 
 /** Writes the files, creates the database and the first token. A failure leaves nothing of them. */
-async function setUp(program: Program, plan: Plan, answers: Answers) {
+async function setUp(program: Program, plan: Plan, answers: Answers, offline: boolean) {
   const undo = writeInstallation(plan)
   let open: SetUp | undefined
   try {
     open = await program.openSetUp(plan.config, plan.madeStores)
     const token = await open.createStoreToken(plan.storeId, `${answers.storeName} (first)`)
     const secret = await open.callbackSecret(plan.storeId)
-    const webhook = await webhookOf(open, answers)
+    // Last: it cannot be taken back.
+    const webhook = answers.publicUrl === null || offline ? null : await webhookOf(open, plan)
     await open.close()
-    return { token: token.reveal(), callbackSecret: secret.reveal(), ...webhook }
+    return { token: token.reveal(), callbackSecret: secret.reveal(), webhook }
   } catch (error) {
     await open?.discard()
     undo()
@@ -129,87 +161,92 @@ async function setUp(program: Program, plan: Plan, answers: Answers) {
   }
 }
 
-/** Three products as the dialect reads them, or why there are none. */
-interface Seen {
-  products: SupplierOffer[]
-  fault: string | null
-}
-
-async function productsOf(program: Program, config: Config): Promise<Seen> {
+async function trySupplier(program: Program, access: SupplierAccess): Promise<SupplierTry> {
   try {
-    return { products: await program.readProducts(config), fault: null }
+    return { products: await program.readProducts(access) }
   } catch (error) {
-    return { products: [], fault: messageOf(error) }
+    return { fault: accessFault(error, access) }
   }
 }
 
-async function assertRight(io: Session['io'], seen: Seen, width: number): Promise<void> {
-  if (await askWhetherRight(io, seenText(seen, width), { wrong: seen.fault !== null })) return
-  throw new Failure(
-    'invalid',
-    'nothing was written. Fit a dialect to this supplier by docs/fitting-a-supplier.md, and name it by --dialect.',
-  )
+/** Three products as the dialect reads them. @throws Failure `unavailable` that says why there are none */
+async function productsOf(program: Program, access: SupplierAccess): Promise<SupplierOffer[]> {
+  const result = await trySupplier(program, access)
+  if ('products' in result) return result.products
+  const offline = '--offline writes the set-up without asking the supplier.'
+  throw new Failure('unavailable', `nothing was written: ${result.fault.message} ${offline}`)
 }
 
-function seenText({ products, fault }: Seen, width: number): string {
-  const lead = wrap(
-    "Products of the supplier, as the dialect reads them. Compare them with the supplier's own pages:",
-    width,
-  ).join('\n')
-  if (fault === null) return `${lead}\n${productTable(products, width)}`
-  const advice = 'If the supplier answers, the dialect does not fit it: see docs/fitting-a-supplier.md.'
-  return `${wrap(`NO PRODUCT READ: ${fault}. ${advice}`, width).join('\n')}\n`
+function productsText(products: SupplierOffer[], width: number): string {
+  const lead = "Products of the supplier, as the dialect reads them. Compare them with the supplier's own pages:"
+  return `${wrap(lead, width).join('\n')}\n${productTable(products, width)}`
 }
 
-/** A webhook that cannot be made now is made later: the rest must not be lost. */
-async function webhookOf(open: SetUp, { publicUrl }: Answers) {
-  if (publicUrl === null) return { webhook: null, webhookFault: null }
+/** @throws Failure `unavailable` that says how to go on without a webhook */
+async function webhookOf(open: SetUp, { config }: Plan) {
   try {
-    return { webhook: await open.createWebhook(), webhookFault: null }
+    return await open.createWebhook()
   } catch (error) {
-    return { webhook: null, webhookFault: messageOf(error) }
+    const advice =
+      `If the supplier answers otherwise, webhookRequest in the dialect ${config.dialectFacts.name} is not what it expects. ` +
+      'Leave --public-url out to go on by polling alone; a webhook can be made later, by publicUrl in the configuration ' +
+      `and \`${commandLine('webhooks create')}\`.`
+    throw new Failure('unavailable', `no webhook could be made: ${messageOf(error)}. ${advice}`, { cause: error })
   }
 }
 
-/** What it means that there is no webhook, and what to do. */
-const noWebhook = (dialect: string): string =>
-  'Until there is one, the service works by polling alone. Start it, then run `quayside webhooks create`; if the supplier ' +
-  `refuses that too, webhookRequest in the dialect ${dialect} is not what it expects.`
-
-type Result = Awaited<ReturnType<typeof setUp>> & {
-  configFile: string
-  dialect: string
-  store: string
-  /** What crosses a public network unencrypted. */
-  warnings: string[]
-  kept: Existing['kept']
-  next: string[]
+interface Result {
+  document: {
+    configFile: string
+    store: string
+    token: string
+    callbackSecret: string
+    webhook: { url: string } | null
+    kept: Existing['kept']
+    /** Null: the supplier was not asked. */
+    products: unknown[] | null
+  }
+  /** What names the configuration to a command; empty for the usual one. */
+  option: string
+  publicUrl: string | null
+  /** Warnings that were not shown yet. */
+  unseen: string[]
+  /** Products that were not shown yet. */
+  seen: SupplierOffer[] | undefined
+  width: number
 }
 
 const warningText = (warnings: readonly string[], width: number): string =>
   warnings.map((warning) => `\n${wrap(`WARNING: ${warning}: ${ENCRYPT}.`, width).join('\n')}\n`).join('')
 
-function resultText(result: Result, seen: Seen | undefined, width: number): string {
-  const { webhook, webhookFault, dialect } = result
+function resultText({ document, option, publicUrl, unseen, seen, width }: Result): string {
+  const { configFile, kept, products, webhook } = document
+  const create = commandLine(`webhooks create${option}`)
+  const later = publicUrl === null ? '' : ` Once the service runs, \`${create}\` makes the webhook.`
   const said = [
-    `Written: ${result.configFile}, and the secrets beside it (mode 0600).`,
-    ...(result.kept.length === 0 ? [] : [`Kept as they were: ${result.kept.join(', ')}.`]),
+    `Written: ${configFile}, and the secrets beside it (mode 0600).`,
+    ...(kept.length === 0 ? [] : [`Kept as they were: ${kept.join(', ')}.`]),
+    ...(products === null ? [`The supplier was not asked: nothing of it is checked yet.${later}`] : []),
     ...(webhook ? [`The supplier will send deliveries to ${webhook.url}; their secret is kept sealed.`] : []),
-    ...(webhookFault === null ? [] : [`NO WEBHOOK YET: ${webhookFault}. ${noWebhook(dialect)}`]),
   ]
+  const next = NEXT.map(([command, does]): [string, string] => [`  ${commandLine(command + option)}`, does])
   return `${said.flatMap((line) => wrap(line, width)).join('\n')}
-${seen ? `${warningText(result.warnings, width)}\n${seenText(seen, width)}` : ''}
+${warningText(unseen, width)}${seen ? `\n${productsText(seen, width)}` : ''}
 Shown this once, for the backend of your store:
-  store            ${result.store}
-  token            ${result.token}
-  callback secret  ${result.callbackSecret}
+  store            ${document.store}
+  token            ${document.token}
+  callback secret  ${document.callbackSecret}
 
 The backend sends the token with each order, and verifies callbacks with the
 secret and any Standard Webhooks library.
 
 Next:
-  quayside doctor          checks all of this end to end
-  quayside serve           runs it
-  quayside sync --follow   reads the catalogue and shows how far it is
-`
+${nextText(next, width)}`
+}
+
+/** Beside each other where they fit, else below. */
+function nextText(next: [string, string][], width: number): string {
+  const fits = details(next, Number.POSITIVE_INFINITY)
+  if (fits.split('\n').every((line) => columnsOf(line) <= width)) return fits
+  return next.map(([command, does]) => `${command}\n      ${does}\n`).join('')
 }

@@ -1,4 +1,5 @@
 import { asRow, asRows, cell, instant, money, type Row } from './cell.ts'
+import { quoted } from './invocation.ts'
 import type { Call } from './service-command.ts'
 import { columnsOf, details, table } from './table.ts'
 
@@ -66,9 +67,6 @@ export function releaseText(listing: Row, { option, width }: Call): string {
   }
   return lines.map((line) => `  ${line}`).join(' \\\n  ')
 }
-
-/** A word as a shell takes it. */
-const quoted = (text: string): string => (/^[\w.:@%+=,/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)
 
 function contentText(content: unknown, none: string): string {
   const { price, compareAt, currency, name } = asRow(content)

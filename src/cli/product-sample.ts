@@ -8,6 +8,7 @@ import { formatDecimal } from '../domain/money.ts'
 import type { SupplierOffer } from '../domain/placement.ts'
 import { Failure } from '../errors.ts'
 import type { Supplier } from '../supplier/client.ts'
+import { Unreadable } from '../supplier/unreadable.ts'
 import { cell } from './cell.ts'
 import { table } from './table.ts'
 
@@ -25,17 +26,19 @@ const tellsMore = ({ available, costFault }: SupplierOffer): boolean => availabl
 /**
  * Reads three products.
  *
- * @throws Failure `unavailable` when none can be read: what the supplier or the first record says is wrong
+ * @throws Failure `unavailable` when none can be read, or none has a cost: what the supplier or the first record says
  */
 export async function readProducts(supplier: Pick<Supplier, 'products'>): Promise<SupplierOffer[]> {
-  const { items, unreadable } = await supplier.products({ page: 1, limit: PAGE })
+  const { items, unreadable, requestId } = await supplier.products({ page: 1, limit: PAGE })
   const [fault] = unreadable
-  if (items.length > 0) return chooseProducts(items)
-  if (!fault) throw new Failure('unavailable', 'the supplier lists no product')
-  throw new Failure(
-    'unavailable',
-    `no product can be read: ${fault.setting} of the dialect is ${fault.field}, and ${fault.seen} is there`,
-  )
+  if (items.length > 0) {
+    if (items.some(({ costFault }) => costFault === undefined)) return chooseProducts(items)
+    const shown = chooseProducts(items).map(productText).join('; ')
+    throw new Failure('unavailable', `no product has a cost that can be read: ${shown}`, { reason: 'cost' })
+  }
+  if (!fault) throw new Failure('unavailable', 'the supplier lists no product', { reason: 'empty' })
+  const message = `no product can be read: ${fault.setting} of the dialect is ${fault.field}, and ${fault.seen} is there`
+  throw new Unreadable(fault, message, requestId)
 }
 
 /** As a table: name, cost, stock. */

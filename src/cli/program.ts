@@ -23,6 +23,7 @@ import type { Inspection } from './doctor-database.ts'
 import { exitCodeOf, exitCodes } from './exit-codes.ts'
 import { addFreeze } from './freeze.ts'
 import { addInit } from './init.ts'
+import type { SupplierAccess } from './init-supplier.ts'
 import { addKeys } from './keys.ts'
 import { addListings } from './listings.ts'
 import { addOrders } from './orders.ts'
@@ -80,7 +81,7 @@ export interface Program {
    *
    * @throws Failure `unavailable` or `rejected` when none can be read
    */
-  readProducts(config: Config): Promise<SupplierOffer[]>
+  readProducts(access: SupplierAccess): Promise<SupplierOffer[]>
   /**
    * Opens the database of an installation, and creates it where there is none; `init` alone asks for it.
    *

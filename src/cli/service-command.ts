@@ -61,3 +61,6 @@ export function print(io: Io, json: boolean, document: unknown, text: () => stri
 
 /** Files and pipes get whole lines, so that nothing is missing from what is searched. */
 export const widthOf = (io: Io): number => (io.isTerminal ? io.columns : Number.POSITIVE_INFINITY)
+
+/** Columns of what `init` and `doctor` say in sentences, also into a pipe. */
+export const proseWidth = (io: Io): number => Math.min(io.columns, 80)
