@@ -135,6 +135,8 @@ describe('a sweep', () => {
     expect(asked).toEqual([
       { page: 1, from: 7, to: 9 },
       { page: 1, from: 7 },
+      // A window that is empty up to now is held against the newest orders of all.
+      { page: 1 },
     ])
   })
 
