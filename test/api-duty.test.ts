@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { build } from '../src/storage/builder.ts'
 import { audit } from '../src/storage/schema.ts'
+import { insertSyncRun } from '../src/storage/sync-runs.ts'
 import { type ApiWorld, OTHER_STORE, openApi } from './api-world.ts'
 import { STORE } from './harbour.ts'
 
@@ -176,6 +177,24 @@ describe('people on duty', () => {
     const world = await openApi()
     const { body } = await world.ask('GET', '/status', { token: world.tokens.viewer })
     expect(body.data.balance).toEqual({ amount: '2500.00', currency: 'EUR', readAt: '2023-11-14T22:13:20.000Z' })
-    expect(body.data.freshness).toEqual({ catalogueAt: null, balanceAt: '2023-11-14T22:13:20.000Z' })
+    expect(body.data.freshness).toEqual({
+      catalogueAt: null,
+      catalogueFailure: null,
+      balanceAt: '2023-11-14T22:13:20.000Z',
+    })
+  })
+
+  test('see that the last reading of the catalogue failed, when and why, until one succeeds', async () => {
+    const world = await openApi()
+    const [at, viewer] = [1_700_000_000_000, world.tokens.viewer]
+    const run = { cause: 'schedule', startedAt: at, finishedAt: at, cursor: 1 }
+    const error = 'the supplier cannot be reached: ECONNREFUSED'
+    await world.db.commit([insertSyncRun({ id: 'run-1', state: 'failed', error, ...run })])
+    const failed = await world.ask('GET', '/status', { token: viewer })
+    const failure = { run: 'run-1', at: '2023-11-14T22:13:20.000Z', error }
+    expect(failed.body.data.freshness).toMatchObject({ catalogueAt: null, catalogueFailure: failure })
+    await world.db.commit([insertSyncRun({ id: 'run-2', state: 'complete', ...run })])
+    const complete = await world.ask('GET', '/status', { token: viewer })
+    expect(complete.body.data.freshness).toMatchObject({ catalogueAt: failure.at, catalogueFailure: null })
   })
 })

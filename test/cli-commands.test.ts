@@ -275,6 +275,19 @@ describe('status', () => {
 `)
   })
 
+  it('says that the last reading of the catalogue failed, when and why, in one line of 80 columns', async () => {
+    const error = 'the supplier cannot be reached: ECONNREFUSED, and it was tried three times, as always'
+    const freshness = { catalogueAt: null, catalogueFailure: { run: id, at, error }, balanceAt: null }
+    const { config } = await startService({ 'GET /status': () => ({ freeze: null, counts: {}, freshness }) })
+    const { stdout } = await run(['status', '--config', config], {
+      terminal: true,
+      now: () => Date.parse(at) + 120_000,
+    })
+    expect(widest(stdout)).toBeLessThanOrEqual(80)
+    expect(stdout).toMatch(/^Catalogue +not read yet\n +FAILED 20[-0-9]+ [:0-9]+Z \(2 min ago\): the supplier .*…$/m)
+    expect(stdout).toContain(`For a person:\n  catalogue not read: npx quayside sync show ${id}\n`)
+  })
+
   it('says which answers of the supplier cannot be read, and that buying is paused for them', async () => {
     const unreadable = [
       {

@@ -296,12 +296,26 @@ describe('doctor', () => {
     const status = (of: object[]) => ({ 'GET /status': () => ({ freeze: null, counts, stores: of }) })
     const several = await examine((await startSetUp({ answers: status(stores) })).config)
     expect(several.of('listings').map(({ message, mend }) => [message, mend])).toEqual([
-      ['2 that the store did not take', 'quayside listings list --state failed --store shop-4f7k2m9q'],
-      ['1 held for a person', 'quayside listings list --state held --store shop-4f7k2m9q'],
-      ['3 held for a person', 'quayside listings list --state held --store other-7k2m9q4f'],
+      ['2 that the store did not take', 'npx quayside listings list --state failed --store shop-4f7k2m9q'],
+      ['1 held for a person', 'npx quayside listings list --state held --store shop-4f7k2m9q'],
+      ['3 held for a person', 'npx quayside listings list --state held --store other-7k2m9q4f'],
     ])
     const one = await examine((await startSetUp({ answers: status(stores.slice(1)) })).config)
-    expect(one.of('listings')).toMatchObject([{ mend: 'quayside listings list --state held' }])
+    expect(one.of('listings')).toMatchObject([{ mend: 'npx quayside listings list --state held' }])
+  })
+
+  it('does not call a service well that could not read the catalogue', async () => {
+    const failure = { run: 'run-1', at: '2026-08-02T14:00:00.000Z', error: 'the supplier cannot be reached' }
+    const freshness = { catalogueAt: null, catalogueFailure: failure, balanceAt: null }
+    const counts = { purchases: {}, deliveries: {}, callbacks: {}, alerts: {} }
+    const { config } = await startSetUp({ answers: { 'GET /status': () => ({ freeze: null, counts, freshness }) } })
+    expect((await examine(config)).of('service')).toMatchObject([
+      {
+        level: 'warn',
+        message: expect.stringMatching(/could not read the catalogue, .*: the supplier cannot be reached$/),
+        mend: 'see `npx quayside sync show run-1`',
+      },
+    ])
   })
 
   it('works without a running service and says how to start it', async () => {

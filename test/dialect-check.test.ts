@@ -11,7 +11,7 @@ import { readSample, type Sample } from '../src/supplier/sample.ts'
 import { run, temporaryFolder, widest } from './cli-run.ts'
 import { contrary, leavesOf, standard } from './dialect-pair.ts'
 import { openSandbox } from './sandbox-caller.ts'
-import { sendJson, startHttp } from './supplier-server.ts'
+import { refusedOrigin, sendJson, startHttp } from './supplier-server.ts'
 
 const API_KEY = 'test-api-key'
 
@@ -515,6 +515,18 @@ describe('quayside dialect check', () => {
     expect(await run(argv, { env })).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--api-key-file') })
     const wrong = await run(['dialect', 'check', '--base-url', 'supplier.example', '--api-key-file', file], { env })
     expect(wrong.exitCode).toBe(2)
+  })
+
+  test('names the address and the next step where the supplier does not answer', async () => {
+    const baseUrl = `${await refusedOrigin()}/v1`
+    const { config, env } = await configFor(baseUrl)
+    const { exitCode, stderr } = await run(['dialect', 'check', '--config', config], { env, terminal: true })
+    expect(exitCode).toBe(1)
+    expect(stderr.replaceAll(/\s+/g, ' ')).toBe(
+      `quayside: ${baseUrl}: GET /balance: no answer (ECONNREFUSED). Check the address (supplier.baseUrl in the ` +
+        'configuration), and that this machine may connect to it. ',
+    )
+    expect(widest(stderr)).toBeLessThanOrEqual(80)
   })
 
   test('says why nothing can be checked', async () => {

@@ -38,7 +38,10 @@ export function addCheck(dialect: Command, { io, end }: Session): void {
     const { baseUrl, facts, apiKey } = subjectOf(options, io.env)
     const saved = options.document === undefined ? undefined : readDocument(options.document)
     const { now, sleep } = io
-    const sample = await readSample({ baseUrl, dialect: facts, apiKey, now, sleep, document: saved })
+    const reading = readSample({ baseUrl, dialect: facts, apiKey, now, sleep, document: saved })
+    const sample = await reading.catch((error: unknown) => {
+      throw withNextStep(error, baseUrl, options.baseUrl === undefined)
+    })
     const findings = checkDialect(facts, sample)
     const fits = !findings.some(isFault)
     const products = chooseProducts(offersIn(sample, facts))
@@ -62,6 +65,20 @@ Examples:
   quayside dialect check --base-url https://supplier.example/api/v1 \\
     --api-key-file key.txt --dialect ./my-supplier.json
   quayside dialect check --json | jq '.findings[] | select(.verdict == "unreadable")'`
+
+/** Why the supplier cannot be checked, at which address, and what to do. @param configured: the address is from there */
+function withNextStep(error: unknown, baseUrl: string, configured: boolean): unknown {
+  if (!(error instanceof Failure)) return error
+  const address = configured ? 'supplier.baseUrl in the configuration' : '--base-url'
+  const key = configured ? 'config/secrets/api-key or QUAYSIDE_API_KEY' : '--api-key-file or QUAYSIDE_API_KEY'
+  const next =
+    error.reason === 'unauthorized'
+      ? `Check the address (${address}) and the key (${key}).`
+      : `Check the address (${address}), and that this machine may connect to it.`
+  const { code, message, fields, reason } = error
+  const detail = { cause: error, fields, ...(reason === undefined ? {} : { reason }) }
+  return new Failure(code, `${baseUrl}: ${message}.\n${next}`, detail)
+}
 
 /** The supplier of the configuration, or one that is not set up yet. */
 function subjectOf({ config, dialect, baseUrl, apiKeyFile }: Options, env: Record<string, string | undefined>) {

@@ -3,6 +3,7 @@ import { namesInRules, nearestName, type RuleName } from '../domain/rule-names.t
 import { messageOf } from '../errors.ts'
 import { asRow, counted, instant } from './cell.ts'
 import type { Report } from './doctor.ts'
+import { commandLine } from './invocation.ts'
 import type { Program } from './program.ts'
 import { unreadableText } from './sync.ts'
 
@@ -60,7 +61,7 @@ export async function checkKey(config: Config, program: Program, report: Report)
     const message = key.opened ? 'opens the database' : 'is well formed'
     report('ok', 'secret', `the key-encryption key ${key.name} ${message}`)
     if (!key.opened) {
-      const mend = '`quayside database create` makes one for a new installation; else look for its volume and dataDir'
+      const mend = `\`${commandLine('database create')}\` makes one for a new installation; else look for its volume and dataDir`
       report('fail', 'database', `there is none in ${config.dataDir}: the service does not start`, mend)
     }
   }
@@ -74,7 +75,7 @@ export function checkSync({ lastSync }: Inspection, now: number, report: Report)
   const at = instant(finishedAt === null ? undefined : new Date(finishedAt).toISOString(), now)
   const unread = offersUnreadable === 0 ? '' : `${counted(offersUnreadable, 'offer', 'offers')} could not be read`
   const first = firstUnreadable === null ? '' : `; the first by ${unreadableText(asRow(JSON.parse(firstUnreadable)))}`
-  const mend = unread === '' ? `see \`quayside sync show ${id}\`` : 'see `quayside dialect check`'
+  const mend = unread === '' ? `see \`${commandLine(`sync show ${id}`)}\`` : `see \`${commandLine('dialect check')}\``
   if (state === 'failed') {
     const causes = [error, unread === '' ? null : unread + first].filter((cause) => cause !== null)
     report('fail', 'catalogue', `the last sync failed, ${at}: ${causes.join('; ')}`, mend)

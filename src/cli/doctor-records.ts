@@ -3,6 +3,7 @@ import type { Supplier } from '../supplier/client.ts'
 import type { Page } from '../supplier/read.ts'
 import { counted } from './cell.ts'
 import type { Visit } from './doctor.ts'
+import { commandLine } from './invocation.ts'
 import { chooseProducts, productText } from './product-sample.ts'
 
 /** One quick page of each: a record that cannot be read is hardly ever alone. */
@@ -14,7 +15,7 @@ const PAGE = 25
  */
 export async function checkRecords({ report, config }: Visit, supplier: Supplier | undefined): Promise<void> {
   if (!config || !supplier) return
-  const fix = `mend the dialect ${config.dialectFacts.name}: \`quayside dialect check\` shows what is there`
+  const fix = `mend the dialect ${config.dialectFacts.name}: \`${commandLine('dialect check')}\` shows what is there`
   const look = async <T>(what: 'products' | 'orders', read: () => Promise<Page<T>>): Promise<T[] | undefined> => {
     try {
       const { items, unreadable } = await read()

@@ -7,6 +7,7 @@ import { type Client, createClient } from './client.ts'
 import { type ConnectionOptions, connectionOf } from './connection.ts'
 import type { Visit } from './doctor.ts'
 import { NOT_RUNNING } from './exit-codes.ts'
+import { commandLine } from './invocation.ts'
 import { MEND_DIALECT, pausedOf, unreadableOf, waitingListings } from './status.ts'
 
 export type Service = { client: Client; status: Record<string, unknown> } | { fault: Failure }
@@ -53,7 +54,7 @@ export async function checkWebhooks({ config, report }: Visit, supplier: Supplie
   }
 }
 
-const CREATE = '`quayside webhooks create` makes one'
+const CREATE = `\`${commandLine('webhooks create')}\` makes one`
 const originOf = (url: string): string | undefined => (URL.canParse(url) ? new URL(url).origin : undefined)
 
 /** A proxy on the way to a service on the same machine answers within this, or not at all. */
@@ -85,7 +86,12 @@ export async function checkDuties({ io, report }: Visit, service: Service): Prom
     return
   }
   const { client, status } = service
-  report('ok', 'service', `runs at ${client.origin}`)
+  const failure = asRow(status.freshness).catalogueFailure
+  if (failure) {
+    const { at, error, run } = asRow(failure)
+    const what = `runs at ${client.origin} and could not read the catalogue, ${instant(at, io.now())}: ${cell(error)}`
+    report('warn', 'service', what, `see \`${commandLine(`sync show ${cell(run)}`)}\``)
+  } else report('ok', 'service', `runs at ${client.origin}`)
   const freeze = asRow(status.freeze)
   if (status.freeze) {
     const since = instant(freeze.at, io.now())
@@ -93,7 +99,7 @@ export async function checkDuties({ io, report }: Visit, service: Service): Prom
       'fail',
       'freeze',
       `nothing is bought since ${since}: ${cell(freeze.reason)}`,
-      '`quayside unfreeze` when it is mended',
+      `\`${commandLine('unfreeze')}\` when it is mended`,
     )
   } else report('ok', 'freeze', 'none')
   for (const line of unreadableOf(status.unreadable, io.now())) report('fail', 'answers', line, MEND_DIALECT)
@@ -109,7 +115,7 @@ export async function checkDuties({ io, report }: Visit, service: Service): Prom
   ]
   const found = waiting.filter(([count]) => Number(count) > 0)
   for (const [count, one, several, how] of found) {
-    report('warn', 'dead letters', counted(count, one, several), `quayside ${how}`)
+    report('warn', 'dead letters', counted(count, one, several), commandLine(how))
   }
   if (found.length === 0) report('ok', 'dead letters', 'none')
 }
@@ -120,7 +126,7 @@ function checkListings(status: Row, paused: string[], report: Visit['report']): 
     ...waitingListings(status, 'failed').map((waiting) => ({ ...waiting, what: 'that the store did not take' })),
     ...waitingListings(status, 'held').map((waiting) => ({ ...waiting, what: 'held for a person' })),
   ]
-  for (const { count, what, how } of found) report('warn', 'listings', `${cell(count)} ${what}`, how)
+  for (const { count, what, how } of found) report('warn', 'listings', `${cell(count)} ${what}`, commandLine(how))
   if (found.length + paused.length === 0) report('ok', 'listings', 'none failed, none held')
 }
 

@@ -7,6 +7,7 @@ import { Failure, messageOf } from '../errors.ts'
 import { fileSystemType } from '../storage/lock.ts'
 import { CONFIG_FILE, readPlace, resolveFrom } from './connection.ts'
 import type { Report } from './doctor.ts'
+import { commandLine } from './invocation.ts'
 
 /** The version that the lock file brings; others from 22.19 run, and are tested less. */
 const NODE_MAJOR = 24
@@ -27,7 +28,12 @@ export function checkConfig(
   report: Report,
 ): Config | undefined {
   if (!source || source.demo) {
-    report('warn', 'configuration', `there is no ${CONFIG_FILE}: this is the demo`, '`quayside init` writes one')
+    report(
+      'warn',
+      'configuration',
+      `there is no ${CONFIG_FILE}: this is the demo`,
+      `\`${commandLine('init')}\` writes one`,
+    )
   }
   if (!source) return undefined
   const { file } = source

@@ -12,7 +12,7 @@ import { checkConfig, checkDisk, checkFileSystem, checkModes, checkNode, checkRa
 import { checkSupplier } from './doctor-supplier.ts'
 import { exitCodes } from './exit-codes.ts'
 import type { Io, Program, Session } from './program.ts'
-import { shareOptions } from './service-command.ts'
+import { proseWidth, shareOptions } from './service-command.ts'
 import { wrap } from './table.ts'
 
 /** One thing that was looked at. `fail`: it does not work. `warn`: it works, and a person should know. */
@@ -47,7 +47,7 @@ export function addDoctor(root: Command, { io, program, end }: Session): void {
     const report: Report = (level, check, message, mend) => {
       const finding: Finding = { check, level, message, ...(mend === undefined ? {} : { mend }) }
       findings.push(finding)
-      if (!options.json) io.stdout.write(findingText(finding, Math.min(io.columns, 100)))
+      if (!options.json) io.stdout.write(findingText(finding, proseWidth(io)))
     }
     await visit({ io, program }, options, report)
     const failed = findings.filter(({ level }) => level === 'fail').length

@@ -1,10 +1,11 @@
 import type { Command } from 'commander'
 import { asRow, asRows, cell, counted, countsText, instant, money, plain, type Row } from './cell.ts'
 import { causesOf, nextOf } from './freeze.ts'
+import { commandLine } from './invocation.ts'
 import type { Session } from './program.ts'
 import { serviceCommand } from './service-command.ts'
 import { oldUntil } from './stores.ts'
-import { details, sentence } from './table.ts'
+import { cut, details, sentence } from './table.ts'
 
 /** `status`: what a person on duty looks at first. */
 export function addStatus(root: Command, session: Session): void {
@@ -41,6 +42,7 @@ function statusText(facts: Row, now: number, width: number): string {
     ['Tier', cell(facts.tier)],
     ['Limits', limitsText(facts.limits)],
     ['Catalogue', freshness.catalogueAt ? `read ${instant(freshness.catalogueAt, now)}` : 'not read yet'],
+    ...catalogueFailure(freshness, now, width),
     ['Offers', `${cell(offers.total)}, ${cell(offers.inStock)} in stock`],
     ['Listings', countsText(counts.listings)],
     ['Purchases', countsText(counts.purchases)],
@@ -59,6 +61,7 @@ function statusText(facts: Row, now: number, width: number): string {
     ...(facts.freeze ? ['  buying is frozen\n'] : []),
     ...(facts.freeze ? nextOf(freeze).map((next) => sentence(next, width, { lead: '    ', hang: 6 })) : []),
     ...unreadableOf(facts.unreadable, now).map((line) => sentence(`${line}: ${MEND_DIALECT}`, width, DUE)),
+    ...failedReading(freshness).map((line) => `  ${line}\n`),
     ...dutiesOf(facts, width).map((line) => `  ${line}\n`),
     ...pausedOf(facts.paused, now).map((line) => sentence(line, width, DUE)),
   ]
@@ -67,39 +70,56 @@ function statusText(facts: Row, now: number, width: number): string {
 
 const DUE = { lead: '  ', hang: 4 }
 
+/** How the last reading of the catalogue failed, in one line; its cause is cut to the width. */
+function catalogueFailure(freshness: Row, now: number, width: number): [string, string][] {
+  if (!freshness.catalogueFailure) return []
+  const { at, error } = asRow(freshness.catalogueFailure)
+  const text = `FAILED ${instant(at, now)}: ${cell(error)}`
+  // Beside the longest label.
+  return [['', cut(text, width - 'Discrepancies  '.length)]]
+}
+
+/** The command that shows it. */
+function failedReading({ catalogueFailure }: Row): string[] {
+  if (!catalogueFailure) return []
+  return [`catalogue not read: ${commandLine(`sync show ${cell(asRow(catalogueFailure).run)}`)}`]
+}
+
 /** What does not heal by itself, each with the command that shows it. */
 function dutiesOf(facts: Row, width: number): string[] {
   const [counts, sweep] = [asRow(facts.counts), asRow(facts.sweep)]
   const listings = (state: 'held' | 'failed', one: string, several: string) =>
     waitingListings(facts, state).map(({ count, how }): [unknown, string, string, string] => [count, one, several, how])
   const [deliveries, callbacks] = [asRow(counts.deliveries), asRow(counts.callbacks)]
-  const list = 'quayside deliveries list --state'
+  const list = 'deliveries list --state'
   const duties: [count: unknown, one: string, several: string, how: string][] = [
-    [asRow(counts.purchases).review, 'purchase in review', 'purchases in review', 'quayside reviews'],
+    [asRow(counts.purchases).review, 'purchase in review', 'purchases in review', 'reviews'],
     ...listings('held', 'listing held', 'listings held'),
     ...listings('failed', 'listing not taken', 'listings not taken'),
     [deliveries.dead, 'dead delivery', 'dead deliveries', `${list} dead`],
     [deliveries.quarantined, 'unreadable delivery', 'unreadable deliveries', `${list} quarantined`],
-    [callbacks.dead, 'dead callback', 'dead callbacks', 'quayside outbox list --state dead'],
+    [callbacks.dead, 'dead callback', 'dead callbacks', 'outbox list --state dead'],
     [sweep.orphans, 'order of ours without a purchase', 'orders of ours without a purchase', DISCREPANCIES],
     [sweep.missing, 'purchase without its order', 'purchases without their order', DISCREPANCIES],
   ]
   return duties.flatMap(([count, one, several, how]) => {
     if (!(Number(count) > 0)) return []
-    const line = `${counted(count, one, several)}: npx ${how}`
+    const line = `${counted(count, one, several)}: ${commandLine(how)}`
     // A command stays in one piece, to be copied.
-    return line.length + 2 <= Math.min(width, 80) ? [line] : [`${counted(count, one, several)}:`, `  npx ${how}`]
+    return line.length + 2 <= Math.min(width, 80)
+      ? [line]
+      : [`${counted(count, one, several)}:`, `  ${commandLine(how)}`]
   })
 }
 
-const DISCREPANCIES = 'quayside discrepancies list'
+const DISCREPANCIES = 'discrepancies list'
 
 /**
- * How many listings wait in a state, and the command that lists them: one entry for each store that has some, under its
+ * How many listings wait in a state, and the command that lists them, as `commandLine` takes it: one entry for each store that has some, under its
  * name, as the command must be told where there are several.
  */
 export function waitingListings(status: Row, state: 'held' | 'failed'): { count: number; how: string }[] {
-  const how = `quayside listings list --state ${state}`
+  const how = `listings list --state ${state}`
   const stores = asRows(status.stores)
   const waiting =
     stores.length === 0

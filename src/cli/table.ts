@@ -51,7 +51,8 @@ function padded(text: string, width: number, right: boolean): string {
 }
 
 /** The beginning of a text and `…`, together no wider than `width`. */
-function cut(text: string, width: number): string {
+export function cut(text: string, width: number): string {
+  if (columnsOf(text) <= width) return text
   let shown = ''
   for (const { segment } of graphemes.segment(text)) {
     if (columnsOf(shown + segment) > width - 1) break

@@ -260,7 +260,14 @@ export const Status = z.object({
   stores: z
     .array(z.object({ store: z.string(), listings: counts, callbackSecret: CallbackSecretStanding }))
     .meta({ description: 'Each configured store with its listings by state' }),
-  freshness: z.object({ catalogueAt: maybeAt, balanceAt: maybeAt }),
+  freshness: z.object({
+    catalogueAt: maybeAt,
+    catalogueFailure: z
+      .object({ run: z.string(), at: maybeAt, error: words })
+      .nullable()
+      .meta({ description: 'The last reading of the catalogue that ended, where it failed' }),
+    balanceAt: maybeAt,
+  }),
   sweep: z
     .object({ finishedAt: maybeAt, orders: count, orphans: count, others: count, missing: count })
     .nullable()

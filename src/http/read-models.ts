@@ -16,7 +16,7 @@ import { discrepancies, licenceKeys, purchases } from '../storage/schema.ts'
 import { currentFreeze } from '../storage/settings.ts'
 import { linesOfOrders, type StoreOrder } from '../storage/store-orders.ts'
 import { lastCompleteSweep, type Sweep } from '../storage/sweeps.ts'
-import { lastCompleteSync } from '../storage/sync-runs.ts'
+import { lastCompleteSync, lastEndedSync, type SyncRun } from '../storage/sync-runs.ts'
 import type { UnreadableAnswer } from '../supplier/unreadable.ts'
 import { callbackSecretView, freezeView, iso, maybeIso } from './api-views.ts'
 
@@ -99,6 +99,7 @@ export async function statusOf(db: Database, stores: readonly string[], unreadab
     effects,
     differences,
     [run],
+    [ended],
     [sweep],
     listings,
     standings,
@@ -112,6 +113,7 @@ export async function statusOf(db: Database, stores: readonly string[], unreadab
     db.query(countOutbox()),
     db.query(countDiscrepancies()),
     db.query(lastCompleteSync()),
+    db.query(lastEndedSync()),
     db.query(lastCompleteSweep()),
     db.query(countListings()),
     db.query(allPublishing()),
@@ -150,7 +152,11 @@ export async function statusOf(db: Database, stores: readonly string[], unreadab
       ),
       callbackSecret: callbackSecretView(rotations, store),
     })),
-    freshness: { catalogueAt: maybeIso(run?.finishedAt ?? null), balanceAt: maybeIso(balance?.readAt ?? null) },
+    freshness: {
+      catalogueAt: maybeIso(run?.finishedAt ?? null),
+      catalogueFailure: ended?.state === 'failed' ? failedSync(ended) : null,
+      balanceAt: maybeIso(balance?.readAt ?? null),
+    },
     sweep: sweep ? sweepLine(sweep) : null,
     unreadable: unreadable.map(unreadableLine),
     paused: standings.flatMap(({ store, pausedUntil, lastError }) =>
@@ -158,6 +164,12 @@ export async function statusOf(db: Database, stores: readonly string[], unreadab
     ),
   }
 }
+
+const failedSync = ({ id, finishedAt, error }: SyncRun) => ({
+  run: id,
+  at: maybeIso(finishedAt),
+  error,
+})
 
 const unreadableLine = (answer: UnreadableAnswer) => ({
   request: answer.request,

@@ -151,7 +151,9 @@ function reader({ baseUrl, dialect, apiKey, now, sleep }: SampleSource, agent: R
         deadlineMs: DEADLINE_MS,
         bodyMaxBytes: PAGE_MAX_BYTES,
       })
-      if (ended.stage !== 'answered') throw new Failure('unavailable', `${request}: no answer (${ended.cause})`)
+      if (ended.stage !== 'answered') {
+        throw new Failure('unavailable', `${request}: no answer (${ended.cause})`, { reason: 'unreachable' })
+      }
       const { status, headers, body } = withoutKey(ended, apiKey.reveal())
       if (status === 429 && tries === 1) {
         const wait = retryAfterMs(String(headers[dialect.headers.retryAfter] ?? '1'), now()) ?? 1_000
@@ -182,6 +184,7 @@ async function acceptedKey(get: Get, dialect: Dialect): Promise<{ keyHeader: str
   throw new Failure(
     'unavailable',
     `GET /balance answered ${first?.status}: it takes the API key in no header that is known`,
+    { reason: 'unauthorized' },
   )
 }
 
