@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
+import { programName } from '../src/cli/invocation.ts'
 import { loadConfig } from '../src/config.ts'
 import { checkSetUp, readProductsOf, setUpOf } from '../src/set-up.ts'
 import { run, temporaryFolder, widest } from './cli-run.ts'
@@ -170,4 +171,12 @@ it('leaves a set-up that is there, and says so within 80 columns', async () => {
   const { exitCode, stderr } = await run(['init', '--yes', '--config', file])
   expect(exitCode).toBe(5)
   expect(widest(stderr.replace(folder, 'config'))).toBeLessThanOrEqual(80)
+})
+
+it('prints commands that can be pasted: inside a clone, after an installation, and in the image', () => {
+  expect(programName('/home/anna/quayside', '/home/anna/quayside')).toBe('npx quayside')
+  expect(programName('/home/anna/quayside', '/home/anna/quayside/config')).toBe('npx quayside')
+  expect(programName('/usr/lib/node_modules/quayside', '/home/anna')).toBe('quayside')
+  expect(programName('/app', '/data')).toBe('/app/src/quayside.js')
+  expect(programName('/home/anna b/quayside', '/home')).toBe("'/home/anna b/quayside/src/quayside.js'")
 })
