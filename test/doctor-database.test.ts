@@ -198,7 +198,7 @@ describe('a catalogue that could not be read', () => {
 
   it('is a failure for whatever reason, with the way to look at it, until a run completes', async () => {
     const broken = { state: 'failed', error: 'page 1: the supplier refused the API key with 401' }
-    const mend = 'see `quayside sync show run0`'
+    const mend = 'see `npx quayside sync show run0`'
     expect(await afterRuns(broken)).toMatchObject([
       { level: 'fail', message: expect.stringMatching(/refused the API key/), mend },
     ])
