@@ -1,6 +1,6 @@
 import path from 'node:path'
 import { defineConfig, type ViteUserConfig } from 'vitest/config'
-import { mistakeNamed, withEdit } from './test/mistakes/list.ts'
+import { mistakeNamed, withEdit } from './test/campaigns/mistakes/list.ts'
 
 /** Makes a seeded mistake in the program that the tests load: `QUAYSIDE_MISTAKE=random-key npx vitest run …`. */
 function mistake(name: string): NonNullable<ViteUserConfig['plugins']>[number] {
@@ -10,7 +10,7 @@ function mistake(name: string): NonNullable<ViteUserConfig['plugins']>[number] {
     enforce: 'pre',
     transform: (text, id) =>
       edits
-        .filter(({ file }) => id === path.join(import.meta.dirname, 'src', file))
+        .filter(({ file }) => id === path.join(import.meta.dirname, './src', file))
         .reduce((changed, edit) => withEdit(changed, edit), text),
   }
 }
@@ -28,7 +28,7 @@ export default defineConfig({
     // One per core of a small machine: most files wait for processes and sockets, not for the processor.
     maxWorkers: 2,
     // Their own processes start as quickly as the service does.
-    execArgv: ['--import', new URL('src/quick-imports.js', import.meta.url).href],
+    execArgv: ['--import', new URL('./src/quick-imports.js', import.meta.url).href],
     // The service is started some hundred times as a process: each start takes a third less with what others compiled.
     env: { NODE_COMPILE_CACHE: path.join(import.meta.dirname, 'node_modules/.cache/compile') },
   },

@@ -3,8 +3,9 @@
  * answer. Nothing of this is there when nobody asked for it.
  */
 import type { Inbox } from './inbox/receive.ts'
-import type { CrashPoint } from './ordering/context.ts'
+import type { CrashPoint } from './ordering/ordering.ts'
 import type { Database } from './storage/database.ts'
+import type { RotationPoint } from './vault/keys.ts'
 
 export type ServicePoint =
   | CrashPoint
@@ -15,9 +16,6 @@ export type ServicePoint =
   | 'received'
   /** The sender has its answer, and not one turn of the event loop has passed since. */
   | 'acknowledged'
-
-/** The next key opens the database not yet; or it does, and neither the service nor the caller knows. */
-export type RotationPoint = 'rotating' | 'rotated'
 
 export type AtPoint = (point: ServicePoint | RotationPoint) => void
 

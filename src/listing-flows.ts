@@ -1,6 +1,5 @@
-import type { SellingStore } from './catalogue/assess.ts'
-import { exportLinks } from './catalogue/export-links.ts'
-import { importLinks } from './catalogue/import-links.ts'
+import type { Flows } from './http/flows.ts'
+import type { SellingStore } from './listings/assess.ts'
 import {
   ignoreListing,
   type Linking,
@@ -9,9 +8,9 @@ import {
   retryListing,
   unignoreListing,
   unlinkListing,
-} from './catalogue/links.ts'
-import { listingBySku, listListings, viewListing } from './catalogue/listings.ts'
-import type { Flows } from './http/flows.ts'
+} from './listings/links.ts'
+import { exportLinks, importLinks } from './listings/links-file.ts'
+import { listingBySku, listListings, viewListing } from './listings/listings.ts'
 
 /** @param storeOf throws Failure `not_found` for a store that is not configured */
 export function listingFlows(

@@ -12,11 +12,11 @@ const program: Program = {
     .version,
   serve: async (options) => (await import('./serve.ts')).runService(options),
   sandbox: async (settings) => (await import('./sandbox-command.ts')).runSandbox(settings),
-  checkSetUp: async (config) => (await import('./set-up.ts')).checkSetUp(config),
-  readProducts: async (access) => (await import('./set-up.ts')).readProductsOf(access),
-  openSetUp: async (config, made) => (await import('./set-up.ts')).setUpOf(config, made),
-  createDatabase: async (config) => (await import('./set-up.ts')).createDatabase(config),
-  inspect: async (config) => (await import('./inspection.ts')).inspect(config),
+  checkSetUp: async (config) => (await import('./installation.ts')).checkSetUp(config),
+  readProducts: async (access) => (await import('./installation.ts')).readProductsOf(access),
+  openSetUp: async (config, made) => (await import('./installation.ts')).setUpOf(config, made),
+  createDatabase: async (config) => (await import('./installation.ts')).createDatabase(config),
+  inspect: async (config) => (await import('./installation.ts')).inspect(config),
   restore: async (options) => (await import('./restore.ts')).restoreBackup(options, process.env),
 }
 

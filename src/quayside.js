@@ -21,7 +21,7 @@ function runsTypes(version) {
 if (runsTypes(process.versions.node)) {
   import('./main.ts').catch(fail)
 } else {
-  const folder = fileURLToPath(new URL('..', import.meta.url))
+  const folder = fileURLToPath(new URL('../', import.meta.url))
   process.stderr.write(
     `quayside: needs Node 22.19 or newer, and this is ${process.versions.node}; ` +
       `run \`npm ci\` in ${folder}, which brings the right one, then use \`npm start\` or \`npx quayside\`\n`,

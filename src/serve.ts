@@ -1,10 +1,10 @@
 import { writeSync } from 'node:fs'
 import { openApp } from './app.ts'
-import { demoFolder } from './cli/connection.ts'
+import { demoFolder } from './cli/client.ts'
 import type { ServeOptions } from './cli/program.ts'
-import { loadConfig } from './config.ts'
+import { loadConfig } from './config/config.ts'
 import { crashAt } from './crash-points.ts'
-import { openDemo } from './demo-service.ts'
+import { openDemo } from './demo/service.ts'
 import { messageOf } from './errors.ts'
 import { createLog } from './log.ts'
 

@@ -1,8 +1,7 @@
 import { Failure } from './errors.ts'
 import type { Flows } from './http/flows.ts'
-import { type CheckDeps, checkWebhooks } from './inbox/check-webhooks.ts'
 import type { Inbox } from './inbox/receive.ts'
-import { createWebhook, retireWebhook, rotateWebhook } from './inbox/webhooks.ts'
+import { type CheckDeps, checkWebhooks, createWebhook, retireWebhook, rotateWebhook } from './inbox/webhooks.ts'
 
 /** @param inbox learns of every change at once: what is signed with a new secret may come before the answer does */
 export function webhookFlows({

@@ -1,12 +1,20 @@
 import { statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { finderOf } from './canaries/finder.ts'
-import { type Harvest, openHarvest } from './canaries/harvest.ts'
-import { API_KEY, type CanaryInstallation, openCanaryInstallation } from './canaries/installation.ts'
-import { deliver, keysArrive, knock, lookAtEverything, makeSecrets, order, spoilAnswers } from './canaries/life.ts'
-import { quoteKeys, quotesArrive } from './canaries/quoted-keys.ts'
-import { until } from './service-process.ts'
+import { finderOf } from './support/canaries/finder.ts'
+import { type Harvest, openHarvest } from './support/canaries/harvest.ts'
+import { API_KEY, type CanaryInstallation, openCanaryInstallation } from './support/canaries/installation.ts'
+import {
+  deliver,
+  keysArrive,
+  knock,
+  lookAtEverything,
+  makeSecrets,
+  order,
+  spoilAnswers,
+} from './support/canaries/life.ts'
+import { quoteKeys, quotesArrive } from './support/canaries/quoted-keys.ts'
+import { until } from './support/service-process.ts'
 
 describe('a secret', { timeout: 240_000 }, () => {
   let installation: CanaryInstallation

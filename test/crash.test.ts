@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { CrashPoint } from '../src/ordering/context.ts'
-import { openInstallation } from './service-process.ts'
+import type { CrashPoint } from '../src/ordering/ordering.ts'
+import { openInstallation } from './support/service-process.ts'
 
 /** A request has run within six seconds, or never will: nobody waits for minutes. */
 const SETTLES_SOON = { settleSeconds: 6, listLagSeconds: 0.2, scanGapSeconds: 0.5 }

@@ -4,12 +4,12 @@ import { chmodSync, chownSync, lstatSync, mkdtempSync, readdirSync, readFileSync
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest'
-import { freePort } from '../src/demo-files.ts'
-import { startShop } from '../src/sandbox/shop.ts'
-import { DIALECT } from './delivery.ts'
-import { buildImage, type Image, ignoreOf } from './dockerfile.ts'
-import { startHeldSandbox } from './held.ts'
-import { until } from './service-process.ts'
+import { freePort } from '../src/demo/files.ts'
+import { startShop } from '../src/demo/shop.ts'
+import { DIALECT } from './support/delivery.ts'
+import { buildImage, type Image, ignoreOf } from './support/dockerfile.ts'
+import { startHeldSandbox } from './support/held.ts'
+import { until } from './support/service-process.ts'
 
 const context = path.join(import.meta.dirname, '..')
 const text = readFileSync(path.join(context, 'Dockerfile'), 'utf8')

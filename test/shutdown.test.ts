@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import { Agent } from 'node:http'
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { build } from '../src/storage/builder.ts'
 import { deliveries, purchases, storeOrders } from '../src/storage/schema.ts'
-import { readAnswer, requestBytes } from './raw-http.ts'
-import { DOOR, delivery, type Installation, openInstallation, until } from './service-process.ts'
+import { build } from '../src/storage/statement.ts'
+import { readAnswer, requestBytes } from './support/raw-http.ts'
+import { DOOR, delivery, type Installation, openInstallation, until } from './support/service-process.ts'
 
 /** Docker's patience, the shortest of those that stop services: after it comes SIGKILL. */
 const GRACE_MS = 10_000

@@ -1,7 +1,7 @@
+import type { Dialect } from '../dialect/dialect.ts'
 import type { Log } from '../log.ts'
 import type { Database } from '../storage/database.ts'
 import type { Supplier } from '../supplier/client.ts'
-import type { Dialect } from '../supplier/dialect.ts'
 
 /** What the flows of the catalogue need. */
 export interface Catalogue {

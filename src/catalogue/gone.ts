@@ -10,12 +10,11 @@ import {
   type Offer,
   placesOfOffers,
 } from '../storage/offers.ts'
-import { changeSyncRun, type SyncRun } from '../storage/sync-runs.ts'
-import { oweListings } from './apply-offers.ts'
+import { changeSyncRun, type SyncRun } from '../storage/runs.ts'
 import type { Catalogue } from './context.ts'
+import { oweListings, type Seen } from './offers.ts'
 import type { Pages } from './pages.ts'
 import { doubt } from './progress.ts'
-import type { Seen } from './seen.ts'
 
 /** As many as on a page, so that one commit and one callback stay as small as those of a page. */
 const BATCH = 100

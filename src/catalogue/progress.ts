@@ -1,4 +1,4 @@
-import type { SyncRun } from '../storage/sync-runs.ts'
+import type { SyncRun } from '../storage/runs.ts'
 
 /** What a page says beside its records. */
 export interface PageFacts {

@@ -9,11 +9,24 @@
  * moves while it is read, leaves the run complete but with a doubt in its `error`. Either way nothing is counted as
  * missing, and only an offer that two runs without doubt missed is marked gone (`gone.ts`).
  */
-import { Failure } from '../errors.ts'
+
+import { factOf } from '../domain/offer.ts'
+import { Failure, messageOf } from '../errors.ts'
 import { StaleWrite } from '../storage/database.ts'
-import { assertNoRunningSync, insertSyncRun, runningSyncRuns, type SyncRun, syncRunById } from '../storage/sync-runs.ts'
+import {
+  assertNoRunningSync,
+  changeSyncRun,
+  insertSyncRun,
+  runningSyncRuns,
+  type SyncRun,
+  syncRunById,
+} from '../storage/runs.ts'
+import { putSetting, readSetting } from '../storage/settings.ts'
 import type { Catalogue } from './context.ts'
-import { readRun } from './sync-run.ts'
+import { countMissing, endDoubt, markMissing } from './gone.ts'
+import { applyOffers, createSeen, oweListings, type Seen } from './offers.ts'
+import { type FetchedPage, openPages, readNextPage, type Walk } from './pages.ts'
+import { ALL_READ, afterPage, endStateOf } from './progress.ts'
 
 export interface StartedSync {
   runId: string
@@ -59,4 +72,192 @@ export async function runSync(catalogue: Catalogue, runId: string): Promise<Sync
   const [run] = await catalogue.db.query(syncRunById(runId))
   if (!run) throw new Failure('not_found', `there is no sync run ${runId}`)
   return run.state === 'running' ? readRun(catalogue, run) : run
+}
+
+const RESUMED = 'resumed after a stop, and the list may have moved meanwhile: nothing was counted as missing'
+
+/** A page on which nothing changed is not written down by itself; where the run stands is, this often. */
+const STORE_EVERY_MS = 1_000
+
+/** New offers that a run records one by one: a first import has as many as the catalogue, and its count says it. */
+const NAMED_NEW_MAX = 1_000
+
+/** A run as it is being read. What is stored of it is behind by pages on which nothing changed, and no others. */
+interface Reading extends Walk {
+  stored: SyncRun
+  storedAt: number
+  seen: Seen
+  /** Offers that came with a cost that cannot be believed. */
+  costFaults: number
+}
+
+/**
+ * Reads a run from its cursor to its end, a page at a time.
+ *
+ * @returns the run: `complete`, `failed` with the supplier's reason, or still `running` when the signal stopped it
+ * @throws Failure `conflict` when the same run is being read elsewhere
+ */
+export async function readRun(catalogue: Catalogue, started: SyncRun): Promise<SyncRun> {
+  const resumed = started.pages > 0 && started.cursor !== ALL_READ
+  // Cut short after its last page, before it was counted who was missed.
+  const cursor = started.cursor > (started.pagesTotal ?? Number.POSITIVE_INFINITY) ? ALL_READ : started.cursor
+  const reading: Reading = {
+    ...{ run: resumed ? { ...started, cursor, error: started.error ?? RESUMED } : started, stored: started },
+    ...{ storedAt: catalogue.now(), seen: createSeen(), pages: openPages(catalogue), total: undefined },
+    ...{ brokenInARow: 0, costFaults: 0 },
+  }
+  while (reading.run.state === 'running' && reading.run.cursor !== ALL_READ) {
+    if (catalogue.signal?.aborted) return store(catalogue, reading, {})
+    await readNextPage(reading, catalogue.now, {
+      page: (page, how) => storePage(catalogue, reading, page, how),
+      broken: async (set) => void (await store(catalogue, reading, set)),
+    })
+  }
+  if (reading.run.state === 'running') await finish(catalogue, reading)
+  logEnd(catalogue, reading)
+  await sayPageSize(catalogue, reading)
+  return reading.run
+}
+
+async function storePage(
+  catalogue: Catalogue,
+  reading: Reading,
+  { number, readAt, items, facts: page, unreadable }: FetchedPage,
+  { again, moved }: { again: boolean; moved: boolean },
+): Promise<void> {
+  const { run, stored, seen } = reading
+  const facts = items.map((offer) => factOf(offer, readAt))
+  const now = catalogue.now()
+  let next = run
+  let written: SyncRun | undefined
+  const nameNewMax = NAMED_NEW_MAX - run.offersNew
+  await applyOffers(catalogue, { facts, readAt, runId: run.id, seen, nameNewMax, outOfTurn: again }, (plan) => {
+    const set = afterPage(run, page, { ...plan, records: items.length }, { again, moved, now })
+    const firstUnreadable = run.firstUnreadable ?? (unreadable && JSON.stringify(unreadable.first))
+    next = { ...run, ...set, firstUnreadable }
+    const mayWait = plan.changes.length === 0 && next.state === 'running'
+    written = undefined
+    if (mayWait && Math.abs(now - reading.storedAt) < STORE_EVERY_MS) return []
+    // Every page was read, and who was missed is still to be counted.
+    written = next.cursor === ALL_READ && next.error === null ? { ...next, cursor: run.cursor + 1 } : next
+    const key = `${run.id}:${number}${again ? '+' : ''}`
+    return [changeSyncRun(stored, progressOf(written)), ...oweListings(catalogue, plan.listingsChanged, { key, now })]
+  })
+  reading.run = next
+  reading.costFaults += facts.filter(({ costFault }) => costFault !== null).length
+  if (written !== undefined) Object.assign(reading, { stored: written, storedAt: now })
+}
+
+/** Counts what was missed where nothing leaves a doubt, marks what is gone, and ends the run. */
+async function finish(catalogue: Catalogue, reading: Reading): Promise<void> {
+  const { stored, seen } = reading
+  const counts = reading.run.error === null && stored.cursor !== ALL_READ
+  let missing = counts ? await countMissing(catalogue, reading.run, seen) : []
+  const error = missing.length > 0 ? await endDoubt(catalogue, reading.run, reading.pages) : undefined
+  if (error !== undefined) {
+    missing = []
+    reading.run = { ...reading.run, error }
+  }
+  const { run } = reading
+  if (stored.cursor !== ALL_READ) {
+    await catalogue.db.commit([...missing, changeSyncRun(stored, progressOf(run))])
+    reading.stored = run
+  }
+  if (run.error === null) {
+    reading.run = await markMissing(catalogue, run)
+    reading.stored = reading.run
+  }
+  await store(catalogue, reading, {
+    state: endStateOf(run),
+    finishedAt: catalogue.now(),
+  })
+}
+
+const PAGE_SIZE = 'catalogue_page_size'
+
+/** Says once that the supplier keeps to smaller pages than are asked for, and again when the size is another one. */
+async function sayPageSize({ db, now, log }: Catalogue, { run, pages }: Reading): Promise<void> {
+  const size = pages.pageSize()
+  if (size === undefined || run.state !== 'complete' || run.error !== null) return
+  const { kept, asked } = size
+  if ((await readSetting(db, PAGE_SIZE)) === String(kept)) return
+  await db.commit([putSetting(PAGE_SIZE, String(kept), now())])
+  log.warn('sync.page_size', { runId: run.id, count: kept, detail: `${asked} were asked for` })
+}
+
+/** What may change of a run while it is read. */
+function progressOf(run: SyncRun): Partial<SyncRun> {
+  const { id, cause, startedAt, ...rest } = run
+  return rest
+}
+
+async function store({ db, now }: Catalogue, reading: Reading, set: Partial<SyncRun>): Promise<SyncRun> {
+  const run = { ...reading.run, ...set }
+  await db.commit([changeSyncRun(reading.stored, progressOf(run))])
+  Object.assign(reading, { run, stored: run, storedAt: now() })
+  return run
+}
+
+function logEnd({ log }: Catalogue, { run, pages: requests, costFaults }: Reading): void {
+  const { offersSeen, offersNew, offersChanged, offersUnreadable, offersGone, pages, pagesBroken } = run
+  const fields = {
+    ...{ runId: run.id, reason: run.cause, pages, pagesBroken, requests: requests.asked() },
+    ...{ offersSeen, offersNew, offersChanged, offersUnreadable, offersGone, costFaults },
+    fieldsUnreadable: requests.unread(),
+    ...{ durationMs: (run.finishedAt ?? run.startedAt) - run.startedAt, error: run.error, requestId: run.requestId },
+  }
+  if (run.state === 'complete') log.info('sync.complete', fields)
+  else log.warn('sync.failed', { ...fields, cursor: run.cursor })
+}
+
+export interface SyncRunner {
+  /** Starts a run, or joins the one under way, and returns it as it stands now. */
+  start: (cause: string) => Promise<SyncRun>
+  /** Starts or joins a run and resolves when it has ended. */
+  finish: (cause: string) => Promise<void>
+  /** Asks for one more run after the one under way. */
+  follow: (cause: string) => void
+  idle: () => Promise<void>
+}
+
+/** Sees to it that one sync run is read at a time, whoever asks for it, and each page of the list soon after a crash. */
+export function createSyncRunner(catalogue: Catalogue): SyncRunner {
+  let running: Promise<void> | undefined
+  let next: string | undefined
+
+  const read = (runId: string): void => {
+    running ??= runSync(catalogue, runId)
+      .then(() => undefined)
+      .catch((error: unknown) => catalogue.log.warn('sync.trouble', { runId, error: messageOf(error) }))
+      .finally(() => {
+        running = undefined
+        const cause = next
+        next = undefined
+        if (cause !== undefined && !catalogue.signal?.aborted) void start(cause).catch(() => undefined)
+      })
+  }
+  const start = async (cause: string): Promise<SyncRun> => {
+    if (catalogue.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
+    const { runId, created } = await startSync(catalogue, cause)
+    const [run] = await catalogue.db.query(syncRunById(runId))
+    // What it read before it was cut short may be long ago: a run that reads all of it follows.
+    if (!created && running === undefined && run?.state === 'running' && run.pages > 0) next ??= 'resumed'
+    read(runId)
+    if (!run) throw new Failure('internal', `the sync run ${runId} is gone`)
+    return run
+  }
+  return {
+    start,
+    finish: async (cause) => {
+      await start(cause)
+      await running
+    },
+    follow: (cause) => {
+      if (running !== undefined) next = cause
+      else void start(cause).catch((error: unknown) => catalogue.log.warn('sync.trouble', { error: messageOf(error) }))
+    },
+    idle: async () => {
+      while (running !== undefined) await running
+    },
+  }
 }

@@ -1,7 +1,22 @@
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
 import type { Command } from 'commander'
-import { addCapture } from './dialect-capture.ts'
-import { addCheck } from './dialect-check.ts'
-import { addDetect } from './dialect-detect.ts'
+import { z } from 'zod'
+import { loadConfig } from '../config/config.ts'
+import { readDialect } from '../dialect/dialect.ts'
+import type { SupplierOffer } from '../domain/supplier.ts'
+import { Failure, messageOf } from '../errors.ts'
+import { Secret } from '../secret.ts'
+import { checkDialect, type DialectFinding, isFault, offersIn, type Verdict } from '../supplier/check.ts'
+import { readBaseUrl } from '../supplier/client.ts'
+import { type CapturedDelivery, detectSignature } from '../supplier/detect.ts'
+import { readSample } from '../supplier/sample.ts'
+import { signingKey } from '../supplier/signature.ts'
+import { configFileOf } from './client.ts'
+import { print, serviceCommand, shareOptions, widthOf } from './command.ts'
+import { readKeyFile } from './init-questions.ts'
+import { age, asRow, asRows, cell, columnsOf, counted, exitCodes, instant, plain, table, wrap } from './output.ts'
+import { chooseProducts, productTable, productView } from './product-sample.ts'
 import type { Session } from './program.ts'
 
 /** `dialect`: does the file that pins the supplier's open facts fit, and what should be in it. */
@@ -11,3 +26,340 @@ export function addDialect(root: Command, session: Session): void {
   addDetect(dialect, session)
   addCapture(dialect, session)
 }
+
+const PATH = ['captures']
+
+/** `dialect capture`: refused deliveries, kept for a while by the running service, for `dialect detect`. */
+export function addCapture(dialect: Command, session: Session): void {
+  const capture = dialect.command('capture').description('refused deliveries to detect from: start, list, show')
+
+  const start = capture.command('start').description('keep the next refused deliveries: at most 10, for 15 minutes')
+  start.addHelpText('after', EXAMPLES)
+  serviceCommand(start, session, async (call) => {
+    const state = asRow(await call.client.post(PATH))
+    const now = call.io.now()
+    call.print(
+      state,
+      () =>
+        `Taking up to ${cell(state.left)} refused deliveries until ${instant(state.closesAt, now)}.\n` +
+        `They are deleted at ${instant(state.keptUntil, now)}.\nSee them: quayside dialect capture list\n`,
+    )
+    return undefined
+  })
+
+  const list = capture.command('list').description('what is kept')
+  serviceCommand(list, session, async (call) => {
+    const page = asRow(await call.client.get(PATH))
+    const now = call.io.now()
+    const open = asRow(page.open)
+    const state = page.open
+      ? `Taking up to ${cell(open.left)} more until ${instant(open.closesAt, now)}.\n`
+      : 'No capture goes on. `quayside dialect capture start` begins one.\n'
+    call.print(page, () => {
+      const rows = asRows(page.items)
+      const columns = [
+        { title: 'ID', of: (row: Record<string, unknown>) => cell(row.id), keep: true as const },
+        { title: 'PATH', of: (row: Record<string, unknown>) => cell(row.path) },
+        { title: 'REFUSED FOR', of: (row: Record<string, unknown>) => cell(row.reason) },
+        { title: 'AGE', of: (row: Record<string, unknown>) => age(row.receivedAt, now), right: true as const },
+      ]
+      return `${rows.length === 0 ? 'Nothing is kept.\n' : table(rows, columns, call.width)}${state}`
+    })
+    return undefined
+  })
+
+  const show = capture.command('show').description('one as it came, for a file; is written to the audit')
+  show.argument('<id>', 'its id')
+  serviceCommand(show, session, async (call) => {
+    const delivery = await call.client.get([...PATH, call.args[0] ?? ''])
+    // A document either way: it is made to be saved and read by `dialect detect`.
+    call.print(delivery, () => `${JSON.stringify(delivery, undefined, 2)}\n`)
+    return undefined
+  })
+}
+
+const EXAMPLES = `
+For a webhook whose deliveries are all refused, when nobody knows how they are
+signed. Takes the role admin; the audit records who started it and who looked.
+
+Examples:
+  quayside dialect capture start
+  quayside dialect capture show 01kb3q8z4x9r2m5t7v0w1y3a6c > delivery.json`
+
+interface Options {
+  config?: string
+  json?: true
+  document?: string
+  dialect?: string
+  baseUrl?: string
+  apiKeyFile?: string
+}
+
+/** `dialect check`: reads the supplier and says of every field of the dialect what was read. */
+export function addCheck(dialect: Command, { io, end }: Session): void {
+  const check = dialect.command('check').description('read the supplier and say of every field what was read')
+  shareOptions(check)
+  check.option('--document <file>', 'an OpenAPI document that was saved, instead of GET /openapi')
+  check.option('--dialect <name>', "a file in config/dialects, or a path, instead of the configuration's")
+  check.option('--base-url <address>', 'a supplier that is not set up yet; ends in /v1. It takes --dialect too')
+  check.option('--api-key-file <file>', 'its API key; else QUAYSIDE_API_KEY is used')
+  check.addHelpText('after', CHECK_EXAMPLES)
+  check.action(async (options: Options) => {
+    const { baseUrl, facts, apiKey } = subjectOf(options, io.env)
+    const saved = options.document === undefined ? undefined : readDocument(options.document)
+    const { now, sleep } = io
+    const reading = readSample({ baseUrl, dialect: facts, apiKey, now, sleep, document: saved })
+    const sample = await reading.catch((error: unknown) => {
+      throw withNextStep(error, baseUrl, options.baseUrl === undefined)
+    })
+    const findings = checkDialect(facts, sample)
+    const fits = !findings.some(isFault)
+    const products = chooseProducts(offersIn(sample, facts))
+    const document = { dialect: facts.name, supplier: baseUrl, fits, products: products.map(productView), findings }
+    print(io, options.json === true, document, () => {
+      const checked = { dialect: facts.name, supplier: baseUrl, findings, products }
+      return checkText(checked, Math.min(io.columns, 100))
+    })
+    end(fits ? exitCodes.ok : exitCodes.failed)
+  })
+}
+
+const CHECK_EXAMPLES = `
+Only GETs are sent: a page of products, one product, one that is not there, the
+balance (also without the key), the orders and their filters, the webhooks, and
+the OpenAPI document. Nothing is bought or changed. What no answer shows is for a
+person to ask; docs/dialect.md tells which facts money rests on.
+
+Examples:
+  quayside dialect check
+  quayside dialect check --base-url https://supplier.example/api/v1 \\
+    --api-key-file key.txt --dialect ./my-supplier.json
+  quayside dialect check --json | jq '.findings[] | select(.verdict == "unreadable")'`
+
+/** Why the supplier cannot be checked, at which address, and what to do. @param configured: the address is from there */
+function withNextStep(error: unknown, baseUrl: string, configured: boolean): unknown {
+  if (!(error instanceof Failure)) return error
+  const address = configured ? 'supplier.baseUrl in the configuration' : '--base-url'
+  const key = configured ? 'config/secrets/api-key or QUAYSIDE_API_KEY' : '--api-key-file or QUAYSIDE_API_KEY'
+  const next =
+    error.reason === 'unauthorized'
+      ? `Check the address (${address}) and the key (${key}).`
+      : `Check the address (${address}), and that this machine may connect to it.`
+  const { code, message, fields, reason } = error
+  const detail = { cause: error, fields, ...(reason === undefined ? {} : { reason }) }
+  return new Failure(code, `${baseUrl}: ${message}.\n${next}`, detail)
+}
+
+/** The supplier of the configuration, or one that is not set up yet. */
+function subjectOf({ config, dialect, baseUrl, apiKeyFile }: Options, env: Record<string, string | undefined>) {
+  const named = dialect === undefined ? undefined : readDialect(dialectFile(dialect))
+  if (baseUrl === undefined) {
+    const source = configFileOf(config, env)
+    if (!source) throw new Failure('invalid', 'there is no configuration: name one by --config, or use --base-url')
+    const { supplier, dialectFacts, apiKey } = loadConfig(source.file, env)
+    return { baseUrl: supplier.baseUrl, facts: named ?? dialectFacts, apiKey }
+  }
+  const text = apiKeyFile === undefined ? env.QUAYSIDE_API_KEY : undefined
+  if (apiKeyFile === undefined && !text) throw new Failure('invalid', 'name the API key by --api-key-file')
+  const apiKey = apiKeyFile === undefined ? new Secret(text ?? '') : readKeyFile(apiKeyFile)
+  readBaseUrl(baseUrl)
+  return { baseUrl, facts: named ?? readDialect(dialectFile(DIALECT)), apiKey }
+}
+
+/** The default, which most suppliers differ from in a few facts. */
+const DIALECT = 'reseller-v1.1'
+
+const dialectFile = (name: string): string =>
+  name.endsWith('.json') ? path.resolve(name) : path.join(import.meta.dirname, '../../config/dialects', `${name}.json`)
+
+function readDocument(file: string): unknown {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch (cause) {
+    throw new Failure('invalid', `${file} cannot be read as JSON: ${messageOf(cause)}`, { cause })
+  }
+}
+
+/** What the default dialect tolerates; no delivery shows it. */
+const TOLERANCE_SECONDS = 300
+
+/** A captured delivery in a file; whatever else stands in it is for people. */
+const fileShape = z.object({
+  /** Name -> value, or all its values. */
+  headers: z.record(z.string(), z.union([z.string(), z.array(z.string())])),
+  /** The bytes in base64. */
+  body: z.string().regex(/^[A-Za-z0-9+/]*={0,2}$/, 'must be base64'),
+})
+
+/** `dialect detect`: finds the signature layout of one delivery whose secret is known. */
+export function addDetect(dialect: Command, { io, end }: Session): void {
+  const detect = dialect.command('detect').description('find out how a delivery is signed')
+  detect.requiredOption('--delivery <file>', 'one delivery, as `quayside dialect capture show` prints it')
+  detect.requiredOption('--secret-file <file>', 'file that holds the signing secret of its webhook')
+  detect.option('--json', 'print one JSON document')
+  detect.addHelpText('after', DETECT_EXAMPLES)
+  detect.action((options: { delivery: string; secretFile: string; json?: true }) => {
+    const secret = signingKey(new Secret(readText(options.secretFile).replace(/\r?\n$/, '')))
+    const found = detectSignature(readDelivery(options.delivery), secret, TOLERANCE_SECONDS)
+    print(io, options.json === true, found, () => {
+      if (!found.fits) return lines(`No known layout fits: ${found.why}.`, io)
+      const profile = JSON.stringify({ signature: found.signature }, undefined, 2)
+      return `${profile}\n\n${lines(found.signature.deliveryIdHeader === null ? NO_ID : WITH_ID, io)}`
+    })
+    end(found.fits ? exitCodes.ok : exitCodes.failed)
+  })
+}
+
+const TOLERANCE = 'toleranceSeconds is the default: ask the supplier.'
+const WITH_ID = `It verifies. deliveryIdHeader is the header whose name says so, and ${TOLERANCE}`
+const NO_ID = `It verifies. No header is named for a delivery ID, and ${TOLERANCE}`
+
+const DETECT_EXAMPLES = `
+The file holds {"headers": {"name": "value"}, "body": "<base64>"}. Known are
+hex, base64 and base64url, any prefix, lists parted by comma, semicolon or
+blank, and a timestamp in seconds or milliseconds in any header or inside the
+signature's.
+
+Example:
+  quayside dialect detect --delivery delivery.json --secret-file secret.txt`
+
+const lines = (text: string, io: Session['io']): string => `${wrap(text, Math.min(widthOf(io), 100)).join('\n')}\n`
+
+function readDelivery(file: string): CapturedDelivery {
+  let json: unknown
+  try {
+    json = JSON.parse(readText(file))
+  } catch (cause) {
+    throw new Failure('invalid', `${file} cannot be read as JSON: ${messageOf(cause)}`, { cause })
+  }
+  const result = fileShape.safeParse(json)
+  if (!result.success) {
+    const fields = result.error.issues.map(({ path, message }) => ({ field: path.join('.') || 'the file', message }))
+    throw new Failure('invalid', `${file} is no captured delivery`, { fields })
+  }
+  const { headers, body } = result.data
+  const distinct = Object.entries(headers).map(([name, values]) => [name.toLowerCase(), [values].flat()])
+  return { headers: Object.fromEntries(distinct), body: Buffer.from(body, 'base64') }
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (cause) {
+    throw new Failure('invalid', `${file} cannot be read: ${messageOf(cause)}`, { cause })
+  }
+}
+
+interface Checked {
+  /** Its name. */
+  dialect: string
+  /** Its address. */
+  supplier: string
+  findings: DialectFinding[]
+  /** Some of the products that could be read. */
+  products: SupplierOffer[]
+}
+
+/** The check for people: what fits, what could not be seen, what to ask, and last, next to the sum, what is wrong. */
+export function checkText({ dialect, supplier, findings, products }: Checked, width: number): string {
+  // What an error answers is left to the supplier: Quayside goes by its code.
+  const told = findings.filter(({ fact, verdict }) => verdict !== 'not_shown' || !/^errors\..*status$/.test(fact))
+  const by = (...verdicts: Verdict[]) => told.filter(({ verdict }) => verdicts.includes(verdict))
+  const [read, documented, faults] = [by('read'), by('documented'), findings.filter(isFault)]
+  const doubted = by('none').filter(({ candidates = [] }) => candidates.length > 0)
+  const [money, others] = [by('not_shown').filter(isMoney), by('not_shown').filter((one) => !isMoney(one))]
+  const sections = [
+    `What ${supplier} answers, by the dialect ${dialect}.\n`,
+    read.length === 0 ? '' : readTable(read, width),
+    productsText(products, width),
+    listText('The document says the same', documented, width),
+    ...noSampleTexts(by('no_sample'), width),
+    listText('Shown by no answer: ask the supplier, for money rests on these', money, width, true),
+    listText('Shown by no answer: ask the supplier, or see the first delivery', others, width),
+    blocksText('Null in the dialect, and there is something', doubted, width),
+    blocksText('In no answer: null, if the supplier has no such thing', by('missing'), width),
+    blocksText('WRONG', faults, width),
+  ]
+  const fit = counted(read.length + documented.length, 'fact fits', 'facts fit')
+  const wrong = counted(faults.length, 'is wrong', 'are wrong')
+  return `${sections.filter(Boolean).join('\n')}\n${fit}, ${wrong}.\n`
+}
+
+/** A path that leads to another price is read without a fault: only a person who knows the price sees it. */
+function productsText(products: SupplierOffer[], width: number): string {
+  if (products.length === 0) return ''
+  const count = products.length === 1 ? 'One product' : `${products.length} products`
+  return `${count} as Quayside reads them. Are name, cost and stock right?\n${productTable(products, width)}`
+}
+
+const isMoney = ({ fact }: DialectFinding): boolean =>
+  /Seconds$|Max$|^stock$/.test(fact) && !fact.startsWith('signature')
+
+function readTable(findings: DialectFinding[], width: number): string {
+  const columns = [
+    { title: 'FACT', of: (row: object) => (row as DialectFinding).fact, keep: true as const },
+    { title: 'DIALECT', of: (row: object) => settingText((row as DialectFinding).dialect) },
+    { title: 'READ', of: (row: object) => (row as DialectFinding).value ?? '' },
+  ]
+  return table(
+    findings.map((finding) => ({ ...finding })),
+    columns,
+    width,
+  )
+}
+
+/** Values as the dialect file writes them, so that an empty text and null can be told apart. */
+const settingText = (value: unknown): string =>
+  typeof value === 'string' && value !== '' ? plain(value) : JSON.stringify(value)
+
+/** Facts one after the other, as many as fit in a line. */
+function listText(title: string, findings: DialectFinding[], width: number, withSetting = false): string {
+  if (findings.length === 0) return ''
+  const facts = findings.map(({ fact, dialect }) => (withSetting ? `${fact} (${cell(dialect)})` : fact))
+  return linesOf([title, ...indented(facts.join(', '), 2, width)])
+}
+
+/** What could not be checked, by its reason: `No order yet: these fields could not be checked`. */
+function noSampleTexts(findings: DialectFinding[], width: number): string[] {
+  const reasons = Map.groupBy(findings, ({ value = 'no value' }) => value)
+  return [...reasons].map(([reason, facts]) => {
+    const what = facts.length === 1 ? 'this field' : 'these fields'
+    return listText(`${reason.slice(0, 1).toUpperCase()}${reason.slice(1)}: ${what} could not be checked`, facts, width)
+  })
+}
+
+/** Facts with what is there instead, and what to do. Those with the same trouble stand together. */
+function blocksText(title: string, findings: DialectFinding[], width: number): string {
+  if (findings.length === 0) return ''
+  const same = Map.groupBy(findings, ({ value, hint, candidates }) => JSON.stringify([value, hint, candidates]))
+  const blocks = [...same.values()].map((facts) => {
+    const [{ value = '', hint, candidates = [] } = { candidates: [] }] = facts
+    return linesOf([
+      ...indented(facts.map(({ fact, dialect }) => `${fact} (${settingText(dialect)})`).join(', '), 2, width),
+      ...(value === '' ? [] : indented(value, 4, width)),
+      ...(hint === undefined ? [] : arrow(hint, width)),
+      ...candidatesLines(candidates, width),
+    ])
+  })
+  return `${title}\n${blocks.join('')}`
+}
+
+function candidatesLines(candidates: NonNullable<DialectFinding['candidates']>, width: number): string[] {
+  const longest = Math.max(0, ...candidates.map(({ path }) => columnsOf(path)))
+  return candidates.flatMap(({ path, value }, place) => {
+    const lead = place === 0 ? '    -> could be ' : ' '.repeat('    -> could be '.length)
+    const [first = '', ...more] = wrap(plain(value), width - lead.length - longest - 2)
+    const rest = more.map((line) => ' '.repeat(lead.length + longest + 2) + line)
+    return [`${lead}${path}${' '.repeat(longest - columnsOf(path) + 2)}${first}`, ...rest]
+  })
+}
+
+function arrow(text: string, width: number): string[] {
+  const [first = '', ...more] = wrap(plain(text), width - 7)
+  return [`    -> ${first}`, ...more.map((line) => `       ${line}`)]
+}
+
+const indented = (text: string, by: number, width: number): string[] =>
+  wrap(plain(text), width - by).map((line) => ' '.repeat(by) + line)
+
+const linesOf = (lines: string[]): string => lines.map((line) => `${line}\n`).join('')

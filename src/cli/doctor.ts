@@ -1,19 +1,20 @@
+import { existsSync, readdirSync, statfsSync, statSync } from 'node:fs'
+import path from 'node:path'
 import type { Command } from 'commander'
-import type { Config } from '../config.ts'
-import { messageOf } from '../errors.ts'
-import { plain } from './cell.ts'
-import { clearTextWarnings, ENCRYPT } from './clear-text.ts'
-import { configFileOf } from './connection.ts'
-import { checkKey, checkRules, checkSync } from './doctor-database.ts'
-import { checkLists } from './doctor-lists.ts'
-import { checkRecords } from './doctor-records.ts'
+import { type Config, DATA_DIR, loadConfig } from '../config/config.ts'
+import { isClearText } from '../domain/clear-text.ts'
+import { namesInRules, nearestName, type RuleName } from '../domain/pricing-rules.ts'
+import { rateAt } from '../domain/rates.ts'
+import { Failure, messageOf } from '../errors.ts'
+import { fileSystemOf, fileSystemType } from '../storage/sqlite/open.ts'
+import { unreadableText } from './catalogue.ts'
+import { CONFIG_FILE, configFileOf, readPlace, resolveFrom } from './client.ts'
+import { proseWidth, shareOptions } from './command.ts'
 import { checkCallbacks, checkDuties, checkPublicUrl, checkWebhooks, meetService } from './doctor-service.ts'
-import { checkConfig, checkDisk, checkFileSystem, checkModes, checkNode, checkRates } from './doctor-setup.ts'
-import { checkSupplier } from './doctor-supplier.ts'
-import { exitCodes } from './exit-codes.ts'
+import { checkLists, checkRecords, checkSupplier } from './doctor-supplier.ts'
+import { commandLine } from './invocation.ts'
+import { asRow, counted, exitCodes, instant, plain, wrap } from './output.ts'
 import type { Io, Program, Session } from './program.ts'
-import { proseWidth, shareOptions } from './service-command.ts'
-import { wrap } from './table.ts'
 
 /** One thing that was looked at. `fail`: it does not work. `warn`: it works, and a person should know. */
 export interface Finding {
@@ -105,3 +106,250 @@ function findingText({ level, check, message, mend }: Finding, width: number): s
   const mending = mend === undefined ? [] : wrap(plain(`-> ${mend}`), width - 6)
   return `${MARKS[level]}  ${[...lines, ...mending].join('\n      ')}\n`
 }
+
+/** The version that the lock file brings; others from 22.19 run, and are tested less. */
+const NODE_MAJOR = 24
+
+export function checkNode(report: Report): void {
+  const version = process.versions.node
+  if (version.startsWith(`${NODE_MAJOR}.`)) report('ok', 'Node', version)
+  else report('warn', 'Node', `${version} runs it; the tested one is ${NODE_MAJOR}`, 'start it by `npm start` or `npx`')
+}
+
+/**
+ * @param source the file, and whether the demo wrote it; undefined when there is none
+ * @returns undefined when there is none or it has faults, each of which is reported
+ */
+export function checkConfig(
+  source: { file: string; demo: boolean } | undefined,
+  env: Record<string, string | undefined>,
+  report: Report,
+): Config | undefined {
+  if (!source || source.demo) {
+    report(
+      'warn',
+      'configuration',
+      `there is no ${CONFIG_FILE}: this is the demo`,
+      `\`${commandLine('init')}\` writes one`,
+    )
+  }
+  if (!source) return undefined
+  const { file } = source
+  try {
+    const config = loadConfig(file, source.demo ? {} : env)
+    report(
+      'ok',
+      'configuration',
+      `${file}, ${config.stores.length === 1 ? 'one store' : `${config.stores.length} stores`}`,
+    )
+    report('ok', 'dialect', `${config.dialectFacts.name} (${config.dialectFile})`)
+    return config
+  } catch (error) {
+    const fields = error instanceof Failure ? error.fields : []
+    const mend = `mend it in ${file}`
+    if (fields.length === 0) report('fail', 'configuration', messageOf(error), mend)
+    for (const fault of fields) {
+      const secret = fault.field.startsWith('QUAYSIDE_')
+      const check = fault.field === 'supplier.dialect' ? 'dialect' : secret ? 'secret' : 'configuration'
+      report('fail', check, `${fault.field}: ${fault.message}`, secret ? undefined : mend)
+    }
+    return undefined
+  }
+}
+
+/** Long enough for a person to enter the next rate. */
+const WEEK_MS = 7 * 24 * 3_600_000
+
+/** A store in another currency than the supplier's has prices while a rate is in force, and orders need one back. */
+export function checkRates({ stores, dialectFacts }: Config, now: number, report: Report): void {
+  const supplierCurrency = dialectFacts.money.currency
+  for (const { id, currency, terms } of stores) {
+    if (currency === supplierCurrency) continue
+    const { rates } = terms.pricing
+    const add = (from: string, to: string) => `add one from ${from} to ${to} to \`rates\``
+    const there = add(supplierCurrency, currency)
+    const [rate, later] = [now, now + WEEK_MS].map((at) => rateAt(rates, supplierCurrency, currency, at))
+    if (!rate) report('fail', 'rates', `${id} has no prices: no rate to ${currency} is in force`, there)
+    else if (!later) report('warn', 'rates', `${id} has no prices in a week: its rate to ${currency} ends`, there)
+    else report('ok', 'rates', `1 ${supplierCurrency} is ${rate.text} ${currency} for ${id}`)
+    if (rateAt(rates, currency, supplierCurrency, now)) continue
+    const message = `orders of ${id} that name prices in ${currency} are refused: no rate turns them into ${supplierCurrency}`
+    report('warn', 'rates', message, add(currency, supplierCurrency))
+  }
+}
+
+/** Secrets are for their owner's eyes: files 0600, their folder 0700. */
+export function checkModes(file: string | undefined, report: Report): void {
+  const folder = path.join(path.dirname(file ?? CONFIG_FILE), 'secrets')
+  const names = existsSync(folder) ? readdirSync(folder).map((name) => path.join(folder, name)) : []
+  const owner = path.join(dataDirOf(file), 'owner.token')
+  const files = [...names, ...(existsSync(owner) ? [owner] : [])].filter((each) => statSync(each).isFile())
+  const open = files.filter((each) => (statSync(each).mode & 0o077) !== 0)
+  for (const each of open) report('fail', 'file modes', `others can read ${each}`, `chmod 600 ${each}`)
+  if (existsSync(folder) && (statSync(folder).mode & 0o077) !== 0) {
+    report('warn', 'file modes', `others can look into ${folder}`, `chmod 700 ${folder}`)
+  }
+  if (open.length === 0) report('ok', 'file modes', `${files.length} secret files, none of which others can read`)
+}
+
+/** Where a faulty configuration does not say, the default is as good a guess as any. */
+function dataDirOf(file: string | undefined): string {
+  try {
+    return readPlace(file).dataDir
+  } catch {
+    return resolveFrom(file, DATA_DIR)
+  }
+}
+
+/** @param typeOf tells the file system of a folder, see `fileSystemOf` */
+export function checkFileSystem(file: string | undefined, report: Report, typeOf = fileSystemType): void {
+  const dataDir = dataDirOf(file)
+  const { name, use } = fileSystemOf(typeOf(dataDir))
+  const mend = 'move dataDir to a disk of this machine'
+  if (use === 'refused') report('fail', 'file system', `${dataDir} is on ${name}: the service does not start`, mend)
+  if (use !== 'doubtful') return
+  report('warn', 'file system', `${dataDir} is on ${name}: whether a power cut loses orders is up to that`, mend)
+}
+
+const MIB = 1024 * 1024
+
+/** A busy shop writes some 10 MiB a day: 100 MiB is days, 1 GiB is months. A full disk stops everything at once. */
+const FREE_FAIL = 100 * MIB
+const FREE_WARN = 1024 * MIB
+
+export function checkDisk(file: string | undefined, report: Report): void {
+  const dataDir = dataDirOf(file)
+  let place = dataDir
+  while (!existsSync(place)) place = path.dirname(place)
+  const { bavail, bsize } = statfsSync(place)
+  const free = bavail * bsize
+  const text = `${Math.round(free / MIB).toLocaleString('en-US')} MiB free for ${dataDir}`
+  if (free < FREE_FAIL) report('fail', 'disk', text, 'make room: a full disk stops intake and buying')
+  else if (free < FREE_WARN) report('warn', 'disk', text, 'make room before it is full')
+  else report('ok', 'disk', text)
+}
+
+export interface LastSync {
+  id: string
+  state: string
+  finishedAt: number | null
+  offersSeen: number
+  offersUnreadable: number
+  /** JSON, see `FirstUnreadable`. */
+  firstUnreadable: string | null
+  error: string | null
+}
+
+/** What the database of an installation says to its configuration. */
+export interface Inspection {
+  /** The name of the key that opens it, or why the service would not start. */
+  key:
+    | {
+        name: string
+        /** It is the next one: a rotation came that far, and the setting has not. */
+        next: boolean
+        /** False: there is no database. */
+        opened: boolean
+      }
+    | { fault: string }
+  /** The newest run that ended; undefined before the first. */
+  lastSync: LastSync | undefined
+  /** Categories in order, and those SKUs that rules name and the catalogue has; undefined before the first whole reading. */
+  catalogue: { categories: string[]; skus: ReadonlySet<string> } | undefined
+}
+
+/** The key-encryption key, as the start would find it. @returns undefined when the database cannot be read */
+export async function checkKey(config: Config, program: Program, report: Report): Promise<Inspection | undefined> {
+  let inspection: Inspection
+  try {
+    inspection = await program.inspect(config)
+  } catch (error) {
+    report(
+      'warn',
+      'database',
+      `it cannot be looked into: ${messageOf(error)}`,
+      'is it the one of this service, and may this user read it?',
+    )
+    return undefined
+  }
+  const { key } = inspection
+  if ('fault' in key) {
+    const [, what = key.fault, mend] = /^(.*?): (.*)$/s.exec(key.fault) ?? []
+    report('fail', 'secret', `the service does not start: ${what}`, mend)
+  } else if (key.next) {
+    const mend = 'put it in the place of the key-encryption key'
+    report('warn', 'secret', `only the next key-encryption key, ${key.name}, opens the database`, mend)
+  } else {
+    const message = key.opened ? 'opens the database' : 'is well formed'
+    report('ok', 'secret', `the key-encryption key ${key.name} ${message}`)
+    if (!key.opened) {
+      const mend = `\`${commandLine('database create')}\` makes one for a new installation; else look for its volume and dataDir`
+      report('fail', 'database', `there is none in ${config.dataDir}: the service does not start`, mend)
+    }
+  }
+  return inspection
+}
+
+/** How the last sync run ended: while it fails, the stores sell at old prices, and nothing new is listed. */
+export function checkSync({ lastSync }: Inspection, now: number, report: Report): void {
+  if (!lastSync) return
+  const { id, state, finishedAt, offersSeen, offersUnreadable, firstUnreadable, error } = lastSync
+  const at = instant(finishedAt === null ? undefined : new Date(finishedAt).toISOString(), now)
+  const unread = offersUnreadable === 0 ? '' : `${counted(offersUnreadable, 'offer', 'offers')} could not be read`
+  const first = firstUnreadable === null ? '' : `; the first by ${unreadableText(asRow(JSON.parse(firstUnreadable)))}`
+  const mend = unread === '' ? `see \`${commandLine(`sync show ${id}`)}\`` : `see \`${commandLine('dialect check')}\``
+  if (state === 'failed') {
+    const causes = [error, unread === '' ? null : unread + first].filter((cause) => cause !== null)
+    report('fail', 'catalogue', `the last sync failed, ${at}: ${causes.join('; ')}`, mend)
+  } else if (unread !== '') report('warn', 'catalogue', `${unread} in the last sync, ${at}${first}`, mend)
+  else report('ok', 'catalogue', `${counted(offersSeen, 'offer', 'offers')}, read ${at}`)
+}
+
+/** Most that are told one by one. */
+const RULES_SHOWN = 10
+const CATEGORIES_SHOWN = 5
+
+/** A rule that names what the catalogue does not have does nothing, and nothing else says so. */
+export function checkRules({ stores }: Config, { catalogue }: Inspection, report: Report): void {
+  const names = namesInRules(stores)
+  if (!catalogue || names.length === 0) return
+  const categories = new Set(catalogue.categories)
+  const strange = names.filter(({ kind, name }) => !(kind === 'SKU' ? catalogue.skus : categories).has(name))
+  for (const one of strange.slice(0, RULES_SHOWN)) {
+    const { store, rule, kind, name } = one
+    report('warn', 'rules', `${rule} of ${store}: no offer has the ${kind} "${name}"`, meant(one, catalogue.categories))
+  }
+  const more = strange.length - RULES_SHOWN
+  if (more > 0) report('warn', 'rules', `and ${more} more names that no offer has`)
+  if (strange.length === 0) report('ok', 'rules', 'every category and SKU that they name is in the catalogue')
+}
+
+function meant({ kind, name }: RuleName, categories: string[]): string {
+  if (kind === 'SKU') return 'write it as the supplier does, in the same case, or take it out'
+  const nearest = nearestName(name, categories)
+  if (nearest !== undefined) return `write "${nearest}", if that is meant`
+  if (categories.length === 0) return 'take it out: no offer has a category'
+  const more = categories.length - CATEGORIES_SHOWN
+  const some = categories.slice(0, CATEGORIES_SHOWN).map((category) => `"${category}"`)
+  return `there are ${some.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
+
+/** What this configuration sends over a public network unencrypted, in sentences. */
+export function clearTextWarnings({
+  supplier,
+  stores,
+}: {
+  supplier?: Pick<Config['supplier'], 'baseUrl'>
+  stores: Pick<Config['stores'][number], 'id' | 'callbackUrl'>[]
+}): string[] {
+  const ofStores = stores.filter(({ callbackUrl }) => isClearText(callbackUrl))
+  return [
+    ...(supplier && isClearText(supplier.baseUrl)
+      ? [`the API key and licence keys travel unencrypted to and from the supplier at ${supplier.baseUrl}`]
+      : []),
+    ...ofStores.map(({ id, callbackUrl }) => `licence keys travel unencrypted to ${callbackUrl} of ${id}`),
+  ]
+}
+
+/** What to do about each of them. */
+export const ENCRYPT = 'use an https:// address; http:// is for this machine and private networks'

@@ -1,8 +1,9 @@
 /** Whether a supplier can be used with what a person gave, before anything is written: the cause, and what to correct. */
-import type { SupplierOffer } from '../domain/placement.ts'
+
+import type { Dialect } from '../dialect/dialect.ts'
+import type { SupplierOffer } from '../domain/supplier.ts'
 import { Failure, messageOf } from '../errors.ts'
 import type { Secret } from '../secret.ts'
-import type { Dialect } from '../supplier/dialect.ts'
 import { Unreadable } from '../supplier/unreadable.ts'
 import { commandLine } from './invocation.ts'
 

@@ -1,7 +1,7 @@
 import path from 'node:path'
 
 /** The folder of the program: a clone, a package that was installed, or `/app` of the image. */
-const ROOT = path.resolve(import.meta.dirname, '..', '..')
+const ROOT = path.resolve(import.meta.dirname, '../..')
 
 /** A word of a command line, quoted where the shell would take it apart. */
 export const quoted = (text: string): string =>

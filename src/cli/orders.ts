@@ -1,9 +1,7 @@
 import type { Command } from 'commander'
-import { age, asRow, asRows, cell, instant, money, plain, type Row } from './cell.ts'
-import { listCommand } from './list-command.ts'
+import { type Call, listCommand, serviceCommand } from './command.ts'
+import { age, asRow, asRows, cell, details, instant, money, plain, type Row, sentence, table } from './output.ts'
 import type { Session } from './program.ts'
-import { type Call, serviceCommand } from './service-command.ts'
-import { details, sentence, table } from './table.ts'
 
 /** `orders`: what customers bought, and how far it is. */
 export function addOrders(root: Command, session: Session): void {

@@ -5,12 +5,11 @@
  * person who knows a price sees it.
  */
 import { formatDecimal } from '../domain/money.ts'
-import type { SupplierOffer } from '../domain/placement.ts'
+import type { SupplierOffer } from '../domain/supplier.ts'
 import { Failure } from '../errors.ts'
 import type { Supplier } from '../supplier/client.ts'
 import { Unreadable } from '../supplier/unreadable.ts'
-import { cell } from './cell.ts'
-import { table } from './table.ts'
+import { cell, table } from './output.ts'
 
 const COUNT = 3
 

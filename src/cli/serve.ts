@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
 import { Failure } from '../errors.ts'
-import { CONFIG_FILE } from './connection.ts'
+import { CONFIG_FILE } from './client.ts'
 import type { Session } from './program.ts'
 
 /** `serve` and `sandbox`: the two that stay in the foreground until they are told to stop. */

@@ -1,11 +1,9 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { Failure } from '../errors.ts'
-import { age, asRow, asRows, cell, countsText, instant, type Row } from './cell.ts'
 import type { Client } from './client.ts'
-import { listCommand } from './list-command.ts'
+import { listCommand, serviceCommand } from './command.ts'
+import { age, asRow, asRows, cell, countsText, instant, type Row, sentence } from './output.ts'
 import type { Session } from './program.ts'
-import { serviceCommand } from './service-command.ts'
-import { sentence } from './table.ts'
 
 /** `stores`: where is sold, and the secrets that their callbacks are signed with. */
 export function addStores(root: Command, session: Session): void {

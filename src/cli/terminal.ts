@@ -2,9 +2,9 @@
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { Failure } from '../errors.ts'
+import { proseWidth } from './command.ts'
+import { wrap } from './output.ts'
 import type { Io } from './program.ts'
-import { proseWidth } from './service-command.ts'
-import { wrap } from './table.ts'
 
 export type Terminal = ReturnType<typeof openTerminal>
 

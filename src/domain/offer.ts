@@ -1,5 +1,5 @@
 import { formatDecimal } from './money.ts'
-import type { SupplierOffer } from './placement.ts'
+import type { SupplierOffer } from './supplier.ts'
 
 /**
  * Why a cost cannot be believed: not stated or not readable, zero, below zero, or in another currency than the supplier

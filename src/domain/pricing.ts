@@ -7,9 +7,12 @@
  * the markup. Whatever the rule says, the price is never under the floor, the cost and the margin, each rounded up, and
  * rounding cannot lead under it either. For one and the same product a higher cost never makes a lower price.
  */
+
+import { exact, formatDecimal, raiseByPercent, roundPrice } from './money.ts'
 import type { CostFault } from './offer.ts'
 import {
   type Band,
+  formatPercent,
   type Markup,
   type PricingRules,
   type PricingSettings,
@@ -19,7 +22,6 @@ import {
   WHOLE,
 } from './pricing-rules.ts'
 import { convert, type Rate, type RateSettings, rateAt, readRate } from './rates.ts'
-import { exact, roundPrice } from './rounding.ts'
 
 /** What a store's prices are made by. */
 export interface PricingTerms {
@@ -178,3 +180,136 @@ const faultTexts: Record<CostFault, string> = {
   negative: 'the supplier states a cost below zero',
   currency: 'the supplier states the cost in another currency than it sells in',
 }
+
+export interface CeilingTerms {
+  costMinor: number
+  costCurrency: string
+  /** What the customer paid for one unit, in minor units of `unitCurrency`; null: the store did not say. */
+  unitPriceMinor: number | null
+  unitCurrency: string | null
+  rates: Rate[]
+  /** When the order came: the rates of that instant count. Epoch milliseconds. */
+  at: number
+  minMarginPercent: string
+  ceilingPercent: string
+}
+
+/**
+ * The most that one unit may cost, in minor units of the supplier's currency.
+ *
+ * The unit price of the order line, in the supplier's currency, less the minimum margin; without a unit price the cost
+ * at intake plus a percentage.
+ *
+ * @returns `no_rate` when nothing turns the unit price into the supplier's currency: it would bound nothing
+ * @returns `too_large` when the amounts are too large to be exact
+ */
+export function ceilingMinor(terms: CeilingTerms): number | 'no_rate' | 'too_large' {
+  const { costMinor, costCurrency, unitPriceMinor, unitCurrency, minMarginPercent } = terms
+  try {
+    if (unitPriceMinor === null || unitCurrency === null) return raiseByPercent(costMinor, terms.ceilingPercent)
+    const rate = rateAt(terms.rates, unitCurrency, costCurrency, terms.at)
+    if (!rate) return 'no_rate'
+    const paidMinor = convert(unitPriceMinor, rate, 'down')
+    // Rounded away from us: what is kept back for the margin is never less than stated.
+    return paidMinor - (raiseByPercent(paidMinor, minMarginPercent) - paidMinor)
+  } catch (error) {
+    if (error instanceof RangeError) return 'too_large'
+    throw error
+  }
+}
+
+type CompareAt = NonNullable<PricingRules['compareAt']>
+
+/** The price of an offer with every step on the way to it, in words for people. */
+export function explainPrice(offer: PricedOffer, terms: PricingTerms, at: number): Priced {
+  const way = wayToPrice(offer, terms, at)
+  const { currency } = terms
+  const cost: PriceStep = {
+    ...{ step: 'cost', amountMinor: offer.costMinor, currency: offer.currency },
+    detail: 'what the supplier charges for one unit',
+  }
+  if ('reason' in way) {
+    const step: PriceStep = { step: 'held', amountMinor: null, currency, detail: way.detail }
+    return { outcome: 'held', ...way, steps: way.reason.startsWith('cost_') ? [step] : [cost, step] }
+  }
+  const { priceMinor, compareAtMinor, floorMinor } = way
+  const steps = [cost, ...stepsOf(offer, way, terms)]
+  return { outcome: 'priced', priceMinor, compareAtMinor, floorMinor, currency, steps }
+}
+
+function stepsOf(offer: PricedOffer, way: WayToPrice, { currency, rules }: PricingTerms): PriceStep[] {
+  const step = (name: PriceStep['step'], amountMinor: number | null, detail: string): PriceStep => ({
+    ...{ step: name, amountMinor, currency, detail },
+  })
+  const { rate, rule, ruledMinor, floorMinor } = way
+  const banded = rule.source === 'band' && rule.atLeastMinor > ruledMinor ? rule.atLeastMinor : undefined
+  const flooredMinor = Math.max(floorMinor, banded ?? ruledMinor)
+  const dearer = 'dearer is never cheaper: the end of the bands before'
+  return [
+    ...(offer.currency === currency
+      ? []
+      : [step('currency', way.costMinor, `1 ${rate.from} is ${rate.text} ${rate.to}, rounded up`)]),
+    step('rule', ruledMinor, ruleText(offer, way, currency)),
+    ...(banded === undefined ? [] : [step('band', banded, dearer)]),
+    step('floor', flooredMinor, floorText(banded ?? ruledMinor, floorMinor, { currency, rules })),
+    step('rounding', way.priceMinor, roundingText(way, rules)),
+    ...(rules.compareAt === null
+      ? []
+      : [step('compare_at', way.compareAtMinor, compareAtText(way, rules.compareAt, currency))]),
+  ]
+}
+
+function ruleText(offer: PricedOffer, { rule }: WayToPrice, currency: string): string {
+  if (rule.source === 'fixed') return `product ${offer.sku}: a fixed price`
+  const added = markupText(rule.markup, currency)
+  if (rule.source !== 'band') {
+    const names = { product: `product ${offer.sku}`, category: `category ${offer.category}`, markup: 'markup' }
+    return `${names[rule.source]}: ${added}`
+  }
+  return rule.upToMinor === null
+    ? `the last band: ${added}`
+    : `band of costs up to ${amountText(rule.upToMinor, currency)}: ${added}`
+}
+
+function markupText({ millionths, flatMinor }: Markup, currency: string): string {
+  const parts = [
+    ...(millionths > 0 ? [`${formatPercent(millionths)} %`] : []),
+    ...(flatMinor > 0 ? [amountText(flatMinor, currency)] : []),
+  ]
+  return parts.length === 0 ? 'the cost, nothing added' : `the cost plus ${parts.join(' plus ')}`
+}
+
+function floorText(beforeMinor: number, floorMinor: number, terms: Pick<PricingTerms, 'currency' | 'rules'>): string {
+  const { currency, rules } = terms
+  const { millionths, flatMinor } = rules.margin
+  const parts = [
+    ...(millionths > 0 ? [`${formatPercent(millionths)} %`] : []),
+    ...(flatMinor > 0 ? [amountText(flatMinor, currency)] : []),
+  ]
+  const margin = parts.length === 2 ? `the larger of ${parts.join(' and ')}` : parts[0]
+  const floor = `the floor is ${amountText(floorMinor, currency)}: ${margin ? `the cost plus ${margin}` : 'the cost'}`
+  return beforeMinor < floorMinor ? `${floor}; it wins over ${amountText(beforeMinor, currency)}` : floor
+}
+
+function roundingText({ rule, ruledMinor, floorMinor, unroundedMinor, priceMinor }: WayToPrice, rules: PricingRules) {
+  const { patterns, direction, look } = rules.rounding
+  if (patterns.length === 0) return 'none is configured'
+  if (rule.source === 'fixed' && ruledMinor >= floorMinor) return 'none: a fixed price stays as it is written'
+  if (priceMinor === unroundedMinor) return `${look} already`
+  const taken = priceMinor > unroundedMinor ? `up to ${look}` : `down to ${look}`
+  if (roundPrice(unroundedMinor, 0, rules.rounding) < floorMinor) return `${taken}: ${direction} is under the floor`
+  return direction === 'nearest' ? `${taken}, the nearest` : taken
+}
+
+function compareAtText({ comparedMinor, compareAtMinor }: WayToPrice, rule: CompareAt, currency: string): string {
+  const from =
+    rule === 'base_price'
+      ? "the supplier's base price"
+      : `the price plus ${formatPercent(rule.millionths)} %, rounded like the price`
+  if (comparedMinor === null) return `none: ${from} is not known`
+  return compareAtMinor === null
+    ? `none: ${from}, ${amountText(comparedMinor, currency)}, is not above the price`
+    : from
+}
+
+const amountText = (minor: number, currency: string): string => `${formatDecimal({ minor, currency })} ${currency}`

@@ -1,6 +1,414 @@
+import type { Effect, FoundOrder, Patch, PurchaseFacts, PurchaseInput, PurchaseState } from './purchase.ts'
+import { moneyIsOut } from './supplier.ts'
+
+export interface Outcome {
+  next?: PurchaseState
+  set?: Patch
+  effects?: Effect[]
+}
+
+export interface Row {
+  name: string
+  states: readonly PurchaseState[]
+  type: PurchaseInput['type']
+  decide(facts: PurchaseFacts, input: PurchaseInput, now: number): Outcome | undefined
+}
+
+export type InputOf<T extends PurchaseInput['type']> = Extract<PurchaseInput, { type: T }>
+
+/** One row of the transition table: answers undefined where its condition does not hold. */
+export function row<T extends PurchaseInput['type']>(
+  name: string,
+  states: readonly PurchaseState[],
+  type: T,
+  decide: (facts: PurchaseFacts, input: InputOf<T>, now: number) => Outcome | undefined,
+): Row {
+  return { name, states, type, decide: (facts, input, now) => decide(facts, input as InputOf<T>, now) }
+}
+
+export const undecided = (orders: FoundOrder[]) => orders.filter((order) => !order.decided)
+export const ids = (facts: PurchaseFacts, orders: { id: string }[]) => [
+  ...new Set([...facts.ordersSeen, ...orders.map((order) => order.id)]),
+]
+/** What a person decides on when a purchase is given up: its own order, too, must not bring it back. */
+export const seenAndKnown = (facts: PurchaseFacts) =>
+  facts.supplierOrderId === null ? facts.ordersSeen : ids(facts, [{ id: facts.supplierOrderId }])
+export const doubleCharge = (orders: FoundOrder[]): Effect[] => [
+  ...orders.map((order): Effect => ({ discrepancy: 'double_charge', orderId: order.id })),
+  'freeze',
+]
+
+/** The rows for purchases whose order is not known: planned, waiting, sending, unknown. */
+
+/** No valid scan for this long: the supplier's list is no help, a person must decide. */
+export const SCAN_OVERDUE_MS = 24 * 3_600_000
+
+/** An order that is not there after so many repeats is not to be had by another one. */
+export const REPEATS_MAX = 3
+
+const before = ['planned', 'waiting'] as const
+/** An order found for one of these is ours (after a restore, or after a lost answer), or the reason to stop and look. */
+export const notAccepted = [...before, 'unknown'] as const
+
+/** Not cancelled, within its deadline, its wait over. */
+const hasItsTurn = ({ cancelRequestedAt, deadlineAt, notBefore }: PurchaseFacts, now: number): boolean =>
+  cancelRequestedAt === null && now < deadlineAt && (notBefore === null || now >= notBefore)
+
+/** Why a request that is proven absent may not be repeated; undefined when it may. */
+function notSafe({ keySafeUntil, lastClass, repeats }: PurchaseFacts, now: number): string | undefined {
+  if (keySafeUntil === null || now >= keySafeUntil) return 'the supplier may have forgotten its idempotency key'
+  if (lastClass === 'B') return 'its repeat was rejected'
+  return repeats >= REPEATS_MAX ? `it was repeated ${repeats} times` : undefined
+}
+
+export const sendingRows: readonly Row[] = [
+  row('found', notAccepted, 'found', (_, { orders }) => {
+    const [order, ...others] = undecided(orders)
+    if (!order?.agrees || order.ofAnotherLine || others.length > 0) return undefined
+    return {
+      next: 'accepted',
+      set: { supplierOrderId: order.id, holdReason: null, notBefore: null },
+      effects: ['read_now'],
+    }
+  }),
+  row('found_one_that_disagrees', notAccepted, 'found', (facts, { orders }) => {
+    const [order, ...others] = undecided(orders)
+    if (!order || order.agrees || order.ofAnotherLine || others.length > 0) return undefined
+    const note = `order ${order.id} at the supplier carries our reference but differs from what was sent`
+    return { next: 'review', set: { ordersSeen: ids(facts, [order]), note }, effects: ['alert'] }
+  }),
+  row('found_several', notAccepted, 'found', (facts, { orders }) => {
+    const open = undecided(orders)
+    if (open.length === 0) return undefined
+    const note =
+      open.length > 1
+        ? `${open.length} orders at the supplier carry our reference`
+        : `order ${open[0]?.id} belongs to a purchase of another line`
+    const effects = open.length > 1 ? doubleCharge(open.slice(1)) : (['alert', 'freeze'] as Effect[])
+    return { next: 'review', set: { ordersSeen: ids(facts, open), note }, effects }
+  }),
+
+  row('cancelled_before_sending', before, 'clock', (facts, _, now) => {
+    if (facts.maybeChargedAt !== null) return undefined
+    if (facts.cancelRequestedAt === null && now < facts.deadlineAt) return undefined
+    return { next: 'cancelled', set: { holdReason: null, notBefore: null }, effects: ['tell_failed'] }
+  }),
+  row('released', before, 'released', (facts, { by, ceilingMinor }, now) => {
+    if (facts.holdReason === null && facts.notBefore === null) return undefined
+    if (by === 'time' && (facts.notBefore === null || now < facts.notBefore)) return undefined
+    const set: Patch = { holdReason: null, notBefore: null }
+    if (ceilingMinor !== undefined) set.ceilingMinor = ceilingMinor
+    return { set }
+  }),
+  row('orphan_on_record', before, 'due', (facts, { orphans }, now) => {
+    if (orphans.length === 0 || facts.holdReason !== null || !hasItsTurn(facts, now)) return undefined
+    const note = `order ${orphans.join(', ')} at the supplier carries our reference and was placed by another database`
+    const set = {
+      ordersSeen: ids(
+        facts,
+        orphans.map((id) => ({ id })),
+      ),
+      note,
+      notBefore: null,
+    }
+    return { next: 'review', set, effects: ['alert'] }
+  }),
+  row('sent', before, 'due', (facts, { guard }, now) => {
+    if (guard !== null || facts.holdReason !== null || !hasItsTurn(facts, now)) return undefined
+    return { next: 'sending', set: { notBefore: null } }
+  }),
+  row('held', before, 'due', (facts, { guard, notBefore }) => {
+    if (guard === null || facts.holdReason !== null || facts.cancelRequestedAt !== null) return undefined
+    return { set: { holdReason: guard, notBefore } }
+  }),
+
+  row('accepted', ['sending'], 'answer', (_, { answer }) => {
+    if (answer.outcome !== 'accepted' || !answer.agrees) return undefined
+    return { next: 'accepted', set: { supplierOrderId: answer.orderId }, effects: ['read_now'] }
+  }),
+  row('not_executed', ['sending'], 'answer', (facts, { answer, notBefore }) => {
+    if (answer.outcome !== 'not_executed' || facts.maybeChargedAt !== null) return undefined
+    return { next: 'waiting', set: { notBefore, lastClass: 'N' } }
+  }),
+  row('rejected_for_now', ['sending'], 'answer', (facts, { answer, notBefore }) => {
+    if (answer.outcome !== 'rejected' || answer.reason === 'other') return undefined
+    if (facts.maybeChargedAt !== null || facts.cancelRequestedAt !== null) return undefined
+    return { next: 'rejected', set: { lastClass: 'B' }, effects: [{ plan: answer.reason, notBefore }] }
+  }),
+  row('rejected', ['sending'], 'answer', (facts, { answer }) => {
+    if (answer.outcome !== 'rejected' || facts.maybeChargedAt !== null) return undefined
+    return { next: 'rejected', set: { lastClass: 'B' }, effects: ['tell_failed'] }
+  }),
+  row('ambiguous', ['sending'], 'answer', (facts, { answer }, now) => {
+    const refused = answer.outcome === 'rejected' || (answer.outcome === 'unknown' && answer.rejection)
+    const lastClass = refused ? 'B' : answer.outcome === 'not_executed' ? 'N' : 'A'
+    const set: Patch = { maybeChargedAt: facts.maybeChargedAt ?? now, lastClass }
+    const named = 'orderId' in answer ? answer.orderId : null
+    if (named !== null) set.namedOrderId = named
+    // It never left: the next one is this repeat again.
+    if (answer.outcome === 'not_executed') set.repeats = Math.max(0, facts.repeats - 1)
+    return { next: 'unknown', set }
+  }),
+  row('lost', ['sending'], 'lost', (facts, _, now) => ({
+    next: 'unknown',
+    set: { maybeChargedAt: facts.maybeChargedAt ?? now, lastClass: 'A' },
+  })),
+
+  row('named_order_agrees', ['unknown'], 'named_read', (_, { order }) => {
+    if (!order.agrees || order.ofAnotherLine) return undefined
+    return { next: 'accepted', set: { supplierOrderId: order.id }, effects: ['read_now'] }
+  }),
+  row('named_order_of_another', ['unknown'], 'named_read', (_, { order }) => {
+    // The answer was meant for another purchase: what became of this request is still to be found out.
+    return order.ofAnotherLine ? { set: { namedOrderId: null } } : undefined
+  }),
+  row('named_order_differs', ['unknown'], 'named_read', (facts, { order }) => {
+    const note = `the supplier answered with order ${order.id}, which differs from what was sent`
+    return { next: 'review', set: { ordersSeen: ids(facts, [order]), note }, effects: ['alert'] }
+  }),
+  row('named_order_unknown', ['unknown'], 'absent', (facts) => {
+    const { namedOrderId: id } = facts
+    if (id === null) return undefined
+    const note = `the supplier answered with order ${id}, which it neither lists nor knows`
+    return { next: 'review', set: { ordersSeen: ids(facts, [{ id }]), note }, effects: ['alert'] }
+  }),
+  row('absent_and_cancelled', ['unknown'], 'absent', (facts) => {
+    if (facts.cancelRequestedAt === null) return undefined
+    return { next: 'cancelled', effects: ['tell_failed'] }
+  }),
+  row('sent_again', ['unknown'], 'absent', (facts, { frozen }, now) => {
+    if (frozen || notSafe(facts, now) !== undefined) return undefined
+    return { next: 'sending', set: { repeats: facts.repeats + 1 } }
+  }),
+  row('absent_and_not_safe', ['unknown'], 'absent', (facts, _, now) => {
+    const why = notSafe(facts, now)
+    if (why === undefined) return undefined
+    const note = `no order was found and ${why}: it cannot be repeated safely`
+    return { next: 'review', set: { note }, effects: ['alert'] }
+  }),
+  row('scan_overdue', ['unknown'], 'clock', (facts, _, now) => {
+    const since = Math.max(facts.unknownAt ?? 0, facts.scannedAt ?? 0)
+    if (now - since < SCAN_OVERDUE_MS) return undefined
+    const note = "the supplier's order list could not be read for 24 hours"
+    return { next: 'review', set: { note }, effects: ['alert'] }
+  }),
+]
+
+/** The rows for purchases whose order is known or that are over, and the decisions of people. */
+
+const HOUR = 3_600_000
+
+/** A completed order whose keys are short may still be filling up; after this long a person looks. */
+export const KEYS_SHORT_MS = HOUR
+/** An order that is open for longer than a day is reported, once. */
+export const LATE_MS = 24 * HOUR
+
+/** Keys that ever came, with those of this reading: what an order shows may change from one reading to the next. */
+const came = (facts: PurchaseFacts, { newKeys }: InputOf<'read'>) => facts.keysStored + newKeys
+const allCame = (facts: PurchaseFacts, input: InputOf<'read'>) =>
+  input.status === 'completed' && came(facts, input) === facts.quantity
+
+/** Rows that bring a purchase into review because the store cancelled: what was bought and paid is known. */
+export const reviewsByCancellation: readonly string[] = ['completed_and_cancelled', 'cancelled_before_hand_over']
+
+const CANCELLED_TOO_LATE = 'cancelled by the store after the hand-over began'
+
+const over = ['rejected', 'failed', 'cancelled'] as const
+
+/** Its orders are decided on, and no key leaves any more, save those of a hand-over that has begun. */
+const givenUp = (facts: PurchaseFacts, now: number): Patch => ({
+  ordersSeen: seenAndKnown(facts),
+  handOverHeldAt: facts.handOverBegunAt === null ? (facts.handOverHeldAt ?? now) : null,
+})
+
+export const acceptedRows: readonly Row[] = [
+  row('second_order', ['accepted', 'completed', 'fulfilled', 'review'], 'found', (facts, { orders }) => {
+    const known = facts.supplierOrderId
+    const open = undecided(orders)
+    const second =
+      known === null
+        ? open.filter((o) => facts.ordersSeen.length > 0 && !facts.ordersSeen.includes(o.id))
+        : open.filter((o) => o.id !== known)
+    const several = known === null && open.length > 1 ? open : second
+    if (several.length === 0) return undefined
+    return { set: { ordersSeen: ids(facts, several) }, effects: doubleCharge(several) }
+  }),
+  row('own_order_disagrees', ['accepted'], 'found', (facts, { orders }) => {
+    const own = undecided(orders).find((order) => order.id === facts.supplierOrderId)
+    if (!own || own.agrees) return undefined
+    const note = `order ${own.id} at the supplier no longer is what was sent`
+    return { next: 'review', set: { ordersSeen: ids(facts, [own]), note }, effects: ['alert'] }
+  }),
+
+  row('key_seen_elsewhere', ['accepted'], 'read', (_, input, now) => {
+    if (!input.keysElsewhere) return undefined
+    const note = 'a licence key of this order was handed out on another line before'
+    return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['store_keys', 'alert'] }
+  }),
+  row('too_many_keys', ['accepted'], 'read', (facts, input, now) => {
+    const keys = Math.max(input.keys, came(facts, input))
+    if (keys <= facts.quantity) return undefined
+    const note = `${keys} keys came for a quantity of ${facts.quantity}`
+    return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['store_keys', 'alert'] }
+  }),
+  row('completed_and_cancelled', ['accepted'], 'read', (facts, input, now) => {
+    if (!allCame(facts, input) || facts.cancelRequestedAt === null) return undefined
+    // The store has every key already: nothing is left to decide, and the cancellation is only noted.
+    if (facts.keysLeft >= facts.quantity) return undefined
+    const note = 'cancelled by the store after the keys had been bought'
+    return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['store_keys', 'alert'] }
+  }),
+  row('completed_while_held', ['accepted'], 'read', (facts, input) => {
+    if (!allCame(facts, input) || facts.handOverHeldAt === null) return undefined
+    const note = 'all keys came, and their hand-over waits for a person'
+    return { next: 'review', set: { note }, effects: ['store_keys', 'alert'] }
+  }),
+  row('some_keys_and_cancelled', ['accepted'], 'read', (facts, input) => {
+    if (input.status !== 'open' || input.newKeys === 0 || facts.cancelRequestedAt === null) return undefined
+    return { effects: ['store_keys'] }
+  }),
+  row('some_keys', ['accepted'], 'read', (facts, input) => {
+    if (input.status !== 'open' || input.newKeys === 0) return undefined
+    return { effects: facts.handOverHeldAt === null ? ['store_keys', 'hand_over'] : ['store_keys'] }
+  }),
+  row('completed', ['accepted'], 'read', (facts, input) => {
+    if (!allCame(facts, input)) return undefined
+    const set: Patch = { keysShortSince: null }
+    if (facts.cancelRequestedAt !== null) set.note = CANCELLED_TOO_LATE
+    return { next: 'completed', set, effects: ['store_keys', 'hand_over'] }
+  }),
+  row('keys_short', ['accepted'], 'read', (facts, input, now) => {
+    if (input.status !== 'completed' || facts.keysShortSince === null || now - facts.keysShortSince < KEYS_SHORT_MS) {
+      return undefined
+    }
+    const note = `the order is completed, but only ${came(facts, input)} of ${facts.quantity} keys came`
+    return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['store_keys', 'alert'] }
+  }),
+  row('keys_short_so_far', ['accepted'], 'read', (facts, input, now) => {
+    if (input.status !== 'completed') return undefined
+    return { set: { keysShortSince: facts.keysShortSince ?? now }, effects: input.newKeys > 0 ? ['store_keys'] : [] }
+  }),
+  row('failed', ['accepted'], 'read', (facts, input, now) => {
+    if (input.status === 'open' || input.keys > 0 || facts.keysStored > 0) return undefined
+    // Adopting was no decision against the order: if it completes after all, that is news.
+    const ordersSeen = facts.ordersSeen.filter((id) => id !== facts.supplierOrderId)
+    const set: Patch = ordersSeen.length < facts.ordersSeen.length ? { ordersSeen } : {}
+    if (input.status === 'refunded') set.refundedAt = now
+    return { next: 'failed', set, effects: ['tell_failed'] }
+  }),
+  row('failed_with_keys', ['accepted'], 'read', (_, input, now) => {
+    if (input.status === 'open') return undefined
+    const note = 'the supplier says that the order failed, but keys of it came'
+    return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['store_keys', 'alert'] }
+  }),
+  row('late', ['accepted'], 'read', (facts, _, now) => {
+    if (facts.acceptedAt === null || now - facts.acceptedAt < LATE_MS) return undefined
+    return { effects: [{ discrepancy: 'late', orderId: facts.supplierOrderId ?? '' }] }
+  }),
+  row('still_open', ['accepted'], 'read', () => ({})),
+  row('missing', ['accepted'], 'missing', (facts) => ({
+    effects: [{ discrepancy: 'missing', orderId: facts.supplierOrderId ?? '' }],
+  })),
+
+  row('cancelled_before_hand_over', ['completed'], 'clock', (facts, _, now) => {
+    if (facts.cancelRequestedAt === null) return undefined
+    if (facts.handOverBegunAt !== null && facts.keysWaiting === 0) return undefined
+    const note = 'cancelled by the store before the keys were handed over'
+    return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['alert'] }
+  }),
+  row('cancelled_after_hand_over', ['completed'], 'clock', (facts) =>
+    facts.cancelRequestedAt === null ? undefined : { set: { note: CANCELLED_TOO_LATE } },
+  ),
+  row('confirmed', ['completed'], 'confirmed', () => ({ next: 'fulfilled' })),
+  row('reversed', ['completed', 'fulfilled'], 'read', (facts, input) => {
+    if (input.status !== 'failed' && input.status !== 'refunded') return undefined
+    return { effects: [{ discrepancy: 'reversed', orderId: facts.supplierOrderId ?? '' }] }
+  }),
+
+  row('found_after_the_end', over, 'found', (facts, { orders }, now) => {
+    const open = undecided(orders).filter((order) => moneyIsOut(order.status))
+    // Its own order comes back whatever stands beside it; of strangers nobody can tell which one is meant.
+    const own = open.find(({ id }) => id === facts.supplierOrderId)
+    const order = own ?? open[0]
+    if (!order) return undefined
+    const others = open.filter((other) => other !== order)
+    const strange = own ? false : !order.agrees || others.length > 0
+    if (facts.laterSent || strange || order.ofAnotherLine) {
+      return { set: { ordersSeen: ids(facts, open) }, effects: doubleCharge(open) }
+    }
+    const set: Patch = { supplierOrderId: order.id }
+    const effects: Effect[] = ['cancel_later', 'read_now']
+    if (facts.toldFailedAt !== null || !order.agrees) {
+      set.handOverHeldAt = now
+      effects.push('alert')
+    }
+    const known = facts.supplierOrderId
+    const before = facts.refundedAt === null ? seenAndKnown(facts) : facts.ordersSeen.filter((id) => id !== known)
+    if (known !== order.id && before.some((id) => id !== order.id)) {
+      // Nothing says that the money for what it had, or was given up with, came back: this one is a second charge.
+      set.ordersSeen = seenAndKnown(facts)
+      effects.push(...doubleCharge([order]))
+    }
+    if (others.length > 0) {
+      set.ordersSeen = ids(facts, others)
+      effects.push(...doubleCharge(others))
+    }
+    return { next: 'accepted', set, effects }
+  }),
+  row('retried', over, 'retry', (facts, _, now) => {
+    if (!facts.newest) return undefined
+    // Nothing proves that a failed one was refunded, or that one which a person closed was never charged.
+    const seen = facts.supplierOrderId !== null || facts.ordersSeen.length > 0
+    const charged = facts.state === 'failed' || facts.maybeChargedAt !== null || seen
+    const set = charged && facts.refundedAt === null ? { writtenOffAt: now } : {}
+    return { set, effects: [{ plan: null, notBefore: null }] }
+  }),
+
+  row('found_in_review', ['review'], 'found', (facts, { orders }) => {
+    const [order, ...others] = undecided(orders)
+    if (facts.supplierOrderId !== null || facts.ordersSeen.length > 0) return undefined
+    if (!order?.agrees || order.ofAnotherLine || others.length > 0) return undefined
+    return { next: 'accepted', set: { supplierOrderId: order.id }, effects: ['read_now'] }
+  }),
+  row('poisoned', [...notAccepted, 'accepted', 'completed'], 'poison', (facts, { error }, now) => ({
+    next: 'review',
+    set: {
+      // Keys that are on their way out stop here, as in every review that has all of them.
+      ...(facts.state === 'completed' ? { handOverHeldAt: facts.handOverHeldAt ?? now } : {}),
+      note: `the same internal error came 8 times in a row: ${error}`,
+      holdReason: null,
+      notBefore: null,
+    },
+    effects: ['alert'],
+  })),
+  row('adopted', ['review', 'accepted'], 'adopt', (facts, { order }) => ({
+    next: 'accepted',
+    set: {
+      supplierOrderId: order.id,
+      ordersSeen: [...new Set([...seenAndKnown(facts), order.id])],
+      handOverHeldAt: null,
+      keysShortSince: null,
+    },
+    effects: ['read_now'],
+  })),
+  row('handed_over', ['review', 'accepted'], 'hand_over', (facts) => {
+    if (facts.keysStored === 0) return undefined
+    const set = { handOverHeldAt: null, cancelRequestedAt: null }
+    const short = facts.keysStored < facts.quantity
+    return { next: 'completed', set, effects: short ? ['hand_over', 'tell_failed'] : ['hand_over'] }
+  }),
+  row('closed', ['review', 'accepted'], 'close', (facts, _, now) => ({
+    next: 'cancelled',
+    set: givenUp(facts, now),
+    effects: ['withdraw', 'tell_failed'],
+  })),
+  row('bought_again', ['review', 'accepted'], 'buy_again', (facts, _, now) => ({
+    next: 'cancelled',
+    set: { ...givenUp(facts, now), writtenOffAt: now },
+    effects: ['withdraw', { plan: null, notBefore: null }],
+  })),
+]
+
 /** The transition table, in the order in which its rows are tried. The names of the rows are kept as evidence. */
-import { acceptedRows } from './purchase-accepted.ts'
-import type { Row } from './purchase-row.ts'
-import { sendingRows } from './purchase-sending.ts'
 
 export const rows: readonly Row[] = [...sendingRows, ...acceptedRows]

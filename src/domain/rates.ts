@@ -1,5 +1,4 @@
-import { decimalsOf } from './money.ts'
-import { scale } from './rounding.ts'
+import { decimalsOf, scale } from './money.ts'
 
 /** A rate as the configuration has it. */
 export interface RateSettings {

@@ -2,8 +2,9 @@
  * What a restore decides: a database that was put back knows less than the supplier does, and must not buy again what
  * the one before it has bought.
  */
-import { moneyIsOut, type OrderStatus } from './placement.ts'
+
 import { isOver, type PurchaseState } from './purchase.ts'
+import { moneyIsOut, type OrderStatus } from './supplier.ts'
 
 /** Generations behind the newest one in the database that are asked for one by one. */
 const AHEAD = 10

@@ -2,9 +2,10 @@
  * What a sweep decides: which of the supplier's orders are ours, what one of them says about its purchase, and how far
  * back to look. FOUND is believed from one look; that an order is absent, only from a scan that is valid as a whole.
  */
-import { moneyIsOut, type OrderStatus } from './placement.ts'
+
 import { isOver, type PurchaseState } from './purchase.ts'
 import { carriesStore } from './purchase-keys.ts'
+import { moneyIsOut, type OrderStatus } from './supplier.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR

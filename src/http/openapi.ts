@@ -1,10 +1,8 @@
 import { z } from 'zod'
-import { callbacks } from './api-callbacks.ts'
-import { fields } from './api-input.ts'
-import * as views from './api-views.ts'
-import { csvFile } from './csv-file.ts'
-import { lineShapeOf } from './json-lines.ts'
-import type { Operation } from './operation.ts'
+import { callbacks } from './api/callbacks.ts'
+import * as views from './api/views.ts'
+import { fields } from './input.ts'
+import { csvFile, lineShapeOf, type Operation } from './operation.ts'
 
 type Json = Record<string, unknown>
 

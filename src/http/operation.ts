@@ -1,10 +1,14 @@
-import { Router } from 'express'
-import type { z } from 'zod'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { type Response, Router } from 'express'
+import getRawBody from 'raw-body'
+import { z } from 'zod'
+import { type Allowed, type Authenticate, assertAllowed, type Caller } from '../access/auth.ts'
+import { codeOf, messageOf } from '../errors.ts'
 import { answerError, methodNotAllowed } from './answers.ts'
-import { check, fields, readJson } from './api-input.ts'
-import { type Allowed, type Authenticate, assertAllowed, type Caller } from './auth.ts'
-import { type CsvFile, csvFile, readCsv, sendCsv } from './csv-file.ts'
-import { type Events, lineShapeOf, sendLines } from './json-lines.ts'
+import { check, fields, readJson } from './input.ts'
+import { inviteBody } from './raw-bodies.ts'
 
 /** A checked request. */
 export interface Call<Q, B> {
@@ -105,4 +109,112 @@ export function routerOf(operations: Operation[], authenticate: Authenticate): R
     router.all(path, methodNotAllowed(methods.join(', ')))
   }
   return router
+}
+
+/** What is told one after the other, while it happens. */
+export type Events<E> = AsyncIterableIterator<E, void>
+
+const Broken = z
+  .object({ type: z.literal('error'), code: z.string(), message: z.string() })
+  .meta({ description: 'The last line, where it broke off: what came before is not whole' })
+
+const lineShapes = new WeakMap<z.ZodType, z.ZodType>()
+
+/** The `answer` of an operation that sends events, a line of JSON each. */
+export function jsonLines<S extends z.ZodType>(event: S) {
+  const answer = z.custom<Events<z.infer<S>>>()
+  lineShapes.set(answer, z.union([event, Broken]))
+  return answer
+}
+
+/** The shape of one line of such an answer; undefined for another kind. */
+export const lineShapeOf = (answer: z.ZodType): z.ZodType | undefined => lineShapes.get(answer)
+
+/** Sends events as they come. The answer has begun, so that what goes wrong is its last line. */
+export async function sendLines(response: Response, status: number, events: Events<unknown>): Promise<void> {
+  response.status(status).set('content-type', 'application/x-ndjson; charset=utf-8')
+  await sendPieces(response, linesOf(events))
+}
+
+/** By hand, because `return` of a generator that was never asked for anything ends nothing. */
+function linesOf(events: Events<unknown>): AsyncIterableIterator<string> {
+  let broken = false
+  return {
+    [Symbol.asyncIterator]() {
+      return this
+    },
+    async next() {
+      if (broken) return { done: true, value: undefined }
+      try {
+        const { done, value } = await events.next()
+        return done ? { done: true, value: undefined } : { done: false, value: `${JSON.stringify(value)}\n` }
+      } catch (error) {
+        broken = true
+        return { done: false, value: `${JSON.stringify(brokenBy(error))}\n` }
+      }
+    },
+    async return() {
+      await events.return?.()
+      return { done: true, value: undefined }
+    },
+  }
+}
+
+function brokenBy(error: unknown): z.infer<typeof Broken> {
+  const code = codeOf(error)
+  const message = code === 'internal' ? 'something went wrong here; the log has it' : messageOf(error)
+  return { type: 'error', code, message }
+}
+
+/** A success that is a file and not JSON. */
+export interface CsvFile {
+  /** What a browser stores it under. */
+  name: string
+  pieces: AsyncIterable<string>
+}
+
+/** The `answer` of an operation that sends a file. */
+export const csvFile = z.custom<CsvFile>()
+
+/** Sends a file as fast as it is taken; one that breaks off is cut short, so that nobody takes it for whole. */
+export async function sendCsv(response: Response, status: number, { name, pieces }: CsvFile): Promise<void> {
+  response.status(status).set({
+    'content-type': 'text/csv; charset=utf-8',
+    'content-disposition': `attachment; filename="${name}"`,
+  })
+  await sendPieces(response, pieces)
+}
+
+/** A file as it came, or why it was left unread. */
+export type CsvBody = { bytes: Uint8Array } | { status: 413 | 415; code: string; message: string }
+
+/** @throws raw-body's own error for a body that was cut off */
+export async function readCsv(request: IncomingMessage, response: ServerResponse, bytesMax: number): Promise<CsvBody> {
+  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers
+  if (encoding !== 'identity' || !/^text\/csv\s*(;\s*(charset="?utf-8"?|header=present)\s*)*$/i.test(type)) {
+    const message = 'send CSV in UTF-8, not compressed, with Content-Type: text/csv'
+    return { status: 415, code: 'unsupported_media_type', message }
+  }
+  const length = request.headers['content-length'] ?? null
+  inviteBody(request, response, bytesMax)
+  const bytes = await getRawBody(request, { limit: bytesMax, length }).catch((error: { status?: number }) => {
+    if (error.status === 413) return undefined
+    throw error
+  })
+  if (bytes) return { bytes }
+  const message = `the file is larger than ${Math.floor(bytesMax / 1024 / 1024)} MiB: divide it`
+  return { status: 413, code: 'too_large', message }
+}
+
+/**
+ * Sends the rest of an answer piece by piece, as fast as it is taken. One that breaks off is cut short, so that nobody
+ * takes it for whole; where whoever asked goes away, no further piece is made.
+ *
+ * @param pieces `return` of their iterator is called when they are left early
+ */
+export async function sendPieces(response: Response, pieces: AsyncIterable<string>): Promise<void> {
+  await pipeline(Readable.from(pieces, { objectMode: false }), response).catch((error: NodeJS.ErrnoException) => {
+    // Whoever asked has gone away.
+    if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
+  })
 }

@@ -1,9 +1,9 @@
 import { Failure, messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
-import { captureById, deleteCaptures, insertCapture, listCaptures } from '../storage/captures.ts'
 import type { Database } from '../storage/database.ts'
+import { captureById, deleteCaptures, insertCapture, listCaptures } from '../storage/deliveries.ts'
 import { insertAudit } from '../storage/evidence.ts'
-import type { Vault } from '../storage/vault.ts'
+import type { Vault } from '../vault/vault.ts'
 import type { Inbox, Receipt, ReceivedRequest } from './receive.ts'
 
 export interface CaptureDeps {

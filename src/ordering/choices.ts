@@ -2,7 +2,7 @@ import { formatDecimal } from '../domain/money.ts'
 import { mayBuy, type PurchaseState } from '../domain/purchase.ts'
 import { hasLeft } from '../domain/store-order.ts'
 import type { Attempt } from '../storage/evidence.ts'
-import { listOf } from '../storage/lists.ts'
+import { listOf } from '../storage/statement.ts'
 import type { Loaded } from './advance.ts'
 
 /** What a person can decide on one purchase, in the order in which it is shown. */

@@ -1,17 +1,18 @@
 import assert from 'node:assert/strict'
-import type { SupplierOrder } from '../domain/placement.ts'
+import { createHash } from 'node:crypto'
 import type { PurchaseInput } from '../domain/purchase.ts'
+import type { SupplierOrder } from '../domain/supplier.ts'
 import { codeOf, Failure } from '../errors.ts'
-import { attemptsOf, insertAudit } from '../storage/evidence.ts'
+import { attemptsOf, type Discrepancy, discrepanciesOf, insertAudit } from '../storage/evidence.ts'
 import { redeliverEffect } from '../storage/outbox.ts'
 import { purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
+import { CAPS_OVERRIDDEN } from './actions.ts'
 import { advance, type Loaded, load } from './advance.ts'
-import { basisNow, factsOfBasis } from './basis.ts'
 import { type DecisionType, handedOverIn, ordersOf, refusalOf } from './choices.ts'
-import type { Ordering } from './context.ts'
-import { foundOrders } from './found.ts'
-import { confirmHandOver } from './hand-over.ts'
-import { CAPS_OVERRIDDEN } from './operate.ts'
+import { confirmHandOver } from './fulfil.ts'
+import type { Ordering } from './ordering.ts'
+import { unclaimedOf } from './parts.ts'
+import { foundOrders } from './read-order.ts'
 
 /** What a person can decide on a purchase in `review`, and on one that is `accepted`. */
 export type Decision =
@@ -194,4 +195,44 @@ function whatOf(loaded: Loaded, decision: Decision): string {
 function noteOf({ type }: Decision): string | null {
   if (type === 'close') return 'closed by a person'
   return type === 'buy_again' ? 'written off by a person and bought again' : null
+}
+
+/** Orders and differences that stand in the evidence beside the purchase itself. */
+export interface Beside {
+  /** Ids of the supplier's orders that a person is shown. */
+  orders: readonly string[]
+  discrepancies: readonly Pick<Discrepancy, 'id'>[]
+}
+
+/**
+ * What of a purchase bears on a decision, as one text: equal texts are the same basis. Reads that brought no news do not
+ * count.
+ */
+export const factsOfBasis = ({ purchase, keys, generations }: Loaded): string =>
+  JSON.stringify([
+    ...[purchase.state, purchase.supplierOrderId, purchase.ordersSeen, purchase.cancelRequestedAt],
+    ...[purchase.handOverBegunAt, purchase.handOverHeldAt, purchase.supplierStatus],
+    ...[keys.map((key) => [key.ordinal, key.handOverId, key.begunAt]), generations.map(({ id, state }) => [id, state])],
+  ])
+
+/**
+ * A short name for all that a decision is taken on: whoever decides hands it back, so that nobody decides on what is no
+ * longer so, however long ago it was shown. It begins with the state, for people.
+ */
+export function basisOf(loaded: Loaded, { orders, discrepancies }: Beside): string {
+  const all = [factsOfBasis(loaded), orders.toSorted(), discrepancies.map(({ id }) => id).toSorted()]
+  const digest = createHash('sha256').update(JSON.stringify(all)).digest('hex')
+  return `${loaded.purchase.state}-${digest.slice(0, 12)}`
+}
+
+/** The basis of a decision as it would be shown now. */
+export async function basisNow({ db, dialect }: Pick<Ordering, 'db' | 'dialect'>, loaded: Loaded): Promise<string> {
+  const { purchase, name } = loaded
+  const [attempts, discrepancies, unclaimed] = await Promise.all([
+    db.query(attemptsOf([purchase.id])),
+    db.query(discrepanciesOf(purchase.id)),
+    unclaimedOf({ db, dialect }, { ...name, part: purchase.part }),
+  ])
+  const orders = [...ordersOf(loaded, attempts), ...unclaimed.map(({ supplierOrderId }) => supplierOrderId)]
+  return basisOf(loaded, { orders: [...new Set(orders)], discrepancies })
 }

@@ -1,20 +1,19 @@
-import type { SupplierOrder } from '../domain/placement.ts'
 import type { Effect, HoldReason, Transition } from '../domain/purchase.ts'
 import { externalOrderId, idempotencyKey, type PurchaseName } from '../domain/purchase-keys.ts'
+import type { SupplierOrder } from '../domain/supplier.ts'
 import type { Change } from '../storage/database.ts'
 import { insertDiscrepancy } from '../storage/evidence.ts'
 import { takeBackKeys } from '../storage/hand-overs.ts'
-import { assignKey, insertKey, type LicenceKey } from '../storage/licence-keys.ts'
 import { holdOffer, markOutOfStock } from '../storage/offers.ts'
 import { oweAlert, oweEffect, withdrawEffect } from '../storage/outbox.ts'
 import { owePublications } from '../storage/publications.ts'
 import { changePurchase, insertPurchase, type NewPurchase, type PurchaseUpdate } from '../storage/purchases.ts'
 import { setFreeze } from '../storage/settings.ts'
-import { markReopened } from '../storage/store-orders.ts'
+import { assignKey, insertKey, type LicenceKey, markReopened } from '../storage/store-orders.ts'
 import { orderBody } from '../supplier/client.ts'
 import type { Loaded } from './advance.ts'
 import { handedOverIn, unitsLeft } from './choices.ts'
-import type { Ordering } from './context.ts'
+import type { Ordering } from './ordering.ts'
 
 /** An order as read from the supplier, with its keys, each once. */
 export interface Reading {

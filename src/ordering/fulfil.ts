@@ -1,19 +1,23 @@
 import { callbackDelayMs } from '../domain/pace.ts'
+import { hasLeft } from '../domain/store-order.ts'
 import { messageOf } from '../errors.ts'
-import { markHandedOver } from '../storage/licence-keys.ts'
+import { type Change, StaleWrite } from '../storage/database.ts'
+import { beginCallback, beginHandOver, markHandOverUnsent, markUnsent } from '../storage/hand-overs.ts'
 import {
   dueOutbox,
   markEffectDead,
   markEffectDone,
   type OutboxRow,
+  outboxOfOrder,
   oweEffect,
   postponeEffect,
 } from '../storage/outbox.ts'
+import { markClosed, markHandedOver, ordersToClose } from '../storage/store-orders.ts'
 import type { Store, StoreMessageType } from '../stores/store.ts'
-import { announceCompletion } from './completion.ts'
-import type { Ordering } from './context.ts'
-import { beginSending, confirmHandOver, noteUnsent, type Outgoing } from './hand-over.ts'
+import { advance } from './advance.ts'
 import { messageData, renderMessage } from './messages.ts'
+import { orderStanding, type Standing } from './order-view.ts'
+import type { Ordering } from './ordering.ts'
 
 export interface Fulfilment extends Ordering {
   /** The store of an id; undefined when the configuration no longer has it. */
@@ -127,4 +131,153 @@ async function failed({ db, now, random, newId, log }: Fulfilment, row: OutboxRo
       createdAt: now(),
     }),
   ])
+}
+
+/** A callback that is about to be sent. */
+export interface Outgoing {
+  row: OutboxRow
+  /** Its data without licence keys. */
+  said: string
+  /** The purchase whose keys it hands over; undefined when it carries none. */
+  handsOver: string | undefined
+}
+
+/**
+ * Notes that a callback is about to leave. After this a cancellation comes too late for its keys.
+ *
+ * @returns false when an operator must look first, or a cancellation came before; then nothing may leave
+ */
+export async function beginSending(ordering: Ordering, { row, said, handsOver }: Outgoing): Promise<boolean> {
+  const begin = beginCallback(row.id, said)
+  try {
+    await ordering.db.commit(
+      handsOver === undefined ? [begin] : [...beginHandOver(handsOver, row.id, ordering.now()), begin],
+    )
+    return true
+  } catch (error) {
+    if (!(error instanceof StaleWrite)) throw error
+    // The process that took the cancellation may have died before it acted on it.
+    if (handsOver !== undefined) await advance(ordering, handsOver, () => ({ type: 'clock' }))
+    return false
+  }
+}
+
+/** Takes the note back when no byte left, unless an earlier attempt may have sent one. A cancellation counts again. */
+export async function noteUnsent(ordering: Ordering, { row, handsOver }: Outgoing): Promise<void> {
+  const unsent = markUnsent(row.id)
+  try {
+    await ordering.db.commit(handsOver === undefined ? [unsent] : [unsent, ...markHandOverUnsent(handsOver, row.id)])
+  } catch (error) {
+    if (!(error instanceof StaleWrite)) throw error
+    return
+  }
+  if (handsOver !== undefined) await advance(ordering, handsOver, () => ({ type: 'clock' }))
+}
+
+/**
+ * Once the store has every key that a completed purchase owes it, the purchase is fulfilled: as many as were ordered, or
+ * all that came, where a person handed over fewer.
+ *
+ * @returns whether it is
+ */
+export async function confirmHandOver(ordering: Ordering, purchaseId: string): Promise<boolean> {
+  const decision = await advance(ordering, purchaseId, ({ purchase, keys }) => {
+    const owed = Math.min(keys.length, purchase.quantity)
+    const all = owed > 0 && keys.filter((key) => key.handedOverAt !== null).length === owed
+    return all && purchase.state === 'completed' ? { type: 'confirmed' } : undefined
+  })
+  return decision !== undefined
+}
+
+/**
+ * Tells the stores which of their orders are closed: nothing of them moves any more.
+ *
+ * Looked for rather than caused, so that two purchases that end at the same instant, or a crash between, miss nothing.
+ *
+ * @returns how many orders were closed
+ */
+export async function closeOrders(ordering: Ordering): Promise<number> {
+  let closed = 0
+  for (const { id } of await ordering.db.query(ordersToClose(BATCH))) {
+    if (await closeOrder(ordering, id)) closed += 1
+  }
+  if (closed > 0) ordering.wake('outbox')
+  return closed
+}
+
+async function closeOrder(ordering: Ordering, orderId: string): Promise<boolean> {
+  const standing = await orderStanding(ordering, orderId)
+  // Keys that were leaving when their purchase was given up still count: the store is told once it has them.
+  if (!standing || standing.state === 'open' || keysOnTheWay(standing)) return false
+  const { order, state } = standing
+  const now = ordering.now()
+  const completions = await completionsOf(ordering, standing)
+  try {
+    await ordering.db.commit([
+      markClosed(orderId, now),
+      ...completions,
+      oweEffect({
+        id: ordering.newId(),
+        kind: 'callback',
+        type: 'order.closed',
+        store: order.store,
+        orderId,
+        dedupeKey: `closed:${orderId}:${now}`,
+        payload: JSON.stringify({ state }),
+        state: 'due',
+        notBefore: now,
+        createdAt: now,
+      }),
+    ])
+  } catch (error) {
+    if (error instanceof StaleWrite) return false
+    throw error
+  }
+  ordering.log.info('order.closed', { id: orderId, store: order.store, reference: order.reference, state })
+  return true
+}
+
+const keysOnTheWay = ({ keys }: Standing): boolean => keys.some((key) => key.handedOverAt === null && hasLeft(key))
+
+/**
+ * Tells the store that a line is complete where no callback with keys has said so.
+ *
+ * What a callback says is fixed when it is first sent. Of two callbacks for one line the first may be confirmed last:
+ * then each was sent while the other one was not confirmed, and neither said `complete`. A callback of its own does,
+ * without keys.
+ */
+export async function announceCompletion(ordering: Ordering, { orderId }: OutboxRow): Promise<void> {
+  const standing = await orderStanding(ordering, orderId ?? '')
+  const changes = standing ? await completionsOf(ordering, standing) : []
+  if (changes.length === 0) return
+  await ordering.db.commit(changes)
+  ordering.wake('outbox')
+}
+
+/** A callback for each line of which the store has all keys and was never told so; owed once, however often it is asked. */
+export async function completionsOf(ordering: Ordering, { order, lines }: Standing): Promise<Change[]> {
+  const whole = lines.filter(({ line, delivered }) => delivered > 0 && delivered === line.quantity)
+  if (whole.length === 0) return []
+  const now = ordering.now()
+  const said = (await ordering.db.query(outboxOfOrder(order.id))).map((row) => JSON.parse(row.said ?? '{}') as Said)
+  const unsaid = whole.filter(({ line }) => !said.some((one) => one.line === line.line && one.complete === true))
+  return unsaid.map(({ line, purchases }) =>
+    oweEffect({
+      id: ordering.newId(),
+      kind: 'callback',
+      type: 'line.fulfilled',
+      store: order.store,
+      orderId: order.id,
+      dedupeKey: `complete:${line.id}`,
+      payload: JSON.stringify({ purchaseId: purchases.at(-1)?.id, count: 0 }),
+      state: 'due',
+      notBefore: now,
+      createdAt: now,
+    }),
+  )
+}
+
+interface Said {
+  line?: string
+  complete?: boolean
 }

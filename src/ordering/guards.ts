@@ -2,13 +2,22 @@ import { formatDecimal } from '../domain/money.ts'
 import type { CostFault } from '../domain/offer.ts'
 import { rejectedDelayMs } from '../domain/pace.ts'
 import type { HoldReason } from '../domain/purchase.ts'
-import { latestBalance } from '../storage/evidence.ts'
+import { reviewsByCancellation } from '../domain/purchase-table.ts'
+import { Failure } from '../errors.ts'
+import type { Change } from '../storage/database.ts'
+import { lastUnfreeze, latestBalance, reviewedSince } from '../storage/evidence.ts'
 import { type Offer, offersByProduct } from '../storage/offers.ts'
-import type { Purchase } from '../storage/purchases.ts'
-import { type CapScope, reservedBeyondReading, reservedUnder } from '../storage/reservations.ts'
-import { currentFreeze } from '../storage/settings.ts'
-import type { Ordering } from './context.ts'
-import { deadlineMs, gapsOf } from './lease.ts'
+import { oweAlert } from '../storage/outbox.ts'
+import {
+  type CapScope,
+  listPurchases,
+  type Purchase,
+  reservedBeyondReading,
+  reservedUnder,
+} from '../storage/purchases.ts'
+import { currentFreeze, setFreeze } from '../storage/settings.ts'
+import type { Ordering } from './ordering.ts'
+import { deadlineMs, gapsOf } from './ordering.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -159,4 +168,83 @@ async function freeBalance({ db }: Ordering) {
   const [reserved] = await db.query(reservedBeyondReading(reading.readAt))
   const { currency, readAt, amountMinor } = reading
   return { currency, readAt, freeMinor: amountMinor - (reserved?.total ?? 0) }
+}
+
+const WINDOW_MS = 60_000
+/** Repeats per minute that are always allowed, so that a quiet shop recovers quickly. */
+const REPEATS_MIN = 6
+
+/**
+ * Whether another repeat may leave: repeats stay under a tenth of the first attempts of the last minute, but never
+ * under 6 a minute. A supplier in trouble is not buried under repeats.
+ */
+export function mayRepeat({ pace, now }: Pick<Ordering, 'pace' | 'now'>): boolean {
+  const since = now() - WINDOW_MS
+  pace.firstSends = pace.firstSends.filter((at) => at > since)
+  pace.repeats = pace.repeats.filter((at) => at > since)
+  return pace.repeats.length < Math.max(REPEATS_MIN, Math.floor(pace.firstSends.length / 10))
+}
+
+/** Counts a request that is about to leave. */
+export function noteSend({ pace, now }: Pick<Ordering, 'pace' | 'now'>, repeat: boolean): void {
+  const sends = repeat ? pace.repeats : pace.firstSends
+  sends.push(now())
+}
+
+/** Until the key is mended each request would be refused again; a minute costs nobody an order. */
+const PAUSE_MS = 60_000
+
+/**
+ * The supplier refuses the API key: buying pauses, whichever request met it first.
+ *
+ * @returns the alert, one an hour: the person who mends the key needs no second one
+ */
+export function pauseUnauthorized(ordering: Ordering): Change {
+  const now = ordering.now()
+  ordering.pace.pausedUntil = now + PAUSE_MS
+  const payload = { note: 'the supplier refuses the API key: buying pauses until it is mended' }
+  return oweAlert(ordering, { type: 'unauthorized', occasion: String(Math.floor(now / 3_600_000)), payload })
+}
+
+/** Whether a read failed because of the API key. */
+export const isUnauthorized = (error: unknown): boolean => error instanceof Failure && error.reason === 'unauthorized'
+
+const REVIEWS_WITHIN = 3_600_000
+/** Three may be three bad orders; a fourth within the hour is a fault that the next purchase would meet too. */
+const HOURLY_MAX = 3
+/** The slow kind of the same: one purchase in twenty. */
+const RECENT = 100
+const RECENT_MAX = 5
+
+/**
+ * Stops all buying when too many purchases come into review: changes for the commit that brings one more.
+ *
+ * Reviews are counted since an operator last let buying go on, so that the same ones do not stop it again. A review that
+ * a cancellation of the store caused does not count: it leaves no money in doubt.
+ *
+ * @param row of the transition table that brings the purchase into review
+ */
+export async function freezeForReviews(ordering: Ordering, purchaseId: string, row: string): Promise<Change[]> {
+  if (reviewsByCancellation.includes(row)) return []
+  const { db } = ordering
+  const now = ordering.now()
+  const [unfrozen] = await db.query(lastUnfreeze())
+  const since = unfrozen?.at ?? 0
+  const [hourly, reviewed, recent] = await Promise.all([
+    db.query(reviewedSince(Math.max(since, now - REVIEWS_WITHIN), reviewsByCancellation)),
+    db.query(reviewedSince(since, reviewsByCancellation)),
+    db.query(listPurchases({ limit: RECENT })),
+  ])
+  const withThis = (list: { purchaseId: string }[]) => new Set([purchaseId, ...list.map((one) => one.purchaseId)])
+  const all = withThis(reviewed)
+  const share = recent.filter((purchase) => purchase.createdAt > since && all.has(purchase.id)).length
+  const inHour = withThis(hourly).size
+  if (inHour <= HOURLY_MAX && share < RECENT_MAX) return []
+  const count = inHour > HOURLY_MAX ? `${inHour} purchases within an hour` : `${share} of the last ${RECENT} purchases`
+  const reason = `${count} need a person's decision`
+  return [
+    // More of them are no new cause: each is decided for itself.
+    setFreeze({ reason, actor: 'quayside', at: now }, 'reviews'),
+    oweAlert(ordering, { type: 'freeze', occasion: `reviews:${since}`, payload: { note: reason } }),
+  ]
 }

@@ -1,9 +1,9 @@
-import { keysOfHandOver } from '../storage/licence-keys.ts'
 import type { OutboxRow } from '../storage/outbox.ts'
-import { lineById, storeOrderById } from '../storage/store-orders.ts'
+import { keysOfHandOver, lineById, storeOrderById } from '../storage/store-orders.ts'
 import { load } from './advance.ts'
 import type { Fulfilment } from './fulfil.ts'
 import { orderStanding } from './order-view.ts'
+import { openKey } from './ordering.ts'
 
 /** What an effect was owed with. Of a failure: the units that will not come, and the row of the table that ended them. */
 interface Payload {
@@ -78,14 +78,6 @@ async function sayNow(fulfilment: Fulfilment, row: OutboxRow, fresh: number): Pr
     message,
     advice,
   }
-}
-
-export const openKey = (
-  { vault }: Pick<Fulfilment, 'vault'>,
-  key: { purchaseId: string; ordinal: number; ciphertext: Buffer; keyId: number },
-): string => {
-  const place = { table: 'licence_keys', row: key.purchaseId, ordinal: key.ordinal }
-  return vault.open(place, key.ciphertext, key.keyId).toString('utf8')
 }
 
 /** The end that a person gave it, in words for the store; undefined when no person did. */

@@ -1,13 +1,18 @@
 import { delivered, hasLeft, type LineState, lineState, type OrderState, orderState } from '../domain/store-order.ts'
 import { Failure } from '../errors.ts'
 import { attemptsOf, transitionsOf } from '../storage/evidence.ts'
-import { keysOfPurchases, type LicenceKey } from '../storage/licence-keys.ts'
 import { offersByProduct } from '../storage/offers.ts'
 import { type OutboxRow, outboxOfOrder } from '../storage/outbox.ts'
 import { type Purchase, purchasesOfOrder } from '../storage/purchases.ts'
-import { linesOfOrders, type StoreOrder, storeOrderById } from '../storage/store-orders.ts'
-import type { Ordering } from './context.ts'
-import { openKey } from './messages.ts'
+import {
+  keysOfPurchases,
+  type LicenceKey,
+  linesOfOrders,
+  type StoreOrder,
+  storeOrderById,
+} from '../storage/store-orders.ts'
+import type { Ordering } from './ordering.ts'
+import { openKey } from './ordering.ts'
 
 /** A store order as it is now: everything derived, nothing stored twice. Instants in epoch milliseconds. */
 export interface OrderView

@@ -2,16 +2,20 @@ import type { PurchaseInput } from '../domain/purchase.ts'
 import { messageOf } from '../errors.ts'
 import { changePurchase, dueEndings, duePlacements, type Purchase, purchaseById } from '../storage/purchases.ts'
 import { isMappingBack } from '../storage/restores.ts'
-import { orphansUnder } from '../storage/sweeps.ts'
+import { orphansUnder } from '../storage/runs.ts'
 import { advance } from './advance.ts'
-import { boughtBefore } from './bought-before.ts'
-import type { Ordering } from './context.ts'
-import { firstFailingGuard, type GuardResult } from './guards.ts'
-import { type Claim, claim, release } from './lease.ts'
-import { mayRepeat, noteSend } from './repeat-budget.ts'
-import { intend, transmit } from './send.ts'
-import { noteTrouble } from './trouble.ts'
-import { isUnauthorized, pauseUnauthorized } from './unauthorized.ts'
+import {
+  firstFailingGuard,
+  type GuardResult,
+  isUnauthorized,
+  mayRepeat,
+  noteSend,
+  pauseUnauthorized,
+} from './guards.ts'
+import type { Ordering } from './ordering.ts'
+import { boughtBefore } from './reattach.ts'
+import { noteTrouble } from './recover.ts'
+import { type Claim, claim, intend, release, transmit } from './send.ts'
 import { alertUnreadable, endPause, firstSendsNow } from './unreadable.ts'
 
 /** Rows taken in one go: enough to keep the sends under way busy, few enough to notice a freeze soon. */

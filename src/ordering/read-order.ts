@@ -1,15 +1,22 @@
 import { withoutKeys } from '../domain/free-text.ts'
-import type { SupplierOrder } from '../domain/placement.ts'
-import { isOver } from '../domain/purchase.ts'
+import { refreshDelayMs } from '../domain/pace.ts'
+import { type FoundOrder, finalStates, isOver } from '../domain/purchase.ts'
+import type { SupplierOrder } from '../domain/supplier.ts'
 import type { Change } from '../storage/database.ts'
 import { insertAttempt } from '../storage/evidence.ts'
-import { assertNotElsewhere, keysByBlindIndex, keysOfPurchase } from '../storage/licence-keys.ts'
-import type { Purchase } from '../storage/purchases.ts'
+import {
+  changePurchase,
+  type Purchase,
+  purchaseById,
+  purchasesBySupplierOrder,
+  refreshUnlessHinted,
+} from '../storage/purchases.ts'
+import { listOf } from '../storage/statement.ts'
+import { assertNotElsewhere, keysByBlindIndex, keysOfPurchase } from '../storage/store-orders.ts'
 import { advance, type Loaded } from './advance.ts'
-import type { Ordering } from './context.ts'
 import { keysToStore, type Reading } from './effects.ts'
-import { foundOrders } from './found.ts'
-import { openKey } from './messages.ts'
+import type { Ordering } from './ordering.ts'
+import { openKey } from './ordering.ts'
 
 /**
  * Reads a purchase's order from the supplier and applies it: where deliveries, polling and sweeps all end.
@@ -102,4 +109,60 @@ function distinctKeys({ vault }: Ordering, order: SupplierOrder): Reading['keys'
     distinct.set(text, { text, blindIndex: vault.blindIndex(text) })
   }
   return [...distinct.values()]
+}
+
+/** Whether a person was shown the order, or decided on it, at one of these purchases. */
+export const wasShown = (rows: readonly Purchase[], supplierOrderId: string): boolean =>
+  rows.some(({ ordersSeen }) => listOf(ordersSeen).includes(supplierOrderId))
+
+/** Orders of the supplier that carry a purchase's reference, in the terms of the transition table. */
+export async function foundOrders(
+  { db, supplier }: Ordering,
+  purchase: Purchase,
+  orders: SupplierOrder[],
+): Promise<FoundOrder[]> {
+  if (orders.length === 0) return []
+  const seen = new Set(listOf(purchase.ordersSeen))
+  const owners = await db.query(purchasesBySupplierOrder(orders.map((order) => order.id)))
+  return orders.map((order) => ({
+    id: order.id,
+    status: order.status,
+    agrees: supplier.agrees(order, {
+      externalOrderId: purchase.externalOrderId,
+      productId: purchase.supplierProductId,
+      quantity: purchase.quantity,
+    }),
+    ofAnotherLine: owners.some((owner) => owner.supplierOrderId === order.id && owner.id !== purchase.id),
+    // What was shown to a person once is that person's: it neither freezes again nor moves the purchase by itself.
+    decided: seen.has(order.id),
+  }))
+}
+
+/** What is not urgent is read every 15 minutes. */
+const REREAD_MS = 15 * 60_000
+
+/**
+ * Sets when a purchase is read or looked up next, after a look that changed nothing else.
+ *
+ * Does nothing when the row has moved on meanwhile or is another's for now; never overwrites a hint.
+ *
+ * @param notLaterThan an instant that decides something and must not be overshot
+ */
+export async function reschedule(
+  ordering: Pick<Ordering, 'db' | 'now'>,
+  purchase: Purchase,
+  set: { scannedAt?: number; absentSince?: number } = {},
+  notLaterThan = Number.POSITIVE_INFINITY,
+): Promise<void> {
+  const now = ordering.now()
+  const [fresh] = await ordering.db.query(purchaseById(purchase.id))
+  // What was sent since is not what was looked for.
+  if (!fresh || fresh.state !== purchase.state || fresh.lastSentAt !== purchase.lastSentAt) return
+  if (fresh.leaseUntil !== null && fresh.leaseUntil > now) return
+  const urgent = purchase.state === 'unknown' || purchase.state === 'accepted'
+  const usual = urgent ? refreshDelayMs(purchase.refreshes) : REREAD_MS
+  const waits = [...finalStates, 'planned', 'waiting'].includes(purchase.state)
+  const next = waits ? null : Math.max(now + 1, Math.min(now + usual, notLaterThan))
+  const columns = { ...set, refreshes: purchase.refreshes + 1, refreshAt: refreshUnlessHinted(purchase, next) }
+  await ordering.db.commit([changePurchase(fresh, columns, now)])
 }

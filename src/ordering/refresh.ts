@@ -1,11 +1,23 @@
-import { dueRefreshes, lostSends, type Purchase, purchaseById } from '../storage/purchases.ts'
+import { afterLookUp } from '../domain/breaker.ts'
+import { judgeAbsence, type Verdict } from '../domain/not-found-proof.ts'
+import type { FoundOrder, PurchaseInput } from '../domain/purchase.ts'
+import type { SupplierOrder } from '../domain/supplier.ts'
+import { messageOf } from '../errors.ts'
+import { insertAttempt } from '../storage/evidence.ts'
+import { dueRefreshes, lostSends, type Purchase, purchaseById, purchasesByExternalId } from '../storage/purchases.ts'
+import { isMappingBack } from '../storage/restores.ts'
+import { currentFreeze } from '../storage/settings.ts'
 import { advance } from './advance.ts'
-import type { Ordering } from './context.ts'
-import { confirmHandOver } from './hand-over.ts'
-import { lookUp } from './look-up.ts'
-import { readOrder } from './read-order.ts'
-import { reschedule } from './reschedule.ts'
-import { noteTrouble } from './trouble.ts'
+import { confirmHandOver } from './fulfil.ts'
+import { mayRepeat, noteSend } from './guards.ts'
+import { type Absence, rememberedOf } from './not-found-proof.ts'
+import type { Ordering } from './ordering.ts'
+import { deadlineMs, gapsOf } from './ordering.ts'
+import { foundOrders, readOrder, reschedule } from './read-order.ts'
+import { boughtBefore } from './reattach.ts'
+import { noteTrouble } from './recover.ts'
+import { scanFor } from './scan.ts'
+import { claim, intend, release, transmit } from './send.ts'
 import { alertUnreadable } from './unreadable.ts'
 
 const BATCH = 100
@@ -50,4 +62,160 @@ async function refresh(ordering: Ordering, purchase: Purchase): Promise<void> {
   // A process that ended between the store's yes and this row left only the keys marked.
   if (purchase.state === 'completed' && (await confirmHandOver(ordering, purchase.id))) return
   await readOrder(ordering, purchase, purchase.supplierOrderId)
+}
+
+/**
+ * Looks a purchase up at the supplier: an order that an answer named by its id, then all orders by the reference.
+ *
+ * An order that is found is believed at once. That there is none is believed only from two valid scans, far enough apart,
+ * both begun when the last request must have run and must show: then an `unknown` purchase is sent again with the same
+ * key and bytes, or ends as the table says.
+ */
+export async function lookUp(ordering: Ordering, purchase: Purchase): Promise<void> {
+  const { namedOrderId } = purchase
+  if (purchase.state !== 'unknown' || namedOrderId === null) return scan(ordering, purchase)
+  if ((await readNamed(ordering, purchase, namedOrderId)) === 'decided') return
+  const [after] = await ordering.db.query(purchaseById(purchase.id))
+  if (after?.state === 'unknown') await scan(ordering, after)
+}
+
+/**
+ * Reads the order that an answer named which could not be believed, and lets the table decide by what it is.
+ *
+ * @returns `open` when the order cannot be read, is not known, or is another purchase's: only a scan can tell then
+ */
+async function readNamed(ordering: Ordering, purchase: Purchase, orderId: string): Promise<'decided' | 'open'> {
+  const { db, pace } = ordering
+  let order: SupplierOrder | undefined
+  let detail = `order ${orderId}, named by an answer, is not known`
+  try {
+    order = await ordering.supplier.order(orderId)
+    ordering.at('read')
+    pace.breaker = afterLookUp(pace.breaker, order ? 1 : 0)
+    if (order) detail = `order ${orderId}, named by an answer, is ${order.statusWord}`
+  } catch (error) {
+    detail = messageOf(error)
+  }
+  await db.commit([
+    insertAttempt({
+      id: ordering.newId(),
+      purchaseId: purchase.id,
+      kind: 'read',
+      stage: 'answered',
+      number: purchase.refreshes + 1,
+      at: ordering.now(),
+      supplierOrderId: orderId,
+      detail,
+    }),
+  ])
+  if (!order) return 'open'
+  const [found] = await foundOrders(ordering, purchase, [order])
+  if (!found) return 'open'
+  const { externalOrderId: reference } = order
+  const named = reference === undefined ? [] : await db.query(purchasesByExternalId([reference]))
+  const ofAnotherLine = found.ofAnotherLine || named.some(({ id }) => id !== purchase.id)
+  const decision = await advance(
+    ordering,
+    purchase.id,
+    (loaded) =>
+      loaded.purchase.namedOrderId === orderId ? { type: 'named_read', order: { ...found, ofAnotherLine } } : undefined,
+    { detail },
+  )
+  return decision !== undefined && decision.next !== 'unknown' ? 'decided' : 'open'
+}
+
+async function scan(ordering: Ordering, purchase: Purchase): Promise<void> {
+  const begunAt = ordering.now()
+  const begun = ordering.monotonic()
+  const absence = purchase.state === 'unknown' ? rememberedOf(ordering, purchase) : undefined
+  const verdict = absence && verdictOf(ordering, purchase, absence, begun)
+  let found: FoundOrder[] | undefined
+  let detail: string
+  try {
+    const orders = await scanFor(ordering, purchase, { proves: verdict !== undefined && verdict.proof !== 'early' })
+    ordering.at('looked_up')
+    found = await foundOrders(ordering, purchase, orders)
+    detail = found.length === 0 ? 'not found' : `found ${found.map((order) => order.id).join(', ')}`
+    ordering.pace.breaker = afterLookUp(ordering.pace.breaker, orders.length)
+  } catch (error) {
+    detail = messageOf(error)
+  }
+  await ordering.db.commit([
+    insertAttempt({
+      ...{ id: ordering.newId(), purchaseId: purchase.id, kind: 'look_up', stage: 'answered' },
+      ...{ number: purchase.refreshes + 1, at: ordering.now(), detail },
+    }),
+  ])
+  if (!found) {
+    const overdue = await advance(ordering, purchase.id, () => ({ type: 'clock' }))
+    if (!overdue) await reschedule(ordering, purchase, {})
+  } else if (found.length > 0) {
+    const orders = found
+    const moved = await advance(ordering, purchase.id, () => ({ type: 'found', orders }), { detail })
+    if (!moved) await reschedule(ordering, purchase, { scannedAt: begunAt })
+  } else if (absence && verdict) {
+    await notFound(ordering, purchase, { begunAt, begun, absence, verdict })
+  } else {
+    await reschedule(ordering, purchase, { scannedAt: begunAt })
+  }
+}
+
+/**
+ * What it is worth that a scan finds nothing.
+ *
+ * @param begun when it began, on the clock that never jumps, by which alone it is judged
+ */
+function verdictOf(ordering: Ordering, purchase: Purchase, absence: Absence, begun: number): Verdict {
+  const { dialect } = ordering
+  // A row that was made to count anew knows of no first scan any more, whatever is remembered.
+  const absentSince = purchase.absentSince === null ? undefined : absence.absentSince
+  return judgeAbsence(
+    { sentAt: absence.sentAt, absentSince, begunAt: begun },
+    // The intent is stored before the request leaves, which may take until its deadline.
+    { deadlineMs: deadlineMs(ordering), ...gapsOf(dialect), gapMs: dialect.scanGapSeconds * 1_000 },
+  )
+}
+
+interface Scan {
+  /** When it began: on the wall clock, for the row and for people; and on the one that never jumps. */
+  begunAt: number
+  begun: number
+  /** What was remembered of the last request then, and what the scan is worth by that. */
+  absence: Absence
+  verdict: Verdict
+}
+
+/** A valid scan without the order: the first of a pair, the second, or too early to count. */
+async function notFound(ordering: Ordering, purchase: Purchase, scan: Scan): Promise<void> {
+  const { begunAt, begun, absence, verdict } = scan
+  if (verdict.proof === 'absent') return provenAbsent(ordering, purchase, begunAt)
+  const counts = verdict.proof === 'first'
+  if (counts) absence.absentSince = begun
+  const set = counts ? { scannedAt: begunAt, absentSince: begunAt } : { scannedAt: begunAt }
+  await reschedule(ordering, purchase, set, begunAt + Math.ceil(verdict.waitMs))
+}
+
+async function provenAbsent(ordering: Ordering, purchase: Purchase, begunAt: number): Promise<void> {
+  // Its part may have been bought under a later generation: the mapping after a restore knows first.
+  if (await isMappingBack(ordering.db)) return reschedule(ordering, purchase, { scannedAt: begunAt })
+  const frozen = (await currentFreeze(ordering.db)) !== undefined
+  const input: PurchaseInput = { type: 'absent', frozen }
+  const repeats = !frozen && purchase.cancelRequestedAt === null
+  if (repeats && !mayRepeat(ordering)) return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + 10_000)
+  if (repeats && (await boughtBefore(ordering, purchase))) return reschedule(ordering, purchase, { scannedAt: begunAt })
+  const held = await claim(ordering, purchase)
+  if (!held) return
+  // The answer belongs to the row as it was scanned: whatever was sent since makes the proof void.
+  const intended = await intend(ordering, held, (loaded) =>
+    loaded.purchase.lastSentAt === purchase.lastSentAt && loaded.purchase.state === 'unknown' ? input : undefined,
+  ).catch(async (error: unknown) => {
+    await release(ordering, held)
+    throw error
+  })
+  if (intended) {
+    noteSend(ordering, true)
+    return transmit(ordering, held, intended)
+  }
+  await release(ordering, held)
+  await reschedule(ordering, purchase, { scannedAt: begunAt })
 }

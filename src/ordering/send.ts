@@ -2,20 +2,18 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { type AnswerQuality, afterAnswer } from '../domain/breaker.ts'
 import { notExecutedDelayMs, rejectedDelayMs } from '../domain/pace.ts'
-import { answerClass, type Placement } from '../domain/placement.ts'
 import { type Answer, mayBuy, type PurchaseInput, type Transition } from '../domain/purchase.ts'
+import { answerClass, type Placement } from '../domain/supplier.ts'
 import { messageOf } from '../errors.ts'
-import type { Change } from '../storage/database.ts'
+import { type Change, StaleWrite } from '../storage/database.ts'
 import { insertAttempt } from '../storage/evidence.ts'
-import type { Purchase, PurchaseUpdate } from '../storage/purchases.ts'
-import { assertWithinCap } from '../storage/reservations.ts'
+import { assertWithinCap, claimPurchase, freeLease, type Purchase, type PurchaseUpdate } from '../storage/purchases.ts'
 import { assertNoFreeze } from '../storage/settings.ts'
-import { forgetIntent, noteIntent } from './absence.ts'
 import { advance, type Loaded } from './advance.ts'
-import type { Ordering } from './context.ts'
-import { capsOf } from './guards.ts'
-import { type Claim, deadlineMs } from './lease.ts'
-import { pauseUnauthorized } from './unauthorized.ts'
+import { capsOf, pauseUnauthorized } from './guards.ts'
+import { forgetIntent, noteIntent } from './not-found-proof.ts'
+import type { Ordering } from './ordering.ts'
+import { deadlineMs } from './ordering.ts'
 
 /**
  * Commits the intent to send: the row in `sending`, its attempt and its reservation, all before the first byte leaves.
@@ -195,4 +193,45 @@ function nextAttemptAt(ordering: Ordering, purchase: Purchase, placement: Placem
   const wait = notExecutedDelayMs(purchase.sends, ordering.random())
   if (placement.outcome !== 'not_executed') return now + wait
   return now + Math.max(wait, placement.retryAfterMs ?? 0)
+}
+
+/** A lease: until when its holder alone may change the purchase, on a clock that does not jump. */
+export interface Claim {
+  purchaseId: string
+  epoch: number
+  leaseEndMonotonic: number
+  /** Until when a request may be written: look-ups count from then, so that none leaves later. */
+  writeEndMonotonic: number
+}
+
+/** Longer than everything that can happen to one request, so that a lease never ends under a request. */
+const leaseMs = ({ dialect }: Ordering): number => dialect.settleSeconds * 2_000
+
+/**
+ * Takes the lease of a purchase, in a commit of its own.
+ *
+ * @returns undefined when another holds it or the row has changed since it was read
+ */
+export async function claim(ordering: Ordering, purchase: Purchase): Promise<Claim | undefined> {
+  const now = ordering.now()
+  const start = ordering.monotonic()
+  ordering.at('claiming')
+  try {
+    await ordering.db.commit([claimPurchase(purchase, ordering.owner, now + leaseMs(ordering), now)])
+  } catch (error) {
+    if (error instanceof StaleWrite) return undefined
+    throw error
+  }
+  ordering.at('claimed')
+  return {
+    purchaseId: purchase.id,
+    epoch: purchase.leaseEpoch + 1,
+    leaseEndMonotonic: start + leaseMs(ordering),
+    writeEndMonotonic: start + deadlineMs(ordering),
+  }
+}
+
+/** Gives back the lease of a purchase that was not sent after all, so that nobody waits for its end. */
+export async function release({ db }: Pick<Ordering, 'db'>, held: Claim): Promise<void> {
+  await db.commit([freeLease(held.purchaseId, held.epoch)])
 }

@@ -2,7 +2,7 @@ import { afterDoubts, firstSendsMax } from '../domain/breaker.ts'
 import { oweAlert } from '../storage/outbox.ts'
 import { purchasesInState } from '../storage/purchases.ts'
 import type { UnreadableAnswer } from '../supplier/unreadable.ts'
-import type { Ordering } from './context.ts'
+import type { Ordering } from './ordering.ts'
 
 const HOUR = 3_600_000
 

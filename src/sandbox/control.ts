@@ -1,7 +1,7 @@
 import { type ErrorRequestHandler, json, type RequestHandler, Router } from 'express'
 import { z } from 'zod'
+import type { Dialect } from '../dialect/dialect.ts'
 import { parseDecimal } from '../domain/money.ts'
-import type { Dialect } from '../supplier/dialect.ts'
 import { type Faults, faultShape } from './faults.ts'
 import type { Order } from './orders.ts'
 import { Refusal } from './refusal.ts'

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Dialect } from '../supplier/dialect.ts'
+import type { Dialect } from '../dialect/dialect.ts'
 import type { Faults } from './faults.ts'
 import type { Decision, Order } from './orders.ts'
 import { balanceRecord, orderRecord, pageRecord, productRecord, successBody, webhookRecord } from './records.ts'

@@ -1,11 +1,10 @@
-import type { ErrorKind, OrderStatus } from '../supplier/dialect.ts'
+import type { ErrorKind, OrderStatus } from '../dialect/dialect.ts'
 import { bytesFrom, uuidOf } from './chance.ts'
 import type { Fault, FaultName } from './faults.ts'
 import type { Ledger } from './ledger.ts'
 import { type Offer, type Offers, sellable } from './offers.ts'
-import { createMemory } from './order-memory.ts'
-import { type OrderPlan, orderRows, type Order as StoredOrder } from './order-rows.ts'
 import { refusalFacts } from './refusal.ts'
+import type { Tables } from './tables.ts'
 import type { Webhooks } from './webhooks.ts'
 import type { Ground } from './world.ts'
 
@@ -187,3 +186,110 @@ const partialPlan = (fault: Fault, quantity: number, completeAfterMs: number): O
   status: fault.status,
   delayMs: fault.delayMs ?? completeAfterMs,
 })
+
+/**
+ * What each idempotency key led to, for as long as the dialect says, counted from its first use.
+ *
+ * The sandbox has one account, so a key needs no owner. Orders and refusals are kept; malformed requests never get here.
+ */
+export function createMemory(db: Tables, memoryMs: number) {
+  const find = db.prepare<[string], { fingerprint: string; decision: string; at: number }>(
+    'select fingerprint, decision, at from idempotency where key = ?',
+  )
+  const put = db.prepare('insert or replace into idempotency (key, fingerprint, decision, at) values (?, ?, ?, ?)')
+  const forget = db.prepare('delete from idempotency where at <= ?')
+  return {
+    /** @param fingerprint equal for equal requests only */
+    recall: (key: string, fingerprint: string, now: number): Decision | undefined => {
+      const row = find.get(key)
+      if (!row || now - row.at >= memoryMs) return undefined
+      if (row.fingerprint === fingerprint) return JSON.parse(row.decision) as Decision
+      const message = 'The idempotency key was used before with a different request.'
+      return { kind: 'refused', error: 'key_reused', message }
+    },
+    keep: (key: string, fingerprint: string, decision: Decision, now: number): void =>
+      void put.run(key, fingerprint, JSON.stringify(decision), now),
+    forget: (now: number): void => void forget.run(now - memoryMs),
+  }
+}
+
+/** What becomes of an order when it is due. */
+export type OrderPlan =
+  | { kind: 'complete' }
+  | { kind: 'fail' }
+  | { kind: 'partial'; first: number; status: 'open' | 'completed'; delayMs: number }
+
+/** An order of the supplier. Amounts in minor units, instants in epoch milliseconds. */
+export interface StoredOrder extends OrderRequest {
+  id: string
+  status: OrderStatus
+  amountMinor: number
+  failureCode: string | null
+  failureMessage: string | null
+  plan: OrderPlan
+  /** When something happens to it next; null when only a hand moves it. */
+  dueAt: number | null
+  /** Lists leave it out until then; its own address does not. */
+  hiddenUntil: number
+  createdAt: number
+  updatedAt: number
+}
+
+/** Orders settled in one go: keeps an advance after a long stop from blocking the server for seconds. */
+const settledAtOnceMax = 500
+
+/** The statements over the orders. */
+export function orderRows(db: Tables) {
+  const columns = `id, external_order_id as externalOrderId, product_id as productId, quantity, status,
+    amount_minor as amountMinor, failure_code as failureCode, failure_message as failureMessage, plan,
+    due_at as dueAt, hidden_until as hiddenUntil, created_at as createdAt, updated_at as updatedAt`
+  const add = db.prepare<[OrderRow]>(
+    `insert into orders (id, external_order_id, product_id, quantity, status, amount_minor, failure_code,
+       failure_message, plan, due_at, hidden_until, created_at, updated_at)
+     values (@id, @externalOrderId, @productId, @quantity, @status, @amountMinor, @failureCode,
+       @failureMessage, @plan, @dueAt, @hiddenUntil, @createdAt, @updatedAt)`,
+  )
+  const update = db.prepare<[OrderRow]>(
+    `update orders set status = @status, failure_code = @failureCode, failure_message = @failureMessage,
+       plan = @plan, due_at = @dueAt, updated_at = @updatedAt where id = @id`,
+  )
+  const byId = db.prepare<[string], OrderRow>(`select ${columns} from orders where id = ?`)
+  const due = db.prepare<[number, number], OrderRow>(
+    `select ${columns} from orders where due_at is not null and due_at <= ? order by due_at, seq limit ?`,
+  )
+  return {
+    add: (order: StoredOrder): void => void add.run(rowOf(order)),
+    update: (order: StoredOrder): void => void update.run(rowOf(order)),
+    get: (id: string): StoredOrder | undefined => {
+      const row = byId.get(id)
+      return row && orderOf(row)
+    },
+    due: (at: number): StoredOrder[] => due.all(at, settledAtOnceMax).map(orderOf),
+    list: (filter: OrderFilter, at: number, offset: number, limit: number): { items: StoredOrder[]; total: number } => {
+      const { where, values } = conditions(filter, at)
+      const count = db.prepare<unknown[], { total: number }>(`select count(*) as total from orders where ${where}`)
+      const page = db.prepare<unknown[], OrderRow>(
+        `select ${columns} from orders where ${where} order by created_at desc, seq desc limit ? offset ?`,
+      )
+      const items = page.all(...values, limit, offset).map(orderOf)
+      return { items, total: count.get(...values)?.total ?? 0 }
+    },
+  }
+}
+
+type OrderRow = Omit<StoredOrder, 'plan'> & { plan: string }
+
+const rowOf = (order: StoredOrder): OrderRow => ({ ...order, plan: JSON.stringify(order.plan) })
+const orderOf = (row: OrderRow): StoredOrder => ({ ...row, plan: JSON.parse(row.plan) as OrderPlan })
+
+function conditions({ externalOrderId, status, from, before }: OrderFilter, at: number) {
+  const wanted: [string, string | number | undefined][] = [
+    ['hidden_until <= ?', at],
+    ['external_order_id = ?', externalOrderId],
+    ['status = ?', status],
+    ['created_at >= ?', from],
+    ['created_at < ?', before],
+  ]
+  const set = wanted.filter(([, value]) => value !== undefined)
+  return { where: set.map(([text]) => text).join(' and '), values: set.map(([, value]) => value) }
+}

@@ -1,15 +1,8 @@
 /** How the supplier's records are written in a dialect. Everything that leaves the API is shaped here. */
+
+import { type Dialect, type ErrorKind, type EventName, flagValue, type OrderStatus, putAt } from '../dialect/dialect.ts'
 import { decimalsOf, formatDecimal } from '../domain/money.ts'
-import {
-  type Dialect,
-  type ErrorKind,
-  type EventName,
-  flagValue,
-  type OrderStatus,
-  putAt,
-} from '../supplier/dialect.ts'
-import type { Offer } from './offers.ts'
-import { sellable } from './offers.ts'
+import { type Offer, sellable } from './offers.ts'
 import type { Order } from './orders.ts'
 import { refusalFacts } from './refusal.ts'
 import type { EventSubject, Webhook } from './webhooks.ts'

@@ -1,4 +1,4 @@
-import type { Dialect, ErrorKind } from '../supplier/dialect.ts'
+import type { Dialect, ErrorKind } from '../dialect/dialect.ts'
 
 /** A request that the API answers with its error envelope; code and status are the dialect's. */
 export class Refusal extends Error {

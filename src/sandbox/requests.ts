@@ -1,5 +1,5 @@
 /** Reads what callers send, strictly: an unknown name is refused, so that a misspelt filter never passes unnoticed. */
-import { type Dialect, type EventName, eventNames, type OrderStatus, valueAt } from '../supplier/dialect.ts'
+import { type Dialect, type EventName, eventNames, type OrderStatus, valueAt } from '../dialect/dialect.ts'
 import type { OfferFilter } from './offers.ts'
 import type { OrderFilter, OrderRequest } from './orders.ts'
 import { Refusal } from './refusal.ts'

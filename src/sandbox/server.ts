@@ -5,18 +5,18 @@
  * asked for and however often it was killed. It shares the dialect and the money with the rest of Quayside and nothing
  * else, and signs by itself, so that it cannot agree with a bug of our client.
  */
-import { createServer } from 'node:http'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import express from 'express'
-import type { Dialect } from '../supplier/dialect.ts'
+import type { Dialect } from '../dialect/dialect.ts'
 import { createApi } from './api.ts'
 import { generatedCatalogue, shippedCatalogue } from './catalogue.ts'
 import { cryptoRandom } from './chance.ts'
 import { createControl } from './control.ts'
-import { createSender } from './deliveries.ts'
 import { routesOf } from './endpoints.ts'
 import { createFaults, type Faults } from './faults.ts'
-import { addressOf, closeServer, listen } from './listener.ts'
 import { openapiOf } from './openapi.ts'
+import { createSender } from './webhooks.ts'
 import { openWorld, type World } from './world.ts'
 
 export interface SandboxOptions {
@@ -131,4 +131,26 @@ function createWaits() {
       for (const timer of timers) clearTimeout(timer)
     },
   }
+}
+
+/** Resolves when the server listens; rejects when the port is taken. */
+export function listen(server: Server, port = 0, host = '127.0.0.1'): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject).listen(port, host, () => resolve(server.off('error', reject)))
+  })
+}
+
+/** The address to reach a server at; one that listens everywhere is reached on loopback. */
+export function addressOf(server: Server): string {
+  const { address, port, family } = server.address() as AddressInfo
+  if (address === '0.0.0.0' || address === '::') return `http://127.0.0.1:${port}`
+  return family === 'IPv6' ? `http://[${address}]:${port}` : `http://${address}:${port}`
+}
+
+/** Ends every connection at once, the idle and the busy ones. */
+export function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve())
+    server.closeAllConnections()
+  })
 }

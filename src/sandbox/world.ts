@@ -4,7 +4,7 @@
  * Everything is synchronous and every write is a transaction, so nothing is ever half done: a charge without its order,
  * its stock, its memory of the key or its events cannot be found in the file, whenever the process is killed.
  */
-import type { Dialect } from '../supplier/dialect.ts'
+import type { Dialect } from '../dialect/dialect.ts'
 import type { Catalogue } from './catalogue.ts'
 import { bytesFrom } from './chance.ts'
 import type { Faults } from './faults.ts'

@@ -5,7 +5,7 @@
  * Meaning lives in `where` clauses, unique keys and expected row counts, never in isolation levels.
  */
 import type { SQL, SQLWrapper } from 'drizzle-orm'
-import type { Bound } from './builder.ts'
+import type { Bound } from './statement.ts'
 
 /** One statement of a commit and how many rows it must touch. */
 export interface Change {

@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, getTableColumns, inArray, lt, lte, ne, or, sql } from 'drizzle-orm'
-import { bind, build, rowUpdate } from './builder.ts'
 import type { Change } from './database.ts'
-import { deliveries } from './schema.ts'
+import { captures, deliveries } from './schema.ts'
+import { bind, build, rowUpdate } from './statement.ts'
 
 export type Delivery = typeof deliveries.$inferSelect
 /** What tells one delivery from another. */
@@ -141,3 +141,18 @@ export const forgetDeliveries = (before: string): Change => ({
   statement: build.delete(deliveries).where(lt(deliveries.id, before)),
   rows: 'any',
 })
+
+export type Capture = typeof captures.$inferSelect
+
+/** All that are kept, at most ten, without what they hold. */
+export const listCaptures = () =>
+  build
+    .select({ id: captures.id, path: captures.path, reason: captures.reason, receivedAt: captures.receivedAt })
+    .from(captures)
+    .orderBy(asc(captures.receivedAt), asc(captures.id))
+
+export const captureById = (id: string) => build.select().from(captures).where(eq(captures.id, id))
+
+export const insertCapture = (row: Capture): Change => ({ statement: build.insert(captures).values(row), rows: 1 })
+
+export const deleteCaptures = (): Change => ({ statement: build.delete(captures), rows: 'any' })

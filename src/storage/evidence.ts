@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, gt, inArray, ne, notInArray, sql } from 'drizzle-orm'
-import { bind, bindList, build, rowInsert } from './builder.ts'
 import type { Change } from './database.ts'
 import { audit, balanceReadings, discrepancies, purchaseAttempts, transitions } from './schema.ts'
+import { bind, bindList, build, rowInsert } from './statement.ts'
 
 export type Attempt = typeof purchaseAttempts.$inferSelect
 export type TransitionRow = typeof transitions.$inferSelect

@@ -1,12 +1,11 @@
-import { and, eq, isNotNull, isNull, notExists, or, sql } from 'drizzle-orm'
-import { bind, build } from './builder.ts'
-import type { Change } from './database.ts'
-import { licenceKeys, outbox, purchases } from './schema.ts'
-
 /**
  * When a callback begins to leave. One commit notes it before the first byte, because a process that dies after that
  * byte must not take the callback for unsent. Where no byte left, a second commit takes the note back.
  */
+import { and, eq, isNotNull, isNull, notExists, or, sql } from 'drizzle-orm'
+import type { Change } from './database.ts'
+import { licenceKeys, outbox, purchases } from './schema.ts'
+import { bind, build } from './statement.ts'
 
 const { placeholder } = sql
 

@@ -1,8 +1,8 @@
-import { and, asc, eq, getTableColumns, gt, inArray, isNull, lte, ne, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, getTableColumns, gt, inArray, isNull, lt, lte, ne, sql } from 'drizzle-orm'
 import type { ListingState } from '../domain/listing.ts'
-import { bind, bindList, build, rowsInsert } from './builder.ts'
 import type { Change } from './database.ts'
-import { listings } from './schema.ts'
+import { listingPrices, listings } from './schema.ts'
+import { bind, bindList, build, rowsInsert } from './statement.ts'
 
 export type ListingRow = typeof listings.$inferSelect
 
@@ -110,5 +110,47 @@ export const distrustListings = (id: string, now: number): Change => ({
     .update(listings)
     .set({ state: 'pending', version: sql`${listings.version} + 1`, changedAt: now })
     .where(and(eq(listings.store, id), sql`${listings.toldAt} is not null`, sql`${listings.state} <> 'ignored'`)),
+  rows: 'any',
+})
+
+export type ListingPrice = typeof listingPrices.$inferSelect
+
+const priceRows = rowsInsert(listingPrices)
+export const insertListingPrices = (rows: ListingPrice[]): Change[] => priceRows(rows)
+
+/** The prices that a store confirmed for a variant, newest first. */
+export const pricesOfListing = (store: string, variant: string, limit: number) =>
+  build
+    .select()
+    .from(listingPrices)
+    .where(and(eq(listingPrices.store, store), eq(listingPrices.variant, variant)))
+    .orderBy(desc(listingPrices.at), desc(listingPrices.id))
+    .limit(limit)
+
+const DAY_MS = 86_400_000
+
+/** Of prices between two instants, leaves the last of each day (UTC) and variant. */
+export const thinListingPrices = (from: number, to: number): Change => ({
+  statement: build.delete(listingPrices).where(
+    sql`${listingPrices.at} >= ${from} and ${listingPrices.at} < ${to} and exists (
+      select 1 from listing_prices as later
+      where later.store = listing_prices.store and later.variant = listing_prices.variant
+        and later.at > listing_prices.at
+        and later.at < (listing_prices.at / ${DAY_MS} + 1) * ${DAY_MS})`,
+  ),
+  rows: 'any',
+})
+
+/** Forgets prices before an instant, save those that still hold. */
+export const forgetListingPrices = (before: number): Change => ({
+  statement: build.delete(listingPrices).where(
+    and(
+      lt(listingPrices.at, before),
+      sql`exists (
+        select 1 from listing_prices as later
+        where later.store = listing_prices.store and later.variant = listing_prices.variant
+          and later.at > listing_prices.at)`,
+    ),
+  ),
   rows: 'any',
 })

@@ -6,7 +6,7 @@
  * the marker itself was not put back with the file is an assumption; `quayside restore` does not need it.
  */
 import { readFileSync } from 'node:fs'
-import { replaceText } from './durable.ts'
+import { replaceText } from './files.ts'
 
 export interface MarkerFacts {
   /** How often the database had been restored. */

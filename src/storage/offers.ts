@@ -1,7 +1,7 @@
 import { and, asc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lte, sql } from 'drizzle-orm'
-import { bind, bindList, build, rowsInsert, rowUpdate } from './builder.ts'
 import type { Change } from './database.ts'
 import { offerChanges, offers } from './schema.ts'
+import { bind, bindList, build, rowsInsert, rowUpdate } from './statement.ts'
 
 export type Offer = typeof offers.$inferSelect
 export type NewOffer = typeof offers.$inferInsert

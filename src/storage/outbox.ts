@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, lt, lte, sql } from 'drizzle-orm'
-import { bind, build, rowInsert, rowUpdate } from './builder.ts'
 import type { Change } from './database.ts'
 import { outbox } from './schema.ts'
+import { bind, build, rowInsert, rowUpdate } from './statement.ts'
 
 export type OutboxRow = typeof outbox.$inferSelect
 

@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, inArray, isNotNull, isNull, sql } from 'drizzle-orm'
-import { bind, bindList, build, rowInsert, rowUpdate } from './builder.ts'
 import type { Change } from './database.ts'
 import { offers, publications, publishing } from './schema.ts'
+import { bind, bindList, build, rowInsert, rowUpdate } from './statement.ts'
 
 export type Publication = typeof publications.$inferSelect
 export type Publishing = typeof publishing.$inferSelect

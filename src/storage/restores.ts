@@ -1,7 +1,5 @@
 import { and, asc, eq, gt, gte, inArray, isNotNull, lt, sql } from 'drizzle-orm'
-import { bindList, build } from './builder.ts'
 import type { Change, Database } from './database.ts'
-import { listOf, listText } from './lists.ts'
 import {
   balanceAccounts,
   balanceReadings,
@@ -13,6 +11,7 @@ import {
   unclaimedOrders,
 } from './schema.ts'
 import { clearSetting, type Freeze, putSetting, readSetting } from './settings.ts'
+import { bindList, build, listOf, listText } from './statement.ts'
 
 /** Which life of the database this is, and what is known of the one before. Instants in epoch milliseconds. */
 export interface Epoch {

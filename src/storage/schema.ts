@@ -5,7 +5,6 @@
  * end in `At`; a flag is a nullable instant; money is whole minor units; JSON is opaque text; ids are made by the app.
  * Whatever is secret (keys, payloads, signing secrets) is a ciphertext before it gets here.
  */
-
 import { sql } from 'drizzle-orm'
 import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 import type { LinkedBy, ListingState } from '../domain/listing.ts'

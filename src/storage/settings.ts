@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { asc, eq, inArray, like, or, sql } from 'drizzle-orm'
-import { bind, build, rowUpdate } from './builder.ts'
 import type { Change, Database } from './database.ts'
 import { settings } from './schema.ts'
+import { bind, build, rowUpdate } from './statement.ts'
 
 /** One cause of a freeze: while one stands, nothing is bought. */
 export interface Freeze {

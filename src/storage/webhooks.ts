@@ -1,9 +1,9 @@
 import { and, asc, eq, exists, gt, isNull, or } from 'drizzle-orm'
 import { alias } from 'drizzle-orm/sqlite-core'
-import { build } from './builder.ts'
 import type { Change, Database } from './database.ts'
 import { webhooks } from './schema.ts'
 import { putSetting, readSetting } from './settings.ts'
+import { build } from './statement.ts'
 
 export type Webhook = typeof webhooks.$inferSelect
 

@@ -1,7 +1,7 @@
+import { type Node, type OpenapiDocument, readOpenapi, valuesOf } from '../dialect/description.ts'
+import { type Dialect, errorKinds, eventNames } from '../dialect/dialect.ts'
 import { below } from './answer-parts.ts'
-import { type Dialect, errorKinds, eventNames } from './dialect.ts'
-import type { Judged } from './dialect-check.ts'
-import { type Node, type OpenapiDocument, readOpenapi, valuesOf } from './openapi-document.ts'
+import type { Judged } from './check.ts'
 
 /**
  * What the supplier's OpenAPI document states exactly: names of parameters and fields that are listed, values that are

@@ -1,12 +1,17 @@
-import { findList, findRecord } from './answer-parts.ts'
-import { judgeField, withCandidates } from './check-fields.ts'
-import { checkEvents, checkKeys, checkStatuses } from './check-orders.ts'
-import { type Dialect, valueAt } from './dialect.ts'
-import type { Judged } from './dialect-check.ts'
-import { asCount, asId, type Read } from './fields.ts'
+import { type Dialect, eventNames, parentOf, valueAt } from '../dialect/dialect.ts'
+import { formatDecimal } from '../domain/money.ts'
+import { candidatesFor, findList, findRecord, isObject, placesIn, shownText } from './answer-parts.ts'
+import type { Judged } from './check.ts'
 import { readOffer } from './offer-record.ts'
-import { type FieldCheck, type FieldKind, type RecordGroup, recordFields } from './record-fields.ts'
-import { readBalance, readOrder, readWebhook } from './records.ts'
+import {
+  type FieldCheck,
+  type FieldKind,
+  inAnyWriting,
+  otherWriting,
+  type RecordGroup,
+  recordFields,
+} from './record-fields.ts'
+import { asCount, asId, type Read, readBalance, readOrder, readWebhook, seenText } from './records.ts'
 import type { Sample } from './sample.ts'
 
 /** The records of one kind that answers have. */
@@ -144,4 +149,192 @@ function checkQuantity({ balance, quantityMax }: Dialect, record: unknown): Judg
   return [
     { fact: 'quantityMax', verdict: stated < quantityMax ? 'differs' : 'read', value: `the balance says ${stated}` },
   ]
+}
+
+export interface Field {
+  fact: string
+  path: string | null
+  check: FieldCheck
+  records: unknown[]
+  from: string
+}
+
+/** One field in all records of a kind. */
+export function judgeField(dialect: Dialect, { fact, path, check, records, from }: Field): Judged {
+  if (path === null) return { fact, verdict: 'none' }
+  const { kind, required = false } = check
+  const values = records.map((record) => valueAt(record, path))
+  const there = values.filter((value) => value !== undefined)
+  if (there.length === 0) return { fact, verdict: required ? 'unreadable' : 'missing', value: 'nothing is there' }
+  const usable = records.filter((record) => (valueAt(record, path) ?? undefined) !== undefined)
+  const [stated, arounds] = [path, parentOf(path)].map((at) => usable.map((record) => valueAt(record, at))) as Pair
+  const read = kind.read(dialect)
+  const wrong = stated.filter((value, place) => read(value, arounds[place]) === undefined)
+  if (wrong.length > 0) {
+    const other = otherWriting(kind, dialect, stated, arounds)
+    const above = kind.setting === 'money' && otherWriting(kind, dialect, arounds)
+    const share = wrong.length < values.length ? `, in ${wrong.length} of ${values.length} ${from}` : ''
+    const hint = other
+      ? { hint: `${other.setting}: ${other.to} would read it` }
+      : above
+        ? {
+            hint: `an exponent stands beside it: ${fact}: ${parentOf(path)} and ${above.setting}: ${above.to} would read it`,
+          }
+        : {}
+    return {
+      fact,
+      verdict: 'unreadable',
+      value: `${seenText(wrong[0])} is not ${kind.what} as the dialect says${share}`,
+      ...hint,
+    }
+  }
+  if (stated.length === 0) {
+    // Orders that were bought by hand have none.
+    if (fact === 'order.externalOrderId') return { fact, verdict: 'no_sample', value: 'no order with a reference yet' }
+    return { fact, verdict: required ? 'unreadable' : 'read', value: 'null' }
+  }
+  const minor = kind.setting === 'money' && typeof stated[0] !== 'string' ? read(stated[0], arounds[0]) : undefined
+  const { currency } = dialect.money
+  const meaning = typeof minor === 'number' ? ` = ${formatDecimal({ minor, currency })} ${currency}` : ''
+  return { fact, verdict: 'read', value: shownValue(fact, stated[0]) + meaning }
+}
+
+/** The values at a path, and the objects that they stand in. */
+type Pair = [values: unknown[], arounds: unknown[]]
+
+/** Which paths could be meant, where a field cannot be read, or where the dialect says that there is none. */
+export function withCandidates(
+  dialect: Dialect,
+  group: RecordGroup,
+  judged: Judged,
+  records: unknown[],
+  claimed: string[],
+): Judged {
+  const key = judged.fact.slice(group.length + 1)
+  const paths: Record<string, string | null> = { ...dialect[group] }
+  const fields: Record<string, FieldCheck | undefined> = recordFields[group]
+  const check = fields[key]
+  if (judged.verdict === 'read' || !check || judged.hint !== undefined) return judged
+  const names = `${check.names} ${paths[key] ?? ''}`
+  const wanted = { names, read: inAnyWriting(check.kind, dialect), unique: check.unique ?? false }
+  const found = candidatesFor(records, wanted, [...claimed, paths[key] ?? ''])
+  // A null is doubted only where a name is plainly that of the field.
+  const kept =
+    judged.verdict === 'none'
+      ? found.filter(({ path }) => path.split('.').at(-1)?.toLowerCase() === key.toLowerCase())
+      : found
+  return kept.length === 0
+    ? judged
+    : { ...judged, candidates: kept.map(({ path, value }) => ({ path, value: shownValue(group, value) })) }
+}
+
+/** Of an order or a webhook nothing is shown that may be a secret. */
+function shownValue(fact: string, value: unknown): string {
+  if (/^(product|balance)/.test(fact)) return shownText(value)
+  const text = seenText(value)
+  return text.includes('[removed]') && typeof value === 'string' ? `a text of ${value.length} characters` : text
+}
+
+/** Every status word: those that orders have, and those that only the dialect has. */
+export function checkStatuses({ order, orderStatuses }: Dialect, orders: unknown[]): Judged[] {
+  const words = orders.map((record) => valueAt(record, order.status)).filter((value) => typeof value === 'string')
+  const seen = new Map<string, number>()
+  for (const word of words) seen.set(word, (seen.get(word) ?? 0) + 1)
+  const mapped = Object.keys(orderStatuses).map((word): Judged => {
+    const fact = `orderStatuses.${word}`
+    const count = seen.get(word)
+    return count === undefined
+      ? { fact, verdict: 'no_sample', value: orders.length === 0 ? 'no order yet' : 'no order has this status' }
+      : { fact, verdict: 'read', value: count === 1 ? 'an order has it' : `${count} orders have it` }
+  })
+  const hint = 'say what it means in orderStatuses: open, completed, failed or refunded'
+  const others = [...seen.keys()].filter(
+    (word) => !Object.hasOwn(orderStatuses, word) && seenText(word) === JSON.stringify(word),
+  )
+  return [
+    ...mapped,
+    ...others.map(
+      (word): Judged => ({
+        fact: `orderStatuses.${word}`,
+        verdict: 'differs',
+        value: 'a word that is not mapped',
+        hint,
+      }),
+    ),
+  ]
+}
+
+/** The keys of a completed order, and the reason of a failed one. Of a key nothing is shown but that it is there. */
+export function checkKeys(dialect: Dialect, all: unknown[]): Judged[] {
+  const { order, orderStatuses } = dialect
+  const inState = (states: string[]) =>
+    all.filter((record) => states.includes(orderStatuses[String(valueAt(record, order.status))] ?? ''))
+  const none = (state: string) => (all.length === 0 ? 'no order yet' : `no ${state} order yet`)
+  const completed = inState(['completed'])
+  const found: Judged[] = []
+  for (const key of ['failureCode', 'failureMessage'] as const) {
+    const check = recordFields.order[key]
+    const failed = inState(['failed'])
+    const fact = `order.${key}`
+    if (failed.length === 0 || !check)
+      found.push({ fact, verdict: order[key] === null ? 'none' : 'no_sample', value: none('failed') })
+    else
+      found.push(
+        withCandidates(
+          dialect,
+          'order',
+          judgeField(dialect, { fact, path: order[key], check, records: failed, from: 'failed orders' }),
+          failed,
+          [],
+        ),
+      )
+  }
+  if (completed.length === 0) {
+    const value = none('completed')
+    return [
+      ...found,
+      { fact: 'order.keys', verdict: 'no_sample', value },
+      { fact: 'order.keyText', verdict: 'no_sample', value },
+    ]
+  }
+  const keys = valueAt(completed[0], order.keys)
+  if (!Array.isArray(keys) || keys.length === 0) {
+    const lists = [...placesIn(completed)].filter(([, [value]]) => Array.isArray(value) && value.length > 0)
+    const candidates = lists.map(([path, [value]]) => ({ path, value: seenText(value) }))
+    return [
+      ...found,
+      {
+        fact: 'order.keys',
+        verdict: 'unreadable',
+        value: `a completed order has ${Array.isArray(keys) ? 'an empty list' : shape(keys)} there`,
+        candidates,
+      },
+    ]
+  }
+  found.push({ fact: 'order.keys', verdict: 'read', value: keys.length === 1 ? 'a key' : `${keys.length} keys` })
+  const texts = keys.map((key) => valueAt(key, order.keyText ?? ''))
+  if (texts.every((text) => typeof text === 'string' && text !== '')) {
+    return [...found, { fact: 'order.keyText', verdict: 'read', value: 'the text of each key' }]
+  }
+  const inside = isObject(keys[0]) ? [...placesIn([keys[0]])].filter(([, [value]]) => typeof value === 'string') : []
+  const candidates = inside.map(([path]) => ({ path, value: 'a text' }))
+  const hint = typeof keys[0] === 'string' ? { hint: 'a key is plain text: null' } : {}
+  return [
+    ...found,
+    { fact: 'order.keyText', verdict: 'unreadable', value: `${shape(texts[0])} is no text`, candidates, ...hint },
+  ]
+}
+
+const shape = (value: unknown): string =>
+  typeof value === 'object' || value === undefined ? seenText(value) : `a ${typeof value}`
+
+/** Our words for the events that webhooks are registered for. */
+export function checkEvents({ webhook, event }: Dialect, hooks: unknown[]): Judged[] {
+  const words = new Set(hooks.flatMap((record) => valueAt(record, webhook.events) ?? []))
+  return eventNames.flatMap((name): Judged[] => {
+    const word = event.names[name]
+    return word !== null && words.has(word)
+      ? [{ fact: `event.names.${name}`, verdict: 'read', value: 'a webhook is registered for it' }]
+      : []
+  })
 }

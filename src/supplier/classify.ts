@@ -1,10 +1,19 @@
 import { createHash } from 'node:crypto'
-import type { Evidence, ExpectedOrder, NotExecutedCause, Placement, SupplierOrder } from '../domain/placement.ts'
-import { type Dialect, valueAt } from './dialect.ts'
-import { type UnreadField, unreadField } from './fields.ts'
+import { type Dialect, valueAt } from '../dialect/dialect.ts'
+import type { Evidence, ExpectedOrder, NotExecutedCause, Placement, SupplierOrder } from '../domain/supplier.ts'
 import { readJson } from './json.ts'
 import { retryAfterMs } from './rate-limit.ts'
-import { type ErrorAnswer, errorAnswer, orderIdIn, readOrder, refusalUnder2xx, requestIdOf, unwrap } from './records.ts'
+import {
+  type ErrorAnswer,
+  errorAnswer,
+  orderIdIn,
+  readOrder,
+  refusalUnder2xx,
+  requestIdOf,
+  type UnreadField,
+  unreadField,
+  unwrap,
+} from './records.ts'
 import { type Exchange, headerText } from './request.ts'
 import { NO_JSON } from './unreadable.ts'
 

@@ -1,5 +1,5 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
-import type { Dialect } from './dialect.ts'
+import type { Dialect } from '../dialect/dialect.ts'
 import { verify } from './signature.ts'
 
 type Layout = Dialect['signature']

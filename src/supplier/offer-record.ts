@@ -1,7 +1,8 @@
 /** Records of the catalogue. A sync run reads a million of them: the dialect's paths are taken apart once, not each time. */
+
+import { type Dialect, parentOf } from '../dialect/dialect.ts'
 import { type CostFault, UNDATED } from '../domain/offer.ts'
-import type { SupplierOffer } from '../domain/placement.ts'
-import type { Dialect } from './dialect.ts'
+import type { SupplierOffer } from '../domain/supplier.ts'
 import {
   asAmount,
   asCount,
@@ -14,8 +15,7 @@ import {
   pathReader,
   type Read,
   unreadField,
-} from './fields.ts'
-import { parentOf } from './paths.ts'
+} from './records.ts'
 
 type Reader = (record: unknown) => Read<SupplierOffer>
 

@@ -1,5 +1,5 @@
+import type { Dialect } from '../dialect/dialect.ts'
 import { Failure } from '../errors.ts'
-import type { Dialect } from './dialect.ts'
 import { type Headers, headerText } from './request.ts'
 
 const SECOND = 1_000

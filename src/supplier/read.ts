@@ -1,11 +1,21 @@
 import pRetry from 'p-retry'
+import { type Dialect, valueAt } from '../dialect/dialect.ts'
 import { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
-import { type Dialect, valueAt } from './dialect.ts'
-import { asFlag, type Read, type UnreadField, unreadField } from './fields.ts'
 import { readJson } from './json.ts'
 import { type Pacer, rateHint, rateLimited, retryAfterMs } from './rate-limit.ts'
-import { countAt, errorAnswer, refusalUnder2xx, requestIdOf, textAt, unwrap } from './records.ts'
+import {
+  asFlag,
+  countAt,
+  errorAnswer,
+  type Read,
+  refusalUnder2xx,
+  requestIdOf,
+  textAt,
+  type UnreadField,
+  unreadField,
+  unwrap,
+} from './records.ts'
 import {
   ANSWER_MAX_BYTES,
   type Connections,

@@ -1,7 +1,8 @@
 /** The fields of the supplier's records for `dialect check`: what each must be, and by which names it may go. */
+
+import { type Dialect, valueAt } from '../dialect/dialect.ts'
 import { formatDecimal } from '../domain/money.ts'
-import { type Dialect, valueAt } from './dialect.ts'
-import { asAmount, asCount, asCurrency, asFlag, asId, asInstant, asMoney, asText } from './fields.ts'
+import { asAmount, asCount, asCurrency, asFlag, asId, asInstant, asMoney, asText } from './records.ts'
 
 export type RecordGroup = 'product' | 'order' | 'balance' | 'webhook'
 

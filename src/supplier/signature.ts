@@ -1,7 +1,7 @@
 import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
+import type { Dialect } from '../dialect/dialect.ts'
 import { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
-import type { Dialect } from './dialect.ts'
 import { readJson } from './json.ts'
 import { textAt } from './records.ts'
 

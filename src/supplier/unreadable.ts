@@ -1,7 +1,7 @@
-import type { Placement } from '../domain/placement.ts'
+import type { Placement } from '../domain/supplier.ts'
 import { Failure } from '../errors.ts'
-import type { UnreadField } from './fields.ts'
 import type { Page } from './read.ts'
+import type { UnreadField } from './records.ts'
 
 /** An answer that cannot be read: a request, and a field of its answer. */
 interface SeenAnswer extends UnreadField {

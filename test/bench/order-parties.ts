@@ -2,8 +2,8 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
+import { readDialect } from '../../src/dialect/dialect.ts'
 import { startSandbox } from '../../src/sandbox/server.ts'
-import { readDialect } from '../../src/supplier/dialect.ts'
 
 const dialect = readDialect(new URL('../../config/dialects/reseller-v1.1.json', import.meta.url))
 const open = () =>

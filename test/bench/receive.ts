@@ -3,7 +3,6 @@
  * handler that people write. Everything in one run, each server and the load in a process of its own; ratios, because
  * absolute figures are the machine's.
  */
-
 import { load, medianOf, openServer, openSlowSockets, type Server } from './processes.ts'
 import type { Row } from './table.ts'
 

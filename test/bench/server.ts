@@ -3,24 +3,22 @@
  *
  * `ceiling` reads the raw body and answers, `plain` is the handler that people write, `quayside` is the whole way in.
  */
-
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
 import getRawBody from 'raw-body'
-import { healthRouter } from '../../src/http/health.ts'
+import { readDialect } from '../../src/dialect/dialect.ts'
+import { healthRouter } from '../../src/http/probes.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { webhookRouter } from '../../src/http/webhooks.ts'
-import { createIds } from '../../src/ids.ts'
+import { createIds, pooledRandomBytes } from '../../src/ids.ts'
 import { openInbox } from '../../src/inbox/receive.ts'
 import { createLog } from '../../src/log.ts'
-import { createMetrics } from '../../src/metrics.ts'
-import { pooledRandomBytes } from '../../src/random.ts'
+import { createMetrics } from '../../src/observe/metrics.ts'
 import { Secret } from '../../src/secret.ts'
-import { openDatabase } from '../../src/storage/open.ts'
-import { openVault } from '../../src/storage/vault.ts'
+import { openDatabase } from '../../src/storage/sqlite/open.ts'
 import { allWebhooks, insertWebhook } from '../../src/storage/webhooks.ts'
-import { readDialect } from '../../src/supplier/dialect.ts'
+import { openVault } from '../../src/vault/vault.ts'
 import { BENCH_SECRET } from './deliveries.ts'
 import { plainHandler } from './plain.ts'
 

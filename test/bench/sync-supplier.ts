@@ -1,7 +1,7 @@
 /** The supplier of `bench -- sync`, in a process of its own: a generated catalogue at the address that it prints. */
 import path from 'node:path'
+import { readDialect } from '../../src/dialect/dialect.ts'
 import { startSandbox } from '../../src/sandbox/server.ts'
-import { readDialect } from '../../src/supplier/dialect.ts'
 
 const [, , offers = '', apiKey = ''] = process.argv
 const dialect = readDialect(path.join(import.meta.dirname, '../../config/dialects/reseller-v1.1.json'))

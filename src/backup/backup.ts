@@ -1,0 +1,227 @@
+import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
+import path from 'node:path'
+import { Worker } from 'node:worker_threads'
+import type { Config } from '../config/config.ts'
+import { Failure, messageOf } from '../errors.ts'
+import type { Log } from '../log.ts'
+import type { Secret } from '../secret.ts'
+import type { Database } from '../storage/database.ts'
+import { insertAudit } from '../storage/evidence.ts'
+import { forget, syncFolder } from '../storage/files.ts'
+import { oweAlert } from '../storage/outbox.ts'
+import { currentEpoch } from '../storage/restores.ts'
+import type { Keys } from '../vault/keys.ts'
+import { type BackupHeader, readBackupHeader } from './backup-file.ts'
+
+const DAY = 24 * 3_600_000
+
+export interface Backups {
+  /** Where they are kept. */
+  folder: string
+  /** Makes one now, and lets go of those whose time is over. @throws Failure `conflict` while one is being made */
+  make: (actor: string) => Promise<Backup>
+  /** Newest first. */
+  list: () => Backup[]
+  /** The one of the schedule: a failure is an alert. */
+  scheduled: () => Promise<void>
+}
+
+interface BackupParts {
+  config: Pick<Config, 'dataDir' | 'backups'> & { stores: readonly { id: string }[] }
+  /** The database file. */
+  file: string
+  db: Database
+  keys: Pick<Keys, 'current'>
+  /** Epoch milliseconds. */
+  now: () => number
+  newId: () => string
+  log: Log
+}
+
+/** Where backups are kept. */
+export const backupFolder = ({ dataDir, backups }: Pick<Config, 'dataDir' | 'backups'>): string =>
+  backups.folder ?? path.join(dataDir, 'backups')
+
+/** Backups of the running service. What a process before left unfinished is removed. */
+export function createBackups(parts: BackupParts): Backups {
+  const { config, file, db, now, newId, log } = parts
+  const folder = backupFolder(config)
+  let underway = false
+  for (const left of [plainCopyOf(file), path.join(folder, '.making')]) forget(left)
+
+  const make = async (): Promise<Backup> => {
+    if (underway) throw new Failure('conflict', 'a backup is being made', { reason: 'backup_underway' })
+    underway = true
+    try {
+      const startedAt = now()
+      const epoch = (await currentEpoch(db))?.epoch ?? 1
+      const facts = { madeAt: startedAt, epoch, stores: config.stores.map(({ id }) => id) }
+      const backup = await makeBackup({ database: file, folder }, facts, parts.keys.current())
+      const gone = letGo()
+      log.info('backup.made', { file: backup.file, durationMs: now() - startedAt, count: gone })
+      return backup
+    } finally {
+      underway = false
+    }
+  }
+
+  /** @returns how many went */
+  function letGo(): number {
+    const keep = { count: config.backups.keep, ageMs: config.backups.keepDays * DAY }
+    const known = listBackups(folder).flatMap(({ file, header }) => (header ? [{ file, madeAt: header.madeAt }] : []))
+    const old = outdated(known, keep, now())
+    removeBackups(
+      folder,
+      old.map((one) => one.file),
+    )
+    return old.length
+  }
+
+  return {
+    folder,
+    list: () => listBackups(folder),
+    make: async (actor) => {
+      const backup = await make()
+      await db.commit([insertAudit({ id: newId(), at: now(), actor, action: 'backup', subject: backup.file })])
+      return backup
+    },
+    scheduled: async () => {
+      try {
+        await make()
+      } catch (error) {
+        log.warn('backup.failed', { error: messageOf(error) })
+        const occasion = String(Math.floor(now() / DAY))
+        const alert = { type: 'backup_failed', occasion, payload: { note: messageOf(error) } }
+        await db.commit([oweAlert({ newId, now }, alert)])
+      }
+    },
+  }
+}
+
+/**
+ * Backups: whole, checked and sealed copies of the database, made while the service runs.
+ *
+ * A backup is there under its name or not at all: it is made under another name, checked, sealed, written to the disk,
+ * and only then renamed. Old ones go only after a new one has come.
+ */
+
+export interface Backup {
+  /** Name of the file in the folder of the backups. */
+  file: string
+  bytes: number
+  /** What it says of itself; undefined when it cannot be read. */
+  header: BackupHeader | undefined
+}
+
+export interface BackupSource {
+  /** The database file; this process has it open. */
+  database: string
+  /** Where backups are kept; made when it is not there. */
+  folder: string
+}
+
+/** What the thread is given. The key is plain text here: a `Secret` does not survive the way into another thread. */
+export interface BackupJob {
+  database: string
+  /** The unsealed copy, for as long as it is made: beside the database, never among the backups. */
+  plain: string
+  sealing: string
+  file: string
+  facts: Pick<BackupHeader, 'madeAt' | 'epoch' | 'stores'>
+  keyEncryptionKey: string
+}
+
+export type BackupOutcome = { made: true } | { made: false; why: string }
+
+/** Instants in a name sort like the instants themselves. */
+const NAME = /^quayside-(\d{8}T\d{9}Z)\.backup$/
+const nameOf = (at: number): string => `quayside-${new Date(at).toISOString().replaceAll(/[-:.]/g, '')}.backup`
+
+/**
+ * Makes a backup of the running database. One at a time: the caller sees to that.
+ *
+ * @throws Failure `unavailable`, reason `backup_failed`, when there is none now; nothing of the try is left behind
+ */
+export async function makeBackup(
+  { database, folder }: BackupSource,
+  facts: BackupJob['facts'],
+  keyEncryptionKey: Secret,
+): Promise<Backup> {
+  const file = nameOf(facts.madeAt)
+  const job: BackupJob = {
+    ...{ database, facts, keyEncryptionKey: keyEncryptionKey.reveal() },
+    plain: plainCopyOf(database),
+    sealing: path.join(folder, '.making'),
+    file: path.join(folder, file),
+  }
+  let outcome: BackupOutcome
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    outcome = await run(job)
+  } catch (error) {
+    outcome = { made: false, why: String(error) }
+  }
+  if (outcome.made) return readBackup(folder, file)
+  throw new Failure('unavailable', `no backup was made: ${outcome.why}`, { reason: 'backup_failed' })
+}
+
+/** Where the unsealed copy lies while a backup is made; a process that was killed leaves it behind. */
+export const plainCopyOf = (database: string): string => `${database}.copy`
+
+function run(job: BackupJob): Promise<BackupOutcome> {
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(new URL('./backup-worker.ts', import.meta.url), { workerData: job })
+    worker.once('message', resolve)
+    worker.once('error', reject)
+    worker.once('exit', () => reject(new Error('the thread ended without a word')))
+  })
+}
+
+/** The backups of a folder, newest first. */
+export function listBackups(folder: string): Backup[] {
+  let names: string[]
+  try {
+    names = readdirSync(folder)
+  } catch {
+    return []
+  }
+  return names
+    .filter((name) => NAME.test(name))
+    .sort()
+    .reverse()
+    .map((name) => readBackup(folder, name))
+}
+
+function readBackup(folder: string, file: string): Backup {
+  const whole = path.join(folder, file)
+  const bytes = statSync(whole, { throwIfNoEntry: false })?.size ?? 0
+  try {
+    return { file, bytes, header: readBackupHeader(whole) }
+  } catch {
+    return { file, bytes, header: undefined }
+  }
+}
+
+export function removeBackups(folder: string, files: string[]): void {
+  for (const file of files) rmSync(path.join(folder, file), { force: true })
+  if (files.length > 0) syncFolder(folder)
+}
+
+export interface Retention {
+  /** Most that are kept. */
+  count: number
+  /** Milliseconds after which one goes, however few there are. */
+  ageMs: number
+}
+
+/**
+ * Which backups have had their time. The newest stays, whatever its age: when backups fail, it is all there is.
+ *
+ * @param madeAt instants, in any order
+ * @returns those that go
+ */
+export const outdated = <T extends { madeAt: number }>(backups: readonly T[], keep: Retention, now: number): T[] =>
+  backups
+    .toSorted((a, b) => b.madeAt - a.madeAt)
+    .slice(1)
+    .filter(({ madeAt }, place) => place + 1 >= keep.count || now - madeAt > keep.ageMs)

@@ -1,0 +1,284 @@
+import { mattersToListings } from '../domain/listing.ts'
+import {
+  type Difference,
+  datedBy,
+  differences,
+  factOf,
+  mayEndHolds,
+  type OfferFact,
+  saySame,
+  supersedes,
+  withLastCost,
+} from '../domain/offer.ts'
+import { Failure } from '../errors.ts'
+import { type Change, StaleWrite } from '../storage/database.ts'
+import {
+  confirmOffers,
+  insertOfferChanges,
+  markListed,
+  type NewOffer,
+  type Offer,
+  offersWithPlace,
+  putOffer,
+  putOffers,
+} from '../storage/offers.ts'
+import { owePublications } from '../storage/publications.ts'
+import type { Catalogue } from './context.ts'
+
+/** What the facts change, and the changes that store it. */
+export interface OfferPlan extends Pick<Comparison, 'fresh' | 'listingsChanged' | 'freed' | 'places'> {
+  changes: Change[]
+  offersNew: number
+  offersChanged: number
+}
+
+/** Somebody else changed the same offer between read and commit; three times in a row is no coincidence. */
+const TRIES_MAX = 3
+
+/**
+ * Stores what differs, in one commit with the changes that `rest` adds, and wakes the holds that may end by it.
+ *
+ * @throws Failure `conflict` when somebody else keeps changing the same rows; nothing is stored
+ */
+export async function applyOffers(
+  catalogue: Catalogue,
+  read: FactsRead,
+  rest: (plan: OfferPlan) => Change[],
+): Promise<OfferPlan> {
+  for (let tries = 1; ; tries += 1) {
+    const plan = await planOffers(catalogue, read)
+    try {
+      await catalogue.db.commit([...plan.changes, ...rest(plan)])
+      for (const place of plan.places) read.seen?.add(place)
+      if (plan.freed.length > 0) catalogue.wake('holds', plan.freed)
+      return plan
+    } catch (error) {
+      if (!(error instanceof StaleWrite)) throw error
+      if (tries < TRIES_MAX) continue
+      throw new Failure('conflict', 'the same offers or the same sync run are being changed elsewhere', {
+        cause: error,
+      })
+    }
+  }
+}
+
+/**
+ * Owes every store a look at these products; what their listings are is read when it is told.
+ *
+ * @param key names what changed them
+ */
+export const oweListings = (
+  { stores, newId }: Catalogue,
+  productIds: string[],
+  { key, now }: { key: string; now: number },
+): Change[] => owePublications(stores, productIds, { newId, now, cause: key })
+
+async function planOffers(catalogue: Catalogue, read: FactsRead): Promise<OfferPlan> {
+  const { db, now: clock, newId, reads } = catalogue
+  const { runId, nameNewMax = Number.POSITIVE_INFINITY } = read
+  const facts = factsByProduct(read.facts)
+  const stored = await storedOffers(db, [...facts.keys()])
+  const now = clock()
+  const { added, changed, confirmed, listed, fresh, listingsChanged, freed, places } = compareOffers(
+    facts,
+    stored,
+    read,
+    {
+      now,
+      reads,
+    },
+  )
+  const recorded: Parameters<typeof insertOfferChanges>[0] = []
+  const record = (productId: string, { field, before, after }: Difference) =>
+    recorded.push({ id: newId(), runId, productId, field, before, after, changedAt: now })
+  for (const { productId } of added.slice(0, Math.max(0, nameNewMax))) record(productId, BEGINS)
+  for (const { before, found } of changed) for (const difference of found) record(before.productId, difference)
+  const changes = changed.map(({ row, before }) => putOffer(row, before))
+  changes.push(...putOffers(added), ...insertOfferChanges(recorded))
+  for (const [asOf, group] of Map.groupBy(confirmed, ({ fact }) => fact.asOf)) {
+    const ids = group.map(({ fact }) => fact.productId)
+    changes.push(confirmOffers(ids, asOf))
+  }
+  if (listed.length > 0) changes.push(markListed(listed))
+  const counts = { offersNew: added.length, offersChanged: changed.length, fresh }
+  return { ...counts, changes, listingsChanged, freed, places }
+}
+
+/** How a new offer is recorded. */
+const BEGINS: Difference = { field: 'presence', before: null, after: 'listed' }
+
+/** The stored offers of these products. */
+export async function storedOffers(
+  db: Pick<Catalogue['db'], 'query'>,
+  productIds: string[],
+): Promise<Map<string, StoredOffer>> {
+  const rows = productIds.length === 0 ? [] : await db.query(offersWithPlace(productIds))
+  return new Map(rows.map((offer) => [offer.productId, offer as StoredOffer]))
+}
+
+/**
+ * Which offers a run has seen: one bit for each place of their table, 125 kB for a million of them.
+ *
+ * It is kept in memory alone. A run that was cut short and resumed has lost it, and needs it no more: the list may have
+ * moved meanwhile, so such a run counts nothing as missing.
+ */
+export interface Seen {
+  add(place: number): void
+  has(place: number): boolean
+}
+
+export function createSeen(): Seen {
+  let bits = new Uint8Array(1_024)
+  return {
+    add(place) {
+      const at = place >>> 3
+      if (at >= bits.length) {
+        const larger = new Uint8Array(Math.max(bits.length * 2, at + 1))
+        larger.set(bits)
+        bits = larger
+      }
+      bits[at] = (bits[at] ?? 0) | (1 << (place & 7))
+    },
+    has: (place) => ((bits[place >>> 3] ?? 0) & (1 << (place & 7))) !== 0,
+  }
+}
+
+/** Facts that were read together. */
+export interface FactsRead {
+  facts: OfferFact[]
+  /** When they were asked for, epoch milliseconds. */
+  readAt: number
+  /** The sync run that reads them; null for an event. */
+  runId: string | null
+  /** What that run has seen so far, and what is added to once the facts are stored. */
+  seen?: Seen
+  /** How many new offers may still be recorded one by one; all of them unless told. */
+  nameNewMax?: number
+  /** Facts that were asked for earlier are stored later: what is found unchanged is written down too. */
+  outOfTurn?: boolean
+}
+
+/** An offer as it is stored, and where. */
+export type StoredOffer = Offer & { place: number }
+
+/** What facts change about the offers that are stored. */
+export interface Comparison {
+  added: NewOffer[]
+  changed: { before: StoredOffer; row: NewOffer; found: Difference[] }[]
+  /** Found unchanged, and to be written down all the same. */
+  confirmed: { before: StoredOffer; fact: OfferFact }[]
+  /** Missed before, and on the list again: with an older fact than the stored one, which stays. */
+  listed: string[]
+  /** Products that this run had not seen yet. */
+  fresh: number
+  /** Products whose listings look different now. */
+  listingsChanged: string[]
+  /** Products that came back in stock, cost less, or whose cost can be believed again. */
+  freed: string[]
+  /** Where the offers stand that were stored before. */
+  places: number[]
+}
+
+/** The facts by product: a record that came twice on one page counts once; the later one stands. */
+export const factsByProduct = (facts: OfferFact[]): Map<string, OfferFact> =>
+  new Map(facts.map((fact) => [fact.productId, fact]))
+
+/**
+ * Compares facts with what is stored; whoever reads the catalogue decides by it, whether it then stores anything or not.
+ *
+ * @param stored the offers of these facts, by product
+ * @param reads products that are being asked for one by one
+ */
+export function compareOffers(
+  facts: ReadonlyMap<string, OfferFact>,
+  stored: ReadonlyMap<string, StoredOffer>,
+  read: FactsRead,
+  { now, reads }: { now: number; reads: Catalogue['reads'] },
+): Comparison {
+  const { readAt, runId, seen } = read
+  const found: Comparison = {
+    ...{ added: [], changed: [], confirmed: [], listed: [], fresh: 0, listingsChanged: [], freed: [], places: [] },
+  }
+  for (const [productId, told] of facts) {
+    const before = stored.get(productId)
+    if (before === undefined) {
+      found.fresh += 1
+      found.listingsChanged.push(productId)
+      found.added.push({ ...withLastCost(undefined, told), seenRunId: runId, changedAt: now })
+      continue
+    }
+    found.places.push(before.place)
+    if (!seen?.has(before.place) && (runId === null || before.seenRunId !== runId)) found.fresh += 1
+    if (!supersedes(before, told, readAt)) {
+      if (runId !== null && before.missedRuns > 0 && before.goneAt === null) found.listed.push(productId)
+      continue
+    }
+    const dated = datedBy(before, told)
+    const fact = dated.costFault === null ? dated : withLastCost(before, dated)
+    if (before.goneAt === null && saySame(before, fact)) {
+      if (mustConfirm(before, fact, read, reads)) found.confirmed.push({ before, fact })
+      continue
+    }
+    const fields = differences(before, fact)
+    if (before.goneAt !== null) fields.push({ field: 'presence', before: 'gone', after: 'listed' })
+    const row = { ...fact, ...(runId === null ? {} : { seenRunId: runId }), changedAt: now }
+    found.changed.push({ before, row, found: fields })
+    if (before.goneAt !== null || looksDifferent(before, fact)) found.listingsChanged.push(productId)
+    if (mayEndHolds(before, fact)) found.freed.push(productId)
+  }
+  return found
+}
+
+const looksDifferent = (before: OfferFact, after: OfferFact): boolean =>
+  before.costFault !== after.costFault || mattersToListings(before, after)
+
+/**
+ * Whether an offer that was found unchanged must be written down all the same.
+ *
+ * Its as-of moves on only where an older fact could come after it. That is a record whose own instant moved; or an
+ * answer to somebody who asked for the same offer earlier and is still waiting, and no such answer outlives the process.
+ * So a page on which nothing changed writes nothing.
+ */
+function mustConfirm(before: Offer, fact: OfferFact, read: FactsRead, reads: Catalogue['reads']): boolean {
+  const { readAt, runId, outOfTurn = false } = read
+  if (before.missedRuns > 0) return true
+  if (fact.asOf <= before.asOf) return false
+  return runId === null || outOfTurn || fact.asOf < readAt || reads.has(fact.productId)
+}
+
+/**
+ * Reads one offer anew, because an event or a purchase is about it, and tells the stores what changed.
+ *
+ * An offer that the supplier does not know changes nothing here: it is gone only when two complete sync runs miss it.
+ *
+ * @throws Failure `unavailable` or `rejected` when the supplier does not answer, or not readably
+ */
+export async function refreshOffer(catalogue: Catalogue, productId: string): Promise<void> {
+  const { reads } = catalogue
+  reads.set(productId, (reads.get(productId) ?? 0) + 1)
+  try {
+    await readOffer(catalogue, productId)
+  } finally {
+    const others = (reads.get(productId) ?? 1) - 1
+    if (others > 0) reads.set(productId, others)
+    else reads.delete(productId)
+  }
+}
+
+async function readOffer(catalogue: Catalogue, productId: string): Promise<void> {
+  const { supplier, now: clock, newId, log } = catalogue
+  const readAt = clock()
+  const offer = await supplier.product(productId)
+  if (!offer) {
+    log.info('offer.unknown', { id: productId })
+    return
+  }
+  const fact = factOf(offer, readAt)
+  const plan = await applyOffers(catalogue, { facts: [fact], readAt, runId: null }, ({ listingsChanged }) =>
+    // The guard on the offer's row makes a change happen once; the id only keeps two changes of one instant apart.
+    oweListings(catalogue, listingsChanged, { key: `${productId}:${fact.asOf}:${newId()}`, now: clock() }),
+  )
+  const outcome = plan.offersNew > 0 ? 'new' : plan.offersChanged > 0 ? 'changed' : 'same'
+  const fieldsUnreadable = offer.unread?.join(', ') ?? null
+  log.info('offer.refreshed', { id: productId, outcome, fieldsUnreadable, durationMs: clock() - readAt })
+}

@@ -1,0 +1,409 @@
+import type { Command } from 'commander'
+import { Failure } from '../errors.ts'
+import { type Call, listCommand, serviceCommand } from './command.ts'
+import {
+  age,
+  asRow,
+  asRows,
+  cell,
+  columnsOf,
+  details,
+  duration,
+  exitCodes,
+  instant,
+  money,
+  type Row,
+  table,
+  wrap,
+} from './output.ts'
+import type { Session } from './program.ts'
+
+/** `sync`: passes over the supplier's catalogue. */
+export function addSync(root: Command, session: Session): void {
+  const sync = root.command('sync').description('read the catalogue now; see earlier runs')
+  sync.option('--follow', 'watch until it ends; the exit code tells how')
+  sync.option('--dry-run', 'tell what would change in offers and in each store; write nothing')
+  sync.option('--most <count>', 'changes that a dry run shows of offers, and of listings; 1000 unless told')
+  sync.addHelpText('after', EXAMPLES)
+  serviceCommand(sync, session, async (call) => {
+    if (call.flag('dryRun')) return showDryRun(call)
+    const answer = asRow(await call.client.post(['sync']))
+    // The run that is under way is joined: the service gives it instead of a second one.
+    const run = asRow(answer.run ?? answer)
+    if (call.flag('follow')) return followRun(run, call)
+    call.print(run, () => `Run ${cell(run.id)} is under way.\nWatch it: quayside sync --follow\n`)
+    return undefined
+  })
+
+  const json = sync.options.find(({ long }) => long === '--json')
+  if (json) json.description = 'print one JSON document; with --follow or --dry-run a line of JSON for each event'
+
+  listCommand(sync.command('runs').description('runs, the newest first'), session, {
+    path: ['sync', 'runs'],
+    empty: 'No run yet. `quayside sync` starts one.',
+    columns: ({ io }) => [
+      { title: 'ID', of: (row) => cell(row.id), keep: true },
+      { title: 'STATE', of: (row) => cell(row.state) },
+      { title: 'CAUSE', of: (row) => cell(row.cause) },
+      { title: 'SEEN', of: (row) => cell(row.offersSeen), right: true },
+      { title: 'CHANGED', of: (row) => cell(row.offersChanged), right: true },
+      { title: 'NEW', of: (row) => cell(row.offersNew), right: true },
+      { title: 'GONE', of: (row) => cell(row.offersGone), right: true },
+      { title: 'AGE', of: (row) => age(row.startedAt, io.now()), right: true },
+    ],
+  })
+
+  const show = sync.command('show').description('one run and what it changed').argument('<id>', 'its id')
+  serviceCommand(show, session, async (call) => {
+    const run = asRow(await call.client.get(['sync', 'runs', call.args[0] ?? '']))
+    call.print(run, () => runText(run, call))
+    return undefined
+  })
+}
+
+/** What made an offer unreadable: `product.available, at available: "yes"`. */
+export const unreadableText = ({ field, path, value }: Row): string =>
+  `${cell(field)}, at ${cell(path)}: ${value === 'nothing' ? 'nothing is there' : cell(value)}`
+
+const brokenText = ({ pagesBroken }: Row): string => (pagesBroken ? `, ${cell(pagesBroken)} could not be read` : '')
+
+const EXAMPLES = `
+Examples:
+  quayside sync --follow            watch a run to its end
+  quayside sync --follow --json     the same as lines of JSON
+  quayside sync --dry-run           what a run would change; nothing is written
+  quayside sync runs                what earlier runs found`
+
+function runText(run: Row, { io, width }: Call): string {
+  const now = io.now()
+  const took =
+    typeof run.finishedAt === 'string' ? Date.parse(run.finishedAt) - Date.parse(String(run.startedAt)) : undefined
+  const pairs: [string, string][] = [
+    ['Run', cell(run.id)],
+    ['State', cell(run.state)],
+    ['Cause', cell(run.cause)],
+    ['Started', instant(run.startedAt, now)],
+    ['Took', took === undefined ? '-' : took < 10_000 ? `${(took / 1_000).toFixed(1)} s` : duration(took)],
+    ['Pages', `${cell(run.pages)}${run.pagesTotal === null ? '' : ` of ${cell(run.pagesTotal)}`}${brokenText(run)}`],
+    ['Offers', `${cell(run.offersSeen)} seen, ${cell(run.offersNew)} new, ${cell(run.offersChanged)} changed`],
+    ['', `${cell(run.offersGone)} gone, ${cell(run.offersUnreadable)} unreadable`],
+    ...(run.firstUnreadable
+      ? [['First of them', unreadableText(asRow(run.firstUnreadable))] satisfies [string, string]]
+      : []),
+    ...(run.error ? [['Error', cell(run.error)] satisfies [string, string]] : []),
+    ...(run.requestId ? [["Supplier's request", cell(run.requestId)] satisfies [string, string]] : []),
+  ]
+  const changes = asRows(run.changes)
+  if (changes.length === 0) return `${details(pairs, width)}\nNo offer changed.\n`
+  const columns = [
+    { title: 'OFFER', of: (row: Row) => cell(row.sku ?? row.productId) },
+    { title: 'FIELD', of: (row: Row) => cell(row.field) },
+    { title: 'BEFORE', of: (row: Row) => cell(row.before), right: true as const },
+    { title: 'AFTER', of: (row: Row) => cell(row.after), right: true as const },
+  ]
+  return `${details(pairs, width)}\n${table(changes, columns, width)}`
+}
+
+/** Twice a second looks alive and is a small load for a read of one row. */
+const POLL_MS = 500
+
+/** Where no line can be drawn again, a line each 10 s says that it goes on. */
+export const LINE_MS = 10_000
+
+/** The pauses of a rate limit last up to an hour, and a run that rests in one is not dead. */
+const STALL_MS = 65 * 60_000
+
+/**
+ * Watches a run to its end: a bar on a terminal, lines of JSON with `--json`.
+ *
+ * @returns the exit code: 0 when it completed, 1 when it failed or was cut short
+ * @throws Failure `unavailable` when nothing moved for longer than any pause
+ */
+export async function followRun(begun: Row, call: Call): Promise<number> {
+  const { io, client, json } = call
+  const id = cell(begun.id)
+  const start = { at: io.now(), pages: count(begun.pages), offers: count(begun.offersSeen) }
+  let run = begun
+  let shown = ''
+  let shownAt = Number.NEGATIVE_INFINITY
+  let movedAt = io.now()
+  if (!json) io.stdout.write(`Run ${id}, started by ${cell(begun.cause)}\n`)
+  while (run.state === 'running' && io.stdout.writable) {
+    const now = io.now()
+    const key = `${count(run.pages)}/${count(run.offersSeen)}`
+    if (key !== shown) movedAt = now
+    if (now - movedAt > STALL_MS) {
+      throw new Failure('unavailable', `run ${id} has not moved for 65 minutes.\nSee the log of the service.`)
+    }
+    if (io.isTerminal && !json) io.stdout.write(`\r${bar(run, start, now, io.columns - 1)}`)
+    else if (json ? key !== shown : now - shownAt >= LINE_MS) {
+      io.stdout.write(json ? `${JSON.stringify(progress(run))}\n` : `${bar(run, start, now, 80).trimEnd()}\n`)
+      shownAt = now
+    }
+    shown = key
+    await io.sleep(POLL_MS)
+    run = asRow(await client.get(['sync', 'runs', id]))
+  }
+  if (io.isTerminal && !json) io.stdout.write(`\r${bar(run, start, io.now(), io.columns - 1)}\n`)
+  io.stdout.write(json ? `${JSON.stringify(progress(run))}\n` : endText(run))
+  return run.state === 'complete' ? exitCodes.ok : exitCodes.failed
+}
+
+const count = (value: unknown): number => (typeof value === 'number' ? value : 0)
+
+/** A run without its changes, which may be many; `quayside sync show` has them. */
+const progress = ({ changes: _, ...run }: Row): Row => run
+
+/** Leaves room for the words of a large catalogue on 80 columns, so that the bar keeps its length. */
+const BAR = 14
+
+/** One line, exactly `width` wide so that it covers the one before. */
+export function bar(
+  run: Row,
+  start: { at: number; pages: number; offers: number },
+  now: number,
+  width: number,
+): string {
+  const [pages, total] = [count(run.pages), count(run.pagesTotal)]
+  const elapsed = Math.max(1, now - start.at)
+  const [read, offers] = [pages - start.pages, count(run.offersSeen) - start.offers]
+  const left = total > 0 && read > 0 && run.state === 'running' ? ((total - pages) * elapsed) / read : undefined
+  const words = [
+    total > 0 ? `${cell(pages)}/${cell(total)} pages` : `${cell(pages)} pages`,
+    `${cell(count(run.offersSeen))} offers`,
+    `${cell(count(run.offersChanged) + count(run.offersNew))} changed`,
+    ...(offers > 0 ? [`${cell(Math.round((offers * 1_000) / elapsed))}/s`] : []),
+    // A dry run decides on the listings when every page is read: that is not 0 s.
+    ...(left === undefined || left < 1_000 ? [] : [`${duration(left)} left`]),
+  ].join('  ')
+  const space = width - columnsOf(words) - 4
+  if (space < 5) return words.slice(0, width).padEnd(width)
+  const size = Math.min(space, BAR)
+  const done = total > 0 ? Math.round(size * Math.min(1, pages / total)) : 0
+  return `[${'#'.repeat(done)}${'-'.repeat(size - done)}]  ${words}`.padEnd(width)
+}
+
+function endText(run: Row): string {
+  const id = cell(run.id)
+  if (run.state !== 'complete') {
+    const request = run.requestId ? ` (the supplier's request ${cell(run.requestId)})` : ''
+    return `The run ${cell(run.state)}: ${cell(run.error)}${request}\nSee it: quayside sync show ${id}\n`
+  }
+  const seen = `${cell(run.offersSeen)} offers, ${cell(run.offersNew)} new, ${cell(run.offersChanged)} changed`
+  return `Complete: ${seen}, ${cell(run.offersGone)} gone.\nWhat changed: quayside sync show ${id}\n`
+}
+
+/** What is kept of the events until the end. */
+interface Told {
+  offers: Row[]
+  /** A row for each field. */
+  listings: Row[]
+  doubts: Row[]
+  end: Row | undefined
+}
+
+/**
+ * `sync --dry-run`: a bar while the catalogue is read, then what would change; with `--json` every event as it comes.
+ *
+ * @returns the exit code: 0, or 1 when a sync run would fail too
+ * @throws Failure `unavailable` when the events break off
+ */
+export async function showDryRun(call: Call): Promise<number> {
+  const { io, client, json } = call
+  const told: Told = { offers: [], listings: [], doubts: [], end: undefined }
+  const start = { at: io.now(), pages: 0, offers: 0 }
+  let shownAt = Number.NEGATIVE_INFINITY
+  let drawn: Row | undefined
+  const draw = (event: Row): void => {
+    const run = { ...event, state: 'running', offersSeen: event.offers, offersChanged: event.changed }
+    const now = io.now()
+    drawn = run
+    if (io.isTerminal) io.stdout.write(`\r${bar(run, start, now, io.columns - 1)}`)
+    else if (now - shownAt >= LINE_MS) {
+      io.stdout.write(`${bar(run, start, now, 80).trimEnd()}\n`)
+      shownAt = now
+    }
+  }
+  for await (const event of await client.events(['sync', 'dry-run'], { most: call.option('most') })) {
+    if (!io.stdout.writable) return exitCodes.failed
+    if (json) io.stdout.write(`${JSON.stringify(event)}\n`)
+    else if (event.type === 'start' && event.syncUnderWay) io.stdout.write(underWay(event))
+    else if (event.type === 'progress') draw(event)
+    if (event.type === 'error') {
+      if (drawn && io.isTerminal) io.stdout.write('\n')
+      if (json) return exitCodes.failed
+      throw new Failure('unavailable', `the dry run broke off: ${cell(event.message)} (${cell(event.code)})`)
+    }
+    if (!json || event.type === 'end') keep(told, event)
+  }
+  const { end } = told
+  if (!end) throw new Failure('unavailable', 'the dry run broke off: the service has ended.\nSee its log.')
+  if (!json) {
+    // The bar keeps what it showed last: nothing is left to be done.
+    if (drawn && io.isTerminal)
+      io.stdout.write(`\r${bar({ ...drawn, state: 'ended' }, start, io.now(), io.columns - 1)}\n`)
+    io.stdout.write(dryRunEnd(told, end, call.width))
+  }
+  return end.state === 'complete' ? exitCodes.ok : exitCodes.failed
+}
+
+function keep(told: Told, event: Row): void {
+  const { offers, listings, doubts } = told
+  if (event.type === 'offer') offers.push(event)
+  if (event.type === 'doubt') doubts.push(event)
+  if (event.type === 'listing') {
+    const { store, variant } = event
+    for (const [place, change] of asRows(event.changes).entries()) {
+      listings.push({ ...change, store, variant: place === 0 ? variant : '' })
+    }
+  }
+  if (event.type === 'end') told.end = event
+}
+
+const underWay = ({ syncUnderWay }: Row): string =>
+  `The sync run ${cell(syncUnderWay)} is under way: what it has stored is no change any more.\n`
+
+const offerColumns = [
+  { title: 'OFFER', of: (row: Row) => cell(row.sku) },
+  { title: 'FIELD', of: (row: Row) => cell(row.field) },
+  { title: 'BEFORE', of: (row: Row) => cell(row.before), right: true as const },
+  { title: 'AFTER', of: (row: Row) => cell(row.after), right: true as const },
+]
+const listingColumns = [
+  { title: 'LISTING', of: ({ variant }: Row) => (variant === '' ? '' : cell(variant)) },
+  ...offerColumns.slice(1),
+]
+
+function dryRunEnd({ offers, listings, doubts }: Told, end: Row, width: number): string {
+  const paragraph = (text: string) => `${wrap(text, width).join('\n')}\n`
+  const stores = [...Map.groupBy(listings, ({ store }) => cell(store))]
+  return [
+    ...(offers.length === 0 ? [] : [`${table(offers, offerColumns, width)}\n`]),
+    ...stores.map(([store, rows]) => `Store ${store}\n${withReasons(rows, width)}\n`),
+    ...doubts.map(({ page, message, requestId }) =>
+      paragraph(`${page === null ? '' : `Page ${cell(page)}: `}${cell(message)}${requestText(requestId)}`),
+    ),
+    ...(end.truncated ? [paragraph('More would change than is shown: --most <count> shows more of it.')] : []),
+    ...summary(end).map(paragraph),
+  ].join('')
+}
+
+const requestText = (requestId: unknown): string => (requestId ? ` (the supplier's request ${cell(requestId)})` : '')
+
+function summary(end: Row): string[] {
+  const offers = asRow(end.offers)
+  const unreadable = offers.unreadable ? `, ${cell(offers.unreadable)} unreadable` : ''
+  const missed = offers.missed
+    ? ` Missed for the first time: ${cell(offers.missed)}; gone when the next run misses them too.`
+    : ''
+  const seen = `${cell(offers.seen)} offers: ${cell(offers.new)} new, ${cell(offers.changed)} changed`
+  return [
+    end.state === 'complete'
+      ? `Nothing was written. A sync run now would find ${seen}, ${cell(offers.gone)} gone${unreadable}.${missed}`
+      : `Nothing was written. A sync run now would fail: ${cell(end.error)}${requestText(end.requestId)}. Until then: ${seen}.`,
+    ...asRows(end.stores).map(
+      ({ store, told, held }) =>
+        `${cell(store)} would be told of ${cell(told)} ${told === 1 ? 'listing' : 'listings'}, ${cell(held)} held.`,
+    ),
+  ]
+}
+
+/** Columns that reasons get at least, where the terminal has so many. */
+const WHY_MIN = 30
+
+/** Reasons are sentences: they are wrapped under each other and never cut. */
+function withReasons(rows: Row[], width: number): string {
+  const left = table(rows, listingColumns, width - WHY_MIN - 2).split('\n')
+  const indent = Math.max(...left.map(columnsOf)) + 2
+  return ['WHY', ...rows.map(({ reason }) => cell(reason))]
+    .map((text, place) => {
+      const before = left[place] ?? ''
+      const lines = wrap(text, width - indent)
+      return `${before}${' '.repeat(indent - columnsOf(before))}${lines.join(`\n${' '.repeat(indent)}`)}\n`
+    })
+    .join('')
+}
+
+/** `price`: how retail prices come about. */
+export function addPrice(root: Command, session: Session): void {
+  const price = root.command('price').description('how retail prices come about: explain')
+  const explain = price.command('explain').description('the price and stock of one SKU, step by step')
+  explain.argument('<sku>', "the supplier's SKU")
+  explain.option('--store <id>', 'the store; needed where there are several')
+  serviceCommand(explain, session, async (call) => {
+    const store = call.option('store') ?? (await onlyStore(call))
+    const answer = asRow(await call.client.get(['stores', store, 'prices', call.args[0] ?? '']))
+    call.print(answer, () => explained(answer, call.width))
+    return undefined
+  })
+}
+
+/** The store of an installation that has one. @throws Failure `invalid` when it has several */
+async function onlyStore({ client }: Call): Promise<string> {
+  const ids = asRows(asRow(await client.get(['stores'])).items).map(({ id }) => cell(id))
+  const [only] = ids
+  if (only !== undefined && ids.length === 1) return only
+  throw new Failure('invalid', `which store? Name it by --store: one of ${ids.join(', ')}`)
+}
+
+/** Steps whose names are not words. */
+const names: Record<string, string> = { compare_at: 'compare at', held: 'no price' }
+const nameOf = (step: Row): string => names[String(step.step)] ?? cell(step.step)
+
+function explained(answer: Row, width: number): string {
+  const stock = asRow(answer.stock)
+  const price = answer.outcome === 'held' ? `none, held: ${cell(answer.reason)}` : money(answer.price, answer.currency)
+  const head = details(
+    [
+      ['Product', [cell(answer.name), answer.category === null ? '' : `(${cell(answer.category)})`].join(' ').trim()],
+      ['SKU', cell(answer.sku)],
+      ['Store', cell(answer.store)],
+      ['Price', price],
+      ['Compare at', money(answer.compareAt, answer.currency)],
+      ['Stock', answer.outcome === 'held' ? 'none while there is no price' : unitsText(stock.stock)],
+      ...standings(answer),
+    ],
+    width,
+  )
+  const priceSteps = asRows(answer.steps).map((step) => [step, money(step.amount, step.currency)] as const)
+  const stockSteps = asRows(stock.steps).map((step) => [step, unitsText(step.units)] as const)
+  return `${head}\n${stepTable(priceSteps, stockSteps, width)}`
+}
+
+/** What the store has, and why that may be something else. */
+function standings({ listings, productId, takenBy, passes }: Row): [string, string][] {
+  const rows = asRows(listings)
+  if (rows.length === 0 && takenBy) {
+    const { id, productId: other } = asRow(takenBy)
+    const stands = `the listing ${cell(id)} stands under its SKU and is ${other ? `of product ${cell(other)}` : 'of no offer'}`
+    const todo = `take that link back, or link another variant: quayside listings link <id> --product ${cell(productId)}`
+    return [['Listing', `none: ${stands}; ${todo}`]]
+  }
+  if (rows.length === 0) {
+    return [['Listing', passes === true ? 'none yet' : 'none: the import filters keep it out, and nobody linked it']]
+  }
+  return rows.map((row) => {
+    const known = asRow(row.known)
+    const has = row.known ? `${money(known.price, known.currency)}, stock ${cell(known.stock)}` : 'nothing confirmed'
+    const why = row.reason ? `, ${cell(row.reason).replaceAll('_', ' ')}: ${cell(row.detail)}` : ''
+    return ['Listing', `${cell(row.id)} is ${cell(row.state)}${why}; the store has ${has}`]
+  })
+}
+
+const unitsText = (units: unknown): string => (typeof units === 'number' ? `${cell(units)} units` : 'not counted')
+
+type Step = readonly [step: Row, after: string]
+
+/** Reasons are sentences: they are wrapped under each other and never cut. */
+function stepTable(price: Step[], stock: Step[], width: number): string {
+  const steps = [...price, ...stock]
+  const left = Math.max(4, ...steps.map(([step]) => columnsOf(nameOf(step))))
+  const middle = Math.max(6, ...steps.map(([, amount]) => columnsOf(amount)))
+  const indent = left + middle + 4
+  const line = (name: string, amount: string, why: string) => {
+    const beside = `${name.padEnd(left)}  ${' '.repeat(middle - columnsOf(amount))}${amount}  `
+    return `${beside}${wrap(why, width - indent).join(`\n${' '.repeat(indent)}`)}\n`
+  }
+  const lines = (some: Step[]) => some.map(([row, after]) => line(nameOf(row), after, cell(row.detail))).join('')
+  return `${line('STEP', 'AFTER', 'WHY')}${lines(price)}\n${lines(stock)}`
+}

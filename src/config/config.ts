@@ -1,0 +1,328 @@
+/**
+ * The configuration: one JSON file for what is policy, the environment for what is secret. Read once, then frozen.
+ */
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import path from 'node:path'
+import { validate as validCron } from 'node-cron'
+import { z } from 'zod'
+import { type Dialect, readDialect } from '../dialect/dialect.ts'
+import type { StoreTerms } from '../domain/listing.ts'
+import { parseDecimal } from '../domain/money.ts'
+import { Failure, type FieldFault, messageOf } from '../errors.ts'
+import { Secret } from '../secret.ts'
+import { amount, percent, ratesShape, sellingFaults, sellingShape, storeTerms } from './store-settings.ts'
+
+const cron = z.string().refine(validCron, 'a cron expression, such as "*/30 * * * *"')
+const webAddress = z.url({ protocol: /^https?$/, error: 'an address that starts with http:// or https://' })
+
+const storeShape = z.strictObject({
+  /** Permanent id, part of every purchase key: made once, never changed. */
+  id: z
+    .string()
+    .regex(/^[a-z0-9-]{1,40}-[a-z0-9]{8}$/, 'a short name, a dash and 8 characters; `quayside init` makes one'),
+  kind: z.literal('backend'),
+  name: z.string().min(1).max(100),
+  /** Where callbacks go. */
+  callbackUrl: webAddress,
+  ...sellingShape,
+})
+
+/** From `config/quayside.json`, this is `data/run` beside `config`. */
+export const DATA_DIR = '../data/run'
+
+export const configShape = z.strictObject({
+  supplier: z.strictObject({
+    /** Base address of version 1 of the Reseller API. */
+    baseUrl: webAddress.refine((url) => /\/v1\/?$/.test(new URL(url).pathname), 'an address that ends in /v1'),
+    /** Name of a file in config/dialects, or path of a dialect file. */
+    dialect: z.string().min(1).default('reseller-v1.1'),
+  }),
+  stores: z.array(storeShape).min(1),
+  /** Rates of exchange, from the supplier's currency to that of a store and back; none is derived from another. */
+  rates: ratesShape,
+  listen: z
+    .strictObject({
+      host: z.string().min(1).default('127.0.0.1'),
+      port: z.number().int().min(0).max(65535).default(8080),
+    })
+    .prefault({}),
+  /** Where the supplier reaches this service; null: polling alone. */
+  publicUrl: webAddress.nullable().default(null),
+  /** The database and what lies beside it. Relative paths, here and below, are relative to the folder of this file. */
+  dataDir: z.string().min(1).default(DATA_DIR),
+  /** When the catalogue is read, in full. */
+  syncCron: cron.default('*/30 * * * *'),
+  /** When GET /balance is read. */
+  balanceCron: cron.default('*/5 * * * *'),
+  /** When the supplier's recent orders are compared with ours. */
+  sweepCron: cron.default('*/15 * * * *'),
+  ordering: z
+    .strictObject({
+      /** How often due work is looked for, beside being woken. */
+      tickSeconds: z.number().int().min(1).max(60).default(2),
+      /** Purchases under way at once. */
+      inFlight: z.number().int().min(1).max(4).default(4),
+      /** A purchase that could not be sent for this long is cancelled. */
+      deadlineHours: z.number().positive().max(720).default(72),
+      /** Ceiling of a line without a unit price: cost at intake plus this. */
+      ceilingPercent: percent.default('10'),
+      /** Ceiling of a line with a unit price: that price less this margin. */
+      minMarginPercent: percent.default('0'),
+    })
+    .prefault({}),
+  backups: z
+    .strictObject({
+      /** When one is made; null: only when it is asked for. */
+      cron: cron.nullable().default('20 2 * * *'),
+      /** Where they are kept; null: `backups` in the data folder. */
+      folder: z.string().min(1).nullable().default(null),
+      /** Most that are kept, and for how many days; the newest stays in any case. */
+      keep: z.number().int().min(1).max(10_000).default(14),
+      keepDays: z.number().int().min(1).max(3_650).default(30),
+    })
+    .prefault({}),
+  /** Most that may be reserved or spent, in the supplier's currency; null: no cap. */
+  spendCaps: z
+    .strictObject({
+      order: amount.nullable().default(null),
+      hour: amount.nullable().default(null),
+      day: amount.nullable().default(null),
+    })
+    .prefault({}),
+  logLevel: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
+})
+
+export type Settings = z.infer<typeof configShape>
+export type StoreSettings = Settings['stores'][number]
+
+/** A store with what it sells by. */
+export interface SellingStore extends StoreSettings {
+  currency: string
+  terms: StoreTerms
+}
+
+export interface Config extends Omit<Settings, 'stores'> {
+  stores: SellingStore[]
+  /** The file it was read from. */
+  file: string
+  dialectFile: string
+  dialectFacts: Dialect
+  apiKey: Secret
+  keyEncryptionKey: Secret
+  /**
+   * The key-encryption key to come, read anew at each call: undefined when none is there.
+   *
+   * @throws Failure `invalid` when it is there and others can read it, or it is empty
+   */
+  nextKeyEncryptionKey: () => Secret | undefined
+}
+
+/** Secrets, where each is looked for: the variable, the variable with `_FILE`, a file beside the configuration. */
+const SECRETS = {
+  apiKey: { variable: 'QUAYSIDE_API_KEY', file: 'api-key' },
+  keyEncryptionKey: { variable: 'QUAYSIDE_KEY_ENCRYPTION_KEY', file: 'key-encryption-key' },
+  /** For `quayside keys rotate`; the only one that may be absent. */
+  nextKeyEncryptionKey: { variable: 'QUAYSIDE_NEXT_KEY_ENCRYPTION_KEY', file: 'next-key-encryption-key' },
+} as const
+
+type Env = Record<string, string | undefined>
+
+/**
+ * Reads and checks everything at once.
+ *
+ * @throws Failure `invalid` with every fault of the file, the dialect and the secrets
+ */
+export const loadConfig = (file: string, env: Env): Config => checkedConfig(file, readJson(file), env)
+
+/**
+ * Checks settings as if they were in the file already.
+ *
+ * @param made secrets that are not in their files yet
+ * @throws Failure `invalid`, see `loadConfig`
+ */
+export function checkedConfig(
+  file: string,
+  json: unknown,
+  env: Env,
+  made: { apiKey?: Secret | undefined; keyEncryptionKey?: Secret | undefined } = {},
+): Config {
+  const settings = readSettings(json)
+  const faults: FieldFault[] = settings.faults
+  const folder = path.dirname(path.resolve(file))
+  const secret = (name: keyof typeof made) => readSecret(SECRETS[name], folder, env, faults, made[name])
+  const apiKey = secret('apiKey')
+  const keyEncryptionKey = secret('keyEncryptionKey')
+  const dialect = settings.value && readDialectOf(settings.value, folder, faults)
+  if (settings.value && dialect) {
+    const { stores, rates } = settings.value
+    checkCaps(settings.value, dialect.facts, faults)
+    faults.push(...sellingFaults(stores, rates, dialect.facts.money.currency))
+  }
+  if (faults.length > 0 || !settings.value || !dialect) {
+    const list = faults.map((fault) => `  ${fault.field}: ${fault.message}`).join('\n')
+    throw new Failure('invalid', `the configuration ${file} has faults:\n${list}`, { fields: faults })
+  }
+  const { rates, backups } = settings.value
+  const { currency } = dialect.facts.money
+  return Object.freeze({
+    ...settings.value,
+    dataDir: path.resolve(folder, settings.value.dataDir),
+    backups: { ...backups, folder: backups.folder === null ? null : path.resolve(folder, backups.folder) },
+    stores: settings.value.stores.map((store) => ({
+      ...{ ...store, currency: store.currency ?? currency, terms: storeTerms(store, rates, currency) },
+    })),
+    file,
+    dialectFile: dialect.file,
+    dialectFacts: dialect.facts,
+    apiKey,
+    keyEncryptionKey,
+    nextKeyEncryptionKey: () => readNextKey(folder, env),
+  })
+}
+
+/**
+ * The API key as the service will take it: the environment's goes before one that was given just now.
+ *
+ * @throws Failure `invalid` where there is none
+ */
+export function readApiKey(file: string, env: Env, given: Secret | undefined): Secret {
+  const faults: FieldFault[] = []
+  const secret = readSecret(SECRETS.apiKey, path.dirname(path.resolve(file)), env, faults, given)
+  const [fault] = faults
+  if (fault) throw new Failure('invalid', `${fault.field}: ${fault.message}`, { fields: faults })
+  return secret
+}
+
+function readNextKey(folder: string, env: Env): Secret | undefined {
+  const { variable, file } = SECRETS.nextKeyEncryptionKey
+  const named = env[variable] || env[`${variable}_FILE`]
+  if (!named && !existsSync(path.join(folder, 'secrets', file))) return undefined
+  const faults: FieldFault[] = []
+  const secret = readSecret(SECRETS.nextKeyEncryptionKey, folder, env, faults)
+  const [fault] = faults
+  if (fault) throw new Failure('invalid', `${fault.field}: ${fault.message}`, { fields: faults })
+  return secret
+}
+
+/** Reads a secret from a file that only its owner may read. @throws Failure `invalid` */
+export function readSecretFile(file: string): Secret {
+  const faults: FieldFault[] = []
+  const secret = readSecret({ variable: file, file }, '', { [`${file}_FILE`]: file }, faults)
+  const [fault] = faults
+  if (fault) throw new Failure('invalid', fault.message)
+  return secret
+}
+
+function readJson(file: string): unknown {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch (error) {
+    throw new Failure('invalid', `${file} cannot be read as JSON: ${messageOf(error)}`, { cause: error })
+  }
+}
+
+function readSettings(json: unknown): { value?: Settings; faults: FieldFault[] } {
+  const result = configShape.safeParse(json, { error: sayWhatIsRight })
+  if (!result.success) return { faults: result.error.issues.flatMap((issue) => faultsOf(configShape, issue)) }
+  const ids = result.data.stores.map((store) => store.id)
+  const twice = ids.find((id, place) => ids.indexOf(id) !== place)
+  return { value: result.data, faults: twice ? [{ field: 'stores', message: `two stores have the id ${twice}` }] : [] }
+}
+
+function readSecret(
+  place: { variable: string; file: string },
+  folder: string,
+  env: Env,
+  faults: FieldFault[],
+  made?: Secret,
+): Secret {
+  const direct = env[place.variable]
+  if (direct) return new Secret(direct.trim())
+  const named = env[`${place.variable}_FILE`]
+  if (named === undefined && made) return made
+  const file = named ?? path.join(folder, 'secrets', place.file)
+  const fault = (message: string): Secret => {
+    faults.push({ field: place.variable, message })
+    return new Secret('')
+  }
+  if (!existsSync(file)) return fault(`not set: set it, or ${place.variable}_FILE, or write the file ${file}`)
+  if ((statSync(file).mode & 0o077) !== 0) return fault(`others can read ${file}: chmod 600 ${file}`)
+  const text = readFileSync(file, 'utf8').trim()
+  return text === '' ? fault(`the file ${file} is empty`) : new Secret(text)
+}
+
+/** The file of `supplier.dialect`. @param folder where the configuration is */
+export const dialectFileOf = (name: string, folder: string): string =>
+  name.endsWith('.json')
+    ? path.resolve(folder, name)
+    : path.join(import.meta.dirname, '../../config/dialects', `${name}.json`)
+
+function readDialectOf(settings: Settings, folder: string, faults: FieldFault[]) {
+  const file = dialectFileOf(settings.supplier.dialect, folder)
+  try {
+    return { file, facts: readDialect(file) }
+  } catch (error) {
+    faults.push({ field: 'supplier.dialect', message: messageOf(error) })
+    return undefined
+  }
+}
+
+function checkCaps(settings: Settings, dialect: Dialect, faults: FieldFault[]): void {
+  for (const [name, cap] of Object.entries(settings.spendCaps)) {
+    if (cap !== null && parseDecimal(cap, dialect.money.currency) === undefined) {
+      faults.push({ field: `spendCaps.${name}`, message: `not an amount in ${dialect.money.currency}: ${cap}` })
+    }
+  }
+}
+
+/** What the shape of a configuration finds wrong, in words that say what would be right. */
+
+/** A sentence for what has none of its own: what would be right, with the allowed values. */
+export function sayWhatIsRight(issue: z.core.$ZodRawIssue): string | undefined {
+  if (issue.code === 'invalid_type') {
+    return issue.input === undefined
+      ? `missing: must be ${A[issue.expected] ?? issue.expected}`
+      : `must be ${A[issue.expected] ?? issue.expected}`
+  }
+  if (issue.code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`
+  if (issue.code === 'too_big')
+    return `must be at most ${issue.maximum}${issue.origin === 'string' ? ' characters long' : ''}`
+  if (issue.code === 'too_small') {
+    const what = issue.origin === 'string' ? ' characters long' : issue.origin === 'array' ? ' entries long' : ''
+    return `must be at least ${issue.minimum}${what}`
+  }
+  return undefined
+}
+
+const A: Record<string, string> = {
+  string: 'text, in quotes',
+  number: 'a number, without quotes',
+  int: 'a whole number',
+  array: 'a list',
+  object: 'an object',
+}
+
+/** One fault for each unknown key, with those that are known in its place. */
+export function faultsOf(shape: z.core.$ZodType, issue: z.core.$ZodIssue): FieldFault[] {
+  if (issue.code !== 'unrecognized_keys')
+    return [{ field: issue.path.join('.') || '(whole file)', message: issue.message }]
+  const known = knownKeys(shape, issue.path)
+  return issue.keys.map((key) => ({
+    field: [...issue.path, key].join('.'),
+    message: `unknown; known are ${known.join(', ')}`,
+  }))
+}
+
+function knownKeys(shape: z.core.$ZodType, place: PropertyKey[]): string[] {
+  const def = shape._zod.def as unknown as {
+    innerType?: z.core.$ZodType
+    element?: z.core.$ZodType
+    valueType?: z.core.$ZodType
+    shape?: Record<string, z.core.$ZodType>
+  }
+  if (def.innerType) return knownKeys(def.innerType, place)
+  const [next, ...rest] = place
+  if (next === undefined) return Object.keys(def.shape ?? {})
+  const inner = def.element ?? def.shape?.[String(next)] ?? def.valueType
+  return inner ? knownKeys(inner, rest) : []
+}

@@ -1,0 +1,153 @@
+/** What the configuration says about selling: price rules, stock and listings of each store, and rates of exchange. */
+import { z } from 'zod'
+import type { ImportFilter, StoreTerms } from '../domain/listing.ts'
+import { parseDecimal } from '../domain/money.ts'
+import { pricingTerms } from '../domain/pricing.ts'
+import { readRules } from '../domain/pricing-rules.ts'
+import { readRate } from '../domain/rates.ts'
+
+export const percent = z.string().regex(/^\d{1,4}(\.\d{1,4})?$/, 'a percentage as text, such as "12.5"')
+export const amount = z.string().regex(/^\d{1,12}(\.\d{1,3})?$/, 'an amount as text, such as "250.00"')
+const currency = z.string().regex(/^[A-Z]{3}$/, 'an ISO 4217 code, such as "EUR"')
+const units = z.number().int().min(0).max(1_000_000_000)
+const instant = z.union([z.iso.date(), z.iso.datetime({ offset: true })], {
+  error: 'a day or an instant, such as "2026-01-31" or "2026-01-31T08:00:00Z"',
+})
+
+/** A rule names what it adds to the cost: percent, flat or both. */
+const markup = { percent: percent.optional(), flat: amount.optional() }
+
+const pricingShape = z.strictObject({
+  /** What is added to a cost where no other rule applies. */
+  markup: z.strictObject({ percent: percent.default('20'), flat: amount.default('0') }).prefault({}),
+  /** By cost in the store's currency, ascending; the last has no `upTo`. */
+  bands: z.array(z.strictObject({ upTo: amount.optional(), ...markup })).default([]),
+  /** By the supplier's name of the category, and by SKU: the nearer rule applies alone. */
+  categories: z.record(z.string().min(1), z.strictObject(markup)).default({}),
+  products: z.record(z.string().min(1), z.strictObject({ fixed: amount.optional(), ...markup })).default({}),
+  /** No price is under the cost and the larger of the two. */
+  margin: z.strictObject({ percent: percent.default('0'), flat: amount.default('0') }).prefault({}),
+  rounding: z
+    .strictObject({
+      step: amount.nullable().default(null),
+      endings: z.array(z.string()).nullable().default(null),
+      direction: z.enum(['up', 'down', 'nearest']).default('up'),
+    })
+    .prefault({}),
+  compareAt: z
+    .union([z.literal('base_price'), z.strictObject({ percent })], {
+      error: 'must be "base_price", {"percent": "25"} or null',
+    })
+    .nullable()
+    .default(null),
+  /** A larger change of a price than this is held for a person; null: none is. */
+  jumpPercent: percent.nullable().default('50'),
+})
+
+/** What of a store is about selling. */
+export const sellingShape = {
+  /** What it sells in; left out: what the supplier sells in. */
+  currency: currency.optional(),
+  pricing: pricingShape.prefault({}),
+  stock: z
+    .strictObject({
+      source: z.enum(['both', 'local', 'provider']).default('both'),
+      buffer: units.default(0),
+      cap: units.min(1).nullable().default(null),
+      zeroUnder: units.default(0),
+    })
+    .prefault({}),
+  listings: z
+    .strictObject({
+      /** `all`: each offer that passes the filters, beside what is linked; `linked`: what is linked alone. */
+      mode: z.enum(['all', 'linked']).default('all'),
+      categories: z.array(z.string().min(1)).nullable().default(null),
+      /** In the name or the SKU, in whatever case. */
+      text: z.string().min(1).nullable().default(null),
+      /** Of the cost, in the supplier's currency. */
+      costMin: amount.nullable().default(null),
+      costMax: amount.nullable().default(null),
+      inStockOnly: z.boolean().default(false),
+    })
+    .prefault({}),
+}
+
+export const ratesShape = z
+  .array(
+    z.strictObject({
+      from: currency,
+      to: currency,
+      /** How many units of `to` one unit of `from` is. */
+      rate: z.string().regex(/^(?=.*[1-9])\d{1,7}(\.\d{1,8})?$/, 'a rate above 0 as text, such as "1.0834"'),
+      /** Where several hold, the one that began last does. */
+      validFrom: instant.optional(),
+      validUntil: instant.optional(),
+    }),
+  )
+  .default([])
+
+const selling = z.object(sellingShape)
+export type SellingSettings = z.infer<typeof selling>
+export type RatesSettings = z.infer<typeof ratesShape>
+
+interface Fault {
+  field: string
+  message: string
+}
+
+/** What is wrong between the settings: amounts and their currency, bands, endings, rates. */
+export function sellingFaults(stores: SellingSettings[], rates: RatesSettings, supplierCurrency: string): Fault[] {
+  return [
+    ...stores.flatMap((store, place) => storeFaults(store, rates, supplierCurrency, `stores.${place}`)),
+    ...rateFaults(rates),
+  ]
+}
+
+function storeFaults(store: SellingSettings, rates: RatesSettings, supplierCurrency: string, place: string): Fault[] {
+  const { pricing, stock, listings, currency: own = supplierCurrency } = store
+  const faults = readRules(pricing, own).faults.map(({ field, message }) => ({ field: `pricing.${field}`, message }))
+  if (own !== supplierCurrency && !rates.some(({ from, to }) => from === supplierCurrency && to === own)) {
+    const message = `no rate turns costs in ${supplierCurrency} into ${own}: add one from ${supplierCurrency} to ${own} to \`rates\``
+    faults.push({ field: 'currency', message })
+  }
+  if (stock.cap !== null && stock.cap < stock.zeroUnder) {
+    faults.push({ field: 'stock.cap', message: 'under stock.zeroUnder: nothing would ever be in stock' })
+  }
+  const [least, most] = (['costMin', 'costMax'] as const).map((name) => {
+    const text = listings[name]
+    const minor = text === null ? undefined : parseDecimal(text, supplierCurrency)
+    if (text !== null && minor === undefined) {
+      faults.push({ field: `listings.${name}`, message: `not an amount in ${supplierCurrency}: ${text}` })
+    }
+    return minor
+  })
+  if (least !== undefined && most !== undefined && least > most) {
+    faults.push({ field: 'listings.costMax', message: 'under listings.costMin: nothing would ever be listed' })
+  }
+  return faults.map(({ field, message }) => ({ field: `${place}.${field}`, message }))
+}
+
+function rateFaults(rates: RatesSettings): Fault[] {
+  const read = rates.map(readRate)
+  return read.flatMap((rate, place) => {
+    const { from, to, validFrom, validUntil } = rate
+    const same = read.findIndex((other) => other.from === from && other.to === to && other.validFrom === validFrom)
+    return [
+      ...(from === to ? [{ field: `rates.${place}.to`, message: `must be another currency than ${from}` }] : []),
+      ...(validUntil <= validFrom ? [{ field: `rates.${place}.validUntil`, message: 'must be after validFrom' }] : []),
+      ...(same < place ? [{ field: `rates.${place}`, message: `begins at the same time as rates.${same}` }] : []),
+    ]
+  })
+}
+
+/** What a store sells by; its settings have no faults. */
+export const storeTerms = (store: SellingSettings, rates: RatesSettings, supplierCurrency: string): StoreTerms => ({
+  pricing: pricingTerms({ currency: store.currency ?? supplierCurrency, pricing: store.pricing }, rates),
+  stock: store.stock,
+  filter: filterOf(store.listings, supplierCurrency),
+})
+
+function filterOf({ costMin, costMax, ...filter }: SellingSettings['listings'], currency: string): ImportFilter {
+  const minor = (text: string | null) => (text === null ? null : (parseDecimal(text, currency) ?? null))
+  return { ...filter, costMinMinor: minor(costMin), costMaxMinor: minor(costMax) }
+}

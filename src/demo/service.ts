@@ -1,0 +1,157 @@
+/**
+ * What `npm start` runs when nothing is configured: the service, the sandbox as its supplier and a demo store, each
+ * reached by its address like the real ones would be. Everything is kept in the data folder, so that a restart goes on.
+ */
+import { createWriteStream, existsSync, mkdirSync } from 'node:fs'
+import path from 'node:path'
+import { openApp } from '../app.ts'
+import { plain, sentence } from '../cli/output.ts'
+import { loadConfig } from '../config/config.ts'
+import { readDialect } from '../dialect/dialect.ts'
+import type { Failure } from '../errors.ts'
+import { openSetUp } from '../installation.ts'
+import { createLog } from '../log.ts'
+import { startSandbox } from '../sandbox/server.ts'
+import { DEMO_STORE, freePort, keepSecret, writeDemoConfig } from './files.ts'
+import { type ShopCallback, startShop } from './shop.ts'
+
+export interface DemoOptions {
+  /** Of the service; 8080 or a free one unless told. The supplier and the store take the two that follow, or free ones. */
+  port: number | undefined
+  dataDir: string
+  onFatal: (failure: Failure) => void
+  out: { write: (text: string) => unknown }
+}
+
+const API_KEY = 'demo-key-of-the-embedded-sandbox'
+const DIALECT = 'reseller-v1.1'
+
+export async function openDemo({
+  port = 8080,
+  dataDir,
+  onFatal,
+  out,
+}: DemoOptions): Promise<{ close: () => Promise<void> }> {
+  const folder = path.resolve(dataDir)
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const ports = { service: await freePort(port), supplier: await freePort(port + 1), store: await freePort(port + 2) }
+  const sandbox = await startSandbox({
+    dialect: readDialect(new URL(`../../config/dialects/${DIALECT}.json`, import.meta.url)),
+    apiKey: API_KEY,
+    port: ports.supplier,
+    file: path.join(folder, 'sandbox.db'),
+  })
+  const place = { folder, baseUrl: sandbox.baseUrl, apiKey: API_KEY, dialect: DIALECT }
+  const configFile = writeDemoConfig({ ...place, port: ports.service, storePort: ports.store })
+  const config = loadConfig(configFile, {})
+
+  const setUp = await openSetUp(configFile, {})
+  await setUp.createWebhook()
+  const callbackSecret = await setUp.callbackSecret(DEMO_STORE)
+  const token = existsSync(path.join(folder, 'secrets', 'store-token'))
+    ? undefined
+    : await setUp.createStoreToken(DEMO_STORE, 'demo')
+  await setUp.close()
+  const tokenText = keepSecret(folder, 'store-token', () => token?.reveal() ?? '')
+
+  const shop = await startShop({
+    secret: callbackSecret.reveal(),
+    port: ports.store,
+    onCallback: (callback) => out.write(callbackLine(callback)),
+  })
+  const logFile = createWriteStream(path.join(folder, 'quayside.log'), { flags: 'a', mode: 0o600 })
+  const log = createLog({ level: 'info', write: (line) => void logFile.write(line) })
+  const app = await openApp({ config, log, onFatal })
+  out.write('Reading the catalogue of the sandbox …\n')
+  await app.sync()
+  const { listings } = await app.flows.listListings(DEMO_STORE, { limit: 200 })
+  const listing = listings.find(({ available, stock }) => available && (stock === null || stock > 10)) ?? listings[0]
+  out.write(
+    banner({
+      url: app.url,
+      sandboxUrl: sandbox.baseUrl,
+      shopUrl: shop.url,
+      token: tokenText,
+      sku: listing?.sku ?? '',
+      count: listings.length,
+      folder,
+    }),
+  )
+  return {
+    close: async () => {
+      out.write('\nStopping …\n')
+      await app.close()
+      await shop.close()
+      await sandbox.close()
+      logFile.end()
+    },
+  }
+}
+
+/**
+ * What the demo store prints of a callback, wrapped for a terminal of 80 columns. The licence keys are the sandbox's
+ * own, worth nothing.
+ */
+export function callbackLine({ type, data }: ShopCallback): string {
+  const lead = `  store ◂ ${type.padEnd(17)}`
+  const order = `order ${data.reference}`
+  const line = (text: string): string => sentence(plain(text), 80, { lead })
+  switch (type) {
+    case 'line.fulfilled':
+      return line(`${order}, line ${data.line}: ${(data.keys as string[]).join(' ')}`)
+    case 'line.failed':
+      return line(`${order}, line ${data.line}: ${data.code}: ${data.message}`)
+    case 'order.closed':
+      return line(`${order} is ${data.state}`)
+    case 'listings.changed': {
+      const listings = data.listings as { sku: string; price: string; currency: string; stock: number | null }[]
+      const [first] = listings
+      const one = first ? `${first.sku} ${first.price} ${first.currency}, stock ${first.stock ?? 'unknown'}` : ''
+      return line(listings.length === 1 ? one : `${listings.length} listings`)
+    }
+    default:
+      return line('')
+  }
+}
+
+interface Shown {
+  /** Of the service. */
+  url: string
+  sandboxUrl: string
+  shopUrl: string
+  token: string
+  sku: string
+  count: number
+  folder: string
+}
+
+/** What the demo says when everything runs; a terminal of 80 columns shows it whole. */
+export function banner({ url, sandboxUrl, shopUrl, token, sku, count, folder }: Shown): string {
+  const shown = path.relative(process.cwd(), folder) || '.'
+  return `
+Quayside is running as a demo: nothing is configured, no real money moves.
+
+  service   ${url}
+  its API   ${url}/api/v1/openapi.json
+  supplier  ${sandboxUrl}  the sandbox, ${count} products
+  store     ${shopUrl}  its callbacks are printed here
+  data      ${shown}
+  its log   ${path.join(shown, 'quayside.log')}
+
+Place an order:
+
+  curl -s ${url}/api/v1/orders \\
+   -H 'Authorization: Bearer ${token}' \\
+   -H 'Content-Type: application/json' \\
+   -d '{"reference":"1001","lines":[{"id":"1","sku":"${sku}","quantity":2}]}'
+
+Then look at it, from another terminal:
+
+  npx quayside orders show 1001     from the store order to the keys
+  npx quayside status               balance, freshness, queue
+  npx quayside --help               everything else
+
+Ctrl-C stops it. For the real thing: npx quayside init
+
+`
+}

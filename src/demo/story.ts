@@ -1,0 +1,197 @@
+/**
+ * `npm run demo`: the whole story against the sandbox, with everything that usually goes wrong, told line by line.
+ *
+ * The service runs as a process of its own, so that it can be killed; the sandbox and the demo store live here and are
+ * the judges: charges are counted in the sandbox's ledger, keys in the store's own record, never in Quayside's database.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { sentence } from '../cli/output.ts'
+import { readDialect } from '../dialect/dialect.ts'
+import { openSetUp } from '../installation.ts'
+import { startSandbox } from '../sandbox/server.ts'
+import { DEMO_STORE, freePort, writeDemoConfig } from './files.ts'
+import { type Shop, startShop } from './shop.ts'
+
+/** The supplier's times as the demo states them, so that nobody waits for minutes: the rules stay the same. */
+const SHORT = { settleSeconds: 6, listLagSeconds: 1, scanGapSeconds: 2 }
+const { dialect: DIALECT } = parseArgs({ options: { dialect: { type: 'string', default: 'reseller-v1.1' } } }).values
+const ENTRY = path.join(import.meta.dirname, '../quayside.js')
+/** Nothing in the story takes longer; whatever does has failed. */
+const PATIENCE_MS = 60_000
+
+const startedAt = Date.now()
+const say = (text: string): void => {
+  const lead = `${((Date.now() - startedAt) / 1_000).toFixed(1).padStart(6)} s  `
+  process.stdout.write(sentence(text, 80, { lead, hang: lead.length + 2 }))
+}
+
+async function until<T>(what: string, look: () => T | undefined | false | Promise<T | undefined | false>): Promise<T> {
+  for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await sleep(50)) {
+    const seen = await look()
+    if (seen !== undefined && seen !== false) return seen
+  }
+  throw new Error(`waited in vain for: ${what}`)
+}
+
+async function story(folder: string, closing: (() => unknown)[]): Promise<Record<string, number | boolean>> {
+  const dialect = { ...readDialect(new URL(`../../config/dialects/${DIALECT}.json`, import.meta.url)), ...SHORT }
+  const apiKey = `demo-${randomBytes(8).toString('hex')}`
+  const sandbox = await startSandbox({ dialect, apiKey, file: path.join(folder, 'sandbox.db') })
+  closing.push(() => sandbox.close())
+  const port = await freePort()
+  const storePort = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const dialectFile = path.join(folder, 'dialect.json')
+  writeFileSync(dialectFile, JSON.stringify(dialect))
+  const place = { folder, baseUrl: sandbox.baseUrl, apiKey, port, storePort, dialect: dialectFile }
+  const configFile = writeDemoConfig({ ...place, more: { ordering: { tickSeconds: 1 } } })
+  const setUp = await openSetUp(configFile, {})
+  await setUp.createWebhook()
+  const token = (await setUp.createStoreToken(DEMO_STORE, 'demo')).reveal()
+  const secret = (await setUp.callbackSecret(DEMO_STORE)).reveal()
+  await setUp.close()
+  const shop = await startShop({ secret, port: storePort, file: path.join(folder, 'store.jsonl') })
+  closing.push(() => shop.close())
+  say('the sandbox plays the supplier, a demo store waits for keys')
+  say(`settle and list lag are shortened to ${SHORT.settleSeconds} s and ${SHORT.listLagSeconds} s for this demo`)
+
+  let service: ChildProcess | undefined
+  closing.push(() => service?.kill('SIGKILL'))
+  const start = async (): Promise<void> => {
+    service = startService(folder, configFile)
+    await until('the service to be ready', async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.ok)
+  }
+  await start()
+  const owner = () => readFileSync(path.join(folder, 'owner.token'), 'utf8').trim()
+  const api = async (
+    method: string,
+    route: string,
+    bearer: string,
+    body?: object,
+  ): Promise<Record<string, unknown>> => {
+    const answer = await fetch(`${url}/api/v1${route}`, {
+      method,
+      headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    })
+    const { data, error } = (await answer.json()) as { data: Record<string, unknown>; error?: { message: string } }
+    if (error) throw new Error(`${method} ${route}: ${error.message}`)
+    return data
+  }
+
+  const synced = await until('a complete sync run', async () => {
+    const { items } = (await api('GET', '/sync/runs', owner())) as { items: { state: string; offersSeen: number }[] }
+    return items.find(({ state }) => state === 'complete')
+  })
+  say(`catalogue read: ${synced.offersSeen} offers`)
+  const { items } = (await api('GET', '/listings?limit=100', token)) as { items: Listing[] }
+  const [one, other] = items.filter(({ available, stock }) => available && (stock ?? 0) >= 10)
+  if (!one || !other) throw new Error('the sandbox has too little in stock')
+  const order = (reference: string, lines: { sku: string; quantity: number }[]) =>
+    api('POST', '/orders', token, { reference, lines: lines.map((line, place) => ({ id: `${place + 1}`, ...line })) })
+  const closed = (reference: string) =>
+    until(`order ${reference} to be closed`, () =>
+      shop.received().find(({ type, data }) => type === 'order.closed' && data.reference === reference),
+    )
+  const keysOf = (reference: string) =>
+    [...shop.keys()].filter(([line]) => line.startsWith(`${reference}/`)).flatMap(([, keys]) => keys)
+
+  sandbox.faults.add({ fault: 'duplicate-delivery', match: { event: 'order.completed' } })
+  await order('1001', [
+    { sku: one.sku, quantity: 2 },
+    { sku: one.sku, quantity: 1 },
+  ])
+  say(`order 1001: ${one.sku} twice on line 1 and once on line 2`)
+  await closed('1001')
+  say(
+    `  the store has ${keysOf('1001').length} keys, bought with ${sandbox.world.report().charges.length} charges, one a line`,
+  )
+  const duplicatesIgnored = await until('the duplicate delivery', () => duplicates(url, owner()))
+  say(`  a delivery came twice: stored once, acted on once`)
+
+  let recovered = 0
+  sandbox.faults.add({ fault: 'answer-lost' })
+  await order('1002', [{ sku: other.sku, quantity: 1 }])
+  say('order 1002: charged by the supplier, and then the answer is lost on its way')
+  await closed('1002')
+  recovered += 1
+  say('  looked up by its reference, found and taken over: nothing was bought twice')
+
+  const before = sandbox.world.report().charges.length
+  sandbox.faults.add({ fault: 'slow', delayMs: 30_000, stage: 'after' })
+  await order('1003', [{ sku: other.sku, quantity: 2 }])
+  await until('the charge', () => sandbox.world.report().charges.length > before)
+  const dying = service
+  dying?.kill('SIGKILL')
+  await until('the end of the service', () => dying?.exitCode !== null || dying.signalCode !== null)
+  say('order 1003: charged, and kill -9 hits Quayside before it can write that down')
+  await start()
+  say('  started again: the purchase may have been charged, so it is looked up before anything is sent')
+  await closed('1003')
+  recovered += 1
+  say(`  found: the store has its ${keysOf('1003').length} keys`)
+  return verdict(sandbox.world.report(), shop, { duplicatesIgnored, recovered })
+}
+
+interface Listing {
+  sku: string
+  stock: number | null
+  available: boolean
+}
+
+/** Held against what was ordered: three orders, four lines, six keys. */
+function verdict(
+  report: ReturnType<Awaited<ReturnType<typeof startSandbox>>['world']['report']>,
+  shop: Shop,
+  counts: { duplicatesIgnored: number; recovered: number },
+): Record<string, number | boolean> {
+  const references = report.charges.map((charge) => charge.externalOrderId)
+  const keys = [...shop.keys().values()].flat()
+  const orders = shop
+    .received()
+    .filter(({ type, data }) => type === 'order.closed' && data.state === 'fulfilled').length
+  const passed =
+    orders === 3 &&
+    report.charges.length === 4 &&
+    new Set(references).size === 4 &&
+    keys.length === 6 &&
+    new Set(keys).size === 6 &&
+    shop.duplicates().length === 0 &&
+    counts.duplicatesIgnored >= 1 &&
+    counts.recovered === 2
+  return { orders, charges: report.charges.length, keysFulfilled: keys.length, ...counts, passed }
+}
+
+async function duplicates(url: string, bearer: string): Promise<number | undefined> {
+  const answer = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${bearer}` } })
+  const count = /^quayside_deliveries_total\{[^}]*outcome="duplicate"[^}]*\} (\d+)$/m.exec(await answer.text())?.[1]
+  return count === undefined ? undefined : Number(count)
+}
+
+function startService(folder: string, configFile: string): ChildProcess {
+  const log = openSync(path.join(folder, 'quayside.log'), 'a')
+  return spawn(process.execPath, [ENTRY, 'serve', '--config', configFile], { stdio: ['ignore', log, log] })
+}
+
+const folder = mkdtempSync(path.join(tmpdir(), 'quayside-demo-'))
+const closing: (() => unknown)[] = []
+try {
+  const figures = await story(folder, closing)
+  say(figures.passed ? 'every key once, every charge once' : 'something is off: see the figures')
+  process.stdout.write(`${JSON.stringify(figures)}\n`)
+  process.exitCode = figures.passed ? 0 : 1
+} catch (error) {
+  say(`failed: ${error instanceof Error ? error.message : String(error)}`)
+  process.stdout.write(readFileSync(path.join(folder, 'quayside.log'), 'utf8').split('\n').slice(-20).join('\n'))
+  process.stdout.write(`${JSON.stringify({ passed: false })}\n`)
+  process.exitCode = 1
+} finally {
+  for (const end of closing.reverse()) await end()
+  rmSync(folder, { recursive: true, force: true })
+}

@@ -1,0 +1,120 @@
+/** Reads what an OpenAPI 3.1 document states in its schemas: references followed, `allOf` joined, nothing required. */
+import { valueAt } from './dialect.ts'
+
+export type Node = Record<string, unknown>
+
+export interface Operation {
+  /** Names and schemas of its parameters. */
+  query: Map<string, Node>
+  /** By lower-case name. */
+  headers: Map<string, Node>
+  body: Node | undefined
+  /** Schema of the success with the highest status: where refusals are HTTP 200, a record that was made is 201. */
+  success: Node | undefined
+  /** Schemas of all 4xx and 5xx answers. */
+  failures: Node[]
+}
+
+export interface OpenapiDocument {
+  /** @param path below the base address, pieces that vary as `{}`: `/orders/{}` */
+  operation(method: 'get' | 'post', path: string): Operation | undefined
+  /** What the supplier sends, by the name of the event. */
+  events: Map<string, Operation>
+  /** Fields of a schema by their dotted path; the items of lists are not looked into. */
+  fields(schema: Node | undefined): Map<string, Node>
+}
+
+/** Deeper than any record; a schema that holds itself ends here. */
+const DEPTH_MAX = 8
+
+export function readOpenapi(document: unknown): OpenapiDocument {
+  const root = asNode(document)
+  const resolve = (node: unknown): Node => resolved(root, asNode(node))
+  const fieldsAt = (schema: Node, prefix: string, depth: number): [string, Node][] =>
+    Object.entries(asNode(schema.properties)).flatMap(([name, inner]): [string, Node][] => {
+      const field = resolve(inner)
+      const path = prefix === '' ? name : `${prefix}.${name}`
+      return [[path, field], ...(depth < DEPTH_MAX ? fieldsAt(field, path, depth + 1) : [])]
+    })
+  const content = (node: Node): Node | undefined => {
+    const media = Object.entries(asNode(node.content)).find(([type]) => /json/i.test(type))
+    return media && resolve(asNode(media[1]).schema)
+  }
+  const operationOf = (node: Node, shared: unknown): Operation => {
+    const parameters = [...asList(shared), ...asList(node.parameters)].map(resolve)
+    const named = (place: string) => parameters.filter((one) => one.in === place && typeof one.name === 'string')
+    const answers = Object.entries(asNode(node.responses))
+    const schemas = (status: RegExp): Node[] =>
+      answers.flatMap(([code, one]) => {
+        const schema = status.test(code) ? content(resolve(one)) : undefined
+        return schema ? [schema] : []
+      })
+    return {
+      query: new Map(named('query').map((one) => [String(one.name), resolve(one.schema)])),
+      headers: new Map(named('header').map((one) => [String(one.name).toLowerCase(), resolve(one.schema)])),
+      body: node.requestBody === undefined ? undefined : content(resolve(node.requestBody)),
+      success: schemas(/^2/).at(-1),
+      failures: schemas(/^[45]/),
+    }
+  }
+  const paths = Object.entries(asNode(root.paths)).map(([template, item]) => ({
+    path: template.replaceAll(/\{[^}]*\}/g, '{}').replace(/\/$/, ''),
+    item: resolve(item),
+  }))
+  return {
+    // Some documents carry the base address in their paths.
+    operation: (method, path) => {
+      const found = paths.find((one) => one.path === path) ?? paths.find((one) => one.path.endsWith(`/v1${path}`))
+      const node = found?.item[method]
+      return node === undefined ? undefined : operationOf(asNode(node), found?.item.parameters)
+    },
+    events: new Map(
+      Object.entries(asNode(root.webhooks)).map(([name, item]) => {
+        const { post, parameters } = resolve(item)
+        return [name, operationOf(asNode(post), parameters)]
+      }),
+    ),
+    fields: (schema) => new Map(schema === undefined ? [] : fieldsAt(schema, '', 0)),
+  }
+}
+
+export const asNode = (value: unknown): Node =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Node) : {}
+
+const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
+
+/** The values that a schema allows, where it lists them. */
+export const valuesOf = (schema: Node | undefined): unknown[] =>
+  schema === undefined ? [] : schema.const === undefined ? asList(schema.enum) : [schema.const]
+
+function resolved(root: Node, node: Node, depth = 0): Node {
+  if (depth > DEPTH_MAX * 4) return {}
+  if (typeof node.$ref === 'string') {
+    if (!node.$ref.startsWith('#/')) return {}
+    const pieces = node.$ref.slice(2).split('/')
+    const names = pieces.map((piece) => decodeURIComponent(piece).replaceAll('~1', '/').replaceAll('~0', '~'))
+    const target = names.reduce<unknown>((at, name) => (Object.hasOwn(asNode(at), name) ? asNode(at)[name] : {}), root)
+    return resolved(root, asNode(target), depth + 1)
+  }
+  if (!Array.isArray(node.allOf)) return node
+  const parts = [node, ...node.allOf.map((part) => resolved(root, asNode(part), depth + 1))]
+  const joined: Node = Object.assign({}, ...parts)
+  delete joined.allOf
+  joined.properties = Object.assign({}, ...parts.map((part) => asNode(part.properties)))
+  joined.required = parts.flatMap((part) => asList(part.required))
+  return joined
+}
+
+/**
+ * The version that an OpenAPI description states for its API, `info.version`.
+ *
+ * @param document what GET /openapi answered, parsed
+ * @returns undefined when it is no OpenAPI 3.1 description or states no version of up to 50 characters
+ * @see OpenAPI Specification 3.1, section 4.8.2, Info Object
+ */
+export function apiVersion(document: unknown): string | undefined {
+  const openapi = valueAt(document, 'openapi')
+  const version = valueAt(document, 'info.version')
+  if (typeof openapi !== 'string' || !/^3\.1(\.\d+)?$/.test(openapi)) return undefined
+  return typeof version === 'string' && /^[\x20-\x7e]{1,50}$/.test(version) ? version : undefined
+}

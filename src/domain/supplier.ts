@@ -1,0 +1,140 @@
+/**
+ * What is known after a POST /orders, and the supplier's records in our words.
+ *
+ * An outcome is a value, never an exception: the four of them are what money depends on, and the compiler makes every
+ * caller finish them. Each says something about the request just made, not about earlier ones with the same key.
+ */
+import type { CostFault } from './offer.ts'
+
+/** A text that is shown to nobody; its type prints as `[secret]`. */
+export interface Sealed {
+  reveal(): string
+}
+
+/** An order of the supplier: money is still moving or keys are due, all is there, nothing was bought, it came back. */
+export type OrderStatus = 'open' | 'completed' | 'failed' | 'refunded'
+
+/** It was charged, and the charge stands. */
+export const moneyIsOut = (status: OrderStatus): boolean => status === 'open' || status === 'completed'
+
+export type EventName =
+  | 'order.completed'
+  | 'order.failed'
+  | 'product.restocked'
+  | 'product.out_of_stock'
+  | 'product.price_changed'
+  | 'balance.low'
+
+/** What is kept of an answer. Never contents: a code, ids, a digest and a sentence of ours. */
+export interface Evidence {
+  /** HTTP status, when a whole header of an answer came. */
+  status?: number
+  /** The supplier's error code. */
+  code?: string
+  /** The supplier's id of the request. */
+  requestId?: string
+  /** Id of the order that the answer names, even when the answer cannot be believed. */
+  supplierOrderId?: string
+  /** SHA-256 of the answer's body, lower-case hex. */
+  answerDigest?: string
+  detail: string
+}
+
+export type NotExecutedCause =
+  /** No connection: not one byte of the request was written. */
+  | 'unreachable'
+  /** 429, or the API key is paused after one. */
+  | 'rate_limited'
+  /** 401 or 403. */
+  | 'unauthorized'
+  /** The caller's own check right before the write said no. */
+  | 'held_back'
+
+export type Placement =
+  /** An order was made. `agrees`: every field that the dialect maps is as it was sent. */
+  | { outcome: 'accepted'; order: SupplierOrder; agrees: boolean; evidence: Evidence }
+  /** Class B: answered and not charged. The same key would only bring the same answer. */
+  | {
+      outcome: 'rejected'
+      reason: 'out_of_stock' | 'balance' | 'other'
+      /** The supplier's code and text. */
+      code: string
+      message: string
+      evidence: Evidence
+    }
+  /** Class N: this request did not run. */
+  | { outcome: 'not_executed'; cause: NotExecutedCause; retryAfterMs?: number; evidence: Evidence }
+  /** Class A: only a look-up can tell. `rejection`: the supplier refused, which proves nothing about an earlier attempt. */
+  | { outcome: 'unknown'; cause: string; rejection: boolean; evidence: Evidence }
+
+/** The class of a placement as it is remembered: a refusal counts as B even where it leaves the purchase unknown. */
+export function answerClass(placement: Placement): 'N' | 'B' | 'A' {
+  if (placement.outcome === 'not_executed') return 'N'
+  if (placement.outcome === 'rejected') return 'B'
+  return placement.outcome === 'unknown' && placement.rejection ? 'B' : 'A'
+}
+
+/** Amounts in minor units of `currency`, instants in epoch milliseconds, here and below. */
+export interface SupplierOrder {
+  id: string
+  externalOrderId: string | undefined
+  productId?: string
+  quantity?: number
+  status: OrderStatus
+  /** The supplier's own word for the status. */
+  statusWord: string
+  amountMinor?: number
+  currency?: string
+  keys: Sealed[]
+  failureCode?: string
+  failureMessage?: string
+  createdAt?: number
+  updatedAt?: number
+}
+
+export interface SupplierOffer {
+  productId: string
+  sku: string
+  name: string
+  category?: string
+  /** The API/VIP price: what a purchase costs us. 0 where the record states none that can be read, or none above 0. */
+  costMinor: number
+  /** Set when the cost cannot be believed: nothing is bought or priced by it. */
+  costFault?: CostFault
+  basePriceMinor?: number
+  cashbackMinor?: number
+  currency: string
+  localStock?: number
+  providerStock?: number
+  available: boolean
+  /** Where the supplier says it is fulfilled from. */
+  origin?: string
+  /** When the supplier last changed the record; absent where its records do not say, 0 where that cannot be read. */
+  asOf?: number
+  /** Paths of the fields that are stated and cannot be read. */
+  unread?: string[]
+}
+
+export interface SupplierBalance {
+  amountMinor: number
+  currency: string
+  tier?: string
+  requestsPerMinute?: number
+  quantityMax?: number
+}
+
+export interface SupplierWebhook {
+  id: string
+  url: string
+  events: EventName[]
+  createdAt?: number
+  /** Only in the answer to its creation. */
+  secret?: Sealed
+}
+
+/** What was asked for; an order agrees when it carries the same. */
+export interface ExpectedOrder {
+  externalOrderId: string
+  productId: string
+  quantity: number
+}

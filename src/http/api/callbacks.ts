@@ -1,0 +1,65 @@
+import { z } from 'zod'
+import { Listing } from './listings.ts'
+
+const line = {
+  store: z.string(),
+  reference: z.string(),
+  line: z.string().meta({ description: "The store's own id of the line" }),
+  sku: z.string(),
+}
+
+/** What a store is told, for its developers: when each callback is sent and what its `data` carries. */
+export const callbacks: { type: string; when: string; data: z.ZodType; answer?: z.ZodType }[] = [
+  {
+    type: 'line.fulfilled',
+    when: 'Licence keys of a line, some or all of them. Every key is in one callback only.',
+    data: z.object({
+      ...line,
+      quantity: z.int().meta({ description: 'Of the line' }),
+      keys: z.array(z.string()).meta({ description: 'Those that this callback hands over' }),
+      delivered: z.int().meta({ description: 'Keys of the line so far, these included' }),
+      complete: z.boolean().meta({ description: 'No more are to come' }),
+    }),
+  },
+  {
+    type: 'line.failed',
+    when: 'Units of a line that will not come. Nothing is owed for them any more.',
+    data: z.object({
+      ...line,
+      quantity: z.int().meta({ description: 'Units that will not come' }),
+      state: z.enum(['failed', 'cancelled']),
+      code: z.string().meta({ examples: ['out_of_stock', 'cancelled', 'deadline', 'closed', 'short'] }),
+      ...{ message: z.string(), advice: z.string().meta({ description: 'What to do now' }) },
+    }),
+  },
+  {
+    type: 'order.closed',
+    when: 'Nothing of the order moves any more.',
+    data: z.object({
+      ...{ store: z.string(), reference: z.string() },
+      state: z.enum(['fulfilled', 'partly_fulfilled', 'failed', 'cancelled']),
+    }),
+  },
+  {
+    type: 'listings.changed',
+    when: 'Listings that differ from what you have, at most 100. Answer with what became of each, or with any 2xx.',
+    data: z.object({
+      listings: z.array(
+        Listing.extend({
+          revision: z.int().meta({ description: 'The larger one is the newer one, in whatever order they come' }),
+        }),
+      ),
+    }),
+    answer: z.object({
+      results: z.array(
+        z.object({
+          id: z.string(),
+          ok: z.boolean(),
+          reason: z.string().optional().meta({ description: 'Why not; shown to the people who run Quayside' }),
+          price: z.string().optional().meta({ description: 'What you have stored; compared with what was sent' }),
+          stock: z.int().nullable().optional().meta({ description: 'The same of the stock' }),
+        }),
+      ),
+    }),
+  },
+]

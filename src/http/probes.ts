@@ -1,0 +1,58 @@
+import { Router } from 'express'
+import { type Authenticate, assertAllowed } from '../access/auth.ts'
+import type { Metrics } from '../observe/metrics.ts'
+import { methodNotAllowed } from './answers.ts'
+
+export interface Health {
+  /** Why no request should come here: `draining`, `database`. Empty when ready. */
+  reasons: string[]
+  /** What a person should look at while the service works: `clock_suspect`, `answers_unreadable`. */
+  notes: string[]
+}
+
+/** The names of the notes that hold. */
+export const notesOf = (notes: Record<string, boolean>): string[] => Object.keys(notes).filter((name) => notes[name])
+
+export interface HealthOptions {
+  status: () => Health | Promise<Health>
+}
+
+/**
+ * `/livez` answers as long as the process can: a failing one is worth a restart. `/readyz` answers 503 with the reasons
+ * while requests should go elsewhere; `degraded` is still ready, since a restart would mend nothing.
+ */
+export function healthRouter({ status }: HealthOptions): Router {
+  const router = Router({ strict: true, caseSensitive: true })
+  router.get('/livez', (_request, response) => {
+    response.json({ status: 'alive' })
+  })
+  router.get('/readyz', async (_request, response) => {
+    const { reasons, notes } = await read(status)
+    const word = reasons.length > 0 ? 'not_ready' : notes.length > 0 ? 'degraded' : 'ready'
+    response.status(reasons.length > 0 ? 503 : 200)
+    response.json({ status: word, reasons, notes })
+  })
+  router.all(['/livez', '/readyz'], methodNotAllowed('GET, HEAD'))
+  return router
+}
+
+/** A status that cannot be read is trouble itself. */
+async function read(status: HealthOptions['status']): Promise<Health> {
+  try {
+    return await status()
+  } catch {
+    return { reasons: ['status_unreadable'], notes: [] }
+  }
+}
+
+/** `/metrics`, for viewers: counts of orders and a balance are nobody else's business. */
+export function metricsRouter(authenticate: Authenticate, metrics: Metrics): Router {
+  const router = Router({ strict: true, caseSensitive: true })
+  router.get('/metrics', async (request, response) => {
+    assertAllowed(await authenticate(request.headersDistinct.authorization), { people: 'viewer' })
+    const { contentType, text } = await metrics.scrape()
+    response.set('content-type', contentType).end(text)
+  })
+  router.all('/metrics', methodNotAllowed('GET, HEAD'))
+  return router
+}

@@ -1,0 +1,143 @@
+import { type Dialect, type EventName, eventNames, valueAt } from '../dialect/dialect.ts'
+import type { Change, Database } from '../storage/database.ts'
+import type { Delivery } from '../storage/deliveries.ts'
+import { oweAlert } from '../storage/outbox.ts'
+import { hintPurchase, type Purchase, purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
+import { readJson } from '../supplier/json.ts'
+import { textAt } from '../supplier/records.ts'
+import { hourly } from './receive.ts'
+
+/** What a delivery says, as far as it is believed: which event, and which of our things it is about. */
+export type Reading =
+  | { kind: 'order'; event: EventName; supplierOrderId: string | undefined; externalOrderId: string | undefined }
+  | { kind: 'product'; event: EventName; productId: string }
+  | { kind: 'balance'; event: EventName }
+  /** An event of a product that it does not name. */
+  | { kind: 'nameless'; event: EventName }
+  | { kind: 'unknown_event' }
+  | { kind: 'unreadable'; why: string }
+
+/** What becomes of a delivery, and what is committed together with that. */
+export interface Verdict {
+  set: Partial<Delivery> & Pick<Delivery, 'state'>
+  changes: Change[]
+}
+
+export interface HandlerDeps {
+  db: Database
+  newId: () => string
+  /** Epoch milliseconds. */
+  now: () => number
+}
+
+/**
+ * Reads the body of an authentic delivery: the event and ids, and nothing else. A status, an amount or a key that it
+ * carries is not looked at, because GET decides.
+ */
+export function readDelivery(body: Buffer, { event: paths }: Dialect): Reading {
+  const json = readJson(body)
+  if (json === undefined) return { kind: 'unreadable', why: 'the body is not JSON' }
+  const name = textAt(json, paths.name)
+  if (name === undefined) return { kind: 'unreadable', why: `no event at ${paths.name}` }
+  const event = eventNames.find((known) => paths.names[known] === name)
+  if (event === undefined) return { kind: 'unknown_event' }
+  if (event === 'balance.low') return { kind: 'balance', event }
+
+  const read = (event.startsWith('order.') ? [paths.orderId, paths.externalOrderId] : [paths.productId]).filter(
+    (path) => path !== null,
+  )
+  const fault = read.find((path) => isPresent(json, path) && textAt(json, path) === undefined)
+  if (fault !== undefined) return { kind: 'unreadable', why: `no id at ${fault}` }
+  if (event.startsWith('order.')) {
+    const supplierOrderId = textAt(json, paths.orderId)
+    const externalOrderId = textAt(json, paths.externalOrderId)
+    if (supplierOrderId === undefined && externalOrderId === undefined) {
+      return { kind: 'unreadable', why: `no id at ${read.join(' nor at ')}` }
+    }
+    return { kind: 'order', event, supplierOrderId, externalOrderId }
+  }
+  // The dialect says that these events do not name their product: the next sync run reads what changed.
+  if (paths.productId === null) return { kind: 'nameless', event }
+  const productId = textAt(json, paths.productId)
+  return productId === undefined
+    ? { kind: 'unreadable', why: `no id at ${paths.productId}` }
+    : { kind: 'product', event, productId }
+}
+
+const isPresent = (json: unknown, path: string): boolean => (valueAt(json, path) ?? null) !== null
+
+/**
+ * Joins an order event to a purchase of ours and asks for a read of it.
+ *
+ * Ids are matched with rows of ours before anything else is done with them. Whatever contradicts the row is left alone:
+ * an order of another line must not bring its keys to this one.
+ */
+export async function joinOrder(
+  { db, newId, now }: HandlerDeps,
+  row: Delivery,
+  { event, supplierOrderId, externalOrderId }: Extract<Reading, { kind: 'order' }>,
+): Promise<Verdict> {
+  const byOrder = supplierOrderId === undefined ? [] : await db.query(purchasesBySupplierOrder([supplierOrderId]))
+  const byReference = externalOrderId === undefined ? [] : await db.query(purchasesByExternalId([externalOrderId]))
+  const [found, other] = [...new Map([...byOrder, ...byReference].map((purchase) => [purchase.id, purchase])).values()]
+  const read = { event, supplierOrderId: supplierOrderId ?? null }
+  if (!found) return orphan(row, { newId, now }, read, 'no purchase of ours has this order id or reference')
+
+  const agrees = (purchase: Purchase): boolean =>
+    (externalOrderId === undefined || purchase.externalOrderId === externalOrderId) &&
+    (supplierOrderId === undefined || (purchase.supplierOrderId ?? supplierOrderId) === supplierOrderId)
+  if (other || !agrees(found)) {
+    const verdict = orphan(row, { newId, now }, read, 'order id and reference do not belong to one purchase')
+    const note = `a delivery names this purchase and another order or reference: ${supplierOrderId ?? 'no order id'}`
+    const payload = { note, purchaseId: found.id, delivery: row.id }
+    const mismatch = oweAlert({ newId, now }, { type: 'order_mismatch', occasion: found.id, payload })
+    return { ...verdict, changes: [...verdict.changes, mismatch] }
+  }
+  return {
+    set: { ...read, state: 'applied', purchaseId: found.id, finishedAt: now(), lastError: null },
+    changes: [hintPurchase(found.id, now())],
+  }
+}
+
+/** An event may overtake the commit of its order, or follow a restore; after a day it was never ours. */
+const ORPHAN_MAX_MS = 24 * 60 * 60_000
+
+/** What overtook its order is joined long before; a person looks at what is still alone then. */
+const ORPHAN_ALERT_MS = 15 * 60_000
+
+function orphan(
+  row: Delivery,
+  { newId, now }: Pick<HandlerDeps, 'newId' | 'now'>,
+  read: Partial<Delivery>,
+  lastError: string,
+): Verdict {
+  const at = now()
+  const ageMs = at - row.receivedAt
+  if (ageMs >= ORPHAN_MAX_MS) return { set: { ...read, state: 'ignored', finishedAt: at, lastError }, changes: [] }
+  const note = 'the supplier announced an order that no purchase of ours knows'
+  const payload = { note, source: row.source, delivery: row.id }
+  // By the hour of receipt, so that one orphan is told once and not once for each hour that it waits.
+  const occasion = hourly(row.source, row.receivedAt)
+  const late = oweAlert({ newId, now }, { type: 'orphan_delivery', occasion, payload })
+  return {
+    set: { ...read, state: 'orphan', notBefore: at + orphanDelayMs(ageMs), lastError },
+    changes: ageMs >= ORPHAN_ALERT_MS ? [late] : [],
+  }
+}
+
+/** Half its age: 5 s at first, 15 minutes from half an hour on, some 110 tries in a day. */
+const orphanDelayMs = (ageMs: number): number => Math.min(Math.max(ageMs / 2, 5_000), 15 * 60_000)
+
+/** After the supplier was read: nothing of the delivery itself is kept. */
+export const applied = ({ now }: Pick<HandlerDeps, 'now'>, event: EventName): Verdict => ({
+  set: { event, state: 'applied', finishedAt: now(), lastError: null },
+  changes: [],
+})
+
+/** The balance was read and is on record; people hear of it too, since only they can pay. */
+export function balanceLow({ newId, now }: HandlerDeps, row: Delivery, event: EventName): Verdict {
+  const note = 'the supplier says that the balance is low'
+  const payload = { note, delivery: row.id }
+  const low = oweAlert({ newId, now }, { type: 'balance_low', occasion: hourly(row.source, now()), payload })
+  return { ...applied({ now }, event), changes: [low] }
+}

@@ -1,0 +1,222 @@
+import { randomBytes } from 'node:crypto'
+import { accessSync, constants, existsSync, readdirSync, rmdirSync, rmSync, statSync } from 'node:fs'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createToken } from './access/tokens.ts'
+import type { Inspection } from './cli/doctor.ts'
+import type { SupplierAccess } from './cli/init-supplier.ts'
+import { readProducts } from './cli/product-sample.ts'
+import type { SetUp } from './cli/program.ts'
+import { type Config, loadConfig } from './config/config.ts'
+import { namesInRules } from './domain/pricing-rules.ts'
+import type { SupplierOffer } from './domain/supplier.ts'
+import { Failure, messageOf } from './errors.ts'
+import { createIds } from './ids.ts'
+import { createWebhook } from './inbox/webhooks.ts'
+import { Secret } from './secret.ts'
+import type { Database } from './storage/database.ts'
+import { categoriesOfOffers, skusOfOffers } from './storage/offers.ts'
+import { setStoresMade } from './storage/restores.ts'
+import { lastCompleteSync, lastEndedSync } from './storage/runs.ts'
+import { keyEncryptionKeyName } from './storage/settings.ts'
+import { assertFree, databaseExists, databaseFileOf, openDatabase, openToRead } from './storage/sqlite/open.ts'
+import { allWebhooks } from './storage/webhooks.ts'
+import { openCallbackSecrets, secretText } from './stores/backend/signature.ts'
+import { createSupplier, type Supplier } from './supplier/client.ts'
+import { checkKeys } from './vault/keys.ts'
+import { assertKeyOpens, nameOfKey, openVault, parseKey } from './vault/vault.ts'
+
+/**
+ * Finds out whether `setUpOf` would succeed; writes nothing.
+ *
+ * @throws Failure `conflict`, reason `database_in_use`, while a service runs; reason `wrong_key` where another
+ *   key-encryption key opens the database
+ * @throws Failure `invalid` for a malformed key-encryption key, `unavailable` where the data folder cannot be written to
+ */
+export async function checkSetUp(config: Config): Promise<void> {
+  parseKey(config.keyEncryptionKey)
+  assertWritable(config.dataDir)
+  const file = databaseFileOf(config.dataDir)
+  assertFree(file)
+  if (!databaseExists(file)) return
+  const db = openToRead(file)
+  try {
+    await assertKeyOpens(db, config.keyEncryptionKey)
+  } catch (error) {
+    if (!(error instanceof Failure) || error.reason !== 'wrong_key') throw error
+    const name = (await keyEncryptionKeyName(db)) ?? 'that it was made with'
+    const message = `${file} is a database under the key-encryption key ${name}: set that key, or move the database away`
+    throw new Failure('conflict', message, { cause: error, reason: 'wrong_key' })
+  } finally {
+    await db.close()
+  }
+}
+
+/**
+ * Creates the database of a configured installation, for `quayside database create`.
+ *
+ * @throws Failure `conflict`, reason `database_exists`, where there is one; else as `checkSetUp` does
+ */
+export async function createDatabase(config: Config): Promise<{ database: string }> {
+  await checkSetUp(config)
+  const database = databaseFileOf(config.dataDir)
+  if (databaseExists(database)) {
+    throw new Failure('conflict', `the database ${database} exists already`, { reason: 'database_exists' })
+  }
+  const setUp = await setUpOf(config)
+  await setUp.close()
+  return { database }
+}
+
+function assertWritable(folder: string): void {
+  let there = folder
+  while (!existsSync(there)) there = path.dirname(there)
+  try {
+    if (!statSync(there).isDirectory()) throw new Error(`${there} is not a folder`)
+    accessSync(there, constants.W_OK | constants.X_OK)
+  } catch (cause) {
+    throw new Failure('unavailable', `the data folder ${folder} cannot be written to: ${messageOf(cause)}`, { cause })
+  }
+}
+
+/** Opens an installation that does not run. @throws Failure as `setUpOf` and `loadConfig` do */
+export const openSetUp = async (configFile: string, env: Record<string, string | undefined>): Promise<SetUp> =>
+  setUpOf(loadConfig(configFile, env))
+
+/**
+ * Opens an installation that does not run, for `quayside init`, and creates its database where there is none.
+ *
+ * @param made stores whose permanent ids were made just now
+ * @throws Failure `conflict`, reason `database_in_use`, while a service runs; whatever fails leaves nothing behind
+ */
+export async function setUpOf(config: Config, made: readonly string[] = []): Promise<SetUp> {
+  const now = () => Date.now()
+  const newId = createIds(now, randomBytes)
+  const file = databaseFileOf(config.dataDir)
+  const discard = discardOf(file)
+  const db = openDatabase({ file, now })
+  const close = () => db.close()
+  const vault = await openVault({ database: db, keyEncryptionKey: config.keyEncryptionKey, now }).catch(
+    async (error: unknown) => {
+      await close()
+      discard()
+      throw error
+    },
+  )
+  if (made.length > 0) await db.commit([setStoresMade(made, now())])
+  const { dialectFacts: dialect, apiKey } = config
+  const supplier = openSupplier({ baseUrl: config.supplier.baseUrl, dialect, apiKey })
+  return {
+    createWebhook: async () => {
+      if (config.publicUrl === null) throw new Failure('invalid', 'the configuration has no publicUrl')
+      const wanted = `${config.publicUrl.replace(/\/+$/, '')}/webhooks/supplier`
+      const known = (await db.query(allWebhooks())).find(({ url }) => url === wanted)
+      return known ?? createWebhook({ db, vault, supplier, now, newId }, config.publicUrl, 'init')
+    },
+    createStoreToken: async (store, name) => {
+      const input = { name, role: 'store', store, scopes: ['orders', 'keys'], expiresInDays: null } as const
+      const { token } = await createToken(
+        { db, now, newId, randomBytes },
+        { ...input, scopes: [...input.scopes] },
+        'init',
+      )
+      return token
+    },
+    callbackSecret: async (store) => {
+      const [newest] = (await openCallbackSecrets({ db, vault, now, newId })).of(store)
+      if (newest === undefined) throw new Failure('internal', `the store ${store} has no callback secret`)
+      return new Secret(secretText(newest))
+    },
+    close: async () => {
+      await supplier.close()
+      await close()
+    },
+    discard: async () => {
+      await supplier.close()
+      await close()
+      discard()
+    },
+  }
+}
+
+/** Reads three products, see `Program.readProducts`. */
+export async function readProductsOf(access: SupplierAccess): Promise<SupplierOffer[]> {
+  const supplier = openSupplier(access, PERSON_WAITS_MS)
+  try {
+    return await readProducts(supplier)
+  } finally {
+    await supplier.close()
+  }
+}
+
+/** For one try of three: a person sits before it. */
+const PERSON_WAITS_MS = 5_000
+
+const openSupplier = ({ baseUrl, dialect, apiKey }: SupplierAccess, fetchDeadlineMs?: number): Supplier =>
+  createSupplier({
+    baseUrl,
+    dialect,
+    apiKey,
+    now: () => Date.now(),
+    random: Math.random,
+    sleep: (ms) => sleep(ms),
+    ...(fetchDeadlineMs === undefined ? {} : { fetchDeadlineMs }),
+  })
+
+/** @returns what removes the database and its folder, where neither is there now; it does nothing where one is */
+function discardOf(file: string): () => void {
+  if (existsSync(file)) return () => {}
+  const made: string[] = []
+  for (let one = path.dirname(file); !existsSync(one); one = path.dirname(one)) made.push(one)
+  return () => {
+    for (const suffix of ['', '-wal', '-shm', '.lock']) rmSync(file + suffix, { force: true })
+    for (const one of made) if (existsSync(one) && readdirSync(one).length === 0) rmdirSync(one)
+  }
+}
+
+/**
+ * Looks at the database of an installation for `quayside doctor`, beside a service that may run on it; writes nothing.
+ *
+ * @throws Failure `unavailable` when it cannot be read
+ */
+export async function inspect(config: Config): Promise<Inspection> {
+  const file = databaseFileOf(config.dataDir)
+  const db = existsSync(file) ? openToRead(file) : undefined
+  try {
+    return {
+      key: await keyOf(config, db),
+      lastSync: db && (await db.query(lastEndedSync()))[0],
+      catalogue: db && (await catalogueOf(config, db)),
+    }
+  } finally {
+    await db?.close()
+  }
+}
+
+async function keyOf(config: Config, db: Pick<Database, 'query'> | undefined): Promise<Inspection['key']> {
+  try {
+    if (db) return { ...(await checkKeys(config, db)), opened: true }
+    return { name: nameOfKey(config.keyEncryptionKey), next: false, opened: false }
+  } catch (error) {
+    if (error instanceof Failure && error.code === 'invalid') return { fault: error.message }
+    throw error
+  }
+}
+
+/** Well below the most values that SQLite takes in one statement. */
+const SKUS_AT_ONCE = 500
+
+/** Reads no more than the rules name: the categories only where a rule names one. */
+async function catalogueOf({ stores }: Config, db: Pick<Database, 'query'>): Promise<Inspection['catalogue']> {
+  const [run] = await db.query(lastCompleteSync())
+  if (!run) return undefined
+  const names = namesInRules(stores)
+  const rows = names.some(({ kind }) => kind !== 'SKU') ? await db.query(categoriesOfOffers()) : []
+  const wanted = [...new Set(names.filter(({ kind }) => kind === 'SKU').map(({ name }) => name))]
+  const skus = new Set<string>()
+  for (let from = 0; from < wanted.length; from += SKUS_AT_ONCE) {
+    const known = await db.query(skusOfOffers(wanted.slice(from, from + SKUS_AT_ONCE)))
+    for (const { sku } of known) skus.add(sku)
+  }
+  return { categories: rows.flatMap(({ category }) => (category === null ? [] : [category])).sort(), skus }
+}

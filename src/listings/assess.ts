@@ -1,0 +1,232 @@
+import { type ImportFilter, passesFilter, type StoreTerms } from '../domain/listing.ts'
+import { priceTexts } from '../domain/money.ts'
+import {
+  decideListing,
+  type ListingContent,
+  type ListingDecision,
+  type ListingFacts,
+  type Match,
+} from '../domain/publication.ts'
+import type { Database } from '../storage/database.ts'
+import { type ListingRow, listingsOfProducts, listingsOfSkus, listingsOfVariants } from '../storage/listings.ts'
+import { type Offer, offersByProduct, offersBySku } from '../storage/offers.ts'
+import type { StoreListing } from '../stores/store.ts'
+
+/** A store as its listings see it. */
+export interface SellingStore {
+  id: string
+  terms: StoreTerms
+}
+
+/** One listing, stored or about to be, and what is to become of it. */
+export interface Assessed {
+  /** As it is stored; version 0 for a new one. */
+  row: ListingRow
+  match: Match
+  decision: ListingDecision
+}
+
+/**
+ * Reads everything that the listings of some offers depend on, and decides on each: a handful of reads, however many.
+ *
+ * @param offers with those that are gone
+ * @param rows listings to decide on beside those of the offers
+ */
+export async function assess(
+  db: Pick<Database, 'query'>,
+  store: SellingStore,
+  { offers, rows = [] }: { offers: Offer[]; rows?: ListingRow[] },
+  at: number,
+): Promise<Assessed[]> {
+  const { listings, around } = await gather(db, store.id, offers, rows)
+  const { filter } = store.terms
+  return [...listings, ...newListings(store.id, offers, listings, filter, at)].map((row) => {
+    const match = matchListing(row, around, filter)
+    return { row, match, decision: decideListing(match, factsOf(row), store.terms, at) }
+  })
+}
+
+async function gather(db: Pick<Database, 'query'>, store: string, offers: Offer[], rows: ListingRow[]) {
+  const skus = unique(offers.map(({ sku }) => sku))
+  const found =
+    offers.length === 0
+      ? []
+      : await Promise.all([
+          db.query(
+            listingsOfProducts(
+              store,
+              offers.map(({ productId }) => productId),
+            ),
+          ),
+          db.query(listingsOfVariants(store, skus)),
+          db.query(listingsOfSkus(store, skus)),
+        ])
+  const listings = [...new Map([...rows, ...found.flat()].map((row) => [row.variant, row])).values()]
+  const bySkuAlone = listings.filter(({ linkedBy, productId }) => linkedBy === 'sku' || productId === null)
+  const asked = unique([...skus, ...bySkuAlone.map(({ sku }) => sku)])
+  const known = new Set(offers.map(({ productId }) => productId))
+  const others = unique(
+    listings.flatMap(({ productId }) => (productId === null || known.has(productId) ? [] : [productId])),
+  )
+  const lone = unique(
+    bySkuAlone.filter((row) => row.productId === null && !skus.includes(row.sku)).map(({ sku }) => sku),
+  )
+  const [candidates, linked, twins] = await Promise.all([
+    asked.length === 0 ? [] : db.query(offersBySku(asked)),
+    others.length === 0 ? [] : db.query(offersByProduct(others)),
+    lone.length === 0 ? [] : db.query(listingsOfSkus(store, lone)),
+  ])
+  const around: Surroundings = {
+    byProduct: new Map([...linked, ...offers].map((offer) => [offer.productId, offer])),
+    bySku: Map.groupBy(candidates, ({ sku }) => sku),
+    listed: Map.groupBy(
+      [...new Map([...twins, ...listings].map((row) => [row.variant, row])).values()],
+      ({ sku }) => sku,
+    ),
+  }
+  return { listings, around }
+}
+
+function newListings(
+  store: string,
+  offers: Offer[],
+  listings: ListingRow[],
+  filter: ImportFilter,
+  at: number,
+): ListingRow[] {
+  const taken = new Set(listings.flatMap(({ variant, sku }) => [variant, sku]))
+  return newSkus(offers, taken, filter).map((sku) => newListing(store, { variant: sku, sku, linkedBy: 'sku' }, at))
+}
+
+/** A listing as it is to be now, as our API shows it to its store. */
+export type ListingRecord = Omit<StoreListing, 'revision'>
+
+export const listingRecord = (
+  { variant, sku }: Pick<ListingRow, 'variant' | 'sku'>,
+  { name, category, stock, available, ...price }: ListingContent,
+): ListingRecord => ({
+  ...{ id: variant, sku, name, category, ...priceTexts(price), currency: price.currency, stock, available },
+})
+
+/** The offer that it is sold from, or was. */
+export const productOf = ({ row, match }: Pick<Assessed, 'row' | 'match'>): string | null =>
+  match.outcome === 'matched' ? match.offer.productId : row.productId
+
+/** Nothing is under way to the store. */
+export const notSent = {
+  ...{ sentPriceMinor: null, sentCompareAtMinor: null, sentCurrency: null, sentName: null, sentCategory: null },
+}
+
+/** A listing that no store has been told of. */
+export const newListing = (
+  store: string,
+  named: Pick<ListingRow, 'variant' | 'sku' | 'linkedBy'> & Partial<Pick<ListingRow, 'productId' | 'variation'>>,
+  at: number,
+): ListingRow => ({
+  ...{ store, productId: null, variation: null, state: 'pending', reason: null, detail: null, attempts: 0 },
+  ...{ nextTryAt: null, knownPriceMinor: null, knownCompareAtMinor: null, knownCurrency: null, knownStock: null },
+  ...{ knownAvailable: null, knownName: null, knownCategory: null, knownCostMinor: null, toldAt: null },
+  ...{ wantedPriceMinor: null, approvedPriceMinor: null, revision: 0, version: 0, changedAt: at },
+  ...notSent,
+  ...named,
+})
+
+export function factsOf(row: ListingRow): ListingFacts {
+  const [known, sent] = [knownOf(row), sentOf(row)]
+  const differs = row.reason === 'echo_differs' && row.attempts > 0
+  return {
+    ...{ known, sent, approvedPriceMinor: row.approvedPriceMinor },
+    settled: row.state !== 'pending' && row.state !== 'failed',
+    failing: row.attempts > 0,
+    // A store that has said what it has instead has nothing else, until it is told again.
+    open: sent !== null && !(differs && row.state === 'failed'),
+    jumpFrom: isForeign(row) ? sent : known,
+  }
+}
+
+/**
+ * Whether the store has made a price of its own of what it was told. No cost of ours is behind that one, and no jump is
+ * measured from it, whatever became of the listing since: what it was told instead is kept until it takes a price of ours.
+ */
+export const isForeign = (row: ListingRow): boolean =>
+  row.knownPriceMinor !== null && row.knownCostMinor === null && row.sentPriceMinor !== null
+
+/** What the store was told and has not confirmed. */
+function sentOf(row: ListingRow): ListingContent | null {
+  const { sentPriceMinor: priceMinor, sentCurrency: currency, sentName: name, sentCategory: category } = row
+  if (priceMinor === null || currency === null || name === null) return null
+  return { priceMinor, compareAtMinor: row.sentCompareAtMinor, currency, stock: 0, available: false, name, category }
+}
+
+/** What the store has confirmed last, or said that it has; null when it did neither. */
+export function knownOf(row: ListingRow): ListingContent | null {
+  const { knownPriceMinor, knownCurrency, knownName } = row
+  if (knownPriceMinor === null || knownCurrency === null || knownName === null) return null
+  return {
+    ...{ priceMinor: knownPriceMinor, compareAtMinor: row.knownCompareAtMinor, currency: knownCurrency },
+    ...{ stock: row.knownStock, available: row.knownAvailable === 1, name: knownName, category: row.knownCategory },
+  }
+}
+
+const unique = (texts: string[]): string[] => [...new Set(texts)]
+
+/** What a match is found among. */
+export interface Surroundings {
+  /** Offers by product id, those that are gone included. */
+  byProduct: ReadonlyMap<string, Offer>
+  /** Offers that the supplier still has, by SKU. */
+  bySku: ReadonlyMap<string, Offer[]>
+  /** What the store sells, by the SKU that the store has for it. */
+  listed: ReadonlyMap<string, Linked[]>
+}
+
+/** What of a listing its match depends on. */
+export type Linked = Pick<ListingRow, 'variant' | 'sku' | 'linkedBy' | 'productId' | 'state'>
+
+/**
+ * Finds the offer of a listing: the one that a person or a file has linked, else the only one under its SKU, letter by
+ * letter. Where there are several, or where several variants share the SKU, nobody guesses.
+ */
+export function matchListing(listing: Linked, around: Surroundings, filter: ImportFilter): Match {
+  const { sku, linkedBy, productId } = listing
+  if (listing.state === 'ignored') return { outcome: 'ignored' }
+  const offer = productId === null ? undefined : around.byProduct.get(productId)
+  if (linkedBy !== 'sku' && productId !== null) {
+    if (!offer) return { outcome: 'missing', detail: `the supplier has no product ${productId}` }
+    return offer.goneAt === null ? { outcome: 'matched', offer } : { outcome: 'gone' }
+  }
+  const candidates = around.bySku.get(sku) ?? []
+  const [candidate, other] = candidates
+  if (!candidate) return { ...withoutOffer(listing, offer) }
+  if (linkedBy === 'sku' && !candidates.some((one) => passesFilter(one, filter))) return { outcome: 'filtered' }
+  if (other) {
+    const ids = candidates.map((one) => one.productId).join(', ')
+    return { outcome: 'ambiguous_sku', detail: `the SKU ${sku} is of ${candidates.length} products: ${ids}` }
+  }
+  const twins =
+    productId === null ? (around.listed.get(sku) ?? []).filter((one) => one.variant !== listing.variant) : []
+  if (twins.some(({ state }) => state !== 'ignored')) {
+    const variants = twins.map(({ variant }) => variant).join(', ')
+    return { outcome: 'duplicate_sku', detail: `the store has the SKU ${sku} for other variants too: ${variants}` }
+  }
+  return { outcome: 'matched', offer: candidate }
+}
+
+function withoutOffer({ sku, linkedBy, productId }: Linked, offer: Offer | undefined): Match {
+  if (offer && offer.goneAt !== null) return { outcome: 'gone' }
+  if (offer) {
+    const detail = `no product has the SKU ${sku} now; product ${offer.productId} has the SKU ${offer.sku}`
+    return { outcome: 'missing', detail }
+  }
+  if (linkedBy === 'sku' && productId === null) return { outcome: 'unlinked' }
+  return { outcome: 'missing', detail: `no product of the supplier has the SKU ${sku}` }
+}
+
+/** SKUs under which a store begins to list offers of its own accord: offers that pass its filters and that it has not. */
+export const newSkus = (offers: Offer[], taken: ReadonlySet<string>, filter: ImportFilter): string[] => [
+  ...new Set(
+    offers
+      .filter((offer) => offer.goneAt === null && !taken.has(offer.sku) && passesFilter(offer, filter))
+      .map(({ sku }) => sku),
+  ),
+]

@@ -1,0 +1,133 @@
+import { type PublishedOffer, passesFilter } from '../domain/listing.ts'
+import { explainPrice, type Priced } from '../domain/pricing.ts'
+import type { ListingContent } from '../domain/publication.ts'
+import { explainStock, type PublishedStock, type StockStep } from '../domain/stock.ts'
+import { Failure } from '../errors.ts'
+import type { Database } from '../storage/database.ts'
+import {
+  type ListingPrice,
+  type ListingRow,
+  listingsOfProducts,
+  listingsOfSkus,
+  listingsOfVariants,
+  pricesOfListing,
+} from '../storage/listings.ts'
+import { listOffers, offersBySku } from '../storage/offers.ts'
+import { type Assessed, assess, type ListingRecord, listingRecord, productOf, type SellingStore } from './assess.ts'
+
+/**
+ * A page of what a store can sell, by product: offers that are gone, and what waits to be decided and was never told, are
+ * left out.
+ *
+ * @param query `after` is the `next` of the page before
+ * @returns `next` undefined on the last page
+ */
+export async function listListings(
+  db: Database,
+  store: SellingStore,
+  { after, limit }: { after?: string | undefined; limit: number },
+  at: number,
+): Promise<{ listings: ListingRecord[]; next: string | undefined }> {
+  // One more than asked for tells whether another page follows.
+  const offers = await db.query(listOffers({ limit: limit + 1, after }))
+  const page = offers.slice(0, limit)
+  const places = new Map(page.map(({ productId }, place) => [productId, place]))
+  const placeOf = (one: Assessed) => places.get(productOf(one) ?? '') ?? -1
+  const listed = (await assess(db, store, { offers: page }, at))
+    .filter((one) => placeOf(one) >= 0)
+    .sort((one, other) => placeOf(one) - placeOf(other) || (one.row.variant < other.row.variant ? -1 : 1))
+  return { listings: listed.flatMap(recordsOf), next: offers.length > limit ? page.at(-1)?.productId : undefined }
+}
+
+/**
+ * The listing under a variant of the store, else under a SKU; undefined when there is none.
+ *
+ * @throws Failure `conflict`, reason `ambiguous_sku`, when nobody can say which offer it is
+ */
+export async function listingBySku(
+  db: Database,
+  store: SellingStore,
+  sku: string,
+  at: number,
+): Promise<ListingRecord | undefined> {
+  const [rows, others, offers] = await Promise.all([
+    db.query(listingsOfVariants(store.id, [sku])),
+    db.query(listingsOfSkus(store.id, [sku])),
+    db.query(offersBySku([sku])),
+  ])
+  const listed = await assess(db, store, { offers, rows: [...rows, ...others] }, at)
+  const found = listed.find(({ row }) => row.variant === sku) ?? listed.find(({ row }) => row.sku === sku)
+  if (!found) return undefined
+  const { match } = found
+  if (match.outcome === 'ambiguous_sku') throw new Failure('conflict', match.detail, { reason: 'ambiguous_sku' })
+  return recordsOf(found)[0]
+}
+
+/** One listing with what it is to be now and the prices that the store has confirmed, newest first. */
+export interface ListingHistory {
+  row: ListingRow
+  wanted: ListingContent | null
+  prices: ListingPrice[]
+}
+
+/** Prices that are shown: a change a day makes more than a quarter of a year. */
+const PRICES_MAX = 100
+
+/** @throws Failure `not_found` */
+export async function viewListing(
+  db: Database,
+  store: SellingStore,
+  variant: string,
+  at: number,
+): Promise<ListingHistory> {
+  const rows = await db.query(listingsOfVariants(store.id, [variant]))
+  const [row] = rows
+  if (!row) throw new Failure('not_found', `the store has no listing ${variant}`)
+  const [assessed, prices] = await Promise.all([
+    assess(db, store, { offers: [], rows }, at),
+    db.query(pricesOfListing(store.id, variant, PRICES_MAX)),
+  ])
+  return { row, prices, wanted: assessed[0]?.decision.content ?? null }
+}
+
+const recordsOf = ({ row, decision: { content } }: Assessed): ListingRecord[] =>
+  content === null ? [] : [listingRecord(row, content)]
+
+/** How the price and the stock of an offer come about in one store. */
+export interface Explanation {
+  offer: PublishedOffer & { productId: string }
+  price: Priced
+  stock: PublishedStock & { steps: StockStep[] }
+  /** What the store has of it, by variant: the price above need not be there. */
+  listings: ListingRow[]
+  /** Why none is begun for it, however well it passes: this listing of something else stands under its SKU. */
+  takenBy: Pick<ListingRow, 'variant' | 'productId'> | null
+  /** Whether the store would begin to list it of its own accord. */
+  passes: boolean
+}
+
+/**
+ * Explains what a store sells the offer of this SKU for, as of an instant, and how many units it shows.
+ *
+ * @throws Failure `not_found` when no offer that the supplier still has is under the SKU
+ * @throws Failure `conflict`, reason `ambiguous_sku`, when two are
+ */
+export async function explainOffer(db: Database, store: SellingStore, sku: string, at: number): Promise<Explanation> {
+  const [offer, other] = await db.query(offersBySku([sku]))
+  if (!offer) throw new Failure('not_found', `the supplier sells nothing under the SKU ${sku}`)
+  if (other) {
+    const message = `the SKU ${sku} names two offers: ${offer.productId} and ${other.productId}`
+    throw new Failure('conflict', message, { reason: 'ambiguous_sku' })
+  }
+  const { pricing, stock, filter } = store.terms
+  const [linked, named, under] = await Promise.all([
+    db.query(listingsOfProducts(store.id, [offer.productId])),
+    db.query(listingsOfSkus(store.id, [sku])),
+    db.query(listingsOfVariants(store.id, [sku])),
+  ])
+  const own = named.filter(({ productId }) => productId === null || productId === offer.productId)
+  const listings = [...new Map([...linked, ...own].map((row) => [row.variant, row])).values()]
+  const takenBy = listings.length === 0 ? ([...under, ...named][0] ?? null) : null
+  const explained = { price: explainPrice(offer, pricing, at), stock: explainStock(offer, stock) }
+  return { offer, ...explained, listings, takenBy, passes: passesFilter(offer, filter) }
+}

@@ -1,0 +1,251 @@
+/**
+ * Publishing: each store is told what differs from what it is known to have, and nothing else.
+ *
+ *   publications  "these products may look different now", owed in the commit of whatever changed them
+ *   a pass        takes up to a hundred products, decides on their listings, notes that the differing ones are about to be
+ *                 told, tells them, and records what the store said of each, together with the end of the publication
+ *
+ * What may go wrong: a crash before the record tells the same again under a higher revision, which a store takes without
+ * harm. A store that cannot be reached is left alone for a while, longer each time, and nothing it is owed is lost. A
+ * listing that it refuses waits alone. One pass runs for a store at a time, so that nothing overtakes anything.
+ */
+
+import { createHash } from 'node:crypto'
+import type { StoreTerms } from '../domain/listing.ts'
+import { canBeBought, type ListingContent } from '../domain/publication.ts'
+import type { Log } from '../log.ts'
+import { type Change, type Database, StaleWrite } from '../storage/database.ts'
+import {
+  distrustListings,
+  dropListings,
+  dueListings,
+  type ListingRow,
+  putListings,
+  unlinkedListings,
+} from '../storage/listings.ts'
+import { type Offer, offersByProduct } from '../storage/offers.ts'
+import {
+  advancePublication,
+  dropPublications,
+  nextPublications,
+  offersFrom,
+  oweCatalogue,
+  type Publication,
+  publishingOf,
+  putPublishing,
+  wholePublication,
+} from '../storage/publications.ts'
+import { currentEpoch } from '../storage/restores.ts'
+import type { Store } from '../stores/store.ts'
+import { type Assessed, assess, isForeign, knownOf, productOf, type SellingStore } from './assess.ts'
+import { recordPass, sentFrom, type Telling, tellAll } from './push.ts'
+
+/** What publishing needs. */
+export interface Publisher {
+  db: Database
+  stores: readonly SellingStore[]
+  storeOf: (id: string) => Pick<Store, 'publish' | 'batchSize'> | undefined
+  /** Epoch milliseconds. */
+  now: () => number
+  /** Milliseconds of a clock that never jumps. */
+  monotonic: () => number
+  random: () => number
+  newId: () => string
+  log: Log
+}
+
+/** Products of one pass: their listings are one callback, as a rule. */
+const PRODUCTS_MAX = 100
+/** Publications that are taken together: a sync run owes one for each of its pages, however few products changed there. */
+const TOGETHER_MAX = 100
+/** Somebody else changed the same listings while a pass decided; three times in a row is no coincidence. */
+const TRIES_MAX = 3
+
+/**
+ * Does one pass for a store.
+ *
+ * @returns 1 when there was something to look at, else 0: nothing is owed, or the store is left alone for now
+ * @throws StaleWrite when the same listings are changed elsewhere again and again
+ */
+export async function publishNext(publisher: Publisher, store: SellingStore): Promise<number> {
+  const to = publisher.storeOf(store.id)
+  if (!to) return 0
+  await oweChangedTerms(publisher, store)
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await pass(publisher, store, to)
+    } catch (error) {
+      if (!(error instanceof StaleWrite) || tries === TRIES_MAX) throw error
+    }
+  }
+}
+
+async function pass(publisher: Publisher, store: SellingStore, to: Pick<Store, 'publish' | 'batchSize'>) {
+  const { db } = publisher
+  const now = publisher.now()
+  const [standing] = await db.query(publishingOf(store.id))
+  if (standing?.pausedUntil && standing.pausedUntil > now) return 0
+  const work = await nextWork(db, store.id, now)
+  if (!work) return 0
+  const { tellings, standings, drops } = planOf(await assess(db, store, work, now), work.isNews, now)
+  const before = [
+    ...putListings([...tellings.map(({ row }) => row), ...standings]),
+    ...(drops.length === 0 ? [] : [dropListings(store.id, drops)]),
+  ]
+  if (tellings.length === 0) {
+    await db.commit([...before, ...work.done])
+    return 1
+  }
+  await db.commit(before)
+  const outcome = await tellAll(publisher, to, tellings)
+  await recordPass(publisher, store.id, { tellings, outcome, done: work.done, attempts: standing?.attempts ?? 0 })
+  return 1
+}
+
+interface Work {
+  offers: Offer[]
+  rows: ListingRow[]
+  /** Something happened to these products, so that also what waits for its next try is told at once. */
+  isNews: boolean
+  /** What ends it, in the commit that records the pass. */
+  done: Change[]
+}
+
+/** What happened goes before what is tried again, and that before a look at everything. */
+async function nextWork(db: Database, store: string, now: number): Promise<Work | undefined> {
+  const named = await db.query(nextPublications(store, TOGETHER_MAX))
+  if (named.length > 0) return namedWork(db, named)
+  const rows = await db.query(dueListings(store, now, PRODUCTS_MAX))
+  if (rows.length > 0) return { offers: [], rows, isNews: false, done: [] }
+  const [whole] = await db.query(wholePublication(store))
+  return whole && wholeWork(db, store, whole)
+}
+
+async function namedWork(db: Database, publications: Publication[]): Promise<Work> {
+  const productIds = new Set<string>()
+  const over: string[] = []
+  const done: Change[] = []
+  for (const { id, productIds: text, cursor } of publications) {
+    const from = Number(cursor ?? 0)
+    const left = (JSON.parse(text ?? '[]') as string[]).slice(from)
+    const taken = left.slice(0, PRODUCTS_MAX - productIds.size)
+    for (const productId of taken) productIds.add(productId)
+    if (taken.length < left.length) {
+      if (taken.length > 0) done.push(advancePublication(id, String(from + taken.length)))
+      break
+    }
+    over.push(id)
+  }
+  if (over.length > 0) done.push(dropPublications(over))
+  return { offers: await db.query(offersByProduct([...productIds])), rows: [], isNews: true, done }
+}
+
+/** The cursor of a look at everything: `p:` and the last product, then `v:` and the last variant that has none. */
+async function wholeWork(db: Database, store: string, { id, cursor }: Publication): Promise<Work> {
+  const place = cursor ?? ''
+  if (!place.startsWith('v:')) {
+    const offers = await db.query(offersFrom(place.slice(2), PRODUCTS_MAX))
+    const last = offers.at(-1)
+    if (last) return { offers, rows: [], isNews: false, done: [advancePublication(id, `p:${last.productId}`)] }
+  }
+  const after = place.startsWith('v:') ? place.slice(2) : ''
+  const rows = await db.query(unlinkedListings(store, { after, limit: PRODUCTS_MAX }))
+  const last = rows.at(-1)
+  const over = rows.length < PRODUCTS_MAX || !last
+  return {
+    offers: [],
+    rows,
+    isNews: false,
+    done: [over ? dropPublications([id]) : advancePublication(id, `v:${last.variant}`)],
+  }
+}
+
+/** Sorts what was decided: what the store is told, what only stands otherwise, what nobody needs. */
+export function planOf(assessed: Assessed[], isNews: boolean, now: number) {
+  const tellings: Telling[] = []
+  const standings: ListingRow[] = []
+  const drops: string[] = []
+  for (const { row, match, decision } of assessed) {
+    if (match.outcome === 'ignored' || (!isNews && isWaiting(row, now))) continue
+    const { state, reason, detail, wantedPriceMinor, content } = decision
+    const productId = productOf({ row, match })
+    const next: ListingRow = { ...row, productId, version: row.version + 1, changedAt: now }
+    if (decision.tell && content) {
+      const revision = nextRevision(row, now)
+      const sending: ListingRow = { ...next, ...sentWith(row, content), state: 'pending', wantedPriceMinor, revision }
+      tellings.push({ before: row, row: sending, decision, content })
+      continue
+    }
+    if (row.linkedBy === 'sku' && content === null && row.revision === 0 && isIdle(match.outcome)) {
+      if (row.version > 0) drops.push(row.variant)
+      continue
+    }
+    const stands = { state, reason, detail, wantedPriceMinor, attempts: 0, nextTryAt: null }
+    if (differs(row, { ...stands, productId })) standings.push({ ...next, ...stands })
+  }
+  return { tellings, standings, drops }
+}
+
+/**
+ * What the store may have once it is told this: until it confirms one, the lowest of all prices that were under way counts.
+ * What cannot be bought there at a price that is known says nothing new.
+ */
+function sentWith(row: ListingRow, content: ListingContent): Partial<ListingRow> {
+  if (row.knownPriceMinor !== null && !canBeBought(content)) return {}
+  const known = knownOf(row)
+  if (known && isForeign(row) && canBeBought(known) && known.priceMinor === content.priceMinor) return {}
+  if (row.sentPriceMinor !== null && row.sentCurrency === content.currency) {
+    if (row.sentPriceMinor <= content.priceMinor) return {}
+  }
+  return sentFrom(content)
+}
+
+const isWaiting = ({ state, nextTryAt }: ListingRow, now: number): boolean =>
+  state === 'failed' && nextTryAt !== null && nextTryAt > now
+
+const isIdle = (outcome: string): boolean => ['gone', 'filtered', 'unlinked', 'missing'].includes(outcome)
+
+const differs = (row: ListingRow, set: Partial<ListingRow>): boolean =>
+  Object.entries(set).some(([name, value]) => row[name as keyof ListingRow] !== value)
+
+/**
+ * Above the one before, and above that of every telling that was made earlier: after a backup was put back, the store
+ * must not take what is told then for something older than what it was told before.
+ */
+export const nextRevision = ({ revision }: ListingRow, now: number): number => Math.max(revision + 1, now)
+
+/**
+ * Owes a look at everything when a store sells by other terms than those that were published last: the configuration was
+ * changed, or a rate came into force or went out of it. And after a restore, when nobody knows what the store was told
+ * since the backup: then all of it is told again.
+ */
+export async function oweChangedTerms({ db, newId, now: clock, log }: Publisher, store: SellingStore): Promise<void> {
+  const now = clock()
+  const terms = termsDigest(store.terms, now)
+  const [[known], epoch] = await Promise.all([db.query(publishingOf(store.id)), currentEpoch(db)])
+  const current = epoch?.epoch ?? 0
+  if (known?.terms === terms && known.epoch === current) return
+  const restored = known !== undefined && known.epoch !== current
+  const cause = restored ? 'restore' : known ? 'terms' : 'start'
+  const kept = known ?? { store: store.id, attempts: 0, pausedUntil: null, lastError: null }
+  await db.commit([
+    ...(restored ? [distrustListings(store.id, now)] : []),
+    ...oweCatalogue(store.id, { newId, now, cause }),
+    putPublishing({ ...kept, terms, epoch: current, changedAt: now }),
+  ])
+  log.info('listings.owed', { store: store.id, reason: cause })
+}
+
+const digests = new WeakMap<StoreTerms, { inForce: string; digest: string }>()
+
+/** Tells apart terms that make other listings of the same offers; made anew only when other rates are in force. */
+function termsDigest(terms: StoreTerms, now: number): string {
+  const { rates } = terms.pricing
+  const inForce = rates.map(({ validFrom, validUntil }) => (validFrom <= now && now < validUntil ? 1 : 0)).join('')
+  const known = digests.get(terms)
+  if (known?.inForce === inForce) return known.digest
+  const text = JSON.stringify([terms, inForce], (_key, value: unknown) => (value instanceof Map ? [...value] : value))
+  const digest = createHash('sha256').update(text).digest('hex')
+  digests.set(terms, { inForce, digest })
+  return digest
+}

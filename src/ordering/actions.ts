@@ -1,0 +1,242 @@
+import { mayBuy } from '../domain/purchase.ts'
+import { codeOf, Failure } from '../errors.ts'
+import type { Change, Database } from '../storage/database.ts'
+import { insertAudit } from '../storage/evidence.ts'
+import { releaseOffer } from '../storage/offers.ts'
+import {
+  heldPurchases,
+  hintPurchase,
+  purchaseById,
+  purchasesInState,
+  purchasesOfOrder,
+  purchasesOfPart,
+} from '../storage/purchases.ts'
+import { clearRestoreHold, currentEpoch, isMappingBack } from '../storage/restores.ts'
+import { clearFreeze, currentFreeze, RESTORE_CAUSE, setFreeze } from '../storage/settings.ts'
+import { markCancelRequested, requestCancellation, storeOrderById } from '../storage/store-orders.ts'
+import { advance } from './advance.ts'
+import type { Ordering } from './ordering.ts'
+
+/**
+ * What people and stores ask of ordering. Each is recorded in the audit, in the commit that does it.
+ */
+const audited = (ordering: Ordering, actor: string, action: string, subject: string, detail?: string): Change =>
+  insertAudit({ id: ordering.newId(), at: ordering.now(), actor, action, subject, detail: detail ?? null })
+
+/**
+ * Cancels a store order: purchases that were never sent end at once, those that were are flagged and end as the table says.
+ *
+ * The store may cancel again. That counts for what an operator retried, bought again or handed over since.
+ *
+ * @throws Failure `not_found`
+ */
+export async function cancelOrder(ordering: Ordering, orderId: string, actor: string): Promise<void> {
+  const [order] = await ordering.db.query(storeOrderById(orderId))
+  if (!order) throw new Failure('not_found', `no order ${orderId}`)
+  const isFirst = order.cancelRequestedAt === null
+  const uncancelled = (await ordering.db.query(purchasesOfOrder(orderId))).filter(
+    ({ cancelRequestedAt, state }) => cancelRequestedAt === null && state !== 'fulfilled',
+  )
+  if (isFirst || uncancelled.length > 0) {
+    const now = ordering.now()
+    const again = `cancelled again, with ${uncancelled.map(({ externalOrderId }) => externalOrderId).join(', ')}`
+    await ordering.db.commit([
+      markCancelRequested(orderId, now),
+      requestCancellation(orderId, now),
+      audited(ordering, actor, 'order.cancel', orderId, isFirst ? undefined : again.slice(0, AUDITED_MAX)),
+    ])
+    // The absence of an unknown purchase may be proven already: its look-up ends it now.
+    ordering.wake('refresh')
+  }
+  // Nothing proves yet that one was never sent; what is then left of them ends once that is known.
+  if (await isMappingBack(ordering.db)) return
+  for (const purchase of await ordering.db.query(purchasesOfOrder(orderId))) {
+    await advance(ordering, purchase.id, () => ({ type: 'clock' }), { actor })
+  }
+}
+
+/**
+ * Plans the next generation of a purchase that ended, for the units that the store has no keys of.
+ *
+ * @throws Failure `not_found`; `conflict` while it has not ended, or when a later generation exists
+ */
+export async function retryPurchase(ordering: Ordering, purchaseId: string, actor: string): Promise<void> {
+  const purchase = await existing(ordering, purchaseId)
+  const generations = await ordering.db.query(purchasesOfPart(purchase.lineId, purchase.part))
+  const others = generations.filter((other) => other.id !== purchaseId)
+  const unproven = others.find((other) => !mayBuy([other]))
+  if (unproven) {
+    const message = `generation ${unproven.generation} of it, purchase ${unproven.id}, may have been charged: decide on that one`
+    throw new Failure('conflict', message, { reason: 'not_retriable' })
+  }
+  const audit = audited(ordering, actor, 'purchase.retry', purchaseId)
+  const decision = await advance(ordering, purchaseId, () => ({ type: 'retry' }), { actor, also: () => [audit] }).catch(
+    (error: unknown) => {
+      // Another generation was planned in between: the unique key of the part stands guard.
+      if (codeOf(error) === 'conflict') return undefined
+      throw error
+    },
+  )
+  if (decision) return
+  throw new Failure(
+    'conflict',
+    `the purchase is ${purchase.state}: only the newest rejected, failed or cancelled one can be retried`,
+    {
+      reason: 'not_retriable',
+    },
+  )
+}
+
+/** What a release changes. */
+export interface PurchaseRelease {
+  /** Most that one unit may cost from now on. */
+  ceilingMinor?: number
+  /** Whether the purchase may exceed the spend caps. */
+  overrideSpendCap?: boolean
+}
+
+/** What the audit says of such a purchase. */
+export const CAPS_OVERRIDDEN = 'spend caps overridden'
+
+/**
+ * Lifts the hold of a purchase; the guards run again at once.
+ *
+ * @param change a new ceiling for one unit, in minor units of its currency, and whether it may exceed the spend caps
+ * @throws Failure `not_found`; `conflict` when it is not held
+ */
+export async function releasePurchase(
+  ordering: Ordering,
+  purchaseId: string,
+  { ceilingMinor, overrideSpendCap = false }: PurchaseRelease,
+  actor: string,
+): Promise<void> {
+  const purchase = await existing(ordering, purchaseId)
+  if (purchase.holdReason === 'frozen' && (await currentFreeze(ordering.db))) {
+    throw new Failure('conflict', 'buying is frozen: lift the freeze with quayside unfreeze', { reason: 'frozen' })
+  }
+  const changes = [
+    ...(ceilingMinor === undefined ? [] : [`ceiling ${purchase.ceilingMinor} -> ${ceilingMinor}`]),
+    ...(overrideSpendCap ? [CAPS_OVERRIDDEN] : []),
+  ].join('; ')
+  const decision = await advance(
+    ordering,
+    purchaseId,
+    () => ({ type: 'released', by: 'operator', ...(ceilingMinor === undefined ? {} : { ceilingMinor }) }),
+    {
+      actor,
+      detail: changes || 'released by hand',
+      columns: {
+        note: null,
+        spendCapOverriddenAt: overrideSpendCap ? ordering.now() : undefined,
+      },
+      also: () => [
+        audited(ordering, actor, 'purchase.release', purchaseId, changes),
+        releaseOffer(purchase.supplierProductId),
+      ],
+    },
+  )
+  if (!decision) throw new Failure('conflict', `the purchase is ${purchase.state} and not held`, { reason: 'not_held' })
+  // The offer itself may have been held: then all that waited for it may go on.
+  await releaseHeld(ordering, 'ceiling', purchase.supplierProductId)
+  ordering.wake('place')
+}
+
+/** Stops all buying, first sends and repeats; reads and look-ups go on. A second freeze is a second cause. */
+export async function freeze(ordering: Ordering, reason: string, actor: string): Promise<void> {
+  const at = ordering.now()
+  await ordering.db.commit([
+    setFreeze({ reason, actor, at }, `${actor}: ${reason}`),
+    audited(ordering, actor, 'freeze', 'buying', reason),
+  ])
+  ordering.log.warn('frozen', { actor, reason })
+}
+
+/**
+ * Lifts causes of a freeze; when none is left buying goes on: what was held for it is released, and its guards run again.
+ *
+ * The causes of a freeze go first; asked again, the hold of a restore does, which otherwise ends by itself.
+ *
+ * @param causes ids of those that the person has seen: one that came since stays. All that stand now, when left out
+ * @throws Failure `conflict`, reason `restore_unmapped`, while the supplier's orders are not mapped back after a restore;
+ * reason `new_database_uncompared` while the orders are not read that a database before a new one may have placed;
+ * reason `changed` when buying is frozen, but for none of these causes
+ */
+export async function unfreeze(ordering: Ordering, actor: string, causes?: readonly string[]): Promise<void> {
+  const { db } = ordering
+  const standing = (await currentFreeze(db))?.causes ?? []
+  const freezes = standing.filter(({ id }) => id !== RESTORE_CAUSE)
+  const named = (freezes.length > 0 ? freezes : standing).filter(({ id }) => causes?.includes(id) ?? true)
+  if (standing.length > 0 && named.length === 0) {
+    const why = (freezes.length > 0 ? freezes : standing).map(({ reason }) => reason).join('; ')
+    const message = `what was to be lifted does not stand any more, and buying is frozen for another cause: ${why}`
+    throw new Failure('conflict', message, { reason: 'changed' })
+  }
+  const restored = named.some(({ id }) => id === RESTORE_CAUSE)
+  if (restored && (await isMappingBack(db))) throw await unproven(db, named)
+  await db.commit([
+    restored ? clearRestoreHold() : clearFreeze(named.map(({ id }) => id)),
+    audited(ordering, actor, 'unfreeze', restored ? 'buying after a restore' : 'buying', whyOf(named)),
+  ])
+  ordering.log.warn('unfrozen', { actor })
+  await letGo(ordering)
+}
+
+/** Why an operator cannot lift the hold of a restore yet: the orders that may be bought twice are not known. */
+async function unproven(db: Database, holds: readonly { reason: string }[]): Promise<Failure> {
+  const epoch = await currentEpoch(db)
+  if (epoch?.restoredAt !== null) {
+    const message = "after a restore nothing is bought until the supplier's orders are mapped back, in some minutes"
+    return new Failure('conflict', message, { reason: 'restore_unmapped' })
+  }
+  const why = holds.map(({ reason }) => reason).join('; ')
+  const message = `nothing is bought until the supplier's whole order list was read, which is tried every few seconds (${why}); if it cannot be read, quayside doctor says what to do`
+  return new Failure('conflict', message, { reason: 'new_database_uncompared' })
+}
+
+/** For the audit: what was lifted, as it was read. */
+const whyOf = (causes: readonly { reason: string }[]): string | undefined =>
+  causes.length === 0
+    ? undefined
+    : causes
+        .map(({ reason }) => reason)
+        .join('; ')
+        .slice(0, AUDITED_MAX)
+
+const AUDITED_MAX = 2_000
+
+/** Releases what a freeze held, unless another one stands. */
+export async function letGo(ordering: Ordering): Promise<void> {
+  if (await currentFreeze(ordering.db)) return
+  await releaseHeld(ordering, 'frozen')
+  const waiting = await ordering.db.query(purchasesInState('unknown', 1_000))
+  await ordering.db.commit(waiting.map(({ id }) => hintPurchase(id, ordering.now())))
+  ordering.wake('refresh')
+}
+
+/** Releases what is held for a cause that is gone. The guards run again, so a release too many costs nothing. */
+export async function releaseHeld(
+  ordering: Ordering,
+  reason: 'out_of_stock' | 'balance' | 'ceiling' | 'frozen',
+  productId?: string,
+): Promise<void> {
+  for (;;) {
+    const held = await ordering.db.query(heldPurchases(reason, RELEASED_AT_ONCE, productId))
+    let released = 0
+    for (const { id } of held) {
+      if (await advance(ordering, id, () => ({ type: 'released', by: 'cause' }), { columns: { note: null } })) {
+        released += 1
+      }
+    }
+    if (released > 0) ordering.wake('place')
+    // Fewer than asked for were the last ones; none released means that others work on them.
+    if (held.length < RELEASED_AT_ONCE || released === 0) return
+  }
+}
+
+const RELEASED_AT_ONCE = 500
+
+async function existing({ db }: Ordering, purchaseId: string) {
+  const [purchase] = await db.query(purchaseById(purchaseId))
+  if (!purchase) throw new Failure('not_found', `no purchase ${purchaseId}`)
+  return purchase
+}

@@ -1,0 +1,180 @@
+import type { OrderStatus, SupplierOrder } from '../domain/supplier.ts'
+import { Failure, messageOf } from '../errors.ts'
+import {
+  type Attempt,
+  type AuditEntry,
+  attemptsOf,
+  auditOf,
+  type Discrepancy,
+  discrepanciesOf,
+  enteredAt,
+  type TransitionRow,
+  transitionsOf,
+} from '../storage/evidence.ts'
+import { type Purchase, purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
+import { currentFreeze, type StandingFreeze } from '../storage/settings.ts'
+import { keysByBlindIndex } from '../storage/store-orders.ts'
+import { load } from './advance.ts'
+import { type Choice, choicesOf, ordersOf, unitsLeft } from './choices.ts'
+import { basisOf } from './decide.ts'
+import type { Ordering } from './ordering.ts'
+import { unclaimedOf } from './parts.ts'
+
+/**
+ * All that a person needs to decide on one purchase: what happened, what is at the supplier, and what each decision would
+ * do. Licence keys are counted and never shown. Instants in epoch milliseconds.
+ */
+export interface Evidence {
+  purchase: Purchase
+  /** The store order that it is for. */
+  name: { store: string; reference: string; line: string }
+  /** When it came into its state. */
+  since: number
+  keys: {
+    stored: number
+    /** Of those, the ones that the store has, or is being given right now. */
+    left: number
+    /** Purchases of other lines that hold one of them. */
+    elsewhere: string[]
+  }
+  orders: SeenOrder[]
+  /** The other generations of the part, oldest first. */
+  generations: Purchase[]
+  attempts: Attempt[]
+  /** What it met; the same again and again is one entry. */
+  transitions: Met[]
+  discrepancies: Discrepancy[]
+  /** What people did to it, and why. */
+  audit: AuditEntry[]
+  freeze: StandingFreeze | undefined
+  /** Names all this, for the decision that is taken on it. */
+  basis: string
+  choices: Choice[]
+}
+
+/** A transition, or an input that changed nothing; `times` in a row, the last one at `lastAt`. */
+export interface Met extends TransitionRow {
+  times: number
+  lastAt: number
+}
+
+/** An order of the supplier that the purchase has met. */
+export interface SeenOrder {
+  id: string
+  /** It is the one that the purchase goes by now. */
+  own: boolean
+  /** The generation of the part that it was bought as, when a restore found it and no purchase here has that one yet. */
+  generation: number | null
+  /** The other purchase of ours that it belongs to. */
+  takenBy: string | null
+  /** As the supplier shows it now; null when it was not asked, or could not be. */
+  reading: OrderReading | null
+  /** Why there is no reading. */
+  unread: string | null
+}
+
+export interface OrderReading {
+  status: OrderStatus
+  /** The supplier's own word for the status. */
+  statusWord: string
+  /** In minor units of `currency`. */
+  amountMinor: number | null
+  currency: string
+  quantity: number | null
+  keys: number
+  createdAt: number | null
+  /** What is not as it was sent; empty when all agrees. */
+  differs: ('reference' | 'product' | 'quantity')[]
+}
+
+/** Orders that are read for one view: a purchase has met one or two, and each read counts against the rate limit. */
+const READ_MAX = 5
+
+/**
+ * @param read asks the supplier how each order that was seen stands now, at most five of them; one that cannot be read
+ * says why
+ * @throws Failure `not_found`
+ */
+export async function viewEvidence(
+  ordering: Pick<Ordering, 'db' | 'supplier' | 'dialect'>,
+  purchaseId: string,
+  { read }: { read: boolean },
+): Promise<Evidence> {
+  const { db } = ordering
+  const loaded = await load(ordering, purchaseId)
+  if (!loaded) throw new Failure('not_found', `no purchase ${purchaseId}`)
+  const { purchase, generations, keys, name } = loaded
+  const [attempts, transitions, discrepancies, audit, [entered], holders, freeze] = await Promise.all([
+    db.query(attemptsOf([purchaseId])),
+    db.query(transitionsOf([purchaseId])),
+    db.query(discrepanciesOf(purchaseId)),
+    db.query(auditOf(purchaseId)),
+    db.query(enteredAt([purchaseId])),
+    keys.length > 0 ? db.query(keysByBlindIndex(keys.map((key) => key.blindIndex))) : [],
+    currentFreeze(db),
+  ])
+  const elsewhere = [...new Set(holders.map((key) => key.purchaseId).filter((id) => id !== purchaseId))]
+  const unclaimed = await unclaimedOf(ordering, { ...name, part: purchase.part })
+  const generationOf = new Map(unclaimed.map((one) => [one.supplierOrderId, one.generation]))
+  const ids = [...new Set([...ordersOf(loaded, attempts), ...generationOf.keys()])]
+  const basis = basisOf(loaded, { orders: ids, discrepancies })
+  return {
+    ...{ purchase, name, attempts, discrepancies, audit, freeze, basis },
+    transitions: together(transitions),
+    since: entered?.at ?? purchase.createdAt,
+    keys: { stored: keys.length, left: unitsLeft(loaded), elsewhere },
+    orders: await Promise.all(
+      ids.map(async (id, place) => ({
+        ...(await seenOrder(ordering, purchase, id, read && place < READ_MAX)),
+        generation: generationOf.get(id) ?? null,
+      })),
+    ),
+    generations: generations.filter((other) => other.id !== purchaseId),
+    choices: choicesOf(loaded, { orders: ids, unclaimed, elsewhere, frozen: freeze !== undefined }),
+  }
+}
+
+/** A sweep that finds what is decided already says so every quarter of an hour: a reader needs it once. */
+function together(rows: TransitionRow[]): Met[] {
+  const met: Met[] = []
+  const same = (row: TransitionRow) => [row.input, row.row, row.before, row.after, row.actor, row.detail].join('\n')
+  for (const row of rows) {
+    const last = met.at(-1)
+    if (last && same(last) === same(row)) Object.assign(last, { times: last.times + 1, lastAt: row.at })
+    else met.push({ ...row, times: 1, lastAt: row.at })
+  }
+  return met
+}
+
+async function seenOrder(
+  { db, supplier }: Pick<Ordering, 'db' | 'supplier'>,
+  purchase: Purchase,
+  id: string,
+  read: boolean,
+): Promise<Omit<SeenOrder, 'generation'>> {
+  const seen = { id, own: id === purchase.supplierOrderId }
+  const ownerOf = async (reference: string | undefined) => {
+    const owners = await db.query(purchasesBySupplierOrder([id]))
+    const named = reference === undefined ? [] : await db.query(purchasesByExternalId([reference]))
+    return [...owners, ...named].find((owner) => owner.id !== purchase.id)?.id ?? null
+  }
+  if (!read) return { ...seen, takenBy: await ownerOf(undefined), reading: null, unread: 'the supplier was not asked' }
+  const order = await supplier.order(id).catch((error: unknown) => messageOf(error))
+  if (typeof order === 'object') {
+    return { ...seen, takenBy: await ownerOf(order.externalOrderId), reading: readingOf(purchase, order), unread: null }
+  }
+  const unread = order ?? 'the supplier knows no such order'
+  return { ...seen, takenBy: await ownerOf(undefined), reading: null, unread }
+}
+
+function readingOf(purchase: Purchase, order: SupplierOrder): OrderReading {
+  const differs: OrderReading['differs'] = []
+  if (order.externalOrderId !== purchase.externalOrderId) differs.push('reference')
+  if ((order.productId ?? purchase.supplierProductId) !== purchase.supplierProductId) differs.push('product')
+  if ((order.quantity ?? purchase.quantity) !== purchase.quantity) differs.push('quantity')
+  return {
+    ...{ status: order.status, statusWord: order.statusWord, keys: order.keys.length, differs },
+    ...{ amountMinor: order.amountMinor ?? null, currency: order.currency ?? purchase.currency },
+    ...{ quantity: order.quantity ?? null, createdAt: order.createdAt ?? null },
+  }
+}

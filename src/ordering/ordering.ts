@@ -1,0 +1,134 @@
+import type { Dialect } from '../dialect/dialect.ts'
+import { type Breaker, closedBreaker } from '../domain/breaker.ts'
+import type { Rate } from '../domain/rates.ts'
+import type { Log } from '../log.ts'
+import type { Database } from '../storage/database.ts'
+import type { Supplier } from '../supplier/client.ts'
+import type { Vault } from '../vault/vault.ts'
+import type { OrderingStore } from './intake.ts'
+import type { Absence, Rounds } from './not-found-proof.ts'
+
+export type OrderingSupplier = Pick<
+  Supplier,
+  'placeOrder' | 'order' | 'orders' | 'agrees' | 'unreadable' | 'pausedUntil'
+>
+
+/** Named instants at which a test may end the process: before and after each commit, send and answer. */
+export type CrashPoint =
+  | 'claiming'
+  | 'claimed'
+  | 'intending'
+  | 'intended'
+  | 'answered'
+  | 'recorded'
+  /** A look-up was answered; nothing of it is noted. */
+  | 'looked_up'
+  /** An order was read; nothing of it is applied. */
+  | 'read'
+  /** It is noted that keys are about to leave; the store does not have them. */
+  | 'telling'
+  /** The store has confirmed; that is not noted yet. */
+  | 'told'
+  /** The keys are marked as handed over; the purchase does not know yet. */
+  | 'noted'
+
+/** Work that is woken early; the tick looks for all of it anyway. */
+export type Pump = 'inbox' | 'place' | 'refresh' | 'outbox' | 'publish'
+
+/** Policy of ordering, amounts in minor units of the supplier's currency. */
+export interface OrderingPolicy {
+  inFlight: number
+  deadlineMs: number
+  ceilingPercent: string
+  minMarginPercent: string
+  /** Turn a unit price into the supplier's currency. */
+  rates: Rate[]
+  caps: { order: number | null; hour: number | null; day: number | null }
+}
+
+/** What placing remembers between its runs; lost at a restart, when nothing is under way. */
+export interface Pace {
+  breaker: Breaker
+  /** No first send or replay before this instant: the API key was refused. */
+  pausedUntil: number
+  /** Kinds of answers that cannot be read and that people were alerted to. */
+  alerted: ReadonlySet<string>
+  /** When such answers are asked for again at the earliest, on the clock that never jumps. */
+  readAgainAt: number
+  /** Instants of the first sends and of the repeats of the last minute. */
+  firstSends: number[]
+  repeats: number[]
+  /** Product -> when it was last confirmed with the supplier. */
+  checked: Map<string, number>
+  /** Purchase -> what is known of its last request, oldest first: until when its absence proves nothing. */
+  absences: Map<string, Absence>
+  /** Whether the filter by reference has found an order in this process: only then does its empty answer prove anything. */
+  referenceFilter: 'untried' | 'finds' | 'misses'
+  /** Rounds of the mapping after a restore, once one was met. */
+  rounds?: Rounds
+  /** When a new database may be compared again, on the clock that never jumps; absent before the first time. */
+  compareAt?: number
+}
+
+export const freshPace = (): Pace => ({
+  ...{ breaker: closedBreaker, pausedUntil: 0, firstSends: [], repeats: [] },
+  ...{ checked: new Map(), absences: new Map() },
+  alerted: new Set(),
+  readAgainAt: 0,
+  referenceFilter: 'untried',
+})
+
+/** What every ordering flow needs. */
+export interface Ordering {
+  db: Database
+  vault: Vault
+  supplier: OrderingSupplier
+  dialect: Dialect
+  policy: OrderingPolicy
+  pace: Pace
+  /** Name of this process in leases. */
+  owner: string
+  /** The stores that we sell through: an order of the supplier that carries none of their ids is somebody else's. */
+  stores: readonly OrderingStore[]
+  /** Epoch milliseconds. */
+  now: () => number
+  /** Milliseconds of a clock that never jumps: leases are checked on it right before a write, absence is counted on it. */
+  monotonic: () => number
+  random: () => number
+  newId: () => string
+  log: Log
+  wake: (pump: Pump) => void
+  /** Reads one offer anew from the supplier. */
+  refreshOffer: (productId: string) => Promise<void>
+  /** Reads the balance anew. */
+  readBalance: () => Promise<void>
+  /**
+   * Notes beside the database, before anything leaves, that this attempt is in it, so that an older copy of the file is
+   * known for one. Absent where the database is in memory, which nobody can put back.
+   */
+  mark?: (attempt: string) => Promise<void>
+  /** Begins a marker of a new epoch beside the database. Absent where `mark` is. */
+  beginEpoch?: (epoch: number) => Promise<void>
+  /** Called at each named instant; does nothing outside tests. */
+  at: (point: CrashPoint) => void
+  /** Once aborted, a sweep stops after the page it is at. */
+  signal?: AbortSignal
+}
+
+/** The answer must be here long before a request may count as run: a third of the time that the supplier needs to settle. */
+export const deadlineMs = ({ dialect }: Ordering): number => (dialect.settleSeconds * 1_000) / 3
+
+/** How long a request may still run, and how long its order may be missing from the list, in milliseconds. */
+export const gapsOf = ({ settleSeconds, listLagSeconds }: Ordering['dialect']) => ({
+  settleMs: settleSeconds * 1_000,
+  listLagMs: listLagSeconds * 1_000,
+})
+
+/** The text of a stored licence key. */
+export const openKey = (
+  { vault }: Pick<Ordering, 'vault'>,
+  key: { purchaseId: string; ordinal: number; ciphertext: Buffer; keyId: number },
+): string => {
+  const place = { table: 'licence_keys', row: key.purchaseId, ordinal: key.ordinal }
+  return vault.open(place, key.ciphertext, key.keyId).toString('utf8')
+}

@@ -1,0 +1,302 @@
+import { isOver } from '../domain/purchase.ts'
+import { externalOrderId } from '../domain/purchase-keys.ts'
+import { claimOf, doubtedAt, generationsToAsk, mayBeForgotten } from '../domain/restore.ts'
+import { moneyIsOut, type OrderStatus, type SupplierOrder } from '../domain/supplier.ts'
+import type { Change } from '../storage/database.ts'
+import { insertDiscrepancy, insertTransition } from '../storage/evidence.ts'
+import { oweAlert } from '../storage/outbox.ts'
+import { changePurchase, insertPurchase, type Purchase, purchaseById, purchasesOfPart } from '../storage/purchases.ts'
+import { currentEpoch, dropOrphan, dropUnclaimed, noteUnclaimed } from '../storage/restores.ts'
+import { knownSeconds } from '../storage/runs.ts'
+import { setFreeze } from '../storage/settings.ts'
+import { carryCancellation, markReopened, nameOfLine, storeOrderById } from '../storage/store-orders.ts'
+import { advance } from './advance.ts'
+import { plannedPurchase } from './effects.ts'
+import type { Ordering } from './ordering.ts'
+import { gapsOf } from './ordering.ts'
+import { type Part, unclaimedOf } from './parts.ts'
+import { foundOrders, readOrder, wasShown } from './read-order.ts'
+import { ordersUnder } from './scan.ts'
+
+/** `news` when the part has changed; `none` when all of it was known; `open` when it cannot be decided now. */
+type Claimed = 'news' | 'none' | 'open'
+
+/**
+ * Gives an order of the supplier back to the part that it was bought for, after a restore.
+ *
+ * @param generation whose reference the order carries
+ * @throws Failure `unavailable` when the supplier cannot be read
+ */
+export async function claimOrder(
+  ordering: Ordering,
+  part: Part,
+  generation: number,
+  supplierOrderId: string,
+): Promise<Claimed> {
+  const order = await ordering.supplier.order(supplierOrderId)
+  if (!order) return onlyListed(ordering, part, generation, supplierOrderId)
+  let rows = await rowsOf(ordering, part)
+  let claim = claimOf(rows, { generation, status: order.status })
+  if (claim === 'read') {
+    claim = await claimAfterRead(ordering, part, generation, order)
+    rows = await rowsOf(ordering, part)
+  }
+  switch (claim) {
+    case 'known': {
+      const row = rows.find((one) => one.generation === generation)
+      return row ? known(ordering, row, order) : 'open'
+    }
+    case 'insert':
+    case 'supersede':
+      return putIn(ordering, part, generation, order)
+    case 'nothing':
+      await ordering.db.commit(claimed(order))
+      return 'none'
+    case 'second':
+    case 'person':
+      return showPerson(ordering, part, generation, order)
+    default:
+      return 'open'
+  }
+}
+
+const rowsOf = ({ db }: Ordering, { lineId, part }: Part): Promise<Purchase[]> =>
+  db.query(purchasesOfPart(lineId, part))
+
+const liveOf = (rows: Purchase[]): Purchase | undefined => rows.find((row) => !isOver(row.state))
+
+/**
+ * The list shows an order that the supplier does not know when it is asked for it. It may still come, so it is asked for
+ * again for a while; then a person is shown it, because nothing else would ever end the wait of its part.
+ */
+async function onlyListed(ordering: Ordering, part: Part, generation: number, id: string): Promise<Claimed> {
+  const { db, dialect, now: clock } = ordering
+  const rows = await rowsOf(ordering, part)
+  if (wasShown(rows, id)) {
+    await db.commit(claimed({ id }))
+    return 'none'
+  }
+  const reference = externalOrderId({ ...part, generation }, dialect.externalOrderIdMax)
+  const noted = (await unclaimedOf(ordering, part)).find(({ supplierOrderId }) => supplierOrderId === id)
+  const now = clock()
+  // A clock that was put back would let it wait for days.
+  if (!noted || noted.seenAt > now) {
+    await db.commit([noteUnclaimed({ supplierOrderId: id, reference, status: noted?.status ?? 'open', seenAt: now })])
+    return 'open'
+  }
+  const row = liveOf(rows) ?? rows.find((one) => one.generation === generation)
+  if (!row || now < doubtedAt(noted.seenAt, gapsOf(dialect))) return 'open'
+  const shown = { id, status: noted.status as OrderStatus, agrees: false, ofAnotherLine: false, decided: false }
+  const note = `order ${id} was listed after a restore, and the supplier does not know it when it is asked for it`
+  const moved = await advance(ordering, row.id, () => ({ type: 'found', orders: [shown] }), {
+    detail: note,
+    columns: (_, { next }) => (next === 'review' ? { note } : {}),
+  })
+  if (!moved) return 'open'
+  await db.commit(claimed({ id }))
+  return 'news'
+}
+
+/** Reads the order of the generation that is under way; when it is under way all the same, both were charged. */
+async function claimAfterRead(ordering: Ordering, part: Part, generation: number, order: SupplierOrder) {
+  const live = liveOf(await rowsOf(ordering, part))
+  if (live?.supplierOrderId) await readOrder(ordering, live, live.supplierOrderId)
+  const claim = claimOf(await rowsOf(ordering, part), { generation, status: order.status })
+  if (claim !== 'read') return claim
+  return moneyIsOut(order.status) ? 'second' : 'nothing'
+}
+
+/** The generation has a row, and the transition table says what the order means to it. */
+async function known(ordering: Ordering, row: Purchase, order: SupplierOrder): Promise<Claimed> {
+  if (row.supplierOrderId === order.id || wasShown([row], order.id)) {
+    await ordering.db.commit(claimed(order))
+    return 'none'
+  }
+  const orders = await foundOrders(ordering, row, [order])
+  const moved = await advance(ordering, row.id, () => ({ type: 'found', orders }), {
+    detail: AFTER_RESTORE,
+    // The account of the balance began after the restore: this charge is in its first reading.
+    columns: ({ purchase }) => (purchase.countedAt === null ? { countedAt: ordering.now() } : {}),
+  })
+  const [after] = await ordering.db.query(purchaseById(row.id))
+  // Under a lease it is only hinted at: its holder, or the next round, decides.
+  if (!moved && after?.leaseUntil !== null) return 'open'
+  await ordering.db.commit(claimed(order))
+  return moved ? 'news' : 'none'
+}
+
+/** Nobody needs to look for its purchase any more. */
+const claimed = ({ id }: { id: string }): Change[] => [dropUnclaimed(id), dropOrphan(id)]
+
+const AFTER_RESTORE = 'found after a restore'
+
+/**
+ * Puts in the generation that the database had forgotten, as one whose outcome is unknown, and finds its order for it:
+ * a crash in between leaves a look-up, and nothing that could be sent.
+ */
+async function putIn(
+  ordering: Ordering,
+  part: Part,
+  generation: number,
+  order: SupplierOrder,
+): Promise<'news' | 'open'> {
+  const rows = await rowsOf(ordering, part)
+  const live = liveOf(rows)
+  const template = live ?? rows.at(-1)
+  const now = ordering.now()
+  // Whoever holds its lease is at work on it; the next round comes when that is over.
+  if (!template || (live?.leaseUntil ?? 0) > now) return 'open'
+  const id = ordering.newId()
+  const sentAt = order.createdAt ?? now
+  await ordering.db.commit([
+    ...(live ? superseded(ordering, live, order, now) : []),
+    insertPurchase({
+      ...plannedPurchase(ordering.dialect, { ...part, generation }, template),
+      ...{ id, orderId: template.orderId, lineId: template.lineId },
+      ...{ ceilingMinor: template.ceilingMinor, currency: template.currency, deadlineAt: template.deadlineAt },
+      ...{ state: 'unknown', unknownAt: now, maybeChargedAt: now, lastClass: 'A', refreshAt: now },
+      ...{ firstSentAt: sentAt, lastSentAt: now, createdAt: now, changedAt: now },
+      cancelRequestedAt: live?.cancelRequestedAt ?? null,
+      reservedMinor: template.ceilingMinor * template.quantity,
+      reservedAt: now,
+    }),
+    // What is under way says whether an operator bought in spite of the store's cancellation; nothing else does.
+    ...(live ? [] : [carryCancellation(id)]),
+    // The store may have been told that the order is closed; it will be told again when this one has ended.
+    markReopened(template.orderId),
+  ])
+  const [row] = await ordering.db.query(purchaseById(id))
+  return row && (await known(ordering, row, order)) !== 'open' ? 'news' : 'open'
+}
+
+function superseded({ newId }: Ordering, live: Purchase, order: SupplierOrder, now: number): Change[] {
+  const note = 'not needed: after a restore the order of a later attempt was found'
+  return [
+    changePurchase(
+      live,
+      {
+        ...{ state: 'cancelled', holdReason: null, notBefore: null, refreshAt: null, note },
+        ...{ leaseOwner: null, leaseUntil: null },
+      },
+      now,
+    ),
+    insertTransition({
+      ...{ id: newId(), purchaseId: live.id, at: now, input: 'found', row: 'superseded', before: live.state },
+      ...{ after: 'cancelled', actor: null, detail: `order ${order.id} of a later attempt was ${AFTER_RESTORE}` },
+    }),
+  ]
+}
+
+/**
+ * What is under way meets an order of another generation: the table makes a review or a double charge of it; where nothing
+ * is under way, it is a double charge. Once a person was shown it, nobody needs to look for its purchase any more.
+ */
+async function showPerson(ordering: Ordering, part: Part, generation: number, order: SupplierOrder): Promise<Claimed> {
+  const { db } = ordering
+  const rows = await rowsOf(ordering, part)
+  const known = await db.query(knownSeconds([order.id]))
+  if (known.length > 0 || wasShown(rows, order.id)) {
+    await db.commit(claimed(order))
+    return 'none'
+  }
+  const live = liveOf(rows)
+  const newest = rows.at(-1)
+  // Whoever decides on the review is shown the order beside it, and it is looked at again after that.
+  if (!newest || live?.state === 'review') return 'open'
+  if (!live) {
+    await db.commit([...reportSecond(ordering, newest, generation, order), ...claimed(order)])
+    ordering.wake('outbox')
+    return 'news'
+  }
+  const orders = await foundOrders(ordering, live, [order])
+  await advance(ordering, live.id, () => ({ type: 'found', orders }), { detail: AFTER_RESTORE })
+  if (!wasShown(await rowsOf(ordering, part), order.id)) return 'open'
+  await db.commit(claimed(order))
+  return 'news'
+}
+
+/**
+ * Looks, right before a purchase is sent, whether a database that was replaced by a restore has bought its part before.
+ *
+ * Orders that the mapping found and nobody claimed are known by their references. A part whose store order is older than
+ * the restore is looked up at the supplier as well, under the references of its next ten generations; so is one that
+ * comes in the weeks after it, where the supplier's list did not show all orders.
+ *
+ * @returns true when the purchase is not to be sent now: it has moved on, or waits for the mapping or for a person
+ * @throws Failure `unavailable` when the supplier cannot be read
+ */
+export async function boughtBefore(ordering: Ordering, purchase: Purchase): Promise<boolean> {
+  const epoch = await currentEpoch(ordering.db)
+  if (!epoch || epoch.restoredAt === null) return false
+  const { restoredAt, unknownFrom, listEnd } = epoch
+  if (epoch.mappedAt === null) return true
+  const [[name], [order]] = await Promise.all([
+    ordering.db.query(nameOfLine(purchase.lineId)),
+    ordering.db.query(storeOrderById(purchase.orderId)),
+  ])
+  if (!name || !order) return true
+  const part: Part = { ...name, lineId: purchase.lineId, part: purchase.part }
+  const found = new Map((await unclaimedOf(ordering, part)).map((one) => [one.supplierOrderId, one.generation]))
+  if (mayBeForgotten(order.receivedAt, { restoredAt, unknownFrom, isCutOff: listEnd !== null })) {
+    const rows = await ordering.db.query(purchasesOfPart(part.lineId, part.part))
+    for (const [id, generation] of await askedFor(ordering, part, generationsToAsk(rows))) found.set(id, generation)
+  }
+  let stop = false
+  for (const [id, generation] of [...found].sort(([, a], [, b]) => a - b)) {
+    if ((await claimOrder(ordering, part, generation, id)) !== 'none') stop = true
+  }
+  return stop
+}
+
+/**
+ * The supplier's orders under the references of these generations, one question for each.
+ *
+ * Without a filter by reference, or where it is not honoured, there is nothing to ask: the mapping has read the whole
+ * list twice, and noted what it found. Where that list did not show all orders, an operator has looked for the others.
+ *
+ * @returns pairs of a supplier order and its generation
+ */
+async function askedFor(
+  ordering: Ordering,
+  part: Part,
+  generations: number[],
+): Promise<[id: string, generation: number][]> {
+  const found: [string, number][] = []
+  for (const generation of generations) {
+    const reference = externalOrderId({ ...part, generation }, ordering.dialect.externalOrderIdMax)
+    const orders = await ordersUnder(ordering, reference)
+    if (!orders) return found
+    for (const { id } of orders) found.push([id, generation])
+  }
+  return found
+}
+
+/**
+ * What an order of the supplier leaves that was bought for a part which has purchases here, but none under its reference:
+ * a double charge, or one to be as soon as the part is bought here. All buying is frozen until a person has seen it.
+ *
+ * @param purchase the one of the part that a person is shown with it
+ * @param generation of the part whose reference the order carries
+ */
+export function reportSecond(
+  ordering: Ordering,
+  purchase: Purchase,
+  generation: number,
+  order: SupplierOrder,
+): Change[] {
+  const now = ordering.now()
+  const what = `order ${order.id} at the supplier is ${order.statusWord} and was bought for the same part as generation ${generation}`
+  const reason = `purchase ${purchase.id}: ${what}, which has no purchase here`
+  const about = { payload: { purchaseId: purchase.id, note: reason }, orderId: purchase.orderId }
+  const alert = (type: string, occasion: string): Change => oweAlert(ordering, { type, occasion, ...about })
+  return [
+    insertDiscrepancy({
+      ...{ id: ordering.newId(), kind: 'double_charge', subject: purchase.id, supplierOrderId: order.id, foundAt: now },
+      detail: `${order.externalOrderId} is ${order.statusWord} at the supplier beside ${purchase.externalOrderId} in ${purchase.state}`,
+    }),
+    dropOrphan(order.id),
+    setFreeze({ reason, actor: 'quayside', at: now, purchaseId: purchase.id }),
+    alert('double_charge', `${purchase.id}:${order.id}`),
+    alert('freeze', `${purchase.id}:${now}`),
+  ]
+}

@@ -1,0 +1,173 @@
+import { refreshDelayMs } from '../domain/pace.ts'
+import { codeOf, messageOf } from '../errors.ts'
+import {
+  countingFromNow,
+  deliveriesDueNow,
+  effectsDueNow,
+  forgetReadingsAfter,
+  listingsDueNow,
+  offersAsOfNow,
+  placementsDueNow,
+  publishingDueNow,
+  readAfter,
+  refreshesDueNow,
+  writtenAfter,
+  writtenNow,
+} from '../storage/clock-jump.ts'
+import { type Change, StaleWrite } from '../storage/database.ts'
+import {
+  changePurchase,
+  clearLeases,
+  distrustTimes,
+  dueRefreshes,
+  hintHandedOver,
+  type Purchase,
+  type PurchaseUpdate,
+  purchaseById,
+  purchasesInState,
+} from '../storage/purchases.ts'
+import { interruptSweeps } from '../storage/runs.ts'
+import { advance } from './advance.ts'
+import { noteIntent } from './not-found-proof.ts'
+import type { Ordering } from './ordering.ts'
+
+const BATCH = 500
+/** Open outcomes whose absence is counted from the start on. */
+const COUNTED_MAX = 1_000
+/** After a start the supplier is not asked about everything at once: four a second, all within a minute; more share seconds. */
+const SPREAD_STEP_MS = 250
+const SPREAD_MS = 60_000
+
+/**
+ * Picks up what the process before left behind.
+ *
+ * Only one process can use the file, so every lease is void now; whatever was being sent may have been charged and is
+ * looked up before anything else happens to it. How long ago that was is not asked of the wall clock, which may have been
+ * put ahead since: it counts as sent now.
+ *
+ * @returns how many purchases were in the middle of being sent
+ */
+export async function resume(ordering: Ordering): Promise<number> {
+  const now = ordering.now()
+  if (await clockWentBack(ordering)) await afterClockJump(ordering)
+  // A process that ended right after the store's yes left purchases whose orders only wait to be closed.
+  await ordering.db.commit([clearLeases(), interruptSweeps(now), hintHandedOver(now)])
+  let lost = 0
+  for (;;) {
+    const sending = await ordering.db.query(purchasesInState('sending', BATCH))
+    if (sending.length === 0) break
+    for (const { id } of sending) {
+      await advance(ordering, id, () => ({ type: 'lost' }), { detail: 'the process ended while it was being sent' })
+      lost += 1
+    }
+  }
+  // Not only at its first look-up, which may be a quarter of an hour away; what is more than these waits for that.
+  for (const { id, lastSentAt } of await ordering.db.query(purchasesInState('unknown', COUNTED_MAX))) {
+    noteIntent(ordering, id, lastSentAt)
+  }
+  await spread(ordering)
+  if (lost > 0) ordering.log.warn('purchases.resumed', { count: lost })
+  return lost
+}
+
+async function spread({ db, now }: Ordering): Promise<void> {
+  const start = now()
+  for (let place = 0; ; ) {
+    const due = await db.query(dueRefreshes(start, BATCH))
+    if (due.length === 0) return
+    await db.commit(
+      due.map((purchase): Change => {
+        const refreshAt = start + 1 + ((place * SPREAD_STEP_MS) % SPREAD_MS)
+        place += 1
+        return changePurchase(purchase, { refreshAt }, start)
+      }),
+    )
+  }
+}
+
+/**
+ * What follows from a jump of the wall clock, in either direction: nothing that was timed before it means anything.
+ *
+ * A purchase whose outcome is open is looked up and never repeated by itself. Whatever waits for an instant goes on now:
+ * after a clock was put back, it would wait for as long again as the clock had been ahead.
+ */
+export async function afterClockJump(ordering: Pick<Ordering, 'db' | 'now' | 'pace' | 'log'>): Promise<void> {
+  const { db, pace, log } = ordering
+  const now = ordering.now()
+  log.warn('clock.jumped', { detail: 'purchases with an open outcome are looked up, not repeated' })
+  await db.commit([
+    distrustTimes(now),
+    refreshesDueNow(now),
+    placementsDueNow(now),
+    effectsDueNow(now),
+    deliveriesDueNow(now),
+    listingsDueNow(now),
+    publishingDueNow(now),
+    forgetReadingsAfter(now),
+    offersAsOfNow(now),
+    countingFromNow(now),
+    writtenNow(now),
+  ])
+  // For ever is the end of the service; everything else was an instant.
+  if (Number.isFinite(pace.pausedUntil)) pace.pausedUntil = 0
+  Object.assign(pace, { firstSends: [], repeats: [] })
+  pace.checked.clear()
+}
+
+/** More than clocks drift between two starts. */
+const JUMP_BACK_MS = 60_000
+
+/**
+ * Whether the clock was put back while no process was there to notice: something in the database was written, or read
+ * from the supplier, at an instant that is yet to come.
+ */
+export async function clockWentBack({ db, now }: Pick<Ordering, 'db' | 'now'>): Promise<boolean> {
+  const at = now() + JUMP_BACK_MS
+  const [written, read] = await Promise.all([db.query(writtenAfter(at)), db.query(readAfter(at))])
+  return written.length + read.length > 0
+}
+
+/** Equal internal errors in a row before a person must look: a passing fault is over by then, a poisonous row is not. */
+const ERRORS_MAX = 8
+/** Between two tries of a row that failed; eight of them are over in less than a minute. */
+const TRY_AGAIN_MS = 5_000
+
+/**
+ * Notes that one purchase could not be handled, so that the others go on.
+ *
+ * A failing supplier or a lost race is no error of the row. `sending` is left as it is: only a look-up can tell. So is a
+ * row under a lease: its holder goes on, or the lease ends.
+ */
+export async function noteTrouble(ordering: Ordering, purchaseId: string, error: unknown): Promise<void> {
+  const text = messageOf(error).slice(0, 300)
+  const passing = error instanceof StaleWrite || codeOf(error) === 'unavailable'
+  if (passing) ordering.log.warn('purchase.trouble', { purchaseId, error: text })
+  else ordering.log.error('purchase.trouble', { purchaseId, error: text })
+  try {
+    const [purchase] = await ordering.db.query(purchaseById(purchaseId))
+    const now = ordering.now()
+    if (!purchase || purchase.state === 'sending' || (purchase.leaseUntil ?? 0) > now) return
+    const errorCount = passing ? 0 : purchase.errorText === text ? purchase.errorCount + 1 : 1
+    await ordering.db.commit([
+      changePurchase(
+        purchase,
+        {
+          errorText: passing ? null : text,
+          errorCount,
+          ...nextTry(purchase, now, passing),
+        },
+        now,
+      ),
+    ])
+    if (errorCount >= ERRORS_MAX) await advance(ordering, purchaseId, () => ({ type: 'poison', error: text }))
+  } catch (second) {
+    ordering.log.warn('purchase.trouble', { purchaseId, error: messageOf(second) })
+  }
+}
+
+/** A supplier that is away is asked as seldom as one that has no news, or a long outage would be hammered. */
+function nextTry({ state, refreshes }: Purchase, now: number, passing: boolean): PurchaseUpdate {
+  if (state === 'planned' || state === 'waiting') return { notBefore: now + TRY_AGAIN_MS }
+  const wait = passing ? Math.max(TRY_AGAIN_MS, refreshDelayMs(refreshes)) : TRY_AGAIN_MS
+  return { refreshAt: now + wait, refreshes: refreshes + 1 }
+}

@@ -1,0 +1,193 @@
+import type { Catalogue } from '../catalogue/context.ts'
+import { type BalanceSeen, explain, type Movement } from '../domain/balance.ts'
+import { formatDecimal } from '../domain/money.ts'
+import type { SupplierBalance } from '../domain/supplier.ts'
+import { messageOf } from '../errors.ts'
+import { idBound } from '../ids.ts'
+import type { Ordering } from '../ordering/ordering.ts'
+import {
+  type BalanceAccount,
+  balanceAccount,
+  changeAccount,
+  chargesBefore,
+  countCharges,
+  countOpenOutcomes,
+  countReturns,
+  countUncertainCharges,
+  forgetBalanceReadings,
+  forgetMovements,
+  insertAccount,
+  insertMovement,
+  latestTier,
+  type OwedBack,
+  returnsBefore,
+  unsettledMinor,
+} from '../storage/balance.ts'
+import { type Change, StaleWrite } from '../storage/database.ts'
+import { type BalanceReading, insertBalance, insertDiscrepancy } from '../storage/evidence.ts'
+import { oweAlert } from '../storage/outbox.ts'
+
+const HOUR = 3_600_000
+
+/** An order is read within seconds of its acceptance; one that still has no amount then is counted without one. */
+const YOUNG_MS = HOUR
+
+/** As long as the rows of the deliveries: a quarter's bill can be held against it. */
+const KEPT_MS = 90 * 24 * HOUR
+
+type Explaining = Pick<Ordering, 'db' | 'now' | 'newId' | 'log' | 'wake'>
+
+/**
+ * Takes a reading of the balance into the account: what our orders cost, what came back of them, what neither explains.
+ *
+ * A reading while an order of ours is on its way proves nothing and is passed over. A fall that nothing explains, still
+ * there at a second reading, is recorded and alerts; the freeze is left to the sweep that then looks for an order of ours
+ * behind it.
+ *
+ * @returns the instant behind which that sweep has to look; undefined when nothing is suspect
+ */
+export async function explainBalance(ordering: Explaining, reading: BalanceReading): Promise<number | undefined> {
+  try {
+    return await judge(ordering, reading)
+  } catch (error) {
+    // The next reading tells the same; whoever read this one has other things to do with it.
+    if (!(error instanceof StaleWrite)) ordering.log.warn('balance.unjudged', { error: messageOf(error) })
+    return undefined
+  }
+}
+
+async function judge(ordering: Explaining, reading: BalanceReading): Promise<number | undefined> {
+  const { db } = ordering
+  const { readAt, currency } = reading
+  const [[open], [uncertain], [account]] = await Promise.all([
+    db.query(countOpenOutcomes()),
+    db.query(countUncertainCharges(readAt, readAt - YOUNG_MS)),
+    db.query(balanceAccount(currency)),
+  ])
+  if (open?.total !== 0 || uncertain?.total !== 0) return undefined
+  if (!account) {
+    await db.commit(opening(ordering, reading))
+    return undefined
+  }
+  if (readAt <= account.judgedAt) return undefined
+  const { seen, counts } = await whatWeKnow(ordering, reading)
+  const { account: after, movements } = explain(account, seen)
+  const fall = movements.find(({ kind }) => kind === 'unexplained')
+  const suspectFrom = fall ? (account.suspectFrom ?? account.explainedAt) : account.suspectFrom
+  await db.commit([
+    changeAccount(account, { ...after, judgedAt: readAt, suspectFrom }),
+    ...counts,
+    ...movements.map((movement) => recorded(ordering, reading, movement)),
+    ...(fall ? alarm(ordering, reading, account, fall) : []),
+    forgetMovements(idBound(readAt - KEPT_MS)),
+  ])
+  for (const { kind, minor } of movements) {
+    if (kind === 'charge' || kind === 'refund') continue
+    ordering.log[kind === 'credit' ? 'info' : 'warn'](`balance.${kind}`, {
+      id: reading.id,
+      detail: text(minor, reading),
+    })
+  }
+  if (!fall) return undefined
+  ordering.wake('outbox')
+  return suspectFrom ?? undefined
+}
+
+/** The first reading begins the account: what was bought before is in it already. */
+function opening(ordering: Explaining, reading: BalanceReading): Change[] {
+  const { readAt, currency, amountMinor } = reading
+  const now = ordering.now()
+  const begun = { startedAt: readAt, explainedAt: readAt, judgedAt: readAt }
+  return [
+    insertAccount({ ...begun, currency, startMinor: amountMinor }),
+    countCharges(readAt, now, 'any'),
+    countReturns('failed', readAt, now, 'any'),
+    countReturns('reversed', readAt, now, 'any'),
+    recorded(ordering, reading, { kind: 'start', minor: amountMinor }),
+  ]
+}
+
+/** What our purchases say about the instant of a reading, and the changes that mark it as counted. */
+async function whatWeKnow({ db, now }: Explaining, { readAt, currency, amountMinor }: BalanceReading) {
+  const returns = async (kind: OwedBack) => {
+    const [row] = await db.query(returnsBefore(kind, readAt))
+    const { count = 0, returnsMinor = 0 } = row ?? {}
+    return { returnsMinor, change: countReturns(kind, readAt, now(), count) }
+  }
+  const [[charges], failed, reversed, [unsettled]] = await Promise.all([
+    db.query(chargesBefore(readAt, currency)),
+    returns('failed'),
+    returns('reversed'),
+    db.query(unsettledMinor()),
+  ])
+  const { count = 0, chargesMinor = 0, unpricedMinor = 0 } = charges ?? {}
+  const seen: BalanceSeen = {
+    ...{ readAt, balanceMinor: amountMinor, chargesMinor, unpricedMinor },
+    ...{ returnsMinor: failed.returnsMinor + reversed.returnsMinor, unsettledMinor: unsettled?.total ?? 0 },
+  }
+  return { seen, counts: [countCharges(readAt, now(), count), failed.change, reversed.change] }
+}
+
+function recorded(
+  { newId }: Explaining,
+  reading: BalanceReading,
+  movement: Movement | { kind: 'start'; minor: number },
+) {
+  const { id: readingId, currency, readAt: at } = reading
+  return insertMovement({ id: newId(), readingId, kind: movement.kind, amountMinor: movement.minor, currency, at })
+}
+
+function alarm(ordering: Explaining, reading: BalanceReading, account: BalanceAccount, fall: Movement): Change[] {
+  const { newId, now: clock } = ordering
+  const now = clock()
+  const since = new Date(account.explainedAt).toISOString()
+  const note = `the balance fell by ${text(0 - fall.minor, reading)} more than our orders explain, after ${since}`
+  return [
+    insertDiscrepancy({
+      ...{ id: newId(), kind: 'balance_unexplained', subject: reading.id, supplierOrderId: '' },
+      ...{ detail: note, foundAt: now },
+    }),
+    // Somebody else who buys on the same API key would alert with every order; each fall is on record all the same.
+    oweAlert(ordering, { type: 'balance_unexplained', occasion: String(Math.floor(now / HOUR)), payload: { note } }),
+  ]
+}
+
+const text = (minor: number, { currency }: BalanceReading): string =>
+  `${formatDecimal({ minor, currency })} ${currency}`
+
+/** Long enough to look back over a month's bills. */
+const READINGS_KEPT_MS = 30 * 24 * 3_600_000
+
+/** A reading every five minutes makes 8,640 in that time; events and purchases add some. */
+const KEPT_MAX = 10_000
+
+/**
+ * Reads the API balance, VIP tier and limits, and keeps the reading.
+ *
+ * Another tier means other prices: it asks for a sync run, before the reading is stored, so that a crash in between
+ * asks again.
+ *
+ * @returns the reading; `readAt` is the instant before the request left, because a purchase that was sent while it was
+ *   under way may be missing from the answer
+ * @throws Failure `unavailable` or `rejected` when the supplier does not answer, or not readably
+ */
+export async function readBalance({ db, supplier, now, newId, log, requestSync }: Catalogue): Promise<BalanceReading> {
+  const readAt = now()
+  const balance = await supplier.balance()
+  const reading: BalanceReading = {
+    ...{ id: newId(), readAt, amountMinor: balance.amountMinor, currency: balance.currency },
+    ...{ tier: balance.tier ?? null, limits: limitsText(balance) },
+  }
+  const [known] = await db.query(latestTier())
+  if (known && reading.tier !== null && known.tier !== reading.tier) {
+    log.info('balance.tier_changed', { before: known.tier, after: reading.tier })
+    requestSync('tier_changed')
+  }
+  await db.commit([insertBalance(reading), forgetBalanceReadings(readAt - READINGS_KEPT_MS, KEPT_MAX)])
+  return reading
+}
+
+function limitsText({ requestsPerMinute, quantityMax }: SupplierBalance): string | null {
+  if (requestsPerMinute === undefined && quantityMax === undefined) return null
+  return JSON.stringify({ requestsPerMinute, quantityMax })
+}

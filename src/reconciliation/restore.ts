@@ -1,0 +1,426 @@
+/**
+ * After a restore: the supplier's orders are given back to the purchases that they were bought for, while nothing is
+ * bought.
+ *
+ * ```
+ * restored ── settle + list lag ──► scan, claim ── gap ──► scan, claim, sweep ──► mapped ──► buying goes on by itself
+ *                                                                                   └──► on hold while orders of ours
+ *                                                                                        have no purchase: their store
+ *                                                                                        hands them in again, or a
+ *                                                                                        person lets buying go on
+ * ```
+ *
+ * Purchases are found by the references that they would have, whatever their generation: a part may have been refused
+ * many times since the backup.
+ */
+
+import { LATE_ORDERS_MS, nextRoundAt, SCANS_MIN } from '../domain/restore.ts'
+import type { SupplierOrder } from '../domain/supplier.ts'
+import { isNews, isOurs } from '../domain/sweep.ts'
+import { Failure, messageOf } from '../errors.ts'
+import type { Log } from '../log.ts'
+import { letGo } from '../ordering/actions.ts'
+import { roundsOf } from '../ordering/not-found-proof.ts'
+import type { Ordering } from '../ordering/ordering.ts'
+import { gapsOf } from '../ordering/ordering.ts'
+import { type Part, partsOf, unclaimedOf } from '../ordering/parts.ts'
+import { claimOrder } from '../ordering/reattach.ts'
+import { PROOF_SKEW_MS, pagesSince } from '../ordering/scan.ts'
+import type { Change, Database } from '../storage/database.ts'
+import { insertAudit } from '../storage/evidence.ts'
+import type { Marker } from '../storage/marker.ts'
+import { oweAlert } from '../storage/outbox.ts'
+import { purchasesByExternalId } from '../storage/purchases.ts'
+import {
+  attemptById,
+  clearRestoreHold,
+  countUnclaimed,
+  currentEpoch,
+  distrustSends,
+  dropMatched,
+  type Epoch,
+  forgetAccounts,
+  type ListEnd,
+  lastInstants,
+  noteUnclaimed,
+  RESTORE_ACTOR,
+  restoreHold,
+  setEpoch,
+  setRestoreHold,
+  storesMade,
+  unclaimedPage,
+} from '../storage/restores.ts'
+import { listOf } from '../storage/statement.ts'
+import { sweep } from './sweep.ts'
+
+/** As many as a sweep reads: the whole list, if need be. */
+const PAGES_MAX = 10_000
+
+/** Once buying goes on, parts are looked through at this pace for orders that are left. */
+const LATER_MS = 15 * 60_000
+
+/** Noted orders whose parts are looked up in one go. */
+const BATCH = 100
+
+/**
+ * Does the next round of the mapping, if one is due; before the first one of a new database, see `compareNew`.
+ *
+ * @returns `over` when there is nothing to map and nothing held; else whether a round was `done` or is not `due` yet
+ * @throws Failure `unavailable` when the supplier's list could not be read as a whole; the next round tries again
+ */
+export async function mapBack(ordering: Ordering): Promise<'over' | 'due' | 'done'> {
+  const { db, dialect, now: clock } = ordering
+  const stored = await currentEpoch(db)
+  if (!stored) return 'over'
+  if (stored.restoredAt === null) return (await restoreHold(db)) ? compareNew(ordering) : 'over'
+  const now = clock()
+  // A round of a clock that was put back since counts as begun now, or the next one would wait for that clock.
+  const epoch = { ...stored, roundAt: stored.roundAt === null ? null : Math.min(stored.roundAt, now) }
+  if (epoch.roundAt !== stored.roundAt) await db.commit([setEpoch(epoch, now)])
+  const held = (await restoreHold(db)) !== undefined
+  if (epoch.mappedAt !== null && !held && !(await stillLooks(ordering, stored.restoredAt))) return 'over'
+  const gaps = {
+    ...gapsOf(dialect),
+    gapMs: epoch.mappedAt === null || held ? dialect.scanGapSeconds * 1_000 : LATER_MS,
+  }
+  // A restore that lies ahead is of such a clock too: the steady one below counts it from when this process met it.
+  const restoredAt = stored.restoredAt > now ? 0 : stored.restoredAt
+  if (now < nextRoundAt({ ...epoch, restoredAt }, gaps)) return 'due'
+  // Another process may have begun the last round, which only the wall clock tells; but that one may have been put ahead,
+  // while a request that left before the restore is on its way still.
+  const rounds = roundsOf(ordering, epoch.epoch)
+  const steady = ordering.monotonic()
+  if (steady < nextRoundAt({ ...rounds, scans: epoch.scans }, gaps)) return 'due'
+  rounds.roundAt = steady
+  const begun: Epoch = { ...epoch, roundAt: now }
+  await db.commit([setEpoch(begun, now)])
+  let after: Epoch
+  try {
+    after = epoch.mappedAt === null ? await scanned(ordering, begun) : begun
+    await claimParts(ordering)
+  } catch (error) {
+    await sayWhy(ordering, begun, [`the last try failed: ${messageOf(error)}`])
+    throw error
+  }
+  if (after.scans >= SCANS_MIN && after.mappedAt === null) {
+    await sweep(ordering, fromOf(after), 'restore').catch((error: unknown) => {
+      // Its counts and its orphans are for people; every order was claimed or noted by the scans before.
+      ordering.log.warn('restore.unswept', { error: messageOf(error) })
+    })
+    after.mappedAt = clock()
+  }
+  await db.commit([setEpoch(after, clock())])
+  await conclude(ordering, after)
+  return 'done'
+}
+
+/** Whether orders are left that a part may still come for: handed in again late, or freed by a person's decision. */
+async function stillLooks({ db, now }: Ordering, restoredAt: number): Promise<boolean> {
+  if (now() - restoredAt > LATE_ORDERS_MS) return false
+  const [unclaimed] = await db.query(countUnclaimed())
+  return (unclaimed?.total ?? 0) > 0
+}
+
+const fromOf = ({ unknownFrom }: Epoch): number => Math.max(0, unknownFrom - PROOF_SKEW_MS)
+
+/** Notes the orders of ours that no purchase knows as its own, page by page. */
+async function scanned(ordering: Ordering, epoch: Epoch): Promise<Epoch> {
+  let unreadable = 0
+  const onUnreadable = (rows: readonly unknown[]): void => {
+    unreadable += rows.length
+  }
+  let listMax: number | undefined
+  const onListEnd = (most: number): void => {
+    listMax = most
+  }
+  let ours = 0
+  const options = { pagesMax: PAGES_MAX, onUnreadable, onListEnd }
+  for await (const orders of pagesSince(ordering, fromOf(epoch), options)) {
+    if (ordering.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
+    ours += await noteNews(ordering, orders)
+  }
+  const listEnd = listMax === undefined ? null : { listMax, ours }
+  return { ...epoch, scans: epoch.scans + 1, unreadable, listEnd }
+}
+
+/** @returns how many of them were placed for our stores */
+async function noteNews({ db, dialect, stores, now }: Ordering, orders: SupplierOrder[]): Promise<number> {
+  const ours = orders.filter((order) => isOurs(order.externalOrderId, stores, dialect.externalOrderIdMax))
+  if (ours.length === 0) return 0
+  const rows = await db.query(purchasesByExternalId(ours.map((order) => order.externalOrderId ?? '')))
+  const byReference = new Map(rows.map((row) => [row.externalOrderId, row]))
+  const news = ours.filter((order) => {
+    const row = byReference.get(order.externalOrderId ?? '')
+    return !row || (row.supplierOrderId !== order.id && isNews({ ...row, ordersSeen: listOf(row.ordersSeen) }, order))
+  })
+  await db.commit(
+    news.map(({ id, externalOrderId, status }) =>
+      noteUnclaimed({ supplierOrderId: id, reference: externalOrderId ?? '', status, seenAt: now() }),
+    ),
+  )
+  return ours.length
+}
+
+/** Gives the noted orders back to the parts that the database has, a part at a time. */
+async function claimParts(ordering: Ordering): Promise<void> {
+  const { db } = ordering
+  const seen = new Set<string>()
+  for (let after = ''; ; ) {
+    const noted = await db.query(unclaimedPage({ after, limit: BATCH }))
+    const last = noted.at(-1)
+    if (!last) return
+    // What another way has given its purchase meanwhile is nobody's question any more.
+    if (after === '') await db.commit([dropMatched()])
+    after = last.supplierOrderId
+    const parts = await partsOf(
+      ordering,
+      noted.map(({ reference }) => reference),
+    )
+    for (const { part } of parts.values()) {
+      const key = `${part.lineId} ${part.part}`
+      if (seen.has(key)) continue
+      seen.add(key)
+      for (const { generation, supplierOrderId } of await unclaimedOf(ordering, part)) {
+        if (ordering.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
+        await claimOne(ordering, part, generation, supplierOrderId)
+      }
+    }
+  }
+}
+
+/** One order that cannot be read or decided now must not hide the others: it stays noted, and the next round tries again. */
+async function claimOne(ordering: Ordering, part: Part, generation: number, supplierOrderId: string): Promise<void> {
+  const { store, reference, line } = part
+  const about = { supplierOrderId, store, reference, line, generation }
+  try {
+    const outcome = await claimOrder(ordering, part, generation, supplierOrderId)
+    ordering.log.info('restore.claim', { ...about, outcome })
+  } catch (error) {
+    ordering.log.warn('restore.claim', { ...about, outcome: 'open', error: messageOf(error) })
+  }
+}
+
+/** Lets buying go on when nothing is left that only a person can tell; else says what is. */
+async function conclude(ordering: Ordering, epoch: Epoch): Promise<void> {
+  const { db, newId, now: clock, log } = ordering
+  if (epoch.mappedAt === null) return sayWhy(ordering, epoch, [`${epoch.scans} of ${SCANS_MIN} scans are done`])
+  const [unclaimed] = await db.query(countUnclaimed())
+  const questions = questionsOf(unclaimed?.total ?? 0, epoch)
+  if (questions.length > 0) return sayWhy(ordering, epoch, questions)
+  if (!(await restoreHold(db))) return
+  const now = clock()
+  const subject = `epoch ${epoch.epoch}`
+  await db.commit([
+    clearRestoreHold(),
+    insertAudit({ id: newId(), at: now, actor: 'quayside', action: 'restore.mapped', subject }),
+  ])
+  log.warn('restore.mapped', { count: epoch.epoch })
+  await letGo(ordering)
+}
+
+/** Puts what people read about the hold up to date: how far the mapping is, or what it waits for. */
+async function sayWhy({ db, now }: Ordering, epoch: Epoch, why: string[]): Promise<void> {
+  const hold = await restoreHold(db)
+  if (!hold) return
+  const what = epoch.mappedAt === null ? "the supplier's orders are being mapped back" : 'mapped back'
+  const reason = `restored, epoch ${epoch.epoch}; ${what}: ${why.join('; ')}`
+  if (reason !== hold.reason) await db.commit([setRestoreHold({ ...hold, reason }, now())])
+}
+
+function questionsOf(unclaimed: number, { unreadable, listEnd }: Epoch): string[] {
+  const are = (count: number) => (count === 1 ? '1 order' : `${count} orders`)
+  return [
+    ...(unclaimed > 0
+      ? [
+          `${are(unclaimed)} at the supplier ${unclaimed === 1 ? 'is' : 'are'} of no purchase here: see quayside discrepancies list, and let the stores hand in again what came after the backup`,
+        ]
+      : []),
+    ...(unreadable > 0 ? [`${are(unreadable)} in the supplier's list cannot be read`] : []),
+    ...(listEnd ? [notShown(listEnd)] : []),
+  ]
+}
+
+/** What the list could show, and what only a person can find out. */
+function notShown({ listMax, ours }: ListEnd): string {
+  const those = ours === 0 ? 'none' : `${ours}`
+  const are = ours < 2 ? 'is' : 'are'
+  return `the supplier's order list ends at ${listMax} orders (paging.listMax), and ${those} of those ${listMax} ${are} of its stores; older orders are not shown: look for older orders of these stores in the supplier's own account, then quayside unfreeze`
+}
+
+export interface EpochParts {
+  db: Database
+  /** Epoch milliseconds. */
+  now: () => number
+  newId: () => string
+}
+
+/**
+ * Finds out at a start whether the database is the one that was used last, before anything else is done with it.
+ *
+ * It is not when it lacks the attempt that the marker beside it names, or is of an earlier epoch; nor when it had a
+ * marker and has none, because then it was carried here without one. All of these are restores, whoever made them.
+ *
+ * A new database buys nothing before the supplier's orders were compared, see `compareNew`, unless all stores were made
+ * with it.
+ *
+ * @param parts.stores those of the configuration
+ * @returns whether it was recognised as one, and is now in a new epoch with buying on hold
+ */
+export async function recogniseRestore(
+  parts: EpochParts & { marker: Marker; log: Log; stores: readonly { id: string }[] },
+): Promise<boolean> {
+  const { db, marker, log } = parts
+  const [marked, epoch] = [marker.read(), await currentEpoch(db)]
+  const why = await reasonOf(db, marked, epoch)
+  if (why !== undefined) {
+    const begun = await noteRestore(parts, { cause: why, epochMin: marked?.epoch ?? 0, actor: 'quayside' })
+    await marker.begin({ epoch: begun.epoch, attempt: null })
+    log.warn('restore.recognised', { reason: why, count: begun.epoch })
+    return true
+  }
+  if (!epoch) {
+    // The marker first: a crash in between leaves one that asks for nothing.
+    await marker.begin({ epoch: 1, attempt: null })
+    await db.commit([setEpoch(firstEpoch, parts.now()), ...(await holdOfNew(parts))])
+  } else if (!marked || marked.epoch !== epoch.epoch) await marker.begin({ epoch: epoch.epoch, attempt: null })
+  else await marker.begin(marked)
+  return false
+}
+
+async function holdOfNew({
+  db,
+  now,
+  stores,
+}: Pick<EpochParts, 'db' | 'now'> & { stores: readonly { id: string }[] }): Promise<Change[]> {
+  const made = await storesMade(db)
+  if (stores.every(({ id }) => made.includes(id))) return []
+  return [setRestoreHold({ reason: NEW_DATABASE, actor: RESTORE_ACTOR, at: now() }, now())]
+}
+
+/** Why a new database does not buy at once. */
+export const NEW_DATABASE = "the database is new: the supplier's orders are searched for orders of its stores first"
+
+const firstEpoch: Epoch = {
+  epoch: 1,
+  restoredAt: null,
+  unknownFrom: 0,
+  scans: 0,
+  roundAt: null,
+  unreadable: 0,
+  listEnd: null,
+  mappedAt: null,
+}
+
+async function reasonOf(
+  db: Database,
+  marked: ReturnType<Marker['read']>,
+  epoch: Epoch | undefined,
+): Promise<string | undefined> {
+  if (!marked) return epoch && 'the database was put here without the marker that lay beside it'
+  if (marked.epoch > (epoch?.epoch ?? 1)) return 'the database is older than its last restore'
+  // A restore that ended before it could write the marker has noted itself in the database, and nothing was done since.
+  if (epoch && marked.epoch < epoch.epoch && epoch.scans === 0 && epoch.mappedAt === null) return undefined
+  if (marked.attempt === null) return undefined
+  const [known] = await db.query(attemptById(marked.attempt))
+  return known ? undefined : 'the database is an older copy: it lacks what was bought last'
+}
+
+/**
+ * Notes that the database was put back: a new epoch, buying on hold until the supplier's orders are mapped back, and
+ * purchases with an open outcome counted as sent just now, since nobody knows when they were.
+ *
+ * @param noted.epochMin the highest epoch that is known from elsewhere
+ * @param noted.unknownFrom the instant from which the database knows nothing; default: the last one that it has noted
+ */
+export async function noteRestore(
+  { db, now: clock, newId }: EpochParts,
+  { cause, epochMin, actor, unknownFrom }: { cause: string; epochMin: number; actor: string; unknownFrom?: number },
+): Promise<Epoch> {
+  const now = clock()
+  const before = await currentEpoch(db)
+  const known = before?.epoch ?? 1
+  const next = Math.max(known, Number.isFinite(epochMin) ? epochMin : known) + 1
+  const [last] = await db.query(lastInstants())
+  const latest = unknownFrom ?? Math.max(0, last?.sentAt ?? 0, last?.receivedAt ?? 0, last?.readAt ?? 0)
+  // What an earlier restore has not mapped yet is still unknown.
+  const pending = before && before.restoredAt !== null && before.mappedAt === null
+  const from = pending ? Math.min(before.unknownFrom, latest) : latest
+  const epoch: Epoch = { ...firstEpoch, epoch: next, restoredAt: now, unknownFrom: from }
+  const reason = `${cause}; nothing is bought until the supplier's orders are mapped back, some minutes from now`
+  await db.commit([
+    setEpoch(epoch, now),
+    setRestoreHold({ reason, actor: RESTORE_ACTOR, at: now }, now),
+    distrustSends(now),
+    forgetAccounts(),
+    insertAudit({ id: newId(), at: now, actor, action: 'restore', subject: `epoch ${next}`, detail: cause }),
+    oweAlert({ newId, now: clock }, { type: 'restored', occasion: String(next), payload: { note: reason } }),
+  ])
+  return epoch
+}
+
+/** The whole list, if need be. */
+
+/** A list that cannot be read is tried again after this long. */
+const AGAIN_MS = 15_000
+
+/**
+ * Searches the supplier's orders for some that were placed for our stores, which a new database cannot know. With one of
+ * them the database is a restore of nothing: the one before it was lost, or the service was started in a wrong place.
+ *
+ * @returns `due` when another search runs or has failed just now; else `done`, and buying goes on or waits as after a restore
+ * @throws Failure `unavailable` when the list could not be read; buying stays on hold, and the next search tries again
+ */
+export async function compareNew(ordering: Ordering): Promise<'due' | 'done'> {
+  const { db, log, monotonic, now, pace } = ordering
+  if ((pace.compareAt ?? 0) > monotonic()) return 'due'
+  pace.compareAt = Number.POSITIVE_INFINITY
+  try {
+    const cause = await causeOf(ordering)
+    if (cause === undefined) {
+      await db.commit([clearRestoreHold()])
+      log.info('database.compared')
+      await letGo(ordering)
+      return 'done'
+    }
+    // Store orders may have come since the start: nothing before them is known all the same.
+    const { epoch } = await noteRestore(ordering, { cause, epochMin: 1, actor: 'quayside', unknownFrom: 0 })
+    await ordering.beginEpoch?.(epoch)
+    log.warn('restore.recognised', { reason: cause, count: epoch })
+    ordering.wake('outbox')
+    return 'done'
+  } catch (error) {
+    const reason = `${NEW_DATABASE}; the last try failed: ${messageOf(error)}`
+    await db.commit([setRestoreHold({ reason, actor: RESTORE_ACTOR, at: now() }, now())])
+    throw error
+  } finally {
+    pace.compareAt = monotonic() + AGAIN_MS
+  }
+}
+
+/**
+ * A list that does not show all orders proves nothing, and reading it again proves no more: the database then counts as a
+ * restore, whose hold an operator lifts once the orders that the list shows are mapped back.
+ *
+ * @returns why the database counts as a restore; undefined when the supplier has no order of its stores
+ */
+async function causeOf(ordering: Ordering): Promise<string | undefined> {
+  const { dialect, stores } = ordering
+  let unreadable = 0
+  const onUnreadable = (rows: readonly unknown[]): void => {
+    unreadable += rows.length
+  }
+  let listMax: number | undefined
+  const onListEnd = (most: number): void => {
+    listMax = most
+  }
+  for await (const orders of pagesSince(ordering, 0, { pagesMax: PAGES_MAX, onUnreadable, onListEnd })) {
+    if (ordering.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
+    const ours = orders.find((order) => isOurs(order.externalOrderId, stores, dialect.externalOrderIdMax))
+    if (ours) return `the database is new, and the supplier has order ${ours.id} of its stores`
+  }
+  if (listMax !== undefined) {
+    return `the database is new, and the supplier's order list ends at ${listMax} orders (paging.listMax): older orders are not shown`
+  }
+  if (unreadable === 0) return undefined
+  return `the database is new, and ${unreadable} orders in the supplier's list cannot be read`
+}

@@ -1,0 +1,292 @@
+import { afterLookUp } from '../domain/breaker.ts'
+import type { SupplierOrder } from '../domain/supplier.ts'
+import { comparison, isOurs, NIGHTLY_MS, nightlyFrom, nightlyOverdue, RECENT_MS, SKEW_MS } from '../domain/sweep.ts'
+import { Failure, messageOf } from '../errors.ts'
+import { idBound } from '../ids.ts'
+import { advance } from '../ordering/advance.ts'
+import type { Ordering } from '../ordering/ordering.ts'
+import { foundOrders } from '../ordering/read-order.ts'
+import { noteTrouble } from '../ordering/recover.ts'
+import { pagesSince } from '../ordering/scan.ts'
+import { hintPurchase, type Purchase, purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
+import {
+  changeSweep,
+  forgetSweeps,
+  insertSweep,
+  lastSweepOver,
+  oldestWrittenOff,
+  purchasesToBeListed,
+  type Sweep,
+  sweepById,
+} from '../storage/runs.ts'
+import { listOf } from '../storage/statement.ts'
+import { afterSuspicion, checkUnlisted, maySpend, recordOrphans, suspectedFrom } from './unmatched.ts'
+
+/** A million orders at a hundred a page: a sweep from the beginning has to end, too. */
+const PAGES_MAX = 10_000
+
+/** Purchases whose order must be in the list, held in memory while it is read. More are left to their own reads. */
+const LISTED_MAX = 10_000
+
+/** Orders that are asked for one by one after a list without them; a list that lacks more cannot be believed. */
+const ASKED_MAX = 200
+
+const KEPT_MS = 90 * 24 * 3_600_000
+
+/**
+ * Compares all orders of the supplier since an instant with our purchases, both ways: what deliveries and polling missed
+ * is found here, orders of ours that have no purchase, and purchases whose order is gone.
+ *
+ * Orders are matched by their external reference, page by page, so that memory does not grow with their number; what one
+ * of them says is believed at once. That an order is not there is believed only when the list was read as a whole.
+ *
+ * @param from epoch milliseconds; 0 reads the supplier's orders from the beginning
+ * @returns the counts, as they are stored too
+ * @throws Failure `unavailable` when the list could not be read as a whole; what was matched before stays applied
+ */
+export async function sweep(ordering: Ordering, from = ordering.now() - RECENT_MS, cause = 'schedule'): Promise<Swept> {
+  return runSweep(ordering, await beginSweep(ordering, from, cause))
+}
+
+/** Stores that a sweep begins, so that it is seen while it runs. */
+export async function beginSweep({ db, now, newId }: Ordering, from: number, cause: string): Promise<Sweep> {
+  const id = newId()
+  await db.commit([insertSweep({ id, cause, state: 'running', fromAt: Math.max(0, from), startedAt: now() })])
+  const [begun] = await db.query(sweepById(id))
+  if (!begun) throw new Failure('internal', `the sweep ${id} is gone`)
+  return begun
+}
+
+/**
+ * Runs a sweep that was begun.
+ *
+ * @param to orders that were made later are left out: a list that takes long to read does not move meanwhile
+ * @throws Failure `unavailable`, see `sweep`
+ */
+export async function runSweep(ordering: Ordering, begun: Sweep, to?: number): Promise<Swept> {
+  const startedAt = ordering.monotonic()
+  const { state: _state, finishedAt: _finishedAt, error: _error, ...swept } = { ...begun }
+  let outcome: Pick<Sweep, 'state' | 'error'> = { state: 'complete', error: null }
+  try {
+    const suspectFrom = await suspectedFrom(ordering)
+    const pass: Pass = { swept, unseen: await mustBeListed(ordering, begun), suspectFrom, spenders: 0 }
+    await compareList(ordering, pass, to)
+    await askForUnseen(ordering, pass)
+    if (suspectFrom !== undefined && begun.fromAt <= Math.max(0, suspectFrom - SKEW_MS)) {
+      await ordering.db.commit(afterSuspicion(ordering, begun.startedAt, suspectFrom, pass.spenders))
+      ordering.wake('outbox')
+    }
+    return swept
+  } catch (error) {
+    outcome = { state: ordering.signal?.aborted ? 'interrupted' : 'failed', error: messageOf(error) }
+    throw error
+  } finally {
+    if (swept.hinted > 0) ordering.wake('refresh')
+    await conclude(ordering, swept, outcome, ordering.monotonic() - startedAt)
+  }
+}
+
+/** Purchases that the list must hold, were they sent within its window. */
+async function mustBeListed({ db, dialect }: Ordering, { fromAt, startedAt }: Sweep): Promise<Map<string, string>> {
+  const sentFrom = fromAt === 0 ? null : fromAt + SKEW_MS
+  const acceptedBefore = startedAt - dialect.listLagSeconds * 1_000
+  const listed = await db.query(purchasesToBeListed(sentFrom, acceptedBefore, LISTED_MAX))
+  return new Map(listed.map(({ id, supplierOrderId }) => [supplierOrderId ?? '', id]))
+}
+
+async function compareList(ordering: Ordering, pass: Pass, to: number | undefined): Promise<void> {
+  const { swept } = pass
+  const pages = pagesSince(ordering, swept.fromAt, {
+    pagesMax: PAGES_MAX,
+    // One order that cannot be read must not hide all that are older; the sweep is not complete all the same.
+    onUnreadable: (rows) => {
+      swept.unreadable += rows.length
+    },
+    ...(to === undefined ? {} : { to }),
+  })
+  for await (const orders of pages) {
+    if (ordering.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
+    swept.pages += 1
+    await comparePage(ordering, pass, orders)
+  }
+  // A list that was read is a look-up of all: what it has found is not looked up any more, and new purchases may wait.
+  ordering.pace.breaker = afterLookUp(ordering.pace.breaker, swept.orders)
+  if (swept.unreadable === 0) return
+  throw new Failure('unavailable', `${swept.unreadable} orders in the supplier's list cannot be read`)
+}
+
+async function askForUnseen(ordering: Ordering, { swept, unseen }: Pass): Promise<void> {
+  for (const [supplierOrderId, purchaseId] of [...unseen].slice(0, ASKED_MAX)) {
+    try {
+      const answer = await checkUnlisted(ordering, purchaseId, supplierOrderId)
+      if (answer !== 'moved') swept[answer] += 1
+    } catch (error) {
+      await noteTrouble(ordering, purchaseId, error)
+      swept.troubled += 1
+    }
+  }
+  if (unseen.size <= ASKED_MAX) return
+  throw new Failure('unavailable', `the supplier's order list lacks ${unseen.size} of our orders`)
+}
+
+async function conclude(
+  { db, log, now }: Ordering,
+  swept: Swept,
+  { state, error }: Pick<Sweep, 'state' | 'error'>,
+  durationMs: number,
+): Promise<void> {
+  const { id, cause, pages, orders, matched, hinted, orphans, others, missing, unlisted, troubled, unreadable } = swept
+  const counts = { pages, orders, matched, hinted, orphans, others, missing, unlisted, troubled, unreadable }
+  await db
+    .commit([changeSweep(id, { ...counts, state, error, finishedAt: now() }), forgetSweeps(idBound(now() - KEPT_MS))])
+    // The database is closed when the service stops; the start after it marks the row.
+    .catch((fault: unknown) => log.warn('sweep.unrecorded', { id, error: messageOf(fault) }))
+  const line = { id, cause, ...counts, durationMs: Math.round(durationMs) }
+  if (state === 'complete') log.info('sweep.complete', line)
+  else log.warn(`sweep.${state}`, { ...line, error })
+}
+
+/** Where a sweep stands; `orders` are `matched`, `orphans` and `others` together. */
+export type Swept = Omit<Sweep, 'state' | 'finishedAt' | 'error'>
+
+/** What one sweep has in hand. */
+export interface Pass {
+  swept: Swept
+  /** Supplier order -> purchase that must be in the list and was not seen yet. */
+  unseen: Map<string, string>
+  /** Behind this instant the balance fell for no reason that we know. */
+  suspectFrom: number | undefined
+  /** Orders of ours without a purchase that may be the reason. */
+  spenders: number
+}
+
+/** Compares one page of the supplier's orders with our purchases, and counts it. */
+export async function comparePage(ordering: Ordering, pass: Pass, orders: SupplierOrder[]): Promise<void> {
+  if (orders.length === 0) return
+  const { dialect, stores } = ordering
+  const { swept, unseen, suspectFrom } = pass
+  const known = await compareKnown(ordering, swept, orders)
+  const strangers = orders.filter(({ id }) => !known.has(id))
+  const ours = strangers.filter((order) => isOurs(order.externalOrderId, stores, dialect.externalOrderIdMax))
+  const orphans = await recordOrphans(ordering, swept.id, ours)
+  for (const { id } of orders) unseen.delete(id)
+  swept.orders += orders.length
+  // One that was shown to a person beside the purchases of its part is no question any more.
+  swept.matched += orders.length - strangers.length + ours.length - orphans.length
+  swept.orphans += orphans.length
+  swept.others += strangers.length - ours.length
+  if (suspectFrom !== undefined) pass.spenders += ours.filter((order) => maySpend(order, suspectFrom)).length
+}
+
+/** @returns the ids of the orders that are purchases of ours */
+async function compareKnown(ordering: Ordering, swept: Swept, orders: SupplierOrder[]): Promise<Set<string | null>> {
+  const { db } = ordering
+  const references = orders.map((order) => order.externalOrderId).filter((reference) => reference !== undefined)
+  const [byReference, byOrder] = await Promise.all([
+    references.length > 0 ? db.query(purchasesByExternalId(references)) : [],
+    db.query(purchasesBySupplierOrder(orders.map(({ id }) => id))),
+  ])
+  // A supplier may list no references, and a person may have adopted an order of another one.
+  const known = new Set(byOrder.map(({ supplierOrderId }) => supplierOrderId))
+  const ordersOf = Map.groupBy(orders, ({ externalOrderId }) => externalOrderId)
+  const referred = new Set(byReference.map(({ id }) => id))
+  for (const purchase of [...byReference, ...byOrder.filter(({ id }) => !referred.has(id))]) {
+    const carrying = ordersOf.get(purchase.externalOrderId) ?? []
+    for (const { id } of carrying) known.add(id)
+    const adopted = orders.filter((order) => order.id === purchase.supplierOrderId && !carrying.includes(order))
+    const own = [...carrying, ...adopted]
+    try {
+      if (await compare(ordering, purchase, own)) swept.hinted += 1
+    } catch (error) {
+      await noteTrouble(ordering, purchase.id, error)
+      swept.troubled += 1
+    }
+  }
+  return known
+}
+
+/** @returns whether the purchase differs from its orders and was moved, or is to be read again */
+async function compare(ordering: Ordering, purchase: Purchase, orders: SupplierOrder[]): Promise<boolean> {
+  const said = comparison({ ...purchase, ordersSeen: listOf(purchase.ordersSeen) }, orders)
+  if (said === 'agrees') return false
+  if (said === 'found') {
+    const found = await foundOrders(ordering, purchase, orders)
+    const decision = await advance(ordering, purchase.id, () => ({ type: 'found', orders: found }), { detail: 'sweep' })
+    return decision !== undefined
+  }
+  await ordering.db.commit([hintPurchase(purchase.id, ordering.now())])
+  return true
+}
+
+/** Where the sweep of thirty days begins now. */
+export async function wholeFrom({ db, now }: Pick<Ordering, 'db' | 'now'>): Promise<number> {
+  const [oldest] = await db.query(oldestWrittenOff(now() - NIGHTLY_MS))
+  return nightlyFrom(now(), oldest?.sentAt ?? null)
+}
+
+/** Whether the last sweep of thirty days did not come to its end, or the service was down at its hour. */
+export async function isOverdue({ db, now }: Pick<Ordering, 'db' | 'now'>): Promise<boolean> {
+  const [[complete], [begun]] = await Promise.all([
+    db.query(lastSweepOver(NIGHTLY_MS, 'complete')),
+    db.query(lastSweepOver(NIGHTLY_MS)),
+  ])
+  return nightlyOverdue(now(), complete?.startedAt ?? null, begun?.startedAt ?? null)
+}
+
+export interface SweepRunner {
+  /**
+   * Starts a sweep of thirty days, or joins one under way, and returns it as it stands now.
+   *
+   * @throws Failure `unavailable` while the service is being stopped
+   */
+  start: (cause: string) => Promise<Sweep>
+  /** Sweeps the last two days; thirty, when the night's sweep did not come to its end. Resolves when it has ended. */
+  recent: (cause: string) => Promise<void>
+  /** Looks behind an instant, without waiting for it. */
+  behind: (from: number | undefined, cause: string) => void
+  idle: () => Promise<void>
+}
+
+interface Underway {
+  from: number
+  begun: Promise<Sweep>
+  ended: Promise<void>
+}
+
+/** Sees to it that nobody waits for a sweep twice: one under way that looks back as far is joined. */
+export function createSweepRunner(ordering: Ordering): SweepRunner {
+  const running = new Set<Underway>()
+
+  const run = (from: number, cause: string, still: boolean): Underway => {
+    if (ordering.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
+    const joined = [...running].find((one) => one.from <= from)
+    if (joined) return joined
+    const begun = beginSweep(ordering, from, cause)
+    // `runSweep` stores and logs how it ended; whoever waits wants to know that it has.
+    const ended = begun
+      .then((sweep) => runSweep(ordering, sweep, still ? sweep.startedAt : undefined))
+      .then(
+        () => undefined,
+        () => undefined,
+      )
+      .finally(() => running.delete(one))
+    const one: Underway = { from, begun, ended }
+    running.add(one)
+    return one
+  }
+  const whole = async (cause: string) => run(await wholeFrom(ordering), cause, true)
+  return {
+    start: async (cause) => (await whole(cause)).begun,
+    recent: async (cause) => {
+      const overdue = await isOverdue(ordering)
+      const one = overdue ? await whole(cause) : run(ordering.now() - RECENT_MS, cause, false)
+      await one.ended
+    },
+    behind: (from, cause) => {
+      if (from !== undefined && !ordering.signal?.aborted) run(from - SKEW_MS, cause, false)
+    },
+    idle: async () => {
+      await Promise.all([...running].map(({ ended }) => ended))
+    },
+  }
+}

@@ -1,0 +1,198 @@
+import { isOver } from '../domain/purchase.ts'
+import { carriesStore } from '../domain/purchase-keys.ts'
+import { moneyIsOut, type SupplierOrder } from '../domain/supplier.ts'
+import { SKEW_MS } from '../domain/sweep.ts'
+import { advance } from '../ordering/advance.ts'
+import type { Ordering } from '../ordering/ordering.ts'
+import { type Part, partsOf, unclaimedOf } from '../ordering/parts.ts'
+import { wasShown } from '../ordering/read-order.ts'
+import { reportSecond } from '../ordering/reattach.ts'
+import { clearSuspicion, suspectAccounts } from '../storage/balance.ts'
+import type { Change } from '../storage/database.ts'
+import { insertDiscrepancy, lastUnfreeze } from '../storage/evidence.ts'
+import { oweAlert } from '../storage/outbox.ts'
+import { type Purchase, purchaseById, purchasesOfPart } from '../storage/purchases.ts'
+import { currentEpoch, restoreHold } from '../storage/restores.ts'
+import { knownOrphans, knownSeconds, orphansFoundAfter } from '../storage/runs.ts'
+import { setFreeze } from '../storage/settings.ts'
+
+const HOUR = 3_600_000
+/** Two may be left over from an accident; a third within the hour says that it goes on. */
+const ORPHANS_MAX = 3
+
+/**
+ * Records orders of the supplier that carry a reference of our stores and have no purchase: a lost or restored database,
+ * a second installation under our stores' ids, or somebody who buys in our name.
+ *
+ * Each is recorded once; a sweep that finds new ones alerts once, however many they are. One that was bought for a part
+ * which is known here freezes buying as a double charge.
+ *
+ * @returns the orders that are orphans: those left out were shown to a person beside the purchases of their part
+ */
+export async function recordOrphans(
+  ordering: Ordering,
+  sweepId: string,
+  orders: SupplierOrder[],
+): Promise<SupplierOrder[]> {
+  if (orders.length === 0) return []
+  const { db } = ordering
+  const shown = await reportSeconds(ordering, orders)
+  const orphans = orders.filter(({ id }) => !shown.has(id))
+  const known = new Set((await db.query(knownOrphans(orphans.map(({ id }) => id)))).map(({ id }) => id))
+  const fresh = orphans.filter(({ id }) => !known.has(id))
+  if (fresh.length === 0) return orphans
+  const now = ordering.now()
+  const freezes = await freezeForOrphans(ordering, fresh)
+  const note = 'orders at the supplier carry references of our stores and have no purchase here'
+  await db.commit([
+    ...fresh.map((order) =>
+      insertDiscrepancy({
+        id: ordering.newId(),
+        kind: 'orphan',
+        subject: order.id,
+        supplierOrderId: order.id,
+        externalOrderId: order.externalOrderId ?? null,
+        foundAt: now,
+        detail: `${order.externalOrderId} is ${order.statusWord} at the supplier and has no purchase here`,
+      }),
+    ),
+    oweAlert(ordering, { type: 'orphan', occasion: sweepId, payload: { note } }),
+    ...freezes,
+  ])
+  ordering.wake('outbox')
+  return orphans
+}
+
+/**
+ * Stops all buying when so many orders of one store are new within an hour that something buys beside this database: changes
+ * for the commit that records them.
+ *
+ * Orphans count since an operator last let buying go on, and not while a restore is mapped back, which explains them.
+ */
+async function freezeForOrphans(ordering: Ordering, fresh: SupplierOrder[]): Promise<Change[]> {
+  const { db, dialect, stores } = ordering
+  if (await restoreHold(db)) return []
+  const now = ordering.now()
+  const [[unfrozen], epoch] = await Promise.all([db.query(lastUnfreeze()), currentEpoch(db)])
+  const since = Math.max(now - HOUR, unfrozen?.at ?? 0, epoch?.mappedAt ?? 0)
+  const earlier = await db.query(orphansFoundAfter(since))
+  const references = [...earlier, ...fresh].map(({ externalOrderId }) => externalOrderId ?? '')
+  return stores.flatMap(({ id }) => {
+    const count = references.filter((reference) => carriesStore(reference, id, dialect.externalOrderIdMax)).length
+    if (count < ORPHANS_MAX) return []
+    const reason = `${count} orders at the supplier, new within an hour, carry references of store ${id} and have no purchase here`
+    return [
+      setFreeze({ reason, actor: 'quayside', at: now }, `orphans:${id}`),
+      oweAlert(ordering, { type: 'freeze', occasion: `orphans:${id}:${unfrozen?.at ?? 0}`, payload: { note: reason } }),
+    ]
+  })
+}
+
+/**
+ * Reports those of these orders as double charges that were bought for parts which have purchases here. What a restore has
+ * noted is left to its mapping, which may give it its purchase back.
+ *
+ * @returns ids of those that a person is, or was, shown beside a purchase of their part
+ */
+async function reportSeconds(ordering: Ordering, orders: SupplierOrder[]): Promise<Set<string>> {
+  const { db } = ordering
+  const parts = await partsOf(
+    ordering,
+    orders.map(({ externalOrderId }) => externalOrderId ?? ''),
+  )
+  if (parts.size === 0) return new Set()
+  const seconds = await db.query(knownSeconds(orders.map(({ id }) => id)))
+  const shown = new Set(seconds.map(({ id }) => id ?? ''))
+  const epoch = await currentEpoch(db)
+  const isMapping = epoch !== undefined && epoch.restoredAt !== null && epoch.mappedAt === null
+  for (const order of orders) {
+    const { part, generation } = parts.get(order.externalOrderId ?? '') ?? {}
+    if (!part || generation === undefined || shown.has(order.id)) continue
+    const rows = await db.query(purchasesOfPart(part.lineId, part.part))
+    const newest = rows.find(({ state }) => !isOver(state)) ?? rows.at(-1)
+    if (wasShown(rows, order.id)) shown.add(order.id)
+    else if (newest && !isMapping && moneyIsOut(order.status) && !(await isNoted(ordering, part, order.id))) {
+      await db.commit(reportSecond(ordering, newest, generation, order))
+      ordering.wake('outbox')
+      shown.add(order.id)
+    }
+  }
+  return shown
+}
+
+const isNoted = async (ordering: Ordering, part: Part, id: string): Promise<boolean> =>
+  (await unclaimedOf(ordering, part)).some(({ supplierOrderId }) => supplierOrderId === id)
+
+/** The earliest instant behind which an unexplained fall of the balance lies, if there is one. */
+export async function suspectedFrom({ db }: Ordering): Promise<number | undefined> {
+  const instants = (await db.query(suspectAccounts())).map(({ suspectFrom }) => suspectFrom).filter((at) => at !== null)
+  return instants.length === 0 ? undefined : Math.min(...instants)
+}
+
+/** Whether an order may be what an unexplained fall after that instant was spent on. */
+export const maySpend = (order: SupplierOrder, suspectFrom: number): boolean =>
+  moneyIsOut(order.status) && (order.createdAt === undefined || order.createdAt >= suspectFrom - SKEW_MS)
+
+/**
+ * What a sweep that looked behind an unexplained fall leaves: an order of ours without a purchase freezes all buying.
+ *
+ * @param count how many such orders it found; without one the fall stays an alert, because the money of others who use
+ *   the same API key is not ours to stop
+ */
+export function afterSuspicion(ordering: Ordering, begunAt: number, suspectFrom: number, count: number): Change[] {
+  if (count === 0) return [clearSuspicion(suspectFrom, begunAt)]
+  const what = count === 1 ? '1 order of our stores' : `${count} orders of our stores`
+  const reason = `the balance fell by more than our orders explain, and ${what} at the supplier ${count === 1 ? 'has' : 'have'} no purchase here`
+  return [
+    clearSuspicion(suspectFrom, begunAt),
+    setFreeze({ reason, actor: 'quayside', at: ordering.now() }),
+    oweAlert(ordering, { type: 'freeze', occasion: `balance:${suspectFrom}`, payload: { note: reason } }),
+  ]
+}
+
+/**
+ * Asks for one order of ours that a whole list did not hold.
+ *
+ * The list only raises the question: what the supplier says of the order itself decides.
+ *
+ * @returns `missing`, recorded with an alert; `unlisted` when the supplier knows it all the same; `moved` when the
+ *   purchase no longer waits for that order
+ */
+export async function checkUnlisted(
+  ordering: Ordering,
+  purchaseId: string,
+  supplierOrderId: string,
+): Promise<'missing' | 'unlisted' | 'moved'> {
+  const purchase = await waiting(ordering, purchaseId, supplierOrderId)
+  if (!purchase) return 'moved'
+  if (await ordering.supplier.order(supplierOrderId)) return 'unlisted'
+  const now = await waiting(ordering, purchaseId, supplierOrderId)
+  if (!now) return 'moved'
+  if (now.state === 'accepted') await advance(ordering, purchaseId, () => ({ type: 'missing' }), { detail: 'sweep' })
+  else await recordMissing(ordering, now, supplierOrderId)
+  return 'missing'
+}
+
+async function waiting({ db }: Ordering, purchaseId: string, supplierOrderId: string): Promise<Purchase | undefined> {
+  const [purchase] = await db.query(purchaseById(purchaseId))
+  const waits = purchase?.state === 'accepted' || purchase?.state === 'completed'
+  return waits && purchase.supplierOrderId === supplierOrderId ? purchase : undefined
+}
+
+/** A completed purchase has its keys and goes on; that its order is gone is for a person to know. */
+async function recordMissing(ordering: Ordering, purchase: Purchase, supplierOrderId: string) {
+  const { db, newId, now: clock, wake } = ordering
+  const { id: purchaseId, orderId, externalOrderId } = purchase
+  const now = clock()
+  await db.commit([
+    insertDiscrepancy({
+      ...{ id: newId(), kind: 'missing', subject: purchaseId, supplierOrderId, foundAt: now },
+      detail: `${externalOrderId} in ${purchase.state}`,
+    }),
+    oweAlert(ordering, {
+      ...{ type: 'missing', occasion: `${purchaseId}:${supplierOrderId}`, orderId },
+      payload: { purchaseId, note: null },
+    }),
+  ])
+  wake('outbox')
+}

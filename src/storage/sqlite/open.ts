@@ -1,0 +1,283 @@
+import {
+  closeSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readlinkSync,
+  realpathSync,
+  statfsSync,
+  statSync,
+} from 'node:fs'
+import path from 'node:path'
+import Connection from 'better-sqlite3'
+import { Failure, messageOf } from '../../errors.ts'
+import type { Database } from '../database.ts'
+import { migrate, readMigrations } from './migrate.ts'
+import { type EngineOptions, sqliteDatabase } from './sqlite.ts'
+
+export interface OpenOptions extends Partial<EngineOptions> {
+  /** Path of the database file; `:memory:` for one that ends with the process. */
+  file: string
+  /** A file that is not there, or has no tables, is a failure. Default: it is made. */
+  mustExist?: boolean
+  /** Epoch ms. */
+  now: () => number
+}
+
+/**
+ * Opens the database file for this process alone, brings its tables up to date and makes sure that an acknowledged
+ * commit survives a power cut.
+ *
+ * `close` of what it returns frees the file for the next process. Without `onFatal` a failing disk is an uncaught
+ * error, which ends the process too.
+ *
+ * @throws Failure `conflict` when another process uses the file
+ * @throws Failure `not_found`, reason `no_database`, when it must exist and does not
+ * @throws Failure `invalid` when the database is newer than the program
+ * @throws Failure `unavailable` when the file cannot be opened, is no database, or SQLite does not take the settings
+ */
+export function openDatabase(options: OpenOptions): Database {
+  const { file, now, mustExist = false, onFatal = throwUncaught, ...engine } = options
+  if (file === ':memory:') return sqliteDatabase(makeReady(file, now), { onFatal, ...engine })
+  if (mustExist && !existsSync(file)) throw noDatabase(file)
+  const held = holdDatabase(file)
+  try {
+    makePrivate(held.file)
+    const database = sqliteDatabase(makeReady(held.file, now, mustExist), { onFatal, ...engine })
+    return { ...database, close: () => database.close().finally(held.free) }
+  } catch (error) {
+    held.free()
+    throw error
+  }
+}
+
+/**
+ * Opens the database file of an installation to look at it, whether or not a service runs on it. Nothing of it changes:
+ * beside it SQLite leaves an empty log and its index, which the next start takes over.
+ *
+ * @throws Failure `unavailable` when there is none, or it cannot be opened
+ */
+export function openToRead(file: string): Pick<Database, 'query' | 'close'> {
+  try {
+    const connection = new Connection(file, { readonly: true, fileMustExist: true, timeout: 1_000 })
+    const { query } = sqliteDatabase(connection, { onFatal: throwUncaught })
+    return {
+      query,
+      close: async () => {
+        connection.close()
+      },
+    }
+  } catch (cause) {
+    throw new Failure('unavailable', `the database ${file} cannot be opened: ${messageOf(cause)}`, { cause })
+  }
+}
+
+/** Whether there is a database with tables; a file that a crash left empty is none. */
+export function databaseExists(file: string): boolean {
+  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return false
+  const connection = new Connection(file, { readonly: true, fileMustExist: true, timeout: 1_000 })
+  try {
+    return hasTables(connection)
+  } catch (cause) {
+    throw new Failure('unavailable', `the database ${file} cannot be read: ${messageOf(cause)}`, { cause })
+  } finally {
+    connection.close()
+  }
+}
+
+const hasTables = (connection: Connection.Database): boolean =>
+  connection.prepare("select 1 from sqlite_schema where name = 'schema_migrations'").get() !== undefined
+
+const noDatabase = (file: string): Failure =>
+  new Failure('not_found', `there is no database at ${file}, and the service makes none`, { reason: 'no_database' })
+
+/** Older ones have a fault in the reset of the write-ahead log that can corrupt the file. */
+const SQLITE_MIN = [3, 51, 3] as const
+
+/** What is set at every opening, and what SQLite answers when it has taken it. */
+const PRAGMAS: Record<string, { set: string; answer: string | number }> = {
+  journal_mode: { set: 'WAL', answer: 'wal' },
+  // Not the default in WAL: without it a power cut takes back commits that were acknowledged.
+  synchronous: { set: 'FULL', answer: 2 },
+  foreign_keys: { set: 'ON', answer: 1 },
+  // Milliseconds. Nobody else should hold the file, so a wait that is longer than a hiccup is not worth a stopped loop.
+  busy_timeout: { set: '250', answer: 250 },
+  // 64 MiB: the log shrinks back to it after one large commit.
+  journal_size_limit: { set: String(64 * 1024 * 1024), answer: 64 * 1024 * 1024 },
+  secure_delete: { set: 'ON', answer: 1 },
+  trusted_schema: { set: 'OFF', answer: 0 },
+  // Savepoints and sorts spill to memory: a container with a read-only root has no folder for temporary files.
+  temp_store: { set: 'MEMORY', answer: 2 },
+}
+
+function makeReady(file: string, now: () => number, mustExist = false): Connection.Database {
+  const connection = new Connection(file)
+  try {
+    if (mustExist && !hasTables(connection)) throw noDatabase(file)
+    assertVersion(String(connection.prepare('select sqlite_version()').pluck().get()))
+    for (const [name, { set }] of Object.entries(PRAGMAS)) connection.pragma(`${name} = ${set}`)
+    const version = migrate(connection, readMigrations(new URL('../migrations/', import.meta.url)), now)
+    // Always a write, also when there was nothing to migrate: a file that cannot be written must fail here, and some
+    // settings show their true value only after the first write.
+    connection.pragma(`user_version = ${version}`)
+    assertPragmas(connection)
+    // What a process that was killed had overwritten, such as a key that was rotated away, lies in the log until then.
+    connection.pragma('wal_checkpoint(TRUNCATE)')
+    return connection
+  } catch (error) {
+    connection.close()
+    if (error instanceof Failure) throw error
+    throw new Failure('unavailable', `the database ${file} cannot be opened: ${messageOf(error)}`, { cause: error })
+  }
+}
+
+function assertVersion(version: string): void {
+  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number)
+  const difference = major - SQLITE_MIN[0] || minor - SQLITE_MIN[1] || patch - SQLITE_MIN[2]
+  if (difference < 0)
+    throw new Failure('unavailable', `SQLite ${version} is too old: ${SQLITE_MIN.join('.')} is needed`)
+}
+
+function assertPragmas(connection: Connection.Database): void {
+  for (const [name, { answer }] of Object.entries(PRAGMAS)) {
+    const expected = name === 'journal_mode' && connection.memory ? 'memory' : answer
+    const actual = connection.pragma(name, { simple: true })
+    if (actual === expected) continue
+    throw new Failure('unavailable', `SQLite did not take ${name}: it is ${String(actual)} instead of ${expected}`)
+  }
+}
+
+function throwUncaught(error: Failure): void {
+  setImmediate(() => {
+    throw error
+  })
+}
+
+/** The database of a data folder, through every link: the lock, the marker and the log lie beside this file. */
+export const databaseFileOf = (dataDir: string): string => realFileOf(path.join(dataDir, 'quayside.db'))
+
+/** As many links as Linux follows. */
+const LINKS_MAX = 40
+
+/**
+ * The file that a path leads to through symbolic links, whether or not it is there.
+ *
+ * @throws Failure `unavailable` where a link leads into a folder that is not there: most likely its disk is missing
+ */
+function realFileOf(file: string): string {
+  let real = path.resolve(file)
+  for (let links = 0; links < LINKS_MAX; links += 1) {
+    const folder = path.dirname(real)
+    if (existsSync(folder)) real = path.join(realpathSync(folder), path.basename(real))
+    else if (links > 0) throw new Failure('unavailable', `${file} leads to ${real}, and there is no folder ${folder}`)
+    if (!lstatSync(real, { throwIfNoEntry: false })?.isSymbolicLink()) return real
+    real = path.resolve(path.dirname(real), readlinkSync(real))
+  }
+  throw new Failure('unavailable', `${file} leads through more than ${LINKS_MAX} links`)
+}
+
+export interface HeldDatabase {
+  /** The real file, see `databaseFileOf`. */
+  file: string
+  /** Frees it for the next process; calling it twice is harmless. */
+  free: () => void
+}
+
+/**
+ * Makes this process the only one that uses a database file, for as long as it lives. Every command that opens the
+ * file to change it comes through here, whatever the path by which it knows the file.
+ *
+ * The lock is an exclusive transaction on an empty SQLite file beside it: the kernel frees it however the process
+ * ends, kill -9 included, and no lease or process id has to be judged stale. The lock file itself stays.
+ *
+ * @param typeOf tells the file system of a folder, see `fileSystemOf`
+ * @throws Failure `conflict`, reason `database_in_use`, when another process (or this one) holds it; reason
+ *   `network_file_system` where neither locks nor fsync can be relied on
+ * @throws Failure `unavailable` when its folder or the lock file cannot be made
+ */
+export function holdDatabase(file: string, typeOf = fileSystemType): HeldDatabase {
+  const real = realFileOf(file)
+  assertLocal(path.dirname(real), typeOf)
+  makePrivate(`${real}.lock`)
+  const connection = new Connection(`${real}.lock`, { timeout: 0 })
+  try {
+    // Nothing is ever written, so a journal on disk would only be one more file that a crash leaves behind.
+    connection.pragma('journal_mode = MEMORY')
+    connection.exec('begin exclusive')
+  } catch (cause) {
+    connection.close()
+    if (!(cause instanceof Connection.SqliteError) || !cause.code.startsWith('SQLITE_BUSY')) throw cause
+    throw new Failure(
+      'conflict',
+      `another Quayside process uses ${real}: stop it first, or give this one a database file of its own`,
+      { cause, reason: 'database_in_use' },
+    )
+  }
+  return {
+    file: real,
+    free: () => {
+      connection.close()
+    },
+  }
+}
+
+/** `f_type` of the file system on which a folder is, or will be made; 0 where the system is not Linux. */
+export function fileSystemType(folder: string): number {
+  if (process.platform !== 'linux') return 0
+  let there = path.resolve(folder)
+  while (!existsSync(there)) there = path.dirname(there)
+  return statfsSync(there).type
+}
+
+function assertLocal(folder: string, typeOf: (folder: string) => number): void {
+  const { name, use } = fileSystemOf(typeOf(folder))
+  if (use !== 'refused') return
+  const message = `${folder} is on ${name}: its locks and its fsync cannot be relied on; move dataDir to a disk of this machine`
+  throw new Failure('conflict', message, { reason: 'network_file_system' })
+}
+
+/** Throws what `holdDatabase` would throw; makes no file. */
+export function assertFree(file: string): void {
+  assertLocal(path.dirname(realFileOf(file)), fileSystemType)
+  // Without a lock file, no process has ever opened the database.
+  if (existsSync(`${realFileOf(file)}.lock`)) holdDatabase(file).free()
+}
+
+/**
+ * Makes a file, and its folder, that only their owner reads; SQLite gives the log the mode of the file.
+ *
+ * `wx` never opens a file that exists: closing one that this process has open in SQLite would drop SQLite's locks.
+ */
+export function makePrivate(file: string): void {
+  try {
+    mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 })
+    closeSync(openSync(file, 'wx', 0o600))
+  } catch (cause) {
+    if (existsSync(file)) return
+    throw new Failure('unavailable', `the file ${file} cannot be made: ${messageOf(cause)}`, { cause })
+  }
+}
+
+/** A kind of file system, as `statfs` of Linux tells it apart. */
+export interface FileSystem {
+  name: string
+  /**
+   * `refused`: its locks and its fsync are another machine's word, and SQLite loses commits there. `doubtful`: that hangs
+   * on the program behind it, which cannot be seen.
+   */
+  use: 'usable' | 'doubtful' | 'refused'
+}
+
+/** By `f_type`, as linux/magic.h and the drivers define it. */
+const KINDS: Record<number, FileSystem> = {
+  26985: { name: 'NFS', use: 'refused' },
+  20859: { name: 'SMB', use: 'refused' },
+  4283649346: { name: 'SMB (CIFS)', use: 'refused' },
+  4266872130: { name: 'SMB 2', use: 'refused' },
+  16914839: { name: '9p', use: 'refused' },
+  1702057286: { name: 'FUSE', use: 'doubtful' },
+}
+
+/** @param type `f_type` of `statfs`, which some machines sign */
+export const fileSystemOf = (type: number): FileSystem => KINDS[type >>> 0] ?? { name: 'local', use: 'usable' }

@@ -1,0 +1,213 @@
+/**
+ * The SQLite engine.
+ *
+ * All commits that arrive in one turn of the event loop share one transaction and so one fsync, each in a savepoint of
+ * its own: a refused member leaves nothing behind and does not harm its neighbours. Everything runs synchronously
+ * between two turns, so that no read ever sees a half-written group.
+ *
+ * What may go wrong: a full disk, an I/O error or a failed COMMIT leaves open what is stored, since a COMMIT that
+ * reported an error may still be found committed. All members are told so and the process must end: the next start
+ * reads the truth from the file.
+ */
+import { strict as assert } from 'node:assert'
+import { setTimeout as sleep } from 'node:timers/promises'
+import Connection from 'better-sqlite3'
+import { Failure, messageOf } from '../../errors.ts'
+import { type Change, type Database, type RowOf, StaleWrite } from '../database.ts'
+import { type Prepared, rowNames, statementCache } from './statements.ts'
+
+interface Member {
+  steps: { prepared: Prepared; params: unknown[]; rows: number | 'any' }[]
+  resolve(touched: number[]): void
+  reject(error: unknown): void
+}
+
+export interface EngineOptions {
+  /**
+   * Called once, after every waiting commit was rejected, when only a restart can tell what is stored. From here on
+   * the engine refuses all work; the caller ends the process (code 75: try again).
+   */
+  onFatal(error: Failure): void
+  /** When the commits that came together are run; once the turn of the event loop is over unless told. */
+  defer?: (flush: () => void) => void
+}
+
+/** The engine over an open connection, which it owns from here on. `open.ts` makes the connection ready. */
+export function sqliteDatabase(
+  connection: Connection.Database,
+  { onFatal, defer = setImmediate }: EngineOptions,
+): Database {
+  const prepare = statementCache(connection)
+  const begin = connection.prepare('begin immediate')
+  const end = connection.prepare('commit')
+  const savepoint = connection.prepare('savepoint member')
+  const release = connection.prepare('release member')
+  const undo = connection.prepare('rollback to member')
+  let queue: Member[] = []
+  let refusal: string | undefined
+
+  const assertOpen = (): void => {
+    if (refusal !== undefined) throw new Failure('unavailable', refusal)
+  }
+
+  function stepOf({ statement, rows }: Change): Member['steps'][number] {
+    try {
+      const { prepared, params } = prepare(statement)
+      assert(!prepared.names, 'a change returns no rows: commit it, then query')
+      return { prepared, params, rows }
+    } catch (error) {
+      throw readFault(error)
+    }
+  }
+
+  /** Runs all that is queued in one transaction. Settles the members only after COMMIT has returned. */
+  function flush(): void {
+    const group = queue
+    queue = []
+    if (group.length === 0) return
+    try {
+      begin.run()
+    } catch (cause) {
+      if (isBusy(cause))
+        for (const { reject } of group) reject(new Failure('unavailable', 'the database is busy', { cause }))
+      else fail(group, cause)
+      return
+    }
+    try {
+      const settlements = group.map(run)
+      end.run()
+      for (const settle of settlements) settle()
+    } catch (cause) {
+      fail(group, cause)
+    }
+  }
+
+  /**
+   * Runs one member inside the open transaction.
+   *
+   * A single change that may touch any number of rows needs no savepoint: when it fails, SQLite takes it back itself.
+   * One with a row count does, because a statement that touched too many rows has succeeded.
+   *
+   * @returns what tells the caller, to be called once the transaction is committed
+   * @throws whatever is not this member's own fault; the group is lost then
+   */
+  function run({ steps, resolve, reject }: Member): () => void {
+    const guarded = steps.length > 1 || steps[0]?.rows !== 'any'
+    if (guarded) savepoint.run()
+    try {
+      const touched = steps.map(({ prepared, params, rows }, index) => {
+        const { changes } = prepared.statement.run(...params)
+        if (rows !== 'any' && changes !== rows) throw new StaleWrite(index)
+        return changes
+      })
+      if (guarded) release.run()
+      return () => resolve(touched)
+    } catch (error) {
+      const refused = ownFault(error)
+      if (refused === undefined || !connection.inTransaction) throw error
+      if (guarded) {
+        undo.run()
+        release.run()
+      }
+      return () => reject(refused)
+    }
+  }
+
+  function fail(group: Member[], cause: unknown): void {
+    refusal = 'the database failed; Quayside ends and reads at its next start what was stored'
+    const failure = new Failure('unknown_outcome', `the database failed: ${messageOf(cause)}`, { cause })
+    try {
+      if (connection.inTransaction) connection.exec('rollback')
+    } catch {
+      // The transaction dies with the connection; the failure that is reported is the first one.
+    }
+    for (const { reject } of group) reject(failure)
+    onFatal(failure)
+  }
+
+  return {
+    async query<S extends Change['statement']>(statement: S): Promise<RowOf<S>[]> {
+      assertOpen()
+      try {
+        const { prepared, params } = prepare(statement)
+        assert(prepared.names && prepared.statement.readonly, 'a query only reads; writes are changes of a commit')
+        const names = rowNames(statement, prepared.names)
+        const rows = prepared.statement.all(...params) as unknown[][]
+        return rows.map((values) => objectOf(names, values)) as RowOf<S>[]
+      } catch (error) {
+        throw readFault(error)
+      }
+    },
+
+    async commit(changes: Change[]): Promise<number[]> {
+      assertOpen()
+      if (changes.length === 0) return []
+      const steps = changes.map(stepOf)
+      return new Promise((resolve, reject) => {
+        if (queue.push({ steps, resolve, reject }) === 1) defer(flush)
+      })
+    },
+
+    async emptyLog(): Promise<void> {
+      // A close empties it too.
+      while (connection.open && refusal === undefined && !foldLog(connection)) {
+        await sleep(FOLD_AGAIN_MS, undefined, { ref: false })
+      }
+    },
+
+    /** Commits what is queued, folds the write-ahead log into the file, closes. Closing twice is harmless. */
+    async close(): Promise<void> {
+      if (!connection.open) return
+      try {
+        flush()
+        if (refusal === undefined) connection.pragma('wal_checkpoint(TRUNCATE)')
+      } finally {
+        refusal ??= 'the database is closed'
+        connection.close()
+      }
+    },
+  }
+}
+
+/** A reader is asked for again after this long. */
+const FOLD_AGAIN_MS = 200
+
+/** Folds the write-ahead log into the file and cuts it to nothing. @returns false while a reader needs it; never waits */
+function foldLog(connection: Connection.Database): boolean {
+  const waitMs = connection.pragma('busy_timeout', { simple: true })
+  connection.pragma('busy_timeout = 0')
+  try {
+    return connection.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) === 0
+  } finally {
+    connection.pragma(`busy_timeout = ${waitMs}`)
+  }
+}
+
+function objectOf(names: string[], values: unknown[]): Record<string, unknown> {
+  const row: Record<string, unknown> = {}
+  for (let i = 0; i < names.length; i++) row[names[i] as string] = values[i]
+  return row
+}
+
+const sqliteCode = (error: unknown): string | undefined =>
+  error instanceof Connection.SqliteError ? error.code : undefined
+
+const isBusy = (error: unknown): boolean => sqliteCode(error)?.startsWith('SQLITE_BUSY') === true
+
+/** Errors of one statement, by SQLite's result codes. All others are about the file, the disk or the connection. */
+const STATEMENT_FAULTS = ['SQLITE_ERROR', 'SQLITE_MISMATCH', 'SQLITE_TOOBIG', 'SQLITE_RANGE', 'SQLITE_CONSTRAINT']
+
+/** What to tell the caller of a statement that failed by its own fault; undefined when the fault is the database's. */
+function ownFault(error: unknown): unknown {
+  const code = sqliteCode(error)
+  if (code === undefined) return error
+  if (/^SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY|ROWID|FOREIGNKEY)$/.test(code)) {
+    return new Failure('conflict', `the database refused: ${messageOf(error)}`, { cause: error })
+  }
+  const own = STATEMENT_FAULTS.some((fault) => code === fault || code.startsWith(`${fault}_`))
+  return own ? new Failure('internal', `a faulty statement: ${messageOf(error)}`, { cause: error }) : undefined
+}
+
+/** What to tell the caller when nothing was written yet. */
+const readFault = (error: unknown): unknown =>
+  ownFault(error) ?? new Failure('unavailable', 'the database cannot be read now', { cause: error })

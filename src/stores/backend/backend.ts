@@ -1,0 +1,215 @@
+import { Agent, type Dispatcher, request } from 'undici'
+import { z } from 'zod'
+import type { ItemAnswer } from '../../domain/acknowledgement.ts'
+import { messageOf } from '../../errors.ts'
+import type { NotTold, Published, Store, StoreMessage, Told } from '../store.ts'
+import { signatureHeaders } from './signature.ts'
+
+export interface BackendOptions {
+  /** Where callbacks go, from the owner's configuration: plain http and private addresses are allowed. */
+  callbackUrl: string
+  /** The store's signing secrets that are valid now, 32 bytes each: two while a new one is taken into use. */
+  secrets: () => readonly Buffer[]
+  /** Epoch milliseconds. */
+  now: () => number
+  /** For the id of a test message. */
+  newId: () => string
+  /** Most that one callback may take, from connecting to the end of the answer. */
+  deadlineMs?: number
+  /** Connections to the store; those of this machine unless told. */
+  connections?: Dispatcher
+  /** What ends a callback after so many milliseconds; a timer of this machine unless told. */
+  timeout?: (ms: number) => AbortSignal
+}
+
+/**
+ * A store that is any backend: it is told by callbacks, POST requests with a JSON body of `type`, `timestamp` and `data`,
+ * signed by Standard Webhooks. Every 2xx confirms; redirects are not followed, since they would carry keys elsewhere.
+ * Listings go as `listings.changed`, and a 2xx may say in its body what became of each.
+ *
+ * @returns the store, and `close`, which ends its connections
+ */
+export function backendStore(options: BackendOptions): Store & { close(): Promise<void> } {
+  const { callbackUrl, secrets, now, newId, deadlineMs = DEADLINE_MS } = options
+  const { connections: agent = new Agent({ connections: CONNECTIONS_MAX }), timeout = deadlineSignal } = options
+
+  type Outgoing = Omit<StoreMessage, 'type'> & { type: string }
+
+  /** @param read what to make of the body of a 2xx */
+  async function post<T>(
+    { id, type, at, data }: Outgoing,
+    read: (body: Dispatcher.ResponseData['body'], signal: AbortSignal) => Promise<T>,
+  ): Promise<T | NotTold> {
+    const body = JSON.stringify({ type, timestamp: new Date(at).toISOString(), data })
+    const signal = timeout(deadlineMs)
+    let mayHaveLeft = false
+    const dispatcher = beforeWrite(agent, () => {
+      mayHaveLeft = true
+    })
+    try {
+      const answer = await request(callbackUrl, {
+        dispatcher,
+        method: 'POST',
+        body,
+        signal,
+        headers: {
+          ...{ 'content-type': 'application/json', 'user-agent': 'quayside' },
+          ...signatureHeaders(secrets(), { id: `msg_${id}`, at: now(), body }),
+        },
+      })
+      if (answer.statusCode >= 200 && answer.statusCode < 300) return await read(answer.body, signal)
+      await passOver(answer.body, signal)
+      return refusal(answer.statusCode)
+    } catch (error) {
+      const detail = causeOf(error, new URL(callbackUrl).host, deadlineMs)
+      return { outcome: 'unreachable', mayHaveLeft, detail }
+    }
+  }
+
+  const tell = (message: Outgoing): Promise<Told> =>
+    post(message, async (body, signal) => {
+      await passOver(body, signal)
+      return { outcome: 'confirmed' }
+    })
+
+  return {
+    tell,
+    batchSize: BATCH_SIZE,
+    publish: ({ listings, ...message }): Promise<Published> =>
+      post({ ...message, type: 'listings.changed', data: { listings } }, async (body) => {
+        return { outcome: 'answered', answers: await readListingAnswer(body) }
+      }),
+    test: () => tell({ id: newId(), type: 'test', at: now(), data: {} }),
+    close: () => agent.destroy(),
+  }
+}
+
+/** The configured stores by id, each signed for with the secrets of its own that are valid at the time. */
+export function backendStores(
+  stores: readonly { id: string; callbackUrl: string }[],
+  needs: Pick<BackendOptions, 'now' | 'newId'> & { secretsOf: (store: string) => readonly Buffer[] },
+): Map<string, ReturnType<typeof backendStore>> {
+  const { secretsOf, now, newId } = needs
+  return new Map(
+    stores.map(({ id, callbackUrl }) => {
+      const secrets = () => secretsOf(id)
+      return [id, backendStore({ callbackUrl, secrets, now, newId })]
+    }),
+  )
+}
+
+/** The same connections; `act` is called right before the first byte of a request is written, in the same turn. */
+const beforeWrite = (connections: Dispatcher, act: () => void): Dispatcher =>
+  connections.compose(
+    (dispatch) => (options, handler) =>
+      dispatch(options, {
+        onRequestStart: (controller, context) => {
+          act()
+          handler.onRequestStart?.(controller, context)
+        },
+        onResponseStart: (...given) => handler.onResponseStart?.(...given),
+        onResponseData: (...given) => handler.onResponseData?.(...given),
+        onResponseEnd: (...given) => handler.onResponseEnd?.(...given),
+        onResponseError: (...given) => handler.onResponseError?.(...given),
+      }),
+  )
+
+/** The status has said it all. The rest is read only so that the connection can be used again. */
+const passOver = (body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> =>
+  body.dump({ limit: ANSWER_MAX, signal }).catch(() => {})
+
+const deadlineSignal = (ms: number): AbortSignal => AbortSignal.timeout(ms)
+
+/** A receiver stores and answers; one that needs longer works in the request, and a repeat is cheaper than to wait. */
+const DEADLINE_MS = 15_000
+/** Nothing of such an answer is used but its status. */
+const ANSWER_MAX = 8192
+/** Listings in one callback: some 30 KiB, which every backend takes, and few enough to store within the deadline. */
+const BATCH_SIZE = 100
+/** Callbacks under way to one store at once: a small backend must not be flooded after it was away. */
+const CONNECTIONS_MAX = 8
+
+function refusal(status: number): NotTold {
+  const advice = ADVICE[status] ?? (status >= 300 && status < 400 ? ADVICE[300] : undefined)
+  return { outcome: 'refused', status, detail: `answered ${status}${advice ? `: ${advice}` : ''}` }
+}
+
+/** What a status most often means at this place, for whoever sets the store up. */
+const ADVICE: Record<number, string> = {
+  300: 'redirects are not followed; configure the address that it leads to',
+  401: 'it did not accept the signature; compare its secret with the one of this store, and its clock',
+  403: 'it did not accept the signature; compare its secret with the one of this store, and its clock',
+  404: 'there is nothing at this path; check the callbackUrl',
+  405: 'it takes no POST at this path; check the callbackUrl',
+  410: 'it says that this address is gone for good; check the callbackUrl',
+}
+
+function causeOf(error: unknown, host: string, deadlineMs: number): string {
+  const { name, code = '' } = error as { name?: string; code?: string }
+  if (name === 'TimeoutError' || code.endsWith('_TIMEOUT') || code === 'ETIMEDOUT') {
+    return `${host} did not answer within ${deadlineMs / 1000} s`
+  }
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the name of ${host} cannot be resolved`
+  if (code === 'ECONNREFUSED') return `nothing listens at ${host}`
+  if (code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET') {
+    return `${host} closed the connection without an answer`
+  }
+  if (/CERT|SIGNATURE|ISSUER|_TLS_|_SSL_/.test(code)) return `the certificate of ${host} is not accepted: ${code}`
+  return `${host} cannot be reached: ${code || messageOf(error)}`
+}
+
+/** Far above what a hundred results need; whoever sends more has something else to say. */
+const LISTING_ANSWER_MAX = 1_048_576
+/** Of a reason that a person reads. */
+const REASON_MAX = 200
+
+const text = z.union([z.string(), z.number()]).transform(String)
+const result = z.object({
+  id: text,
+  ok: z.boolean(),
+  reason: z.string().nullish(),
+  price: text.nullish(),
+  stock: z.number().nullable().optional(),
+})
+
+/**
+ * Reads the body of a 2xx to published listings: `{"results":[{"id","ok","price","stock","reason"}]}`.
+ *
+ * @returns `all` for any other body: a simple receiver says yes by its status alone. A result that cannot be read is left
+ *   out, so that its listing counts as not acknowledged; of an answer that is far too long none can be read
+ * @throws what breaks the body off: then nobody knows what it would have said
+ */
+export async function readListingAnswer(body: AsyncIterable<Uint8Array>): Promise<ItemAnswer[] | 'all'> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of body) {
+    size += chunk.length
+    if (size > LISTING_ANSWER_MAX) return []
+    chunks.push(chunk)
+  }
+  const results = resultsIn(Buffer.concat(chunks).toString('utf8'))
+  return results ? results.flatMap(answerOf) : 'all'
+}
+
+function resultsIn(body: string): unknown[] | undefined {
+  try {
+    const { results } = JSON.parse(body) as { results?: unknown }
+    return Array.isArray(results) ? results : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function answerOf(item: unknown): ItemAnswer[] {
+  const read = result.safeParse(item)
+  if (!read.success) return []
+  const { id, ok, reason, price, stock } = read.data
+  return [{ id, ok, reason: plain(reason ?? ''), price: price ?? undefined, stock }]
+}
+
+/** One line of text and no more of it than a person reads; undefined when nothing is left. */
+const plain = (reason: string): string | undefined =>
+  reason
+    .replaceAll(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')
+    .trim()
+    .slice(0, REASON_MAX) || undefined

@@ -1,0 +1,456 @@
+/**
+ * Holds a dialect against what its supplier answers, field by field.
+ *
+ * What a real answer shows counts; the supplier's OpenAPI document is asked only for what no answer shows, and only where
+ * it states a fact exactly (`check-document`). Nothing is guessed from sentences.
+ */
+
+import { type Dialect, dialectShape, type ErrorKind, errorKinds, valueAt } from '../dialect/dialect.ts'
+import type { SupplierOffer } from '../domain/supplier.ts'
+import {
+  type Answer,
+  below,
+  candidatesFor,
+  findList,
+  findRecord,
+  isObject,
+  namesLike,
+  shownText,
+} from './answer-parts.ts'
+import { checkDocument } from './check-document.ts'
+import { checkRecords } from './check-records.ts'
+import { readOffer } from './offer-record.ts'
+import { rateHint } from './rate-limit.ts'
+import { flagWordsIn } from './record-fields.ts'
+import { asCount, asFlag, asText, seenText } from './records.ts'
+import { headerText } from './request.ts'
+import type { Sample } from './sample.ts'
+
+export type Verdict =
+  /** An answer has a value there, and it can be read. */
+  | 'read'
+  /** An answer should have it, and it cannot be read: the dialect is wrong. */
+  | 'unreadable'
+  /** An answer, or the document, says something else than the dialect: it is wrong. */
+  | 'differs'
+  /** No record has it, and records can do without it. */
+  | 'missing'
+  /** The dialect says that the supplier has no such thing. */
+  | 'none'
+  /** There was no record to see it in: no order yet, no webhook yet. */
+  | 'no_sample'
+  /** No answer shows it, and the document says the same as the dialect. */
+  | 'documented'
+  /** No answer shows it, nor does the document: a person asks the supplier. */
+  | 'not_shown'
+
+export interface DialectFinding {
+  /** The setting: `product.cost`. */
+  fact: string
+  /** What the dialect says. */
+  dialect: unknown
+  verdict: Verdict
+  /** What was read, or what is there instead, for people. */
+  value?: string
+  /** What to do about it. */
+  hint?: string
+  /** Paths in the real answers that could be meant. */
+  candidates?: { path: string; value: string }[]
+}
+
+/** What a part of the check found of a setting; the rest is filled in. */
+export type Judged = Omit<DialectFinding, 'dialect'>
+
+/** Verdicts of a dialect that does not fit. */
+export const isFault = ({ verdict }: Pick<DialectFinding, 'verdict'>): boolean =>
+  verdict === 'unreadable' || verdict === 'differs'
+
+/** Settings that are no facts of the supplier. */
+const OURS = ['name', 'about']
+
+/** @returns every setting of the dialect once, in the order of its shape, and each status word that it lacks */
+export function checkDialect(dialect: Dialect, sample: Sample): DialectFinding[] {
+  const settings = settingsOf(dialect)
+  const shown = new Map<string, Judged>()
+  const hidden = new Map<string, Judged>()
+  for (const one of checkAnswers(dialect, sample)) {
+    const into = one.verdict === 'no_sample' ? hidden : shown
+    if (!into.has(one.fact) || isFault(one)) into.set(one.fact, one)
+  }
+  const documented = new Map(checkDocument(dialect, sample.document).map((one) => [one.fact, one]))
+  const facts = [...new Set([...settings.keys(), ...shown.keys(), ...documented.keys()])]
+  const order = Object.keys(dialectShape.shape)
+  const rank = (fact: string) => order.indexOf(fact.split('.')[0] ?? '')
+  return facts
+    .map((fact): DialectFinding => {
+      const setting = settings.has(fact) ? settings.get(fact) : null
+      const judged = shown.get(fact) ?? documented.get(fact) ?? hidden.get(fact)
+      if (judged) return { ...judged, dialect: setting }
+      return { fact, dialect: setting, verdict: setting === null ? 'none' : 'not_shown' }
+    })
+    .toSorted((a, b) => rank(a.fact) - rank(b.fact))
+}
+
+/** The products of the first page that the dialect can read. */
+export const offersIn = ({ products }: Sample, dialect: Dialect): SupplierOffer[] =>
+  (findList(products.json, dialect)?.value ?? [])
+    .map((record) => readOffer(record, dialect))
+    .flatMap((read) => (read.ok ? [read.value] : []))
+
+/** Each setting by its path. Lists are one setting each, and so are those that have forms. */
+function settingsOf(dialect: Dialect): Map<string, unknown> {
+  const settings = new Map<string, unknown>()
+  const visit = (value: unknown, path: string): void => {
+    const whole = /^(flags\.\w+|signature\.timestamp|money\.representation)$/.test(path)
+    if (whole || typeof value !== 'object' || value === null || Array.isArray(value)) {
+      settings.set(path, value)
+      return
+    }
+    for (const [name, inner] of Object.entries(value)) visit(inner, path === '' ? name : `${path}.${name}`)
+  }
+  visit(dialect, '')
+  for (const name of OURS) settings.delete(name)
+  return settings
+}
+
+/** What the supplier's answers say of a dialect, and nothing of what they do not show. */
+export function checkAnswers(dialect: Dialect, sample: Sample): Judged[] {
+  return [
+    ...checkHeaders(dialect, sample),
+    ...checkEnvelopes(dialect, sample),
+    ...checkErrors(dialect, sample),
+    ...checkLists(dialect, sample),
+    ...checkRecords(dialect, sample),
+  ]
+}
+
+const answersOf = ({ products, balance, orders, webhooks, product, order }: Sample): Answer[] =>
+  [products, balance, orders, webhooks, product, ...order].filter(
+    (one) => one !== undefined && one.status < 300,
+  ) as Answer[]
+
+function checkHeaders({ headers, ...dialect }: Dialect, sample: Sample): Judged[] {
+  const answers = answersOf(sample)
+  const names = [...new Set(answers.flatMap((one) => Object.keys(one.headers)))]
+  const shown = (key: keyof typeof headers, usual: string): Judged => {
+    const fact = `headers.${key}`
+    const value = answers.map((one) => headerText(one.headers, headers[key])).find((text) => text !== undefined)
+    if (value !== undefined) return { fact, verdict: 'read', value: shownText(value) }
+    const meant = namesLike(names, usual).map((name) => ({
+      path: name,
+      value: shownText(headerText(answers[0]?.headers ?? {}, name)),
+    }))
+    return { fact, verdict: 'missing', value: 'no such header came', candidates: meant }
+  }
+  const { keyHeader, openapiNeedsKey, now, balance } = sample
+  const found: Judged[] = [
+    keyHeader === headers.apiKey
+      ? { fact: 'headers.apiKey', verdict: 'read', value: 'the key is accepted' }
+      : { fact: 'headers.apiKey', verdict: 'differs', value: `the key was accepted in ${keyHeader}` },
+    shown('requestId', 'request id trace correlation'),
+    shown('rateLimit', 'ratelimit rate limit quota'),
+    shown('rateRemaining', 'ratelimit remaining left quota'),
+    shown('rateReset', 'ratelimit reset quota'),
+  ]
+  const reset = headerText(balance.headers, headers.rateReset)
+  if (reset !== undefined) {
+    const hint = rateHint(balance.headers, { headers, ...dialect }, now)
+    const unit = (['epoch_s', 'epoch_ms', 'left_s'] as const).find((rateResetUnit) =>
+      rateHint(balance.headers, { headers, ...dialect, rateResetUnit }, now),
+    )
+    if (hint)
+      found.push({ fact: 'rateResetUnit', verdict: 'read', value: `in ${Math.round((hint.resetAt - now) / 1_000)} s` })
+    else if (unit)
+      found.push({ fact: 'rateResetUnit', verdict: 'differs', value: seenText(reset), hint: `"${unit}" would read it` })
+    else
+      found.push({ fact: 'rateResetUnit', verdict: 'missing', value: `${seenText(reset)} makes no sense in any unit` })
+  }
+  if (openapiNeedsKey !== undefined) {
+    const value = openapiNeedsKey ? 'GET /openapi asked for the key' : 'GET /openapi answered without the key'
+    const verdict = openapiNeedsKey === dialect.openapiNeedsKey ? 'read' : 'differs'
+    found.push({ fact: 'openapiNeedsKey', verdict, value })
+  }
+  return found
+}
+
+/** What wraps a success: its flag, and the record in it. */
+function checkEnvelopes(dialect: Dialect, sample: Sample): Judged[] {
+  const answers = answersOf(sample)
+  const { envelope, flags } = dialect
+  const found: Judged[] = []
+  const same = Object.entries(isObject(answers[0]?.json) ? answers[0].json : {}).filter(
+    ([name, value]) => typeof value !== 'object' && answers.every(({ json }) => valueAt(json, name) === value),
+  )
+  const candidates = same.map(([path, value]) => ({ path, value: seenText(value) }))
+  if (envelope.success === null) found.push({ fact: 'envelope.success', verdict: 'none', candidates })
+  else {
+    const path = envelope.success
+    const values = answers.map(({ json }) => valueAt(json, path))
+    const facts = flagFacts(
+      'envelope.success',
+      'flags.success',
+      values,
+      (value) => asFlag(flags.success)(value) === true,
+    )
+    found.push(...facts.map((one) => (one.verdict === 'read' || one.hint ? one : { ...one, candidates })))
+  }
+  const record = findRecord(sample.balance.json, dialect)
+  if (record?.expected) found.push({ fact: 'envelope.data', verdict: 'read', value: seenText(record.value) })
+  else {
+    const value = `GET /balance has ${seenText(valueAt(sample.balance.json, envelope.data))} there`
+    const meant = record ? [{ path: record.path, value: seenText(record.value) }] : []
+    found.push({ fact: 'envelope.data', verdict: 'unreadable', value, candidates: meant })
+  }
+  return found
+}
+
+/** A field that means yes or no, and the words in which it is written. */
+export function flagFacts(
+  fact: string,
+  setting: string,
+  values: unknown[],
+  fits: (value: unknown) => boolean,
+): Judged[] {
+  const wrong = values.find((value) => !fits(value))
+  if (wrong === undefined && values.every((value) => value !== undefined)) {
+    const value = seenText(values[0])
+    return [
+      { fact, verdict: 'read', value },
+      { fact: setting, verdict: 'read', value },
+    ]
+  }
+  const words = flagWordsIn(values.filter((value) => value !== undefined && value !== null))
+  const hint = words === undefined ? {} : { hint: `are these its words for yes and no? ${setting}: ${words}` }
+  return [{ fact, verdict: 'unreadable', value: `${seenText(wrong)} is there`, ...hint }]
+}
+
+/** Two refusals that cost nothing: a product that is not there, and a request without the key. */
+function checkErrors(dialect: Dialect, { absent, keyless }: Sample): Judged[] {
+  const { error, flags } = dialect
+  const found: Judged[] = []
+  const refusals = [absent, keyless].filter(({ status, json }) => status >= 400 || isRefusal(json, dialect))
+  if (refusals.length === 0) return found
+  const texts = (key: 'code' | 'message' | 'requestId', names: string): Judged => {
+    const fact = `error.${key}`
+    const values = refusals.map(({ json }) => valueAt(json, error[key]))
+    const text = values.find((value) => typeof value === 'string')
+    if (text !== undefined && values.every((value) => typeof value === 'string'))
+      return { fact, verdict: 'read', value: shownText(text) }
+    const meant = candidatesFor([refusals[0]?.json], { names, read: asText }, [])
+    const candidates = meant.map(({ path, value }) => ({ path, value: shownText(value) }))
+    const where = `${refusals[0]?.request} answered ${refusals[0]?.status}, with ${seenText(values[0])} there`
+    return { fact, verdict: key === 'code' ? 'unreadable' : 'missing', value: where, candidates }
+  }
+  if (error.success !== null) {
+    const values = refusals.map(({ json }) => valueAt(json, error.success ?? ''))
+    const [own] = flagFacts('error.success', 'flags.success', values, (value) => asFlag(flags.success)(value) === false)
+    if (own) found.push(own)
+  }
+  found.push(texts('code', 'code error reason type'), texts('message', 'message error text says detail'))
+  found.push(texts('requestId', 'request id trace'))
+  for (const refusal of refusals) {
+    const { request, status, json } = refusal
+    const expected: ErrorKind = refusal === absent ? 'not_found' : 'unauthenticated'
+    found.push(...codeFacts(dialect, valueAt(json, error.code), status, expected, request))
+  }
+  return found
+}
+
+const isRefusal = (json: unknown, { error, flags }: Dialect): boolean =>
+  error.success !== null && asFlag(flags.success)(valueAt(json, error.success)) === false
+
+/** @param expected the kind that the request was made for */
+function codeFacts({ errors }: Dialect, code: unknown, status: number, expected: ErrorKind, request: string): Judged[] {
+  if (typeof code !== 'string') return []
+  const kind = errorKinds.find((one) => errors[one]?.codes.includes(code))
+  const value = `${shownText(code)} with ${status}`
+  if (kind === undefined) {
+    const fact = `errors.${expected}${errors[expected] === null ? '' : '.codes'}`
+    return [
+      {
+        fact,
+        verdict: 'differs',
+        value: `${request} answered ${value}`,
+        hint: 'put the code where it belongs in `errors`',
+      },
+    ]
+  }
+  const facts: Judged[] = [{ fact: `errors.${kind}.codes`, verdict: 'read', value }]
+  const fact = `errors.${kind}.status`
+  if (errors[kind]?.status === status) facts.push({ fact, verdict: 'read', value: String(status) })
+  else facts.push({ fact, verdict: 'differs', value: `${request} answered ${status}` })
+  return facts
+}
+
+/** Pages: where their items are, how they are asked for, and what the filters of GET /orders do. */
+export function checkLists(dialect: Dialect, sample: Sample): Judged[] {
+  return [
+    ...checkPlaces(dialect, sample),
+    ...checkPageEnd(dialect, sample),
+    ...checkPaging(dialect, sample),
+    ...checkFilters(dialect, sample),
+  ]
+}
+
+function checkPlaces(dialect: Dialect, { products, webhooks }: Sample): Judged[] {
+  const { lists, paging } = dialect
+  const found: Judged[] = []
+  const rows = findList(products.json, dialect)
+  const value = rows ? `${rows.value.length} products` : `GET /products answered ${products.status} without a list`
+  if (rows?.expected) {
+    found.push({ fact: 'paging.items', verdict: 'read', value })
+    found.push({ fact: 'lists.data', verdict: 'read', value: lists.data === null ? 'as records are' : value })
+  } else {
+    const candidates = rows ? [{ path: rows.path, value }] : []
+    const hint = 'envelope.data, or lists.data where it is not null, and paging.items together are the path of the list'
+    const here = `nothing, or no list, at ${below(lists.data ?? dialect.envelope.data, paging.items)}`
+    found.push({ fact: 'paging.items', verdict: 'unreadable', value: here, candidates, hint })
+  }
+  const hooks = findList(webhooks.json, dialect, lists.webhooks ?? paging.items)
+  const bare = Array.isArray(valueAt(webhooks.json, lists.data ?? dialect.envelope.data))
+  if (hooks?.expected || bare)
+    found.push({ fact: 'lists.webhooks', verdict: 'read', value: `${hooks?.value.length ?? 0} webhooks` })
+  else {
+    const candidates = hooks ? [{ path: hooks.path, value: seenText(hooks.value) }] : []
+    const here = `GET /webhooks answered ${webhooks.status}, without a list there`
+    found.push({ fact: 'lists.webhooks', verdict: 'unreadable', value: here, candidates })
+  }
+  return found
+}
+
+/** The page that holds a list, whose own fields say how long the list is. */
+function pageOf(answer: Answer, dialect: Dialect): Record<string, unknown> | undefined {
+  const { lists, envelope, paging } = dialect
+  const expected = valueAt(answer.json, lists.data ?? envelope.data)
+  if (isObject(expected) && Array.isArray(valueAt(expected, paging.items))) return expected
+  return isObject(answer.json) ? answer.json : undefined
+}
+
+/** How a page says that more follow. */
+function checkPageEnd(dialect: Dialect, { products }: Sample): Judged[] {
+  const { paging, flags } = dialect
+  const page = pageOf(products, dialect)
+  const rows = findList(products.json, dialect)?.value.length ?? 0
+  if (!page || rows === 0)
+    return [
+      { fact: 'paging.total', verdict: 'no_sample' },
+      { fact: 'paging.more', verdict: 'no_sample' },
+    ]
+  const found: Judged[] = []
+  const meant = (names: string, read: (value: unknown) => unknown) => {
+    // What stands in the records is no field of the page.
+    const candidates = candidatesFor([page], { names, read }, [paging.items])
+    return candidates.map(({ path, value }) => ({ path, value: seenText(value) }))
+  }
+  const asTotal = (value: unknown) => {
+    const count = asCount(value)
+    return count !== undefined && count >= rows ? count : undefined
+  }
+  const totals = meant('total count items records', asTotal)
+  if (paging.total === null) found.push({ fact: 'paging.total', verdict: 'none', candidates: totals })
+  else {
+    const value = valueAt(page, paging.total)
+    if (asTotal(value) !== undefined) found.push({ fact: 'paging.total', verdict: 'read', value: seenText(value) })
+    else
+      found.push({
+        fact: 'paging.total',
+        verdict: 'unreadable',
+        value: `${seenText(value)} is there`,
+        candidates: totals,
+      })
+  }
+  const flagged = meant('more next another last', (value) => (typeof value === 'boolean' ? value : undefined))
+  if (paging.more === null) found.push({ fact: 'paging.more', verdict: 'none', candidates: flagged })
+  else {
+    const [own, ...words] = flagFacts(
+      'paging.more',
+      'flags.more',
+      [valueAt(page, paging.more)],
+      (value) => asFlag(flags.more)(value) !== undefined,
+    )
+    if (own) found.push(own.verdict === 'read' ? own : { ...own, candidates: flagged })
+    found.push(...words)
+  }
+  return found
+}
+
+/** What the parameters of a page do. */
+function checkPaging(dialect: Dialect, { products, limit, refused, second }: Sample): Judged[] {
+  const { paging } = dialect
+  const rows = findList(products.json, dialect)?.value ?? []
+  if (limit === null) {
+    const value = `GET /products gives products only without ${paging.page}=${paging.first} and ${paging.limit}=${paging.limitDefault}`
+    return (['paging.page', 'paging.limit', 'paging.first', 'paging.limitMax'] as const).map((fact) => ({
+      fact,
+      verdict: 'unreadable',
+      value,
+    }))
+  }
+  const found: Judged[] = []
+  const total = paging.total === null ? undefined : asCount(valueAt(pageOf(products, dialect), paging.total))
+  const asked = `asked for ${paging.limitMax}, ${rows.length} came`
+  if (refused !== undefined) {
+    const value = `asked for ${paging.limitMax}, it answered ${refused}; ${limit} is taken`
+    found.push({ fact: 'paging.limitMax', verdict: 'differs', value })
+  } else if (rows.length === paging.limitMax) found.push({ fact: 'paging.limitMax', verdict: 'read', value: asked })
+  else if (rows.length > paging.limitMax)
+    found.push({ fact: 'paging.limit', verdict: 'differs', value: `${asked}: it is ignored` })
+  else if (total !== undefined && total > rows.length) {
+    const hint = 'the supplier cuts larger pages to this size'
+    found.push({ fact: 'paging.limitMax', verdict: 'differs', value: `${asked}, of ${total}`, hint })
+  } else
+    found.push({ fact: 'paging.limitMax', verdict: 'no_sample', value: `all ${rows.length} products are on one page` })
+  const alone = second && (findList(second.json, dialect)?.value ?? [])
+  if (!second || !alone) return found
+  if (alone.length > 1) {
+    const value = `asked for 1 by ${paging.limit}, ${alone.length} came`
+    return [{ fact: 'paging.limit', verdict: 'differs', value }, ...found]
+  }
+  const text = JSON.stringify(alone[0])
+  const place = rows.findIndex((row) => JSON.stringify(row) === text)
+  if (alone.length === 1 && place === 1) {
+    const value = 'it works'
+    return [
+      ...(['paging.page', 'paging.limit', 'paging.first'] as const).map(
+        (fact): Judged => ({ fact, verdict: 'read', value }),
+      ),
+      ...found,
+    ]
+  }
+  found.push({ fact: 'paging.limit', verdict: 'read', value: 'it works' })
+  if (place === -1) return found
+  const hint = `either the first page is number ${paging.first + 1 - place}, or the supplier does not know the parameter ${paging.page}`
+  const value = `page ${paging.first + 1} of pages of one is product ${place + 1} of the list, not the second`
+  return [...found, { fact: 'paging.first', verdict: 'differs', value, hint }]
+}
+
+const FINDS_NONE = 'find its right name; null lets Quayside page through instead'
+
+/** What the filters of GET /orders do: one that no order can pass must give none. */
+function checkFilters(dialect: Dialect, { filters }: Sample): Judged[] {
+  const { total } = dialect.paging
+  const empty = filters.find(({ answer, none }) => none && findList(answer.json, dialect)?.value.length === 0)
+  const counted = empty && total !== null ? asCount(valueAt(pageOf(empty.answer, dialect), total)) : undefined
+  const verdict = (counted === 0) === dialect.paging.totalFiltered ? 'read' : 'differs'
+  const value = `of a list without a record it is ${counted}`
+  const ofTotal: Judged[] = counted === undefined ? [] : [{ fact: 'paging.totalFiltered', verdict, value }]
+  const found = filters.map(({ name, answer, none, reference }): Judged => {
+    const fact = `orders.${name}`
+    const parameter = dialect.orders[name]
+    if (answer.status >= 300)
+      return { fact, verdict: 'differs', value: `GET /orders?${parameter}=… answered ${answer.status}` }
+    const rows = findList(answer.json, dialect)?.value ?? []
+    if (none && rows.length > 0) {
+      const hint = 'the supplier ignores it: null lets Quayside page through instead'
+      return { fact, verdict: 'differs', value: `${rows.length} orders came that it must keep out`, hint }
+    }
+    // A filter that finds no order keeps out the one that is not there, too.
+    const isUntried = name === 'externalOrderId' && filters.every((one) => one.reference === undefined)
+    if (isUntried) return { fact, verdict: 'no_sample', value: 'no order with an external reference to try it with' }
+    if (reference === undefined) return { fact, verdict: 'read', value: 'it works' }
+    const isFound = rows.some((row) => valueAt(row, dialect.order.externalOrderId) === reference)
+    if (isFound) return { fact, verdict: 'read', value: 'it works' }
+    return { fact, verdict: 'differs', value: 'an order that is there was not found by it', hint: FINDS_NONE }
+  })
+  return [...ofTotal, ...found]
+}

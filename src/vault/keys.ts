@@ -1,0 +1,190 @@
+import { createSecretKey } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { and, eq } from 'drizzle-orm'
+import type { Config } from '../config/config.ts'
+import { Failure } from '../errors.ts'
+import type { Log } from '../log.ts'
+import type { Secret } from '../secret.ts'
+import type { Change, Database } from '../storage/database.ts'
+import { insertAudit } from '../storage/evidence.ts'
+import { dataKeys } from '../storage/schema.ts'
+import { keyEncryptionKeyName, setKeyEncryptionKeyName } from '../storage/settings.ts'
+import { build } from '../storage/statement.ts'
+import {
+  assertKeyOpens,
+  nameOfKey,
+  openVault,
+  parseKey,
+  unwrapDataKey,
+  type Vault,
+  wrapDataKey,
+  wrongKey,
+} from './vault.ts'
+
+/** The key-encryption key of a running service, and its rotation. */
+export interface Keys {
+  /** The one that opens the database now. */
+  current: () => Secret
+  /**
+   * Puts the data keys under the next key-encryption key.
+   *
+   * @returns the names of the key before and the key after
+   * @throws Failure `conflict`, reason `no_next_key` or `same_key`; `invalid` for a key that cannot be one
+   */
+  rotate: (actor: string) => Promise<{ before: string; after: string }>
+}
+
+/** The next key opens the database not yet; or it does, and neither the service nor the caller knows. */
+export type RotationPoint = 'rotating' | 'rotated'
+
+interface KeyParts {
+  config: Pick<Config, 'keyEncryptionKey' | 'nextKeyEncryptionKey'>
+  db: Database
+  /** Epoch milliseconds. */
+  now: () => number
+  newId: () => string
+  log: Log
+  /** For tests that end the process at a named instant. */
+  at?: ((point: RotationPoint) => void) | undefined
+}
+
+/**
+ * Opens the vault with the key-encryption key; with the next one, where a rotation has come that far and the setting has
+ * not.
+ *
+ * @throws Failure `invalid`, reason `wrong_key`, when neither opens it
+ */
+export async function openKeys(parts: KeyParts): Promise<{ vault: Vault; keys: Keys }> {
+  const { config, db: database, now, log } = parts
+  const { key, next, opened } = await withEither(config, (keyEncryptionKey) =>
+    openVault({ database, keyEncryptionKey, now }),
+  )
+  if (next) log.warn('keys.next_in_use', { id: nameOfKey(key), detail: MAKE_IT_THE_KEY })
+  return { vault: opened, keys: keysFrom(parts, key) }
+}
+
+/** What to do about a rotation that the setting has not followed. */
+export const MAKE_IT_THE_KEY = 'make it the key-encryption key of the setting'
+
+/**
+ * Tells whether the service could open a database with the keys of its configuration; writes nothing.
+ *
+ * @returns the name of the key that opens it, and whether that is the next one
+ * @throws Failure as `openKeys` does
+ */
+export async function checkKeys(
+  config: KeyParts['config'],
+  database: Pick<Database, 'query'>,
+): Promise<{ name: string; next: boolean }> {
+  const { key, next } = await withEither(config, (keyEncryptionKey) => assertKeyOpens(database, keyEncryptionKey))
+  return { name: nameOfKey(key), next }
+}
+
+/** Uses the key that is set; where it is the wrong one, the next one. */
+async function withEither<T>(config: KeyParts['config'], use: (key: Secret) => Promise<T>) {
+  try {
+    return { key: config.keyEncryptionKey, next: false, opened: await use(config.keyEncryptionKey) }
+  } catch (error) {
+    const key = error instanceof Failure && error.reason === 'wrong_key' ? config.nextKeyEncryptionKey() : undefined
+    if (!key) throw error
+    // When it does not fit either, the failure to tell is about the key that is set.
+    const opened = await use(key).catch(() => {
+      throw error
+    })
+    return { key, next: true, opened }
+  }
+}
+
+/** How long the answer to a rotation waits for those who read the database, such as a backup. */
+const READERS_MS = 5_000
+
+/** The data key as the old key wrapped it lies in the log of the database until that is emptied. */
+async function forgetOldKey(db: Database, log: Log): Promise<void> {
+  const emptied = (db.emptyLog?.() ?? Promise.resolve()).then(
+    () => true,
+    () => false,
+  )
+  if (await Promise.race([emptied, sleep(READERS_MS, false, { ref: false })])) return
+  log.warn('keys.old_key_in_log', { detail: 'until no other process reads the database, or the service stops' })
+}
+
+function keysFrom({ config, db, now, newId, log, at: reached }: KeyParts, opened: Secret): Keys {
+  let current = opened
+  return {
+    current: () => current,
+    rotate: async (actor) => {
+      const next = config.nextKeyEncryptionKey()
+      if (!next) {
+        const how = 'write one to secrets/next-key-encryption-key beside the configuration, or set'
+        const message = `there is no next key: ${how} QUAYSIDE_NEXT_KEY_ENCRYPTION_KEY_FILE; openssl rand -base64 32 makes one`
+        throw new Failure('conflict', message, { reason: 'no_next_key' })
+      }
+      const names = { before: nameOfKey(current), after: nameOfKey(next) }
+      const at = now()
+      const detail = `${names.before} -> ${names.after}`
+      const audit = insertAudit({
+        id: newId(),
+        at,
+        actor,
+        action: 'keys.rotate',
+        subject: 'key-encryption key',
+        detail,
+      })
+      reached?.('rotating')
+      await rotateKeyEncryptionKey(db, { from: current, to: next, now: at, also: [audit] })
+      reached?.('rotated')
+      current = next
+      log.warn('keys.rotated', { actor, detail })
+      await forgetOldKey(db, log)
+      return names
+    },
+  }
+}
+
+export interface Rotation {
+  /** The key-encryption key that opens the database now. */
+  from: Secret
+  /** The one that opens it from then on. */
+  to: Secret
+  /** Epoch ms. */
+  now: number
+  /** Goes into the same commit: the audit entry. */
+  also: Change[]
+}
+
+/**
+ * Puts the data keys of a database under another key-encryption key, all in one commit: before it the old key opens the
+ * database, after it the new one, whenever the machine stops.
+ *
+ * What is sealed stays as it is, because the data keys do: a running service goes on, and needs the new key at its next
+ * start. Backups that were made before need the key that they were made under.
+ *
+ * @throws Failure `invalid` when a key is malformed, or `from` is not the one of this database
+ * @throws Failure `conflict`, reason `same_key`, when both are one key
+ */
+export async function rotateKeyEncryptionKey(database: Database, { from, to, now, also }: Rotation): Promise<void> {
+  const [before, after] = [nameOfKey(from), nameOfKey(to)]
+  if (parseKey(from).equals(parseKey(to))) {
+    throw new Failure('conflict', `the new key-encryption key is the one in use (${before})`, { reason: 'same_key' })
+  }
+  const known = await keyEncryptionKeyName(database)
+  const [fromKey, toKey] = [from, to].map((key) => createSecretKey(parseKey(key))) as [
+    ReturnType<typeof createSecretKey>,
+    ReturnType<typeof createSecretKey>,
+  ]
+  const rows = await database.query(build.select().from(dataKeys))
+  const changes = rows.map(({ id, wrapped }): Change => {
+    const key = unwrapDataKey(fromKey, id, wrapped)
+    if (!key) throw wrongKey(before, known)
+    const set = { wrapped: wrapDataKey(toKey, id, key) }
+    // Guarded by what was read: two rotations at the same instant must not leave keys under both.
+    return {
+      statement: build
+        .update(dataKeys)
+        .set(set)
+        .where(and(eq(dataKeys.id, id), eq(dataKeys.wrapped, wrapped))),
+      rows: 1,
+    }
+  })
+  await database.commit([...changes, setKeyEncryptionKeyName(after, now), ...also])
+}

@@ -1,0 +1,231 @@
+import { describe, expect, test } from 'vitest'
+import { externalOrderId, firstOf, generationOf, rangeOf } from '../../src/domain/purchase-keys.ts'
+import { generationsToAsk } from '../../src/domain/restore.ts'
+import { unfreeze } from '../../src/ordering/actions.ts'
+import { viewEvidence } from '../../src/ordering/evidence.ts'
+import { sweep } from '../../src/reconciliation/sweep.ts'
+import { currentFreeze } from '../../src/storage/settings.ts'
+import { listOf } from '../../src/storage/statement.ts'
+import { defaultDialect, first, type Harbour } from '../support/harbour.ts'
+import { openRestoreWorld, type RestoreWorld } from '../support/restore-world.ts'
+import { decide, orderedTwice } from '../support/reviews.ts'
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+
+/** Longer than the supplier remembers an idempotency key. */
+const FORGOTTEN = 30 * HOUR
+
+const withoutFilter = { ...defaultDialect(), orders: { ...defaultDialect().orders, externalOrderId: null } }
+/** So short that a reference is cut and ends in a digest. */
+const digests = { ...defaultDialect(), externalOrderIdMax: 64 }
+
+const charges = ({ sandbox }: Harbour) => sandbox.world.report().charges.length
+const newestOf = async ({ harbour }: RestoreWorld, orderId: string) => {
+  const { generation, state } = first((await harbour.purchases(orderId)).toReversed())
+  return `${generation} ${state}`
+}
+
+/**
+ * An order for one unit that is refused so many times and then bought; backups of it as planned, by generation.
+ *
+ * @param reference of the store order
+ */
+async function refusedOften(
+  refusals: number,
+  options: Parameters<typeof openRestoreWorld>[0] = {},
+  reference = '1001',
+) {
+  const world = await openRestoreWorld(options)
+  const { harbour } = world
+  const { sku } = await harbour.offer()
+  const { orderId } = await world.handIn(reference, [{ sku }])
+  harbour.sandbox.faults.add({ fault: 'out-of-stock', times: refusals })
+  const planned = new Map<number, Buffer>()
+  for (let round = 0; round < 500; round += 1) {
+    const { generation, state } = first((await harbour.purchases(orderId)).toReversed())
+    if (state === 'planned' && !planned.has(generation)) planned.set(generation, world.backUp())
+    if (state === 'fulfilled') break
+    await world.pass(10 * MINUTE, 5 * MINUTE)
+  }
+  expect(await newestOf(world, orderId)).toBe(`${refusals + 1} fulfilled`)
+  expect(charges(harbour)).toBe(1)
+  const backup = (generation: number): Buffer => planned.get(generation) as Buffer
+  return { world, harbour, orderId, sku, backup }
+}
+
+describe('a part that was refused many times before it was bought', () => {
+  test.each([
+    ['with a filter by reference', {}, '1001'],
+    ['without one', { dialect: withoutFilter }, '1001'],
+    ['that takes short references', { dialect: digests }, `order-${'1'.repeat(60)}`],
+  ])('is not bought again from a backup of its first try: a supplier %s', async (_, options, reference) => {
+    const { world, harbour, orderId, backup } = await refusedOften(13, options, reference)
+    await world.pass(FORGOTTEN, 10 * HOUR)
+    await world.restore(backup(1))
+    await world.pass(30 * MINUTE, MINUTE)
+    expect(await newestOf(world, orderId)).toBe('14 fulfilled')
+    expect(await currentFreeze(harbour.db)).toBeUndefined()
+    expect(charges(harbour)).toBe(1)
+    expect(await harbour.discrepancies()).toEqual([])
+  })
+
+  test('is not bought again from a backup of its tenth try, though the eleventh was bought', async () => {
+    const { world, harbour, orderId, backup } = await refusedOften(10)
+    await world.pass(FORGOTTEN, 10 * HOUR)
+    await world.restore(backup(10))
+    await world.pass(30 * MINUTE, MINUTE)
+    if (await currentFreeze(harbour.db)) await unfreeze(harbour.ordering, 'test')
+    await world.pass(2 * HOUR, 5 * MINUTE)
+    expect(await newestOf(world, orderId)).toBe('11 fulfilled')
+    expect(charges(harbour)).toBe(1)
+  })
+
+  test('ends the hold of a restore by itself once its order is matched, whatever its generation', async () => {
+    const { world, harbour, orderId, backup } = await refusedOften(10)
+    await world.restore(backup(11))
+    await world.pass(30 * MINUTE, MINUTE)
+    expect(await newestOf(world, orderId)).toBe('11 fulfilled')
+    expect(await currentFreeze(harbour.db)).toBeUndefined()
+    expect(await harbour.discrepancies()).toEqual([])
+  })
+})
+
+describe('an order of a known part under a reference that no purchase has', () => {
+  /** Bought once here, and once more by a database that nobody knows of. */
+  async function buyBesides(generation: number, status: 'completed' | 'failed' = 'completed') {
+    const world = await openRestoreWorld()
+    const { harbour } = world
+    const orderId = await harbour.buy('1001')
+    await world.pass(MINUTE, 10 * SECOND)
+    const { externalOrderId: reference, supplierProductId } = await harbour.purchase(orderId)
+    if (status === 'failed') harbour.sandbox.faults.add({ fault: 'failed-order' })
+    await orderBesides(harbour, reference.replace(/\.1$/, `.${generation}`), supplierProductId)
+    await world.pass(5 * MINUTE, MINUTE)
+    return { world, harbour, orderId }
+  }
+
+  test.each([2, 14])('freezes buying as a double charge within one sweep: generation %i', async (generation) => {
+    const { harbour, orderId } = await buyBesides(generation)
+    await sweep(harbour.ordering)
+    const { id } = await harbour.purchase(orderId)
+    expect(await harbour.discrepancies()).toEqual(['double_charge'])
+    expect(await harbour.alerts()).toEqual(expect.arrayContaining(['double_charge', 'freeze']))
+    expect(await currentFreeze(harbour.db)).toMatchObject({
+      actor: 'quayside',
+      purchaseId: id,
+      reason: expect.stringContaining(`bought for the same part as generation ${generation}`),
+    })
+  })
+
+  test('freezes once: what a person has let go is not held again', async () => {
+    const { harbour } = await buyBesides(2)
+    await sweep(harbour.ordering)
+    await unfreeze(harbour.ordering, 'test')
+    const { orphans } = await sweep(harbour.ordering)
+    expect(orphans).toBe(0)
+    expect(await currentFreeze(harbour.db)).toBeUndefined()
+    expect(await harbour.discrepancies()).toEqual(['double_charge'])
+  })
+
+  test('is only an orphan when its money is back', async () => {
+    const { harbour } = await buyBesides(2, 'failed')
+    await sweep(harbour.ordering)
+    expect(await harbour.discrepancies()).toEqual(['orphan'])
+    expect(await currentFreeze(harbour.db)).toBeUndefined()
+  })
+})
+
+describe('the generation that a reference is of', () => {
+  const part = { store: 'main-1', reference: '10.01~a', line: '1', part: 2 }
+  test.each([120, 64, 65])('is found for every number, with a cap of %i characters', (cap) => {
+    for (const name of [part, { ...part, reference: 'x'.repeat(80) }]) {
+      for (const generation of [1, 2, 9, 10, 11, 99, 100, 250]) {
+        const reference = externalOrderId({ ...name, generation }, cap)
+        const { from, to } = rangeOf(name, cap)
+        expect(generationOf(reference, name, cap)).toBe(generation)
+        expect(reference >= from && reference < to).toBe(true)
+        const one = externalOrderId({ ...name, generation: 1 }, cap)
+        const where = firstOf(reference)
+        expect(where && ('is' in where ? where.is === one : one.startsWith(where.begins))).toBe(true)
+        for (const other of [
+          { ...name, part: 22 },
+          { ...name, line: '11' },
+          { ...name, store: 'main-2' },
+        ]) {
+          expect(generationOf(reference, other, cap)).toBeUndefined()
+        }
+      }
+    }
+  })
+
+  test.each(['', 'q1.main-1.1', 'q1.main-1.10%2E01%7Ea.1.2.', 'q1.main-1.10%2E01%7Ea.1.2.01', 'somebody else'])(
+    'is none for %j',
+    (text) => expect(generationOf(text, part, 120)).toBeUndefined(),
+  )
+
+  test('is asked for by reference up to ten behind the newest one, those that are over left out', () => {
+    expect(generationsToAsk([{ generation: 1, state: 'planned' }])).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+    const often = Array.from({ length: 12 }, (_, place) => ({ generation: place + 1, state: 'rejected' }) as const)
+    expect(generationsToAsk(often)).toEqual([13, 14, 15, 16, 17, 18, 19, 20, 21, 22])
+  })
+})
+
+/** An order as somebody else would place it under our reference. */
+async function orderBesides({ sandbox }: Harbour, reference: string, productId: string): Promise<void> {
+  const answer = await fetch(`${sandbox.baseUrl}/orders`, {
+    method: 'POST',
+    headers: {
+      ...{ 'x-api-key': 'sk_test_0123456789abcdef', 'idempotency-key': reference },
+      'content-type': 'application/json',
+    },
+    body: JSON.stringify({ productId, quantity: 1, external_order_id: reference }),
+  })
+  expect(answer.status).toBe(201)
+}
+
+describe('a review that a restore brought back', () => {
+  /** In review in the backup; since then a person has bought it again, as generation 2. */
+  async function reviewBefore() {
+    const world = await openRestoreWorld()
+    const { harbour } = world
+    const { orderId } = await orderedTwice(harbour)
+    const backup = world.backUp()
+    await unfreeze(harbour.ordering, 'test')
+    await decide(harbour, orderId, { type: 'buy_again' })
+    await world.pass(10 * MINUTE, MINUTE)
+    const { supplierOrderId } = await harbour.purchase(orderId)
+    await world.pass(FORGOTTEN, 10 * HOUR)
+    await world.restore(backup)
+    await world.pass(10 * MINUTE, MINUTE)
+    const review = first(await harbour.purchases(orderId))
+    expect(review.state).toBe('review')
+    return { world, harbour, orderId, review, again: supplierOrderId as string }
+  }
+
+  test('names the order that was bought for its part since, and what comes of it', async () => {
+    const { harbour, review, again } = await reviewBefore()
+    const { orders, choices } = await viewEvidence(harbour.ordering, review.id, { read: true })
+    expect(orders.find(({ id }) => id === again)).toMatchObject({ generation: 2, own: false, unread: null })
+    for (const decision of ['close', 'buy_again']) {
+      expect(choices.find((one) => one.decision === decision)?.does).toContain(
+        `Mind: the same part was bought by order ${again} as generation 2;`,
+      )
+    }
+  })
+
+  test.each(['close', 'buy_again'] as const)('and decided by %s buys nothing more', async (type) => {
+    const { world, harbour, orderId, again } = await reviewBefore()
+    const before = charges(harbour)
+    await decide(harbour, orderId, { type })
+    for (let round = 0; round < 3 && (await currentFreeze(harbour.db)); round += 1) {
+      await unfreeze(harbour.ordering, 'test')
+    }
+    await world.pass(HOUR, 5 * MINUTE)
+    expect(charges(harbour)).toBe(before)
+    const rows = await harbour.purchases(orderId)
+    const second = rows.find(({ generation }) => generation === 2)
+    expect([second?.supplierOrderId, ...listOf(second?.ordersSeen ?? '[]')]).toContain(again)
+  })
+})

@@ -1,0 +1,299 @@
+/**
+ * Seeded mistakes: what a proof of the money path must be able to find.
+ *
+ * Each is an edit of the program's text, made while the module is loaded; the program itself has no switches for them.
+ * `find` must stand in its file exactly once, so that a mistake which the code has outgrown fails loudly.
+ */
+
+export interface Edit {
+  /** Path under `src/`. */
+  file: string
+  find: string
+  replace: string
+}
+
+export interface Mistake {
+  name: string
+  /** What the program then does wrong. */
+  does: string
+  edits: Edit[]
+}
+
+export const mistakes: readonly Mistake[] = [
+  {
+    name: 'random-key',
+    does: 'draws an idempotency key for each attempt, so that the supplier cannot recognise a repeat',
+    edits: [
+      {
+        file: 'ordering/send.ts',
+        find: 'idempotencyKey: purchase.idempotencyKey,',
+        replace: 'idempotencyKey: ordering.newId(),',
+      },
+    ],
+  },
+  {
+    name: 'server-error-is-failure',
+    does: 'takes a 5xx for a proof that nothing was charged',
+    edits: [
+      {
+        file: 'supplier/classify.ts',
+        find: 'if (!succeeded && (status < 400 || status > 499)) {',
+        replace: `if (status >= 500) {
+    return { outcome: 'rejected', reason: 'other', code: error?.code ?? '', message: '', evidence: seen }
+  }
+  if (!succeeded && (status < 400 || status > 499)) {`,
+      },
+    ],
+  },
+  {
+    name: 'trusted-rejection',
+    does: 'takes the refusal of a repeat for a proof that the first attempt was not charged',
+    edits: [
+      {
+        file: 'domain/purchase-table.ts',
+        find: "return { next: 'unknown', set }",
+        replace: `if (refused) return { next: 'rejected', set: { lastClass }, effects: ['tell_failed'] }
+    return { next: 'unknown', set }`,
+      },
+    ],
+  },
+  {
+    name: 'no-settle',
+    does: 'believes that an order is absent while its request may still be on the way',
+    edits: [
+      {
+        file: 'domain/not-found-proof.ts',
+        find: 'sentAt + deadlineMs + settleMs + listLagMs',
+        replace: 'sentAt + listLagMs',
+      },
+    ],
+  },
+  {
+    name: 'intent-not-persisted',
+    does: 'sends a request before the intent to send it is stored',
+    edits: [
+      {
+        file: 'ordering/advance.ts',
+        find: 'await ordering.db.commit(changes)',
+        replace: `const stored = ordering.db.commit(changes)
+      if (decision.next === 'sending') stored.catch(() => {})
+      else await stored`,
+      },
+    ],
+  },
+  {
+    name: 'single-look-up',
+    does: 'believes a single look-up that an order is absent, however early it was made',
+    edits: [
+      {
+        file: 'ordering/refresh.ts',
+        find: "if (verdict.proof === 'absent') return",
+        replace: 'if (verdict) return',
+      },
+    ],
+  },
+  {
+    name: 'short-lease',
+    does: 'holds a purchase for less time than its request may take',
+    edits: [
+      {
+        file: 'ordering/send.ts',
+        find: 'dialect.settleSeconds * 2_000',
+        replace: 'dialect.settleSeconds * 100',
+      },
+      {
+        file: 'ordering/send.ts',
+        find: 'ordering.monotonic() + deadlineMs(ordering) < held.leaseEndMonotonic',
+        replace: 'ordering.monotonic() < held.leaseEndMonotonic',
+      },
+    ],
+  },
+  {
+    name: 'key-reused-after-rejection',
+    does: 'sends a key again that was answered with a rejection, and gets the same answer for ever',
+    edits: [
+      {
+        file: 'domain/purchase-table.ts',
+        find: "return { next: 'rejected', set: { lastClass: 'B' }, effects: [{ plan: answer.reason, notBefore }] }",
+        replace: "return { next: 'waiting', set: { holdReason: answer.reason, notBefore, lastClass: 'B' } }",
+      },
+    ],
+  },
+  {
+    name: 'cancelled-replayed',
+    does: 'repeats a request although the store has cancelled',
+    edits: [
+      {
+        file: 'domain/purchase-table.ts',
+        find: `if (facts.cancelRequestedAt === null) return undefined
+    return { next: 'cancelled', effects: ['tell_failed'] }`,
+        replace: 'return undefined',
+      },
+    ],
+  },
+  {
+    name: 'cancelled-keys-handed-over',
+    does: 'hands keys over although the store has cancelled',
+    edits: [
+      {
+        file: 'domain/purchase-table.ts',
+        find: 'if (!allCame(facts, input) || facts.cancelRequestedAt === null) return undefined',
+        replace: 'if (facts.quantity > 0) return undefined',
+      },
+      {
+        file: 'storage/hand-overs.ts',
+        find: 'or(isNull(purchases.cancelRequestedAt), sql`',
+        replace: 'or(sql`1 = 1`, sql`',
+      },
+    ],
+  },
+  {
+    name: 'refused-hand-over-has-begun',
+    does: 'takes keys for begun when the store refused the connection, so that a cancellation comes too late',
+    edits: [
+      {
+        file: 'ordering/fulfil.ts',
+        find: "if (told.outcome === 'unreachable' && !told.mayHaveLeft) await noteUnsent(fulfilment, outgoing)",
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'cancellations-freeze',
+    does: 'freezes buying for reviews that cancellations caused',
+    edits: [
+      {
+        file: 'domain/purchase-table.ts',
+        find: "['completed_and_cancelled', 'cancelled_before_hand_over']",
+        replace: "['none of them']",
+      },
+    ],
+  },
+  {
+    name: 'restored-without-cancellation',
+    does: 'puts a purchase back after a restore without the cancellation of its order',
+    edits: [
+      {
+        file: 'ordering/reattach.ts',
+        find: 'cancelRequestedAt: live?.cancelRequestedAt ?? null,',
+        replace: 'cancelRequestedAt: null,',
+      },
+      {
+        file: 'ordering/reattach.ts',
+        find: '...(live ? [] : [carryCancellation(id)]),',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'keys-handed-over-twice',
+    does: 'repeats a callback under another id, so that the store cannot recognise a repeat',
+    edits: [
+      {
+        file: 'ordering/fulfil.ts',
+        find: `id: row.id,
+    type: row.type as StoreMessageType,`,
+        replace: `id: fulfilment.newId(),
+    type: row.type as StoreMessageType,`,
+      },
+    ],
+  },
+  {
+    name: 'acknowledged-before-commit',
+    does: 'answers a delivery before the commit that stores it',
+    edits: [
+      {
+        file: 'inbox/receive.ts',
+        find: 'const [stored] = await db.commit([',
+        replace: `const [stored] = [1]
+    void db.commit([`,
+      },
+    ],
+  },
+  {
+    name: 'short-page-ends',
+    does: 'takes a page with fewer orders than were asked for to be the end of the list',
+    edits: [
+      {
+        file: 'ordering/scan.ts',
+        find: 'if (isCutOff || !(page.more ?? rows > 0)) {',
+        replace: `if (isCutOff || !(page.more ?? rows >= ordering.dialect.paging.limitMax)) {
+      counted = undefined`,
+      },
+    ],
+  },
+  {
+    name: 'empty-filter-proves',
+    does: 'takes an empty answer of a filter by reference that has never found an order to be a proof of absence',
+    edits: [
+      {
+        file: 'ordering/scan.ts',
+        find: 'if (orders?.length !== 0) return orders',
+        replace: 'if (orders) return orders',
+      },
+    ],
+  },
+  {
+    name: 'refusal-beats-order',
+    does: 'takes a refusal for a proof that nothing was charged although it carries the id of an order',
+    edits: [
+      {
+        file: 'supplier/classify.ts',
+        find: 'if (orderId !== undefined && orderId !== requestId) seen',
+        replace: 'if (orderId !== undefined && orderId !== requestId && !error) seen',
+      },
+    ],
+  },
+  {
+    name: 'second-order-ignored',
+    does: 'overlooks a second order for a part that has one',
+    edits: [
+      {
+        file: 'domain/purchase-table.ts',
+        find: 'if (several.length === 0) return undefined',
+        replace: 'if (several.length >= 0) return undefined',
+      },
+    ],
+  },
+  {
+    name: 'whole-quantity-again',
+    does: 'buys the whole quantity again for a part that was written off after the store had some of its keys',
+    edits: [
+      {
+        file: 'ordering/effects.ts',
+        find: 'const quantity = purchase.quantity - unitsLeft(loaded)',
+        replace: 'const { quantity } = purchase',
+      },
+    ],
+  },
+  {
+    name: 'losses-leave-the-caps',
+    does: 'takes the money of what was written off, or failed without a refund, out of the spend caps',
+    edits: [
+      {
+        file: 'domain/purchase.ts',
+        find: "return row === 'cancelled_before_sending'",
+        replace: 'return true',
+      },
+      {
+        file: 'domain/purchase.ts',
+        find: 'return (set.refundedAt ?? refundedAt) !== null',
+        replace: 'return true',
+      },
+    ],
+  },
+]
+
+/** @throws Error that names all of them when there is none of that name */
+export function mistakeNamed(name: string): Mistake {
+  const found = mistakes.find((mistake) => mistake.name === name)
+  if (found) return found
+  throw new Error(`there is no mistake ${name}; there are ${mistakes.map((mistake) => mistake.name).join(', ')}`)
+}
+
+/** @throws Error when the text that is to be replaced does not stand there exactly once */
+export function withEdit(text: string, { file, find, replace }: Edit): string {
+  const [before = '', after, ...more] = text.split(find)
+  if (after !== undefined && more.length === 0) return `${before}${replace}${after}`
+  throw new Error(`src/${file} has this ${after === undefined ? 'nowhere' : 'more than once'}: ${find}`)
+}

@@ -1,0 +1,208 @@
+/** The way of a send: mirrors ordering/place.ts, lease.ts and send.ts, a step for each commit, write and answer. */
+import type { PurchaseInput } from '../../../src/domain/purchase.ts'
+import { advance } from './advance.ts'
+import { nameOf, type Over } from './purchase-facts.ts'
+import {
+  type AnswerKind,
+  type Generation,
+  generations,
+  type Purchase,
+  purchaseOf,
+  type State,
+  type Worker,
+  withColumns,
+  withPlace,
+  withPurchase,
+  withRequest,
+  withWorker,
+  withWorkers,
+} from './state.ts'
+import type { Model, Promised } from './step.ts'
+
+/** What may happen to purchases whose turn has come: place.ts, up to the lease; and to those nobody sends any more. */
+export function placements(model: Model, state: State): void {
+  for (const generation of generations) {
+    const purchase = state.purchases[generation]
+    if (!purchase || purchase.lease > 0) continue
+    const name = `purchase ${generation + 1}`
+    const move = (input: PurchaseInput, why: string) => {
+      const moved = advance(model, state, generation, input)
+      if (!moved) return
+      const says = () => `${name} ${why}: ${moved.decision.row}, it is ${moved.decision.next}`
+      model.emit({ next: moved.state, says, broken: moved.broken })
+    }
+    if (purchase.state === 'sending') move({ type: 'lost' }, 'has outlived its lease')
+    if (purchase.state !== 'planned' && purchase.state !== 'waiting') continue
+    if (purchase.hold !== null || purchase.delayed) {
+      move({ type: 'released', by: 'time' }, 'has waited long enough')
+      continue
+    }
+    const guard = state.place.frozen ? 'frozen' : 'out_of_stock'
+    move({ type: 'due', guard, notBefore: 0, orphans: [] }, `meets a guard (${guard})`)
+    if (state.place.frozen) continue
+    for (const [place, worker] of state.workers.entries()) {
+      if (worker.doing !== 'idle') continue
+      model.emit({
+        next: claimed(model, state, place, { purchase: generation }),
+        says: () => `a worker takes the lease of ${name}`,
+      })
+      break
+    }
+  }
+}
+
+/** The lease is taken in a commit of its own: whoever held it before is fenced off. */
+export function claimed(model: Model, state: State, place: number, does: Partial<Worker> & { purchase: Generation }) {
+  const { purchase } = does
+  const taken = withPurchase(state, purchase, { lease: model.rules.durations.lease })
+  const fenced = withWorkers(taken, (other) =>
+    other.fenced && other.purchase === purchase ? { fenced: false } : undefined,
+  )
+  return withWorker(fenced, place, { ...does, doing: 'claimed', fenced: true })
+}
+
+/** The next thing that a worker does which has the lease: intend, write, give up waiting, record. */
+export function sending(model: Model, state: State, place: number, worker: Worker): void {
+  if (worker.doing === 'claimed') intend(model, state, place, worker)
+  else if (worker.doing === 'intended') transmit(model, state, place, worker)
+  else if (worker.doing === 'waits') {
+    const next = withWorker(state, place, { ...worker, doing: 'answered', request: -1, answer: 'lost' })
+    model.emit({ next, says: () => 'its sender gets a timeout, a reset or a 5xx' })
+  } else record(model, state, place, worker)
+}
+
+function intend(model: Model, state: State, place: number, worker: Worker): void {
+  const { rules, bounds } = model
+  const { repeat, fenced } = worker
+  if (fenced && !rules.intentFirst && !repeat && state.place.sends < bounds.sends) {
+    write(model, state, place, worker)
+  } else if (!fenced) release(model, state, place, worker)
+  else if (repeat) {
+    const input: PurchaseInput = { type: 'absent', frozen: state.place.frozen }
+    intendBy(model, state, place, worker, input, '')
+    intendBy(model, state, place, worker, input, 'key memory')
+    intendBy(model, state, place, worker, input, 'repeats')
+  } else intendBy(model, state, place, worker, { type: 'due', guard: null, notBefore: null, orphans: [] }, '')
+}
+
+function intendBy(model: Model, state: State, place: number, worker: Worker, input: PurchaseInput, over: Over): void {
+  const { rules, emit, bounds } = model
+  const generation = worker.purchase
+  const name = `purchase ${generation + 1}`
+  const moved = advance(model, state, generation, input, { over, proven: worker.proven })
+  if (moved && moved.decision.next !== 'sending') {
+    const says = () => `${name}: ${moved.decision.row}, it is ${moved.decision.next}`
+    emit({ next: withWorker(moved.state, place, {}), says, broken: moved.broken })
+    return
+  }
+  const frozen = rules.freezeStops && state.place.frozen
+  const mayBuy = rules.mayBuy(othersOf(state, generation))
+  if (!moved || frozen || !mayBuy || state.place.sends >= bounds.sends) {
+    release(model, state, place, worker)
+    return
+  }
+  const purchase = purchaseOf(state, generation)
+  const counts = rules.repeatsCount || !purchase.firstSent
+  const stored = withColumns(moved.state, generation, { firstSent: true, ...(counts ? { sinceSent: 0 } : {}) })
+  const sent = withWorkers(stored, (other) =>
+    other.sameSend && other.purchase === generation ? { sameSend: false } : undefined,
+  )
+  const does = { doing: 'intended', purchase: generation, fenced: true, keyIsOld: over === 'key memory' } as const
+  emit({
+    next: withWorker(sent, place, does),
+    says: () => `${name}: ${moved.decision.row}, the intent is stored`,
+    broken: brokenByIntent(state, purchase) ?? moved.broken,
+  })
+}
+
+function release({ emit }: Model, state: State, place: number, { purchase, fenced }: Worker): void {
+  const free = withWorker(state, place, {})
+  const holds = fenced && purchaseOf(state, purchase).state !== 'sending'
+  const next = holds ? withPurchase(free, purchase, { lease: 0 }) : free
+  emit({ next, says: () => `the lease of purchase ${purchase + 1} is given back, nothing is sent` })
+}
+
+/** The other generations of the part, as `mayBuy` asks for them. */
+export const othersOf = (state: State, generation: Generation) =>
+  state.purchases.flatMap((other, place) =>
+    other && place !== generation
+      ? [{ state: other.state, refundedAt: other.refunded ? 0 : null, writtenOffAt: other.writtenOff ? 0 : null }]
+      : [],
+  )
+
+function brokenByIntent(state: State, purchase: Purchase): Promised | undefined {
+  if (purchase.cancelAsked) return 'nothing is sent once a cancellation was asked for'
+  return state.place.frozen ? 'nothing is sent while buying is frozen' : undefined
+}
+
+/** The lease is checked right before the write; what is held back, or cannot connect, has not left. */
+function transmit(model: Model, state: State, place: number, worker: Worker): void {
+  const { rules, emit, bounds } = model
+  const { lease } = purchaseOf(state, worker.purchase)
+  if (rules.mayWrite(worker.fenced ? lease : 0, rules.durations) && state.place.sends < bounds.sends) {
+    write(model, state, place, worker)
+  }
+  const next = withWorker(state, place, { ...worker, doing: 'answered', answer: 'not_executed' })
+  emit({ next, says: () => 'nothing leaves: held back, or no connection' })
+}
+
+function write(model: Model, state: State, place: number, worker: Worker): void {
+  const { rules } = model
+  const generation = worker.purchase
+  const purchase = purchaseOf(state, generation)
+  const key = rules.keySent(purchase, state.place.sends)
+  const slot = state.requests.indexOf(undefined)
+  let next = withPlace(state, { sends: state.place.sends + 1 })
+  let overlaps = false
+  for (const [other, request] of state.requests.entries()) {
+    if (request?.key !== key || request.copy) continue
+    overlaps = true
+    next = withRequest(next, other, { ...request, overlaps: true })
+  }
+  next = withRequest(next, slot, {
+    ...{ purchase: generation, key, left: rules.durations.settle, overlaps },
+    ...{ keyIsOld: worker.keyIsOld, copy: false },
+  })
+  model.emit({
+    next: withWorker(next, place, { doing: 'waits', purchase: generation, fenced: worker.fenced, request: slot }),
+    says: () => `POST ${state.place.sends + 1} leaves for purchase ${generation + 1} with key ${key + 1}`,
+    broken: brokenByWrite(model, state, worker, purchase, key),
+  })
+}
+
+function brokenByWrite(
+  { rules }: Model,
+  state: State,
+  worker: Worker,
+  purchase: Purchase,
+  key: number,
+): Promised | undefined {
+  if (purchase.state !== 'sending' || !worker.fenced) return 'the intent is stored before the request leaves'
+  const others = state.requests.filter((request) => request && !request.copy)
+  if (others.some((request) => request?.purchase === worker.purchase)) return 'one request at a time'
+  if (!rules.bytesStored(purchase)) return 'a request carries the bytes stored with its key'
+  const rejected = state.purchases.some((one) => one?.key === key && one.lastClass === 'B')
+  return rejected ? 'a rejected key is not sent again' : undefined
+}
+
+/** What came back is recorded, if the lease is still the worker's. */
+function record(model: Model, state: State, place: number, worker: Worker): void {
+  const { rules, emit } = model
+  const generation = worker.purchase
+  const name = `purchase ${generation + 1}`
+  const free = withWorker(state, place, {})
+  const kind = worker.answer as AnswerKind
+  let from = free
+  // Only without a stored intent is it anything else: then the state is written down with the answer.
+  if (!rules.intentFirst && worker.fenced && ['planned', 'waiting'].includes(purchaseOf(free, generation).state)) {
+    from = withPurchase(free, generation, { state: 'sending', firstSent: true })
+  }
+  const order = { id: nameOf(worker.order), odd: state.orders[worker.order]?.odd ?? false }
+  const answer = rules.answer(kind, purchaseOf(from, generation), order)
+  const moved = worker.fenced ? advance(model, from, generation, { type: 'answer', answer, notBefore: 0 }) : undefined
+  const says = () =>
+    moved
+      ? `the answer (${kind}) is recorded: ${name} is ${moved.decision.next}`
+      : `the answer (${kind}) comes too late for ${name}`
+  emit({ next: moved?.state ?? free, says, broken: moved?.broken })
+}

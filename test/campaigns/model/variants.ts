@@ -1,0 +1,288 @@
+/**
+ * Wrong variants of the system: each is one small mistake, and each has to be caught by the promise that it breaks.
+ */
+import type { PurchaseFacts, PurchaseInput, Transition } from '../../../src/domain/purchase.ts'
+import { explore, type Fault } from './explore.ts'
+import { coarse, type Rules, rules } from './rules.ts'
+import { type Ending, endings, hanging } from './settle.ts'
+import type { World } from './state.ts'
+import { type Bounds, type Promised, promises } from './step.ts'
+
+export interface Variant {
+  name: string
+  /** What is done wrong. */
+  does: string
+  breaks: Promised | Ending
+  /** The supplier against whom it fails. */
+  world: World
+  change: Partial<Rules>
+  bounds?: Partial<Bounds>
+}
+
+/** Enough for nearly all of them: the first send, its repeat, and a generation after that. */
+export const variantBounds: Bounds = { sends: 2, generations: 2, crashes: true, cancels: false, oddities: 0 }
+
+/** @returns the shortest way to what the variant breaks; undefined when it is not caught */
+export function faultOf({ breaks, world, change, bounds }: Variant): Fault | undefined {
+  const watched = promises.filter((promise) => promise === breaks)
+  const explored = explore({
+    rules: { ...rules, durations: coarse, ...change },
+    bounds: { ...variantBounds, ...bounds },
+    worlds: [world],
+    watched,
+    stops: true,
+  })
+  const faults = watched.length > 0 ? explored.faults : hanging(explored)
+  return faults.find(({ promise }) => promise === breaks)
+}
+
+type Facts = Partial<PurchaseFacts>
+/** Gives the transition function other facts for one kind of input. */
+const given =
+  (type: PurchaseInput['type'], set: (facts: PurchaseFacts) => Facts): Rules['facts'] =>
+  (facts, input) =>
+    input.type === type ? { ...facts, ...set(facts) } : facts
+
+/** Does something else with what the transition function says. */
+const instead =
+  (change: (decision: Transition, facts: PurchaseFacts, input: PurchaseInput) => Partial<Transition> | undefined) =>
+  (facts: PurchaseFacts, input: PurchaseInput, now: number): Transition | undefined => {
+    const decision = rules.transition(facts, input, now)
+    return decision && { ...decision, ...change(decision, facts, input) }
+  }
+
+const anew: Transition['effects'] = [{ plan: null, notBefore: null }]
+
+export const variants: readonly Variant[] = [
+  {
+    name: 'random-key',
+    does: 'each send draws a key of its own',
+    breaks: 'one charge per part',
+    world: 'remembers',
+    change: { keySent: (_, sends) => sends },
+  },
+  {
+    name: 'server-error-is-failure',
+    does: 'a 5xx or a timeout is taken for a refusal',
+    breaks: 'one charge per part',
+    world: 'remembers',
+    change: {
+      answer: (kind, purchase, order) => rules.answer(kind === 'lost' ? 'out_of_stock' : kind, purchase, order),
+    },
+  },
+  {
+    name: 'trusted-rejection',
+    does: 'the refusal of a repeat is taken for a proof about the first send',
+    breaks: 'one charge per part',
+    world: 'remembers',
+    change: {
+      answer: (kind, purchase, order) => rules.answer(kind, { ...purchase, maybeCharged: false }, order),
+      facts: given('answer', () => ({ maybeChargedAt: null })),
+    },
+    bounds: { sends: 3 },
+  },
+  {
+    name: 'charge-forgotten',
+    does: 'a repeat forgets that the send before it may have been charged',
+    breaks: 'one charge per part',
+    world: 'remembers',
+    change: {
+      transition: instead(({ row, set }) =>
+        row === 'sent_again' ? { set: { ...set, maybeChargedAt: null } } : undefined,
+      ),
+    },
+    bounds: { sends: 3 },
+  },
+  {
+    name: 'no-settle',
+    does: 'a scan counts while the request may still be on its way',
+    breaks: 'one charge per part',
+    world: 'lists',
+    change: { countsFrom: ({ deadline, listLag }) => deadline + listLag },
+  },
+  {
+    name: 'no-list-lag',
+    does: 'a scan counts while the order may not show in the list yet',
+    breaks: 'one charge per part',
+    world: 'lists',
+    // A lag of one tick would be covered by the time between the two scans.
+    change: { countsFrom: ({ deadline, settle }) => deadline + settle, durations: { ...coarse, listLag: 2 } },
+  },
+  {
+    name: 'single-look-up',
+    does: 'one look-up without the order proves that there is none, however early',
+    breaks: 'one charge per part',
+    world: 'lists',
+    change: { scans: 1, countsFrom: () => 0 },
+  },
+  {
+    name: 'counted-from-first-send',
+    does: 'scans count from the first send, not from its repeat',
+    breaks: 'one charge per part',
+    world: 'lists',
+    change: { repeatsCount: false },
+    bounds: { sends: 3, generations: 1 },
+  },
+  {
+    name: 'late-write',
+    does: 'a request is written as long as its lease allows, but scans count from its intent',
+    breaks: 'one charge per part',
+    world: 'lists',
+    change: {
+      mayWrite: (left, { deadline }) => left > deadline,
+      countsFrom: ({ settle, listLag }) => settle + listLag,
+    },
+  },
+  {
+    name: 'old-scan-counted',
+    does: 'a scan that began before the last send counts as the first of two',
+    breaks: 'what is unknown is given up only after a proof of absence',
+    world: 'lists',
+    change: { dropsOldScans: false },
+    bounds: { sends: 3, generations: 1 },
+  },
+  {
+    name: 'intent-not-persisted',
+    does: 'a request leaves before the intent to send it is stored',
+    breaks: 'one charge per part',
+    world: 'lists',
+    change: { intentFirst: false },
+  },
+  {
+    name: 'resent-after-crash',
+    does: 'what was being sent when the process died is sent again at once',
+    breaks: 'one charge per part',
+    world: 'lists',
+    change: { transition: instead(({ row }) => (row === 'lost' ? { next: 'planned' } : undefined)) },
+  },
+  {
+    name: 'short-lease',
+    does: 'the lease is shorter than a request may take, so that nothing checks it before the write',
+    breaks: 'one charge per part',
+    world: 'remembers',
+    change: { durations: { ...coarse, deadline: 2, lease: 1 }, mayWrite: () => true },
+  },
+  {
+    name: 'key-reused-after-rejection',
+    does: 'a key that was answered with a rejection is sent again',
+    breaks: 'a rejected key is not sent again',
+    world: 'remembers',
+    change: { nextKey: (key) => key },
+  },
+  {
+    name: 'old-key-repeated',
+    does: 'a request is repeated after the supplier may have forgotten its key',
+    breaks: 'one charge per part',
+    world: 'remembers',
+    change: { facts: given('absent', () => ({ keySafeUntil: Number.POSITIVE_INFINITY })) },
+  },
+  {
+    name: 'new-key-after-absence',
+    does: 'what no list shows is bought anew under another key, not repeated under its own',
+    breaks: 'one charge per part',
+    world: 'remembers',
+    change: {
+      transition: instead(({ row }) => (row === 'sent_again' ? { next: 'rejected', effects: anew } : undefined)),
+    },
+  },
+  {
+    name: 'bought-beside-unknown',
+    does: 'the next generation is planned while the one before is unknown',
+    breaks: 'one charge per part',
+    world: 'remembers',
+    change: {
+      ...{ oneOpen: false, mayBuy: () => true },
+      transition: instead(({ next }, facts) => (next === 'unknown' && facts.newest ? { effects: anew } : undefined)),
+    },
+  },
+  {
+    name: 'refund-assumed',
+    does: 'a failed order is taken for refunded although nothing says so',
+    breaks: 'one charge per part',
+    world: 'remembers',
+    change: {
+      transition: instead(({ row }, facts) =>
+        row === 'retried' && facts.state === 'failed' ? { set: { refundedAt: 0 } } : undefined,
+      ),
+    },
+  },
+  {
+    name: 'bytes-rebuilt',
+    does: 'a repeat carries bytes that are made anew, not those that were stored',
+    breaks: 'a request carries the bytes stored with its key',
+    world: 'remembers',
+    change: { bytesStored: (purchase) => !purchase.maybeCharged },
+  },
+  {
+    name: 'cancelled-replayed',
+    does: 'a request is repeated although the store has cancelled',
+    breaks: 'nothing is sent once a cancellation was asked for',
+    world: 'remembers',
+    change: { facts: given('absent', () => ({ cancelRequestedAt: null })) },
+    bounds: { cancels: true, generations: 1 },
+  },
+  {
+    name: 'freeze-overlooked',
+    does: 'a repeat leaves although buying is frozen',
+    breaks: 'nothing is sent while buying is frozen',
+    world: 'neither',
+    change: {
+      freezeStops: false,
+      transition: (facts, input, now) =>
+        rules.transition(facts, input.type === 'absent' ? { ...input, frozen: false } : input, now),
+    },
+    bounds: { sends: 3, generations: 2 },
+  },
+  {
+    name: 'second-order-ignored',
+    does: 'of several orders that are found only the first is looked at',
+    breaks: 'a second order freezes buying',
+    world: 'neither',
+    change: {
+      transition: (facts, input, now) =>
+        rules.transition(facts, input.type === 'found' ? { ...input, orders: input.orders.slice(0, 1) } : input, now),
+    },
+    bounds: { generations: 1 },
+  },
+  {
+    name: 'decision-overridden',
+    does: 'a scan that began before a person decided brings the purchase back',
+    breaks: 'what a person decided stays decided',
+    world: 'remembers',
+    change: { asksLate: false },
+  },
+  {
+    name: 'foreign-read',
+    does: 'a read that began before a person adopted another order is applied to that one',
+    breaks: 'only its own order is read into a purchase',
+    world: 'neither',
+    change: { dropsOldReads: false },
+    bounds: { generations: 1 },
+  },
+  {
+    name: 'keys-handed-over-twice',
+    does: 'each reading hands over all keys that are stored',
+    breaks: 'keys are handed over once',
+    world: 'remembers',
+    change: { handsOverOnce: false },
+    bounds: { oddities: 1, generations: 1 },
+  },
+  {
+    name: 'hand-over-unconfirmed',
+    does: "the store's yes counts only when exactly as many keys came as were ordered",
+    breaks: endings[0],
+    world: 'remembers',
+    change: { confirms: (keysStored) => keysStored === 1 },
+    bounds: { sends: 1, oddities: 1, generations: 1 },
+  },
+  {
+    name: 'lost-send-forgotten',
+    does: 'nobody asks what became of a request whose sender died',
+    breaks: endings[1],
+    world: 'remembers',
+    change: {
+      transition: (facts, input, now) => (input.type === 'lost' ? undefined : rules.transition(facts, input, now)),
+    },
+    bounds: { sends: 1, generations: 1 },
+  },
+]

@@ -1,0 +1,47 @@
+import type Connection from 'better-sqlite3'
+import type { Pump } from '../../../src/ordering/ordering.ts'
+
+/** When each pump has something to do next, by the process's clock; absent when it has nothing to wait for. */
+export type Due = Partial<Record<Pump, number>>
+
+/**
+ * Reads when the next tick would find work. A tick that finds none changes nothing, so the ticks in between are left
+ * out: that is what lets days pass in milliseconds.
+ */
+export function dueReader(connection: Connection.Database): () => Due {
+  const lease = 'coalesce(lease_until, 0)'
+  const statement = connection.prepare<[], Record<string, number | null>>(`
+    select
+      (select min(max(coalesce(not_before, 0), ${lease})) from purchases
+        where state in ('planned', 'waiting') and (not_before is not null or hold_reason is null)) as placed,
+      (select min(max(case when cancel_requested_at is null then deadline_at else 0 end, ${lease})) from purchases
+        where state in ('planned', 'waiting')) as ended,
+      (select 0 from store_orders where closed_at is null and not exists (
+        select 1 from purchases where order_id = store_orders.id
+          and state not in ('fulfilled', 'rejected', 'failed', 'cancelled')) limit 1) as closed,
+      (select min(max(refresh_at, ${lease})) from purchases
+        where refresh_at is not null and state <> 'sending') as refreshed,
+      (select min(${lease}) from purchases where state = 'sending') as lost,
+      (select min(not_before) from outbox where state = 'due') as told,
+      (select min(coalesce((select paused_until from publishing where publishing.store = publications.store), 0))
+        from publications) as owed,
+      (select min(next_try_at) from listings where next_try_at is not null) as untold,
+      (select min(not_before) from deliveries where state in ('stored', 'retry', 'orphan')) as taken`)
+  const earliest = (...instants: (number | null | undefined)[]): number | undefined => {
+    const known = instants.filter((at) => typeof at === 'number')
+    return known.length === 0 ? undefined : Math.min(...known)
+  }
+  return () => {
+    const row = statement.get() ?? {}
+    const due: Due = {}
+    const set = (pump: Pump, at: number | undefined) => {
+      if (at !== undefined) due[pump] = at
+    }
+    set('place', earliest(row.placed, row.ended, row.closed))
+    set('refresh', earliest(row.refreshed, row.lost))
+    set('outbox', earliest(row.told))
+    set('inbox', earliest(row.taken))
+    set('publish', earliest(row.owed, row.untold))
+    return due
+  }
+}

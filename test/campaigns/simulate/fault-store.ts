@@ -1,0 +1,90 @@
+/** Faults of the store, and rows that the program cannot cope with. */
+import { signedHeaders } from '../../../src/sandbox/webhooks.ts'
+import type { Change } from '../../../src/storage/database.ts'
+import { isBound } from '../../../src/storage/statement.ts'
+import { attimes, type Fault } from './fault.ts'
+import type { Telling } from './store.ts'
+import { PUBLIC_URL } from './world.ts'
+
+const SECOND = 1_000
+
+const storeInTrouble: Fault = {
+  id: 'F37',
+  what: 'the store is down, slow, refuses, or takes a callback and its answer is lost',
+  begin: ({ world, chance, fired }) => {
+    const kind = chance.pick(['down', 'slow', 'refuses', 'unheard', 'all'] as const)
+    const share = chance.pick([0.5, 1])
+    const hook = (telling: Telling): void => {
+      if (!chance.odds(share)) return
+      const now = kind === 'all' ? chance.pick(['down', 'slow', 'refuses', 'unheard'] as const) : kind
+      fired()
+      if (now === 'down') telling.refused = chance.pick(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND'])
+      if (now === 'slow') telling.backMs = chance.between(5, 40) * SECOND
+      if (now === 'unheard') telling.answerLost = true
+      if (now === 'refuses') {
+        telling.status = chance.pick([500, 503, 429, 404, 307])
+        telling.recorded = chance.odds(0.5)
+      }
+    }
+    world.store.hooks.add(hook)
+    return () => void world.store.hooks.delete(hook)
+  },
+}
+
+/** Rows whose lease cannot be taken and orders that cannot be read: bugs of ours, as far as the machine can tell. */
+const poison: Fault = {
+  id: 'F38',
+  what: 'poisoned rows in front of good ones, and deliveries that nobody can read',
+  begin: (scene) => {
+    const { world, chance, fired } = scene
+    const { host, supplier, sender, timeline } = world
+    const rows = new Set<string>()
+    const orders = new Set<string>()
+    const bug = (): never => {
+      fired()
+      throw new TypeError('a bug, for once')
+    }
+    const mayCommit = (changes: Change[]): void => {
+      for (const { statement } of changes) {
+        if (!isBound(statement) || typeof statement.values['set leaseOwner'] !== 'string') continue
+        if (rows.has(String(statement.values.id))) bug()
+      }
+    }
+    const mayRead = (orderId: string): void => {
+      if (orders.has(orderId)) bug()
+    }
+    host.faults.mayCommit.add(mayCommit)
+    host.faults.mayRead.add(mayRead)
+    const stop = attimes(scene, chance.between(2, 6), () => {
+      const live = host.connection().prepare<[], { id: string; state: string; orderId: string | null }>(LIVE).all()
+      // By state first: what is rarely met is to be met as well.
+      const state = live.length > 0 ? chance.pick([...new Set(live.map((row) => row.state))]) : ''
+      const { id, orderId } = state ? chance.pick(live.filter((row) => row.state === state)) : { id: '', orderId: null }
+      if (orderId === null) rows.add(id)
+      else orders.add(orderId)
+      unreadable()
+    })
+    const unreadable = (): void => {
+      const [webhook] = supplier.world.webhooks.list()
+      if (!webhook) return
+      fired()
+      for (let count = 0; count < 5; count += 1) {
+        const deliveryId = `poison-${chance.between(1, 1_000_000)}`
+        const body = chance.pick(['{"event":', '{}', '"text"', '{"event":"order.completed","data":{"order_id":7}}'])
+        const headers = signedHeaders(world.dialect, { secret: webhook.secret, deliveryId, body, at: timeline.now() })
+        void sender.bring(`${PUBLIC_URL}/webhooks/supplier`, headers, body, deliveryId)
+      }
+    }
+    return () => {
+      stop()
+      host.faults.mayCommit.delete(mayCommit)
+      host.faults.mayRead.delete(mayRead)
+    }
+  },
+}
+
+/** Purchases that something is still to happen to. */
+const LIVE = `select id, state, supplier_order_id as orderId from purchases
+  where state not in ('fulfilled', 'rejected', 'failed', 'cancelled', 'review') order by id`
+
+export const storeFaults: Fault[] = [storeInTrouble, poison]

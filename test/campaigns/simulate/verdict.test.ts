@@ -1,0 +1,206 @@
+/** The judge of a simulated seed must be able to find what it is there for. */
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { freeze } from '../../../src/ordering/actions.ts'
+import { orderBody } from '../../../src/supplier/client.ts'
+import type { Cancellation } from '../../support/cancelled-keys.ts'
+import { groundlessFreezes } from '../../support/freeze-causes.ts'
+import { API_KEY } from './host.ts'
+import { createBook, type Decided } from './operator.ts'
+import { planOf } from './plan.ts'
+import { STORE } from './process.ts'
+import { verdictOf, type Witnesses } from './verdict.ts'
+import { openWorld, settleIn } from './world.ts'
+
+async function simWorld() {
+  const world = await openWorld(1, planOf(1).settings)
+  onTestFinished(world.close)
+  return world
+}
+
+const reference = (generation: number): string => `q1.${STORE}.s1.1.1.${generation}`
+const retryOf = (generation: number): Decided => ({
+  type: 'retry',
+  reference: reference(generation),
+  at: 0,
+  orders: [],
+  writesOff: true,
+})
+
+/** One part of a line, and what the supplier charged for its generations. */
+async function partOf({ quantity }: { quantity: number }) {
+  const world = await simWorld()
+  const { supplier, dialect } = world
+  const [offer] = supplier.world.offers.list({}, 0, 1).items
+  if (!offer) throw new Error('the supplier has no offer')
+  supplier.changeOffer(offer.id, { stock: 100 })
+  const decided: Decided[] = []
+  const cancellations: Cancellation[] = []
+  const deaths: number[] = []
+  const groundless = new Set<string>()
+  const lines = [{ id: '1', sku: offer.sku, quantity, unitPriceMinor: null, currency: null }]
+  const witnesses = {
+    world,
+    customers: {
+      placed: [{ reference: 's1', lines, orderId: undefined, cancelledAt: undefined }],
+      cancellations: () => cancellations,
+    },
+    operator: { decided, claimed: new Set<string>(), overrides: [], groundless },
+    watch: { broken: [], deaths, clockHasMoved: () => false },
+  }
+  return {
+    decided,
+    /** The supplier runs an order for this generation, charges it and issues its keys. */
+    charge: (generation: number, key = `key-of-${generation}`) => {
+      const externalOrderId = reference(generation)
+      const given = supplier.handle({
+        method: 'POST',
+        path: '/orders',
+        query: new URLSearchParams(),
+        headers: {
+          'content-type': 'application/json',
+          [dialect.headers.apiKey]: API_KEY,
+          [dialect.headers.idempotencyKey]: key,
+        },
+        body: orderBody(dialect, { productId: offer.id, quantity, externalOrderId }),
+      })
+      expect(given.status).toBe(201)
+      const order = supplier.world.orders.known(1)[0]
+      if (!order) throw new Error('the supplier has no order')
+      supplier.world.orders.complete(order)
+      return order
+    },
+    refund: (order: Parameters<typeof supplier.world.orders.refund>[0]) => supplier.world.orders.refund(order),
+    cancellations,
+    deaths,
+    groundless,
+    /** The store hears of all keys of a generation. */
+    handOver: (generation: number, when: { at?: number; begunAt?: number; timestamp?: number } = {}): void => {
+      const { at = 0, begunAt = at, timestamp = begunAt } = when
+      const keys = supplier.world.report().keysIssued[reference(generation)]
+      const data = { reference: 's1', line: '1', keys, complete: true }
+      world.store.heard.push({ id: `keys of ${generation}`, type: 'line.fulfilled', at, begunAt, timestamp, data })
+    },
+    verdict: () => verdictOf(witnesses as unknown as Witnesses),
+  }
+}
+
+describe('the verdict of a seed', () => {
+  test('finds a double charge after the retry of a failed and refunded purchase', async () => {
+    const { decided, charge, refund, verdict } = await partOf({ quantity: 1 })
+    refund(charge(1))
+    decided.push(retryOf(1))
+    charge(2)
+    expect(verdict().doubleCharges).toBe(0)
+    charge(3)
+    expect(verdict().doubleCharges).toBe(1)
+  })
+
+  test('allows one more charge for a write-off whose own charge stands, and no third one', async () => {
+    const { decided, charge, verdict } = await partOf({ quantity: 1 })
+    charge(1)
+    decided.push(retryOf(1))
+    charge(2)
+    expect(verdict().doubleCharges).toBe(0)
+    charge(2, 'another-key')
+    expect(verdict().doubleCharges).toBe(1)
+  })
+
+  test('finds keys above the quantity of a line although one of its purchases was written off', async () => {
+    const { decided, charge, handOver, verdict } = await partOf({ quantity: 2 })
+    const { id } = charge(1)
+    handOver(1)
+    decided.push({ ...retryOf(1), orders: [id] })
+    charge(2)
+    const tooMany = () => verdict().broken.filter((text) => text.includes('keys for a quantity'))
+    expect(tooMany()).toEqual([])
+    handOver(2)
+    expect(tooMany()).toEqual(['s1/1: 4 keys for a quantity of 2'])
+  })
+})
+
+describe('keys that the store got although it had cancelled', () => {
+  const breaks = [expect.stringMatching(/^s1\/1: key .* was handed over after an acknowledged cancellation$/)]
+
+  /** Bought, cancelled at 100 with the answer at 110, and handed over at 200. */
+  async function cancelled(handedOver: { begunAt?: number; timestamp?: number } = {}) {
+    const part = await partOf({ quantity: 1 })
+    part.charge(1)
+    part.cancellations.push({ reference: 's1', askedAt: 100, at: 110 })
+    part.handOver(1, { at: 200, ...handedOver })
+    return part
+  }
+
+  test('are found', async () => {
+    expect((await cancelled()).verdict().broken).toEqual(breaks)
+  })
+
+  test('are right when an operator has decided it since the cancellation, and not before it', async () => {
+    const { decided, verdict } = await cancelled()
+    const decision: Decided = { type: 'hand_over', reference: reference(1), at: 99, orders: [], writesOff: false }
+    decided.push(decision)
+    expect(verdict().broken).toEqual(breaks)
+    decided.push({ ...decision, type: 'close', at: 150 })
+    expect(verdict().broken).toEqual(breaks)
+    decided.push({ ...decision, at: 150 })
+    expect(verdict().broken).toEqual([])
+  })
+
+  test('are right when their hand-over had begun before the cancellation was acknowledged', async () => {
+    expect((await cancelled({ begunAt: 110 })).verdict().broken).toEqual([])
+  })
+
+  test('are right when a process died that may have begun their hand-over', async () => {
+    const { deaths, verdict } = await cancelled({ timestamp: 90 })
+    deaths.push(80)
+    expect(verdict().broken).toEqual(breaks)
+    deaths.push(95)
+    expect(verdict().broken).toEqual([])
+  })
+})
+
+describe('a freeze for many reviews', () => {
+  const causes = [{ reason: "4 purchases within an hour need a person's decision" }]
+
+  test('whose only causes are cancellations is found', async () => {
+    const { groundless, verdict } = await partOf({ quantity: 1 })
+    for (const text of groundlessFreezes(causes, 3)) groundless.add(text)
+    expect(verdict().broken).toEqual([
+      "buying was frozen (4 purchases within an hour need a person's decision), and only 3 reviews left money in doubt",
+    ])
+  })
+
+  test('is right when enough of them leave money in doubt, and so is one for another cause', () => {
+    expect(groundlessFreezes(causes, 4)).toEqual([])
+    expect(groundlessFreezes([{ reason: 'a look at the books' }], 0)).toEqual([])
+  })
+})
+
+describe("the operator's book", () => {
+  test('has no decision whose process died before it was committed, and has one whose answer alone was lost', async () => {
+    const world = await simWorld()
+    const { host, timeline } = world
+    const book = createBook(world)
+    const inRecord = (actor: string): boolean =>
+      host.connection().prepare('select 1 from audit where actor = ?').get(actor) !== undefined
+    for (const [generation, dies] of [
+      [1, () => true],
+      [2, inRecord],
+    ] as const) {
+      await settleIn(world)
+      const process = host.awake()
+      if (!process) throw new Error('no process runs')
+      let asked = ''
+      const diesAt = (point: string): boolean => asked !== '' && point.startsWith('commit') && dies(asked)
+      host.faults.diesAt.add(diesAt)
+      const note = () => void book.decided.push(retryOf(generation))
+      void book.ask(process, note, (actor) => {
+        asked = actor
+        return freeze(process.ordering, 'anything that is audited', actor)
+      })
+      await timeline.runUntil(timeline.now() + 60_000)
+      host.faults.diesAt.delete(diesAt)
+      expect(process.life.isDead()).toBe(true)
+    }
+    expect(book.decided.map(({ reference: one }) => one)).toEqual([reference(2)])
+  })
+})

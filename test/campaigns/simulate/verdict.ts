@@ -1,0 +1,175 @@
+/** What became of a seed: by the sandbox's ledger and the store's own record, whatever Quayside believes. */
+import type { LedgerEntry } from '../../../src/sandbox/ledger.ts'
+import { standingCharges as chargesThatStand, doubleChargesIn, untoldChargesIn } from '../../support/charges.ts'
+import { isOurs, lineOf, partOf } from '../../support/references.ts'
+import { brokenCallbacks } from './callbacks.ts'
+import { cancelledKeys } from './cancelled.ts'
+import type { Customers } from './customers.ts'
+import type { Decided, Operator } from './operator.ts'
+import { overspent } from './spend.ts'
+import type { Watch } from './watch.ts'
+import type { World } from './world.ts'
+
+export interface Verdict {
+  /** Charges of a part beyond one that was not given back and that no person wrote off. */
+  doubleCharges: number
+  /** Charges whose keys are not with the store, and that no person decided on. */
+  orphanCharges: number
+  /** Deliveries that were answered with 2xx and are not in the database. */
+  lostDeliveries: number
+  /** Keys that the store got under two callbacks, or for a line that they were not issued for. */
+  duplicateFulfilments: number
+  /** Purchases that did not come to an end, and orders whose store never heard of theirs. */
+  stuck: number
+  /** Every other promise that was broken, in words. */
+  broken: string[]
+}
+
+export interface Witnesses {
+  world: World
+  customers: Customers
+  operator: Operator
+  watch: Watch
+}
+
+export function verdictOf(witnesses: Witnesses): Verdict {
+  const { world, operator, watch } = witnesses
+  const report = world.supplier.world.report()
+  const standing = standingCharges(world, operator)
+  const broken = [...watch.broken, ...overspent(witnesses)]
+  if (!report.closes) broken.push('the books of the supplier do not close')
+  const store = storeRecord(witnesses, report.keysIssued)
+  broken.push(...store.broken, ...cancelledKeys(witnesses), ...brokenCallbacks(witnesses))
+  broken.push(...operator.groundless, ...untoldChargesIn(standing, ordersTold(witnesses)))
+  const issued = new Map<string, string>()
+  for (const [reference, keys] of Object.entries(report.keysIssued)) {
+    for (const key of keys) issued.set(key, isOurs(reference) ? lineOf(reference) : 'nobody')
+  }
+  const foreign = [...store.keys].filter(([key, line]) => issued.get(key) !== line)
+  for (const [key, line] of foreign) world.log.add('verdict', 'foreign key', { key, line })
+  const lost = orphans(standing, report.keysIssued, store.keys, operator)
+  for (const { externalOrderId, orderId } of lost) world.log.add('verdict', 'orphan', { externalOrderId, orderId })
+  return {
+    doubleCharges: doubleCharges(standing, world, operator),
+    orphanCharges: lost.length,
+    lostDeliveries: lostDeliveries(witnesses),
+    duplicateFulfilments: store.duplicates + foreign.length,
+    stuck: stuck(witnesses),
+    broken,
+  }
+}
+
+export type Charge = LedgerEntry & { externalOrderId: string; orderId: string }
+
+/** Charges for orders of ours whose money did not come back by itself. */
+export function standingCharges({ supplier }: World, { claimed }: Operator): Charge[] {
+  const isOfOrder = (entry: LedgerEntry): entry is Charge => isOurs(entry.externalOrderId) && entry.orderId !== null
+  return chargesThatStand(supplier.world.report(), claimed).filter(isOfOrder)
+}
+
+/** External references of the generations whose money the operator took for lost. */
+const writtenOffBy = ({ decided }: Operator): Set<string> =>
+  new Set(decided.filter(({ writesOff }) => writesOff).map(({ reference }) => reference))
+
+/** Orders of the supplier that are on record as a discrepancy, or that the operator was shown and decided on. */
+function ordersTold({ world, operator }: Witnesses): Set<string> {
+  const reported = world.host.connection().prepare<[], { id: string }>(REPORTED).all()
+  return new Set([...reported.map(({ id }) => id), ...operator.decided.flatMap(({ orders }) => orders)])
+}
+
+const REPORTED = 'select supplier_order_id as id from discrepancies where supplier_order_id is not null'
+
+function doubleCharges(standing: Charge[], { log }: World, operator: Operator): number {
+  const found = doubleChargesIn(standing, writtenOffBy(operator))
+  for (const one of found) log.add('verdict', 'double charge', one)
+  return found.reduce((sum, { charges, meant }) => sum + charges - meant, 0)
+}
+
+function orphans(
+  standing: Charge[],
+  issued: Record<string, string[]>,
+  atStore: Map<string, string>,
+  { decided, claimed }: Operator,
+): Charge[] {
+  return standing.filter(({ externalOrderId, orderId }) => {
+    if (claimed.has(orderId)) return false
+    const keys = issued[externalOrderId] ?? []
+    const arrived = keys.length > 0 && keys.every((key) => atStore.has(key))
+    return !arrived && !decided.some((one) => one.orders.includes(orderId) && givesUp(one, orderId))
+  })
+}
+
+/** Whether a decision means that nothing more comes of an order. */
+const givesUp = ({ type, writesOff, adopts }: Decided, orderId: string): boolean =>
+  type === 'retry' ? writesOff : adopts !== orderId
+
+function storeRecord({ world, customers, operator }: Witnesses, issued: Record<string, string[]>) {
+  const writtenOff = new Set(
+    writtenOffBy(operator)
+      .values()
+      .flatMap((reference) => issued[reference] ?? []),
+  )
+  const broken: string[] = []
+  const keys = new Map<string, string>()
+  const perLine = new Map<string, number>()
+  let duplicates = 0
+  for (const { type, data, at } of world.store.heard) {
+    if (type !== 'line.fulfilled' || !Array.isArray(data.keys)) continue
+    const line = `${data.reference}/${data.line}`
+    for (const key of data.keys as string[]) {
+      // After a restore a callback may come again under another id: the same keys for the same line.
+      const again = world.restoredAt !== undefined && at > world.restoredAt && keys.get(key) === line
+      if (keys.has(key) && !again) duplicates += 1
+      // Keys of a hand-over that a restore took out of the database are not known to the operator who buys again.
+      const forgotten = world.restoredAt !== undefined && at <= world.restoredAt && writtenOff.has(key)
+      if (!keys.has(key) && !forgotten) perLine.set(line, (perLine.get(line) ?? 0) + 1)
+      keys.set(key, line)
+    }
+  }
+  for (const { reference, lines } of customers.placed) {
+    for (const { id, quantity } of lines) {
+      const got = perLine.get(`${reference}/${id}`) ?? 0
+      if (got > quantity) broken.push(`${reference}/${id}: ${got} keys for a quantity of ${quantity}`)
+    }
+  }
+  return { keys, duplicates, broken }
+}
+
+function lostDeliveries({ world }: Witnesses): number {
+  const { host, sender, log, restoredAt } = world
+  // By its body, since the same signed bytes under another delivery ID are the same delivery.
+  const stored = host.connection().prepare<[Buffer]>('select 1 from deliveries where body_hmac = ?')
+  const lost = sender.acknowledged.filter(({ body, at }) => {
+    // What was stored before the database was put back may be gone with it.
+    if (restoredAt !== undefined && at <= restoredAt) return false
+    return stored.get(host.vault().bodyHmac(Buffer.from(body))) === undefined
+  })
+  for (const { deliveryId } of lost) log.add('verdict', 'lost delivery', { deliveryId })
+  return lost.length
+}
+
+/** Purchases that are not at their end, and store orders that their store was not told the end of. */
+export function unfinished({ host, store }: World, { placed }: Customers) {
+  const open = host.connection().prepare<[], Unfinished>(UNFINISHED).all()
+  const closed = new Set(store.heard.filter(({ type }) => type === 'order.closed').map(({ data }) => data.reference))
+  const unheard = placed.filter(({ orderId, reference }) => orderId !== undefined && !closed.has(reference))
+  const parts = new Set(open.map(({ reference }) => partOf(reference).split('/')[0]))
+  return { open, silent: unheard.filter(({ reference }) => !parts.has(reference)) }
+}
+
+interface Unfinished {
+  reference: string
+  state: string
+  hold: string | null
+  note: string | null
+}
+
+const UNFINISHED = `select external_order_id as reference, state, hold_reason as hold, note from purchases
+  where state not in ('fulfilled', 'rejected', 'failed', 'cancelled')`
+
+function stuck({ world, customers }: Witnesses): number {
+  const { open, silent } = unfinished(world, customers)
+  for (const purchase of open) world.log.add('verdict', 'stuck', purchase)
+  for (const { reference } of silent) world.log.add('verdict', 'never told', { reference })
+  return open.length + silent.length
+}

@@ -1,0 +1,106 @@
+/** What must hold at every instant, checked when a request for an order is written: by the row that its key names. */
+import type Connection from 'better-sqlite3'
+import { isOurs } from '../../support/references.ts'
+import { SUPPLIER_ORIGIN, type Trip } from './network.ts'
+import type { World } from './world.ts'
+
+interface Row {
+  state: string
+  body: string
+  externalOrderId: string
+  leaseUntil: number | null
+  lastSentAt: number | null
+  cancelRequestedAt: number | null
+  sent: number
+}
+
+const ROW = `
+  select p.state, p.body, p.external_order_id as externalOrderId, p.lease_until as leaseUntil,
+    p.last_sent_at as lastSentAt, p.cancel_requested_at as cancelRequestedAt,
+    (select count(*) from purchase_attempts a where a.purchase_id = p.id and a.kind = 'place' and a.stage = 'sent'
+      and a.number = p.sends) as sent
+  from purchases p where p.idempotency_key = ?`
+
+export type Watch = ReturnType<typeof createWatch>
+
+export function createWatch(world: World) {
+  const { road, host, timeline, log, dialect } = world
+  const broken: string[] = []
+  /** Key -> the bytes it was first sent with. */
+  const bytes = new Map<string, string>()
+  /** Key -> its requests that somebody waits for. */
+  const inFlight = new Map<string, number>()
+  const sends: { at: number; repeat: boolean }[] = []
+  /** The wall clock was moved lately: instants in rows mean little. */
+  let clockMovedAt = Number.NEGATIVE_INFINITY
+  const row = (() => {
+    let of: Connection.Database | undefined
+    let statement: Connection.Statement<[string], Row> | undefined
+    return (key: string): Row | undefined => {
+      // A restore opens another database.
+      if (of !== host.connection()) {
+        of = host.connection()
+        statement = of.prepare<[string], Row>(ROW)
+      }
+      return statement?.get(key)
+    }
+  })()
+
+  function violate(text: string): void {
+    broken.push(text)
+    log.add('watch', 'broken', { text })
+  }
+
+  function written(trip: Trip): void {
+    if (trip.origin !== SUPPLIER_ORIGIN) violate(`a request went to ${trip.origin}`)
+    const { key } = trip
+    if (trip.asked.method !== 'POST' || key === undefined) return
+    const reference = referenceIn(trip)
+    if (!isOurs(reference)) return
+    sends.push({ at: timeline.now(), repeat: bytes.has(key) })
+    const first = bytes.get(key) ?? trip.asked.body
+    bytes.set(key, first)
+    if (first !== trip.asked.body) violate(`${reference}: one key, other bytes`)
+    inFlight.set(key, (inFlight.get(key) ?? 0) + 1)
+    if ((inFlight.get(key) ?? 0) > 1) violate(`${reference}: two requests with one key at once`)
+    const intent = row(key)
+    if (intent?.state !== 'sending' || intent.sent === 0) {
+      violate(`${reference}: sent without a stored intent (${intent?.state ?? 'no row'})`)
+      return
+    }
+    if (intent.body !== trip.asked.body) violate(`${reference}: other bytes than are stored`)
+    const wall = timeline.now() + host.clockOffsetMs()
+    if (timeline.now() - clockMovedAt < 1_800_000) return
+    const deadlineMs = (dialect.settleSeconds * 1_000) / 3
+    if ((intent.leaseUntil ?? 0) < wall + deadlineMs) violate(`${reference}: its lease ends before its request may`)
+    if (intent.cancelRequestedAt !== null && (intent.lastSentAt ?? 0) > intent.cancelRequestedAt) {
+      violate(`${reference}: sent after its cancellation was stored`)
+    }
+  }
+
+  road.watchers.add({
+    written,
+    ended: ({ key }) => {
+      if (key !== undefined) inFlight.set(key, (inFlight.get(key) ?? 1) - 1)
+    },
+  })
+  const deaths: number[] = []
+  host.deaths.add(() => {
+    // A dead process waits for nothing any more.
+    inFlight.clear()
+    deaths.push(timeline.now())
+  })
+  return {
+    ...{ broken, violate, sends, deaths },
+    clockHasMoved: (): boolean => clockMovedAt > 0,
+    clockMoved: (): void => {
+      clockMovedAt = timeline.now()
+    },
+  }
+}
+
+/** The body is ours and JSON; whatever is not has no reference. */
+function referenceIn({ asked }: Trip): string | null {
+  const match = /"(q1\.[^"]+)"/.exec(asked.body)
+  return match?.[1] ?? null
+}

@@ -1,0 +1,71 @@
+/** The lives of the service in a torture run: what each is started with, and how it ends. */
+import type { ServicePoint } from '../../../src/crash-points.ts'
+import type { Chance } from './chance.ts'
+
+export type Life =
+  /** kill -9 that long after it listens, or after its start, which may be before it does. */
+  | { kind: 'killed'; afterMs: number; from: 'start' | 'listening' }
+  /** It kills itself when it comes to the point that often. */
+  | { kind: 'point'; point: ServicePoint; count: number }
+  /** Its files cannot grow beyond the largest of them by more than this. */
+  | { kind: 'disk_full'; kib: number }
+  /** SIGTERM: it ends in order. */
+  | { kind: 'stopped'; afterMs: number }
+  /** SIGSTOP for longer than a lease, then SIGCONT, then kill -9. */
+  | { kind: 'paused'; afterMs: number; ms: number }
+  /** The wall clock is off by this for a while, and kill -9 comes when it is right again, or while it is not. */
+  | { kind: 'clock'; afterMs: number; shiftMs: number; ms: number; dies: 'after' | 'within' }
+
+/** Typed so that a point which is added to the service must be added here. */
+const POINTS: Record<ServicePoint, true> = {
+  claiming: true,
+  claimed: true,
+  intending: true,
+  intended: true,
+  answered: true,
+  recorded: true,
+  looked_up: true,
+  read: true,
+  telling: true,
+  told: true,
+  noted: true,
+  committing: true,
+  committed: true,
+  received: true,
+  acknowledged: true,
+}
+export const crashPoints = Object.keys(POINTS) as ServicePoint[]
+
+/** Commits come by the dozen, look-ups seldom; everything else in between. */
+const COUNTS: Partial<Record<ServicePoint, number>> = { committing: 60, committed: 60, looked_up: 1 }
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+
+/**
+ * Lives without end, in rounds: in each round every crash point once, and some of everything else.
+ *
+ * @param leaseMs of a purchase; a pause is longer
+ */
+export function* planLives(chance: Chance, leaseMs: number): Generator<Life> {
+  for (;;) {
+    yield* chance.shuffled<Life>([
+      ...crashPoints.map((point): Life => ({ kind: 'point', point, count: chance.between(1, COUNTS[point] ?? 4) })),
+      ...times(3, (): Life => ({ kind: 'killed', afterMs: chance.between(50, 2_500), from: 'start' })),
+      ...times(9, (): Life => ({ kind: 'killed', afterMs: chance.between(50, 5_000), from: 'listening' })),
+      ...times(2, (): Life => ({ kind: 'disk_full', kib: chance.between(8, 400) })),
+      ...times(2, (): Life => clockLife(chance)),
+      { kind: 'stopped', afterMs: chance.between(1_000, 5_000) },
+      { kind: 'paused', afterMs: chance.between(1_000, 3_000), ms: leaseMs + chance.between(500, 2_000) },
+    ])
+  }
+}
+
+/** Jumps that the service must notice, ahead and back; under three days, in which an order may wait to be bought. */
+function clockLife(chance: Chance): Life {
+  const shiftMs = chance.pick([HOUR, 49 * HOUR, 15 * MINUTE, -2 * MINUTE, -HOUR, -49 * HOUR])
+  const [afterMs, ms] = [chance.between(1_000, 3_000), chance.between(2_000, 4_000)]
+  return { kind: 'clock', afterMs, shiftMs, ms, dies: chance.pick(['after', 'within']) }
+}
+
+const times = <T>(count: number, make: () => T): T[] => Array.from({ length: count }, make)

@@ -1,0 +1,115 @@
+/** Quayside itself, as a process that is started again and again, with what is to hit it this time. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { createWriteStream, writeFileSync } from 'node:fs'
+import path from 'node:path'
+
+export interface Ended {
+  code: number | null
+  signal: NodeJS.Signals | null
+}
+
+export interface Started {
+  /** Resolves with true when it listens, with false when it ended before. */
+  ready: Promise<boolean>
+  ended: Promise<Ended>
+}
+
+export interface StartOptions {
+  /** Where it kills itself, such as `intended:2`. */
+  crash?: string
+  /** No file of it can grow beyond so many KiB: a disk that is full. */
+  fileKib?: number
+}
+
+export interface Service {
+  start: (options?: StartOptions) => Started
+  signal: (signal: NodeJS.Signals) => void
+  /** Resolves when the process that was started last has ended. */
+  ended: () => Promise<Ended>
+  /** Shifts its wall clock against ours. */
+  shiftClock: (ms: number) => void
+  /** Milliseconds from the start of the process until it listened, one for each start that came so far. */
+  startsMs: number[]
+  /** The last lines that it wrote. */
+  lastLines: () => string[]
+  close: () => Promise<void>
+}
+
+const ENTRY = path.join(import.meta.dirname, '../../../src/quayside.js')
+const LISTENS = /Quayside listens at/
+/** Lines kept for whoever has to read why it ended. */
+const LINES_MAX = 30
+
+export interface ServiceOptions {
+  folder: string
+  configFile: string
+  /** Modules that are loaded before it. */
+  preload: string[]
+  env: Record<string, string>
+}
+
+export function createService({ folder, configFile, preload, env }: ServiceOptions): Service {
+  const clockFile = path.join(folder, 'clock')
+  writeFileSync(clockFile, '0')
+  const log = createWriteStream(path.join(folder, 'quayside.log'), { flags: 'a' })
+  const lines: string[] = []
+  const startsMs: number[] = []
+  let child: ChildProcess | undefined
+  let last: Promise<Ended> = Promise.resolve({ code: 0, signal: null })
+  const imports = [path.join(import.meta.dirname, './clock.ts'), ...preload].flatMap((file) => ['--import', file])
+  const environment = {
+    ...{ ...process.env, ...env, TORTURE_CLOCK: clockFile },
+    // A service that is started hundreds of times need not be compiled as often; one that ends in order keeps the result.
+    NODE_COMPILE_CACHE: path.join(folder, 'compiled'),
+  }
+  execFileSync(process.execPath, [...imports, ENTRY, '--version'], { env: environment, stdio: 'ignore' })
+  const command = [process.execPath, ...imports, ENTRY, 'serve', '--config', configFile]
+
+  function start({ crash, fileKib }: StartOptions = {}): Started {
+    const startedAt = performance.now()
+    // POSIX counts the limit in blocks of 512 bytes.
+    const limited = ['sh', '-c', 'ulimit -f "$1"; shift; exec "$@"', 'sh', String((fileKib ?? 0) * 2), ...command]
+    const [program = '', ...given] = fileKib === undefined ? command : limited
+    const running = spawn(program, given, {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...environment, ...(crash ? { QUAYSIDE_CRASH: crash } : {}) },
+    })
+    child = running
+    let listens: (yes: boolean) => void = () => {}
+    const ready = new Promise<boolean>((resolve) => {
+      listens = resolve
+    })
+    for (const stream of [running.stdout, running.stderr]) {
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        log.write(text)
+        lines.push(...text.split('\n').filter(Boolean))
+        lines.splice(0, lines.length - LINES_MAX)
+        if (!LISTENS.test(text)) return
+        startsMs.push(performance.now() - startedAt)
+        listens(true)
+      })
+    }
+    last = new Promise((resolve) => {
+      running.once('exit', (code, signal) => {
+        log.write(`--- ended: ${signal ?? `code ${code}`}\n`)
+        listens(false)
+        resolve({ code, signal })
+      })
+    })
+    return { ready, ended: last }
+  }
+
+  return {
+    start,
+    signal: (signal) => void child?.kill(signal),
+    ended: () => last,
+    shiftClock: (ms) => writeFileSync(clockFile, String(ms)),
+    startsMs,
+    lastLines: () => [...lines],
+    close: async () => {
+      child?.kill('SIGKILL')
+      await last
+      log.end()
+    },
+  }
+}

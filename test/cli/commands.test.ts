@@ -1,0 +1,461 @@
+import { chmodSync, rmSync } from 'node:fs'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { connectionOf } from '../../src/cli/client.ts'
+import { type Answers, Refusal, run, startService, widest, writePlace } from '../support/cli-run.ts'
+import { refusedOrigin, startHttp } from '../support/supplier-server.ts'
+
+const id = '01k3m5x7z9abcdefghjkmnpqrs'
+const at = '2026-08-02T14:03:11.000Z'
+const long = 'the store answered 500 three times in a row and then did not answer at all for more than a minute'
+
+const purchase = {
+  ...{ id, part: 1, generation: 1, state: 'waiting', holdReason: 'out_of_stock', note: long, notBefore: at },
+  ...{ quantity: 2, ceiling: '1234.56', amount: null, currency: 'EUR', supplierOrderId: null, changedAt: at },
+  ...{ externalOrderId: 'q1.shop-4f7k2m9q.1001.1.1.1', failureCode: null, failureMessage: null, orderId: id },
+}
+const order = {
+  ...{ store: 'a-store-with-a-rather-long-name-4f7k2m9q', reference: '1001', state: 'open', receivedAt: at },
+  ...{ cancelRequestedAt: null, closedAt: null },
+  lines: [
+    { id: '1', sku: 'SKU-1', name: `${long} ${long}`, quantity: 2, state: 'held', delivered: 0, purchases: [purchase] },
+  ],
+  timeline: [{ at, what: 'order taken', detail: long }],
+}
+const cause = { reason: long, actor: 'quayside', at, purchaseId: id }
+const evidence = {
+  ...{ purchase: { ...purchase, state: 'review', note: long, since: at, cancelRequestedAt: at } },
+  order: { store: order.store, reference: '1001', line: '1' },
+  keys: { stored: 3, left: 1, elsewhere: [id, id] },
+  orders: [
+    {
+      ...{ id: 'b88534ec-c68e-4acc-947d-6244d3d39e6d', own: true, takenBy: id, unread: null },
+      reading: {
+        statusWord: 'completed',
+        keys: 3,
+        amount: '12.34',
+        currency: 'EUR',
+        quantity: 2,
+        differs: ['quantity'],
+      },
+    },
+    { id: '9343e14d-8625-47b8-9083-824168b82d5d', own: false, takenBy: null, reading: null, unread: long },
+  ],
+  generations: [{ id, generation: 2, state: 'cancelled' }],
+  choices: [
+    { decision: 'adopt', does: long, refusal: null },
+    { decision: 'hand_over', does: long, refusal: long },
+  ],
+  freeze: { ...cause, causes: [{ ...cause, id: '9f86d081' }] },
+  basis: 'review-9f86d081884c',
+  attempts: [
+    { kind: 'look_up', stage: 'answered', at, status: 500, class: 'A', requestId: `${id}${id}`, detail: long },
+  ],
+  discrepancies: [{ kind: 'double_charge', supplierOrderId: `${id}${id}`, detail: long, foundAt: at }],
+  transitions: [
+    { at, input: 'found', row: 'none', before: 'review', after: 'review', times: 9, lastAt: at, detail: long },
+  ],
+  audit: [{ at, actor: 'operator (01k3m5x7z9abcdefghjkmnpqrs)', action: 'purchase.adopt', detail: long }],
+}
+const delivery = {
+  ...{ id, source: 'supplier', deliveryId: `dlv_${id}${id}`, state: 'dead', event: 'product.price_changed' },
+  ...{ supplierOrderId: id, purchaseId: id, signedAt: at, receivedAt: at, attempts: 10, notBefore: at },
+  ...{ lastError: long, finishedAt: at },
+}
+const effect = {
+  ...{ id, kind: 'callback', type: 'line.fulfilled', store: order.store, orderId: id, state: 'dead', attempts: 10 },
+  ...{ notBefore: at, lastError: long, createdAt: at, doneAt: null, about: {} },
+}
+const syncRun = {
+  ...{ id, cause: 'operator anna', state: 'complete', startedAt: at, finishedAt: at, pages: 100, pagesTotal: 100 },
+  ...{ offersSeen: 1_234_567, offersNew: 12_345, offersChanged: 123_456, offersUnreadable: 0, offersGone: 1_234 },
+  ...{ error: null, requestId: null },
+}
+const sweep = {
+  ...{ id, cause: 'operator anna', state: 'complete', from: at, startedAt: at, finishedAt: at, pages: 12_345 },
+  ...{ orders: 1_234_567, matched: 1_222_222, hinted: 1, orphans: 12_345, others: 0, missing: 1, unlisted: 2 },
+  ...{ troubled: 3, unreadable: 4, error: long },
+}
+const account = {
+  ...{ currency: 'EUR', startedAt: at, start: '1234567.89', charges: '1234567.89', refunds: '0.00', credits: '12.00' },
+  ...{ unexplained: '0.00', expected: '12.00', pending: '-1.00', owedBack: '0.00', explainedAt: at, judgedAt: at },
+}
+const token = {
+  ...{ id, name: 'the backend of the shop in the cellar', hint: 'qs_s_Ab12', role: 'store', store: order.store },
+  ...{ scopes: ['orders'], createdAt: at, expiresAt: at, revokedAt: null },
+}
+const page = (item: object) => () => ({ items: [item], next: id })
+const answers: Answers = {
+  'GET /status': () => ({
+    ...{ balance: { amount: '2500.00', currency: 'EUR', readAt: at }, tier: 'gold', limits: { quantityMax: 100 } },
+    freeze: {
+      ...cause,
+      causes: [
+        { ...cause, id: '9f86d081' },
+        { ...cause, id: '9f86d082', purchaseId: null },
+      ],
+    },
+    counts: {
+      ...{ purchases: { review: 1, fulfilled: 1_234_567, unknown: 3 }, held: {}, offers: { total: 61, inStock: 56 } },
+      ...{ deliveries: { dead: 2 }, callbacks: {}, alerts: {}, discrepancies: {} },
+    },
+    freshness: { catalogueAt: at, balanceAt: at },
+    sweep: { finishedAt: at, orders: 1_234_567, orphans: 12_345, others: 0, missing: 1 },
+  }),
+  'GET /orders': page({ id, ...order }),
+  'GET /orders/1001': () => order,
+  'POST /orders/1001/cancel': () => order,
+  'GET /purchases': page(purchase),
+  [`GET /purchases/${id}`]: () => ({
+    ...purchase,
+    attempts: [{ kind: 'place', stage: 'answered', number: 1, at, status: 409, code: 'out_of_stock', requestId: id }],
+    transitions: [{ at, input: 'due', row: 'planned', before: 'planned', after: 'waiting', actor: null, detail: long }],
+  }),
+  [`GET /purchases/${id}/evidence`]: () => evidence,
+  [`POST /purchases/${id}/decision`]: () => evidence,
+  [`POST /purchases/${id}/retry`]: () => purchase,
+  [`POST /purchases/${id}/release`]: () => purchase,
+  'GET /deliveries': page(delivery),
+  [`GET /deliveries/${id}`]: () => ({ ...delivery, body: '{"event":"x"}' }),
+  [`POST /deliveries/${id}/replay`]: () => delivery,
+  'GET /outbox': page(effect),
+  [`POST /outbox/${id}/redeliver`]: () => effect,
+  'GET /webhooks': page({
+    id,
+    url: `https://shop.example/${long.replaceAll(' ', '/')}`,
+    events: ['a', 'b'],
+    createdAt: at,
+  }),
+  'POST /webhooks/rotate': () => ({ webhook: { id, url: `https://shop.example/${long}` }, replaces: [id, id] }),
+  [`POST /webhooks/${id}/retire`]: () => ({ id, state: 'retired' }),
+  'POST /webhooks/check': () => ({
+    unheld: [{ id, url: 'https://shop.example/webhooks/supplier', seenAt: at, replacedBy: null }],
+    gone: [id],
+  }),
+  'POST /webhooks': () => ({ id, url: 'https://shop.example/webhooks/supplier', events: [], createdAt: at }),
+  'GET /stores': () => ({
+    items: [
+      {
+        id: 'shop-4f7k2m9q',
+        listings: { synced: 1_234_567 },
+        publications: 0,
+        pausedUntil: at,
+        error: long,
+        callbackSecret: { generation: 12, changedAt: at, previousUntil: '2099-08-02T14:03:11.000Z' },
+      },
+    ],
+  }),
+  'POST /stores/shop-4f7k2m9q/rotate-secret': () => ({
+    store: 'shop-4f7k2m9q',
+    secret: `whsec_${'x'.repeat(43)}=`,
+    generation: 13,
+    previousUntil: '2099-08-02T14:03:11.000Z',
+  }),
+  'GET /tokens': page(token),
+  'POST /tokens': () => ({ ...token, token: 'qs_s_text' }),
+  [`DELETE /tokens/${id}`]: () => token,
+  'GET /discrepancies': page({ id, kind: 'missing', subject: id, supplierOrderId: id, detail: long, foundAt: at }),
+  'GET /sync/runs': page(syncRun),
+  [`GET /sync/runs/${id}`]: () => ({
+    ...syncRun,
+    changes: [{ productId: 'df5dda66-a706-49a1-b881-f45800b4d7fe', field: 'name', before: long, after: `${long}!` }],
+  }),
+  'POST /sync': () => ({ run: { ...syncRun, state: 'running' } }),
+  'POST /sweeps': () => ({ sweep: { ...sweep, state: 'running', finishedAt: null, error: null } }),
+  'GET /sweeps': page(sweep),
+  [`GET /sweeps/${id}`]: () => sweep,
+  'GET /balance': () => ({
+    ...{ balance: { amount: '12.00', currency: 'EUR', readAt: at }, account, next: id },
+    items: [{ id, kind: 'unexplained', amount: '-1234567.89', at }],
+  }),
+  'GET /stores/shop-4f7k2m9q/prices/SKU-1': () => ({
+    ...{ store: 'shop-4f7k2m9q', sku: 'SKU-1', productId: id, name: long, category: long, outcome: 'priced' },
+    ...{ price: '1234567.89', compareAt: null, floor: '1.00', currency: 'EUR', reason: null },
+    steps: [{ step: 'rule', amount: '1234567.89', currency: 'EUR', detail: long }],
+    stock: { stock: null, available: true, steps: [{ step: 'source', units: null, detail: long }] },
+  }),
+  'POST /freeze': () => ({ freeze: { reason: long, actor: 'anna', at, purchaseId: null } }),
+  'POST /unfreeze': () => ({ freeze: null }),
+}
+
+const commands = [
+  ...['status', 'orders list', 'orders show 1001', 'orders cancel 1001', 'purchases list', `purchases show ${id}`],
+  ...[`purchases retry ${id}`, `purchases release ${id} --ceiling 12.34`, 'deliveries list', `deliveries show ${id}`],
+  ...[`deliveries show ${id} --reveal`, `deliveries replay ${id}`, 'outbox list', `outbox redeliver ${id}`],
+  ...['stores list', 'stores rotate-secret shop-4f7k2m9q --overlap-hours 0'],
+  ...['webhooks list', 'webhooks create', 'webhooks rotate', `webhooks retire ${id}`, 'webhooks check'],
+  ...['tokens list', 'tokens create --name a --role viewer', `tokens revoke ${id}`],
+  ...['reviews', `reviews show ${id}`, `reviews decide ${id} --basis review-9f86d081884c --close --reason refunded`],
+  ...['discrepancies list', 'sync', 'sync runs', `sync show ${id}`, 'freeze', 'unfreeze 9f86d081'],
+  ...['sweep', 'sweep list', 'sweep show', `sweep show ${id}`, 'balance'],
+  'price explain SKU-1 --store shop-4f7k2m9q',
+]
+
+describe('every command', () => {
+  it.each(commands)('%s fits a terminal of 80 columns', async (command) => {
+    const { config } = await startService(answers)
+    const result = await run([...command.split(' '), '--config', config], { terminal: true })
+    expect(result).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(widest(result.stdout)).toBeLessThanOrEqual(80)
+  })
+
+  it.each(['status', 'freeze', 'orders show 1001', 'stores rotate-secret shop-4f7k2m9q'])(
+    '%s has sentences in a pipe as in a terminal, where only a table is wider',
+    async (command) => {
+      const { config } = await startService(answers)
+      const sentencesOf = async (terminal: boolean) => {
+        const argv = [...command.split(' '), '--config', config]
+        const { stdout } = await run(argv, { terminal, now: () => Date.parse(at) })
+        return command.startsWith('orders') ? stdout.split('\n').filter((line) => /^ {2}|^$/.test(line)) : stdout
+      }
+      expect(await sentencesOf(false)).toEqual(await sentencesOf(true))
+    },
+  )
+
+  it.each(commands)('%s --json prints what the service answered, and nothing else', async (command) => {
+    const { config } = await startService(answers)
+    const { stdout, exitCode } = await run([...command.split(' '), '--config', config, '--json'], { terminal: true })
+    expect(exitCode).toBe(0)
+    expect(JSON.parse(stdout)).toBeTypeOf('object')
+  })
+
+  it.each([
+    ...commands.map((command) => command.split(' ').filter((word) => /^[a-z]+(-[a-z]+)*$/.test(word))),
+    ['init'],
+    ['doctor'],
+  ])('%s %s has help that fits 80 columns', async (...words) => {
+    const { stdout, exitCode } = await run([...words.slice(0, 2), '--help'])
+    expect(exitCode).toBe(0)
+    expect(stdout).toContain('--json')
+    expect(widest(stdout)).toBeLessThanOrEqual(80)
+  })
+})
+
+describe('the help', () => {
+  it('of every command that a help names fits 80 columns', async () => {
+    const [wide, seen]: [string[], string[]] = [[], []]
+    const walk = async (words: string[]): Promise<void> => {
+      const { stdout } = await run([...words, '--help'])
+      seen.push(words.join(' '))
+      wide.push(...stdout.split('\n').filter((line) => line.length > 80))
+      // Options and examples follow the usage; the commands are what stands indented under the other titles.
+      const parts = stdout.split('\n\n').filter((part) => /^[A-Z][a-z -]+:\n {2}[a-z]/.test(part))
+      const listed = parts.filter((part) => !/^(Arguments|Examples?):/.test(part))
+      const names = listed.flatMap((part) => [...part.matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name]) => `${name}`))
+      for (const name of names.filter((one) => one !== 'help')) {
+        if (`${words.join(' ')} ${name}` !== 'dialect check') await walk([...words, name])
+      }
+    }
+    await walk([])
+    expect(wide).toEqual([])
+    expect(seen).toEqual(expect.arrayContaining(['serve', 'sandbox', 'database create', 'dialect capture list']))
+  })
+})
+
+describe('status', () => {
+  const statusWith = async (stores: object[]) => {
+    const counts = { listings: { held: 12_346, failed: 1 }, deliveries: { dead: 1 } }
+    const { config } = await startService({ 'GET /status': () => ({ freeze: null, counts, stores }) })
+    const { stdout } = await run(['status', '--config', config], { terminal: true })
+    expect(widest(stdout)).toBeLessThanOrEqual(80)
+    return stdout.slice(stdout.indexOf('For a person:'))
+  }
+  const stores = [
+    { store: 'shop-4f7k2m9q', listings: { held: 1, failed: 0 } },
+    { store: 'other-7k2m9q4f', listings: { held: 12_345, failed: 1, synced: 7 } },
+  ]
+
+  it('names the store in each command that needs one, where there are several', async () => {
+    expect(await statusWith(stores)).toBe(`For a person:
+  1 listing held: npx quayside listings list --state held --store shop-4f7k2m9q
+  12,345 listings held:
+    npx quayside listings list --state held --store other-7k2m9q4f
+  1 listing not taken:
+    npx quayside listings list --state failed --store other-7k2m9q4f
+  1 dead delivery: npx quayside deliveries list --state dead
+`)
+  })
+
+  it('says that the last reading of the catalogue failed, when and why, in one line of 80 columns', async () => {
+    const error = 'the supplier cannot be reached: ECONNREFUSED, and it was tried three times, as always'
+    const freshness = { catalogueAt: null, catalogueFailure: { run: id, at, error }, balanceAt: null }
+    const { config } = await startService({ 'GET /status': () => ({ freeze: null, counts: {}, freshness }) })
+    const { stdout } = await run(['status', '--config', config], {
+      terminal: true,
+      now: () => Date.parse(at) + 120_000,
+    })
+    expect(widest(stdout)).toBeLessThanOrEqual(80)
+    expect(stdout).toMatch(/^Catalogue +not read yet\n +FAILED 20[-0-9]+ [:0-9]+Z \(2 min ago\): the supplier .*…$/m)
+    expect(stdout).toContain(`For a person:\n  catalogue not read: npx quayside sync show ${id}\n`)
+  })
+
+  it('says which answers of the supplier cannot be read, and that buying is paused for them', async () => {
+    const unreadable = [
+      {
+        ...{ request: 'GET /orders', field: 'amount', setting: 'order.quantity', value: '"4.79"' },
+        ...{ requestId: 'r1', since: '2026-01-02T03:04:05Z', pausesBuying: true },
+      },
+    ]
+    const { config } = await startService({ 'GET /status': () => ({ freeze: null, counts: {}, unreadable }) })
+    const { stdout } = await run(['status', '--config', config], { terminal: true })
+    expect(widest(stdout)).toBeLessThanOrEqual(80)
+    expect(stdout).toMatch(/^Buying +paused: answers of the supplier cannot be read$/m)
+    expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(
+      /For a person: the answer to GET \/orders cannot be read, first .*: amount \(order\.quantity of the dialect\) has "4\.79" there; nothing new is bought until one is read: mend the dialect, then restart/,
+    )
+  })
+
+  it('wraps the causes of a freeze and the stores that take nothing, in a pipe too', async () => {
+    const freeze = { actor: 'restore', at, reason: `${long}; mapped back: ${long}`, purchaseId: null }
+    const paused = [{ store: 'shop-4f7k2m9q', until: at, error: long }]
+    const { config } = await startService({ 'GET /status': () => ({ freeze, counts: {}, paused }) })
+    for (const terminal of [true, false]) {
+      const { stdout } = await run(['status', '--config', config], { terminal })
+      expect(widest(stdout)).toBeLessThanOrEqual(80)
+      expect(stdout).toContain('\n    when that is settled otherwise: npx quayside unfreeze\n')
+    }
+  })
+
+  it('keeps the command short where there is one store', async () => {
+    expect(await statusWith(stores.slice(0, 1))).toContain(
+      '  1 listing held: npx quayside listings list --state held\n',
+    )
+  })
+})
+
+describe('a request', () => {
+  it('carries the owner token, the filters and the body', async () => {
+    const { config, heard } = await startService(answers)
+    await run(['purchases', 'list', '--state', 'review', '--limit', '5', '--config', config])
+    await run(['purchases', 'release', id, '--ceiling', '12.34', '--config', config])
+    await run(['purchases', 'release', id, '--override-spend-cap', '--config', config])
+    await run(['freeze', '--reason', 'prices look wrong', '--config', config])
+    expect(heard.map(({ url }) => url)).toEqual([
+      '/api/v1/purchases?limit=5&state=review',
+      `/api/v1/purchases/${id}/release`,
+      `/api/v1/purchases/${id}/release`,
+      '/api/v1/freeze',
+    ])
+    expect(heard.map(({ body }) => body)).toEqual([
+      '',
+      '{"ceiling":"12.34"}',
+      '{"overrideSpendCap":true}',
+      '{"reason":"prices look wrong"}',
+    ])
+    expect(heard.map(({ headers }) => headers.authorization)).toEqual(Array(4).fill('Bearer qs_a_owner'))
+  })
+
+  it('takes a token from --token before QUAYSIDE_TOKEN before the owner token', async () => {
+    const { config, heard } = await startService(answers)
+    const env = { QUAYSIDE_TOKEN: 'qs_o_env' }
+    await run(['status', '--config', config, '--token', 'qs_v_flag'], { env })
+    await run(['status', '--config', config], { env })
+    expect(heard.map(({ headers }) => headers.authorization)).toEqual(['Bearer qs_v_flag', 'Bearer qs_o_env'])
+  })
+
+  it('never carries the owner token to another machine', () => {
+    const { config } = writePlace('http://127.0.0.1:1')
+    expect(connectionOf({ config, url: 'https://quayside.example' }, {}).token).toBeUndefined()
+    expect(connectionOf({ config, url: 'http://127.0.0.1.evil.example' }, {}).token).toBeUndefined()
+    expect(connectionOf({ config, url: 'http://localhost:8080' }, {}).token?.reveal()).toBe('qs_a_owner')
+  })
+
+  it('is not made with an owner token that others can read', async () => {
+    const { config, tokenFile, heard } = await startService(answers)
+    chmodSync(tokenFile, 0o640)
+    const { exitCode, stderr } = await run(['status', '--config', config])
+    expect(exitCode).toBe(5)
+    expect(stderr).toContain(`chmod 600 ${tokenFile}`)
+    expect(heard).toEqual([])
+  })
+
+  it('keeps a reference in one piece of the path', async () => {
+    const { config, heard } = await startService(answers)
+    await run(['orders', 'show', '../tokens?x#y/ä', '--config', config])
+    expect(heard[0]?.url).toBe('/api/v1/orders/..%2Ftokens%3Fx%23y%2F%C3%A4')
+    expect((await run(['orders', 'show', '..', '--config', config])).exitCode).toBe(2)
+  })
+})
+
+describe('an exit code', () => {
+  const refusals: [number, string, number][] = [
+    [400, 'invalid', 2],
+    [401, 'unauthenticated', 5],
+    [403, 'forbidden', 5],
+    [404, 'not_found', 4],
+    [409, 'reference_reused', 5],
+    [422, 'rejected', 5],
+    [500, 'internal', 1],
+    [503, 'unavailable', 1],
+  ]
+  it.each(refusals)('for HTTP %i %s is %i', async (status, code, expected) => {
+    const fields = [{ field: 'limit', message: 'must be small' }]
+    const { config } = await startService({
+      'GET /status': () => {
+        throw new Refusal(status, code, 'cannot do that', fields)
+      },
+    })
+    const { exitCode, stdout, stderr } = await run(['status', '--json', '--config', config])
+    expect({ exitCode, stdout }).toEqual({ exitCode: expected, stdout: '' })
+    expect(stderr).toContain(`cannot do that (${code}, request req-7)`)
+    expect(stderr).toContain('limit: must be small')
+  })
+
+  it('is 3 when nothing listens, with the command that starts it', async () => {
+    const { config, tokenFile } = writePlace(await refusedOrigin())
+    rmSync(tokenFile)
+    const { exitCode, stdout, stderr } = await run(['status', '--config', config])
+    expect({ exitCode, stdout }).toEqual({ exitCode: 3, stdout: '' })
+    expect(stderr).toMatch(/not running at http:\/\/127\.0\.0\.1:\d+ \(ECONNREFUSED\)/)
+    expect(stderr).toContain('npx quayside serve')
+  })
+
+  it.each([
+    [401, 'unauthenticated'],
+    [403, 'forbidden'],
+    [404, 'not_found'],
+    [503, 'unavailable'],
+    [undefined, 'not running'],
+  ])('comes with no line of a fault wider than 80 columns: %s %s', async (status, code) => {
+    const refuse = () => {
+      throw new Refusal(status ?? 500, code, 'no order has this reference, and none of another store either', [
+        { field: 'reference', message: long },
+      ])
+    }
+    const service = await startService({ 'GET /status': refuse })
+    const url = status === undefined ? await refusedOrigin() : service.origin
+    const { stderr } = await run(['status', '--config', service.config, '--url', url])
+    expect(stderr).toMatch(/^quayside: /)
+    expect(widest(stderr)).toBeLessThanOrEqual(80)
+    expect(stderr).toMatch(/\n {2}\S/)
+  })
+
+  it('is 1 when something else answers there, and 2 for an address that is none of a service', async () => {
+    const stranger = await startHttp((_heard, response) => response.end('<html>'))
+    onTestFinished(() => stranger.close())
+    const { config } = writePlace(stranger.origin)
+    expect(await run(['status', '--config', config])).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('is not Quayside (HTTP 200)'),
+    })
+    expect((await run(['status', '--config', config, '--url', `${stranger.origin}/elsewhere`])).exitCode).toBe(2)
+  })
+
+  it.each([
+    ['frob'],
+    ['orders show'],
+    ['status --bogus'],
+    ['tokens create --name a'],
+    ['serve --port x'],
+    ['orders'],
+    [''],
+  ])('is 2 for `quayside %s`', async (command) => {
+    const { exitCode, stdout, stderr } = await run(command.split(' ').filter(Boolean))
+    expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
+    expect(stderr).toMatch(/--help/)
+  })
+
+  it('is 0 for help and version', async () => {
+    expect(await run(['--version'])).toEqual({ exitCode: 0, stdout: '1.2.3\n', stderr: '' })
+    expect((await run(['--help'])).exitCode).toBe(0)
+  })
+})

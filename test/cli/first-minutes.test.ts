@@ -1,0 +1,95 @@
+/** What a new user does first, in a folder as `git clone` leaves it, with the program itself. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { text } from 'node:stream/consumers'
+import { expect, type TestContext, test } from 'vitest'
+import { freePort } from '../../src/demo/files.ts'
+import { startShop } from '../../src/demo/shop.ts'
+import { DIALECT } from '../support/delivery.ts'
+import { startHeldSandbox } from '../support/held.ts'
+import { until } from '../support/service-process.ts'
+
+const REPOSITORY = path.join(import.meta.dirname, '../..')
+const API_KEY = 'sk_test_0123456789abcdef'
+
+/** A clone after `npm ci`, and its command line. */
+function cloned(onTestFinished: TestContext['onTestFinished']) {
+  const folder = mkdtempSync(path.join(tmpdir(), 'quayside-clone-'))
+  for (const name of ['package.json', 'src', 'config/dialects', 'data/sandbox']) {
+    cpSync(path.join(REPOSITORY, name), path.join(folder, name), { recursive: true })
+  }
+  symlinkSync(path.join(REPOSITORY, 'node_modules'), path.join(folder, 'node_modules'))
+  const running: ChildProcess[] = []
+  onTestFinished(() => {
+    for (const child of running) child.kill('SIGKILL')
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const start = (...argv: string[]) => {
+    const child = spawn(process.execPath, ['src/quayside.js', ...argv], { cwd: folder, env: environment })
+    running.push(child)
+    return { child, out: text(child.stdout), err: text(child.stderr), exit: once(child, 'exit') }
+  }
+  return {
+    folder,
+    start,
+    /** Runs one command to its end. */
+    run: async (...argv: string[]) => {
+      const { out, err, exit } = start(...argv)
+      const [code] = await exit
+      return { code: code as number | null, out: await out, err: await err }
+    },
+  }
+}
+
+/** Nothing that configures Quayside reaches the processes from here. */
+const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('QUAYSIDE_')))
+
+const answers = (url: string) => fetch(`${url}/readyz`, { headers: { connection: 'close' } }).catch(() => undefined)
+
+test('the demo runs, init sets up the real thing beside it, doctor finds no fault, and the first licence key arrives', async ({
+  onTestFinished,
+}) => {
+  const { folder, start, run } = cloned(onTestFinished)
+  const sandbox = await startHeldSandbox({ dialect: DIALECT, apiKey: API_KEY })
+  onTestFinished(() => sandbox.close())
+  const [port, storePort] = [await freePort(), await freePort()]
+  const url = `http://127.0.0.1:${port}`
+
+  const demo = start('serve', '--port', String(port))
+  await until('the demo', async () => (await answers(url))?.ok)
+
+  const keyFile = path.join(folder, 'given-key')
+  writeFileSync(keyFile, API_KEY)
+  const callbackUrl = `http://127.0.0.1:${storePort}/callbacks`
+  const flags = ['--base-url', sandbox.baseUrl, '--api-key-file', keyFile, '--callback-url', callbackUrl]
+  const init = await run('init', '--yes', '--json', ...flags)
+  expect(init).toMatchObject({ code: 0, err: '' })
+  const { token, callbackSecret } = JSON.parse(init.out) as { token: string; callbackSecret: string }
+  demo.child.kill('SIGTERM')
+  expect((await demo.exit)[0]).toBe(0)
+  expect(await demo.out).toContain('npx quayside init')
+  expect(readdirSync(path.join(folder, 'data')).sort()).toEqual(['demo', 'run', 'sandbox'])
+
+  const shop = await startShop({ secret: callbackSecret, port: storePort })
+  onTestFinished(() => shop.close())
+  const service = start('serve', '--port', String(port))
+  await until('the service', async () => service.child.exitCode !== null || (await answers(url))?.ok)
+  const doctor = await run('doctor', '--json', '--url', url)
+  expect(doctor).toMatchObject({ code: 0, err: '' })
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', connection: 'close' }
+  let sku = ''
+  await until('the catalogue', async () => {
+    const answer = await fetch(`${url}/api/v1/listings?limit=100`, { headers })
+    const { data } = (await answer.json()) as { data: { items: { sku: string; stock: number | null }[] } }
+    sku = data.items.find(({ stock }) => (stock ?? 0) > 10)?.sku ?? ''
+    return sku !== ''
+  })
+  const body = JSON.stringify({ reference: '1001', lines: [{ id: '1', sku, quantity: 1 }] })
+  expect((await fetch(`${url}/api/v1/orders`, { method: 'POST', headers, body })).status).toBe(202)
+  await until('the licence key', () => shop.keys().get('1001/1'))
+  service.child.kill('SIGTERM')
+  expect((await service.exit)[0]).toBe(0)
+})

@@ -1,0 +1,395 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { SetUp } from '../../src/cli/program.ts'
+import { type Config, loadConfig } from '../../src/config/config.ts'
+import type { SupplierOffer } from '../../src/domain/supplier.ts'
+import { Failure } from '../../src/errors.ts'
+import { checkSetUp, openSetUp, readProductsOf, setUpOf } from '../../src/installation.ts'
+import { Secret } from '../../src/secret.ts'
+import { nameOfKey } from '../../src/vault/vault.ts'
+import { type RunOptions, run, temporaryFolder, widest } from '../support/cli-run.ts'
+import { contrary } from '../support/dialect-pair.ts'
+import { startHeldSandbox } from '../support/held.ts'
+
+const API_KEY = 'key-of-the-reseller-0123456789'
+const BASE_URL = 'https://supplier.example/api/v1'
+const CALLBACK_URL = 'https://shop.example/quayside'
+const required = ['--base-url', BASE_URL, '--callback-url', CALLBACK_URL]
+
+/** A set-up without a database; what it was asked is kept. */
+function quietSetUp(changes: Partial<SetUp> = {}) {
+  const asked: string[] = []
+  const setUp: SetUp = {
+    createWebhook: async () => {
+      asked.push('webhook')
+      return { id: 'wh_1', url: 'https://quayside.example/webhooks/supplier' }
+    },
+    createStoreToken: async (store) => {
+      asked.push(`token ${store}`)
+      return new Secret('qs_s_first')
+    },
+    callbackSecret: async () => new Secret('whsec_callback'),
+    close: async () => {
+      asked.push('close')
+    },
+    discard: async () => {
+      asked.push('discard')
+    },
+    ...changes,
+  }
+  return { asked, program: { checkSetUp: async () => {}, openSetUp: () => Promise.resolve(setUp), readProducts } }
+}
+
+const office: SupplierOffer = {
+  productId: 'p1',
+  sku: 'OFF-1',
+  name: 'Office',
+  costMinor: 1_527,
+  currency: 'EUR',
+  localStock: 3,
+  providerStock: 4,
+  available: true,
+}
+const readProducts = async (): Promise<SupplierOffer[]> => [office, { ...office, name: 'Game', available: false }]
+
+/** With a database in the data folder of the configuration. */
+const realSetUp = { checkSetUp, openSetUp: setUpOf, readProducts }
+
+function place() {
+  const folder = temporaryFolder()
+  const file = path.join(folder, 'config', 'quayside.json')
+  const keyFile = path.join(folder, 'given-key')
+  writeFileSync(keyFile, `${API_KEY}\n`)
+  const secret = (name: string) => path.join(folder, 'config', 'secrets', name)
+  return { folder, file, keyFile, secret }
+}
+
+const init = (file: string, keyFile: string, more: string[] = [], options: RunOptions = {}) =>
+  run(['init', '--yes', '--config', file, ...required, '--api-key-file', keyFile, ...more], options)
+
+const modeOf = (file: string): number => statSync(file).mode & 0o777
+const readJson = (file: string) => JSON.parse(readFileSync(file, 'utf8'))
+/** Every file and folder, save what SQLite makes beside a database that it opens. */
+const tree = (folder: string) =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => !/-(wal|shm)$/.test(name))
+    .sort()
+
+describe('init by flags', () => {
+  it('writes a configuration that the service accepts, and secrets that only their owner reads', async () => {
+    const { file, keyFile, secret } = place()
+    const { asked, program } = quietSetUp()
+    const flags = ['--store-name', "Änna's Games", '--markup', '12.5']
+    const { exitCode, stdout, stderr } = await init(file, keyFile, flags, { program, terminal: true })
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+
+    const config = loadConfig(file, {})
+    expect(config.supplier.baseUrl).toBe(BASE_URL)
+    expect(config.stores).toMatchObject([
+      { name: "Änna's Games", callbackUrl: CALLBACK_URL, pricing: { markup: { percent: '12.5' } } },
+    ])
+    expect(config.stores[0]?.id).toMatch(/^anna-s-games-[a-z0-9]{8}$/)
+    expect(config.apiKey.reveal()).toBe(API_KEY)
+    expect(Buffer.from(config.keyEncryptionKey.reveal(), 'base64')).toHaveLength(32)
+    expect(modeOf(path.dirname(secret('api-key')))).toBe(0o700)
+    expect([modeOf(secret('api-key')), modeOf(secret('key-encryption-key'))]).toEqual([0o600, 0o600])
+
+    expect(asked).toEqual([`token ${config.stores[0]?.id}`, 'close'])
+    expect(stdout).toContain('qs_s_first')
+    expect(stdout).toContain('whsec_callback')
+    expect(stdout).not.toContain(API_KEY)
+    expect(widest(stdout.replaceAll(path.dirname(path.dirname(file)), ''))).toBeLessThanOrEqual(80)
+  })
+
+  it('prints one JSON document with --json, without the API key', async () => {
+    const { file, keyFile } = place()
+    const { program } = quietSetUp()
+    const { stdout } = await init(file, keyFile, ['--json', '--public-url', 'https://quayside.example'], { program })
+    expect(JSON.parse(stdout)).toMatchObject({ token: 'qs_s_first', webhook: { id: 'wh_1' } })
+    expect(stdout).not.toContain(API_KEY)
+  })
+
+  it('leaves a configuration that is there as it is', async () => {
+    const { file, keyFile } = place()
+    mkdirSync(path.dirname(file))
+    writeFileSync(file, 'mine')
+    const { exitCode, stderr } = await init(file, keyFile)
+    expect(exitCode).toBe(5)
+    expect(stderr).toContain('--force')
+    expect(readFileSync(file, 'utf8')).toBe('mine')
+  })
+
+  it('keeps the store id, the key-encryption key and all other settings under --force', async () => {
+    const { file, keyFile, secret } = place()
+    const { program } = quietSetUp()
+    await init(file, keyFile, ['--store-name', 'First'], { program })
+    const before = readJson(file)
+    const store = {
+      ...before.stores[0],
+      stock: { buffer: 2 },
+      pricing: { markup: { flat: '1.00' }, bands: [{ percent: '9' }] },
+    }
+    writeFileSync(file, JSON.stringify({ ...before, stores: [store], spendCaps: { order: '50.00' } }))
+    writeFileSync(secret('key-encryption-key'), `${Buffer.alloc(32, 9).toString('base64')}\n`, { mode: 0o600 })
+    const { stdout } = await init(file, keyFile, ['--store-name', 'Second', '--force'], { program })
+    const after = loadConfig(file, {})
+    expect(after.stores).toMatchObject([{ id: before.stores[0].id, name: 'Second' }])
+    expect(after.spendCaps.order).toBe('50.00')
+    expect(after.stores[0]?.pricing).toMatchObject({
+      markup: { percent: '20', flat: '1.00' },
+      bands: [{ percent: '9' }],
+    })
+    expect(after.stores[0]?.stock.buffer).toBe(2)
+    expect(after.keyEncryptionKey.reveal()).toBe(Buffer.alloc(32, 9).toString('base64'))
+    expect(stdout).toContain('key-encryption key')
+  })
+
+  it('stops at an unreadable configuration even under --force: a new store id would buy again', async () => {
+    const { file, keyFile } = place()
+    mkdirSync(path.dirname(file))
+    writeFileSync(file, '{"stores": [')
+    expect((await init(file, keyFile, ['--force'])).exitCode).toBe(5)
+    expect(readFileSync(file, 'utf8')).toBe('{"stores": [')
+  })
+
+  it('names everything that is missing or wrong at once, and writes nothing', async () => {
+    const { file, keyFile } = place()
+    const missing = await run(['init', '--yes', '--config', file])
+    expect(missing.exitCode).toBe(2)
+    expect(missing.stderr).toMatch(/--base-url(.|\n)*--callback-url(.|\n)*--api-key-file/)
+    const wrong = await init(file, keyFile, ['--markup', 'ten', '--callback-url', 'shop'])
+    expect(wrong.exitCode).toBe(2)
+    expect(wrong.stderr).toMatch(/stores.0.callbackUrl(.|\n)*stores.0.pricing.markup.percent/)
+    expect(existsSync(path.dirname(file))).toBe(false)
+  })
+
+  it('takes the API key from the environment and does not write it down', async () => {
+    const { file, secret } = place()
+    const { program } = quietSetUp()
+    const env = { QUAYSIDE_API_KEY: API_KEY }
+    const argv = ['init', '--yes', '--config', file, ...required]
+    expect((await run(argv, { env, program })).exitCode).toBe(0)
+    expect(existsSync(secret('api-key'))).toBe(false)
+  })
+
+  it('sets up a real database, and is refused while another process has it', async () => {
+    const { file, keyFile } = place()
+    const { exitCode, stdout } = await init(file, keyFile, ['--json'], { program: realSetUp })
+    expect(exitCode).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({
+      token: expect.stringMatching(/^qs_s_/),
+      callbackSecret: expect.stringMatching(/^whsec_/),
+    })
+    const running = await openSetUp(file, {})
+    const before = readFileSync(file, 'utf8')
+    const second = await init(file, keyFile, ['--force', '--markup', '99'], { program: realSetUp })
+    await running.close()
+    expect(second.exitCode).toBe(5)
+    expect(second.stderr).toContain('stop it first')
+    expect(readFileSync(file, 'utf8')).toBe(before)
+  })
+
+  it('warns of http:// to a remote supplier or store, and not to a private one', async () => {
+    const { file, keyFile } = place()
+    const { program } = quietSetUp()
+    const flags = ['--base-url', 'http://supplier.example/v1', '--callback-url', 'http://8.8.8.8/callbacks', '--json']
+    const warned = await init(file, keyFile, flags, { program })
+    expect(warned.exitCode).toBe(0)
+    expect(JSON.parse(warned.stdout).warnings).toEqual([
+      expect.stringContaining('http://supplier.example/v1'),
+      expect.stringContaining('http://8.8.8.8/callbacks'),
+    ])
+    const again = await init(file, keyFile, ['--force', ...flags.slice(0, -1)], { program })
+    expect(again.stdout).toMatch(/WARNING: the API key (.|\n)*WARNING: licence keys /)
+    const near = ['--base-url', 'http://127.0.0.1:8090/v1', '--callback-url', 'http://10.0.0.7/callbacks', '--json']
+    const quiet = await init(file, keyFile, ['--force', ...near], { program })
+    expect(JSON.parse(quiet.stdout).warnings).toEqual([])
+  })
+
+  it('writes nothing beside a database that is under another key, and says what to do', async () => {
+    const { folder, file, keyFile } = place()
+    const key = Buffer.from('0123456789abcdef0123456789abcdef').toString('base64')
+    await init(file, keyFile, [], { program: realSetUp, env: { QUAYSIDE_KEY_ENCRYPTION_KEY: key } })
+    rmSync(path.dirname(file), { recursive: true })
+    const before = tree(folder)
+    const { exitCode, stderr, stdout } = await init(file, keyFile, [], { program: realSetUp })
+    expect({ exitCode, stdout }).toEqual({ exitCode: 5, stdout: '' })
+    const said = stderr.replaceAll(/\n +/g, ' ')
+    expect(said).toMatch(/^quayside: nothing was written: .*data\/run\/quayside\.db .* under the key-encryption key/)
+    expect(said).toContain(`${nameOfKey(new Secret(key))}: set that key`)
+    expect(tree(folder)).toEqual(before)
+  })
+
+  it('writes nothing for a price rule that makes no sense, and where the data folder cannot be made', async () => {
+    const { folder, file, keyFile } = place()
+    const before = tree(folder)
+    const faulty = await init(file, keyFile, ['--markup', '1000000000000'], { program: realSetUp })
+    expect(faulty.exitCode).toBe(2)
+    expect(tree(folder)).toEqual(before)
+    writeFileSync(path.join(folder, 'data'), 'a file')
+    const blocked = await init(file, keyFile, [], { program: realSetUp })
+    expect(blocked).toMatchObject({ exitCode: 1, stderr: expect.stringContaining(path.join(folder, 'data')) })
+    expect(tree(folder)).toEqual([...before, 'data'].sort())
+  })
+
+  it('leaves nothing behind when it fails in the middle, and what was there as it was', async () => {
+    const { folder, file, keyFile } = place()
+    const before = tree(folder)
+    const failing = {
+      ...realSetUp,
+      openSetUp: async (config: Config) => {
+        const setUp = await setUpOf(config)
+        return { ...setUp, createStoreToken: () => Promise.reject(new Failure('unavailable', 'the disk is full')) }
+      },
+    }
+    expect(await init(file, keyFile, [], { program: failing })).toMatchObject({ exitCode: 1, stdout: '' })
+    expect(tree(folder)).toEqual(before)
+    await init(file, keyFile, [], { program: realSetUp })
+    const [whole, text] = [tree(folder), readFileSync(file, 'utf8')]
+    expect(await init(file, keyFile, ['--force', '--markup', '99'], { program: failing })).toMatchObject({
+      exitCode: 1,
+    })
+    expect([tree(folder), readFileSync(file, 'utf8')]).toEqual([whole, text])
+  })
+})
+
+describe('init by asking', () => {
+  it('says what each answer means, asks again for a wrong one, and never shows the API key', async () => {
+    const { file } = place()
+    const { program } = quietSetUp()
+    const typed = [
+      ...[
+        'https://supplier.example/api',
+        BASE_URL,
+        'no-such-dialect',
+        '',
+        '',
+        API_KEY,
+        'yes',
+        'My shop',
+        '',
+        CALLBACK_URL,
+        'https://quayside.example',
+        '15',
+      ],
+    ]
+    const { exitCode, stdout, stderr } = await run(['init', '--config', file], { terminal: true, typed, program })
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    const config = loadConfig(file, {})
+    expect(config.supplier.baseUrl).toBe(BASE_URL)
+    expect(config.apiKey.reveal()).toBe(API_KEY)
+    expect(config.publicUrl).toBe('https://quayside.example')
+    expect(config.stores).toMatchObject([
+      { name: 'My shop', callbackUrl: CALLBACK_URL, pricing: { markup: { percent: '15' } } },
+    ])
+    expect(stdout).toContain('Not that: an address that ends in /v1')
+    expect(stdout).toContain('Not that: it is needed')
+    expect(stdout).toMatch(/Not that: the dialect file .*no-such-dialect/)
+    expect(config.supplier.dialect).toBe('reseller-v1.1')
+    expect(stdout).toMatch(/works\s+by\s+polling\s+alone/)
+    expect(stdout).not.toContain(API_KEY)
+  })
+
+  it('takes what an earlier configuration says for an empty answer, and - for none', async () => {
+    const { file, keyFile } = place()
+    const { program } = quietSetUp()
+    await init(file, keyFile, ['--public-url', 'https://quayside.example', '--markup', '7'], { program })
+    const typed = ['', '', '', '', '', '', '-', '']
+    const { exitCode } = await run(['init', '--force', '--config', file], { terminal: true, typed, program })
+    expect(exitCode).toBe(0)
+    const config = loadConfig(file, {})
+    expect(config.publicUrl).toBeNull()
+    expect(config.stores).toMatchObject([
+      { callbackUrl: CALLBACK_URL, pricing: { markup: { percent: '7' } }, name: 'My store' },
+    ])
+  })
+})
+
+/** A supplier that speaks the contrary dialect, and the program that sets up against it. */
+async function differingSupplier() {
+  const sandbox = await startHeldSandbox({ dialect: contrary, apiKey: API_KEY, requestsPerMinute: 1_000 })
+  onTestFinished(() => sandbox.close())
+  const { file, keyFile, folder } = place()
+  const program = { checkSetUp, openSetUp: setUpOf, readProducts: readProductsOf }
+  const flags = ['--base-url', sandbox.baseUrl, '--public-url', 'https://quayside.example']
+  const webhooks = () => sandbox.world.webhooks.list().map(({ url }) => url)
+  return {
+    sandbox,
+    file,
+    keyFile,
+    folder,
+    webhooks,
+    set: (...more: string[]) => init(file, keyFile, [...flags, ...more], { program }),
+  }
+}
+
+describe('init at a supplier that differs', () => {
+  it('makes the webhook and reads products by the dialect that it is given, and writes it down', async () => {
+    const { file, webhooks, set } = await differingSupplier()
+    const { exitCode, stdout } = await set('--dialect', 'contrary', '--json')
+    expect(exitCode).toBe(0)
+    expect(webhooks()).toEqual(['https://quayside.example/webhooks/supplier'])
+    const said = JSON.parse(stdout)
+    expect(said).toMatchObject({ dialect: 'contrary', webhook: { url: webhooks()[0] } })
+    expect(said.products).toHaveLength(3)
+    expect(said.products[0]).toMatchObject({ name: expect.any(String), cost: expect.stringMatching(/^\d+ JPY$/) })
+    expect(readJson(file).supplier.dialect).toBe('contrary')
+    expect(loadConfig(file, {}).dialectFacts.name).toBe('contrary')
+    await set('--force', '--markup', '7')
+    expect(loadConfig(file, {}).dialectFacts.name, 'kept where no flag says another').toBe('contrary')
+  })
+
+  it('takes a path, which is written as it is seen from the configuration', async () => {
+    const { file, folder, set } = await differingSupplier()
+    const dialect = path.join(folder, 'config', 'mine', 'supplier.json')
+    mkdirSync(path.dirname(dialect), { recursive: true })
+    writeFileSync(dialect, JSON.stringify({ ...contrary, name: 'supplier' }))
+    expect((await set('--dialect', path.relative('.', dialect))).exitCode).toBe(0)
+    expect(readJson(file).supplier.dialect).toBe(path.join('mine', 'supplier.json'))
+    expect(loadConfig(file, {}).dialectFacts.name).toBe('supplier')
+  })
+
+  it('refuses a dialect that is not there or has faults, and writes nothing', async () => {
+    const { file, folder, set } = await differingSupplier()
+    const faulty = path.join(folder, 'faulty.json')
+    writeFileSync(faulty, JSON.stringify({ ...contrary, settleSeconds: 'long' }))
+    const before = tree(folder)
+    expect(await set('--dialect', 'nowhere')).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('nowhere') })
+    expect(await set('--dialect', faulty)).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining('settleSeconds'),
+    })
+    expect(tree(folder)).toEqual(before)
+    expect(existsSync(file)).toBe(false)
+  })
+})
+
+describe('the three products that init shows', () => {
+  const asked = (answer: string, program: object) => {
+    const { file } = place()
+    const typed = [BASE_URL, '', API_KEY, answer, '', CALLBACK_URL, '', '']
+    return { file, ran: run(['init', '--config', file], { terminal: true, typed, program }) }
+  }
+
+  it.each(['yes', 'y', 'Y'])(
+    'have name, cost and stock, and a person who types "%s" says that they are right',
+    async (yes) => {
+      const { program } = quietSetUp()
+      const { file, ran } = asked(yes, program)
+      const { stdout } = await ran
+      expect(stdout).toMatch(
+        /NAME +COST +STOCK\r?\nOffice +15\.27 EUR +7 \(3 local, 4 provider\)\r?\nGame +15\.27 EUR +cannot be bought/,
+      )
+      expect(stdout).toContain('Are they right (yes or no) [yes]: ')
+      expect(existsSync(file)).toBe(true)
+    },
+  )
+
+  it.each(['no', 'n'])('end the set-up when a person says "%s": nothing is written', async (no) => {
+    const { asked: opened, program } = quietSetUp()
+    const { file, ran } = asked(no, program)
+    expect(await ran).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--dialect') })
+    expect([existsSync(path.dirname(file)), opened]).toEqual([false, []])
+  })
+})

@@ -1,0 +1,53 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+
+const entry = fileURLToPath(new URL('../../src/quayside.js', import.meta.url))
+
+/** Starts the entry as a process, on a Node that says it is this version. */
+function startOn(version: string, ...argv: string[]): Promise<{ code: unknown; stdout: string; stderr: string }> {
+  const versions = `{ value: { ...process.versions, node: '${version}' } }`
+  const pretend = `data:text/javascript,${encodeURIComponent(`Object.defineProperty(process, 'versions', ${versions})`)}`
+  return new Promise((resolve) => {
+    execFile(process.execPath, ['--import', pretend, entry, ...argv], (error, stdout, stderr) => {
+      resolve({ code: error?.code ?? 0, stdout, stderr })
+    })
+  })
+}
+
+describe('the entry', () => {
+  it.each(['12.22.12', '18.20.8', '20.20.2', '22.18.0', '23.5.0'])(
+    'on Node %s says in one line what is needed',
+    async (version) => {
+      const { code, stdout, stderr } = await startOn(version, '--version')
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+      expect(stderr.split('\n')).toHaveLength(2)
+      expect(stderr).toContain(`needs Node 22.19 or newer, and this is ${version}`)
+      expect(stderr).toContain('npm ci')
+    },
+  )
+
+  it.each(['22.19.0', '24.21.0', '26.0.0'])('on Node %s runs the command line', async (version) => {
+    const { code, stdout } = await startOn(version, '--version')
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
+  })
+
+  it('gives the exit code of the command', async () => {
+    const { code, stderr } = await startOn('24.21.0', 'frob')
+    expect(code).toBe(2)
+    expect(stderr).toContain("unknown command 'frob'")
+  })
+
+  it('ends quietly when whoever reads its output has seen enough', async () => {
+    const child = spawn(process.execPath, [entry, '--help'], { stdio: ['ignore', 'pipe', 'pipe'] })
+    child.stdout.destroy()
+    let stderr = ''
+    child.stderr.on('data', (chunk) => {
+      stderr += String(chunk)
+    })
+    await once(child, 'close')
+    expect(stderr).toBe('')
+  })
+})

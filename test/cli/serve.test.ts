@@ -1,0 +1,99 @@
+import { spawn } from 'node:child_process'
+import path from 'node:path'
+import { text } from 'node:stream/consumers'
+import { Router } from 'express'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { freePort, writeDemoConfig } from '../../src/demo/files.ts'
+import { banner, callbackLine } from '../../src/demo/service.ts'
+import { createHttpServer } from '../../src/http/server.ts'
+import { run, temporaryFolder, widest, writePlace } from '../support/cli-run.ts'
+
+describe('what runs in the foreground', () => {
+  it('is what the named configuration says, and never the demo by a misspelt name', async () => {
+    const { config } = writePlace('http://127.0.0.1:1')
+    const asked: unknown[] = []
+    const serve = (options: unknown) => {
+      asked.push(options)
+      return Promise.resolve(0)
+    }
+    expect((await run(['serve', '--config', config, '--port', '0'], { program: { serve } })).exitCode).toBe(0)
+    expect((await run(['serve', '--config', `${config}.typo`], { program: { serve } })).exitCode).toBe(4)
+    expect(asked).toEqual([{ configFile: config, demo: false, port: 0 }])
+  })
+
+  it('prints no line of the demo wider than 80 columns, and the address of its API in one piece', () => {
+    const port = (number: number) => `http://127.0.0.1:${number}`
+    const text = banner({
+      ...{ url: port(65_535), sandboxUrl: `${port(65_534)}/v1`, shopUrl: `${port(65_533)}/callbacks`, count: 1_000 },
+      ...{ token: `qs_s_${'a'.repeat(43)}`, sku: 'GAM-RAIL4', folder: 'data/demo' },
+    })
+    expect(text).toContain('  http://127.0.0.1:65535\n')
+    expect(text).toContain('  http://127.0.0.1:65535/api/v1/openapi.json\n')
+    expect(widest(text)).toBeLessThanOrEqual(80)
+  })
+
+  it('prints the licence keys of a line below each other where they do not fit beside each other', () => {
+    const keys = ['X5AUX-GSMXU-KG7U6-6VF96-BW5V8', 'MZ3JD-BULEZ-GQZ8J-8KG8T-R9SLA']
+    const data = { reference: '1001', line: '1', keys }
+    const callback = { id: 'c1', type: 'line.fulfilled', timestamp: '', data }
+    expect(callbackLine(callback)).toBe(`  store ◂ line.fulfilled   order 1001, line 1: ${keys[0]}
+                           ${keys[1]}
+`)
+    const failed = {
+      ...callback,
+      type: 'line.failed',
+      data: { ...data, code: 'out_of_stock', message: 'none is left '.repeat(9) },
+    }
+    expect(widest(callbackLine(failed))).toBeLessThanOrEqual(80)
+  })
+
+  it('asks for the lost database before it names the command that creates an empty one, within 80 columns', async () => {
+    const folder = temporaryFolder()
+    const place = { folder, baseUrl: 'http://127.0.0.1:1/v1', apiKey: 'k'.repeat(20), dialect: 'reseller-v1.1' }
+    const config = writeDemoConfig({ ...place, port: await freePort(), storePort: 1 })
+    const child = spawn(process.execPath, ['src/quayside.js', 'serve', '--config', config], {
+      cwd: path.join(import.meta.dirname, '../..'),
+    })
+    const said = await text(child.stderr)
+    expect(child.exitCode).not.toBe(0)
+    expect(widest(said.replaceAll(folder, 'data'))).toBeLessThanOrEqual(80)
+    const words = said.replaceAll(/\s+/g, ' ')
+    expect(words).toContain(`quayside: there is no database at ${path.join(folder, 'quayside.db')}`)
+    const [lost, command] = [words.indexOf('If there was one'), words.indexOf('npx quayside database create')]
+    expect(lost).toBeGreaterThan(0)
+    expect(command).toBeGreaterThan(lost)
+    expect(words).toContain(`npx quayside restore <backup> --config ${config}`)
+    expect(words).toContain(`npx quayside database create --config ${config}`)
+  })
+
+  it('says that another program has the port, and what to do', async () => {
+    const quiet = () => undefined
+    const serverOf = () =>
+      createHttpServer({
+        webhooks: Router(),
+        api: [],
+        health: Router(),
+        log: { info: quiet, warn: quiet, error: quiet },
+        newId: () => 'request-1',
+        monotonic: () => performance.now(),
+        count: quiet,
+      })
+    const first = serverOf()
+    const { port } = await first.listen('127.0.0.1', 0)
+    onTestFinished(() => first.close())
+    await expect(serverOf().listen('127.0.0.1', port)).rejects.toMatchObject({
+      code: 'conflict',
+      message: expect.stringMatching(/^another program listens at 127\.0\.0\.1:\d+, perhaps the demo: stop it/),
+    })
+  })
+
+  it('gets the options of the sandbox as numbers', async () => {
+    const asked: unknown[] = []
+    const sandbox = (options: unknown) => {
+      asked.push(options)
+      return Promise.resolve(0)
+    }
+    await run(['sandbox', '--offers', '50000', '--seed', '7', '--port', '0'], { program: { sandbox } })
+    expect(asked).toEqual([{ port: 0, offers: 50_000, seed: 7, dialect: 'reseller-v1.1', apiKey: 'sandbox-key' }])
+  })
+})

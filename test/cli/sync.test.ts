@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest'
+import { Refusal, run, startService, widest } from '../support/cli-run.ts'
+
+const begun = {
+  ...{ id: 'run1', cause: 'owner', state: 'running', startedAt: '2026-08-02T14:00:00.000Z', finishedAt: null },
+  ...{ pages: 0, pagesTotal: null, offersSeen: 0, offersNew: 0, offersChanged: 0, offersUnreadable: 0, offersGone: 0 },
+  ...{ error: null, requestId: null },
+}
+const steps = [
+  { ...begun, pages: 10, pagesTotal: 40, offersSeen: 1_000, offersChanged: 3 },
+  { ...begun, pages: 10, pagesTotal: 40, offersSeen: 1_000, offersChanged: 3 },
+  { ...begun, pages: 30, pagesTotal: 40, offersSeen: 3_000, offersChanged: 5 },
+]
+const complete = {
+  ...begun,
+  state: 'complete',
+  pages: 40,
+  pagesTotal: 40,
+  offersSeen: 4_000,
+  offersChanged: 7,
+  changes: [],
+}
+
+/** A run that takes these steps, one at each look. */
+function startRun(looks: object[]) {
+  let look = 0
+  return startService({
+    'POST /sync': () => ({ run: begun }),
+    'GET /sync/runs/run1': () => looks[Math.min(look++, looks.length - 1)],
+  })
+}
+
+/** A clock that moves a second at each look. */
+const clock = () => {
+  let now = Date.parse('2026-08-02T14:00:00Z')
+  return () => (now += 1_000)
+}
+
+describe('sync --follow', () => {
+  it('draws one line again and again, within the terminal, and ends with what was found', async () => {
+    const { config } = await startRun([...steps, complete])
+    const { exitCode, stdout } = await run(['sync', '--follow', '--config', config], { terminal: true, now: clock() })
+    expect(exitCode).toBe(0)
+    const drawn = stdout.split('\r').slice(1)
+    expect(drawn.map((line) => line.split('\n')[0]?.length)).toEqual(Array(drawn.length).fill(79))
+    expect(drawn[1]).toMatch(/^\[#{4}-{10}\] {2}10\/40 pages {2}1,000 offers {2}3 changed {2}\d+\/s {2}\d+ s left/)
+    expect(stdout).toContain('Complete: 4,000 offers, 0 new, 7 changed, 0 gone.')
+    expect(stdout).toContain('quayside sync show run1')
+  })
+
+  it('said "0 s left" for as long as all pages were read and it went on', async () => {
+    const { config } = await startRun([...steps, { ...complete, state: 'running' }, complete])
+    const { stdout } = await run(['sync', '--follow', '--config', config], { terminal: true, now: clock() })
+    expect(stdout).toContain('40/40 pages')
+    expect(stdout).not.toContain(' 0 s left')
+  })
+
+  it('is said to print a line of JSON for each event', async () => {
+    const { stdout } = await run(['sync', '--help'])
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain('with --follow or --dry-run a line of JSON for each event')
+  })
+
+  it('draws within a terminal of 40 columns', async () => {
+    const { config } = await startRun([...steps, complete])
+    const options = { terminal: true, columns: 40, now: clock() }
+    const { stdout } = await run(['sync', '--follow', '--config', config], options)
+    for (const line of stdout.split('\r').slice(1)) expect(line.split('\n')[0]?.length).toBe(39)
+  })
+
+  it('prints progress as lines of JSON, each step once, the end last', async () => {
+    const { config } = await startRun([...steps, complete])
+    const { exitCode, stdout } = await run(['sync', '--follow', '--json', '--config', config], { terminal: true })
+    expect(exitCode).toBe(0)
+    const lines = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(lines.map(({ pages, state }) => [pages, state])).toEqual([
+      [0, 'running'],
+      [10, 'running'],
+      [30, 'running'],
+      [40, 'complete'],
+    ])
+  })
+
+  it('ends with 1 and the cause when the run failed', async () => {
+    const { config } = await startRun([
+      { ...begun, state: 'failed', error: 'the supplier answered 500', requestId: 'req_9' },
+    ])
+    const { exitCode, stdout } = await run(['sync', '--follow', '--config', config], { now: clock() })
+    expect(exitCode).toBe(1)
+    expect(stdout).toContain("The run failed: the supplier answered 500 (the supplier's request req_9)")
+    expect(widest(stdout)).toBeLessThanOrEqual(100)
+  })
+
+  it('ends when the service ends', async () => {
+    const { config } = await startService({
+      'POST /sync': () => ({ run: begun }),
+      'GET /sync/runs/run1': () => {
+        throw new Refusal(503, 'unavailable', 'the service is being stopped')
+      },
+    })
+    const { exitCode, stderr } = await run(['sync', '--follow', '--config', config])
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain('the service is being stopped')
+  })
+})

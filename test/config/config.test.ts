@@ -1,0 +1,204 @@
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { backupFolder } from '../../src/backup/backup.ts'
+import { readPlace } from '../../src/cli/client.ts'
+import { loadConfig } from '../../src/config/config.ts'
+import { Failure } from '../../src/errors.ts'
+import { databaseFile } from '../support/database.ts'
+
+const GOOD = {
+  supplier: { baseUrl: 'https://supplier.example/v1' },
+  stores: [{ id: 'main-k3j9x2p7', kind: 'backend', name: 'Main', callbackUrl: 'https://shop.example/' }],
+}
+const SECRETS = { QUAYSIDE_API_KEY: 'key', QUAYSIDE_KEY_ENCRYPTION_KEY: 'kek' }
+
+function load(settings: unknown, env: Record<string, string> = SECRETS) {
+  const file = path.join(path.dirname(databaseFile()), 'quayside.json')
+  writeFileSync(file, JSON.stringify(settings))
+  return loadConfig(file, env)
+}
+
+/** Every fault by its field. */
+function faultsOf(settings: unknown, env?: Record<string, string>): Record<string, string> {
+  try {
+    load(settings, env)
+  } catch (error) {
+    if (error instanceof Failure) return Object.fromEntries(error.fields.map(({ field, message }) => [field, message]))
+    throw error
+  }
+  return {}
+}
+
+describe('the configuration', () => {
+  test('needs no more than a supplier and a store', () => {
+    expect(load(GOOD)).toMatchObject({ listen: { host: '127.0.0.1', port: 8080 } })
+  })
+
+  test('has its data, backups and dialect where the file says, also when the service starts in another folder', () => {
+    const folder = path.join(path.dirname(databaseFile()), 'config')
+    const file = path.join(folder, 'quayside.json')
+    mkdirSync(folder)
+    const dialectFile = path.join(folder, 'mine.json')
+    copyFileSync(new URL('../../config/dialects/contrary.json', import.meta.url), dialectFile)
+    const settings = { ...GOOD, supplier: { ...GOOD.supplier, dialect: './mine.json' } }
+    const places = (more: object = {}) => {
+      writeFileSync(file, JSON.stringify({ ...settings, ...more }))
+      const config = loadConfig(path.relative(process.cwd(), file), SECRETS)
+      return [config.dataDir, backupFolder(config), config.dialectFile]
+    }
+    const parent = path.dirname(folder)
+    const data = path.join(parent, 'data/run')
+    expect(places()).toEqual([data, path.join(data, 'backups'), dialectFile])
+    const given = { dataDir: 'run', backups: { folder: '../safe' } }
+    expect(places(given)).toEqual([path.join(folder, 'run'), path.join(parent, 'safe'), dialectFile])
+    expect(places({ dataDir: '/srv/quayside' })[0]).toBe('/srv/quayside')
+    expect(readPlace(file).dataDir).toBe('/srv/quayside')
+    expect(places()[0]).toBe(readPlace(path.relative(process.cwd(), file)).dataDir)
+  })
+
+  test('names every fault at once, each with what would be right', () => {
+    const faults = faultsOf(
+      {
+        supplier: { baseUrl: 'https://supplier.example/api', dialct: 'x' },
+        stores: [{ ...GOOD.stores[0], id: 'x', kind: 'shop', pricing: { markup: { percent: 20 } } }],
+        listen: { port: 99_999 },
+        ordering: { inFlight: 9 },
+        syncCron: 'often',
+        spendCaps: { day: 'much' },
+        logLevel: 'loud',
+        colour: 'blue',
+      },
+      {},
+    )
+    expect(faults).toEqual({
+      'supplier.baseUrl': 'an address that ends in /v1',
+      'supplier.dialct': 'unknown; known are baseUrl, dialect',
+      'stores.0.id': expect.stringContaining('quayside init'),
+      'stores.0.kind': 'must be one of backend',
+      'stores.0.pricing.markup.percent': 'must be text, in quotes',
+      'listen.port': 'must be at most 65535',
+      'ordering.inFlight': 'must be at most 4',
+      syncCron: expect.stringContaining('cron expression'),
+      'spendCaps.day': expect.stringContaining('250.00'),
+      logLevel: 'must be one of debug, info, warn, error',
+      colour: expect.stringContaining('unknown; known are supplier, stores,'),
+      QUAYSIDE_API_KEY: expect.stringContaining('not set'),
+      QUAYSIDE_KEY_ENCRYPTION_KEY: expect.stringContaining('not set'),
+    })
+  })
+
+  test('takes secrets from the variable, the named file or the folder beside it, but not from one that others can read', () => {
+    const folder = path.dirname(databaseFile())
+    const file = path.join(folder, 'quayside.json')
+    writeFileSync(file, JSON.stringify(GOOD))
+    mkdirSync(path.join(folder, 'secrets'))
+    writeFileSync(path.join(folder, 'secrets', 'api-key'), 'from-folder', { mode: 0o600 })
+    writeFileSync(path.join(folder, 'kek'), 'from-file', { mode: 0o600 })
+    const config = loadConfig(file, { QUAYSIDE_KEY_ENCRYPTION_KEY_FILE: path.join(folder, 'kek') })
+    expect([config.apiKey.reveal(), config.keyEncryptionKey.reveal()]).toEqual(['from-folder', 'from-file'])
+    expect(JSON.stringify(config)).not.toContain('from-f')
+    writeFileSync(path.join(folder, 'open'), 'x', { mode: 0o644 })
+    expect(() => loadConfig(file, { QUAYSIDE_KEY_ENCRYPTION_KEY_FILE: path.join(folder, 'open') })).toThrow('chmod 600')
+  })
+})
+
+describe('the price rules', () => {
+  const selling = (store: object, more: object = {}) =>
+    faultsOf({ ...GOOD, ...more, stores: [{ ...GOOD.stores[0], ...store }] })
+
+  test('are a markup of 20 percent, with nothing else, unless told', () => {
+    const [store] = load(GOOD).stores
+    expect(store).toMatchObject({ currency: 'EUR', stock: { source: 'both', buffer: 0 }, listings: { mode: 'all' } })
+    expect(store?.terms.pricing).toMatchObject({ currency: 'EUR', rates: [] })
+    expect(store?.terms.pricing.rules).toMatchObject({
+      ...{ markup: { millionths: 200_000, flatMinor: 0 }, margin: { millionths: 0, flatMinor: 0 }, bands: [] },
+      ...{ rounding: { patterns: [] }, compareAt: null, jumpMillionths: 500_000 },
+    })
+  })
+
+  test('are checked as a whole: every fault at once, by its key, with what would be right', () => {
+    const pricing = {
+      markup: { percent: '20', flat: '0.005' },
+      bands: [{ upTo: '10', percent: '30' }, { upTo: '5', flat: '1.005' }, { percent: '9' }, { upTo: '20' }],
+      categories: { Games: {} },
+      products: { 'SKU-1': { fixed: '9.99', percent: '5' }, 'SKU-2': { fixed: '0' }, 'SKU-3': {} },
+      margin: { flat: '0.001' },
+      rounding: { step: '0', endings: ['.999', '9.99', 'x'] },
+    }
+    expect(selling({ pricing, stock: { cap: 2, zeroUnder: 3 }, listings: { costMin: '2', costMax: '1.999' } })).toEqual(
+      {
+        'stores.0.pricing.markup.flat': 'not an amount in EUR: 0.005',
+        'stores.0.pricing.bands.1.upTo': 'must be above that of the band before',
+        'stores.0.pricing.bands.1.flat': 'not an amount in EUR: 1.005',
+        'stores.0.pricing.bands.2.upTo': 'missing: only the last band has none',
+        'stores.0.pricing.bands.3': 'names percent, flat or both',
+        'stores.0.pricing.bands.3.upTo': expect.stringContaining('the last band has none'),
+        'stores.0.pricing.categories.Games': 'names percent, flat or both',
+        'stores.0.pricing.products.SKU-1': 'names either fixed, or percent and flat',
+        'stores.0.pricing.products.SKU-2.fixed': 'not an amount above 0 in EUR: 0',
+        'stores.0.pricing.products.SKU-3': 'names percent, flat or both',
+        'stores.0.pricing.margin.flat': 'not an amount in EUR: 0.001',
+        'stores.0.pricing.rounding': 'names either step or endings',
+        'stores.0.pricing.rounding.step': 'not an amount in EUR above 0: 0',
+        'stores.0.pricing.rounding.endings.0': expect.stringContaining('such as ".99"'),
+        'stores.0.pricing.rounding.endings.2': expect.stringContaining('such as ".99"'),
+        'stores.0.stock.cap': expect.stringContaining('nothing would ever be in stock'),
+        'stores.0.listings.costMax': 'not an amount in EUR: 1.999',
+      },
+    )
+  })
+
+  test('are held against the currency of the store', () => {
+    const pricing = { markup: { flat: '1.50' }, rounding: { endings: ['.99'] } }
+    const rates = [{ from: 'JPY', to: 'EUR', rate: '0.00617' }]
+    expect(selling({ currency: 'JPY', pricing }, { rates })).toEqual({
+      'stores.0.currency': expect.stringContaining('add one from EUR to JPY to `rates`'),
+      'stores.0.pricing.markup.flat': 'not an amount in JPY: 1.50',
+      'stores.0.pricing.rounding.endings.0': expect.stringContaining('such as "80"'),
+    })
+    const both = [...rates, { from: 'EUR', to: 'JPY', rate: '161.5' }]
+    expect(selling({ currency: 'JPY', pricing: { rounding: { endings: ['80'] } } }, { rates: both })).toEqual({})
+  })
+
+  test('name unknown keys and wrong values with what is known', () => {
+    const pricing = {
+      compareAt: 'cost',
+      jumpPercent: '50%',
+      categories: { Games: { percnt: '5' } },
+      rounding: { to: 1 },
+    }
+    expect(selling({ currency: 'Euro', pricing, stock: { source: 'all', cap: 0 } })).toEqual({
+      'stores.0.currency': 'an ISO 4217 code, such as "EUR"',
+      'stores.0.pricing.compareAt': 'must be "base_price", {"percent": "25"} or null',
+      'stores.0.pricing.jumpPercent': 'a percentage as text, such as "12.5"',
+      'stores.0.pricing.categories.Games.percnt': 'unknown; known are percent, flat',
+      'stores.0.pricing.rounding.to': 'unknown; known are step, endings, direction',
+      'stores.0.stock.source': 'must be one of both, local, provider',
+      'stores.0.stock.cap': 'must be at least 1',
+    })
+  })
+
+  test('need rates that can be told apart and are ones', () => {
+    const rate = { from: 'EUR', to: 'USD', rate: '1.1' }
+    const rates = [
+      { ...rate, rate: '0.0' },
+      { ...rate, validFrom: 'today' },
+    ]
+    expect(faultsOf({ ...GOOD, rates })).toEqual({
+      'rates.0.rate': 'a rate above 0 as text, such as "1.0834"',
+      'rates.1.validFrom': expect.stringContaining('"2026-01-31"'),
+    })
+    const twice = [
+      { ...rate, validFrom: '2026-01-01' },
+      { ...rate, validFrom: '2026-01-01T00:00:00Z' },
+      { ...rate, to: 'EUR' },
+      { ...rate, validFrom: '2026-03-01', validUntil: '2026-03-01' },
+    ]
+    expect(faultsOf({ ...GOOD, rates: twice })).toEqual({
+      'rates.1': 'begins at the same time as rates.0',
+      'rates.2.to': 'must be another currency than EUR',
+      'rates.3.validUntil': 'must be after validFrom',
+    })
+  })
+})

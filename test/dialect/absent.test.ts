@@ -1,0 +1,96 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { type Dialect, dialectShape } from '../../src/dialect/dialect.ts'
+import { openDeliveryDoor } from '../support/dialect-door.ts'
+import { standard } from '../support/dialect-pair.ts'
+import { openHarbour } from '../support/harbour.ts'
+
+/** Every place of a dialect, the objects on the way too: `event`, `event.names`, `event.names.balance.low`. */
+function placesOf(value: unknown, way: string[] = []): string[][] {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return [way]
+  const inner = Object.entries(value).flatMap(([name, one]) => placesOf(one, [...way, name]))
+  return way.length === 0 ? inner : [way, ...inner]
+}
+
+function withNull(dialect: Dialect, way: string[]): unknown {
+  const copy = structuredClone(dialect) as unknown as Record<string, unknown>
+  const last = way.at(-1) ?? ''
+  const place = way.slice(0, -1).reduce((at, name) => at[name] as Record<string, unknown>, copy)
+  place[last] = null
+  return copy
+}
+
+const nullable = placesOf(standard).filter((way) => dialectShape.safeParse(withNull(standard, way)).success)
+
+/** A supplier that has nothing of what it may leave out, but for the reference of an order in its events. */
+const sparse = nullable
+  .filter((way) => way.join('.') !== 'event.externalOrderId')
+  .reduce<Dialect>((dialect, way) => withNull(dialect, way) as Dialect, standard)
+
+describe('null in a dialect', () => {
+  test('is taken exactly where its document says so', () => {
+    const document = readFileSync(new URL('../../docs/dialect.md', import.meta.url), 'utf8')
+    const [, section = ''] = /## What a supplier does not have\n([\s\S]*?)\n## /.exec(document) ?? []
+    const texts = new Set([...section.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name))
+    const named = [...texts].filter((name) => name !== 'null')
+    const groups = nullable.map((way) => way.join('.').replace(/^(errors|event\.names)\..*/, '$1.*'))
+    expect(named.sort()).toEqual([...new Set(groups)].toSorted())
+  })
+
+  test('is refused for both ids of an order event at once, unless the supplier sends none', () => {
+    const event = { ...standard.event, orderId: null, externalOrderId: null }
+    expect(dialectShape.safeParse({ ...standard, event }).success).toBe(false)
+    const names = { ...event.names, 'order.completed': null, 'order.failed': null }
+    expect(dialectShape.safeParse({ ...standard, event: { ...event, names } }).success).toBe(true)
+  })
+
+  test('everywhere leaves a supplier at which an order is bought all the same', async () => {
+    const harbour = await openHarbour({ dialect: sparse })
+    harbour.sandbox.faults.add({ fault: 'answer-lost' })
+    const orderId = await harbour.buy('1001')
+    await harbour.pass(10 * 60_000)
+    expect(await harbour.state(orderId)).toBe('fulfilled')
+    harbour.expectLedger({ charges: 1, keys: 1 })
+  })
+
+  test('for the product of an event: such an event is ignored, and an order event is not', async () => {
+    const dialect = { ...standard, event: { ...standard.event, productId: null } }
+    const harbour = await openHarbour({ dialect })
+    const door = await openDeliveryDoor(harbour, dialect)
+    const { productId } = await harbour.offer()
+    harbour.sandbox.world.offers.change(productId, { stock: 0 })
+    await harbour.buy('1001')
+    harbour.sandbox.world.offers.change(productId, { stock: 5 })
+    await harbour.pass(5_000)
+    await harbour.sandbox.deliverDue()
+    await door.process()
+    const rows = (await door.rows()).map(({ event, state }) => `${event} ${state}`)
+    expect([...new Set(rows)].sort()).toEqual([
+      ...['order.completed applied', 'product.out_of_stock ignored', 'product.restocked ignored'],
+    ])
+  })
+
+  test('for the name of an event: the webhook does not ask for it', async () => {
+    const names = { ...standard.event.names, 'product.price_changed': null, 'balance.low': null }
+    const dialect = { ...standard, event: { ...standard.event, names } }
+    const harbour = await openHarbour({ dialect })
+    await openDeliveryDoor(harbour, dialect)
+    expect(harbour.sandbox.world.webhooks.list().map(({ events }) => events)).toEqual([
+      ['order.completed', 'order.failed', 'product.restocked', 'product.out_of_stock'],
+    ])
+  })
+
+  test('for an error kind: its code is unknown, and means what an unknown code means', async () => {
+    const dialect = { ...standard, errors: { ...standard.errors, insufficient_balance: null, out_of_stock: null } }
+    const harbour = await openHarbour({ dialect })
+    harbour.sandbox.faults.add({ fault: 'insufficient-balance' })
+    const orderId = await harbour.buy('1001')
+    await harbour.pass(60_000)
+    expect(await harbour.state(orderId), 'an unknown 4xx is a refusal').toBe('failed')
+    harbour.sandbox.faults.add({ fault: 'out-of-stock' })
+    const other = await harbour.buy('1002')
+    await harbour.settle()
+    expect(await harbour.purchase(other), 'an unknown 409 may hide a charge').toMatchObject({ state: 'unknown' })
+    harbour.expectLedger({ charges: 0, keys: 0 })
+  })
+})

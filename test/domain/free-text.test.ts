@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'vitest'
+import { withoutKeys } from '../../src/domain/free-text.ts'
+import { Secret } from '../../src/secret.ts'
+import { errorAnswer } from '../../src/supplier/records.ts'
+import { defaultDialect, first, openHarbour } from '../support/harbour.ts'
+import { HOUR, known, MINUTE } from '../support/reviews.ts'
+
+describe('what a supplier writes for people', () => {
+  test.each([
+    ['ABCDE-12345-FGHIJ'],
+    ['ABCD-EFGH-JKLM'],
+    ['abcd1-efgh2-jklm3'],
+    ['1234-5678-9012-3456'],
+    ['A1B2C3D4E5F6G7H8'],
+    ['a1b2c3d4e5f6a7b8c9d0'],
+    ['1234567890123456'],
+    ['ABCDEF12-GHIJKL34'],
+    ['0b5e1c1e-3d5a-4f7e-9a54-1f2d3c4b5a69'],
+  ])('loses a word that may be a licence key: %s', (key) => {
+    expect(withoutKeys(`the key ${key} was revoked`)).toBe('the key [removed] was revoked')
+    expect(withoutKeys(`"${key}",${key}.`)).toBe('"[removed]",[removed].')
+  })
+
+  test.each([
+    ['The provider could not fulfil the order.'],
+    ['out_of_stock'],
+    [
+      'Product is out-of-stock since 2026-11-21T16:07:09Z, 2-factor-authentication required; unauthorisedredistribution',
+    ],
+    ['auto-generated-message: price is 12.99 EUR, limit 5000'],
+    ['Mögliche Überschreitung der Bestellmenge'],
+    [''],
+  ])('is kept where it is words: %s', (text) => expect(withoutKeys(text)).toBe(text))
+
+  test('loses the keys of its order whatever they look like, in either case', () => {
+    const keys = ['ab (1)', 'ab (1)+', 'Wort', 'x']
+    expect(withoutKeys('AB (1)+ and ab (1) and WORT, x', keys)).toBe('[removed] and [removed] and [removed], x')
+  })
+
+  test('loses a key in a refusal that would be cut in half', () => {
+    const message = `${'a '.repeat(245)}ABCDE-12345-FGHIJ`
+    const answer = errorAnswer({ success: false, error: { code: 'no', message } }, defaultDialect())
+    expect(answer?.message).toContain('a [removed')
+    expect(answer?.message).not.toContain('ABCDE')
+  })
+})
+
+describe('an order that fails after some of its keys came', () => {
+  async function openPart() {
+    const harbour = await openHarbour()
+    harbour.sandbox.faults.add({ fault: 'partial-keys', first: 1, status: 'open', delayMs: 20 * HOUR })
+    return harbour
+  }
+
+  test('keeps no licence key in its failure message, though the supplier quotes one', async () => {
+    const harbour = await openPart()
+    const orderId = await harbour.buy('1001', { quantity: 3 })
+    await harbour.pass(MINUTE)
+    const key = first([...harbour.shop.keys().values()].flat())
+    harbour.sandbox.world.orders.fail(first(known(harbour)), `key ${key} was revoked by the publisher`)
+    await harbour.pass(20 * MINUTE)
+    expect((await harbour.purchase(orderId)).failureMessage).toBe('key [removed] was revoked by the publisher')
+    expect(harbour.lines.filter((line) => line.includes(key))).toEqual([])
+  })
+
+  test('keeps none that is a word, and that the order no longer lists', async () => {
+    const harbour = await openPart()
+    const { order } = harbour.supplier
+    let keys = [new Secret('Wintergarten')]
+    harbour.supplier.order = async (id) => {
+      const read = await order(id)
+      return read && { ...read, keys }
+    }
+    // A process takes the supplier as it is at its start.
+    await harbour.restart()
+    const orderId = await harbour.buy('1001', { quantity: 3 })
+    await harbour.pass(MINUTE)
+    expect([...harbour.shop.keys().values()].flat()).toEqual(['Wintergarten'])
+    keys = []
+    harbour.sandbox.world.orders.fail(first(known(harbour)), 'the key Wintergarten was revoked')
+    await harbour.pass(20 * MINUTE)
+    expect((await harbour.purchase(orderId)).failureMessage).toBe('the key [removed] was revoked')
+  })
+})

@@ -1,0 +1,106 @@
+/** What a store is told of one listing: each row of the table, and what holds for all of them. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { acknowledgementOf } from '../../src/domain/acknowledgement.ts'
+import type { PublishedOffer } from '../../src/domain/listing.ts'
+import { decideListing, type ListingContent, type ListingFacts, type Match } from '../../src/domain/publication.ts'
+import { listedContent, listedOffer, publicationProperties } from '../campaigns/properties/publication.ts'
+import { TEST_NOW } from '../support/database.ts'
+import { sellingTerms } from '../support/selling.ts'
+
+const content = listedContent
+const facts = (fields: Partial<ListingFacts> = {}): ListingFacts => ({
+  ...{ known: content(), sent: null, open: false, failing: false, settled: true, approvedPriceMinor: null },
+  ...{ jumpFrom: fields.known === undefined ? content() : fields.known, ...fields },
+})
+const never = facts({ known: null })
+const matched = (fields: Partial<PublishedOffer> = {}): Match => ({ outcome: 'matched', offer: listedOffer(fields) })
+const terms = sellingTerms({ pricing: { margin: { percent: '10' } } })
+const none = { stock: 0, available: false }
+
+describe('the table', () => {
+  const cases: [string, Match, ListingFacts, string, ListingContent | null, boolean][] = [
+    ['a new listing is told', matched(), never, 'synced', content(), true],
+    ['what the store has is not told', matched(), facts(), 'synced', content(), false],
+    ['a new stock is told', matched({ localStock: 0 }), facts(), 'synced', content({ stock: 5 }), true],
+    ['a new name is told', matched({ name: 'x' }), facts(), 'synced', content({ name: 'x' }), true],
+    ['a telling whose end is open is told again', matched(), facts({ settled: false }), 'synced', content(), true],
+    ['a rise by half passes', matched({ costMinor: 1_500 }), facts(), 'synced', content({ priceMinor: 1_800 }), true],
+    ['a larger one does not', matched({ costMinor: 1_501 }), facts(), 'held', content(none), true],
+    ['a fall keeps the price', matched({ costMinor: 400 }), facts(), 'held', content(), false],
+    [
+      '... and the stock goes on',
+      matched({ costMinor: 400, localStock: 9 }),
+      facts(),
+      'held',
+      content({ stock: 14 }),
+      true,
+    ],
+    [
+      'what was let pass passes',
+      matched({ costMinor: 2_000 }),
+      facts({ approvedPriceMinor: 2_400 }),
+      'synced',
+      content({ priceMinor: 2_400 }),
+      true,
+    ],
+    [
+      'another price does not',
+      matched({ costMinor: 2_000 }),
+      facts({ approvedPriceMinor: 2_401 }),
+      'held',
+      content(none),
+      true,
+    ],
+    ['an unclear cost takes the stock', matched({ costFault: 'zero' }), facts(), 'held', content(none), true],
+    [
+      '... and is told once',
+      matched({ costFault: 'zero' }),
+      facts({ known: content(none) }),
+      'held',
+      content(none),
+      false,
+    ],
+    ['... and never to a store that has it not', matched({ costFault: 'zero' }), never, 'held', null, false],
+    ['what is gone has no stock', { outcome: 'gone' }, facts(), 'synced', content(none), true],
+    ['what is filtered out has no stock', { outcome: 'filtered' }, facts(), 'synced', content(none), true],
+    ['what is unlinked has no stock', { outcome: 'unlinked' }, facts(), 'synced', content(none), true],
+    ['what is gone and was never told is held', { outcome: 'gone' }, never, 'held', null, false],
+    ['an ambiguous SKU has no stock', { outcome: 'ambiguous_sku', detail: 'x' }, facts(), 'held', content(none), true],
+    ['a missing one has no stock', { outcome: 'missing', detail: 'x' }, facts(), 'held', content(none), true],
+    ['a duplicate one is not told', { outcome: 'duplicate_sku', detail: 'x' }, never, 'held', null, false],
+    ['what is ignored is not told', { outcome: 'ignored' }, facts({ settled: false }), 'ignored', null, false],
+  ]
+  test.each(cases)('%s', (_what, match, given, state, wanted, tell) => {
+    expect(decideListing(match, given, terms, TEST_NOW)).toMatchObject({ state, content: wanted, tell })
+  })
+
+  test('a store that changed its currency is told the new price, which no percentage compares', () => {
+    const dollars = sellingTerms({ currency: 'USD', rates: [{ from: 'EUR', to: 'USD', rate: '150' }] })
+    const decision = decideListing(matched(), facts(), dollars, TEST_NOW)
+    expect(decision).toMatchObject({ state: 'synced', content: { priceMinor: 180_000, currency: 'USD' }, tell: true })
+  })
+})
+
+describe('whatever the offer, the store and the rules', () => {
+  test.each(Object.entries(publicationProperties))('%s', (_claim, property) => {
+    fc.assert(property(), { numRuns: 1_000 })
+  })
+})
+
+describe('the answer of a store about one listing', () => {
+  const sent = { id: 'a', price: '12.90', currency: 'EUR', stock: 3 }
+  test.each([
+    ['a yes', { id: 'a', ok: true }, undefined],
+    ['the same, repeated', { id: 'a', ok: true, price: '12.9', stock: 3 }, undefined],
+    ['nothing', undefined, 'not_acknowledged'],
+    ['a no', { id: 'a', ok: false }, 'refused'],
+    ['another price', { id: 'a', ok: true, price: '12.91' }, 'echo_differs'],
+    ['a price that is none', { id: 'a', ok: true, price: '12,90' }, 'echo_differs'],
+    ['another stock', { id: 'a', ok: true, stock: 2 }, 'echo_differs'],
+    ['a stock that it does not count', { id: 'a', ok: true, stock: null }, 'echo_differs'],
+  ])('is %s', (_what, answer, reason) => {
+    const judged = acknowledgementOf(sent, answer)
+    expect(judged.outcome === 'failed' ? judged.reason : undefined).toBe(reason)
+  })
+})

@@ -1,0 +1,223 @@
+import { describe, expect, test } from 'vitest'
+import { apiRouter } from '../../src/http/api/api.ts'
+import { offersByProduct, putOffer } from '../../src/storage/offers.ts'
+import { type Answer, type ApiWorld, type Ask, openApi } from '../support/api-world.ts'
+import { STORE } from '../support/harbour.ts'
+import { answerSchema, faultsOf, type OpenApi, operationOf } from '../support/openapi-check.ts'
+
+async function documentOf(world: ApiWorld): Promise<OpenApi> {
+  const answer = await fetch(`${world.url}/api/v1/openapi.json`)
+  expect(answer.status).toBe(200)
+  return (await answer.json()) as OpenApi
+}
+
+/** Everything that the document must hold for: each operation once with success, and each kind of failure. */
+type TourAsk = (method: string, path: string, request?: Ask) => Promise<Answer>
+
+async function tour(world: ApiWorld, ask: TourAsk) {
+  const { store, viewer } = world.tokens
+  const offers = await world.offers()
+  const order = (reference: string, sku: string | undefined, unitPrice = '999.00') => ({
+    reference,
+    lines: [
+      { id: '1', sku, quantity: 1, unitPrice, currency: 'EUR' },
+      { id: '2', sku: 'NOT-OURS', quantity: 1 },
+    ],
+  })
+  await ask('POST', '/webhooks', { body: { url: world.url } })
+  await ask('POST', '/orders', { token: store, body: order('done', offers[0]?.sku) })
+  await ask('POST', '/orders', { token: store, body: order('done', offers[0]?.sku) })
+  await ask('POST', '/orders', { token: store, body: order('done', offers[1]?.sku) })
+  await ask('POST', '/orders', { token: store, body: order('none', 'NOT-OURS') })
+  await world.pass(10_000)
+  await world.sandbox.deliverDue()
+  await ask('POST', '/orders', { token: store, body: order('dear', offers[1]?.sku, '0.01') })
+  await ask('POST', '/orders', { token: store, body: order('gone', offers[1]?.sku) })
+  await ask('POST', '/orders/gone/cancel', { token: store })
+  await world.pass(2_000)
+  for (const reference of ['done', 'dear', 'gone', 'nowhere'])
+    await ask('GET', `/orders/${reference}`, { token: store })
+  for (const list of ['/orders', '/purchases', '/deliveries', '/outbox', '/webhooks', '/discrepancies', '/tokens']) {
+    await ask('GET', `${list}`)
+  }
+  const idOf = async (path: string) => String((await ask('GET', path)).body.data.items[0]?.id)
+  const held = (await ask('GET', '/purchases?state=planned')).body.data.items[0]?.id
+  await ask('GET', `/purchases/${held}`)
+  await ask('POST', `/purchases/${held}/release`, { body: { ceiling: '500.00' } })
+  await ask('POST', `/purchases/${held}/retry`)
+  await ask('POST', `/purchases/${await idOf('/purchases?state=cancelled')}/retry`)
+  await ask('POST', `/purchases/${held}/release`, { token: viewer })
+  const basisOf = async (purchase: unknown) =>
+    String((await ask('GET', `/purchases/${purchase}/evidence`)).body.data.basis)
+  const close = { decision: 'close', reason: 'not needed any more', basis: await basisOf(held) }
+  await ask('POST', `/purchases/${held}/decision`, { body: close })
+  world.sandbox.faults.add({ fault: 'hold-open' })
+  await ask('POST', '/orders', { token: store, body: order('open', offers[3]?.sku) })
+  await world.pass(2_000)
+  const accepted = (await ask('GET', '/purchases?state=accepted')).body.data.items[0]
+  await ask('GET', `/purchases/${accepted?.id}/evidence?read=true`)
+  await ask('GET', `/purchases/${accepted?.id}/evidence?read=true`, { token: viewer })
+  const adopt = {
+    decision: 'adopt',
+    orderId: accepted?.supplierOrderId,
+    reason: 'it is the one',
+    basis: await basisOf(accepted?.id),
+  }
+  await ask('POST', `/purchases/${accepted?.id}/decision`, { body: adopt })
+  await ask('POST', `/purchases/${accepted?.id}/decision`, { body: { ...adopt, orderId: 'a b' } })
+  const delivery = await idOf('/deliveries')
+  await ask('GET', `/deliveries/${delivery}`)
+  await ask('GET', `/deliveries/${delivery}?reveal=true`)
+  await ask('GET', `/deliveries/${delivery}?reveal=true`, { token: viewer })
+  await ask('POST', `/deliveries/${delivery}/replay`)
+  await ask('POST', `/deliveries/nowhere/replay`)
+  world.shop.answerNext(500)
+  await ask('POST', '/orders', { token: store, body: order('late', offers[2]?.sku) })
+  await world.pass(4_000)
+  await ask('POST', `/outbox/${await idOf('/outbox?state=due&kind=callback')}/redeliver`)
+  await ask('POST', `/outbox/${await idOf('/outbox?state=done')}/redeliver`)
+  const { id } = (await ask('POST', '/sync')).body.data.run as { id: string }
+  await ask('POST', '/sync/dry-run?most=20')
+  await ask('GET', '/sync/runs')
+  await ask('GET', `/sync/runs/${id}`)
+  const sweep = (await ask('POST', '/sweeps')).body.data.sweep as { id: string }
+  await ask('GET', '/sweeps')
+  while ((await ask('GET', `/sweeps/${sweep.id}`)).body.data.state === 'running');
+  await ask('GET', '/sweeps/nowhere')
+  await ask('GET', '/balance')
+  await ask('POST', '/freeze', { body: { reason: 'a look first' } })
+  await ask('GET', '/status')
+  await ask('POST', '/unfreeze', { body: { causes: ['nowhere'] } })
+  const { causes } = (await ask('GET', '/status')).body.data.freeze as { causes: { id: string }[] }
+  await ask('POST', '/unfreeze', { body: { causes: causes.map((cause) => cause.id) } })
+  await ask('GET', '/listings', { token: store })
+  await ask('GET', `/listings/${encodeURIComponent(offers[0]?.sku ?? '')}`, { token: store })
+  await ask('GET', '/listings/nowhere', { token: store })
+  await ask('GET', `/stores/${STORE}/prices/${encodeURIComponent(offers[0]?.sku ?? '')}`)
+  await ask('GET', `/stores/${STORE}/prices/nowhere`)
+  await listingsTour(world, ask, offers[0]?.productId ?? '')
+  const csv = { 'content-type': 'text/csv' }
+  await ask('POST', `/stores/${STORE}/listings/import`, { raw: 'variant,sku\nv9,nowhere\nv9,nowhere\n', headers: csv })
+  await ask('POST', `/stores/${STORE}/listings/import?dry_run=true`, { raw: 'x', headers: csv })
+  await ask('GET', `/stores/${STORE}/listings/export`)
+  const wanted = { name: 'till', role: 'store', store: STORE, scopes: ['orders'], expiresInDays: 30 }
+  const token = (await ask('POST', '/tokens', { body: wanted })).body.data
+  await ask('DELETE', `/tokens/${token.id}`)
+  await ask('DELETE', `/tokens/${token.id}`)
+  await ask('POST', `/stores/${STORE}/rotate-secret`, { body: { overlapHours: 24 } })
+  await ask('POST', '/stores/nowhere/rotate-secret')
+  await ask('POST', '/captures')
+  const refused = world.flows.capture.watch(() => Promise.resolve({ outcome: 'stale' }))
+  await refused({ path: '', headers: {}, body: Buffer.from('{}') })
+  while ((await ask('GET', '/captures')).body.data.items.length === 0);
+  await ask('GET', `/captures/${await idOf('/captures')}`)
+  const first = await idOf('/webhooks')
+  await ask('POST', `/webhooks/${first}/retire`)
+  await ask('POST', '/webhooks/rotate', { body: { url: world.url } })
+  await ask('POST', `/webhooks/${first}/retire`)
+  await ask('POST', '/webhooks/nowhere/retire')
+  await ask('POST', '/webhooks/check')
+  await ask('POST', '/backups')
+  await ask('GET', '/backups')
+  await ask('POST', '/keys/rotate')
+  await ask('GET', '/status', { token: null })
+  await ask('GET', '/status?x=1')
+  await ask('POST', '/freeze', { raw: 'x', headers: { 'content-type': 'text/plain' } })
+  await ask('POST', '/freeze', { raw: `"${'x'.repeat(300_000)}"` })
+}
+
+/** What people do with listings; a price that jumps is held for them. */
+async function listingsTour(world: ApiWorld, ask: TourAsk, productId: string): Promise<void> {
+  const [at, one] = [`/stores/${STORE}`, `/stores/${STORE}/listings/v1`]
+  await ask('POST', `${one}/link`, { body: { productId, sku: 'OURS', variation: 'Europe' } })
+  await ask('POST', `${one}/link`, { body: { offerSku: 'nowhere' } })
+  await ask('POST', `${one}/link`, { body: {} })
+  await world.publish()
+  const [offer] = await world.db.query(offersByProduct([productId]))
+  if (!offer) throw new Error('the offer is not there')
+  await world.db.commit([putOffer({ ...offer, costMinor: offer.costMinor * 3, asOf: offer.asOf + 1 })])
+  await ask('POST', `${one}/retry`)
+  await world.publish()
+  await ask('GET', one)
+  await ask('GET', one, { token: world.tokens.other })
+  await ask('GET', `${at}/listings?state=held`)
+  await ask('GET', `${at}/listings?limit=2`, { token: world.tokens.store })
+  const { wantedPrice: price } = (await world.ask('GET', one)).body.data
+  await ask('POST', `${one}/release`, { body: { price: '0.01', reason: 'another one was shown' } })
+  await ask('POST', `${one}/release`, { body: { price, reason: 'the supplier confirmed it' } })
+  await world.publish()
+  await ask('POST', `${one}/release`, { body: { price, reason: 'again' } })
+  await ask('GET', one)
+  await ask('POST', `${one}/ignore`, { body: { reason: 'sold by hand' } })
+  await ask('POST', `${one}/retry`)
+  await ask('POST', `${one}/unignore`)
+  await ask('POST', `${one}/unignore`)
+  await ask('POST', `${one}/unlink`)
+  await ask('POST', `${one}/unlink`, { token: world.tokens.viewer })
+  await ask('GET', `${at}/listing-problems`)
+  await ask('GET', '/stores')
+  await ask('GET', '/stores/nowhere/listings')
+}
+
+describe('the OpenAPI document', () => {
+  test('names every route of the API, and no other', async () => {
+    const world = await openApi()
+    const document = await documentOf(world)
+    const described = Object.entries(document.paths).flatMap(([path, operations]) =>
+      Object.keys(operations).map((method) => `${method} ${path.replace(/\{(\w+)\}/g, ':$1')}`),
+    )
+    const routed = apiRouter(world.options).stack.flatMap(({ route }) => {
+      const methods = route?.stack.map((layer) => layer.method).filter((method) => method !== undefined) ?? []
+      return methods.map((method) => `${method} ${route?.path}`)
+    })
+    expect(described.sort()).toEqual(routed.sort())
+  })
+
+  test('describes what the API answers, in success and in failure', async () => {
+    const world = await openApi()
+    const document = await documentOf(world)
+    const succeeded = new Set<string>()
+    const statuses = new Set<number>()
+    await tour(world, async (method, path, request) => {
+      const answer = await world.ask(method, path, request)
+      const operation = operationOf(document, method, path)
+      const schema = operation && answerSchema(document, operation, answer.status)
+      const what = `${method} ${path} -> ${answer.status} ${JSON.stringify(answer.body)}`
+      expect(schema, what).toBeDefined()
+      // Of lines of JSON each is one.
+      const bodies: unknown[] = Array.isArray(answer.body) ? answer.body : [answer.body]
+      if (schema) expect(bodies.flatMap((body) => faultsOf(document, schema, body)).slice(0, 5), what).toEqual([])
+      if (operation && answer.status < 300) succeeded.add(operation.operationId)
+      statuses.add(answer.status)
+      return answer
+    })
+    const all = Object.values(document.paths).flatMap((one) => Object.values(one).map(({ operationId }) => operationId))
+    expect([...succeeded, 'viewOpenApi'].sort()).toEqual(all.sort())
+    expect([...statuses].sort()).toEqual([200, 201, 202, 400, 401, 403, 404, 409, 413, 415, 422])
+  })
+
+  test('describes the callbacks that a store gets', async () => {
+    const world = await openApi()
+    const document = await documentOf(world)
+    await tour(world, world.ask)
+    await world.pass(60_000)
+    const types = new Set<string>()
+    for (const { type, timestamp, data } of world.shop.received()) {
+      const schema = document.webhooks[type]?.post.requestBody.content['application/json'].schema
+      expect(schema, type).toBeDefined()
+      if (schema) expect(faultsOf(document, schema, { type, timestamp, data }), JSON.stringify(data)).toEqual([])
+      types.add(type)
+    }
+    expect([...types].sort()).toEqual(['line.failed', 'line.fulfilled', 'listings.changed', 'order.closed'])
+  })
+
+  test('points nowhere that is not there', async () => {
+    const world = await openApi()
+    const text = JSON.stringify(await documentOf(world))
+    const document = JSON.parse(text) as Record<string, Record<string, Record<string, unknown>>>
+    for (const [, group, name] of text.matchAll(/"\$ref":"#\/components\/(\w+)\/([^"]+)"/g)) {
+      expect(document.components?.[String(group)]?.[String(name)], `${group}/${name}`).toBeDefined()
+    }
+    expect(text).not.toContain('$defs')
+  })
+})

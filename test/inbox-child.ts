@@ -1,8 +1,0 @@
-/** A program that takes deliveries until it is killed: `node inbox-child.ts <database file> <key>` prints its port. */
-import { openDatabase } from '../src/storage/open.ts'
-import { serveDoor } from './door-service.ts'
-
-const [, , file = '', key = ''] = process.argv
-const now = () => 1_700_000_000_000
-const { port } = await serveDoor(openDatabase({ file, now }), key, now)
-process.stdout.write(`${port}\n`)

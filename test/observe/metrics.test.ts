@@ -1,0 +1,123 @@
+import { Router } from 'express'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { createAuth } from '../../src/access/auth.ts'
+import { tokenDigest } from '../../src/access/tokens.ts'
+import { healthRouter, metricsRouter } from '../../src/http/probes.ts'
+import { createHttpServer } from '../../src/http/server.ts'
+import { createMetrics, type GaugeReadings } from '../../src/observe/metrics.ts'
+import { memoryDatabase } from '../support/database.ts'
+
+const TOKEN = 'owner-token-of-this-test'
+
+/** A server with nothing but its probes, which says what `state` says. */
+async function probes() {
+  const state = {
+    health: () => ({ reasons: [] as string[], notes: [] as string[] }),
+    gauges: async (): Promise<GaugeReadings> => ({
+      frozen: [{ value: 1 }],
+      purchases: [{ labels: { state: 'accepted', hold: '' }, value: 3 }],
+    }),
+  }
+  const metrics = createMetrics({ readGauges: () => state.gauges() })
+  const quiet = () => undefined
+  const server = createHttpServer({
+    webhooks: Router(),
+    api: [],
+    health: Router()
+      .use(healthRouter({ status: () => state.health() }))
+      .use(
+        metricsRouter(createAuth({ db: memoryDatabase(), ownerDigest: tokenDigest(TOKEN), now: Date.now }), metrics),
+      ),
+    log: { info: quiet, warn: quiet, error: quiet },
+    newId: () => 'request-1',
+    monotonic: () => performance.now(),
+    count: (route, status) => metrics.count('http_requests', { route, status: String(status) }),
+  })
+  const { port } = await server.listen('127.0.0.1', 0)
+  onTestFinished(() => server.close())
+  const get = (path: string, method = 'GET', token = TOKEN) =>
+    fetch(`http://127.0.0.1:${port}${path}`, {
+      method,
+      headers: { connection: 'close', ...(token === '' ? {} : { authorization: `Bearer ${token}` }) },
+    })
+  return { state, metrics, get }
+}
+
+describe('a scrape', () => {
+  test('has what was counted and what is read now', async () => {
+    const { metrics, get } = await probes()
+    metrics.count('deliveries', { outcome: 'not_authentic', reason: 'mismatch' })
+    await get('/nothing/here')
+    const answer = await get('/metrics')
+    const text = await answer.text()
+    expect(answer.headers.get('content-type')).toMatch(/^text\/plain/)
+    expect(text).toContain('quayside_deliveries_total{outcome="not_authentic",reason="mismatch"} 1')
+    expect(text).toContain('quayside_http_requests_total{route="none",status="404"} 1')
+    expect(text).toContain('quayside_purchases{state="accepted",hold=""} 3')
+    expect(text).toContain('quayside_frozen 1')
+  })
+
+  test('leaves out what is gone or cannot be read, and has the counters still', async () => {
+    const { state, metrics, get } = await probes()
+    metrics.count('deliveries_processed', { state: 'applied' })
+    await get('/metrics')
+    state.gauges = () => Promise.reject(new Error('the database is busy'))
+    const text = await (await get('/metrics')).text()
+    expect(text).toContain('quayside_deliveries_processed_total{state="applied"} 1')
+    expect(text).not.toMatch(/^quayside_(frozen|purchases)[ {]/m)
+  })
+
+  test('is for those who hold a token', async () => {
+    const { get } = await probes()
+    expect([(await get('/metrics', 'GET', '')).status, (await get('/metrics', 'GET', 'another')).status]).toEqual([
+      401, 401,
+    ])
+  })
+
+  test('is not harmed by a label that nobody declared', async () => {
+    const { metrics } = await probes()
+    expect(() => metrics.count('deliveries', { nonsense: 'x' })).not.toThrow()
+    expect((await metrics.scrape()).text).not.toContain('nonsense')
+  })
+})
+
+describe('the probes', () => {
+  test('tell alive, ready, degraded and not ready apart', async () => {
+    const { state, get } = await probes()
+    expect((await get('/livez')).status).toBe(200)
+    expect(await (await get('/readyz')).json()).toEqual({ status: 'ready', reasons: [], notes: [] })
+    state.health = () => ({ reasons: [], notes: ['clock_suspect'] })
+    const degraded = await get('/readyz')
+    expect([degraded.status, await degraded.json()]).toEqual([
+      200,
+      { status: 'degraded', reasons: [], notes: ['clock_suspect'] },
+    ])
+    state.health = () => ({ reasons: ['draining'], notes: ['clock_suspect'] })
+    const draining = await get('/readyz')
+    expect([draining.status, await draining.json()]).toMatchObject([
+      503,
+      { status: 'not_ready', reasons: ['draining'] },
+    ])
+    state.health = () => {
+      throw new Error('the database is gone')
+    }
+    expect((await get('/readyz')).status).toBe(503)
+    expect((await get('/livez')).status).toBe(200)
+  })
+
+  test('answer errors in the envelope, with the id of the request', async () => {
+    const { get } = await probes()
+    const answers = await Promise.all([get('/livez', 'POST'), get('/LIVEZ'), get('/livez/'), get('/api/v1/none')])
+    expect(answers.map(({ status }) => status)).toEqual([405, 404, 404, 404])
+    expect(await answers[3]?.json()).toEqual({
+      success: false,
+      error: { code: 'not_found', message: 'there is nothing at this path' },
+      request_id: 'request-1',
+    })
+    expect(answers[0]?.headers.get('allow')).toBe('GET, HEAD')
+    for (const { headers } of answers) {
+      expect(headers.get('x-request-id')).toBe('request-1')
+      expect(headers.get('x-powered-by')).toBeNull()
+    }
+  })
+})

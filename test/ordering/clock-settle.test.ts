@@ -1,0 +1,148 @@
+import { describe, expect, test } from 'vitest'
+import { watchClock } from '../../src/jobs.ts'
+import { afterClockJump } from '../../src/ordering/recover.ts'
+import type { OrderRequest } from '../../src/supplier/client.ts'
+import { defaultDialect, type Harbour, openHarbour, until } from '../support/harbour.ts'
+import { openRestoreWorld } from '../support/restore-world.ts'
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+
+/** The time in which a request may still run, less a moment; and the time in which its order may stay out of the list. */
+const LATE_MS = (defaultDialect().settleSeconds - 10) * SECOND
+const LAG_MS = (defaultDialect().listLagSeconds - 2) * SECOND
+
+/** A supplier that forgets keys at once, and a network that keeps the first request for almost as long as it may. */
+async function slowRoad({ answers }: { answers: boolean }) {
+  const forgetful = { ...defaultDialect(), idempotencyMemorySeconds: 1 }
+  const harbour = await openHarbour({ sandboxDialect: forgetful })
+  const { supplier } = harbour.ordering
+  const { placeOrder } = supplier
+  let held: OrderRequest | undefined
+  supplier.placeOrder = (request) => {
+    if (held) return placeOrder(request)
+    held = request
+    if (!answers) return new Promise(() => {})
+    const evidence = { detail: 'no answer came' }
+    return Promise.resolve({ outcome: 'unknown', cause: 'timeout', rejection: false, evidence })
+  }
+  const arrive = async (): Promise<void> => {
+    harbour.sandbox.faults.add({ fault: 'list-lag', delayMs: LAG_MS })
+    if (held) await placeOrder({ ...held, beforeWrite: () => true })
+  }
+  return { harbour, arrive, sent: () => held !== undefined }
+}
+
+/** A quarter of an hour as the service lives it, in ticks of two seconds; the request runs as late as it may. */
+async function live(harbour: Harbour, arrive: () => Promise<void>, jumpMs = 0): Promise<void> {
+  const { monotonic } = harbour.ordering
+  const start = monotonic()
+  const clockJumped = watchClock(harbour.now, monotonic)
+  harbour.jump(jumpMs)
+  for (let passed = 0; passed < 15 * MINUTE; passed = monotonic() - start) {
+    if (passed === LATE_MS) await arrive()
+    harbour.move(2 * SECOND)
+    if (clockJumped()) await afterClockJump(harbour.ordering)
+    await harbour.settle()
+  }
+}
+
+describe('a clock that is put ahead while a request is on its way', () => {
+  test.for([3, 9, 20])('by %i minutes does not have it sent a second time', async (minutes) => {
+    const { harbour, arrive } = await slowRoad({ answers: true })
+    const orderId = await harbour.buy('1001')
+    await harbour.settle()
+    await live(harbour, arrive, minutes * MINUTE)
+    expect(harbour.sandbox.world.report().charges).toHaveLength(1)
+    expect(await harbour.state(orderId)).toBe('fulfilled')
+  })
+
+  test('by three minutes again and again delays what is not there, and no longer than one time', async () => {
+    const { harbour } = await slowRoad({ answers: true })
+    const orderId = await harbour.buy('1001')
+    await harbour.settle()
+    for (let jumps = 0; jumps < 10; jumps += 1) {
+      harbour.jump(3 * MINUTE)
+      await harbour.pass(30 * SECOND, 2 * SECOND)
+    }
+    expect(await harbour.state(orderId)).toBe('fulfilled')
+    harbour.expectLedger({ charges: 1, keys: 1 })
+  })
+})
+
+describe('a clock that is put ahead between a kill and the next start', () => {
+  test.for([3, 9, 20])('by %i minutes does not have what was on its way sent a second time', async (minutes) => {
+    const { harbour, arrive, sent } = await slowRoad({ answers: false })
+    const orderId = await harbour.buy('1001')
+    void harbour.round()
+    await until(sent)
+    harbour.jump(minutes * MINUTE)
+    await harbour.restart()
+    await live(harbour, arrive)
+    expect(harbour.sandbox.world.report().charges).toHaveLength(1)
+    expect(await harbour.state(orderId)).toBe('fulfilled')
+  })
+
+  test('has a scan of the process before prove nothing any more', async () => {
+    const { harbour } = await slowRoad({ answers: true })
+    const orderId = await harbour.buy('1001')
+    await harbour.settle()
+    await harbour.pass(3.5 * MINUTE, 2 * SECOND)
+    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'unknown', absentSince: expect.any(Number) })
+    harbour.jump(9 * MINUTE)
+    await harbour.restart()
+    await harbour.pass(3 * MINUTE, 2 * SECOND)
+    expect(harbour.sent, 'it may still be on its way').toEqual([])
+    await harbour.pass(3 * MINUTE, 2 * SECOND)
+    expect(await harbour.state(orderId)).toBe('fulfilled')
+    harbour.expectLedger({ charges: 1, keys: 1 })
+  })
+})
+
+describe('a clock that is put ahead after a restore', () => {
+  test.for([3, 9])('by %i minutes does not have a part bought that is on its way to being bought', async (minutes) => {
+    const { orders, ...rest } = defaultDialect()
+    // Nothing can be asked for by its reference: what the mapping has not found is taken for absent.
+    const dialect = { ...rest, orders: { ...orders, externalOrderId: null } }
+    const forgetful = { ...dialect, idempotencyMemorySeconds: 1 }
+    const world = await openRestoreWorld({ dialect, sandboxDialect: forgetful })
+    const { harbour } = world
+    const { placeOrder } = harbour.ordering.supplier
+    let held: OrderRequest | undefined
+    harbour.ordering.supplier.placeOrder = (request) => {
+      held = request
+      return new Promise(() => {})
+    }
+    const orderId = await harbour.buy('1001')
+    const planned = world.backUp()
+    void harbour.round()
+    await until(() => held !== undefined)
+    await world.restore(planned)
+    await world.work()
+    harbour.jump(minutes * MINUTE)
+    await world.pass(LATE_MS, 5 * SECOND)
+    harbour.sandbox.faults.add({ fault: 'list-lag', delayMs: LAG_MS })
+    if (held) await placeOrder({ ...held, beforeWrite: () => true })
+    await world.pass(15 * MINUTE, 5 * SECOND)
+    expect(harbour.sandbox.world.report().charges).toHaveLength(1)
+    expect(await harbour.state(orderId)).toBe('fulfilled')
+  })
+})
+
+describe('a clock that was ahead when a purchase was sent', () => {
+  test.for([20, 48 * 60])(
+    'by %i minutes does not hide its order from the scans that prove absence',
+    async (minutes) => {
+      const { orders, ...rest } = defaultDialect()
+      // The list is paged by time: the window begins by our clock, and the orders carry the supplier's.
+      const dialect = { ...rest, orders: { ...orders, externalOrderId: null } }
+      const harbour = await openHarbour({ dialect, sandboxDialect: { ...dialect, idempotencyMemorySeconds: 1 } })
+      harbour.jump(minutes * MINUTE)
+      harbour.sandbox.faults.add({ fault: 'answer-lost' })
+      const orderId = await harbour.buy('1001')
+      await harbour.pass(20 * MINUTE, 10 * SECOND)
+      expect(harbour.sandbox.world.report().charges).toHaveLength(1)
+      expect(await harbour.state(orderId)).toBe('fulfilled')
+    },
+  )
+})

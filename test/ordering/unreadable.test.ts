@@ -1,0 +1,110 @@
+/** A supplier whose answers about orders cannot be read: people are told at once, and nothing more is bought. */
+import { describe, expect, test } from 'vitest'
+import type { Dialect } from '../../src/dialect/dialect.ts'
+import { cancelOrder } from '../../src/ordering/actions.ts'
+import { listOutbox } from '../../src/storage/outbox.ts'
+import { openApi } from '../support/api-world.ts'
+import { defaultDialect, type Harbour, openHarbour } from '../support/harbour.ts'
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+
+/** A dialect that looks for the quantity of an order where the supplier has the amount, until it is mended. */
+async function openUnreadable(policy = {}) {
+  const sandboxDialect = defaultDialect()
+  const order: Dialect['order'] = { ...sandboxDialect.order, quantity: sandboxDialect.order.amount }
+  const harbour = await openHarbour({ dialect: { ...sandboxDialect, order }, sandboxDialect, policy })
+  const { sku, productId } = await harbour.offer()
+  harbour.sandbox.world.offers.change(productId, { stock: 1_000 })
+  return {
+    harbour,
+    buy: (count: number, from = 1): Promise<string[]> =>
+      Promise.all(
+        Array.from({ length: count }, async (_, n) => (await harbour.order(String(from + n), [{ sku }])).orderId),
+      ),
+    mend: (): void => {
+      order.quantity = sandboxDialect.order.quantity
+    },
+  }
+}
+
+const charges = ({ sandbox }: Harbour): number => sandbox.world.report().charges.length
+const alertsOf = async ({ db }: Harbour, type: string) =>
+  (await db.query(listOutbox({ kind: 'alert', limit: 100 })))
+    .filter((row) => row.type === type)
+    .map(({ payload }) => JSON.parse(payload) as Record<string, string | null>)
+
+test('status names the answers that cannot be read, until they are', async () => {
+  const sandboxDialect = defaultDialect()
+  const order: Dialect['order'] = { ...sandboxDialect.order, quantity: sandboxDialect.order.amount }
+  const world = await openApi({ dialect: { ...sandboxDialect, order }, sandboxDialect })
+  const unreadable = async () =>
+    (await world.ask('GET', '/status', { token: world.tokens.viewer })).body.data.unreadable
+  expect(await unreadable()).toEqual([])
+  await world.buy('1')
+  await world.pass(5 * SECOND)
+  expect(await unreadable()).toEqual(
+    ['POST /orders', 'GET /orders/{id}', 'GET /orders'].map((request) => ({
+      ...{ request, field: 'amount', setting: 'order.quantity', value: expect.stringMatching(/^"\d/) },
+      ...{ requestId: expect.any(String), since: expect.any(String), pausesBuying: true },
+    })),
+  )
+  order.quantity = sandboxDialect.order.quantity
+  await world.pass(10 * MINUTE, 10 * SECOND)
+  expect(await unreadable()).toMatchObject([{ request: 'POST /orders' }])
+  await world.buy('2')
+  await world.pass(5 * SECOND)
+  expect(await unreadable()).toEqual([])
+})
+
+describe('answers of the supplier that cannot be read', () => {
+  test('alert at the first one of a kind, with the request, the field and the value', async () => {
+    const { harbour, buy } = await openUnreadable()
+    await buy(1)
+    await harbour.pass(5 * SECOND)
+    const alerts = await alertsOf(harbour, 'unreadable_answer')
+    expect(alerts.map(({ request }) => request).sort()).toEqual(['GET /orders', 'GET /orders/{id}', 'POST /orders'])
+    for (const alert of alerts) {
+      expect(alert).toMatchObject({ field: 'amount', setting: 'order.quantity', value: expect.stringMatching(/^"\d/) })
+      expect(alert.note).toMatch(
+        /^the answer to (GET|POST) \/orders(\/\{id\})? cannot be read: amount \(order\.quantity of the dialect\) has "\d/,
+      )
+      expect(alert.requestId).toMatch(/^req/)
+    }
+    await harbour.pass(30 * MINUTE, MINUTE)
+    expect(await alertsOf(harbour, 'unreadable_answer')).toHaveLength(3)
+  })
+
+  test('pause buying: of 22 orders no more are charged than were under way', async () => {
+    const { harbour, buy } = await openUnreadable()
+    await buy(22)
+    await harbour.pass(10 * MINUTE, 10 * SECOND)
+    expect(charges(harbour)).toBeGreaterThan(0)
+    expect(charges(harbour)).toBeLessThanOrEqual(harbour.ordering.policy.inFlight)
+  })
+
+  test('pause buying until one is read, and then all is bought once', async () => {
+    const { harbour, buy, mend } = await openUnreadable()
+    await buy(8)
+    await harbour.pass(5 * MINUTE, 10 * SECOND)
+    expect(harbour.ordering.supplier.unreadable()).not.toEqual([])
+    mend()
+    await harbour.pass(20 * MINUTE, 10 * SECOND)
+    harbour.expectLedger({ charges: 8, keys: 8 })
+    expect(harbour.ordering.supplier.unreadable()).toEqual([])
+  })
+
+  test('pause buying no longer once the order in doubt was read by its id, although no order is listed', async () => {
+    const { harbour, buy, mend } = await openUnreadable()
+    harbour.sandbox.faults.add({ fault: 'list-lag', delayMs: 24 * 60 * MINUTE })
+    const [orderId = ''] = await buy(1)
+    await harbour.settle()
+    mend()
+    await cancelOrder(harbour.ordering, orderId, 'test')
+    await harbour.pass(20 * MINUTE, 10 * SECOND)
+    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'review' })
+    const [next = ''] = await buy(1, 2)
+    await harbour.pass(MINUTE, 10 * SECOND)
+    expect(await harbour.state(next)).toBe('fulfilled')
+  })
+})

@@ -1,0 +1,201 @@
+import Connection from 'better-sqlite3'
+import { eq, type SQLWrapper, sql } from 'drizzle-orm'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { type Change, StaleWrite } from '../../src/storage/database.ts'
+import { settings, storeOrderLines } from '../../src/storage/schema.ts'
+import { build } from '../../src/storage/statement.ts'
+import { databaseFile, TEST_NOW, tracedDatabase } from '../support/database.ts'
+
+const insert = (name: string, value = ''): Change => ({
+  statement: build.insert(settings).values({ name, value, changedAt: TEST_NOW }),
+  rows: 1,
+})
+const put = (name: string, value: string): Change => ({
+  statement: sql`insert into settings (name, value, changed_at) values (${name}, ${value}, 1)
+    on conflict (name) do update set value = settings.value || excluded.value`,
+  rows: 'any',
+})
+const change = (statement: SQLWrapper, rows: number | 'any'): Change => ({ statement, rows })
+
+describe('group commit', () => {
+  test('shares one transaction among all commits of one turn', async () => {
+    const { database, count, names } = tracedDatabase()
+    await Promise.all(Array.from({ length: 100 }, (_, n) => database.commit([insert(`name-${n}`)])))
+    expect(count('commit')).toBe(1)
+    expect(await names()).toHaveLength(100)
+    await database.commit([insert('later')])
+    expect(count('commit')).toBe(2)
+  })
+
+  test('runs commits in the order of their arrival and resolves them in it', async () => {
+    const { database } = tracedDatabase()
+    const resolved: number[] = []
+    const commits = [0, 1, 2, 3, 4].map(async (n) => {
+      await database.commit([put('order', String(n))])
+      resolved.push(n)
+    })
+    await Promise.all(commits)
+    expect(resolved).toEqual([0, 1, 2, 3, 4])
+    expect(await database.query(build.select({ value: settings.value }).from(settings))).toEqual([{ value: '01234' }])
+  })
+
+  test('resolves only after COMMIT has returned', async () => {
+    const { database, trace } = tracedDatabase()
+    const committed = database.commit([insert('a')]).then(() => trace.at(-1))
+    expect(trace).toEqual([])
+    expect((await committed)?.toLowerCase()).toBe('commit')
+  })
+
+  test('shows a commit to no reader before it is stored', async () => {
+    const { database, names } = tracedDatabase()
+    const committed = database.commit([insert('a')])
+    expect(await names()).toEqual([])
+    await committed
+    expect(await names()).toEqual(['a'])
+  })
+
+  test('answers an empty commit without a transaction', async () => {
+    const { database, trace } = tracedDatabase()
+    expect(await database.commit([])).toEqual([])
+    expect(trace).toEqual([])
+  })
+
+  test('says how many rows each change touched', async () => {
+    const { database } = tracedDatabase()
+    await database.commit([insert('a'), insert('b')])
+    const all = build.update(settings).set({ value: 'x' })
+    expect(await database.commit([insert('c'), change(all, 3), put('a', '')])).toEqual([1, 3, 1])
+  })
+})
+
+describe('a refused commit', () => {
+  test('that is stale leaves nothing behind and its neighbours alone', async () => {
+    const { database, names, count } = tracedDatabase()
+    const nobody = build.update(settings).set({ value: 'x' }).where(eq(settings.name, 'nobody'))
+    const outcomes = await Promise.allSettled([
+      database.commit([insert('before')]),
+      database.commit([insert('lost'), change(nobody, 1)]),
+      database.commit([insert('after')]),
+    ])
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    expect(outcomes[1]).toMatchObject({ reason: { name: 'StaleWrite', index: 1 } })
+    expect(await names()).toEqual(['before', 'after'])
+    expect(count('commit')).toBe(1)
+  })
+
+  test('takes back a single change that touched too many rows', async () => {
+    const { database } = tracedDatabase()
+    await database.commit([insert('a', 'old'), insert('b', 'old')])
+    const all = build.update(settings).set({ value: 'new' })
+    await expect(database.commit([change(all, 1)])).rejects.toThrow(StaleWrite)
+    const rows = await database.query(build.select({ value: settings.value }).from(settings))
+    expect(rows).toEqual([{ value: 'old' }, { value: 'old' }])
+  })
+
+  test('that breaks a unique key is a conflict and leaves its neighbours alone', async () => {
+    const { database, names, fatal } = tracedDatabase()
+    const outcomes = await Promise.allSettled([
+      database.commit([insert('a')]),
+      database.commit([insert('lost'), insert('a')]),
+      database.commit([{ ...insert('a'), rows: 'any' }]),
+      database.commit([insert('b')]),
+    ])
+    expect(outcomes).toMatchObject([
+      { status: 'fulfilled' },
+      { reason: { code: 'conflict' } },
+      { reason: { code: 'conflict' } },
+      { status: 'fulfilled' },
+    ])
+    expect(await names()).toEqual(['a', 'b'])
+    expect(fatal).toEqual([])
+  })
+
+  test('that breaks a foreign key is a conflict', async () => {
+    const { database } = tracedDatabase()
+    const orphan = { id: 'l', orderId: 'none', line: '1', sku: 's', quantity: 1 }
+    const commit = database.commit([change(build.insert(storeOrderLines).values(orphan), 1)])
+    await expect(commit).rejects.toMatchObject({ code: 'conflict' })
+  })
+
+  test('with a value of another type than the column is a bug of one member, not of the database', async () => {
+    const { database, names, fatal } = tracedDatabase()
+    const wrong = change(sql`insert into settings (name, value, changed_at) values ('bad', 'x', 'noon')`, 1)
+    const outcomes = await Promise.allSettled([database.commit([wrong]), database.commit([insert('a')])])
+    expect(outcomes).toMatchObject([{ reason: { code: 'internal' } }, { status: 'fulfilled' }])
+    expect(await names()).toEqual(['a'])
+    expect(fatal).toEqual([])
+  })
+
+  test('is one that returns rows, binds undefined or NaN, or is no SQL', async () => {
+    const { database, names } = tracedDatabase()
+    const returning = build.insert(settings).values({ name: 'a', value: '', changedAt: 1 }).returning()
+    await expect(database.commit([change(returning, 1)])).rejects.toThrow('returns no rows')
+    for (const value of [undefined, Number.NaN, true]) {
+      const statement = sql`update settings set value = ${sql.param(value)}`
+      await expect(database.commit([change(statement, 'any')])).rejects.toThrow('no column holds')
+    }
+    await expect(database.commit([change(sql`insert into nowhere values (1)`, 1)])).rejects.toThrow('no such table')
+    expect(await names()).toEqual([])
+  })
+})
+
+describe('a failing database', () => {
+  test('with a full disk rejects the whole group as unknown and says that the process must end', async () => {
+    const { database, connection, fatal } = tracedDatabase(databaseFile())
+    await database.commit([insert('stored')])
+    const pages = Number(connection.pragma('page_count', { simple: true }))
+    connection.pragma(`max_page_count = ${pages + 1}`)
+    const outcomes = await Promise.allSettled([
+      database.commit([insert('small')]),
+      database.commit([insert('large', 'x'.repeat(100_000))]),
+      database.commit([insert('late')]),
+    ])
+    expect(outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason.code)).toEqual(
+      Array(3).fill('unknown_outcome'),
+    )
+    expect(fatal).toHaveLength(1)
+    expect(fatal[0]?.cause).toMatchObject({ code: 'SQLITE_FULL' })
+    await expect(database.commit([insert('next')])).rejects.toMatchObject({ code: 'unavailable' })
+    await expect(database.query(build.select().from(settings))).rejects.toMatchObject({ code: 'unavailable' })
+  })
+
+  test('whose COMMIT fails rejects the whole group as unknown', async () => {
+    const { database, connection, fatal } = tracedDatabase()
+    // A deferred foreign key is looked at only by COMMIT.
+    connection.exec('create table late (id text references settings (name) deferrable initially deferred) strict')
+    const outcomes = await Promise.allSettled([
+      database.commit([insert('a')]),
+      database.commit([change(sql`insert into late (id) values ('nobody')`, 1)]),
+    ])
+    expect(outcomes).toMatchObject([{ reason: { code: 'unknown_outcome' } }, { reason: { code: 'unknown_outcome' } }])
+    expect(fatal).toHaveLength(1)
+  })
+
+  test('that is only busy stores nothing, says so and goes on', async () => {
+    const file = databaseFile()
+    const { database, names, fatal } = tracedDatabase(file)
+    const other = new Connection(file, { timeout: 0 })
+    onTestFinished(() => void other.close())
+    other.exec('begin immediate')
+    const outcomes = await Promise.allSettled([database.commit([insert('a')]), database.commit([insert('b')])])
+    expect(outcomes).toMatchObject([{ reason: { code: 'unavailable' } }, { reason: { code: 'unavailable' } }])
+    other.exec('rollback')
+    await database.commit([insert('c')])
+    expect(await names()).toEqual(['c'])
+    expect(fatal).toEqual([])
+  })
+})
+
+describe('a closed database', () => {
+  test('has stored what was queued, and refuses what comes later', async () => {
+    const file = databaseFile()
+    const { database } = tracedDatabase(file)
+    const queued = database.commit([insert('queued')])
+    await database.close()
+    expect(await queued).toEqual([1])
+    await expect(database.commit([insert('late')])).rejects.toMatchObject({ code: 'unavailable' })
+    await expect(database.query(build.select().from(settings))).rejects.toMatchObject({ code: 'unavailable' })
+    await database.close()
+    expect(await tracedDatabase(file).names()).toEqual(['queued'])
+  })
+})

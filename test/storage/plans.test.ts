@@ -1,0 +1,80 @@
+/** Statements that run often over tables that only grow: each must find its rows by an index, not by reading them all. */
+import type { SQLWrapper } from 'drizzle-orm'
+import { SQLiteSyncDialect } from 'drizzle-orm/sqlite-core'
+import { expect, test } from 'vitest'
+import {
+  chargesBefore,
+  countCharges,
+  countOpenOutcomes,
+  countReturns,
+  countUncertainCharges,
+  returnsBefore,
+  unsettledMinor,
+} from '../../src/storage/balance.ts'
+import { reviewedSince } from '../../src/storage/evidence.ts'
+import {
+  dueListings,
+  forgetListingPrices,
+  listingsOfProducts,
+  listingsOfSkus,
+  pageOfListings,
+  thinListingPrices,
+  unlinkedListings,
+} from '../../src/storage/listings.ts'
+import { skusOfOffers } from '../../src/storage/offers.ts'
+import { nextPublications, offersFrom } from '../../src/storage/publications.ts'
+import { assertWithinCap, reservedUnder } from '../../src/storage/purchases.ts'
+import { knownOrphans, oldestWrittenOff, purchasesToBeListed } from '../../src/storage/runs.ts'
+import { tracedDatabase } from '../support/database.ts'
+
+const cases: [string, SQLWrapper, string][] = [
+  ['what was reserved in the last hour', reservedUnder({ since: 1 }), 'purchases_reserved (reserved_at>?)'],
+  ['what is reserved for an order', reservedUnder({ orderId: 'o' }), 'purchases_order (order_id=?)'],
+  [
+    'a cap that is checked in a commit',
+    assertWithinCap('p', { since: 1 }, 1).statement,
+    'purchases_reserved (reserved_at>?)',
+  ],
+  ['the reviews of the last hour', reviewedSince(1, ['completed_and_cancelled']), 'transitions_reviews (at>?)'],
+  ['purchases with an open outcome', countOpenOutcomes(), 'purchases_due (state=?)'],
+  ['charges that may be too young', countUncertainCharges(2, 1), 'purchases_uncounted (accepted_at>?)'],
+  ['charges that no account has', chargesBefore(1, 'EUR'), 'purchases_uncounted (accepted_at<?)'],
+  ['the same, to mark them', countCharges(1, 1, 1).statement, 'purchases_uncounted (accepted_at<?)'],
+  ['what failed and is owed back', returnsBefore('failed', 1), 'purchases_owed_back (state=? AND accepted_at<?)'],
+  [
+    'the same, to mark it',
+    countReturns('failed', 1, 1, 1).statement,
+    'purchases_owed_back (state=? AND accepted_at<?)',
+  ],
+  ['what was taken back', returnsBefore('reversed', 1), 'discrepancies_once (kind=?)'],
+  ['what waits for a person', unsettledMinor(), 'purchases_due (state=?)'],
+  ['purchases whose order must be listed', purchasesToBeListed(1, 1, 1), 'purchases_due (state=?)'],
+  ['what was written off', oldestWrittenOff(1), 'purchases_written_off (written_off_at>?)'],
+  ['SKUs that price rules name', skusOfOffers(['a', 'b']), 'offers_sku (sku=?)'],
+  ['listings of products', listingsOfProducts('s', ['a']), 'listings_product (store=? AND product_id=?)'],
+  ['listings under a SKU', listingsOfSkus('s', ['a']), 'listings_sku (store=? AND sku=?)'],
+  ['listings to be tried again', dueListings('s', 1, 1), 'listings_due (store=? AND next_try_at<?)'],
+  ['listings without an offer', unlinkedListings('s', { after: '', limit: 1 }), 'listings'],
+  [
+    'listings in a state',
+    pageOfListings({ store: 's', state: 'held', limit: 1 }),
+    'listings_state (store=? AND state=?)',
+  ],
+  ['what a store is owed', nextPublications('s', 1), 'publications_store (store=?)'],
+  ['the next of the whole catalogue', offersFrom('', 1), 'sqlite_autoindex_offers_1 (product_id>?)'],
+  ['prices to be thinned', thinListingPrices(1, 2).statement, 'listing_prices_at (at>? AND at<?)'],
+  ['prices to be forgotten', forgetListingPrices(1).statement, 'listing_prices_at (at<?)'],
+  ['orphans on record', knownOrphans(['a']), 'discrepancies_once (kind=? AND subject=?)'],
+]
+
+test.each(cases)('%s are found by an index', (_what, statement, index) => {
+  const { connection } = tracedDatabase()
+  const { sql, params } = new SQLiteSyncDialect().sqlToQuery(statement.getSQL())
+  const plan = connection
+    .prepare<unknown[], { detail: string }>(`explain query plan ${sql}`)
+    // A value that is bound later is planned for like any other.
+    .all(...params.map((param) => (typeof param === 'object' ? null : param)))
+    .map(({ detail }) => detail)
+  expect(plan.join('\n')).toContain(index)
+  expect(plan.filter((step) => step.startsWith('SCAN'))).toEqual([])
+})

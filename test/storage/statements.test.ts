@@ -1,0 +1,315 @@
+/** Every statement that the program has, run against the migrated database: a misspelt column fails here by its name. */
+import { readdirSync } from 'node:fs'
+import type { SQLWrapper } from 'drizzle-orm'
+import { describe, expect, test } from 'vitest'
+import { type Change, type Database, StaleWrite } from '../../src/storage/database.ts'
+import { memoryDatabase } from '../support/database.ts'
+
+const folder = new URL('../../src/storage/', import.meta.url)
+/** What is no table module: the port, the engine and what they stand on. */
+const machinery = ['database', 'files', 'marker', 'schema', 'statement']
+const modules = readdirSync(folder)
+  .filter((name) => name.endsWith('.ts'))
+  .map((name) => name.slice(0, -3))
+  .filter((name) => !machinery.includes(name))
+
+const at = 1
+const bytes = Buffer.of(1)
+const sealed = { ciphertext: bytes, keyId: 1 }
+const order = { id: 'o', store: 's', reference: 'r', bodyDigest: 'd', receivedAt: at }
+const line = { id: 'l', orderId: 'o', line: '1', sku: 'k', quantity: 1 }
+const purchase = {
+  ...{ id: 'p', orderId: 'o', lineId: 'l', part: 1, generation: 1, state: 'planned', idempotencyKey: 'i' },
+  ...{ externalOrderId: 'e', body: '{}', supplierProductId: 'x', quantity: 1, ceilingMinor: 1, currency: 'EUR' },
+  ...{ deadlineAt: at, createdAt: at, changedAt: at },
+}
+const offer = {
+  ...{ productId: 'x', sku: 'k', name: 'n', costMinor: 1, currency: 'EUR', available: 1, asOf: at, changedAt: at },
+}
+const delivery = {
+  ...{ id: 'd', source: 'supplier', deliveryId: 'i', bodyHmac: bytes, mac: bytes, signedAt: at, receivedAt: at },
+  ...{ ...sealed, state: 'stored', notBefore: at },
+}
+const effect = {
+  id: 'e',
+  kind: 'alert',
+  type: 't',
+  dedupeKey: 'k',
+  payload: '{}',
+  state: 'due',
+  notBefore: at,
+  createdAt: at,
+}
+const seen = { id: 'p', version: 0, leaseEpoch: 0, refreshAt: null }
+const listing = {
+  ...{ store: 's', variant: 'v', productId: null, sku: 'k', variation: null, linkedBy: 'sku', state: 'held' },
+  ...{ reason: null, detail: null, attempts: 0, nextTryAt: null, knownPriceMinor: null, knownCompareAtMinor: null },
+  ...{ knownCurrency: null, knownStock: null, knownAvailable: null, knownName: null, knownCategory: null },
+  ...{ knownCostMinor: null, toldAt: null, wantedPriceMinor: null, approvedPriceMinor: null, revision: 0 },
+  ...{ version: 1, changedAt: at, sentPriceMinor: null, sentCompareAtMinor: null, sentCurrency: null },
+  ...{ sentName: null, sentCategory: null },
+}
+const listed = { id: 'p', store: 's', variant: 'v', at, priceMinor: 1, currency: 'EUR', costMinor: 1, cause: 'first' }
+const token = { id: 't', name: 'n', digest: bytes, hint: 'h', role: 'viewer', scopes: '[]', createdAt: at }
+const page = { state: 'planned', kind: 'alert', store: 's', before: 'z', after: 'a', limit: 1 }
+
+/** Arguments of each statement, in an order in which each finds the rows that it refers to. */
+const calls: Record<string, unknown[]> = {
+  insertStoreOrder: [order],
+  insertLine: [line],
+  insertPurchase: [purchase],
+  insertKey: [{ purchaseId: 'p', ordinal: 1, ...sealed, blindIndex: bytes, storedAt: at }],
+  insertAttempt: [{ id: 'a', purchaseId: 'p', kind: 'place', stage: 'sent', number: 1, at }],
+  insertTransition: [{ id: 't', purchaseId: 'p', at, input: 'due', row: 'sent', before: 'planned', after: 'sending' }],
+  insertDiscrepancy: [{ id: 'd', kind: 'late', subject: 'p', supplierOrderId: 'x', detail: '', foundAt: at }],
+  insertAudit: [{ id: 'a', at, actor: 'test', action: 'freeze', subject: 'buying' }],
+  insertBalance: [{ id: 'b', readAt: at, amountMinor: 1, currency: 'EUR' }],
+  insertDelivery: [delivery],
+  insertOfferChanges: [[{ id: 'c', productId: 'x', field: 'cost', changedAt: at }]],
+  insertSyncRun: [{ id: 'r', cause: 'test', state: 'running', startedAt: at, cursor: 1 }],
+  insertToken: [token],
+  insertWebhook: [{ id: 'w', path: '', url: 'u', events: '[]', secret: bytes, keyId: 1, createdAt: at }],
+  markRetired: [{ id: 'w', createdAt: at }, at],
+  putUnheldWebhooks: [{ webhooks: [], replacedAt: 0 }, at],
+  insertCapture: [{ id: 'c', path: '', reason: 'mismatch', receivedAt: at, ...sealed }],
+  insertSweep: [{ id: 's', cause: 'test', state: 'running', fromAt: at, startedAt: at }],
+  insertAccount: [{ currency: 'EUR', startedAt: at, startMinor: 1, explainedAt: at, judgedAt: at }],
+  insertMovement: [{ id: 'm', readingId: 'b', kind: 'start', amountMinor: 1, currency: 'EUR', at }],
+  putOffer: [offer],
+  putListings: [[listing]],
+  insertListingPrices: [[listed]],
+  owePublications: [[{ id: 's' }], ['x'], { newId: () => 'p', now: at, cause: 'test' }],
+  oweCatalogue: ['s', { newId: () => 'q', now: at, cause: 'test' }],
+  putPublishing: [
+    { ...{ store: 's', terms: 't', epoch: 1, attempts: 0, pausedUntil: null, lastError: null, changedAt: at } },
+  ],
+  pausePublishing: ['s', { attempts: 1, until: at, error: 'e' }, at],
+  resumePublishing: ['s', at],
+  publishingOf: ['s'],
+  nextPublications: ['s', 1],
+  wholePublication: ['s'],
+  offersFrom: ['', 1],
+  advancePublication: ['p', '1'],
+  dropPublications: [['p']],
+  listingsOfProducts: ['s', ['x', 'y']],
+  listingsOfVariants: ['s', ['x', 'y']],
+  listingsOfSkus: ['s', ['x', 'y']],
+  dueListings: ['s', at, 1],
+  unlinkedListings: ['s', { after: '', limit: 1 }],
+  pageOfListings: [{ store: 's', state: 'held', reasons: ['missing'], after: 'a', limit: 1 }],
+  distrustListings: ['s', at],
+  dropListings: ['s', ['v']],
+  pricesOfListing: ['s', 'v', 1],
+  thinListingPrices: [at, at],
+  forgetListingPrices: [at],
+  listingsDueNow: [at],
+  publishingDueNow: [at],
+  putOffers: [[offer]],
+  oweEffect: [effect],
+  oweAlert: [
+    { newId: () => 'a', now: () => 1 },
+    { type: 'freeze', occasion: 'o', payload: { note: 'n' } },
+  ],
+  setFreeze: [{ reason: 'r', actor: 'test', at }],
+  putSetting: ['n', 'v', at],
+  clearSetting: ['n'],
+  setKeyEncryptionKeyName: ['n', at],
+  setEpoch: [{ epoch: 1 }, at],
+  setRestoreHold: [{ reason: 'r', actor: 'test', at }, at],
+  setStoresMade: [['demo-ab12cd34'], at],
+  attemptById: ['a'],
+  distrustSends: [at],
+  noteUnclaimed: [{ supplierOrderId: 's', reference: 'r', status: 'open', seenAt: at }],
+  unclaimedWithin: [{ from: 'r', to: 's' }],
+  unclaimedPage: [{ after: '', limit: 1 }],
+  partsNamed: [['r', 's']],
+  dropUnclaimed: ['s'],
+  dropOrphan: ['s'],
+  partsWithin: [{ from: 'r', to: 's', after: '', limit: 1 }],
+  ...Object.fromEntries(
+    ['purchaseById', 'deliveryById', 'outboxById', 'syncRunById', 'storeOrderById', 'lineById', 'captureById'].map(
+      (name) => [name, ['p']],
+    ),
+  ),
+  ...Object.fromEntries(
+    ['purchasesOfOrder', 'outboxOfOrder', 'nameOfLine', 'keysOfHandOver', 'keysOfPurchase'].map((name) => [
+      name,
+      ['o'],
+    ]),
+  ),
+  ...Object.fromEntries(
+    ['dueOutbox', 'dueDeliveries', 'duePlacements', 'dueEndings', 'dueRefreshes', 'lostSends'].map((name) => [
+      name,
+      [at, 1],
+    ]),
+  ),
+  ...Object.fromEntries(
+    ['listPurchases', 'listStoreOrders', 'listOutbox', 'listDeliveries', 'listOffers', 'listSyncRuns'].map((name) => [
+      name,
+      [page],
+    ]),
+  ),
+  ...Object.fromEntries(
+    [
+      'attemptsOf',
+      'transitionsOf',
+      'purchasesByExternalId',
+      'purchasesBySupplierOrder',
+      'keysOfPurchases',
+      'linesOfOrders',
+      'offersByProduct',
+      'offersWithPlace',
+      'offersBySku',
+      'goneOffersBySku',
+      'skusOfOffers',
+    ].map((name) => [name, [['p', 'q']]]),
+  ),
+  keysByBlindIndex: [[bytes]],
+  assertNotElsewhere: ['p', [bytes]],
+  purchasesOfPart: ['l', 1],
+  purchasesInState: ['planned', 1],
+  heldPurchases: ['frozen', 1, 'x'],
+  reservedBeyondReading: [at],
+  reviewedSince: [at, ['completed_and_cancelled']],
+  enteredAt: [['p']],
+  discrepanciesOf: ['p'],
+  auditOf: ['buying'],
+  storeOrderByReference: ['s', 'r'],
+  storeOrdersByReference: ['r'],
+  ordersToClose: [1],
+  missedTwice: [1],
+  sweepById: ['s'],
+  listSweeps: [page],
+  lastSweepOver: [1, 'complete'],
+  changeSweep: ['s', { state: 'complete' }],
+  interruptSweeps: [at],
+  forgetSweeps: ['0'],
+  knownOrphans: [['p', 'q']],
+  orphansUnder: ['q1.demo-ab12cd34.1001.1.1.1'],
+  knownSeconds: [['p', 'q']],
+  purchasesToBeListed: [at, at, 1],
+  oldestWrittenOff: [at],
+  balanceAccount: ['EUR'],
+  listMovements: [{ currency: 'EUR', before: 'z', limit: 1 }],
+  countUncertainCharges: [at, at],
+  chargesBefore: [at, 'EUR'],
+  returnsBefore: ['reversed', at],
+  countCharges: [at, at, 0],
+  countReturns: ['failed', at, at, 0],
+  changeAccount: [{ currency: 'EUR', version: 0 }, { pendingMinor: 1 }],
+  clearSuspicion: [at, at],
+  forgetMovements: ['0'],
+  listDiscrepancies: [1],
+  changesOfRun: ['r', 1],
+  deliveriesUnderId: ['supplier', 'i'],
+  deliveryTwins: [delivery],
+  tokenByDigest: [bytes],
+  changePurchase: [seen, { note: 'n' }, at],
+  orphansFoundAfter: [at],
+  reservedUnder: [{ since: at }],
+  assertWithinCap: ['p', { orderId: 'o' }, 1],
+  claimPurchase: [seen, 'owner', 2, at],
+  freeLease: ['p', 1],
+  hintPurchase: ['p', at],
+  hintHandedOver: [at],
+  takeBackKeys: ['p', 1],
+  beginCallback: ['e', '{}'],
+  markUnsent: ['e'],
+  markHandOverUnsent: ['p', 'e'],
+  withdrawEffect: ['z'],
+  beginHandOver: ['p', 'e', at],
+  requestCancellation: ['o', at],
+  carryCancellation: ['p'],
+  distrustTimes: [at],
+  writtenNow: [at],
+  refreshesDueNow: [at],
+  placementsDueNow: [at],
+  effectsDueNow: [at],
+  deliveriesDueNow: [at],
+  forgetReadingsAfter: [at],
+  offersAsOfNow: [at],
+  countingFromNow: [at],
+  writtenAfter: [at],
+  readAfter: [at],
+  assignKey: ['p', 1, 'e'],
+  markHandedOver: ['e', at],
+  confirmOffers: [['x'], at],
+  countMissed: [[1]],
+  holdOffer: ['x', at],
+  releaseOffer: ['x'],
+  markOutOfStock: ['x', at],
+  markListed: [['x']],
+  placesOfOffers: [0, 1],
+  offersAtPlaces: [[1]],
+  markGone: [['x'], at],
+  postponeEffect: ['e', 1, at, null],
+  markEffectDead: ['e', 1, 'error'],
+  redeliverEffect: ['e', at],
+  markEffectDone: ['e', 1, at],
+  deferDelivery: [{ id: 'd', attempts: 0 }, 'order.completed', at],
+  settleDelivery: [{ id: 'd', attempts: 0 }, { state: 'applied' }],
+  replayDelivery: ['d', at],
+  forgetBodies: ['z'],
+  forgetDeliveries: ['z'],
+  forgetBalanceReadings: [at, 1],
+  changeSyncRun: [{ id: 'r', cursor: 1 }, { pages: 1 }],
+  assertNoFreeze: [at],
+  clearFreeze: [['9f86d081', 'freeze']],
+  revokeToken: ['t', at],
+  markCancelRequested: ['o', at],
+  markClosed: ['o', at],
+  markReopened: ['o'],
+  insertCallbackSecret: [{ store: 's', generation: 2, createdAt: at, previousUntil: at }],
+  endCallbackSecrets: ['s', at],
+}
+
+/** Run with no argument, or no statements of their own. */
+const noArguments = ['clearLeases', 'assertNoRunningSync', 'deleteCaptures', 'countByState', 'countDeliveries']
+noArguments.push('countDiscrepancies', 'countOffers', 'countOutbox', 'lastUnfreeze', 'latestBalance', 'latestTier')
+noArguments.push('clearRestoreHold', 'countUnclaimed', 'dropMatched', 'forgetAccounts', 'lastInstants')
+noArguments.push('allTokens', 'allWebhooks', 'lastCompleteSync', 'lastEndedSync', 'runningSyncRuns', 'listCaptures')
+noArguments.push('allCallbackSecrets', 'allPublishing', 'categoriesOfOffers', 'countListings', 'countPublications')
+noArguments.push('lastCompleteSweep', 'allBalanceAccounts', 'countOpenOutcomes', 'unsettledMinor', 'suspectAccounts')
+const others = [
+  'refreshUnlessHinted',
+  'currentFreeze',
+  'readSetting',
+  'keyEncryptionKeyName',
+  'currentEpoch',
+  'unheldWebhooks',
+  'restoreHold',
+  'storesMade',
+  'isMappingBack',
+]
+
+async function run(db: Database, statement: unknown): Promise<void> {
+  if (Array.isArray(statement)) {
+    for (const one of statement) await run(db, one)
+  } else if (typeof statement === 'object' && statement !== null && 'rows' in statement) {
+    // Whether it finds its row is the business of other tests; here the database has to understand it.
+    await db.commit([statement as Change]).catch((error: unknown) => {
+      if (!(error instanceof StaleWrite)) throw error
+    })
+  } else await db.query(statement as SQLWrapper)
+}
+
+describe('the statements', () => {
+  test('are all understood by the migrated database, and none is unknown to this test', async () => {
+    const db = memoryDatabase()
+    const builders = new Map<string, (...given: unknown[]) => unknown>()
+    for (const name of modules) {
+      const module = (await import(new URL(`${name}.ts`, folder).href)) as Record<string, unknown>
+      for (const [key, value] of Object.entries(module)) {
+        if (typeof value === 'function') builders.set(key, value as (...given: unknown[]) => unknown)
+      }
+    }
+    const known = [...Object.keys(calls), ...noArguments, ...others]
+    expect([...builders.keys()].filter((name) => !known.includes(name))).toEqual([])
+    expect(known.filter((name) => !builders.has(name))).toEqual([])
+    for (const name of [...Object.keys(calls), ...noArguments]) {
+      await run(db, builders.get(name)?.(...(calls[name] ?? []))).catch((error: unknown) => {
+        throw new Error(`${name}: ${String(error)}`)
+      })
+    }
+  })
+})

@@ -1,0 +1,160 @@
+import { randomBytes } from 'node:crypto'
+import { createServer, type RequestListener } from 'node:http'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { startShop } from '../../src/demo/shop.ts'
+import { backendStore } from '../../src/stores/backend/backend.ts'
+import { secretText, signatureHeaders } from '../../src/stores/backend/signature.ts'
+import type { StoreMessage } from '../../src/stores/store.ts'
+import { TEST_NOW } from '../support/database.ts'
+
+const secret = randomBytes(32)
+const message: StoreMessage = {
+  id: '01hf7yat00',
+  type: 'line.fulfilled',
+  at: TEST_NOW - 5_000,
+  data: { reference: '1001', line: '1', keys: ['AAAA-BBBB'] },
+}
+
+const storeAt = (callbackUrl: string, deadlineMs?: number) => {
+  const store = backendStore({
+    callbackUrl,
+    secrets: () => [secret],
+    now: () => TEST_NOW,
+    newId: () => 'test1',
+    deadlineMs,
+  })
+  onTestFinished(() => store.close())
+  return store
+}
+
+/** A backend that answers as it is told to. */
+async function backend(listener: RequestListener): Promise<string> {
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/callbacks`
+}
+
+describe('the signature of a callback', () => {
+  test('is the one of the published Standard Webhooks vector', () => {
+    const key = Buffer.from('MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'base64')
+    const signed = { id: 'msg_p5jXN8AQM9LWM0D4loKWxJek', at: 1_614_265_330_000, body: '{"test": 2432232314}' }
+    expect(signatureHeaders([key], signed)).toEqual({
+      'webhook-id': 'msg_p5jXN8AQM9LWM0D4loKWxJek',
+      'webhook-timestamp': '1614265330',
+      'webhook-signature': 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
+    })
+    expect(secretText(key)).toBe('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw')
+  })
+})
+
+describe('a backend store', () => {
+  test('verifies on its own what it is told, and knows a repeat by its id', async () => {
+    const shop = await startShop({ secret: secretText(secret), now: () => TEST_NOW })
+    onTestFinished(() => shop.close())
+    const store = storeAt(shop.url)
+    expect(await store.tell(message)).toEqual({ outcome: 'confirmed' })
+    expect(await store.tell(message)).toEqual({ outcome: 'confirmed' })
+    expect(shop.received()).toEqual([
+      { id: 'msg_01hf7yat00', type: message.type, timestamp: '2023-11-14T22:13:15.000Z', data: message.data },
+    ])
+    expect(shop.repeated()).toBe(1)
+    expect(shop.refused()).toBe(0)
+  })
+
+  test('refuses what another secret signed, and the cause is named', async () => {
+    const shop = await startShop({ secret: secretText(randomBytes(32)), now: () => TEST_NOW })
+    onTestFinished(() => shop.close())
+    const told = await storeAt(shop.url).test()
+    expect(told).toMatchObject({ outcome: 'refused', status: 401, detail: expect.stringContaining('secret') })
+    expect(shop.received()).toEqual([])
+  })
+
+  test.each([200, 201, 202, 204])('confirms with %i', async (status) => {
+    const url = await backend((_request, response) => response.writeHead(status).end())
+    expect(await storeAt(url).tell(message)).toEqual({ outcome: 'confirmed' })
+  })
+
+  test.each([400, 404, 410, 429, 500, 503])(
+    'refuses with %i, and nothing of its answer is repeated',
+    async (status) => {
+      const url = await backend((_request, response) => response.writeHead(status).end('AAAA-BBBB leaked'))
+      const told = await storeAt(url).tell(message)
+      expect(told).toMatchObject({ outcome: 'refused', status })
+      expect(JSON.stringify(told)).not.toContain('leaked')
+    },
+  )
+
+  test.each([301, 302, 307, 308])('is not followed elsewhere by a redirect with %i', async (status) => {
+    let elsewhere = 0
+    const target = await backend((_request, response) => {
+      elsewhere += 1
+      response.end()
+    })
+    const url = await backend((_request, response) => response.writeHead(status, { location: target }).end())
+    const told = await storeAt(url).tell(message)
+    expect(told).toMatchObject({ outcome: 'refused', status, detail: expect.stringContaining('redirect') })
+    expect(elsewhere).toBe(0)
+  })
+
+  test('confirms by its status even when its answer never ends', async () => {
+    const url = await backend((_request, response) => {
+      response.writeHead(200)
+      const more = () => {
+        while (response.write('x'.repeat(65_536)) && !response.destroyed);
+      }
+      response.on('drain', more)
+      more()
+    })
+    expect(await storeAt(url).tell(message)).toEqual({ outcome: 'confirmed' })
+  })
+
+  test('is unreachable when it does not answer in time', async () => {
+    const url = await backend(() => {})
+    expect(await storeAt(url, 50).tell(message)).toMatchObject({
+      outcome: 'unreachable',
+      mayHaveLeft: true,
+      detail: expect.stringContaining('did not answer within 0.05 s'),
+    })
+  })
+
+  test('is unreachable when it hangs up without an answer', async () => {
+    const url = await backend((request) => request.socket.destroy())
+    expect(await storeAt(url).tell(message)).toMatchObject({
+      outcome: 'unreachable',
+      mayHaveLeft: true,
+      detail: expect.stringContaining('closed the connection'),
+    })
+  })
+
+  test('is unreachable, and no byte has left, when nothing listens and under an unknown name', async () => {
+    const server = createTcpServer().listen(0, '127.0.0.1')
+    await new Promise((resolve) => server.once('listening', resolve))
+    const { port } = server.address() as AddressInfo
+    await new Promise((resolve) => server.close(resolve))
+    expect(await storeAt(`http://127.0.0.1:${port}/`).tell(message)).toMatchObject({
+      outcome: 'unreachable',
+      mayHaveLeft: false,
+      detail: `nothing listens at 127.0.0.1:${port}`,
+    })
+    expect(await storeAt('http://shop.invalid/').tell(message)).toMatchObject({
+      outcome: 'unreachable',
+      mayHaveLeft: false,
+      detail: 'the name of shop.invalid cannot be resolved',
+    })
+  })
+
+  test('is unreachable over TLS, and no byte has left, when it speaks none', async () => {
+    const url = await backend((_request, response) => response.end())
+    const told = await storeAt(url.replace('http:', 'https:')).tell(message)
+    expect(told).toMatchObject({
+      outcome: 'unreachable',
+      mayHaveLeft: false,
+      detail: expect.stringMatching(/TLS|SSL/),
+    })
+  })
+})

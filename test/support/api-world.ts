@@ -1,0 +1,184 @@
+/** The API for tests: the real server, router and flows over a harbour, with a token for every role. */
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { Router } from 'express'
+import { expect, onTestFinished } from 'vitest'
+import { createAuth } from '../../src/access/auth.ts'
+import { createToken, mintToken, type NewToken } from '../../src/access/tokens.ts'
+import { createBackups } from '../../src/backup/backup.ts'
+import { createDryRunner } from '../../src/catalogue/dry-run.ts'
+import { loadConfig } from '../../src/config/config.ts'
+import { createFlows } from '../../src/flows.ts'
+import { type ApiOptions, apiOperations, apiRouter } from '../../src/http/api/api.ts'
+import { openApiDocument } from '../../src/http/openapi.ts'
+import { createHttpServer } from '../../src/http/server.ts'
+import { webhookRouter } from '../../src/http/webhooks.ts'
+import { createIds } from '../../src/ids.ts'
+import { openInbox } from '../../src/inbox/receive.ts'
+import { publishNext } from '../../src/listings/publish.ts'
+import { createSweepRunner } from '../../src/reconciliation/sweep.ts'
+import { Secret } from '../../src/secret.ts'
+import { insertSyncRun, syncRunById } from '../../src/storage/runs.ts'
+import { openKeys } from '../../src/vault/keys.ts'
+import { hold } from './contract.ts'
+import { databaseFile, fileDatabase } from './database.ts'
+import { type HarbourOptions, KEY_ENCRYPTION_KEY, openHarbour, STORE } from './harbour.ts'
+
+export const OTHER_STORE = 'other-ef56gh78'
+
+/** An answer as a client sees it. */
+export interface Answer {
+  status: number
+  headers: Headers
+  body: {
+    success: boolean
+    data: Record<string, unknown> & { items: Record<string, unknown>[]; next: string | null }
+    error: { code: string; message: string; fields?: { field: string; message: string }[] }
+    request_id: string
+  }
+}
+
+export interface Ask {
+  token?: string | null
+  /** Sent as JSON. */
+  body?: unknown
+  /** Sent as it is, instead of `body`. */
+  raw?: string | Uint8Array<ArrayBuffer>
+  headers?: Record<string, string>
+}
+
+export type ApiWorld = Awaited<ReturnType<typeof openApi>>
+
+export async function openApi(harbourOptions: HarbourOptions = {}) {
+  const harbour = await openHarbour(harbourOptions)
+  const { db, ordering, supplier, vault, now } = harbour
+  const newId = createIds(now, randomBytes)
+  const config = loadConfig(configFile(harbour.sandbox.baseUrl), {
+    QUAYSIDE_API_KEY: 'sk_test_0123456789abcdef',
+    QUAYSIDE_KEY_ENCRYPTION_KEY: randomBytes(32).toString('base64'),
+  })
+  const inbox = await openInbox({
+    ...{ db, vault, dialect: ordering.dialect, now, newId, log: ordering.log },
+    ...{ countReceived: () => {}, onStored: () => {}, onStale: () => {} },
+  })
+  /** Only stores the run: reading the catalogue is another test's subject. */
+  const start = async (cause: string) => {
+    const id = newId()
+    await db.commit([insertSyncRun({ id, cause, state: 'running', startedAt: now(), cursor: 1 })])
+    const [run] = await db.query(syncRunById(id))
+    if (!run) throw new Error('the run that was started is not there')
+    return run
+  }
+  const syncs = { start, finish: async () => {}, follow: () => {}, idle: async () => {} }
+  const { keys } = await openKeys({
+    config: {
+      keyEncryptionKey: KEY_ENCRYPTION_KEY,
+      nextKeyEncryptionKey: () => new Secret(randomBytes(32).toString('base64')),
+    },
+    ...{ db, now, newId, log: ordering.log },
+  })
+  // The database of the harbour is in memory; what is backed up is another one, in a file.
+  const file = databaseFile()
+  fileDatabase(file)
+  const backups = createBackups({
+    config: { ...config, dataDir: dirname(file) },
+    ...{ file, db, keys, now, newId, log: ordering.log },
+  })
+  const sweeps = createSweepRunner(ordering)
+  const dryRun = createDryRunner({
+    catalogue: {
+      ...ordering,
+      supplier,
+      stores: config.stores,
+      wake: () => {},
+      requestSync: () => {},
+      reads: new Map(),
+    },
+    ...{ stores: config.stores, dataDir: dirname(file) },
+  })
+  const flows = createFlows({
+    config,
+    ordering,
+    supplier,
+    syncs,
+    dryRun,
+    sweeps,
+    inbox,
+    signing: harbour.callbackSecrets,
+    backups,
+    keys,
+  })
+  const owner = mintToken('admin', randomBytes)
+  const authenticate = createAuth({ db, ownerDigest: owner.digest, now })
+  const options: ApiOptions = {
+    ...{ db, flows, authenticate, now, newId, randomBytes, stores: config.stores },
+  }
+  const server = createHttpServer({
+    ...{ webhooks: webhookRouter(inbox), api: [apiRouter(options)], health: Router() },
+    ...{ log: ordering.log, newId, monotonic: now },
+  })
+  const { port } = await server.listen('127.0.0.1', 0)
+  const operations = apiOperations(options)
+  const held = hold(port, '/api/v1', openApiDocument(operations), ['/docs'])
+  onTestFinished(async () => {
+    await server.close()
+    expect(held.faults, 'answers that are not as the OpenAPI document says').toEqual([])
+  })
+  const url = `http://127.0.0.1:${port}`
+
+  const mint = async (wanted: Partial<NewToken> & Pick<NewToken, 'role'>) => {
+    const defaults = { name: wanted.role, store: null, scopes: [], expiresInDays: null }
+    return (await createToken(options, { ...defaults, ...wanted }, 'test')).token.reveal()
+  }
+  const tokens = {
+    owner: owner.token.reveal(),
+    admin: await mint({ role: 'admin' }),
+    operator: await mint({ role: 'operator' }),
+    viewer: await mint({ role: 'viewer' }),
+    store: await mint({ role: 'store', store: STORE, scopes: ['orders', 'keys'] }),
+    ordersOnly: await mint({ role: 'store', store: STORE, scopes: ['orders'] }),
+    other: await mint({ role: 'store', store: OTHER_STORE, scopes: ['orders'] }),
+  }
+
+  /** One request; `null` as token sends none. The body of a file is its text, that of lines of JSON a list of them. */
+  async function ask(method: string, path: string, { token, body, raw, headers }: Ask = {}): Promise<Answer> {
+    const answer = await fetch(`${url}/api/v1${path}`, {
+      method,
+      headers: {
+        ...(token === null ? {} : { authorization: `Bearer ${token ?? tokens.owner}` }),
+        ...(raw === undefined && body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(raw === undefined && body === undefined ? {} : { body: raw ?? JSON.stringify(body) }),
+    })
+    const [type] = (answer.headers.get('content-type') ?? '').split(';')
+    // `text()` would take a byte order mark off.
+    const text = Buffer.from(await answer.arrayBuffer()).toString()
+    const lines = () => text.split('\n').flatMap((line): unknown[] => (line === '' ? [] : [JSON.parse(line)]))
+    const read: unknown = type === 'text/csv' ? text : type === 'application/x-ndjson' ? lines() : JSON.parse(text)
+    return { status: answer.status, headers: answer.headers, body: read as Answer['body'] }
+  }
+  const selling = config.stores.find(({ id }) => id === STORE) as (typeof config.stores)[number]
+  const publisher = { ...{ db, now, newId, log: ordering.log, stores: [selling], storeOf: ordering.storeOf } }
+  /** Tells the store of its listings until nothing is owed. */
+  const publish = async (): Promise<void> => {
+    while ((await publishNext({ ...publisher, monotonic: now, random: () => 0.5 }, selling)) > 0);
+  }
+  return { ...harbour, url, ask, mint, tokens, flows, inbox, options, operations, held, publish }
+}
+
+function configFile(baseUrl: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'quayside-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const stores = [STORE, OTHER_STORE].map((id) => ({
+    id,
+    kind: 'backend',
+    name: id,
+    callbackUrl: 'http://127.0.0.1:9/',
+  }))
+  const file = join(folder, 'quayside.json')
+  writeFileSync(file, JSON.stringify({ supplier: { baseUrl }, stores }))
+  return file
+}

@@ -1,0 +1,62 @@
+/** Databases for tests: fresh, migrated, and closed when the test that asked for them ends. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Connection from 'better-sqlite3'
+import { onTestFinished } from 'vitest'
+import type { Failure } from '../../src/errors.ts'
+import type { Database } from '../../src/storage/database.ts'
+import { settings } from '../../src/storage/schema.ts'
+import { migrate, readMigrations } from '../../src/storage/sqlite/migrate.ts'
+import { openDatabase } from '../../src/storage/sqlite/open.ts'
+import { sqliteDatabase } from '../../src/storage/sqlite/sqlite.ts'
+import { build } from '../../src/storage/statement.ts'
+
+/** An instant for tests that do not care which: 2023-11-14T22:13:20Z, epoch ms. */
+export const TEST_NOW = 1_700_000_000_000
+
+/** An empty database in memory. Call it inside a test or a beforeEach: it is closed when that test has finished. */
+export function memoryDatabase(now: () => number = () => TEST_NOW): Database {
+  return closedInTheEnd(openDatabase({ file: ':memory:', now }))
+}
+
+/** A database in a file, which tests may close and open again. */
+export function fileDatabase(file: string = databaseFile(), now: () => number = () => TEST_NOW): Database {
+  return closedInTheEnd(openDatabase({ file, now }))
+}
+
+/** Path of a database that does not exist yet, in a folder of its own that goes when the test has finished. */
+export function databaseFile(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'quayside-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return join(folder, 'quayside.db')
+}
+
+/** The migrations of the program. */
+export const programMigrations = () => readMigrations(new URL('../../src/storage/migrations/', import.meta.url))
+
+/** The bare engine over a connection that records every SQL text SQLite runs, and every failure that is fatal. */
+export function tracedDatabase(file = ':memory:') {
+  const trace: string[] = []
+  const fatal: Failure[] = []
+  const connection = new Connection(file, { timeout: 0, verbose: (text) => trace.push(String(text)) })
+  connection.pragma('journal_mode = WAL')
+  migrate(connection, programMigrations(), () => TEST_NOW)
+  const database = closedInTheEnd(sqliteDatabase(connection, { onFatal: (failure) => fatal.push(failure) }))
+  trace.length = 0
+  return {
+    database,
+    connection,
+    trace,
+    fatal,
+    /** Names of the stored settings, in the order they were stored. */
+    names: async () => (await database.query(build.select().from(settings))).map(({ name }) => name),
+    /** How often SQLite ran exactly this text. */
+    count: (text: string) => trace.filter((line) => line.toLowerCase() === text).length,
+  }
+}
+
+function closedInTheEnd(database: Database): Database {
+  onTestFinished(() => database.close())
+  return database
+}

@@ -1,0 +1,41 @@
+/** A door for deliveries in a process of its own: the real server, inbox and vault over a database that is handed in. */
+import { randomBytes } from 'node:crypto'
+import { healthRouter } from '../../src/http/probes.ts'
+import { createHttpServer } from '../../src/http/server.ts'
+import { webhookRouter } from '../../src/http/webhooks.ts'
+import { createIds } from '../../src/ids.ts'
+import { openInbox } from '../../src/inbox/receive.ts'
+import { createLog } from '../../src/log.ts'
+import { Secret } from '../../src/secret.ts'
+import type { Database } from '../../src/storage/database.ts'
+import { insertWebhook } from '../../src/storage/webhooks.ts'
+import { openVault } from '../../src/vault/vault.ts'
+import { DIALECT, SECRET } from './delivery.ts'
+
+const nothing = () => undefined
+
+/** Opens the door of a fresh database on a free port of loopback. */
+export async function serveDoor(db: Database, key: string, now: () => number) {
+  const vault = await openVault({ database: db, keyEncryptionKey: new Secret(key), now })
+  const { ciphertext, keyId } = vault.seal({ table: 'webhooks', row: 'wh_first' }, SECRET)
+  const url = 'https://quayside.test/webhooks/supplier'
+  await db.commit([
+    insertWebhook({ id: 'wh_first', path: '', url, events: '[]', secret: ciphertext, keyId, createdAt: now() }),
+  ])
+  const log = createLog({ level: 'error', write: nothing })
+  const newId = createIds(now, randomBytes)
+  const inbox = await openInbox({
+    ...{ db, vault, dialect: DIALECT, now, newId, log },
+    ...{ countReceived: nothing, onStored: nothing, onStale: nothing },
+  })
+  const server = createHttpServer({
+    webhooks: webhookRouter(inbox),
+    api: [],
+    health: healthRouter({ status: () => ({ reasons: [], notes: [] }) }),
+    log,
+    newId,
+    monotonic: () => performance.now(),
+  })
+  const { port } = await server.listen('127.0.0.1', 0)
+  return { port, close: () => server.close() }
+}

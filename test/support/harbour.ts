@@ -1,0 +1,264 @@
+/** A whole Quayside for tests: real flows on real SQLite, the sandbox and a demo store over HTTP, a clock moved by hand. */
+import { randomBytes } from 'node:crypto'
+import { setImmediate as turn } from 'node:timers/promises'
+import { expect, onTestFinished } from 'vitest'
+import { startShop } from '../../src/demo/shop.ts'
+import { type Dialect, readDialect } from '../../src/dialect/dialect.ts'
+import { createIds } from '../../src/ids.ts'
+import { createLog } from '../../src/log.ts'
+import { takeOrder } from '../../src/ordering/intake.ts'
+import { viewOrder } from '../../src/ordering/order-view.ts'
+import type { Ordering, OrderingPolicy } from '../../src/ordering/ordering.ts'
+import { resume } from '../../src/ordering/recover.ts'
+import { Secret } from '../../src/secret.ts'
+import type { Database } from '../../src/storage/database.ts'
+import { listDiscrepancies } from '../../src/storage/evidence.ts'
+import { offersByProduct, putOffer } from '../../src/storage/offers.ts'
+import { listOutbox } from '../../src/storage/outbox.ts'
+import { purchasesOfOrder } from '../../src/storage/purchases.ts'
+import { backendStore } from '../../src/stores/backend/backend.ts'
+import { openCallbackSecrets, secretText } from '../../src/stores/backend/signature.ts'
+import { createSupplier, type OrderRequest } from '../../src/supplier/client.ts'
+import { openVault } from '../../src/vault/vault.ts'
+import { memoryDatabase, TEST_NOW } from './database.ts'
+import { startProcess } from './harbour-process.ts'
+import { startHeldSandbox } from './held.ts'
+import { lineOf, partOf } from './references.ts'
+
+export const STORE = 'demo-ab12cd34'
+/** What every harbour's database is sealed under. */
+export const KEY_ENCRYPTION_KEY = new Secret(Buffer.alloc(32, 'kek').toString('base64'))
+const SANDBOX_KEY = 'sk_test_0123456789abcdef'
+const SECOND = 1_000
+
+export const defaultDialect = (): Dialect =>
+  readDialect(new URL('../../config/dialects/reseller-v1.1.json', import.meta.url))
+
+export interface HarbourOptions {
+  dialect?: Dialect
+  /** What the supplier really does, where the dialect is wrong about it. */
+  sandboxDialect?: Dialect
+  policy?: Partial<OrderingPolicy>
+  balanceMinor?: number
+  database?: Database
+  /** 0.5 unless told: waits with jitter are then half their most. */
+  random?: () => number
+  /** The key that Quayside presents. */
+  apiKey?: string
+  /** File of the sandbox, so that `supplierDown` and `supplierUp` find the same world. */
+  sandboxFile?: string
+}
+
+export interface OrderLine {
+  sku: string
+  quantity?: number
+  unitPriceMinor?: number
+  currency?: string
+  id?: string
+}
+
+export type Harbour = Awaited<ReturnType<typeof openHarbour>>
+
+export async function openHarbour(options: HarbourOptions = {}) {
+  const { dialect = defaultDialect(), random = () => 0.5, apiKey = SANDBOX_KEY } = options
+  let clock = TEST_NOW
+  /** How far the wall clock of Quayside, and of the store that checks its signatures, is ahead of the time that passes. */
+  let ahead = 0
+  const now = () => clock + ahead
+  const monotonic = () => clock
+  const lines: string[] = []
+  const openSandbox = (port?: number) =>
+    startHeldSandbox({
+      ...{ dialect: options.sandboxDialect ?? dialect, apiKey: SANDBOX_KEY, now: monotonic, seed: 7, automatic: false },
+      ...{ requestsPerMinute: 100_000 },
+      ...(options.balanceMinor === undefined ? {} : { balanceMinor: options.balanceMinor }),
+      ...(options.sandboxFile === undefined ? {} : { file: options.sandboxFile }),
+      ...(port === undefined ? {} : { port }),
+    })
+  let sandbox = await openSandbox()
+  let supplierIsUp = true
+  const db = options.database ?? memoryDatabase(now)
+  const keyEncryptionKey = KEY_ENCRYPTION_KEY
+  const vault = await openVault({ database: db, keyEncryptionKey, now })
+  const supplier = createSupplier({
+    ...{ baseUrl: sandbox.baseUrl, dialect, apiKey: new Secret(apiKey), now, random: Math.random },
+    sleep: () => Promise.resolve(),
+  })
+  const newId = createIds(now, randomBytes)
+  const callbackSecrets = await openCallbackSecrets({ db, vault, now, newId })
+  const shop = await startShop({ secret: secretText(first(callbackSecrets.of(STORE))), now })
+  const store = backendStore({ callbackUrl: shop.url, secrets: () => callbackSecrets.of(STORE), now, newId })
+  const sent: OrderRequest[] = []
+  const log = createLog({ level: 'info', write: (line) => void lines.push(line) })
+
+  const openProcess = (owner: string) =>
+    startProcess({
+      ...{ db, vault, supplier, dialect, now, monotonic, newId, random, log, owner, policy: options.policy ?? {} },
+      stores: [{ id: STORE }],
+      storeOf: (id) => (id === STORE ? store : undefined),
+      onSend: (request) => void sent.push(request),
+    })
+  let current = openProcess('test')
+  onTestFinished(async () => {
+    await Promise.all([supplier.close(), store.close(), shop.close(), sandbox.close()])
+  })
+
+  /** Runs everything that is due now, until nothing is. */
+  const settle = async (): Promise<void> => {
+    for (let round = 0; round < 50; round += 1) {
+      if ((await current.round()) + (supplierIsUp ? sandbox.advance() : 0) === 0) return
+    }
+    throw new Error('the harbour does not come to rest')
+  }
+  /** Moves the clock on in steps and runs what is due at each. */
+  const pass = async (ms: number, stepMs = Math.max(SECOND, Math.floor(ms / 20))): Promise<void> => {
+    for (const end = clock + ms; clock < end; ) {
+      clock = Math.min(end, clock + stepMs)
+      await settle()
+    }
+  }
+  const order = async (reference: string, orderLines: OrderLine[], ordering: Ordering = current.ordering) => {
+    const input = {
+      reference,
+      lines: orderLines.map((line, place) => ({
+        ...{ id: String(place + 1), quantity: 1, unitPriceMinor: null, currency: 'EUR', ...line },
+      })),
+    }
+    return takeOrder(ordering, STORE, input, JSON.stringify(input))
+  }
+  /** Stores the first page of the supplier's offers and returns those that can be bought now, with stock for ten. */
+  const offers = async () => {
+    const items = sandbox.world.offers.list({}, 0, 100).items
+    await db.commit(
+      items.map(({ id, sku, name, priceMinor, localStock, providerStock, available }) =>
+        putOffer({
+          ...{ productId: id, sku, name, costMinor: priceMinor, currency: dialect.money.currency },
+          ...{ localStock, providerStock, available: available ? 1 : 0, asOf: now(), changedAt: now() },
+        }),
+      ),
+    )
+    const stored = await db.query(offersByProduct(items.map((item) => item.id)))
+    return stored.filter((offer) => offer.available === 1 && (offer.localStock ?? 0) + (offer.providerStock ?? 0) >= 10)
+  }
+  /** The first of those offers. */
+  const offer = async () => first(await offers())
+  /** Takes an order of one line for the first offer. */
+  const buy = async (reference: string, line: Omit<OrderLine, 'sku'> = {}): Promise<string> => {
+    const { sku } = await offer()
+    return (await order(reference, [{ sku, ...line }])).orderId
+  }
+  const purchases = async (orderId: string) => db.query(purchasesOfOrder(orderId))
+  /** The newest generation of the only part of an order of one line. */
+  const purchase = async (orderId: string) => {
+    const all = await purchases(orderId)
+    return first(all.toSorted((a, b) => b.generation - a.generation))
+  }
+  if (apiKey === SANDBOX_KEY) await current.ordering.readBalance()
+  return {
+    ...{
+      shop,
+      db,
+      vault,
+      supplier,
+      store,
+      callbackSecrets,
+      lines,
+      settle,
+      pass,
+      order,
+      purchases,
+      purchase,
+      offers,
+      offer,
+      buy,
+      now,
+    },
+    /** Every POST /orders that was asked for, in order. */
+    sent,
+    get sandbox() {
+      return sandbox
+    },
+    get ordering() {
+      return current.ordering
+    },
+    get crash() {
+      return current.crash
+    },
+    round: () => current.round(),
+    /** Resolves when the process dies at the point that `crash` names. */
+    died: () => current.died,
+    /** A second worker beside this one, on the same database. */
+    openProcess,
+    /** Waits until the process dies at the point that `crash` names, or has nothing left to do. */
+    runUntilDeath: async (): Promise<void> => {
+      await Promise.race([current.died, settle()])
+      // What was on its way to the database when it died may arrive or not; here it does.
+      await turn()
+    },
+    /** A new process on the same database, as after a restart. */
+    restart: async (): Promise<void> => {
+      current = openProcess('restarted')
+      await resume(current.ordering)
+    },
+    supplierDown: async (): Promise<void> => {
+      supplierIsUp = false
+      await sandbox.close()
+    },
+    supplierUp: async (): Promise<void> => {
+      sandbox = await openSandbox(Number(new URL(sandbox.baseUrl).port))
+      supplierIsUp = true
+    },
+    state: async (orderId: string) => (await viewOrder(current.ordering, orderId, { keys: false })).state,
+    callbacks: (type: string) => shop.received().filter((callback) => callback.type === type),
+    alerts: async () => (await db.query(listOutbox({ kind: 'alert', limit: 100 }))).map(({ type }) => type).sort(),
+    discrepancies: async () => (await db.query(listDiscrepancies(100))).map(({ kind }) => kind).sort(),
+    /**
+     * Asserts what the ledger and the shop say, whatever Quayside believes: how many charges were not given back, how
+     * many keys the shop has, none of them twice, each issued for its line; and at most one charge per line part.
+     */
+    expectLedger: ({ charges, keys, perPart = 1 }: { charges: number; keys: number; perPart?: number }): void => {
+      const report = sandbox.world.report()
+      const net = new Map<string, number>()
+      const count = (reference: string | null, by: number) => {
+        const part = partOf(reference ?? '')
+        net.set(part, (net.get(part) ?? 0) + by)
+      }
+      for (const { externalOrderId } of report.charges) count(externalOrderId, 1)
+      for (const { externalOrderId } of report.refunds) count(externalOrderId, -1)
+      const atShop = [...shop.keys()].flatMap(([line, texts]) => texts.map((text) => `${line} ${text}`))
+      const issued = Object.entries(report.keysIssued).flatMap(([reference, texts]) =>
+        texts.map((text) => `${lineOf(reference)} ${text}`),
+      )
+      expect({
+        charges: [...net.values()].reduce((sum, each) => sum + each, 0),
+        perPart: Math.max(0, ...net.values()) <= perPart,
+        keys: new Set(atShop).size,
+        twice: shop.duplicates(),
+        foreign: atShop.filter((key) => !issued.includes(key)),
+        closes: report.closes,
+      }).toEqual({ charges, perPart: true, keys, twice: [], foreign: [], closes: true })
+    },
+    move: (ms: number) => {
+      clock += ms
+    },
+    /** Puts the wall clock of Quayside and the store ahead, or back: no time passes, and the supplier's clock stays. */
+    jump: (ms: number) => {
+      ahead += ms
+    },
+  }
+}
+
+/** The first of a list that must not be empty. */
+export function first<T>(list: readonly T[]): T {
+  const [one] = list
+  if (one === undefined) throw new Error('the list is empty')
+  return one
+}
+
+/** Waits for something that happens beside the test, for at most two seconds. */
+export async function until(met: () => boolean): Promise<void> {
+  for (const end = performance.now() + 2_000; !met(); ) {
+    if (performance.now() > end) throw new Error('waited for too long')
+    await turn()
+  }
+}

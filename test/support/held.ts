@@ -1,0 +1,43 @@
+/** Servers as tests start them: each answer is held against the OpenAPI document, and a fault fails the test at its end. */
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'vitest'
+import { openapiOf } from '../../src/sandbox/openapi.ts'
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts'
+import { type Held, hold } from './contract.ts'
+
+const MESSAGE = 'answers that are not as the OpenAPI document says'
+
+/** The sandbox, held to its document until it is closed. */
+export async function startHeldSandbox(options: SandboxOptions): Promise<Sandbox & { held: Held }> {
+  const sandbox = await startSandbox(options)
+  const held = hold(Number(new URL(sandbox.baseUrl).port), '/v1', openapiOf(options.dialect))
+  const close = async (): Promise<void> => {
+    const asked = sandbox.faults.list().some(({ retryAfter }) => retryAfter === null)
+    await sandbox.close()
+    // One fault leaves out what the document promises: to do that is what it is for.
+    const faults = held.faults.filter((fault) => !(asked && fault.includes('429: retry-after: missing')))
+    expect(faults, MESSAGE).toEqual([])
+  }
+  return { ...sandbox, held, close }
+}
+
+/** What a service in a process of its own needs, beside its command, to write down its faults. */
+export const heldService = (port: number, faultsFile: string) => ({
+  args: ['../../src/quick-imports.js', 'held-service.ts'].flatMap((name) => [
+    '--import',
+    fileURLToPath(new URL(name, import.meta.url)),
+  ]),
+  env: { HELD_PORT: String(port), HELD_FAULTS: faultsFile },
+})
+
+/** Fails when a service has written down a fault. */
+export function expectNoFaults(faultsFile: string): void {
+  let faults = ''
+  try {
+    faults = readFileSync(faultsFile, 'utf8')
+  } catch {
+    // No file: no fault.
+  }
+  expect(faults, MESSAGE).toBe('')
+}

@@ -1,0 +1,144 @@
+/** A harbour whose database is backed up after every commit, and can be put back to any of them. */
+import { rmSync } from 'node:fs'
+import Connection from 'better-sqlite3'
+import { onTestFinished } from 'vitest'
+import { Failure } from '../../src/errors.ts'
+import { mapBack, noteRestore, recogniseRestore } from '../../src/reconciliation/restore.ts'
+import type { Database } from '../../src/storage/database.ts'
+import { openMarker } from '../../src/storage/marker.ts'
+import { currentEpoch, setStoresMade } from '../../src/storage/restores.ts'
+import { dataKeys } from '../../src/storage/schema.ts'
+import { migrate } from '../../src/storage/sqlite/migrate.ts'
+import { sqliteDatabase } from '../../src/storage/sqlite/sqlite.ts'
+import { build } from '../../src/storage/statement.ts'
+import { databaseFile, programMigrations, TEST_NOW } from './database.ts'
+import { type HarbourOptions, type OrderLine, openHarbour } from './harbour.ts'
+
+export type RestoreWorld = Awaited<ReturnType<typeof openRestoreWorld>>
+
+export async function openRestoreWorld(options: HarbourOptions = {}) {
+  const backups: Buffer[] = []
+  let connection = new Connection(':memory:')
+  migrate(connection, programMigrations(), () => TEST_NOW)
+  let current = engine(connection)
+  let changesSeen = -1
+  const backUpAfterCommit = (): void => {
+    const [{ changes = 0 } = {}] = [
+      connection.prepare('select total_changes() as changes').get() as { changes?: number },
+    ]
+    if (changes === changesSeen) return
+    changesSeen = changes
+    backups.push(connection.serialize())
+  }
+  const database: Database = {
+    query: (statement) => current.query(statement),
+    commit: async (changes) => {
+      const touched = await current.commit(changes)
+      backUpAfterCommit()
+      return touched
+    },
+    close: () => current.close(),
+  }
+  onTestFinished(() => database.close())
+  const harbour = await openHarbour({ ...options, database })
+  const { db, now } = harbour
+  const newId = harbour.ordering.newId
+  const { log } = harbour.ordering
+  const file = databaseFile()
+  const keys = await db.query(build.select().from(dataKeys))
+  const marker = openMarker(file)
+  const adopt = (): void => {
+    harbour.ordering.mark = (attempt) => marker.note(attempt)
+    harbour.ordering.beginEpoch = (epoch) => marker.begin({ epoch, attempt: null })
+  }
+  /** The stores of the first database are as new as itself. */
+  let stores: readonly { id: string }[] = []
+  await recogniseRestore({ db, marker, now, newId, log, stores })
+  adopt()
+
+  const swap = (bytes: Buffer): void => {
+    connection = new Connection(bytes)
+    connection.pragma('foreign_keys = ON')
+    changesSeen = -1
+    current = engine(connection)
+  }
+  /** A new process, on whatever database is there, as after a start. */
+  const start = async (): Promise<boolean> => {
+    const recognised = await recogniseRestore({ db, marker, now, newId, log, stores })
+    await harbour.restart()
+    adopt()
+    return recognised
+  }
+  /** Everything that is due, the mapping included. A list that cannot be read now is read at the next round. */
+  const work = async (): Promise<void> => {
+    await mapBack(harbour.ordering).catch((error: unknown) => {
+      if (!(error instanceof Failure)) throw error
+    })
+    await harbour.settle()
+  }
+  const pass = async (ms: number, stepMs: number): Promise<void> => {
+    for (const end = now() + ms; now() < end; ) {
+      harbour.move(Math.min(stepMs, end - now()))
+      await work()
+    }
+  }
+  return {
+    ...{ harbour, backups, start, work, pass, markerFile: `${file}.marker` },
+    /** The database as it is now. */
+    backUp: (): Buffer => connection.serialize(),
+    /** Puts a backup back as `quayside restore` does, and starts. */
+    restore: async (bytes: Buffer): Promise<void> => {
+      swap(bytes)
+      const epochMin = marker.read()?.epoch ?? 0
+      const { epoch } = await noteRestore({ db, now, newId }, { cause: 'restored', epochMin, actor: 'test' })
+      await marker.begin({ epoch, attempt: null })
+      await start()
+    },
+    /** The same, ended by a crash before the marker is written; then a start. */
+    restoreUnmarked: async (bytes: Buffer): Promise<void> => {
+      swap(bytes)
+      const epochMin = marker.read()?.epoch ?? 0
+      await noteRestore({ db, now, newId }, { cause: 'restored', epochMin, actor: 'test' })
+      await start()
+    },
+    /** Copies a backup back without a word, and starts; @returns whether that was recognised */
+    copyBack: (bytes: Buffer): Promise<boolean> => {
+      swap(bytes)
+      return start()
+    },
+    /** Puts a backup back as if nothing knew of restores: the seeded mistake. */
+    copyBackUnnoticed: async (bytes: Buffer): Promise<void> => {
+      swap(bytes)
+      const epoch = await currentEpoch(db)
+      await marker.begin({ epoch: epoch?.epoch ?? 1, attempt: null })
+      await start()
+    },
+    /**
+     * Loses the database and its marker with their disk, and starts on a new one.
+     *
+     * @param made ids of the stores that are as new as it
+     */
+    lose: async (made: string[] = []): Promise<void> => {
+      rmSync(`${file}.marker`, { force: true })
+      connection = new Connection(':memory:')
+      migrate(connection, programMigrations(), now)
+      changesSeen = -1
+      current = engine(connection)
+      await db.commit([{ statement: build.insert(dataKeys).values(keys), rows: keys.length }])
+      await db.commit([setStoresMade(made, now())])
+      stores = harbour.ordering.stores
+      await harbour.offers()
+      await start()
+    },
+    /** What the store hands in: the same again is the same order. */
+    handIn: (reference: string, lines: OrderLine[]) => harbour.order(reference, lines),
+  }
+}
+
+function engine(connection: Connection.Database): Database {
+  return sqliteDatabase(connection, {
+    onFatal: (failure) => {
+      throw failure
+    },
+  })
+}

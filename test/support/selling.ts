@@ -1,0 +1,17 @@
+import { z } from 'zod'
+import { ratesShape, sellingShape, storeTerms } from '../../src/config/store-settings.ts'
+import type { StoreTerms } from '../../src/domain/listing.ts'
+import type { PricedOffer } from '../../src/domain/pricing.ts'
+
+const shape = z.strictObject({ ...sellingShape, rates: ratesShape })
+
+/** What a store sells by under these settings, at a supplier that sells in euros. Everything else is as by default. */
+export function sellingTerms(settings: z.input<typeof shape> = {}): StoreTerms {
+  const { rates, ...store } = shape.parse(settings)
+  return storeTerms(store, rates, 'EUR')
+}
+
+export const pricedOffer = (fields: Partial<PricedOffer> = {}): PricedOffer => ({
+  ...{ sku: 'SKU-1', category: 'Games', costMinor: 1_000, basePriceMinor: null, currency: 'EUR', costFault: null },
+  ...fields,
+})

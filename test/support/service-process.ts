@@ -1,0 +1,150 @@
+/** The service as a real process, with a sandbox and a demo store around it, and senders of deliveries and orders. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type Agent, request } from 'node:http'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { TestContext } from 'vitest'
+import { loadConfig } from '../../src/config/config.ts'
+import { DEMO_STORE, freePort, writeDemoConfig } from '../../src/demo/files.ts'
+import { startShop } from '../../src/demo/shop.ts'
+import { openSetUp } from '../../src/installation.ts'
+import { purchases } from '../../src/storage/schema.ts'
+import { openDatabase } from '../../src/storage/sqlite/open.ts'
+import { build } from '../../src/storage/statement.ts'
+import { openVault } from '../../src/vault/vault.ts'
+import { DIALECT, orderEvent, SECRET, signedDelivery, timestampOf } from './delivery.ts'
+import { expectNoFaults, heldService, startHeldSandbox } from './held.ts'
+import { addWebhook } from './webhook-door.ts'
+
+export const DOOR = '/webhooks/supplier/burst'
+
+/** A connection that is kept would be found dead after a crash, by whoever asks next. */
+const CLOSE = { headers: { connection: 'close' } }
+
+export type Installation = Awaited<ReturnType<typeof openInstallation>>
+
+/**
+ * @param settings of a supplier that settles sooner than the usual one
+ * @param more settings of the configuration
+ */
+export async function openInstallation(
+  onTestFinished: TestContext['onTestFinished'],
+  settings: Partial<typeof DIALECT> = {},
+  more: object = {},
+) {
+  const folder = mkdtempSync(path.join(tmpdir(), 'quayside-process-'))
+  const apiKey = 'sk_test_0123456789abcdef'
+  const dialect = { ...DIALECT, ...settings }
+  const dialectFile = path.join(folder, 'dialect.json')
+  writeFileSync(dialectFile, JSON.stringify(dialect))
+  const sandbox = await startHeldSandbox({ dialect, apiKey, requestsPerMinute: 1_000_000 })
+  const [port, storePort] = [await freePort(), await freePort()]
+  const configFile = writeDemoConfig({
+    ...{ folder, baseUrl: sandbox.baseUrl, apiKey, port, storePort, dialect: dialectFile },
+    more: { ordering: { tickSeconds: 1 }, ...more },
+  })
+  const setUp = await openSetUp(configFile, {})
+  const token = (await setUp.createStoreToken(DEMO_STORE, 'test')).reveal()
+  const shop = await startShop({ secret: (await setUp.callbackSecret(DEMO_STORE)).reveal(), port: storePort })
+  await setUp.close()
+  const url = `http://127.0.0.1:${port}`
+  const faultsFile = path.join(folder, 'faults')
+  const held = heldService(port, faultsFile)
+  let service: ChildProcess | undefined
+  onTestFinished(async () => {
+    service?.kill('SIGKILL')
+    await Promise.all([shop.close(), sandbox.close()])
+    expectNoFaults(faultsFile)
+    rmSync(folder, { recursive: true, force: true })
+  })
+  /** The database of a service that does not run. */
+  async function withDatabase<T>(use: (db: ReturnType<typeof openDatabase>) => Promise<T>): Promise<T> {
+    const db = openDatabase({ file: path.join(folder, 'quayside.db'), now: Date.now })
+    return use(db).finally(() => db.close())
+  }
+  await withDatabase(async (db) => {
+    const { keyEncryptionKey } = loadConfig(configFile, {})
+    const vault = await openVault({ database: db, keyEncryptionKey, now: Date.now })
+    await addWebhook(db, vault, { path: 'burst', secret: SECRET, createdAt: Date.now() })
+  })
+
+  const orderBody = (reference: string, sku: string) =>
+    Buffer.from(JSON.stringify({ reference, lines: [{ id: '1', sku, quantity: 1 }] }))
+  const bearer = { authorization: `Bearer ${token}` }
+  return {
+    ...{ sandbox, shop, port, url, withDatabase, folder, configFile },
+    /** @param crash where it kills itself, such as `intended` */
+    start: async (crash?: string) => {
+      const entry = path.join(import.meta.dirname, '../../src/quayside.js')
+      service = spawn(process.execPath, [...held.args, entry, 'serve', '--config', configFile], {
+        stdio: 'ignore',
+        env: { ...process.env, ...held.env, ...(crash ? { QUAYSIDE_CRASH: crash } : {}) },
+      })
+      await until('the service', async () => (await fetch(`${url}/readyz`, CLOSE).catch(() => undefined))?.ok)
+      await until('the catalogue', () => sku().catch(() => undefined))
+    },
+    signal: () => service?.kill('SIGTERM'),
+    died: () => until('the crash', () => service?.signalCode === 'SIGKILL'),
+    closed: (reference: string) =>
+      until('the order to be closed', () =>
+        shop.received().some(({ type, data }) => type === 'order.closed' && data.reference === reference),
+      ),
+    /** @returns the exit code and how long the process took to end */
+    ended: async () => {
+      const since = performance.now()
+      if (service && service.exitCode === null) await once(service, 'exit')
+      return { code: service?.exitCode ?? null, ms: performance.now() - since }
+    },
+    probe: async (name: string): Promise<{ status: number; text: string } | undefined> => {
+      const answer = await fetch(`${url}${name}`, CLOSE).catch(() => undefined)
+      return answer && { status: answer.status, text: await answer.text() }
+    },
+    sku,
+    order: (reference: string, item: string, agent: Agent | false) =>
+      post(
+        `${url}/api/v1/orders`,
+        agent,
+        { ...bearer, 'content-type': 'application/json' },
+        orderBody(reference, item),
+      ),
+    deliver: (id: string, agent: Agent | false) => {
+      const { headers, body } = delivery(id)
+      return post(`${url}${DOOR}`, agent, Object.fromEntries(headers), body)
+    },
+    /** The only purchase, when the service has ended. */
+    purchase: () => withDatabase(async (db) => (await db.query(build.select().from(purchases)))[0]),
+  }
+
+  /** A listing that there is enough of; undefined while the catalogue is not read. */
+  async function sku(): Promise<string | undefined> {
+    const answer = await fetch(`${url}/api/v1/listings?limit=100`, { headers: { ...bearer, connection: 'close' } })
+    const { data } = (await answer.json()) as { data: { items: { sku: string; stock: number | null }[] } }
+    return data.items.find(({ stock }) => (stock ?? 0) > 10)?.sku
+  }
+}
+
+/** A bounded wait for what takes a few seconds. It looks the less often the longer it waits: looking is work for both sides. */
+export async function until(what: string, look: () => unknown): Promise<void> {
+  const start = Date.now()
+  for (let waited = 0; waited < 45_000; waited = Date.now() - start) {
+    if (await look()) return
+    await sleep(Math.min(Math.max(10, waited / 10), 200))
+  }
+  throw new Error(`waited in vain for ${what}`)
+}
+
+export const delivery = (id: string) =>
+  signedDelivery({ deliveryId: id, timestamp: timestampOf(Date.now()), body: orderEvent({ order_id: id }) })
+
+/** @returns the status; `closed` without one; `refused` when nothing listens any more */
+function post(url: string, agent: Agent | false, headers: Record<string, string>, body: Buffer) {
+  return new Promise<number | 'closed' | 'refused'>((resolve) => {
+    const sent = request(url, { method: 'POST', agent, headers: { ...headers, 'content-length': body.length } })
+    sent.on('response', (response) => response.resume().on('close', () => resolve(response.statusCode ?? 'closed')))
+    sent.on('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED' ? 'refused' : 'closed'))
+    sent.end(body)
+  })
+}
