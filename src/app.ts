@@ -84,7 +84,11 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
   await recogniseRestore({ db, marker, now, newId, log, stores: config.stores })
   const dialect = config.dialectFacts
   const supplier = createSupplier({
-    ...{ baseUrl: config.supplier.baseUrl, dialect, apiKey: config.apiKey, now, random: Math.random },
+    baseUrl: config.supplier.baseUrl,
+    dialect,
+    apiKey: config.apiKey,
+    now,
+    random: Math.random,
     sleep: (ms) => sleep(ms),
   })
   const signing = await openCallbackSecrets({ db, vault, now, newId })
@@ -206,7 +210,9 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
     }),
     api: [apiRouter({ db, flows, authenticate, now, newId, randomBytes, stores: config.stores })],
     health: Router().use(healthRouter(health)).use(metricsRouter(authenticate, metrics)),
-    ...{ log, newId, monotonic },
+    log,
+    newId,
+    monotonic,
     count: (route, status) => metrics.count('http_requests', { route, status: String(status) }),
   })
   await resume(ordering)

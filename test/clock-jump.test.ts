@@ -14,7 +14,11 @@ test('a service whose clock is put back by an hour goes on looking for due work'
   const folder = mkdtempSync(path.join(tmpdir(), 'quayside-clock-'))
   const nowhere = { baseUrl: `http://127.0.0.1:${await freePort()}/v1`, storePort: await freePort() }
   const configFile = writeDemoConfig({
-    ...{ folder, ...nowhere, apiKey: 'sk_test_0123456789abcdef', port: await freePort(), dialect: 'reseller-v1.1' },
+    folder,
+    ...nowhere,
+    apiKey: 'sk_test_0123456789abcdef',
+    port: await freePort(),
+    dialect: 'reseller-v1.1',
     more: { ordering: { tickSeconds: 1 } },
   })
   await (await openSetUp(configFile, {})).close()

@@ -60,8 +60,15 @@ export async function createToken(
   const { token, digest, hint } = mintToken(input.role, randomBytes)
   const at = now()
   const row: TokenRow = {
-    ...{ id: newId(), name: input.name, digest, hint, role: input.role, store: input.store },
-    ...{ scopes: listText(input.scopes), createdAt: at, revokedAt: null },
+    id: newId(),
+    name: input.name,
+    digest,
+    hint,
+    role: input.role,
+    store: input.store,
+    scopes: listText(input.scopes),
+    createdAt: at,
+    revokedAt: null,
     expiresAt: input.expiresInDays === null ? null : at + input.expiresInDays * DAY_MS,
   }
   const detail = [row.role, row.store, ...input.scopes].filter(Boolean).join(' ')

@@ -149,7 +149,9 @@ export async function makeBackup(
 ): Promise<Backup> {
   const file = nameOf(facts.madeAt)
   const job: BackupJob = {
-    ...{ database, facts, keyEncryptionKey: keyEncryptionKey.reveal() },
+    database,
+    facts,
+    keyEncryptionKey: keyEncryptionKey.reveal(),
     plain: plainCopyOf(database),
     sealing: path.join(folder, '.making'),
     file: path.join(folder, file),

@@ -56,9 +56,22 @@ export async function* dryRun(
   const catalogue: Catalogue = { ...real, log: { info: () => {}, warn: () => {}, error: () => {} } }
   const scratch = openScratch()
   const trial: Trial = {
-    ...{ catalogue, scratch, hypothesis: openHypothesis(real.db, scratch), most, seen: createSeen() },
-    ...{ run: newRun(real.newId(), startedAt), pages: openPages(catalogue), total: undefined, brokenInARow: 0 },
-    ...{ offersTold: 0, listingsTold: 0, listings: 0, missed: 0, costFaults: 0, truncated: false, events: [] },
+    catalogue,
+    scratch,
+    hypothesis: openHypothesis(real.db, scratch),
+    most,
+    seen: createSeen(),
+    run: newRun(real.newId(), startedAt),
+    pages: openPages(catalogue),
+    total: undefined,
+    brokenInARow: 0,
+    offersTold: 0,
+    listingsTold: 0,
+    listings: 0,
+    missed: 0,
+    costFaults: 0,
+    truncated: false,
+    events: [],
     stores: new Map(stores.map(({ id }) => [id, { told: 0, held: 0 }])),
   }
   try {
@@ -77,9 +90,23 @@ export async function* dryRun(
 }
 
 const newRun = (id: string, startedAt: number): SyncRun => ({
-  ...{ id, cause: 'dry run', state: 'running', startedAt, finishedAt: null, cursor: 1, error: null, requestId: null },
-  ...{ pages: 0, pagesTotal: null, pagesBroken: 0, offersSeen: 0, offersNew: 0, offersChanged: 0 },
-  ...{ offersUnreadable: 0, offersGone: 0, firstUnreadable: null },
+  id,
+  cause: 'dry run',
+  state: 'running',
+  startedAt,
+  finishedAt: null,
+  cursor: 1,
+  error: null,
+  requestId: null,
+  pages: 0,
+  pagesTotal: null,
+  pagesBroken: 0,
+  offersSeen: 0,
+  offersNew: 0,
+  offersChanged: 0,
+  offersUnreadable: 0,
+  offersGone: 0,
+  firstUnreadable: null,
 })
 
 async function* decideAll(trial: Trial, stores: readonly SellingStore[]): AsyncGenerator<DryRunEvent, void> {
@@ -114,12 +141,23 @@ function* tellListing(trial: Trial, listing: WouldBeListing): Generator<DryRunEv
 function endOf({ run, missed, costFaults, stores, truncated }: Trial): DryRunEnd {
   const { error, requestId, pages, pagesTotal, pagesBroken } = run
   return {
-    ...{ state: run.state === 'failed' ? 'failed' : 'complete', error, requestId, pages, pagesTotal, pagesBroken },
+    state: run.state === 'failed' ? 'failed' : 'complete',
+    error,
+    requestId,
+    pages,
+    pagesTotal,
+    pagesBroken,
     offers: {
-      ...{ seen: run.offersSeen, new: run.offersNew, changed: run.offersChanged, gone: run.offersGone, missed },
-      ...{ unreadable: run.offersUnreadable, costFaults },
+      seen: run.offersSeen,
+      new: run.offersNew,
+      changed: run.offersChanged,
+      gone: run.offersGone,
+      missed,
+      unreadable: run.offersUnreadable,
+      costFaults,
     },
-    ...{ stores: [...stores].map(([store, counts]) => ({ store, ...counts })), truncated },
+    stores: [...stores].map(([store, counts]) => ({ store, ...counts })),
+    truncated,
   }
 }
 
@@ -131,16 +169,21 @@ function logEnd(
 ): void {
   const { offersSeen, offersNew, offersChanged, offersUnreadable, offersGone, pages, pagesBroken } = run
   log.info('sync.dry_run', {
-    ...{ pages, pagesBroken, requests: requests.asked(), offersSeen, offersNew, offersChanged, offersUnreadable },
-    ...{
-      offersGone,
-      costFaults,
-      fieldsUnreadable: requests.unread(),
-      count: listings,
-      durationMs: now() - startedAt,
-      error: run.error,
-    },
-    ...{ requestId: run.requestId, outcome: run.state },
+    pages,
+    pagesBroken,
+    requests: requests.asked(),
+    offersSeen,
+    offersNew,
+    offersChanged,
+    offersUnreadable,
+    offersGone,
+    costFaults,
+    fieldsUnreadable: requests.unread(),
+    count: listings,
+    durationMs: now() - startedAt,
+    error: run.error,
+    requestId: run.requestId,
+    outcome: run.state,
   })
 }
 
@@ -413,8 +456,12 @@ async function* findGone(trial: Trial): AsyncGenerator<DryRunEvent, void> {
 }
 
 export const progressOf = ({ run, listings }: Trial): DryRunEvent => ({
-  ...{ type: 'progress', pages: run.pages, pagesTotal: run.pagesTotal, offers: run.offersSeen },
-  ...{ changed: run.offersNew + run.offersChanged, listings },
+  type: 'progress',
+  pages: run.pages,
+  pagesTotal: run.pagesTotal,
+  offers: run.offersSeen,
+  changed: run.offersNew + run.offersChanged,
+  listings,
 })
 
 /** One field of a listing that would change, as a person reads it; null for what is not there. */

@@ -197,7 +197,14 @@ export function compareOffers(
 ): Comparison {
   const { readAt, runId, seen } = read
   const found: Comparison = {
-    ...{ added: [], changed: [], confirmed: [], listed: [], fresh: 0, listingsChanged: [], freed: [], places: [] },
+    added: [],
+    changed: [],
+    confirmed: [],
+    listed: [],
+    fresh: 0,
+    listingsChanged: [],
+    freed: [],
+    places: [],
   }
   for (const [productId, told] of facts) {
     const before = stored.get(productId)

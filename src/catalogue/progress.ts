@@ -56,7 +56,9 @@ export function afterPage(
   const more = page.rows > 0 && (left === undefined ? page.more !== false : left > 0)
   const repeated = outcome.records - outcome.fresh
   const set: Partial<SyncRun> = {
-    ...{ ...counts, offersUnreadable, pages: run.pages + 1 },
+    ...counts,
+    offersUnreadable,
+    pages: run.pages + 1,
     pagesTotal:
       page.total === undefined ? null : Math.max(Math.ceil(page.total / page.limit), run.cursor + (more ? 1 : 0)),
     cursor: more ? run.cursor + 1 : ALL_READ,

@@ -102,9 +102,14 @@ export async function readRun(catalogue: Catalogue, started: SyncRun): Promise<S
   // Cut short after its last page, before it was counted who was missed.
   const cursor = started.cursor > (started.pagesTotal ?? Number.POSITIVE_INFINITY) ? ALL_READ : started.cursor
   const reading: Reading = {
-    ...{ run: resumed ? { ...started, cursor, error: started.error ?? RESUMED } : started, stored: started },
-    ...{ storedAt: catalogue.now(), seen: createSeen(), pages: openPages(catalogue), total: undefined },
-    ...{ brokenInARow: 0, costFaults: 0 },
+    run: resumed ? { ...started, cursor, error: started.error ?? RESUMED } : started,
+    stored: started,
+    storedAt: catalogue.now(),
+    seen: createSeen(),
+    pages: openPages(catalogue),
+    total: undefined,
+    brokenInARow: 0,
+    costFaults: 0,
   }
   while (reading.run.state === 'running' && reading.run.cursor !== ALL_READ) {
     if (catalogue.signal?.aborted) return store(catalogue, reading, {})
@@ -201,10 +206,21 @@ async function store({ db, now }: Catalogue, reading: Reading, set: Partial<Sync
 function logEnd({ log }: Catalogue, { run, pages: requests, costFaults }: Reading): void {
   const { offersSeen, offersNew, offersChanged, offersUnreadable, offersGone, pages, pagesBroken } = run
   const fields = {
-    ...{ runId: run.id, reason: run.cause, pages, pagesBroken, requests: requests.asked() },
-    ...{ offersSeen, offersNew, offersChanged, offersUnreadable, offersGone, costFaults },
+    runId: run.id,
+    reason: run.cause,
+    pages,
+    pagesBroken,
+    requests: requests.asked(),
+    offersSeen,
+    offersNew,
+    offersChanged,
+    offersUnreadable,
+    offersGone,
+    costFaults,
     fieldsUnreadable: requests.unread(),
-    ...{ durationMs: (run.finishedAt ?? run.startedAt) - run.startedAt, error: run.error, requestId: run.requestId },
+    durationMs: (run.finishedAt ?? run.startedAt) - run.startedAt,
+    error: run.error,
+    requestId: run.requestId,
   }
   if (run.state === 'complete') log.info('sync.complete', fields)
   else log.warn('sync.failed', { ...fields, cursor: run.cursor })

@@ -173,7 +173,9 @@ export function addRestore(root: Command, { io, program, end }: Session): void {
     const source = configFileOf(options.config, io.env)
     if (!source) throw new Failure('not_found', 'there is no configuration to restore into: name one by --config')
     const result = await program.restore({
-      ...{ configFile: source.file, demo: source.demo, backup: file },
+      configFile: source.file,
+      demo: source.demo,
+      backup: file,
       ...(options.keyFile === undefined ? {} : { keyFile: options.keyFile }),
     })
     print(io, options.json === true, result, () => restoredText(result, io.now(), Math.min(widthOf(io), 80)))

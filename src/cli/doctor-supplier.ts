@@ -34,7 +34,12 @@ export async function checkSupplier({ io, config, report }: Visit): Promise<Supp
   const { now, sleep, random } = io
   const { baseUrl } = config.supplier
   const supplier = createSupplier({
-    ...{ baseUrl, dialect: config.dialectFacts, apiKey: config.apiKey, now, sleep, random },
+    baseUrl,
+    dialect: config.dialectFacts,
+    apiKey: config.apiKey,
+    now,
+    sleep,
+    random,
     fetchDeadlineMs: DEADLINE_MS,
   })
   await checkKey(supplier, report)

@@ -108,7 +108,8 @@ const listingColumns = ({ io, option }: Call, withPrice: boolean): Column[] => [
 ]
 
 const waiting: Column = {
-  ...{ title: 'WAITS', right: true },
+  title: 'WAITS',
+  right: true,
   of: (row) => (row.wantedPrice ? money(row.wantedPrice, asRow(row.known).currency) : '-'),
 }
 

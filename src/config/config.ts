@@ -169,7 +169,9 @@ export function checkedConfig(
     dataDir: path.resolve(folder, settings.value.dataDir),
     backups: { ...backups, folder: backups.folder === null ? null : path.resolve(folder, backups.folder) },
     stores: settings.value.stores.map((store) => ({
-      ...{ ...store, currency: store.currency ?? currency, terms: storeTerms(store, rates, currency) },
+      ...store,
+      currency: store.currency ?? currency,
+      terms: storeTerms(store, rates, currency),
     })),
     file,
     dialectFile: dialect.file,

@@ -100,8 +100,12 @@ export function readLine({ places, width }: CsvHeader, line: number, cells: stri
     return { line, column: 'action', message: `the cell must be one of ${lineActions.join(', ')}, or empty` }
   }
   return {
-    ...{ line, variant, sku: cellOf('sku') ?? '', product: cellOf('product') ?? '' },
-    ...{ variation: cellOf('variation') ?? null, action: action === '' ? null : (action as LineAction) },
+    line,
+    variant,
+    sku: cellOf('sku') ?? '',
+    product: cellOf('product') ?? '',
+    variation: cellOf('variation') ?? null,
+    action: action === '' ? null : (action as LineAction),
   }
 }
 

@@ -225,7 +225,9 @@ export function explainPrice(offer: PricedOffer, terms: PricingTerms, at: number
   const way = wayToPrice(offer, terms, at)
   const { currency } = terms
   const cost: PriceStep = {
-    ...{ step: 'cost', amountMinor: offer.costMinor, currency: offer.currency },
+    step: 'cost',
+    amountMinor: offer.costMinor,
+    currency: offer.currency,
     detail: 'what the supplier charges for one unit',
   }
   if ('reason' in way) {
@@ -239,7 +241,10 @@ export function explainPrice(offer: PricedOffer, terms: PricingTerms, at: number
 
 function stepsOf(offer: PricedOffer, way: WayToPrice, { currency, rules }: PricingTerms): PriceStep[] {
   const step = (name: PriceStep['step'], amountMinor: number | null, detail: string): PriceStep => ({
-    ...{ step: name, amountMinor, currency, detail },
+    step: name,
+    amountMinor,
+    currency,
+    detail,
   })
   const { rate, rule, ruledMinor, floorMinor } = way
   const banded = rule.source === 'band' && rule.atLeastMinor > ruledMinor ? rule.atLeastMinor : undefined

@@ -107,8 +107,12 @@ export function decideListing(match: Match, facts: ListingFacts, terms: StoreTer
   }
   const { priceMinor, compareAtMinor, floorMinor, currency } = priced
   const wanted = {
-    ...{ priceMinor, compareAtMinor, currency, ...publishedStock(offer, terms.stock) },
-    ...{ name: offer.name, category: offer.category },
+    priceMinor,
+    compareAtMinor,
+    currency,
+    ...publishedStock(offer, terms.stock),
+    name: offer.name,
+    category: offer.category,
   }
   const floor = { priceMinor: floorMinor, currency }
   if (facts.failing && mayUndersell(facts, floor)) return withdrawn({ ...none, floorMinor, state: 'failed' }, facts)

@@ -35,8 +35,11 @@ export function readRate({ from, to, rate: text, validFrom, validUntil }: RateSe
   // 1 JPY has no hundredths where 1 EUR has: what separates the minor units is a power of ten.
   const shift = decimalsOf(to) - decimalsOf(from) - part.length
   return {
-    ...{ from, to, text },
-    ...{ numerator: digits * 10 ** Math.max(0, shift), denominator: 10 ** Math.max(0, -shift) },
+    from,
+    to,
+    text,
+    numerator: digits * 10 ** Math.max(0, shift),
+    denominator: 10 ** Math.max(0, -shift),
     validFrom: validFrom === undefined ? Number.NEGATIVE_INFINITY : instantOf(validFrom),
     validUntil: validUntil === undefined ? Number.POSITIVE_INFINITY : instantOf(validUntil),
   }

@@ -105,7 +105,10 @@ export const orderBody = fields({
 export const orderInput = ({ reference, lines }: z.infer<typeof orderBody>): OrderInput => ({
   reference,
   lines: lines.map(({ id, sku, quantity, unitPrice, currency }) => ({
-    ...{ id, sku, quantity, currency: currency ?? null },
+    id,
+    sku,
+    quantity,
+    currency: currency ?? null,
     unitPriceMinor:
       unitPrice === undefined || currency === undefined ? null : (parseDecimal(unitPrice, currency) ?? null),
   })),

@@ -33,7 +33,9 @@ export function openApiDocument(operations: Operation[]): Json {
       ]),
     ),
     components: {
-      ...{ schemas: schemas.all(), securitySchemes, headers: headerComponents },
+      schemas: schemas.all(),
+      securitySchemes,
+      headers: headerComponents,
       responses: mapValues(commonFailures, (description, name) =>
         failed(description, schemas.refTo(Failed), extraHeaders[name]),
       ),
@@ -115,10 +117,15 @@ const common = (name: keyof typeof commonFailures): Json => ({ $ref: `#/componen
 
 const ownPath = {
   get: {
-    ...{ operationId: 'viewOpenApi', summary: 'This document.', tags: ['Service'], security: [] },
+    operationId: 'viewOpenApi',
+    summary: 'This document.',
+    tags: ['Service'],
+    security: [],
     responses: {
       200: { description: 'OpenAPI 3.1', headers, content: { 'application/json': { schema: { type: 'object' } } } },
-      ...{ 400: common('Invalid'), 500: common('Internal'), 503: common('Unavailable') },
+      400: common('Invalid'),
+      500: common('Internal'),
+      503: common('Unavailable'),
     },
   },
 }
@@ -177,7 +184,10 @@ function describe(one: Operation, refTo: (shape: z.ZodType) => Json): Json {
   const isFile = one.answer === csvFile
   const line = lineShapeOf(one.answer)
   return {
-    ...{ operationId: one.name, summary: one.summary, description: audience(one), tags: groupOf(one.path) },
+    operationId: one.name,
+    summary: one.summary,
+    description: audience(one),
+    tags: groupOf(one.path),
     security: [...(store ? [{ storeToken: [store] }] : []), ...(people ? [{ personToken: [people] }] : [])],
     parameters: [...pathParameters(one.path), ...queryParameters(one)],
     ...(one.body && { requestBody: { required: !one.body.safeParse({}).success, content: json(refTo(one.body)) } }),
@@ -188,10 +198,13 @@ function describe(one: Operation, refTo: (shape: z.ZodType) => Json): Json {
           ? { description, headers: { ...headers, ...headerNamed('Content-Disposition') }, content: csv }
           : { description, headers, content: line ? lines(refTo(line)) : json(enveloped(refTo(one.answer))) },
       ),
-      ...{ 400: common('Invalid'), 401: common('Unauthenticated'), 403: common('Forbidden') },
+      400: common('Invalid'),
+      401: common('Unauthenticated'),
+      403: common('Forbidden'),
       ...(one.body && { 413: common('TooLarge'), 415: common('NotJson') }),
       ...(one.file && { 413: common('FileTooLarge'), 415: common('NotCsv') }),
-      ...{ 500: common('Internal'), 503: common('Unavailable') },
+      500: common('Internal'),
+      503: common('Unavailable'),
       ...mapValues(one.failures ?? {}, (description, status) =>
         failed(description, refTo(Failed), status === '503' ? extraHeaders.Unavailable : undefined),
       ),
@@ -222,7 +235,9 @@ const json = (schema: Json): Json => ({ 'application/json': { schema } })
 const lines = (schema: Json): Json => ({ 'application/x-ndjson': { schema } })
 const csv: Json = { 'text/csv': { schema: { type: 'string' } } }
 const enveloped = (data: Json): Json => ({
-  ...{ type: 'object', properties: { success: { const: true }, data }, required: ['success', 'data'] },
+  type: 'object',
+  properties: { success: { const: true }, data },
+  required: ['success', 'data'],
 })
 
 const pathParameters = (path: string): Json[] =>
@@ -230,17 +245,26 @@ const pathParameters = (path: string): Json[] =>
 
 const queryParameters = ({ query }: Operation): Json[] =>
   Object.entries(z.toJSONSchema(fields(query ?? {}), { io: 'input' }).properties ?? {}).map(([name, schema]) => ({
-    ...{ name, in: 'query', required: false, schema },
+    name,
+    in: 'query',
+    required: false,
+    schema,
   }))
 
 function webhook(type: string, when: string, data: Json, answer?: Json): Json {
   const header = (name: string, description: string): Json => ({
-    ...{ name, in: 'header', required: true, description, schema: { type: 'string' } },
+    name,
+    in: 'header',
+    required: true,
+    description,
+    schema: { type: 'string' },
   })
   const properties = { type: { const: type }, timestamp: { type: 'string', format: 'date-time' }, data }
   return {
     post: {
-      ...{ operationId: `on${pascal(type)}`, summary: when, security: [] },
+      operationId: `on${pascal(type)}`,
+      summary: when,
+      security: [],
       parameters: [
         header('webhook-id', 'The same at every attempt: answer 2xx to one that you have, and do nothing'),
         header('webhook-timestamp', 'Seconds since 1970 of this attempt; refuse what is older than 5 minutes'),

@@ -54,8 +54,14 @@ export async function createWebhook(
   const sealed = vault.seal({ table: 'webhooks', row: webhook.id }, secret.reveal())
   const at = now()
   const row: Webhook = {
-    ...{ id: webhook.id, path, url, events: listText(events), createdAt: at },
-    ...{ secret: sealed.ciphertext, keyId: sealed.keyId, retiredAt: null },
+    id: webhook.id,
+    path,
+    url,
+    events: listText(events),
+    createdAt: at,
+    secret: sealed.ciphertext,
+    keyId: sealed.keyId,
+    retiredAt: null,
   }
   await db.commit([
     insertWebhook(row),
@@ -203,9 +209,11 @@ function baseOf(url: string): string | undefined {
 /** Once for each of them, however often they are compared. */
 const unheldAlert = (deps: CheckDeps, id: string, url: string) =>
   oweAlert(deps, {
-    ...{ type: 'webhook_unheld', occasion: id },
+    type: 'webhook_unheld',
+    occasion: id,
     payload: {
       note: 'a webhook at the supplier leads here under a secret that is not held: remove it in the pages of the supplier',
-      ...{ webhook: id, url },
+      webhook: id,
+      url,
     },
   })

@@ -105,7 +105,14 @@ export const listingRecord = (
   { variant, sku }: Pick<ListingRow, 'variant' | 'sku'>,
   { name, category, stock, available, ...price }: ListingContent,
 ): ListingRecord => ({
-  ...{ id: variant, sku, name, category, ...priceTexts(price), currency: price.currency, stock, available },
+  id: variant,
+  sku,
+  name,
+  category,
+  ...priceTexts(price),
+  currency: price.currency,
+  stock,
+  available,
 })
 
 /** The offer that it is sold from, or was. */
@@ -114,7 +121,11 @@ export const productOf = ({ row, match }: Pick<Assessed, 'row' | 'match'>): stri
 
 /** Nothing is under way to the store. */
 export const notSent = {
-  ...{ sentPriceMinor: null, sentCompareAtMinor: null, sentCurrency: null, sentName: null, sentCategory: null },
+  sentPriceMinor: null,
+  sentCompareAtMinor: null,
+  sentCurrency: null,
+  sentName: null,
+  sentCategory: null,
 }
 
 /** A listing that no store has been told of. */
@@ -123,10 +134,28 @@ export const newListing = (
   named: Pick<ListingRow, 'variant' | 'sku' | 'linkedBy'> & Partial<Pick<ListingRow, 'productId' | 'variation'>>,
   at: number,
 ): ListingRow => ({
-  ...{ store, productId: null, variation: null, state: 'pending', reason: null, detail: null, attempts: 0 },
-  ...{ nextTryAt: null, knownPriceMinor: null, knownCompareAtMinor: null, knownCurrency: null, knownStock: null },
-  ...{ knownAvailable: null, knownName: null, knownCategory: null, knownCostMinor: null, toldAt: null },
-  ...{ wantedPriceMinor: null, approvedPriceMinor: null, revision: 0, version: 0, changedAt: at },
+  store,
+  productId: null,
+  variation: null,
+  state: 'pending',
+  reason: null,
+  detail: null,
+  attempts: 0,
+  nextTryAt: null,
+  knownPriceMinor: null,
+  knownCompareAtMinor: null,
+  knownCurrency: null,
+  knownStock: null,
+  knownAvailable: null,
+  knownName: null,
+  knownCategory: null,
+  knownCostMinor: null,
+  toldAt: null,
+  wantedPriceMinor: null,
+  approvedPriceMinor: null,
+  revision: 0,
+  version: 0,
+  changedAt: at,
   ...notSent,
   ...named,
 })
@@ -135,7 +164,9 @@ export function factsOf(row: ListingRow): ListingFacts {
   const [known, sent] = [knownOf(row), sentOf(row)]
   const differs = row.reason === 'echo_differs' && row.attempts > 0
   return {
-    ...{ known, sent, approvedPriceMinor: row.approvedPriceMinor },
+    known,
+    sent,
+    approvedPriceMinor: row.approvedPriceMinor,
     settled: row.state !== 'pending' && row.state !== 'failed',
     failing: row.attempts > 0,
     // A store that has said what it has instead has nothing else, until it is told again.
@@ -163,8 +194,13 @@ export function knownOf(row: ListingRow): ListingContent | null {
   const { knownPriceMinor, knownCurrency, knownName } = row
   if (knownPriceMinor === null || knownCurrency === null || knownName === null) return null
   return {
-    ...{ priceMinor: knownPriceMinor, compareAtMinor: row.knownCompareAtMinor, currency: knownCurrency },
-    ...{ stock: row.knownStock, available: row.knownAvailable === 1, name: knownName, category: row.knownCategory },
+    priceMinor: knownPriceMinor,
+    compareAtMinor: row.knownCompareAtMinor,
+    currency: knownCurrency,
+    stock: row.knownStock,
+    available: row.knownAvailable === 1,
+    name: knownName,
+    category: row.knownCategory,
   }
 }
 

@@ -66,8 +66,14 @@ const BATCH_LINES = 100
 export async function importLinks(linking: Linking, wanted: Import, bytes: Uint8Array): Promise<ImportReport> {
   const file = await openListingFile(bytes)
   const report: ImportReport = {
-    ...{ lines: file.lines, linked: 0, unlinked: 0, ignored: 0, unchanged: 0, refused: 0 },
-    ...{ problems: [], truncated: false },
+    lines: file.lines,
+    linked: 0,
+    unlinked: 0,
+    ignored: 0,
+    unchanged: 0,
+    refused: 0,
+    problems: [],
+    truncated: false,
   }
   for (const column of file.header.unknown) {
     note(report, { line: 1, column, message: 'nobody knows this column: it is left unread' })
@@ -341,8 +347,13 @@ async function* recordsOf(
   { lineBytesMax }: typeof fileLimits,
 ): AsyncGenerator<CsvRecord> {
   const parser = parse({
-    ...{ bom: true, delimiter, record_delimiter: ['\r\n', '\n', '\r'], info: true },
-    ...{ relax_column_count: true, skip_empty_lines: true, max_record_size: lineBytesMax },
+    bom: true,
+    delimiter,
+    record_delimiter: ['\r\n', '\n', '\r'],
+    info: true,
+    relax_column_count: true,
+    skip_empty_lines: true,
+    max_record_size: lineBytesMax,
   })
   const source = Readable.from(slicesOf(buffer))
   const lines = lineCounter(buffer)

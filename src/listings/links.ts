@@ -160,7 +160,9 @@ function existing(row: ListingRow | undefined, { variant }: Asked): ListingRow {
 
 /** The row as it is written over the one that was read. */
 export const following = (known: ListingRow | undefined, next: ListingRow, now: number): ListingRow => ({
-  ...{ ...next, version: (known?.version ?? 0) + 1, changedAt: now },
+  ...next,
+  version: (known?.version ?? 0) + 1,
+  changedAt: now,
   nextTryAt: next.nextTryAt === null ? null : now,
 })
 

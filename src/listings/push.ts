@@ -175,13 +175,21 @@ function echoed(content: ListingContent, { priceMinor, stock }: Echo): ListingCo
 }
 
 const knownWith = ({ priceMinor, compareAtMinor, currency, stock, available, name, category }: ListingContent) => ({
-  ...{ knownPriceMinor: priceMinor, knownCompareAtMinor: compareAtMinor, knownCurrency: currency },
-  ...{ knownStock: stock, knownAvailable: available ? 1 : 0, knownName: name, knownCategory: category },
+  knownPriceMinor: priceMinor,
+  knownCompareAtMinor: compareAtMinor,
+  knownCurrency: currency,
+  knownStock: stock,
+  knownAvailable: available ? 1 : 0,
+  knownName: name,
+  knownCategory: category,
 })
 
 export const sentFrom = ({ priceMinor, compareAtMinor, currency, name, category }: ListingContent) => ({
-  ...{ sentPriceMinor: priceMinor, sentCompareAtMinor: compareAtMinor, sentCurrency: currency },
-  ...{ sentName: name, sentCategory: category },
+  sentPriceMinor: priceMinor,
+  sentCompareAtMinor: compareAtMinor,
+  sentCurrency: currency,
+  sentName: name,
+  sentCategory: category,
 })
 
 const after = ({ row }: Telling, set: Partial<ListingRow>, now: number): ListingRow => ({
@@ -204,8 +212,11 @@ export function confirmed(telling: Telling, now: number, newId: () => string, ra
   const row = after(
     telling,
     {
-      ...{ ...standingOf(telling, now, random), wantedPriceMinor, toldAt: now },
-      ...{ ...knownWith(content), knownCostMinor: costMinor },
+      ...standingOf(telling, now, random),
+      wantedPriceMinor,
+      toldAt: now,
+      ...knownWith(content),
+      knownCostMinor: costMinor,
       // What was let pass has passed, or the price went elsewhere: the next jump asks again.
       approvedPriceMinor: state === 'synced' ? null : before.approvedPriceMinor,
     },
@@ -231,7 +242,11 @@ function standingOf({ before, decision }: Telling, now: number, random: number):
 }
 
 const sentOf = ({ sentPriceMinor, sentCompareAtMinor, sentCurrency, sentName, sentCategory }: ListingRow) => ({
-  ...{ sentPriceMinor, sentCompareAtMinor, sentCurrency, sentName, sentCategory },
+  sentPriceMinor,
+  sentCompareAtMinor,
+  sentCurrency,
+  sentName,
+  sentCategory,
 })
 
 function causeOf(before: ListingRow, priceMinor: number, costMinor: number | null): string {

@@ -176,8 +176,11 @@ const counted = ({ matched, orphans, others, missing, unlisted }: Sweep) =>
 const moved = ({ currency, ...account }: BalanceAccount) =>
   labelled(
     {
-      ...{ charges: account.chargesMinor, refunds: account.refundsMinor, credits: account.creditsMinor },
-      ...{ unexplained: account.unexplainedMinor, owed_back: account.owedBackMinor },
+      charges: account.chargesMinor,
+      refunds: account.refundsMinor,
+      credits: account.creditsMinor,
+      unexplained: account.unexplainedMinor,
+      owed_back: account.owedBackMinor,
     },
     { currency },
   )

@@ -71,11 +71,15 @@ const before = 'it was not sent yet; cancel its order, or release its hold'
 const done = 'its keys are with the store, or on their way'
 /** What helps in the states in which there is nothing to decide. */
 const insteadOf: Record<Exclude<PurchaseState, 'review' | 'accepted'>, string> = {
-  ...{ planned: before, waiting: before },
+  planned: before,
+  waiting: before,
   sending: 'its answer is awaited',
   unknown: 'it is being looked up at the supplier, and comes to a review by itself if that fails',
-  ...{ completed: done, fulfilled: done },
-  ...{ rejected: ended, failed: ended, cancelled: ended },
+  completed: done,
+  fulfilled: done,
+  rejected: ended,
+  failed: ended,
+  cancelled: ended,
 }
 
 /** All decisions, with what each would do now. */

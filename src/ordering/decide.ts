@@ -67,8 +67,12 @@ export async function decidePurchase(
       nextGeneration: overridesCap(decision) ? { spendCapOverriddenAt: ordering.now() } : {},
       also: ({ keys }) => [
         insertAudit({
-          ...{ id: ordering.newId(), at: ordering.now(), actor, subject: purchaseId },
-          ...{ action: `purchase.${decision.type}`, detail: auditText(decision, reason) },
+          id: ordering.newId(),
+          at: ordering.now(),
+          actor,
+          subject: purchaseId,
+          action: `purchase.${decision.type}`,
+          detail: auditText(decision, reason),
         }),
         // A hand-over that waited for this decision goes out now, not at its next look.
         ...waitingHandOvers(keys).map((id) => ({ ...redeliverEffect(id, ordering.now()), rows: 'any' as const })),

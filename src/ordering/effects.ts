@@ -136,13 +136,11 @@ export function effectChanges(
       holdOffer(purchase.supplierProductId, now),
       alert('over_ceiling', purchase.id),
       insertDiscrepancy({
-        ...{
-          id: ordering.newId(),
-          kind: 'over_ceiling',
-          subject: purchase.id,
-          supplierOrderId: order.id,
-          foundAt: now,
-        },
+        id: ordering.newId(),
+        kind: 'over_ceiling',
+        subject: purchase.id,
+        supplierOrderId: order.id,
+        foundAt: now,
         detail: `charged ${order.amountMinor} ${order.currency ?? purchase.currency} in minor units, the ceiling of one is ${purchase.ceilingMinor} ${purchase.currency}`,
       }),
     ]
@@ -177,8 +175,13 @@ function keyChanges(
     const sealed = vault.seal({ table: 'licence_keys', row: purchase.id, ordinal }, key.text)
     changes.push(
       insertKey({
-        ...{ purchaseId: purchase.id, ordinal, blindIndex: key.blindIndex, storedAt: now },
-        ...{ ciphertext: sealed.ciphertext, keyId: sealed.keyId, handOverId: take() ? outboxId : null },
+        purchaseId: purchase.id,
+        ordinal,
+        blindIndex: key.blindIndex,
+        storedAt: now,
+        ciphertext: sealed.ciphertext,
+        keyId: sealed.keyId,
+        handOverId: take() ? outboxId : null,
       }),
     )
   }

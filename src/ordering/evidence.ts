@@ -119,7 +119,13 @@ export async function viewEvidence(
   const ids = [...new Set([...ordersOf(loaded, attempts), ...generationOf.keys()])]
   const basis = basisOf(loaded, { orders: ids, discrepancies })
   return {
-    ...{ purchase, name, attempts, discrepancies, audit, freeze, basis },
+    purchase,
+    name,
+    attempts,
+    discrepancies,
+    audit,
+    freeze,
+    basis,
     transitions: together(transitions),
     since: entered?.at ?? purchase.createdAt,
     keys: { stored: keys.length, left: unitsLeft(loaded), elsewhere },
@@ -173,8 +179,13 @@ function readingOf(purchase: Purchase, order: SupplierOrder): OrderReading {
   if ((order.productId ?? purchase.supplierProductId) !== purchase.supplierProductId) differs.push('product')
   if ((order.quantity ?? purchase.quantity) !== purchase.quantity) differs.push('quantity')
   return {
-    ...{ status: order.status, statusWord: order.statusWord, keys: order.keys.length, differs },
-    ...{ amountMinor: order.amountMinor ?? null, currency: order.currency ?? purchase.currency },
-    ...{ quantity: order.quantity ?? null, createdAt: order.createdAt ?? null },
+    status: order.status,
+    statusWord: order.statusWord,
+    keys: order.keys.length,
+    differs,
+    amountMinor: order.amountMinor ?? null,
+    currency: order.currency ?? purchase.currency,
+    quantity: order.quantity ?? null,
+    createdAt: order.createdAt ?? null,
   }
 }

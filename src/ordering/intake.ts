@@ -56,8 +56,14 @@ export async function takeOrder(ordering: Ordering, store: string, input: OrderI
     const lineId = lineIds[place] as string
     changes.push(
       insertLine({
-        ...{ id: lineId, orderId, line: line.id, sku: line.sku, quantity: line.quantity },
-        ...{ productId: offer?.productId ?? null, unitPriceMinor: line.unitPriceMinor, currency: line.currency },
+        id: lineId,
+        orderId,
+        line: line.id,
+        sku: line.sku,
+        quantity: line.quantity,
+        productId: offer?.productId ?? null,
+        unitPriceMinor: line.unitPriceMinor,
+        currency: line.currency,
       }),
     )
     const ceiling = ceilings.get(line)
@@ -123,8 +129,11 @@ function ceilingsOf({ policy, now }: Ordering, input: OrderInput, offers: Map<st
     const offer = offers.get(line.sku)
     if (!offer) continue
     const ceiling = ceilingMinor({
-      ...{ costMinor: offer.costMinor, costCurrency: offer.currency, at },
-      ...{ unitPriceMinor: line.unitPriceMinor, unitCurrency: line.currency },
+      costMinor: offer.costMinor,
+      costCurrency: offer.currency,
+      at,
+      unitPriceMinor: line.unitPriceMinor,
+      unitCurrency: line.currency,
       ...policy,
     })
     if (typeof ceiling === 'number') ceilings.set(line, ceiling)
@@ -172,7 +181,8 @@ function purchasesOfLine(
         { ...name, line: line.id, part: index + 1, generation: 1 },
         { supplierProductId: offer.productId, quantity },
       ),
-      ...{ ...template, id: newId() },
+      ...template,
+      id: newId(),
       deadlineAt: now + policy.deadlineMs,
       createdAt: now,
       changedAt: now,

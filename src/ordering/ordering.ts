@@ -71,8 +71,12 @@ export interface Pace {
 }
 
 export const freshPace = (): Pace => ({
-  ...{ breaker: closedBreaker, pausedUntil: 0, firstSends: [], repeats: [] },
-  ...{ checked: new Map(), absences: new Map() },
+  breaker: closedBreaker,
+  pausedUntil: 0,
+  firstSends: [],
+  repeats: [],
+  checked: new Map(),
+  absences: new Map(),
   alerted: new Set(),
   readAgainAt: 0,
   referenceFilter: 'untried',

@@ -96,8 +96,13 @@ const isOwn = ({ purchase }: Loaded, orderId: string): boolean => purchase.suppl
 /** Evidence of a read that changed something. */
 const readAttempt = ({ newId, now }: Ordering, purchase: Purchase, order: SupplierOrder): Change =>
   insertAttempt({
-    ...{ id: newId(), purchaseId: purchase.id, kind: 'read', stage: 'answered' },
-    ...{ number: purchase.refreshes + 1, at: now(), supplierOrderId: order.id },
+    id: newId(),
+    purchaseId: purchase.id,
+    kind: 'read',
+    stage: 'answered',
+    number: purchase.refreshes + 1,
+    at: now(),
+    supplierOrderId: order.id,
     detail: `${order.statusWord}, ${order.keys.length} of ${purchase.quantity} keys`,
   })
 

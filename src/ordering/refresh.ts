@@ -142,8 +142,13 @@ async function scan(ordering: Ordering, purchase: Purchase): Promise<void> {
   }
   await ordering.db.commit([
     insertAttempt({
-      ...{ id: ordering.newId(), purchaseId: purchase.id, kind: 'look_up', stage: 'answered' },
-      ...{ number: purchase.refreshes + 1, at: ordering.now(), detail },
+      id: ordering.newId(),
+      purchaseId: purchase.id,
+      kind: 'look_up',
+      stage: 'answered',
+      number: purchase.refreshes + 1,
+      at: ordering.now(),
+      detail,
     }),
   ])
   if (!found) {

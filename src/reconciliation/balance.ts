@@ -122,8 +122,12 @@ async function whatWeKnow({ db, now }: Explaining, { readAt, currency, amountMin
   ])
   const { count = 0, chargesMinor = 0, unpricedMinor = 0 } = charges ?? {}
   const seen: BalanceSeen = {
-    ...{ readAt, balanceMinor: amountMinor, chargesMinor, unpricedMinor },
-    ...{ returnsMinor: failed.returnsMinor + reversed.returnsMinor, unsettledMinor: unsettled?.total ?? 0 },
+    readAt,
+    balanceMinor: amountMinor,
+    chargesMinor,
+    unpricedMinor,
+    returnsMinor: failed.returnsMinor + reversed.returnsMinor,
+    unsettledMinor: unsettled?.total ?? 0,
   }
   return { seen, counts: [countCharges(readAt, now(), count), failed.change, reversed.change] }
 }
@@ -144,8 +148,12 @@ function alarm(ordering: Explaining, reading: BalanceReading, account: BalanceAc
   const note = `the balance fell by ${text(0 - fall.minor, reading)} more than our orders explain, after ${since}`
   return [
     insertDiscrepancy({
-      ...{ id: newId(), kind: 'balance_unexplained', subject: reading.id, supplierOrderId: '' },
-      ...{ detail: note, foundAt: now },
+      id: newId(),
+      kind: 'balance_unexplained',
+      subject: reading.id,
+      supplierOrderId: '',
+      detail: note,
+      foundAt: now,
     }),
     // Somebody else who buys on the same API key would alert with every order; each fall is on record all the same.
     oweAlert(ordering, { type: 'balance_unexplained', occasion: String(Math.floor(now / HOUR)), payload: { note } }),
@@ -175,8 +183,12 @@ export async function readBalance({ db, supplier, now, newId, log, requestSync }
   const readAt = now()
   const balance = await supplier.balance()
   const reading: BalanceReading = {
-    ...{ id: newId(), readAt, amountMinor: balance.amountMinor, currency: balance.currency },
-    ...{ tier: balance.tier ?? null, limits: limitsText(balance) },
+    id: newId(),
+    readAt,
+    amountMinor: balance.amountMinor,
+    currency: balance.currency,
+    tier: balance.tier ?? null,
+    limits: limitsText(balance),
   }
   const [known] = await db.query(latestTier())
   if (known && reading.tier !== null && known.tier !== reading.tier) {

@@ -186,11 +186,17 @@ async function recordMissing(ordering: Ordering, purchase: Purchase, supplierOrd
   const now = clock()
   await db.commit([
     insertDiscrepancy({
-      ...{ id: newId(), kind: 'missing', subject: purchaseId, supplierOrderId, foundAt: now },
+      id: newId(),
+      kind: 'missing',
+      subject: purchaseId,
+      supplierOrderId,
+      foundAt: now,
       detail: `${externalOrderId} in ${purchase.state}`,
     }),
     oweAlert(ordering, {
-      ...{ type: 'missing', occasion: `${purchaseId}:${supplierOrderId}`, orderId },
+      type: 'missing',
+      occasion: `${purchaseId}:${supplierOrderId}`,
+      orderId,
       payload: { purchaseId, note: null },
     }),
   ])

@@ -166,7 +166,11 @@ const errorResponse = (dialect: Dialect, description: string, withRetry = false)
 function eventOperation(dialect: Dialect, name: EventName): Schema {
   const { signature } = dialect
   const header = (headerName: string, description: string) => ({
-    ...{ name: headerName, in: 'header', required: true, description, schema: { type: 'string' } },
+    name: headerName,
+    in: 'header',
+    required: true,
+    description,
+    schema: { type: 'string' },
   })
   const unit = signature.timestampUnit === 's' ? 'seconds' : 'milliseconds'
   const { timestamp } = signature

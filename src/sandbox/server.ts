@@ -72,8 +72,16 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const catalogue = offers === undefined ? shippedCatalogue() : generatedCatalogue(offers, seed ?? 1)
   const faults = createFaults()
   const world = openWorld({
-    ...{ dialect, catalogue, faults, now, random, file, seed },
-    ...{ balanceMinor, balanceLowMinor, completeAfterMs },
+    dialect,
+    catalogue,
+    faults,
+    now,
+    random,
+    file,
+    seed,
+    balanceMinor,
+    balanceLowMinor,
+    completeAfterMs,
   })
   const sender = createSender({ webhooks: world.webhooks, dialect, now })
   const waits = createWaits()

@@ -61,8 +61,15 @@ export function oweAlert(
 ): Change {
   const at = now()
   return oweEffect({
-    ...{ id: newId(), kind: 'alert', type, orderId, dedupeKey: `alert:${type}:${occasion}` },
-    ...{ payload: JSON.stringify(payload), state: 'due', notBefore: at, createdAt: at },
+    id: newId(),
+    kind: 'alert',
+    type,
+    orderId,
+    dedupeKey: `alert:${type}:${occasion}`,
+    payload: JSON.stringify(payload),
+    state: 'due',
+    notBefore: at,
+    createdAt: at,
   })
 }
 

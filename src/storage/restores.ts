@@ -168,8 +168,12 @@ export const countUnclaimed = () =>
     .where(inArray(unclaimedOrders.status, ['open', 'completed']))
 
 const ofPart = {
-  ...{ lineId: purchases.lineId, part: purchases.part, externalOrderId: purchases.externalOrderId },
-  ...{ store: storeOrders.store, reference: storeOrders.reference, line: storeOrderLines.line },
+  lineId: purchases.lineId,
+  part: purchases.part,
+  externalOrderId: purchases.externalOrderId,
+  store: storeOrders.store,
+  reference: storeOrders.reference,
+  line: storeOrderLines.line,
 }
 
 const named = bindList((references) =>

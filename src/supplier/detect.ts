@@ -40,7 +40,13 @@ export function detectSignature(delivery: CapturedDelivery, secret: KeyObject, t
         const { place, unit } = timestamp
         const used = [header, place.in === 'header' ? place.header : header]
         const signature: Layout = {
-          ...{ header, encoding, prefix, separator, timestamp: place, timestampUnit: unit, toleranceSeconds },
+          header,
+          encoding,
+          prefix,
+          separator,
+          timestamp: place,
+          timestampUnit: unit,
+          toleranceSeconds,
           deliveryIdHeader: idHeaderOf(delivery.headers, used),
         }
         if (isRead(signature, delivery, secret, timestamp)) return { fits: true, signature, tried }

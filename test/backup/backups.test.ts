@@ -31,7 +31,12 @@ function openYard(keep = { keep: 14, keepDays: 30 }) {
     createBackups({ config, file, db, keys: { current: () => KEY }, now, newId: createIds(now, randomBytes), log })
   const folder = path.join(dataDir, 'backups')
   return {
-    ...{ file, dataDir, folder, db, open, now },
+    file,
+    dataDir,
+    folder,
+    db,
+    open,
+    now,
     move: (ms: number) => {
       clock += ms
     },

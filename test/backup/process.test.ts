@@ -41,7 +41,9 @@ async function open(onTestFinished: TestContext['onTestFinished'], more: object 
   }
   return {
     ...installation,
-    ...{ installation, backups, ask },
+    installation,
+    backups,
+    ask,
     database: path.join(folder, 'quayside.db'),
     secret: (name: string) => path.join(folder, 'secrets', name),
     kept: () => (existsSync(backups) ? readdirSync(backups).filter((name) => name.endsWith('.backup')) : []),

@@ -177,7 +177,8 @@ async function orderBesides({ sandbox }: Harbour, reference: string, productId: 
   const answer = await fetch(`${sandbox.baseUrl}/orders`, {
     method: 'POST',
     headers: {
-      ...{ 'x-api-key': 'sk_test_0123456789abcdef', 'idempotency-key': reference },
+      'x-api-key': 'sk_test_0123456789abcdef',
+      'idempotency-key': reference,
       'content-type': 'application/json',
     },
     body: JSON.stringify({ productId, quantity: 1, external_order_id: reference }),

@@ -18,7 +18,9 @@ export function benchDelivery(number: number, forged = false): BenchRequest {
   const secret = forged ? `${BENCH_SECRET}?` : BENCH_SECRET
   const signature = createHmac('sha256', secret).update(`${timestamp}.${body}`).digest('hex')
   return {
-    ...{ method: 'POST', path: '/webhooks/supplier', body },
+    method: 'POST',
+    path: '/webhooks/supplier',
+    body,
     headers: {
       'content-type': 'application/json',
       'x-service-timestamp': timestamp,

@@ -37,7 +37,9 @@ let endedAt = 0
 const { result, seconds } = await new Promise<{ result: autocannon.Result; seconds: number }>((resolve, reject) => {
   const run = autocannon(
     {
-      ...{ url: load.url, connections: load.connections, amount: each * load.connections },
+      url: load.url,
+      connections: load.connections,
+      amount: each * load.connections,
       setupClient: (one) => one.setRequests(lists[client++] ?? []),
     },
     (error: unknown, result: autocannon.Result) =>

@@ -8,8 +8,13 @@ import { startSandbox } from '../../src/sandbox/server.ts'
 const dialect = readDialect(new URL('../../config/dialects/reseller-v1.1.json', import.meta.url))
 const open = () =>
   startSandbox({
-    ...{ dialect, apiKey: 'sk_bench_0123456789', requestsPerMinute: 100_000_000, balanceMinor: 1_000_000_000_000 },
-    ...{ completeAfterMs: 0, offers: 200, seed: 3 },
+    dialect,
+    apiKey: 'sk_bench_0123456789',
+    requestsPerMinute: 100_000_000,
+    balanceMinor: 1_000_000_000_000,
+    completeAfterMs: 0,
+    offers: 200,
+    seed: 3,
   })
 // One each: what the bare loop buys must not be announced to Quayside, which would look for an order of its own.
 const [sandbox, bare] = [await open(), await open()]

@@ -31,7 +31,9 @@ interface Product {
 const dispatcher = new Agent({ connections: 64 })
 const post = async (url: string, body: object, headers: Record<string, string> = {}) => {
   const answer = await request(url, {
-    ...{ method: 'POST', dispatcher, body: JSON.stringify(body) },
+    method: 'POST',
+    dispatcher,
+    body: JSON.stringify(body),
     headers: { 'content-type': 'application/json', ...headers },
   })
   return { status: answer.statusCode, json: (await answer.body.json()) as { data?: { id?: string } } }
@@ -47,7 +49,12 @@ export async function benchOrder(say: (text: string) => void) {
   const port = await freePort()
   const storePort = Number(new URL(store).port)
   const configFile = writeDemoConfig({
-    ...{ folder, baseUrl: supplier, apiKey: API_KEY, port, storePort, dialect: 'reseller-v1.1' },
+    folder,
+    baseUrl: supplier,
+    apiKey: API_KEY,
+    port,
+    storePort,
+    dialect: 'reseller-v1.1',
     more: { ordering: { inFlight: IN_FLIGHT, tickSeconds: 1 }, logLevel: 'error' },
   })
   const setUp = await openSetUp(configFile, {})

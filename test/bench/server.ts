@@ -59,11 +59,22 @@ async function openQuayside(): Promise<number> {
   const metrics = createMetrics({ readGauges: async () => ({}) })
   const dialect = readDialect(new URL('../../config/dialects/reseller-v1.1.json', import.meta.url))
   const inbox = await openInbox({
-    ...{ db, vault, dialect, now, newId, log, onStored: () => {}, onStale: () => {} },
+    db,
+    vault,
+    dialect,
+    now,
+    newId,
+    log,
+    onStored: () => {},
+    onStale: () => {},
     countReceived: (outcome, reason) => metrics.count('deliveries', { outcome, reason }),
   })
   const server = createHttpServer({
-    ...{ webhooks: webhookRouter(inbox), api: [], log, newId, monotonic: () => performance.now() },
+    webhooks: webhookRouter(inbox),
+    api: [],
+    log,
+    newId,
+    monotonic: () => performance.now(),
     health: healthRouter({ status: () => ({ reasons: [], notes: [] }) }),
     count: (route, status) => metrics.count('http_requests', { route, status: String(status) }),
   })

@@ -52,7 +52,11 @@ const db = openDatabase({ file, now })
 async function sync(): Promise<number> {
   const dialect = readDialect(path.join(import.meta.dirname, '../../config/dialects/reseller-v1.1.json'))
   const supplier = createSupplier({
-    ...{ baseUrl, dialect, apiKey: new Secret(apiKey), now, random: Math.random },
+    baseUrl,
+    dialect,
+    apiKey: new Secret(apiKey),
+    now,
+    random: Math.random,
     sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
     network: {
       ...sockets,
@@ -69,9 +73,16 @@ async function sync(): Promise<number> {
     },
   })
   const catalogue: Catalogue = {
-    ...{ db, supplier, dialect, stores: [{ id: 'bench-0a1b2c3d' }], now, newId: createIds(now, randomBytes) },
-    ...{ log: createLog({ level: 'error', write: (line) => void process.stderr.write(line) }), reads: new Map() },
-    ...{ wake: () => {}, requestSync: () => {} },
+    db,
+    supplier,
+    dialect,
+    stores: [{ id: 'bench-0a1b2c3d' }],
+    now,
+    newId: createIds(now, randomBytes),
+    log: createLog({ level: 'error', write: (line) => void process.stderr.write(line) }),
+    reads: new Map(),
+    wake: () => {},
+    requestSync: () => {},
   }
   const [before, told, recorded, begunAt] = [await changesSoFar(), await owedSoFar(), await recordedSoFar(), now()]
   const { runId } = await startSync(catalogue, 'bench')

@@ -50,7 +50,10 @@ async function measureSpeed(say: (text: string) => void, folder: string, offers:
     return figures
   }
   const rounds: Record<'floorImport' | 'firstImport' | 'floor' | 'noChange', SyncFigures[]> = {
-    ...{ floorImport: [], firstImport: [], floor: [], noChange: [] },
+    floorImport: [],
+    firstImport: [],
+    floor: [],
+    noChange: [],
   }
   for (let round = 1; round <= count; round += 1) {
     say(`first import of ${offers} offers: round ${round} of ${count}`)
@@ -132,9 +135,12 @@ function figuresOf(speed: Speed, { small, large, sizes }: Memory) {
   const seconds = (list: SyncFigures[]) => Number((medianOf(list.map(({ wallMs }) => wallMs)) / 1_000).toFixed(2))
   const { offersChanged, offerRows, toldStores, written } = speed.onePercent
   return {
-    ...{ floorS: seconds(speed.floor), noChangeS: seconds(speed.noChange) },
-    ...{ floorImportS: seconds(speed.floorImport), firstImportS: seconds(speed.firstImport) },
-    ...{ supplierCpuS: Number((speed.supplierMs / 1_000).toFixed(2)), requests: speed.noChange[0]?.requests },
+    floorS: seconds(speed.floor),
+    noChangeS: seconds(speed.noChange),
+    floorImportS: seconds(speed.floorImport),
+    firstImportS: seconds(speed.firstImport),
+    supplierCpuS: Number((speed.supplierMs / 1_000).toFixed(2)),
+    requests: speed.noChange[0]?.requests,
     noChangeWrites: Math.max(...speed.noChange.map((one) => one.written)),
     onePercent: { offersChanged, offerRows, toldStores, written },
     memoryMB: Object.fromEntries(sizes.map((size, at) => [size, Math.round(((at ? large : small) ?? 0) / MEGABYTE)])),

@@ -39,7 +39,8 @@ describe('no path breaks a promise or hangs', () => {
     const { transition } = beside.change
     // A person who closes a purchase answers for it: what then leaves is not the machine's.
     const change: Partial<Rules> = {
-      ...{ ...beside.change, mayBuy: rules.mayBuy },
+      ...beside.change,
+      mayBuy: rules.mayBuy,
       transition: (facts, input, now) => (input.type === 'close' ? undefined : transition(facts, input, now)),
     }
     expect(faultOf({ ...beside, change })).toBeUndefined()
@@ -82,7 +83,9 @@ describe('the model may leave out', () => {
       ...new Set(rows.filter((row) => row.type === type).flatMap((row) => row.states)),
     ]
     expect({ due: statesFor('due'), answer: statesFor('answer'), absent: statesFor('absent') }).toEqual({
-      ...{ due: ['planned', 'waiting'], answer: ['sending'], absent: ['unknown'] },
+      due: ['planned', 'waiting'],
+      answer: ['sending'],
+      absent: ['unknown'],
     })
   })
 })

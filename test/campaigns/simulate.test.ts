@@ -48,7 +48,10 @@ describe('the simulation', () => {
   ])('keeps its promises in seed %i: %s', async (seed) => {
     const { doubleCharges, orphanCharges, stuck, broken } = await play(seed)
     expect({ doubleCharges, orphanCharges, stuck, broken }).toEqual({
-      ...{ doubleCharges: 0, orphanCharges: 0, stuck: 0, broken: [] },
+      doubleCharges: 0,
+      orphanCharges: 0,
+      stuck: 0,
+      broken: [],
     })
   })
 
@@ -89,7 +92,10 @@ describe('the simulation', () => {
     const { doubleCharges, orphanCharges, stuck, broken } = await play(21)
     expect(takeReached()).toContain('orphan_on_record in planned')
     expect({ doubleCharges, orphanCharges, stuck, broken }).toEqual({
-      ...{ doubleCharges: 0, orphanCharges: 0, stuck: 0, broken: [] },
+      doubleCharges: 0,
+      orphanCharges: 0,
+      stuck: 0,
+      broken: [],
     })
   })
 

@@ -25,11 +25,22 @@ describe('a service that is killed again and again, between parties and a networ
       const run = { purchases: 24, seconds: 9, seed: 142, patienceSeconds: 60, folder }
       const { verdict, purchases, deaths, forgeries, faults, refused } = await torture(run)
       expect(verdict).toEqual({
-        ...{ doubleCharges: 0, orphanCharges: 0, lostDeliveries: 0, duplicateFulfilments: 0, stuck: 0 },
-        ...{ overspent: 0, cancelledKeys: 0, groundlessFreezes: 0, booksClose: true, notes: [] },
+        doubleCharges: 0,
+        orphanCharges: 0,
+        lostDeliveries: 0,
+        duplicateFulfilments: 0,
+        stuck: 0,
+        overspent: 0,
+        cancelledKeys: 0,
+        groundlessFreezes: 0,
+        booksClose: true,
+        notes: [],
       })
       expect({ purchases, unexpected: deaths.unexpected, obeyed: forgeries.obeyed, refused }).toEqual({
-        ...{ purchases: 24, unexpected: [], obeyed: [], refused: [] },
+        purchases: 24,
+        unexpected: [],
+        obeyed: [],
+        refused: [],
       })
       expect(sum(deaths.kills)).toBeGreaterThan(1)
       expect(sum(faults)).toBeGreaterThan(0)

@@ -19,7 +19,11 @@ describe('an offer whose cost cannot be believed', () => {
     const sick = await sync()
     expect(sick).toMatchObject({ state: 'complete', offersChanged: 1, offersUnreadable: 0 })
     expect(await offer(idAt(1))).toMatchObject({
-      ...{ costFault: fault, costMinor: 1_000, basePriceMinor: 1_200, currency: 'EUR', localStock: 1 },
+      costFault: fault,
+      costMinor: 1_000,
+      basePriceMinor: 1_200,
+      currency: 'EUR',
+      localStock: 1,
     })
     expect(await db.query(changesOfRun(sick.id, 10))).toEqual([
       { productId: idAt(1), field: 'costFault', before: null, after: fault },

@@ -42,7 +42,11 @@ async function dryService() {
   const flows = { dryRunSync: createDryRunner({ catalogue, stores: [selling.store], dataDir }) } as Partial<Flows>
   const operations = dryRunOperations({ flows: flows as Flows })
   const server = createHttpServer({
-    ...{ webhooks: Router(), health: Router(), log: catalogue.log, newId: catalogue.newId, monotonic: Date.now },
+    webhooks: Router(),
+    health: Router(),
+    log: catalogue.log,
+    newId: catalogue.newId,
+    monotonic: Date.now,
     api: [routerOf(operations, async () => ({ kind: 'person', role: 'operator', actor: 'test' }) as never)],
   })
   const { port } = await server.listen('127.0.0.1', 0)

@@ -106,7 +106,10 @@ describe('a dry run', () => {
       }
     }
     expect(endOf(events)).toMatchObject({
-      ...{ state: 'complete', error: null, pages: 3, truncated: false },
+      state: 'complete',
+      error: null,
+      pages: 3,
+      truncated: false,
       offers: { seen: run.offersSeen, new: 2, changed: 5, gone: 0, missed: 0, unreadable: 0, costFaults: 1 },
       stores: [{ store: STORE, told: told.length, held: 3 }],
     })
@@ -122,11 +125,11 @@ describe('a dry run', () => {
       const any = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T
       const record = (id: string) =>
         productRecord(id, {
-          ...{
-            api_price: any(['10.00', '10.00', '11.50', '13.00', '19.00', '0.00', null]),
-            local_stock: any([0, 1, 3, 12]),
-          },
-          ...{ provider_stock: any([0, 4]), available: random() < 0.9, name: any([`Product ${id}`, 'Something else']) },
+          api_price: any(['10.00', '10.00', '11.50', '13.00', '19.00', '0.00', null]),
+          local_stock: any([0, 1, 3, 12]),
+          provider_stock: any([0, 4]),
+          available: random() < 0.9,
+          name: any([`Product ${id}`, 'Something else']),
           sku: random() < 0.8 ? `SKU-${id}` : `SKU-${idAt(Math.floor(random() * 60))}`,
         })
       for (const place of [5, 6, 7]) {
@@ -193,7 +196,9 @@ describe('a dry run', () => {
       'price_jump: 12.00 to 108.00 EUR waits for a person; the price that the store has would be under cost and margin',
     ])
     expect(why(2)?.at(-1)).toEqual({
-      ...{ field: 'state', before: 'synced', after: 'held' },
+      field: 'state',
+      before: 'synced',
+      after: 'held',
       reason: 'cost_zero: the supplier states a cost of zero',
     })
   })

@@ -72,8 +72,14 @@ describe('an older fact', () => {
     expect((await owed()).flat().filter((id) => id === idAt(2))).toHaveLength(1)
     await catalogue.db.commit([
       putOffer({
-        ...{ productId: idAt(2), sku: 'old', name: 'old', costMinor: 1, currency: 'EUR', available: 0 },
-        ...{ asOf: TEST_NOW, changedAt: TEST_NOW },
+        productId: idAt(2),
+        sku: 'old',
+        name: 'old',
+        costMinor: 1,
+        currency: 'EUR',
+        available: 0,
+        asOf: TEST_NOW,
+        changedAt: TEST_NOW,
       }),
     ])
     expect(await offer(idAt(2))).toMatchObject({ costMinor: 900 })

@@ -8,7 +8,10 @@ import { dialectOf } from '../support/catalogue-parties.ts'
 import { idAt, listWorld, productRecord, sandboxWorld } from '../support/catalogue-world.ts'
 
 const presence = (productId: string, before: string | null, after: string) => ({
-  ...{ productId, field: 'presence', before, after },
+  productId,
+  field: 'presence',
+  before,
+  after,
 })
 
 describe('an offer that left the catalogue', () => {

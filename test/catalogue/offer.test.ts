@@ -12,12 +12,23 @@ import {
 import type { SupplierOffer } from '../../src/domain/supplier.ts'
 
 const record: SupplierOffer = {
-  ...{ productId: 'p1', sku: 'OS-1', name: 'Desktop', costMinor: 1_000, currency: 'EUR', available: true },
-  ...{ localStock: 2, providerStock: 5 },
+  productId: 'p1',
+  sku: 'OS-1',
+  name: 'Desktop',
+  costMinor: 1_000,
+  currency: 'EUR',
+  available: true,
+  localStock: 2,
+  providerStock: 5,
 }
 const fact = (fields: Partial<OfferFact> = {}): OfferFact => ({ ...factOf(record, 100), ...fields })
 const stored = (fields: Partial<Parameters<typeof supersedes>[0]> = {}): Parameters<typeof supersedes>[0] => ({
-  ...{ asOf: 50, changedAt: 60, goneAt: null, available: 1, localStock: 2, providerStock: 5 },
+  asOf: 50,
+  changedAt: 60,
+  goneAt: null,
+  available: 1,
+  localStock: 2,
+  providerStock: 5,
   ...fields,
 })
 

@@ -57,7 +57,12 @@ it(`a sync that is killed at ${KILLS} random points loses and doubles nothing`, 
   // What moved on pages that a resumed run had behind it is found by the next one; after that nothing is left to find.
   expect(await sync()).toMatchObject({ state: 'complete', error: null, offersSeen: OFFERS })
   expect(await sync()).toMatchObject({
-    ...{ state: 'complete', error: null, offersSeen: OFFERS, offersNew: 0, offersChanged: 0, offersGone: 0 },
+    state: 'complete',
+    error: null,
+    offersSeen: OFFERS,
+    offersNew: 0,
+    offersChanged: 0,
+    offersGone: 0,
   })
 
   const costOf = (place: number) => parseDecimal(String(list.records[place]?.api_price), 'EUR')

@@ -42,7 +42,10 @@ describe('a sync that finds nothing new', () => {
     const world = await sandboxWorld({ offers: 2_000, dialect: dialectOf(10), requestsPerMinute: 30 })
     const { catalogue, clock, sandbox } = world
     const supplier = createSupplier({
-      ...{ baseUrl: sandbox.baseUrl, dialect: dialectOf(10), apiKey: new Secret(API_KEY), random: Math.random },
+      baseUrl: sandbox.baseUrl,
+      dialect: dialectOf(10),
+      apiKey: new Secret(API_KEY),
+      random: Math.random,
       now: () => clock.at,
       sleep: async (ms) => {
         clock.at += ms

@@ -23,10 +23,20 @@ describe('a sync run', () => {
     for (const offer of stored) {
       const product = shipped.at(shipped.find(offer.productId) ?? -1)
       expect(offer).toMatchObject({
-        ...{ sku: product.sku, name: product.name, category: product.category, costMinor: product.priceMinor },
-        ...{ basePriceMinor: product.basePriceMinor, cashbackMinor: product.cashbackMinor, currency: 'EUR' },
-        ...{ localStock: product.localStock, providerStock: product.providerStock, origin: product.origin },
-        ...{ asOf: TEST_NOW, seenRunId: run.id, missedRuns: 0, goneAt: null },
+        sku: product.sku,
+        name: product.name,
+        category: product.category,
+        costMinor: product.priceMinor,
+        basePriceMinor: product.basePriceMinor,
+        cashbackMinor: product.cashbackMinor,
+        currency: 'EUR',
+        localStock: product.localStock,
+        providerStock: product.providerStock,
+        origin: product.origin,
+        asOf: TEST_NOW,
+        seenRunId: run.id,
+        missedRuns: 0,
+        goneAt: null,
       })
     }
     expect((await owed()).flat().sort()).toEqual(stored.map(({ productId }) => productId))
@@ -59,7 +69,10 @@ describe('a sync run', () => {
     expect(run).toMatchObject({ state: 'complete', offersNew: 0, offersChanged: 1 })
     const changes = await db.query(changesOfRun(run.id, 10))
     expect(changes).toContainEqual({
-      ...{ productId: product.id, field: 'localStock', before: String(product.localStock), after: '77' },
+      productId: product.id,
+      field: 'localStock',
+      before: String(product.localStock),
+      after: '77',
     })
     const cost = changes.find(({ field }) => field === 'cost')
     expect(Number(cost?.before) - Number(cost?.after)).toBeCloseTo(1)

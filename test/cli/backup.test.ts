@@ -8,8 +8,13 @@ import { refusedOrigin } from '../support/supplier-server.ts'
 
 const now = () => Date.parse('2026-03-02T02:20:00.000Z')
 const backup = {
-  ...{ file: 'quayside-20260301T022000000Z.backup', bytes: 123_456_789, readable: true },
-  ...{ madeAt: '2026-03-01T02:20:00.000Z', epoch: 2, stores: ['shop-4f7k2m9q'], keyName: '3f9a01c2' },
+  file: 'quayside-20260301T022000000Z.backup',
+  bytes: 123_456_789,
+  readable: true,
+  madeAt: '2026-03-01T02:20:00.000Z',
+  epoch: 2,
+  stores: ['shop-4f7k2m9q'],
+  keyName: '3f9a01c2',
 }
 const unreadable = { ...backup, readable: false, madeAt: null, epoch: null, stores: [], keyName: null }
 const folder = '/srv/quayside/data/run/backups'
@@ -105,7 +110,9 @@ describe('quayside status after a restore', () => {
 
 describe('quayside restore', () => {
   const restored = {
-    ...{ database: 'data/run/quayside.db', madeAt: '2026-03-01T02:20:00.000Z', epoch: 3 },
+    database: 'data/run/quayside.db',
+    madeAt: '2026-03-01T02:20:00.000Z',
+    epoch: 3,
     replaced: 'data/run/quayside.db.replaced-20260302T022000000Z',
   }
 

@@ -149,8 +149,16 @@ describe('the database that doctor looks into', () => {
 })
 
 const offer = (sku: string, category: string | null, goneAt: number | null = null) => ({
-  ...{ productId: `p-${sku}`, sku, name: sku, category, costMinor: 100, currency: 'EUR', available: 1 },
-  ...{ asOf: 1, changedAt: 1, goneAt },
+  productId: `p-${sku}`,
+  sku,
+  name: sku,
+  category,
+  costMinor: 100,
+  currency: 'EUR',
+  available: 1,
+  asOf: 1,
+  changedAt: 1,
+  goneAt,
 })
 
 /** An installation that has read a catalogue of games and software. */

@@ -145,7 +145,9 @@ it('never asks for a key in the place of the one that the environment has, which
   const { sandbox } = await supplier()
   const { file, left } = place()
   const { exitCode, stdout } = await run(['init', '--config', file], {
-    ...{ terminal: true, typed: [sandbox.baseUrl, '', '', ''], program },
+    terminal: true,
+    typed: [sandbox.baseUrl, '', '', ''],
+    program,
     env: { QUAYSIDE_API_KEY: 'another-key' },
   })
   expect(exitCode).toBe(1)

@@ -16,7 +16,9 @@ const release = ['listings', 'release', 'SKU-a', '--reason', 'confirmed', '--sto
 const piped = () => run([...release, '--url', world.url, '--token', world.tokens.owner], { now: world.now })
 const asked = (typed: string) =>
   run([...release, '--url', world.url, '--token', world.tokens.owner], {
-    ...{ terminal: true, typed: [typed], now: world.now },
+    terminal: true,
+    typed: [typed],
+    now: world.now,
   })
 
 /** Stores an offer and tells the store of it. */

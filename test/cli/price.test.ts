@@ -31,10 +31,12 @@ function serviceFor(
 
 describe('price explain', () => {
   const everything: Parameters<typeof sellingTerms>[0] = {
-    ...{ currency: 'USD', rates: [{ from: 'EUR', to: 'USD', rate: '1.0834' }] },
+    currency: 'USD',
+    rates: [{ from: 'EUR', to: 'USD', rate: '1.0834' }],
     pricing: {
       bands: [{ upTo: '10.00', percent: '30', flat: '0.50' }, { percent: '15' }],
-      ...{ margin: { percent: '12', flat: '1.50' }, rounding: { endings: ['.99', '.49'], direction: 'down' } },
+      margin: { percent: '12', flat: '1.50' },
+      rounding: { endings: ['.99', '.49'], direction: 'down' },
       compareAt: { percent: '25' },
     },
     stock: { buffer: 5, cap: 20, zeroUnder: 3 },
@@ -92,8 +94,14 @@ source     43 units  local 3 plus provider 40
   it('says how the listing stands where the store has something else', async () => {
     const row: ListingRow = {
       ...newListing(STORE, { variant: 'v-1', sku: 'SKU-1', linkedBy: 'sku' }, 0),
-      ...{ state: 'failed', reason: 'refused', detail: 'price locked', knownPriceMinor: 900, knownCurrency: 'EUR' },
-      ...{ knownStock: 0, knownAvailable: 0, knownName: 'x' },
+      state: 'failed',
+      reason: 'refused',
+      detail: 'price locked',
+      knownPriceMinor: 900,
+      knownCurrency: 'EUR',
+      knownStock: 0,
+      knownAvailable: 0,
+      knownName: 'x',
     }
     const { config } = await serviceFor({}, {}, [STORE], [row])
     const { stdout } = await run(['price', 'explain', 'SKU-1', '--config', config, '--json'])

@@ -10,7 +10,9 @@ function terminal(world: ApiWorld, options: RunOptions = {}) {
   const { config } = writePlace(world.url)
   return (...argv: string[]) =>
     run([...argv, '--config', config, '--token', world.tokens.operator], {
-      ...{ terminal: true, now: world.now, typed: ['yes'] },
+      terminal: true,
+      now: world.now,
+      typed: ['yes'],
       ...options,
     })
 }

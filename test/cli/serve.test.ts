@@ -24,8 +24,13 @@ describe('what runs in the foreground', () => {
   it('prints no line of the demo wider than 80 columns, and the address of its API in one piece', () => {
     const port = (number: number) => `http://127.0.0.1:${number}`
     const text = banner({
-      ...{ url: port(65_535), sandboxUrl: `${port(65_534)}/v1`, shopUrl: `${port(65_533)}/callbacks`, count: 1_000 },
-      ...{ token: `qs_s_${'a'.repeat(43)}`, sku: 'GAM-RAIL4', folder: 'data/demo' },
+      url: port(65_535),
+      sandboxUrl: `${port(65_534)}/v1`,
+      shopUrl: `${port(65_533)}/callbacks`,
+      count: 1_000,
+      token: `qs_s_${'a'.repeat(43)}`,
+      sku: 'GAM-RAIL4',
+      folder: 'data/demo',
     })
     expect(text).toContain('  http://127.0.0.1:65535\n')
     expect(text).toContain('  http://127.0.0.1:65535/api/v1/openapi.json\n')

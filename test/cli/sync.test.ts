@@ -2,9 +2,20 @@ import { describe, expect, it } from 'vitest'
 import { Refusal, run, startService, widest } from '../support/cli-run.ts'
 
 const begun = {
-  ...{ id: 'run1', cause: 'owner', state: 'running', startedAt: '2026-08-02T14:00:00.000Z', finishedAt: null },
-  ...{ pages: 0, pagesTotal: null, offersSeen: 0, offersNew: 0, offersChanged: 0, offersUnreadable: 0, offersGone: 0 },
-  ...{ error: null, requestId: null },
+  id: 'run1',
+  cause: 'owner',
+  state: 'running',
+  startedAt: '2026-08-02T14:00:00.000Z',
+  finishedAt: null,
+  pages: 0,
+  pagesTotal: null,
+  offersSeen: 0,
+  offersNew: 0,
+  offersChanged: 0,
+  offersUnreadable: 0,
+  offersGone: 0,
+  error: null,
+  requestId: null,
 }
 const steps = [
   { ...begun, pages: 10, pagesTotal: 40, offersSeen: 1_000, offersChanged: 3 },

@@ -112,8 +112,12 @@ describe('the price rules', () => {
     expect(store).toMatchObject({ currency: 'EUR', stock: { source: 'both', buffer: 0 }, listings: { mode: 'all' } })
     expect(store?.terms.pricing).toMatchObject({ currency: 'EUR', rates: [] })
     expect(store?.terms.pricing.rules).toMatchObject({
-      ...{ markup: { millionths: 200_000, flatMinor: 0 }, margin: { millionths: 0, flatMinor: 0 }, bands: [] },
-      ...{ rounding: { patterns: [] }, compareAt: null, jumpMillionths: 500_000 },
+      markup: { millionths: 200_000, flatMinor: 0 },
+      margin: { millionths: 0, flatMinor: 0 },
+      bands: [],
+      rounding: { patterns: [] },
+      compareAt: null,
+      jumpMillionths: 500_000,
     })
   })
 

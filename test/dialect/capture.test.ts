@@ -31,11 +31,15 @@ async function openCapture() {
   const capture = createCaptures({ db, vault, now, newId: createIds(now, randomBytes), log: deps.log })
   const receive = capture.watch(inbox.receive)
   const requestOf = ({ headers, body }: SignedDelivery): ReceivedRequest => ({
-    ...{ path: '', headers: Object.fromEntries(headers.map(([name, value]) => [name, [value]])), body },
+    path: '',
+    headers: Object.fromEntries(headers.map(([name, value]) => [name, [value]])),
+    body,
   })
   const kept = async () => db.query(build.select().from(captures))
   return {
-    ...{ ...door, capture, kept },
+    ...door,
+    capture,
+    kept,
     /** @param by a genuine one, unless another secret is said */
     send: async (secret = SECRET, deliveryId = 'dlv_1') => receive(requestOf(signedDelivery({ secret, deliveryId }))),
     receive,

@@ -40,7 +40,10 @@ describe('the layout of a captured delivery', () => {
   test.each([standard, contrary])('of the sandbox under $name is that of the dialect', ({ signature, eventId }) => {
     const body = '{"a":1}'
     const headers = signedHeaders({ signature, eventId } as Dialect, {
-      ...{ secret, deliveryId: 'dlv_1', body, at: 1_767_225_600_123 },
+      secret,
+      deliveryId: 'dlv_1',
+      body,
+      at: 1_767_225_600_123,
     })
     const found = detectSignature(
       { headers: distinct(headers), body: Buffer.from(body) },

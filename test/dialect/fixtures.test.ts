@@ -17,8 +17,12 @@ const expected = { productId: PRODUCT, quantity: 2, externalOrderId: REFERENCE }
 async function clientOf(answer: unknown, { status = 200, headers = {}, dialect = contrary } = {}) {
   const server = await startHttp((_heard, response) => sendJson(response, status, answer, headers))
   const supplier = createSupplier({
-    ...{ baseUrl: `${server.origin}/v1`, dialect, apiKey: new Secret('key-1'), now: () => 1_767_225_600_123 },
-    ...{ sleep: () => Promise.resolve(), random: () => 0.5 },
+    baseUrl: `${server.origin}/v1`,
+    dialect,
+    apiKey: new Secret('key-1'),
+    now: () => 1_767_225_600_123,
+    sleep: () => Promise.resolve(),
+    random: () => 0.5,
   })
   onTestFinished(async () => {
     await supplier.close()
@@ -36,9 +40,19 @@ describe('the fixed answers of the contrary dialect are read as what they say', 
   test('a product', async () => {
     const { supplier, asked } = await clientOf(fixture('contrary/product.json'))
     expect(await supplier.product(PRODUCT)).toEqual({
-      ...{ productId: PRODUCT, sku: 'OS-HALDEN-11', name: 'Halden Desktop 11', category: 'operating-systems' },
-      ...{ costMinor: 1_899, basePriceMinor: 2_400, cashbackMinor: 24, currency: 'JPY' },
-      ...{ localStock: 4, providerStock: 31, available: true, origin: 'local', asOf: 1_767_225_600_123 },
+      productId: PRODUCT,
+      sku: 'OS-HALDEN-11',
+      name: 'Halden Desktop 11',
+      category: 'operating-systems',
+      costMinor: 1_899,
+      basePriceMinor: 2_400,
+      cashbackMinor: 24,
+      currency: 'JPY',
+      localStock: 4,
+      providerStock: 31,
+      available: true,
+      origin: 'local',
+      asOf: 1_767_225_600_123,
     })
     expect(asked()).toMatchObject({
       method: 'GET',
@@ -58,8 +72,15 @@ describe('the fixed answers of the contrary dialect are read as what they say', 
         { productId: PRODUCT, sku: 'OS-HALDEN-11', name: 'Halden Desktop 11', costMinor: 1_899, currency: 'JPY' },
       ].map((offer) => ({ ...offer, available: true })),
       {
-        ...{ productId: '00000000-0000-4000-8000-000000000002', sku: 'VPN-FJORD-1Y', name: 'Fjordline VPN, 1 year' },
-        ...{ costMinor: 0, costFault: 'currency', currency: 'EUR', localStock: 0, providerStock: 0, available: false },
+        productId: '00000000-0000-4000-8000-000000000002',
+        sku: 'VPN-FJORD-1Y',
+        name: 'Fjordline VPN, 1 year',
+        costMinor: 0,
+        costFault: 'currency',
+        currency: 'EUR',
+        localStock: 0,
+        providerStock: 0,
+        available: false,
       },
     ])
     expect(asked().url).toBe('/v1/products?sheet=1&rows_per_sheet=25&find=vpn&shelf=vpn&buyable=y')
@@ -101,7 +122,11 @@ describe('the fixed answers of the contrary dialect are read as what they say', 
   test('the balance', async () => {
     const { supplier } = await clientOf(fixture('contrary/balance.json'))
     expect(await supplier.balance()).toEqual({
-      ...{ amountMinor: 123_456, currency: 'JPY', tier: 'silver', requestsPerMinute: 90, quantityMax: 3 },
+      amountMinor: 123_456,
+      currency: 'JPY',
+      tier: 'silver',
+      requestsPerMinute: 90,
+      quantityMax: 3,
     })
   })
 
@@ -110,7 +135,10 @@ describe('the fixed answers of the contrary dialect are read as what they say', 
     const made = await clientOf(fixture('contrary/webhook.json'), { status: 201 })
     const { webhook, secret } = await made.supplier.createWebhook({ url, events: ['order.completed', 'balance.low'] })
     expect(webhook).toEqual({
-      ...{ id: 'hook-7', url, events: ['order.completed', 'balance.low'], createdAt: 1_767_225_600_123 },
+      id: 'hook-7',
+      url,
+      events: ['order.completed', 'balance.low'],
+      createdAt: 1_767_225_600_123,
     })
     expect(secret.reveal()).toBe('contrary-secret-0123456789abcdef')
     expect(JSON.parse(made.asked().body)).toEqual({ target: { address: url }, topics: ['ORDER_SERVED', 'FUNDS_LOW'] })
@@ -175,7 +203,9 @@ describe('the fixed deliveries of the contrary dialect', () => {
 
   test.each(deliveries)('verify and say: $name', (delivery) => {
     expect(check(delivery, contrary)).toMatchObject({
-      ...{ valid: true, timestampMs: signedAt, deliveryId: delivery.headers['x-message'] },
+      valid: true,
+      timestampMs: signedAt,
+      deliveryId: delivery.headers['x-message'],
     })
     expect(readDelivery(Buffer.from(delivery.body, 'base64'), contrary)).toMatchObject(delivery.reading)
   })

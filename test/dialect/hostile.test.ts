@@ -14,7 +14,9 @@ import { addPurchase } from '../support/webhook-door.ts'
 const NOW = String(TEST_NOW)
 const OTHER_SECRET = 'whsec_other_0123456789abcdef0123456789abcde'
 const event = (order: Record<string, unknown> = {}, happening = 'ORDER_SERVED') => ({
-  ...{ happening, nr: 'evt_1', happened: TEST_NOW },
+  happening,
+  nr: 'evt_1',
+  happened: TEST_NOW,
   order: {
     nr: 'ord_1',
     your_ref: 'ref_1',

@@ -188,10 +188,17 @@ describe.each(bothDialects)('under the dialect $name', ({ dialect }) => {
     expect(stored).toHaveLength(230)
     for (const offer of known) {
       expect(stored.find(({ productId }) => productId === offer.id)).toMatchObject({
-        ...{ sku: offer.sku, name: offer.name, category: offer.category, costMinor: offer.priceMinor },
-        ...{ basePriceMinor: offer.basePriceMinor, cashbackMinor: offer.cashbackMinor },
-        ...{ localStock: offer.localStock, providerStock: offer.providerStock, origin: offer.origin },
-        ...{ currency: dialect.money.currency, asOf: offer.updatedAt },
+        sku: offer.sku,
+        name: offer.name,
+        category: offer.category,
+        costMinor: offer.priceMinor,
+        basePriceMinor: offer.basePriceMinor,
+        cashbackMinor: offer.cashbackMinor,
+        localStock: offer.localStock,
+        providerStock: offer.providerStock,
+        origin: offer.origin,
+        currency: dialect.money.currency,
+        asOf: offer.updatedAt,
       })
     }
   })

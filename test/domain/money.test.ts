@@ -127,8 +127,14 @@ describe('an amount raised by a percentage', () => {
 
 describe('a ceiling', () => {
   const terms = {
-    ...{ costMinor: 1_000, costCurrency: 'EUR', unitPriceMinor: 1_999, unitCurrency: 'EUR' },
-    ...{ minMarginPercent: '5', ceilingPercent: '2.5', rates: [], at: Date.parse('2026-06-01') },
+    costMinor: 1_000,
+    costCurrency: 'EUR',
+    unitPriceMinor: 1_999,
+    unitCurrency: 'EUR',
+    minMarginPercent: '5',
+    ceilingPercent: '2.5',
+    rates: [],
+    at: Date.parse('2026-06-01'),
   }
 
   test('is the unit price less the margin, which is never less than stated', () => {

@@ -10,8 +10,14 @@ import { sellingTerms } from '../support/selling.ts'
 
 const content = listedContent
 const facts = (fields: Partial<ListingFacts> = {}): ListingFacts => ({
-  ...{ known: content(), sent: null, open: false, failing: false, settled: true, approvedPriceMinor: null },
-  ...{ jumpFrom: fields.known === undefined ? content() : fields.known, ...fields },
+  known: content(),
+  sent: null,
+  open: false,
+  failing: false,
+  settled: true,
+  approvedPriceMinor: null,
+  jumpFrom: fields.known === undefined ? content() : fields.known,
+  ...fields,
 })
 const never = facts({ known: null })
 const matched = (fields: Partial<PublishedOffer> = {}): Match => ({ outcome: 'matched', offer: listedOffer(fields) })

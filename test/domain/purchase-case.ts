@@ -33,7 +33,10 @@ export interface Case {
 }
 
 export const to = (next: PurchaseState, row: string, set: Outcome['set'] = {}, effects: Effect[] = []): Outcome => ({
-  ...{ row, next, set, effects },
+  row,
+  next,
+  set,
+  effects,
 })
 
 export const stays = (row: string, set: Outcome['set'] = {}, effects: Effect[] = []): Outcome => ({ row, set, effects })

@@ -4,7 +4,11 @@ import { EARLIER, HOUR, NOW } from '../support/facts.ts'
 import { type Case, says, stays, to } from './purchase-case.ts'
 
 const read = (status: FoundOrder['status'], keys: number, newKeys: number, keysElsewhere = false): PurchaseInput => ({
-  ...{ type: 'read', status, keys, newKeys, keysElsewhere },
+  type: 'read',
+  status,
+  keys,
+  newKeys,
+  keysElsewhere,
 })
 const kept = (row: string, phrase: string) => ({
   accepted: to('review', row, { handOverHeldAt: NOW, note: says(phrase) }, ['store_keys', 'alert']),

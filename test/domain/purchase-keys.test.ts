@@ -5,8 +5,11 @@ import { carriesStore, externalOrderId, idempotencyKey, type PurchaseName } from
 
 const name: PurchaseName = { store: 'demo-a1b2c3d4', reference: '1001', line: '1', part: 1, generation: 1 }
 const foreign: PurchaseName = {
-  ...{ store: 'boutique-zz99yy88', reference: '#10.01/ä~€ 😀', line: 'gid://shop/Line/7' },
-  ...{ part: 2, generation: 13 },
+  store: 'boutique-zz99yy88',
+  reference: '#10.01/ä~€ 😀',
+  line: 'gid://shop/Line/7',
+  part: 2,
+  generation: 13,
 }
 const long: PurchaseName = { ...name, reference: 'R'.repeat(100) }
 

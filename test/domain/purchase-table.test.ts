@@ -57,7 +57,9 @@ describe('the table', () => {
 
 describe('a part', () => {
   const other = (state: PurchaseState, since: { refundedAt?: number; writtenOffAt?: number } = {}) => ({
-    ...{ state, refundedAt: null, writtenOffAt: null },
+    state,
+    refundedAt: null,
+    writtenOffAt: null,
     ...since,
   })
 

@@ -3,7 +3,11 @@ import { explainStock, publishedStock, type StockPolicy } from '../../src/domain
 
 const offer = { localStock: 3, providerStock: 40, available: 1 }
 const policyOf = (policy: Partial<StockPolicy> = {}): StockPolicy => ({
-  ...{ source: 'both', buffer: 0, cap: null, zeroUnder: 0, ...policy },
+  source: 'both',
+  buffer: 0,
+  cap: null,
+  zeroUnder: 0,
+  ...policy,
 })
 
 describe('the stock that a store shows', () => {

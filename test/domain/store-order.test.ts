@@ -15,7 +15,12 @@ import {
 
 /** One part of a line, of one unit. Keys that the store has count as handed over. */
 const part = (state: PartFacts['state'], differs: Partial<PartFacts> = {}): PartFacts => ({
-  ...{ part: 1, generation: 1, state, holdReason: null, quantity: 1, handedOver: state === 'fulfilled' ? 1 : 0 },
+  part: 1,
+  generation: 1,
+  state,
+  holdReason: null,
+  quantity: 1,
+  handedOver: state === 'fulfilled' ? 1 : 0,
   ...differs,
 })
 const second = { part: 2 }

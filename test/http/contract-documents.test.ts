@@ -29,8 +29,15 @@ describe('an answer that is not as the document says', () => {
   const contract = contractOf(apiDocument)
   const headers = { 'content-type': 'application/json; charset=utf-8', 'x-request-id': '1' }
   const listing = {
-    ...{ id: 'A', sku: 'A', name: 'A', category: null, price: '1.00', compareAt: null, currency: 'EUR' },
-    ...{ stock: 1, available: true },
+    id: 'A',
+    sku: 'A',
+    name: 'A',
+    category: null,
+    price: '1.00',
+    compareAt: null,
+    currency: 'EUR',
+    stock: 1,
+    available: true,
   }
   const right = { method: 'GET', path: '/listings/A', status: 200, headers }
   const data = (change: object) => JSON.stringify({ success: true, data: { ...listing, ...change } })

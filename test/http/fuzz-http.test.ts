@@ -124,7 +124,12 @@ async function openService() {
   const { listings } = await app.flows.listListings(DEMO_STORE, { limit: 200 })
   const sku = listings.find(({ stock }) => (stock ?? 0) > 10)?.sku ?? ''
   return {
-    ...{ close, before, stored, errors, port: ports.port, keys: { secret: SECRET, store, viewer, sku } },
+    close,
+    before,
+    stored,
+    errors,
+    port: ports.port,
+    keys: { secret: SECRET, store, viewer, sku },
     /** Fingerprints of the stored deliveries' bodies. */
     bodies: () =>
       withDatabase(async (db) => {

@@ -32,9 +32,12 @@ describe('the evidence of a purchase in review', () => {
     const { orderId, own, second } = await orderedTwice(world)
     const data = await evidence(world, orderId)
     expect(data).toMatchObject({
-      ...{ order: { reference: '1001', line: '1' }, keys: { stored: 0, left: 0, elsewhere: [] } },
-      ...{ freeze: { actor: 'quayside', purchaseId: (await world.purchase(orderId)).id } },
-      ...{ discrepancies: [{ kind: 'double_charge' }], generations: [], audit: [] },
+      order: { reference: '1001', line: '1' },
+      keys: { stored: 0, left: 0, elsewhere: [] },
+      freeze: { actor: 'quayside', purchaseId: (await world.purchase(orderId)).id },
+      discrepancies: [{ kind: 'double_charge' }],
+      generations: [],
+      audit: [],
     })
     const orders = data.orders as { id: string }[]
     expect(orders.map(({ id }) => id).sort()).toEqual([own, second].sort())

@@ -89,7 +89,13 @@ describe('a signing secret that is rotated under a stream of deliveries', () => 
     await create(world)
     const { db, vault, supplier, now, ordering, inbox } = world
     const flows = webhookFlows({
-      ...{ db, vault, now, newId: ordering.newId, log: ordering.log, publicUrl: world.url, inbox },
+      db,
+      vault,
+      now,
+      newId: ordering.newId,
+      log: ordering.log,
+      publicUrl: world.url,
+      inbox,
       supplier: {
         webhooks: supplier.webhooks,
         createWebhook: async (wanted) => {

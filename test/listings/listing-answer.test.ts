@@ -8,8 +8,16 @@ import type { StoreListing } from '../../src/stores/store.ts'
 import { TEST_NOW } from '../support/database.ts'
 
 const listing: StoreListing = {
-  ...{ id: 'v1', sku: 'SKU-1', name: 'One', category: null, price: '12.00', compareAt: null, currency: 'EUR' },
-  ...{ stock: 3, available: true, revision: 7 },
+  id: 'v1',
+  sku: 'SKU-1',
+  name: 'One',
+  category: null,
+  price: '12.00',
+  compareAt: null,
+  currency: 'EUR',
+  stock: 3,
+  available: true,
+  revision: 7,
 }
 
 /** Publishes one listing to a backend that answers like this. */

@@ -18,7 +18,12 @@ async function linesOf(file: string | Uint8Array, limits = fileLimits) {
   return lines
 }
 const line = (fields: Partial<ListingLine>): ListingLine => ({
-  ...{ line: 2, variant: 'V1', sku: 'A', product: '', variation: null, action: 'link' },
+  line: 2,
+  variant: 'V1',
+  sku: 'A',
+  product: '',
+  variation: null,
+  action: 'link',
   ...fields,
 })
 

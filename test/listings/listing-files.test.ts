@@ -36,7 +36,14 @@ async function openShop() {
 
 /** A report with nothing in it but what is given. */
 const report = (fields: object) => ({
-  ...{ lines: 0, linked: 0, unlinked: 0, ignored: 0, unchanged: 0, refused: 0, problems: [], truncated: false },
+  lines: 0,
+  linked: 0,
+  unlinked: 0,
+  ignored: 0,
+  unchanged: 0,
+  refused: 0,
+  problems: [],
+  truncated: false,
   ...fields,
 })
 
@@ -91,7 +98,9 @@ describe('an import', () => {
     const problem = (line: number, column: string, message: string) => ({ line, column, message })
     expect(body.data).toEqual(
       report({
-        ...{ lines: 9, linked: 2, refused: 7 },
+        lines: 9,
+        linked: 2,
+        refused: 7,
         problems: [
           problem(1, 'colour', 'nobody knows this column: it is left unread'),
           problem(3, 'sku', 'no product of the supplier has the SKU nowhere'),

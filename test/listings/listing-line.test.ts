@@ -8,11 +8,17 @@ import {
 } from '../../src/domain/listing-csv.ts'
 
 const offer = (productId: string, fields: Partial<NamedOffer> = {}): NamedOffer => ({
-  ...{ productId, sku: 'A', goneAt: null },
+  productId,
+  sku: 'A',
+  goneAt: null,
   ...fields,
 })
 const listed = (fields: Partial<ListedVariant> = {}): ListedVariant => ({
-  ...{ sku: 'A', productId: 'p1', variation: null, linkedBy: 'csv', state: 'synced' },
+  sku: 'A',
+  productId: 'p1',
+  variation: null,
+  linkedBy: 'csv',
+  state: 'synced',
   ...fields,
 })
 const decide = (line: Partial<ListingLine>, facts: Partial<LineFacts> = {}) =>
@@ -21,11 +27,16 @@ const decide = (line: Partial<ListingLine>, facts: Partial<LineFacts> = {}) =>
     { listing: undefined, product: undefined, bySku: [], ...facts },
   )
 const link = (fields: object = {}) => ({
-  ...{ outcome: 'link', productId: 'p1', sku: undefined, variation: undefined },
+  outcome: 'link',
+  productId: 'p1',
+  sku: undefined,
+  variation: undefined,
   ...fields,
 })
 const refused = (column: string, message: string) => ({
-  ...{ outcome: 'refused', line: 2, column },
+  outcome: 'refused',
+  line: 2,
+  column,
   message: expect.stringContaining(message),
 })
 const unchanged = { outcome: 'unchanged' }

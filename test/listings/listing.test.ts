@@ -8,8 +8,17 @@ import { offerRow, publishWorld } from '../support/publish-world.ts'
 import { sellingTerms } from '../support/selling.ts'
 
 const offerOf = (fields: Partial<PublishedOffer> = {}): PublishedOffer => ({
-  ...{ sku: 'OS-1', name: 'Desktop Pro', category: 'operating-systems', costMinor: 1_000, currency: 'EUR' },
-  ...{ localStock: 2, providerStock: 5, available: 1, basePriceMinor: null, costFault: null, ...fields },
+  sku: 'OS-1',
+  name: 'Desktop Pro',
+  category: 'operating-systems',
+  costMinor: 1_000,
+  currency: 'EUR',
+  localStock: 2,
+  providerStock: 5,
+  available: 1,
+  basePriceMinor: null,
+  costFault: null,
+  ...fields,
 })
 
 describe('a listing', () => {
@@ -50,8 +59,16 @@ describe('the filters of a store', () => {
 
 describe('what a store can sell', () => {
   const record = (productId: string, fields: object = {}) => ({
-    ...{ id: `SKU-${productId}`, sku: `SKU-${productId}`, name: `Product ${productId}`, category: 'Games' },
-    ...{ price: '12.00', compareAt: null, currency: 'EUR', stock: 5, available: true, ...fields },
+    id: `SKU-${productId}`,
+    sku: `SKU-${productId}`,
+    name: `Product ${productId}`,
+    category: 'Games',
+    price: '12.00',
+    compareAt: null,
+    currency: 'EUR',
+    stock: 5,
+    available: true,
+    ...fields,
   })
 
   it('comes in pages by product, with prices as decimal text, before and after it was published', async () => {

@@ -20,8 +20,14 @@ describe('a store', () => {
     await world.settle()
     expect(world.told().map((listings) => listings.length)).toEqual([100, 100, 50])
     expect(world.shop.listings().get('SKU-p007')).toMatchObject({
-      ...{ sku: 'SKU-p007', name: 'Product p007', category: 'Games', price: '12.00', compareAt: null },
-      ...{ currency: 'EUR', stock: 5, available: true },
+      sku: 'SKU-p007',
+      name: 'Product p007',
+      category: 'Games',
+      price: '12.00',
+      compareAt: null,
+      currency: 'EUR',
+      stock: 5,
+      available: true,
     })
     await world.stock(...products(250))
     await world.settle()

@@ -70,7 +70,11 @@ describe('a callback', () => {
       await deliverDue(harbour.ordering)
       const waitMs = callbackDelayMs(attempts, 0.5) ?? 0
       expect(await row(harbour)).toMatchObject({
-        ...{ state: 'due', attempts, notBefore: harbour.now() + waitMs, lastError: 'answered 503', doneAt: null },
+        state: 'due',
+        attempts,
+        notBefore: harbour.now() + waitMs,
+        lastError: 'answered 503',
+        doneAt: null,
       })
       harbour.move(waitMs - 1)
       expect(await deliverDue(harbour.ordering), 'not a moment earlier').toBe(0)
@@ -110,7 +114,9 @@ describe('a callback', () => {
     harbour.ordering.storeOf = () => undefined
     await deliverDue(harbour.ordering)
     expect(await row(harbour)).toMatchObject({
-      ...{ state: 'due', attempts: 0, notBefore: harbour.now() + 15 * MINUTE },
+      state: 'due',
+      attempts: 0,
+      notBefore: harbour.now() + 15 * MINUTE,
       lastError: `the configuration has no store ${STORE}`,
     })
     expect(harbour.shop.received()).toEqual([])
@@ -175,7 +181,9 @@ describe('keys', () => {
     expect(harbour.callbacks('line.fulfilled')).toEqual([])
     expect(await harbour.purchase(orders[0] ?? '')).toMatchObject({ state: 'review' })
     expect(await row(harbour)).toMatchObject({
-      ...{ attempts: 0, notBefore: harbour.now() + 15 * MINUTE, lastError: 'the hand-over waits for a person' },
+      attempts: 0,
+      notBefore: harbour.now() + 15 * MINUTE,
+      lastError: 'the hand-over waits for a person',
     })
   })
 

@@ -150,7 +150,8 @@ describe('taking a store order', () => {
     await expect(
       harbour.order('1002', [{ sku }, { sku, unitPriceMinor: 9_900, currency: 'GBP' }]),
     ).rejects.toMatchObject({
-      ...{ code: 'invalid', reason: 'other_currency' },
+      code: 'invalid',
+      reason: 'other_currency',
       fields: [{ field: 'lines.1.currency', message: expect.stringContaining('a rate from GBP to EUR in `rates`') }],
     })
     expect((await harbour.db.query(listStoreOrders({ limit: 10 }))).length).toBe(1)

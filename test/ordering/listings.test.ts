@@ -12,7 +12,9 @@ import { sellingTerms } from '../support/selling.ts'
 
 const listing = (variant: string, fields: Partial<ListingRow>): ListingRow => ({
   ...newListing(STORE, { variant, sku: variant, linkedBy: 'person' }, TEST_NOW),
-  ...{ state: 'synced', version: 1, ...fields },
+  state: 'synced',
+  version: 1,
+  ...fields,
 })
 
 describe('a purchase that finds its offer out of stock', () => {

@@ -84,9 +84,18 @@ describe('an answer that names an order and differs', () => {
       const ghost = '01890000-0000-7000-8000-000000000000'
       insteadOf(harbour, (_place, _key, _fingerprint, request) =>
         ordered({
-          ...{ ...request, id: ghost, status: 'open', amountMinor: 1, failureCode: null, failureMessage: null },
-          ...{ externalOrderId: 'ghost', plan: { kind: 'complete' }, dueAt: null, hiddenUntil: 0 },
-          ...{ createdAt: harbour.now(), updatedAt: harbour.now() },
+          ...request,
+          id: ghost,
+          status: 'open',
+          amountMinor: 1,
+          failureCode: null,
+          failureMessage: null,
+          externalOrderId: 'ghost',
+          plan: { kind: 'complete' },
+          dueAt: null,
+          hiddenUntil: 0,
+          createdAt: harbour.now(),
+          updatedAt: harbour.now(),
         }),
       )
       const orderId = await harbour.buy('1001')

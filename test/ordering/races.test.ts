@@ -9,7 +9,10 @@ import { buyBeside, decide, known, MINUTE } from '../support/reviews.ts'
 
 const SECOND = 1_000
 const timeout: Placement = {
-  ...{ outcome: 'unknown', cause: 'timeout', rejection: false, evidence: { detail: 'no answer came' } },
+  outcome: 'unknown',
+  cause: 'timeout',
+  rejection: false,
+  evidence: { detail: 'no answer came' },
 }
 
 describe('a process that sleeps between its intent and the write', () => {

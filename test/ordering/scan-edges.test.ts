@@ -38,7 +38,11 @@ async function pagesOf(pages: Page[], { dialect = defaultDialect(), again = page
   })
   const now = () => TEST_NOW
   const supplier = createSupplier({
-    ...{ baseUrl: `${server.origin}/v1`, dialect, apiKey: new Secret('sk_test_1'), now, random: () => 0 },
+    baseUrl: `${server.origin}/v1`,
+    dialect,
+    apiKey: new Secret('sk_test_1'),
+    now,
+    random: () => 0,
     sleep: () => Promise.resolve(),
   })
   onTestFinished(async () => {

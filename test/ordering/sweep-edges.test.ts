@@ -53,7 +53,10 @@ describe('a sweep', () => {
     const harbour = await openHarbour()
     await sweep(harbour.ordering)
     expect(await lastSweep(harbour)).toMatchObject({
-      ...{ cause: 'schedule', fromAt: harbour.now() - RECENT_MS, startedAt: harbour.now(), state: 'complete' },
+      cause: 'schedule',
+      fromAt: harbour.now() - RECENT_MS,
+      startedAt: harbour.now(),
+      state: 'complete',
     })
     const begun = await beginSweep(harbour.ordering, -5, 'ann')
     expect(begun).toMatchObject({ cause: 'ann', fromAt: 0, state: 'running', finishedAt: null })
@@ -76,7 +79,11 @@ describe('a sweep', () => {
     expect(swept).toMatchObject({ id: begun.id, ...counts, troubled: 0, unreadable: 0 })
     expect(swept).not.toHaveProperty('state')
     expect(await lastSweep(harbour)).toMatchObject({
-      ...{ id: begun.id, ...counts, state: 'complete', error: null, finishedAt: harbour.now() },
+      id: begun.id,
+      ...counts,
+      state: 'complete',
+      error: null,
+      finishedAt: harbour.now(),
     })
     expect(linesOf(harbour, 'sweep.complete')).toEqual([
       expect.objectContaining({ id: begun.id, cause: 'nightly', ...counts, durationMs: 3_000 }),

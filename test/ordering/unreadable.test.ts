@@ -45,8 +45,13 @@ test('status names the answers that cannot be read, until they are', async () =>
   await world.pass(5 * SECOND)
   expect(await unreadable()).toEqual(
     ['POST /orders', 'GET /orders/{id}', 'GET /orders'].map((request) => ({
-      ...{ request, field: 'amount', setting: 'order.quantity', value: expect.stringMatching(/^"\d/) },
-      ...{ requestId: expect.any(String), since: expect.any(String), pausesBuying: true },
+      request,
+      field: 'amount',
+      setting: 'order.quantity',
+      value: expect.stringMatching(/^"\d/),
+      requestId: expect.any(String),
+      since: expect.any(String),
+      pausesBuying: true,
     })),
   )
   order.quantity = sandboxDialect.order.quantity

@@ -11,12 +11,24 @@ import {
 import { NOW } from '../support/facts.ts'
 
 const begun: Account = {
-  ...{ startMinor: 10_000, chargesMinor: 0, refundsMinor: 0, creditsMinor: 0, unexplainedMinor: 0, owedBackMinor: 0 },
-  ...{ pendingMinor: 0, pendingAt: null, explainedAt: NOW },
+  startMinor: 10_000,
+  chargesMinor: 0,
+  refundsMinor: 0,
+  creditsMinor: 0,
+  unexplainedMinor: 0,
+  owedBackMinor: 0,
+  pendingMinor: 0,
+  pendingAt: null,
+  explainedAt: NOW,
 }
 /** A reading some time after the beginning; a test names only what it is about. */
 const seen = (afterMs: number, balanceMinor: number, differs: Partial<BalanceSeen> = {}): BalanceSeen => ({
-  ...{ readAt: NOW + afterMs, balanceMinor, chargesMinor: 0, unpricedMinor: 0, returnsMinor: 0, unsettledMinor: 0 },
+  readAt: NOW + afterMs,
+  balanceMinor,
+  chargesMinor: 0,
+  unpricedMinor: 0,
+  returnsMinor: 0,
+  unsettledMinor: 0,
   ...differs,
 })
 /** Takes readings one after the other; answers the account and all that happened. */

@@ -14,7 +14,10 @@ import {
 import { HOUR, NOW } from '../support/facts.ts'
 
 const purchase = (facts: Partial<Counterpart> = {}): Counterpart => ({
-  ...{ state: 'fulfilled', supplierOrderId: 'own', supplierStatus: 'completed', ordersSeen: [] },
+  state: 'fulfilled',
+  supplierOrderId: 'own',
+  supplierStatus: 'completed',
+  ordersSeen: [],
   ...facts,
 })
 const listed = (id: string, status: OrderStatus = 'completed') => ({ id, status, statusWord: status })

@@ -42,8 +42,16 @@ function otherDialect(): Dialect {
   other.money = { representation: 'minor', currency: 'JPY' }
   other.instants = 'epoch_s'
   other.paging = {
-    ...{ page: 'p', limit: 'n', first: 0, limitMax: 25, limitDefault: 10 },
-    ...{ items: 'rows', total: null, more: 'paging.next', totalFiltered: false, listMax: null },
+    page: 'p',
+    limit: 'n',
+    first: 0,
+    limitMax: 25,
+    limitDefault: 10,
+    items: 'rows',
+    total: null,
+    more: 'paging.next',
+    totalFiltered: false,
+    listMax: null,
   }
   other.products = { search: 'find', category: 'group', inStock: 'buyable' }
   other.product = { ...other.product, id: 'key.uuid', cost: 'price.vip', cashback: null, currency: null }
@@ -51,8 +59,15 @@ function otherDialect(): Dialect {
   other.orderRequired = ['productId', 'quantity', 'externalOrderId']
   other.order = {
     ...other.order,
-    ...{ id: 'uuid', externalOrderId: 'yours', status: 'state.word', amount: 'sum', keys: 'codes', keyText: 'code' },
-    ...{ failureCode: null, failureMessage: null, createdAt: 'made' },
+    id: 'uuid',
+    externalOrderId: 'yours',
+    status: 'state.word',
+    amount: 'sum',
+    keys: 'codes',
+    keyText: 'code',
+    failureCode: null,
+    failureMessage: null,
+    createdAt: 'made',
   }
   other.orderStatuses = { NEW: 'open', DONE: 'completed', BAD: 'failed' }
   other.orders = { externalOrderId: null, status: 'state', from: 'since', to: 'until' }

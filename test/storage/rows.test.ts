@@ -3,8 +3,15 @@ import { listOffers, type NewOffer, putOffers } from '../../src/storage/offers.t
 import { memoryDatabase } from '../support/database.ts'
 
 const offer = (place: number, fields: Partial<NewOffer> = {}): NewOffer => ({
-  ...{ productId: `p${String(place).padStart(4, '0')}`, sku: `s${place}`, name: `n${place}`, costMinor: place },
-  ...{ currency: 'EUR', localStock: place % 3 === 0 ? null : place, available: place % 2, asOf: 100, changedAt: 200 },
+  productId: `p${String(place).padStart(4, '0')}`,
+  sku: `s${place}`,
+  name: `n${place}`,
+  costMinor: place,
+  currency: 'EUR',
+  localStock: place % 3 === 0 ? null : place,
+  available: place % 2,
+  asOf: 100,
+  changedAt: 200,
   ...fields,
 })
 

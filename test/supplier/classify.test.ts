@@ -8,8 +8,15 @@ import { dialect, otherDialect } from '../support/supplier-server.ts'
 
 const expected = { externalOrderId: 'q1.s.1.1.1.1', productId: 'p1', quantity: 2 }
 const order = {
-  ...{ id: 'o1', external_order_id: 'q1.s.1.1.1.1', product_id: 'p1', quantity: 2, status: 'pending' },
-  ...{ amount: '12.50', currency: 'EUR', keys: [], created_at: '2026-01-02T03:04:05Z' },
+  id: 'o1',
+  external_order_id: 'q1.s.1.1.1.1',
+  product_id: 'p1',
+  quantity: 2,
+  status: 'pending',
+  amount: '12.50',
+  currency: 'EUR',
+  keys: [],
+  created_at: '2026-01-02T03:04:05Z',
 }
 
 const answered = (status: number, body: unknown, headers: Headers = {}): Exchange => ({
@@ -176,12 +183,16 @@ describe('what an answer to POST /orders means', () => {
       .update(exchange.stage === 'answered' ? exchange.body : '')
       .digest('hex')
     expect(judge(exchange).evidence).toMatchObject({
-      ...{ status: 201, requestId: 'r1', supplierOrderId: 'o1', answerDigest: digest },
+      status: 201,
+      requestId: 'r1',
+      supplierOrderId: 'o1',
+      answerDigest: digest,
     })
     expect(judge(refused(409, 'out_of_stock')).evidence).toMatchObject({ status: 409, code: 'out_of_stock' })
     expect(judge({ stage: 'lost', cause: 'x', status: 500, headers: { 'x-request-id': 'r7' } }).evidence).toMatchObject(
       {
-        ...{ status: 500, requestId: 'r7' },
+        status: 500,
+        requestId: 'r7',
       },
     )
   })

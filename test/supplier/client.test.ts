@@ -45,12 +45,22 @@ const fault = (response: ServerResponse, status: number, code: string, headers?:
 
 const product = { id: 'p1', sku: 'S', name: 'N', api_price: '1.00', currency: 'EUR', available: true }
 const order = {
-  ...{ id: 'o1', external_order_id: 'q1.s.1', product_id: 'p1', quantity: 2, status: 'pending', amount: '2.00' },
-  ...{ currency: 'EUR', keys: [] },
+  id: 'o1',
+  external_order_id: 'q1.s.1',
+  product_id: 'p1',
+  quantity: 2,
+  status: 'pending',
+  amount: '2.00',
+  currency: 'EUR',
+  keys: [],
 }
 const expected = { externalOrderId: 'q1.s.1', productId: 'p1', quantity: 2 }
 const request = {
-  ...{ body: orderBody(dialect, expected), idempotencyKey: 'key1', expected, maybeCharged: false, deadlineMs: 2_000 },
+  body: orderBody(dialect, expected),
+  idempotencyKey: 'key1',
+  expected,
+  maybeCharged: false,
+  deadlineMs: 2_000,
 }
 
 describe('the settings of the supplier', () => {
@@ -245,7 +255,9 @@ describe('a list of the supplier', () => {
   ])('fails whole when its %s cannot be read', async (_, data, field) => {
     const server = await http((__, response) => ok(response, data))
     await expect(client(server.origin).supplier.products({ page: 1 })).rejects.toMatchObject({
-      ...{ code: 'unavailable', reason: 'unreadable', message: expect.stringContaining('r1') },
+      code: 'unavailable',
+      reason: 'unreadable',
+      message: expect.stringContaining('r1'),
       fields: [{ field }],
     })
   })
@@ -273,8 +285,13 @@ describe('answers that cannot be read', () => {
     await orders([{ ...broken, quantity: 'three' }])
     expect(supplier.unreadable()).toEqual([
       {
-        ...{ request: 'GET /orders', setting: 'order.quantity', field: 'quantity', seen: '"three"' },
-        ...{ requestId: 'r1', since: T, partly: false },
+        request: 'GET /orders',
+        setting: 'order.quantity',
+        field: 'quantity',
+        seen: '"three"',
+        requestId: 'r1',
+        since: T,
+        partly: false,
       },
     ])
     now.answer = order
@@ -369,7 +386,8 @@ describe('one record of the supplier', () => {
   it('names the field that cannot be read and the request', async () => {
     const server = await http((_, response) => ok(response, { ...order, quantity: 'two' }))
     await expect(client(server.origin).supplier.order('o1')).rejects.toMatchObject({
-      ...{ code: 'unavailable', message: expect.stringMatching(/quantity.*request r1/) },
+      code: 'unavailable',
+      message: expect.stringMatching(/quantity.*request r1/),
     })
   })
 })
@@ -460,7 +478,9 @@ describe('a read that fails', () => {
   it('is given up after the third', async () => {
     const server = await http((_, response) => fault(response, 500, 'internal_error', { 'x-request-id': 'r8' }))
     await expect(client(server.origin).supplier.balance()).rejects.toMatchObject({
-      ...{ code: 'unavailable', reason: 'server_error', message: expect.stringContaining('r8') },
+      code: 'unavailable',
+      reason: 'server_error',
+      message: expect.stringContaining('r8'),
     })
     expect(server.heard).toHaveLength(3)
   })
@@ -565,7 +585,8 @@ describe('webhooks of the supplier', () => {
   it('were not made when the supplier rejects them', async () => {
     const server = await http((_, response) => fault(response, 422, 'bad_url'))
     await expect(client(server.origin).supplier.createWebhook(wanted)).rejects.toMatchObject({
-      ...{ code: 'rejected', reason: 'bad_url' },
+      code: 'rejected',
+      reason: 'bad_url',
     })
   })
 })

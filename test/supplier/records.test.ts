@@ -10,26 +10,31 @@ import { errorAnswer, readBalance, readOrder, readWebhook, writeInstant } from '
 import { dialect, otherDialect } from '../support/supplier-server.ts'
 
 const product = {
-  ...{
-    id: 'p1',
-    sku: 'OFF-1',
-    name: 'Office',
-    category: 'tools',
-    api_price: '12.99',
-    base_price: '20',
-    cashback: '0.50',
-  },
-  ...{ currency: 'EUR', local_stock: 3, provider_stock: 0, available: true, fulfillment_origin: 'local' },
+  id: 'p1',
+  sku: 'OFF-1',
+  name: 'Office',
+  category: 'tools',
+  api_price: '12.99',
+  base_price: '20',
+  cashback: '0.50',
+  currency: 'EUR',
+  local_stock: 3,
+  provider_stock: 0,
+  available: true,
+  fulfillment_origin: 'local',
   updated_at: '2026-01-02T03:04:05.500+01:00',
 }
 const order = {
-  ...{ id: 'o1', external_order_id: 'q1', product_id: 'p1', quantity: 2, status: 'completed', amount: '25.98' },
-  ...{
-    currency: 'EUR',
-    keys: ['AAAA-1', 'AAAA-2'],
-    failure: { code: 'c', message: 'm' },
-    created_at: '2026-01-02T03:04:05Z',
-  },
+  id: 'o1',
+  external_order_id: 'q1',
+  product_id: 'p1',
+  quantity: 2,
+  status: 'completed',
+  amount: '25.98',
+  currency: 'EUR',
+  keys: ['AAAA-1', 'AAAA-2'],
+  failure: { code: 'c', message: 'm' },
+  created_at: '2026-01-02T03:04:05Z',
 }
 const values = (keys: { reveal(): string }[]) => keys.map((key) => key.reveal())
 
@@ -38,15 +43,18 @@ describe('a product of the supplier', () => {
     expect(readOffer(product, dialect)).toEqual({
       ok: true,
       value: {
-        ...{
-          productId: 'p1',
-          sku: 'OFF-1',
-          name: 'Office',
-          category: 'tools',
-          costMinor: 1_299,
-          basePriceMinor: 2_000,
-        },
-        ...{ cashbackMinor: 50, currency: 'EUR', localStock: 3, providerStock: 0, available: true, origin: 'local' },
+        productId: 'p1',
+        sku: 'OFF-1',
+        name: 'Office',
+        category: 'tools',
+        costMinor: 1_299,
+        basePriceMinor: 2_000,
+        cashbackMinor: 50,
+        currency: 'EUR',
+        localStock: 3,
+        providerStock: 0,
+        available: true,
+        origin: 'local',
         asOf: Date.parse('2026-01-02T02:04:05.500Z'),
       },
     })
@@ -54,14 +62,25 @@ describe('a product of the supplier', () => {
 
   it('is read by the paths of the dialect alone', () => {
     const record = {
-      ...{ uuid: 42, codes: { sku: 'S' }, title: 'T', price: { vip: 1_299, list: 1_500, cur: 'KWD' } },
-      ...{ stock: { own: 7 }, sellable: false, changed: 1_700_000_000 },
+      uuid: 42,
+      codes: { sku: 'S' },
+      title: 'T',
+      price: { vip: 1_299, list: 1_500, cur: 'KWD' },
+      stock: { own: 7 },
+      sellable: false,
+      changed: 1_700_000_000,
     }
     expect(readOffer(record, otherDialect)).toEqual({
       ok: true,
       value: {
-        ...{ productId: '42', sku: 'S', name: 'T', costMinor: 1_299, currency: 'KWD' },
-        ...{ localStock: 7, available: false, asOf: 1_700_000_000_000 },
+        productId: '42',
+        sku: 'S',
+        name: 'T',
+        costMinor: 1_299,
+        currency: 'KWD',
+        localStock: 7,
+        available: false,
+        asOf: 1_700_000_000_000,
         costFault: 'currency',
       },
     })
@@ -246,15 +265,17 @@ describe('an order of the supplier', () => {
     expect(read).toMatchObject({
       ok: true,
       value: {
-        ...{
-          id: 'o1',
-          externalOrderId: 'q1',
-          productId: 'p1',
-          quantity: 2,
-          status: 'completed',
-          statusWord: 'completed',
-        },
-        ...{ amountMinor: 2_598, currency: 'EUR', failureCode: 'c', failureMessage: 'm', createdAt: 1_767_323_045_000 },
+        id: 'o1',
+        externalOrderId: 'q1',
+        productId: 'p1',
+        quantity: 2,
+        status: 'completed',
+        statusWord: 'completed',
+        amountMinor: 2_598,
+        currency: 'EUR',
+        failureCode: 'c',
+        failureMessage: 'm',
+        createdAt: 1_767_323_045_000,
       },
     })
     expect(read.ok && values(read.value.keys)).toEqual(['AAAA-1', 'AAAA-2'])

@@ -60,8 +60,15 @@ export async function openApi(harbourOptions: HarbourOptions = {}) {
     QUAYSIDE_KEY_ENCRYPTION_KEY: randomBytes(32).toString('base64'),
   })
   const inbox = await openInbox({
-    ...{ db, vault, dialect: ordering.dialect, now, newId, log: ordering.log },
-    ...{ countReceived: () => {}, onStored: () => {}, onStale: () => {} },
+    db,
+    vault,
+    dialect: ordering.dialect,
+    now,
+    newId,
+    log: ordering.log,
+    countReceived: () => {},
+    onStored: () => {},
+    onStale: () => {},
   })
   /** Only stores the run: reading the catalogue is another test's subject. */
   const start = async (cause: string) => {
@@ -77,14 +84,22 @@ export async function openApi(harbourOptions: HarbourOptions = {}) {
       keyEncryptionKey: KEY_ENCRYPTION_KEY,
       nextKeyEncryptionKey: () => new Secret(randomBytes(32).toString('base64')),
     },
-    ...{ db, now, newId, log: ordering.log },
+    db,
+    now,
+    newId,
+    log: ordering.log,
   })
   // The database of the harbour is in memory; what is backed up is another one, in a file.
   const file = databaseFile()
   fileDatabase(file)
   const backups = createBackups({
     config: { ...config, dataDir: dirname(file) },
-    ...{ file, db, keys, now, newId, log: ordering.log },
+    file,
+    db,
+    keys,
+    now,
+    newId,
+    log: ordering.log,
   })
   const sweeps = createSweepRunner(ordering)
   const dryRun = createDryRunner({
@@ -96,7 +111,8 @@ export async function openApi(harbourOptions: HarbourOptions = {}) {
       requestSync: () => {},
       reads: new Map(),
     },
-    ...{ stores: config.stores, dataDir: dirname(file) },
+    stores: config.stores,
+    dataDir: dirname(file),
   })
   const flows = createFlows({
     config,
@@ -113,11 +129,21 @@ export async function openApi(harbourOptions: HarbourOptions = {}) {
   const owner = mintToken('admin', randomBytes)
   const authenticate = createAuth({ db, ownerDigest: owner.digest, now })
   const options: ApiOptions = {
-    ...{ db, flows, authenticate, now, newId, randomBytes, stores: config.stores },
+    db,
+    flows,
+    authenticate,
+    now,
+    newId,
+    randomBytes,
+    stores: config.stores,
   }
   const server = createHttpServer({
-    ...{ webhooks: webhookRouter(inbox), api: [apiRouter(options)], health: Router() },
-    ...{ log: ordering.log, newId, monotonic: now },
+    webhooks: webhookRouter(inbox),
+    api: [apiRouter(options)],
+    health: Router(),
+    log: ordering.log,
+    newId,
+    monotonic: now,
   })
   const { port } = await server.listen('127.0.0.1', 0)
   const operations = apiOperations(options)
@@ -161,7 +187,14 @@ export async function openApi(harbourOptions: HarbourOptions = {}) {
     return { status: answer.status, headers: answer.headers, body: read as Answer['body'] }
   }
   const selling = config.stores.find(({ id }) => id === STORE) as (typeof config.stores)[number]
-  const publisher = { ...{ db, now, newId, log: ordering.log, stores: [selling], storeOf: ordering.storeOf } }
+  const publisher = {
+    db,
+    now,
+    newId,
+    log: ordering.log,
+    stores: [selling],
+    storeOf: ordering.storeOf,
+  }
   /** Tells the store of its listings until nothing is owed. */
   const publish = async (): Promise<void> => {
     while ((await publishNext({ ...publisher, monotonic: now, random: () => 0.5 }, selling)) > 0);

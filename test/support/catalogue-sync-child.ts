@@ -11,13 +11,24 @@ const [file = '', baseUrl = '', limit = '', stopAt = ''] = process.argv.slice(2)
 const dialect = dialectOf(Number(limit))
 const now = Date.now
 const supplier = createSupplier({
-  ...{ baseUrl, dialect, apiKey: new Secret(API_KEY), now, random: Math.random },
+  baseUrl,
+  dialect,
+  apiKey: new Secret(API_KEY),
+  now,
+  random: Math.random,
   sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
 })
 const silent = () => {}
 const catalogue = {
-  ...{ db: openDatabase({ file, now }), dialect, stores: STORES, now, newId: createIds(now, randomBytes) },
-  ...{ log: { info: silent, warn: silent, error: silent }, wake: silent, requestSync: silent, reads: new Map() },
+  db: openDatabase({ file, now }),
+  dialect,
+  stores: STORES,
+  now,
+  newId: createIds(now, randomBytes),
+  log: { info: silent, warn: silent, error: silent },
+  wake: silent,
+  requestSync: silent,
+  reads: new Map(),
   supplier: {
     ...supplier,
     products: (query: { page: number; limit?: number }) => {

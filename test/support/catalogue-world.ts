@@ -35,7 +35,11 @@ export function openCatalogue({ baseUrl, dialect, db, clock = { at: TEST_NOW } }
   const supplier = createSupplier({ baseUrl, dialect, apiKey: new Secret(API_KEY), now, sleep, random: Math.random })
   onTestFinished(() => supplier.close())
   const catalogue: Catalogue = {
-    ...{ db: db ?? memoryDatabase(now), supplier, dialect, stores: STORES, now },
+    db: db ?? memoryDatabase(now),
+    supplier,
+    dialect,
+    stores: STORES,
+    now,
     newId: createIds(now, randomBytes),
     log: createLog({ level: 'info', write: (line) => void lines.push(JSON.parse(line) as Record<string, unknown>) }),
     wake: (_what, productIds) => void woken.push(...productIds),
@@ -43,7 +47,12 @@ export function openCatalogue({ baseUrl, dialect, db, clock = { at: TEST_NOW } }
     reads: new Map(),
   }
   return {
-    ...{ catalogue, clock, lines, woken, syncsAsked, db: catalogue.db },
+    catalogue,
+    clock,
+    lines,
+    woken,
+    syncsAsked,
+    db: catalogue.db,
     /** A whole run, a second later. */
     sync: async () => {
       clock.at += 1_000
@@ -69,7 +78,12 @@ export async function sandboxWorld(options: { dialect?: Dialect; db?: Database }
   const { dialect = shippedDialect, db, ...rest } = options
   const clock = { at: TEST_NOW }
   const sandbox = await startHeldSandbox({
-    ...{ dialect, apiKey: API_KEY, now: () => clock.at, seed: 7, automatic: false, requestsPerMinute: 1_000_000 },
+    dialect,
+    apiKey: API_KEY,
+    now: () => clock.at,
+    seed: 7,
+    automatic: false,
+    requestsPerMinute: 1_000_000,
     ...rest,
   })
   onTestFinished(() => sandbox.close())
@@ -79,9 +93,18 @@ export async function sandboxWorld(options: { dialect?: Dialect; db?: Database }
 
 /** A product as the shipped dialect writes it. */
 export const productRecord = (id: string, fields: Record<string, unknown> = {}): Record<string, unknown> => ({
-  ...{ id, sku: `SKU-${id}`, name: `Product ${id}`, category: 'games', api_price: '10.00', base_price: '12.00' },
-  ...{ cashback: '0.10', currency: 'EUR', local_stock: 3, provider_stock: 4, available: true },
-  ...{ fulfillment_origin: 'local' },
+  id,
+  sku: `SKU-${id}`,
+  name: `Product ${id}`,
+  category: 'games',
+  api_price: '10.00',
+  base_price: '12.00',
+  cashback: '0.10',
+  currency: 'EUR',
+  local_stock: 3,
+  provider_stock: 4,
+  available: true,
+  fulfillment_origin: 'local',
   ...fields,
 })
 

@@ -33,7 +33,13 @@ export async function run(argv: string[], options: RunOptions = {}) {
   const exitCode = await runCommand(
     argv,
     {
-      ...{ stdin, stdout: out.stream, stderr: err.stream, env, isTerminal: terminal, columns, now },
+      stdin,
+      stdout: out.stream,
+      stderr: err.stream,
+      env,
+      isTerminal: terminal,
+      columns,
+      now,
       sleep: () => new Promise((resolve) => setImmediate(resolve)),
       random: () => 0.5,
       randomBytes: (count) => new Uint8Array(count).map((_, place) => place * 7 + 3),
@@ -58,7 +64,11 @@ function capture(asked: () => void) {
 
 const unused = () => Promise.reject(new Error('this command needs no program'))
 const noProgram: Program = {
-  ...{ version: '1.2.3', serve: unused, sandbox: unused, openSetUp: unused, restore: unused },
+  version: '1.2.3',
+  serve: unused,
+  sandbox: unused,
+  openSetUp: unused,
+  restore: unused,
   inspect: unused,
   checkSetUp: unused,
   readProducts: unused,

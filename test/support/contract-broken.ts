@@ -101,7 +101,9 @@ function brokenWithin(
   const fields = (valid ?? {}) as Json
   const at = (name: string) => [...path, name].join('.')
   const dropped = required.map((name) => ({
-    ...{ field: at(name), what: `${at(name)} left out`, body: put({ ...fields, [name]: undefined }) },
+    field: at(name),
+    what: `${at(name)} left out`,
+    body: put({ ...fields, [name]: undefined }),
   }))
   const inside = Object.keys(properties).flatMap((name) =>
     brokenAt(schemas, `${pointer}/properties/${name}`, fields[name], [...path, name], (changed) =>

@@ -82,7 +82,8 @@ const product = fc
 
 export const dialects: fc.Arbitrary<Dialect> = fc
   .record({
-    ...{ order, product },
+    order,
+    product,
     instants: fc.constantFrom('iso' as const, 'epoch_s' as const, 'epoch_ms' as const),
     money: fc.record({
       representation: fc.constantFrom<Dialect['money']['representation']>(

@@ -19,20 +19,39 @@ export async function openDeliveryDoor(harbour: Harbour, dialect: Dialect) {
   const received: string[] = []
   const refreshed: string[] = []
   const inbox = await openInbox({
-    ...{ db, vault, dialect, now, newId, log: ordering.log },
-    ...{ countReceived: (outcome) => void received.push(outcome), onStored: () => {}, onStale: () => {} },
+    db,
+    vault,
+    dialect,
+    now,
+    newId,
+    log: ordering.log,
+    countReceived: (outcome) => void received.push(outcome),
+    onStored: () => {},
+    onStale: () => {},
   })
   const server = createHttpServer({
-    ...{ webhooks: webhookRouter(inbox), api: [], health: Router() },
-    ...{ log: ordering.log, newId, monotonic: now },
+    webhooks: webhookRouter(inbox),
+    api: [],
+    health: Router(),
+    log: ordering.log,
+    newId,
+    monotonic: now,
   })
   const { port } = await server.listen('127.0.0.1', 0)
   onTestFinished(() => server.close())
   await createWebhook({ db, vault, supplier, now, newId }, `http://127.0.0.1:${port}`, 'test')
   await inbox.reload()
   const work: ProcessDeps = {
-    ...{ db, vault, dialect, now, newId, log: ordering.log, random: () => 0.5 },
-    ...{ countProcessed: () => {}, wake: () => {}, readBalance: async () => {} },
+    db,
+    vault,
+    dialect,
+    now,
+    newId,
+    log: ordering.log,
+    random: () => 0.5,
+    countProcessed: () => {},
+    wake: () => {},
+    readBalance: async () => {},
     refreshOffer: async (productId) => void refreshed.push(productId),
   }
   const rows = () => db.query(build.select().from(deliveries).orderBy(deliveries.id))

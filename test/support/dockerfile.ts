@@ -155,7 +155,16 @@ function emptyStage(root: string, node: string): Image {
   mkdirSync(path.join(root, 'usr/local/bin'), { recursive: true })
   copyFileSync(node, path.join(root, 'usr/local/bin/node'), constants.COPYFILE_FICLONE)
   return {
-    ...{ root, env: {}, workdir: root, user: 'root', entrypoint: [], cmd: [], healthcheck: [] },
-    ...{ volumes: [], exposed: [], stopSignal: '', labels: [] },
+    root,
+    env: {},
+    workdir: root,
+    user: 'root',
+    entrypoint: [],
+    cmd: [],
+    healthcheck: [],
+    volumes: [],
+    exposed: [],
+    stopSignal: '',
+    labels: [],
   }
 }

@@ -25,8 +25,15 @@ export async function serveDoor(db: Database, key: string, now: () => number) {
   const log = createLog({ level: 'error', write: nothing })
   const newId = createIds(now, randomBytes)
   const inbox = await openInbox({
-    ...{ db, vault, dialect: DIALECT, now, newId, log },
-    ...{ countReceived: nothing, onStored: nothing, onStale: nothing },
+    db,
+    vault,
+    dialect: DIALECT,
+    now,
+    newId,
+    log,
+    countReceived: nothing,
+    onStored: nothing,
+    onStale: nothing,
   })
   const server = createHttpServer({
     webhooks: webhookRouter(inbox),

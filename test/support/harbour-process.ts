@@ -51,10 +51,17 @@ export function startProcess({ db, supplier, storeOf, onSend, ...parts }: Proces
     return supplier.placeOrder(request)
   }
   const ordering: Fulfilment & { supplier: typeof supplier } = {
-    ...{ ...parts, refreshOffer, readBalance },
-    ...{ db: alive(db), supplier: alive({ ...supplier, placeOrder }) },
+    ...parts,
+    refreshOffer,
+    readBalance,
+    db: alive(db),
+    supplier: alive({ ...supplier, placeOrder }),
     policy: {
-      ...{ inFlight: 4, deadlineMs: 72 * 3_600_000, ceilingPercent: '10', minMarginPercent: '0', rates: [] },
+      inFlight: 4,
+      deadlineMs: 72 * 3_600_000,
+      ceilingPercent: '10',
+      minMarginPercent: '0',
+      rates: [],
       caps: { order: null, hour: null, day: null },
       ...parts.policy,
     },

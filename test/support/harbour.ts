@@ -69,8 +69,12 @@ export async function openHarbour(options: HarbourOptions = {}) {
   const lines: string[] = []
   const openSandbox = (port?: number) =>
     startHeldSandbox({
-      ...{ dialect: options.sandboxDialect ?? dialect, apiKey: SANDBOX_KEY, now: monotonic, seed: 7, automatic: false },
-      ...{ requestsPerMinute: 100_000 },
+      dialect: options.sandboxDialect ?? dialect,
+      apiKey: SANDBOX_KEY,
+      now: monotonic,
+      seed: 7,
+      automatic: false,
+      requestsPerMinute: 100_000,
       ...(options.balanceMinor === undefined ? {} : { balanceMinor: options.balanceMinor }),
       ...(options.sandboxFile === undefined ? {} : { file: options.sandboxFile }),
       ...(port === undefined ? {} : { port }),
@@ -81,7 +85,11 @@ export async function openHarbour(options: HarbourOptions = {}) {
   const keyEncryptionKey = KEY_ENCRYPTION_KEY
   const vault = await openVault({ database: db, keyEncryptionKey, now })
   const supplier = createSupplier({
-    ...{ baseUrl: sandbox.baseUrl, dialect, apiKey: new Secret(apiKey), now, random: Math.random },
+    baseUrl: sandbox.baseUrl,
+    dialect,
+    apiKey: new Secret(apiKey),
+    now,
+    random: Math.random,
     sleep: () => Promise.resolve(),
   })
   const newId = createIds(now, randomBytes)
@@ -93,7 +101,17 @@ export async function openHarbour(options: HarbourOptions = {}) {
 
   const openProcess = (owner: string) =>
     startProcess({
-      ...{ db, vault, supplier, dialect, now, monotonic, newId, random, log, owner, policy: options.policy ?? {} },
+      db,
+      vault,
+      supplier,
+      dialect,
+      now,
+      monotonic,
+      newId,
+      random,
+      log,
+      owner,
+      policy: options.policy ?? {},
       stores: [{ id: STORE }],
       storeOf: (id) => (id === STORE ? store : undefined),
       onSend: (request) => void sent.push(request),
@@ -121,7 +139,11 @@ export async function openHarbour(options: HarbourOptions = {}) {
     const input = {
       reference,
       lines: orderLines.map((line, place) => ({
-        ...{ id: String(place + 1), quantity: 1, unitPriceMinor: null, currency: 'EUR', ...line },
+        id: String(place + 1),
+        quantity: 1,
+        unitPriceMinor: null,
+        currency: 'EUR',
+        ...line,
       })),
     }
     return takeOrder(ordering, STORE, input, JSON.stringify(input))
@@ -132,8 +154,16 @@ export async function openHarbour(options: HarbourOptions = {}) {
     await db.commit(
       items.map(({ id, sku, name, priceMinor, localStock, providerStock, available }) =>
         putOffer({
-          ...{ productId: id, sku, name, costMinor: priceMinor, currency: dialect.money.currency },
-          ...{ localStock, providerStock, available: available ? 1 : 0, asOf: now(), changedAt: now() },
+          productId: id,
+          sku,
+          name,
+          costMinor: priceMinor,
+          currency: dialect.money.currency,
+          localStock,
+          providerStock,
+          available: available ? 1 : 0,
+          asOf: now(),
+          changedAt: now(),
         }),
       ),
     )
@@ -155,24 +185,22 @@ export async function openHarbour(options: HarbourOptions = {}) {
   }
   if (apiKey === SANDBOX_KEY) await current.ordering.readBalance()
   return {
-    ...{
-      shop,
-      db,
-      vault,
-      supplier,
-      store,
-      callbackSecrets,
-      lines,
-      settle,
-      pass,
-      order,
-      purchases,
-      purchase,
-      offers,
-      offer,
-      buy,
-      now,
-    },
+    shop,
+    db,
+    vault,
+    supplier,
+    store,
+    callbackSecrets,
+    lines,
+    settle,
+    pass,
+    order,
+    purchases,
+    purchase,
+    offers,
+    offer,
+    buy,
+    now,
     /** Every POST /orders that was asked for, in order. */
     sent,
     get sandbox() {

@@ -23,7 +23,10 @@ export interface Row {
 
 /** Not believed, and nothing kept. */
 export const refused = (name: string, requests: Row['requests'], more: Partial<Row> = {}): Row => ({
-  ...{ name, requests, status: 401, states: [] },
+  name,
+  requests,
+  status: 401,
+  states: [],
   ...more,
 })
 

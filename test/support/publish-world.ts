@@ -23,8 +23,18 @@ export const STORE = 'demo-ab12cd34'
 
 /** An offer that costs 10.00 and of which there are five. */
 export const offerRow = (productId: string, fields: Partial<NewOffer> = {}): NewOffer => ({
-  ...{ productId, sku: `SKU-${productId}`, name: `Product ${productId}`, category: 'Games', costMinor: 1_000 },
-  ...{ currency: 'EUR', localStock: 2, providerStock: 3, available: 1, asOf: TEST_NOW, changedAt: TEST_NOW, ...fields },
+  productId,
+  sku: `SKU-${productId}`,
+  name: `Product ${productId}`,
+  category: 'Games',
+  costMinor: 1_000,
+  currency: 'EUR',
+  localStock: 2,
+  providerStock: 3,
+  available: 1,
+  asOf: TEST_NOW,
+  changedAt: TEST_NOW,
+  ...fields,
 })
 
 export type PublishWorld = Awaited<ReturnType<typeof publishWorld>>
@@ -47,7 +57,14 @@ export async function publishWorld(settings: Parameters<typeof sellingTerms>[0] 
   })
   let store: SellingStore = { id: STORE, terms: sellingTerms(settings) }
   const publisher: Publisher = {
-    ...{ db, now, newId, log, stores: [store], monotonic: now, random: () => 0.5, storeOf: () => backend },
+    db,
+    now,
+    newId,
+    log,
+    stores: [store],
+    monotonic: now,
+    random: () => 0.5,
+    storeOf: () => backend,
   }
   const linking: Linking = { db, now, newId, wake: () => {} }
   /** Runs passes until nothing is owed. */
@@ -57,7 +74,16 @@ export async function publishWorld(settings: Parameters<typeof sellingTerms>[0] 
   }
   const row = async (variant: string) => (await db.query(listingsOfVariants(STORE, [variant])))[0]
   return {
-    ...{ db, shop, backend, publisher, linking, lines, clock, settle, row, now },
+    db,
+    shop,
+    backend,
+    publisher,
+    linking,
+    lines,
+    clock,
+    settle,
+    row,
+    now,
     get store() {
       return store
     },

@@ -83,7 +83,12 @@ export async function openRestoreWorld(options: HarbourOptions = {}) {
     }
   }
   return {
-    ...{ harbour, backups, start, work, pass, markerFile: `${file}.marker` },
+    harbour,
+    backups,
+    start,
+    work,
+    pass,
+    markerFile: `${file}.marker`,
     /** The database as it is now. */
     backUp: (): Buffer => connection.serialize(),
     /** Puts a backup back as `quayside restore` does, and starts. */

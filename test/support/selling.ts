@@ -12,6 +12,11 @@ export function sellingTerms(settings: z.input<typeof shape> = {}): StoreTerms {
 }
 
 export const pricedOffer = (fields: Partial<PricedOffer> = {}): PricedOffer => ({
-  ...{ sku: 'SKU-1', category: 'Games', costMinor: 1_000, basePriceMinor: null, currency: 'EUR', costFault: null },
+  sku: 'SKU-1',
+  category: 'Games',
+  costMinor: 1_000,
+  basePriceMinor: null,
+  currency: 'EUR',
+  costFault: null,
   ...fields,
 })

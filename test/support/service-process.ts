@@ -43,7 +43,12 @@ export async function openInstallation(
   const sandbox = await startHeldSandbox({ dialect, apiKey, requestsPerMinute: 1_000_000 })
   const [port, storePort] = [await freePort(), await freePort()]
   const configFile = writeDemoConfig({
-    ...{ folder, baseUrl: sandbox.baseUrl, apiKey, port, storePort, dialect: dialectFile },
+    folder,
+    baseUrl: sandbox.baseUrl,
+    apiKey,
+    port,
+    storePort,
+    dialect: dialectFile,
     more: { ordering: { tickSeconds: 1 }, ...more },
   })
   const setUp = await openSetUp(configFile, {})
@@ -75,7 +80,13 @@ export async function openInstallation(
     Buffer.from(JSON.stringify({ reference, lines: [{ id: '1', sku, quantity: 1 }] }))
   const bearer = { authorization: `Bearer ${token}` }
   return {
-    ...{ sandbox, shop, port, url, withDatabase, folder, configFile },
+    sandbox,
+    shop,
+    port,
+    url,
+    withDatabase,
+    folder,
+    configFile,
     /** @param crash where it kills itself, such as `intended` */
     start: async (crash?: string) => {
       const entry = path.join(import.meta.dirname, '../../src/quayside.js')

@@ -118,7 +118,8 @@ describe('the rotation of the key-encryption key', () => {
   test('without a next key says where one belongs', async () => {
     const { keys } = await openWith(memoryDatabase(), key())
     await expect(keys.rotate('owner')).rejects.toMatchObject({
-      ...{ code: 'conflict', reason: 'no_next_key' },
+      code: 'conflict',
+      reason: 'no_next_key',
       message: expect.stringContaining('secrets/next-key-encryption-key'),
     })
   })

@@ -29,14 +29,16 @@ export const callbacks: { type: string; when: string; data: z.ZodType; answer?: 
       quantity: z.int().meta({ description: 'Units that will not come' }),
       state: z.enum(['failed', 'cancelled']),
       code: z.string().meta({ examples: ['out_of_stock', 'cancelled', 'deadline', 'closed', 'short'] }),
-      ...{ message: z.string(), advice: z.string().meta({ description: 'What to do now' }) },
+      message: z.string(),
+      advice: z.string().meta({ description: 'What to do now' }),
     }),
   },
   {
     type: 'order.closed',
     when: 'Nothing of the order moves any more.',
     data: z.object({
-      ...{ store: z.string(), reference: z.string() },
+      store: z.string(),
+      reference: z.string(),
       state: z.enum(['fulfilled', 'partly_fulfilled', 'failed', 'cancelled']),
     }),
   },

@@ -13,32 +13,52 @@ const Start = z.object({
   syncUnderWay: text.meta({ description: 'A sync run that changes the same offers meanwhile' }),
 })
 const Progress = z.object({
-  ...{ type: z.literal('progress'), pages: count, pagesTotal: count.nullable(), offers: count },
+  type: z.literal('progress'),
+  pages: count,
+  pagesTotal: count.nullable(),
+  offers: count,
   changed: count.meta({ description: 'Offers that would be new or changed' }),
   listings: count.meta({ description: 'Listings that would change; they are decided once every page is read' }),
 })
 const Offer = z.object({
-  ...{ type: z.literal('offer'), productId: z.string(), sku: z.string(), name: z.string() },
+  type: z.literal('offer'),
+  productId: z.string(),
+  sku: z.string(),
+  name: z.string(),
   field: z.string().meta({ description: '`presence` for one that would be new, listed again or gone' }),
-  ...{ before: text, after: text },
+  before: text,
+  after: text,
 })
 const Doubt = z
   .object({ type: z.literal('doubt'), page: count.nullable(), message: z.string(), requestId })
   .meta({ description: 'What of the reading is not certain' })
 const Listing = z.object({
-  ...{ type: z.literal('listing'), store: z.string(), variant: z.string(), sku: z.string(), productId: text },
+  type: z.literal('listing'),
+  store: z.string(),
+  variant: z.string(),
+  sku: z.string(),
+  productId: text,
   told: z.boolean().meta({ description: 'Whether the store would be told' }),
   state: z.enum(['synced', 'held', 'ignored', 'failed', 'pending']),
   changes: z.array(z.object({ field: z.string(), before: text, after: text, reason: z.string() })),
 })
 const End = z
   .object({
-    ...{ type: z.literal('end'), state: z.enum(['complete', 'failed']), error: text, requestId },
-    ...{ pages: count, pagesTotal: count.nullable(), pagesBroken: count },
+    type: z.literal('end'),
+    state: z.enum(['complete', 'failed']),
+    error: text,
+    requestId,
+    pages: count,
+    pagesTotal: count.nullable(),
+    pagesBroken: count,
     offers: z.object({
-      ...{ seen: count, new: count, changed: count, gone: count },
+      seen: count,
+      new: count,
+      changed: count,
+      gone: count,
       missed: count.meta({ description: 'Not seen for the first time: gone when the next run misses them too' }),
-      ...{ unreadable: count, costFaults: count },
+      unreadable: count,
+      costFaults: count,
     }),
     stores: z.array(z.object({ store: z.string(), told: count, held: count })),
     truncated: z.boolean().meta({ description: 'More would change than the lines before say' }),
@@ -49,13 +69,11 @@ const End = z
 export function dryRunOperations({ flows }: { flows: Flows }): Operation[] {
   return [
     operation({
-      ...{
-        name: 'dryRunSync',
-        method: 'post',
-        path: '/sync/dry-run',
-        allowed: { people: 'operator' },
-        query: { most },
-      },
+      name: 'dryRunSync',
+      method: 'post',
+      path: '/sync/dry-run',
+      allowed: { people: 'operator' },
+      query: { most },
       summary:
         'What a sync run would change in offers, and then in each store, with reasons; nothing is written. At most `most` ' +
         'changes of offers, and as many of listings, are told one by one. Hang up, and it ends.',

@@ -12,7 +12,10 @@ import { iso, maybeIso, page } from './views.ts'
 const at = z.string().meta({ format: 'date-time', examples: ['2026-03-01T09:30:00.000Z'] })
 
 const Webhook = z.object({
-  ...{ id: z.string(), url: z.string(), events: z.array(z.string()), createdAt: at },
+  id: z.string(),
+  url: z.string(),
+  events: z.array(z.string()),
+  createdAt: at,
   state: z.enum(['live', 'replaced', 'retired']).meta({
     description: '`replaced`: another one took over, both are valid; `retired`: its deliveries have no effect',
   }),
@@ -25,9 +28,14 @@ const Webhook = z.object({
 function webhookView(row: WebhookRow, newest: string | undefined, traffic: Traffic | undefined) {
   const { id, url, events, createdAt, retiredAt } = row
   return {
-    ...{ id, url, events: listOf(events), createdAt: iso(createdAt), retiredAt: maybeIso(retiredAt) },
+    id,
+    url,
+    events: listOf(events),
+    createdAt: iso(createdAt),
+    retiredAt: maybeIso(retiredAt),
     state: retiredAt !== null ? 'retired' : id === newest ? 'live' : 'replaced',
-    ...{ received: traffic?.count ?? 0, lastReceivedAt: traffic ? iso(traffic.lastAt) : null },
+    received: traffic?.count ?? 0,
+    lastReceivedAt: traffic ? iso(traffic.lastAt) : null,
   } satisfies z.infer<typeof Webhook>
 }
 
@@ -54,25 +62,39 @@ export function webhookOperations({ db, flows }: { db: Database; flows: Flows })
 
   return [
     operation({
-      ...{ name: 'listWebhooks', method: 'get', path: '/webhooks', allowed: viewer },
+      name: 'listWebhooks',
+      method: 'get',
+      path: '/webhooks',
+      allowed: viewer,
       summary: 'Webhooks of ours at the supplier.',
-      ...{ answer: page(Webhook), success: { 200: 'All of them' } },
+      answer: page(Webhook),
+      success: { 200: 'All of them' },
       handle: async () => ok({ items: await viewAll(), next: null }),
     }),
     operation({
-      ...{ name: 'createWebhook', method: 'post', path: '/webhooks', allowed: admin, body: webhookBody },
+      name: 'createWebhook',
+      method: 'post',
+      path: '/webhooks',
+      allowed: admin,
+      body: webhookBody,
       summary: 'Create a webhook at the supplier; its secret is kept and never shown.',
-      ...{ answer: Webhook, success: { 201: 'Created' }, failures: creating },
+      answer: Webhook,
+      success: { 201: 'Created' },
+      failures: creating,
       handle: async ({ caller, body }) => ({
         status: 201,
         data: await view(await flows.createWebhook(body.url, caller.actor)),
       }),
     }),
     operation({
-      ...{ name: 'rotateWebhook', method: 'post', path: '/webhooks/rotate', allowed: admin, body: webhookBody },
+      name: 'rotateWebhook',
+      method: 'post',
+      path: '/webhooks/rotate',
+      allowed: admin,
+      body: webhookBody,
       summary: 'Take a new signing secret into use, beside the old one, which stays valid until it is retired.',
       answer: z.object({ webhook: Webhook, replaces: z.array(z.string()) }),
-      ...{ success: { 201: 'Created; `replaces` are to be removed at the supplier and then retired' } },
+      success: { 201: 'Created; `replaces` are to be removed at the supplier and then retired' },
       failures: { ...creating, 409: '`no_webhook`: there is none yet' },
       async handle({ caller, body }) {
         const { webhook, replaces } = await flows.rotateWebhook(body.url, caller.actor)
@@ -80,14 +102,21 @@ export function webhookOperations({ db, flows }: { db: Database; flows: Flows })
       },
     }),
     operation({
-      ...{ name: 'retireWebhook', method: 'post', path: '/webhooks/:id/retire', allowed: admin },
+      name: 'retireWebhook',
+      method: 'post',
+      path: '/webhooks/:id/retire',
+      allowed: admin,
       summary: 'Take the secret of a replaced webhook out of use: what still comes is counted, and has no effect.',
-      ...{ answer: Webhook, success: { 200: 'Retired, now or before' } },
+      answer: Webhook,
+      success: { 200: 'Retired, now or before' },
       failures: { 404: 'unknown id', 409: '`not_replaced`: no later webhook has taken over' },
       handle: async ({ caller, path }) => ok(await view(await flows.retireWebhook(path.id ?? '', caller.actor))),
     }),
     operation({
-      ...{ name: 'checkWebhooks', method: 'post', path: '/webhooks/check', allowed: { people: 'operator' } },
+      name: 'checkWebhooks',
+      method: 'post',
+      path: '/webhooks/check',
+      allowed: { people: 'operator' },
       summary: "Compare the supplier's webhooks with ours; one whose secret is not held is told and replaced.",
       answer: z.object({
         unheld: z
@@ -131,23 +160,37 @@ export function dialectOperations({ flows }: { flows: CaptureFlows }): Operation
   const path = '/captures'
   return [
     operation({
-      ...{ name: 'startCapture', method: 'post', path, allowed: admin, answer: CaptureState },
+      name: 'startCapture',
+      method: 'post',
+      path,
+      allowed: admin,
+      answer: CaptureState,
       summary: 'Keep the next refused deliveries, at most 10 in 15 minutes, to find out how they are signed.',
       success: { 201: 'From now on; what was kept before is deleted' },
       handle: async ({ caller }) => ({ status: 201, data: stateView(await flows.capture.start(caller.actor)) }),
     }),
     operation({
-      ...{ name: 'listCaptures', method: 'get', path, allowed: admin, answer: CaptureList },
-      ...{ summary: 'Refused deliveries that are kept, oldest first.', success: { 200: 'All of them' } },
+      name: 'listCaptures',
+      method: 'get',
+      path,
+      allowed: admin,
+      answer: CaptureList,
+      summary: 'Refused deliveries that are kept, oldest first.',
+      success: { 200: 'All of them' },
       async handle() {
         const open = flows.capture.open()
         return ok({ open: open ? stateView(open) : null, items: (await flows.capture.list()).map(entryView) })
       },
     }),
     operation({
-      ...{ name: 'viewCapture', method: 'get', path: `${path}/:id`, allowed: admin, answer: CaptureDetail },
+      name: 'viewCapture',
+      method: 'get',
+      path: `${path}/:id`,
+      allowed: admin,
+      answer: CaptureDetail,
       summary: 'One refused delivery as it came, headers and body; the audit records it.',
-      ...{ success: { 200: 'The delivery' }, failures: { 404: 'unknown id, or deleted already' } },
+      success: { 200: 'The delivery' },
+      failures: { 404: 'unknown id, or deleted already' },
       async handle({ caller, path: { id = '' } }) {
         const { headers, body, ...rest } = await flows.capture.show(id, caller.actor)
         return ok({ ...entryView(rest), headers, body })

@@ -23,7 +23,9 @@ const count = z.int().min(0)
 const amount = z.string().meta({ description: 'Decimal text in the currency beside it', examples: ['19.99'] })
 const currency = z.string().meta({ description: 'ISO 4217', examples: ['EUR'] })
 const content = {
-  ...{ name: z.string(), category: words, price: amount },
+  name: z.string(),
+  category: words,
+  price: amount,
   compareAt: amount.nullable().meta({ description: 'The price before, for display; above the price' }),
   currency,
   stock: count.nullable().meta({ description: 'Null when it is available and not counted' }),
@@ -34,11 +36,17 @@ const variant = z.string().meta({ description: "The store's own reference of wha
 export const Listing = z.object({ id: variant, sku: z.string(), ...content })
 
 export const StoreListing = z.object({
-  ...{ id: variant, sku: z.string(), variation: words, productId: words, linkedBy: z.enum(linkers) },
+  id: variant,
+  sku: z.string(),
+  variation: words,
+  productId: words,
+  linkedBy: z.enum(linkers),
   state: z.enum(listingStates),
   reason: words.meta({ description: 'Why it is held or failed, or why it has no stock', examples: ['price_jump'] }),
   detail: words,
-  ...{ attempts: count, nextTryAt: at.nullable(), toldAt: at.nullable() },
+  attempts: count,
+  nextTryAt: at.nullable(),
+  toldAt: at.nullable(),
   known: z.object(content).nullable().meta({ description: 'What the store has confirmed last; null: nothing yet' }),
   wantedPrice: amount.nullable().meta({ description: 'A price that waits for a person' }),
   changedAt: at,
@@ -78,13 +86,28 @@ export function storeListing(row: ListingRow): z.infer<typeof StoreListing> {
     row.knownPriceMinor === null || knownCurrency === null
       ? null
       : contentOf({
-          ...{ priceMinor: row.knownPriceMinor, compareAtMinor: row.knownCompareAtMinor, currency: knownCurrency },
-          ...{ stock: row.knownStock, available: row.knownAvailable === 1 },
-          ...{ name: row.knownName ?? '', category: row.knownCategory },
+          priceMinor: row.knownPriceMinor,
+          compareAtMinor: row.knownCompareAtMinor,
+          currency: knownCurrency,
+          stock: row.knownStock,
+          available: row.knownAvailable === 1,
+          name: row.knownName ?? '',
+          category: row.knownCategory,
         })
   return {
-    ...{ id, sku, variation, productId, linkedBy, state, reason, detail, attempts, known },
-    ...{ nextTryAt: maybeIso(row.nextTryAt), toldAt: maybeIso(row.toldAt), changedAt: iso(row.changedAt) },
+    id,
+    sku,
+    variation,
+    productId,
+    linkedBy,
+    state,
+    reason,
+    detail,
+    attempts,
+    known,
+    nextTryAt: maybeIso(row.nextTryAt),
+    toldAt: maybeIso(row.toldAt),
+    changedAt: iso(row.changedAt),
     wantedPrice:
       row.wantedPriceMinor === null || knownCurrency === null
         ? null
@@ -96,7 +119,9 @@ const detailOf = ({ row, wanted, prices }: ListingHistory): z.infer<typeof Detai
   ...storeListing(row),
   wanted: wanted && contentOf(wanted),
   prices: prices.map(({ at: when, priceMinor, currency, cause }) => ({
-    ...{ at: iso(when), price: formatDecimal({ minor: priceMinor, currency }), currency },
+    at: iso(when),
+    price: formatDecimal({ minor: priceMinor, currency }),
+    currency,
     cause: cause as z.infer<typeof Detail>['prices'][number]['cause'],
   })),
 })
@@ -138,9 +163,13 @@ export function listingOperations({
 
   return [
     operation({
-      ...{ name: 'listListings', method: 'get', path: '/listings', allowed: { store: 'orders' } },
+      name: 'listListings',
+      method: 'get',
+      path: '/listings',
+      allowed: { store: 'orders' },
       summary: 'What the store can sell, with price and stock.',
-      ...{ query: { limit: paging.limit, after: anyText }, answer: page(Listing) },
+      query: { limit: paging.limit, after: anyText },
+      answer: page(Listing),
       success: { 200: 'A page of listings; `next` goes into `after`' },
       async handle({ caller, query: { limit, after } }) {
         const { listings, next = null } = await flows.listListings(storeOf(caller), { after, limit })
@@ -148,12 +177,13 @@ export function listingOperations({
       },
     }),
     operation({
-      ...{ name: 'viewListing', method: 'get', path: '/listings/:sku', allowed: { store: 'orders' } },
-      ...{
-        summary: 'One listing, by its id or its SKU.',
-        answer: Listing,
-        success: { 200: 'The listing as it is now' },
-      },
+      name: 'viewListing',
+      method: 'get',
+      path: '/listings/:sku',
+      allowed: { store: 'orders' },
+      summary: 'One listing, by its id or its SKU.',
+      answer: Listing,
+      success: { 200: 'The listing as it is now' },
       failures: { 404: 'it is no listing', 409: 'nobody can say which offer it is: `ambiguous_sku`' },
       async handle({ caller, path }) {
         const listing = await flows.viewListing(storeOf(caller), path.sku ?? '')
@@ -162,9 +192,13 @@ export function listingOperations({
       },
     }),
     operation({
-      ...{ name: 'listStores', method: 'get', path: '/stores', allowed: viewer },
+      name: 'listStores',
+      method: 'get',
+      path: '/stores',
+      allowed: viewer,
       summary: 'The stores, where each is, how publishing to it stands, and which callback secret is in use.',
-      ...{ answer: z.object({ items: z.array(StoreStanding) }), success: { 200: 'All of them' } },
+      answer: z.object({ items: z.array(StoreStanding) }),
+      success: { 200: 'All of them' },
       async handle() {
         const [counts, owed, standings, rotations] = await Promise.all([
           db.query(countListings()),
@@ -182,7 +216,8 @@ export function listingOperations({
             callbackUrl: withoutSecrets(callbackUrl),
             listings: Object.fromEntries(own.map(({ state, total }) => [state, total])),
             publications: owed.find(({ store }) => store === id)?.total ?? 0,
-            ...{ pausedUntil: maybeIso(standing?.pausedUntil ?? null), error: standing?.lastError ?? null },
+            pausedUntil: maybeIso(standing?.pausedUntil ?? null),
+            error: standing?.lastError ?? null,
             callbackSecret: callbackSecretView(rotations, id),
           }
         })
@@ -190,10 +225,14 @@ export function listingOperations({
       },
     }),
     operation({
-      ...{ name: 'listStoreListings', method: 'get', path: '/stores/:store/listings', allowed: both },
+      name: 'listStoreListings',
+      method: 'get',
+      path: '/stores/:store/listings',
+      allowed: both,
       summary: 'The listings of a store with what it was told, by id.',
       query: { limit: paging.limit, after: anyText, state: choice(listingStates) },
-      ...{ answer: page(StoreListing), failures: { 404: 'no such store' } },
+      answer: page(StoreListing),
+      failures: { 404: 'no such store' },
       success: { 200: 'A page of listings; `next` goes into `after`' },
       async handle({ caller, path, query: { limit, ...filter } }) {
         const rows = await db.query(pageOfListings({ ...filter, store: storeIn(caller, path), limit: limit + 1 }))
@@ -201,10 +240,15 @@ export function listingOperations({
       },
     }),
     operation({
-      ...{ name: 'listListingProblems', method: 'get', path: '/stores/:store/listing-problems', allowed: both },
+      name: 'listListingProblems',
+      method: 'get',
+      path: '/stores/:store/listing-problems',
+      allowed: both,
       summary: 'Listings for which a person must say which offer they are: ambiguous, missing and duplicate SKUs.',
-      ...{ query: { limit: paging.limit, after: anyText }, answer: page(StoreListing) },
-      ...{ success: { 200: 'A page of listings; `next` goes into `after`' }, failures: { 404: 'no such store' } },
+      query: { limit: paging.limit, after: anyText },
+      answer: page(StoreListing),
+      success: { 200: 'A page of listings; `next` goes into `after`' },
+      failures: { 404: 'no such store' },
       async handle({ caller, path, query: { limit, after } }) {
         const filter = { store: storeIn(caller, path), state: 'held', reasons: unclear, after } as const
         const rows = await db.query(pageOfListings({ ...filter, limit: limit + 1 }))
@@ -212,41 +256,60 @@ export function listingOperations({
       },
     }),
     operation({
-      ...{ name: 'viewStoreListing', method: 'get', path: '/stores/:store/listings/:variant', allowed: both },
+      name: 'viewStoreListing',
+      method: 'get',
+      path: '/stores/:store/listings/:variant',
+      allowed: both,
       summary: 'One listing: what the store has, what it is to have, and the prices that it had.',
-      ...{ answer: Detail, success: { 200: 'The listing' }, failures: { 404: unknown } },
+      answer: Detail,
+      success: { 200: 'The listing' },
+      failures: { 404: unknown },
       handle: async ({ caller, path }) =>
         ok(detailOf(await flows.viewStoreListing(storeIn(caller, path), path.variant ?? ''))),
     }),
     operation({
-      ...{ name: 'linkListing', path: '/stores/:store/listings/:variant/link', ...change, body: linkBody },
+      name: 'linkListing',
+      path: '/stores/:store/listings/:variant/link',
+      ...change,
+      body: linkBody,
       summary: 'Say which offer a variant of the store is; its SKU does not matter from then on.',
       success: { 200: 'The listing; the store is told next' },
       failures: { 404: 'no such store or offer', 409: '`ambiguous_sku`: several offers have the SKU' },
       handle: ({ caller, path, body }) => changed(caller, path, { ...body, change: 'link' }),
     }),
     operation({
-      ...{ name: 'unlinkListing', path: '/stores/:store/listings/:variant/unlink', ...change },
+      name: 'unlinkListing',
+      path: '/stores/:store/listings/:variant/unlink',
+      ...change,
       summary: 'Take a link back: the SKU counts again, and where it is of no offer the store gets no stock.',
       success: { 200: 'The listing; the store is told next' },
       failures: { 404: unknown, 409: '`not_linked`: it is listed under its SKU' },
       handle: ({ caller, path }) => changed(caller, path, { change: 'unlink' }),
     }),
     operation({
-      ...{ name: 'ignoreListing', path: '/stores/:store/listings/:variant/ignore', ...change, body: reasonBody },
+      name: 'ignoreListing',
+      path: '/stores/:store/listings/:variant/ignore',
+      ...change,
+      body: reasonBody,
       summary: 'Leave a variant of the store alone: it is told nothing more, and orders of it are not ours.',
-      ...{ success: { 200: 'The listing' }, failures: { 404: 'no such store' } },
+      success: { 200: 'The listing' },
+      failures: { 404: 'no such store' },
       handle: ({ caller, path, body }) => changed(caller, path, { ...body, change: 'ignore' }),
     }),
     operation({
-      ...{ name: 'unignoreListing', path: '/stores/:store/listings/:variant/unignore', ...change },
+      name: 'unignoreListing',
+      path: '/stores/:store/listings/:variant/unignore',
+      ...change,
       summary: 'Take a variant back that was ignored.',
       success: { 200: 'The listing; the store is told next' },
       failures: { 404: unknown, 409: '`not_ignored`' },
       handle: ({ caller, path }) => changed(caller, path, { change: 'unignore' }),
     }),
     operation({
-      ...{ name: 'releaseListing', path: '/stores/:store/listings/:variant/release', ...change, body: passBody },
+      name: 'releaseListing',
+      path: '/stores/:store/listings/:variant/release',
+      ...change,
+      body: passBody,
       summary: 'Let the price pass that a listing is held for: the one that was shown, and no other.',
       success: { 200: 'The listing; the store is told next' },
       failures: {
@@ -256,7 +319,9 @@ export function listingOperations({
       handle: ({ caller, path, body }) => changed(caller, path, { ...body, change: 'release' }),
     }),
     operation({
-      ...{ name: 'retryListing', path: '/stores/:store/listings/:variant/retry', ...change },
+      name: 'retryListing',
+      path: '/stores/:store/listings/:variant/retry',
+      ...change,
       summary: 'Tell the store again at once, even one that is left alone for now.',
       success: { 200: 'The listing; the store is told next' },
       failures: { 404: unknown, 409: '`ignored`' },
@@ -269,7 +334,9 @@ const lines = z.int().min(0)
 
 export const ImportReport = z.object({
   lines: lines.meta({ description: 'Below the header: each is counted once in what follows' }),
-  ...{ linked: lines, unlinked: lines, ignored: lines },
+  linked: lines,
+  unlinked: lines,
+  ignored: lines,
   unchanged: lines.meta({ description: 'The listing was as the line says' }),
   refused: lines.meta({ description: 'Nothing was done for the line' }),
   problems: z
@@ -288,18 +355,26 @@ export function listingFileOperations({
 }): Operation[] {
   return [
     operation({
-      ...{ name: 'exportListings', method: 'get', path: '/stores/:store/listings/export' },
-      ...{ allowed: { store: 'orders', people: 'viewer' }, answer: csvFile },
+      name: 'exportListings',
+      method: 'get',
+      path: '/stores/:store/listings/export',
+      allowed: { store: 'orders', people: 'viewer' },
+      answer: csvFile,
       summary: 'The listings of a store as a CSV file, which an import takes back.',
-      ...{ success: { 200: 'All of them, by id' }, failures: { 404: 'no such store' } },
+      success: { 200: 'All of them, by id' },
+      failures: { 404: 'no such store' },
       async handle({ caller, path }) {
         const store = storeAt(stores, caller, path)
         return ok({ name: `listings-${store}.csv`, pieces: flows.exportLinks(store) })
       },
     }),
     operation({
-      ...{ name: 'importListings', method: 'post', path: '/stores/:store/listings/import' },
-      ...{ allowed: { people: 'operator' }, answer: ImportReport, query: { dry_run: choice(['true', 'false']) } },
+      name: 'importListings',
+      method: 'post',
+      path: '/stores/:store/listings/import',
+      allowed: { people: 'operator' },
+      answer: ImportReport,
+      query: { dry_run: choice(['true', 'false']) },
       summary:
         'Link, unlink and ignore listings as a CSV file says, line by line; with dry_run=true only tell what would be.',
       file: { bytesMax: fileLimits.bytesMax },
@@ -321,13 +396,18 @@ const PriceSteps = z.array(
   z.object({
     step: z.enum(['cost', 'currency', 'rule', 'band', 'floor', 'rounding', 'compare_at', 'held']),
     amount: amount.nullable().meta({ description: 'What the price stands at after the step' }),
-    ...{ currency, detail: why },
+    currency,
+    detail: why,
   }),
 )
 const StockSteps = z.array(z.object({ step: z.enum(['source', 'buffer', 'threshold', 'cap']), units, detail: why }))
 
 export const Price = z.object({
-  ...{ store: z.string(), sku: z.string(), productId: z.string(), name: z.string(), category: z.string().nullable() },
+  store: z.string(),
+  sku: z.string(),
+  productId: z.string(),
+  name: z.string(),
+  category: z.string().nullable(),
   outcome: z.enum(['priced', 'held']),
   price: amount.nullable().meta({ description: 'Null while it is held' }),
   compareAt: amount.nullable().meta({ description: 'Above the price, or null' }),
@@ -351,9 +431,13 @@ export const Price = z.object({
 export function priceOperations({ flows }: { flows: Flows }): Operation[] {
   return [
     operation({
-      ...{ name: 'explainPrice', method: 'get', path: '/stores/:store/prices/:sku', allowed: { people: 'viewer' } },
+      name: 'explainPrice',
+      method: 'get',
+      path: '/stores/:store/prices/:sku',
+      allowed: { people: 'viewer' },
       summary: 'How the price of one SKU in one store comes about, step by step, and the stock that is shown.',
-      ...{ answer: Price, success: { 200: 'As the rules, the rates and the offer are now' } },
+      answer: Price,
+      success: { 200: 'As the rules, the rates and the offer are now' },
       failures: { 404: 'no such store, or nothing under the SKU', 409: 'two offers have the SKU: `ambiguous_sku`' },
       handle: async ({ path: { store = '', sku = '' } }) => ok(priceView(store, await flows.explainPrice(store, sku))),
     }),
@@ -368,12 +452,10 @@ export function priceView(
   const takenBy = taken && { id: taken.variant, productId: taken.productId }
   const head = { store, sku, productId, name, category, listings: rows.map(storeListing), takenBy, passes }
   const steps = price.steps.map(({ step, amountMinor, currency, detail }) => ({
-    ...{
-      step,
-      amount: amountMinor === null ? null : formatDecimal({ minor: amountMinor, currency }),
-      currency,
-      detail,
-    },
+    step,
+    amount: amountMinor === null ? null : formatDecimal({ minor: amountMinor, currency }),
+    currency,
+    detail,
   }))
   if (price.outcome === 'held') {
     const none = { price: null, compareAt: null, floor: null }

@@ -23,9 +23,13 @@ export function orderOperations({ db, flows }: { db: Database; flows: Flows }): 
 
   return [
     operation({
-      ...{ name: 'takeOrder', method: 'post', path: '/orders', allowed: { store: 'orders' } },
+      name: 'takeOrder',
+      method: 'post',
+      path: '/orders',
+      allowed: { store: 'orders' },
       summary: 'Hand in a paid store order. Repeat it as often as you like: it is taken once.',
-      ...{ body: orderBody, answer: Order },
+      body: orderBody,
+      answer: Order,
       success: { 202: 'Taken and stored; buying goes on from here', 200: 'The same order was here before' },
       failures: {
         409: '`reference_reused`: another order was handed in under this reference; `ambiguous_sku`',
@@ -39,9 +43,14 @@ export function orderOperations({ db, flows }: { db: Database; flows: Flows }): 
     }),
 
     operation({
-      ...{ name: 'listOrders', method: 'get', path: '/orders', allowed: { people: 'viewer' } },
+      name: 'listOrders',
+      method: 'get',
+      path: '/orders',
+      allowed: { people: 'viewer' },
       summary: 'Store orders, newest first.',
-      ...{ query: { ...paging, ...storeQuery }, answer: page(OrderEntry), success: { 200: 'A page of orders' } },
+      query: { ...paging, ...storeQuery },
+      answer: page(OrderEntry),
+      success: { 200: 'A page of orders' },
       async handle({ query: { limit, before, store } }) {
         const rows = await db.query(listStoreOrders({ store, before, limit: limit + 1 }))
         return ok(pageOf(await statesOfOrders(db, rows), limit, orderEntry, ({ id }) => id))
@@ -49,10 +58,14 @@ export function orderOperations({ db, flows }: { db: Database; flows: Flows }): 
     }),
 
     operation({
-      ...{ name: 'viewOrder', method: 'get', path: '/orders/:reference' },
+      name: 'viewOrder',
+      method: 'get',
+      path: '/orders/:reference',
       allowed: { store: 'orders', people: 'viewer' },
       summary: 'One store order. Licence keys are shown to store tokens with the scope `keys` only.',
-      ...{ query: storeQuery, answer: Order, success: { 200: 'The order as it is now' } },
+      query: storeQuery,
+      answer: Order,
+      success: { 200: 'The order as it is now' },
       failures: { 404: unknown, 409: ambiguous },
       async handle({ caller, path, query }) {
         const { id } = await findOrder(db, caller, path.reference ?? '', query.store)
@@ -61,11 +74,15 @@ export function orderOperations({ db, flows }: { db: Database; flows: Flows }): 
     }),
 
     operation({
-      ...{ name: 'cancelOrder', method: 'post', path: '/orders/:reference/cancel' },
+      name: 'cancelOrder',
+      method: 'post',
+      path: '/orders/:reference/cancel',
       allowed: { store: 'orders', people: 'operator' },
       summary:
         'Cancel what was not bought yet; what was bought waits for a person. Asking again cancels what was retried since.',
-      ...{ query: storeQuery, answer: Order, success: { 200: 'The order after the cancellation was asked for' } },
+      query: storeQuery,
+      answer: Order,
+      success: { 200: 'The order after the cancellation was asked for' },
       failures: { 404: unknown, 409: ambiguous },
       async handle({ caller, path, query }) {
         const { id } = await findOrder(db, caller, path.reference ?? '', query.store)

@@ -19,7 +19,10 @@ const orderStatuses = ['open', 'completed', 'failed', 'refunded'] as const
 const Reading = z.object({
   status: z.enum(orderStatuses),
   statusWord: z.string().meta({ description: "The supplier's own word" }),
-  ...{ amount: words, currency: z.string(), quantity: z.int().nullable(), createdAt: at.nullable() },
+  amount: words,
+  currency: z.string(),
+  quantity: z.int().nullable(),
+  createdAt: at.nullable(),
   keys: count.meta({ description: 'How many it carries; they are never shown here' }),
   differs: z.array(z.enum(['reference', 'product', 'quantity'])).meta({ description: 'From what was sent' }),
 })
@@ -36,8 +39,12 @@ const SeenOrder = z.object({
 })
 
 const Generation = z.object({
-  ...{ id: z.string(), generation: z.int(), state: z.enum(purchaseStates), supplierOrderId: words },
-  ...{ writtenOffAt: at.nullable(), refundedAt: at.nullable() },
+  id: z.string(),
+  generation: z.int(),
+  state: z.enum(purchaseStates),
+  supplierOrderId: words,
+  writtenOffAt: at.nullable(),
+  refundedAt: at.nullable(),
 })
 
 /** What a person needs to decide on one purchase. */
@@ -49,7 +56,8 @@ const Evidence = z.object({
     left: count.meta({ description: 'Of those, the ones that the store has or is being given' }),
     elsewhere: z.array(z.string()).meta({ description: 'Other purchases that hold one of them' }),
   }),
-  ...{ orders: z.array(SeenOrder), generations: z.array(Generation) },
+  orders: z.array(SeenOrder),
+  generations: z.array(Generation),
   choices: z.array(
     z.object({
       decision: z.enum(decisionTypes),
@@ -59,7 +67,8 @@ const Evidence = z.object({
   ),
   basis: z.string().meta({ description: 'Names all this; a decision that is taken on it carries it' }),
   freeze: views.Freeze.nullable(),
-  ...{ attempts: z.array(views.Attempt), discrepancies: z.array(views.Discrepancy) },
+  attempts: z.array(views.Attempt),
+  discrepancies: z.array(views.Discrepancy),
   transitions: z.array(
     views.Transition.extend({ times: z.int().meta({ description: 'The same in a row is one' }), lastAt: at }),
   ),
@@ -71,11 +80,16 @@ export function reviewOperations({ flows }: { flows: Flows }): Operation[] {
   const operator = { people: 'operator' } as const
   return [
     operation({
-      ...{ name: 'viewEvidence', method: 'get', path: '/purchases/:id/evidence', allowed: { people: 'viewer' } },
+      name: 'viewEvidence',
+      method: 'get',
+      path: '/purchases/:id/evidence',
+      allowed: { people: 'viewer' },
       summary:
         'What is known of a purchase, and what each decision would do. An operator asks the supplier too, with read=true.',
-      ...{ query: { read: choice(['true', 'false']) }, answer: Evidence },
-      ...{ success: { 200: 'The evidence' }, failures: { 404: 'unknown id' } },
+      query: { read: choice(['true', 'false']) },
+      answer: Evidence,
+      success: { 200: 'The evidence' },
+      failures: { 404: 'unknown id' },
       async handle({ caller, path, query }) {
         const read = query.read === 'true'
         if (read) assertAllowed(caller, operator)
@@ -83,9 +97,14 @@ export function reviewOperations({ flows }: { flows: Flows }): Operation[] {
       },
     }),
     operation({
-      ...{ name: 'decidePurchase', method: 'post', path: '/purchases/:id/decision', allowed: operator },
+      name: 'decidePurchase',
+      method: 'post',
+      path: '/purchases/:id/decision',
+      allowed: operator,
       summary: 'Decide on a purchase in review, or on an accepted one: adopt an order, hand over, close, or buy again.',
-      ...{ body: decisionBody, answer: Evidence, success: { 200: 'Done; the evidence as it is now' } },
+      body: decisionBody,
+      answer: Evidence,
+      success: { 200: 'Done; the evidence as it is now' },
       failures: {
         404: 'unknown id',
         409: 'its state does not allow it, it has changed since the evidence of that basis, or the order is not its',
@@ -106,15 +125,22 @@ const evidenceView = (evidence: EvidenceRows): z.infer<typeof Evidence> => ({
   keys: evidence.keys,
   orders: evidence.orders.map(({ reading, ...order }) => ({ ...order, reading: reading && readingView(reading) })),
   generations: evidence.generations.map(({ id, generation, state, supplierOrderId, ...row }) => ({
-    ...{ id, generation, state, supplierOrderId },
-    ...{ writtenOffAt: maybeIso(row.writtenOffAt), refundedAt: maybeIso(row.refundedAt) },
+    id,
+    generation,
+    state,
+    supplierOrderId,
+    writtenOffAt: maybeIso(row.writtenOffAt),
+    refundedAt: maybeIso(row.refundedAt),
   })),
-  ...{ choices: evidence.choices, basis: evidence.basis },
+  choices: evidence.choices,
+  basis: evidence.basis,
   freeze: evidence.freeze ? views.freezeView(evidence.freeze) : null,
   attempts: evidence.attempts.map(views.attemptView),
   discrepancies: evidence.discrepancies.map(views.discrepancyView),
   transitions: evidence.transitions.map((met) => ({
-    ...{ ...views.transitionView(met), times: met.times, lastAt: iso(met.lastAt) },
+    ...views.transitionView(met),
+    times: met.times,
+    lastAt: iso(met.lastAt),
   })),
   audit: evidence.audit.map(({ at, actor, action, detail }) => ({ at: iso(at), actor, action, detail })),
 })

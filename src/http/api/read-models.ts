@@ -181,7 +181,11 @@ const unreadableLine = (answer: UnreadableAnswer) => ({
 })
 
 const sweepLine = ({ finishedAt, orders, orphans, others, missing }: Sweep) => ({
-  ...{ finishedAt: maybeIso(finishedAt), orders, orphans, others, missing },
+  finishedAt: maybeIso(finishedAt),
+  orders,
+  orphans,
+  others,
+  missing,
 })
 
 function tally<R extends { total: number }>(rows: R[], name: (row: R) => string): Record<string, number> {

@@ -17,9 +17,13 @@ const amount = z.string().meta({ description: 'Decimal text in the currency of t
 const said = (description: string) => count.meta({ description })
 
 export const Sweep = z.object({
-  ...{ id: z.string(), cause: z.string(), state: z.enum(['running', 'complete', 'failed', 'interrupted']) },
+  id: z.string(),
+  cause: z.string(),
+  state: z.enum(['running', 'complete', 'failed', 'interrupted']),
   from: at.nullable().meta({ description: 'The oldest order that it looks for; null for all of them' }),
-  ...{ startedAt: at, finishedAt: at.nullable(), pages: count },
+  startedAt: at,
+  finishedAt: at.nullable(),
+  pages: count,
   orders: said("Orders in the supplier's list: matched, orphans and others together"),
   matched: said('Orders that are purchases of ours'),
   hinted: said('Purchases that differed and were moved, or are read again'),
@@ -32,23 +36,32 @@ export const Sweep = z.object({
   error: z.string().nullable(),
 })
 const sweepView = ({ fromAt, startedAt, finishedAt, state, ...rest }: SweepRow): z.infer<typeof Sweep> => ({
-  ...{ ...rest, state: state as z.infer<typeof Sweep>['state'] },
-  ...{ from: fromAt === 0 ? null : iso(fromAt), startedAt: iso(startedAt), finishedAt: maybeIso(finishedAt) },
+  ...rest,
+  state: state as z.infer<typeof Sweep>['state'],
+  from: fromAt === 0 ? null : iso(fromAt),
+  startedAt: iso(startedAt),
+  finishedAt: maybeIso(finishedAt),
 })
 
 const Account = z.object({
   currency: z.string().meta({ description: 'ISO 4217', examples: ['EUR'] }),
   startedAt: at,
-  ...{ start: amount, charges: amount, refunds: amount },
+  start: amount,
+  charges: amount,
+  refunds: amount,
   credits: amount.meta({ description: 'Rises that our orders do not explain: top-ups, cashback' }),
   unexplained: amount.meta({ description: 'Falls that our orders do not explain' }),
   expected: amount.meta({ description: 'start - charges + refunds + credits - unexplained' }),
   pending: amount.meta({ description: 'A difference that was seen once; below zero for a fall' }),
   owedBack: amount.meta({ description: 'Charges of orders that failed, as long as no rise shows that they came back' }),
-  ...{ explainedAt: at, judgedAt: at },
+  explainedAt: at,
+  judgedAt: at,
 })
 const Movement = z.object({
-  ...{ id: z.string(), kind: z.enum(['start', 'charge', 'refund', 'credit', 'unexplained']), amount, at },
+  id: z.string(),
+  kind: z.enum(['start', 'charge', 'refund', 'credit', 'unexplained']),
+  amount,
+  at,
 })
 const Balance = z.object({
   balance: z.object({ amount, currency: z.string(), readAt: at }).nullable(),
@@ -60,20 +73,25 @@ function accountView(account: BalanceAccount): z.infer<typeof Account> {
   const { currency } = account
   const text = (minor: number) => formatDecimal({ minor, currency })
   return {
-    ...{ currency, startedAt: iso(account.startedAt), start: text(account.startMinor) },
-    ...{ charges: text(account.chargesMinor), refunds: text(account.refundsMinor) },
-    ...{ credits: text(account.creditsMinor), unexplained: text(account.unexplainedMinor) },
-    ...{ expected: text(expectedMinor(account)), pending: text(account.pendingMinor) },
-    ...{
-      owedBack: text(account.owedBackMinor),
-      explainedAt: iso(account.explainedAt),
-      judgedAt: iso(account.judgedAt),
-    },
+    currency,
+    startedAt: iso(account.startedAt),
+    start: text(account.startMinor),
+    charges: text(account.chargesMinor),
+    refunds: text(account.refundsMinor),
+    credits: text(account.creditsMinor),
+    unexplained: text(account.unexplainedMinor),
+    expected: text(expectedMinor(account)),
+    pending: text(account.pendingMinor),
+    owedBack: text(account.owedBackMinor),
+    explainedAt: iso(account.explainedAt),
+    judgedAt: iso(account.judgedAt),
   }
 }
 
 const movementView = ({ id, kind, amountMinor, currency, at: when }: BalanceMovement): z.infer<typeof Movement> => ({
-  ...{ id, kind: kind as z.infer<typeof Movement>['kind'], at: iso(when) },
+  id,
+  kind: kind as z.infer<typeof Movement>['kind'],
+  at: iso(when),
   amount: formatDecimal({ minor: amountMinor, currency }),
 })
 
@@ -82,28 +100,42 @@ export function sweepOperations({ db, flows }: { db: Database; flows: Flows }): 
   const viewer = { people: 'viewer' } as const
   return [
     operation({
-      ...{ name: 'requestSweep', method: 'post', path: '/sweeps', allowed: { people: 'operator' } },
+      name: 'requestSweep',
+      method: 'post',
+      path: '/sweeps',
+      allowed: { people: 'operator' },
       summary:
         "Compare the supplier's orders of thirty days with our purchases; a sweep under way is answered instead.",
-      ...{ answer: z.object({ sweep: Sweep }), success: { 202: 'Started, or under way' } },
+      answer: z.object({ sweep: Sweep }),
+      success: { 202: 'Started, or under way' },
       handle: async ({ caller }) => ({
         status: 202,
         data: { sweep: sweepView(await flows.requestSweep(caller.actor)) },
       }),
     }),
     operation({
-      ...{ name: 'listSweeps', method: 'get', path: '/sweeps', allowed: viewer, query: paging },
+      name: 'listSweeps',
+      method: 'get',
+      path: '/sweeps',
+      allowed: viewer,
+      query: paging,
       summary: 'Sweeps, newest first.',
-      ...{ answer: page(Sweep), success: { 200: 'A page of sweeps' } },
+      answer: page(Sweep),
+      success: { 200: 'A page of sweeps' },
       async handle({ query: { limit, ...filter } }) {
         const rows = await db.query(listSweeps({ ...filter, limit: limit + 1 }))
         return ok(pageOf(rows, limit, sweepView, ({ id }) => id))
       },
     }),
     operation({
-      ...{ name: 'viewSweep', method: 'get', path: '/sweeps/:id', allowed: viewer },
+      name: 'viewSweep',
+      method: 'get',
+      path: '/sweeps/:id',
+      allowed: viewer,
       summary: 'One sweep; the differences that it found are discrepancies.',
-      ...{ answer: Sweep, success: { 200: 'The sweep' }, failures: { 404: 'unknown id' } },
+      answer: Sweep,
+      success: { 200: 'The sweep' },
+      failures: { 404: 'unknown id' },
       async handle({ path }) {
         const [row] = await db.query(sweepById(path.id ?? ''))
         if (!row) throw new Failure('not_found', 'there is no such sweep')
@@ -111,9 +143,14 @@ export function sweepOperations({ db, flows }: { db: Database; flows: Flows }): 
       },
     }),
     operation({
-      ...{ name: 'viewBalance', method: 'get', path: '/balance', allowed: viewer, query: paging },
+      name: 'viewBalance',
+      method: 'get',
+      path: '/balance',
+      allowed: viewer,
+      query: paging,
       summary: 'The balance at the supplier and what explains it, with the newest movements.',
-      ...{ answer: Balance, success: { 200: 'As of the last reading' } },
+      answer: Balance,
+      success: { 200: 'As of the last reading' },
       async handle({ query: { limit, ...filter } }) {
         const [[reading], accounts] = await Promise.all([db.query(latestBalance()), db.query(allBalanceAccounts())])
         if (!reading) return ok({ balance: null, account: null, items: [], next: null })

@@ -58,8 +58,13 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
 
   return [
     operation({
-      ...{ name: 'viewStatus', method: 'get', path: '/status', allowed: viewer, answer: views.Status },
-      ...{ summary: 'How the service stands: balance, freeze, counts, freshness.', success: { 200: 'As of now' } },
+      name: 'viewStatus',
+      method: 'get',
+      path: '/status',
+      allowed: viewer,
+      answer: views.Status,
+      summary: 'How the service stands: balance, freeze, counts, freshness.',
+      success: { 200: 'As of now' },
       handle: async () => {
         const ids = stores.map(({ id }) => id)
         return ok(await statusOf(db, ids, flows.unreadableAnswers()))
@@ -67,10 +72,14 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
     }),
 
     operation({
-      ...{ name: 'listPurchases', method: 'get', path: '/purchases', allowed: viewer },
+      name: 'listPurchases',
+      method: 'get',
+      path: '/purchases',
+      allowed: viewer,
       summary: 'Purchases at the supplier, newest first.',
       query: { ...paging, state: choice(purchaseStates) },
-      ...{ answer: views.page(views.PurchaseEntry), success: { 200: 'A page of purchases' } },
+      answer: views.page(views.PurchaseEntry),
+      success: { 200: 'A page of purchases' },
       async handle({ query: { limit, ...filter } }) {
         const rows = await db.query(listPurchases({ ...filter, limit: limit + 1 }))
         const since = await sinceWhen(db, rows)
@@ -85,15 +94,24 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
       },
     }),
     operation({
-      ...{ name: 'viewPurchase', method: 'get', path: '/purchases/:id', allowed: viewer },
+      name: 'viewPurchase',
+      method: 'get',
+      path: '/purchases/:id',
+      allowed: viewer,
       summary: 'One purchase with every request made for it and every step it took.',
-      ...{ answer: views.PurchaseDetail, success: { 200: 'The purchase' }, failures: { 404: 'unknown id' } },
+      answer: views.PurchaseDetail,
+      success: { 200: 'The purchase' },
+      failures: { 404: 'unknown id' },
       handle: async ({ path }) => ok(await purchaseDetail(path.id ?? '')),
     }),
     operation({
-      ...{ name: 'retryPurchase', method: 'post', path: '/purchases/:id/retry', allowed: operator },
+      name: 'retryPurchase',
+      method: 'post',
+      path: '/purchases/:id/retry',
+      allowed: operator,
       summary: 'Buy again what ended without keys, as a new generation.',
-      ...{ answer: views.PurchaseDetail, success: { 200: 'The purchase; its next generation is planned' } },
+      answer: views.PurchaseDetail,
+      success: { 200: 'The purchase; its next generation is planned' },
       failures: { 404: 'unknown id', 409: 'it has not ended, or a later generation exists' },
       async handle({ caller, path }) {
         await flows.retryPurchase(path.id ?? '', caller.actor)
@@ -101,9 +119,14 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
       },
     }),
     operation({
-      ...{ name: 'releasePurchase', method: 'post', path: '/purchases/:id/release', allowed: operator },
+      name: 'releasePurchase',
+      method: 'post',
+      path: '/purchases/:id/release',
+      allowed: operator,
       summary: 'Lift the hold of a purchase, perhaps with a new ceiling for one unit, or beyond the spend caps.',
-      ...{ body: releaseBody, answer: views.PurchaseDetail, success: { 200: 'The purchase; its guards run again' } },
+      body: releaseBody,
+      answer: views.PurchaseDetail,
+      success: { 200: 'The purchase; its guards run again' },
       failures: { 404: 'unknown id', 409: 'it is not held' },
       async handle({ caller, path, body: { ceiling, overrideSpendCap } }) {
         const { id, currency } = found(await db.query(purchaseById(path.id ?? '')), 'purchase')
@@ -118,20 +141,29 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
     }),
 
     operation({
-      ...{ name: 'listDeliveries', method: 'get', path: '/deliveries', allowed: viewer },
+      name: 'listDeliveries',
+      method: 'get',
+      path: '/deliveries',
+      allowed: viewer,
       summary: 'Deliveries of the supplier, newest first.',
       query: { ...paging, state: choice(deliveryStates) },
-      ...{ answer: views.page(views.Delivery), success: { 200: 'A page of deliveries' } },
+      answer: views.page(views.Delivery),
+      success: { 200: 'A page of deliveries' },
       async handle({ query: { limit, ...filter } }) {
         const rows = await db.query(listDeliveries({ ...filter, limit: limit + 1 }))
         return ok(views.pageOf(rows, limit, views.deliveryView, ({ id }) => id))
       },
     }),
     operation({
-      ...{ name: 'viewDelivery', method: 'get', path: '/deliveries/:id', allowed: viewer },
+      name: 'viewDelivery',
+      method: 'get',
+      path: '/deliveries/:id',
+      allowed: viewer,
       summary: 'One delivery. An admin sees its body with reveal=true, which the audit records.',
-      ...{ query: { reveal: choice(['true', 'false']) }, answer: views.DeliveryDetail },
-      ...{ success: { 200: 'The delivery' }, failures: { 404: 'unknown id' } },
+      query: { reveal: choice(['true', 'false']) },
+      answer: views.DeliveryDetail,
+      success: { 200: 'The delivery' },
+      failures: { 404: 'unknown id' },
       async handle({ caller, path, query }) {
         const reveal = query.reveal === 'true'
         if (reveal) assertAllowed(caller, admin)
@@ -141,9 +173,14 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
       },
     }),
     operation({
-      ...{ name: 'replayDelivery', method: 'post', path: '/deliveries/:id/replay', allowed: operator },
+      name: 'replayDelivery',
+      method: 'post',
+      path: '/deliveries/:id/replay',
+      allowed: operator,
       summary: 'Put a delivery back into the inbox; replaying one that was applied is harmless.',
-      ...{ answer: views.Delivery, success: { 200: 'The delivery, stored again' }, failures: { 404: 'unknown id' } },
+      answer: views.Delivery,
+      success: { 200: 'The delivery, stored again' },
+      failures: { 404: 'unknown id' },
       async handle({ caller, path }) {
         await flows.replayDelivery(path.id ?? '', caller.actor)
         return ok(views.deliveryView(found(await db.query(deliveryById(path.id ?? '')), 'delivery')))
@@ -151,19 +188,27 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
     }),
 
     operation({
-      ...{ name: 'listOutbox', method: 'get', path: '/outbox', allowed: viewer },
+      name: 'listOutbox',
+      method: 'get',
+      path: '/outbox',
+      allowed: viewer,
       summary: 'Callbacks and alerts that are owed or were sent, newest first.',
       query: { ...paging, state: choice(effectStates), kind: choice(effectKinds) },
-      ...{ answer: views.page(views.Effect), success: { 200: 'A page of the outbox' } },
+      answer: views.page(views.Effect),
+      success: { 200: 'A page of the outbox' },
       async handle({ query: { limit, ...filter } }) {
         const rows = await db.query(listOutbox({ ...filter, limit: limit + 1 }))
         return ok(views.pageOf(rows, limit, views.effectView, ({ id }) => id))
       },
     }),
     operation({
-      ...{ name: 'redeliverEffect', method: 'post', path: '/outbox/:id/redeliver', allowed: operator },
+      name: 'redeliverEffect',
+      method: 'post',
+      path: '/outbox/:id/redeliver',
+      allowed: operator,
       summary: 'Send a waiting or dead callback again now, with all its attempts.',
-      ...{ answer: views.Effect, success: { 200: 'The callback, due now' } },
+      answer: views.Effect,
+      success: { 200: 'The callback, due now' },
       failures: { 404: 'unknown id, or done already' },
       async handle({ caller, path }) {
         await flows.redeliverEffect(path.id ?? '', caller.actor)
@@ -172,27 +217,41 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
     }),
 
     operation({
-      ...{ name: 'requestSync', method: 'post', path: '/sync', allowed: operator },
+      name: 'requestSync',
+      method: 'post',
+      path: '/sync',
+      allowed: operator,
       summary: 'Start a sync run; one that is under way is answered instead of a second.',
-      ...{ answer: z.object({ run: views.SyncRun }), success: { 202: 'Started, or under way' } },
+      answer: z.object({ run: views.SyncRun }),
+      success: { 202: 'Started, or under way' },
       handle: async ({ caller }) => ({
         status: 202,
         data: { run: views.syncRunView(await flows.requestSync(caller.actor)) },
       }),
     }),
     operation({
-      ...{ name: 'listSyncRuns', method: 'get', path: '/sync/runs', allowed: viewer, query: paging },
+      name: 'listSyncRuns',
+      method: 'get',
+      path: '/sync/runs',
+      allowed: viewer,
+      query: paging,
       summary: 'Sync runs, newest first.',
-      ...{ answer: views.page(views.SyncRun), success: { 200: 'A page of runs' } },
+      answer: views.page(views.SyncRun),
+      success: { 200: 'A page of runs' },
       async handle({ query: { limit, ...filter } }) {
         const rows = await db.query(listSyncRuns({ ...filter, limit: limit + 1 }))
         return ok(views.pageOf(rows, limit, views.syncRunView, ({ id }) => id))
       },
     }),
     operation({
-      ...{ name: 'viewSyncRun', method: 'get', path: '/sync/runs/:id', allowed: viewer },
+      name: 'viewSyncRun',
+      method: 'get',
+      path: '/sync/runs/:id',
+      allowed: viewer,
       summary: `One sync run with the changes that it found, at most ${CHANGES_MAX}.`,
-      ...{ answer: views.SyncRunDetail, success: { 200: 'The run' }, failures: { 404: 'unknown id' } },
+      answer: views.SyncRunDetail,
+      success: { 200: 'The run' },
+      failures: { 404: 'unknown id' },
       async handle({ path }) {
         const run = found(await db.query(syncRunById(path.id ?? '')), 'sync run')
         return ok({ ...views.syncRunView(run), changes: await db.query(changesOfRun(run.id, CHANGES_MAX)) })
@@ -200,9 +259,14 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
     }),
 
     operation({
-      ...{ name: 'listDiscrepancies', method: 'get', path: '/discrepancies', allowed: viewer, query: paging },
+      name: 'listDiscrepancies',
+      method: 'get',
+      path: '/discrepancies',
+      allowed: viewer,
+      query: paging,
       summary: 'Differences between our purchases and the orders of the supplier, newest first.',
-      ...{ answer: views.page(views.Discrepancy), success: { 200: 'A page of discrepancies' } },
+      answer: views.page(views.Discrepancy),
+      success: { 200: 'A page of discrepancies' },
       async handle({ query: { limit, before } }) {
         const rows = await db.query(pageOfDiscrepancies({ before, limit: limit + 1 }))
         return ok(views.pageOf(rows, limit, views.discrepancyView, ({ id }) => id))
@@ -210,18 +274,28 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
     }),
 
     operation({
-      ...{ name: 'freeze', method: 'post', path: '/freeze', allowed: operator, body: freezeBody },
+      name: 'freeze',
+      method: 'post',
+      path: '/freeze',
+      allowed: operator,
+      body: freezeBody,
       summary: 'Stop all buying. Reads go on; a second freeze is a second cause.',
-      ...{ answer: FreezeNow, success: { 200: 'Frozen' } },
+      answer: FreezeNow,
+      success: { 200: 'Frozen' },
       async handle({ caller, body }) {
         await flows.freeze(body.reason, caller.actor)
         return ok(await freezeNow())
       },
     }),
     operation({
-      ...{ name: 'unfreeze', method: 'post', path: '/unfreeze', allowed: operator, body: unfreezeBody },
+      name: 'unfreeze',
+      method: 'post',
+      path: '/unfreeze',
+      allowed: operator,
+      body: unfreezeBody,
       summary: 'Lift causes of the freeze. Buying goes on once none is left; one that came since stays.',
-      ...{ answer: FreezeNow, success: { 200: 'Lifted; what still stands, or null' } },
+      answer: FreezeNow,
+      success: { 200: 'Lifted; what still stands, or null' },
       failures: {
         409: 'none of these causes stands, and another does; or a restore is not mapped back yet, or a new database not compared',
       },
@@ -243,15 +317,24 @@ export function tokenOperations(needs: TokenFlows & { stores: readonly Configure
   const admin = { people: 'admin' } as const
   return [
     operation({
-      ...{ name: 'listTokens', method: 'get', path: '/tokens', allowed: admin },
+      name: 'listTokens',
+      method: 'get',
+      path: '/tokens',
+      allowed: admin,
       summary: 'All tokens, revoked ones too, without their text.',
-      ...{ answer: page(Token), success: { 200: 'All of them' } },
+      answer: page(Token),
+      success: { 200: 'All of them' },
       handle: async () => ok({ items: (await needs.db.query(allTokens())).map(tokenView), next: null }),
     }),
     operation({
-      ...{ name: 'createToken', method: 'post', path: '/tokens', allowed: admin, body: tokenBody },
+      name: 'createToken',
+      method: 'post',
+      path: '/tokens',
+      allowed: admin,
+      body: tokenBody,
       summary: 'Make a token. Its text is in this answer and never shown again.',
-      ...{ answer: NewToken, success: { 201: 'Made' } },
+      answer: NewToken,
+      success: { 201: 'Made' },
       async handle({ caller, body: { name, role, store = null, scopes = [], expiresInDays = null } }) {
         if (store !== null && !needs.stores.some(({ id }) => id === store)) {
           const message = `must be one of ${needs.stores.map(({ id }) => id).join(', ')}`
@@ -263,9 +346,14 @@ export function tokenOperations(needs: TokenFlows & { stores: readonly Configure
       },
     }),
     operation({
-      ...{ name: 'revokeToken', method: 'delete', path: '/tokens/:id', allowed: admin },
+      name: 'revokeToken',
+      method: 'delete',
+      path: '/tokens/:id',
+      allowed: admin,
       summary: 'Revoke a token at once. The owner token is no row: it changes with each start.',
-      ...{ answer: Token, success: { 200: 'Revoked' }, failures: { 404: 'unknown id, or revoked already' } },
+      answer: Token,
+      success: { 200: 'Revoked' },
+      failures: { 404: 'unknown id, or revoked already' },
       handle: async ({ caller, path }) => ok(tokenView(await revokeToken(needs, path.id ?? '', caller.actor))),
     }),
   ]
@@ -303,12 +391,21 @@ const Rotated = z.object({
 export function backupOperations({ flows }: { flows: BackupFlows }): Operation[] {
   return [
     operation({
-      ...{ name: 'listBackups', method: 'get', path: '/backups', allowed: { people: 'viewer' }, answer: BackupList },
-      ...{ summary: 'Backups that are kept, newest first.', success: { 200: 'All of them' } },
+      name: 'listBackups',
+      method: 'get',
+      path: '/backups',
+      allowed: { people: 'viewer' },
+      answer: BackupList,
+      summary: 'Backups that are kept, newest first.',
+      success: { 200: 'All of them' },
       handle: async () => ok({ folder: flows.backups.folder, items: flows.backups.list().map(backupView), next: null }),
     }),
     operation({
-      ...{ name: 'makeBackup', method: 'post', path: '/backups', allowed: { people: 'operator' }, answer: Made },
+      name: 'makeBackup',
+      method: 'post',
+      path: '/backups',
+      allowed: { people: 'operator' },
+      answer: Made,
       summary: 'Make a backup now: copied, checked, sealed, and on the disk when this is answered.',
       success: { 201: 'Made' },
       failures: { 409: 'one is being made', 503: 'none could be made; nothing of the try is left' },
@@ -318,7 +415,11 @@ export function backupOperations({ flows }: { flows: BackupFlows }): Operation[]
       }),
     }),
     operation({
-      ...{ name: 'rotateKeys', method: 'post', path: '/keys/rotate', allowed: { people: 'admin' }, answer: Rotated },
+      name: 'rotateKeys',
+      method: 'post',
+      path: '/keys/rotate',
+      allowed: { people: 'admin' },
+      answer: Rotated,
       summary: 'Put the database under the next key-encryption key, which the service reads from its own secrets.',
       success: { 200: 'Rotated; the service needs the new key from its next start on' },
       failures: { 409: 'there is no next key, or it is the one in use' },
@@ -328,7 +429,11 @@ export function backupOperations({ flows }: { flows: BackupFlows }): Operation[]
 }
 
 const backupView = ({ file, bytes, header }: BackupRecord): z.infer<typeof Backup> => ({
-  ...{ file, bytes, readable: header !== undefined, stores: header?.stores ?? [] },
+  file,
+  bytes,
+  readable: header !== undefined,
+  stores: header?.stores ?? [],
   madeAt: header ? iso(header.madeAt) : null,
-  ...{ epoch: header?.epoch ?? null, keyName: header?.keyName ?? null },
+  epoch: header?.epoch ?? null,
+  keyName: header?.keyName ?? null,
 })

@@ -18,9 +18,13 @@ const RotatedSecret = z.object({
 export function storeOperations({ flows, stores }: { flows: Flows; stores: readonly ConfiguredStore[] }): Operation[] {
   return [
     operation({
-      ...{ name: 'rotateCallbackSecret', method: 'post', path: '/stores/:store/rotate-secret' },
+      name: 'rotateCallbackSecret',
+      method: 'post',
+      path: '/stores/:store/rotate-secret',
       summary: 'Take a new callback secret into use. Its text is in this answer and never shown again.',
-      ...{ allowed: { people: 'admin' }, body: rotateSecretBody, answer: RotatedSecret },
+      allowed: { people: 'admin' },
+      body: rotateSecretBody,
+      answer: RotatedSecret,
       success: { 201: 'In use; callbacks carry the signatures of both until the one before ends' },
       failures: {
         404: 'no such store',

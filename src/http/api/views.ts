@@ -34,23 +34,42 @@ export function pageOf<R, V>(rows: R[], limit: number, view: (row: R) => V, curs
 }
 
 export const Purchase = z.object({
-  ...{ id: z.string(), part: z.int(), generation: z.int() },
+  id: z.string(),
+  part: z.int(),
+  generation: z.int(),
   state: z.enum(purchaseStates),
   holdReason: z.enum(holdReasons).nullable().meta({ description: 'What keeps it from being bought now' }),
-  ...{ note: words, notBefore: maybeAt, quantity: z.int() },
+  note: words,
+  notBefore: maybeAt,
+  quantity: z.int(),
   cancelRequestedAt: maybeAt.meta({ description: 'The store has asked to cancel it; what was bought already stays' }),
   ceiling: amount.meta({ description: 'The most that one unit may cost' }),
   amount: amount.nullable().meta({ description: 'What it cost in all, once known' }),
   currency,
-  ...{ supplierOrderId: words, externalOrderId: z.string(), failureCode: words, failureMessage: words, changedAt: at },
+  supplierOrderId: words,
+  externalOrderId: z.string(),
+  failureCode: words,
+  failureMessage: words,
+  changedAt: at,
 })
 
 export function purchaseView(row: PurchaseRow): z.infer<typeof Purchase> {
   const { id, part, generation, state, holdReason, note, quantity, currency, supplierOrderId, externalOrderId } = row
   return {
-    ...{ id, part, generation, state, holdReason, note, quantity, currency, supplierOrderId, externalOrderId },
-    ...{ failureCode: row.failureCode, failureMessage: row.failureMessage },
-    ...{ notBefore: maybeIso(row.notBefore), cancelRequestedAt: maybeIso(row.cancelRequestedAt) },
+    id,
+    part,
+    generation,
+    state,
+    holdReason,
+    note,
+    quantity,
+    currency,
+    supplierOrderId,
+    externalOrderId,
+    failureCode: row.failureCode,
+    failureMessage: row.failureMessage,
+    notBefore: maybeIso(row.notBefore),
+    cancelRequestedAt: maybeIso(row.cancelRequestedAt),
     ceiling: formatDecimal({ minor: row.ceilingMinor, currency }),
     amount: row.amountMinor === null ? null : formatDecimal({ minor: row.amountMinor, currency }),
     changedAt: iso(row.changedAt),
@@ -62,28 +81,58 @@ export const PurchaseEntry = Purchase.extend({
   since: at.meta({ description: 'When it came into its state' }),
 })
 export const purchaseEntry = (row: PurchaseRow, since: number) => ({
-  ...{ ...purchaseView(row), orderId: row.orderId, since: iso(since) },
+  ...purchaseView(row),
+  orderId: row.orderId,
+  since: iso(since),
 })
 
 export const Attempt = z.object({
-  ...{ kind: z.string(), stage: z.string(), number: z.int(), at, status: z.int().nullable(), class: words },
-  ...{ code: words, requestId: words, supplierOrderId: words, detail: words },
+  kind: z.string(),
+  stage: z.string(),
+  number: z.int(),
+  at,
+  status: z.int().nullable(),
+  class: words,
+  code: words,
+  requestId: words,
+  supplierOrderId: words,
+  detail: words,
 })
 export const attemptView = (one: AttemptRow): z.infer<typeof Attempt> => ({
-  ...{ kind: one.kind, stage: one.stage, number: one.number, at: iso(one.at), status: one.status, class: one.class },
-  ...{ code: one.code, requestId: one.requestId, supplierOrderId: one.supplierOrderId, detail: one.detail },
+  kind: one.kind,
+  stage: one.stage,
+  number: one.number,
+  at: iso(one.at),
+  status: one.status,
+  class: one.class,
+  code: one.code,
+  requestId: one.requestId,
+  supplierOrderId: one.supplierOrderId,
+  detail: one.detail,
 })
 
 export const Transition = z.object({
-  ...{ at, input: z.string(), row: z.string(), before: z.string(), after: z.string(), actor: words, detail: words },
+  at,
+  input: z.string(),
+  row: z.string(),
+  before: z.string(),
+  after: z.string(),
+  actor: words,
+  detail: words,
 })
 export const transitionView = (one: TransitionRow): z.infer<typeof Transition> => ({
-  ...{ at: iso(one.at), input: one.input, row: one.row, before: one.before, after: one.after },
-  ...{ actor: one.actor, detail: one.detail },
+  at: iso(one.at),
+  input: one.input,
+  row: one.row,
+  before: one.before,
+  after: one.after,
+  actor: one.actor,
+  detail: one.detail,
 })
 
 export const PurchaseDetail = PurchaseEntry.extend({
-  ...{ attempts: z.array(Attempt), transitions: z.array(Transition) },
+  attempts: z.array(Attempt),
+  transitions: z.array(Transition),
 })
 export const purchaseDetail = (
   row: PurchaseRow,
@@ -92,21 +141,30 @@ export const purchaseDetail = (
   transitions: TransitionRow[],
 ) => ({
   ...purchaseEntry(row, since),
-  ...{ attempts: attempts.map(attemptView), transitions: transitions.map(transitionView) },
+  attempts: attempts.map(attemptView),
+  transitions: transitions.map(transitionView),
 })
 
 const orderStates = ['open', 'partly_fulfilled', 'fulfilled', 'failed', 'cancelled'] as const
 const lineStates = ['not_ours', 'open', 'held', 'partly_fulfilled', 'fulfilled', 'failed', 'cancelled'] as const
 
 const orderHead = {
-  ...{ store: z.string(), reference: z.string(), state: z.enum(orderStates) },
-  ...{ receivedAt: at, cancelRequestedAt: maybeAt, closedAt: maybeAt },
+  store: z.string(),
+  reference: z.string(),
+  state: z.enum(orderStates),
+  receivedAt: at,
+  cancelRequestedAt: maybeAt,
+  closedAt: maybeAt,
 }
 type OrderHead = Pick<OrderView, 'store' | 'reference' | 'state' | 'receivedAt' | 'cancelRequestedAt' | 'closedAt'>
 
 const orderHeadOf = ({ store, reference, state, ...row }: OrderHead) => ({
-  ...{ store, reference, state, receivedAt: iso(row.receivedAt) },
-  ...{ cancelRequestedAt: maybeIso(row.cancelRequestedAt), closedAt: maybeIso(row.closedAt) },
+  store,
+  reference,
+  state,
+  receivedAt: iso(row.receivedAt),
+  cancelRequestedAt: maybeIso(row.cancelRequestedAt),
+  closedAt: maybeIso(row.closedAt),
 })
 
 export const OrderEntry = z.object({ id: z.string(), ...orderHead })
@@ -119,7 +177,8 @@ export const Order = z.object({
       id: z.string().meta({ description: "The store's own id of the line" }),
       sku: z.string(),
       name: words.meta({ description: 'Null for a line that is not one of the listings' }),
-      ...{ quantity: z.int(), state: z.enum(lineStates) },
+      quantity: z.int(),
+      state: z.enum(lineStates),
       delivered: count.meta({ description: 'Licence keys that the store has confirmed' }),
       keys: z.array(z.string()).optional().meta({ description: 'Only for a token with the scope keys' }),
       purchases: z.array(Purchase),
@@ -131,22 +190,49 @@ export const Order = z.object({
 export const orderView = (view: OrderView): z.infer<typeof Order> => ({
   ...orderHeadOf(view),
   lines: view.lines.map(({ id, sku, name, quantity, state, delivered, keys, purchases }) => ({
-    ...{ id, sku, name, quantity, state, delivered, ...(keys && { keys }), purchases: purchases.map(purchaseView) },
+    id,
+    sku,
+    name,
+    quantity,
+    state,
+    delivered,
+    ...(keys && { keys }),
+    purchases: purchases.map(purchaseView),
   })),
   timeline: view.timeline.map(({ at, what, detail }) => ({ at: iso(at), what, detail })),
 })
 
 export const Delivery = z.object({
-  ...{ id: z.string(), source: z.string(), deliveryId: z.string(), state: z.string(), event: words },
-  ...{ supplierOrderId: words, purchaseId: words, signedAt: at, receivedAt: at, attempts: count },
-  ...{ notBefore: at, lastError: words, finishedAt: maybeAt },
+  id: z.string(),
+  source: z.string(),
+  deliveryId: z.string(),
+  state: z.string(),
+  event: words,
+  supplierOrderId: words,
+  purchaseId: words,
+  signedAt: at,
+  receivedAt: at,
+  attempts: count,
+  notBefore: at,
+  lastError: words,
+  finishedAt: maybeAt,
 })
 export function deliveryView(row: Omit<DeliveryRow, 'ciphertext'>): z.infer<typeof Delivery> {
   const { id, source, deliveryId, state, event, supplierOrderId, purchaseId, attempts, lastError } = row
   return {
-    ...{ id, source, deliveryId, state, event, supplierOrderId, purchaseId, attempts, lastError },
-    ...{ signedAt: iso(row.signedAt), receivedAt: iso(row.receivedAt) },
-    ...{ notBefore: iso(row.notBefore), finishedAt: maybeIso(row.finishedAt) },
+    id,
+    source,
+    deliveryId,
+    state,
+    event,
+    supplierOrderId,
+    purchaseId,
+    attempts,
+    lastError,
+    signedAt: iso(row.signedAt),
+    receivedAt: iso(row.receivedAt),
+    notBefore: iso(row.notBefore),
+    finishedAt: maybeIso(row.finishedAt),
   }
 }
 export const DeliveryDetail = Delivery.extend({
@@ -154,22 +240,52 @@ export const DeliveryDetail = Delivery.extend({
 })
 
 export const Effect = z.object({
-  ...{ id: z.string(), kind: z.string(), type: z.string(), store: words, orderId: words, state: z.string() },
-  ...{ attempts: count, notBefore: at, lastError: words, createdAt: at, doneAt: maybeAt },
+  id: z.string(),
+  kind: z.string(),
+  type: z.string(),
+  store: words,
+  orderId: words,
+  state: z.string(),
+  attempts: count,
+  notBefore: at,
+  lastError: words,
+  createdAt: at,
+  doneAt: maybeAt,
   about: z.record(z.string(), z.unknown()).meta({ description: 'What it is about: ids and notes, never keys' }),
 })
 export function effectView(row: OutboxRow): z.infer<typeof Effect> {
   const { id, kind, type, store, orderId, state, attempts, lastError } = row
   return {
-    ...{ id, kind, type, store, orderId, state, attempts, lastError, about: JSON.parse(row.payload) },
-    ...{ notBefore: iso(row.notBefore), createdAt: iso(row.createdAt), doneAt: maybeIso(row.doneAt) },
+    id,
+    kind,
+    type,
+    store,
+    orderId,
+    state,
+    attempts,
+    lastError,
+    about: JSON.parse(row.payload),
+    notBefore: iso(row.notBefore),
+    createdAt: iso(row.createdAt),
+    doneAt: maybeIso(row.doneAt),
   }
 }
 
 export const SyncRun = z.object({
-  ...{ id: z.string(), cause: z.string(), state: z.string(), startedAt: at, finishedAt: maybeAt, pages: count },
-  ...{ pagesTotal: count.nullable(), offersSeen: count, offersNew: count, offersChanged: count },
-  ...{ offersUnreadable: count, offersGone: count, error: words, requestId: words },
+  id: z.string(),
+  cause: z.string(),
+  state: z.string(),
+  startedAt: at,
+  finishedAt: maybeAt,
+  pages: count,
+  pagesTotal: count.nullable(),
+  offersSeen: count,
+  offersNew: count,
+  offersChanged: count,
+  offersUnreadable: count,
+  offersGone: count,
+  error: words,
+  requestId: words,
   pagesBroken: count.meta({ description: 'Pages that the supplier did not give readably: the run ends as failed' }),
   firstUnreadable: z.object({ field: z.string(), path: z.string(), value: z.string() }).nullable().meta({
     description:
@@ -186,7 +302,11 @@ export const SyncRunDetail = SyncRun.extend({
 })
 
 export const Discrepancy = z.object({
-  ...{ id: z.string(), kind: z.string(), subject: z.string(), supplierOrderId: z.string(), detail: z.string() },
+  id: z.string(),
+  kind: z.string(),
+  subject: z.string(),
+  supplierOrderId: z.string(),
+  detail: z.string(),
   externalOrderId: words.describe('the reference of our stores that an orphan carries'),
   foundAt: at,
 })
@@ -196,19 +316,34 @@ export const discrepancyView = (row: Omit<z.infer<typeof Discrepancy>, 'foundAt'
 })
 
 export const Token = z.object({
-  ...{ id: z.string(), name: z.string(), hint: z.string(), role: z.enum(roles), store: words },
-  ...{ scopes: z.array(z.enum(scopes)), createdAt: at, expiresAt: maybeAt, revokedAt: maybeAt },
+  id: z.string(),
+  name: z.string(),
+  hint: z.string(),
+  role: z.enum(roles),
+  store: words,
+  scopes: z.array(z.enum(scopes)),
+  createdAt: at,
+  expiresAt: maybeAt,
+  revokedAt: maybeAt,
 })
 export const tokenView = (row: TokenRow): z.infer<typeof Token> => ({
-  ...{ id: row.id, name: row.name, hint: row.hint, role: row.role as z.infer<typeof Token>['role'], store: row.store },
+  id: row.id,
+  name: row.name,
+  hint: row.hint,
+  role: row.role as z.infer<typeof Token>['role'],
+  store: row.store,
   scopes: listOf(row.scopes) as z.infer<typeof Token>['scopes'],
-  ...{ createdAt: iso(row.createdAt), expiresAt: maybeIso(row.expiresAt), revokedAt: maybeIso(row.revokedAt) },
+  createdAt: iso(row.createdAt),
+  expiresAt: maybeIso(row.expiresAt),
+  revokedAt: maybeIso(row.revokedAt),
 })
 export const NewToken = Token.extend({ token: z.string().meta({ description: 'Shown this once' }) })
 
 const counts = z.record(z.string(), count)
 const FreezeFacts = z.object({
-  ...{ reason: z.string(), actor: z.string(), at },
+  reason: z.string(),
+  actor: z.string(),
+  at,
   purchaseId: words.meta({ description: 'The purchase that a second order was found for; null for another cause' }),
 })
 export const Freeze = FreezeFacts.extend({
@@ -217,7 +352,10 @@ export const Freeze = FreezeFacts.extend({
     .meta({ description: 'All of them, the oldest first; the first one is the freeze itself' }),
 })
 const factsOfFreeze = ({ reason, actor, at, purchaseId }: FreezeRow): z.infer<typeof FreezeFacts> => ({
-  ...{ reason, actor, at: iso(at), purchaseId: purchaseId ?? null },
+  reason,
+  actor,
+  at: iso(at),
+  purchaseId: purchaseId ?? null,
 })
 export const freezeView = ({ causes, ...freeze }: StandingFreeze): z.infer<typeof Freeze> => ({
   ...factsOfFreeze(freeze),
@@ -253,7 +391,10 @@ export const Status = z.object({
     purchases: counts.meta({ description: 'By state' }),
     listings: counts.meta({ description: 'Of all stores, by state' }),
     held: counts.meta({ description: 'By what holds them' }),
-    ...{ offers: z.object({ total: count, inStock: count }), deliveries: counts, callbacks: counts, alerts: counts },
+    offers: z.object({ total: count, inStock: count }),
+    deliveries: counts,
+    callbacks: counts,
+    alerts: counts,
     discrepancies: counts,
   }),
   stores: z

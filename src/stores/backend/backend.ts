@@ -53,7 +53,8 @@ export function backendStore(options: BackendOptions): Store & { close(): Promis
         body,
         signal,
         headers: {
-          ...{ 'content-type': 'application/json', 'user-agent': 'quayside' },
+          'content-type': 'application/json',
+          'user-agent': 'quayside',
           ...signatureHeaders(secrets(), { id: `msg_${id}`, at: now(), body }),
         },
       })

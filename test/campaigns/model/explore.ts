@@ -95,7 +95,12 @@ export function explore({ rules, bounds, worlds, watched, stops = false, progres
   }
   begins.push(leads.size())
   return {
-    ...{ states: seen.size(), steps: leads.size(), depth, faults, reached: model.reached, traceTo },
+    states: seen.size(),
+    steps: leads.size(),
+    depth,
+    faults,
+    reached: model.reached,
+    traceTo,
     settled: (state) => (marks.at(state) & SETTLED) !== 0,
     asks: (state) => (marks.at(state) & ASKS) !== 0,
     leads(state, visit) {

@@ -40,7 +40,10 @@ function explorePart({ name, worlds, bounds, durations, tick }: Part): Explored 
   if (oddities > 0) say(`  ${count(oddities, 'odd thing')} that a supplier does, or an error that comes back`)
   const progress = createProgress()
   const explored = explore({
-    ...{ rules: { ...rules, durations }, bounds, worlds, watched: promises },
+    rules: { ...rules, durations },
+    bounds,
+    worlds,
+    watched: promises,
     progress: progress.at,
   })
   const faults = [...explored.faults, ...hanging(explored)]

@@ -97,7 +97,13 @@ const isOver = ({ state }: Purchase): boolean => ['rejected', 'failed', 'cancell
 
 /** Sets of keys. */
 const keysIn: Record<View, number> = {
-  ...{ open: 0, 'open+1': 1, completed: 0, 'completed+1': 1, 'completed+2': 3, failed: 0, refunded: 0 },
+  open: 0,
+  'open+1': 1,
+  completed: 0,
+  'completed+1': 1,
+  'completed+2': 3,
+  failed: 0,
+  refunded: 0,
 }
 
 interface Reading {

@@ -160,8 +160,12 @@ function write(model: Model, state: State, place: number, worker: Worker): void 
     next = withRequest(next, other, { ...request, overlaps: true })
   }
   next = withRequest(next, slot, {
-    ...{ purchase: generation, key, left: rules.durations.settle, overlaps },
-    ...{ keyIsOld: worker.keyIsOld, copy: false },
+    purchase: generation,
+    key,
+    left: rules.durations.settle,
+    overlaps,
+    keyIsOld: worker.keyIsOld,
+    copy: false,
   })
   model.emit({
     next: withWorker(next, place, { doing: 'waits', purchase: generation, fenced: worker.fenced, request: slot }),

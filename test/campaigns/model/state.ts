@@ -182,18 +182,46 @@ export function decode(from: Int32Array, at: number): State {
 }
 
 const blank: Worker = {
-  ...{ doing: 'idle', purchase: 0, fenced: false, repeat: false, proven: false },
-  ...{ request: -1, answer: '', order: -1, keyIsOld: false },
-  ...{ unchanged: false, sameSend: false, age: 0 },
+  doing: 'idle',
+  purchase: 0,
+  fenced: false,
+  repeat: false,
+  proven: false,
+  request: -1,
+  answer: '',
+  order: -1,
+  keyIsOld: false,
+  unchanged: false,
+  sameSend: false,
+  age: 0,
 }
 export const idle = workers.keep(blank)
 
 const planned: Purchase = {
-  ...{ state: 'planned', hold: null, delayed: false, cancelAsked: false, maybeCharged: false, lastClass: null },
+  state: 'planned',
+  hold: null,
+  delayed: false,
+  cancelAsked: false,
+  maybeCharged: false,
+  lastClass: null,
   named: -1,
-  ...{ key: 0, firstSent: false, order: -1, ordersSeen: 0, keysStored: 0, handOvers: 0 },
-  ...{ handOver: 'none', handOverBegun: false, handOverHeld: false, keysShort: false, toldFailed: false },
-  ...{ refunded: false, writtenOff: false, lease: 0, sinceSent: 0, sinceAbsent: -1, absentCounts: false },
+  key: 0,
+  firstSent: false,
+  order: -1,
+  ordersSeen: 0,
+  keysStored: 0,
+  handOvers: 0,
+  handOver: 'none',
+  handOverBegun: false,
+  handOverHeld: false,
+  keysShort: false,
+  toldFailed: false,
+  refunded: false,
+  writtenOff: false,
+  lease: 0,
+  sinceSent: 0,
+  sinceAbsent: -1,
+  absentCounts: false,
 }
 export const plannedPurchase = (set: Partial<Purchase>): Kept<Purchase> => purchases.keep({ ...planned, ...set })
 

@@ -62,7 +62,11 @@ function run(model: Model, state: State, place: number, request: Kept<Request>):
     const number = state.orders.length
     const hidden = world === 'lists' ? rules.durations.listLag : 0
     const charged = withOrder(odd ? withOddity(state) : state, number, {
-      ...{ purchase: request.purchase, key: request.key, view: 'open' as const, hidden, odd },
+      purchase: request.purchase,
+      key: request.key,
+      view: 'open' as const,
+      hidden,
+      odd,
     })
     const says = `the supplier charges ${nameOf(number)} for key ${request.key + 1}${odd ? ', with other contents' : ''}`
     runs(charged, number, says)

@@ -191,7 +191,8 @@ export const variants: readonly Variant[] = [
     breaks: 'one charge per part',
     world: 'remembers',
     change: {
-      ...{ oneOpen: false, mayBuy: () => true },
+      oneOpen: false,
+      mayBuy: () => true,
       transition: instead(({ next }, facts) => (next === 'unknown' && facts.newest ? { effects: anew } : undefined)),
     },
   },

@@ -77,7 +77,9 @@ export async function runDeliveries(folder: string, count: number, synchronous: 
 }
 
 const judged = (calls: Call[], answers: Answer[]): Run => ({
-  ...{ calls, answers, syncs: syncsOf(calls, LOG) },
+  calls,
+  answers,
+  syncs: syncsOf(calls, LOG),
   early: acknowledgedEarly(calls, LOG, answers),
 })
 

@@ -48,10 +48,16 @@ try {
     control.early.length > 0 && controlVerdict.losing > 0,
   ].every(Boolean)
   const figures = {
-    ...{ commits: commits.answers.length, commitSyncs: commits.syncs },
-    ...{ deliveries: real.answers.length, early: commits.early.length + real.early.length },
-    ...{ images, losing: verdict.losing, broken: verdict.broken.length, controlLosing: controlVerdict.losing },
-    ...{ seed, passed },
+    commits: commits.answers.length,
+    commitSyncs: commits.syncs,
+    deliveries: real.answers.length,
+    early: commits.early.length + real.early.length,
+    images,
+    losing: verdict.losing,
+    broken: verdict.broken.length,
+    controlLosing: controlVerdict.losing,
+    seed,
+    passed,
   }
   process.stdout.write(`${JSON.stringify(figures)}\n`)
   process.exitCode = passed ? 0 : 1

@@ -165,9 +165,18 @@ const instantOf = (ms: number, { instants }: Dialect): unknown =>
 
 describe('under any dialect', () => {
   const facts = fc.record({
-    ...{ id: text, externalOrderId: text, productId: text, quantity: fc.nat(1_000), amountMinor: minor },
-    ...{ currency: fc.constantFrom('EUR', 'JPY', 'KWD'), keys: fc.array(text, { maxLength: 4 }), word: fc.nat() },
-    ...{ failureCode: text, failureMessage: text, createdAt: instant, updatedAt: instant },
+    id: text,
+    externalOrderId: text,
+    productId: text,
+    quantity: fc.nat(1_000),
+    amountMinor: minor,
+    currency: fc.constantFrom('EUR', 'JPY', 'KWD'),
+    keys: fc.array(text, { maxLength: 4 }),
+    word: fc.nat(),
+    failureCode: text,
+    failureMessage: text,
+    createdAt: instant,
+    updatedAt: instant,
   })
 
   test('an order is read as its supplier wrote it', () => {
@@ -211,7 +220,11 @@ describe('under any dialect', () => {
         }
         const mapped = Object.entries(optional).filter(([name]) => order[name as keyof typeof order] !== null)
         expect(rest).toEqual({
-          ...{ id: given.id, externalOrderId: given.externalOrderId, status, statusWord: word, currency },
+          id: given.id,
+          externalOrderId: given.externalOrderId,
+          status,
+          statusWord: word,
+          currency,
           ...(order.amount === null ? {} : { amountMinor: given.amountMinor }),
           ...Object.fromEntries(mapped),
         })
@@ -264,15 +277,13 @@ describe('under any dialect', () => {
         expect(read).toEqual({
           ok: true,
           value: {
-            ...{
-              productId: given.id,
-              sku: given.sku,
-              name: given.name,
-              costMinor: given.cost,
-              ...(given.cost === 0 ? { costFault: 'zero' } : {}),
-              currency,
-              available: given.available,
-            },
+            productId: given.id,
+            sku: given.sku,
+            name: given.name,
+            costMinor: given.cost,
+            ...(given.cost === 0 ? { costFault: 'zero' } : {}),
+            currency,
+            available: given.available,
             ...(product.basePrice === null ? {} : { basePriceMinor: given.base }),
             ...(product.localStock === null ? {} : { localStock: given.stock }),
             ...(product.updatedAt === null ? {} : { asOf: given.at }),

@@ -22,29 +22,40 @@ const orderId = fc.constantFrom('own', 'x', 'y')
 const count = fc.integer({ min: 0, max: 4 })
 
 const anyFacts: fc.Arbitrary<PurchaseFacts> = fc.record({
-  ...{
-    state: fc.constantFrom(...purchaseStates),
-    holdReason: fc.option(fc.constantFrom(...holdReasons), { nil: null }),
-  },
-  ...{ notBefore: sometimes, cancelRequestedAt: sometimes, maybeChargedAt: sometimes, keySafeUntil: sometimes },
-  ...{ lastClass: fc.constantFrom('N', 'B', 'A', null), deadlineAt: instant },
-  ...{
-    supplierOrderId: fc.option(orderId, { nil: null }),
-    quantity: fc.integer({ min: 1, max: 3 }),
-    keysStored: count,
-    keysWaiting: count,
-    keysLeft: count,
-  },
-  ...{ keysShortSince: sometimes, unknownAt: sometimes, scannedAt: sometimes, acceptedAt: sometimes },
-  ...{ handOverBegunAt: sometimes, handOverHeldAt: sometimes, toldFailedAt: sometimes, refundedAt: sometimes },
+  state: fc.constantFrom(...purchaseStates),
+  holdReason: fc.option(fc.constantFrom(...holdReasons), { nil: null }),
+  notBefore: sometimes,
+  cancelRequestedAt: sometimes,
+  maybeChargedAt: sometimes,
+  keySafeUntil: sometimes,
+  lastClass: fc.constantFrom('N', 'B', 'A', null),
+  deadlineAt: instant,
+  supplierOrderId: fc.option(orderId, { nil: null }),
+  quantity: fc.integer({ min: 1, max: 3 }),
+  keysStored: count,
+  keysWaiting: count,
+  keysLeft: count,
+  keysShortSince: sometimes,
+  unknownAt: sometimes,
+  scannedAt: sometimes,
+  acceptedAt: sometimes,
+  handOverBegunAt: sometimes,
+  handOverHeldAt: sometimes,
+  toldFailedAt: sometimes,
+  refundedAt: sometimes,
   repeats: count,
   namedOrderId: fc.option(orderId, { nil: null }),
-  ...{ ordersSeen: fc.uniqueArray(orderId), newest: fc.boolean(), laterSent: fc.boolean() },
+  ordersSeen: fc.uniqueArray(orderId),
+  newest: fc.boolean(),
+  laterSent: fc.boolean(),
 })
 
 const anyOrder: fc.Arbitrary<FoundOrder> = fc.record({
-  ...{ id: orderId, status: fc.constantFrom('open', 'completed', 'failed', 'refunded') },
-  ...{ agrees: fc.boolean(), ofAnotherLine: fc.boolean(), decided: fc.boolean() },
+  id: orderId,
+  status: fc.constantFrom('open', 'completed', 'failed', 'refunded'),
+  agrees: fc.boolean(),
+  ofAnotherLine: fc.boolean(),
+  decided: fc.boolean(),
 })
 
 const just = <T extends PurchaseInput['type']>(type: T): { type: fc.Arbitrary<T> } => ({ type: fc.constant(type) })

@@ -61,7 +61,8 @@ describe('the rate-limit headers', () => {
   const units = fc.constantFrom('epoch_s' as const, 'epoch_ms' as const, 'left_s' as const)
   const headers = (limit: string | undefined, remaining: string, reset: string) => ({
     ...(limit === undefined ? {} : { [standard.headers.rateLimit]: limit }),
-    ...{ [standard.headers.rateRemaining]: remaining, [standard.headers.rateReset]: reset },
+    [standard.headers.rateRemaining]: remaining,
+    [standard.headers.rateReset]: reset,
   })
 
   test('are read whole when they make sense, in every unit', () => {
@@ -80,7 +81,9 @@ describe('the rate-limit headers', () => {
           const reset = { epoch_s: resetAt / SECOND, epoch_ms: resetAt, left_s: left }[unit]
           const given = headers(told ? String(limit) : undefined, String(remaining), String(reset))
           expect(rateHint(given, { ...standard, rateResetUnit: unit }, now)).toEqual({
-            ...{ limit: told ? limit : undefined, remaining, resetAt },
+            limit: told ? limit : undefined,
+            remaining,
+            resetAt,
           })
         },
       ),

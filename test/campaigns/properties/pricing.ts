@@ -104,8 +104,14 @@ export const pricingProperties = {
         const text = `0.${String(margin + 1).padStart(4, '0')}`
         const minMarginPercent = `${margin / 100 < 100 ? Math.floor(margin / 100) : 99}`
         const ceiling = ceilingMinor({
-          ...{ costMinor: 1, costCurrency: to, unitPriceMinor, unitCurrency: from, at: AT, ceilingPercent: '0' },
-          ...{ rates: [readRate({ from, to, rate: text })], minMarginPercent },
+          costMinor: 1,
+          costCurrency: to,
+          unitPriceMinor,
+          unitCurrency: from,
+          at: AT,
+          ceilingPercent: '0',
+          rates: [readRate({ from, to, rate: text })],
+          minMarginPercent,
         })
         const paid = minorUnits(times(units(unitPriceMinor, from), fraction(text)), to, 'down')
         const kept = paid * BigInt(minMarginPercent)
@@ -133,7 +139,8 @@ const stocks = fc.option(fc.nat({ max: 60 }), { nil: null })
 const policies = fc
   .record({
     source: fc.constantFrom('both' as const, 'local' as const, 'provider' as const),
-    ...{ buffer: fc.nat({ max: 20 }), zeroUnder: fc.nat({ max: 10 }) },
+    buffer: fc.nat({ max: 20 }),
+    zeroUnder: fc.nat({ max: 10 }),
     above: fc.option(fc.nat({ max: 50 }), { nil: null }),
   })
   .map(({ above, ...policy }) => ({ ...policy, cap: above === null ? null : Math.max(1, policy.zeroUnder) + above }))

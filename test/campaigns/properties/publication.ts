@@ -9,13 +9,29 @@ import { sellingTerms } from '../../support/selling.ts'
 const AT = 1_700_000_000_000
 
 export const listedOffer = (fields: Partial<PublishedOffer> = {}): PublishedOffer & { productId: string } => ({
-  ...{ productId: 'p', sku: 'OS-1', name: 'Desktop Pro', category: 'os', costMinor: 1_000, currency: 'EUR' },
-  ...{ localStock: 2, providerStock: 5, available: 1, basePriceMinor: null, costFault: null, ...fields },
+  productId: 'p',
+  sku: 'OS-1',
+  name: 'Desktop Pro',
+  category: 'os',
+  costMinor: 1_000,
+  currency: 'EUR',
+  localStock: 2,
+  providerStock: 5,
+  available: 1,
+  basePriceMinor: null,
+  costFault: null,
+  ...fields,
 })
 
 export const listedContent = (fields: Partial<ListingContent> = {}): ListingContent => ({
-  ...{ priceMinor: 1_200, compareAtMinor: null, currency: 'EUR', stock: 7, available: true },
-  ...{ name: 'Desktop Pro', category: 'os', ...fields },
+  priceMinor: 1_200,
+  compareAtMinor: null,
+  currency: 'EUR',
+  stock: 7,
+  available: true,
+  name: 'Desktop Pro',
+  category: 'os',
+  ...fields,
 })
 
 const units = fc.option(fc.nat({ max: 20 }), { nil: null })
@@ -42,7 +58,12 @@ const facts: fc.Arbitrary<ListingFacts> = fc
     approvedPriceMinor: fc.option(fc.nat({ max: 6_000 }), { nil: null }),
   })
   .map(({ known, sent, settled, failing, ...rest }) => ({
-    ...{ ...rest, known, settled, open: sent !== null && !settled, failing: failing && !settled, jumpFrom: known },
+    ...rest,
+    known,
+    settled,
+    open: sent !== null && !settled,
+    failing: failing && !settled,
+    jumpFrom: known,
     sent: settled || !sent ? null : { ...sent, stock: 0, available: false },
   }))
 const percent = (max: number) => fc.nat({ max }).map(String)

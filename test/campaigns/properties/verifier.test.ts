@@ -20,7 +20,9 @@ const layouts: fc.Arbitrary<Layout> = fc
     withId: fc.boolean(),
   })
   .map(({ inside, withId, ...rest }) => ({
-    ...{ ...rest, header: 'x-sig', deliveryIdHeader: withId ? 'x-id' : null },
+    ...rest,
+    header: 'x-sig',
+    deliveryIdHeader: withId ? 'x-id' : null,
     timestamp: inside ? { in: 'signature' as const, field: 't' } : { in: 'header' as const, header: 'x-at' },
   }))
 
@@ -70,7 +72,9 @@ describe('the verifier', () => {
       fc.property(signed, (delivery) => {
         const { layout, secret, timestamp, body } = delivery
         expect(judge(delivery)).toMatchObject({
-          ...{ valid: true, secretIndex: 0, mac: macOf(secret, timestamp, body) },
+          valid: true,
+          secretIndex: 0,
+          mac: macOf(secret, timestamp, body),
           timestampMs: Number(timestamp) * (layout.timestampUnit === 's' ? 1_000 : 1),
         })
       }),

@@ -155,7 +155,9 @@ async function live(world: RestoreWorld, chance: Chance, shop: Shop, skus: strin
 
 async function buy({ handIn }: RestoreWorld, chance: Chance, bought: Bought[], skus: string[]): Promise<void> {
   const lines = Array.from({ length: chance.whole(1, 2) }, (_, place) => ({
-    ...{ id: String(place + 1), sku: chance.pick(skus), quantity: chance.whole(1, 3) },
+    id: String(place + 1),
+    sku: chance.pick(skus),
+    quantity: chance.whole(1, 3),
   }))
   const one = { reference: String(1_001 + bought.length), lines, cancelled: false }
   bought.push(one)
@@ -170,7 +172,8 @@ function addFault({ harbour }: RestoreWorld, chance: Chance): void {
     ...(['failed-order', 'list-lag', 'partial-keys', 'rate-limit'] as const),
   ])
   faults.add({
-    ...{ fault, times },
+    fault,
+    times,
     ...(fault === 'list-lag' ? { delayMs: 50 * SECOND } : {}),
     ...(fault === 'partial-keys' ? { first: 1, status: 'open' as const, delayMs: 5 * MINUTE } : {}),
     ...(fault === 'rate-limit' ? { retryAfter: 5 } : {}),

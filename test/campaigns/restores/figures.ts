@@ -18,6 +18,14 @@ export interface Figures {
 }
 
 export const noFigures = (): Figures => ({
-  ...{ backups: 0, restores: 0, copiedBack: 0, recognised: 0, lost: 0, charges: 0, doubleCharges: 0 },
-  ...{ handedInAgain: 0, lifted: 0, decided: 0 },
+  backups: 0,
+  restores: 0,
+  copiedBack: 0,
+  recognised: 0,
+  lost: 0,
+  charges: 0,
+  doubleCharges: 0,
+  handedInAgain: 0,
+  lifted: 0,
+  decided: 0,
 })

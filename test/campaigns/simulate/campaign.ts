@@ -135,10 +135,14 @@ function createTally() {
         ...missedPairs.map((pair) => pair.join(' with ')),
       ]
       const figures: Figures = {
-        ...{ seeds: counts.seeds, ...sums },
-        ...{ cellsReached: cells.length - missedCells.length, cells: cells.length },
-        ...{ pairsReached: pairs.length - missedPairs.length, pairs: pairs.length },
-        ...{ ...outside, passed: red.length === 0 && !(mustReachAll && unreached.length > 0) },
+        seeds: counts.seeds,
+        ...sums,
+        cellsReached: cells.length - missedCells.length,
+        cells: cells.length,
+        pairsReached: pairs.length - missedPairs.length,
+        pairs: pairs.length,
+        ...outside,
+        passed: red.length === 0 && !(mustReachAll && unreached.length > 0),
       }
       red.sort((left, right) => left.seed - right.seed)
       return { figures, decisions: counts.decisions, freezes: counts.freezes, red, unreached }

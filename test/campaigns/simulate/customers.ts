@@ -78,7 +78,9 @@ export function createCustomers(world: World) {
   }
 
   return {
-    ...{ placed, order, cancel },
+    placed,
+    order,
+    cancel,
     cancellations: (): readonly Cancellation[] => cancellations,
     /** After a restore the store hands in what it had acknowledged, and asks for its cancellations again. */
     handInAgain: (): void => {

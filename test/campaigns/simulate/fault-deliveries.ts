@@ -35,7 +35,10 @@ const bent: Fault = {
         const body = attempt.body.replace('{', '{"again":1,')
         const { webhook, delivery } = attempt
         const signed = signedHeaders(supplier.dialect, {
-          ...{ secret: webhook.secret, deliveryId: delivery.deliveryId, body, at: timeline.now() },
+          secret: webhook.secret,
+          deliveryId: delivery.deliveryId,
+          body,
+          at: timeline.now(),
         })
         timeline.after(
           chance.between(0, 5 * SECOND),

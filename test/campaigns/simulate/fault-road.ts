@@ -33,7 +33,9 @@ function onTrips(
 const settleMs = ({ world }: Scene): number => world.dialect.settleSeconds * SECOND - SECOND
 
 const given = (status: number, body: string, type = 'text/html'): Pick<Given, 'status' | 'body' | 'headers'> => ({
-  ...{ status, body: Buffer.from(body), headers: { 'content-type': type } },
+  status,
+  body: Buffer.from(body),
+  headers: { 'content-type': type },
 })
 
 const requestLost = onTrips(

@@ -144,8 +144,19 @@ export async function openHost({ timeline, chance, log, dialect, policy, road, e
     const name = `p${started}`
     const process = await startProcess(
       {
-        ...{ name, timeline, log, engine, marker, dialect, policy, road, store, every },
-        ...{ chance: chance.named(name), keyEncryptionKey: KEY_ENCRYPTION_KEY, apiKey: new Secret(faults.apiKey) },
+        name,
+        timeline,
+        log,
+        engine,
+        marker,
+        dialect,
+        policy,
+        road,
+        store,
+        every,
+        chance: chance.named(name),
+        keyEncryptionKey: KEY_ENCRYPTION_KEY,
+        apiKey: new Secret(faults.apiKey),
         clockOffsetMs: () => clockOffsetMs,
         diesAt: (point) => [...faults.diesAt].some((dies) => dies(point)),
         onDeath: () => {
@@ -171,7 +182,13 @@ export async function openHost({ timeline, chance, log, dialect, policy, road, e
   }
 
   return {
-    ...{ faults, deaths, marker, alive, awake, start, load },
+    faults,
+    deaths,
+    marker,
+    alive,
+    awake,
+    start,
+    load,
     engine: () => engine,
     connection: () => connection,
     vault: () => vault,

@@ -73,12 +73,10 @@ async function campaign(): Promise<number> {
     else if (done % LOGGED_EVERY === 0) process.stderr.write(`${line}\n`)
   }
   const outcome = await runCampaign({
-    ...{
-      tasks: tasks(),
-      mustReachAll: count >= ALL_FROM && mistake === undefined && !values.outside,
-      untilRed: mistake !== undefined,
-      onReport,
-    },
+    tasks: tasks(),
+    mustReachAll: count >= ALL_FROM && mistake === undefined && !values.outside,
+    untilRed: mistake !== undefined,
+    onReport,
     ...(mistake === undefined ? {} : { mistake }),
   })
   if (process.stderr.isTTY) process.stderr.write('\n')

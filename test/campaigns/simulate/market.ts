@@ -68,7 +68,10 @@ function linesOf(chance: Chance, offers: { sku: string; priceMinor: number }[], 
     const quantity = chance.pick([1, 1, 2, 2, 3, quantityMax + 1])
     const priced = chance.odds(0.3)
     return {
-      ...{ id: String(place + 1), sku, quantity, currency: priced ? 'EUR' : null },
+      id: String(place + 1),
+      sku,
+      quantity,
+      currency: priced ? 'EUR' : null,
       unitPriceMinor: priced ? Math.ceil(priceMinor * chance.pick([0.95, 1.2, 2])) : null,
     }
   })

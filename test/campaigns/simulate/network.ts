@@ -57,15 +57,25 @@ export function createRoad({ supplier, timeline, chance }: RoadOptions): Road {
   function tripOf(options: Dispatcher.DispatchOptions, from: string): Trip {
     const url = new URL(options.path, SUPPLIER_ORIGIN)
     const asked: Asked = {
-      ...{ method: options.method as Asked['method'], path: url.pathname.slice(BASE_PATH.length) },
-      ...{ query: url.searchParams, headers: options.headers as Record<string, string> },
+      method: options.method as Asked['method'],
+      path: url.pathname.slice(BASE_PATH.length),
+      query: url.searchParams,
+      headers: options.headers as Record<string, string>,
       body: typeof options.body === 'string' ? options.body : '',
     }
     const creates = asked.method === 'POST' && asked.path === '/orders'
     return {
-      ...{ asked, origin: String(options.origin), from, refused: undefined, lost: false, answer: 'whole', changes: [] },
-      ...{ key: creates ? asked.headers[supplier.dialect.headers.idempotencyKey] : undefined },
-      ...{ connectMs: chance.between(0, 5), travelMs: chance.between(2, 40), runAfterMs: 0 },
+      asked,
+      origin: String(options.origin),
+      from,
+      refused: undefined,
+      lost: false,
+      answer: 'whole',
+      changes: [],
+      key: creates ? asked.headers[supplier.dialect.headers.idempotencyKey] : undefined,
+      connectMs: chance.between(0, 5),
+      travelMs: chance.between(2, 40),
+      runAfterMs: 0,
       backMs: chance.between(2, 40),
     }
   }
@@ -84,7 +94,11 @@ export function createRoad({ supplier, timeline, chance }: RoadOptions): Road {
   function send(trip: Trip, life: Life, handler: Dispatcher.DispatchHandler): void {
     let abandoned = false
     const controller = {
-      ...{ paused: false, aborted: false, reason: null, rawHeaders: null, rawTrailers: null },
+      paused: false,
+      aborted: false,
+      reason: null,
+      rawHeaders: null,
+      rawTrailers: null,
       pause: () => {},
       resume: () => {},
       abort: () => {

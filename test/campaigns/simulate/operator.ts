@@ -59,7 +59,8 @@ export function createBook({ host, timeline }: Pick<World, 'host' | 'timeline'>)
     timeline.after(0, settle)
   })
   return {
-    ...{ decided, overrides },
+    decided,
+    overrides,
     /** @param note writes the decision into the book */
     ask: async (process: SimProcess, note: () => void, carryOut: (actor: string) => Promise<void>): Promise<void> => {
       number += 1
@@ -280,7 +281,11 @@ export function createOperator(world: World, temper: Temper) {
   }
   timeline.after(temper.everyMs, round)
   return {
-    ...{ decided, claimed, overrides, groundless, counts },
+    decided,
+    claimed,
+    overrides,
+    groundless,
+    counts,
     /** A retry that comes later would not be over when the seed is. */
     endRetries: (at: number): void => {
       retriesUntil = at

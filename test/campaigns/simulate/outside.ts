@@ -60,13 +60,20 @@ export function outsidePlanOf(seed: number): Plan {
   const fault = chance.pick([forgetful, forgetful, lying])
   const settings: Plan['settings'] = {
     dialect: { ...shipped, quantityMax: 3 },
-    ...{ supplier: {}, policy: {}, balanceMinor: 5_000_000, offers: 4, listLagMs: 0 },
+    supplier: {},
+    policy: {},
+    balanceMinor: 5_000_000,
+    offers: 4,
+    listLagMs: 0,
     every: { balanceMs: HOUR, sweepMs: SWEEP_MS, syncMs: 12 * HOUR },
   }
   fault.prepare?.(settings, chance)
   const chosen = chance.odds(0.5) ? [fault, shortPages] : [fault]
   return {
-    ...{ settings, spanMs, story: undefined, faults: chosen.map((one) => ({ fault: one, fromMs: 0, spanMs })) },
+    settings,
+    spanMs,
+    story: undefined,
+    faults: chosen.map((one) => ({ fault: one, fromMs: 0, spanMs })),
     // Nobody decides before the report is there.
     temper: { everyMs: 40 * MINUTE, patienceMs: HOUR, retries: 0 },
   }

@@ -123,19 +123,29 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
   const vault = await openVault({ database: engine, keyEncryptionKey: parts.keyEncryptionKey, now })
   const supplier = parts.supplierOf(
     createSupplier({
-      ...{ baseUrl: `${SUPPLIER_ORIGIN}/v1`, dialect, apiKey: parts.apiKey, now, random },
-      ...{ sleep: life.sleep, network: parts.road.of({ name, life }) },
+      baseUrl: `${SUPPLIER_ORIGIN}/v1`,
+      dialect,
+      apiKey: parts.apiKey,
+      now,
+      random,
+      sleep: life.sleep,
+      network: parts.road.of({ name, life }),
     }),
   )
   const backend = backendStore({
-    ...{ callbackUrl: CALLBACK_URL, secrets: () => [vault.subKey(`callback:${STORE}`)], now, newId },
-    ...{ connections: store.connections(life), timeout: timeoutOn(life) },
+    callbackUrl: CALLBACK_URL,
+    secrets: () => [vault.subKey(`callback:${STORE}`)],
+    now,
+    newId,
+    connections: store.connections(life),
+    timeout: timeoutOn(life),
   })
   const pumps = {} as Record<PumpName, Pump>
   const wake = (pump: PumpName): void => pumps[pump]?.wake()
   const base = { db, vault, supplier, dialect, now, monotonic, newId, log, random, wake }
   const catalogue: Catalogue = {
-    ...{ ...base, stores: [{ id: STORE }] },
+    ...base,
+    stores: [{ id: STORE }],
     wake: (_what, productIds) =>
       void freed(productIds).catch((error: unknown) => log.warn('holds.kept', { error: messageOf(error) })),
     requestSync: (cause) => syncs.follow(cause),
@@ -149,7 +159,10 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
     }
   }
   const ordering: Fulfilment = {
-    ...{ ...base, owner: name, policy: parts.policy, stores: [{ id: STORE }] },
+    ...base,
+    owner: name,
+    policy: parts.policy,
+    stores: [{ id: STORE }],
     pace: freshPace(),
     refreshOffer: (productId) => refreshOffer(catalogue, productId),
     readBalance: async () => {
@@ -219,7 +232,13 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
   void mapping()
   events.add(name, 'started', { fresh })
   return {
-    ...{ name, life, ordering, supplier, inbox, pumps, sweeps },
+    name,
+    life,
+    ordering,
+    supplier,
+    inbox,
+    pumps,
+    sweeps,
     tick: async (due) => {
       if (clockJumped()) {
         await afterClockJump(ordering)

@@ -58,7 +58,13 @@ async function playPlan(seed: number, plan: Plan, isOutside: boolean, write?: (l
   const startAt = timeline.now()
   const settleMarket = openMarket({ world, customers, spanMs: plan.spanMs })
   const sceneOf = ({ id }: Fault, spanMs: number, happened: () => void): Scene => ({
-    ...{ world, supervisor, customers, watch, spanMs, chance: chance.named(id), fired: happened },
+    world,
+    supervisor,
+    customers,
+    watch,
+    spanMs,
+    chance: chance.named(id),
+    fired: happened,
   })
   const endStory = plan.story?.begin(sceneOf(plan.story, plan.spanMs, () => {}))
   for (const { fault, fromMs, spanMs } of plan.faults) {
@@ -94,15 +100,15 @@ async function playPlan(seed: number, plan: Plan, isOutside: boolean, write?: (l
   const verdict = verdictOf({ world, customers, operator, watch })
   const detection = isOutside ? detectionOf(world, operator) : { outside: 0, outsideDetected: 0 }
   const result: Played = {
-    ...{
-      seed,
-      ...verdict,
-      ...detection,
-      digest: log.digest(),
-      tail: log.tail(),
-      purchases: purchasesIn(world),
-    },
-    ...{ decisions: operator.counts.decisions, freezes: operator.counts.unfreezes, fired: [...fired] },
+    seed,
+    ...verdict,
+    ...detection,
+    digest: log.digest(),
+    tail: log.tail(),
+    purchases: purchasesIn(world),
+    decisions: operator.counts.decisions,
+    freezes: operator.counts.unfreezes,
+    fired: [...fired],
   }
   world.close()
   return result

@@ -84,8 +84,14 @@ export function createSender({ supplier, timeline, chance, door }: SenderOptions
     const { deliveryId, body } = delivery
     const signed = signedHeaders(supplier.dialect, { secret: webhook.secret, deliveryId, body, at: timeline.now() })
     const one: Attempt = {
-      ...{ webhook, delivery, body, headers: { 'content-type': 'application/json', ...signed } },
-      ...{ travelMs: chance.between(1, 30), lost: false, swallowed: false, answerLost: false },
+      webhook,
+      delivery,
+      body,
+      headers: { 'content-type': 'application/json', ...signed },
+      travelMs: chance.between(1, 30),
+      lost: false,
+      swallowed: false,
+      answerLost: false,
       againMs: undefined,
     }
     for (const hook of hooks) hook(one)

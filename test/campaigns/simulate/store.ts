@@ -100,8 +100,12 @@ export function createStore({ timeline, chance, secret }: StoreOptions) {
     override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
       const { life } = this
       const telling: Telling = {
-        ...{ travelMs: chance.between(1, 30), backMs: chance.between(1, 30), refused: undefined },
-        ...{ status: 204, recorded: true, answerLost: false },
+        travelMs: chance.between(1, 30),
+        backMs: chance.between(1, 30),
+        refused: undefined,
+        status: 204,
+        recorded: true,
+        answerLost: false,
       }
       for (const hook of hooks) hook(telling)
       const id = String((options.headers as Record<string, string>)['webhook-id'])
@@ -110,7 +114,11 @@ export function createStore({ timeline, chance, secret }: StoreOptions) {
       if (isFirst) begun.set(id, life.pausedFrom())
       let over = false
       const controller = {
-        ...{ paused: false, aborted: false, reason: null, rawHeaders: null, rawTrailers: null },
+        paused: false,
+        aborted: false,
+        reason: null,
+        rawHeaders: null,
+        rawTrailers: null,
         pause: () => {},
         resume: () => {},
         abort: (reason: Error) => fail(reason),
@@ -150,7 +158,11 @@ export function createStore({ timeline, chance, secret }: StoreOptions) {
   }
 
   return {
-    ...{ hooks, listeners, heard, changed, counts },
+    hooks,
+    listeners,
+    heard,
+    changed,
+    counts,
     connections: (life: Life): Dispatcher => new Connections(life),
   }
 }

@@ -58,8 +58,15 @@ export function openSupplier({ dialect, timeline, chance, apiKey, balanceMinor, 
   const faults = createFaults()
   const seed = chance.between(1, 2 ** 31)
   const world = openWorld({
-    ...{ dialect, faults, now, random, seed, balanceMinor, balanceLowMinor: 5_000 },
-    ...{ catalogue: generatedCatalogue(offers, seed), completeAfterMs: COMPLETE_AFTER_MS },
+    dialect,
+    faults,
+    now,
+    random,
+    seed,
+    balanceMinor,
+    balanceLowMinor: 5_000,
+    catalogue: generatedCatalogue(offers, seed),
+    completeAfterMs: COMPLETE_AFTER_MS,
   })
   const routes = routesOf({ world, dialect, faults, requestsPerMinute: REQUESTS_PER_MINUTE, openapi: {} })
   const take = createBuckets(REQUESTS_PER_MINUTE, now)
@@ -124,7 +131,15 @@ export function openSupplier({ dialect, timeline, chance, apiKey, balanceMinor, 
   }
 
   return {
-    ...{ world, faults, instead, settings, waits, changed, dialect, said, move },
+    world,
+    faults,
+    instead,
+    settings,
+    waits,
+    changed,
+    dialect,
+    said,
+    move,
     /** Runs a request now. @param overlapped another one with the same key was run since this one came in */
     handle: (asked: Asked, overlapped = false): Given => {
       const allowance = take('key')

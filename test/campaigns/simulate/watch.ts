@@ -91,7 +91,10 @@ export function createWatch(world: World) {
     deaths.push(timeline.now())
   })
   return {
-    ...{ broken, violate, sends, deaths },
+    broken,
+    violate,
+    sends,
+    deaths,
     clockHasMoved: (): boolean => clockMovedAt > 0,
     clockMoved: (): void => {
       clockMovedAt = timeline.now()

@@ -46,17 +46,32 @@ export async function openWorld(seed: number, settings: Settings, write?: (line:
   const log = createEventLog(timeline.now, write)
   const { dialect } = settings
   const supplier = openSupplier({
-    ...{ dialect: { ...dialect, ...settings.supplier }, timeline, chance: chance.named('supplier'), apiKey: API_KEY },
-    ...{ balanceMinor: settings.balanceMinor, offers: settings.offers },
+    dialect: { ...dialect, ...settings.supplier },
+    timeline,
+    chance: chance.named('supplier'),
+    apiKey: API_KEY,
+    balanceMinor: settings.balanceMinor,
+    offers: settings.offers,
   })
   if (settings.filterMisses) supplier.faults.add({ fault: 'filter-misses', times: 1_000_000 })
   const road = createRoad({ supplier, timeline, chance: chance.named('road') })
   const policy: OrderingPolicy = {
-    ...{ inFlight: 4, deadlineMs: 72 * HOUR, ceilingPercent: '10', minMarginPercent: '0', rates: [] },
-    ...{ caps: { order: null, hour: null, day: null }, ...settings.policy },
+    inFlight: 4,
+    deadlineMs: 72 * HOUR,
+    ceilingPercent: '10',
+    minMarginPercent: '0',
+    rates: [],
+    caps: { order: null, hour: null, day: null },
+    ...settings.policy,
   }
   const host = await openHost({
-    ...{ timeline, chance: chance.named('host'), log, dialect, policy, road, every: settings.every },
+    timeline,
+    chance: chance.named('host'),
+    log,
+    dialect,
+    policy,
+    road,
+    every: settings.every,
   })
   const store = createStore({ timeline, chance: chance.named('store'), secret: host.callbackSecret() })
   host.connectStore(store)
@@ -77,7 +92,19 @@ export async function openWorld(seed: number, settings: Settings, write?: (line:
   })
   const sender = createSender({ supplier, timeline, chance: chance.named('sender'), door })
   const world = {
-    ...{ seed, settings, timeline, chance, log, dialect, supplier, road, host, store, sender, lag, door },
+    seed,
+    settings,
+    timeline,
+    chance,
+    log,
+    dialect,
+    supplier,
+    road,
+    host,
+    store,
+    sender,
+    lag,
+    door,
     /** When an older copy of the database took its place. */
     restoredAt: undefined as number | undefined,
     /** Called when that happens. */

@@ -78,7 +78,8 @@ export async function shop(
     const draws = chance.fork(order.reference)
     await sleep(Math.max(0, startedAt + order.atMs - performance.now()))
     const lines = order.lines.map(({ id, quantity }, index) => ({
-      ...{ id, quantity },
+      id,
+      quantity,
       sku: door.skus[(place + index) % door.skus.length],
     }))
     const body = JSON.stringify({ reference: order.reference, lines })

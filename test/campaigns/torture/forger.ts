@@ -109,7 +109,9 @@ function alter(kind: keyof typeof KINDS, genuine: Captured, names: SignatureHead
 async function send(url: string, { headers, body }: Captured): Promise<number> {
   const { host: _host, connection: _connection, 'content-length': _length, ...rest } = headers
   const answer = await request(url, {
-    ...{ method: 'POST', body, headers: { ...rest, connection: 'close' } },
+    method: 'POST',
+    body,
+    headers: { ...rest, connection: 'close' },
     signal: AbortSignal.timeout(DEADLINE_MS),
   })
   await answer.body.dump()

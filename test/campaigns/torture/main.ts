@@ -82,7 +82,10 @@ const options: TortureOptions = {
   purchases: whole('purchases', values.purchases),
   seconds: whole('seconds', values.seconds),
   patienceSeconds: whole('patience', values.patience),
-  ...{ seed, mistake: values.mistake, folder, onProgress: progress() },
+  seed,
+  mistake: values.mistake,
+  folder,
+  onProgress: progress(),
 }
 out.write(`seed ${seed}, everything is kept in ${folder} until it has passed\n`)
 const outcome = await torture(options)

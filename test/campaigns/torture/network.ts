@@ -31,7 +31,13 @@ type Kind = Damage['kind']
 /** Of a hundred exchanges. Reads are many and harm little, orders are what this is about. */
 const RATES: Record<Way | 'supplier orders', Record<Kind, number>> = {
   'supplier orders': {
-    ...{ none: 83, dropped: 3, delayed: 3, held: 3, answer_lost: 3, answer_cut: 3, answer_late: 2 },
+    none: 83,
+    dropped: 3,
+    delayed: 3,
+    held: 3,
+    answer_lost: 3,
+    answer_cut: 3,
+    answer_late: 2,
   },
   supplier: { none: 96, dropped: 1, delayed: 1, held: 0, answer_lost: 1, answer_cut: 1, answer_late: 0 },
   deliveries: { none: 86, dropped: 3, delayed: 4, held: 0, answer_lost: 4, answer_cut: 3, answer_late: 0 },

@@ -69,7 +69,9 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
   const scene = await openScene(folder, chance, mistake)
   const durationMs = seconds * 1_000
   const orders = planOrders(chance.fork('orders'), {
-    ...{ purchases, durationMs: durationMs * 0.9, quantityMax: TIMES.quantityMax },
+    purchases,
+    durationMs: durationMs * 0.9,
+    quantityMax: TIMES.quantityMax,
   })
   const shopping: Shopping = { taken: new Map(), refused: [], cancellations: [] }
   const forgeries: Forgeries = { sent: {}, obeyed: [] }
@@ -96,7 +98,10 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
         { chance: chance.fork('mischief'), everyMs: (durationMs / purchases) * 3, slow: seconds >= 300, stopped: over },
       ),
       forge(`${scene.url}/webhooks/supplier`, scene.signature, scene.captured, {
-        ...{ chance: chance.fork('forger'), everyMs: FORGE_MS, forgeries, stopped: over },
+        chance: chance.fork('forger'),
+        everyMs: FORGE_MS,
+        forgeries,
+        stopped: over,
       }),
       everySecond(() => settleOpenOrders(scene.office, supplierStaff), over),
       cancelWhileOpen(
@@ -106,7 +111,8 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
       ),
     ])
     const calmSeconds = await calmDown(scene, supplierStaff, orders, {
-      ...{ patienceSeconds: options.patienceSeconds, deaths },
+      patienceSeconds: options.patienceSeconds,
+      deaths,
       onMoving: (what) => {
         moving = what
       },
@@ -116,8 +122,15 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
     await Promise.all([watching, onDuty, shoppers])
     const handedIn = [...shopping.taken.values()].reduce((sum, one) => sum + purchasesOf(one, TIMES.quantityMax), 0)
     return {
-      ...{ verdict, purchases: handedIn, deaths, shift, forgeries, faults, calmSeconds },
-      ...{ startsMs: scene.service.startsMs, refused: shopping.refused },
+      verdict,
+      purchases: handedIn,
+      deaths,
+      shift,
+      forgeries,
+      faults,
+      calmSeconds,
+      startsMs: scene.service.startsMs,
+      refused: shopping.refused,
     }
   } finally {
     closing = true
@@ -145,8 +158,11 @@ async function closeBooks(
     throw new Error(`the service does not list its deliveries:\n${scene.service.lastLines().join('\n')}`, { cause })
   })
   return judge({
-    ...{ orders, taken: new Set(shopping.taken.keys()), record: scene.readRecord() },
-    ...{ ledger: await scene.office.ledger(), sent: await scene.office.deliveries() },
+    orders,
+    taken: new Set(shopping.taken.keys()),
+    record: scene.readRecord(),
+    ledger: await scene.office.ledger(),
+    sent: await scene.office.deliveries(),
     spendCap: { orderMinor: Number(ORDER_CAP) * 100, overridden: shift.overridden },
     listed: new Set(listed.map(({ deliveryId }) => deliveryId)),
     begun: scene.begun,
@@ -173,9 +189,11 @@ const progressOf =
   (): Omit<Progress, 'moving'> => ({
     elapsedSeconds: (performance.now() - startedAt) / 1_000,
     phase: over() ? 'calm' : 'faults',
-    ...{ taken: shopping.taken.size, orders: orders.length },
+    taken: shopping.taken.size,
+    orders: orders.length,
     closed: scene.readRecord().filter(({ type }) => type === 'order.closed').length,
-    ...{ kills: total(deaths.kills), reviews: total(shift.decisions) },
+    kills: total(deaths.kills),
+    reviews: total(shift.decisions),
   })
 
 async function everySecond(act: () => Promise<unknown>, stopped: () => boolean): Promise<void> {

@@ -50,14 +50,21 @@ export async function openScene(folder: string, chance: Chance, mistake: string 
   const supplierPort = await freePort()
   const supplierFile = path.join(folder, 'sandbox.db')
   const supplier = await startParty('supplier.ts', {
-    ...{ dialectFile, apiKey, port: supplierPort, file: supplierFile, seed: chance.fork('keys').between(1, 1_000_000) },
+    dialectFile,
+    apiKey,
+    port: supplierPort,
+    file: supplierFile,
+    seed: chance.fork('keys').between(1, 1_000_000),
   })
   const office = createBackOffice(supplierPort)
   const port = await freePort()
   const shopPort = await freePort()
   const deliveriesPort = await network.open('deliveries', port, tap)
   const configFile = writeDemoConfig({
-    ...{ folder, apiKey, port, dialect: dialectFile },
+    folder,
+    apiKey,
+    port,
+    dialect: dialectFile,
     baseUrl: `http://127.0.0.1:${await network.open('supplier', supplierPort)}/v1`,
     storePort: await network.open('callbacks', shopPort, noteBegin),
     more: {
@@ -76,7 +83,9 @@ export async function openScene(folder: string, chance: Chance, mistake: string 
   const record = path.join(folder, 'store.jsonl')
   const store = await startParty('store.ts', { secret, port: shopPort, file: record })
   const service = createService({
-    ...{ folder, configFile, preload: mistake ? [REGISTER] : [] },
+    folder,
+    configFile,
+    preload: mistake ? [REGISTER] : [],
     env: mistake ? { QUAYSIDE_MISTAKE: mistake } : {},
   })
   const url = `http://127.0.0.1:${port}`
@@ -84,14 +93,24 @@ export async function openScene(folder: string, chance: Chance, mistake: string 
   for (const { id } of products) await office.post(`/offers/${id}`, { stock: STOCK })
   const { deliveryIdHeader, header, timestamp } = dialect.signature
   return {
-    ...{ folder, network, supplier, office, store, service, url, token, captured: seen, begun },
+    folder,
+    network,
+    supplier,
+    office,
+    store,
+    service,
+    url,
+    token,
+    captured: seen,
+    begun,
     productIds: products.map(({ id }) => id),
     skus: products.map(({ sku }) => sku),
     duty: createDuty(folder, url),
     /** Where stores hand in their orders, through the network. */
     api: `http://127.0.0.1:${await network.open('orders', port)}/api/v1`,
     signature: {
-      ...{ signature: header, deliveryId: deliveryIdHeader ?? '' },
+      signature: header,
+      deliveryId: deliveryIdHeader ?? '',
       timestamp: timestamp.in === 'header' ? timestamp.header : '',
     },
     /** What the store has recorded so far. */

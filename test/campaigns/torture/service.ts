@@ -58,7 +58,9 @@ export function createService({ folder, configFile, preload, env }: ServiceOptio
   let last: Promise<Ended> = Promise.resolve({ code: 0, signal: null })
   const imports = [path.join(import.meta.dirname, './clock.ts'), ...preload].flatMap((file) => ['--import', file])
   const environment = {
-    ...{ ...process.env, ...env, TORTURE_CLOCK: clockFile },
+    ...process.env,
+    ...env,
+    TORTURE_CLOCK: clockFile,
     // A service that is started hundreds of times need not be compiled as often; one that ends in order keeps the result.
     NODE_COMPILE_CACHE: path.join(folder, 'compiled'),
   }

@@ -5,10 +5,18 @@ import { type Evidence, judge } from './verdict.ts'
 
 const reference = (line: string, generation = 1): string => `q1.demo-ab12cd34.t1.${line}.1.${generation}`
 const charge = (orderId: string, externalOrderId: string, kind: 'charge' | 'refund' = 'charge') => ({
-  ...{ kind, orderId, externalOrderId, idempotencyKey: `key of ${orderId}`, amountMinor: 100, at: 1 },
+  kind,
+  orderId,
+  externalOrderId,
+  idempotencyKey: `key of ${orderId}`,
+  amountMinor: 100,
+  at: 1,
 })
 const callback = (type: string, data: object): ShopCallback => ({
-  ...{ id: `msg_${type}`, type, timestamp: '1970-01-01T00:00:00.500Z', data: { reference: 't1', ...data } },
+  id: `msg_${type}`,
+  type,
+  timestamp: '1970-01-01T00:00:00.500Z',
+  data: { reference: 't1', ...data },
 })
 const fulfilled = (line: string, ...keys: string[]) => callback('line.fulfilled', { line, keys })
 
@@ -16,7 +24,9 @@ const fulfilled = (line: string, ...keys: string[]) => callback('line.fulfilled'
 const good = (): Evidence => ({
   orders: [
     {
-      ...{ reference: 't1', atMs: 0, cancelAfterMs: null },
+      reference: 't1',
+      atMs: 0,
+      cancelAfterMs: null,
       lines: [
         { id: '1', quantity: 2 },
         { id: '2', quantity: 1 },
@@ -25,7 +35,12 @@ const good = (): Evidence => ({
   ],
   taken: new Set(['t1']),
   ledger: {
-    ...{ startMinor: 0, topUpsMinor: 0, chargesMinor: 200, refundsMinor: 100, balanceMinor: 0, closes: true },
+    startMinor: 0,
+    topUpsMinor: 0,
+    chargesMinor: 200,
+    refundsMinor: 100,
+    balanceMinor: 0,
+    closes: true,
     charges: [charge('a', reference('1')), charge('b', reference('2'))],
     refunds: [charge('b', reference('2'), 'refund')],
     topUps: [],
@@ -38,8 +53,13 @@ const good = (): Evidence => ({
   ],
   sent: [
     {
-      ...{ seq: 1, deliveryId: 'd1', event: 'order.completed', orderId: 'a' },
-      ...{ state: 'delivered', lastStatus: 200, dueAt: 0 },
+      seq: 1,
+      deliveryId: 'd1',
+      event: 'order.completed',
+      orderId: 'a',
+      state: 'delivered',
+      lastStatus: 200,
+      dueAt: 0,
     },
   ],
   spendCap: { orderMinor: 100, overridden: new Set() },

@@ -92,8 +92,12 @@ export function judge(evidence: Evidence): Verdict {
   const overspent = overspentIn(evidence, standing)
   if (!ledger.closes) notes.push("the supplier's sums do not close")
   return {
-    ...{ doubleCharges, orphanCharges: orphanCharges + denied.length, lostDeliveries: lost.length },
-    ...{ duplicateFulfilments: duplicates.length, stuck: stuck.length, overspent: overspent.length },
+    doubleCharges,
+    orphanCharges: orphanCharges + denied.length,
+    lostDeliveries: lost.length,
+    duplicateFulfilments: duplicates.length,
+    stuck: stuck.length,
+    overspent: overspent.length,
     cancelledKeys: cancelled.length,
     groundlessFreezes: evidence.groundlessFreezes.size,
     booksClose: ledger.closes,

@@ -30,7 +30,9 @@ export function openHarvest({ url }: CanaryInstallation): Harvest {
   const entitled: Harvest['entitled'] = []
   let planted = 0
   return {
-    ...{ secrets, exposed, entitled },
+    secrets,
+    exposed,
+    entitled,
     plant: (kind) => {
       planted += 1
       const text = randomBytes(16).toString('hex')

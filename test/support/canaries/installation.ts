@@ -25,13 +25,20 @@ export async function openCanaryInstallation() {
   const dialectFile = path.join(folder, 'dialect.json')
   writeFileSync(dialectFile, JSON.stringify(dialect))
   const sandbox = await startSandbox({
-    ...{ dialect, apiKey: API_KEY, requestsPerMinute: 1_000_000, balanceMinor: 1_000_000_000 },
+    dialect,
+    apiKey: API_KEY,
+    requestsPerMinute: 1_000_000,
+    balanceMinor: 1_000_000_000,
   })
   const supplier = await startHostileProxy(new URL(sandbox.baseUrl).origin)
   const [port, storePort] = [await freePort(), await freePort()]
   const store = await startHostileProxy(`http://127.0.0.1:${storePort}`)
   const configFile = writeDemoConfig({
-    ...{ folder, baseUrl: `${supplier.origin}/v1`, apiKey: API_KEY, port, dialect: dialectFile },
+    folder,
+    baseUrl: `${supplier.origin}/v1`,
+    apiKey: API_KEY,
+    port,
+    dialect: dialectFile,
     storePort: Number(new URL(store.origin).port),
     more: { ordering: { tickSeconds: 1 } },
   })
@@ -59,7 +66,16 @@ export async function openCanaryInstallation() {
   }
 
   return {
-    ...{ folder, sandbox, shop, supplier, store, url, storeToken, callbackSecret, run, ownerTokens },
+    folder,
+    sandbox,
+    shop,
+    supplier,
+    store,
+    url,
+    storeToken,
+    callbackSecret,
+    run,
+    ownerTokens,
     keyEncryptionKey: readFileSync(path.join(folder, 'secrets', 'key-encryption-key'), 'utf8').trim(),
     ownerToken: () => readFileSync(path.join(folder, 'owner.token'), 'utf8').trim(),
     /** Starts the service and waits until it answers or has ended. @param crash where it kills itself */

@@ -27,7 +27,9 @@ export async function makeSecrets({ sandbox, supplier }: CanaryInstallation, har
   for (let n = 0; n < 30; n += 1) {
     for (const role of ['viewer', 'operator', 'admin'] as const) {
       const { data } = await ask('POST', `${API}/tokens`, {
-        ...{ token: owner, body: { name: `${role} ${n}`, role }, entitled: true },
+        token: owner,
+        body: { name: `${role} ${n}`, role },
+        entitled: true,
       })
       tokens[role] = String(data.token)
       secrets[`token of ${role} ${n}`] = String(data.token)
@@ -40,7 +42,9 @@ export async function makeSecrets({ sandbox, supplier }: CanaryInstallation, har
   for (let n = 0; n < 5; n += 1) await ask('POST', `${API}/webhooks/rotate`, { token: owner, body: {} })
   const half = { success: true, data: { id: 'wh_half', secret: plant('secret in an answer that cannot be read') } }
   supplier.substitute({
-    ...{ method: 'POST', path: '/v1/webhooks', reaches: true },
+    method: 'POST',
+    path: '/v1/webhooks',
+    reaches: true,
     answer: () => ({ status: 201, body: JSON.stringify(half) }),
   })
   await ask('POST', `${API}/webhooks/rotate`, { token: owner, body: {} })
@@ -55,7 +59,9 @@ export function spoilAnswers({ supplier, store }: CanaryInstallation, { plant }:
   const echo = (headers: object) => `<html><pre>${JSON.stringify(headers, null, 2)}</pre></html>`
   const refusal = (message: string) =>
     JSON.stringify({
-      ...{ success: false, request_id: 'req_1', trace: plant('trace of the supplier') },
+      success: false,
+      request_id: 'req_1',
+      trace: plant('trace of the supplier'),
       error: { code: 'invalid_request', message, details: [plant('details of the supplier')] },
     })
   const told = `The API key ${API_KEY} may not do this.`
@@ -76,7 +82,8 @@ export function spoilAnswers({ supplier, store }: CanaryInstallation, { plant }:
     supplier.substitute({ ...at(method, path), answer: () => ({ status: 502, headers, body: html('Bad Gateway') }) })
     supplier.substitute({ ...at(method, path), answer: () => ({ status: 400, headers, body: refusal(told) }) })
     supplier.substitute({
-      ...{ ...at(method, path), reaches: true },
+      ...at(method, path),
+      reaches: true,
       answer: () => ({ status: 200, headers, body: `{"success":true,"data":{"x":"${plant('half a record')}"` }),
     })
     const location = `http://127.0.0.1:9/${plant('redirect of the supplier')}?key=${API_KEY}`
@@ -125,7 +132,9 @@ export async function knock({ url }: CanaryInstallation, harvest: Harvest, token
     await ask('POST', `${API}/orders`, { token, body: `{"reference":"${plant('broken JSON')}",}` })
     await ask('POST', `${API}/orders`, { token, body: { reference: 'X', lines: plant('lines') } })
     await ask('POST', `${API}/orders`, {
-      ...{ token, body: plant('text that is no JSON'), headers: { 'content-type': 'text/plain' } },
+      token,
+      body: plant('text that is no JSON'),
+      headers: { 'content-type': 'text/plain' },
     })
     await ask('GET', `${API}/orders/${plant('unknown order')}`, { token })
     await ask('GET', `${API}/listings?limit=${plant('query')}`, { token })
