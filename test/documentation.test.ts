@@ -1,5 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
@@ -18,7 +18,18 @@ import { readCases } from './domain/purchase-cases-read.ts'
 import { absentCases, clockCases } from './domain/purchase-cases-sending.ts'
 import { databaseFile } from './support/database.ts'
 
-const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), 'utf8')
+const file = (name: string) => path.join(import.meta.dirname, '..', name)
+const read = (name: string) => readFileSync(file(name), 'utf8')
+/** Files that `init` or the reader makes. */
+const madeBySetUp = /^config\/(quayside\.json|secrets\/|my-supplier\.json)/
+/** The anchors that GitHub gives the headings of a page. */
+const anchorsOf = (page: string) =>
+  [...page.matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
+    title
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
+  )
 /** The code blocks of a page in one language. */
 const blocks = (page: string, language: string) =>
   [...page.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map((match) => match[1] ?? '')
@@ -36,11 +47,48 @@ function leaves(shape: z.core.$ZodType, prefix = ''): string[] {
   return fields.flatMap(([name, field]) => leaves(field, prefix === '' ? name : `${prefix}.${name}`))
 }
 
-describe('the README', () => {
-  const readme = read('README.md')
+const pages = ['README.md', 'CONTRIBUTING.md', ...readdirSync(file('docs')).map((name) => `docs/${name}`)]
+
+describe.each(pages)('%s', (name) => {
+  const page = read(name)
+
+  test('names files that exist', () => {
+    const named = [...page.matchAll(/`((?:src|test|docs|config)\/[\w./-]+\.\w+)`/g)].map(([, at = '']) => at)
+    expect(named.filter((at) => !existsSync(file(at)) && !madeBySetUp.test(at))).toEqual([])
+  })
+
+  test('links to pages and headings that exist', () => {
+    const links = [...page.matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)]*))?\)/g)]
+    const broken = links.filter(([, to = '', heading]) => {
+      const target = to === '' ? name : path.posix.join(path.posix.dirname(name), to)
+      return !existsSync(file(target)) || (heading !== undefined && !anchorsOf(read(target)).includes(heading))
+    })
+    expect(broken.map(([link]) => link)).toEqual([])
+  })
+})
+
+describe('CONTRIBUTING', () => {
+  test('walks along files', () => {
+    const walks = read('CONTRIBUTING.md').split('## Three walks')[1]?.split('\n## ')[0] ?? ''
+    const named = walks
+      .split('\n\n**')
+      .slice(1)
+      .map((walk) => walk.match(/`src\/[^`]+`/g)?.length ?? 0)
+    expect(named.map((count) => count >= 5)).toEqual([true, true, true])
+  })
+
+  test('maps every room', () => {
+    const map = read('CONTRIBUTING.md').split('## The map')[1]?.split('## ')[0] ?? ''
+    const rooms = readdirSync(file('src'), { withFileTypes: true }).filter((entry) => entry.isDirectory())
+    expect(rooms.map((room) => room.name).filter((room) => !new RegExp(`\\b${room}\\b`).test(map))).toEqual([])
+  })
+})
+
+describe('the page on configuration', () => {
+  const page = read('docs/configuration.md')
 
   test('shows a configuration that is accepted', () => {
-    const [example] = blocks(readme, 'json').filter((text) => text.includes('baseUrl'))
+    const [example] = blocks(page, 'json').filter((text) => text.includes('baseUrl'))
     expect(configShape.safeParse(JSON.parse(example ?? '')).error).toBeUndefined()
   })
 
@@ -51,7 +99,7 @@ describe('the README', () => {
     })
     expect(leaves(configShape).length).toBeGreaterThan(15)
     for (const name of leaves(configShape)) {
-      const row = readme.split('\n').find((line) => line.startsWith('|') && line.includes(`\`${name}\``))
+      const row = page.split('\n').find((line) => line.startsWith('|') && line.includes(`\`${name}\``))
       expect(row, name).toBeDefined()
       const value = name.split('.').reduce<unknown>((at, key) => {
         const record = at as Record<string, unknown>
@@ -66,9 +114,11 @@ describe('the README', () => {
       }
     }
   })
+})
 
-  test('lists every endpoint of the API, and none that is not there', () => {
-    const named = [...readme.matchAll(/`(GET|POST|DELETE) \/api\/v1(\/[^`]*)`/g)].map(
+describe('the page on the API', () => {
+  test('lists every endpoint, and none that is not there', () => {
+    const named = [...read('docs/api.md').matchAll(/`(GET|POST|DELETE) \/api\/v1(\/[^`]*)`/g)].map(
       ([, method, at]) => `${method} ${at}`,
     )
     const real = apiOperations({} as Parameters<typeof apiOperations>[0]).map(
@@ -96,9 +146,9 @@ describe('the dialect page', () => {
 
 describe('the page for backends', () => {
   test('has a verifier that accepts a signed callback and nothing else', async () => {
-    const file = path.join(path.dirname(databaseFile()), 'verify.mjs')
-    writeFileSync(file, blocks(read('docs/backend.md'), 'js')[0] ?? '')
-    const { verify } = (await import(file)) as { verify: (secret: string, headers: object, body: string) => boolean }
+    const script = path.join(path.dirname(databaseFile()), 'verify.mjs')
+    writeFileSync(script, blocks(read('docs/backend.md'), 'js')[0] ?? '')
+    const { verify } = (await import(script)) as { verify: (secret: string, headers: object, body: string) => boolean }
     const secret = Buffer.alloc(32, 7)
     const body = '{"type":"order.closed"}'
     const timestamp = String(Math.floor(Date.now() / 1000))
@@ -128,9 +178,9 @@ describe('the listings on the page for backends', () => {
   })
 
   test('are taken by the receiver of the page, each in its newest state', async () => {
-    const file = path.join(path.dirname(databaseFile()), 'take.mjs')
-    writeFileSync(file, blocks(page, 'js').find((text) => text.includes('takeListings')) ?? '')
-    const { takeListings } = (await import(file)) as {
+    const script = path.join(path.dirname(databaseFile()), 'take.mjs')
+    writeFileSync(script, blocks(page, 'js').find((text) => text.includes('takeListings')) ?? '')
+    const { takeListings } = (await import(script)) as {
       takeListings: (kept: Map<string, { price: string }>, listings: object[]) => { results: ItemAnswer[] }
     }
     const { listings } = json('listings.changed').data as {
@@ -149,7 +199,7 @@ describe('the listings on the page for backends', () => {
 
 describe('the page for people on duty', () => {
   const operations = read('docs/operations.md')
-  const page = `${operations}${read('README.md')}`
+  const page = pages.map(read).join('')
 
   test('says for every way into a review what to do about it', () => {
     const outcomes = [...absentCases, ...clockCases, ...foundCases, ...otherCases, ...readCases].flatMap(({ gives }) =>
@@ -205,9 +255,9 @@ describe('the page on reliability', () => {
     expect(commands.length).toBeGreaterThan(8)
     for (const command of commands) {
       const [, script] = /^npm run (?:-s )?(\S+)/.exec(command) ?? []
-      const [, file] = /^npx vitest run (\S+)/.exec(command) ?? []
+      const [, testFile] = /^npx vitest run (\S+)/.exec(command) ?? []
       if (script) expect(Object.keys(scripts), command).toContain(script)
-      else expect(read(file ?? ''), command).not.toBe('')
+      else expect(read(testFile ?? ''), command).not.toBe('')
     }
   })
 })
