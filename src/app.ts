@@ -13,10 +13,7 @@ import { Router } from 'express'
 import { createAuth } from './access/auth.ts'
 import { mintToken } from './access/tokens.ts'
 import { createBackups } from './backup/backup.ts'
-import type { Catalogue } from './catalogue/context.ts'
 import { createDryRunner } from './catalogue/dry-run.ts'
-import { refreshOffer } from './catalogue/offers.ts'
-import { createSyncRunner } from './catalogue/sync.ts'
 import type { Config } from './config/config.ts'
 import { type AtPoint, databaseWith, receiveWith } from './crash-points.ts'
 import { parseDecimal } from './domain/money.ts'
@@ -28,22 +25,13 @@ import { healthRouter, metricsRouter, notesOf } from './http/probes.ts'
 import { createHttpServer, serverLimits } from './http/server.ts'
 import { webhookRouter } from './http/webhooks.ts'
 import { createIds, pooledRandomBytes } from './ids.ts'
-import { forgetOld, processDue } from './inbox/process.ts'
-import { openInbox } from './inbox/receive.ts'
-import { createPump, every, everySeconds, type Pump, together, watchClock } from './jobs.ts'
-import { type Publisher, publishNext } from './listings/publish.ts'
+import { forgetOld } from './inbox/process.ts'
+import { every, everySeconds } from './jobs.ts'
 import type { Log } from './log.ts'
 import { createMetrics, readGauges } from './observe/metrics.ts'
-import { releaseHeld } from './ordering/actions.ts'
-import { closeOrders, deliverDue, type Fulfilment } from './ordering/fulfil.ts'
-import { freshPace, type Pump as PumpName } from './ordering/ordering.ts'
-import { placeDue } from './ordering/place.ts'
-import { afterClockJump, resume } from './ordering/recover.ts'
-import { refreshDue } from './ordering/refresh.ts'
-import { explainBalance, readBalance } from './reconciliation/balance.ts'
-import { mapBack, recogniseRestore } from './reconciliation/restore.ts'
-import { createSweepRunner } from './reconciliation/sweep.ts'
-import { latestBalance } from './storage/evidence.ts'
+import type { OrderingPolicy } from './ordering/ordering.ts'
+import { recogniseRestore } from './reconciliation/restore.ts'
+import { startRuntime } from './runtime.ts'
 import { openMarker } from './storage/marker.ts'
 import { databaseFileOf, fileSystemOf, fileSystemType, openDatabase } from './storage/sqlite/open.ts'
 import { backendStores } from './stores/backend/backend.ts'
@@ -93,113 +81,40 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
   })
   const signing = await openCallbackSecrets({ db, vault, now, newId })
   const stores = backendStores(config.stores, { secretsOf: signing.of, now, newId })
-  let stopping = false
-  const stopped = () => stopping
-  const pumps = {} as Record<PumpName, Pump>
-  const wake = (name: PumpName): void => pumps[name]?.wake()
-  const base = { db, vault, supplier, dialect, now, monotonic, newId, log, random: Math.random, wake }
-  const halt = new AbortController()
-  const catalogue: Catalogue = {
-    ...base,
+  const runtime = await startRuntime({
+    db,
+    vault,
+    supplier,
+    dialect,
     stores: config.stores,
-    signal: halt.signal,
-    wake: (_what, productIds) =>
-      void freed(productIds).catch((error: unknown) => log.warn('holds.kept', { error: messageOf(error) })),
-    requestSync: (cause) => syncs.follow(cause),
-    reads: new Map(),
-  }
-  const syncs = createSyncRunner(catalogue)
-  const dryRun = createDryRunner({ catalogue, stores: config.stores, dataDir: config.dataDir })
-  /** Back in stock or cheaper: what is held for it may go on. */
-  const freed = async (productIds: string[]): Promise<void> => {
-    for (const productId of productIds) {
-      await releaseHeld(ordering, 'out_of_stock', productId)
-      await releaseHeld(ordering, 'ceiling', productId)
-    }
-  }
-  const amount = (cap: string | null) => (cap === null ? null : (parseDecimal(cap, dialect.money.currency) ?? null))
-  const ordering: Fulfilment = {
-    ...base,
-    stores: config.stores,
-    signal: halt.signal,
-    mark: (attempt) => marker.note(attempt),
-    beginEpoch: (epoch) => marker.begin({ epoch, attempt: null }),
-    owner: `${hostname()}:${process.pid}`,
-    policy: {
-      inFlight: config.ordering.inFlight,
-      deadlineMs: config.ordering.deadlineHours * 3_600_000,
-      ceilingPercent: config.ordering.ceilingPercent,
-      minMarginPercent: config.ordering.minMarginPercent,
-      rates: config.rates.map(readRate),
-      caps: {
-        order: amount(config.spendCaps.order),
-        hour: amount(config.spendCaps.hour),
-        day: amount(config.spendCaps.day),
-      },
-    },
-    pace: freshPace(),
-    refreshOffer: async (productId) => {
-      await refreshOffer(catalogue, productId)
-      wake('publish')
-    },
-    readBalance: async () => {
-      const [before] = await db.query(latestBalance())
-      const reading = await readBalance(catalogue)
-      if (!before || reading.amountMinor > before.amountMinor) await releaseHeld(ordering, 'balance')
-      sweeps.behind(await explainBalance(ordering, reading), 'balance')
-    },
     storeOf: (id) => stores.get(id),
-    at: at ?? (() => {}),
-  }
-  const sweeps = createSweepRunner(ordering)
+    policy: policyOf(config),
+    owner: `${hostname()}:${process.pid}`,
+    now,
+    monotonic,
+    random: Math.random,
+    newId,
+    log,
+    marker,
+    hooks: {
+      countReceived: (outcome, reason) => metrics.count('deliveries', { outcome, reason }),
+      countProcessed: (state) => metrics.count('deliveries_processed', { state }),
+      ...(at && { at }),
+    },
+  })
+  const { ordering, catalogue, inbox, syncs, sweeps } = runtime
   const metrics = createMetrics({
     readGauges: () => readGauges({ db, now, clockSuspect: inbox.clockSuspect, unreadable: supplier.unreadable }),
     runtime: true,
   })
-  const inbox = await openInbox({
-    ...base,
-    countReceived: (outcome, reason) => metrics.count('deliveries', { outcome, reason }),
-    onStored: () => wake('inbox'),
-    onStale: () =>
-      void sweeps.recent('stale').catch((error: unknown) => log.warn('sweep.trouble', { error: messageOf(error) })),
-  })
-  const inboxWork = {
-    ...base,
-    countProcessed: (state: string) => metrics.count('deliveries_processed', { state }),
-    refreshOffer: ordering.refreshOffer,
-    readBalance: ordering.readBalance,
-  }
-  const publisher: Publisher = { ...base, stores: config.stores, storeOf: ordering.storeOf }
-  const work: Record<Exclude<PumpName, 'publish'>, () => Promise<number>> = {
-    inbox: () => processDue(inboxWork),
-    place: async () => (await placeDue(ordering)) + (await closeOrders(ordering)),
-    refresh: () => refreshDue(ordering),
-    outbox: async () => (await deliverDue(ordering)) + (await closeOrders(ordering)),
-  }
-  for (const [name, run] of Object.entries(work)) pumps[name as PumpName] = createPump(name, run, { log, stopped })
-  // A store that is slow to answer keeps no other one waiting.
-  pumps.publish = together(
-    config.stores.map((store) => createPump('publish', () => publishNext(publisher, store), { log, stopped })),
-  )
-  const wakeAll = () => {
-    for (const pump of Object.values(pumps)) pump.wake()
-  }
-  const clockJumped = watchClock(now, monotonic)
-  const tick = async (): Promise<void> => {
-    if (clockJumped()) {
-      for (const timer of timers) timer.rearm()
-      await afterClockJump(ordering)
-    }
-    wakeAll()
-    await flows.capture.expire()
-  }
+  const dryRun = createDryRunner({ catalogue, stores: config.stores, dataDir: config.dataDir })
   const backups = createBackups({ config, file, db, keys, now, newId, log })
   const flows = createFlows({ config, ordering, supplier, syncs, dryRun, sweeps, inbox, signing, backups, keys })
   const owner = mintToken('admin', randomBytes)
   const authenticate = createAuth({ db, ownerDigest: owner.digest, now })
   const health = {
     status: () => ({
-      reasons: stopping ? ['draining'] : [],
+      reasons: runtime.isStopping() ? ['draining'] : [],
       notes: notesOf({ clock_suspect: inbox.clockSuspect(), answers_unreadable: supplier.unreadable().length > 0 }),
     }),
   }
@@ -215,7 +130,7 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
     monotonic,
     count: (route, status) => metrics.count('http_requests', { route, status: String(status) }),
   })
-  await resume(ordering)
+  await runtime.resume()
   const { address, port } = await server.listen(config.listen.host, config.listen.port)
   const ownerTokenFile = writeOwnerToken(config.dataDir, owner.token.reveal())
   const timers = [
@@ -227,31 +142,27 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
     every('17 3 * * *', 'forget', () => forgetOld({ db, now }), log),
     ...(config.backups.cron === null ? [] : [every(config.backups.cron, 'backup', backups.scheduled, log)]),
   ]
+  const tick = async (): Promise<void> => {
+    if (await runtime.checkClock()) for (const timer of timers) timer.rearm()
+    runtime.wakeAll()
+    await flows.capture.expire()
+  }
   const endTick = everySeconds(config.ordering.tickSeconds, 'tick', tick, log)
-  const endMapping = everySeconds(MAPPING_SECONDS, 'restore', () => mapBack(ordering), log)
-  void mapBack(ordering).catch((error: unknown) => log.warn('restore.failed', { error: messageOf(error) }))
-  void ordering.readBalance().catch((error: unknown) => log.warn('balance.unread', { error: messageOf(error) }))
-  void flows.checkWebhooks().catch((error: unknown) => log.warn('webhooks.unchecked', { error: messageOf(error) }))
+  const endMapping = everySeconds(MAPPING_SECONDS, 'restore', runtime.mapBack, log)
+  const logged = (event: string) => (error: unknown) => log.warn(event, { error: messageOf(error) })
+  void runtime.mapBack().catch(logged('restore.failed'))
+  void ordering.readBalance().catch(logged('balance.unread'))
+  void flows.checkWebhooks().catch(logged('webhooks.unchecked'))
   syncs.follow('start')
-  wakeAll()
+  runtime.wakeAll()
   const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}`
   log.info('service.started', { address: url, file: config.file, settings: settingsLine(config) })
 
   async function close(): Promise<void> {
-    stopping = true
-    halt.abort()
-    // What waits to be sent stays planned, also in a batch that is under way.
-    ordering.pace.pausedUntil = Number.POSITIVE_INFINITY
+    runtime.stop()
     server.drain()
     log.info('service.stopping')
-    const work = [
-      endTick(),
-      endMapping(),
-      ...timers.map(({ end }) => end()),
-      syncs.idle(),
-      sweeps.idle(),
-      ...Object.values(pumps).map((pump) => pump.idle()),
-    ]
+    const work = [endTick(), endMapping(), ...timers.map(({ end }) => end()), runtime.idle()]
     // The server still listens, so that whoever asks is told to go elsewhere.
     const finished = await within(serverLimits.drainMs, Promise.all(work))
     await server.close()
@@ -262,6 +173,20 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
     log.info('service.stopped', { outcome: finished ? 'finished' : 'cut_off' })
   }
   return { url, sync: () => syncs.finish('start'), flows, close }
+}
+
+/** What the configuration says about buying, with amounts in minor units of the supplier's currency. */
+function policyOf({ ordering, rates, spendCaps, dialectFacts }: Config): OrderingPolicy {
+  const { currency } = dialectFacts.money
+  const amount = (cap: string | null) => (cap === null ? null : (parseDecimal(cap, currency) ?? null))
+  return {
+    inFlight: ordering.inFlight,
+    deadlineMs: ordering.deadlineHours * 3_600_000,
+    ceilingPercent: ordering.ceilingPercent,
+    minMarginPercent: ordering.minMarginPercent,
+    rates: rates.map(readRate),
+    caps: { order: amount(spendCaps.order), hour: amount(spendCaps.hour), day: amount(spendCaps.day) },
+  }
 }
 
 /** How often it is looked whether a restore is to be mapped back: two reads of the database when there is none. */

@@ -1,12 +1,12 @@
 /**
- * When things run: pumps that are woken, a tick that wakes them when nobody did, and node-cron for times of the day.
+ * When things run: workers that are woken, a tick that wakes them all the same, and node-cron for times of the day.
  */
 import { type ScheduledTask, schedule } from 'node-cron'
 import { messageOf } from './errors.ts'
 import type { Log } from './log.ts'
 
-/** Work that is run whenever there may be some, never twice at once. */
-export interface Pump {
+/** Runs its work whenever there may be some, never twice at once. */
+export interface Worker {
   /** Asks for a run: starts one, or another one after the one under way. */
   wake(): void
   /** Resolves when nothing runs any more. */
@@ -14,16 +14,16 @@ export interface Pump {
 }
 
 /**
- * Makes a pump of a function that does what is due and says how much that was.
+ * Makes a worker of a function that does a batch of what is due and returns how much that was.
  *
  * It is called again at once while it found work, and once more when it was woken meanwhile. An error ends the run, is
  * logged, and the next wake tries again.
  */
-export function createPump(
+export function createWorker(
   name: string,
   run: () => Promise<number>,
   { log, stopped }: { log: Log; stopped: () => boolean },
-): Pump {
+): Worker {
   let running: Promise<void> | undefined
   let again = false
   const loop = async (): Promise<void> => {
@@ -32,7 +32,7 @@ export function createPump(
       try {
         while (!stopped() && (await run()) > 0) again = false
       } catch (error) {
-        log.warn('pump.failed', { kind: name, error: messageOf(error) })
+        log.warn('worker.failed', { kind: name, error: messageOf(error) })
       }
     } while (again && !stopped())
   }
@@ -54,13 +54,13 @@ export function createPump(
   }
 }
 
-/** Several pumps as one. */
-export const together = (pumps: Pump[]): Pump => ({
+/** Several workers as one. */
+export const together = (workers: Worker[]): Worker => ({
   wake: () => {
-    for (const pump of pumps) pump.wake()
+    for (const worker of workers) worker.wake()
   },
   idle: async () => {
-    await Promise.all(pumps.map((pump) => pump.idle()))
+    await Promise.all(workers.map((worker) => worker.idle()))
   },
 })
 

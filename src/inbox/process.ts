@@ -35,7 +35,7 @@ export interface ProcessDeps extends HandlerDeps {
   /** Counts a processed delivery by its state. */
   countProcessed: (state: string) => void
   /** A purchase has a new hint. */
-  wake: (pump: 'refresh') => void
+  wake: (worker: 'refresh') => void
   /** Reads one offer anew from the supplier. */
   refreshOffer: (productId: string) => Promise<void>
   /** Reads the balance anew. */

@@ -213,6 +213,14 @@ export async function letGo(ordering: Ordering): Promise<void> {
   ordering.wake('refresh')
 }
 
+/** Releases what is held for offers that are back in stock or cost less. */
+export async function releaseForOffers(ordering: Ordering, productIds: readonly string[]): Promise<void> {
+  for (const productId of productIds) {
+    await releaseHeld(ordering, 'out_of_stock', productId)
+    await releaseHeld(ordering, 'ceiling', productId)
+  }
+}
+
 /** Releases what is held for a cause that is gone. The guards run again, so a release too many costs nothing. */
 export async function releaseHeld(
   ordering: Ordering,

@@ -32,8 +32,8 @@ export type CrashPoint =
   /** The keys are marked as handed over; the purchase does not know yet. */
   | 'noted'
 
-/** Work that is woken early; the tick looks for all of it anyway. */
-export type Pump = 'inbox' | 'place' | 'refresh' | 'outbox' | 'publish'
+/** Workers that are woken early; the tick wakes all of them anyway. */
+export type WorkerName = 'inbox' | 'place' | 'refresh' | 'outbox' | 'publish'
 
 /** Policy of ordering, amounts in minor units of the supplier's currency. */
 export interface OrderingPolicy {
@@ -101,7 +101,7 @@ export interface Ordering {
   random: () => number
   newId: () => string
   log: Log
-  wake: (pump: Pump) => void
+  wake: (worker: WorkerName) => void
   /** Reads one offer anew from the supplier. */
   refreshOffer: (productId: string) => Promise<void>
   /** Reads the balance anew. */

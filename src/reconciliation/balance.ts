@@ -4,6 +4,7 @@ import { formatDecimal } from '../domain/money.ts'
 import type { SupplierBalance } from '../domain/supplier.ts'
 import { messageOf } from '../errors.ts'
 import { idBound } from '../ids.ts'
+import { releaseHeld } from '../ordering/actions.ts'
 import type { Ordering } from '../ordering/ordering.ts'
 import {
   type BalanceAccount,
@@ -24,7 +25,7 @@ import {
   unsettledMinor,
 } from '../storage/balance.ts'
 import { type Change, StaleWrite } from '../storage/database.ts'
-import { type BalanceReading, insertBalance, insertDiscrepancy } from '../storage/evidence.ts'
+import { type BalanceReading, insertBalance, insertDiscrepancy, latestBalance } from '../storage/evidence.ts'
 import { oweAlert } from '../storage/outbox.ts'
 
 const HOUR = 3_600_000
@@ -36,6 +37,19 @@ const YOUNG_MS = HOUR
 const KEPT_MS = 90 * 24 * HOUR
 
 type Explaining = Pick<Ordering, 'db' | 'now' | 'newId' | 'log' | 'wake'>
+
+/**
+ * Reads the balance, and releases the purchases that are held for it when it rose.
+ *
+ * @returns the instant from which a sweep has to look for what took money; undefined when nothing is suspect
+ * @throws Failure as `readBalance` does
+ */
+export async function checkBalance(ordering: Ordering, catalogue: Catalogue): Promise<number | undefined> {
+  const [before] = await ordering.db.query(latestBalance())
+  const reading = await readBalance(catalogue)
+  if (!before || reading.amountMinor > before.amountMinor) await releaseHeld(ordering, 'balance')
+  return explainBalance(ordering, reading)
+}
 
 /**
  * Takes a reading of the balance into the account: what our orders cost, what came back of them, what neither explains.

@@ -1,6 +1,6 @@
 /** What stores are told of their listings, and when: over real SQLite and real HTTP. */
 import { describe, expect, test } from 'vitest'
-import { createPump, together } from '../../src/jobs.ts'
+import { createWorker, together } from '../../src/jobs.ts'
 import { publishNext } from '../../src/listings/publish.ts'
 import { createLog } from '../../src/log.ts'
 import { pricesOfListing, putListings } from '../../src/storage/listings.ts'
@@ -254,7 +254,7 @@ describe('stores that are told side by side', () => {
         told.push(name)
         return 1
       }
-      return createPump('publish', run, { log, stopped: () => false })
+      return createWorker('publish', run, { log, stopped: () => false })
     }
     const [first, second] = [pump('slow', () => slow), pump('quick', () => Promise.resolve())]
     const both = together([first, second])

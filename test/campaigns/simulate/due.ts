@@ -1,8 +1,8 @@
 import type Connection from 'better-sqlite3'
-import type { Pump } from '../../../src/ordering/ordering.ts'
+import type { WorkerName } from '../../../src/ordering/ordering.ts'
 
 /** When each pump has something to do next, by the process's clock; absent when it has nothing to wait for. */
-export type Due = Partial<Record<Pump, number>>
+export type Due = Partial<Record<WorkerName, number>>
 
 /**
  * Reads when the next tick would find work. A tick that finds none changes nothing, so the ticks in between are left
@@ -34,7 +34,7 @@ export function dueReader(connection: Connection.Database): () => Due {
   return () => {
     const row = statement.get() ?? {}
     const due: Due = {}
-    const set = (pump: Pump, at: number | undefined) => {
+    const set = (pump: WorkerName, at: number | undefined) => {
       if (at !== undefined) due[pump] = at
     }
     set('place', earliest(row.placed, row.ended, row.closed))

@@ -2,7 +2,7 @@
 import Connection from 'better-sqlite3'
 import type { Dialect } from '../../../src/dialect/dialect.ts'
 import { messageOf } from '../../../src/errors.ts'
-import type { OrderingPolicy, Pump } from '../../../src/ordering/ordering.ts'
+import type { OrderingPolicy, WorkerName } from '../../../src/ordering/ordering.ts'
 import { Secret } from '../../../src/secret.ts'
 import type { Change, Database } from '../../../src/storage/database.ts'
 import type { Marker, MarkerFacts } from '../../../src/storage/marker.ts'
@@ -127,7 +127,7 @@ export async function openHost({ timeline, chance, log, dialect, policy, road, e
   function tick(): void {
     const wall = timeline.now() + clockOffsetMs
     const ready = due()
-    const pumps = (Object.keys(ready) as Pump[]).filter((pump) => (ready[pump] ?? 0) <= wall)
+    const pumps = (Object.keys(ready) as WorkerName[]).filter((pump) => (ready[pump] ?? 0) <= wall)
     for (const process of alive()) {
       process.life.reach(() => {
         if (!process.stopping()) void process.tick(pumps).catch(() => undefined)

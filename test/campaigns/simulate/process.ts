@@ -1,33 +1,16 @@
-/** One Quayside process: the flows wired as `app.ts` wires them, on virtual time and the simulated road. */
-
-import type { Catalogue } from '../../../src/catalogue/context.ts'
-import { refreshOffer } from '../../../src/catalogue/offers.ts'
-import { createSyncRunner } from '../../../src/catalogue/sync.ts'
+/** One Quayside process: the runtime of the program, on virtual time and the simulated road. */
 import type { Dialect } from '../../../src/dialect/dialect.ts'
 import { messageOf } from '../../../src/errors.ts'
 import { createIds } from '../../../src/ids.ts'
-import { type ProcessDeps, processDue } from '../../../src/inbox/process.ts'
-import { type Inbox, openInbox } from '../../../src/inbox/receive.ts'
-import { createPump, type Pump, watchClock } from '../../../src/jobs.ts'
-import { publishNext } from '../../../src/listings/publish.ts'
+import type { Inbox } from '../../../src/inbox/receive.ts'
 import type { Log } from '../../../src/log.ts'
-import { releaseHeld } from '../../../src/ordering/actions.ts'
-import { closeOrders, deliverDue, type Fulfilment } from '../../../src/ordering/fulfil.ts'
-import {
-  type CrashPoint,
-  freshPace,
-  type OrderingPolicy,
-  type Pump as PumpName,
-} from '../../../src/ordering/ordering.ts'
-import { placeDue } from '../../../src/ordering/place.ts'
-import { afterClockJump, resume } from '../../../src/ordering/recover.ts'
-import { refreshDue } from '../../../src/ordering/refresh.ts'
-import { explainBalance, readBalance } from '../../../src/reconciliation/balance.ts'
-import { mapBack, recogniseRestore } from '../../../src/reconciliation/restore.ts'
-import { createSweepRunner, type SweepRunner } from '../../../src/reconciliation/sweep.ts'
+import type { Fulfilment } from '../../../src/ordering/fulfil.ts'
+import type { CrashPoint, OrderingPolicy, WorkerName } from '../../../src/ordering/ordering.ts'
+import { recogniseRestore } from '../../../src/reconciliation/restore.ts'
+import type { SweepRunner } from '../../../src/reconciliation/sweep.ts'
+import { startRuntime } from '../../../src/runtime.ts'
 import type { Secret } from '../../../src/secret.ts'
 import type { Change, Database } from '../../../src/storage/database.ts'
-import { latestBalance } from '../../../src/storage/evidence.ts'
 import type { Marker } from '../../../src/storage/marker.ts'
 import { backendStore } from '../../../src/stores/backend/backend.ts'
 import { createSupplier, type Supplier } from '../../../src/supplier/client.ts'
@@ -82,9 +65,8 @@ export interface SimProcess {
   ordering: Fulfilment
   supplier: Supplier
   inbox: Inbox
-  pumps: Record<PumpName, Pump>
-  /** What the schedule does every two seconds, for the pumps that have something to do. */
-  tick: (due: PumpName[]) => Promise<void>
+  /** What the schedule does every two seconds, for the workers that have something to do. */
+  tick: (due: WorkerName[]) => Promise<void>
   stopping: () => boolean
   /** Its answer to a request has left. */
   acknowledged: () => void
@@ -97,8 +79,6 @@ export interface SimProcess {
 export async function startProcess(parts: ProcessParts, fresh: boolean): Promise<SimProcess> {
   const { name, timeline, chance, engine, dialect, log: events, store, every } = parts
   const life = createLife(timeline)
-  let stopping = false
-  const stopped = () => stopping || life.isDead()
   const now = () => timeline.now() + parts.clockOffsetMs()
   const monotonic = timeline.now
   const reached = (point: DeathPoint): void => {
@@ -140,69 +120,26 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
     connections: store.connections(life),
     timeout: timeoutOn(life),
   })
-  const pumps = {} as Record<PumpName, Pump>
-  const wake = (pump: PumpName): void => pumps[pump]?.wake()
-  const base = { db, vault, supplier, dialect, now, monotonic, newId, log, random, wake }
-  const catalogue: Catalogue = {
-    ...base,
-    stores: [{ id: STORE }],
-    wake: (_what, productIds) =>
-      void freed(productIds).catch((error: unknown) => log.warn('holds.kept', { error: messageOf(error) })),
-    requestSync: (cause) => syncs.follow(cause),
-    reads: new Map(),
-  }
-  const syncs = createSyncRunner(catalogue)
-  const freed = async (productIds: string[]): Promise<void> => {
-    for (const productId of productIds) {
-      await releaseHeld(ordering, 'out_of_stock', productId)
-      await releaseHeld(ordering, 'ceiling', productId)
-    }
-  }
-  const ordering: Fulfilment = {
-    ...base,
-    owner: name,
-    policy: parts.policy,
-    stores: [{ id: STORE }],
-    pace: freshPace(),
-    refreshOffer: (productId) => refreshOffer(catalogue, productId),
-    readBalance: async () => {
-      const [before] = await db.query(latestBalance())
-      const reading = await readBalance(catalogue)
-      if (!before || reading.amountMinor > before.amountMinor) await releaseHeld(ordering, 'balance')
-      sweeps.behind(await explainBalance(ordering, reading), 'balance')
-    },
+  const runtime = await startRuntime({
+    db,
+    vault,
+    supplier,
+    dialect,
+    stores: [{ id: STORE, terms: sellingTerms() }],
     storeOf: (id) => (id === STORE ? backend : undefined),
-    mark: (attempt) => parts.marker.note(attempt),
-    beginEpoch: (epoch) => parts.marker.begin({ epoch, attempt: null }),
-    at: reached,
-  }
-  const sweeps = createSweepRunner(ordering)
-  const warned = (what: string) => (error: unknown) => log.warn(what, { error: messageOf(error) })
-  const inbox = await openInbox({
-    ...base,
-    countReceived: () => {},
-    onStored: () => wake('inbox'),
-    onStale: () => void sweeps.recent('stale').catch(warned('sweep.failed')),
+    policy: parts.policy,
+    owner: name,
+    now,
+    monotonic,
+    random,
+    newId,
+    log,
+    marker: parts.marker,
+    hooks: { at: reached, isDead: life.isDead },
   })
-  const inboxWork: ProcessDeps = {
-    ...base,
-    countProcessed: () => {},
-    refreshOffer: ordering.refreshOffer,
-    readBalance: ordering.readBalance,
-  }
-  const selling = { id: STORE, terms: sellingTerms() }
-  const publisher = { ...base, stores: [selling], storeOf: ordering.storeOf }
-  const work: Record<PumpName, () => Promise<number>> = {
-    inbox: () => processDue(inboxWork),
-    place: async () => (await placeDue(ordering)) + (await closeOrders(ordering)),
-    refresh: () => refreshDue(ordering),
-    outbox: async () => (await deliverDue(ordering)) + (await closeOrders(ordering)),
-    publish: () => publishNext(publisher, selling),
-  }
-  for (const pump of Object.keys(work) as PumpName[]) {
-    pumps[pump] = createPump(pump, work[pump], { log, stopped })
-  }
-  const clockJumped = watchClock(now, monotonic)
+  const { ordering, inbox, syncs, sweeps } = runtime
+  const stopped = () => runtime.isStopping() || life.isDead()
+  const warned = (what: string) => (error: unknown) => log.warn(what, { error: messageOf(error) })
   const repeat = (ms: number, what: string, job: () => Promise<unknown>): void => {
     // At the full quarter of an hour and so on, as cron has it.
     life.after(ms - (timeline.now() % ms), () => {
@@ -213,14 +150,14 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
   }
   /** Looks every few seconds, like the program; ends when there is nothing to map, since only a start can change that. */
   async function mapping(): Promise<void> {
-    while (!stopped() && (await mapBack(ordering).catch(warned('restore.failed'))) !== 'over') {
+    while (!stopped() && (await runtime.mapBack().catch(warned('restore.failed'))) !== 'over') {
       await life.sleep(MAPPING_MS)
     }
   }
   if (fresh) {
     // Its only store was made with its database.
     await recogniseRestore({ db, marker: parts.marker, now, newId, log, stores: [] })
-    await resume(ordering)
+    await runtime.resume()
   }
   repeat(every.balanceMs, 'balance.unread', ordering.readBalance)
   repeat(every.sweepMs, 'sweep.failed', () => sweeps.recent('schedule'))
@@ -237,22 +174,17 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
     ordering,
     supplier,
     inbox,
-    pumps,
     sweeps,
     tick: async (due) => {
-      if (clockJumped()) {
-        await afterClockJump(ordering)
-      }
-      for (const pump of due) wake(pump)
+      await runtime.checkClock()
+      for (const worker of due) runtime.wake(worker)
     },
-    stopping: () => stopping,
+    stopping: runtime.isStopping,
     acknowledged: () => quietly('acknowledged'),
     stop: async (drainMs) => {
-      stopping = true
-      ordering.pace.pausedUntil = Number.POSITIVE_INFINITY
+      runtime.stop()
       log.info('service.stopping')
-      const idle = Promise.all([syncs.idle(), sweeps.idle(), ...Object.values(pumps).map((pump) => pump.idle())])
-      await Promise.race([idle, life.sleep(drainMs)])
+      await Promise.race([runtime.idle(), life.sleep(drainMs)])
       log.info('service.stopped')
       life.die()
     },

@@ -1,0 +1,185 @@
+/**
+ * The flows, wired: which context each of them works on, which workers run them, and who wakes whom. The program, the
+ * simulation and the tests start the same runtime and differ only in what they pass in.
+ */
+import type { Catalogue } from './catalogue/context.ts'
+import { refreshOffer } from './catalogue/offers.ts'
+import { createSyncRunner, type SyncRunner } from './catalogue/sync.ts'
+import type { Dialect } from './dialect/dialect.ts'
+import { messageOf } from './errors.ts'
+import { processDue } from './inbox/process.ts'
+import { type Inbox, openInbox, type ReceiveDeps } from './inbox/receive.ts'
+import { createWorker, together, type Worker, watchClock } from './jobs.ts'
+import type { Log } from './log.ts'
+import type { SellingStore } from './listings/assess.ts'
+import { type Publisher, publishNext } from './listings/publish.ts'
+import { releaseForOffers } from './ordering/actions.ts'
+import { closeOrders, deliverDue, type Fulfilment } from './ordering/fulfil.ts'
+import { type CrashPoint, freshPace, type OrderingPolicy, type WorkerName } from './ordering/ordering.ts'
+import { placeDue } from './ordering/place.ts'
+import { afterClockJump, resume } from './ordering/recover.ts'
+import { refreshDue } from './ordering/refresh.ts'
+import { checkBalance } from './reconciliation/balance.ts'
+import { mapBack } from './reconciliation/restore.ts'
+import { createSweepRunner, type SweepRunner } from './reconciliation/sweep.ts'
+import type { Database } from './storage/database.ts'
+import type { Marker } from './storage/marker.ts'
+import type { Store } from './stores/store.ts'
+import type { Supplier } from './supplier/client.ts'
+import type { Vault } from './vault/vault.ts'
+
+export interface RuntimeParts {
+  db: Database
+  vault: Vault
+  supplier: Supplier
+  dialect: Dialect
+  /** The configured stores. */
+  stores: readonly SellingStore[]
+  /** The adapter of a store; undefined when the configuration no longer has the store. */
+  storeOf: (id: string) => Store | undefined
+  policy: OrderingPolicy
+  /** Name of this process in leases. */
+  owner: string
+  /** Epoch milliseconds. */
+  now: () => number
+  /** Milliseconds of a clock that never jumps. */
+  monotonic: () => number
+  /** In [0, 1). */
+  random: () => number
+  newId: () => string
+  log: Log
+  /** The file beside the database; absent for a database in memory. */
+  marker?: Pick<Marker, 'note' | 'begin'>
+  hooks?: Hooks
+}
+
+export interface Hooks {
+  /** Called at each named instant, where a test may end the process. */
+  at?: (point: CrashPoint) => void
+  /** Counts for the metrics: a delivery that came in, and one that was processed. */
+  countReceived?: ReceiveDeps['countReceived']
+  countProcessed?: (state: string) => void
+  /** True when the process died without being able to say so: in a simulation. */
+  isDead?: () => boolean
+  /** False: no worker runs by itself, and a test calls `work` instead. Default: true. */
+  mayWake?: boolean
+}
+
+export interface Runtime {
+  ordering: Fulfilment
+  catalogue: Catalogue
+  publisher: Publisher
+  inbox: Inbox
+  syncs: SyncRunner
+  sweeps: SweepRunner
+  /** One batch of each worker; resolves with how much it did, 0 when nothing is due. */
+  work: Record<WorkerName, () => Promise<number>>
+  wake: (worker: WorkerName) => void
+  wakeAll: () => void
+  /** Brings to rest what the process before left under way. */
+  resume: () => Promise<unknown>
+  /** Corrects what a jump of the wall clock made wrong. @returns whether there was one since the last call */
+  checkClock: () => Promise<boolean>
+  /** One step of finding the orders of a restored database again; `over` when there is none to find. */
+  mapBack: () => ReturnType<typeof mapBack>
+  isStopping: () => boolean
+  /** Takes no new work; what is under way goes on. */
+  stop: () => void
+  /** Resolves when nothing is under way. */
+  idle: () => Promise<void>
+}
+
+export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
+  const { db, vault, supplier, dialect, stores, storeOf, now, monotonic, random, newId, log, marker, hooks = {} } = parts
+  const { at = () => {}, countReceived = () => {}, countProcessed = () => {}, isDead = () => false } = hooks
+  const halt = new AbortController()
+  const stopped = (): boolean => halt.signal.aborted || isDead()
+  const workers = {} as Record<WorkerName, Worker>
+  const wake = (name: WorkerName): void => {
+    if (hooks.mayWake !== false) workers[name].wake()
+  }
+  const logged = (event: string) => (error: unknown) => log.warn(event, { error: messageOf(error) })
+  const context = { db, vault, supplier, dialect, now, monotonic, random, newId, log, wake }
+  const catalogue: Catalogue = {
+    ...context,
+    stores: [...stores],
+    signal: halt.signal,
+    wake: (_what, productIds) => void releaseForOffers(ordering, productIds).catch(logged('holds.kept')),
+    requestSync: (cause) => syncs.follow(cause),
+    reads: new Map(),
+  }
+  const syncs = createSyncRunner(catalogue)
+  const ordering: Fulfilment = {
+    ...context,
+    stores,
+    storeOf,
+    signal: halt.signal,
+    owner: parts.owner,
+    policy: parts.policy,
+    pace: freshPace(),
+    at,
+    refreshOffer: async (productId) => {
+      await refreshOffer(catalogue, productId)
+      wake('publish')
+    },
+    readBalance: async () => sweeps.behind(await checkBalance(ordering, catalogue), 'balance'),
+    ...(marker && {
+      mark: (attempt: string) => marker.note(attempt),
+      beginEpoch: (epoch: number) => marker.begin({ epoch, attempt: null }),
+    }),
+  }
+  const sweeps = createSweepRunner(ordering)
+  const inbox = await openInbox({
+    ...context,
+    countReceived,
+    onStored: () => wake('inbox'),
+    onStale: () => void sweeps.recent('stale').catch(logged('sweep.failed')),
+  })
+  const { refreshOffer: offer, readBalance } = ordering
+  const processing = { ...context, countProcessed, refreshOffer: offer, readBalance }
+  const publisher: Publisher = { ...context, stores, storeOf }
+  const publishing = stores.map((store) => () => publishNext(publisher, store))
+  const work: Runtime['work'] = {
+    inbox: () => processDue(processing),
+    place: async () => (await placeDue(ordering)) + (await closeOrders(ordering)),
+    refresh: () => refreshDue(ordering),
+    outbox: async () => (await deliverDue(ordering)) + (await closeOrders(ordering)),
+    publish: async () => (await Promise.all(publishing.map((run) => run()))).reduce((all, done) => all + done, 0),
+  }
+  for (const name of ['inbox', 'place', 'refresh', 'outbox'] as const) {
+    workers[name] = createWorker(name, work[name], { log, stopped })
+  }
+  // One worker a store: a store that answers slowly delays no other.
+  workers.publish = together(publishing.map((run) => createWorker('publish', run, { log, stopped })))
+  const clockJumped = watchClock(now, monotonic)
+
+  return {
+    ordering,
+    catalogue,
+    publisher,
+    inbox,
+    syncs,
+    sweeps,
+    work,
+    wake,
+    wakeAll: () => {
+      for (const name of Object.keys(workers) as WorkerName[]) wake(name)
+    },
+    resume: () => resume(ordering),
+    checkClock: async () => {
+      const jumped = clockJumped()
+      if (jumped) await afterClockJump(ordering)
+      return jumped
+    },
+    mapBack: () => mapBack(ordering),
+    isStopping: () => halt.signal.aborted,
+    stop: () => {
+      halt.abort()
+      // Purchases that wait to be sent stay planned, also in a batch that is under way.
+      ordering.pace.pausedUntil = Number.POSITIVE_INFINITY
+    },
+    idle: async () => {
+      await Promise.all([syncs.idle(), sweeps.idle(), ...Object.values(workers).map((worker) => worker.idle())])
+    },
+  }
+}
