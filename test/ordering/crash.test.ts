@@ -67,7 +67,7 @@ describe('a process that dies', () => {
     harbour.crash.at = 'answered'
     const orderId = await harbour.buy('1001')
     await harbour.runUntilDeath()
-    const other = harbour.openProcess('other')
+    const other = await harbour.openProcess('other')
     harbour.move(170_000)
     await other.round()
     expect(await harbour.purchase(orderId)).toMatchObject({ state: 'sending' })

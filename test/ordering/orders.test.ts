@@ -72,7 +72,7 @@ describe('keys of an accepted order', () => {
     const orderId = await harbour.buy('1001', { quantity: 4 })
     await harbour.settle()
     const { id } = await harbour.purchase(orderId)
-    const beside = harbour.openProcess('beside')
+    const beside = await harbour.openProcess('beside')
     harbour.move(2_000)
     harbour.sandbox.advance()
     await Promise.all([refreshDue(harbour.ordering), refreshDue(beside.ordering)])

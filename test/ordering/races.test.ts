@@ -74,7 +74,7 @@ describe('a look-up that takes long', () => {
     await harbour.pass(185 * SECOND)
     const before = await harbour.purchase(orderId)
     expect(before).toMatchObject({ state: 'unknown', absentSince: expect.any(Number) })
-    const slow = harbour.openProcess('slow').ordering
+    const slow = (await harbour.openProcess('slow')).ordering
     // One request alone is the look-up.
     slow.pace.referenceFilter = 'finds'
     const { orders } = harbour.supplier
@@ -96,7 +96,7 @@ describe('a look-up that takes long', () => {
     await harbour.round()
     const before = await harbour.purchase(orderId)
     expect(before.state).toBe('unknown')
-    const slow = harbour.openProcess('slow').ordering
+    const slow = (await harbour.openProcess('slow')).ordering
     const { orders } = harbour.supplier
     slow.supplier.orders = async (query) => {
       const page = await orders(query)
@@ -121,7 +121,7 @@ describe('a read that takes long', () => {
     const before = await harbour.purchase(orderId)
     const own = before.supplierOrderId ?? ''
     const second = await buyBeside(harbour, before.body, 'second')
-    const slow = harbour.openProcess('slow').ordering
+    const slow = (await harbour.openProcess('slow')).ordering
     const { order } = harbour.supplier
     slow.supplier.order = async (id) => {
       const read = await order(id)

@@ -147,7 +147,7 @@ describe('a spend cap', () => {
     const { ceiling } = await prices()
     const { harbour } = await openRoomy(hourCap(ceiling))
     for (const reference of ['1001', '1002']) await harbour.buy(reference)
-    const beside = harbour.openProcess('beside').ordering
+    const beside = (await harbour.openProcess('beside')).ordering
     await Promise.all([placeDue(harbour.ordering), placeDue(beside)])
     expect(harbour.sent).toHaveLength(1)
     harbour.expectLedger({ charges: 1, keys: 0 })

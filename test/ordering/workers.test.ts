@@ -16,7 +16,7 @@ describe('a lease', () => {
     harbour.sandbox.faults.add({ fault: 'rate-limit', retryAfter: 600 })
     const orderId = await harbour.buy('1001')
     const { id } = await harbour.purchase(orderId)
-    const beside = harbour.openProcess('beside')
+    const beside = await harbour.openProcess('beside')
     const { placeOrder } = harbour.ordering.supplier
     const seen: unknown[] = []
     harbour.ordering.supplier.placeOrder = async (request) => {
@@ -70,7 +70,7 @@ describe('a lease', () => {
     const harbour = await openHarbour()
     const orderId = await harbour.buy('1001')
     const { id } = await harbour.purchase(orderId)
-    const other = harbour.openProcess('other')
+    const other = await harbour.openProcess('other')
     const { placeOrder } = harbour.ordering.supplier
     harbour.ordering.supplier.placeOrder = async (request) => {
       const placement = await placeOrder(request)
@@ -117,7 +117,7 @@ describe('two workers on one database', () => {
     for (let number = 1; number <= 8; number += 1) {
       orders.push((await harbour.order(String(number), [{ sku, quantity: 2 }])).orderId)
     }
-    const workers = [harbour.openProcess('first'), harbour.openProcess('second')]
+    const workers = [await harbour.openProcess('first'), await harbour.openProcess('second')]
     for (let step = 0; step < 40; step += 1) {
       await Promise.all(workers.map((worker) => worker.round()))
       harbour.sandbox.advance()
@@ -131,7 +131,7 @@ describe('two workers on one database', () => {
   test('take the same order once', async () => {
     const harbour = await openHarbour()
     const { sku } = await harbour.offer()
-    const workers = [harbour.openProcess('first'), harbour.openProcess('second')]
+    const workers = [await harbour.openProcess('first'), await harbour.openProcess('second')]
     await Promise.all(workers.map(({ ordering }) => harbour.order('1001', [{ sku }], ordering)))
     await Promise.all(workers.map((worker) => worker.round()))
     await harbour.pass(MINUTE)

@@ -24,6 +24,7 @@ import { memoryDatabase, TEST_NOW } from './database.ts'
 import { startProcess } from './harbour-process.ts'
 import { startHeldSandbox } from './held.ts'
 import { lineOf, partOf } from './references.ts'
+import { sellingTerms } from './selling.ts'
 
 export const STORE = 'demo-ab12cd34'
 /** What every harbour's database is sealed under. */
@@ -112,11 +113,11 @@ export async function openHarbour(options: HarbourOptions = {}) {
       log,
       owner,
       policy: options.policy ?? {},
-      stores: [{ id: STORE }],
+      stores: [{ id: STORE, terms: sellingTerms() }],
       storeOf: (id) => (id === STORE ? store : undefined),
       onSend: (request) => void sent.push(request),
     })
-  let current = openProcess('test')
+  let current = await openProcess('test')
   onTestFinished(async () => {
     await Promise.all([supplier.close(), store.close(), shop.close(), sandbox.close()])
   })
@@ -184,6 +185,7 @@ export async function openHarbour(options: HarbourOptions = {}) {
     return first(all.toSorted((a, b) => b.generation - a.generation))
   }
   if (apiKey === SANDBOX_KEY) await current.ordering.readBalance()
+  await current.runtime.idle()
   return {
     shop,
     db,
@@ -212,6 +214,9 @@ export async function openHarbour(options: HarbourOptions = {}) {
     get crash() {
       return current.crash
     },
+    get runtime() {
+      return current.runtime
+    },
     round: () => current.round(),
     /** Resolves when the process dies at the point that `crash` names. */
     died: () => current.died,
@@ -225,7 +230,7 @@ export async function openHarbour(options: HarbourOptions = {}) {
     },
     /** A new process on the same database, as after a restart. */
     restart: async (): Promise<void> => {
-      current = openProcess('restarted')
+      current = await openProcess('restarted')
       await resume(current.ordering)
     },
     supplierDown: async (): Promise<void> => {
