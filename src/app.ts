@@ -19,13 +19,15 @@ import { type AtPoint, databaseWith, receiveWith } from './crash-points.ts'
 import { parseDecimal } from './domain/money.ts'
 import { readRate } from './domain/rates.ts'
 import { type Failure, messageOf } from './errors.ts'
-import { createFlows } from './flows.ts'
 import { apiRouter } from './http/api/api.ts'
+import type { ApiContext } from './http/operation.ts'
 import { healthRouter, metricsRouter, notesOf } from './http/probes.ts'
 import { createHttpServer, serverLimits } from './http/server.ts'
 import { webhookRouter } from './http/webhooks.ts'
 import { createIds, pooledRandomBytes } from './ids.ts'
+import { createCaptures } from './inbox/capture.ts'
 import { forgetOld } from './inbox/process.ts'
+import { webhookActions } from './inbox/webhooks.ts'
 import { every, everySeconds } from './jobs.ts'
 import type { Log } from './log.ts'
 import { createMetrics, readGauges } from './observe/metrics.ts'
@@ -53,7 +55,8 @@ export interface App {
   url: string
   /** Resolves when the catalogue has been read once more, or the run under way is over. */
   sync: () => Promise<void>
-  flows: ReturnType<typeof createFlows>
+  /** What the handlers of the API work with. */
+  api: ApiContext
   /** Stops taking work, finishes what is under way, closes everything. */
   close: () => Promise<void>
 }
@@ -109,7 +112,23 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
   })
   const dryRun = createDryRunner({ catalogue, stores: config.stores, dataDir: config.dataDir })
   const backups = createBackups({ config, file, db, keys, now, newId, log })
-  const flows = createFlows({ config, ordering, supplier, syncs, dryRun, sweeps, inbox, signing, backups, keys })
+  const captures = createCaptures({ db, vault, now, newId, log })
+  const { publicUrl } = config
+  const webhooks = webhookActions({ db, vault, supplier, now, newId, log, publicUrl, inbox })
+  const api: ApiContext = {
+    ordering,
+    stores: config.stores,
+    syncs,
+    sweeps,
+    dryRun,
+    inbox,
+    webhooks,
+    captures,
+    callbackSecrets: signing,
+    backups,
+    keys,
+    randomBytes,
+  }
   const owner = mintToken('admin', randomBytes)
   const authenticate = createAuth({ db, ownerDigest: owner.digest, now })
   const health = {
@@ -120,10 +139,10 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
   }
   const server = createHttpServer({
     webhooks: webhookRouter({
-      judge: flows.capture.watchHead(inbox.judge),
-      receive: flows.capture.watch(receiveWith(at, inbox.receive)),
+      judge: captures.watchHead(inbox.judge),
+      receive: captures.watch(receiveWith(at, inbox.receive)),
     }),
-    api: [apiRouter({ db, flows, authenticate, now, newId, randomBytes, stores: config.stores })],
+    api: [apiRouter(api, authenticate)],
     health: Router().use(healthRouter(health)).use(metricsRouter(authenticate, metrics)),
     log,
     newId,
@@ -138,21 +157,21 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
     every(config.balanceCron, 'balance', ordering.readBalance, log),
     every(config.sweepCron, 'sweep', () => sweeps.recent('schedule'), log),
     every('40 2 * * *', 'nightly', () => sweeps.start('nightly'), log),
-    every('10 3 * * *', 'webhooks', () => flows.checkWebhooks(), log),
+    every('10 3 * * *', 'webhooks', () => webhooks.check(), log),
     every('17 3 * * *', 'forget', () => forgetOld({ db, now }), log),
     ...(config.backups.cron === null ? [] : [every(config.backups.cron, 'backup', backups.scheduled, log)]),
   ]
   const tick = async (): Promise<void> => {
     if (await runtime.checkClock()) for (const timer of timers) timer.rearm()
     runtime.wakeAll()
-    await flows.capture.expire()
+    await captures.expire()
   }
   const endTick = everySeconds(config.ordering.tickSeconds, 'tick', tick, log)
   const endMapping = everySeconds(MAPPING_SECONDS, 'restore', runtime.mapBack, log)
   const logged = (event: string) => (error: unknown) => log.warn(event, { error: messageOf(error) })
   void runtime.mapBack().catch(logged('restore.failed'))
   void ordering.readBalance().catch(logged('balance.unread'))
-  void flows.checkWebhooks().catch(logged('webhooks.unchecked'))
+  void webhooks.check().catch(logged('webhooks.unchecked'))
   syncs.follow('start')
   runtime.wakeAll()
   const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}`
@@ -172,7 +191,7 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
     rmSync(ownerTokenFile, { force: true })
     log.info('service.stopped', { outcome: finished ? 'finished' : 'cut_off' })
   }
-  return { url, sync: () => syncs.finish('start'), flows, close }
+  return { url, sync: () => syncs.finish('start'), api, close }
 }
 
 /** What the configuration says about buying, with amounts in minor units of the supplier's currency. */

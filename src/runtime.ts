@@ -10,9 +10,9 @@ import { messageOf } from './errors.ts'
 import { processDue } from './inbox/process.ts'
 import { type Inbox, openInbox, type ReceiveDeps } from './inbox/receive.ts'
 import { createWorker, together, type Worker, watchClock } from './jobs.ts'
-import type { Log } from './log.ts'
 import type { SellingStore } from './listings/assess.ts'
 import { type Publisher, publishNext } from './listings/publish.ts'
+import type { Log } from './log.ts'
 import { releaseForOffers } from './ordering/actions.ts'
 import { closeOrders, deliverDue, type Fulfilment } from './ordering/fulfil.ts'
 import { type CrashPoint, freshPace, type OrderingPolicy, type WorkerName } from './ordering/ordering.ts'
@@ -90,7 +90,21 @@ export interface Runtime {
 }
 
 export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
-  const { db, vault, supplier, dialect, stores, storeOf, now, monotonic, random, newId, log, marker, hooks = {} } = parts
+  const {
+    db,
+    vault,
+    supplier,
+    dialect,
+    stores,
+    storeOf,
+    now,
+    monotonic,
+    random,
+    newId,
+    log,
+    marker,
+    hooks = {},
+  } = parts
   const { at = () => {}, countReceived = () => {}, countProcessed = () => {}, isDead = () => false } = hooks
   const halt = new AbortController()
   const stopped = (): boolean => halt.signal.aborted || isDead()

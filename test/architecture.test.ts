@@ -38,7 +38,7 @@ const allowed: Record<string, string[]> = {
   catalogue: [...ports, 'listings'],
   reconciliation: [...ports, 'catalogue', 'ordering'],
   http: [...flows, ...ports, 'access', 'config', 'observe', 'backup'],
-  demo: ['app.ts', 'installation.ts', 'config', 'dialect', 'sandbox', 'cli'],
+  demo: ['app.ts', 'installation.ts', 'config', 'dialect', 'sandbox', 'cli', 'listings'],
   cli: [...flows, ...ports, 'config', 'sandbox'],
   'jobs.ts': [],
   ...Object.fromEntries(leaves.map((file) => [file, []])),

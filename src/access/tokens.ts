@@ -31,7 +31,7 @@ export function mintToken(role: Role, randomBytes: (count: number) => Buffer): M
 /** SHA-256: a token has 256 random bits, so that a slow hash would only slow requests down. */
 export const tokenDigest = (token: string): Buffer => createHash('sha256').update(token).digest()
 
-export interface TokenFlows {
+export interface TokenContext {
   db: Database
   /** Epoch milliseconds. */
   now: () => number
@@ -53,7 +53,7 @@ const DAY_MS = 24 * 60 * 60 * 1000
 
 /** Makes and stores a token. Its text is in what this returns and nowhere else. */
 export async function createToken(
-  { db, now, newId, randomBytes }: TokenFlows,
+  { db, now, newId, randomBytes }: TokenContext,
   input: NewToken,
   actor: string,
 ): Promise<{ token: Secret; row: TokenRow }> {
@@ -80,7 +80,7 @@ export async function createToken(
 }
 
 /** Revokes a token at once. @throws Failure `not_found` when no token that is still good has this id */
-export async function revokeToken({ db, now, newId }: TokenFlows, id: string, actor: string): Promise<TokenRow> {
+export async function revokeToken({ db, now, newId }: TokenContext, id: string, actor: string): Promise<TokenRow> {
   const gone = new Failure('not_found', 'no token has this id, or it is revoked already')
   const at = now()
   const row = (await db.query(allTokens())).find((token) => token.id === id)

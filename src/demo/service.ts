@@ -6,10 +6,11 @@ import { createWriteStream, existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { openApp } from '../app.ts'
 import { plain, sentence } from '../cli/output.ts'
-import { loadConfig } from '../config/config.ts'
+import { loadConfig, type SellingStore } from '../config/config.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import type { Failure } from '../errors.ts'
 import { openSetUp } from '../installation.ts'
+import { listListings } from '../listings/listings.ts'
 import { createLog } from '../log.ts'
 import { startSandbox } from '../sandbox/server.ts'
 import { DEMO_STORE, freePort, keepSecret, writeDemoConfig } from './files.ts'
@@ -64,7 +65,8 @@ export async function openDemo({
   const app = await openApp({ config, log, onFatal })
   out.write('Reading the catalogue of the sandbox …\n')
   await app.sync()
-  const { listings } = await app.flows.listListings(DEMO_STORE, { limit: 200 })
+  const [store] = config.stores as [SellingStore]
+  const { listings } = await listListings(app.api.ordering.db, store, { limit: 200 }, Date.now())
   const listing = listings.find(({ available, stock }) => available && (stock === null || stock > 10)) ?? listings[0]
   out.write(
     banner({

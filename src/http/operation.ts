@@ -5,10 +5,46 @@ import { type Response, Router } from 'express'
 import getRawBody from 'raw-body'
 import { z } from 'zod'
 import { type Allowed, type Authenticate, assertAllowed, type Caller } from '../access/auth.ts'
-import { codeOf, messageOf } from '../errors.ts'
+import type { Backups } from '../backup/backup.ts'
+import type { DryRunner } from '../catalogue/dry-run.ts'
+import type { SyncRunner } from '../catalogue/sync.ts'
+import type { SellingStore } from '../config/config.ts'
+import { codeOf, Failure, messageOf } from '../errors.ts'
+import type { Captures } from '../inbox/capture.ts'
+import type { Inbox } from '../inbox/receive.ts'
+import type { WebhookActions } from '../inbox/webhooks.ts'
+import type { Fulfilment } from '../ordering/fulfil.ts'
+import type { SweepRunner } from '../reconciliation/sweep.ts'
+import type { CallbackSecrets } from '../stores/backend/signature.ts'
+import type { Keys } from '../vault/keys.ts'
 import { answerError, methodNotAllowed } from './answers.ts'
 import { check, fields, readJson } from './input.ts'
 import { inviteBody } from './raw-bodies.ts'
+
+/** What the handlers of the API work with: each calls the functions of the flows itself. */
+export interface ApiContext {
+  /** The context of ordering, which holds the database, the vault, the clock and the log as well. */
+  ordering: Fulfilment
+  /** The configured stores. */
+  stores: readonly SellingStore[]
+  syncs: Pick<SyncRunner, 'start'>
+  sweeps: Pick<SweepRunner, 'start'>
+  dryRun: DryRunner
+  inbox: Pick<Inbox, 'traffic'>
+  webhooks: WebhookActions
+  captures: Pick<Captures, 'start' | 'open' | 'list' | 'show'>
+  callbackSecrets: Pick<CallbackSecrets, 'rotate'>
+  backups: Pick<Backups, 'folder' | 'make' | 'list'>
+  keys: Pick<Keys, 'rotate'>
+  randomBytes: (count: number) => Buffer
+}
+
+/** @throws Failure `not_found` for a store that is not configured */
+export function configuredStore({ stores }: Pick<ApiContext, 'stores'>, id: string): SellingStore {
+  const store = stores.find((one) => one.id === id)
+  if (!store) throw new Failure('not_found', `the configuration has no store ${id}`)
+  return store
+}
 
 /** A checked request. */
 export interface Call<Q, B> {

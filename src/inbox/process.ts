@@ -1,6 +1,6 @@
 import type { Dialect } from '../dialect/dialect.ts'
 import { deliveryDelayMs } from '../domain/pace.ts'
-import { codeOf, messageOf } from '../errors.ts'
+import { codeOf, Failure, messageOf } from '../errors.ts'
 import { idBound } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { type Change, type Database, StaleWrite } from '../storage/database.ts'
@@ -8,11 +8,14 @@ import {
   type Delivery,
   deferDelivery,
   deliveriesUnderId,
+  deliveryById,
   dueDeliveries,
   forgetBodies,
   forgetDeliveries,
+  replayDelivery,
   settleDelivery,
 } from '../storage/deliveries.ts'
+import { insertAudit } from '../storage/evidence.ts'
 import { forgetListingPrices, thinListingPrices } from '../storage/listings.ts'
 import { oweAlert } from '../storage/outbox.ts'
 import type { Vault } from '../vault/vault.ts'
@@ -242,4 +245,40 @@ export async function forgetOld({ db, now }: { db: Database; now: () => number }
   await db.commit([forgetDeliveries(idBound(now() - ROWS_MS)), forgetBodies(idBound(now() - BODIES_MS))])
   const daily = now() - PRICES_MS
   await db.commit([thinListingPrices(daily - THINNED_MS, daily), forgetListingPrices(now() - DAILY_PRICES_MS)])
+}
+
+interface Operating {
+  db: Database
+  now: () => number
+  newId: () => string
+}
+
+/** Puts a delivery back into the inbox. @throws Failure `not_found` */
+export async function replay(
+  { db, now, newId, wake }: Operating & { wake: (worker: 'inbox') => void },
+  id: string,
+  actor: string,
+): Promise<void> {
+  try {
+    await db.commit([
+      replayDelivery(id, now()),
+      insertAudit({ id: newId(), at: now(), actor, action: 'delivery.replay', subject: id }),
+    ])
+  } catch (error) {
+    if (error instanceof StaleWrite) throw new Failure('not_found', `there is no delivery with the id ${id}`)
+    throw error
+  }
+  wake('inbox')
+}
+
+/** The body of a delivery as it was received. The audit records that it was shown. @throws Failure `not_found` */
+export async function reveal(
+  { db, vault, now, newId }: Operating & { vault: Vault },
+  id: string,
+  actor: string,
+): Promise<string> {
+  const [row] = await db.query(deliveryById(id))
+  if (!row) throw new Failure('not_found', `no delivery ${id}`)
+  await db.commit([insertAudit({ id: newId(), at: now(), actor, action: 'delivery.reveal', subject: id })])
+  return vault.open({ table: 'deliveries', row: row.id }, row.ciphertext, row.keyId).toString('utf8')
 }

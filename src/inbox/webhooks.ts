@@ -18,6 +18,7 @@ import {
 import type { Supplier } from '../supplier/client.ts'
 import { signingKey } from '../supplier/signature.ts'
 import type { Vault } from '../vault/vault.ts'
+import type { Inbox } from './receive.ts'
 
 export interface WebhookDeps {
   db: Database
@@ -217,3 +218,45 @@ const unheldAlert = (deps: CheckDeps, id: string, url: string) =>
       url,
     },
   })
+
+/** What people do with webhooks, one after the other. */
+export interface WebhookActions {
+  /** Creates a webhook at the supplier and keeps its secret. @param url our public address; default: the configured one */
+  create(url: string | undefined, actor: string): Promise<Webhook>
+  /** Creates a second webhook with a secret of its own; those before it stay valid until they are retired. */
+  rotate(url: string | undefined, actor: string): Promise<Rotation>
+  /** Takes the secret of a webhook out of use; `conflict` when no later one has taken over. */
+  retire(id: string, actor: string): Promise<Webhook>
+  /** Compares the supplier's webhooks with ours, reports those whose secret is not held, and replaces them. */
+  check(): Promise<WebhookCheck>
+}
+
+/** @param inbox reloads after every change at once: what is signed with a new secret may come before the answer does */
+export function webhookActions({ inbox, ...deps }: CheckDeps & { inbox: Pick<Inbox, 'reload'> }): WebhookActions {
+  let last: Promise<unknown> = Promise.resolve()
+  /** A webhook that is being created is at the supplier before its secret is here: a check beside it would replace it. */
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = last.then(work).finally(inbox.reload)
+    last = turn.catch(() => undefined)
+    return turn
+  }
+  const address = (url: string | undefined): string => {
+    const publicUrl = url ?? deps.publicUrl
+    if (publicUrl !== null) return publicUrl
+    throw new Failure('invalid', 'a webhook needs an address that the supplier can reach', {
+      fields: [{ field: 'url', message: 'name one, or set publicUrl in the configuration' }],
+    })
+  }
+  return {
+    create: async (url, actor) => {
+      const publicUrl = address(url)
+      return inTurn(() => createWebhook(deps, publicUrl, actor))
+    },
+    rotate: async (url, actor) => {
+      const publicUrl = address(url)
+      return inTurn(() => rotateWebhook(deps, publicUrl, actor))
+    },
+    retire: (id, actor) => inTurn(() => retireWebhook(deps, id, actor)),
+    check: () => inTurn(() => checkWebhooks(deps)),
+  }
+}

@@ -212,3 +212,22 @@ async function offerOf({ db }: Linking, { productId, offerSku = '' }: Link): Pro
     reason: 'ambiguous_sku',
   })
 }
+
+/** What a person may want of a listing. */
+export type ListingChange =
+  | ({ change: 'link' } & Link)
+  | { change: 'unlink' | 'unignore' | 'retry' }
+  | { change: 'ignore'; reason: string }
+  | ({ change: 'release' } & Release)
+
+/**
+ * Carries out what a person wants of a listing; the store is notified next.
+ *
+ * @throws Failure `not_found` for a listing that is not there, `conflict` where its state does not allow the change
+ */
+export async function changeListing(linking: Linking, asked: Asked, change: ListingChange): Promise<void> {
+  if (change.change === 'link') return linkListing(linking, asked, change)
+  if (change.change === 'ignore') return ignoreListing(linking, asked, change.reason)
+  if (change.change === 'release') return releaseListing(linking, asked, change)
+  return { unlink: unlinkListing, unignore: unignoreListing, retry: retryListing }[change.change](linking, asked)
+}

@@ -1,7 +1,7 @@
+/** What people and stores ask of ordering. The audit records each of them in the commit that does it. */
 import { mayBuy } from '../domain/purchase.ts'
 import { codeOf, Failure } from '../errors.ts'
-import type { Change, Database } from '../storage/database.ts'
-import { insertAudit } from '../storage/evidence.ts'
+import type { Database } from '../storage/database.ts'
 import { releaseOffer } from '../storage/offers.ts'
 import {
   heldPurchases,
@@ -15,13 +15,7 @@ import { clearRestoreHold, currentEpoch, isMappingBack } from '../storage/restor
 import { clearFreeze, currentFreeze, RESTORE_CAUSE, setFreeze } from '../storage/settings.ts'
 import { markCancelRequested, requestCancellation, storeOrderById } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
-import type { Ordering } from './ordering.ts'
-
-/**
- * What people and stores ask of ordering. Each is recorded in the audit, in the commit that does it.
- */
-const audited = (ordering: Ordering, actor: string, action: string, subject: string, detail?: string): Change =>
-  insertAudit({ id: ordering.newId(), at: ordering.now(), actor, action, subject, detail: detail ?? null })
+import { audited, type Ordering } from './ordering.ts'
 
 /**
  * Cancels a store order: purchases that were never sent end at once, those that were are flagged and end as the table says.

@@ -1,6 +1,6 @@
 import { callbackDelayMs } from '../domain/pace.ts'
 import { hasLeft } from '../domain/store-order.ts'
-import { messageOf } from '../errors.ts'
+import { Failure, messageOf } from '../errors.ts'
 import { type Change, StaleWrite } from '../storage/database.ts'
 import { beginCallback, beginHandOver, markHandOverUnsent, markUnsent } from '../storage/hand-overs.ts'
 import {
@@ -11,13 +11,14 @@ import {
   outboxOfOrder,
   oweEffect,
   postponeEffect,
+  redeliverEffect,
 } from '../storage/outbox.ts'
 import { markClosed, markHandedOver, ordersToClose } from '../storage/store-orders.ts'
 import type { Store, StoreMessageType } from '../stores/store.ts'
 import { advance } from './advance.ts'
 import { messageData, renderMessage } from './messages.ts'
 import { orderStanding, type Standing } from './order-view.ts'
-import type { Ordering } from './ordering.ts'
+import { audited, type Ordering } from './ordering.ts'
 
 export interface Fulfilment extends Ordering {
   /** The store of an id; undefined when the configuration no longer has it. */
@@ -280,4 +281,16 @@ export async function completionsOf(ordering: Ordering, { order, lines }: Standi
 interface Said {
   line?: string
   complete?: boolean
+}
+
+/** Puts a dead or waiting effect back into the outbox, due now. @throws Failure `not_found`, also for one that is done */
+export async function redeliver(ordering: Ordering, outboxId: string, actor: string): Promise<void> {
+  const { db, now } = ordering
+  try {
+    await db.commit([redeliverEffect(outboxId, now()), audited(ordering, actor, 'outbox.redeliver', outboxId)])
+  } catch (error) {
+    if (!(error instanceof StaleWrite)) throw error
+    throw new Failure('not_found', `there is no effect that could be sent again with the id ${outboxId}`)
+  }
+  ordering.wake('outbox')
 }

@@ -2,7 +2,8 @@ import type { Dialect } from '../dialect/dialect.ts'
 import { type Breaker, closedBreaker } from '../domain/breaker.ts'
 import type { Rate } from '../domain/rates.ts'
 import type { Log } from '../log.ts'
-import type { Database } from '../storage/database.ts'
+import type { Change, Database } from '../storage/database.ts'
+import { insertAudit } from '../storage/evidence.ts'
 import type { Supplier } from '../supplier/client.ts'
 import type { Vault } from '../vault/vault.ts'
 import type { OrderingStore } from './intake.ts'
@@ -136,3 +137,12 @@ export const openKey = (
   const place = { table: 'licence_keys', row: key.purchaseId, ordinal: key.ordinal }
   return vault.open(place, key.ciphertext, key.keyId).toString('utf8')
 }
+
+/** The line of the audit for what a person or a store asked for. */
+export const audited = (
+  { newId, now }: Pick<Ordering, 'newId' | 'now'>,
+  actor: string,
+  action: string,
+  subject: string,
+  detail?: string,
+): Change => insertAudit({ id: newId(), at: now(), actor, action, subject, detail: detail ?? null })

@@ -4,7 +4,6 @@ import { Router } from 'express'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createDryRunner } from '../../src/catalogue/dry-run.ts'
 import { dryRunOperations } from '../../src/http/api/catalogue.ts'
-import type { Flows } from '../../src/http/flows.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
 import { routerOf } from '../../src/http/operation.ts'
 import { createHttpServer } from '../../src/http/server.ts'
@@ -39,8 +38,7 @@ async function dryService() {
   const halt = new AbortController()
   catalogue.signal = halt.signal
   const dataDir = path.dirname(file)
-  const flows = { dryRunSync: createDryRunner({ catalogue, stores: [selling.store], dataDir }) } as Partial<Flows>
-  const operations = dryRunOperations({ flows: flows as Flows })
+  const operations = dryRunOperations({ dryRun: createDryRunner({ catalogue, stores: [selling.store], dataDir }) })
   const server = createHttpServer({
     webhooks: Router(),
     health: Router(),

@@ -197,15 +197,15 @@ describe('quayside dialect capture', () => {
 describe('the API of captures', () => {
   test('starts, lists and shows to admins', async () => {
     const world = await openApi()
-    const { ask, flows } = world
+    const { ask, captures } = world
     const { admin } = world.tokens
     expect((await ask('GET', '/captures', { token: admin })).body.data).toEqual({ open: null, items: [] })
     const started = await ask('POST', '/captures', { token: admin })
     expect(started.status).toBe(201)
     expect(started.body.data).toMatchObject({ left: 10 })
-    const refuse = flows.capture.watch(() => Promise.resolve({ outcome: 'not_authentic', reason: 'mismatch' }))
+    const refuse = captures.watch(() => Promise.resolve({ outcome: 'not_authentic', reason: 'mismatch' }))
     await refuse({ path: '', headers: { 'x-signed': ['abc'] }, body: Buffer.from('{"a":1}') })
-    await until(async () => (await flows.capture.list()).length === 1)
+    await until(async () => (await captures.list()).length === 1)
     const listed = (await ask('GET', '/captures', { token: admin })).body.data
     expect(listed).toMatchObject({ open: { left: 9 }, items: [{ path: '', reason: 'mismatch' }] })
     const shown = await ask('GET', `/captures/${listed.items[0]?.id}`, { token: admin })

@@ -47,7 +47,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
   {
     why: 'states, holds and events of the glossary: the API names the events, and we kept its names',
     words: {
-      balance: 'catalogue cli domain http inbox ordering supplier top',
+      balance: 'catalogue cli domain http inbox ordering reconciliation supplier top',
       completed: 'domain http ordering reconciliation sandbox storage supplier',
       failed: 'catalogue cli domain http listings ordering reconciliation sandbox storage supplier',
       pending: 'domain http listings storage',
@@ -68,7 +68,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
       insufficient_balance: 'sandbox supplier',
       limit_exceeded: 'sandbox supplier',
       not_found: 'access backup catalogue cli http inbox listings ordering sandbox storage supplier top',
-      out_of_stock: 'domain http ordering sandbox supplier top',
+      out_of_stock: 'domain http ordering sandbox supplier',
       rate_limited: 'catalogue domain ordering sandbox supplier',
       unauthorized: 'catalogue cli domain ordering supplier',
       unavailable: 'backup catalogue cli domain http inbox ordering reconciliation sandbox storage supplier top',
@@ -101,7 +101,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
       status: 'cli domain http observe sandbox storage top',
       total: 'http storage',
       updated_at: 'sandbox',
-      url: 'cli storage top',
+      url: 'cli inbox storage',
     },
   },
   {

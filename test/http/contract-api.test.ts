@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { apiOperations } from '../../src/http/api/api.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
+import type { ApiContext } from '../../src/http/operation.ts'
 import { type ApiWorld, openApi } from '../support/api-world.ts'
 import {
   type Broken,
@@ -12,7 +13,7 @@ import {
 import type { Json } from '../support/contract-schema.ts'
 import { STORE } from '../support/harbour.ts'
 
-const document = openApiDocument(apiOperations({} as Parameters<typeof apiOperations>[0]))
+const document = openApiDocument(apiOperations({ ordering: {} } as ApiContext))
 const operations = operationsOf(document).filter(({ id }) => id !== 'viewOpenApi')
 const withBody = operations.filter(({ hasBody }) => hasBody)
 

@@ -11,8 +11,10 @@ import { createToken } from '../../src/access/tokens.ts'
 import { openApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { DEMO_STORE, freePort, writeDemoConfig } from '../../src/demo/files.ts'
+import { configuredStore } from '../../src/http/operation.ts'
 import { createIds } from '../../src/ids.ts'
 import { openSetUp } from '../../src/installation.ts'
+import { listListings } from '../../src/listings/listings.ts'
 import { createLog } from '../../src/log.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { audit, deliveries, purchases, storeOrders, tokens, webhooks } from '../../src/storage/schema.ts'
@@ -121,7 +123,8 @@ async function openService() {
     rmSync(folder, { recursive: true, force: true })
   })
   await app.sync()
-  const { listings } = await app.flows.listListings(DEMO_STORE, { limit: 200 })
+  const selling = configuredStore(app.api, DEMO_STORE)
+  const { listings } = await listListings(app.api.ordering.db, selling, { limit: 200 }, Date.now())
   const sku = listings.find(({ stock }) => (stock ?? 0) > 10)?.sku ?? ''
   return {
     close,

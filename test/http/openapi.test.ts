@@ -107,7 +107,7 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await ask('POST', `/stores/${STORE}/rotate-secret`, { body: { overlapHours: 24 } })
   await ask('POST', '/stores/nowhere/rotate-secret')
   await ask('POST', '/captures')
-  const refused = world.flows.capture.watch(() => Promise.resolve({ outcome: 'stale' }))
+  const refused = world.captures.watch(() => Promise.resolve({ outcome: 'stale' }))
   await refused({ path: '', headers: {}, body: Buffer.from('{}') })
   while ((await ask('GET', '/captures')).body.data.items.length === 0);
   await ask('GET', `/captures/${await idOf('/captures')}`)
@@ -166,7 +166,7 @@ describe('the OpenAPI document', () => {
     const described = Object.entries(document.paths).flatMap(([path, operations]) =>
       Object.keys(operations).map((method) => `${method} ${path.replace(/\{(\w+)\}/g, ':$1')}`),
     )
-    const routed = apiRouter(world.options).stack.flatMap(({ route }) => {
+    const routed = apiRouter(world.api, () => Promise.reject(new Error('no token'))).stack.flatMap(({ route }) => {
       const methods = route?.stack.map((layer) => layer.method).filter((method) => method !== undefined) ?? []
       return methods.map((method) => `${method} ${route?.path}`)
     })

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { processDue } from '../../src/inbox/process.ts'
-import { retireWebhook } from '../../src/inbox/webhooks.ts'
+import { retireWebhook, webhookActions } from '../../src/inbox/webhooks.ts'
 import { deliveries } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
-import { webhookFlows } from '../../src/webhook-flows.ts'
 import { type ApiWorld, openApi } from '../support/api-world.ts'
 import { TEST_NOW } from '../support/database.ts'
 import { SECRET, signedDelivery, timestampOf } from '../support/delivery.ts'
@@ -87,8 +86,9 @@ describe('a signing secret that is rotated under a stream of deliveries', () => 
   test('loses none when events come through the new webhook before its secret is here', async () => {
     const world = await openApi()
     await create(world)
-    const { db, vault, supplier, now, ordering, inbox } = world
-    const flows = webhookFlows({
+    const { db, vault, supplier, now, ordering } = world
+    const { inbox } = world.runtime
+    const webhooks = webhookActions({
       db,
       vault,
       now,
@@ -107,7 +107,7 @@ describe('a signing secret that is rotated under a stream of deliveries', () => 
         },
       },
     })
-    await stream(world, 4, { 2: () => flows.rotateWebhook(undefined, 'test') })
+    await stream(world, 4, { 2: () => webhooks.rotate(undefined, 'test') })
     expect(statesAtSupplier(world)).toEqual(new Set(['delivered 200']))
     expect([...(await announced(world)).values()].map((one) => one.length)).toEqual([1, 2, 2, 2, 2])
     world.expectLedger({ charges: 5, keys: 5 })
@@ -143,16 +143,17 @@ describe('a webhook at the supplier whose secret is not held', () => {
     const world = await openApi()
     // As after the restore of a backup that is older than every webhook.
     const other = stray(world)
-    const { db, vault, supplier, now, ordering, inbox } = world
+    const { db, vault, supplier, now, ordering } = world
+    const { inbox } = world.runtime
     const parts = { db, vault, supplier, now, newId: ordering.newId, log: ordering.log, inbox }
-    const flows = webhookFlows({ ...parts, publicUrl: `${world.url}/` })
-    await flows.checkWebhooks()
+    const webhooks = webhookActions({ ...parts, publicUrl: `${world.url}/` })
+    await webhooks.check()
     const [ours] = await webhooksOf(world)
     expect(ours?.url).toMatch(/\d\/webhooks\/supplier\/[a-z0-9]{12}$/)
     const told = [{ id: other.id, replacedBy: ours?.id }]
-    expect(await flows.checkWebhooks()).toMatchObject({ unheld: told })
+    expect(await webhooks.check()).toMatchObject({ unheld: told })
     world.move(48 * HOUR)
-    expect(await flows.checkWebhooks()).toMatchObject({ unheld: told })
+    expect(await webhooks.check()).toMatchObject({ unheld: told })
     expect(await webhooksOf(world)).toHaveLength(1)
     expect(await world.alerts()).toEqual(['webhook_unheld'])
   })

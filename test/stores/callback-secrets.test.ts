@@ -175,7 +175,7 @@ describe('quayside stores', () => {
 
   test('list shows no credentials and no query of an address', async () => {
     const world = await openApi()
-    const [store] = world.options.stores
+    const [store] = world.api.stores
     Object.assign(store ?? {}, { callbackUrl: 'https://shop:secret-1@shop.example/hooks?token=secret-2' })
     const { body } = await world.ask('GET', '/stores', { token: world.tokens.viewer })
     expect(body.data.items?.[0]?.callbackUrl).toBe('https://shop.example/hooks')

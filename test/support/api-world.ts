@@ -10,15 +10,15 @@ import { createToken, mintToken, type NewToken } from '../../src/access/tokens.t
 import { createBackups } from '../../src/backup/backup.ts'
 import { createDryRunner } from '../../src/catalogue/dry-run.ts'
 import { loadConfig } from '../../src/config/config.ts'
-import { createFlows } from '../../src/flows.ts'
-import { type ApiOptions, apiOperations, apiRouter } from '../../src/http/api/api.ts'
+import { apiOperations, apiRouter } from '../../src/http/api/api.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
+import type { ApiContext } from '../../src/http/operation.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { webhookRouter } from '../../src/http/webhooks.ts'
 import { createIds } from '../../src/ids.ts'
-import { openInbox } from '../../src/inbox/receive.ts'
+import { createCaptures } from '../../src/inbox/capture.ts'
+import { webhookActions } from '../../src/inbox/webhooks.ts'
 import { publishNext } from '../../src/listings/publish.ts'
-import { createSweepRunner } from '../../src/reconciliation/sweep.ts'
 import { Secret } from '../../src/secret.ts'
 import { insertSyncRun, syncRunById } from '../../src/storage/runs.ts'
 import { openKeys } from '../../src/vault/keys.ts'
@@ -54,21 +54,11 @@ export type ApiWorld = Awaited<ReturnType<typeof openApi>>
 export async function openApi(harbourOptions: HarbourOptions = {}) {
   const harbour = await openHarbour(harbourOptions)
   const { db, ordering, supplier, vault, now } = harbour
+  const { inbox, sweeps, catalogue } = harbour.runtime
   const newId = createIds(now, randomBytes)
   const config = loadConfig(configFile(harbour.sandbox.baseUrl), {
     QUAYSIDE_API_KEY: 'sk_test_0123456789abcdef',
     QUAYSIDE_KEY_ENCRYPTION_KEY: randomBytes(32).toString('base64'),
-  })
-  const inbox = await openInbox({
-    db,
-    vault,
-    dialect: ordering.dialect,
-    now,
-    newId,
-    log: ordering.log,
-    countReceived: () => {},
-    onStored: () => {},
-    onStale: () => {},
   })
   /** Only stores the run: reading the catalogue is another test's subject. */
   const start = async (cause: string) => {
@@ -78,7 +68,6 @@ export async function openApi(harbourOptions: HarbourOptions = {}) {
     if (!run) throw new Error('the run that was started is not there')
     return run
   }
-  const syncs = { start, finish: async () => {}, follow: () => {}, idle: async () => {} }
   const { keys } = await openKeys({
     config: {
       keyEncryptionKey: KEY_ENCRYPTION_KEY,
@@ -101,52 +90,43 @@ export async function openApi(harbourOptions: HarbourOptions = {}) {
     newId,
     log: ordering.log,
   })
-  const sweeps = createSweepRunner(ordering)
-  const dryRun = createDryRunner({
-    catalogue: {
-      ...ordering,
-      supplier,
-      stores: config.stores,
-      wake: () => {},
-      requestSync: () => {},
-      reads: new Map(),
-    },
-    stores: config.stores,
-    dataDir: dirname(file),
-  })
-  const flows = createFlows({
-    config,
-    ordering,
-    supplier,
-    syncs,
-    dryRun,
-    sweeps,
-    inbox,
-    signing: harbour.callbackSecrets,
-    backups,
-    keys,
-  })
-  const owner = mintToken('admin', randomBytes)
-  const authenticate = createAuth({ db, ownerDigest: owner.digest, now })
-  const options: ApiOptions = {
+  const captures = createCaptures({ db, vault, now, newId, log: ordering.log })
+  const webhooks = webhookActions({
     db,
-    flows,
-    authenticate,
+    vault,
+    supplier,
     now,
     newId,
-    randomBytes,
+    log: ordering.log,
+    publicUrl: config.publicUrl,
+    inbox,
+  })
+  const api: ApiContext = {
+    ordering,
     stores: config.stores,
+    syncs: { start },
+    sweeps,
+    dryRun: createDryRunner({ catalogue, stores: config.stores, dataDir: dirname(file) }),
+    inbox,
+    webhooks,
+    captures,
+    callbackSecrets: harbour.callbackSecrets,
+    backups,
+    keys,
+    randomBytes,
   }
+  const owner = mintToken('admin', randomBytes)
+  const authenticate = createAuth({ db, ownerDigest: owner.digest, now })
   const server = createHttpServer({
     webhooks: webhookRouter(inbox),
-    api: [apiRouter(options)],
+    api: [apiRouter(api, authenticate)],
     health: Router(),
     log: ordering.log,
     newId,
     monotonic: now,
   })
   const { port } = await server.listen('127.0.0.1', 0)
-  const operations = apiOperations(options)
+  const operations = apiOperations(api)
   const held = hold(port, '/api/v1', openApiDocument(operations), ['/docs'])
   onTestFinished(async () => {
     await server.close()
@@ -156,7 +136,7 @@ export async function openApi(harbourOptions: HarbourOptions = {}) {
 
   const mint = async (wanted: Partial<NewToken> & Pick<NewToken, 'role'>) => {
     const defaults = { name: wanted.role, store: null, scopes: [], expiresInDays: null }
-    return (await createToken(options, { ...defaults, ...wanted }, 'test')).token.reveal()
+    return (await createToken({ db, now, newId, randomBytes }, { ...defaults, ...wanted }, 'test')).token.reveal()
   }
   const tokens = {
     owner: owner.token.reveal(),
@@ -199,7 +179,7 @@ export async function openApi(harbourOptions: HarbourOptions = {}) {
   const publish = async (): Promise<void> => {
     while ((await publishNext({ ...publisher, monotonic: now, random: () => 0.5 }, selling)) > 0);
   }
-  return { ...harbour, url, ask, mint, tokens, flows, inbox, options, operations, held, publish }
+  return { ...harbour, url, ask, mint, tokens, captures, api, operations, held, publish }
 }
 
 function configFile(baseUrl: string): string {

@@ -2,14 +2,16 @@
  * Holds a server to its OpenAPI document: every answer, whoever asked, is compared with what the document says of that
  * operation and status. A header or a field that the document does not name is a fault, as is one that is missing.
  */
+
 import { subscribe } from 'node:diagnostics_channel'
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { apiOperations } from '../../src/http/api/api.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
+import type { ApiContext } from '../../src/http/operation.ts'
 import { closed, type Json, pointerTo, type Schemas, schemasOf } from './contract-schema.ts'
 
 /** The document of our own API. */
-export const apiDocument = openApiDocument(apiOperations({} as Parameters<typeof apiOperations>[0]))
+export const apiDocument = openApiDocument(apiOperations({ ordering: {} } as ApiContext))
 
 /** One answer, as it left the server. */
 export interface Answered {

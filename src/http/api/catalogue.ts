@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import type { Flows } from '../flows.ts'
 import { most } from '../input.ts'
-import { jsonLines, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, jsonLines, type Operation, ok, operation } from '../operation.ts'
 
 const count = z.int().min(0)
 const text = z.string().nullable()
@@ -66,7 +65,7 @@ const End = z
   .meta({ description: 'The last line; its counts are whole' })
 
 /** A sync run that writes nothing, told while it goes on. */
-export function dryRunOperations({ flows }: { flows: Flows }): Operation[] {
+export function dryRunOperations({ dryRun }: Pick<ApiContext, 'dryRun'>): Operation[] {
   return [
     operation({
       name: 'dryRunSync',
@@ -80,28 +79,28 @@ export function dryRunOperations({ flows }: { flows: Flows }): Operation[] {
       answer: jsonLines(z.union([Start, Progress, Offer, Doubt, Listing, End])),
       success: { 200: 'A line of JSON for each event, while it is read; the last is `end` or `error`' },
       failures: { 409: 'a dry run is under way: `dry_run_under_way`' },
-      handle: async ({ query }) => ok(eventsOf(await flows.dryRunSync(query))),
+      handle: async ({ query }) => ok(eventsOf(await dryRun(query))),
     }),
   ]
 }
 
-type Told = Awaited<ReturnType<Flows['dryRunSync']>>
+type Events = Awaited<ReturnType<ApiContext['dryRun']>>
 
 /** The same with instants as text. */
-function eventsOf(told: Told) {
+function eventsOf(events: Events) {
   return {
     [Symbol.asyncIterator]() {
       return this
     },
     async next() {
-      const step = await told.next()
+      const step = await events.next()
       if (step.done) return { done: true as const, value: undefined }
       const { value } = step
       const event = value.type === 'start' ? { ...value, at: new Date(value.at).toISOString() } : value
       return { done: false as const, value: event }
     },
     async return() {
-      await told.return?.()
+      await events.return?.()
       return { done: true as const, value: undefined }
     },
   }

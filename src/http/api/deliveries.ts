@@ -1,12 +1,10 @@
 import { z } from 'zod'
-import type { CaptureEntry, Captures } from '../../inbox/capture.ts'
+import type { CaptureEntry } from '../../inbox/capture.ts'
 import type { Traffic } from '../../inbox/receive.ts'
-import type { Database } from '../../storage/database.ts'
 import { listOf } from '../../storage/statement.ts'
 import { allWebhooks, type Webhook as WebhookRow } from '../../storage/webhooks.ts'
-import type { Flows } from '../flows.ts'
 import { webhookBody } from '../input.ts'
-import { type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import { iso, maybeIso, page } from './views.ts'
 
 const at = z.string().meta({ format: 'date-time', examples: ['2026-03-01T09:30:00.000Z'] })
@@ -40,13 +38,17 @@ function webhookView(row: WebhookRow, newest: string | undefined, traffic: Traff
 }
 
 /** Our webhooks at the supplier: signing secrets come, are rotated and go, and are never shown. */
-export function webhookOperations({ db, flows }: { db: Database; flows: Flows }): Operation[] {
+export function webhookOperations({
+  ordering: { db },
+  inbox,
+  webhooks,
+}: Pick<ApiContext, 'ordering' | 'inbox' | 'webhooks'>): Operation[] {
   const viewer = { people: 'viewer' } as const
   const admin = { people: 'admin' } as const
   const viewAll = async () => {
     const rows = await db.query(allWebhooks())
     const newest = rows.findLast(({ retiredAt }) => retiredAt === null)?.id
-    const traffic = flows.webhookTraffic()
+    const traffic = inbox.traffic()
     return rows.map((row) => webhookView(row, newest, traffic.get(row.path)))
   }
   const view = async ({ id }: WebhookRow) => {
@@ -83,7 +85,7 @@ export function webhookOperations({ db, flows }: { db: Database; flows: Flows })
       failures: creating,
       handle: async ({ caller, body }) => ({
         status: 201,
-        data: await view(await flows.createWebhook(body.url, caller.actor)),
+        data: await view(await webhooks.create(body.url, caller.actor)),
       }),
     }),
     operation({
@@ -97,7 +99,7 @@ export function webhookOperations({ db, flows }: { db: Database; flows: Flows })
       success: { 201: 'Created; `replaces` are to be removed at the supplier and then retired' },
       failures: { ...creating, 409: '`no_webhook`: there is none yet' },
       async handle({ caller, body }) {
-        const { webhook, replaces } = await flows.rotateWebhook(body.url, caller.actor)
+        const { webhook, replaces } = await webhooks.rotate(body.url, caller.actor)
         return { status: 201, data: { webhook: await view(webhook), replaces } }
       },
     }),
@@ -110,7 +112,7 @@ export function webhookOperations({ db, flows }: { db: Database; flows: Flows })
       answer: Webhook,
       success: { 200: 'Retired, now or before' },
       failures: { 404: 'unknown id', 409: '`not_replaced`: no later webhook has taken over' },
-      handle: async ({ caller, path }) => ok(await view(await flows.retireWebhook(path.id ?? '', caller.actor))),
+      handle: async ({ caller, path }) => ok(await view(await webhooks.retire(path.id ?? '', caller.actor))),
     }),
     operation({
       name: 'checkWebhooks',
@@ -126,16 +128,11 @@ export function webhookOperations({ db, flows }: { db: Database; flows: Flows })
       }),
       success: { 200: 'As of now' },
       async handle() {
-        const { unheld, gone } = await flows.checkWebhooks()
+        const { unheld, gone } = await webhooks.check()
         return ok({ unheld: unheld.map((one) => ({ ...one, seenAt: iso(one.seenAt) })), gone })
       },
     }),
   ]
-}
-
-/** What the API needs beside the flows of everyday. */
-export interface CaptureFlows {
-  capture: Pick<Captures, 'start' | 'open' | 'list' | 'show'>
 }
 
 const CaptureState = z.object({
@@ -155,7 +152,7 @@ const CaptureDetail = z.object({
 })
 
 /** Refused deliveries, kept for a while for the person who fits a dialect. */
-export function dialectOperations({ flows }: { flows: CaptureFlows }): Operation[] {
+export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>): Operation[] {
   const admin = { people: 'admin' } as const
   const path = '/captures'
   return [
@@ -167,7 +164,7 @@ export function dialectOperations({ flows }: { flows: CaptureFlows }): Operation
       answer: CaptureState,
       summary: 'Keep the next refused deliveries, at most 10 in 15 minutes, to find out how they are signed.',
       success: { 201: 'From now on; what was kept before is deleted' },
-      handle: async ({ caller }) => ({ status: 201, data: stateView(await flows.capture.start(caller.actor)) }),
+      handle: async ({ caller }) => ({ status: 201, data: stateView(await captures.start(caller.actor)) }),
     }),
     operation({
       name: 'listCaptures',
@@ -178,8 +175,8 @@ export function dialectOperations({ flows }: { flows: CaptureFlows }): Operation
       summary: 'Refused deliveries that are kept, oldest first.',
       success: { 200: 'All of them' },
       async handle() {
-        const open = flows.capture.open()
-        return ok({ open: open ? stateView(open) : null, items: (await flows.capture.list()).map(entryView) })
+        const open = captures.open()
+        return ok({ open: open ? stateView(open) : null, items: (await captures.list()).map(entryView) })
       },
     }),
     operation({
@@ -192,7 +189,7 @@ export function dialectOperations({ flows }: { flows: CaptureFlows }): Operation
       success: { 200: 'The delivery' },
       failures: { 404: 'unknown id, or deleted already' },
       async handle({ caller, path: { id = '' } }) {
-        const { headers, body, ...rest } = await flows.capture.show(id, caller.actor)
+        const { headers, body, ...rest } = await captures.show(id, caller.actor)
         return ok({ ...entryView(rest), headers, body })
       },
     }),

@@ -5,15 +5,15 @@ import { linkers, listingStates } from '../../domain/listing.ts'
 import { formatDecimal, priceTexts } from '../../domain/money.ts'
 import { type ListingContent, unclear } from '../../domain/publication.ts'
 import { Failure } from '../../errors.ts'
-import { fileLimits, PROBLEMS_MAX } from '../../listings/links-file.ts'
+import { changeListing, type Linking, type ListingChange } from '../../listings/links.ts'
+import { exportLinks, fileLimits, importLinks, PROBLEMS_MAX } from '../../listings/links-file.ts'
 import type { Explanation, ListingHistory } from '../../listings/listings.ts'
-import type { Database } from '../../storage/database.ts'
+import { explainOffer, listingBySku, listListings, viewListing } from '../../listings/listings.ts'
 import { countListings, type ListingRow, pageOfListings } from '../../storage/listings.ts'
 import { allPublishing, countPublications } from '../../storage/publications.ts'
 import { allCallbackSecrets } from '../../storage/tokens.ts'
-import type { Flows, ListingChange } from '../flows.ts'
 import { anyText, choice, linkBody, paging, passBody, reasonBody } from '../input.ts'
-import { csvFile, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, configuredStore, csvFile, type Operation, ok, operation } from '../operation.ts'
 import { storeOf } from './orders.ts'
 import { CallbackSecretStanding, callbackSecretView, iso, maybeIso, page, pageOf } from './views.ts'
 
@@ -139,24 +139,27 @@ export function storeAt(
   return store
 }
 
-/** Listings: what a store can sell, and what people see and decide of it. */
-export function listingOperations({
+/** What linking a listing works with; the store learns of it from the publisher. */
+const linkingOf = ({ db, now, newId, wake }: ApiContext['ordering']): Linking => ({
   db,
-  flows,
-  stores,
-}: {
-  db: Database
-  flows: Flows
-  stores: readonly ConfiguredStore[]
-}): Operation[] {
+  now,
+  newId,
+  wake: () => wake('publish'),
+})
+
+/** Listings: what a store can sell, and what people see and decide of it. */
+export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores'>): Operation[] {
+  const { ordering, stores } = context
+  const { db, now } = ordering
+  const selling = (id: string) => configuredStore(context, id)
   const viewer = { people: 'viewer' } as const
   const both = { store: 'orders', people: 'viewer' } as const
   const operator = { people: 'operator' } as const
   const storeIn = (caller: Caller, path: Record<string, string>): string => storeAt(stores, caller, path)
   const changed = async (caller: Caller, path: Record<string, string>, change: ListingChange) => {
     const [store, id] = [storeIn(caller, path), path.variant ?? '']
-    await flows.changeListing({ store, variant: id, actor: caller.actor }, change)
-    return ok(detailOf(await flows.viewStoreListing(store, id)))
+    await changeListing(linkingOf(ordering), { store, variant: id, actor: caller.actor }, change)
+    return ok(detailOf(await viewListing(db, selling(store), id, now())))
   }
   const change = { answer: Detail, allowed: operator, method: 'post' } as const
   const unknown = 'no such store or listing'
@@ -172,7 +175,7 @@ export function listingOperations({
       answer: page(Listing),
       success: { 200: 'A page of listings; `next` goes into `after`' },
       async handle({ caller, query: { limit, after } }) {
-        const { listings, next = null } = await flows.listListings(storeOf(caller), { after, limit })
+        const { listings, next = null } = await listListings(db, selling(storeOf(caller)), { after, limit }, now())
         return ok({ items: listings, next })
       },
     }),
@@ -186,7 +189,7 @@ export function listingOperations({
       success: { 200: 'The listing as it is now' },
       failures: { 404: 'it is no listing', 409: 'nobody can say which offer it is: `ambiguous_sku`' },
       async handle({ caller, path }) {
-        const listing = await flows.viewListing(storeOf(caller), path.sku ?? '')
+        const listing = await listingBySku(db, selling(storeOf(caller)), path.sku ?? '', now())
         if (!listing) throw new Failure('not_found', 'the SKU is no listing; GET /api/v1/listings shows all')
         return ok(listing)
       },
@@ -265,7 +268,7 @@ export function listingOperations({
       success: { 200: 'The listing' },
       failures: { 404: unknown },
       handle: async ({ caller, path }) =>
-        ok(detailOf(await flows.viewStoreListing(storeIn(caller, path), path.variant ?? ''))),
+        ok(detailOf(await viewListing(db, selling(storeIn(caller, path)), path.variant ?? '', now()))),
     }),
     operation({
       name: 'linkListing',
@@ -346,13 +349,7 @@ export const ImportReport = z.object({
 })
 
 /** The listings of a store as a CSV file, out and in. */
-export function listingFileOperations({
-  flows,
-  stores,
-}: {
-  flows: Flows
-  stores: readonly ConfiguredStore[]
-}): Operation[] {
+export function listingFileOperations({ ordering, stores }: Pick<ApiContext, 'ordering' | 'stores'>): Operation[] {
   return [
     operation({
       name: 'exportListings',
@@ -365,7 +362,7 @@ export function listingFileOperations({
       failures: { 404: 'no such store' },
       async handle({ caller, path }) {
         const store = storeAt(stores, caller, path)
-        return ok({ name: `listings-${store}.csv`, pieces: flows.exportLinks(store) })
+        return ok({ name: `listings-${store}.csv`, pieces: exportLinks(ordering.db, store) })
       },
     }),
     operation({
@@ -383,7 +380,7 @@ export function listingFileOperations({
       async handle({ caller, path, query, file }) {
         const store = storeAt(stores, caller, path)
         const dryRun = query.dry_run === 'true'
-        return ok(await flows.importLinks({ store, actor: caller.actor, dryRun }, file))
+        return ok(await importLinks(linkingOf(ordering), { store, actor: caller.actor, dryRun }, file))
       },
     }),
   ]
@@ -428,7 +425,8 @@ export const Price = z.object({
 })
 
 /** How the prices of a store come about. */
-export function priceOperations({ flows }: { flows: Flows }): Operation[] {
+export function priceOperations(context: Pick<ApiContext, 'ordering' | 'stores'>): Operation[] {
+  const { db, now } = context.ordering
   return [
     operation({
       name: 'explainPrice',
@@ -439,7 +437,9 @@ export function priceOperations({ flows }: { flows: Flows }): Operation[] {
       answer: Price,
       success: { 200: 'As the rules, the rates and the offer are now' },
       failures: { 404: 'no such store, or nothing under the SKU', 409: 'two offers have the SKU: `ambiguous_sku`' },
-      handle: async ({ path: { store = '', sku = '' } }) => ok(priceView(store, await flows.explainPrice(store, sku))),
+      async handle({ path: { store = '', sku = '' } }) {
+        return ok(priceView(store, await explainOffer(db, configuredStore(context, store), sku, now())))
+      },
     }),
   ]
 }

@@ -1,5 +1,8 @@
 import type { Caller } from '../../access/auth.ts'
 import { Failure } from '../../errors.ts'
+import { cancelOrder } from '../../ordering/actions.ts'
+import { takeOrder } from '../../ordering/intake.ts'
+import { viewOrder } from '../../ordering/order-view.ts'
 import type { Database } from '../../storage/database.ts'
 import {
   listStoreOrders,
@@ -7,16 +10,17 @@ import {
   storeOrderByReference,
   storeOrdersByReference,
 } from '../../storage/store-orders.ts'
-import type { Flows } from '../flows.ts'
 import { anyText, orderBody, orderDigest, orderInput, paging } from '../input.ts'
-import { type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, configuredStore, type Operation, ok, operation } from '../operation.ts'
 import { statesOfOrders } from './read-models.ts'
 import { Order, OrderEntry, orderEntry, orderView, page, pageOf } from './views.ts'
 
 /** What stores and people do with orders. */
-export function orderOperations({ db, flows }: { db: Database; flows: Flows }): Operation[] {
+export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>): Operation[] {
+  const { ordering } = context
+  const { db } = ordering
   const view = async (orderId: string, caller: Caller) =>
-    orderView(await flows.viewOrder(orderId, { keys: caller.scopes.has('keys') }))
+    orderView(await viewOrder(ordering, orderId, { keys: caller.scopes.has('keys') }))
   const storeQuery = { store: anyText }
   const unknown = 'no order has this reference'
   const ambiguous = 'several stores have an order under this reference: `ambiguous_reference`'
@@ -37,7 +41,8 @@ export function orderOperations({ db, flows }: { db: Database; flows: Flows }): 
       },
       async handle({ caller, body }) {
         const input = orderInput(body)
-        const { orderId, created } = await flows.takeOrder(storeOf(caller), input, orderDigest(input))
+        const store = configuredStore(context, storeOf(caller))
+        const { orderId, created } = await takeOrder(ordering, store.id, input, orderDigest(input))
         return { status: created ? 202 : 200, data: await view(orderId, caller) }
       },
     }),
@@ -86,7 +91,7 @@ export function orderOperations({ db, flows }: { db: Database; flows: Flows }): 
       failures: { 404: unknown, 409: ambiguous },
       async handle({ caller, path, query }) {
         const { id } = await findOrder(db, caller, path.reference ?? '', query.store)
-        await flows.cancelOrder(id, caller.actor)
+        await cancelOrder(ordering, id, caller.actor)
         return ok(await view(id, caller))
       },
     }),

@@ -3,11 +3,11 @@ import { assertAllowed } from '../../access/auth.ts'
 import { formatDecimal } from '../../domain/money.ts'
 import { purchaseStates } from '../../domain/purchase.ts'
 import { decisionTypes } from '../../ordering/choices.ts'
-import type { Decision } from '../../ordering/decide.ts'
+import { type Decision, decidePurchase } from '../../ordering/decide.ts'
 import type { Evidence as EvidenceRows, OrderReading } from '../../ordering/evidence.ts'
-import type { Flows } from '../flows.ts'
+import { viewEvidence } from '../../ordering/evidence.ts'
 import { choice, decisionBody } from '../input.ts'
-import { type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import * as views from './views.ts'
 
 const { iso, maybeIso } = views
@@ -76,7 +76,7 @@ const Evidence = z.object({
 })
 
 /** What waits for a person's decision: the evidence, and the decision itself. */
-export function reviewOperations({ flows }: { flows: Flows }): Operation[] {
+export function reviewOperations({ ordering }: Pick<ApiContext, 'ordering'>): Operation[] {
   const operator = { people: 'operator' } as const
   return [
     operation({
@@ -93,7 +93,7 @@ export function reviewOperations({ flows }: { flows: Flows }): Operation[] {
       async handle({ caller, path, query }) {
         const read = query.read === 'true'
         if (read) assertAllowed(caller, operator)
-        return ok(evidenceView(await flows.viewEvidence(path.id ?? '', { read })))
+        return ok(evidenceView(await viewEvidence(ordering, path.id ?? '', { read })))
       },
     }),
     operation({
@@ -112,8 +112,8 @@ export function reviewOperations({ flows }: { flows: Flows }): Operation[] {
       async handle({ caller, path, body: { decision: type, orderId, overrideSpendCap, reason, basis } }) {
         const id = path.id ?? ''
         const decision: Decision = type === 'adopt' ? { type, orderId: orderId ?? '' } : { type, overrideSpendCap }
-        await flows.decidePurchase(id, decision, { actor: caller.actor, reason, basis })
-        return ok(evidenceView(await flows.viewEvidence(id, { read: false })))
+        await decidePurchase(ordering, id, decision, { actor: caller.actor, reason, basis })
+        return ok(evidenceView(await viewEvidence(ordering, id, { read: false })))
       },
     }),
   ]

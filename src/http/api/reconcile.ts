@@ -3,12 +3,10 @@ import { expectedMinor } from '../../domain/balance.ts'
 import { formatDecimal } from '../../domain/money.ts'
 import { Failure } from '../../errors.ts'
 import { allBalanceAccounts, type BalanceAccount, type BalanceMovement, listMovements } from '../../storage/balance.ts'
-import type { Database } from '../../storage/database.ts'
 import { latestBalance } from '../../storage/evidence.ts'
 import { listSweeps, type Sweep as SweepRow, sweepById } from '../../storage/runs.ts'
-import type { Flows } from '../flows.ts'
 import { paging } from '../input.ts'
-import { type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import { iso, maybeIso, page, pageOf } from './views.ts'
 
 const at = z.string().meta({ format: 'date-time', examples: ['2026-03-01T09:30:00.000Z'] })
@@ -96,7 +94,7 @@ const movementView = ({ id, kind, amountMinor, currency, at: when }: BalanceMove
 })
 
 /** The comparisons with the supplier: of orders with purchases, and of the balance with what they cost. */
-export function sweepOperations({ db, flows }: { db: Database; flows: Flows }): Operation[] {
+export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, 'ordering' | 'sweeps'>): Operation[] {
   const viewer = { people: 'viewer' } as const
   return [
     operation({
@@ -110,7 +108,7 @@ export function sweepOperations({ db, flows }: { db: Database; flows: Flows }): 
       success: { 202: 'Started, or under way' },
       handle: async ({ caller }) => ({
         status: 202,
-        data: { sweep: sweepView(await flows.requestSweep(caller.actor)) },
+        data: { sweep: sweepView(await sweeps.start(caller.actor)) },
       }),
     }),
     operation({

@@ -1,11 +1,13 @@
 import { z } from 'zod'
 import { assertAllowed } from '../../access/auth.ts'
-import { createToken, revokeToken, type TokenFlows } from '../../access/tokens.ts'
+import { createToken, revokeToken } from '../../access/tokens.ts'
 import type { Backup as BackupRecord } from '../../backup/backup.ts'
 import { parseDecimal } from '../../domain/money.ts'
 import { purchaseStates } from '../../domain/purchase.ts'
 import { Failure } from '../../errors.ts'
-import type { Database } from '../../storage/database.ts'
+import { replay, reveal as revealBody } from '../../inbox/process.ts'
+import { freeze, releasePurchase, retryPurchase, unfreeze } from '../../ordering/actions.ts'
+import { redeliver } from '../../ordering/fulfil.ts'
 import { deliveryById, listDeliveries } from '../../storage/deliveries.ts'
 import { attemptsOf, transitionsOf } from '../../storage/evidence.ts'
 import { changesOfRun } from '../../storage/offers.ts'
@@ -14,10 +16,8 @@ import { listPurchases, purchaseById } from '../../storage/purchases.ts'
 import { listSyncRuns, syncRunById } from '../../storage/runs.ts'
 import { currentFreeze } from '../../storage/settings.ts'
 import { allTokens } from '../../storage/tokens.ts'
-import type { Flows } from '../flows.ts'
 import { choice, freezeBody, paging, releaseBody, tokenBody, unfreezeBody } from '../input.ts'
-import { type Operation, ok, operation } from '../operation.ts'
-import type { ConfiguredStore } from './listings.ts'
+import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import { pageOfDiscrepancies, sinceWhen, statusOf } from './read-models.ts'
 import * as views from './views.ts'
 import { iso, NewToken, page, Token, tokenView } from './views.ts'
@@ -29,14 +29,13 @@ const effectKinds = ['callback', 'alert'] as const
 /** Changes of one sync run that are shown: more than a person reads; the run counts all of them. */
 const CHANGES_MAX = 1000
 
-interface DutyParts {
-  db: Database
-  flows: Flows
-  stores: readonly ConfiguredStore[]
-}
-
 /** What people on duty look at and do: purchases, deliveries, callbacks, sync runs, the freeze. */
-export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
+export function dutyOperations({
+  ordering,
+  stores,
+  syncs,
+}: Pick<ApiContext, 'ordering' | 'stores' | 'syncs'>): Operation[] {
+  const { db } = ordering
   const viewer = { people: 'viewer' } as const
   const operator = { people: 'operator' } as const
   const admin = { people: 'admin' } as const
@@ -67,7 +66,7 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
       success: { 200: 'As of now' },
       handle: async () => {
         const ids = stores.map(({ id }) => id)
-        return ok(await statusOf(db, ids, flows.unreadableAnswers()))
+        return ok(await statusOf(db, ids, ordering.supplier.unreadable()))
       },
     }),
 
@@ -114,7 +113,7 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
       success: { 200: 'The purchase; its next generation is planned' },
       failures: { 404: 'unknown id', 409: 'it has not ended, or a later generation exists' },
       async handle({ caller, path }) {
-        await flows.retryPurchase(path.id ?? '', caller.actor)
+        await retryPurchase(ordering, path.id ?? '', caller.actor)
         return ok(await purchaseDetail(path.id ?? ''))
       },
     }),
@@ -135,7 +134,7 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
           const message = `must be an exact amount in ${currency}`
           throw new Failure('invalid', `ceiling: ${message}`, { fields: [{ field: 'ceiling', message }] })
         }
-        await flows.releasePurchase(id, { ceilingMinor, overrideSpendCap }, caller.actor)
+        await releasePurchase(ordering, id, { ceilingMinor, overrideSpendCap }, caller.actor)
         return ok(await purchaseDetail(id))
       },
     }),
@@ -169,7 +168,7 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
         if (reveal) assertAllowed(caller, admin)
         const delivery = views.deliveryView(found(await db.query(deliveryById(path.id ?? '')), 'delivery'))
         if (!reveal) return ok(delivery)
-        return ok({ ...delivery, body: await flows.revealDelivery(delivery.id, caller.actor) })
+        return ok({ ...delivery, body: await revealBody(ordering, delivery.id, caller.actor) })
       },
     }),
     operation({
@@ -182,7 +181,7 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
       success: { 200: 'The delivery, stored again' },
       failures: { 404: 'unknown id' },
       async handle({ caller, path }) {
-        await flows.replayDelivery(path.id ?? '', caller.actor)
+        await replay(ordering, path.id ?? '', caller.actor)
         return ok(views.deliveryView(found(await db.query(deliveryById(path.id ?? '')), 'delivery')))
       },
     }),
@@ -211,7 +210,7 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
       success: { 200: 'The callback, due now' },
       failures: { 404: 'unknown id, or done already' },
       async handle({ caller, path }) {
-        await flows.redeliverEffect(path.id ?? '', caller.actor)
+        await redeliver(ordering, path.id ?? '', caller.actor)
         return ok(views.effectView(found(await db.query(outboxById(path.id ?? '')), 'outbox row')))
       },
     }),
@@ -226,7 +225,7 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
       success: { 202: 'Started, or under way' },
       handle: async ({ caller }) => ({
         status: 202,
-        data: { run: views.syncRunView(await flows.requestSync(caller.actor)) },
+        data: { run: views.syncRunView(await syncs.start(caller.actor)) },
       }),
     }),
     operation({
@@ -283,7 +282,7 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
       answer: FreezeNow,
       success: { 200: 'Frozen' },
       async handle({ caller, body }) {
-        await flows.freeze(body.reason, caller.actor)
+        await freeze(ordering, body.reason, caller.actor)
         return ok(await freezeNow())
       },
     }),
@@ -300,7 +299,7 @@ export function dutyOperations({ db, flows, stores }: DutyParts): Operation[] {
         409: 'none of these causes stands, and another does; or a restore is not mapped back yet, or a new database not compared',
       },
       async handle({ caller, body }) {
-        await flows.unfreeze(caller.actor, body.causes)
+        await unfreeze(ordering, caller.actor, body.causes)
         return ok(await freezeNow())
       },
     }),
@@ -313,7 +312,13 @@ function found<R>([row]: R[], what: string): R {
 }
 
 /** Who may ask: tokens are made, listed and revoked by admins. */
-export function tokenOperations(needs: TokenFlows & { stores: readonly ConfiguredStore[] }): Operation[] {
+export function tokenOperations({
+  ordering,
+  stores,
+  randomBytes,
+}: Pick<ApiContext, 'ordering' | 'stores' | 'randomBytes'>): Operation[] {
+  const { db, now, newId } = ordering
+  const context = { db, now, newId, randomBytes }
   const admin = { people: 'admin' } as const
   return [
     operation({
@@ -324,7 +329,7 @@ export function tokenOperations(needs: TokenFlows & { stores: readonly Configure
       summary: 'All tokens, revoked ones too, without their text.',
       answer: page(Token),
       success: { 200: 'All of them' },
-      handle: async () => ok({ items: (await needs.db.query(allTokens())).map(tokenView), next: null }),
+      handle: async () => ok({ items: (await db.query(allTokens())).map(tokenView), next: null }),
     }),
     operation({
       name: 'createToken',
@@ -336,12 +341,12 @@ export function tokenOperations(needs: TokenFlows & { stores: readonly Configure
       answer: NewToken,
       success: { 201: 'Made' },
       async handle({ caller, body: { name, role, store = null, scopes = [], expiresInDays = null } }) {
-        if (store !== null && !needs.stores.some(({ id }) => id === store)) {
-          const message = `must be one of ${needs.stores.map(({ id }) => id).join(', ')}`
+        if (store !== null && !stores.some(({ id }) => id === store)) {
+          const message = `must be one of ${stores.map(({ id }) => id).join(', ')}`
           throw new Failure('invalid', `store: ${message}`, { fields: [{ field: 'store', message }] })
         }
         const wanted = { name, role, store, scopes: [...new Set(scopes)], expiresInDays }
-        const { token, row } = await createToken(needs, wanted, caller.actor)
+        const { token, row } = await createToken(context, wanted, caller.actor)
         return { status: 201, data: { ...tokenView(row), token: token.reveal() } }
       },
     }),
@@ -354,15 +359,9 @@ export function tokenOperations(needs: TokenFlows & { stores: readonly Configure
       answer: Token,
       success: { 200: 'Revoked' },
       failures: { 404: 'unknown id, or revoked already' },
-      handle: async ({ caller, path }) => ok(tokenView(await revokeToken(needs, path.id ?? '', caller.actor))),
+      handle: async ({ caller, path }) => ok(tokenView(await revokeToken(context, path.id ?? '', caller.actor))),
     }),
   ]
-}
-
-/** What the API needs for keeping the installation safe. */
-export interface BackupFlows {
-  backups: { folder: string; make: (actor: string) => Promise<BackupRecord>; list: () => BackupRecord[] }
-  keys: { rotate: (actor: string) => Promise<{ before: string; after: string }> }
 }
 
 const Backup = z.object({
@@ -388,7 +387,7 @@ const Rotated = z.object({
 })
 
 /** Backups, and the key that the database is sealed under. */
-export function backupOperations({ flows }: { flows: BackupFlows }): Operation[] {
+export function backupOperations({ backups, keys }: Pick<ApiContext, 'backups' | 'keys'>): Operation[] {
   return [
     operation({
       name: 'listBackups',
@@ -398,7 +397,7 @@ export function backupOperations({ flows }: { flows: BackupFlows }): Operation[]
       answer: BackupList,
       summary: 'Backups that are kept, newest first.',
       success: { 200: 'All of them' },
-      handle: async () => ok({ folder: flows.backups.folder, items: flows.backups.list().map(backupView), next: null }),
+      handle: async () => ok({ folder: backups.folder, items: backups.list().map(backupView), next: null }),
     }),
     operation({
       name: 'makeBackup',
@@ -411,7 +410,7 @@ export function backupOperations({ flows }: { flows: BackupFlows }): Operation[]
       failures: { 409: 'one is being made', 503: 'none could be made; nothing of the try is left' },
       handle: async ({ caller }) => ({
         status: 201,
-        data: { folder: flows.backups.folder, backup: backupView(await flows.backups.make(caller.actor)) },
+        data: { folder: backups.folder, backup: backupView(await backups.make(caller.actor)) },
       }),
     }),
     operation({
@@ -423,7 +422,7 @@ export function backupOperations({ flows }: { flows: BackupFlows }): Operation[]
       summary: 'Put the database under the next key-encryption key, which the service reads from its own secrets.',
       success: { 200: 'Rotated; the service needs the new key from its next start on' },
       failures: { 409: 'there is no next key, or it is the one in use' },
-      handle: async ({ caller }) => ok(await flows.keys.rotate(caller.actor)),
+      handle: async ({ caller }) => ok(await keys.rotate(caller.actor)),
     }),
   ]
 }

@@ -1,8 +1,7 @@
 import { z } from 'zod'
-import type { Flows } from '../flows.ts'
 import { rotateSecretBody } from '../input.ts'
-import { type Operation, operation } from '../operation.ts'
-import { type ConfiguredStore, storeAt } from './listings.ts'
+import { type ApiContext, type Operation, operation } from '../operation.ts'
+import { storeAt } from './listings.ts'
 import { iso } from './views.ts'
 
 const at = z.string().meta({ format: 'date-time', examples: ['2026-03-01T09:30:00.000Z'] })
@@ -15,7 +14,10 @@ const RotatedSecret = z.object({
 })
 
 /** Stores: what callbacks to them are signed with. */
-export function storeOperations({ flows, stores }: { flows: Flows; stores: readonly ConfiguredStore[] }): Operation[] {
+export function storeOperations({
+  callbackSecrets,
+  stores,
+}: Pick<ApiContext, 'callbackSecrets' | 'stores'>): Operation[] {
   return [
     operation({
       name: 'rotateCallbackSecret',
@@ -32,7 +34,7 @@ export function storeOperations({ flows, stores }: { flows: Flows; stores: reado
       },
       async handle({ caller, path, body: { overlapHours } }) {
         const store = storeAt(stores, caller, path)
-        const made = await flows.rotateCallbackSecret(store, overlapHours * 3_600_000, caller.actor)
+        const made = await callbackSecrets.rotate(store, overlapHours * 3_600_000, caller.actor)
         const { generation, previousUntil } = made
         return {
           status: 201,
