@@ -434,7 +434,7 @@ async function* findGone(trial: Trial): AsyncGenerator<DryRunEvent, void> {
     trial.missed += missed.length - again.length
     for (let at = 0; at < again.length; at += BATCH) {
       const places = again.slice(at, at + BATCH).map(({ place }) => place)
-      const sorted = await sortMissed(catalogue, run, await catalogue.db.query(offersAtPlaces(places)))
+      const sorted = await sortMissed(catalogue, run, await catalogue.db.query(offersAtPlaces({ places })))
       if (!sorted) {
         const message = 'offers that two runs missed cannot be asked for now: they stay'
         yield { type: 'doubt', page: null, message, requestId: null }

@@ -41,7 +41,7 @@ export async function countMissing({ db }: Catalogue, run: SyncRun, seen: Seen):
   for await (const some of missedOffers(db, run.id, seen)) for (const { place } of some) missed.push(place)
   const batches = Math.ceil(missed.length / MISSED_AT_ONCE)
   return Array.from({ length: batches }, (_, batch) =>
-    countMissed(missed.slice(batch * MISSED_AT_ONCE, (batch + 1) * MISSED_AT_ONCE)),
+    countMissed({ places: missed.slice(batch * MISSED_AT_ONCE, (batch + 1) * MISSED_AT_ONCE) }),
   )
 }
 

@@ -88,7 +88,7 @@ export async function runSweep(ordering: Ordering, begun: Sweep, to?: number): P
 
 /** Purchases that the list must hold, were they sent within its window. */
 async function mustBeListed({ db, dialect }: Ordering, { fromAt, startedAt }: Sweep): Promise<Map<string, string>> {
-  const sentFrom = fromAt === 0 ? null : fromAt + SKEW_MS
+  const sentFrom = fromAt === 0 ? undefined : fromAt + SKEW_MS
   const acceptedBefore = startedAt - dialect.listLagSeconds * 1_000
   const listed = await db.query(purchasesToBeListed(sentFrom, acceptedBefore, LISTED_MAX))
   return new Map(listed.map(({ id, supplierOrderId }) => [supplierOrderId ?? '', id]))

@@ -1,36 +1,26 @@
 import { and, desc, eq, gte, inArray, isNotNull, isNull, lt, lte, or, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { balanceAccounts, balanceMovements, balanceReadings, discrepancies, purchases } from './schema.ts'
-import { build } from './statement.ts'
+import { build, change, page, statement } from './statement.ts'
 
 export type BalanceAccount = typeof balanceAccounts.$inferSelect
 export type BalanceMovement = typeof balanceMovements.$inferSelect
 
-export const balanceAccount = (currency: string) =>
-  build.select().from(balanceAccounts).where(eq(balanceAccounts.currency, currency))
+export const balanceAccount = statement((currency: string) =>
+  build.select().from(balanceAccounts).where(eq(balanceAccounts.currency, currency)),
+)
 
-export const allBalanceAccounts = () => build.select().from(balanceAccounts)
+export const allBalanceAccounts = statement(() => build.select().from(balanceAccounts))
 
-/** The newest movements; `before` is the id of the last one seen. */
-export const listMovements = (filter: { currency: string; before?: string; limit: number }) =>
-  build
-    .select()
-    .from(balanceMovements)
-    .where(
-      and(
-        eq(balanceMovements.currency, filter.currency),
-        filter.before ? lt(balanceMovements.id, filter.before) : undefined,
-      ),
-    )
-    .orderBy(desc(balanceMovements.id))
-    .limit(filter.limit)
+export const listMovements = page(balanceMovements, ['currency'])
 
 /** Purchases whose request may be on its way, or whose outcome nobody knows yet. */
-export const countOpenOutcomes = () =>
+export const countOpenOutcomes = statement(() =>
   build
     .select({ total: sql<number>`count(*)`.as('total') })
     .from(purchases)
-    .where(inArray(purchases.state, ['sending', 'unknown']))
+    .where(inArray(purchases.state, ['sending', 'unknown'])),
+)
 
 /** Orders of ours whose charge no account has. */
 const uncounted = and(isNotNull(purchases.supplierOrderId), isNull(purchases.countedAt))
@@ -41,7 +31,7 @@ const uncounted = and(isNotNull(purchases.supplierOrderId), isNull(purchases.cou
  *
  * @param youngFrom an order that was placed before and has no amount still will not get one
  */
-export const countUncertainCharges = (readAt: number, youngFrom: number) =>
+export const countUncertainCharges = statement((readAt: number, youngFrom: number) =>
   build
     .select({ total: sql<number>`count(*)`.as('total') })
     .from(purchases)
@@ -54,14 +44,15 @@ export const countUncertainCharges = (readAt: number, youngFrom: number) =>
           and(eq(purchases.state, 'accepted'), isNull(purchases.amountMinor), isNull(purchases.supplierStatus)),
         ),
       ),
-    )
+    ),
+)
 
 const chargedBefore = (readAt: number) => and(uncounted, lt(purchases.acceptedAt, readAt))
 /** An amount is only ever stored in the purchase's own currency. */
 const priced = (currency: string) => and(isNotNull(purchases.amountMinor), eq(purchases.currency, currency))
 
 /** Orders placed before a reading: how many, what they cost, and at most where the supplier does not say. */
-export const chargesBefore = (readAt: number, currency: string) =>
+export const chargesBefore = statement((readAt: number, currency: string) =>
   build
     .select({
       count: sql<number>`count(*)`.as('count'),
@@ -75,7 +66,8 @@ export const chargesBefore = (readAt: number, currency: string) =>
         ),
     })
     .from(purchases)
-    .where(chargedBefore(readAt))
+    .where(chargedBefore(readAt)),
+)
 
 /** What must come back of orders that failed, as far as no account has it. */
 const failed = and(sql`${purchases.state} = 'failed'`, isNull(purchases.returnedAt))
@@ -90,17 +82,21 @@ const reversed = and(
 const owedBack = { failed, reversed } as const
 export type OwedBack = keyof typeof owedBack
 
-export const returnsBefore = (kind: OwedBack, readAt: number) =>
-  build
-    .select({
-      count: sql<number>`count(*)`.as('count'),
-      returnsMinor: sql<number>`coalesce(sum(${purchases.amountMinor}), 0)`.as('returns_minor'),
-    })
-    .from(purchases)
-    .where(and(owedBack[kind], lt(purchases.acceptedAt, readAt)))
+const returnsOf = (kind: OwedBack) =>
+  statement((readAt: number) =>
+    build
+      .select({
+        count: sql<number>`count(*)`.as('count'),
+        returnsMinor: sql<number>`coalesce(sum(${purchases.amountMinor}), 0)`.as('returns_minor'),
+      })
+      .from(purchases)
+      .where(and(owedBack[kind], lt(purchases.acceptedAt, readAt))),
+  )
+const returns = { failed: returnsOf('failed'), reversed: returnsOf('reversed') }
+export const returnsBefore = (kind: OwedBack, readAt: number) => returns[kind](readAt)
 
 /** What purchases may have cost whose outcome waits for a person. */
-export const unsettledMinor = () =>
+export const unsettledMinor = statement(() =>
   build
     .select({
       total:
@@ -109,84 +105,87 @@ export const unsettledMinor = () =>
         ),
     })
     .from(purchases)
-    .where(eq(purchases.state, 'review'))
+    .where(eq(purchases.state, 'review')),
+)
 
 /** Marks the charges of `chargesBefore` as counted; stale when they are no longer as many. */
-export const countCharges = (readAt: number, now: number, count: number | 'any'): Change => ({
-  statement: build.update(purchases).set({ countedAt: now }).where(chargedBefore(readAt)),
-  rows: count,
-})
+export const countCharges = change(
+  (_readAt, _now, count) => count,
+  (readAt: number, now: number, _count: number | 'any') =>
+    build.update(purchases).set({ countedAt: now }).where(chargedBefore(readAt)),
+)
 
 /** Marks what `returnsBefore` gave as counted; stale when it is no longer as many. */
 export const countReturns = (kind: OwedBack, readAt: number, now: number, count: number | 'any'): Change => ({
-  statement: build
-    .update(purchases)
-    .set({ returnedAt: now })
-    .where(and(owedBack[kind], lt(purchases.acceptedAt, readAt))),
+  statement: returned[kind](readAt, now),
   rows: count,
 })
+const markReturned = (kind: OwedBack) =>
+  statement((readAt: number, now: number) =>
+    build
+      .update(purchases)
+      .set({ returnedAt: now })
+      .where(and(owedBack[kind], lt(purchases.acceptedAt, readAt))),
+  )
+const returned = { failed: markReturned('failed'), reversed: markReturned('reversed') }
 
-export const insertAccount = (row: typeof balanceAccounts.$inferInsert): Change => ({
-  statement: build.insert(balanceAccounts).values(row),
-  rows: 1,
-})
+export const insertAccount = change(1, (row: typeof balanceAccounts.$inferInsert) =>
+  build.insert(balanceAccounts).values(row),
+)
 
 /** Changes the account as it was read, and only so: two readings are never taken into it at once. */
-export const changeAccount = (
-  { currency, version }: Pick<BalanceAccount, 'currency' | 'version'>,
-  set: Partial<BalanceAccount>,
-): Change => ({
-  statement: build
-    .update(balanceAccounts)
-    .set({ ...set, version: version + 1 })
-    .where(and(eq(balanceAccounts.currency, currency), eq(balanceAccounts.version, version))),
-  rows: 1,
-})
+export const changeAccount = change(
+  1,
+  ({ currency, version }: Pick<BalanceAccount, 'currency' | 'version'>, set: Partial<BalanceAccount>) =>
+    build
+      .update(balanceAccounts)
+      .set({ ...set, version: sql`${balanceAccounts.version} + 1` })
+      .where(and(eq(balanceAccounts.currency, currency), eq(balanceAccounts.version, version))),
+)
 
-export const insertMovement = (row: typeof balanceMovements.$inferInsert): Change => ({
-  statement: build.insert(balanceMovements).values(row),
-  rows: 1,
-})
+export const insertMovement = change(1, (row: typeof balanceMovements.$inferInsert) =>
+  build.insert(balanceMovements).values(row),
+)
 
 /** @param beforeId see `idBound` */
-export const forgetMovements = (beforeId: string): Change => ({
-  statement: build.delete(balanceMovements).where(lt(balanceMovements.id, beforeId)),
-  rows: 'any',
-})
+export const forgetMovements = change('any', (beforeId: string) =>
+  build.delete(balanceMovements).where(lt(balanceMovements.id, beforeId)),
+)
 
 /** Falls that no sweep has looked behind yet. */
-export const suspectAccounts = () => build.select().from(balanceAccounts).where(isNotNull(balanceAccounts.suspectFrom))
+export const suspectAccounts = statement(() =>
+  build.select().from(balanceAccounts).where(isNotNull(balanceAccounts.suspectFrom)),
+)
 
 /** A sweep has looked behind the falls since that instant; not behind one that was judged after the sweep began. */
-export const clearSuspicion = (suspectFrom: number, begunAt: number): Change => ({
-  statement: build
+export const clearSuspicion = change('any', (suspectFrom: number, begunAt: number) =>
+  build
     .update(balanceAccounts)
     .set({ suspectFrom: null, version: sql`${balanceAccounts.version} + 1` })
     .where(and(gte(balanceAccounts.suspectFrom, suspectFrom), lte(balanceAccounts.judgedAt, begunAt))),
-  rows: 'any',
-})
+)
 
 /** The VIP tier as last stated: a reading without one says nothing about it. */
-export const latestTier = () =>
+export const latestTier = statement(() =>
   build
     .select({ tier: balanceReadings.tier })
     .from(balanceReadings)
     .where(isNotNull(balanceReadings.tier))
     .orderBy(desc(balanceReadings.readAt), desc(balanceReadings.id))
-    .limit(1)
+    .limit(1),
+)
 
 /** Forgets readings before an instant, and those beyond the newest `keptMax`. */
-export const forgetBalanceReadings = (before: number, keptMax: number): Change => ({
-  statement: build
+export const forgetBalanceReadings = change('any', (before: number, keptMax: number) =>
+  build
     .delete(balanceReadings)
     .where(
       or(
         lt(balanceReadings.readAt, before),
         lt(
           balanceReadings.readAt,
-          sql`(select r.read_at from ${balanceReadings} r order by r.read_at desc limit 1 offset ${keptMax - 1})`,
+          sql`(select r.read_at from ${balanceReadings} r order by r.read_at desc limit 1 offset ${keptMax} - 1)`,
         ),
       ),
     ),
-  rows: 'any',
-})
+)

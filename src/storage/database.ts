@@ -10,8 +10,10 @@ import type { Bound } from './statement.ts'
 /** One statement of a commit and how many rows it must touch. */
 export interface Change {
   statement: SQLWrapper
-  rows: number | 'any'
+  rows: RowCount
 }
+
+export type RowCount = number | 'any'
 
 /** The row type that a drizzle builder or a typed `sql` template promises. */
 export type RowOf<S> =

@@ -1,7 +1,6 @@
 import { and, asc, desc, eq, gt, inArray, ne, notInArray, sql } from 'drizzle-orm'
-import type { Change } from './database.ts'
 import { audit, balanceReadings, discrepancies, purchaseAttempts, transitions } from './schema.ts'
-import { bind, bindList, build, rowInsert } from './statement.ts'
+import { build, change, statement } from './statement.ts'
 
 export type Attempt = typeof purchaseAttempts.$inferSelect
 export type TransitionRow = typeof transitions.$inferSelect
@@ -10,38 +9,37 @@ export type Discrepancy = typeof discrepancies.$inferSelect
 export type AuditRow = typeof audit.$inferInsert
 export type AuditEntry = typeof audit.$inferSelect
 
-const attempts = bindList((purchaseIds) =>
+export const attemptsOf = statement((purchaseIds: string[]) =>
   build
     .select()
     .from(purchaseAttempts)
     .where(inArray(purchaseAttempts.purchaseId, purchaseIds))
     .orderBy(asc(purchaseAttempts.at), asc(purchaseAttempts.id)),
 )
-export const attemptsOf = (purchaseIds: string[]) => attempts(purchaseIds)
 
-const moves = bindList((purchaseIds) =>
+export const transitionsOf = statement((purchaseIds: string[]) =>
   build
     .select()
     .from(transitions)
     .where(inArray(transitions.purchaseId, purchaseIds))
     .orderBy(asc(transitions.at), asc(transitions.id)),
 )
-export const transitionsOf = (purchaseIds: string[]) => moves(purchaseIds)
 
 /** When each of these purchases came into the state that it is in. One that never moved is in none of the rows. */
-export const enteredAt = (purchaseIds: string[]) =>
+export const enteredAt = statement((purchaseIds: string[]) =>
   build
     .select({ purchaseId: transitions.purchaseId, at: sql<number>`max(${transitions.at})`.as('at') })
     .from(transitions)
     .where(and(inArray(transitions.purchaseId, purchaseIds), ne(transitions.before, transitions.after)))
-    .groupBy(transitions.purchaseId)
+    .groupBy(transitions.purchaseId),
+)
 
 /**
  * Purchases that came into review after an instant; one that came twice is there twice.
  *
  * @param except rows of the transition table that do not count
  */
-export const reviewedSince = (since: number, except: readonly string[]) =>
+export const reviewedSince = statement((since: number, except: readonly string[]) =>
   build
     .select({ purchaseId: transitions.purchaseId })
     .from(transitions)
@@ -53,60 +51,57 @@ export const reviewedSince = (since: number, except: readonly string[]) =>
         ne(transitions.before, 'review'),
         notInArray(transitions.row, [...except]),
       ),
-    )
+    ),
+)
 
 /** When a person last let buying go on. */
-export const lastUnfreeze = () =>
-  build.select({ at: audit.at }).from(audit).where(eq(audit.action, 'unfreeze')).orderBy(desc(audit.at)).limit(1)
+export const lastUnfreeze = statement(() =>
+  build.select({ at: audit.at }).from(audit).where(eq(audit.action, 'unfreeze')).orderBy(desc(audit.at)).limit(1),
+)
 
-export const listDiscrepancies = (limit: number) =>
-  build.select().from(discrepancies).orderBy(desc(discrepancies.foundAt), desc(discrepancies.id)).limit(limit)
+export const listDiscrepancies = statement((limit: number) =>
+  build.select().from(discrepancies).orderBy(desc(discrepancies.foundAt), desc(discrepancies.id)).limit(limit),
+)
 
-export const discrepanciesOf = (purchaseId: string) =>
+export const discrepanciesOf = statement((purchaseId: string) =>
   build
     .select()
     .from(discrepancies)
     .where(eq(discrepancies.subject, purchaseId))
-    .orderBy(asc(discrepancies.foundAt), asc(discrepancies.id))
+    .orderBy(asc(discrepancies.foundAt), asc(discrepancies.id)),
+)
 
 /** What people did to one subject, oldest first. */
-export const auditOf = (subject: string) =>
-  build.select().from(audit).where(eq(audit.subject, subject)).orderBy(asc(audit.at), asc(audit.id))
+export const auditOf = statement((subject: string) =>
+  build.select().from(audit).where(eq(audit.subject, subject)).orderBy(asc(audit.at), asc(audit.id)),
+)
 
-export const countDiscrepancies = () =>
+export const countDiscrepancies = statement(() =>
   build
     .select({ kind: discrepancies.kind, total: sql<number>`count(*)`.as('total') })
     .from(discrepancies)
-    .groupBy(discrepancies.kind)
+    .groupBy(discrepancies.kind),
+)
 
-const newestReading = build
-  .select()
-  .from(balanceReadings)
-  .orderBy(desc(balanceReadings.readAt), desc(balanceReadings.id))
-  .limit(1)
-export const latestBalance = () => bind(newestReading, {})
+export const latestBalance = statement(() =>
+  build.select().from(balanceReadings).orderBy(desc(balanceReadings.readAt), desc(balanceReadings.id)).limit(1),
+)
 
-const purchaseAttemptsRow = rowInsert(purchaseAttempts)
-export const insertAttempt = (row: typeof purchaseAttempts.$inferInsert): Change => ({
-  statement: purchaseAttemptsRow(row),
-  rows: 1,
-})
+export const insertAttempt = change(1, (row: typeof purchaseAttempts.$inferInsert) =>
+  build.insert(purchaseAttempts).values(row),
+)
 
-const transitionsRow = rowInsert(transitions)
-export const insertTransition = (row: typeof transitions.$inferInsert): Change => ({
-  statement: transitionsRow(row),
-  rows: 1,
-})
+export const insertTransition = change(1, (row: typeof transitions.$inferInsert) =>
+  build.insert(transitions).values(row),
+)
 
 /** One difference is recorded once, however often it is found. */
-export const insertDiscrepancy = (row: typeof discrepancies.$inferInsert): Change => ({
-  statement: build.insert(discrepancies).values(row).onConflictDoNothing(),
-  rows: 'any',
-})
+export const insertDiscrepancy = change('any', (row: typeof discrepancies.$inferInsert) =>
+  build.insert(discrepancies).values(row).onConflictDoNothing(),
+)
 
-export const insertBalance = (row: typeof balanceReadings.$inferInsert): Change => ({
-  statement: build.insert(balanceReadings).values(row),
-  rows: 1,
-})
+export const insertBalance = change(1, (row: typeof balanceReadings.$inferInsert) =>
+  build.insert(balanceReadings).values(row),
+)
 
-export const insertAudit = (row: AuditRow): Change => ({ statement: build.insert(audit).values(row), rows: 1 })
+export const insertAudit = change(1, (row: AuditRow) => build.insert(audit).values(row))

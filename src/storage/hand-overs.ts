@@ -5,100 +5,92 @@
 import { and, eq, isNotNull, isNull, notExists, or, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { licenceKeys, outbox, purchases } from './schema.ts'
-import { bind, build } from './statement.ts'
+import { build, change } from './statement.ts'
 
-const { placeholder } = sql
-
-const callbackBegins = build
-  .update(outbox)
-  .set({ said: sql`${placeholder('said')}`, sends: sql`${outbox.sends} + 1` })
-  .where(
-    and(
-      eq(outbox.id, placeholder('id')),
-      eq(outbox.state, 'due'),
-      or(isNull(outbox.said), eq(outbox.said, placeholder('said'))),
-    ),
-  )
 /**
  * A byte of the callback is about to leave.
  *
  * @param said its data without licence keys; stale when an earlier attempt said something else
  */
-export const beginCallback = (id: string, said: string): Change => ({
-  statement: bind(callbackBegins, { id, said }),
-  rows: 1,
-})
+export const beginCallback = change(1, (id: string, said: string) =>
+  build
+    .update(outbox)
+    .set({ said: sql`${said}`, sends: sql`${outbox.sends} + 1` })
+    .where(and(eq(outbox.id, id), eq(outbox.state, 'due'), or(isNull(outbox.said), eq(outbox.said, said)))),
+)
 
-const hasBegun = build
-  .select({ id: outbox.id })
-  .from(outbox)
-  .where(and(eq(outbox.id, placeholder('outboxId')), sql`${outbox.sends} > 0`))
-const handOverBegins = build
-  .update(purchases)
-  .set({ handOverBegunAt: sql`coalesce(${purchases.handOverBegunAt}, ${placeholder('now')})` })
-  .where(
-    and(
-      eq(purchases.id, placeholder('id')),
-      isNull(purchases.handOverHeldAt),
-      or(isNull(purchases.cancelRequestedAt), sql`exists ${hasBegun}`),
-    ),
-  )
-const keysBegin = build
-  .update(licenceKeys)
-  .set({ begunAt: sql`coalesce(${licenceKeys.begunAt}, ${placeholder('now')})` })
-  .where(eq(licenceKeys.handOverId, placeholder('outboxId')))
+const handOverBegins = change(1, (purchaseId: string, outboxId: string, now: number) => {
+  const hasBegun = build
+    .select({ id: outbox.id })
+    .from(outbox)
+    .where(and(eq(outbox.id, outboxId), sql`${outbox.sends} > 0`))
+  return build
+    .update(purchases)
+    .set({ handOverBegunAt: sql`coalesce(${purchases.handOverBegunAt}, ${now})` })
+    .where(
+      and(
+        eq(purchases.id, purchaseId),
+        isNull(purchases.handOverHeldAt),
+        or(isNull(purchases.cancelRequestedAt), sql`exists ${hasBegun}`),
+      ),
+    )
+})
+const keysBegin = change('any', (outboxId: string, now: number) =>
+  build
+    .update(licenceKeys)
+    .set({ begunAt: sql`coalesce(${licenceKeys.begunAt}, ${now})` })
+    .where(eq(licenceKeys.handOverId, outboxId)),
+)
 /**
  * Keys are about to leave with that callback. Stale when an operator must look at the purchase first, and when a
  * cancellation came before this callback began. Stands before `beginCallback` in the commit.
  */
 export const beginHandOver = (purchaseId: string, outboxId: string, now: number): Change[] => [
-  { statement: bind(handOverBegins, { id: purchaseId, outboxId, now }), rows: 1 },
-  { statement: bind(keysBegin, { outboxId, now }), rows: 'any' },
+  handOverBegins(purchaseId, outboxId, now),
+  keysBegin(outboxId, now),
 ]
 
-const callbackUnsent = build
-  .update(outbox)
-  .set({ said: null, sends: 0 })
-  .where(and(eq(outbox.id, placeholder('id')), eq(outbox.state, 'due'), eq(outbox.sends, 1)))
 /** No byte of the callback left. Stale when another attempt of it may have sent one. */
-export const markUnsent = (id: string): Change => ({ statement: bind(callbackUnsent, { id }), rows: 1 })
+export const markUnsent = change(1, (id: string) =>
+  build
+    .update(outbox)
+    .set({ said: null, sends: 0 })
+    .where(and(eq(outbox.id, id), eq(outbox.state, 'due'), eq(outbox.sends, 1))),
+)
 
-const keysUnsent = build
-  .update(licenceKeys)
-  .set({ begunAt: null })
-  .where(eq(licenceKeys.handOverId, placeholder('outboxId')))
-const handOverUnsent = build
-  .update(purchases)
-  .set({ handOverBegunAt: null })
-  .where(
-    and(
-      eq(purchases.id, placeholder('id')),
-      notExists(
-        build
-          .select({ ordinal: licenceKeys.ordinal })
-          .from(licenceKeys)
-          .where(and(eq(licenceKeys.purchaseId, purchases.id), isNotNull(licenceKeys.begunAt))),
+const keysUnsent = change('any', (outboxId: string) =>
+  build.update(licenceKeys).set({ begunAt: null }).where(eq(licenceKeys.handOverId, outboxId)),
+)
+const handOverUnsent = change('any', (purchaseId: string) =>
+  build
+    .update(purchases)
+    .set({ handOverBegunAt: null })
+    .where(
+      and(
+        eq(purchases.id, purchaseId),
+        notExists(
+          build
+            .select({ ordinal: licenceKeys.ordinal })
+            .from(licenceKeys)
+            .where(and(eq(licenceKeys.purchaseId, purchases.id), isNotNull(licenceKeys.begunAt))),
+        ),
       ),
     ),
-  )
+)
 /** No key left with that callback. Stands behind `markUnsent` in the commit. */
 export const markHandOverUnsent = (purchaseId: string, outboxId: string): Change[] => [
-  { statement: bind(keysUnsent, { outboxId }), rows: 'any' },
-  { statement: bind(handOverUnsent, { id: purchaseId }), rows: 'any' },
+  keysUnsent(outboxId),
+  handOverUnsent(purchaseId),
 ]
 
-const keysStay = build
-  .update(licenceKeys)
-  .set({ handOverId: null })
-  .where(
-    and(
-      eq(licenceKeys.purchaseId, placeholder('purchaseId')),
-      isNotNull(licenceKeys.handOverId),
-      isNull(licenceKeys.begunAt),
-    ),
-  )
 /** Takes back the keys of hand-overs that have not begun. Stale when one of them begins in between. */
-export const takeBackKeys = (purchaseId: string, count: number): Change => ({
-  statement: bind(keysStay, { purchaseId }),
-  rows: count,
-})
+export const takeBackKeys = change(
+  (_purchaseId, count) => count,
+  (purchaseId: string, _count: number) =>
+    build
+      .update(licenceKeys)
+      .set({ handOverId: null })
+      .where(
+        and(eq(licenceKeys.purchaseId, purchaseId), isNotNull(licenceKeys.handOverId), isNull(licenceKeys.begunAt)),
+      ),
+)

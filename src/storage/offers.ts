@@ -1,72 +1,72 @@
 import { and, asc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lte, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { offerChanges, offers } from './schema.ts'
-import { bind, bindList, build, rowsInsert, rowUpdate } from './statement.ts'
+import { build, change, insertMany, inWhole, statement } from './statement.ts'
 
 export type Offer = typeof offers.$inferSelect
 export type NewOffer = typeof offers.$inferInsert
 
-const byProduct = bindList((productIds) => build.select().from(offers).where(inArray(offers.productId, productIds)))
-export const offersByProduct = (productIds: string[]) => byProduct(productIds)
+export const offersByProduct = statement((productIds: string[]) =>
+  build.select().from(offers).where(inArray(offers.productId, productIds)),
+)
 
 const withPlace = { place: sql<number>`rowid`.as('place'), ...getTableColumns(offers) }
-const onPage = bindList((productIds) =>
-  build.select(withPlace).from(offers).where(inArray(offers.productId, productIds)),
-)
 /**
  * Offers with their place in the table, a small whole number that stays for the life of the process: nothing renumbers
  * the rows of a table that is never vacuumed in place.
  */
-export const offersWithPlace = (productIds: string[]) => onPage(productIds)
+export const offersWithPlace = statement((productIds: string[]) =>
+  build.select(withPlace).from(offers).where(inArray(offers.productId, productIds)),
+)
 
-const bySku = bindList((skus) =>
+/** Offers under these SKUs that the supplier still has; two under one SKU are ambiguous. */
+export const offersBySku = statement((skus: string[]) =>
   build
     .select()
     .from(offers)
     .where(and(inArray(offers.sku, skus), isNull(offers.goneAt))),
 )
-/** Offers under these SKUs that the supplier still has; two under one SKU are ambiguous. */
-export const offersBySku = (skus: string[]) => bySku(skus)
 
-const goneBySku = bindList((skus) =>
+/** Offers under these SKUs that the supplier has dropped. */
+export const goneOffersBySku = statement((skus: string[]) =>
   build
     .select()
     .from(offers)
     .where(and(inArray(offers.sku, skus), isNotNull(offers.goneAt))),
 )
-/** Offers under these SKUs that the supplier has dropped. */
-export const goneOffersBySku = (skus: string[]) => goneBySku(skus)
 
-const knownSkus = bindList((skus) =>
+/** Which of these SKUs an offer has, or had before the supplier dropped it. */
+export const skusOfOffers = statement((skus: string[]) =>
   build.selectDistinct({ sku: offers.sku }).from(offers).where(inArray(offers.sku, skus)),
 )
-/** Which of these SKUs an offer has, or had before the supplier dropped it. */
-export const skusOfOffers = (skus: string[]) => knownSkus(skus)
 
 /** The categories of what the supplier sells. No index has them: the whole table is read, for people alone. */
-export const categoriesOfOffers = () =>
+export const categoriesOfOffers = statement(() =>
   build
     .selectDistinct({ category: offers.category })
     .from(offers)
-    .where(and(isNull(offers.goneAt), isNotNull(offers.category)))
+    .where(and(isNull(offers.goneAt), isNotNull(offers.category))),
+)
 
 /** A page of offers by product id; `after` is the last one seen. */
-export const listOffers = (filter: { after?: string | undefined; limit: number }) =>
+export const listOffers = statement((filter: { after?: string | undefined; limit: number }) =>
   build
     .select()
     .from(offers)
-    .where(and(isNull(offers.goneAt), filter.after ? gt(offers.productId, filter.after) : undefined))
+    .where(and(isNull(offers.goneAt), filter.after === undefined ? undefined : gt(offers.productId, filter.after)))
     .orderBy(asc(offers.productId))
-    .limit(filter.limit)
+    .limit(filter.limit),
+)
 
-export const countOffers = () =>
+export const countOffers = statement(() =>
   build
     .select({
       total: sql<number>`count(*)`.as('total'),
       inStock: sql<number>`coalesce(sum(${offers.available}), 0)`.as('in_stock'),
     })
     .from(offers)
-    .where(isNull(offers.goneAt))
+    .where(isNull(offers.goneAt)),
+)
 
 /** What a later fact brings; `excluded` is the row that was to be inserted. */
 const asInserted = {
@@ -89,7 +89,8 @@ const asInserted = {
   changedAt: sql`excluded.changed_at`,
 }
 
-const unlessNewer = rowsInsert(offers, (insert) =>
+/** Stores offers that are new; of one that was stored in between the newer fact stays. */
+export const putOffers: (rows: NewOffer[]) => Change[] = insertMany(offers, 'any', (insert) =>
   insert.onConflictDoUpdate({
     target: offers.productId,
     set: asInserted,
@@ -98,18 +99,12 @@ const unlessNewer = rowsInsert(offers, (insert) =>
 )
 
 const { productId: _, ...changeable } = getTableColumns(offers)
-const asRead = rowUpdate(
-  offers,
-  and(
-    eq(offers.productId, sql.placeholder('id')),
-    eq(offers.asOf, sql.placeholder('seenAsOf')),
-    eq(offers.changedAt, sql.placeholder('seenChangedAt')),
-  ),
+const changeAsRead = change(1, (productId: string, asOf: number, changedAt: number, set: Partial<Offer>) =>
+  build
+    .update(offers)
+    .set(set)
+    .where(and(eq(offers.productId, productId), eq(offers.asOf, asOf), eq(offers.changedAt, changedAt))),
 )
-
-/** Stores offers that are new; of one that somebody stored meanwhile the newer fact stays. */
-export const putOffers = (rows: NewOffer[]): Change[] =>
-  unlessNewer(rows).map(({ statement }) => ({ statement, rows: 'any' }))
 
 /**
  * Writes an offer as it was at `asOf`.
@@ -125,101 +120,91 @@ export function putOffer(row: NewOffer, seen?: Pick<Offer, 'asOf' | 'changedAt'>
     if (name === 'heldAt' || name === 'missedRuns' || name === 'goneAt') continue
     if (name !== 'seenRunId' || given[name] !== undefined) set[name] = given[name] ?? null
   }
-  const values = { id: row.productId, seenAsOf: seen.asOf, seenChangedAt: seen.changedAt }
-  return { statement: asRead(set, values), rows: 1 }
+  return changeAsRead(row.productId, seen.asOf, seen.changedAt, set)
 }
 
 /** Read again and found the same: as true at `asOf` as before, and not missed. */
-export const confirmOffers = (productIds: string[], asOf: number): Change => ({
-  statement: confirmed(productIds, { asOf }),
-  rows: 'any',
-})
-const confirmed = bindList((ids) =>
+export const confirmOffers = change('any', (productIds: string[], asOf: number) =>
   build
     .update(offers)
-    .set({ asOf: sql`${sql.placeholder('asOf')}`, missedRuns: 0 })
-    .where(and(inArray(offers.productId, ids), lte(offers.asOf, sql.placeholder('asOf')))),
+    .set({ asOf, missedRuns: 0 })
+    .where(and(inArray(offers.productId, productIds), lte(offers.asOf, asOf))),
 )
 
 /** Asked for and still there, whatever the lists say. */
-export const markListed = (productIds: string[]): Change => ({
-  statement: build.update(offers).set({ missedRuns: 0 }).where(inArray(offers.productId, productIds)),
-  rows: 'any',
-})
+export const markListed = change('any', (productIds: string[]) =>
+  build.update(offers).set({ missedRuns: 0 }).where(inArray(offers.productId, productIds)),
+)
 
 /** Counts a complete run against the offers in these places, which it did not see. */
-export const countMissed = (places: number[]): Change => ({
-  statement: build
+export const countMissed = change('any', ({ places }: { places: number[] }) =>
+  build
     .update(offers)
     .set({ missedRuns: sql`${offers.missedRuns} + 1` })
-    .where(and(sql`rowid in (select value from json_each(${JSON.stringify(places)}))`, isNull(offers.goneAt))),
-  rows: 'any',
-})
+    .where(and(inWhole(sql`rowid`, places), isNull(offers.goneAt))),
+)
 
-const afterPlace = build
-  .select({ place: sql<number>`rowid`.as('place'), seenRunId: offers.seenRunId, missedRuns: offers.missedRuns })
-  .from(offers)
-  .where(and(isNull(offers.goneAt), sql`rowid > ${sql.placeholder('after')}`))
-  .orderBy(sql`rowid`)
-  .limit(sql.placeholder('most'))
 /** Where offers that are not gone stand in their table, a part at a time. */
-export const placesOfOffers = (after: number, limit: number) => bind(afterPlace, { after, most: limit })
+export const placesOfOffers = statement((after: number, limit: number) =>
+  build
+    .select({ place: sql<number>`rowid`.as('place'), seenRunId: offers.seenRunId, missedRuns: offers.missedRuns })
+    .from(offers)
+    .where(and(isNull(offers.goneAt), sql`rowid > ${after}`))
+    .orderBy(sql`rowid`)
+    .limit(limit),
+)
 
 /** The offers that stand in these places of their table. */
-export const offersAtPlaces = (places: number[]) =>
-  build
-    .select()
-    .from(offers)
-    .where(sql`rowid in (select value from json_each(${JSON.stringify(places)}))`)
+export const offersAtPlaces = statement(({ places }: { places: number[] }) =>
+  build.select().from(offers).where(inWhole(sql`rowid`, places)),
+)
 
 /** Offers that two complete runs did not see, and that are not marked gone yet. */
-export const missedTwice = (limit: number) =>
+export const missedTwice = statement((limit: number) =>
   build
     .select()
     .from(offers)
     // As the index has it, so that SQLite takes it.
     .where(sql`missed_runs > 1 and gone_at is null`)
-    .limit(limit)
+    .limit(limit),
+)
 
 /** Stale when one of them was seen since it was missed twice. */
-export const markGone = (productIds: string[], now: number): Change => ({
-  statement: build
-    .update(offers)
-    .set({ goneAt: now, available: 0, changedAt: now })
-    .where(and(inArray(offers.productId, productIds), isNull(offers.goneAt), gt(offers.missedRuns, 1))),
-  rows: productIds.length,
-})
+export const markGone = change(
+  (productIds) => productIds.length,
+  (productIds: string[], now: number) =>
+    build
+      .update(offers)
+      .set({ goneAt: now, available: 0, changedAt: now })
+      .where(and(inArray(offers.productId, productIds), isNull(offers.goneAt), gt(offers.missedRuns, 1))),
+)
 
 /**
  * Zero at once: a purchase found it out of stock.
  *
  * The as-of stays: the supplier's record may still say otherwise, and what is read from now on decides.
  */
-export const markOutOfStock = (productId: string, now: number): Change => ({
-  statement: build
+export const markOutOfStock = change('any', (productId: string, now: number) =>
+  build
     .update(offers)
     .set({ available: 0, changedAt: now })
     .where(and(eq(offers.productId, productId), eq(offers.available, 1))),
-  rows: 'any',
-})
+)
 
-export const holdOffer = (productId: string, now: number): Change => ({
-  statement: build
+export const holdOffer = change('any', (productId: string, now: number) =>
+  build
     .update(offers)
     .set({ heldAt: now })
     .where(and(eq(offers.productId, productId), isNull(offers.heldAt))),
-  rows: 'any',
-})
+)
 
-export const releaseOffer = (productId: string): Change => ({
-  statement: build.update(offers).set({ heldAt: null }).where(eq(offers.productId, productId)),
-  rows: 'any',
-})
+export const releaseOffer = change('any', (productId: string) =>
+  build.update(offers).set({ heldAt: null }).where(eq(offers.productId, productId)),
+)
 
-const changeRows = rowsInsert(offerChanges)
-export const insertOfferChanges = (rows: (typeof offerChanges.$inferInsert)[]): Change[] => changeRows(rows)
+export const insertOfferChanges: (rows: (typeof offerChanges.$inferInsert)[]) => Change[] = insertMany(offerChanges)
 
-export const changesOfRun = (runId: string, limit: number) =>
+export const changesOfRun = statement((runId: string, limit: number) =>
   build
     .select({
       productId: offerChanges.productId,
@@ -230,4 +215,5 @@ export const changesOfRun = (runId: string, limit: number) =>
     .from(offerChanges)
     .where(eq(offerChanges.runId, runId))
     .orderBy(asc(offerChanges.id))
-    .limit(limit)
+    .limit(limit),
+)

@@ -1,12 +1,15 @@
 import { and, asc, eq, gt, inArray, isNotNull, isNull, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { offers, publications, publishing } from './schema.ts'
-import { bind, bindList, build, rowInsert, rowUpdate } from './statement.ts'
+import { build, change, statement } from './statement.ts'
 
 export type Publication = typeof publications.$inferSelect
 export type Publishing = typeof publishing.$inferSelect
 
-const row = rowInsert(publications)
+const insertPublication = change(1, (row: typeof publications.$inferInsert) => build.insert(publications).values(row))
+const dropWhole = change('any', (store: string) =>
+  build.delete(publications).where(and(eq(publications.store, store), isNull(publications.productIds))),
+)
 
 /**
  * Owes each store a look at these products: their listings may differ from what it has. Part of the commit that causes it.
@@ -20,99 +23,84 @@ export const owePublications = (
 ): Change[] =>
   productIds.length === 0
     ? []
-    : stores.map(({ id: store }) => ({
-        statement: row({ id: newId(), store, productIds: JSON.stringify(productIds), cause, createdAt: now }),
-        rows: 1,
-      }))
+    : stores.map(({ id: store }) =>
+        insertPublication({
+          id: newId(),
+          store,
+          productIds: JSON.stringify(productIds),
+          cause,
+          createdAt: now,
+        }),
+      )
 
 /** Owes a store a look at everything. One that is under way is replaced: it began under what is no longer so. */
 export const oweCatalogue = (
   store: string,
   { newId, now, cause }: { newId: () => string; now: number; cause: string },
-): Change[] => [
-  {
-    statement: build.delete(publications).where(and(eq(publications.store, store), isNull(publications.productIds))),
-    rows: 'any',
-  },
-  { statement: row({ id: newId(), store, cursor: '', cause, createdAt: now }), rows: 1 },
-]
+): Change[] => [dropWhole(store), insertPublication({ id: newId(), store, cursor: '', cause, createdAt: now })]
 
-const ofStore = eq(publications.store, sql.placeholder('store'))
-const named = build
-  .select()
-  .from(publications)
-  .where(and(ofStore, isNotNull(publications.productIds)))
-  .orderBy(asc(publications.id))
-  .limit(sql.placeholder('most'))
 /** The oldest publications of named products. */
-export const nextPublications = (store: string, limit: number) => bind(named, { store, most: limit })
+export const nextPublications = statement((store: string, limit: number) =>
+  build
+    .select()
+    .from(publications)
+    .where(and(eq(publications.store, store), isNotNull(publications.productIds)))
+    .orderBy(asc(publications.id))
+    .limit(limit),
+)
 
-const whole = build
-  .select()
-  .from(publications)
-  .where(and(ofStore, isNull(publications.productIds)))
-  .orderBy(asc(publications.id))
-  .limit(1)
-export const wholePublication = (store: string) => bind(whole, { store })
+export const wholePublication = statement((store: string) =>
+  build
+    .select()
+    .from(publications)
+    .where(and(eq(publications.store, store), isNull(publications.productIds)))
+    .orderBy(asc(publications.id))
+    .limit(1),
+)
 
-const from = build
-  .select()
-  .from(offers)
-  .where(gt(offers.productId, sql.placeholder('after')))
-  .orderBy(asc(offers.productId))
-  .limit(sql.placeholder('most'))
 /** A page of the whole catalogue by product id, with what is gone. */
-export const offersFrom = (after: string, limit: number) => bind(from, { after, most: limit })
+export const offersFrom = statement((after: string, limit: number) =>
+  build.select().from(offers).where(gt(offers.productId, after)).orderBy(asc(offers.productId)).limit(limit),
+)
 
-export const dropPublications = (ids: string[]): Change => ({
-  statement: over(ids),
-  rows: 'any',
-})
-const over = bindList((ids) => build.delete(publications).where(inArray(publications.id, ids)))
+export const dropPublications = change('any', (ids: string[]) =>
+  build.delete(publications).where(inArray(publications.id, ids)),
+)
 
 /** One that was replaced in between stays as its successor has it. */
-export const advancePublication = (id: string, cursor: string): Change => ({
-  statement: moved({ cursor }, { id }),
-  rows: 'any',
-})
-const moved = rowUpdate(publications, eq(publications.id, sql.placeholder('id')))
+export const advancePublication = change('any', (id: string, cursor: string) =>
+  build.update(publications).set({ cursor }).where(eq(publications.id, id)),
+)
 
-export const countPublications = () =>
+export const countPublications = statement(() =>
   build
     .select({ store: publications.store, total: sql<number>`count(*)`.as('total') })
     .from(publications)
-    .groupBy(publications.store)
-
-const standing = build
-  .select()
-  .from(publishing)
-  .where(eq(publishing.store, sql.placeholder('store')))
-export const publishingOf = (store: string) => bind(standing, { store })
-export const allPublishing = () => build.select().from(publishing)
-
-export const putPublishing = (set: Publishing): Change => ({
-  statement: build.insert(publishing).values(set).onConflictDoUpdate({ target: publishing.store, set }),
-  rows: 1,
-})
-
-/** The store took a callback, or a person wants it tried at once. */
-export const resumePublishing = (store: string, now: number): Change => ({
-  statement: resumed({ attempts: 0, pausedUntil: null, lastError: null, changedAt: now }, { store }),
-  rows: 'any',
-})
-const resumed = rowUpdate(
-  publishing,
-  and(eq(publishing.store, sql.placeholder('store')), sql`${publishing.attempts} > 0`),
+    .groupBy(publications.store),
 )
 
-export const pausePublishing = (
-  store: string,
-  { attempts, until, error }: { attempts: number; until: number; error: string },
-  now: number,
-): Change => ({
-  statement: build
+export const publishingOf = statement((store: string) =>
+  build.select().from(publishing).where(eq(publishing.store, store)),
+)
+export const allPublishing = statement(() => build.select().from(publishing))
+
+export const putPublishing = change(1, (set: Publishing) =>
+  build.insert(publishing).values(set).onConflictDoUpdate({ target: publishing.store, set }),
+)
+
+/** The store took a callback, or a person wants it tried at once. */
+export const resumePublishing = change('any', (store: string, now: number) =>
+  build
     .update(publishing)
-    .set({ attempts, pausedUntil: until, lastError: error, changedAt: now })
-    .where(eq(publishing.store, store)),
-  rows: 1,
-})
+    .set({ attempts: 0, pausedUntil: null, lastError: null, changedAt: now })
+    .where(and(eq(publishing.store, store), sql`${publishing.attempts} > 0`)),
+)
+
+export const pausePublishing = change(
+  1,
+  (store: string, { attempts, until, error }: { attempts: number; until: number; error: string }, now: number) =>
+    build
+      .update(publishing)
+      .set({ attempts, pausedUntil: until, lastError: error, changedAt: now })
+      .where(eq(publishing.store, store)),
+)

@@ -1,8 +1,8 @@
-import { and, asc, desc, eq, gt, gte, inArray, isNotNull, isNull, lt, lte, ne, or, type SQL, sql } from 'drizzle-orm'
+import { and, asc, eq, gt, gte, inArray, isNotNull, isNull, lte, ne, or, type SQL, sql } from 'drizzle-orm'
 import type { PurchaseState } from '../domain/purchase.ts'
 import type { Change } from './database.ts'
 import { purchases } from './schema.ts'
-import { bind, bindList, build, type Expression, type RowUpdate, rowInsert, rowUpdate } from './statement.ts'
+import { type Bound, build, change, columnsOf, page, type RowUpdate, statement } from './statement.ts'
 
 export type Purchase = typeof purchases.$inferSelect
 export type NewPurchase = typeof purchases.$inferInsert
@@ -13,118 +13,109 @@ export type PurchaseUpdate = RowUpdate<typeof purchases>
 /** What a guarded change must have read: the row and the state of its fence. */
 export type Seen = Pick<Purchase, 'id' | 'version' | 'leaseEpoch'>
 
-const { placeholder } = sql
+export const purchaseById = statement((id: string) => build.select().from(purchases).where(eq(purchases.id, id)))
 
-const byId = build
-  .select()
-  .from(purchases)
-  .where(eq(purchases.id, placeholder('id')))
-export const purchaseById = (id: string) => bind(byId, { id })
+export const purchasesOfOrder = statement((orderId: string) =>
+  build
+    .select()
+    .from(purchases)
+    .where(eq(purchases.orderId, orderId))
+    .orderBy(asc(purchases.lineId), asc(purchases.part), asc(purchases.generation)),
+)
 
-const ofOrder = build
-  .select()
-  .from(purchases)
-  .where(eq(purchases.orderId, placeholder('orderId')))
-  .orderBy(asc(purchases.lineId), asc(purchases.part), asc(purchases.generation))
-export const purchasesOfOrder = (orderId: string) => bind(ofOrder, { orderId })
+export const purchasesOfPart = statement((lineId: string, part: number) =>
+  build
+    .select()
+    .from(purchases)
+    .where(and(eq(purchases.lineId, lineId), eq(purchases.part, part)))
+    .orderBy(asc(purchases.generation)),
+)
 
-const ofPart = build
-  .select()
-  .from(purchases)
-  .where(and(eq(purchases.lineId, placeholder('lineId')), eq(purchases.part, placeholder('part'))))
-  .orderBy(asc(purchases.generation))
-export const purchasesOfPart = (lineId: string, part: number) => bind(ofPart, { lineId, part })
+export const purchasesByExternalId = statement((ids: string[]) =>
+  build.select().from(purchases).where(inArray(purchases.externalOrderId, ids)),
+)
 
-const byExternalIds = bindList((ids) => build.select().from(purchases).where(inArray(purchases.externalOrderId, ids)))
-export const purchasesByExternalId = (externalOrderIds: string[]) => byExternalIds(externalOrderIds)
-
-const bySupplierOrders = bindList((ids) =>
+export const purchasesBySupplierOrder = statement((ids: string[]) =>
   build.select().from(purchases).where(inArray(purchases.supplierOrderId, ids)),
 )
-export const purchasesBySupplierOrder = (supplierOrderIds: string[]) => bySupplierOrders(supplierOrderIds)
 
-/** A page of purchases, newest first; `before` is the id of the last one seen. */
-export const listPurchases = (filter: { state?: PurchaseState; before?: string; limit: number }) =>
+export const listPurchases = page(purchases, ['state'])
+
+const isFree = (now: number) => or(isNull(purchases.leaseUntil), lte(purchases.leaseUntil, now))
+const notSent: PurchaseState[] = ['planned', 'waiting']
+
+/** Purchases whose turn has come: free ones, and held ones whose instant is over. Oldest first. */
+export const duePlacements = statement((now: number, limit: number) =>
   build
     .select()
     .from(purchases)
     .where(
       and(
-        filter.state && eq(purchases.state, filter.state),
-        filter.before ? lt(purchases.id, filter.before) : undefined,
+        inArray(purchases.state, notSent),
+        or(lte(purchases.notBefore, now), and(isNull(purchases.notBefore), isNull(purchases.holdReason))),
+        isFree(now),
       ),
     )
-    .orderBy(desc(purchases.id))
-    .limit(filter.limit)
+    .orderBy(asc(purchases.createdAt), asc(purchases.id))
+    .limit(limit),
+)
 
-const isFree = or(isNull(purchases.leaseUntil), lte(purchases.leaseUntil, placeholder('now')))
-const notSent: PurchaseState[] = ['planned', 'waiting']
-
-const placements = build
-  .select()
-  .from(purchases)
-  .where(
-    and(
-      inArray(purchases.state, notSent),
-      or(lte(purchases.notBefore, placeholder('now')), and(isNull(purchases.notBefore), isNull(purchases.holdReason))),
-      isFree,
-    ),
-  )
-  .orderBy(asc(purchases.createdAt), asc(purchases.id))
-  .limit(placeholder('most'))
-/** Purchases whose turn has come: free ones, and held ones whose instant is over. Oldest first. */
-export const duePlacements = (now: number, limit: number) => bind(placements, { now, most: limit })
-
-const endings = build
-  .select({ id: purchases.id })
-  .from(purchases)
-  .where(
-    and(
-      inArray(purchases.state, notSent),
-      or(lte(purchases.deadlineAt, placeholder('now')), isNotNull(purchases.cancelRequestedAt)),
-      isFree,
-    ),
-  )
-  .limit(placeholder('most'))
 /** Purchases past their deadline or cancelled that were never sent, whatever holds them. */
-export const dueEndings = (now: number, limit: number) => bind(endings, { now, most: limit })
-
-const refreshes = build
-  .select()
-  .from(purchases)
-  .where(and(lte(purchases.refreshAt, placeholder('now')), ne(purchases.state, 'sending'), isFree))
-  .orderBy(asc(purchases.refreshAt))
-  .limit(placeholder('most'))
-/** Purchases to read or look up now, most urgent first. */
-export const dueRefreshes = (now: number, limit: number) => bind(refreshes, { now, most: limit })
-
-/** Purchases held for a reason; what is held for a product when one is named. */
-export const heldPurchases = (reason: NonNullable<Purchase['holdReason']>, limit: number, productId?: string) =>
+export const dueEndings = statement((now: number, limit: number) =>
   build
     .select({ id: purchases.id })
     .from(purchases)
     .where(
       and(
         inArray(purchases.state, notSent),
-        eq(purchases.holdReason, reason),
-        productId === undefined ? undefined : eq(purchases.supplierProductId, productId),
+        or(lte(purchases.deadlineAt, now), isNotNull(purchases.cancelRequestedAt)),
+        isFree(now),
       ),
     )
-    .orderBy(asc(purchases.createdAt))
-    .limit(limit)
+    .limit(limit),
+)
 
-const abandoned = build
-  .select({ id: purchases.id })
-  .from(purchases)
-  .where(and(eq(purchases.state, 'sending'), isFree))
-  .limit(placeholder('most'))
+/** Purchases to read or look up now, most urgent first. */
+export const dueRefreshes = statement((now: number, limit: number) =>
+  build
+    .select()
+    .from(purchases)
+    .where(and(lte(purchases.refreshAt, now), ne(purchases.state, 'sending'), isFree(now)))
+    .orderBy(asc(purchases.refreshAt))
+    .limit(limit),
+)
+
+/** Purchases held for a reason; what is held for a product when one is named. */
+export const heldPurchases = statement(
+  (reason: NonNullable<Purchase['holdReason']>, limit: number, productId?: string) =>
+    build
+      .select({ id: purchases.id })
+      .from(purchases)
+      .where(
+        and(
+          inArray(purchases.state, notSent),
+          eq(purchases.holdReason, reason),
+          productId === undefined ? undefined : eq(purchases.supplierProductId, productId),
+        ),
+      )
+      .orderBy(asc(purchases.createdAt))
+      .limit(limit),
+)
+
 /** Purchases that a worker took to `sending` and never finished: its lease is over. */
-export const lostSends = (now: number, limit: number) => bind(abandoned, { now, most: limit })
+export const lostSends = statement((now: number, limit: number) =>
+  build
+    .select({ id: purchases.id })
+    .from(purchases)
+    .where(and(eq(purchases.state, 'sending'), isFree(now)))
+    .limit(limit),
+)
 
-export const purchasesInState = (state: PurchaseState, limit: number) =>
-  build.select().from(purchases).where(eq(purchases.state, state)).limit(limit)
+export const purchasesInState = statement((state: PurchaseState, limit: number) =>
+  build.select().from(purchases).where(eq(purchases.state, state)).limit(limit),
+)
 
-export const countByState = () =>
+export const countByState = statement(() =>
   build
     .select({
       state: purchases.state,
@@ -132,82 +123,66 @@ export const countByState = () =>
       total: sql<number>`count(*)`.as('total'),
     })
     .from(purchases)
-    .groupBy(purchases.state, purchases.holdReason)
+    .groupBy(purchases.state, purchases.holdReason),
+)
 
-const purchasesRow = rowInsert(purchases)
-export const insertPurchase = (row: NewPurchase): Change => ({
-  statement: purchasesRow(row),
-  rows: 1,
-})
+export const insertPurchase = change(1, (row: NewPurchase) => build.insert(purchases).values(row))
 
+const unlessHinted = statement(
+  (seen: number, next: number | null) =>
+    sql`case when coalesce(${purchases.refreshAt}, -1) = ${seen} then ${next} else ${purchases.refreshAt} end`,
+)
 /** Sets the next refresh unless a hint came in since the purchase was read: a hint is never overwritten. */
-export const refreshUnlessHinted = (seen: Pick<Purchase, 'refreshAt'>, next: number | null): Expression => ({
-  name: 'unless hinted',
-  sql: sql`case when coalesce(${purchases.refreshAt}, -1) = ${placeholder('seen')} then ${placeholder('next')} else ${purchases.refreshAt} end`,
-  values: { seen: seen.refreshAt ?? -1, next },
-})
+export const refreshUnlessHinted = (seen: Pick<Purchase, 'refreshAt'>, next: number | null): Bound =>
+  unlessHinted(seen.refreshAt ?? -1, next)
 
-const ifAsSeen = rowUpdate(
-  purchases,
-  and(
-    eq(purchases.id, placeholder('id')),
-    eq(purchases.version, placeholder('version')),
-    eq(purchases.leaseEpoch, placeholder('leaseEpoch')),
-  ),
+const changeAsSeen = change(1, (id: string, version: number, leaseEpoch: number, set: PurchaseUpdate) =>
+  build
+    .update(purchases)
+    .set(columnsOf(set))
+    .where(and(eq(purchases.id, id), eq(purchases.version, version), eq(purchases.leaseEpoch, leaseEpoch))),
 )
 /** Changes a purchase as it was read, and only so. */
-export const changePurchase = (seen: Seen, set: PurchaseUpdate, now: number): Change => ({
-  statement: ifAsSeen({ ...set, version: seen.version + 1, changedAt: now }, asSeen(seen)),
-  rows: 1,
-})
+export const changePurchase = (seen: Seen, set: PurchaseUpdate, now: number): Change =>
+  changeAsSeen(seen.id, seen.version, seen.leaseEpoch, { ...set, version: seen.version + 1, changedAt: now })
 
-const asSeen = ({ id, version, leaseEpoch }: Seen) => ({ id, version, leaseEpoch })
-
-const ifFree = rowUpdate(
-  purchases,
-  and(eq(purchases.id, placeholder('id')), eq(purchases.version, placeholder('version')), isFree),
-)
-
-/** Takes the lease of a purchase that nobody holds; the epoch goes up and fences whoever held it before. */
-export const claimPurchase = (seen: Seen, owner: string, until: number, now: number): Change => ({
-  statement: ifFree(
-    {
+const takeLease = change(1, (id: string, version: number, owner: string, until: number, now: number) =>
+  build
+    .update(purchases)
+    .set({
       leaseOwner: owner,
       leaseUntil: until,
-      leaseEpoch: seen.leaseEpoch + 1,
-      version: seen.version + 1,
+      leaseEpoch: sql`${purchases.leaseEpoch} + 1`,
+      version: sql`${purchases.version} + 1`,
       changedAt: now,
-    },
-    { ...asSeen(seen), now },
-  ),
-  rows: 1,
-})
+    })
+    .where(and(eq(purchases.id, id), eq(purchases.version, version), isFree(now))),
+)
+/** Takes the lease of a purchase that no worker holds; the epoch goes up and fences the worker that held it before. */
+export const claimPurchase = (seen: Seen, owner: string, until: number, now: number): Change =>
+  takeLease(seen.id, seen.version, owner, until, now)
 
 /** Gives a lease back. Does nothing once it was taken anew, or while it guards a request under way. */
-export const freeLease = (id: string, epoch: number): Change => ({
-  statement: build
+export const freeLease = change('any', (id: string, epoch: number) =>
+  build
     .update(purchases)
     .set({ leaseOwner: null, leaseUntil: null, version: sql`${purchases.version} + 1` })
     .where(and(eq(purchases.id, id), eq(purchases.leaseEpoch, epoch), ne(purchases.state, 'sending'))),
-  rows: 'any',
-})
+)
 
 /** Frees all leases: at start, when only this process can use the file. */
-export const clearLeases = (): Change => ({
-  statement: build.update(purchases).set({ leaseOwner: null, leaseUntil: null }).where(isNotNull(purchases.leaseUntil)),
-  rows: 'any',
-})
+export const clearLeases = change('any', () =>
+  build.update(purchases).set({ leaseOwner: null, leaseUntil: null }).where(isNotNull(purchases.leaseUntil)),
+)
 
 /** A hint that something happened: asks for a read, whoever holds the lease. Repeated hints coalesce. */
-export const hintPurchase = (id: string, now: number): Change => ({
-  statement: anyhow({ refreshAt: now }, { id }),
-  rows: 'any',
-})
-const anyhow = rowUpdate(purchases, eq(purchases.id, placeholder('id')))
+export const hintPurchase = change('any', (id: string, now: number) =>
+  build.update(purchases).set({ refreshAt: now }).where(eq(purchases.id, id)),
+)
 
 /** Hints at every purchase whose keys the store has, all of them, and that does not know yet. */
-export const hintHandedOver = (now: number): Change => ({
-  statement: build
+export const hintHandedOver = change('any', (now: number) =>
+  build
     .update(purchases)
     .set({ refreshAt: now })
     .where(
@@ -217,12 +192,11 @@ export const hintHandedOver = (now: number): Change => ({
         sql`not exists (select 1 from licence_keys where purchase_id = purchases.id and handed_over_at is null)`,
       ),
     ),
-  rows: 'any',
-})
+)
 
 /** After a jump of the clock nothing that was timed can be trusted: look again, and do not replay. */
-export const distrustTimes = (now: number): Change => ({
-  statement: build
+export const distrustTimes = change('any', (now: number) =>
+  build
     .update(purchases)
     .set({
       lastSentAt: now,
@@ -232,8 +206,7 @@ export const distrustTimes = (now: number): Change => ({
       version: sql`${purchases.version} + 1`,
     })
     .where(inArray(purchases.state, ['unknown', 'sending'])),
-  rows: 'any',
-})
+)
 
 /** What counts against the spend caps and the balance: what purchases may cost, and what they did cost. */
 
@@ -249,11 +222,13 @@ const whereOf = (scope: CapScope): SQL | undefined =>
   'orderId' in scope ? eq(purchases.orderId, scope.orderId) : or(gt(purchases.reservedAt, scope.since), openOutcome)
 
 /** Reserved or spent under a cap, in minor units. */
-export const reservedUnder = (scope: CapScope) => build.select(reserved).from(purchases).where(whereOf(scope))
+export const reservedUnder = statement((scope: CapScope) =>
+  build.select(reserved).from(purchases).where(whereOf(scope)),
+)
 
 /** Part of a commit that buys: stale when with it more is reserved than the cap allows, so that none slips in between. */
-export const assertWithinCap = (purchaseId: string, scope: CapScope, capMinor: number): Change => ({
-  statement: build
+export const assertWithinCap = change(1, (purchaseId: string, scope: CapScope, capMinor: number) =>
+  build
     .update(purchases)
     .set({ reservedMinor: sql`${purchases.reservedMinor}` })
     .where(
@@ -262,18 +237,18 @@ export const assertWithinCap = (purchaseId: string, scope: CapScope, capMinor: n
         sql`(select coalesce(sum(reserved_minor), 0) from purchases where ${whereOf(scope)}) <= ${capMinor}`,
       ),
     ),
-  rows: 1,
-})
+)
 
-const beyondReading = build
-  .select(reserved)
-  .from(purchases)
-  .where(
-    and(
-      gt(purchases.reservedMinor, 0),
-      // Sent in the same millisecond counts too: too much held back is cured by the next reading.
-      or(gte(purchases.lastSentAt, placeholder('readAt')), openOutcome),
-    ),
-  )
 /** What the balance reading of that instant does not know yet: sent since, or with an open outcome. */
-export const reservedBeyondReading = (readAt: number) => bind(beyondReading, { readAt })
+export const reservedBeyondReading = statement((readAt: number) =>
+  build
+    .select(reserved)
+    .from(purchases)
+    .where(
+      and(
+        gt(purchases.reservedMinor, 0),
+        // Sent in the same millisecond counts too: too much held back is cured by the next reading.
+        or(gte(purchases.lastSentAt, readAt), openOutcome),
+      ),
+    ),
+)

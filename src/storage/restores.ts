@@ -11,7 +11,7 @@ import {
   unclaimedOrders,
 } from './schema.ts'
 import { clearSetting, type Freeze, putSetting, readSetting } from './settings.ts'
-import { bindList, build, listOf, listText } from './statement.ts'
+import { build, change, listOf, listText, statement } from './statement.ts'
 
 /** Which life of the database this is, and what is known of the one before. Instants in epoch milliseconds. */
 export interface Epoch {
@@ -79,8 +79,9 @@ export async function restoreHold(db: Database): Promise<Freeze | undefined> {
 export const isMappingBack = async (db: Database): Promise<boolean> =>
   (await restoreHold(db)) !== undefined && (await currentEpoch(db))?.mappedAt === null
 
-export const attemptById = (id: string) =>
-  build.select({ id: purchaseAttempts.id }).from(purchaseAttempts).where(eq(purchaseAttempts.id, id))
+export const attemptById = statement((id: string) =>
+  build.select({ id: purchaseAttempts.id }).from(purchaseAttempts).where(eq(purchaseAttempts.id, id)),
+)
 
 /** The last instants that are written down: no copy of this database is older than the latest of them. */
 export const lastInstants = () =>
@@ -93,62 +94,58 @@ export const lastInstants = () =>
  * After a restore nobody knows when a purchase with an open outcome was sent last: it counts from now, so that nothing
  * is proven absent too early. How long its key is safe stays: that counts from the first attempt, which is known.
  */
-export const distrustSends = (now: number): Change => ({
-  statement: build
+export const distrustSends = change('any', (now: number) =>
+  build
     .update(purchases)
     .set({ lastSentAt: now, absentSince: null, refreshAt: now, version: sql`${purchases.version} + 1` })
     .where(inArray(purchases.state, ['unknown', 'sending'])),
-  rows: 'any',
-})
+)
 
 /** What the balance did since is not in this database: its account begins anew with the next reading. */
-export const forgetAccounts = (): Change => ({ statement: build.delete(balanceAccounts), rows: 'any' })
+export const forgetAccounts = change('any', () => build.delete(balanceAccounts))
 
 export type UnclaimedOrder = typeof unclaimedOrders.$inferSelect
 
-export const noteUnclaimed = (row: UnclaimedOrder): Change => ({
-  statement: build
+export const noteUnclaimed = change(1, (row: UnclaimedOrder) =>
+  build
     .insert(unclaimedOrders)
     .values(row)
     .onConflictDoUpdate({
       target: unclaimedOrders.supplierOrderId,
       set: { status: row.status, seenAt: row.seenAt },
     }),
-  rows: 1,
-})
+)
 
-export const dropUnclaimed = (supplierOrderId: string): Change => ({
-  statement: build.delete(unclaimedOrders).where(eq(unclaimedOrders.supplierOrderId, supplierOrderId)),
-  rows: 'any',
-})
+export const dropUnclaimed = change('any', (supplierOrderId: string) =>
+  build.delete(unclaimedOrders).where(eq(unclaimedOrders.supplierOrderId, supplierOrderId)),
+)
 
 /** The order has its purchase again: it is no orphan for people to look at any more. */
-export const dropOrphan = (supplierOrderId: string): Change => ({
-  statement: build
-    .delete(discrepancies)
-    .where(and(eq(discrepancies.kind, 'orphan'), eq(discrepancies.subject, supplierOrderId))),
-  rows: 'any',
-})
+export const dropOrphan = change('any', (supplierOrderId: string) =>
+  build.delete(discrepancies).where(and(eq(discrepancies.kind, 'orphan'), eq(discrepancies.subject, supplierOrderId))),
+)
 
 /** Those whose references lie in a range of texts, from the first up to the second. */
-export const unclaimedWithin = ({ from, to }: { from: string; to: string }) =>
+export const unclaimedWithin = statement(({ from, to }: { from: string; to: string }) =>
   build
     .select()
     .from(unclaimedOrders)
-    .where(and(gte(unclaimedOrders.reference, from), lt(unclaimedOrders.reference, to)))
+    .where(and(gte(unclaimedOrders.reference, from), lt(unclaimedOrders.reference, to))),
+)
 
 /** A page of all that are noted; `after` is the id of the last one seen. */
-export const unclaimedPage = (filter: { after: string; limit: number }) =>
+export const unclaimedPage = statement((filter: { after: string; limit: number }) =>
   build
     .select()
     .from(unclaimedOrders)
     .where(gt(unclaimedOrders.supplierOrderId, filter.after))
     .orderBy(asc(unclaimedOrders.supplierOrderId))
-    .limit(filter.limit)
+    .limit(filter.limit),
+)
 
 /** Orders that have become those of purchases by another way: a sweep has found them, or a person adopted them. */
-export const dropMatched = (): Change => ({
-  statement: build.delete(unclaimedOrders).where(
+export const dropMatched = change('any', () =>
+  build.delete(unclaimedOrders).where(
     inArray(
       unclaimedOrders.supplierOrderId,
       build
@@ -157,15 +154,15 @@ export const dropMatched = (): Change => ({
         .where(isNotNull(purchases.supplierOrderId)),
     ),
   ),
-  rows: 'any',
-})
+)
 
 /** How many orders no purchase has, those whose money is back left out. */
-export const countUnclaimed = () =>
+export const countUnclaimed = statement(() =>
   build
     .select({ total: sql<number>`count(*)`.as('total') })
     .from(unclaimedOrders)
-    .where(inArray(unclaimedOrders.status, ['open', 'completed']))
+    .where(inArray(unclaimedOrders.status, ['open', 'completed'])),
+)
 
 const ofPart = {
   lineId: purchases.lineId,
@@ -176,7 +173,8 @@ const ofPart = {
   line: storeOrderLines.line,
 }
 
-const named = bindList((references) =>
+/** Line parts with what their keys are derived from, by the references of their generation 1. */
+export const partsNamed = statement((references: string[]) =>
   build
     .select(ofPart)
     .from(purchases)
@@ -184,11 +182,9 @@ const named = bindList((references) =>
     .innerJoin(storeOrders, eq(storeOrders.id, purchases.orderId))
     .where(and(inArray(purchases.externalOrderId, references), eq(purchases.generation, 1))),
 )
-/** Line parts with what their keys are derived from, by the references of their generation 1. */
-export const partsNamed = (references: string[]) => named(references)
 
 /** A page of the line parts whose reference of generation 1 lies in a range of texts; `after` is the last one seen. */
-export const partsWithin = (filter: { from: string; to: string; after: string; limit: number }) =>
+export const partsWithin = statement((filter: { from: string; to: string; after: string; limit: number }) =>
   build
     .select(ofPart)
     .from(purchases)
@@ -203,4 +199,5 @@ export const partsWithin = (filter: { from: string; to: string; after: string; l
       ),
     )
     .orderBy(asc(purchases.externalOrderId))
-    .limit(filter.limit)
+    .limit(filter.limit),
+)

@@ -1,7 +1,6 @@
 import { and, asc, desc, eq, gt, gte, inArray, isNotNull, lt, lte, sql } from 'drizzle-orm'
-import type { Change } from './database.ts'
 import { discrepancies, purchases, sweeps, syncRuns } from './schema.ts'
-import { build } from './statement.ts'
+import { build, change, page, statement } from './statement.ts'
 
 export type SyncRun = typeof syncRuns.$inferSelect
 
@@ -15,142 +14,124 @@ export interface FirstUnreadable {
   value: string
 }
 
-export const syncRunById = (id: string) => build.select().from(syncRuns).where(eq(syncRuns.id, id))
+export const syncRunById = statement((id: string) => build.select().from(syncRuns).where(eq(syncRuns.id, id)))
 
-export const listSyncRuns = (filter: { before?: string; limit: number }) =>
-  build
-    .select()
-    .from(syncRuns)
-    .where(filter.before ? lt(syncRuns.id, filter.before) : undefined)
-    .orderBy(desc(syncRuns.id))
-    .limit(filter.limit)
+export const listSyncRuns = page(syncRuns)
 
 /** The last run that read the whole list; its prices are those that the stores were told. */
-export const lastCompleteSync = () =>
+export const lastCompleteSync = statement(() =>
   build
     .select({ finishedAt: syncRuns.finishedAt })
     .from(syncRuns)
     .where(eq(syncRuns.state, 'complete'))
     .orderBy(desc(syncRuns.id))
-    .limit(1)
+    .limit(1),
+)
 
 /** The newest run that ended by itself, whatever came of it. */
-export const lastEndedSync = () =>
+export const lastEndedSync = statement(() =>
   build
     .select()
     .from(syncRuns)
     .where(inArray(syncRuns.state, ['complete', 'failed']))
     .orderBy(desc(syncRuns.id))
-    .limit(1)
+    .limit(1),
+)
 
 /** The run that a crash cut short; there is at most one. */
-export const runningSyncRuns = () => build.select().from(syncRuns).where(eq(syncRuns.state, 'running'))
+export const runningSyncRuns = statement(() => build.select().from(syncRuns).where(eq(syncRuns.state, 'running')))
 
 /** Part of the commit that starts a run: fails as stale while one is under way. */
-export const assertNoRunningSync = (): Change => ({
-  statement: build.update(syncRuns).set({ state: 'running' }).where(eq(syncRuns.state, 'running')),
-  rows: 0,
-})
+export const assertNoRunningSync = change(0, () =>
+  build.update(syncRuns).set({ state: 'running' }).where(eq(syncRuns.state, 'running')),
+)
 
-export const insertSyncRun = (row: typeof syncRuns.$inferInsert): Change => ({
-  statement: build.insert(syncRuns).values(row),
-  rows: 1,
-})
+export const insertSyncRun = change(1, (row: typeof syncRuns.$inferInsert) => build.insert(syncRuns).values(row))
 
 /** Guarded on the cursor: two processes cannot take the same page twice. */
-export const changeSyncRun = (seen: Pick<SyncRun, 'id' | 'cursor'>, set: Partial<SyncRun>): Change => ({
-  statement: build
+export const changeSyncRun = change(1, (seen: Pick<SyncRun, 'id' | 'cursor'>, set: Partial<SyncRun>) =>
+  build
     .update(syncRuns)
     .set(set)
     .where(and(eq(syncRuns.id, seen.id), eq(syncRuns.cursor, seen.cursor), eq(syncRuns.state, 'running'))),
-  rows: 1,
-})
+)
 
 export type Sweep = typeof sweeps.$inferSelect
 
-export const sweepById = (id: string) => build.select().from(sweeps).where(eq(sweeps.id, id))
+export const sweepById = statement((id: string) => build.select().from(sweeps).where(eq(sweeps.id, id)))
 
-/** Sweeps, newest first; `before` is the id of the last one seen. */
-export const listSweeps = (filter: { before?: string; limit: number }) =>
-  build
-    .select()
-    .from(sweeps)
-    .where(filter.before ? lt(sweeps.id, filter.before) : undefined)
-    .orderBy(desc(sweeps.id))
-    .limit(filter.limit)
+export const listSweeps = page(sweeps)
 
 /** The newest sweep that compared everything it looked for. */
-export const lastCompleteSweep = () =>
-  build.select().from(sweeps).where(eq(sweeps.state, 'complete')).orderBy(desc(sweeps.id)).limit(1)
+export const lastCompleteSweep = statement(() =>
+  build.select().from(sweeps).where(eq(sweeps.state, 'complete')).orderBy(desc(sweeps.id)).limit(1),
+)
 
 /** The newest sweep that looked back at least so far, begun or complete. @param lookBackMs milliseconds */
-export const lastSweepOver = (lookBackMs: number, state?: 'complete') =>
+export const lastSweepOver = statement((lookBackMs: number, state?: 'complete') =>
   build
     .select()
     .from(sweeps)
     .where(and(lte(sweeps.fromAt, sql`${sweeps.startedAt} - ${lookBackMs}`), state && eq(sweeps.state, state)))
     .orderBy(desc(sweeps.id))
-    .limit(1)
+    .limit(1),
+)
 
-export const insertSweep = (row: typeof sweeps.$inferInsert): Change => ({
-  statement: build.insert(sweeps).values(row),
-  rows: 1,
-})
+export const insertSweep = change(1, (row: typeof sweeps.$inferInsert) => build.insert(sweeps).values(row))
 
-export const changeSweep = (id: string, set: Partial<Sweep>): Change => ({
-  statement: build
+export const changeSweep = change('any', (id: string, set: Partial<Sweep>) =>
+  build
     .update(sweeps)
     .set(set)
     .where(and(eq(sweeps.id, id), eq(sweeps.state, 'running'))),
-  rows: 'any',
-})
+)
 
 /** At a start: whatever was under way ended with the process before. */
-export const interruptSweeps = (now: number): Change => ({
-  statement: build.update(sweeps).set({ state: 'interrupted', finishedAt: now }).where(eq(sweeps.state, 'running')),
-  rows: 'any',
-})
+export const interruptSweeps = change('any', (now: number) =>
+  build.update(sweeps).set({ state: 'interrupted', finishedAt: now }).where(eq(sweeps.state, 'running')),
+)
 
 /** @param beforeId see `idBound` */
-export const forgetSweeps = (beforeId: string): Change => ({
-  statement: build.delete(sweeps).where(lt(sweeps.id, beforeId)),
-  rows: 'any',
-})
+export const forgetSweeps = change('any', (beforeId: string) => build.delete(sweeps).where(lt(sweeps.id, beforeId)))
 
 /** Those of these orders that are on record as having no purchase. */
-export const knownOrphans = (supplierOrderIds: string[]) =>
+export const knownOrphans = statement((supplierOrderIds: string[]) =>
   build
     .select({ id: discrepancies.subject })
     .from(discrepancies)
-    .where(and(eq(discrepancies.kind, 'orphan'), inArray(discrepancies.subject, supplierOrderIds)))
+    .where(and(eq(discrepancies.kind, 'orphan'), inArray(discrepancies.subject, supplierOrderIds))),
+)
 
 /** Orders that are on record under this reference of ours as having no purchase. */
-export const orphansUnder = (externalOrderId: string) =>
+export const orphansUnder = statement((externalOrderId: string) =>
   build
     .select({ id: discrepancies.subject })
     .from(discrepancies)
     .where(and(eq(discrepancies.kind, 'orphan'), eq(discrepancies.externalOrderId, externalOrderId)))
-    .orderBy(asc(discrepancies.foundAt), asc(discrepancies.id))
+    .orderBy(asc(discrepancies.foundAt), asc(discrepancies.id)),
+)
 
 /** The references of orders that were put on record as having no purchase after an instant. */
-export const orphansFoundAfter = (at: number) =>
+export const orphansFoundAfter = statement((at: number) =>
   build
     .select({ externalOrderId: discrepancies.externalOrderId })
     .from(discrepancies)
-    .where(and(eq(discrepancies.kind, 'orphan'), gt(discrepancies.foundAt, at)))
+    .where(and(eq(discrepancies.kind, 'orphan'), gt(discrepancies.foundAt, at))),
+)
 
 /** Those of these orders that are on record as charged a second time for a part. */
-export const knownSeconds = (supplierOrderIds: string[]) =>
+export const knownSeconds = statement((supplierOrderIds: string[]) =>
   build
     .select({ id: discrepancies.supplierOrderId })
     .from(discrepancies)
-    .where(and(eq(discrepancies.kind, 'double_charge'), inArray(discrepancies.supplierOrderId, supplierOrderIds)))
+    .where(and(eq(discrepancies.kind, 'double_charge'), inArray(discrepancies.supplierOrderId, supplierOrderIds))),
+)
 
 /**
  * Purchases whose order the supplier's list must hold: sent after an instant, or ever; accepted before another one; and
  * neither over nor with a person.
  */
-export const purchasesToBeListed = (sentFrom: number | null, acceptedBefore: number, limit: number) =>
+export const purchasesToBeListed = statement((sentFrom: number | undefined, acceptedBefore: number, limit: number) =>
   build
     .select({ id: purchases.id, supplierOrderId: purchases.supplierOrderId })
     .from(purchases)
@@ -159,17 +140,19 @@ export const purchasesToBeListed = (sentFrom: number | null, acceptedBefore: num
         inArray(purchases.state, ['accepted', 'completed']),
         isNotNull(purchases.supplierOrderId),
         lte(purchases.acceptedAt, acceptedBefore),
-        sentFrom === null ? undefined : gte(purchases.firstSentAt, sentFrom),
+        sentFrom === undefined ? undefined : gte(purchases.firstSentAt, sentFrom),
       ),
     )
     .orderBy(asc(purchases.acceptedAt))
-    .limit(limit)
+    .limit(limit),
+)
 
 /** When the oldest of the purchases that were written off after an instant was sent first; null when there is none. */
-export const oldestWrittenOff = (since: number) =>
+export const oldestWrittenOff = statement((since: number) =>
   build
     .select({
       sentAt: sql<number | null>`min(coalesce(${purchases.firstSentAt}, ${purchases.createdAt}))`.as('sent_at'),
     })
     .from(purchases)
-    .where(gte(purchases.writtenOffAt, since))
+    .where(gte(purchases.writtenOffAt, since)),
+)

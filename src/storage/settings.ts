@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import { asc, eq, inArray, like, or, sql } from 'drizzle-orm'
+import { asc, eq, inArray, like, or } from 'drizzle-orm'
 import type { Change, Database } from './database.ts'
 import { settings } from './schema.ts'
-import { bind, build, rowUpdate } from './statement.ts'
+import { build, change, statement } from './statement.ts'
 
 /** One cause of a freeze: while one stands, nothing is bought. */
 export interface Freeze {
@@ -32,12 +32,11 @@ const nameOf = (id: string): string => (id === FREEZE ? id : `${FREEZE}:${id}`)
 
 /** What stops buying: the causes of a freeze, a row each, because each is lifted by itself; and the hold of a restore. */
 const stops = or(eq(settings.name, RESTORE_CAUSE), like(settings.name, `${FREEZE}%`))
-const standing = build.select().from(settings).where(stops).orderBy(asc(settings.name))
-const touchStops = rowUpdate(settings, stops)
+const standingStops = statement(() => build.select().from(settings).where(stops).orderBy(asc(settings.name)))
 
 /** @returns the freeze, else the hold of a restore; undefined when buying is free */
 export async function currentFreeze(db: Database): Promise<StandingFreeze | undefined> {
-  const rows = await db.query(bind(standing, {}))
+  const rows = await db.query(standingStops())
   const causes = rows
     .map((row): FreezeCause => ({ ...(JSON.parse(row.value) as Freeze), id: idOf(row.name) }))
     .sort((a, b) => Number(a.id === RESTORE_CAUSE) - Number(b.id === RESTORE_CAUSE) || a.at - b.at)
@@ -52,51 +51,41 @@ export async function currentFreeze(db: Database): Promise<StandingFreeze | unde
  *
  * @param sameAs what makes it the same as one that stands already, which then stays as it is; a cause is new unless told
  */
-export const setFreeze = (freeze: Freeze, sameAs = JSON.stringify(freeze)): Change => ({
-  statement: build
-    .insert(settings)
-    .values({ name: nameOf(shortDigest(sameAs)), value: JSON.stringify(freeze), changedAt: freeze.at })
-    .onConflictDoNothing(),
-  rows: 'any',
-})
+export const setFreeze = (freeze: Freeze, sameAs = JSON.stringify(freeze)): Change =>
+  addCause({
+    name: nameOf(shortDigest(sameAs)),
+    value: JSON.stringify(freeze),
+    changedAt: freeze.at,
+  })
+const addCause = change('any', (row: typeof settings.$inferInsert) =>
+  build.insert(settings).values(row).onConflictDoNothing(),
+)
 
 const shortDigest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8)
 
 /** Takes causes away by their ids; others that came meanwhile stay. */
-export const clearFreeze = (ids: readonly string[]): Change => ({
-  statement: build.delete(settings).where(inArray(settings.name, ids.map(nameOf))),
-  rows: 'any',
-})
+export const clearFreeze = (ids: readonly string[]): Change => clearSettings(ids.map(nameOf))
+const clearSettings = change('any', (names: string[]) => build.delete(settings).where(inArray(settings.name, names)))
 
 /** Part of a commit that buys: fails as stale while a freeze stands, so that none slips in between. */
-export const assertNoFreeze = (now: number): Change => ({
-  statement: touchStops({ changedAt: now }, {}),
-  rows: 0,
-})
+export const assertNoFreeze = change(0, (now: number) => build.update(settings).set({ changedAt: now }).where(stops))
 
-const byName = build
-  .select()
-  .from(settings)
-  .where(eq(settings.name, sql.placeholder('name')))
+const settingByName = statement((name: string) => build.select().from(settings).where(eq(settings.name, name)))
 
 /** @returns the text of one fact of the installation; undefined when it has none of that name */
 export async function readSetting(db: Pick<Database, 'query'>, name: string): Promise<string | undefined> {
-  const [row] = await db.query(bind(byName, { name }))
+  const [row] = await db.query(settingByName(name))
   return row?.value
 }
 
-export const putSetting = (name: string, value: string, now: number): Change => ({
-  statement: build
+export const putSetting = change(1, (name: string, value: string, now: number) =>
+  build
     .insert(settings)
     .values({ name, value, changedAt: now })
     .onConflictDoUpdate({ target: settings.name, set: { value, changedAt: now } }),
-  rows: 1,
-})
+)
 
-export const clearSetting = (name: string): Change => ({
-  statement: build.delete(settings).where(eq(settings.name, name)),
-  rows: 'any',
-})
+export const clearSetting = change('any', (name: string) => build.delete(settings).where(eq(settings.name, name)))
 
 const KEY_NAME = 'key_encryption_key'
 

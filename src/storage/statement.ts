@@ -1,6 +1,7 @@
-import { getTableColumns, type Placeholder, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
+import { and, desc, eq, getTableColumns, lt, type SQLWrapper, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
-import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
+import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
+import type { Change, RowCount } from './database.ts'
 
 /**
  * The query builder over no connection: table modules write statements with it, and only an engine runs them.
@@ -9,41 +10,179 @@ import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
  */
 export const build = drizzle.mock()
 
-/** A statement that is built and compiled once, with the values of its placeholders for one use. */
+/** A statement that is built once, with the values of one use. */
 export interface Bound<S extends SQLWrapper = SQLWrapper> extends SQLWrapper {
   statement: S
-  values: Record<string, unknown>
+  /** By the number that is the name of its placeholder. */
+  values: unknown[]
+  /** Tells this statement from others where it is an expression in one of them. */
+  name: string
+  /** The same statement, its placeholders numbered from `first`. */
+  numberedFrom(first: number): S
+}
+
+export const isBound = (value: unknown): value is Bound =>
+  typeof value === 'object' && value !== null && 'numberedFrom' in value
+
+/**
+ * A named statement. The builder runs once and is given placeholders in place of the values: it passes them on and
+ * never computes with them. Compiling a statement costs more than running it.
+ *
+ * The builder sees how long a list is and which arguments, or properties of an object, are undefined: it runs once for
+ * each such shape. A new value of a column may be another statement, an expression over the row.
+ *
+ * @example
+ * const purchasesOfPart = statement((lineId: string, part: number) =>
+ *   build.select().from(purchases).where(and(eq(purchases.lineId, lineId), eq(purchases.part, part))),
+ * )
+ * await db.query(purchasesOfPart('l', 1))
+ */
+export function statement<A extends unknown[], S extends SQLWrapper>(
+  make: (...values: A) => S,
+): (...values: A) => Bound<S> {
+  statements += 1
+  const id = statements
+  const built = new Map<string, S>()
+  return (...args) => {
+    const values: unknown[] = []
+    let shape = ''
+    for (const arg of args) shape += shapeOf(arg, values)
+    const numberedFrom = (first: number) => make(...(placeholdersFor(args, first) as A))
+    let known = built.get(shape)
+    if (!known) {
+      known = numberedFrom(0)
+      built.set(shape, known)
+    }
+    const compiled = known
+    return {
+      statement: compiled,
+      values,
+      name: `${id}(${shape})`,
+      numberedFrom,
+      getSQL: () => compiled.getSQL(),
+    }
+  }
+}
+
+let statements = 0
+
+/**
+ * A named change of a commit; see `statement`.
+ *
+ * @param rows how many rows it must touch, or how that number follows from the arguments
+ */
+export function change<A extends unknown[]>(
+  rows: RowCount | ((...values: A) => RowCount),
+  make: (...values: A) => SQLWrapper,
+): (...values: A) => Change {
+  const bound = statement(make)
+  const rowsOf = typeof rows === 'function' ? rows : () => rows
+  return (...values) => ({ statement: bound(...values), rows: rowsOf(...values) })
+}
+
+const isRow = (value: object): value is Record<string, unknown> => Object.getPrototypeOf(value) === Object.prototype
+
+/** Adds the values of an argument to the list. @returns what the builder may see of the argument */
+function shapeOf(arg: unknown, values: unknown[]): string {
+  if (arg === undefined) return 'u'
+  if (typeof arg !== 'object' || arg === null) {
+    values.push(arg)
+    return '?'
+  }
+  if (Array.isArray(arg)) {
+    for (const item of arg) values.push(item)
+    return `[${arg.length}]`
+  }
+  if (!isRow(arg)) {
+    values.push(arg)
+    return '?'
+  }
+  let shape = '{'
+  for (const key in arg) {
+    const value = arg[key]
+    if (value === undefined) continue
+    if (isBound(value)) {
+      for (const one of value.values) values.push(one)
+      shape += `${key}=${value.name},`
+    } else {
+      values.push(value)
+      shape += `${key},`
+    }
+  }
+  return `${shape}}`
+}
+
+/** Numbers the placeholders as `shapeOf` lists their values. */
+function placeholdersFor(args: unknown[], first: number): unknown[] {
+  let next = first
+  const holder = () => {
+    next += 1
+    return placeholder(next - 1)
+  }
+  const column = (value: unknown) => {
+    if (!isBound(value)) return holder()
+    const expression = value.numberedFrom(next)
+    next += value.values.length
+    return expression
+  }
+  return args.map((arg) => {
+    if (arg === undefined) return undefined
+    if (Array.isArray(arg)) return arg.map(holder)
+    if (typeof arg !== 'object' || arg === null || !isRow(arg)) return holder()
+    const given = Object.entries(arg).filter(([, value]) => value !== undefined)
+    return Object.fromEntries(given.map(([key, value]) => [key, column(value)]))
+  })
+}
+
+function placeholder(index: number) {
+  const computed = (): never => {
+    throw new TypeError('a statement computes with a value that is not known when the statement is built')
+  }
+  return Object.assign(sql.placeholder(String(index)), { [Symbol.toPrimitive]: computed, toJSON: computed })
 }
 
 /**
- * Gives a statement the values of its placeholders. Compiling a statement costs more than running it: what runs for
- * every delivery or purchase is built once at the top of its module and bound here.
+ * `column in (…)` for a list of any length under one text. The list must be a property of an object, which reaches the
+ * statement whole.
  */
-export const bind = <S extends SQLWrapper>(statement: S, values: Record<string, unknown>): Bound<S> => ({
-  statement,
-  values,
-  getSQL: () => statement.getSQL(),
-})
+export const inWhole = (column: SQLWrapper, list: readonly (string | number)[]) =>
+  sql`${column} in (select value from json_each(${sql.param(list, { mapToDriverValue: (whole) => JSON.stringify(whole) })}))`
 
-export const isBound = (statement: SQLWrapper): statement is Bound => 'values' in statement && 'statement' in statement
+/** What an update sets: values, or expressions over the row. What is undefined stays as it is. */
+export type RowUpdate<T extends SQLiteTable> = { [K in keyof T['$inferInsert']]?: T['$inferInsert'][K] | Bound }
+
+/** The columns to set, as the builder of an update takes them. */
+export const columnsOf = <T extends SQLiteTable>(set: RowUpdate<T>): Partial<T['$inferInsert']> => set as never
 
 /**
- * The insert of whole rows into a table, built once. What a row leaves out gets the column's default, or null.
+ * A page of a table, newest first; `before` is the id of the last row seen.
  *
- * @param quietly a row whose unique key is taken already changes nothing
+ * @param equal columns that a filter may ask for
+ * @param without a column that is left out
  */
-export function rowInsert<T extends SQLiteTable>(table: T, quietly?: 'quietly') {
-  const columns = Object.entries(getTableColumns(table))
-  const holders = Object.fromEntries(columns.map(([name]) => [name, sql.placeholder(name)]))
-  const insert = build.insert(table).values(holders as T['$inferInsert'])
-  const statement = quietly ? insert.onConflictDoNothing() : insert
-  return (row: T['$inferInsert']): Bound => {
-    const given = row as Record<string, unknown>
-    return bind(
-      statement,
-      Object.fromEntries(columns.map(([name, column]) => [name, given[name] ?? column.default ?? null])),
+export function page<
+  T extends SQLiteTable & { id: SQLiteColumn },
+  K extends string & keyof T['$inferSelect'] = never,
+  W extends string & keyof T['$inferSelect'] = never,
+>(table: T, equal: readonly K[] = [], without?: W) {
+  type Filter = { [C in K]?: T['$inferSelect'][C] | undefined } & { before?: string | undefined; limit: number }
+  type Row = Omit<T['$inferSelect'], W>
+  const columns = Object.entries<SQLiteColumn>(getTableColumns(table))
+  const selected = Object.fromEntries(columns.filter(([name]) => name !== without))
+  return statement((filter: Filter) => {
+    const asked = columns.filter(
+      ([name]) => (equal as readonly string[]).includes(name) && filter[name as K] !== undefined,
     )
-  }
+    const conditions = asked.map(([name, column]) => eq(column, filter[name as K]))
+    if (filter.before !== undefined) conditions.push(lt(table.id, filter.before))
+    const select = build
+      .select(selected)
+      .from(table as SQLiteTable)
+      .where(and(...conditions))
+      .orderBy(desc(table.id))
+      .limit(filter.limit)
+    return select as unknown as SQLWrapper & { readonly _: { readonly result: Row[] } }
+  })
 }
 
 /** Rows of one statement: few texts of it exist, a page of a hundred is one, and what is left of one is a handful. */
@@ -52,105 +191,41 @@ const AT_ONCE = [100, 20, 4, 1]
 /**
  * The insert of many rows, in few statements of few texts. What a row leaves out gets the column's default, or null.
  *
+ * @param touches whether each insert must store all its rows, or may leave some out
  * @param onConflict what becomes of a row whose key is taken
- * @returns each statement with the number of its rows
  */
-export function rowsInsert<T extends SQLiteTable>(
+export function insertMany<T extends SQLiteTable>(
   table: T,
+  touches: 'all' | 'any' = 'all',
   onConflict: (insert: ReturnType<typeof insertOf>) => SQLWrapper = (insert) => insert,
 ) {
   const columns = Object.entries(getTableColumns(table))
-  const built = new Map<number, SQLWrapper>()
-  const statementFor = (count: number): SQLWrapper => {
-    const known = built.get(count)
-    if (known) return known
-    const holder = (row: number, column: number) => sql.placeholder(String(row * columns.length + column))
-    const rows = Array.from({ length: count }, (_, row) =>
-      Object.fromEntries(columns.map(([name], column) => [name, holder(row, column)])),
-    )
-    const statement = onConflict(insertOf(table, rows))
-    built.set(count, statement)
-    return statement
-  }
-  const bound = (rows: T['$inferInsert'][]): Bound => {
-    const values: unknown[] = []
-    for (const row of rows) {
-      const given = row as Record<string, unknown>
-      for (const [name, column] of columns) values.push(given[name] ?? column.default ?? null)
-    }
-    // By number, so that it is a list and no table of a thousand names.
-    return bind(statementFor(rows.length), values as unknown as Record<string, unknown>)
-  }
-  return (rows: T['$inferInsert'][]): { statement: Bound; rows: number }[] => {
-    const inserts: { statement: Bound; rows: number }[] = []
-    for (let at = 0; at < rows.length; ) {
-      const count = AT_ONCE.find((size) => size <= rows.length - at) ?? 1
-      inserts.push({ statement: bound(rows.slice(at, at + count)), rows: count })
+  const insertCells = statement((cells: unknown[]) =>
+    onConflict(
+      insertOf(
+        table,
+        Array.from({ length: cells.length / columns.length }, (_, row) =>
+          Object.fromEntries(columns.map(([name], column) => [name, cells[row * columns.length + column]])),
+        ),
+      ),
+    ),
+  )
+  return (given: T['$inferInsert'][]): Change[] => {
+    const changes: Change[] = []
+    for (let at = 0; at < given.length; ) {
+      const count = AT_ONCE.find((size) => size <= given.length - at) ?? 1
+      const cells: unknown[] = []
+      for (const row of given.slice(at, at + count) as Record<string, unknown>[]) {
+        for (const [name, column] of columns) cells.push(row[name] ?? column.default ?? null)
+      }
+      changes.push({ statement: insertCells(cells), rows: touches === 'all' ? count : 'any' })
       at += count
     }
-    return inserts
+    return changes
   }
 }
 
 const insertOf = (table: SQLiteTable, rows: Record<string, unknown>[]) => build.insert(table).values(rows)
-
-/**
- * A statement that takes a list, built once for each length of it.
- *
- * @example
- * const byIds = bindList((ids) => build.select().from(offers).where(inArray(offers.productId, ids)))
- * byIds(['a', 'b'])
- */
-export function bindList<S extends SQLWrapper>(make: (items: Placeholder[]) => S) {
-  const built = new Map<number, S>()
-  return (items: readonly unknown[], values: Record<string, unknown> = {}): Bound<S> => {
-    let statement = built.get(items.length)
-    if (!statement) {
-      statement = make(items.map((_, place) => sql.placeholder(String(place))))
-      built.set(items.length, statement)
-    }
-    // By number, so that it is a list and no table of a thousand names.
-    return bind(statement, Object.assign([...items], values) as unknown as Record<string, unknown>)
-  }
-}
-
-/** A new value of a column that SQL computes from the row; `name` tells one such expression from another. */
-export interface Expression {
-  name: string
-  sql: SQL
-  /** Values of the placeholders in `sql`. */
-  values: Record<string, unknown>
-}
-
-/** What an update sets: values, or expressions over the row. What is undefined stays as it is. */
-export type RowUpdate<T extends SQLiteTable> = { [K in keyof T['$inferInsert']]?: T['$inferInsert'][K] | Expression }
-
-const isExpression = (value: unknown): value is Expression =>
-  typeof value === 'object' && value !== null && 'sql' in value && 'values' in value
-
-/** The update of some columns where `where` holds, built once for each set of columns. */
-export function rowUpdate<T extends SQLiteTable>(table: T, where: SQL | undefined) {
-  const built = new Map<string, SQLWrapper>()
-  return (set: RowUpdate<T>, values: Record<string, unknown>): Bound => {
-    const entries = Object.entries<unknown>(set).filter(([, value]) => value !== undefined)
-    const key = entries.map(([column, value]) => (isExpression(value) ? `${column}=${value.name}` : column)).join()
-    let statement = built.get(key)
-    if (!statement) {
-      const columns = entries.map(([column, value]) => [
-        column,
-        isExpression(value) ? value.sql : sql.placeholder(`set ${column}`),
-      ])
-      statement = build.update(table).set(Object.fromEntries(columns)).where(where)
-      built.set(key, statement)
-    }
-    const filled: Record<string, unknown> = { ...values }
-    for (const [column, value] of entries) {
-      if (isExpression(value)) Object.assign(filled, value.values)
-      else filled[`set ${column}`] = value
-    }
-    return bind(statement, filled)
-  }
-}
 
 /**
  * Lists of texts in one column, as JSON: an element may hold any character, also the one that another form would split at.

@@ -1,65 +1,46 @@
-import { and, asc, desc, eq, inArray, isNull, lt, ne, notExists, notInArray, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, isNull, ne, notExists, notInArray, sql } from 'drizzle-orm'
 import { finalStates } from '../domain/purchase.ts'
-import type { Change } from './database.ts'
 import { licenceKeys, purchases, storeOrderLines, storeOrders } from './schema.ts'
-import { bind, bindList, build, rowInsert, rowUpdate } from './statement.ts'
+import { build, change, page, statement } from './statement.ts'
 
 export type StoreOrder = typeof storeOrders.$inferSelect
 
-const { placeholder } = sql
+export const storeOrderById = statement((id: string) => build.select().from(storeOrders).where(eq(storeOrders.id, id)))
 
-const byId = build
-  .select()
-  .from(storeOrders)
-  .where(eq(storeOrders.id, placeholder('id')))
-export const storeOrderById = (id: string) => bind(byId, { id })
-
-const byReference = build
-  .select()
-  .from(storeOrders)
-  .where(and(eq(storeOrders.store, placeholder('store')), eq(storeOrders.reference, placeholder('reference'))))
-export const storeOrderByReference = (store: string, reference: string) => bind(byReference, { store, reference })
-
-/** Orders of any store under a reference: an operator may not know the store. */
-export const storeOrdersByReference = (reference: string) =>
-  build.select().from(storeOrders).where(eq(storeOrders.reference, reference)).limit(10)
-
-/** A page of orders, newest first; `before` is the id of the last one seen. */
-export const listStoreOrders = (filter: { store?: string; before?: string; limit: number }) =>
+export const storeOrderByReference = statement((store: string, reference: string) =>
   build
     .select()
     .from(storeOrders)
-    .where(
-      and(
-        filter.store ? eq(storeOrders.store, filter.store) : undefined,
-        filter.before ? lt(storeOrders.id, filter.before) : undefined,
-      ),
-    )
-    .orderBy(desc(storeOrders.id))
-    .limit(filter.limit)
+    .where(and(eq(storeOrders.store, store), eq(storeOrders.reference, reference))),
+)
 
-const linesOf = bindList((orderIds) =>
+/** Orders of any store under a reference: an operator may not know the store. */
+export const storeOrdersByReference = statement((reference: string) =>
+  build.select().from(storeOrders).where(eq(storeOrders.reference, reference)).limit(10),
+)
+
+export const listStoreOrders = page(storeOrders, ['store'])
+
+export const linesOfOrders = statement((orderIds: string[]) =>
   build
     .select()
     .from(storeOrderLines)
     .where(inArray(storeOrderLines.orderId, orderIds))
     .orderBy(asc(storeOrderLines.id)),
 )
-export const linesOfOrders = (orderIds: string[]) => linesOf(orderIds)
 
-const oneLine = build
-  .select()
-  .from(storeOrderLines)
-  .where(eq(storeOrderLines.id, placeholder('id')))
-export const lineById = (id: string) => bind(oneLine, { id })
+export const lineById = statement((id: string) =>
+  build.select().from(storeOrderLines).where(eq(storeOrderLines.id, id)),
+)
 
-const nameOf = build
-  .select({ store: storeOrders.store, reference: storeOrders.reference, line: storeOrderLines.line })
-  .from(storeOrderLines)
-  .innerJoin(storeOrders, eq(storeOrders.id, storeOrderLines.orderId))
-  .where(eq(storeOrderLines.id, placeholder('lineId')))
 /** What the keys of a line's purchases are derived from. */
-export const nameOfLine = (lineId: string) => bind(nameOf, { lineId })
+export const nameOfLine = statement((lineId: string) =>
+  build
+    .select({ store: storeOrders.store, reference: storeOrders.reference, line: storeOrderLines.line })
+    .from(storeOrderLines)
+    .innerJoin(storeOrders, eq(storeOrders.id, storeOrderLines.orderId))
+    .where(eq(storeOrderLines.id, lineId)),
+)
 
 const nothingMoves = notExists(
   build
@@ -68,37 +49,33 @@ const nothingMoves = notExists(
     .where(and(eq(purchases.orderId, storeOrders.id), notInArray(purchases.state, [...finalStates]))),
 )
 
-const ended = build
-  .select({ id: storeOrders.id })
-  .from(storeOrders)
-  .where(and(isNull(storeOrders.closedAt), nothingMoves))
-  .limit(placeholder('most'))
 /** Orders in which nothing moves any more and whose store has not been told so. */
-export const ordersToClose = (limit: number) => bind(ended, { most: limit })
+export const ordersToClose = statement((limit: number) =>
+  build
+    .select({ id: storeOrders.id })
+    .from(storeOrders)
+    .where(and(isNull(storeOrders.closedAt), nothingMoves))
+    .limit(limit),
+)
 
-const storeOrdersRow = rowInsert(storeOrders)
-export const insertStoreOrder = (row: typeof storeOrders.$inferInsert): Change => ({
-  statement: storeOrdersRow(row),
-  rows: 1,
-})
+export const insertStoreOrder = change(1, (row: typeof storeOrders.$inferInsert) =>
+  build.insert(storeOrders).values(row),
+)
 
-const storeOrderLinesRow = rowInsert(storeOrderLines)
-export const insertLine = (row: typeof storeOrderLines.$inferInsert): Change => ({
-  statement: storeOrderLinesRow(row),
-  rows: 1,
-})
+export const insertLine = change(1, (row: typeof storeOrderLines.$inferInsert) =>
+  build.insert(storeOrderLines).values(row),
+)
 
-export const markCancelRequested = (id: string, now: number): Change => ({
-  statement: build
+export const markCancelRequested = change('any', (id: string, now: number) =>
+  build
     .update(storeOrders)
     .set({ cancelRequestedAt: now })
     .where(and(eq(storeOrders.id, id), isNull(storeOrders.cancelRequestedAt))),
-  rows: 'any',
-})
+)
 
 /** Asks for the cancellation of all purchases of an order whose keys the store lacks; unknown ones are looked up now. */
-export const requestCancellation = (orderId: string, now: number): Change => ({
-  statement: build
+export const requestCancellation = change('any', (orderId: string, now: number) =>
+  build
     .update(purchases)
     .set({
       cancelRequestedAt: now,
@@ -107,105 +84,79 @@ export const requestCancellation = (orderId: string, now: number): Change => ({
       changedAt: now,
     })
     .where(and(eq(purchases.orderId, orderId), isNull(purchases.cancelRequestedAt), ne(purchases.state, 'fulfilled'))),
-  rows: 'any',
-})
+)
 
 /** Gives a purchase the cancellation of its order, if the store has asked for one by now. */
-export const carryCancellation = (purchaseId: string): Change => ({
-  statement: build
+export const carryCancellation = change(1, (purchaseId: string) =>
+  build
     .update(purchases)
     .set({
       cancelRequestedAt: sql`(select cancel_requested_at from store_orders where id = ${purchases.orderId})`,
     })
     .where(eq(purchases.id, purchaseId)),
-  rows: 1,
-})
-
-/** Guarded on being open, so that the closing is told once; and on nothing moving, since a retry may have come between. */
-export const markClosed = (id: string, now: number): Change => ({
-  statement: ifEnded({ closedAt: now }, { id }),
-  rows: 1,
-})
-const ifEnded = rowUpdate(
-  storeOrders,
-  and(eq(storeOrders.id, placeholder('id')), isNull(storeOrders.closedAt), nothingMoves),
 )
 
-export const markReopened = (id: string): Change => ({
-  statement: build.update(storeOrders).set({ closedAt: null }).where(eq(storeOrders.id, id)),
-  rows: 'any',
-})
+/** Guarded on being open, so that the closing is told once; and on nothing moving, since a retry may have come between. */
+export const markClosed = change(1, (id: string, now: number) =>
+  build
+    .update(storeOrders)
+    .set({ closedAt: now })
+    .where(and(eq(storeOrders.id, id), isNull(storeOrders.closedAt), nothingMoves)),
+)
+
+export const markReopened = change('any', (id: string) =>
+  build.update(storeOrders).set({ closedAt: null }).where(eq(storeOrders.id, id)),
+)
 
 export type LicenceKey = typeof licenceKeys.$inferSelect
 
-const ofPurchase = build
-  .select()
-  .from(licenceKeys)
-  .where(eq(licenceKeys.purchaseId, sql.placeholder('purchaseId')))
-  .orderBy(asc(licenceKeys.ordinal))
-export const keysOfPurchase = (purchaseId: string) => bind(ofPurchase, { purchaseId })
+export const keysOfPurchase = statement((purchaseId: string) =>
+  build.select().from(licenceKeys).where(eq(licenceKeys.purchaseId, purchaseId)).orderBy(asc(licenceKeys.ordinal)),
+)
 
-const ofPurchases = bindList((purchaseIds) =>
+export const keysOfPurchases = statement((purchaseIds: string[]) =>
   build
     .select()
     .from(licenceKeys)
     .where(inArray(licenceKeys.purchaseId, purchaseIds))
     .orderBy(asc(licenceKeys.purchaseId), asc(licenceKeys.ordinal)),
 )
-export const keysOfPurchases = (purchaseIds: string[]) => ofPurchases(purchaseIds)
 
-const ofHandOver = build
-  .select()
-  .from(licenceKeys)
-  .where(eq(licenceKeys.handOverId, sql.placeholder('outboxId')))
-  .orderBy(asc(licenceKeys.ordinal))
-export const keysOfHandOver = (outboxId: string) => bind(ofHandOver, { outboxId })
+export const keysOfHandOver = statement((outboxId: string) =>
+  build.select().from(licenceKeys).where(eq(licenceKeys.handOverId, outboxId)).orderBy(asc(licenceKeys.ordinal)),
+)
 
-const byBlindIndex = bindList((blindIndexes) =>
+/** Which purchases hold one of these keys already. */
+export const keysByBlindIndex = statement((blindIndexes: Buffer[]) =>
   build
     .select({ purchaseId: licenceKeys.purchaseId, ordinal: licenceKeys.ordinal, blindIndex: licenceKeys.blindIndex })
     .from(licenceKeys)
     .where(inArray(licenceKeys.blindIndex, blindIndexes)),
 )
-/** Which purchases hold one of these keys already. */
-export const keysByBlindIndex = (blindIndexes: Buffer[]) => byBlindIndex(blindIndexes)
 
-const licenceKeysRow = rowInsert(licenceKeys)
-export const insertKey = (row: typeof licenceKeys.$inferInsert): Change => ({
-  statement: licenceKeysRow(row),
-  rows: 1,
-})
+export const insertKey = change(1, (row: typeof licenceKeys.$inferInsert) => build.insert(licenceKeys).values(row))
 
 /** Part of a commit that stores keys: stale when another purchase has stored one of them in the meantime. */
-export const assertNotElsewhere = (purchaseId: string, blindIndexes: Buffer[]): Change => ({
-  statement: elsewhere(blindIndexes, { purchaseId }),
-  rows: 0,
-})
-const elsewhere = bindList((blindIndexes) =>
+export const assertNotElsewhere = change(0, (purchaseId: string, blindIndexes: Buffer[]) =>
   build
     .update(licenceKeys)
     .set({ storedAt: sql`${licenceKeys.storedAt}` })
-    .where(
-      and(inArray(licenceKeys.blindIndex, blindIndexes), ne(licenceKeys.purchaseId, sql.placeholder('purchaseId'))),
-    ),
+    .where(and(inArray(licenceKeys.blindIndex, blindIndexes), ne(licenceKeys.purchaseId, purchaseId))),
 )
 
 /** Gives one key to a hand-over; a key is in one hand-over at most. */
-export const assignKey = (purchaseId: string, ordinal: number, outboxId: string): Change => ({
-  statement: build
+export const assignKey = change(1, (purchaseId: string, ordinal: number, outboxId: string) =>
+  build
     .update(licenceKeys)
     .set({ handOverId: outboxId })
     .where(
       and(eq(licenceKeys.purchaseId, purchaseId), eq(licenceKeys.ordinal, ordinal), isNull(licenceKeys.handOverId)),
     ),
-  rows: 1,
-})
+)
 
-export const markHandedOver = (outboxId: string, now: number): Change => ({
-  statement: ofOutbox({ handedOverAt: now }, { outboxId }),
-  rows: 'any',
-})
-const ofOutbox = rowUpdate(
-  licenceKeys,
-  and(eq(licenceKeys.handOverId, sql.placeholder('outboxId')), isNull(licenceKeys.handedOverAt)),
+export const markHandedOver = change('any', (outboxId: string, now: number) =>
+  build
+    .update(licenceKeys)
+    .set({ handedOverAt: now })
+    .where(and(eq(licenceKeys.handOverId, outboxId), isNull(licenceKeys.handedOverAt))),
 )

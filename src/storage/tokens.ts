@@ -1,48 +1,36 @@
-import { and, asc, eq, gt, isNull, sql } from 'drizzle-orm'
-import type { Change } from './database.ts'
+import { and, asc, eq, gt, isNull } from 'drizzle-orm'
 import { callbackSecrets, tokens } from './schema.ts'
-import { bind, build } from './statement.ts'
+import { build, change, statement } from './statement.ts'
 
 export type TokenRow = typeof tokens.$inferSelect
 
-const byDigest = build
-  .select()
-  .from(tokens)
-  .where(eq(tokens.digest, sql.placeholder('digest')))
-export const tokenByDigest = (digest: Buffer) => bind(byDigest, { digest })
+export const tokenByDigest = statement((digest: Buffer) => build.select().from(tokens).where(eq(tokens.digest, digest)))
 
-export const allTokens = () => build.select().from(tokens).orderBy(asc(tokens.createdAt), asc(tokens.id))
+export const allTokens = statement(() => build.select().from(tokens).orderBy(asc(tokens.createdAt), asc(tokens.id)))
 
-export const insertToken = (row: typeof tokens.$inferInsert): Change => ({
-  statement: build.insert(tokens).values(row),
-  rows: 1,
-})
+export const insertToken = change(1, (row: typeof tokens.$inferInsert) => build.insert(tokens).values(row))
 
-export const revokeToken = (id: string, now: number): Change => ({
-  statement: build
+export const revokeToken = change(1, (id: string, now: number) =>
+  build
     .update(tokens)
     .set({ revokedAt: now })
     .where(and(eq(tokens.id, id), isNull(tokens.revokedAt))),
-  rows: 1,
-})
+)
 
 export type CallbackSecret = typeof callbackSecrets.$inferSelect
 
 /** Rotations of all stores, oldest first; a store whose secret was never changed has none. */
-export const allCallbackSecrets = () =>
-  build.select().from(callbackSecrets).orderBy(asc(callbackSecrets.store), asc(callbackSecrets.generation))
+export const allCallbackSecrets = statement(() =>
+  build.select().from(callbackSecrets).orderBy(asc(callbackSecrets.store), asc(callbackSecrets.generation)),
+)
 
 /** Fails with a unique key when another rotation made this generation meanwhile. */
-export const insertCallbackSecret = (row: CallbackSecret): Change => ({
-  statement: build.insert(callbackSecrets).values(row),
-  rows: 1,
-})
+export const insertCallbackSecret = change(1, (row: CallbackSecret) => build.insert(callbackSecrets).values(row))
 
 /** Ends the secrets that earlier rotations left valid for longer than this. */
-export const endCallbackSecrets = (store: string, until: number): Change => ({
-  statement: build
+export const endCallbackSecrets = change('any', (store: string, until: number) =>
+  build
     .update(callbackSecrets)
     .set({ previousUntil: until })
     .where(and(eq(callbackSecrets.store, store), gt(callbackSecrets.previousUntil, until))),
-  rows: 'any',
-})
+)

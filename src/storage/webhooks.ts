@@ -3,22 +3,21 @@ import { alias } from 'drizzle-orm/sqlite-core'
 import type { Change, Database } from './database.ts'
 import { webhooks } from './schema.ts'
 import { putSetting, readSetting } from './settings.ts'
-import { build } from './statement.ts'
+import { build, change, statement } from './statement.ts'
 
 export type Webhook = typeof webhooks.$inferSelect
 
-export const allWebhooks = () => build.select().from(webhooks).orderBy(asc(webhooks.createdAt), asc(webhooks.id))
+export const allWebhooks = statement(() =>
+  build.select().from(webhooks).orderBy(asc(webhooks.createdAt), asc(webhooks.id)),
+)
 
-export const insertWebhook = (row: typeof webhooks.$inferInsert): Change => ({
-  statement: build.insert(webhooks).values(row),
-  rows: 1,
-})
+export const insertWebhook = change(1, (row: typeof webhooks.$inferInsert) => build.insert(webhooks).values(row))
 
 const later = alias(webhooks, 'later')
 
 /** Stale when it is retired already, when there is none of that id, or when no later one would be left to take over. */
-export const markRetired = ({ id, createdAt }: Pick<Webhook, 'id' | 'createdAt'>, now: number): Change => ({
-  statement: build
+export const markRetired = change(1, ({ id, createdAt }: Pick<Webhook, 'id' | 'createdAt'>, now: number) =>
+  build
     .update(webhooks)
     .set({ retiredAt: now })
     .where(
@@ -38,8 +37,7 @@ export const markRetired = ({ id, createdAt }: Pick<Webhook, 'id' | 'createdAt'>
         ),
       ),
     ),
-  rows: 1,
-})
+)
 
 /** Webhooks at the supplier that lead here, and whose secret we do not hold. Instants in epoch milliseconds. */
 export interface UnheldWebhooks {

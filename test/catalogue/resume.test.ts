@@ -32,7 +32,10 @@ describe('a sync run that was cut short', () => {
     await sync()
     const [missed] = await db.query(offersWithPlace([idAt(5)]))
     const last = { id: 'z-last', cause: 'schedule', state: 'running', startedAt: TEST_NOW, cursor: 0, pages: 2 }
-    await db.commit([countMissed([missed?.place ?? 0]), insertSyncRun({ ...last, pagesTotal: 2, offersSeen: 19 })])
+    await db.commit([
+      countMissed({ places: [missed?.place ?? 0] }),
+      insertSyncRun({ ...last, pagesTotal: 2, offersSeen: 19 }),
+    ])
     pages.length = 0
     expect(await runSync(catalogue, 'z-last')).toMatchObject({ state: 'complete', error: null, offersGone: 1 })
     expect(pages).toEqual([])

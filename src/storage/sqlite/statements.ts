@@ -54,15 +54,15 @@ export function statementCache(
 }
 
 /** Gives one parameter of a compiled statement, from the values of its placeholders or by itself. */
-type Slot = (values: Record<string, unknown>) => unknown
+type Slot = (values: unknown[]) => unknown
 
 function slotOf(param: unknown): Slot {
   const holder = is(param, Param) ? param.value : param
   if (!is(holder, Placeholder)) return () => param
-  const { name } = holder
+  const index = Number(holder.name)
   const encode = is(param, Param) ? (value: unknown) => param.encoder.mapToDriverValue(value) : undefined
   return (values) => {
-    const value = values[name]
+    const value = values[index]
     return value === null || encode === undefined ? value : encode(value)
   }
 }

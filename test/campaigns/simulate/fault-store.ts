@@ -1,7 +1,8 @@
 /** Faults of the store, and rows that the program cannot cope with. */
 import { signedHeaders } from '../../../src/sandbox/webhooks.ts'
 import type { Change } from '../../../src/storage/database.ts'
-import { isBound } from '../../../src/storage/statement.ts'
+import { claimPurchase } from '../../../src/storage/purchases.ts'
+import { type Bound, isBound } from '../../../src/storage/statement.ts'
 import { attimes, type Fault } from './fault.ts'
 import type { Telling } from './store.ts'
 import { PUBLIC_URL } from './world.ts'
@@ -31,6 +32,9 @@ const storeInTrouble: Fault = {
   },
 }
 
+/** The change that takes a lease; its first value is the id of the purchase. */
+const taking = claimPurchase({ id: '', version: 0, leaseEpoch: 0 }, '', 0, 0).statement as Bound
+
 /** Rows whose lease cannot be taken and orders that cannot be read: bugs of ours, as far as the machine can tell. */
 const poison: Fault = {
   id: 'F38',
@@ -46,8 +50,8 @@ const poison: Fault = {
     }
     const mayCommit = (changes: Change[]): void => {
       for (const { statement } of changes) {
-        if (!isBound(statement) || typeof statement.values['set leaseOwner'] !== 'string') continue
-        if (rows.has(String(statement.values.id))) bug()
+        if (!isBound(statement) || statement.name !== taking.name) continue
+        if (rows.has(String(statement.values[0]))) bug()
       }
     }
     const mayRead = (orderId: string): void => {

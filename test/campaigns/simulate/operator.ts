@@ -13,7 +13,7 @@ import { listOutbox, redeliverEffect } from '../../../src/storage/outbox.ts'
 import { type Purchase, purchasesBySupplierOrder } from '../../../src/storage/purchases.ts'
 import { purchases } from '../../../src/storage/schema.ts'
 import { currentFreeze } from '../../../src/storage/settings.ts'
-import { bind, build, listOf } from '../../../src/storage/statement.ts'
+import { build, listOf } from '../../../src/storage/statement.ts'
 import { groundlessFreezes } from '../../support/freeze-causes.ts'
 import { partOf } from '../../support/references.ts'
 import type { SimProcess } from './process.ts'
@@ -112,8 +112,8 @@ export function createOperator(world: World, temper: Temper) {
 
   async function look(process: SimProcess): Promise<void> {
     const { ordering } = process
-    const all = await ordering.db.query(bind(unsettled, {}))
-    const reports = await ordering.db.query(bind(newestReports, {}))
+    const all = await ordering.db.query(unsettled)
+    const reports = await ordering.db.query(newestReports)
     const reported = new Set(reports.map(({ subject }) => subject))
     for (const { kind, supplierOrderId } of reports) {
       if (kind === 'double_charge' && supplierOrderId !== null) await claim(process, supplierOrderId)
@@ -133,7 +133,7 @@ export function createOperator(world: World, temper: Temper) {
       const open = all.some(({ state }) => state === 'review')
       if (!open || chance.odds(0.5)) await lift(process)
     }
-    for (const effect of await ordering.db.query(bind(owed, {}))) {
+    for (const effect of await ordering.db.query(owed)) {
       if (effect.state === 'done' || effect.attempts < 2) continue
       await ordering.db.commit([{ ...redeliverEffect(effect.id, ordering.now()), rows: 'any' }])
       ordering.wake('outbox')
@@ -162,7 +162,7 @@ export function createOperator(world: World, temper: Temper) {
       2 * MINUTE,
       () =>
         void host.ask(async (process) => {
-          for (const purchase of await process.ordering.db.query(bind(unsettled, {}))) {
+          for (const purchase of await process.ordering.db.query(unsettled)) {
             const isHeld = purchase.holdReason === 'spend_cap' && partOf(purchase.externalOrderId) === partOf(reference)
             if (isHeld) await override(process, purchase)
           }
