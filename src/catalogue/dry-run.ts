@@ -10,7 +10,7 @@
 import { rmSync } from 'node:fs'
 import path from 'node:path'
 import type { SQLWrapper } from 'drizzle-orm'
-import type { StoreTerms } from '../domain/listing.ts'
+import type { StorePolicy } from '../domain/listing.ts'
 import { formatDecimal, priceTexts } from '../domain/money.ts'
 import { factOf, type OfferFact } from '../domain/offer.ts'
 import { explainPrice } from '../domain/pricing.ts'
@@ -511,7 +511,7 @@ export async function wouldBeListings(
     const { row, match, decision } = one
     const isTold = told.has(row.variant)
     if (!isTold && !stands.has(row.variant)) return []
-    const changes = [...(isTold ? contentChanges(one, store.terms, at) : []), ...stateChanges(one, store.terms)]
+    const changes = [...(isTold ? contentChanges(one, store.policy, at) : []), ...stateChanges(one, store.policy)]
     if (isTold && changes.length === 0) {
       changes.push({
         field: 'state',
@@ -530,11 +530,11 @@ export async function wouldBeListings(
 /** What a new listing is shown with; the rest of it is as the supplier writes it. */
 const FIRST = ['price', 'compareAt', 'stock']
 
-function contentChanges({ row, match, decision }: Assessed, terms: StoreTerms, at: number): FieldChange[] {
+function contentChanges({ row, match, decision }: Assessed, policy: StorePolicy, at: number): FieldChange[] {
   const { content } = decision
   const known = knownOf(row)
   if (!content) return []
-  const reasons = reasonsOf(match, decision, content, terms, at)
+  const reasons = reasonsOf(match, decision, content, policy, at)
   return (
     shown
       .filter(({ field }) => known !== null || FIRST.includes(field))
@@ -561,35 +561,35 @@ function reasonsOf(
   match: Match,
   { detail }: Assessed['decision'],
   content: ListingContent,
-  terms: StoreTerms,
+  policy: StorePolicy,
   at: number,
 ): Record<string, string> {
-  const currency = `the store sells in ${terms.pricing.currency}`
+  const currency = `the store sells in ${policy.pricing.currency}`
   const withdrawn = detail ?? 'nothing of it can be sold now'
   if (match.outcome !== 'matched') return { currency, stock: withdrawn, available: withdrawn }
-  const { steps } = explainPrice(match.offer, terms.pricing, at)
+  const { steps } = explainPrice(match.offer, policy.pricing, at)
   const detailOf = (step: string) => steps.find((one) => one.step === step)?.detail
   const ruled = steps.find(({ step }) => step === 'rule')?.amountMinor
   const floored = steps.find(({ step }) => step === 'floor')?.amountMinor
   const rule = detailOf('band') ?? detailOf('rule')
   const floorWins = typeof ruled === 'number' && typeof floored === 'number' && floored > ruled && !detailOf('band')
-  const published = explainStock(match.offer, terms.stock)
+  const published = explainStock(match.offer, policy.stock)
   const counted = published.stock === content.stock && published.available === content.available
   const stock = counted ? (published.steps.at(-1)?.detail ?? '') : withdrawn
   const price = (floorWins ? detailOf('floor') : rule) ?? withdrawn
   return { price, compareAt: detailOf('compare_at') ?? price, currency, stock, available: stock }
 }
 
-function stateChanges({ row, decision }: Assessed, terms: StoreTerms): FieldChange[] {
+function stateChanges({ row, decision }: Assessed, policy: StorePolicy): FieldChange[] {
   const { state, reason, wantedPriceMinor } = decision
   const stoodSo = row.state === state && row.reason === reason && row.wantedPriceMinor === wantedPriceMinor
   // That a listing is synced once the store has been told goes without saying.
   if (stoodSo || (state !== 'held' && row.state !== 'held')) return []
   const before = row.version === 0 ? null : row.state
-  return [{ field: 'state', before, after: state, reason: standingText(row, decision, terms) }]
+  return [{ field: 'state', before, after: state, reason: standingText(row, decision, policy) }]
 }
 
-function standingText(row: ListingRow, decision: Assessed['decision'], { pricing }: StoreTerms): string {
+function standingText(row: ListingRow, decision: Assessed['decision'], { pricing }: StorePolicy): string {
   const { state, reason, detail, wantedPriceMinor } = decision
   if (state !== 'held') return detail ?? 'nothing speaks against it any more'
   if (reason !== 'price_jump' || wantedPriceMinor === null || row.knownPriceMinor === null)

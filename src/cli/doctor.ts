@@ -163,9 +163,9 @@ const WEEK_MS = 7 * 24 * 3_600_000
 /** A store in another currency than the supplier's has prices while a rate is in force, and orders need one back. */
 export function checkRates({ stores, dialectFacts }: Config, now: number, report: Report): void {
   const supplierCurrency = dialectFacts.money.currency
-  for (const { id, currency, terms } of stores) {
+  for (const { id, currency, policy } of stores) {
     if (currency === supplierCurrency) continue
-    const { rates } = terms.pricing
+    const { rates } = policy.pricing
     const add = (from: string, to: string) => `add one from ${from} to ${to} to \`rates\``
     const there = add(supplierCurrency, currency)
     const [rate, later] = [now, now + WEEK_MS].map((at) => rateAt(rates, supplierCurrency, currency, at))

@@ -6,11 +6,11 @@ import path from 'node:path'
 import { validate as validCron } from 'node-cron'
 import { z } from 'zod'
 import { type Dialect, readDialect } from '../dialect/dialect.ts'
-import type { StoreTerms } from '../domain/listing.ts'
+import type { StorePolicy } from '../domain/listing.ts'
 import { parseDecimal } from '../domain/money.ts'
 import { Failure, type FieldFault, messageOf } from '../errors.ts'
 import { Secret } from '../secret.ts'
-import { amount, percent, ratesShape, sellingFaults, sellingShape, storeTerms } from './store-settings.ts'
+import { amount, percent, ratesShape, sellingFaults, sellingShape, storePolicy } from './store-settings.ts'
 
 const cron = z.string().refine(validCron, 'a cron expression, such as "*/30 * * * *"')
 const webAddress = z.url({ protocol: /^https?$/, error: 'an address that starts with http:// or https://' })
@@ -98,7 +98,7 @@ export type StoreSettings = Settings['stores'][number]
 /** A store with what it sells by. */
 export interface SellingStore extends StoreSettings {
   currency: string
-  terms: StoreTerms
+  policy: StorePolicy
 }
 
 export interface Config extends Omit<Settings, 'stores'> {
@@ -171,7 +171,7 @@ export function checkedConfig(
     stores: settings.value.stores.map((store) => ({
       ...store,
       currency: store.currency ?? currency,
-      terms: storeTerms(store, rates, currency),
+      policy: storePolicy(store, rates, currency),
     })),
     file,
     dialectFile: dialect.file,

@@ -1,8 +1,8 @@
 /** What the configuration says about selling: price rules, stock and listings of each store, and rates of exchange. */
 import { z } from 'zod'
-import type { ImportFilter, StoreTerms } from '../domain/listing.ts'
+import type { ImportFilter, StorePolicy } from '../domain/listing.ts'
 import { parseDecimal } from '../domain/money.ts'
-import { pricingTerms } from '../domain/pricing.ts'
+import { pricingPolicy } from '../domain/pricing.ts'
 import { readRules } from '../domain/pricing-rules.ts'
 import { readRate } from '../domain/rates.ts'
 
@@ -141,8 +141,8 @@ function rateFaults(rates: RatesSettings): Fault[] {
 }
 
 /** What a store sells by; its settings have no faults. */
-export const storeTerms = (store: SellingSettings, rates: RatesSettings, supplierCurrency: string): StoreTerms => ({
-  pricing: pricingTerms({ currency: store.currency ?? supplierCurrency, pricing: store.pricing }, rates),
+export const storePolicy = (store: SellingSettings, rates: RatesSettings, supplierCurrency: string): StorePolicy => ({
+  pricing: pricingPolicy({ currency: store.currency ?? supplierCurrency, pricing: store.pricing }, rates),
   stock: store.stock,
   filter: filterOf(store.listings, supplierCurrency),
 })

@@ -82,7 +82,7 @@ export function readHeader(cells: string[]): CsvHeader | string {
   return { places, width: cells.length, unknown }
 }
 
-/** A line in the terms of its header, or why it has none. */
+/** A line in the words of its header, or why it has none. */
 export function readLine({ places, width }: CsvHeader, line: number, cells: string[]): ListingLine | LineProblem {
   if (cells.slice(width).some((cell) => cell !== '')) {
     const message = `the line has ${cells.length} cells, the first line has ${width}: is a value with a delimiter not in quotes?`

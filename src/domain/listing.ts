@@ -1,5 +1,5 @@
 import { availableStock } from './offer.ts'
-import type { PricedOffer, PricingTerms } from './pricing.ts'
+import type { PricedOffer, PricingPolicy } from './pricing.ts'
 import type { StockedOffer, StockPolicy } from './stock.ts'
 
 /**
@@ -33,8 +33,8 @@ export interface ImportFilter {
 }
 
 /** What a store sells by. */
-export interface StoreTerms {
-  pricing: PricingTerms
+export interface StorePolicy {
+  pricing: PricingPolicy
   stock: StockPolicy
   filter: ImportFilter
 }
@@ -50,7 +50,7 @@ export function passesFilter(offer: PublishedOffer, filter: ImportFilter): boole
   return !filter.inStockOnly || availableStock(offer) !== 0
 }
 
-/** Whether the listings of an offer may look different after a change, whatever the terms of a store. */
+/** Whether the listings of an offer may look different after a change, whatever the policy of a store. */
 export const mattersToListings = (before: PublishedOffer, after: PublishedOffer): boolean =>
   before.costMinor !== after.costMinor ||
   before.costFault !== after.costFault ||

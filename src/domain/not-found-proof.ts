@@ -6,7 +6,7 @@
  * its key: no jump is small enough to be harmless, so that none is measured here at all.
  */
 
-export interface AbsenceRules {
+export interface NotFoundRules {
   /** A request may be written for so long after its intent was stored. */
   deadlineMs: number
   /** A request that was written has run by then, or never will. */
@@ -32,9 +32,9 @@ export type Verdict =
  * @param absentSince when the first scan that counts began; undefined when there was none since that intent
  * @param begunAt when this scan began
  */
-export function judgeAbsence(
+export function judgeNotFound(
   { sentAt, absentSince, begunAt }: { sentAt: number; absentSince: number | undefined; begunAt: number },
-  { deadlineMs, settleMs, listLagMs, gapMs }: AbsenceRules,
+  { deadlineMs, settleMs, listLagMs, gapMs }: NotFoundRules,
 ): Verdict {
   const countsFrom = sentAt + deadlineMs + settleMs + listLagMs
   if (begunAt < countsFrom) return { proof: 'early', waitMs: countsFrom - begunAt }

@@ -24,7 +24,7 @@ import {
 import { convert, type Rate, type RateSettings, rateAt, readRate } from './rates.ts'
 
 /** What a store's prices are made by. */
-export interface PricingTerms {
+export interface PricingPolicy {
   /** What the store sells in. */
   currency: string
   rates: Rate[]
@@ -66,11 +66,11 @@ export interface PriceStep {
   detail: string
 }
 
-/** The terms of a store. @throws RangeError when a rule or a rate cannot be read: `readRules` names all that is wrong */
-export function pricingTerms(
+/** The policy of a store. @throws RangeError when a rule or a rate cannot be read: `readRules` names all that is wrong */
+export function pricingPolicy(
   { currency, pricing }: { currency: string; pricing: PricingSettings },
   rates: RateSettings[],
-): PricingTerms {
+): PricingPolicy {
   const { rules, faults } = readRules(pricing, currency)
   const [fault] = faults
   if (fault) throw new RangeError(`pricing.${fault.field}: ${fault.message}`)
@@ -82,11 +82,11 @@ export function pricingTerms(
  *
  * @param at when it is to hold, epoch milliseconds: rates have a validity
  */
-export function priceOf(offer: PricedOffer, terms: PricingTerms, at: number): Priced {
-  const way = wayToPrice(offer, terms, at)
+export function priceOf(offer: PricedOffer, policy: PricingPolicy, at: number): Priced {
+  const way = wayToPrice(offer, policy, at)
   if ('reason' in way) return { outcome: 'held', ...way, steps: [] }
   const { priceMinor, compareAtMinor, floorMinor } = way
-  return { outcome: 'priced', priceMinor, compareAtMinor, floorMinor, currency: terms.currency, steps: [] }
+  return { outcome: 'priced', priceMinor, compareAtMinor, floorMinor, currency: policy.currency, steps: [] }
 }
 
 /** Whether a price changes by a larger share of what it was than may pass without a person. */
@@ -121,20 +121,20 @@ export interface NoPrice {
   detail: string
 }
 
-export function wayToPrice(offer: PricedOffer, terms: PricingTerms, at: number): WayToPrice | NoPrice {
+export function wayToPrice(offer: PricedOffer, policy: PricingPolicy, at: number): WayToPrice | NoPrice {
   const fault = costFaultOf(offer)
   if (fault) return { reason: `cost_${fault}`, detail: faultTexts[fault] }
-  const rate = rateAt(terms.rates, offer.currency, terms.currency, at)
-  if (!rate) return { reason: 'no_rate', detail: `no rate from ${offer.currency} to ${terms.currency} is in force` }
+  const rate = rateAt(policy.rates, offer.currency, policy.currency, at)
+  if (!rate) return { reason: 'no_rate', detail: `no rate from ${offer.currency} to ${policy.currency} is in force` }
   try {
-    return calculate(offer, terms, rate)
+    return calculate(offer, policy, rate)
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
     return { reason: 'too_large', detail: 'the amounts are too large to be exact: the cost cannot be right' }
   }
 }
 
-function calculate(offer: PricedOffer, { rules }: PricingTerms, rate: Rate): WayToPrice {
+function calculate(offer: PricedOffer, { rules }: PricingPolicy, rate: Rate): WayToPrice {
   const costMinor = convert(offer.costMinor, rate, 'up')
   const rule = ruleFor(offer, costMinor, rules)
   const ruledMinor = rule.source === 'fixed' ? rule.fixedMinor : raise(costMinor, rule.markup)
@@ -181,7 +181,7 @@ const faultTexts: Record<CostFault, string> = {
   currency: 'the supplier states the cost in another currency than it sells in',
 }
 
-export interface CeilingTerms {
+export interface CeilingPolicy {
   costMinor: number
   costCurrency: string
   /** What the customer paid for one unit, in minor units of `unitCurrency`; null: the store did not say. */
@@ -203,11 +203,11 @@ export interface CeilingTerms {
  * @returns `no_rate` when nothing turns the unit price into the supplier's currency: it would bound nothing
  * @returns `too_large` when the amounts are too large to be exact
  */
-export function ceilingMinor(terms: CeilingTerms): number | 'no_rate' | 'too_large' {
-  const { costMinor, costCurrency, unitPriceMinor, unitCurrency, minMarginPercent } = terms
+export function ceilingMinor(policy: CeilingPolicy): number | 'no_rate' | 'too_large' {
+  const { costMinor, costCurrency, unitPriceMinor, unitCurrency, minMarginPercent } = policy
   try {
-    if (unitPriceMinor === null || unitCurrency === null) return raiseByPercent(costMinor, terms.ceilingPercent)
-    const rate = rateAt(terms.rates, unitCurrency, costCurrency, terms.at)
+    if (unitPriceMinor === null || unitCurrency === null) return raiseByPercent(costMinor, policy.ceilingPercent)
+    const rate = rateAt(policy.rates, unitCurrency, costCurrency, policy.at)
     if (!rate) return 'no_rate'
     const paidMinor = convert(unitPriceMinor, rate, 'down')
     // Rounded away from us: what is kept back for the margin is never less than stated.
@@ -221,9 +221,9 @@ export function ceilingMinor(terms: CeilingTerms): number | 'no_rate' | 'too_lar
 type CompareAt = NonNullable<PricingRules['compareAt']>
 
 /** The price of an offer with every step on the way to it, in words for people. */
-export function explainPrice(offer: PricedOffer, terms: PricingTerms, at: number): Priced {
-  const way = wayToPrice(offer, terms, at)
-  const { currency } = terms
+export function explainPrice(offer: PricedOffer, policy: PricingPolicy, at: number): Priced {
+  const way = wayToPrice(offer, policy, at)
+  const { currency } = policy
   const cost: PriceStep = {
     step: 'cost',
     amountMinor: offer.costMinor,
@@ -235,11 +235,11 @@ export function explainPrice(offer: PricedOffer, terms: PricingTerms, at: number
     return { outcome: 'held', ...way, steps: way.reason.startsWith('cost_') ? [step] : [cost, step] }
   }
   const { priceMinor, compareAtMinor, floorMinor } = way
-  const steps = [cost, ...stepsOf(offer, way, terms)]
+  const steps = [cost, ...stepsOf(offer, way, policy)]
   return { outcome: 'priced', priceMinor, compareAtMinor, floorMinor, currency, steps }
 }
 
-function stepsOf(offer: PricedOffer, way: WayToPrice, { currency, rules }: PricingTerms): PriceStep[] {
+function stepsOf(offer: PricedOffer, way: WayToPrice, { currency, rules }: PricingPolicy): PriceStep[] {
   const step = (name: PriceStep['step'], amountMinor: number | null, detail: string): PriceStep => ({
     step: name,
     amountMinor,
@@ -284,8 +284,8 @@ function markupText({ millionths, flatMinor }: Markup, currency: string): string
   return parts.length === 0 ? 'the cost, nothing added' : `the cost plus ${parts.join(' plus ')}`
 }
 
-function floorText(beforeMinor: number, floorMinor: number, terms: Pick<PricingTerms, 'currency' | 'rules'>): string {
-  const { currency, rules } = terms
+function floorText(beforeMinor: number, floorMinor: number, policy: Pick<PricingPolicy, 'currency' | 'rules'>): string {
+  const { currency, rules } = policy
   const { millionths, flatMinor } = rules.margin
   const parts = [
     ...(millionths > 0 ? [`${formatPercent(millionths)} %`] : []),

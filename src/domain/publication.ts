@@ -17,7 +17,7 @@
  * Nothing is told to a store that cannot have the listing, save by the last row; and nothing that it is known to have. One
  * that was told and has not confirmed may have it: where no price is known, the one that was told last stands for it.
  */
-import type { PublishedOffer, StoreTerms } from './listing.ts'
+import type { PublishedOffer, StorePolicy } from './listing.ts'
 import { isJump, priceOf } from './pricing.ts'
 import { publishedStock } from './stock.ts'
 
@@ -89,7 +89,7 @@ const said: Record<'gone' | 'filtered' | 'unlinked', string> = {
 }
 
 /** @param at when it is to hold, epoch milliseconds: rates have a validity */
-export function decideListing(match: Match, facts: ListingFacts, terms: StoreTerms, at: number): ListingDecision {
+export function decideListing(match: Match, facts: ListingFacts, policy: StorePolicy, at: number): ListingDecision {
   const { known } = facts
   const none = { reason: null, detail: null, wantedPriceMinor: null, costMinor: null, floorMinor: null }
   if (match.outcome === 'ignored') return { ...none, state: 'ignored', content: null, tell: false }
@@ -101,7 +101,7 @@ export function decideListing(match: Match, facts: ListingFacts, terms: StoreTer
     return withdrawn({ ...none, state: 'held', reason: match.outcome, detail: match.detail }, facts)
   }
   const { offer } = match
-  const priced = priceOf(offer, terms.pricing, at)
+  const priced = priceOf(offer, policy.pricing, at)
   if (priced.outcome === 'held') {
     return withdrawn({ ...none, state: 'held', reason: priced.reason, detail: priced.detail }, facts)
   }
@@ -110,7 +110,7 @@ export function decideListing(match: Match, facts: ListingFacts, terms: StoreTer
     priceMinor,
     compareAtMinor,
     currency,
-    ...publishedStock(offer, terms.stock),
+    ...publishedStock(offer, policy.stock),
     name: offer.name,
     category: offer.category,
   }
@@ -122,7 +122,7 @@ export function decideListing(match: Match, facts: ListingFacts, terms: StoreTer
     jumpFrom !== null &&
     jumpFrom.currency === currency &&
     facts.approvedPriceMinor !== priceMinor &&
-    isJump(jumpFrom.priceMinor, priceMinor, terms.pricing.rules)
+    isJump(jumpFrom.priceMinor, priceMinor, policy.pricing.rules)
   if (!jumps) {
     const next = { ...none, floorMinor, costMinor: offer.costMinor }
     if (!facts.failing || known === null || !isUnder(known, floor)) {

@@ -57,7 +57,7 @@ const hasItsTurn = ({ cancelRequestedAt, deadlineAt, notBefore }: PurchaseFacts,
 /** Why a request that is proven absent may not be repeated; undefined when it may. */
 function notSafe({ keySafeUntil, lastClass, repeats }: PurchaseFacts, now: number): string | undefined {
   if (keySafeUntil === null || now >= keySafeUntil) return 'the supplier may have forgotten its idempotency key'
-  if (lastClass === 'B') return 'its repeat was rejected'
+  if (lastClass === 'refused') return 'its repeat was rejected'
   return repeats >= REPEATS_MAX ? `it was repeated ${repeats} times` : undefined
 }
 
@@ -91,7 +91,7 @@ export const sendingRows: readonly Row[] = [
   row('cancelled_before_sending', before, 'clock', (facts, _, now) => {
     if (facts.maybeChargedAt !== null) return undefined
     if (facts.cancelRequestedAt === null && now < facts.deadlineAt) return undefined
-    return { next: 'cancelled', set: { holdReason: null, notBefore: null }, effects: ['tell_failed'] }
+    return { next: 'cancelled', set: { holdReason: null, notBefore: null }, effects: ['notify_failed'] }
   }),
   row('released', before, 'released', (facts, { by, ceilingMinor }, now) => {
     if (facts.holdReason === null && facts.notBefore === null) return undefined
@@ -128,20 +128,20 @@ export const sendingRows: readonly Row[] = [
   }),
   row('not_executed', ['sending'], 'answer', (facts, { answer, notBefore }) => {
     if (answer.outcome !== 'not_executed' || facts.maybeChargedAt !== null) return undefined
-    return { next: 'waiting', set: { notBefore, lastClass: 'N' } }
+    return { next: 'waiting', set: { notBefore, lastClass: 'not_executed' } }
   }),
   row('rejected_for_now', ['sending'], 'answer', (facts, { answer, notBefore }) => {
     if (answer.outcome !== 'rejected' || answer.reason === 'other') return undefined
     if (facts.maybeChargedAt !== null || facts.cancelRequestedAt !== null) return undefined
-    return { next: 'rejected', set: { lastClass: 'B' }, effects: [{ plan: answer.reason, notBefore }] }
+    return { next: 'rejected', set: { lastClass: 'refused' }, effects: [{ plan: answer.reason, notBefore }] }
   }),
   row('rejected', ['sending'], 'answer', (facts, { answer }) => {
     if (answer.outcome !== 'rejected' || facts.maybeChargedAt !== null) return undefined
-    return { next: 'rejected', set: { lastClass: 'B' }, effects: ['tell_failed'] }
+    return { next: 'rejected', set: { lastClass: 'refused' }, effects: ['notify_failed'] }
   }),
   row('ambiguous', ['sending'], 'answer', (facts, { answer }, now) => {
     const refused = answer.outcome === 'rejected' || (answer.outcome === 'unknown' && answer.rejection)
-    const lastClass = refused ? 'B' : answer.outcome === 'not_executed' ? 'N' : 'A'
+    const lastClass = refused ? 'refused' : answer.outcome === 'not_executed' ? 'not_executed' : 'ambiguous'
     const set: Patch = { maybeChargedAt: facts.maybeChargedAt ?? now, lastClass }
     const named = 'orderId' in answer ? answer.orderId : null
     if (named !== null) set.namedOrderId = named
@@ -151,7 +151,7 @@ export const sendingRows: readonly Row[] = [
   }),
   row('lost', ['sending'], 'lost', (facts, _, now) => ({
     next: 'unknown',
-    set: { maybeChargedAt: facts.maybeChargedAt ?? now, lastClass: 'A' },
+    set: { maybeChargedAt: facts.maybeChargedAt ?? now, lastClass: 'ambiguous' },
   })),
 
   row('named_order_agrees', ['unknown'], 'named_read', (_, { order }) => {
@@ -174,7 +174,7 @@ export const sendingRows: readonly Row[] = [
   }),
   row('absent_and_cancelled', ['unknown'], 'absent', (facts) => {
     if (facts.cancelRequestedAt === null) return undefined
-    return { next: 'cancelled', effects: ['tell_failed'] }
+    return { next: 'cancelled', effects: ['notify_failed'] }
   }),
   row('sent_again', ['unknown'], 'absent', (facts, { frozen }, now) => {
     if (frozen || notSafe(facts, now) !== undefined) return undefined
@@ -222,7 +222,7 @@ const givenUp = (facts: PurchaseFacts, now: number): Patch => ({
 })
 
 export const acceptedRows: readonly Row[] = [
-  row('second_order', ['accepted', 'completed', 'fulfilled', 'review'], 'found', (facts, { orders }) => {
+  row('double_charge', ['accepted', 'completed', 'fulfilled', 'review'], 'found', (facts, { orders }) => {
     const known = facts.supplierOrderId
     const open = undecided(orders)
     const second =
@@ -294,7 +294,7 @@ export const acceptedRows: readonly Row[] = [
     const ordersSeen = facts.ordersSeen.filter((id) => id !== facts.supplierOrderId)
     const set: Patch = ordersSeen.length < facts.ordersSeen.length ? { ordersSeen } : {}
     if (input.status === 'refunded') set.refundedAt = now
-    return { next: 'failed', set, effects: ['tell_failed'] }
+    return { next: 'failed', set, effects: ['notify_failed'] }
   }),
   row('failed_with_keys', ['accepted'], 'read', (_, input, now) => {
     if (input.status === 'open') return undefined
@@ -338,7 +338,7 @@ export const acceptedRows: readonly Row[] = [
     }
     const set: Patch = { supplierOrderId: order.id }
     const effects: Effect[] = ['cancel_later', 'read_now']
-    if (facts.toldFailedAt !== null || !order.agrees) {
+    if (facts.failureNotifiedAt !== null || !order.agrees) {
       set.handOverHeldAt = now
       effects.push('alert')
     }
@@ -395,12 +395,12 @@ export const acceptedRows: readonly Row[] = [
     if (facts.keysStored === 0) return undefined
     const set = { handOverHeldAt: null, cancelRequestedAt: null }
     const short = facts.keysStored < facts.quantity
-    return { next: 'completed', set, effects: short ? ['hand_over', 'tell_failed'] : ['hand_over'] }
+    return { next: 'completed', set, effects: short ? ['hand_over', 'notify_failed'] : ['hand_over'] }
   }),
   row('closed', ['review', 'accepted'], 'close', (facts, _, now) => ({
     next: 'cancelled',
     set: givenUp(facts, now),
-    effects: ['withdraw', 'tell_failed'],
+    effects: ['withdraw', 'notify_failed'],
   })),
   row('bought_again', ['review', 'accepted'], 'buy_again', (facts, _, now) => ({
     next: 'cancelled',

@@ -37,7 +37,7 @@ export const isOver = (state: PurchaseState): boolean =>
   state === 'rejected' || state === 'failed' || state === 'cancelled'
 
 /** What a POST that is over means for money: not executed, answered and not charged, possibly charged. */
-export type AnswerClass = 'N' | 'B' | 'A'
+export type AnswerClass = 'not_executed' | 'refused' | 'ambiguous'
 
 /** The columns of a purchase that decide, and what its siblings add. Instants in epoch milliseconds. */
 export interface PurchaseFacts {
@@ -67,7 +67,7 @@ export interface PurchaseFacts {
   acceptedAt: number | null
   handOverBegunAt: number | null
   handOverHeldAt: number | null
-  toldFailedAt: number | null
+  failureNotifiedAt: number | null
   refundedAt: number | null
   /** Supplier orders seen while a person must decide; empty when nothing was ever found. */
   ordersSeen: string[]
@@ -142,7 +142,7 @@ export type Effect =
   /** Take back the hand-over of keys that is owed, unless it has begun. */
   | 'withdraw'
   /** Tell the store that this part of the line, or what is missing of it, will not come. */
-  | 'tell_failed'
+  | 'notify_failed'
   /** Cancel a later generation that was never sent; goes first in the commit. */
   | 'cancel_later'
   /** Plan the next generation; held for `reason` until `notBefore`, or free to go. */

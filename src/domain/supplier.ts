@@ -68,10 +68,10 @@ export type Placement =
   | { outcome: 'unknown'; cause: string; rejection: boolean; evidence: Evidence }
 
 /** The class of a placement as it is remembered: a refusal counts as B even where it leaves the purchase unknown. */
-export function answerClass(placement: Placement): 'N' | 'B' | 'A' {
-  if (placement.outcome === 'not_executed') return 'N'
-  if (placement.outcome === 'rejected') return 'B'
-  return placement.outcome === 'unknown' && placement.rejection ? 'B' : 'A'
+export function answerClass(placement: Placement): 'not_executed' | 'refused' | 'ambiguous' {
+  if (placement.outcome === 'not_executed') return 'not_executed'
+  if (placement.outcome === 'rejected') return 'refused'
+  return placement.outcome === 'unknown' && placement.rejection ? 'refused' : 'ambiguous'
 }
 
 /** Amounts in minor units of `currency`, instants in epoch milliseconds, here and below. */

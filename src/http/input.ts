@@ -101,7 +101,7 @@ export const orderBody = fields({
     ],
   })
 
-/** A checked body in the terms of ordering: `"19.9"` and `"19.90"` are one amount. */
+/** A checked body in the words of ordering: `"19.9"` and `"19.90"` are one amount. */
 export const orderInput = ({ reference, lines }: z.infer<typeof orderBody>): OrderInput => ({
   reference,
   lines: lines.map(({ id, sku, quantity, unitPrice, currency }) => ({

@@ -1,4 +1,4 @@
-import { type ImportFilter, passesFilter, type StoreTerms } from '../domain/listing.ts'
+import { type ImportFilter, passesFilter, type StorePolicy } from '../domain/listing.ts'
 import { priceTexts } from '../domain/money.ts'
 import {
   decideListing,
@@ -15,7 +15,7 @@ import type { StoreListing } from '../stores/store.ts'
 /** A store as its listings see it. */
 export interface SellingStore {
   id: string
-  terms: StoreTerms
+  policy: StorePolicy
 }
 
 /** One listing, stored or about to be, and what is to become of it. */
@@ -39,10 +39,10 @@ export async function assess(
   at: number,
 ): Promise<Assessed[]> {
   const { listings, around } = await gather(db, store.id, offers, rows)
-  const { filter } = store.terms
+  const { filter } = store.policy
   return [...listings, ...newListings(store.id, offers, listings, filter, at)].map((row) => {
     const match = matchListing(row, around, filter)
-    return { row, match, decision: decideListing(match, factsOf(row), store.terms, at) }
+    return { row, match, decision: decideListing(match, factsOf(row), store.policy, at) }
   })
 }
 

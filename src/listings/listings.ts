@@ -119,7 +119,7 @@ export async function explainOffer(db: Database, store: SellingStore, sku: strin
     const message = `the SKU ${sku} names two offers: ${offer.productId} and ${other.productId}`
     throw new Failure('conflict', message, { reason: 'ambiguous_sku' })
   }
-  const { pricing, stock, filter } = store.terms
+  const { pricing, stock, filter } = store.policy
   const [linked, named, under] = await Promise.all([
     db.query(listingsOfProducts(store.id, [offer.productId])),
     db.query(listingsOfSkus(store.id, [sku])),

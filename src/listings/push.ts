@@ -252,7 +252,7 @@ const sentOf = ({ sentPriceMinor, sentCompareAtMinor, sentCurrency, sentName, se
 function causeOf(before: ListingRow, priceMinor: number, costMinor: number | null): string {
   if (before.toldAt === null) return 'first'
   if (before.approvedPriceMinor === priceMinor) return 'approved'
-  return before.knownCostMinor === costMinor ? 'terms' : 'cost'
+  return before.knownCostMinor === costMinor ? 'policy' : 'cost'
 }
 
 /**

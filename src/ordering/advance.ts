@@ -161,7 +161,7 @@ function asDecidedNow(input: PurchaseInput | undefined, { purchase }: Loaded): P
   return { ...input, orders: input.orders.map((order) => ({ ...order, decided: seen.has(order.id) })) }
 }
 
-/** The row in the terms of the transition table. */
+/** The row in the words of the transition table. */
 export function factsOf({ purchase, generations, keys }: Loaded): PurchaseFacts {
   const later = generations.filter((other) => other.generation > purchase.generation)
   return {

@@ -59,8 +59,8 @@ export function effectChanges(
     after.push(...keyChanges(ordering, loaded, has('hand_over'), has('store_keys') ? reading : undefined, now))
   }
   if (has('withdraw')) after.push(...withdrawal(loaded))
-  if (has('tell_failed')) {
-    changes.set.toldFailedAt = now
+  if (has('notify_failed')) {
+    changes.set.failureNotifiedAt = now
     const units = purchase.quantity - (has('hand_over') ? handedOverIn(loaded) : unitsLeft(loaded))
     const payload = { purchaseId: purchase.id, units, row: decision.row }
     after.push(callback('line.failed', `failed:${purchase.id}:${purchase.version}`, payload))

@@ -1,4 +1,4 @@
-import { passesFilter, type StoreTerms } from '../domain/listing.ts'
+import { passesFilter, type StorePolicy } from '../domain/listing.ts'
 import { ceilingMinor } from '../domain/pricing.ts'
 import { countParts, PARTS_MAX, splitQuantity } from '../domain/store-order.ts'
 import { codeOf, Failure } from '../errors.ts'
@@ -190,10 +190,10 @@ function purchasesOfLine(
   )
 }
 
-/** A store that orders may come from, with what it lists of itself; without terms it lists everything. */
+/** A store that orders may come from, with the offers that it lists by itself; without a policy all of them. */
 export interface OrderingStore {
   id: string
-  terms?: { filter: StoreTerms['filter'] }
+  policy?: { filter: StorePolicy['filter'] }
 }
 
 /**
@@ -234,7 +234,7 @@ export async function offersOfLines(
   const unlisted = skus.filter((sku) => !underSku.has(sku))
   const gone = unlisted.length === 0 ? [] : await db.query(goneOffersBySku(unlisted))
   for (const [sku, offers] of Map.groupBy(gone, ({ sku }) => sku)) underSku.set(sku, offers)
-  const filter = stores.find(({ id }) => id === store)?.terms?.filter
+  const filter = stores.find(({ id }) => id === store)?.policy?.filter
   const found = new Map<string, Offer>()
   for (const [place, reference] of wanted.entries()) {
     const rows = rowsOf(reference)

@@ -120,7 +120,7 @@ function distinctKeys({ vault }: Ordering, order: SupplierOrder): Reading['keys'
 export const wasShown = (rows: readonly Purchase[], supplierOrderId: string): boolean =>
   rows.some(({ ordersSeen }) => listOf(ordersSeen).includes(supplierOrderId))
 
-/** Orders of the supplier that carry a purchase's reference, in the terms of the transition table. */
+/** Orders of the supplier that carry a purchase's reference, in the words of the transition table. */
 export async function foundOrders(
   { db, supplier }: Ordering,
   purchase: Purchase,

@@ -161,7 +161,7 @@ async function putIn(
       state: 'unknown',
       unknownAt: now,
       maybeChargedAt: now,
-      lastClass: 'A',
+      lastClass: 'ambiguous',
       refreshAt: now,
       firstSentAt: sentAt,
       lastSentAt: now,

@@ -1,5 +1,5 @@
 import { afterLookUp } from '../domain/breaker.ts'
-import { judgeAbsence, type Verdict } from '../domain/not-found-proof.ts'
+import { judgeNotFound, type Verdict } from '../domain/not-found-proof.ts'
 import type { FoundOrder, PurchaseInput } from '../domain/purchase.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import { messageOf } from '../errors.ts'
@@ -174,7 +174,7 @@ function verdictOf(ordering: Ordering, purchase: Purchase, absence: Absence, beg
   const { dialect } = ordering
   // A row that was made to count anew knows of no first scan any more, whatever is remembered.
   const absentSince = purchase.absentSince === null ? undefined : absence.absentSince
-  return judgeAbsence(
+  return judgeNotFound(
     { sentAt: absence.sentAt, absentSince, begunAt: begun },
     // The intent is stored before the request leaves, which may take until its deadline.
     { deadlineMs: deadlineMs(ordering), ...gapsOf(dialect), gapMs: dialect.scanGapSeconds * 1_000 },

@@ -187,8 +187,8 @@ export const publications = sqliteTable(
 /** How publishing to a store stands. */
 export const publishing = sqliteTable('publishing', {
   store: text('store').primaryKey(),
-  /** Digest of the terms that were published last: others make a publication of the whole catalogue. */
-  terms: text('terms').notNull(),
+  /** Digest of the policy that was published last: another one publishes the whole catalogue. */
+  policy: text('policy').notNull(),
   /** The restore epoch at that time: after a restore nothing is known of what the store has. */
   epoch: integer('epoch').notNull(),
   /** Callbacks in a row that the store did not take. */
@@ -210,7 +210,7 @@ export const listingPrices = sqliteTable(
     currency: text('currency').notNull(),
     /** In the supplier's currency. */
     costMinor: minor('cost_minor'),
-    /** first | cost | terms | approved */
+    /** first | cost | policy | approved */
     cause: text('cause').notNull(),
   },
   (t) => [index('listing_prices_variant').on(t.store, t.variant, t.at), index('listing_prices_at').on(t.at)],
@@ -379,7 +379,7 @@ export const purchases = sqliteTable(
     /** Keys came although the store was told otherwise, or a person must look: they are kept, not handed over. */
     handOverHeldAt: instant('hand_over_held_at'),
     handOverBegunAt: instant('hand_over_begun_at'),
-    toldFailedAt: instant('told_failed_at'),
+    failureNotifiedAt: instant('failure_notified_at'),
     refundedAt: instant('refunded_at'),
     writtenOffAt: instant('written_off_at'),
     /** Ids of supplier orders seen while an operator must decide; a list. */

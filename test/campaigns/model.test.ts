@@ -67,7 +67,7 @@ describe('the model may leave out', () => {
   ].flat()
 
   test('what the last answer was, except while a purchase is unknown', () => {
-    const classes = [null, 'N', 'B', 'A'] as const
+    const classes = [null, 'not_executed', 'refused', 'ambiguous'] as const
     for (const state of purchaseStates.filter((one) => one !== 'unknown')) {
       for (const one of cases) {
         const [first, ...others] = classes.map((lastClass) =>

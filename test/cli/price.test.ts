@@ -6,22 +6,22 @@ import { newListing } from '../../src/listings/assess.ts'
 import type { ListingRow } from '../../src/storage/listings.ts'
 import { run, startService, widest } from '../support/cli-run.ts'
 import { TEST_NOW } from '../support/database.ts'
-import { pricedOffer, sellingTerms } from '../support/selling.ts'
+import { pricedOffer, sellingPolicy } from '../support/selling.ts'
 
 const STORE = 'shop-4f7k2m9q'
 
 /** A service that explains one offer as the real one does. */
 function serviceFor(
-  settings: Parameters<typeof sellingTerms>[0],
+  settings: Parameters<typeof sellingPolicy>[0],
   fields: Partial<PricedOffer> = {},
   stores: string[] = [STORE],
   listings: ListingRow[] = [],
 ) {
-  const terms = sellingTerms(settings)
+  const policy = sellingPolicy(settings)
   const stocks = { localStock: 3, providerStock: 40, available: 1 }
   const offer = { ...pricedOffer(fields), ...stocks, productId: 'p-1', name: 'Railway Empire IV' }
-  const price = explainPrice(offer, terms.pricing, TEST_NOW)
-  const stock = explainStock(offer, terms.stock)
+  const price = explainPrice(offer, policy.pricing, TEST_NOW)
+  const stock = explainStock(offer, policy.stock)
   return startService({
     'GET /stores': () => ({ items: stores.map((id) => ({ id })) }),
     [`GET /stores/${STORE}/prices/SKU-1`]: () =>
@@ -30,7 +30,7 @@ function serviceFor(
 }
 
 describe('price explain', () => {
-  const everything: Parameters<typeof sellingTerms>[0] = {
+  const everything: Parameters<typeof sellingPolicy>[0] = {
     currency: 'USD',
     rates: [{ from: 'EUR', to: 'USD', rate: '1.0834' }],
     pricing: {

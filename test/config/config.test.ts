@@ -110,8 +110,8 @@ describe('the price rules', () => {
   test('are a markup of 20 percent, with nothing else, unless told', () => {
     const [store] = load(GOOD).stores
     expect(store).toMatchObject({ currency: 'EUR', stock: { source: 'both', buffer: 0 }, listings: { mode: 'all' } })
-    expect(store?.terms.pricing).toMatchObject({ currency: 'EUR', rates: [] })
-    expect(store?.terms.pricing.rules).toMatchObject({
+    expect(store?.policy.pricing).toMatchObject({ currency: 'EUR', rates: [] })
+    expect(store?.policy.pricing.rules).toMatchObject({
       markup: { millionths: 200_000, flatMinor: 0 },
       margin: { millionths: 0, flatMinor: 0 },
       bands: [],

@@ -126,7 +126,7 @@ describe('an amount raised by a percentage', () => {
 })
 
 describe('a ceiling', () => {
-  const terms = {
+  const policy = {
     costMinor: 1_000,
     costCurrency: 'EUR',
     unitPriceMinor: 1_999,
@@ -138,14 +138,14 @@ describe('a ceiling', () => {
   }
 
   test('is the unit price less the margin, which is never less than stated', () => {
-    expect(ceilingMinor(terms)).toBe(1_899)
-    expect(ceilingMinor({ ...terms, unitPriceMinor: 2_000 })).toBe(1_900)
-    expect(ceilingMinor({ ...terms, minMarginPercent: '0' })).toBe(1_999)
+    expect(ceilingMinor(policy)).toBe(1_899)
+    expect(ceilingMinor({ ...policy, unitPriceMinor: 2_000 })).toBe(1_900)
+    expect(ceilingMinor({ ...policy, minMarginPercent: '0' })).toBe(1_999)
   })
 
   test('is the cost at intake plus a percentage without a unit price', () => {
-    expect(ceilingMinor({ ...terms, unitPriceMinor: null })).toBe(1_025)
-    expect(ceilingMinor({ ...terms, unitPriceMinor: null, unitCurrency: null, costMinor: 999 })).toBe(1_024)
+    expect(ceilingMinor({ ...policy, unitPriceMinor: null })).toBe(1_025)
+    expect(ceilingMinor({ ...policy, unitPriceMinor: null, unitCurrency: null, costMinor: 999 })).toBe(1_024)
   })
 
   test("is the unit price in the supplier's currency, rounded down before the margin is taken off", () => {
@@ -155,14 +155,14 @@ describe('a ceiling', () => {
       readRate({ from: 'JPY', to: 'EUR', rate: '0.00617' }),
     ]
     // 19.99 USD are 16.6576… EUR, 16.65 of them sure; 5 % of that, 0.8325, is 0.84.
-    expect(ceilingMinor({ ...terms, rates, unitCurrency: 'USD' })).toBe(1_581)
-    expect(ceilingMinor({ ...terms, rates, unitCurrency: 'USD', at: Date.parse('2025-12-31') })).toBe(1_799 - 90)
-    expect(ceilingMinor({ ...terms, rates, unitCurrency: 'JPY', minMarginPercent: '0' })).toBe(1_233)
+    expect(ceilingMinor({ ...policy, rates, unitCurrency: 'USD' })).toBe(1_581)
+    expect(ceilingMinor({ ...policy, rates, unitCurrency: 'USD', at: Date.parse('2025-12-31') })).toBe(1_799 - 90)
+    expect(ceilingMinor({ ...policy, rates, unitCurrency: 'JPY', minMarginPercent: '0' })).toBe(1_233)
   })
 
   test('is none without a rate in that direction, or when the amounts cannot be exact', () => {
     const rates = [readRate({ from: 'EUR', to: 'USD', rate: '1.2' })]
-    expect(ceilingMinor({ ...terms, rates, unitCurrency: 'USD' })).toBe('no_rate')
-    expect(ceilingMinor({ ...terms, unitPriceMinor: Number.MAX_SAFE_INTEGER })).toBe('too_large')
+    expect(ceilingMinor({ ...policy, rates, unitCurrency: 'USD' })).toBe('no_rate')
+    expect(ceilingMinor({ ...policy, unitPriceMinor: Number.MAX_SAFE_INTEGER })).toBe('too_large')
   })
 })

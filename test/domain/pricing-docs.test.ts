@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { ratesShape, sellingFaults, sellingShape, storeTerms } from '../../src/config/store-settings.ts'
+import { ratesShape, sellingFaults, sellingShape, storePolicy } from '../../src/config/store-settings.ts'
 import { formatDecimal, parseDecimal } from '../../src/domain/money.ts'
 import { priceOf } from '../../src/domain/pricing.ts'
 import { publishedStock } from '../../src/domain/stock.ts'
@@ -51,7 +51,7 @@ describe('the page on prices', () => {
     expect(sellingFaults([settings], rates, from)).toEqual([])
     const basePriceMinor = row['compare at'] === undefined ? null : 1_500
     const offer = pricedOffer({ costMinor: costMinor ?? 0, currency: from, basePriceMinor })
-    const result = priceOf(offer, storeTerms(settings, rates, from).pricing, Date.parse(row.day ?? '2026-06-30'))
+    const result = priceOf(offer, storePolicy(settings, rates, from).pricing, Date.parse(row.day ?? '2026-06-30'))
     const text = (minor: number) => `${formatDecimal({ minor, currency })} ${currency}`
     expect(result.outcome === 'priced' && text(result.priceMinor)).toBe(price)
     const compareAt = result.outcome === 'priced' ? result.compareAtMinor : null

@@ -4,14 +4,14 @@ import { explainPrice, isJump, type PricedOffer, priceOf } from '../../src/domai
 import { formatPercent, parsePercent } from '../../src/domain/pricing-rules.ts'
 import { rateAt, readRate } from '../../src/domain/rates.ts'
 import { TEST_NOW } from '../support/database.ts'
-import { pricedOffer, sellingTerms } from '../support/selling.ts'
+import { pricedOffer, sellingPolicy } from '../support/selling.ts'
 
-type Pricing = NonNullable<NonNullable<Parameters<typeof sellingTerms>[0]>['pricing']>
+type Pricing = NonNullable<NonNullable<Parameters<typeof sellingPolicy>[0]>['pricing']>
 
 const priceFor = (pricing: Pricing, offer: Partial<PricedOffer> = {}) =>
-  priceOf(pricedOffer(offer), sellingTerms({ pricing }).pricing, TEST_NOW)
+  priceOf(pricedOffer(offer), sellingPolicy({ pricing }).pricing, TEST_NOW)
 const stepsFor = (pricing: Pricing, offer: Partial<PricedOffer> = {}) =>
-  explainPrice(pricedOffer(offer), sellingTerms({ pricing }).pricing, TEST_NOW).steps.map(
+  explainPrice(pricedOffer(offer), sellingPolicy({ pricing }).pricing, TEST_NOW).steps.map(
     ({ step, amountMinor, detail }) => `${step} ${amountMinor}: ${detail}`,
   )
 
@@ -83,7 +83,7 @@ describe('a price', () => {
   })
 
   test('jumps when it changes by more than the share of what it was', () => {
-    const { rules } = sellingTerms({ pricing: { jumpPercent: '50' } }).pricing
+    const { rules } = sellingPolicy({ pricing: { jumpPercent: '50' } }).pricing
     expect([isJump(1_000, 1_500, rules), isJump(1_000, 1_501, rules)]).toEqual([false, true])
     expect([isJump(1_000, 500, rules), isJump(1_000, 499, rules)]).toEqual([false, true])
   })

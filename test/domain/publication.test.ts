@@ -6,7 +6,7 @@ import type { PublishedOffer } from '../../src/domain/listing.ts'
 import { decideListing, type ListingContent, type ListingFacts, type Match } from '../../src/domain/publication.ts'
 import { listedContent, listedOffer, publicationProperties } from '../campaigns/properties/publication.ts'
 import { TEST_NOW } from '../support/database.ts'
-import { sellingTerms } from '../support/selling.ts'
+import { sellingPolicy } from '../support/selling.ts'
 
 const content = listedContent
 const facts = (fields: Partial<ListingFacts> = {}): ListingFacts => ({
@@ -21,7 +21,7 @@ const facts = (fields: Partial<ListingFacts> = {}): ListingFacts => ({
 })
 const never = facts({ known: null })
 const matched = (fields: Partial<PublishedOffer> = {}): Match => ({ outcome: 'matched', offer: listedOffer(fields) })
-const terms = sellingTerms({ pricing: { margin: { percent: '10' } } })
+const policy = sellingPolicy({ pricing: { margin: { percent: '10' } } })
 const none = { stock: 0, available: false }
 
 describe('the table', () => {
@@ -78,11 +78,11 @@ describe('the table', () => {
     ['what is ignored is not told', { outcome: 'ignored' }, facts({ settled: false }), 'ignored', null, false],
   ]
   test.each(cases)('%s', (_what, match, given, state, wanted, tell) => {
-    expect(decideListing(match, given, terms, TEST_NOW)).toMatchObject({ state, content: wanted, tell })
+    expect(decideListing(match, given, policy, TEST_NOW)).toMatchObject({ state, content: wanted, tell })
   })
 
   test('a store that changed its currency is told the new price, which no percentage compares', () => {
-    const dollars = sellingTerms({ currency: 'USD', rates: [{ from: 'EUR', to: 'USD', rate: '150' }] })
+    const dollars = sellingPolicy({ currency: 'USD', rates: [{ from: 'EUR', to: 'USD', rate: '150' }] })
     const decision = decideListing(matched(), facts(), dollars, TEST_NOW)
     expect(decision).toMatchObject({ state: 'synced', content: { priceMinor: 180_000, currency: 'USD' }, tell: true })
   })

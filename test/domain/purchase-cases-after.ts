@@ -13,7 +13,7 @@ const adopted = (ordersSeen: string[]) =>
     'read_now',
   ])
 const closed = (ordersSeen: string[], handOverHeldAt: number | null = NOW) =>
-  to('cancelled', 'closed', { ordersSeen, handOverHeldAt }, ['withdraw', 'tell_failed'])
+  to('cancelled', 'closed', { ordersSeen, handOverHeldAt }, ['withdraw', 'notify_failed'])
 const boughtAgain = (ordersSeen: string[], handOverHeldAt: number | null = NOW) =>
   to('cancelled', 'bought_again', { writtenOffAt: NOW, ordersSeen, handOverHeldAt }, ['withdraw', nextGeneration])
 
@@ -112,7 +112,7 @@ export const otherCases: Case[] = [
     when: 'a person hands over what came, which is less than was ordered',
     facts: { keysStored: 1 },
     input: { type: 'hand_over' },
-    gives: { 'review accepted': handedOver(['hand_over', 'tell_failed']) },
+    gives: { 'review accepted': handedOver(['hand_over', 'notify_failed']) },
   },
   {
     when: 'a person hands over though nothing came',

@@ -17,7 +17,7 @@ const revivedBeside = (...ordersSeen: string[]) =>
     ...(['cancel_later', 'read_now'] as const),
     ...twice('x'),
   ])
-const isSecond = stays('second_order', { ordersSeen: ['x'] }, twice('x'))
+const isSecond = stays('double_charge', { ordersSeen: ['x'] }, twice('x'))
 const isSecondAfterTheEnd = stays('found_after_the_end', { ordersSeen: ['x'] }, twice('x'))
 const areTwo = {
   'planned waiting unknown': to(
@@ -26,7 +26,7 @@ const areTwo = {
     { ordersSeen: ['x', 'y'], note: says('2 orders') },
     twice('y'),
   ),
-  'accepted completed fulfilled review': stays('second_order', { ordersSeen: ['x', 'y'] }, twice('x', 'y')),
+  'accepted completed fulfilled review': stays('double_charge', { ordersSeen: ['x', 'y'] }, twice('x', 'y')),
 }
 const ofAnotherLine = {
   'planned waiting unknown': to('review', 'found_several', { ordersSeen: ['x'], note: says('another line') }, [
@@ -163,7 +163,7 @@ export const foundCases: Case[] = [
     input: found(order('x'), order('y')),
     gives: {
       'planned waiting unknown': areTwo['planned waiting unknown'],
-      'accepted completed fulfilled review': stays('second_order', { ordersSeen: ['y'] }, twice('y')),
+      'accepted completed fulfilled review': stays('double_charge', { ordersSeen: ['y'] }, twice('y')),
       'rejected failed cancelled': ownBeside,
     },
   },
@@ -178,7 +178,7 @@ export const foundCases: Case[] = [
         { ordersSeen: ['y', 'x'], note: says('2 orders') },
         twice('x'),
       ),
-      'accepted completed fulfilled review': stays('second_order', { ordersSeen: ['y'] }, twice('y')),
+      'accepted completed fulfilled review': stays('double_charge', { ordersSeen: ['y'] }, twice('y')),
       'rejected failed cancelled': ownBeside,
     },
   },
@@ -188,7 +188,7 @@ export const foundCases: Case[] = [
     input: found(order('x', { agrees: false }), order('y')),
     gives: {
       'planned waiting unknown': areTwo['planned waiting unknown'],
-      'accepted completed fulfilled review': stays('second_order', { ordersSeen: ['y'] }, twice('y')),
+      'accepted completed fulfilled review': stays('double_charge', { ordersSeen: ['y'] }, twice('y')),
       'rejected failed cancelled': changedOwn({ ordersSeen: ['y'] }, ...twice('y')),
     },
   },
@@ -208,7 +208,7 @@ export const foundCases: Case[] = [
     facts: { ordersSeen: ['y'], supplierOrderId: 'own', refundedAt: EARLIER },
     input: found(order('x')),
     gives: {
-      'accepted completed fulfilled review': stays('second_order', { ordersSeen: ['y', 'x'] }, twice('x')),
+      'accepted completed fulfilled review': stays('double_charge', { ordersSeen: ['y', 'x'] }, twice('x')),
       'planned waiting unknown': isOurs,
       'rejected failed cancelled': revivedBeside('y', 'own'),
     },
@@ -227,7 +227,7 @@ export const foundCases: Case[] = [
   },
   {
     when: 'one order is found after the store was told that nothing comes',
-    facts: { toldFailedAt: EARLIER },
+    facts: { failureNotifiedAt: EARLIER },
     input: found(order('x')),
     gives: {
       ...oneIsOurs,
@@ -265,7 +265,7 @@ export const foundCases: Case[] = [
     input: found(order('x')),
     gives: {
       'planned waiting unknown': isOurs,
-      'accepted completed fulfilled review': stays('second_order', { ordersSeen: ['w', 'x'] }, twice('x')),
+      'accepted completed fulfilled review': stays('double_charge', { ordersSeen: ['w', 'x'] }, twice('x')),
       'rejected cancelled': revivedBeside('w'),
       failed: revivedBeside('w', 'own'),
     },
@@ -276,7 +276,7 @@ export const foundCases: Case[] = [
     input: found(order('own', { decided: true }), order('x')),
     gives: {
       'planned waiting unknown': isOurs,
-      'accepted completed fulfilled review': stays('second_order', { ordersSeen: ['own', 'x'] }, twice('x')),
+      'accepted completed fulfilled review': stays('double_charge', { ordersSeen: ['own', 'x'] }, twice('x')),
       'rejected failed cancelled': revivedBeside('own'),
     },
   },

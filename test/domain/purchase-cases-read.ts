@@ -198,19 +198,19 @@ export const readCases: Case[] = [
     when: 'the order failed without keys',
     facts: { keysStored: 0 },
     input: read('failed', 0, 0),
-    gives: { accepted: to('failed', 'failed', {}, ['tell_failed']), ...reversed },
+    gives: { accepted: to('failed', 'failed', {}, ['notify_failed']), ...reversed },
   },
   {
     when: 'the order that a person adopted failed without keys: it is undecided again',
     facts: { keysStored: 0, ordersSeen: ['w', 'own'] },
     input: read('failed', 0, 0),
-    gives: { accepted: to('failed', 'failed', { ordersSeen: ['w'] }, ['tell_failed']), ...reversed },
+    gives: { accepted: to('failed', 'failed', { ordersSeen: ['w'] }, ['notify_failed']), ...reversed },
   },
   {
     when: 'the order was refunded without keys',
     facts: { keysStored: 0 },
     input: read('refunded', 0, 0),
-    gives: { accepted: to('failed', 'failed', { refundedAt: NOW }, ['tell_failed']), ...reversed },
+    gives: { accepted: to('failed', 'failed', { refundedAt: NOW }, ['notify_failed']), ...reversed },
   },
   {
     when: 'the order failed and shows a key',

@@ -4,7 +4,7 @@ import { EARLIER, HOUR, MINUTE, NOW, order } from '../support/facts.ts'
 import { type Case, says, stays, to } from './purchase-case.ts'
 
 const clock: PurchaseInput = { type: 'clock' }
-const neverSent = to('cancelled', 'cancelled_before_sending', { holdReason: null, notBefore: null }, ['tell_failed'])
+const neverSent = to('cancelled', 'cancelled_before_sending', { holdReason: null, notBefore: null }, ['notify_failed'])
 const keysStay = to('review', 'cancelled_before_hand_over', { handOverHeldAt: NOW, note: says('before the keys') }, [
   'alert',
 ])
@@ -199,10 +199,14 @@ const answered = (answer: Answer): PurchaseInput => ({ type: 'answer', answer, n
 const taken = answered({ outcome: 'accepted', orderId: 'x', agrees: true })
 const ambiguous = (orderId: string | null = null) => answered({ outcome: 'unknown', rejection: false, orderId })
 const isTaken = { sending: to('accepted', 'accepted', { supplierOrderId: 'x' }, ['read_now']) }
-const open = (maybeChargedAt: number, lastClass: 'N' | 'B' | 'A', more: Record<string, unknown> = {}) => ({
+const open = (
+  maybeChargedAt: number,
+  lastClass: 'not_executed' | 'refused' | 'ambiguous',
+  more: Record<string, unknown> = {},
+) => ({
   sending: to('unknown', 'ambiguous', { maybeChargedAt, lastClass, ...more }),
 })
-const told = { sending: to('rejected', 'rejected', { lastClass: 'B' }, ['tell_failed']) }
+const told = { sending: to('rejected', 'rejected', { lastClass: 'refused' }, ['notify_failed']) }
 const refusals = ['out_of_stock', 'balance', 'other'] as const
 
 export const answerCases: Case[] = [
@@ -217,36 +221,38 @@ export const answerCases: Case[] = [
   {
     when: 'the order is accepted but differs from what was sent',
     input: answered({ outcome: 'accepted', orderId: 'x', agrees: false }),
-    gives: open(NOW, 'A', { namedOrderId: 'x' }),
+    gives: open(NOW, 'ambiguous', { namedOrderId: 'x' }),
   },
   {
     when: 'the request was not executed',
     input: answered({ outcome: 'not_executed' }),
-    gives: { sending: to('waiting', 'not_executed', { notBefore: LATER, lastClass: 'N' }) },
+    gives: { sending: to('waiting', 'not_executed', { notBefore: LATER, lastClass: 'not_executed' }) },
   },
   {
     when: 'the request was not executed though cancelled meanwhile',
     facts: { cancelRequestedAt: NOW },
     input: answered({ outcome: 'not_executed' }),
-    gives: { sending: to('waiting', 'not_executed', { notBefore: LATER, lastClass: 'N' }) },
+    gives: { sending: to('waiting', 'not_executed', { notBefore: LATER, lastClass: 'not_executed' }) },
   },
   {
     when: 'the repeat was not executed, which says nothing about the attempt before',
     facts: { maybeChargedAt: EARLIER, repeats: 2 },
     input: answered({ outcome: 'not_executed' }),
-    gives: open(EARLIER, 'N', { repeats: 1 }),
+    gives: open(EARLIER, 'not_executed', { repeats: 1 }),
   },
   {
     when: 'a request that may have been charged before it was known here was not executed',
     facts: { maybeChargedAt: EARLIER },
     input: answered({ outcome: 'not_executed' }),
-    gives: open(EARLIER, 'N', { repeats: 0 }),
+    gives: open(EARLIER, 'not_executed', { repeats: 0 }),
   },
   ...(['out_of_stock', 'balance'] as const).flatMap((reason): Case[] => [
     {
       when: `the order is rejected for ${reason}`,
       input: answered({ outcome: 'rejected', reason }),
-      gives: { sending: to('rejected', 'rejected_for_now', { lastClass: 'B' }, [{ plan: reason, notBefore: LATER }]) },
+      gives: {
+        sending: to('rejected', 'rejected_for_now', { lastClass: 'refused' }, [{ plan: reason, notBefore: LATER }]),
+      },
     },
     {
       when: `the order is rejected for ${reason} and cancelled meanwhile`,
@@ -265,43 +271,43 @@ export const answerCases: Case[] = [
       when: `the repeat is rejected for ${reason}, which proves nothing about the attempt before`,
       facts: { maybeChargedAt: EARLIER },
       input: answered({ outcome: 'rejected', reason }),
-      gives: open(EARLIER, 'B'),
+      gives: open(EARLIER, 'refused'),
     }),
   ),
-  { when: 'the answer is ambiguous', input: ambiguous(), gives: open(NOW, 'A') },
+  { when: 'the answer is ambiguous', input: ambiguous(), gives: open(NOW, 'ambiguous') },
   {
     when: 'the answer names an order and differs',
     input: ambiguous('x'),
-    gives: open(NOW, 'A', { namedOrderId: 'x' }),
+    gives: open(NOW, 'ambiguous', { namedOrderId: 'x' }),
   },
   {
     when: 'the answer to the repeat is ambiguous',
     facts: { maybeChargedAt: EARLIER },
     input: ambiguous(),
-    gives: open(EARLIER, 'A'),
+    gives: open(EARLIER, 'ambiguous'),
   },
   {
     when: 'the answer is a refusal that proves nothing',
     input: answered({ outcome: 'unknown', rejection: true, orderId: null }),
-    gives: open(NOW, 'B'),
+    gives: open(NOW, 'refused'),
   },
   {
     when: 'nobody waits for the answer any more',
     input: { type: 'lost' },
-    gives: { sending: to('unknown', 'lost', { maybeChargedAt: NOW, lastClass: 'A' }) },
+    gives: { sending: to('unknown', 'lost', { maybeChargedAt: NOW, lastClass: 'ambiguous' }) },
   },
   {
     when: 'nobody waits for the answer to the repeat any more',
     facts: { maybeChargedAt: EARLIER },
     input: { type: 'lost' },
-    gives: { sending: to('unknown', 'lost', { maybeChargedAt: EARLIER, lastClass: 'A' }) },
+    gives: { sending: to('unknown', 'lost', { maybeChargedAt: EARLIER, lastClass: 'ambiguous' }) },
   },
 ]
 
 const absent: PurchaseInput = { type: 'absent', frozen: false }
 const absentWhileFrozen: PurchaseInput = { type: 'absent', frozen: true }
 const sentAgain = (repeats = 1) => ({ unknown: to('sending', 'sent_again', { repeats }) })
-const notBought = { unknown: to('cancelled', 'absent_and_cancelled', {}, ['tell_failed']) }
+const notBought = { unknown: to('cancelled', 'absent_and_cancelled', {}, ['notify_failed']) }
 const forgotten = {
   unknown: to('review', 'absent_and_not_safe', { note: says('forgotten its idempotency key') }, ['alert']),
 }
@@ -351,7 +357,7 @@ export const absentCases: Case[] = [
   },
   {
     when: 'it is absent and its repeat was not executed',
-    facts: { lastClass: 'N' },
+    facts: { lastClass: 'not_executed' },
     input: absent,
     gives: sentAgain(),
   },
@@ -364,10 +370,15 @@ export const absentCases: Case[] = [
     input: absentWhileFrozen,
     gives: forgotten,
   },
-  { when: 'it is absent and the last answer was a refusal', facts: { lastClass: 'B' }, input: absent, gives: refused },
+  {
+    when: 'it is absent and the last answer was a refusal',
+    facts: { lastClass: 'refused' },
+    input: absent,
+    gives: refused,
+  },
   {
     when: 'it is absent, the last answer was a refusal, buying is frozen',
-    facts: { lastClass: 'B' },
+    facts: { lastClass: 'refused' },
     input: absentWhileFrozen,
     gives: refused,
   },
@@ -380,7 +391,7 @@ export const absentCases: Case[] = [
   },
   {
     when: 'it is absent and cancelled, its key is no longer safe and the last answer was a refusal',
-    facts: { cancelRequestedAt: NOW, keySafeUntil: NOW, lastClass: 'B' },
+    facts: { cancelRequestedAt: NOW, keySafeUntil: NOW, lastClass: 'refused' },
     input: absent,
     gives: notBought,
   },

@@ -5,7 +5,7 @@ import { linkListing } from '../../src/listings/links.ts'
 import { listingBySku, listListings, viewListing } from '../../src/listings/listings.ts'
 import { TEST_NOW } from '../support/database.ts'
 import { offerRow, publishWorld } from '../support/publish-world.ts'
-import { sellingTerms } from '../support/selling.ts'
+import { sellingPolicy } from '../support/selling.ts'
 
 const offerOf = (fields: Partial<PublishedOffer> = {}): PublishedOffer => ({
   sku: 'OS-1',
@@ -31,7 +31,7 @@ describe('a listing', () => {
 })
 
 describe('the filters of a store', () => {
-  type Settings = NonNullable<Parameters<typeof sellingTerms>[0]>['listings']
+  type Settings = NonNullable<Parameters<typeof sellingPolicy>[0]>['listings']
   const cases: [string, Settings, boolean][] = [
     ['nothing', {}, true],
     ['linked alone', { mode: 'linked' }, false],
@@ -47,11 +47,11 @@ describe('the filters of a store', () => {
     ['stock, of which there is some', { inStockOnly: true }, true],
   ]
   test.each(cases)('with %s', (_what, listings, passes) => {
-    expect(passesFilter(offerOf(), sellingTerms({ listings }).filter)).toBe(passes)
+    expect(passesFilter(offerOf(), sellingPolicy({ listings }).filter)).toBe(passes)
   })
 
   test('with stock, of which there is none', () => {
-    const { filter } = sellingTerms({ listings: { inStockOnly: true } })
+    const { filter } = sellingPolicy({ listings: { inStockOnly: true } })
     expect(passesFilter(offerOf({ localStock: 0, providerStock: null }), filter)).toBe(false)
     expect(passesFilter(offerOf({ localStock: null, providerStock: null }), filter)).toBe(true)
   })

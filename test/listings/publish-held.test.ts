@@ -98,7 +98,7 @@ describe('a price that jumps', () => {
     await world.settle()
     const prices = await world.db.query(pricesOfListing(STORE, 'SKU-a', 10))
     expect(prices.map(({ priceMinor, costMinor, cause }) => `${priceMinor} ${costMinor} ${cause}`)).toEqual([
-      '6500 5000 terms',
+      '6500 5000 policy',
       '6000 5000 approved',
       '1320 1100 cost',
       '1200 1000 first',

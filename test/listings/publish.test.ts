@@ -63,7 +63,7 @@ describe('a store', () => {
     expect(world.sold()['SKU-b']).toBe('12.00 x 5')
   })
 
-  test('is told everything that differs when its terms change, and nothing when they are as before', async () => {
+  test('gets everything that differs when its policy changes, and nothing while it is the same', async () => {
     const world = await publishWorld()
     await world.stock(...products(120))
     await world.settle()

@@ -59,7 +59,7 @@ describe('an order whose answer is lost', () => {
     harbour.sandbox.faults.add({ fault: 'out-of-stock' })
     const orderId = await harbour.buy('1001')
     await harbour.pass(20 * MINUTE)
-    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'review', lastClass: 'B', generation: 1 })
+    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'review', lastClass: 'refused', generation: 1 })
     expect(harbour.sent).toHaveLength(2)
     harbour.expectLedger({ charges: 0, keys: 0 })
   })
@@ -111,7 +111,11 @@ describe('an order that did not leave', () => {
     harbour.ordering.pace.checked.set((await harbour.offer()).productId, harbour.now())
     await harbour.supplierDown()
     await harbour.settle()
-    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'waiting', lastClass: 'N', maybeChargedAt: null })
+    expect(await harbour.purchase(orderId)).toMatchObject({
+      state: 'waiting',
+      lastClass: 'not_executed',
+      maybeChargedAt: null,
+    })
     await harbour.pass(10 * MINUTE)
     expect(await harbour.purchase(orderId)).toMatchObject({ state: 'waiting', maybeChargedAt: null })
     await harbour.supplierUp()

@@ -8,7 +8,7 @@ import { nextPublications } from '../../src/storage/publications.ts'
 import { memoryDatabase, TEST_NOW } from '../support/database.ts'
 import { openHarbour, STORE } from '../support/harbour.ts'
 import { offerRow } from '../support/publish-world.ts'
-import { sellingTerms } from '../support/selling.ts'
+import { sellingPolicy } from '../support/selling.ts'
 
 const listing = (variant: string, fields: Partial<ListingRow>): ListingRow => ({
   ...newListing(STORE, { variant, sku: variant, linkedBy: 'person' }, TEST_NOW),
@@ -28,7 +28,7 @@ describe('a purchase that finds its offer out of stock', () => {
     const [owed] = await harbour.db.query(nextPublications(STORE, 10))
     expect(JSON.parse(owed?.productIds ?? '')).toEqual([purchase.supplierProductId])
     const offers = await harbour.db.query(offersByProduct([purchase.supplierProductId]))
-    const store = { id: STORE, terms: sellingTerms() }
+    const store = { id: STORE, policy: sellingPolicy() }
     const [assessed] = await assess(harbour.db, store, { offers }, harbour.now())
     expect(assessed?.decision.content).toMatchObject({ stock: 0, available: false })
   })
@@ -47,8 +47,8 @@ describe('the line of an order', () => {
     const gone = dropped.map(([id, sku]) => offerRow(id, { sku, goneAt: TEST_NOW, available: 0 }))
     const offers = [offerRow('a'), offerRow('b', { category: 'Office' }), ...twins, ...gone]
     await db.commit([...offers.map((offer) => putOffer(offer)), ...putListings(rows)])
-    return async (reference: string, terms?: ReturnType<typeof sellingTerms>) => {
-      const stores = [{ id: STORE, ...(terms ? { terms } : {}) }]
+    return async (reference: string, policy?: ReturnType<typeof sellingPolicy>) => {
+      const stores = [{ id: STORE, ...(policy ? { policy } : {}) }]
       return (await offersOfLines({ db, stores }, STORE, [reference])).get(reference)?.productId
     }
   }
@@ -65,7 +65,7 @@ describe('the line of an order', () => {
     expect(await meant('DROPPED')).toBe('e')
     expect(await meant('SKU-b')).toBe('b')
     await expect(meant('TWICE-DROPPED')).rejects.toMatchObject({ reason: 'ambiguous_sku' })
-    expect(await meant('DROPPED', sellingTerms({ listings: { mode: 'linked' } }))).toBeUndefined()
+    expect(await meant('DROPPED', sellingPolicy({ listings: { mode: 'linked' } }))).toBeUndefined()
   })
 
   test('means what its variant is linked to, whatever its SKU says', async () => {
@@ -98,9 +98,9 @@ describe('the line of an order', () => {
 
   test('is none of ours where the store does not list the offer, unless it once did', async () => {
     const meant = await world([listing('SKU-b', { linkedBy: 'sku', productId: 'b', reason: 'filtered' })])
-    const games = sellingTerms({ listings: { categories: ['Software'] } })
+    const games = sellingPolicy({ listings: { categories: ['Software'] } })
     expect(await meant('SKU-a', games)).toBeUndefined()
     expect(await meant('SKU-b', games)).toBe('b')
-    expect(await meant('SKU-a', sellingTerms({ listings: { mode: 'linked' } }))).toBeUndefined()
+    expect(await meant('SKU-a', sellingPolicy({ listings: { mode: 'linked' } }))).toBeUndefined()
   })
 })

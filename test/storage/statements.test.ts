@@ -135,7 +135,7 @@ const calls: Record<string, unknown[]> = {
   putPublishing: [
     {
       store: 's',
-      terms: 't',
+      policy: 't',
       epoch: 1,
       attempts: 0,
       pausedUntil: null,

@@ -279,11 +279,11 @@ describe('what an answer to POST /orders means', () => {
   })
 
   it('remembers a refusal as class B even where the purchase stays unknown', () => {
-    expect(answerClass(judge(refused(422, 'limit_exceeded'), true))).toBe('B')
-    expect(answerClass(judge(refused(409, 'idempotency_key_reused')))).toBe('B')
-    expect(answerClass(judge(refused(409, 'idempotency_in_progress')))).toBe('A')
-    expect(answerClass(judge(refused(429, 'rate_limited'), true))).toBe('N')
-    expect(answerClass(judge(accepted()))).toBe('A')
+    expect(answerClass(judge(refused(422, 'limit_exceeded'), true))).toBe('refused')
+    expect(answerClass(judge(refused(409, 'idempotency_key_reused')))).toBe('refused')
+    expect(answerClass(judge(refused(409, 'idempotency_in_progress')))).toBe('ambiguous')
+    expect(answerClass(judge(refused(429, 'rate_limited'), true))).toBe('not_executed')
+    expect(answerClass(judge(accepted()))).toBe('ambiguous')
   })
 })
 

@@ -32,7 +32,7 @@ const fresh: PurchaseFacts = {
   acceptedAt: null,
   handOverBegunAt: null,
   handOverHeldAt: null,
-  toldFailedAt: null,
+  failureNotifiedAt: null,
   refundedAt: null,
   ordersSeen: [],
   newest: true,
@@ -40,18 +40,18 @@ const fresh: PurchaseFacts = {
 }
 
 const ordered: Partial<PurchaseFacts> = { keySafeUntil: NOW + HOUR, supplierOrderId: 'own', acceptedAt: EARLIER }
-const ambiguous: Partial<PurchaseFacts> = { keySafeUntil: NOW + HOUR, maybeChargedAt: EARLIER, lastClass: 'A' }
+const ambiguous: Partial<PurchaseFacts> = { keySafeUntil: NOW + HOUR, maybeChargedAt: EARLIER, lastClass: 'ambiguous' }
 
 /** What each state has that `planned` has not. `review` is one in which no order was ever found. */
 const byState: Record<PurchaseState, Partial<PurchaseFacts>> = {
   planned: {},
-  waiting: { keySafeUntil: NOW + HOUR, lastClass: 'N' },
+  waiting: { keySafeUntil: NOW + HOUR, lastClass: 'not_executed' },
   sending: { keySafeUntil: NOW + HOUR },
   unknown: { ...ambiguous, unknownAt: EARLIER },
   accepted: ordered,
   completed: { ...ordered, keysStored: 2, keysWaiting: 2 },
   fulfilled: { ...ordered, keysStored: 2, keysLeft: 2, handOverBegunAt: EARLIER },
-  rejected: { keySafeUntil: NOW + HOUR, lastClass: 'B' },
+  rejected: { keySafeUntil: NOW + HOUR, lastClass: 'refused' },
   failed: ordered,
   cancelled: {},
   review: { ...ambiguous, unknownAt: EARLIER },

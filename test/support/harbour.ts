@@ -24,7 +24,7 @@ import { memoryDatabase, TEST_NOW } from './database.ts'
 import { startProcess } from './harbour-process.ts'
 import { startHeldSandbox } from './held.ts'
 import { lineOf, partOf } from './references.ts'
-import { sellingTerms } from './selling.ts'
+import { sellingPolicy } from './selling.ts'
 
 export const STORE = 'demo-ab12cd34'
 /** What every harbour's database is sealed under. */
@@ -113,7 +113,7 @@ export async function openHarbour(options: HarbourOptions = {}) {
       log,
       owner,
       policy: options.policy ?? {},
-      stores: [{ id: STORE, terms: sellingTerms() }],
+      stores: [{ id: STORE, policy: sellingPolicy() }],
       storeOf: (id) => (id === STORE ? store : undefined),
       onSend: (request) => void sent.push(request),
     })

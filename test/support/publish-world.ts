@@ -17,7 +17,7 @@ import { build } from '../../src/storage/statement.ts'
 import { backendStore } from '../../src/stores/backend/backend.ts'
 import { secretText } from '../../src/stores/backend/signature.ts'
 import { memoryDatabase, TEST_NOW } from './database.ts'
-import { sellingTerms } from './selling.ts'
+import { sellingPolicy } from './selling.ts'
 
 export const STORE = 'demo-ab12cd34'
 
@@ -39,7 +39,7 @@ export const offerRow = (productId: string, fields: Partial<NewOffer> = {}): New
 
 export type PublishWorld = Awaited<ReturnType<typeof publishWorld>>
 
-export async function publishWorld(settings: Parameters<typeof sellingTerms>[0] = {}, given: { db?: Database } = {}) {
+export async function publishWorld(settings: Parameters<typeof sellingPolicy>[0] = {}, given: { db?: Database } = {}) {
   const clock = { at: TEST_NOW }
   const now = () => clock.at
   const newId = createIds(now, randomBytes)
@@ -55,7 +55,7 @@ export async function publishWorld(settings: Parameters<typeof sellingTerms>[0] 
     level: 'info',
     write: (line) => void lines.push(JSON.parse(line) as Record<string, unknown>),
   })
-  let store: SellingStore = { id: STORE, terms: sellingTerms(settings) }
+  let store: SellingStore = { id: STORE, policy: sellingPolicy(settings) }
   const publisher: Publisher = {
     db,
     now,
@@ -88,8 +88,8 @@ export async function publishWorld(settings: Parameters<typeof sellingTerms>[0] 
       return store
     },
     /** Other settings, as after a restart with another configuration. */
-    configure: (other: Parameters<typeof sellingTerms>[0]) => {
-      store = { id: STORE, terms: sellingTerms(other) }
+    configure: (other: Parameters<typeof sellingPolicy>[0]) => {
+      store = { id: STORE, policy: sellingPolicy(other) }
     },
     /** Stores offers as a sync run does, with what the store is owed. */
     stock: async (...rows: NewOffer[]): Promise<void> => {

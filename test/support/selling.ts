@@ -1,14 +1,14 @@
 import { z } from 'zod'
-import { ratesShape, sellingShape, storeTerms } from '../../src/config/store-settings.ts'
-import type { StoreTerms } from '../../src/domain/listing.ts'
+import { ratesShape, sellingShape, storePolicy } from '../../src/config/store-settings.ts'
+import type { StorePolicy } from '../../src/domain/listing.ts'
 import type { PricedOffer } from '../../src/domain/pricing.ts'
 
 const shape = z.strictObject({ ...sellingShape, rates: ratesShape })
 
 /** What a store sells by under these settings, at a supplier that sells in euros. Everything else is as by default. */
-export function sellingTerms(settings: z.input<typeof shape> = {}): StoreTerms {
+export function sellingPolicy(settings: z.input<typeof shape> = {}): StorePolicy {
   const { rates, ...store } = shape.parse(settings)
-  return storeTerms(store, rates, 'EUR')
+  return storePolicy(store, rates, 'EUR')
 }
 
 export const pricedOffer = (fields: Partial<PricedOffer> = {}): PricedOffer => ({

@@ -53,7 +53,7 @@ export const StoreListing = z.object({
 })
 const Detail = StoreListing.extend({
   wanted: z.object(content).nullable().meta({ description: 'What the store is to have now' }),
-  prices: z.array(z.object({ at, price: amount, currency, cause: z.enum(['first', 'cost', 'terms', 'approved']) })),
+  prices: z.array(z.object({ at, price: amount, currency, cause: z.enum(['first', 'cost', 'policy', 'approved']) })),
 })
 const StoreStanding = z.object({
   id: z.string(),

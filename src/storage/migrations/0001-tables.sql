@@ -152,7 +152,7 @@ create table purchases (
   keys_short_since integer,
   hand_over_held_at integer,
   hand_over_begun_at integer,
-  told_failed_at integer,
+  failure_notified_at integer,
   refunded_at integer,
   written_off_at integer,
   orders_seen text not null default '[]',
@@ -450,7 +450,7 @@ create index publications_store on publications (store, id);
 -- How publishing to a store stands.
 create table publishing (
   store text not null primary key,
-  terms text not null,
+  policy text not null,
   epoch integer not null,
   attempts integer not null default 0,
   paused_until integer,

@@ -52,7 +52,7 @@ export const mistakes: readonly Mistake[] = [
       {
         file: 'domain/purchase-table.ts',
         find: "return { next: 'unknown', set }",
-        replace: `if (refused) return { next: 'rejected', set: { lastClass }, effects: ['tell_failed'] }
+        replace: `if (refused) return { next: 'rejected', set: { lastClass }, effects: ['notify_failed'] }
     return { next: 'unknown', set }`,
       },
     ],
@@ -114,8 +114,8 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'domain/purchase-table.ts',
-        find: "return { next: 'rejected', set: { lastClass: 'B' }, effects: [{ plan: answer.reason, notBefore }] }",
-        replace: "return { next: 'waiting', set: { holdReason: answer.reason, notBefore, lastClass: 'B' } }",
+        find: "return { next: 'rejected', set: { lastClass: 'refused' }, effects: [{ plan: answer.reason, notBefore }] }",
+        replace: "return { next: 'waiting', set: { holdReason: answer.reason, notBefore, lastClass: 'refused' } }",
       },
     ],
   },
@@ -126,7 +126,7 @@ export const mistakes: readonly Mistake[] = [
       {
         file: 'domain/purchase-table.ts',
         find: `if (facts.cancelRequestedAt === null) return undefined
-    return { next: 'cancelled', effects: ['tell_failed'] }`,
+    return { next: 'cancelled', effects: ['notify_failed'] }`,
         replace: 'return undefined',
       },
     ],

@@ -84,8 +84,8 @@ function applied(
     case 'withdraw':
       if (purchase.handOverBegun) return state
       return withPurchase(state, generation, { handOvers: 0, handOver: 'none' })
-    case 'tell_failed':
-      return withPurchase(state, generation, { toldFailed: true })
+    case 'notify_failed':
+      return withPurchase(state, generation, { failureNotified: true })
     case 'cancel_later': {
       const later = generation === 0 ? state.purchases[1] : undefined
       if (!later || later.firstSent || !['planned', 'waiting', 'review'].includes(later.state)) return state

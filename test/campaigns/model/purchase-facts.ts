@@ -1,4 +1,4 @@
-/** A purchase of the model in the terms of the transition table, and what the table says of it. */
+/** A purchase of the model in the words of the transition table, and what the table says of it. */
 import type { FoundOrder, Patch, PurchaseFacts, PurchaseInput, Transition } from '../../../src/domain/purchase.ts'
 import { REPEATS_MAX } from '../../../src/domain/purchase-table.ts'
 import {
@@ -119,7 +119,7 @@ function factsOf(purchase: Purchase, over: Over): Omit<PurchaseFacts, 'newest' |
     acceptedAt: at(purchase.order >= 0, over === 'keys' ? NOW - DAY : NOW),
     handOverBegunAt: at(purchase.handOverBegun),
     handOverHeldAt: at(purchase.handOverHeld),
-    toldFailedAt: at(purchase.toldFailed),
+    failureNotifiedAt: at(purchase.failureNotified),
     refundedAt: at(purchase.refunded),
     ordersSeen: bitsOf(purchase.ordersSeen).map(nameOf),
   }
@@ -173,7 +173,7 @@ function stamps(before: Purchase, { row, next }: Transition): Partial<Purchase> 
 const setOf = (names: string[]): number => names.reduce((all, name) => all | bit(numberOf(name)), 0)
 
 /**
- * Orders of the supplier in the terms of the transition table.
+ * Orders of the supplier in the words of the transition table.
  *
  * @param found, decided sets of orders
  * @param asTheyWere shows them as they were when they were made

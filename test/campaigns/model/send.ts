@@ -185,7 +185,7 @@ function brokenByWrite(
   const others = state.requests.filter((request) => request && !request.copy)
   if (others.some((request) => request?.purchase === worker.purchase)) return 'one request at a time'
   if (!rules.bytesStored(purchase)) return 'a request carries the bytes stored with its key'
-  const rejected = state.purchases.some((one) => one?.key === key && one.lastClass === 'B')
+  const rejected = state.purchases.some((one) => one?.key === key && one.lastClass === 'refused')
   return rejected ? 'a rejected key is not sent again' : undefined
 }
 

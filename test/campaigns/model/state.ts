@@ -53,7 +53,7 @@ export interface Purchase {
   handOverBegun: boolean
   handOverHeld: boolean
   keysShort: boolean
-  toldFailed: boolean
+  failureNotified: boolean
   refunded: boolean
   writtenOff: boolean
   /** Ticks until its lease is over. */
@@ -215,7 +215,7 @@ const planned: Purchase = {
   handOverBegun: false,
   handOverHeld: false,
   keysShort: false,
-  toldFailed: false,
+  failureNotified: false,
   refunded: false,
   writtenOff: false,
   lease: 0,

@@ -28,7 +28,7 @@ const anyFacts: fc.Arbitrary<PurchaseFacts> = fc.record({
   cancelRequestedAt: sometimes,
   maybeChargedAt: sometimes,
   keySafeUntil: sometimes,
-  lastClass: fc.constantFrom('N', 'B', 'A', null),
+  lastClass: fc.constantFrom('not_executed', 'refused', 'ambiguous', null),
   deadlineAt: instant,
   supplierOrderId: fc.option(orderId, { nil: null }),
   quantity: fc.integer({ min: 1, max: 3 }),
@@ -41,7 +41,7 @@ const anyFacts: fc.Arbitrary<PurchaseFacts> = fc.record({
   acceptedAt: sometimes,
   handOverBegunAt: sometimes,
   handOverHeldAt: sometimes,
-  toldFailedAt: sometimes,
+  failureNotifiedAt: sometimes,
   refundedAt: sometimes,
   repeats: count,
   namedOrderId: fc.option(orderId, { nil: null }),
@@ -176,7 +176,7 @@ describe('whatever happens to whatever purchase', () => {
 
   test('nothing is repeated with a key that may be forgotten, or after a refusal', () => {
     always(({ next }, { keySafeUntil, lastClass }, { type }) => {
-      return type !== 'absent' || next !== 'sending' || ((keySafeUntil ?? 0) > NOW && lastClass !== 'B')
+      return type !== 'absent' || next !== 'sending' || ((keySafeUntil ?? 0) > NOW && lastClass !== 'refused')
     })
   })
 
@@ -257,7 +257,7 @@ describe('a purchase that lives through anything', () => {
       const { ceilingMinor: _, writtenOffAt: __, note: ___, ...columns } = made.set
       facts = { ...facts, ...columns, state: made.next }
       if (made.next === 'sending') facts.keySafeUntil ??= NOW + HOUR
-      if (made.effects.includes('tell_failed')) facts.toldFailedAt = NOW
+      if (made.effects.includes('notify_failed')) facts.failureNotifiedAt = NOW
       if (input.type === 'read' && made.effects.includes('store_keys')) facts.keysStored += input.newKeys
     }
     return facts

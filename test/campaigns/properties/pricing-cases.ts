@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { z } from 'zod'
-import { sellingFaults, sellingShape, storeTerms } from '../../../src/config/store-settings.ts'
-import type { PricedOffer, PricingTerms } from '../../../src/domain/pricing.ts'
+import { sellingFaults, sellingShape, storePolicy } from '../../../src/config/store-settings.ts'
+import type { PricedOffer, PricingPolicy } from '../../../src/domain/pricing.ts'
 import type { ReferenceCase } from './reference-price.ts'
 
 /** One offer in one store, both as the code takes them and as the reference does. */
 export interface PriceCase {
   offer: PricedOffer
-  terms: PricingTerms
+  policy: PricingPolicy
   reference: ReferenceCase
 }
 
@@ -98,7 +98,7 @@ export const costs = fc.oneof(
 /** Up to the largest there are: most of them have no exact price. */
 export const anyCosts = fc.oneof(costs, fc.bigInt({ min: 1n, max: BigInt(Number.MAX_SAFE_INTEGER) }).map(Number))
 
-/** Offers and terms that the configuration takes, in currencies with 0, 2 and 3 decimals. */
+/** Offers and policies that the configuration accepts, in currencies with 0, 2 and 3 decimals. */
 export const priceCases = (costMinors: fc.Arbitrary<number> = costs): fc.Arbitrary<PriceCase> =>
   fc.tuple(currencies, currencies).chain(([from, to]) =>
     fc
@@ -125,7 +125,7 @@ export const priceCases = (costMinors: fc.Arbitrary<number> = costs): fc.Arbitra
         const offer = { sku: 'SKU-1', category, costMinor, basePriceMinor, currency: from, costFault: null }
         return {
           offer,
-          terms: storeTerms(settings, rates, from).pricing,
+          policy: storePolicy(settings, rates, from).pricing,
           reference: { ...offer, costCurrency: from, settings: { ...settings, currency: to }, rate },
         }
       }),

@@ -22,8 +22,8 @@ function priced(price: Priced): Extract<Priced, { outcome: 'priced' }> {
 
 export const pricingProperties = {
   'a price is never under the cost and the margin': () =>
-    fc.property(priceCases(), ({ offer, terms, reference }) => {
-      const { priceMinor, floorMinor, compareAtMinor, currency } = priced(priceOf(offer, terms, AT))
+    fc.property(priceCases(), ({ offer, policy, reference }) => {
+      const { priceMinor, floorMinor, compareAtMinor, currency } = priced(priceOf(offer, policy, AT))
       const { percent, flat } = reference.settings.pricing.margin
       const cost = times(units(offer.costMinor, offer.currency), fraction(reference.rate))
       const price = units(priceMinor, currency)
@@ -35,18 +35,18 @@ export const pricingProperties = {
     }),
 
   'a higher cost never makes a lower price': () =>
-    fc.property(priceCases(), costs, ({ offer, terms }, other) => {
+    fc.property(priceCases(), costs, ({ offer, policy }, other) => {
       const [low, high] = [offer.costMinor, other].toSorted((left, right) => left - right)
       const [cheap, dear] = [low, high, (low ?? 0) + 1].map(
-        (costMinor) => priced(priceOf({ ...offer, costMinor: costMinor ?? 0 }, terms, AT)).priceMinor,
+        (costMinor) => priced(priceOf({ ...offer, costMinor: costMinor ?? 0 }, policy, AT)).priceMinor,
       )
-      const beside = priced(priceOf({ ...offer, costMinor: (low ?? 0) + 1 }, terms, AT)).priceMinor
+      const beside = priced(priceOf({ ...offer, costMinor: (low ?? 0) + 1 }, policy, AT)).priceMinor
       assert.ok((cheap ?? 0) <= (dear ?? 0) && (cheap ?? 0) <= beside)
     }),
 
   'rounding what is rounded changes nothing, and keeps the order of prices': () =>
-    fc.property(priceCases(), costs, fc.nat({ max: 5_000 }), fc.nat({ max: 500 }), ({ terms }, minor, more, under) => {
-      const { rounding } = terms.rules
+    fc.property(priceCases(), costs, fc.nat({ max: 5_000 }), fc.nat({ max: 500 }), ({ policy }, minor, more, under) => {
+      const { rounding } = policy.rules
       const floor = Math.max(1, minor - under)
       const once = roundPrice(minor, floor, rounding)
       assert.equal(roundPrice(once, floor, rounding), once)
@@ -56,8 +56,8 @@ export const pricingProperties = {
     }),
 
   'a price is what slow arithmetic with fractions makes of the settings': () =>
-    fc.property(priceCases(), ({ offer, terms, reference }) => {
-      const { priceMinor, floorMinor, compareAtMinor } = priced(priceOf(offer, terms, AT))
+    fc.property(priceCases(), ({ offer, policy, reference }) => {
+      const { priceMinor, floorMinor, compareAtMinor } = priced(priceOf(offer, policy, AT))
       const slow = referencePrice(reference)
       assert.equal(BigInt(priceMinor), slow.price)
       assert.equal(BigInt(floorMinor), slow.floor)
@@ -65,17 +65,17 @@ export const pricingProperties = {
     }),
 
   'a price is exact, or held because it could not be': () =>
-    fc.property(priceCases(anyCosts), ({ offer, terms, reference }) => {
-      const price = priceOf(offer, terms, AT)
+    fc.property(priceCases(anyCosts), ({ offer, policy, reference }) => {
+      const price = priceOf(offer, policy, AT)
       const slow = referencePrice(reference)
       if (price.outcome === 'priced') assert.equal(BigInt(price.priceMinor), slow.price)
       else assert.ok(price.reason === 'too_large' && slow.largest > MOST)
     }),
 
   'what is explained is what is charged': () =>
-    fc.property(priceCases(anyCosts), ({ offer, terms }) => {
-      const { steps, ...explained } = explainPrice(offer, terms, AT)
-      const { steps: none, ...price } = priceOf(offer, terms, AT)
+    fc.property(priceCases(anyCosts), ({ offer, policy }) => {
+      const { steps, ...explained } = explainPrice(offer, policy, AT)
+      const { steps: none, ...price } = priceOf(offer, policy, AT)
       assert.deepEqual(explained, price)
       assert.deepEqual(none, [])
       const last = steps.findLast(({ step }) => step !== 'compare_at')
@@ -84,9 +84,9 @@ export const pricingProperties = {
     }),
 
   'a jump is a change by more than the share, exactly': () =>
-    fc.property(priceCases(), costs, costs, fc.nat({ max: 3_000_000 }), ({ terms }, before, after, jumpMillionths) => {
+    fc.property(priceCases(), costs, costs, fc.nat({ max: 3_000_000 }), ({ policy }, before, after, jumpMillionths) => {
       const change = BigInt(after > before ? after - before : before - after)
-      const rules = { ...terms.rules, jumpMillionths }
+      const rules = { ...policy.rules, jumpMillionths }
       assert.equal(
         isJump(before, after, rules),
         less({ n: BigInt(jumpMillionths), d: 1_000_000n }, { n: change, d: BigInt(before) }),

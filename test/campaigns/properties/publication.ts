@@ -1,10 +1,10 @@
 /** What holds of every decision about what a store is told, whatever the offer, the store and the rules. */
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
-import type { PublishedOffer, StoreTerms } from '../../../src/domain/listing.ts'
+import type { PublishedOffer, StorePolicy } from '../../../src/domain/listing.ts'
 import { priceOf } from '../../../src/domain/pricing.ts'
 import { decideListing, type ListingContent, type ListingFacts, type Match } from '../../../src/domain/publication.ts'
-import { sellingTerms } from '../../support/selling.ts'
+import { sellingPolicy } from '../../support/selling.ts'
 
 const AT = 1_700_000_000_000
 
@@ -67,22 +67,22 @@ const facts: fc.Arbitrary<ListingFacts> = fc
     sent: settled || !sent ? null : { ...sent, stock: 0, available: false },
   }))
 const percent = (max: number) => fc.nat({ max }).map(String)
-const stores: fc.Arbitrary<StoreTerms> = fc
+const stores: fc.Arbitrary<StorePolicy> = fc
   .record({
     markup: fc.record({ percent: percent(100) }),
     margin: fc.record({ percent: percent(60) }),
     jumpPercent: fc.option(percent(120), { nil: null }),
   })
-  .map((pricing) => sellingTerms({ pricing }))
+  .map((pricing) => sellingPolicy({ pricing }))
 
 /** Whether the store may sell at what it is told: there is nothing to sell, or the price clears the floor. */
-function isSafe(match: Match, { priceMinor, stock, available }: ListingContent, store: StoreTerms): boolean {
+function isSafe(match: Match, { priceMinor, stock, available }: ListingContent, store: StorePolicy): boolean {
   if (stock === 0 && !available) return true
   const priced = match.outcome === 'matched' ? priceOf(match.offer, store.pricing, AT) : undefined
   return priced?.outcome === 'priced' && priceMinor >= priced.floorMinor
 }
 
-export const publicationProperties: Record<string, () => fc.IProperty<[Match, ListingFacts, StoreTerms]>> = {
+export const publicationProperties: Record<string, () => fc.IProperty<[Match, ListingFacts, StorePolicy]>> = {
   'no store is told a price under the floor together with stock': () =>
     fc.property(matches, facts, stores, (match, given, store) => {
       const { content, tell } = decideListing(match, given, store, AT)

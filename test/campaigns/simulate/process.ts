@@ -15,7 +15,7 @@ import type { Marker } from '../../../src/storage/marker.ts'
 import { backendStore } from '../../../src/stores/backend/backend.ts'
 import { createSupplier, type Supplier } from '../../../src/supplier/client.ts'
 import { openVault } from '../../../src/vault/vault.ts'
-import { sellingTerms } from '../../support/selling.ts'
+import { sellingPolicy } from '../../support/selling.ts'
 import type { Chance } from './chance.ts'
 import { createDisk } from './disk.ts'
 import type { EventLog } from './event-log.ts'
@@ -125,7 +125,7 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
     vault,
     supplier,
     dialect,
-    stores: [{ id: STORE, terms: sellingTerms() }],
+    stores: [{ id: STORE, policy: sellingPolicy() }],
     storeOf: (id) => (id === STORE ? backend : undefined),
     policy: parts.policy,
     owner: name,

@@ -57,7 +57,7 @@ const bentReads: Story = {
 const secondOrders: Story = {
   id: 'second orders',
   what: 'the list shows each order twice, while purchases wait for the store, for a person or for their keys',
-  aims: ['accepted', 'completed', 'fulfilled', 'review'].map((state) => `second_order in ${state}`),
+  aims: ['accepted', 'completed', 'fulfilled', 'review'].map((state) => `double_charge in ${state}`),
   begin: (scene) => {
     const { world, chance } = scene
     const { supplier, timeline } = world

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { judgeAbsence } from '../../src/domain/not-found-proof.ts'
+import { judgeNotFound } from '../../src/domain/not-found-proof.ts'
 
 const SECOND = 1_000
 const rules = { deadlineMs: 30 * SECOND, settleMs: 90 * SECOND, listLagMs: 60 * SECOND, gapMs: 60 * SECOND }
 const sentAt = 1_000_000
 /** The first instant at which a scan counts. */
 const counts = sentAt + 180 * SECOND
-const judge = (begunAt: number, absentSince?: number) => judgeAbsence({ sentAt, absentSince, begunAt }, rules)
+const judge = (begunAt: number, absentSince?: number) => judgeNotFound({ sentAt, absentSince, begunAt }, rules)
 
 describe('a scan that found nothing', () => {
   test('proves nothing while the request may be written, run or stay out of the list', () => {
