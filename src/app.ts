@@ -36,8 +36,8 @@ import { recogniseRestore } from './reconciliation/restore.ts'
 import { startRuntime } from './runtime.ts'
 import { openMarker } from './storage/marker.ts'
 import { databaseFileOf, fileSystemOf, fileSystemType, openDatabase } from './storage/sqlite/open.ts'
-import { backendStores } from './stores/backend/backend.ts'
 import { openCallbackSecrets } from './stores/backend/signature.ts'
+import { openStores } from './stores/open.ts'
 import { createSupplier } from './supplier/client.ts'
 import { openKeys } from './vault/keys.ts'
 
@@ -83,7 +83,7 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
     sleep: (ms) => sleep(ms),
   })
   const signing = await openCallbackSecrets({ db, vault, now, newId })
-  const stores = backendStores(config.stores, { secretsOf: signing.of, now, newId })
+  const stores = openStores(config.stores, { secretsOf: signing.of, now, newId })
   const runtime = await startRuntime({
     db,
     vault,

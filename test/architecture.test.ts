@@ -29,7 +29,7 @@ const allowed: Record<string, string[]> = {
   config: ['dialect', 'domain'],
   vault: ['storage', 'config'],
   access: ['storage'],
-  stores: ['storage', 'vault', 'domain'],
+  stores: ['storage', 'vault', 'config', 'domain'],
   observe: ['storage', 'supplier', 'domain'],
   backup: ['storage', 'vault', 'config'],
   inbox: ports,

@@ -40,8 +40,11 @@ function leaves(shape: z.core.$ZodType, prefix = ''): string[] {
   const def = shape._zod.def as unknown as Record<string, unknown>
   const inner = (def.innerType ?? def.in) as z.core.$ZodType | undefined
   if (inner) return def.type === 'default' && inner._zod.def.type === 'array' ? [prefix] : leaves(inner, prefix)
-  if (def.type === 'array' && (def.element as z.core.$ZodType)._zod.def.type === 'object') {
+  if (def.type === 'array' && ['object', 'union'].includes((def.element as z.core.$ZodType)._zod.def.type)) {
     return leaves(def.element as z.core.$ZodType, `${prefix}[]`)
+  }
+  if (def.discriminator !== undefined) {
+    return [...new Set((def.options as z.core.$ZodType[]).flatMap((option) => leaves(option, prefix)))]
   }
   if (def.type !== 'object') return [prefix]
   const fields = Object.entries(def.shape as Record<string, z.core.$ZodType>)

@@ -8,7 +8,7 @@ import type { Secret } from '../secret.ts'
 import type { Database } from '../storage/database.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import { forget, syncFolder } from '../storage/files.ts'
-import { oweAlert } from '../storage/outbox.ts'
+import { enqueueAlert } from '../storage/outbox.ts'
 import { currentEpoch } from '../storage/restores.ts'
 import type { Keys } from '../vault/keys.ts'
 import { type BackupHeader, readBackupHeader } from './backup-file.ts'
@@ -92,7 +92,7 @@ export function createBackups(parts: BackupParts): Backups {
         log.warn('backup.failed', { error: messageOf(error) })
         const occasion = String(Math.floor(now() / DAY))
         const alert = { type: 'backup_failed', occasion, payload: { note: messageOf(error) } }
-        await db.commit([oweAlert({ newId, now }, alert)])
+        await db.commit([enqueueAlert({ newId, now }, alert)])
       }
     },
   }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { configShape, dialectFileOf } from '../config/config.ts'
-import { percent } from '../config/store-settings.ts'
+import { backendShape, percent } from '../config/store-settings.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
 import { Failure, type FieldFault, messageOf } from '../errors.ts'
@@ -84,7 +84,7 @@ function asKey(text: string): Secret {
 const { baseUrl: baseUrlShape, dialect: dialectNameShape } = configShape.shape.supplier.shape
 const DIALECT = dialectNameShape.parse(undefined)
 const { publicUrl: publicUrlShape } = configShape.shape
-const { name: nameShape, callbackUrl: callbackUrlShape } = configShape.shape.stores.element.shape
+const { name: nameShape, callbackUrl: callbackUrlShape } = backendShape.shape
 
 interface Shape {
   safeParse(value: unknown): { success: true } | { success: false; error: { issues: { message: string }[] } }

@@ -10,23 +10,18 @@ import type { StorePolicy } from '../domain/listing.ts'
 import { parseDecimal } from '../domain/money.ts'
 import { Failure, type FieldFault, messageOf } from '../errors.ts'
 import { Secret } from '../secret.ts'
-import { amount, percent, ratesShape, sellingFaults, sellingShape, storePolicy } from './store-settings.ts'
+import {
+  amount,
+  percent,
+  ratesShape,
+  type StoreSettings,
+  sellingFaults,
+  storePolicy,
+  storeShape,
+  webAddress,
+} from './store-settings.ts'
 
 const cron = z.string().refine(validCron, 'a cron expression, such as "*/30 * * * *"')
-const webAddress = z.url({ protocol: /^https?$/, error: 'an address that starts with http:// or https://' })
-
-const storeShape = z.strictObject({
-  /** Permanent id, part of every purchase key: made once, never changed. */
-  id: z
-    .string()
-    .regex(/^[a-z0-9-]{1,40}-[a-z0-9]{8}$/, 'a short name, a dash and 8 characters; `quayside init` makes one'),
-  kind: z.literal('backend'),
-  name: z.string().min(1).max(100),
-  /** Where callbacks go. */
-  callbackUrl: webAddress,
-  ...sellingShape,
-})
-
 /** From `config/quayside.json`, this is `data/run` beside `config`. */
 export const DATA_DIR = '../data/run'
 
@@ -93,13 +88,9 @@ export const configShape = z.strictObject({
 })
 
 export type Settings = z.infer<typeof configShape>
-export type StoreSettings = Settings['stores'][number]
 
-/** A store with what it sells by. */
-export interface SellingStore extends StoreSettings {
-  currency: string
-  policy: StorePolicy
-}
+/** A store with the policy that it sells by. */
+export type SellingStore = StoreSettings & { currency: string; policy: StorePolicy }
 
 export interface Config extends Omit<Settings, 'stores'> {
   stores: SellingStore[]
@@ -321,8 +312,10 @@ function knownKeys(shape: z.core.$ZodType, place: PropertyKey[]): string[] {
     element?: z.core.$ZodType
     valueType?: z.core.$ZodType
     shape?: Record<string, z.core.$ZodType>
+    options?: z.core.$ZodType[]
   }
   if (def.innerType) return knownKeys(def.innerType, place)
+  if (def.options) return [...new Set(def.options.flatMap((option) => knownKeys(option, place)))]
   const [next, ...rest] = place
   if (next === undefined) return Object.keys(def.shape ?? {})
   const inner = def.element ?? def.shape?.[String(next)] ?? def.valueType

@@ -1,4 +1,4 @@
-/** What the configuration says about selling: price rules, stock and listings of each store, and rates of exchange. */
+/** What the configuration says about stores: how each kind is reached, how each sells, and rates of exchange. */
 import { z } from 'zod'
 import type { ImportFilter, StorePolicy } from '../domain/listing.ts'
 import { parseDecimal } from '../domain/money.ts'
@@ -9,6 +9,7 @@ import { readRate } from '../domain/rates.ts'
 export const percent = z.string().regex(/^\d{1,4}(\.\d{1,4})?$/, 'a percentage as text, such as "12.5"')
 export const amount = z.string().regex(/^\d{1,12}(\.\d{1,3})?$/, 'an amount as text, such as "250.00"')
 const currency = z.string().regex(/^[A-Z]{3}$/, 'an ISO 4217 code, such as "EUR"')
+export const webAddress = z.url({ protocol: /^https?$/, error: 'an address that starts with http:// or https://' })
 const units = z.number().int().min(0).max(1_000_000_000)
 const instant = z.union([z.iso.date(), z.iso.datetime({ offset: true })], {
   error: 'a day or an instant, such as "2026-01-31" or "2026-01-31T08:00:00Z"',
@@ -44,7 +45,7 @@ const pricingShape = z.strictObject({
   jumpPercent: percent.nullable().default('50'),
 })
 
-/** What of a store is about selling. */
+/** How a store sells, whatever its kind. */
 export const sellingShape = {
   /** What it sells in; left out: what the supplier sells in. */
   currency: currency.optional(),
@@ -71,6 +72,28 @@ export const sellingShape = {
     })
     .prefault({}),
 }
+
+/** Settings that every kind of store has. */
+const everyStore = {
+  /** Permanent id, part of every purchase key: made once, never changed. */
+  id: z
+    .string()
+    .regex(/^[a-z0-9-]{1,40}-[a-z0-9]{8}$/, 'a short name, a dash and 8 characters; `quayside init` makes one'),
+  name: z.string().min(1).max(100),
+  ...sellingShape,
+}
+
+/** Any backend: orders in over the API, signed callbacks out. */
+export const backendShape = z.strictObject({
+  kind: z.literal('backend'),
+  /** Where callbacks go. */
+  callbackUrl: webAddress,
+  ...everyStore,
+})
+
+/** A store; `kind` says which adapter, and so which settings. An unknown kind hides no other fault. */
+export const storeShape = z.discriminatedUnion('kind', [backendShape], { unionFallback: true })
+export type StoreSettings = z.infer<typeof storeShape>
 
 export const ratesShape = z
   .array(

@@ -17,7 +17,7 @@ import {
 } from '../storage/deliveries.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import { forgetListingPrices, thinListingPrices } from '../storage/listings.ts'
-import { oweAlert } from '../storage/outbox.ts'
+import { enqueueAlert } from '../storage/outbox.ts'
 import type { Vault } from '../vault/vault.ts'
 import { hourly } from './receive.ts'
 import {
@@ -108,7 +108,11 @@ async function decide(deps: ProcessDeps, row: Delivery, reading: Opened): Promis
     case 'unreadable': {
       const note = `authentic deliveries cannot be read, so the dialect is wrong: ${reading.why}`
       const payload = { note, source: row.source, delivery: row.id }
-      const told = oweAlert(deps, { type: 'delivery_quarantined', occasion: hourly(row.source, finishedAt), payload })
+      const told = enqueueAlert(deps, {
+        type: 'delivery_quarantined',
+        occasion: hourly(row.source, finishedAt),
+        payload,
+      })
       return { set: { state: 'quarantined', finishedAt, lastError: reading.why }, changes: [told] }
     }
     case 'nameless': {
@@ -212,7 +216,7 @@ function failed(deps: ProcessDeps, row: Delivery, error: unknown): Verdict {
   if (row.state === 'orphan') return { set: { state: 'orphan', notBefore: now + 60_000, lastError }, changes: [] }
   if (wait !== undefined) return { set: { state: 'retry', notBefore: now + wait, lastError }, changes: [] }
   const payload = { note: 'a delivery used up its attempts: replay it once the cause is gone', delivery: row.id }
-  const dead = oweAlert(deps, { type: 'delivery_dead', occasion: hourly(row.source, now), payload })
+  const dead = enqueueAlert(deps, { type: 'delivery_dead', occasion: hourly(row.source, now), payload })
   return { set: { state: 'dead', finishedAt: now, lastError }, changes: [dead] }
 }
 
@@ -221,7 +225,7 @@ async function idConflict(deps: ProcessDeps, row: Delivery): Promise<Change[]> {
   const under = await deps.db.query(deliveriesUnderId(row.source, row.deliveryId))
   if (under.length < 2) return []
   const payload = { note: 'one delivery ID came with two authentic bodies; both were applied', delivery: row.id }
-  return [oweAlert(deps, { type: 'id_conflict', occasion: `${row.source}:${row.deliveryId}`, payload })]
+  return [enqueueAlert(deps, { type: 'id_conflict', occasion: `${row.source}:${row.deliveryId}`, payload })]
 }
 
 const DAY_MS = 24 * 3_600_000

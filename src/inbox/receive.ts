@@ -12,7 +12,7 @@ import type { Log } from '../log.ts'
 import { Secret } from '../secret.ts'
 import type { Database } from '../storage/database.ts'
 import { deliveryTwins, insertDelivery } from '../storage/deliveries.ts'
-import { oweAlert } from '../storage/outbox.ts'
+import { enqueueAlert } from '../storage/outbox.ts'
 import { allWebhooks } from '../storage/webhooks.ts'
 import { faultOfHeaders, type Signed, signingKey, type Verification, verify } from '../supplier/signature.ts'
 import type { Vault } from '../vault/vault.ts'
@@ -220,8 +220,8 @@ function alertAllStale({ db, newId, now, log }: ReceiveDeps): void {
     'three different deliveries were authentic and outside the tolerated time, and none was fresh: ' +
     'run "quayside doctor", which compares the clock of this machine with the supplier'
   const occasion = hourly('supplier', now())
-  db.commit([oweAlert({ newId, now }, { type: 'all_stale', occasion, payload: { note } })]).catch((error: unknown) =>
-    log.error('inbox.alert_lost', { type: 'all_stale', error: messageOf(error) }),
+  db.commit([enqueueAlert({ newId, now }, { type: 'all_stale', occasion, payload: { note } })]).catch(
+    (error: unknown) => log.error('inbox.alert_lost', { type: 'all_stale', error: messageOf(error) }),
   )
 }
 

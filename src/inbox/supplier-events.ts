@@ -1,7 +1,7 @@
 import { type Dialect, type EventName, eventNames, valueAt } from '../dialect/dialect.ts'
 import type { Change, Database } from '../storage/database.ts'
 import type { Delivery } from '../storage/deliveries.ts'
-import { oweAlert } from '../storage/outbox.ts'
+import { enqueueAlert } from '../storage/outbox.ts'
 import { hintPurchase, type Purchase, purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
 import { readJson } from '../supplier/json.ts'
 import { textAt } from '../supplier/records.ts'
@@ -90,7 +90,7 @@ export async function joinOrder(
     const verdict = orphan(row, { newId, now }, read, 'order id and reference do not belong to one purchase')
     const note = `a delivery names this purchase and another order or reference: ${supplierOrderId ?? 'no order id'}`
     const payload = { note, purchaseId: found.id, delivery: row.id }
-    const mismatch = oweAlert({ newId, now }, { type: 'order_mismatch', occasion: found.id, payload })
+    const mismatch = enqueueAlert({ newId, now }, { type: 'order_mismatch', occasion: found.id, payload })
     return { ...verdict, changes: [...verdict.changes, mismatch] }
   }
   return {
@@ -118,7 +118,7 @@ function orphan(
   const payload = { note, source: row.source, delivery: row.id }
   // By the hour of receipt, so that one orphan is told once and not once for each hour that it waits.
   const occasion = hourly(row.source, row.receivedAt)
-  const late = oweAlert({ newId, now }, { type: 'orphan_delivery', occasion, payload })
+  const late = enqueueAlert({ newId, now }, { type: 'orphan_delivery', occasion, payload })
   return {
     set: { ...read, state: 'orphan', notBefore: at + orphanDelayMs(ageMs), lastError },
     changes: ageMs >= ORPHAN_ALERT_MS ? [late] : [],
@@ -138,6 +138,6 @@ export const applied = ({ now }: Pick<HandlerDeps, 'now'>, event: EventName): Ve
 export function balanceLow({ newId, now }: HandlerDeps, row: Delivery, event: EventName): Verdict {
   const note = 'the supplier says that the balance is low'
   const payload = { note, delivery: row.id }
-  const low = oweAlert({ newId, now }, { type: 'balance_low', occasion: hourly(row.source, now()), payload })
+  const low = enqueueAlert({ newId, now }, { type: 'balance_low', occasion: hourly(row.source, now()), payload })
   return { ...applied({ now }, event), changes: [low] }
 }

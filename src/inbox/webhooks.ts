@@ -4,7 +4,7 @@ import type { Log } from '../log.ts'
 import type { Secret } from '../secret.ts'
 import { type Database, StaleWrite } from '../storage/database.ts'
 import { insertAudit } from '../storage/evidence.ts'
-import { oweAlert } from '../storage/outbox.ts'
+import { enqueueAlert } from '../storage/outbox.ts'
 import { listText } from '../storage/statement.ts'
 import {
   allWebhooks,
@@ -209,7 +209,7 @@ function baseOf(url: string): string | undefined {
 
 /** Once for each of them, however often they are compared. */
 const unheldAlert = (deps: CheckDeps, id: string, url: string) =>
-  oweAlert(deps, {
+  enqueueAlert(deps, {
     type: 'webhook_unheld',
     occasion: id,
     payload: {

@@ -38,7 +38,7 @@ import {
 import { currentEpoch } from '../storage/restores.ts'
 import type { Store } from '../stores/store.ts'
 import { type Assessed, assess, isForeign, knownOf, productOf, type SellingStore } from './assess.ts'
-import { recordPass, sentFrom, type Telling, tellAll } from './push.ts'
+import { type ListingPush, pushListings, recordPushes, sentFrom } from './push.ts'
 
 /** What publishing needs. */
 export interface Publisher {
@@ -97,8 +97,13 @@ async function pass(publisher: Publisher, store: SellingStore, to: Pick<Store, '
     return 1
   }
   await db.commit(before)
-  const outcome = await tellAll(publisher, to, tellings)
-  await recordPass(publisher, store.id, { tellings, outcome, done: work.done, attempts: standing?.attempts ?? 0 })
+  const outcome = await pushListings(publisher, to, tellings)
+  await recordPushes(publisher, store.id, {
+    pushes: tellings,
+    outcome,
+    done: work.done,
+    attempts: standing?.attempts ?? 0,
+  })
   return 1
 }
 
@@ -162,7 +167,7 @@ async function wholeWork(db: Database, store: string, { id, cursor }: Publicatio
 
 /** Sorts what was decided: what the store is told, what only stands otherwise, what nobody needs. */
 export function planOf(assessed: Assessed[], isNews: boolean, now: number) {
-  const tellings: Telling[] = []
+  const tellings: ListingPush[] = []
   const standings: ListingRow[] = []
   const drops: string[] = []
   for (const { row, match, decision } of assessed) {

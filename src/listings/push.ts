@@ -9,118 +9,120 @@ import {
   listingsOfVariants,
   putListings,
 } from '../storage/listings.ts'
-import { oweAlert } from '../storage/outbox.ts'
+import { enqueueAlert } from '../storage/outbox.ts'
 import { pausePublishing, resumePublishing } from '../storage/publications.ts'
-import type { NotTold, Store, StoreListing } from '../stores/store.ts'
+import type { NotConfirmed, Store, StoreListing } from '../stores/store.ts'
 import { factsOf, isForeign, listingRecord, notSent } from './assess.ts'
 import type { Publisher } from './publish.ts'
 
-/** A listing that the store is being told of. */
-export interface Telling {
+/** A listing that is pushed to the store. */
+export interface ListingPush {
   /** As it was decided on. */
   before: ListingRow
-  /** As it is stored since: pending, under the revision that is told. */
+  /** As it is stored since: pending, under the revision that is pushed. */
   row: ListingRow
   decision: ListingDecision
   content: ListingContent
 }
 
-/** What came of a pass. */
-export interface Outcome {
-  /** By variant; a listing that is not in it was not answered for. */
-  said: Map<string, Acknowledgement>
+/** What came of the pushes of a batch. */
+export interface PushOutcome {
+  /** By variant; a listing that is not in it has no answer. */
+  answers: Map<string, Acknowledgement>
   /** Why the store took nothing more. */
-  trouble: NotTold | undefined
+  failure: NotConfirmed | undefined
   durationMs: number
 }
 
-/** Tells a store in batches of its size, and stops at the first that it does not take. */
-export async function tellAll(
+/** Pushes listings in messages of the size that the store takes, and stops at the first message that it does not take. */
+export async function pushListings(
   { now, monotonic, newId }: Publisher,
   store: Pick<Store, 'publish' | 'batchSize'>,
-  tellings: Telling[],
-): Promise<Outcome> {
+  pushes: ListingPush[],
+): Promise<PushOutcome> {
   const startedAt = monotonic()
-  const said = new Map<string, Acknowledgement>()
-  let trouble: NotTold | undefined
-  for (let at = 0; at < tellings.length; at += store.batchSize) {
-    const listings = tellings.slice(at, at + store.batchSize).map(storeListing)
-    const published = await store.publish({ id: newId(), at: now(), listings })
-    if (published.outcome !== 'answered') {
-      trouble = published
+  const answers = new Map<string, Acknowledgement>()
+  let failure: NotConfirmed | undefined
+  for (let at = 0; at < pushes.length; at += store.batchSize) {
+    const listings = pushes.slice(at, at + store.batchSize).map(storeListing)
+    const result = await store.publish({ id: newId(), at: now(), listings })
+    if (result.outcome !== 'answered') {
+      failure = result
       break
     }
-    const { answers } = published
-    const answered = answers === 'all' ? undefined : new Map(answers.map((answer) => [answer.id, answer]))
+    const answered = result.answers === 'all' ? undefined : new Map(result.answers.map((answer) => [answer.id, answer]))
     for (const sent of listings) {
-      said.set(sent.id, answered ? acknowledgementOf(sent, answered.get(sent.id)) : { outcome: 'confirmed' })
+      answers.set(sent.id, answered ? acknowledgementOf(sent, answered.get(sent.id)) : { outcome: 'confirmed' })
     }
   }
-  return { said, trouble, durationMs: Math.round(monotonic() - startedAt) }
+  return { answers, failure, durationMs: Math.round(monotonic() - startedAt) }
 }
 
-const storeListing = ({ row, content }: Telling): StoreListing => ({
+const storeListing = ({ row, content }: ListingPush): StoreListing => ({
   ...listingRecord(row, content),
   revision: row.revision,
 })
 
-interface Pass {
-  tellings: Telling[]
-  outcome: Outcome
-  /** What ends the work of the pass. */
+interface PushedBatch {
+  pushes: ListingPush[]
+  outcome: PushOutcome
+  /** Ends the work of the batch. */
   done: Change[]
-  /** Callbacks in a row that the store had not taken before. */
+  /** Messages in a row that the store had not taken before. */
   attempts: number
 }
 
-/** Records in one commit what the store said. Where it took nothing more, the work stays, and the store is left alone. */
-export async function recordPass(publisher: Publisher, store: string, result: Pass): Promise<void> {
+/**
+ * Records in one commit what the store answered. Where it took nothing more, the work stays and the store gets nothing until a
+ * pause is over.
+ */
+export async function recordPushes(publisher: Publisher, store: string, batch: PushedBatch): Promise<void> {
   const { now: clock, random, log } = publisher
-  const { tellings, done, outcome } = result
-  const { said, trouble, durationMs } = outcome
+  const { pushes, done, outcome } = batch
+  const { answers, failure, durationMs } = outcome
   const now = clock()
-  const attempts = result.attempts + 1
+  const attempts = batch.attempts + 1
   const pausedUntil = now + publicationDelayMs(attempts, random())
-  const recorded = tellings.map((telling): Recorded => {
-    const answer = said.get(telling.row.variant)
-    const later = () => publicationDelayMs(telling.row.attempts + 1, random())
-    if (answer?.outcome === 'confirmed') return confirmed(telling, now, publisher.newId, random())
-    if (answer) return failed(telling, answer, now, later())
-    // The store as a whole is in trouble: that is told of each, and is none's own failure.
-    const own = telling.row.attempts > 0
-    const why = own ? {} : { reason: trouble?.outcome ?? null, detail: trouble?.detail ?? null }
-    return { row: after(telling, { ...why, nextTryAt: pausedUntil }, now) }
+  const recorded = pushes.map((push): Recorded => {
+    const answer = answers.get(push.row.variant)
+    const later = () => publicationDelayMs(push.row.attempts + 1, random())
+    if (answer?.outcome === 'confirmed') return confirmed(push, now, publisher.newId, random())
+    if (answer) return failed(push, answer, now, later())
+    // The whole store failed: record it on every listing without counting it as that listing's failure.
+    const own = push.row.attempts > 0
+    const why = own ? {} : { reason: failure?.outcome ?? null, detail: failure?.detail ?? null }
+    return { row: after(push, { ...why, nextTryAt: pausedUntil }, now) }
   })
-  const rest = trouble
-    ? [pausePublishing(store, { attempts, until: pausedUntil, error: trouble.detail }, now)]
+  const rest = failure
+    ? [pausePublishing(store, { attempts, until: pausedUntil, error: failure.detail }, now)]
     : [resumePublishing(store, now), ...done]
-  await commitUnchanged(publisher, store, recorded, [...rest, ...alertOf(publisher, store, tellings, recorded)])
-  const count = [...said.values()].filter((answer) => answer.outcome === 'confirmed').length
-  const fields = { store, count, others: tellings.length - count, attempts, durationMs }
+  await commitUnchanged(publisher, store, recorded, [...rest, ...alertOf(publisher, store, pushes, recorded)])
+  const count = [...answers.values()].filter((answer) => answer.outcome === 'confirmed').length
+  const fields = { store, count, others: pushes.length - count, attempts, durationMs }
   const refused = recorded.filter(({ row }) => row.state === 'failed')
   const [first] = refused
   if (first) {
     const { variant: id, reason, detail } = first.row
     log.warn('listings.failed', { store, count: refused.length, id, reason, detail })
   }
-  if (trouble) log.warn('listings.kept', { ...fields, outcome: trouble.outcome, detail: trouble.detail })
+  if (failure) log.warn('listings.kept', { ...fields, outcome: failure.outcome, detail: failure.detail })
   else log.info('listings.published', fields)
 }
 
-/** Tries in a row after which people are told: some six minutes. */
+/** Tries in a row after which people are alerted: some six minutes. */
 const ALERT_TRIES = 3
 /** Listings that one alert names; the others are counted. */
 const NAMED_MAX = 5
 
-/** One alert for the listings that have now failed for a while; each is in one, however long it goes on. */
+/** One alert for the listings that have just failed for the third time; a listing that goes on failing is not named again. */
 function alertOf(
   publisher: Pick<Publisher, 'newId' | 'now'>,
   store: string,
-  tellings: Telling[],
+  pushes: ListingPush[],
   recorded: Recorded[],
 ): Change[] {
-  const rows = recorded.flatMap(({ row }, place) =>
-    row.attempts === ALERT_TRIES && tellings[place]?.row.attempts === ALERT_TRIES - 1 ? [row] : [],
+  const rows = recorded.flatMap(({ row }, index) =>
+    row.attempts === ALERT_TRIES && pushes[index]?.row.attempts === ALERT_TRIES - 1 ? [row] : [],
   )
   const [first] = rows
   if (!first) return []
@@ -128,7 +130,7 @@ function alertOf(
   const more = rows.length > NAMED_MAX ? ` and ${rows.length - NAMED_MAX} more` : ''
   const note = `${store} has not taken ${some.join(', ')}${more} in ${ALERT_TRIES} tries: quayside listings list --state failed --store ${store}`
   const occasion = `${store}:${first.variant}:${first.revision}`
-  return [oweAlert(publisher, { type: 'listing_failed', occasion, payload: { note, store } })]
+  return [enqueueAlert(publisher, { type: 'listing_failed', occasion, payload: { note, store } })]
 }
 
 interface Recorded {
@@ -137,34 +139,34 @@ interface Recorded {
 }
 
 /**
- * What is stored once a store has not taken a listing. What it says that it has instead is known from then on. Where that,
- * or what it had, may sell under the floor, the next telling is due at once: it takes the stock out.
+ * What is stored once a store has not taken a listing. What it answers that it has instead is known from then on. Where that, or
+ * what it had, may sell under the floor, the next push is due at once: it takes the stock out.
  */
 function failed(
-  telling: Telling,
+  push: ListingPush,
   answer: Acknowledgement & { outcome: 'failed' },
   now: number,
   wait: number,
 ): Recorded {
-  const { row, content, decision } = telling
+  const { row, content, decision } = push
   const { reason, detail } = answer
   const set = { reason, detail, state: 'failed', attempts: row.attempts + 1, nextTryAt: now + wait } as const
   const echo = answer.reason === 'echo_differs' ? answer.echo : undefined
   const has = echo && echoed(content, echo)
-  const next = after(telling, { ...set, ...(has && hasInstead(telling, has)) }, now)
+  const next = after(push, { ...set, ...(has && hasInstead(push, has)) }, now)
   const { floorMinor, state } = decision
   if (floorMinor === null || state === 'failed') return { row: next }
   const isUrgent = mayUndersell(factsOf(next), { priceMinor: floorMinor, currency: content.currency })
   return { row: isUrgent ? { ...next, nextTryAt: now } : next }
 }
 
-/** What is known of a store that has something else than it was told. */
-function hasInstead({ row, content, decision }: Telling, has: ListingContent): Partial<ListingRow> {
+/** What is known of a store that has something else than what was pushed. */
+function hasInstead({ row, content, decision }: ListingPush, has: ListingContent): Partial<ListingRow> {
   const costMinor = decision.costMinor ?? row.knownCostMinor
   return {
     ...knownWith(has),
     knownCostMinor: has.priceMinor === content.priceMinor ? costMinor : null,
-    // Told at a price that the store itself had made, it was told no price of ours: the one of before stays.
+    // Pushed at a price that the store itself had made, it got no price of ours: the one of before stays.
     ...(costMinor === null ? {} : sentFrom(content)),
   }
 }
@@ -192,7 +194,7 @@ export const sentFrom = ({ priceMinor, compareAtMinor, currency, name, category 
   sentCategory: category,
 })
 
-const after = ({ row }: Telling, set: Partial<ListingRow>, now: number): ListingRow => ({
+const after = ({ row }: ListingPush, set: Partial<ListingRow>, now: number): ListingRow => ({
   ...row,
   ...set,
   version: row.version + 1,
@@ -202,22 +204,22 @@ const after = ({ row }: Telling, set: Partial<ListingRow>, now: number): Listing
 /**
  * What is stored once a store has confirmed a listing.
  *
- * @param random from 0 to 1, spreads the wait until a price that the store did not take is told again
+ * @param random from 0 to 1, spreads the wait until a price that the store did not take is pushed again
  */
-export function confirmed(telling: Telling, now: number, newId: () => string, random: number): Recorded {
-  const { before, content, decision } = telling
+export function confirmed(push: ListingPush, now: number, newId: () => string, random: number): Recorded {
+  const { before, content, decision } = push
   const { priceMinor, currency } = content
   const { state, wantedPriceMinor } = decision
   const costMinor = decision.costMinor ?? before.knownCostMinor
   const row = after(
-    telling,
+    push,
     {
-      ...standingOf(telling, now, random),
+      ...standingOf(push, now, random),
       wantedPriceMinor,
       toldAt: now,
       ...knownWith(content),
       knownCostMinor: costMinor,
-      // What was let pass has passed, or the price went elsewhere: the next jump asks again.
+      // An approved price was pushed, or the price went elsewhere: the next jump asks again.
       approvedPriceMinor: state === 'synced' ? null : before.approvedPriceMinor,
     },
     now,
@@ -229,12 +231,12 @@ export function confirmed(telling: Telling, now: number, newId: () => string, ra
   return { row, price: { id: newId(), store, variant, at: now, priceMinor, currency, costMinor, cause } }
 }
 
-function standingOf({ before, decision }: Telling, now: number, random: number): Partial<ListingRow> {
+function standingOf({ before, decision }: ListingPush, now: number, random: number): Partial<ListingRow> {
   const { state, reason, detail } = decision
-  // At a price that the store itself had made: what it was told instead is still what a jump is measured from.
+  // At a price that the store itself had made: a jump is still measured from the price that was pushed before.
   const sent = isForeign(before) && decision.costMinor === null ? sentOf(before) : notSent
   if (state === 'failed') {
-    // It has no stock now. What it did not take is still to be told, and having told this counts as no try of it.
+    // It has no stock now. What it did not take is still to be pushed, and this push does not count as a try of it.
     const nextTryAt = now + publicationDelayMs(before.attempts, random)
     return { ...sent, state, reason: before.reason, detail: before.detail, nextTryAt }
   }
@@ -256,8 +258,8 @@ function causeOf(before: ListingRow, priceMinor: number, costMinor: number | nul
 }
 
 /**
- * Commits the results of listings that nobody changed meanwhile. Where a person did, that stands: the listing is pending
- * still, and is told again by the publication that the person's change owes.
+ * Commits the results of listings that did not change meanwhile. A change by an operator stays: the listing is pending still,
+ * and is pushed again by the publication that the change enqueued.
  */
 async function commitUnchanged({ db }: Publisher, store: string, recorded: Recorded[], rest: Change[]): Promise<void> {
   for (let left = recorded; ; ) {
@@ -276,7 +278,7 @@ async function commitUnchanged({ db }: Publisher, store: string, recorded: Recor
       )
       const versions = new Map(stored.map(({ variant, version }) => [variant, version]))
       const unchanged = left.filter(({ row }) => versions.get(row.variant) === row.version - 1)
-      // None fell away: what is stale is something else.
+      // Every listing is unchanged: something else is stale.
       if (unchanged.length === left.length) throw error
       left = unchanged
     }

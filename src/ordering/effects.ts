@@ -5,7 +5,7 @@ import type { Change } from '../storage/database.ts'
 import { insertDiscrepancy } from '../storage/evidence.ts'
 import { takeBackKeys } from '../storage/hand-overs.ts'
 import { holdOffer, markOutOfStock } from '../storage/offers.ts'
-import { oweAlert, oweEffect, withdrawEffect } from '../storage/outbox.ts'
+import { enqueueAlert, enqueueUpdate, type UpdateEffect, withdrawEffect } from '../storage/outbox.ts'
 import { owePublications } from '../storage/publications.ts'
 import { changePurchase, insertPurchase, type NewPurchase, type PurchaseUpdate } from '../storage/purchases.ts'
 import { setFreeze } from '../storage/settings.ts'
@@ -63,7 +63,10 @@ export function effectChanges(
     changes.set.failureNotifiedAt = now
     const units = purchase.quantity - (has('hand_over') ? handedOverIn(loaded) : unitsLeft(loaded))
     const payload = { purchaseId: purchase.id, units, row: decision.row }
-    after.push(callback('line.failed', `failed:${purchase.id}:${purchase.version}`, payload))
+    const update: UpdateEffect = { kind: 'callback', type: 'line.failed', payload }
+    const dedupeKey = `failed:${purchase.id}:${purchase.version}`
+    const { orderId } = purchase
+    after.push(enqueueUpdate(update, { id: ordering.newId(), store: loaded.name.store, orderId, dedupeKey, at: now }))
   }
   for (const effect of decision.effects) {
     if (typeof effect === 'string') continue
@@ -104,24 +107,9 @@ export function effectChanges(
     return [markOutOfStock(productId, now), ...owePublications(ordering.stores, [productId], because)]
   }
 
-  function callback(type: string, dedupeKey: string, payload: object): Change {
-    return oweEffect({
-      id: ordering.newId(),
-      kind: 'callback',
-      type,
-      store: loaded.name.store,
-      orderId: purchase.orderId,
-      dedupeKey,
-      payload: JSON.stringify(payload),
-      state: 'due',
-      notBefore: now,
-      createdAt: now,
-    })
-  }
-
   function alert(type: string, occasion: string): Change {
     const payload = { purchaseId: purchase.id, note: decision.set.note ?? null }
-    return oweAlert(ordering, { type, occasion, payload, orderId: purchase.orderId })
+    return enqueueAlert(ordering, { type, occasion, payload, orderId: purchase.orderId })
   }
 
   /** Above the ceiling the money is spent and the customer gets the keys; the offer waits for a person. */
@@ -186,22 +174,14 @@ function keyChanges(
     )
   }
   if (assigned === 0) return changes
-  const payload = JSON.stringify({ purchaseId: purchase.id, count: assigned })
-  return [
-    ...changes,
-    oweEffect({
-      id: outboxId,
-      kind: 'callback',
-      type: 'line.fulfilled',
-      store: name.store,
-      orderId: purchase.orderId,
-      dedupeKey: `keys:${purchase.id}:${outboxId}`,
-      payload,
-      state: 'due',
-      notBefore: now,
-      createdAt: now,
-    }),
-  ]
+  const update: UpdateEffect = {
+    kind: 'callback',
+    type: 'line.fulfilled',
+    payload: { purchaseId: purchase.id, count: assigned },
+  }
+  const dedupeKey = `keys:${purchase.id}:${outboxId}`
+  const { orderId } = purchase
+  return [...changes, enqueueUpdate(update, { id: outboxId, store: name.store, orderId, dedupeKey, at: now })]
 }
 
 /** Hand-overs that have not begun to leave stay here; stale when one of them begins in between. */

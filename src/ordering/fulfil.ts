@@ -1,24 +1,30 @@
 import { callbackDelayMs } from '../domain/pace.ts'
 import { hasLeft } from '../domain/store-order.ts'
+import type { LineFulfilled, StoreUpdate } from '../domain/store-update.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { type Change, StaleWrite } from '../storage/database.ts'
 import { beginCallback, beginHandOver, markHandOverUnsent, markUnsent } from '../storage/hand-overs.ts'
 import {
   dueOutbox,
+  effectOf,
+  enqueueAlert,
+  enqueueUpdate,
   markEffectDead,
   markEffectDone,
   type OutboxRow,
   outboxOfOrder,
-  oweEffect,
   postponeEffect,
   redeliverEffect,
+  sentUpdateOf,
+  type UpdateEffect,
+  updateText,
 } from '../storage/outbox.ts'
-import { markClosed, markHandedOver, ordersToClose } from '../storage/store-orders.ts'
-import type { Store, StoreMessageType } from '../stores/store.ts'
+import { keysOfHandOver, markClosed, markHandedOver, ordersToClose } from '../storage/store-orders.ts'
+import type { PushResult, Store } from '../stores/store.ts'
 import { advance } from './advance.ts'
-import { messageData, renderMessage } from './messages.ts'
 import { orderStanding, type Standing } from './order-view.ts'
-import { audited, type Ordering } from './ordering.ts'
+import { audited, type Ordering, openKey } from './ordering.ts'
+import { updateOf } from './store-updates.ts'
 
 export interface Fulfilment extends Ordering {
   /** The store of an id; undefined when the configuration no longer has it. */
@@ -28,14 +34,14 @@ export interface Fulfilment extends Ordering {
 const BATCH = 100
 const AT_ONCE = 8
 
-/** A hand-over that waits for a person, or an effect of a store that was taken out of the configuration, is looked at again after this long. */
+/** A hand-over that waits for an operator, or an update for a store that is not configured any more, is tried again after this long. */
 const PARKED_MS = 15 * 60_000
 
 /**
- * Tells stores and people what they are owed.
+ * Pushes due updates to their stores, and alerts to the log.
  *
  * An effect is in the outbox since the commit that caused it; it is done once the other side has confirmed it. A crash
- * between the two repeats it under the same id, which the store's dedupe absorbs.
+ * between the two repeats it under the same id, by which the store knows a repeat.
  *
  * @returns how many were handled
  */
@@ -43,7 +49,7 @@ export async function deliverDue(fulfilment: Fulfilment): Promise<number> {
   const due = await fulfilment.db.query(dueOutbox(fulfilment.now(), BATCH))
   const queue = [...Map.groupBy(due, (row) => row.orderId ?? row.id).values()]
   const worker = async (): Promise<void> => {
-    // What one order owes goes one by one: each message counts the keys that the store has by then.
+    // Effects of one order go one by one: each update counts the keys that the store has by then.
     for (let rows = queue.shift(); rows; rows = queue.shift()) {
       for (const row of rows) {
         try {
@@ -59,57 +65,83 @@ export async function deliverDue(fulfilment: Fulfilment): Promise<number> {
 }
 
 async function deliver(fulfilment: Fulfilment, row: OutboxRow): Promise<void> {
-  const { db, now, log } = fulfilment
-  if (row.kind === 'alert') {
-    const { note } = JSON.parse(row.payload) as { note?: string }
-    log.error('alert', { id: row.id, type: row.type, detail: note })
-    await db.commit([markEffectDone(row.id, row.attempts + 1, now())])
+  const effect = effectOf(row)
+  if (effect.kind === 'alert') {
+    fulfilment.log.error('alert', { id: row.id, type: row.type, detail: effect.payload.note ?? undefined })
+    await fulfilment.db.commit([markEffectDone(row.id, row.attempts + 1, fulfilment.now())])
     return
   }
   const store = row.store === null ? undefined : fulfilment.storeOf(row.store)
   if (!store) return park(fulfilment, row, `the configuration has no store ${row.store}`)
-  const message = await renderMessage(fulfilment, row)
-  const outgoing: Outgoing = {
-    row,
-    said: JSON.stringify(message.said),
-    handsOver: message.keys.length > 0 ? purchaseIdOf(row) : undefined,
-  }
+  await deliverUpdate(fulfilment, store, row, effect)
+}
+
+async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRow, effect: UpdateEffect) {
+  const { db, now, log } = fulfilment
+  const sealed = effect.type === 'line.fulfilled' ? await db.query(keysOfHandOver(row.id)) : []
+  const fresh = sealed.filter((key) => key.handedOverAt === null).length
+  const update = await updateOf(fulfilment, row, fresh)
+  const handsOver = effect.type === 'line.fulfilled' && sealed.length > 0 ? effect.payload.purchaseId : undefined
+  const outgoing: Outgoing = { row, update, handsOver }
   if (!(await beginSending(fulfilment, outgoing))) return park(fulfilment, row, 'the hand-over waits for a person')
   const startedAt = fulfilment.monotonic()
-  const at = row.type === 'line.fulfilled' ? fulfilment.at : () => {}
+  const at = effect.type === 'line.fulfilled' ? fulfilment.at : () => {}
   at('telling')
-  const told = await store.tell({
-    id: row.id,
-    type: row.type as StoreMessageType,
-    at: row.createdAt,
-    data: messageData(row, message),
-  })
+  const result = await push(fulfilment, store, outgoing, sealed)
   const durationMs = Math.round(fulfilment.monotonic() - startedAt)
   const fields = { id: row.id, type: row.type, store: row.store, attempts: row.attempts + 1, durationMs }
-  if (told.outcome !== 'confirmed') {
-    log.warn('callback.failed', { ...fields, outcome: told.outcome, detail: told.detail })
-    if (told.outcome === 'unreachable' && !told.mayHaveLeft) await noteUnsent(fulfilment, outgoing)
-    return failed(fulfilment, row, told.detail)
+  if (result.outcome !== 'confirmed') {
+    log.warn('callback.failed', { ...fields, outcome: result.outcome, detail: result.detail })
+    if (result.outcome === 'unavailable' && !result.mayHaveLeft) await noteUnsent(fulfilment, outgoing)
+    return failed(fulfilment, row, result.detail)
   }
   at('told')
   log.info('callback.confirmed', fields)
   const done = [markEffectDone(row.id, row.attempts + 1, now())]
-  if (row.type === 'line.fulfilled') done.push(markHandedOver(row.id, now()))
+  if (effect.type === 'line.fulfilled') done.push(markHandedOver(row.id, now()))
   await db.commit(done)
   at('noted')
-  if (row.type !== 'line.fulfilled') return
-  await confirmHandOver(fulfilment, purchaseIdOf(row))
-  if (message.said.complete !== true) await announceCompletion(fulfilment, row)
+  if (effect.type !== 'line.fulfilled') return
+  await confirmHandOver(fulfilment, effect.payload.purchaseId)
+  if (!isComplete(update)) await announceCompletion(fulfilment, row)
 }
 
-const purchaseIdOf = (row: OutboxRow): string => (JSON.parse(row.payload) as { purchaseId: string }).purchaseId
+/** Opens the licence keys and calls the method of the store that takes this update. */
+async function push(
+  fulfilment: Fulfilment,
+  store: Store,
+  outgoing: Outgoing,
+  sealed: SealedKey[],
+): Promise<PushResult> {
+  const { row, update } = outgoing
+  const attempt = { id: row.id, at: row.createdAt }
+  switch (update.type) {
+    case 'line.failed':
+      return store.reportFailure({ ...attempt, ...update })
+    case 'order.closed':
+      return store.closeOrder({ ...attempt, ...update })
+    case 'line.fulfilled': {
+      let keys: string[]
+      try {
+        keys = sealed.map((key) => openKey(fulfilment, key))
+      } catch (error) {
+        await noteUnsent(fulfilment, outgoing)
+        throw error
+      }
+      return store.fulfil({ ...attempt, ...update, keys })
+    }
+  }
+}
+
+type SealedKey = Parameters<typeof openKey>[1]
 
 async function park({ db, now }: Fulfilment, row: OutboxRow, why: string): Promise<void> {
   await db.commit([postponeEffect(row.id, row.attempts, now() + PARKED_MS, why)])
 }
 
-/** Tried again by the table of waits; after the last one a dead letter, which a person puts back. */
-async function failed({ db, now, random, newId, log }: Fulfilment, row: OutboxRow, error: string): Promise<void> {
+/** Tried again by the table of waits; after the last one a dead letter, which an operator puts back. */
+async function failed(fulfilment: Fulfilment, row: OutboxRow, error: string): Promise<void> {
+  const { db, now, random, log } = fulfilment
   const attempts = row.attempts + 1
   const wait = callbackDelayMs(attempts, random())
   if (wait !== undefined) {
@@ -117,39 +149,29 @@ async function failed({ db, now, random, newId, log }: Fulfilment, row: OutboxRo
     return
   }
   log.warn('callback.dead', { id: row.id, type: row.type, attempts, error })
-  const note = `a callback (${row.type}) used up its attempts: mend the store, then quayside outbox redeliver ${row.id}`
+  const note = `a callback (${row.type}) used up its attempts: fix the store, then quayside outbox redeliver ${row.id}`
+  const occasion = `${row.id}:${now()}`
   await db.commit([
     markEffectDead(row.id, attempts, error),
-    oweEffect({
-      id: newId(),
-      kind: 'alert',
-      type: 'dead_letter',
-      orderId: row.orderId,
-      dedupeKey: `alert:dead:${row.id}:${now()}`,
-      payload: JSON.stringify({ note }),
-      state: 'due',
-      notBefore: now(),
-      createdAt: now(),
-    }),
+    enqueueAlert(fulfilment, { type: 'dead_letter', occasion, payload: { note }, orderId: row.orderId }),
   ])
 }
 
-/** A callback that is about to be sent. */
+/** An update that is about to be sent. */
 export interface Outgoing {
   row: OutboxRow
-  /** Its data without licence keys. */
-  said: string
+  update: StoreUpdate
   /** The purchase whose keys it hands over; undefined when it carries none. */
   handsOver: string | undefined
 }
 
 /**
- * Notes that a callback is about to leave. After this a cancellation comes too late for its keys.
+ * Notes that an update is about to leave. After this a cancellation comes too late for its keys.
  *
  * @returns false when an operator must look first, or a cancellation came before; then nothing may leave
  */
-export async function beginSending(ordering: Ordering, { row, said, handsOver }: Outgoing): Promise<boolean> {
-  const begin = beginCallback(row.id, said)
+export async function beginSending(ordering: Ordering, { row, update, handsOver }: Outgoing): Promise<boolean> {
+  const begin = beginCallback(row.id, updateText(update))
   try {
     await ordering.db.commit(
       handsOver === undefined ? [begin] : [...beginHandOver(handsOver, row.id, ordering.now()), begin],
@@ -176,24 +198,25 @@ export async function noteUnsent(ordering: Ordering, { row, handsOver }: Outgoin
 }
 
 /**
- * Once the store has every key that a completed purchase owes it, the purchase is fulfilled: as many as were ordered, or
- * all that came, where a person handed over fewer.
+ * Ends a completed purchase as fulfilled once the store has all of its keys: as many as were ordered, or all that came where
+ * an operator handed over fewer.
  *
- * @returns whether it is
+ * @returns whether it is fulfilled
  */
 export async function confirmHandOver(ordering: Ordering, purchaseId: string): Promise<boolean> {
   const decision = await advance(ordering, purchaseId, ({ purchase, keys }) => {
-    const owed = Math.min(keys.length, purchase.quantity)
-    const all = owed > 0 && keys.filter((key) => key.handedOverAt !== null).length === owed
+    const wanted = Math.min(keys.length, purchase.quantity)
+    const all = wanted > 0 && keys.filter((key) => key.handedOverAt !== null).length === wanted
     return all && purchase.state === 'completed' ? { type: 'confirmed' } : undefined
   })
   return decision !== undefined
 }
 
 /**
- * Tells the stores which of their orders are closed: nothing of them moves any more.
+ * Closes orders of which nothing moves any more, and enqueues that for their stores.
  *
- * Looked for rather than caused, so that two purchases that end at the same instant, or a crash between, miss nothing.
+ * It searches for them, instead of being called by what ends a purchase: so two purchases that end at the same instant, or a
+ * crash in between, leave no order open.
  *
  * @returns how many orders were closed
  */
@@ -208,7 +231,7 @@ export async function closeOrders(ordering: Ordering): Promise<number> {
 
 async function closeOrder(ordering: Ordering, orderId: string): Promise<boolean> {
   const standing = await orderStanding(ordering, orderId)
-  // Keys that were leaving when their purchase was given up still count: the store is told once it has them.
+  // Keys that were leaving when their purchase was given up still count: the order closes once the store has them.
   if (!standing || standing.state === 'open' || keysOnTheWay(standing)) return false
   const { order, state } = standing
   const now = ordering.now()
@@ -217,18 +240,10 @@ async function closeOrder(ordering: Ordering, orderId: string): Promise<boolean>
     await ordering.db.commit([
       markClosed(orderId, now),
       ...completions,
-      oweEffect({
-        id: ordering.newId(),
-        kind: 'callback',
-        type: 'order.closed',
-        store: order.store,
-        orderId,
-        dedupeKey: `closed:${orderId}:${now}`,
-        payload: JSON.stringify({ state }),
-        state: 'due',
-        notBefore: now,
-        createdAt: now,
-      }),
+      enqueueUpdate(
+        { kind: 'callback', type: 'order.closed', payload: { state } },
+        { id: ordering.newId(), store: order.store, orderId, dedupeKey: `closed:${orderId}:${now}`, at: now },
+      ),
     ])
   } catch (error) {
     if (error instanceof StaleWrite) return false
@@ -241,11 +256,10 @@ async function closeOrder(ordering: Ordering, orderId: string): Promise<boolean>
 const keysOnTheWay = ({ keys }: Standing): boolean => keys.some((key) => key.handedOverAt === null && hasLeft(key))
 
 /**
- * Tells the store that a line is complete where no callback with keys has said so.
+ * Reports a line as complete where no update with keys did.
  *
- * What a callback says is fixed when it is first sent. Of two callbacks for one line the first may be confirmed last:
- * then each was sent while the other one was not confirmed, and neither said `complete`. A callback of its own does,
- * without keys.
+ * What an update says is fixed when it is first sent. Of two updates of one line the first may be confirmed last: then each was
+ * sent while the other one was not confirmed, and neither said `complete`. An update of its own does, without keys.
  */
 export async function announceCompletion(ordering: Ordering, { orderId }: OutboxRow): Promise<void> {
   const standing = await orderStanding(ordering, orderId ?? '')
@@ -255,33 +269,28 @@ export async function announceCompletion(ordering: Ordering, { orderId }: Outbox
   ordering.wake('outbox')
 }
 
-/** A callback for each line of which the store has all keys and was never told so; owed once, however often it is asked. */
+/** An update for each line of which the store has all keys and no update said so; enqueued once, however often this is called. */
 export async function completionsOf(ordering: Ordering, { order, lines }: Standing): Promise<Change[]> {
   const whole = lines.filter(({ line, delivered }) => delivered > 0 && delivered === line.quantity)
   if (whole.length === 0) return []
-  const now = ordering.now()
-  const said = (await ordering.db.query(outboxOfOrder(order.id))).map((row) => JSON.parse(row.said ?? '{}') as Said)
-  const unsaid = whole.filter(({ line }) => !said.some((one) => one.line === line.line && one.complete === true))
-  return unsaid.map(({ line, purchases }) =>
-    oweEffect({
-      id: ordering.newId(),
-      kind: 'callback',
-      type: 'line.fulfilled',
-      store: order.store,
-      orderId: order.id,
-      dedupeKey: `complete:${line.id}`,
-      payload: JSON.stringify({ purchaseId: purchases.at(-1)?.id, count: 0 }),
-      state: 'due',
-      notBefore: now,
-      createdAt: now,
-    }),
-  )
+  const at = ordering.now()
+  const sent = (await ordering.db.query(outboxOfOrder(order.id))).map(sentUpdateOf)
+  const complete = new Set(sent.flatMap((update) => (update && isComplete(update) ? [update.line.id] : [])))
+  return whole
+    .filter(({ line }) => !complete.has(line.line))
+    .flatMap(({ line, purchases }) => {
+      const last = purchases.at(-1)
+      if (!last) return []
+      return [
+        enqueueUpdate(
+          { kind: 'callback', type: 'line.fulfilled', payload: { purchaseId: last.id, count: 0 } },
+          { id: ordering.newId(), store: order.store, orderId: order.id, dedupeKey: `complete:${line.id}`, at },
+        ),
+      ]
+    })
 }
 
-interface Said {
-  line?: string
-  complete?: boolean
-}
+const isComplete = (update: StoreUpdate): update is LineFulfilled => update.type === 'line.fulfilled' && update.complete
 
 /** Puts a dead or waiting effect back into the outbox, due now. @throws Failure `not_found`, also for one that is done */
 export async function redeliver(ordering: Ordering, outboxId: string, actor: string): Promise<void> {

@@ -7,7 +7,7 @@ import { Failure } from '../errors.ts'
 import type { Change } from '../storage/database.ts'
 import { lastUnfreeze, latestBalance, reviewedSince } from '../storage/evidence.ts'
 import { type Offer, offersByProduct } from '../storage/offers.ts'
-import { oweAlert } from '../storage/outbox.ts'
+import { enqueueAlert } from '../storage/outbox.ts'
 import {
   type CapScope,
   listPurchases,
@@ -203,7 +203,7 @@ export function pauseUnauthorized(ordering: Ordering): Change {
   const now = ordering.now()
   ordering.pace.pausedUntil = now + PAUSE_MS
   const payload = { note: 'the supplier refuses the API key: buying pauses until it is mended' }
-  return oweAlert(ordering, { type: 'unauthorized', occasion: String(Math.floor(now / 3_600_000)), payload })
+  return enqueueAlert(ordering, { type: 'unauthorized', occasion: String(Math.floor(now / 3_600_000)), payload })
 }
 
 /** Whether a read failed because of the API key. */
@@ -245,6 +245,6 @@ export async function freezeForReviews(ordering: Ordering, purchaseId: string, r
   return [
     // More of them are no new cause: each is decided for itself.
     setFreeze({ reason, actor: 'quayside', at: now }, 'reviews'),
-    oweAlert(ordering, { type: 'freeze', occasion: `reviews:${since}`, payload: { note: reason } }),
+    enqueueAlert(ordering, { type: 'freeze', occasion: `reviews:${since}`, payload: { note: reason } }),
   ]
 }

@@ -4,7 +4,7 @@ import { claimOf, doubtedAt, generationsToAsk, mayBeForgotten } from '../domain/
 import { moneyIsOut, type OrderStatus, type SupplierOrder } from '../domain/supplier.ts'
 import type { Change } from '../storage/database.ts'
 import { insertDiscrepancy, insertTransition } from '../storage/evidence.ts'
-import { oweAlert } from '../storage/outbox.ts'
+import { enqueueAlert } from '../storage/outbox.ts'
 import { changePurchase, insertPurchase, type Purchase, purchaseById, purchasesOfPart } from '../storage/purchases.ts'
 import { currentEpoch, dropOrphan, dropUnclaimed, noteUnclaimed } from '../storage/restores.ts'
 import { knownSeconds } from '../storage/runs.ts'
@@ -311,7 +311,7 @@ export function reportSecond(
   const what = `order ${order.id} at the supplier is ${order.statusWord} and was bought for the same part as generation ${generation}`
   const reason = `purchase ${purchase.id}: ${what}, which has no purchase here`
   const about = { payload: { purchaseId: purchase.id, note: reason }, orderId: purchase.orderId }
-  const alert = (type: string, occasion: string): Change => oweAlert(ordering, { type, occasion, ...about })
+  const alert = (type: string, occasion: string): Change => enqueueAlert(ordering, { type, occasion, ...about })
   return [
     insertDiscrepancy({
       id: ordering.newId(),

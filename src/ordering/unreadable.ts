@@ -1,5 +1,5 @@
 import { afterDoubts, firstSendsMax } from '../domain/breaker.ts'
-import { oweAlert } from '../storage/outbox.ts'
+import { enqueueAlert } from '../storage/outbox.ts'
 import { purchasesInState } from '../storage/purchases.ts'
 import type { UnreadableAnswer } from '../supplier/unreadable.ts'
 import type { Ordering } from './ordering.ts'
@@ -38,7 +38,7 @@ export async function alertUnreadable(ordering: Ordering): Promise<void> {
     const { request, field, setting, seen: value, requestId = null, since } = answer
     const next = pausesBuying(answer) ? '; nothing new is bought until one is read' : ''
     const note = `${unreadableText(answer)}${next}`
-    return oweAlert(ordering, {
+    return enqueueAlert(ordering, {
       type: 'unreadable_answer',
       occasion: `${kindOf(answer)} ${Math.floor(since / HOUR)}`,
       payload: { note, request, field, setting, value, requestId },

@@ -26,7 +26,7 @@ import {
 } from '../storage/balance.ts'
 import { type Change, StaleWrite } from '../storage/database.ts'
 import { type BalanceReading, insertBalance, insertDiscrepancy, latestBalance } from '../storage/evidence.ts'
-import { oweAlert } from '../storage/outbox.ts'
+import { enqueueAlert } from '../storage/outbox.ts'
 
 const HOUR = 3_600_000
 
@@ -170,7 +170,11 @@ function alarm(ordering: Explaining, reading: BalanceReading, account: BalanceAc
       foundAt: now,
     }),
     // Somebody else who buys on the same API key would alert with every order; each fall is on record all the same.
-    oweAlert(ordering, { type: 'balance_unexplained', occasion: String(Math.floor(now / HOUR)), payload: { note } }),
+    enqueueAlert(ordering, {
+      type: 'balance_unexplained',
+      occasion: String(Math.floor(now / HOUR)),
+      payload: { note },
+    }),
   ]
 }
 

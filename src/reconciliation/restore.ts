@@ -29,7 +29,7 @@ import { PROOF_SKEW_MS, pagesSince } from '../ordering/scan.ts'
 import type { Change, Database } from '../storage/database.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import type { Marker } from '../storage/marker.ts'
-import { oweAlert } from '../storage/outbox.ts'
+import { enqueueAlert } from '../storage/outbox.ts'
 import { purchasesByExternalId } from '../storage/purchases.ts'
 import {
   attemptById,
@@ -353,7 +353,7 @@ export async function noteRestore(
     distrustSends(now),
     forgetAccounts(),
     insertAudit({ id: newId(), at: now, actor, action: 'restore', subject: `epoch ${next}`, detail: cause }),
-    oweAlert({ newId, now: clock }, { type: 'restored', occasion: String(next), payload: { note: reason } }),
+    enqueueAlert({ newId, now: clock }, { type: 'restored', occasion: String(next), payload: { note: reason } }),
   ])
   return epoch
 }

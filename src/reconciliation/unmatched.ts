@@ -10,7 +10,7 @@ import { reportSecond } from '../ordering/reattach.ts'
 import { clearSuspicion, suspectAccounts } from '../storage/balance.ts'
 import type { Change } from '../storage/database.ts'
 import { insertDiscrepancy, lastUnfreeze } from '../storage/evidence.ts'
-import { oweAlert } from '../storage/outbox.ts'
+import { enqueueAlert } from '../storage/outbox.ts'
 import { type Purchase, purchaseById, purchasesOfPart } from '../storage/purchases.ts'
 import { currentEpoch, restoreHold } from '../storage/restores.ts'
 import { knownOrphans, knownSeconds, orphansFoundAfter } from '../storage/runs.ts'
@@ -56,7 +56,7 @@ export async function recordOrphans(
         detail: `${order.externalOrderId} is ${order.statusWord} at the supplier and has no purchase here`,
       }),
     ),
-    oweAlert(ordering, { type: 'orphan', occasion: sweepId, payload: { note } }),
+    enqueueAlert(ordering, { type: 'orphan', occasion: sweepId, payload: { note } }),
     ...freezes,
   ])
   ordering.wake('outbox')
@@ -83,7 +83,11 @@ async function freezeForOrphans(ordering: Ordering, fresh: SupplierOrder[]): Pro
     const reason = `${count} orders at the supplier, new within an hour, carry references of store ${id} and have no purchase here`
     return [
       setFreeze({ reason, actor: 'quayside', at: now }, `orphans:${id}`),
-      oweAlert(ordering, { type: 'freeze', occasion: `orphans:${id}:${unfrozen?.at ?? 0}`, payload: { note: reason } }),
+      enqueueAlert(ordering, {
+        type: 'freeze',
+        occasion: `orphans:${id}:${unfrozen?.at ?? 0}`,
+        payload: { note: reason },
+      }),
     ]
   })
 }
@@ -146,7 +150,7 @@ export function afterSuspicion(ordering: Ordering, begunAt: number, suspectFrom:
   return [
     clearSuspicion(suspectFrom, begunAt),
     setFreeze({ reason, actor: 'quayside', at: ordering.now() }),
-    oweAlert(ordering, { type: 'freeze', occasion: `balance:${suspectFrom}`, payload: { note: reason } }),
+    enqueueAlert(ordering, { type: 'freeze', occasion: `balance:${suspectFrom}`, payload: { note: reason } }),
   ]
 }
 
@@ -193,7 +197,7 @@ async function recordMissing(ordering: Ordering, purchase: Purchase, supplierOrd
       foundAt: now,
       detail: `${externalOrderId} in ${purchase.state}`,
     }),
-    oweAlert(ordering, {
+    enqueueAlert(ordering, {
       type: 'missing',
       occasion: `${purchaseId}:${supplierOrderId}`,
       orderId,

@@ -1,9 +1,44 @@
 import { and, asc, eq, lte, sql } from 'drizzle-orm'
+import type { OrderState } from '../domain/store-order.ts'
+import type { StoreUpdate } from '../domain/store-update.ts'
 import type { Change } from './database.ts'
 import { outbox } from './schema.ts'
 import { build, change, page, statement } from './statement.ts'
 
+/** A row as it is stored: `effectOf` and `sentUpdateOf` read what is encoded in it. */
 export type OutboxRow = typeof outbox.$inferSelect
+
+/**
+ * What is enqueued, without secrets: ids and counts. What an update says is decided when it is first sent, and licence keys
+ * are opened then.
+ */
+export type Effect = UpdateEffect | AlertEffect
+
+/** An update that is pushed to the store of an order. */
+export type UpdateEffect =
+  /** `count`: licence keys of the hand-over; 0 where all have come and only that is reported. */
+  | { kind: 'callback'; type: 'line.fulfilled'; payload: { purchaseId: string; count: number } }
+  /** `row`: the row of the purchase table that ended the purchase. */
+  | { kind: 'callback'; type: 'line.failed'; payload: { purchaseId: string; units: number; row: string } }
+  | { kind: 'callback'; type: 'order.closed'; payload: { state: OrderState } }
+
+/** A sentence for people, and what it is about. */
+export interface AlertEffect {
+  kind: 'alert'
+  /** Name of the alert, such as `freeze`. */
+  type: string
+  payload: { note: string | null; [about: string]: string | null }
+}
+
+export const effectOf = ({ kind, type, payload }: Pick<OutboxRow, 'kind' | 'type' | 'payload'>): Effect =>
+  ({ kind, type, payload: JSON.parse(payload) }) as Effect
+
+/** The update as it was first sent; null while none was. */
+export const sentUpdateOf = ({ said }: Pick<OutboxRow, 'said'>): StoreUpdate | null =>
+  said === null ? null : (JSON.parse(said) as StoreUpdate)
+
+/** The text of `said`. */
+export const updateText = (update: StoreUpdate): string => JSON.stringify(update)
 
 export const outboxById = statement((id: string) => build.select().from(outbox).where(eq(outbox.id, id)))
 
@@ -29,39 +64,44 @@ export const countOutbox = statement(() =>
     .groupBy(outbox.kind, outbox.state),
 )
 
-/** An effect is owed once: a second row under the same dedupe key changes nothing. */
-export const oweEffect = change('any', (row: typeof outbox.$inferInsert) =>
-  build.insert(outbox).values(row).onConflictDoNothing(),
-)
+/** One effect of a dedupe key is stored: a second one changes nothing. */
+function enqueue({ payload, ...effect }: Effect, row: Omit<NewRow, 'kind' | 'type' | 'payload' | 'state'>): Change {
+  return insertOnce({ ...effect, payload: JSON.stringify(payload), state: 'due', ...row })
+}
+type NewRow = typeof outbox.$inferInsert
+const insertOnce = change('any', (row: NewRow) => build.insert(outbox).values(row).onConflictDoNothing())
+
+/** Enqueues an update for the store of an order, due at once. */
+export const enqueueUpdate = (effect: UpdateEffect, { id, store, orderId, dedupeKey, at }: UpdateAddress): Change =>
+  enqueue(effect, { id, store, orderId, dedupeKey, notBefore: at, createdAt: at })
+
+export interface UpdateAddress {
+  /** Of the row: the store recognises a repeat by it. */
+  id: string
+  store: string
+  orderId: string
+  dedupeKey: string
+  /** Epoch milliseconds. */
+  at: number
+}
 
 /**
- * One alert for people.
+ * Enqueues one alert for people.
  *
- * @param occasion with the type, what is told once: an hour, an id. A second alert of the same occasion is not stored
- * @param payload what to say: ids and a sentence, nothing secret
+ * @param occasion an hour, an id: a second alert of the same type and occasion is not stored
+ * @param payload ids and a sentence, nothing secret
  */
-export function oweAlert(
+export function enqueueAlert(
   { newId, now }: { newId: () => string; now: () => number },
   { type, occasion, payload, orderId = null }: Alert,
 ): Change {
   const at = now()
-  return oweEffect({
-    id: newId(),
-    kind: 'alert',
-    type,
-    orderId,
-    dedupeKey: `alert:${type}:${occasion}`,
-    payload: JSON.stringify(payload),
-    state: 'due',
-    notBefore: at,
-    createdAt: at,
-  })
+  const dedupeKey = `alert:${type}:${occasion}`
+  return enqueue({ kind: 'alert', type, payload }, { id: newId(), orderId, dedupeKey, notBefore: at, createdAt: at })
 }
 
-export interface Alert {
-  type: string
+export interface Alert extends Pick<AlertEffect, 'type' | 'payload'> {
   occasion: string
-  payload: { note: string | null; [field: string]: string | null }
   orderId?: string | null
 }
 
@@ -89,7 +129,7 @@ export const redeliverEffect = change(1, (id: string, now: number) =>
     .where(and(eq(outbox.id, id), sql`${outbox.state} in ('due', 'dead')`)),
 )
 
-/** Takes back an effect that is owed no more. What was done stays on record. */
+/** Takes back an effect that is not wanted any more. A finished one stays on record. */
 export const withdrawEffect = change('any', (id: string) =>
   build.delete(outbox).where(and(eq(outbox.id, id), sql`${outbox.state} in ('due', 'dead')`)),
 )

@@ -1,63 +1,159 @@
 /**
- * Stores: where we sell. One file per kind of store, all behind the port in this file.
+ * The port of the stores: what we sell through. One folder for each kind of store, chosen in `open.ts`.
  *
- * A store is told what became of its orders, at least once and never by guess: whoever calls `tell` keeps the message in
- * the outbox until it is confirmed, and calls again with the same id. It is told of its listings by `publish`, as they
- * are at that moment, and its answer counts for each of them. What may go wrong is told apart by who can mend it: a store
- * that answered and refused, and one that did not answer at all.
+ * The core calls these methods and knows no wire format. An adapter never throws for what the store or the network does:
+ * it answers with an outcome. It does not try again by itself: the caller keeps what was not confirmed and calls again,
+ * with equal contents under the same id. A method that a kind of store cannot do is absent.
+ *
+ * Instants are epoch milliseconds. Prices are decimal text beside their ISO 4217 currency.
  */
 import type { ItemAnswer } from '../domain/acknowledgement.ts'
+import type { LineFailed, LineFulfilled, LineHeld, OrderClosed } from '../domain/store-update.ts'
 
-export type StoreMessageType = 'line.fulfilled' | 'line.failed' | 'order.closed'
+/** Why the store did not confirm. `detail` is a sentence of ours; nothing of the store's answer is in it. */
+export type NotConfirmed =
+  /** The store answered, and did not accept. */
+  | { outcome: 'refused'; status: number; detail: string }
+  /** No answer. `mayHaveLeft`: a byte of the request may have left, so the store may have acted on it. */
+  | { outcome: 'unavailable'; mayHaveLeft: boolean; detail: string }
 
-export interface StoreMessage {
-  /** Id of the outbox row, the same at every attempt: the store knows a repeat by it. */
+/** What is known after a push. */
+export type PushResult = { outcome: 'confirmed' } | NotConfirmed
+
+/** An update on its way to the store. */
+export type Pushed<Update> = Update & {
+  /** The same at every attempt. Contents under one id never change, so that the store can ignore a repeat. */
   id: string
-  type: StoreMessageType
-  /** When what it tells came to be, epoch milliseconds. */
+  /** When what it reports happened. */
   at: number
-  /** What is told; JSON. Licence keys are in it in plain, so that it is never logged or stored. */
-  data: object
 }
 
-/** No yes. `detail` is a sentence of ours; nothing of the store's answer is in it. */
-export type NotTold =
-  /** It answered, and not with a yes. */
-  | { outcome: 'refused'; status: number; detail: string }
-  /** No answer. `mayHaveLeft`: a byte of the message may have left, so the store may have got it. */
-  | { outcome: 'unreachable'; mayHaveLeft: boolean; detail: string }
-
-/** What is known after telling a store. */
-export type Told = { outcome: 'confirmed' } | NotTold
-
-/** A listing as a store is to have it. */
+/** A listing as a store should show it. */
 export interface StoreListing {
-  /** The store's own reference of what it sells: its variant. */
+  /** The store's own id of what it sells: its variant. */
   id: string
   sku: string
   name: string
   category: string | null
-  /** Decimal text in `currency`. */
   price: string
+  /** A higher price to show struck through. */
   compareAt: string | null
   currency: string
-  /** Units that can be bought; null when nobody counts them. */
+  /** Units that can be bought; null where they are not counted. */
   stock: number | null
   available: boolean
-  /** The one with the larger revision is the newer one, in whatever order they come. */
+  /** Of two pushes of one listing the one with the larger revision is the newer, in whatever order they arrive. */
   revision: number
 }
 
-/** What is known after publishing: an answer for each listing, or one yes for all of them. */
-export type Published = { outcome: 'answered'; answers: ItemAnswer[] | 'all' } | NotTold
+/** What is known after listings were pushed: an answer for each of them, or `all` where one yes counts for all. */
+export type PublishResult = { outcome: 'answered'; answers: ItemAnswer[] | 'all' } | NotConfirmed
+
+/** A variant that the store sells. */
+export interface StoreVariant {
+  id: string
+  /** The store's id of the product that the variant belongs to. */
+  productId: string
+  sku: string | null
+  name: string
+  price: string
+  currency: string
+  stock: number | null
+}
+
+export interface NewVariant {
+  sku: string
+  name: string
+  category: string | null
+}
+
+/** One page of a list. `next` goes into the next call; null at the end of the list. */
+export type StorePage<Item> = { outcome: 'read'; items: Item[]; next: string | null } | NotConfirmed
+
+/** What is known after a variant was created. `exists`: the store has one of this SKU, under this id. */
+export type CreateResult = { outcome: 'created' | 'exists'; id: string } | NotConfirmed
+
+/** An order as the store has it now. */
+export interface StoreOrderRead {
+  reference: string
+  /** `waiting`: not paid, or held by the store. Only a `paid` order is bought. */
+  state: 'waiting' | 'paid' | 'cancelled'
+  /** When the store changed it last. */
+  changedAt: number
+  lines: {
+    id: string
+    /** The store's variant; null where it is gone. */
+    variant: string | null
+    sku: string
+    /** Units that are neither refunded nor removed. */
+    quantity: number
+    /** What the customer paid for one unit, discounts taken off. */
+    unitPrice: string
+    currency: string
+  }[]
+}
+
+/** `ignored`: the body is about something else, such as a product. */
+export type OrderReadResult =
+  | { outcome: 'order'; order: StoreOrderRead }
+  | { outcome: 'ignored' | 'unreadable'; detail: string }
+  | NotConfirmed
+
+/** A request that claims to come from the store. */
+export interface StoreRequest {
+  /** Node's `headersDistinct`: names in lower case, one entry per header line. */
+  headers: Record<string, string[] | undefined>
+  /** The raw bytes. */
+  body: Buffer
+}
+
+export type StoreVerification =
+  /**
+   * Signed by the store. `deliveryId`: unique to the delivery; where the store has no such id, the hex of `mac`. `mac`: the 32
+   * bytes of the signature, by which a repeat is known.
+   */
+  | { outcome: 'authentic'; deliveryId: string; mac: Buffer }
+  /** The store tries whether the address answers. There is nothing to keep. */
+  | { outcome: 'ping' }
+  /** `reason` is for the metrics, never for the sender. */
+  | { outcome: 'not_authentic'; reason: string }
 
 export interface Store {
-  /** Tells the store once; never throws for what the store or the network does. Trying again is the caller's. */
-  tell(message: StoreMessage): Promise<Told>
-  /** Most listings that one `publish` may carry. */
+  /** Most listings that one `publish` takes. */
   batchSize: number
-  /** Tells the store how these listings are now, once; never throws for what the store or the network does. */
-  publish(message: { id: string; at: number; listings: StoreListing[] }): Promise<Published>
-  /** Sends a signed message without meaning, of type `test`, and says what came of it in words to act on. */
-  test(): Promise<Told>
+
+  /** Reads what the store sells, a page a call. @param cursor `next` of the page before; null for the first */
+  variants?(cursor: string | null): Promise<StorePage<StoreVariant>>
+  /** Creates a variant, not for sale yet, unless the store has one of this SKU. */
+  create?(variant: NewVariant): Promise<CreateResult>
+  /** Pushes these listings once, at most `batchSize`. */
+  publish(push: { id: string; at: number; listings: StoreListing[] }): Promise<PublishResult>
+  /** Takes variants off sale. */
+  unpublish?(ids: string[]): Promise<PublishResult>
+
+  /** Hands over licence keys, in plain: an adapter neither logs nor stores them. `keys` may be empty. */
+  fulfil(update: Pushed<LineFulfilled> & { keys: string[] }): Promise<PushResult>
+  /** Reports that units of a line will not come. */
+  reportFailure(update: Pushed<LineFailed>): Promise<PushResult>
+  /** Reports that a line waits. */
+  reportHeld?(update: Pushed<LineHeld>): Promise<PushResult>
+  /** Reports that nothing of an order moves any more. */
+  closeOrder(update: Pushed<OrderClosed>): Promise<PushResult>
+
+  /** Checks whether the store signed a request. */
+  verify?(request: StoreRequest): StoreVerification
+  /**
+   * Reads from the store the order that an authentic body names. Nothing else of the body is believed, because a copy of the
+   * shop signs as the shop does.
+   */
+  readOrder?(body: Buffer): Promise<OrderReadResult>
+  /** Reads the orders that changed, oldest change first. @param cursor `next` of an earlier call, kept; null for the first */
+  ordersSince?(cursor: string | null): Promise<StorePage<StoreOrderRead>>
+  /** Makes the store send its orders to this address of ours; harmless when it already does. */
+  provision?(url: string): Promise<PushResult>
+
+  /** Tries address and credentials, without effect in the store. `detail` says what to do. */
+  test(): Promise<PushResult>
+  /** Ends the connections. */
+  close(): Promise<void>
 }

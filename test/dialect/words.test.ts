@@ -71,7 +71,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
       out_of_stock: 'domain http ordering sandbox supplier',
       rate_limited: 'catalogue domain ordering sandbox supplier',
       unauthorized: 'catalogue cli domain ordering supplier',
-      unavailable: 'backup catalogue cli domain http inbox ordering reconciliation sandbox storage supplier top',
+      unavailable: 'backup catalogue cli domain http inbox ordering reconciliation sandbox storage stores supplier top',
     },
   },
   {

@@ -96,10 +96,10 @@ test('an answer that breaks off in the middle is none: nobody knows what it woul
     response.writeHead(200, { 'content-length': '100' }).write('{"results":[')
     setImmediate(() => response.destroy())
   })
-  expect(cut).toMatchObject({ outcome: 'unreachable' })
+  expect(cut).toMatchObject({ outcome: 'unavailable' })
 })
 
 test('an answer that never ends is none', async () => {
   const slow = await publish((_request, response) => void response.writeHead(200).write('{"results":['), 100)
-  expect(slow).toMatchObject({ outcome: 'unreachable', detail: expect.stringContaining('did not answer within 0.1 s') })
+  expect(slow).toMatchObject({ outcome: 'unavailable', detail: expect.stringContaining('did not answer within 0.1 s') })
 })

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { cancelOrder } from '../../src/ordering/actions.ts'
 import { backendStore } from '../../src/stores/backend/backend.ts'
-import type { StoreMessage } from '../../src/stores/store.ts'
+import type { Pushed, PushResult } from '../../src/stores/store.ts'
 import { defaultDialect, type Harbour, openHarbour } from '../support/harbour.ts'
 import { decide } from '../support/reviews.ts'
 
@@ -38,15 +38,19 @@ async function closeStore(harbour: Harbour): Promise<() => void> {
 /** What leaves for the store, as text, attempt by attempt. */
 function overhear(harbour: Harbour): { id: string; type: string; data: string }[] {
   const left: { id: string; type: string; data: string }[] = []
-  const { storeOf } = harbour.ordering
-  harbour.ordering.storeOf = (id) => {
-    const store = storeOf(id)
-    const tell = (message: StoreMessage) => {
-      left.push({ id: message.id, type: message.type, data: JSON.stringify(message.data) })
-      return harbour.store.tell(message)
+  const noted =
+    <Update extends { type: string }>(push: (update: Pushed<Update>) => Promise<PushResult>) =>
+    (update: Pushed<Update>) => {
+      left.push({ id: update.id, type: update.type, data: JSON.stringify(update) })
+      return push(update)
     }
-    return store && { ...store, tell }
-  }
+  const { store } = harbour
+  harbour.ordering.storeOf = () => ({
+    ...store,
+    fulfil: noted(store.fulfil),
+    reportFailure: noted(store.reportFailure),
+    closeOrder: noted(store.closeOrder),
+  })
   return left
 }
 

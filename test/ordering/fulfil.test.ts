@@ -6,7 +6,7 @@ import { callbackDelayMs } from '../../src/domain/pace.ts'
 import { cancelOrder } from '../../src/ordering/actions.ts'
 import { deliverDue } from '../../src/ordering/fulfil.ts'
 import { refreshDue } from '../../src/ordering/refresh.ts'
-import { listOutbox, type OutboxRow, oweAlert } from '../../src/storage/outbox.ts'
+import { enqueueAlert, listOutbox, type OutboxRow } from '../../src/storage/outbox.ts'
 import { backendStore } from '../../src/stores/backend/backend.ts'
 import {
   defaultDialect,
@@ -103,7 +103,7 @@ describe('a callback', () => {
     const alerts = (await rows(harbour, 'alert')).filter(({ type }) => type === 'dead_letter')
     expect(alerts).toMatchObject([{ kind: 'alert', orderId: orders[0], state: 'due', attempts: 0, store: null }])
     expect(alerts[0]?.notBefore).toBe(alerts[0]?.createdAt)
-    expect(alerts[0]?.dedupeKey).toBe(`alert:dead:${id}:${alerts[0]?.createdAt}`)
+    expect(alerts[0]?.dedupeKey).toBe(`alert:dead_letter:${id}:${alerts[0]?.createdAt}`)
     expect(JSON.parse(alerts[0]?.payload ?? '').note).toContain(`quayside outbox redeliver ${id}`)
     await deliverDue(harbour.ordering)
     expect(linesOf(harbour, 'alert')).toMatchObject([{ type: 'dead_letter', detail: expect.stringContaining(id) }])
@@ -209,13 +209,13 @@ describe('keys', () => {
     const { store } = harbour
     harbour.ordering.storeOf = () => ({
       ...store,
-      tell: async (message) => {
+      fulfil: async (update) => {
         active += 1
         most = Math.max(most, active)
         await turn()
-        const told = await store.tell(message)
+        const result = await store.fulfil(update)
         active -= 1
-        return told
+        return result
       },
     })
     expect(await deliverDue(harbour.ordering)).toBe(3)
@@ -230,12 +230,12 @@ describe('keys', () => {
     const { store } = harbour
     harbour.ordering.storeOf = () => ({
       ...store,
-      tell: async (message) => {
+      fulfil: async (update) => {
         active += 1
         most = Math.max(most, active)
-        const told = await store.tell(message)
+        const result = await store.fulfil(update)
         active -= 1
-        return told
+        return result
       },
     })
     expect(await deliverDue(harbour.ordering)).toBe(10)
@@ -262,7 +262,7 @@ describe('an alert', () => {
   test('is an error in the log, once', async () => {
     const harbour = await openHarbour()
     await harbour.db.commit([
-      oweAlert(harbour.ordering, { type: 'freeze', occasion: 'a', payload: { note: 'we take stock' } }),
+      enqueueAlert(harbour.ordering, { type: 'freeze', occasion: 'a', payload: { note: 'we take stock' } }),
     ])
     expect(await deliverDue(harbour.ordering)).toBe(1)
     const [alert] = await rows(harbour, 'alert')
@@ -276,7 +276,7 @@ describe('an alert', () => {
   test('that comes with many others waits for its turn of a hundred', async () => {
     const harbour = await openHarbour()
     const alert = (at: number) =>
-      oweAlert(harbour.ordering, { type: 'freeze', occasion: `n${at}`, payload: { note: null } })
+      enqueueAlert(harbour.ordering, { type: 'freeze', occasion: `n${at}`, payload: { note: null } })
     await harbour.db.commit(Array.from({ length: 101 }, (_, at) => alert(at)))
     expect([await deliverDue(harbour.ordering), await deliverDue(harbour.ordering)]).toEqual([100, 1])
     expect(linesOf(harbour, 'alert')).toHaveLength(101)

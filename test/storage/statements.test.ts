@@ -58,16 +58,6 @@ const delivery = {
   state: 'stored',
   notBefore: at,
 }
-const effect = {
-  id: 'e',
-  kind: 'alert',
-  type: 't',
-  dedupeKey: 'k',
-  payload: '{}',
-  state: 'due',
-  notBefore: at,
-  createdAt: at,
-}
 const seen = { id: 'p', version: 0, leaseEpoch: 0, refreshAt: null }
 const listing = {
   store: 's',
@@ -165,8 +155,11 @@ const calls: Record<string, unknown[]> = {
   listingsDueNow: [at],
   publishingDueNow: [at],
   putOffers: [[offer]],
-  oweEffect: [effect],
-  oweAlert: [
+  enqueueUpdate: [
+    { kind: 'callback', type: 'order.closed', payload: { state: 'fulfilled' } },
+    { id: 'a', store: 's', orderId: 'o', dedupeKey: 'd', at },
+  ],
+  enqueueAlert: [
     { newId: () => 'a', now: () => 1 },
     { type: 'freeze', occasion: 'o', payload: { note: 'n' } },
   ],
@@ -331,6 +324,9 @@ noArguments.push('allTokens', 'allWebhooks', 'lastCompleteSync', 'lastEndedSync'
 noArguments.push('allCallbackSecrets', 'allPublishing', 'categoriesOfOffers', 'countListings', 'countPublications')
 noArguments.push('lastCompleteSweep', 'allBalanceAccounts', 'countOpenOutcomes', 'unsettledMinor', 'suspectAccounts')
 const others = [
+  'effectOf',
+  'sentUpdateOf',
+  'updateText',
   'refreshUnlessHinted',
   'currentFreeze',
   'readSetting',

@@ -5,15 +5,19 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { startShop } from '../../src/demo/shop.ts'
 import { backendStore } from '../../src/stores/backend/backend.ts'
 import { secretText, signatureHeaders } from '../../src/stores/backend/signature.ts'
-import type { StoreMessage } from '../../src/stores/store.ts'
+import type { Store } from '../../src/stores/store.ts'
 import { TEST_NOW } from '../support/database.ts'
 
 const secret = randomBytes(32)
-const message: StoreMessage = {
+const update: Parameters<Store['fulfil']>[0] = {
   id: '01hf7yat00',
-  type: 'line.fulfilled',
   at: TEST_NOW - 5_000,
-  data: { reference: '1001', line: '1', keys: ['AAAA-BBBB'] },
+  type: 'line.fulfilled',
+  order: { store: 'demo-ab12cd34', reference: '1001' },
+  line: { id: '1', sku: 'SKU-1', quantity: 2 },
+  delivered: 1,
+  complete: false,
+  keys: ['AAAA-BBBB'],
 }
 
 const storeAt = (callbackUrl: string, deadlineMs?: number) => {
@@ -28,7 +32,7 @@ const storeAt = (callbackUrl: string, deadlineMs?: number) => {
   return store
 }
 
-/** A backend that answers as it is told to. */
+/** A backend that answers like this. */
 async function backend(listener: RequestListener): Promise<string> {
   const server = createServer(listener).listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
@@ -53,39 +57,92 @@ describe('the signature of a callback', () => {
 })
 
 describe('a backend store', () => {
-  test('verifies on its own what it is told, and knows a repeat by its id', async () => {
+  test('verifies each callback on its own, and knows a repeat by its id', async () => {
     const shop = await startShop({ secret: secretText(secret), now: () => TEST_NOW })
     onTestFinished(() => shop.close())
     const store = storeAt(shop.url)
-    expect(await store.tell(message)).toEqual({ outcome: 'confirmed' })
-    expect(await store.tell(message)).toEqual({ outcome: 'confirmed' })
+    expect(await store.fulfil(update)).toEqual({ outcome: 'confirmed' })
+    expect(await store.fulfil(update)).toEqual({ outcome: 'confirmed' })
     expect(shop.received()).toEqual([
-      { id: 'msg_01hf7yat00', type: message.type, timestamp: '2023-11-14T22:13:15.000Z', data: message.data },
+      {
+        id: 'msg_01hf7yat00',
+        type: 'line.fulfilled',
+        timestamp: '2023-11-14T22:13:15.000Z',
+        data: {
+          store: 'demo-ab12cd34',
+          reference: '1001',
+          line: '1',
+          sku: 'SKU-1',
+          quantity: 2,
+          delivered: 1,
+          complete: false,
+          keys: ['AAAA-BBBB'],
+        },
+      },
     ])
     expect(shop.repeated()).toBe(1)
     expect(shop.refused()).toBe(0)
   })
 
+  test('gets the units that will not come, and the end of an order', async () => {
+    const shop = await startShop({ secret: secretText(secret), now: () => TEST_NOW })
+    onTestFinished(() => shop.close())
+    const store = storeAt(shop.url)
+    const { at, order, line } = update
+    const end = { state: 'failed', code: 'deadline', message: 'too late', advice: 'refund' } as const
+    await store.reportFailure({ id: 'a', at, type: 'line.failed', order, line, units: 1, ...end })
+    await store.closeOrder({ id: 'b', at, type: 'order.closed', order, state: 'partly_fulfilled' })
+    expect(shop.received().map(({ id, type, data }) => ({ id, type, data }))).toEqual([
+      {
+        id: 'msg_a',
+        type: 'line.failed',
+        data: { store: 'demo-ab12cd34', reference: '1001', line: '1', sku: 'SKU-1', quantity: 1, ...end },
+      },
+      {
+        id: 'msg_b',
+        type: 'order.closed',
+        data: { store: 'demo-ab12cd34', reference: '1001', state: 'partly_fulfilled' },
+      },
+    ])
+  })
+
+  test('gets the same bytes under one id, whatever became of the first attempt', async () => {
+    const bodies: string[] = []
+    const url = await backend((request, response) => {
+      const chunks: Buffer[] = []
+      request.on('data', (chunk: Buffer) => chunks.push(chunk))
+      request.on('end', () => {
+        bodies.push(`${request.headers['webhook-id']} ${Buffer.concat(chunks)}`)
+        response.writeHead(bodies.length === 1 ? 500 : 204).end()
+      })
+    })
+    // The repeat comes from the database, where the update was kept as text.
+    await storeAt(url).fulfil(update)
+    await storeAt(url).fulfil(JSON.parse(JSON.stringify(update)))
+    expect(bodies).toHaveLength(2)
+    expect(new Set(bodies).size).toBe(1)
+  })
+
   test('refuses what another secret signed, and the cause is named', async () => {
     const shop = await startShop({ secret: secretText(randomBytes(32)), now: () => TEST_NOW })
     onTestFinished(() => shop.close())
-    const told = await storeAt(shop.url).test()
-    expect(told).toMatchObject({ outcome: 'refused', status: 401, detail: expect.stringContaining('secret') })
+    const result = await storeAt(shop.url).test()
+    expect(result).toMatchObject({ outcome: 'refused', status: 401, detail: expect.stringContaining('secret') })
     expect(shop.received()).toEqual([])
   })
 
   test.each([200, 201, 202, 204])('confirms with %i', async (status) => {
     const url = await backend((_request, response) => response.writeHead(status).end())
-    expect(await storeAt(url).tell(message)).toEqual({ outcome: 'confirmed' })
+    expect(await storeAt(url).fulfil(update)).toEqual({ outcome: 'confirmed' })
   })
 
   test.each([400, 404, 410, 429, 500, 503])(
     'refuses with %i, and nothing of its answer is repeated',
     async (status) => {
       const url = await backend((_request, response) => response.writeHead(status).end('AAAA-BBBB leaked'))
-      const told = await storeAt(url).tell(message)
-      expect(told).toMatchObject({ outcome: 'refused', status })
-      expect(JSON.stringify(told)).not.toContain('leaked')
+      const result = await storeAt(url).fulfil(update)
+      expect(result).toMatchObject({ outcome: 'refused', status })
+      expect(JSON.stringify(result)).not.toContain('leaked')
     },
   )
 
@@ -96,8 +153,8 @@ describe('a backend store', () => {
       response.end()
     })
     const url = await backend((_request, response) => response.writeHead(status, { location: target }).end())
-    const told = await storeAt(url).tell(message)
-    expect(told).toMatchObject({ outcome: 'refused', status, detail: expect.stringContaining('redirect') })
+    const result = await storeAt(url).fulfil(update)
+    expect(result).toMatchObject({ outcome: 'refused', status, detail: expect.stringContaining('redirect') })
     expect(elsewhere).toBe(0)
   })
 
@@ -110,49 +167,49 @@ describe('a backend store', () => {
       response.on('drain', more)
       more()
     })
-    expect(await storeAt(url).tell(message)).toEqual({ outcome: 'confirmed' })
+    expect(await storeAt(url).fulfil(update)).toEqual({ outcome: 'confirmed' })
   })
 
-  test('is unreachable when it does not answer in time', async () => {
+  test('is unavailable when it does not answer in time', async () => {
     const url = await backend(() => {})
-    expect(await storeAt(url, 50).tell(message)).toMatchObject({
-      outcome: 'unreachable',
+    expect(await storeAt(url, 50).fulfil(update)).toMatchObject({
+      outcome: 'unavailable',
       mayHaveLeft: true,
       detail: expect.stringContaining('did not answer within 0.05 s'),
     })
   })
 
-  test('is unreachable when it hangs up without an answer', async () => {
+  test('is unavailable when it hangs up without an answer', async () => {
     const url = await backend((request) => request.socket.destroy())
-    expect(await storeAt(url).tell(message)).toMatchObject({
-      outcome: 'unreachable',
+    expect(await storeAt(url).fulfil(update)).toMatchObject({
+      outcome: 'unavailable',
       mayHaveLeft: true,
       detail: expect.stringContaining('closed the connection'),
     })
   })
 
-  test('is unreachable, and no byte has left, when nothing listens and under an unknown name', async () => {
+  test('is unavailable, and no byte has left, when nothing listens and under an unknown name', async () => {
     const server = createTcpServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => server.once('listening', resolve))
     const { port } = server.address() as AddressInfo
     await new Promise((resolve) => server.close(resolve))
-    expect(await storeAt(`http://127.0.0.1:${port}/`).tell(message)).toMatchObject({
-      outcome: 'unreachable',
+    expect(await storeAt(`http://127.0.0.1:${port}/`).fulfil(update)).toMatchObject({
+      outcome: 'unavailable',
       mayHaveLeft: false,
       detail: `nothing listens at 127.0.0.1:${port}`,
     })
-    expect(await storeAt('http://shop.invalid/').tell(message)).toMatchObject({
-      outcome: 'unreachable',
+    expect(await storeAt('http://shop.invalid/').fulfil(update)).toMatchObject({
+      outcome: 'unavailable',
       mayHaveLeft: false,
       detail: 'the name of shop.invalid cannot be resolved',
     })
   })
 
-  test('is unreachable over TLS, and no byte has left, when it speaks none', async () => {
+  test('is unavailable over TLS, and no byte has left, when it speaks none', async () => {
     const url = await backend((_request, response) => response.end())
-    const told = await storeAt(url.replace('http:', 'https:')).tell(message)
-    expect(told).toMatchObject({
-      outcome: 'unreachable',
+    const result = await storeAt(url.replace('http:', 'https:')).fulfil(update)
+    expect(result).toMatchObject({
+      outcome: 'unavailable',
       mayHaveLeft: false,
       detail: expect.stringMatching(/TLS|SSL/),
     })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Caller } from '../../access/auth.ts'
-import type { StoreSettings } from '../../config/config.ts'
+import type { StoreSettings } from '../../config/store-settings.ts'
 import { linkers, listingStates } from '../../domain/listing.ts'
 import { formatDecimal, priceTexts } from '../../domain/money.ts'
 import { type ListingContent, unclear } from '../../domain/publication.ts'

@@ -1,8 +1,9 @@
 import { Agent, type Dispatcher, request } from 'undici'
 import { z } from 'zod'
 import type { ItemAnswer } from '../../domain/acknowledgement.ts'
+import type { LineRef, OrderRef } from '../../domain/store-update.ts'
 import { messageOf } from '../../errors.ts'
-import type { NotTold, Published, Store, StoreMessage, Told } from '../store.ts'
+import type { NotConfirmed, PublishResult, PushResult, Store } from '../store.ts'
 import { signatureHeaders } from './signature.ts'
 
 export interface BackendOptions {
@@ -15,31 +16,37 @@ export interface BackendOptions {
   /** For the id of a test message. */
   newId: () => string
   /** Most that one callback may take, from connecting to the end of the answer. */
-  deadlineMs?: number
-  /** Connections to the store; those of this machine unless told. */
-  connections?: Dispatcher
-  /** What ends a callback after so many milliseconds; a timer of this machine unless told. */
-  timeout?: (ms: number) => AbortSignal
+  deadlineMs?: number | undefined
+  /** Connections to the store. Default: those of this machine. */
+  connections?: Dispatcher | undefined
+  /** Ends a callback after so many milliseconds. Default: a timer of this machine. */
+  timeout?: ((ms: number) => AbortSignal) | undefined
+}
+
+/** One POST: everything of it but `data` and `type` is in headers or derived from `at`. */
+interface Callback {
+  id: string
+  type: 'line.fulfilled' | 'line.failed' | 'order.closed' | 'listings.changed' | 'test'
+  at: number
+  data: object
 }
 
 /**
- * A store that is any backend: it is told by callbacks, POST requests with a JSON body of `type`, `timestamp` and `data`,
- * signed by Standard Webhooks. Every 2xx confirms; redirects are not followed, since they would carry keys elsewhere.
- * Listings go as `listings.changed`, and a 2xx may say in its body what became of each.
+ * A store that is any backend. It gets callbacks: POST requests with a JSON body of `type`, `timestamp` and `data`, signed by
+ * Standard Webhooks. Every 2xx confirms. Redirects are not followed, since they would carry keys elsewhere. Listings go as
+ * `listings.changed`, and a 2xx may say in its body what became of each.
  *
- * @returns the store, and `close`, which ends its connections
+ * The body follows from the update alone: equal updates make equal bodies, in every process.
  */
-export function backendStore(options: BackendOptions): Store & { close(): Promise<void> } {
+export function backendStore(options: BackendOptions): Store {
   const { callbackUrl, secrets, now, newId, deadlineMs = DEADLINE_MS } = options
   const { connections: agent = new Agent({ connections: CONNECTIONS_MAX }), timeout = deadlineSignal } = options
 
-  type Outgoing = Omit<StoreMessage, 'type'> & { type: string }
-
   /** @param read what to make of the body of a 2xx */
   async function post<T>(
-    { id, type, at, data }: Outgoing,
+    { id, type, at, data }: Callback,
     read: (body: Dispatcher.ResponseData['body'], signal: AbortSignal) => Promise<T>,
-  ): Promise<T | NotTold> {
+  ): Promise<T | NotConfirmed> {
     const body = JSON.stringify({ type, timestamp: new Date(at).toISOString(), data })
     const signal = timeout(deadlineMs)
     let mayHaveLeft = false
@@ -59,45 +66,46 @@ export function backendStore(options: BackendOptions): Store & { close(): Promis
         },
       })
       if (answer.statusCode >= 200 && answer.statusCode < 300) return await read(answer.body, signal)
-      await passOver(answer.body, signal)
+      await discard(answer.body, signal)
       return refusal(answer.statusCode)
     } catch (error) {
       const detail = causeOf(error, new URL(callbackUrl).host, deadlineMs)
-      return { outcome: 'unreachable', mayHaveLeft, detail }
+      return { outcome: 'unavailable', mayHaveLeft, detail }
     }
   }
 
-  const tell = (message: Outgoing): Promise<Told> =>
-    post(message, async (body, signal) => {
-      await passOver(body, signal)
+  const push = (callback: Callback): Promise<PushResult> =>
+    post(callback, async (body, signal) => {
+      await discard(body, signal)
       return { outcome: 'confirmed' }
     })
 
   return {
-    tell,
     batchSize: BATCH_SIZE,
-    publish: ({ listings, ...message }): Promise<Published> =>
-      post({ ...message, type: 'listings.changed', data: { listings } }, async (body) => {
+    publish: ({ id, at, listings }) =>
+      post({ id, type: 'listings.changed', at, data: { listings } }, async (body): Promise<PublishResult> => {
         return { outcome: 'answered', answers: await readListingAnswer(body) }
       }),
-    test: () => tell({ id: newId(), type: 'test', at: now(), data: {} }),
+    fulfil: ({ id, at, order, line, keys, delivered, complete }) =>
+      push({ id, type: 'line.fulfilled', at, data: { ...lineData(order, line), delivered, complete, keys } }),
+    reportFailure: ({ id, at, order, line, units, state, code, message, advice }) => {
+      const data = { ...lineData(order, line), quantity: units, state, code, message, advice }
+      return push({ id, type: 'line.failed', at, data })
+    },
+    closeOrder: ({ id, at, order: { store, reference }, state }) =>
+      push({ id, type: 'order.closed', at, data: { store, reference, state } }),
+    test: () => push({ id: newId(), type: 'test', at: now(), data: {} }),
     close: () => agent.destroy(),
   }
 }
 
-/** The configured stores by id, each signed for with the secrets of its own that are valid at the time. */
-export function backendStores(
-  stores: readonly { id: string; callbackUrl: string }[],
-  needs: Pick<BackendOptions, 'now' | 'newId'> & { secretsOf: (store: string) => readonly Buffer[] },
-): Map<string, ReturnType<typeof backendStore>> {
-  const { secretsOf, now, newId } = needs
-  return new Map(
-    stores.map(({ id, callbackUrl }) => {
-      const secrets = () => secretsOf(id)
-      return [id, backendStore({ callbackUrl, secrets, now, newId })]
-    }),
-  )
-}
+const lineData = ({ store, reference }: OrderRef, { id, sku, quantity }: LineRef) => ({
+  store,
+  reference,
+  line: id,
+  sku,
+  quantity,
+})
 
 /** The same connections; `act` is called right before the first byte of a request is written, in the same turn. */
 const beforeWrite = (connections: Dispatcher, act: () => void): Dispatcher =>
@@ -115,13 +123,13 @@ const beforeWrite = (connections: Dispatcher, act: () => void): Dispatcher =>
       }),
   )
 
-/** The status has said it all. The rest is read only so that the connection can be used again. */
-const passOver = (body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> =>
+/** The status is the answer. The body is read only so that the connection can be used again. */
+const discard = (body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> =>
   body.dump({ limit: ANSWER_MAX, signal }).catch(() => {})
 
 const deadlineSignal = (ms: number): AbortSignal => AbortSignal.timeout(ms)
 
-/** A receiver stores and answers; one that needs longer works in the request, and a repeat is cheaper than to wait. */
+/** A receiver stores and answers; one that needs longer works in the request, and a repeat is cheaper than waiting. */
 const DEADLINE_MS = 15_000
 /** Nothing of such an answer is used but its status. */
 const ANSWER_MAX = 8192
@@ -130,12 +138,12 @@ const BATCH_SIZE = 100
 /** Callbacks under way to one store at once: a small backend must not be flooded after it was away. */
 const CONNECTIONS_MAX = 8
 
-function refusal(status: number): NotTold {
+function refusal(status: number): NotConfirmed {
   const advice = ADVICE[status] ?? (status >= 300 && status < 400 ? ADVICE[300] : undefined)
   return { outcome: 'refused', status, detail: `answered ${status}${advice ? `: ${advice}` : ''}` }
 }
 
-/** What a status most often means at this place, for whoever sets the store up. */
+/** What a status most often means here, for the person who sets the store up. */
 const ADVICE: Record<number, string> = {
   300: 'redirects are not followed; configure the address that it leads to',
   401: 'it did not accept the signature; compare its secret with the one of this store, and its clock',
@@ -159,7 +167,7 @@ function causeOf(error: unknown, host: string, deadlineMs: number): string {
   return `${host} cannot be reached: ${code || messageOf(error)}`
 }
 
-/** Far above what a hundred results need; whoever sends more has something else to say. */
+/** Far above what a hundred results need; a longer answer is something else. */
 const LISTING_ANSWER_MAX = 1_048_576
 /** Of a reason that a person reads. */
 const REASON_MAX = 200
@@ -176,9 +184,9 @@ const result = z.object({
 /**
  * Reads the body of a 2xx to published listings: `{"results":[{"id","ok","price","stock","reason"}]}`.
  *
- * @returns `all` for any other body: a simple receiver says yes by its status alone. A result that cannot be read is left
- *   out, so that its listing counts as not acknowledged; of an answer that is far too long none can be read
- * @throws what breaks the body off: then nobody knows what it would have said
+ * @returns `all` for any other body: a simple receiver confirms by its status alone. A result that cannot be read is left
+ *   out, so that its listing counts as not acknowledged. An answer that is far too long has no readable result
+ * @throws what breaks the body off: then the answer is unknown
  */
 export async function readListingAnswer(body: AsyncIterable<Uint8Array>): Promise<ItemAnswer[] | 'all'> {
   const chunks: Uint8Array[] = []
@@ -208,7 +216,7 @@ function answerOf(item: unknown): ItemAnswer[] {
   return [{ id, ok, reason: plain(reason ?? ''), price: price ?? undefined, stock }]
 }
 
-/** One line of text and no more of it than a person reads; undefined when nothing is left. */
+/** One line of text, no longer than a person reads; undefined when nothing is left. */
 const plain = (reason: string): string | undefined =>
   reason
     .replaceAll(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')

@@ -66,7 +66,7 @@ export interface CallbackSecrets {
    * Takes a new secret into use.
    *
    * @param overlapMs how long those before stay valid; 0 ends all of them at once
-   * @throws Failure `conflict`: `too_many_secrets` while four are valid, `rotated_meanwhile` when another one was faster
+   * @throws Failure `conflict`: `too_many_secrets` while four are valid, `rotated_meanwhile` when a concurrent rotation was faster
    */
   rotate(store: string, overlapMs: number, actor: string): Promise<NewCallbackSecret>
 }
@@ -74,12 +74,12 @@ export interface CallbackSecrets {
 /** Signatures in one header: a store that lost a new secret before it was installed asks for another one, and again. */
 const VALID_MAX = 4
 
-/** Reads the generations once; whoever rotates goes through what this returns. */
+/** Reads the generations once: every rotation must go through what this returns. */
 export async function openCallbackSecrets(deps: CallbackSecretsDeps): Promise<CallbackSecrets> {
   const { db, vault, now, newId } = deps
   let rotations = await readRotations(db)
 
-  /** The first generation has the name that it had before there were others. */
+  /** The first generation has a name without a number: so it was before secrets could be rotated. */
   const secretOf = (store: string, generation: number): Buffer =>
     vault.subKey(generation === 1 ? `callback:${store}` : `callback:${store}:${generation}`)
 

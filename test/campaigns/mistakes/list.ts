@@ -153,7 +153,7 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'ordering/fulfil.ts',
-        find: "if (told.outcome === 'unreachable' && !told.mayHaveLeft) await noteUnsent(fulfilment, outgoing)",
+        find: "if (result.outcome === 'unavailable' && !result.mayHaveLeft) await noteUnsent(fulfilment, outgoing)",
         replace: '',
       },
     ],
@@ -191,10 +191,8 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'ordering/fulfil.ts',
-        find: `id: row.id,
-    type: row.type as StoreMessageType,`,
-        replace: `id: fulfilment.newId(),
-    type: row.type as StoreMessageType,`,
+        find: 'const attempt = { id: row.id, at: row.createdAt }',
+        replace: 'const attempt = { id: fulfilment.newId(), at: row.createdAt }',
       },
     ],
   },
