@@ -6,7 +6,8 @@ import { mistakeNamed, withEdit } from './test/campaigns/mistakes/list.ts'
 function mistake(name: string): NonNullable<ViteUserConfig['plugins']>[number] {
   const { edits } = mistakeNamed(name)
   return {
-    name: 'quayside-mistake',
+    // The cache of transformed files is kept under the names of the plugins.
+    name: `quayside-mistake-${name}`,
     enforce: 'pre',
     transform: (text, id) =>
       edits

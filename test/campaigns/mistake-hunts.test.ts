@@ -1,15 +1,14 @@
 /** Each seeded mistake is found by the simulation: a campaign of some minutes, so it runs where it is asked for. */
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { isNeeded } from '../support/needs.ts'
 import { mistakes } from './mistakes/list.ts'
 
+const ROOT = resolve(import.meta.dirname, '../..')
+const VITEST = resolve(ROOT, 'node_modules/vitest/vitest.mjs')
 const runs = isNeeded('campaigns')
 const needs = runs ? '' : ' (skipped: a campaign, which .ci/run runs)'
-
-/** What no simulated seed can show, and which test finds it instead. */
-const elsewhere: Record<string, string> = {}
 
 /** Plays seeds with a mistake in the program until one is wrong. @returns the exit code and the last line */
 function hunt(mistake: string): Promise<{ code: number | null; figures: Record<string, unknown> }> {
@@ -24,8 +23,28 @@ function hunt(mistake: string): Promise<{ code: number | null; figures: Record<s
   })
 }
 
-describe.runIf(runs)(`the simulation${needs}`, { timeout: 1_200_000 }, () => {
-  test.each(mistakes.filter(({ name }) => !(name in elsewhere)))('finds the mistake $name', async ({ name }) => {
-    expect(await hunt(name)).toMatchObject({ code: 1, figures: { passed: false } })
+/** Runs a test file on the program with a mistake in it. @returns the exit code, and what the runner wrote */
+const testedWith = (mistake: string, file: string) =>
+  spawnSync(process.execPath, [VITEST, 'run', file], {
+    cwd: ROOT,
+    env: { ...process.env, QUAYSIDE_MISTAKE: mistake, NO_COLOR: '1' },
+    encoding: 'utf8',
   })
+
+describe.runIf(runs)(`a seeded mistake${needs}`, { timeout: 1_200_000 }, () => {
+  test.each(mistakes.filter(({ foundBy }) => foundBy === undefined))(
+    '$name is found by the simulation',
+    async ({ name }) => {
+      expect(await hunt(name)).toMatchObject({ code: 1, figures: { passed: false } })
+    },
+  )
+
+  test.each(mistakes.filter(({ foundBy }) => foundBy !== undefined))(
+    '$name is found by $foundBy',
+    ({ name, foundBy }) => {
+      const { status, stdout } = testedWith(name, foundBy ?? '')
+      expect(status).toBe(1)
+      expect(stdout).toMatch(/Tests +1 failed \| /)
+    },
+  )
 })

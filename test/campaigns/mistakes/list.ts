@@ -16,6 +16,8 @@ export interface Mistake {
   name: string
   /** What the program then does wrong. */
   does: string
+  /** The test file that finds it. Default: the simulation does. */
+  foundBy?: string
   edits: Edit[]
 }
 
@@ -277,6 +279,36 @@ export const mistakes: readonly Mistake[] = [
         file: 'domain/purchase.ts',
         find: 'return (set.refundedAt ?? refundedAt) !== null',
         replace: 'return true',
+      },
+    ],
+  },
+  {
+    name: 'refreshed-offer-publishes-nothing',
+    does: 'wakes no publisher when an offer was refreshed',
+    foundBy: 'test/runtime.test.ts',
+    edits: [{ file: 'runtime.ts', find: "      wake('publish')\n", replace: '' }],
+  },
+  {
+    name: 'risen-balance-releases-nothing',
+    does: 'keeps the purchases held that waited for a balance which rose',
+    foundBy: 'test/runtime.test.ts',
+    edits: [
+      {
+        file: 'reconciliation/balance.ts',
+        find: "if (!before || reading.amountMinor > before.amountMinor) await releaseHeld(ordering, 'balance')",
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'fallen-balance-starts-no-sweep',
+    does: 'looks for no order behind a fall of the balance that nothing explains',
+    foundBy: 'test/runtime.test.ts',
+    edits: [
+      {
+        file: 'runtime.ts',
+        find: "sweeps.behind(await checkBalance(ordering, catalogue), 'balance')",
+        replace: 'void (await checkBalance(ordering, catalogue))',
       },
     ],
   },
