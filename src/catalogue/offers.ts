@@ -75,7 +75,7 @@ export const oweListings = (
 
 async function planOffers(catalogue: Catalogue, read: FactsRead): Promise<OfferPlan> {
   const { db, now: clock, newId, reads } = catalogue
-  const { runId, nameNewMax = Number.POSITIVE_INFINITY } = read
+  const { runId, recordedNewMax = Number.POSITIVE_INFINITY } = read
   const facts = factsByProduct(read.facts)
   const stored = await storedOffers(db, [...facts.keys()])
   const now = clock()
@@ -91,7 +91,7 @@ async function planOffers(catalogue: Catalogue, read: FactsRead): Promise<OfferP
   const recorded: Parameters<typeof insertOfferChanges>[0] = []
   const record = (productId: string, { field, before, after }: Difference) =>
     recorded.push({ id: newId(), runId, productId, field, before, after, changedAt: now })
-  for (const { productId } of added.slice(0, Math.max(0, nameNewMax))) record(productId, BEGINS)
+  for (const { productId } of added.slice(0, Math.max(0, recordedNewMax))) record(productId, BEGINS)
   for (const { before, found } of changed) for (const difference of found) record(before.productId, difference)
   const changes = changed.map(({ row, before }) => putOffer(row, before))
   changes.push(...putOffers(added), ...insertOfferChanges(recorded))
@@ -152,8 +152,8 @@ export interface FactsRead {
   runId: string | null
   /** What that run has seen so far, and what is added to once the facts are stored. */
   seen?: Seen
-  /** How many new offers may still be recorded one by one; all of them unless told. */
-  nameNewMax?: number
+  /** How many new offers may still be recorded one by one. Default: all. */
+  recordedNewMax?: number
   /** Facts that were asked for earlier are stored later: what is found unchanged is written down too. */
   outOfTurn?: boolean
 }

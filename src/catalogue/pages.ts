@@ -1,8 +1,8 @@
 import type { SupplierOffer } from '../domain/supplier.ts'
 import { Failure, messageOf } from '../errors.ts'
-import type { FirstUnreadable, SyncRun } from '../storage/runs.ts'
+import type { FirstUnreadable } from '../storage/runs.ts'
 import type { Catalogue } from './context.ts'
-import { afterBrokenPage, type PageFacts } from './progress.ts'
+import type { PageFacts } from './progress.ts'
 
 export interface FetchedPage {
   number: number
@@ -25,6 +25,7 @@ export interface UnreadableRecords {
 
 /** A page that the supplier did not give readably. */
 export interface BrokenPage {
+  number: number
   message: string
   requestId: string | null
   /** Whether another page may fare better. */
@@ -139,51 +140,15 @@ async function fetchPage(
     const reason = error instanceof Failure ? error.reason : undefined
     const ofPage = error instanceof Failure && !OF_ALL_PAGES.includes(reason ?? '')
     log.warn('sync.page_broken', { cursor: number, error: message, requestId })
-    return { message, requestId, ofPage, isAbsent: reason === 'not_found' }
+    return {
+      number,
+      message,
+      requestId,
+      ofPage,
+      isAbsent: reason === 'not_found',
+    }
   }
 }
 
 /** Reasons that every other page would meet too. */
 const OF_ALL_PAGES = ['unreachable', 'rate_limited', 'unauthorized', 'redirect', 'not_found']
-
-/** How far the list has been read, whatever becomes of its pages. */
-export interface Walk {
-  run: SyncRun
-  pages: Pages
-  /** What the supplier counted at the last page, where it counts. */
-  total: number | undefined
-  brokenInARow: number
-}
-
-/** What becomes of a page. Both move `run` on. */
-export interface PageTaker {
-  /**
-   * @param how `again`: it was read a second time, because the list had moved; `moved`: the supplier counted the list
-   *   differently than at the page before
-   */
-  page: (page: FetchedPage, how: { again: boolean; moved: boolean }) => Promise<void>
-  /** @param set what of the run changes by it */
-  broken: (set: Partial<SyncRun>, page: BrokenPage) => Promise<void>
-}
-
-/** Reads the page at the cursor. An offer that left moved all that follow it one place forward: the total tells. */
-export async function readNextPage(walk: Walk, now: () => number, take: PageTaker): Promise<void> {
-  const { pages, run } = walk
-  const page = await pages.take(run.cursor)
-  if (!('facts' in page)) {
-    const set = afterBrokenPage(run, page, { inARow: walk.brokenInARow, now: now() })
-    walk.brokenInARow += 1
-    return take.broken(set, page)
-  }
-  const { total } = page.facts
-  const moved = walk.total !== undefined && total !== undefined && total !== walk.total
-  if (moved && total < (walk.total ?? 0) && run.cursor > 1) {
-    // What slid over the edge between the two pages stands on the one before now.
-    const again = await pages.again(run.cursor - 1)
-    // Where it cannot be had, the next run brings it: this one has its doubt anyway.
-    if ('facts' in again) await take.page(again, { again: true, moved })
-  }
-  if (total !== undefined) walk.total = total
-  walk.brokenInARow = 0
-  await take.page(page, { again: false, moved })
-}

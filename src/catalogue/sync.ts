@@ -25,8 +25,8 @@ import { putSetting, readSetting } from '../storage/settings.ts'
 import type { Catalogue } from './context.ts'
 import { countMissing, endDoubt, markMissing } from './gone.ts'
 import { applyOffers, createSeen, oweListings, type Seen } from './offers.ts'
-import { type FetchedPage, openPages, readNextPage, type Walk } from './pages.ts'
-import { ALL_READ, afterPage, endStateOf } from './progress.ts'
+import { type BrokenPage, type FetchedPage, openPages, type Pages } from './pages.ts'
+import { ALL_READ, afterBrokenPage, afterPage, endStateOf } from './progress.ts'
 
 export interface StartedSync {
   runId: string
@@ -71,7 +71,7 @@ export async function startSync(
 export async function runSync(catalogue: Catalogue, runId: string): Promise<SyncRun> {
   const [run] = await catalogue.db.query(syncRunById(runId))
   if (!run) throw new Failure('not_found', `there is no sync run ${runId}`)
-  return run.state === 'running' ? readRun(catalogue, run) : run
+  return run.state === 'running' ? (await readRun(catalogue, run)).run : run
 }
 
 const RESUMED = 'resumed after a stop, and the list may have moved meanwhile: nothing was counted as missing'
@@ -80,12 +80,24 @@ const RESUMED = 'resumed after a stop, and the list may have moved meanwhile: no
 const STORE_EVERY_MS = 1_000
 
 /** New offers that a run records one by one: a first import has as many as the catalogue, and its count says it. */
-const NAMED_NEW_MAX = 1_000
+const RECORDED_NEW_MAX = 1_000
 
-/** A run as it is being read. What is stored of it is behind by pages on which nothing changed, and no others. */
-interface Reading extends Walk {
+export interface ReadOptions {
+  /** New offers that the run records one by one; the others are counted. Default: 1,000. */
+  recordedNewMax?: number
+  /** Called after each page, with the run as it stands then. */
+  onPage?: (page: FetchedPage | BrokenPage, run: SyncRun) => Promise<void>
+}
+
+/** A run as it is being read. The stored one is behind by pages on which nothing changed, and by no others. */
+export interface SyncReading extends Required<ReadOptions> {
+  run: SyncRun
   stored: SyncRun
   storedAt: number
+  pages: Pages
+  /** What the supplier counted at the last page, where it counts. */
+  total: number | undefined
+  brokenInARow: number
   seen: Seen
   /** Offers that came with a cost that cannot be believed. */
   costFaults: number
@@ -97,46 +109,80 @@ interface Reading extends Walk {
  * @returns the run: `complete`, `failed` with the supplier's reason, or still `running` when the signal stopped it
  * @throws Failure `conflict` when the same run is being read elsewhere
  */
-export async function readRun(catalogue: Catalogue, started: SyncRun): Promise<SyncRun> {
+export async function readRun(
+  catalogue: Catalogue,
+  started: SyncRun,
+  { recordedNewMax = RECORDED_NEW_MAX, onPage = async () => {} }: ReadOptions = {},
+): Promise<SyncReading> {
   const resumed = started.pages > 0 && started.cursor !== ALL_READ
-  // Cut short after its last page, before it was counted who was missed.
+  // Cut short after its last page, before it was counted which offers were missed.
   const cursor = started.cursor > (started.pagesTotal ?? Number.POSITIVE_INFINITY) ? ALL_READ : started.cursor
-  const reading: Reading = {
+  const reading: SyncReading = {
     run: resumed ? { ...started, cursor, error: started.error ?? RESUMED } : started,
     stored: started,
     storedAt: catalogue.now(),
-    seen: createSeen(),
     pages: openPages(catalogue),
     total: undefined,
     brokenInARow: 0,
+    seen: createSeen(),
     costFaults: 0,
+    recordedNewMax,
+    onPage,
   }
   while (reading.run.state === 'running' && reading.run.cursor !== ALL_READ) {
-    if (catalogue.signal?.aborted) return store(catalogue, reading, {})
-    await readNextPage(reading, catalogue.now, {
-      page: (page, how) => storePage(catalogue, reading, page, how),
-      broken: async (set) => void (await store(catalogue, reading, set)),
-    })
+    if (catalogue.signal?.aborted) {
+      await store(catalogue, reading, {})
+      return reading
+    }
+    await readNextPage(catalogue, reading)
   }
   if (reading.run.state === 'running') await finish(catalogue, reading)
   logEnd(catalogue, reading)
   await sayPageSize(catalogue, reading)
-  return reading.run
+  return reading
 }
 
+/** Reads the page at the cursor. An offer that left the list moved all that follow it forward: the total shows it. */
+async function readNextPage(catalogue: Catalogue, reading: SyncReading): Promise<void> {
+  const { pages, run, brokenInARow } = reading
+  const page = await pages.take(run.cursor)
+  if (!('facts' in page)) {
+    reading.brokenInARow += 1
+    await store(catalogue, reading, afterBrokenPage(run, page, { inARow: brokenInARow, now: catalogue.now() }))
+    await reading.onPage(page, reading.run)
+    return
+  }
+  const { total } = page.facts
+  const moved = reading.total !== undefined && total !== undefined && total !== reading.total
+  if (moved && total < (reading.total ?? 0) && run.cursor > 1) {
+    // What slid over the edge between the two pages is on the one before now.
+    const again = await pages.again(run.cursor - 1)
+    // Where it cannot be read, the next run brings it: this run has its doubt anyway.
+    if ('facts' in again) await storePage(catalogue, reading, again, { again: true, moved })
+  }
+  if (total !== undefined) reading.total = total
+  reading.brokenInARow = 0
+  await storePage(catalogue, reading, page, { again: false, moved })
+}
+
+/**
+ * @param how `again`: it was read a second time, because the list had moved; `moved`: the supplier counted the list
+ *   differently than at the page before
+ */
 async function storePage(
   catalogue: Catalogue,
-  reading: Reading,
-  { number, readAt, items, facts: page, unreadable }: FetchedPage,
+  reading: SyncReading,
+  fetched: FetchedPage,
   { again, moved }: { again: boolean; moved: boolean },
 ): Promise<void> {
+  const { number, readAt, items, facts: page, unreadable } = fetched
   const { run, stored, seen } = reading
   const facts = items.map((offer) => factOf(offer, readAt))
   const now = catalogue.now()
   let next = run
   let written: SyncRun | undefined
-  const nameNewMax = NAMED_NEW_MAX - run.offersNew
-  await applyOffers(catalogue, { facts, readAt, runId: run.id, seen, nameNewMax, outOfTurn: again }, (plan) => {
+  const recordedNewMax = reading.recordedNewMax - run.offersNew
+  await applyOffers(catalogue, { facts, readAt, runId: run.id, seen, recordedNewMax, outOfTurn: again }, (plan) => {
     const set = afterPage(run, page, { ...plan, records: items.length }, { again, moved, now })
     const firstUnreadable = run.firstUnreadable ?? (unreadable && JSON.stringify(unreadable.first))
     next = { ...run, ...set, firstUnreadable }
@@ -151,10 +197,11 @@ async function storePage(
   reading.run = next
   reading.costFaults += facts.filter(({ costFault }) => costFault !== null).length
   if (written !== undefined) Object.assign(reading, { stored: written, storedAt: now })
+  await reading.onPage(fetched, next)
 }
 
 /** Counts what was missed where nothing leaves a doubt, marks what is gone, and ends the run. */
-async function finish(catalogue: Catalogue, reading: Reading): Promise<void> {
+async function finish(catalogue: Catalogue, reading: SyncReading): Promise<void> {
   const { stored, seen } = reading
   const counts = reading.run.error === null && stored.cursor !== ALL_READ
   let missing = counts ? await countMissing(catalogue, reading.run, seen) : []
@@ -181,7 +228,7 @@ async function finish(catalogue: Catalogue, reading: Reading): Promise<void> {
 const PAGE_SIZE = 'catalogue_page_size'
 
 /** Says once that the supplier keeps to smaller pages than are asked for, and again when the size is another one. */
-async function sayPageSize({ db, now, log }: Catalogue, { run, pages }: Reading): Promise<void> {
+async function sayPageSize({ db, now, log }: Catalogue, { run, pages }: SyncReading): Promise<void> {
   const size = pages.pageSize()
   if (size === undefined || run.state !== 'complete' || run.error !== null) return
   const { kept, asked } = size
@@ -196,14 +243,14 @@ function progressOf(run: SyncRun): Partial<SyncRun> {
   return rest
 }
 
-async function store({ db, now }: Catalogue, reading: Reading, set: Partial<SyncRun>): Promise<SyncRun> {
+async function store({ db, now }: Catalogue, reading: SyncReading, set: Partial<SyncRun>): Promise<SyncRun> {
   const run = { ...reading.run, ...set }
   await db.commit([changeSyncRun(reading.stored, progressOf(run))])
   Object.assign(reading, { run, stored: run, storedAt: now() })
   return run
 }
 
-function logEnd({ log }: Catalogue, { run, pages: requests, costFaults }: Reading): void {
+function logEnd({ log }: Catalogue, { run, pages: requests, costFaults }: SyncReading): void {
   const { offersSeen, offersNew, offersChanged, offersUnreadable, offersGone, pages, pagesBroken } = run
   const fields = {
     runId: run.id,

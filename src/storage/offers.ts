@@ -154,11 +154,6 @@ export const placesOfOffers = statement((after: number, limit: number) =>
     .limit(limit),
 )
 
-/** The offers that stand in these places of their table. */
-export const offersAtPlaces = statement(({ places }: { places: number[] }) =>
-  build.select().from(offers).where(inWhole(sql`rowid`, places)),
-)
-
 /** Offers that two complete runs did not see, and that are not marked gone yet. */
 export const missedTwice = statement((limit: number) =>
   build
@@ -167,6 +162,14 @@ export const missedTwice = statement((limit: number) =>
     // As the index has it, so that SQLite takes it.
     .where(sql`missed_runs > 1 and gone_at is null`)
     .limit(limit),
+)
+
+/** How many offers the last complete run was the first to miss. */
+export const countMissedOnce = statement(() =>
+  build
+    .select({ total: sql<number>`count(*)`.as('total') })
+    .from(offers)
+    .where(and(eq(offers.missedRuns, 1), isNull(offers.goneAt))),
 )
 
 /** Stale when one of them was seen since it was missed twice. */
@@ -214,6 +217,25 @@ export const changesOfRun = statement((runId: string, limit: number) =>
     })
     .from(offerChanges)
     .where(eq(offerChanges.runId, runId))
+    .orderBy(asc(offerChanges.id))
+    .limit(limit),
+)
+
+/** Changes of a run with SKU and name of their offers, in the order they were recorded; `after` is the last one seen. */
+export const changesOfRunAfter = statement((runId: string, after: string, limit: number) =>
+  build
+    .select({
+      id: offerChanges.id,
+      productId: offerChanges.productId,
+      sku: offers.sku,
+      name: offers.name,
+      field: offerChanges.field,
+      before: offerChanges.before,
+      after: offerChanges.after,
+    })
+    .from(offerChanges)
+    .innerJoin(offers, eq(offers.productId, offerChanges.productId))
+    .where(and(eq(offerChanges.runId, runId), gt(offerChanges.id, after)))
     .orderBy(asc(offerChanges.id))
     .limit(limit),
 )

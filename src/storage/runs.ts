@@ -18,27 +18,27 @@ export const syncRunById = statement((id: string) => build.select().from(syncRun
 
 export const listSyncRuns = page(syncRuns)
 
-/** The last run that read the whole list; its prices are those that the stores were told. */
+/** The last run that read the whole list; its prices are those that the stores were told. Dry runs do not count. */
 export const lastCompleteSync = statement(() =>
   build
     .select({ finishedAt: syncRuns.finishedAt })
     .from(syncRuns)
-    .where(eq(syncRuns.state, 'complete'))
+    .where(and(eq(syncRuns.state, 'complete'), eq(syncRuns.dry, 0)))
     .orderBy(desc(syncRuns.id))
     .limit(1),
 )
 
-/** The newest run that ended by itself, whatever came of it. */
+/** The newest run that ended by itself, complete or failed. Dry runs do not count. */
 export const lastEndedSync = statement(() =>
   build
     .select()
     .from(syncRuns)
-    .where(inArray(syncRuns.state, ['complete', 'failed']))
+    .where(and(inArray(syncRuns.state, ['complete', 'failed']), eq(syncRuns.dry, 0)))
     .orderBy(desc(syncRuns.id))
     .limit(1),
 )
 
-/** The run that a crash cut short; there is at most one. */
+/** The run that is under way, or that a crash cut short; there is at most one, and it is no dry run. */
 export const runningSyncRuns = statement(() => build.select().from(syncRuns).where(eq(syncRuns.state, 'running')))
 
 /** Part of the commit that starts a run: fails as stale while one is under way. */

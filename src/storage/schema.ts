@@ -106,6 +106,8 @@ export const syncRuns = sqliteTable(
     requestId: text('request_id'),
     /** Pages that were stepped over, because the supplier did not give them readably. */
     pagesBroken: integer('pages_broken').notNull().default(0),
+    /** 1 for a dry run, which is stored at its end and has changed nothing. */
+    dry: integer('dry').notNull().default(0),
   },
   (t) => [index('sync_runs_started').on(t.startedAt)],
 )

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { Router } from 'express'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createDryRunner } from '../../src/catalogue/dry-run.ts'
+import { createDryRunner } from '../../src/catalogue/dry-runner.ts'
 import { dryRunOperations } from '../../src/http/api/catalogue.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
 import { routerOf } from '../../src/http/operation.ts'
@@ -96,9 +96,11 @@ describe('POST /sync/dry-run', () => {
     gate.opened = new Promise((resolve) => {
       open = resolve
     })
+    pages.length = 0
     const gone = new AbortController()
     const answer = await ask('', gone.signal)
     await (answer.body as ReadableStream).getReader().read()
+    await until(() => pages.includes(2))
     const second = await ask()
     expect(second.status).toBe(409)
     expect(await second.json()).toMatchObject({ error: { code: 'dry_run_under_way' } })
@@ -132,6 +134,8 @@ describe('POST /sync/dry-run', () => {
     expect(status).toBe(200)
     expect(events.filter(({ type }) => type === 'offer' || type === 'listing')).toEqual([])
     expect(events.at(-1)).toMatchObject({ type: 'end', truncated: true })
+    const { body: runs } = await world.ask('GET', '/sync/runs', { token: world.tokens.viewer })
+    expect(runs.data.items[0]).toMatchObject({ dry: true, cause: 'dry run', state: 'complete' })
     const document = JSON.stringify(openApiDocument(world.operations))
     expect(document).toContain('"application/x-ndjson":{"schema":{"$ref":"#/components/schemas/DryRunSyncLine"}}')
   })

@@ -2,11 +2,12 @@ import { rmSync } from 'node:fs'
 import path from 'node:path'
 import Connection from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
-import { type DryRunEvent, dryRun } from '../../src/catalogue/dry-run.ts'
+import type { DryRunEvent } from '../../src/catalogue/dry-run.ts'
+import { createDryRunner } from '../../src/catalogue/dry-runner.ts'
 import { startSync } from '../../src/catalogue/sync.ts'
 import { linkListing } from '../../src/listings/links.ts'
 import { changesOfRun } from '../../src/storage/offers.ts'
-import { openScratch } from '../../src/storage/sqlite/scratch.ts'
+import { lastCompleteSync, lastEndedSync, listSyncRuns } from '../../src/storage/runs.ts'
 import { idAt, listWorld, productRecord } from '../support/catalogue-world.ts'
 import { databaseFile, fileDatabase } from '../support/database.ts'
 import { publishWorld, STORE } from '../support/publish-world.ts'
@@ -29,15 +30,19 @@ async function dryWorld(count: number, settings: Parameters<typeof publishWorld>
     await selling.settle()
     return run
   }
-  const scratchFile = path.join(path.dirname(file), 'dry-run.db')
-  const openScratchFile = () => openScratch(scratchFile, selling.now)
-  /** @returns every event; the database is as it was, to the last value */
+  const dataDir = path.dirname(file)
+  const runner = createDryRunner({ catalogue: world.catalogue, stores: [selling.store], dataDir })
+  /** @returns every event; the database is as it was, to the last value, but for the run that is kept */
   const dry = async (most = 1_000) => {
-    const before = dumpOf(file)
+    const { sync_runs: runs = [], ...before } = dumpOf(file)
     const events: DryRunEvent[] = []
-    const parts = { catalogue: world.catalogue, stores: [selling.store], openScratch: openScratchFile }
-    for await (const event of dryRun(parts, { most })) events.push(event)
-    expect(dumpOf(file)).toEqual(before)
+    for await (const event of await runner({ most })) events.push(event)
+    const { sync_runs: kept = [], ...after } = dumpOf(file)
+    expect(after).toEqual(before)
+    expect(kept.slice(0, -1)).toEqual(runs)
+    const { type: _, offers, state } = endOf(events)
+    const seen = { offers_seen: offers.seen, offers_changed: offers.changed, offers_gone: offers.gone }
+    expect(kept.at(-1)).toMatchObject({ dry: 1, state, ...seen })
     return events
   }
   await sync()
@@ -47,8 +52,8 @@ async function dryWorld(count: number, settings: Parameters<typeof publishWorld>
     db,
     sync,
     dry,
-    scratchFile,
-    openScratchFile,
+    runner,
+    copy: path.join(dataDir, 'dry-run.db'),
     list: world.list,
     clock: world.clock,
     lines: world.lines,
@@ -286,14 +291,16 @@ describe('a dry run', () => {
   })
 
   it('leaves no file behind, also when whoever listens stops in the middle', async () => {
-    const { catalogue, store, openScratchFile, scratchFile, pages, dry } = await dryWorld(40)
+    const { db, runner, copy, pages, dry } = await dryWorld(40)
     await dry()
     pages.length = 0
-    for await (const { type } of dryRun({ catalogue, stores: [store], openScratch: openScratchFile }, { most: 1 })) {
+    for await (const { type } of await runner({ most: 1 })) {
       if (type === 'progress') break
     }
     expect(pages.length).toBeLessThanOrEqual(2)
-    expect(() => rmSync(scratchFile)).toThrow('ENOENT')
+    expect(() => rmSync(copy)).toThrow('ENOENT')
+    const [kept] = await db.query(listSyncRuns({ limit: 1 }))
+    expect(kept).toMatchObject({ dry: 1, state: 'interrupted', pages: 1 })
   })
 
   it('says that a sync run is under way, and goes on', async () => {
@@ -302,6 +309,14 @@ describe('a dry run', () => {
     const events = await dry()
     expect(events[0]).toMatchObject({ type: 'start', syncUnderWay: runId })
     expect(endOf(events).state).toBe('complete')
+  })
+
+  it('never counts as the last run', async () => {
+    const { db, dry, sync } = await dryWorld(3)
+    const run = await sync()
+    await dry()
+    expect(await db.query(lastCompleteSync())).toEqual([{ finishedAt: run.finishedAt }])
+    expect(await db.query(lastEndedSync())).toMatchObject([{ id: run.id, dry: 0 }])
   })
 
   it('writes one line of log', async () => {

@@ -293,7 +293,7 @@ const calls: Record<string, unknown[]> = {
   markOutOfStock: ['x', at],
   markListed: [['x']],
   placesOfOffers: [0, 1],
-  offersAtPlaces: [{ places: [1] }],
+  changesOfRunAfter: ['r', '', 1],
   markGone: [['x'], at],
   postponeEffect: ['e', 1, at, null],
   markEffectDead: ['e', 1, 'error'],
@@ -318,7 +318,15 @@ const calls: Record<string, unknown[]> = {
 
 /** Run with no argument, or no statements of their own. */
 const noArguments = ['clearLeases', 'assertNoRunningSync', 'deleteCaptures', 'countByState', 'countDeliveries']
-noArguments.push('countDiscrepancies', 'countOffers', 'countOutbox', 'lastUnfreeze', 'latestBalance', 'latestTier')
+noArguments.push(
+  'countDiscrepancies',
+  'countMissedOnce',
+  'countOffers',
+  'countOutbox',
+  'lastUnfreeze',
+  'latestBalance',
+  'latestTier',
+)
 noArguments.push('clearRestoreHold', 'countUnclaimed', 'dropMatched', 'forgetAccounts', 'lastInstants')
 noArguments.push('allTokens', 'allWebhooks', 'lastCompleteSync', 'lastEndedSync', 'runningSyncRuns', 'listCaptures')
 noArguments.push('allCallbackSecrets', 'allPublishing', 'categoriesOfOffers', 'countListings', 'countPublications')

@@ -291,11 +291,18 @@ export const SyncRun = z.object({
     description:
       'The first field that made an offer unreadable: its setting in the dialect, its path, and what was there',
   }),
+  dry: z.boolean().meta({ description: 'A dry run: it changed nothing, and lists no changes' }),
 })
 export function syncRunView(run: SyncRunRow): z.infer<typeof SyncRun> {
-  const { cursor, startedAt, finishedAt, firstUnreadable, ...rest } = run
+  const { cursor, startedAt, finishedAt, firstUnreadable, dry, ...rest } = run
   const unreadable = firstUnreadable === null ? null : (JSON.parse(firstUnreadable) as FirstUnreadable)
-  return { ...rest, firstUnreadable: unreadable, startedAt: iso(startedAt), finishedAt: maybeIso(finishedAt) }
+  return {
+    ...rest,
+    firstUnreadable: unreadable,
+    startedAt: iso(startedAt),
+    finishedAt: maybeIso(finishedAt),
+    dry: dry === 1,
+  }
 }
 export const SyncRunDetail = SyncRun.extend({
   changes: z.array(z.object({ productId: z.string(), field: z.string(), before: words, after: words })),

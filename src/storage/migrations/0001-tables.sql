@@ -65,7 +65,8 @@ create table sync_runs (
   first_unreadable text,
   error text,
   request_id text,
-  pages_broken integer not null default 0
+  pages_broken integer not null default 0,
+  dry integer not null default 0
 ) strict;
 create index sync_runs_started on sync_runs (started_at);
 

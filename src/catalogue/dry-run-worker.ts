@@ -1,0 +1,68 @@
+/**
+ * The thread of a dry run: it copies the database, runs on the copy, and reports to the service. It asks the service for
+ * each page of the catalogue, so that one client keeps the supplier's rate limit.
+ */
+import { randomBytes } from 'node:crypto'
+import { parentPort, workerData } from 'node:worker_threads'
+import { codeOf, Failure, messageOf } from '../errors.ts'
+import { createIds } from '../ids.ts'
+import { takeSnapshot } from '../storage/sqlite/snapshot.ts'
+import type { Catalogue } from './context.ts'
+import { dryRun } from './dry-run.ts'
+import type { DryRunJob, FromThread, SupplierAnswer } from './dry-runner.ts'
+
+const { database, copy, run, most, stores, paging } = workerData as DryRunJob
+/** The clock of the service, which need not be that of the machine. */
+const ahead = run.startedAt - Date.now()
+const now = () => Date.now() + ahead
+const waiting = new Map<number, (answer: SupplierAnswer) => void>()
+const post = (message: FromThread): void => parentPort?.postMessage(message)
+parentPort?.on('message', (answer: SupplierAnswer) => waiting.get(answer.id)?.(answer))
+
+let asked = 0
+async function ask(read: 'products' | 'product', argument: unknown): Promise<unknown> {
+  const id = ++asked
+  const answer = await new Promise<SupplierAnswer>((resolve) => {
+    waiting.set(id, resolve)
+    post({ type: 'read', id, read, argument })
+  })
+  waiting.delete(id)
+  if ('value' in answer) return answer.value
+  const { code, message, reason } = answer.failure
+  throw new Failure(code, message, reason === undefined ? {} : { reason })
+}
+
+try {
+  const db = takeSnapshot(database, copy, now)
+  post({ type: 'copied' })
+  const silent = () => {}
+  const catalogue: Catalogue = {
+    db,
+    supplier: {
+      products: (query) => ask('products', query) as ReturnType<Catalogue['supplier']['products']>,
+      product: (id) => ask('product', id) as ReturnType<Catalogue['supplier']['product']>,
+      balance: () => Promise.reject(new Failure('internal', 'a dry run does not read the balance')),
+    },
+    dialect: { paging },
+    reads: new Map(),
+    stores,
+    now,
+    newId: createIds(now, randomBytes),
+    log: { info: silent, warn: silent, error: silent },
+    wake: silent,
+    requestSync: silent,
+  }
+  await dryRun({ catalogue, stores, run, most, report: (event, state) => post({ type: 'report', event, state }) })
+  await db.close()
+  post({ type: 'done' })
+} catch (error) {
+  const code = codeOf(error)
+  post({
+    type: 'failed',
+    failure: {
+      // What is stored in the copy matters to no one.
+      code: code === 'unknown_outcome' ? 'unavailable' : code,
+      message: messageOf(error),
+    },
+  })
+}

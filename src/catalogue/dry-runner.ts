@@ -1,0 +1,232 @@
+import { on } from 'node:events'
+import { rmSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import path from 'node:path'
+import { Worker } from 'node:worker_threads'
+import type { Dialect } from '../dialect/dialect.ts'
+import { codeOf, Failure, type FailureCode, messageOf } from '../errors.ts'
+import type { SellingStore } from '../listings/assess.ts'
+import { insertSyncRun, runningSyncRuns, type SyncRun } from '../storage/runs.ts'
+import { databaseFileOf } from '../storage/sqlite/open.ts'
+import type { Catalogue } from './context.ts'
+import type { DryRunEvent, DryRunState } from './dry-run.ts'
+
+export type DryRunner = (options: { most: number }) => Promise<AsyncIterableIterator<DryRunEvent, void>>
+
+/** What the thread is given: nothing of it is secret. */
+export interface DryRunJob {
+  /** File of the database. */
+  database: string
+  /** File of the copy. */
+  copy: string
+  run: SyncRun
+  most: number
+  stores: SellingStore[]
+  paging: Dialect['paging']
+}
+
+/** What the thread posts. */
+export type FromThread =
+  | { type: 'copied' }
+  | { type: 'read'; id: number; read: 'products' | 'product'; argument: unknown }
+  | { type: 'report'; event: DryRunEvent; state: DryRunState }
+  | { type: 'done' }
+  | { type: 'failed'; failure: PlainFailure }
+
+/** The answer to a `read`. */
+export type SupplierAnswer = { id: number } & ({ value: unknown } | { failure: PlainFailure })
+
+/** A failure as it crosses to another thread, where the class of an error is lost. */
+interface PlainFailure {
+  code: FailureCode
+  message: string
+  reason?: string | undefined
+}
+
+interface RunnerParts {
+  catalogue: Catalogue
+  stores: readonly SellingStore[]
+  dataDir: string
+}
+
+/**
+ * Lets one dry run go on at a time: each costs as much of the supplier's rate limit as a sync run.
+ *
+ * @returns begins a dry run. `return` of its events ends it early. Throws Failure `conflict`, reason
+ *   `dry_run_under_way`, and `unavailable` while the service is being stopped or when the database cannot be copied
+ */
+export function createDryRunner(parts: RunnerParts): DryRunner {
+  const { catalogue } = parts
+  const copy = path.join(parts.dataDir, 'dry-run.db')
+  // Of a dry run that a crash cut short.
+  rmSync(copy, { force: true })
+  let isUnderWay = false
+  return async ({ most }) => {
+    if (catalogue.signal?.aborted) throw stopping()
+    if (isUnderWay) {
+      throw new Failure('conflict', 'a dry run is under way; there is one at a time', { reason: 'dry_run_under_way' })
+    }
+    isUnderWay = true
+    const hangUp = new AbortController()
+    const free = () => {
+      isUnderWay = false
+    }
+    const events = follow(parts, { copy, most, hangUp: hangUp.signal, free })
+    // Awaited here, so that a dry run that cannot even begin throws.
+    let first: Promise<IteratorResult<DryRunEvent, void>> | undefined = Promise.resolve(await events.next())
+    const reported: AsyncIterableIterator<DryRunEvent, void> = {
+      [Symbol.asyncIterator]: () => reported,
+      next: () => {
+        const step = first ?? events.next()
+        first = undefined
+        return step
+      },
+      return: async () => {
+        hangUp.abort()
+        return events.return()
+      },
+    }
+    return reported
+  }
+}
+
+const stopping = () => new Failure('unavailable', 'the service is being stopped')
+
+interface Following {
+  copy: string
+  most: number
+  hangUp: AbortSignal
+  /** Called when the thread and the copy are gone. */
+  free: () => void
+}
+
+/** Starts the thread, answers its reads, and passes its events on until it ends. */
+async function* follow(
+  { catalogue, stores, dataDir }: RunnerParts,
+  { copy, most, hangUp, free }: Following,
+): AsyncGenerator<DryRunEvent, void> {
+  const { db, newId, now, dialect, signal } = catalogue
+  let requests = 0
+  let state: DryRunState = {
+    run: newRun(newId(), now()),
+    costFaults: 0,
+    fieldsUnreadable: null,
+    listings: 0,
+  }
+  const { run } = state
+  const job: DryRunJob = {
+    database: databaseFileOf(dataDir),
+    copy,
+    run,
+    most,
+    stores: stores.map(({ id, policy }) => ({ id, policy })),
+    paging: dialect.paging,
+  }
+  let thread: Worker | undefined
+  let ended: Partial<SyncRun> = { state: 'interrupted' }
+  try {
+    const [underWay] = await db.query(runningSyncRuns())
+    const worker = new Worker(new URL('./dry-run-worker.ts', import.meta.url), { workerData: job })
+    thread = worker
+    const until = signal ? AbortSignal.any([signal, hangUp]) : hangUp
+    const messages = on(worker, 'message', { close: ['exit'], signal: until }) as AsyncIterable<[FromThread]>
+    for await (const [message] of messages) {
+      if (message.type === 'copied') yield { type: 'start', at: run.startedAt, syncUnderWay: underWay?.id ?? null }
+      if (message.type === 'read') {
+        if (message.read === 'products') requests += 1
+        void answer(catalogue.supplier, message).then((value) => worker.postMessage(value))
+      }
+      if (message.type === 'report') {
+        state = message.state
+        yield message.event
+      }
+      if (message.type === 'done') {
+        ended = {}
+        return
+      }
+      if (message.type === 'failed') throw new Failure(message.failure.code, message.failure.message)
+    }
+    throw new Failure('internal', 'the thread of the dry run ended before its run')
+  } catch (error) {
+    if (hangUp.aborted) return
+    if (signal?.aborted) throw stopping()
+    ended = { state: 'failed', error: messageOf(error) }
+    throw error
+  } finally {
+    await thread?.terminate()
+    await rm(copy, { force: true })
+    free()
+    const finished = { ...state, run: { ...state.run, finishedAt: now(), ...ended } }
+    logEnd(catalogue, finished, requests)
+    await keep(catalogue, finished.run)
+  }
+}
+
+async function answer(
+  supplier: Catalogue['supplier'],
+  { id, read, argument }: Extract<FromThread, { type: 'read' }>,
+): Promise<SupplierAnswer> {
+  try {
+    const value =
+      read === 'products'
+        ? await supplier.products(argument as Parameters<typeof supplier.products>[0])
+        : await supplier.product(argument as string)
+    return { id, value }
+  } catch (error) {
+    const reason = error instanceof Failure ? error.reason : undefined
+    return { id, failure: { code: codeOf(error), message: messageOf(error), reason } }
+  }
+}
+
+/** The run is stored once it has ended: none is ever found under way, also after a crash. */
+async function keep({ db, log }: Catalogue, run: SyncRun): Promise<void> {
+  try {
+    await db.commit([insertSyncRun(run)])
+  } catch (error) {
+    log.warn('sync.dry_run_not_kept', { runId: run.id, error: messageOf(error) })
+  }
+}
+
+const newRun = (id: string, startedAt: number): SyncRun => ({
+  id,
+  cause: 'dry run',
+  state: 'running',
+  startedAt,
+  finishedAt: null,
+  cursor: 1,
+  error: null,
+  requestId: null,
+  pages: 0,
+  pagesTotal: null,
+  pagesBroken: 0,
+  offersSeen: 0,
+  offersNew: 0,
+  offersChanged: 0,
+  offersUnreadable: 0,
+  offersGone: 0,
+  firstUnreadable: null,
+  dry: 1,
+})
+
+function logEnd({ log }: Catalogue, state: DryRunState & { run: SyncRun }, requests: number): void {
+  const { run, costFaults, fieldsUnreadable, listings } = state
+  const { offersSeen, offersNew, offersChanged, offersUnreadable, offersGone, pages, pagesBroken } = run
+  log.info('sync.dry_run', {
+    runId: run.id,
+    pages,
+    pagesBroken,
+    requests,
+    offersSeen,
+    offersNew,
+    offersChanged,
+    offersUnreadable,
+    offersGone,
+    costFaults,
+    fieldsUnreadable,
+    count: listings,
+    durationMs: (run.finishedAt ?? run.startedAt) - run.startedAt,
+    error: run.error,
+    requestId: run.requestId,
+    outcome: run.state,
+  })
+}

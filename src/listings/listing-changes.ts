@@ -1,0 +1,147 @@
+/** How a listing differs from what it was before: each field as a person reads it, old and new, with the reason. */
+
+import type { StorePolicy } from '../domain/listing.ts'
+import { formatDecimal, priceTexts } from '../domain/money.ts'
+import { explainPrice } from '../domain/pricing.ts'
+import type { ListingContent, Match } from '../domain/publication.ts'
+import { explainStock } from '../domain/stock.ts'
+import type { Database } from '../storage/database.ts'
+import { type ListingRow, listingsOfVariants } from '../storage/listings.ts'
+import { assess, knownOf, newListing, productOf, type SellingStore } from './assess.ts'
+
+/** One field of a listing that changed; null for what is not there. */
+export interface FieldChange {
+  /** `price`, `compareAt`, `currency`, `stock`, `available`, `name`, `category`, or `state`: how it stands with us. */
+  field: string
+  before: string | null
+  after: string | null
+  /** A sentence for people. */
+  reason: string
+}
+
+/** A listing that changed. */
+export interface ListingChange {
+  store: string
+  /** The store's own reference. */
+  variant: string
+  sku: string
+  productId: string | null
+  /** Whether the store was told. */
+  told: boolean
+  /** How it stands now. */
+  state: ListingRow['state']
+  changes: FieldChange[]
+}
+
+/**
+ * Compares listings of one store with what is stored of them now. One that was dropped, or that shows no difference to
+ * people, is left out.
+ *
+ * @param before as they were; a listing that was made since has version 0, and of it only store and variant are read
+ */
+export async function listingChanges(
+  db: Pick<Database, 'query'>,
+  store: SellingStore,
+  before: ListingRow[],
+  at: number,
+): Promise<ListingChange[]> {
+  const variants = before.map(({ variant }) => variant)
+  const rows = await db.query(listingsOfVariants(store.id, variants))
+  const assessed = await assess(db, store, { offers: [], rows }, at)
+  const after = new Map(assessed.map((one) => [one.row.variant, one]))
+  return before.flatMap((stored): ListingChange[] => {
+    const now = after.get(stored.variant)
+    if (!now) return []
+    const { row, match } = now
+    const { variant, sku, linkedBy, state } = row
+    const old = stored.version === 0 ? newListing(store.id, { variant, sku, linkedBy }, at) : stored
+    const told = row.revision > old.revision
+    const changes = [
+      ...(told ? contentChanges(old, row, match, store.policy, at) : []),
+      ...stateChanges(old, row, store.policy),
+    ]
+    if (told && changes.length === 0) {
+      const reason = 'told again: not confirmed yet'
+      changes.push({ field: 'state', before: old.state, after: row.state, reason })
+    }
+    if (changes.length === 0) return []
+    const productId = productOf(now)
+    return [{ store: store.id, variant, sku, productId, told, state, changes }]
+  })
+}
+
+/** The fields that a new listing is shown with; all others are as the supplier writes them. */
+const FIRST = ['price', 'compareAt', 'stock']
+
+function contentChanges(before: ListingRow, after: ListingRow, match: Match, policy: StorePolicy, at: number) {
+  const [old, content] = [knownOf(before), knownOf(after)]
+  if (!content) return []
+  const reasons = reasonsOf(match, after, content, policy, at)
+  return (
+    shown
+      .filter(({ field }) => old !== null || FIRST.includes(field))
+      .map(({ field, text }) => ({ field, before: old && text(old), after: text(content) }))
+      .filter((change) => change.before !== change.after)
+      // Whether it can be bought says nothing that the stock does not.
+      .filter(({ field }, _, all) => field !== 'available' || !all.some((one) => one.field === 'stock'))
+      .map((change): FieldChange => ({ ...change, reason: reasons[change.field] ?? 'as the supplier writes it' }))
+  )
+}
+
+const shown: { field: string; text: (content: ListingContent) => string | null }[] = [
+  { field: 'price', text: (content) => priceTexts(content).price },
+  { field: 'compareAt', text: (content) => priceTexts(content).compareAt },
+  { field: 'currency', text: ({ currency }) => currency },
+  { field: 'stock', text: ({ stock }) => (stock === null ? 'not counted' : String(stock)) },
+  { field: 'available', text: ({ available }) => (available ? 'yes' : 'no') },
+  { field: 'name', text: ({ name }) => name },
+  { field: 'category', text: ({ category }) => category },
+]
+
+/** Why price and stock are what they are, by field. */
+function reasonsOf(
+  match: Match,
+  { detail }: ListingRow,
+  content: ListingContent,
+  policy: StorePolicy,
+  at: number,
+): Record<string, string> {
+  const currency = `the store sells in ${policy.pricing.currency}`
+  const withdrawn = detail ?? 'nothing of it can be sold now'
+  if (match.outcome !== 'matched') return { currency, stock: withdrawn, available: withdrawn }
+  const { steps } = explainPrice(match.offer, policy.pricing, at)
+  const detailOf = (step: string) => steps.find((one) => one.step === step)?.detail
+  const ruled = steps.find(({ step }) => step === 'rule')?.amountMinor
+  const floored = steps.find(({ step }) => step === 'floor')?.amountMinor
+  const rule = detailOf('band') ?? detailOf('rule')
+  const floorWins = typeof ruled === 'number' && typeof floored === 'number' && floored > ruled && !detailOf('band')
+  const published = explainStock(match.offer, policy.stock)
+  const counted = published.stock === content.stock && published.available === content.available
+  const stock = counted ? (published.steps.at(-1)?.detail ?? '') : withdrawn
+  const price = (floorWins ? detailOf('floor') : rule) ?? withdrawn
+  return {
+    price,
+    compareAt: detailOf('compare_at') ?? price,
+    currency,
+    stock,
+    available: stock,
+  }
+}
+
+/** Only what becomes held, or is held no more: that a listing is synced once the store was told needs no line. */
+function stateChanges(before: ListingRow, after: ListingRow, policy: StorePolicy): FieldChange[] {
+  const { state, reason, wantedPriceMinor } = after
+  const isSame = before.state === state && before.reason === reason && before.wantedPriceMinor === wantedPriceMinor
+  if (isSame || (state !== 'held' && before.state !== 'held')) return []
+  const old = before.version === 0 ? null : before.state
+  return [{ field: 'state', before: old, after: state, reason: stateText(before, after, policy) }]
+}
+
+function stateText({ knownPriceMinor }: ListingRow, after: ListingRow, { pricing }: StorePolicy): string {
+  const { state, reason, detail, wantedPriceMinor } = after
+  if (state !== 'held') return detail ?? 'nothing speaks against it any more'
+  if (reason !== 'price_jump' || wantedPriceMinor === null || knownPriceMinor === null) return `${reason}: ${detail}`
+  const { currency } = pricing
+  const [from, to] = [knownPriceMinor, wantedPriceMinor].map((minor) => formatDecimal({ minor, currency }))
+  return `${reason}: ${from} to ${to} ${currency} waits for a person; ${detail}`
+}
