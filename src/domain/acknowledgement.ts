@@ -1,6 +1,6 @@
 import { parseDecimal } from './money.ts'
 
-/** What was sent of one listing, as far as its echo is compared. */
+/** The fields of a pushed listing that the store's echo is compared with. */
 export interface Sent {
   id: string
   /** Decimal text. */
@@ -9,7 +9,7 @@ export interface Sent {
   stock: number | null
 }
 
-/** What a store answered about one listing; an echo that is undefined was left out. */
+/** A store's answer about one listing; an undefined price or stock was left out. */
 export interface ItemAnswer {
   id: string
   ok: boolean
@@ -24,19 +24,19 @@ export type Acknowledgement =
   | { outcome: 'failed'; reason: 'refused' | 'not_acknowledged'; detail: string }
   | { outcome: 'failed'; reason: 'echo_differs'; detail: string; echo: Echo }
 
-/** What a store has instead of what it was sent. */
+/** The price and stock that a store has instead of those that were sent. */
 export interface Echo {
-  /** In minor units of the currency that was sent; null when nobody can read it. */
+  /** In minor units of the currency that was sent; null when it cannot be read. */
   priceMinor: number | null
-  /** Null when it is not counted, or nobody can read it. */
+  /** Null when it is not counted or cannot be read. */
   stock: number | null
 }
 
 /**
- * What a store made of one listing, judged by its answer.
+ * Judges a store's answer about one listing.
  *
- * A store that names results names all of them: a listing that is left out was not taken. One that repeats a price or a
- * stock has stored that one, so that another than the one sent means that it rounds, caps or converts.
+ * A store that names results names all of them: a listing without one was not taken. A repeated price or stock is what
+ * the store has stored: if it differs from the one sent, the store rounds, caps or converts.
  */
 export function acknowledgementOf(sent: Sent, answer: ItemAnswer | undefined): Acknowledgement {
   if (!answer) {

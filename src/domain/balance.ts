@@ -1,18 +1,17 @@
 /**
- * What explains the balance at the supplier: our orders, what came back of them, and what neither explains.
+ * The account of the balance at the supplier: our orders, their refunds, and what neither explains.
  *
- *   balance = start − charges + refunds + credits − unexplained + what is not believed yet
+ *   balance = start − charges + refunds + credits − unexplained + pending
  *
- * Whole minor units throughout, so the two sides are equal or they are not. A balance may be read a moment too early or
- * too late, and that an order failed is learned after its money came back: a difference is therefore believed only when
- * a later reading shows it again.
+ * All amounts are whole minor units, so the equation holds exactly. A balance may be read a moment too early or too late,
+ * and a failed order is seen after its refund: a difference therefore counts only when a later reading confirms it.
  */
 const MINUTE = 60_000
 
-/** A difference that is gone after a minute was a balance that lagged behind the orders. */
+/** A difference that is gone after a minute was a lag of the balance behind the orders. */
 export const AGAIN_MS = MINUTE
 
-/** Every open order is read within a quarter of an hour: what rose and is no refund by then is a credit. */
+/** Every open order is read within a quarter of an hour: a rise that is no refund by then is a credit. */
 export const CREDIT_MS = 20 * MINUTE
 
 /** Amounts in minor units of one currency, instants in epoch milliseconds, here and below. */
@@ -23,37 +22,37 @@ export interface Account {
   refundsMinor: number
   creditsMinor: number
   unexplainedMinor: number
-  /** Charges of orders that failed or were taken back, as far as no rise has shown that they came back. */
+  /** Charges of failed or reversed orders whose refund no rise has shown yet. */
   owedBackMinor: number
-  /** A difference that was seen once; below zero for a fall. */
+  /** A difference that one reading has shown; below zero for a fall. */
   pendingMinor: number
   /** Since when; null without one. */
   pendingAt: number | null
-  /** The last reading that was explained whole. */
+  /** The last reading without an open difference. */
   explainedAt: number
 }
 
-/** A balance that was read while no order of ours was on its way, with what our purchases say about that instant. */
+/** A balance that was read while no request of ours was in flight, with the facts of our purchases at that instant. */
 export interface BalanceSeen {
   readAt: number
   balanceMinor: number
   /** Charges that are not in the account yet. */
   chargesMinor: number
-  /** Most that further orders may have been charged, whose amount the supplier does not tell. */
+  /** Upper bound of the charges of further orders whose amount the supplier does not state. */
   unpricedMinor: number
-  /** Charges of orders that failed or were taken back since. */
+  /** Charges of orders that failed or were reversed since. */
   returnsMinor: number
-  /** Most that purchases may have been charged whose outcome waits for a person. */
+  /** Upper bound of the charges of purchases whose outcome waits for a person. */
   unsettledMinor: number
 }
 
-/** What happened to the balance; `minor` is what it did to it, below zero for a charge. */
+/** A change of the balance; `minor` is below zero for a charge. */
 export interface Movement {
   kind: 'charge' | 'refund' | 'credit' | 'unexplained'
   minor: number
 }
 
-/** What the balance must be by what the account knows. */
+/** The balance that the account expects. */
 export const expectedMinor = (account: Account): number =>
   exact(
     account.startMinor - account.chargesMinor + account.refundsMinor + account.creditsMinor - account.unexplainedMinor,
@@ -62,10 +61,10 @@ export const expectedMinor = (account: Account): number =>
 /**
  * Takes one reading into the account.
  *
- * A rise is a refund as far as one is owed, else a credit: a top-up, cashback. A fall beyond what orders without a known
- * amount, or with an open outcome, may have cost is unexplained: somebody should look.
+ * A rise is a refund as far as one is owed back, else a credit: a top-up, cashback. A fall is unexplained beyond what
+ * orders without a known amount, or with an open outcome, may have cost; an operator must check it.
  *
- * @returns the account after it, and what happened since the reading before; no movement when nothing did
+ * @returns the account after the reading, and the movements since the previous one
  */
 export function explain(before: Account, seen: BalanceSeen): { account: Account; movements: Movement[] } {
   const owedBackMinor = exact(before.owedBackMinor + seen.returnsMinor)
@@ -75,7 +74,7 @@ export function explain(before: Account, seen: BalanceSeen): { account: Account;
   const doubtful = left < 0 ? Math.min(0, left + seen.unsettledMinor) : left
   const since = Math.min(before.pendingAt ?? seen.readAt, seen.readAt)
   const kept = again(before, doubtful)
-  const booked = believed(kept, seen.readAt - since, owedBackMinor)
+  const booked = confirmed(kept, seen.readAt - since, owedBackMinor)
   const rest = doubtful - booked.refund - booked.credit + booked.unexplained
   const stillKept = kept - booked.refund - booked.credit + booked.unexplained
   const charges = exact(seen.chargesMinor + unpriced)
@@ -102,14 +101,14 @@ export function explain(before: Account, seen: BalanceSeen): { account: Account;
   return { account, movements: movements.filter(({ minor }) => minor !== 0) }
 }
 
-/** As much of a pending difference as is still there; 0 when it is gone or turned around. */
+/** The part of a pending difference that is still there; 0 when it is gone or has changed its sign. */
 function again({ pendingMinor, pendingAt }: Account, difference: number): number {
   if (pendingAt === null || Math.sign(pendingMinor) !== Math.sign(difference)) return 0
   return Math.sign(difference) * Math.min(Math.abs(pendingMinor), Math.abs(difference))
 }
 
-/** What of a difference that was there before is believed by now; each at or above zero. */
-function believed(kept: number, waitedMs: number, owedBackMinor: number) {
+/** The part of a pending difference that is confirmed by now; each at or above zero. */
+function confirmed(kept: number, waitedMs: number, owedBackMinor: number) {
   const nothing = { refund: 0, credit: 0, unexplained: 0 }
   if (waitedMs < AGAIN_MS) return nothing
   if (kept <= 0) return { ...nothing, unexplained: 0 - kept }
@@ -117,7 +116,7 @@ function believed(kept: number, waitedMs: number, owedBackMinor: number) {
   return { ...nothing, refund, credit: waitedMs < CREDIT_MS ? 0 : kept - refund }
 }
 
-/** Beyond safe integers a sum would be rounded, and the equation could not tell. */
+/** Beyond safe integers a sum would be rounded, and the equation would not show it. */
 function exact(minor: number): number {
   if (!Number.isSafeInteger(minor)) throw new RangeError('an amount is too large to be exact')
   return minor

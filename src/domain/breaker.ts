@@ -5,8 +5,8 @@
  *          ──or one that cannot be read───►   ▲                              │
  *                                             └──────an ambiguous answer─────┘
  *
- * After an answer that cannot be read a look-up succeeds only when it reads an order: an empty list shows nothing of how
- * the supplier writes its orders.
+ * After an unreadable answer a look-up succeeds only when it reads an order: an empty list does not show how the supplier
+ * writes its orders.
  */
 export interface Breaker {
   phase: 'closed' | 'open' | 'probing'
@@ -15,10 +15,10 @@ export interface Breaker {
   unread: boolean
 }
 
-/** What the answer to a POST says of the supplier: it is as it should be, leaves open what happened, cannot be read. */
+/** Whether the answer to a POST is unambiguous, leaves the outcome open, or cannot be read. */
 export type AnswerQuality = 'clear' | 'ambiguous' | 'unreadable'
 
-/** Two may be chance (a restart at the supplier's); with three in a row every further send risks one more look-up. */
+/** Two may be chance (a restart of the supplier); after three in a row every further send risks one more look-up. */
 const AMBIGUOUS_MAX = 3
 
 export const closedBreaker: Breaker = { phase: 'closed', ambiguousInRow: 0, unread: false }
@@ -32,7 +32,7 @@ export function afterAnswer(breaker: Breaker, answer: AnswerQuality): Breaker {
 }
 
 /**
- * A look-up that was answered shows that the supplier is there again: one first send at a time may go out.
+ * An answered look-up shows that the supplier works again: one first send at a time may go out.
  *
  * @param orders how many orders it read
  */
@@ -41,9 +41,9 @@ export const afterLookUp = (breaker: Breaker, orders: number): Breaker =>
     ? { ...breaker, phase: 'probing', unread: false }
     : breaker
 
-/** No purchase is in doubt any more: what could not be read hides nothing, and one first send at a time may go out. */
+/** No purchase is in doubt any more: the unreadable answer hides nothing, and one first send at a time may go out. */
 export const afterDoubts = (breaker: Breaker): Breaker => afterLookUp(breaker, 1)
 
-/** How many first sends may be under way at once. */
+/** How many first sends may be in flight at once. */
 export const firstSendsMax = (breaker: Breaker, usualMax: number): number =>
   breaker.phase === 'closed' ? usualMax : breaker.phase === 'probing' ? 1 : 0

@@ -13,7 +13,7 @@ function isPrivateIpv4(host: string): boolean {
   return a === 100 && b >= 64 && b <= 127
 }
 
-/** Loopback, unique local and link-local; an address of IPv4 in the form of IPv6 is what that one is. */
+/** Loopback, unique local and link-local; an IPv4 address in IPv6 form is judged as IPv4. */
 function isPrivateIpv6(host: string): boolean {
   const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(host)
   if (mapped) {
@@ -24,8 +24,8 @@ function isPrivateIpv6(host: string): boolean {
 }
 
 /**
- * Whether what is sent to this address crosses a public network unencrypted: `http://`, and a host that is neither this
- * machine nor on a private network. A name with a dot counts as public, also when it leads to a private address.
+ * Whether requests to this address cross a public network unencrypted: `http://` and a host that is neither this machine
+ * nor on a private network. A name with a dot counts as public, even if it resolves to a private address.
  */
 export function isClearText(address: string): boolean {
   const { protocol, hostname } = new URL(address)

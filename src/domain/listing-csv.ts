@@ -1,24 +1,24 @@
 /**
- * How listings stand in a CSV file: which columns there are, what a line of them says, and how a cell is written so that
- * a spreadsheet shows it and never runs it.
+ * Listings as a CSV file: its columns, the outcome of each line, and how a cell is written so that a spreadsheet shows it
+ * and never runs it.
  */
 import type { LinkedBy, ListingState } from './listing.ts'
 
-/** What a file says of a listing. */
+/** The columns that an import reads. */
 export const lineColumns = ['variant', 'sku', 'product', 'variation', 'action'] as const
-/** What an export shows beside it, for people; an import leaves these unread. */
+/** Further columns of an export, for people; an import ignores them. */
 export const shownColumns = ['name', 'state', 'reason', 'price', 'currency', 'stock'] as const
 export type LineColumn = (typeof lineColumns)[number]
 
 const lineActions = ['link', 'ignore', 'unlink'] as const
 export type LineAction = (typeof lineActions)[number]
 
-/** One line of a file, its cells as they came. */
+/** One line of a file, its cells unchanged. */
 export interface ListingLine {
-  /** Where it begins; the first line of the file is 1. */
+  /** The number of its first line in the file, from 1. */
   line: number
   variant: string
-  /** Empty: not said. */
+  /** Empty when the line does not say it. */
   sku: string
   product: string
   /** Null: the file has no such column. */
@@ -27,7 +27,7 @@ export interface ListingLine {
   action: LineAction | null
 }
 
-/** What is wrong with a line, or was not understood of it. */
+/** Why a line is refused. */
 export interface LineProblem {
   line: number
   /** Null when it is about the whole line. */
@@ -35,19 +35,19 @@ export interface LineProblem {
   message: string
 }
 
-/** Where the columns of a file are. */
+/** The header of a file. */
 export interface CsvHeader {
-  places: ReadonlyMap<LineColumn, number>
+  positions: ReadonlyMap<LineColumn, number>
   /** Cells that a line may have. */
   width: number
-  /** Names that say nothing here. */
+  /** Column names that are not known. */
   unknown: string[]
 }
 
 const delimiters = [',', ';', '\t'] as const
 export type Delimiter = (typeof delimiters)[number]
 
-/** Names of columns are read however they are written. */
+/** Column names are compared without case, blanks and quotes. */
 const nameOf = (cell: string): string =>
   cell
     .trim()
@@ -56,41 +56,41 @@ const nameOf = (cell: string): string =>
     .toLowerCase()
 const isLineColumn = (name: string): name is LineColumn => (lineColumns as readonly string[]).includes(name)
 
-/** What the cells of a file are divided by: whichever makes most names of columns out of its first line. */
+/** The delimiter of a file: the one that finds the most column names in its first line. */
 export function delimiterOf(firstLine: string): Delimiter {
   const known = (delimiter: Delimiter) => firstLine.split(delimiter).filter((cell) => isLineColumn(nameOf(cell))).length
   return delimiters.reduce((best, one) => (known(one) > known(best) ? one : best))
 }
 
-/** @returns a sentence, when nobody can say what the lines below would mean */
+/** @returns a sentence for people when the header does not say what the lines mean */
 export function readHeader(cells: string[]): CsvHeader | string {
   const names = cells.map(nameOf)
-  const places = new Map<LineColumn, number>()
-  for (const [place, name] of names.entries()) {
+  const positions = new Map<LineColumn, number>()
+  for (const [position, name] of names.entries()) {
     if (!isLineColumn(name)) continue
-    if (places.has(name)) return `the column ${name} is there twice`
-    places.set(name, place)
+    if (positions.has(name)) return `the column ${name} is there twice`
+    positions.set(name, position)
   }
-  if (!places.has('variant')) {
+  if (!positions.has('variant')) {
     return `the first line must name the columns, ${lineColumns.join(', ')}: the column variant is missing`
   }
-  if (!places.has('sku') && !places.has('product') && !places.has('action')) {
+  if (!positions.has('sku') && !positions.has('product') && !positions.has('action')) {
     return 'the columns sku, product and action are missing: one of them must say what becomes of a variant'
   }
   const known: readonly string[] = [...lineColumns, ...shownColumns]
   const unknown = [...new Set(names.filter((name) => name !== '' && !known.includes(name)))]
-  return { places, width: cells.length, unknown }
+  return { positions, width: cells.length, unknown }
 }
 
-/** A line in the words of its header, or why it has none. */
-export function readLine({ places, width }: CsvHeader, line: number, cells: string[]): ListingLine | LineProblem {
+/** A line read by its header, or why it cannot be read. */
+export function readLine({ positions, width }: CsvHeader, line: number, cells: string[]): ListingLine | LineProblem {
   if (cells.slice(width).some((cell) => cell !== '')) {
     const message = `the line has ${cells.length} cells, the first line has ${width}: is a value with a delimiter not in quotes?`
     return { line, column: null, message }
   }
   const cellOf = (column: LineColumn) => {
-    const place = places.get(column)
-    return place === undefined ? undefined : plainCell(cells[place] ?? '')
+    const position = positions.get(column)
+    return position === undefined ? undefined : plainCell(cells[position] ?? '')
   }
   const variant = cellOf('variant') ?? ''
   if (variant === '')
@@ -110,28 +110,28 @@ export function readLine({ places, width }: CsvHeader, line: number, cells: stri
 }
 
 /**
- * What a spreadsheet takes for a formula, or would once an apostrophe is taken off. The wide forms of the signs are typed
- * where Chinese and Japanese are. The second line of a cell counts too: a program that divides the file at its line breaks
- * takes it for a line of its own.
+ * The first characters of a cell that a spreadsheet takes for a formula, also behind apostrophes. Chinese and Japanese
+ * keyboards type the wide forms of the signs. The second line of a cell counts too, because a program that splits the file
+ * at its line breaks takes it for a line of its own.
  */
 const SIGNS = '=+\\-@\\t\\uff1d\\uff0b\\uff0d\\uff20'
 const FORMULA = `(?='*[${SIGNS}])`
 const UNESCAPED = new RegExp(`^(?='*[${SIGNS}\\r\\n])|(?<=[\\r\\n])${FORMULA}`, 'g')
 const ESCAPED = new RegExp(`^'(?='*[${SIGNS}\\r\\n])|(?<=[\\r\\n])'${FORMULA}`, 'g')
 
-/** A cell as it is written: an apostrophe before a formula makes it text. `=1+1` becomes `'=1+1`. */
+/** Puts an apostrophe before a formula, which makes it text: `=1+1` becomes `'=1+1`. */
 export const escapedCell = (text: string): string => text.replace(UNESCAPED, "'")
 
-/** The text of a cell as it was written: takes off what `escapedCell` puts there. `'=1+1` becomes `=1+1`. */
+/** Removes the apostrophe of `escapedCell`: `'=1+1` becomes `=1+1`. */
 export const plainCell = (cell: string): string => cell.replace(ESCAPED, '')
 
-/** What of a listing and of offers the outcome of a line depends on. */
+/** The listing and the offers that decide about a line. */
 export interface LineFacts {
-  /** Under the variant of the line. */
+  /** The listing of the line's variant. */
   listing: ListedVariant | undefined
-  /** Under the product of the line; one that is gone too. */
+  /** The offer of the line's product, also one that is gone. */
   product: NamedOffer | undefined
-  /** All that the supplier has under the SKU of the line. */
+  /** All offers with the SKU of the line. */
   bySku: NamedOffer[]
 }
 
@@ -146,7 +146,7 @@ export interface ListedVariant {
 export interface NamedOffer {
   productId: string
   sku: string
-  /** Null: the supplier has it. */
+  /** Null while the supplier lists it. */
   goneAt: number | null
 }
 
@@ -156,7 +156,7 @@ export type LineOutcome =
   | { outcome: 'link'; productId: string; sku: string | undefined; variation: string | null | undefined }
   | { outcome: 'ignore' | 'unlink' }
 
-/** What becomes of one line, its listing and the offers being as they are. Where several offers may be meant, none is. */
+/** Decides one line. Where several offers may be meant, the line is refused. */
 export function decideLine(line: ListingLine, facts: LineFacts): LineOutcome {
   const { listing } = facts
   if (listing && line.action === null && saysWhatIs(line, listing)) return { outcome: 'unchanged' }
@@ -176,7 +176,7 @@ export function decideLine(line: ListingLine, facts: LineFacts): LineOutcome {
   return { outcome: 'link', productId, sku: line.sku || undefined, variation }
 }
 
-/** Whether a listing is already as a line says; what the line leaves open may be anything. */
+/** Whether a listing already is as the line says; columns that the line leaves open do not count. */
 const saysWhatIs = (line: ListingLine, { sku, productId, variation }: ListedVariant): boolean =>
   (line.sku === '' || line.sku === sku) &&
   (line.product === '' || line.product === productId) &&
@@ -186,7 +186,7 @@ function offerOfProduct(line: ListingLine, { product: offer, bySku }: LineFacts)
   const { product, sku } = line
   if (!offer) return refused(line, 'product', `the supplier has no product ${product}`)
   if (offer.goneAt !== null) return refused(line, 'product', `the supplier does not sell product ${product} any more`)
-  // A SKU of the store's own is no SKU of the supplier; one of another product means that a cell is wrong.
+  // The store may use a SKU of its own; a SKU of another product means that a cell is wrong.
   if (bySku.length === 0 || bySku.some(({ productId }) => productId === product)) return offer
   const message = `the SKU ${sku} is of ${productsOf(bySku)}, not of product ${product}: leave one of the two empty`
   return refused(line, 'sku', message)
@@ -211,7 +211,7 @@ const refused = (line: ListingLine, column: LineColumn, message: string): LineOu
   message,
 })
 
-/** Characters of a text: as many as everywhere in the API. */
+/** Characters of a text, as everywhere in the API. */
 const TEXT_MAX = 200
 
 function textFault(line: ListingLine): LineOutcome | undefined {

@@ -3,28 +3,28 @@ import type { PricedOffer, PricingPolicy } from './pricing.ts'
 import type { StockedOffer, StockPolicy } from './stock.ts'
 
 /**
- * How a listing stands: the store has what it is to have; that is being told or will be; a person must decide; the store
- * refused it; it is none of ours.
+ * `synced`: the store has confirmed the wanted state. `pending`: a push is under way or queued. `held`: a person must
+ * decide. `failed`: the store did not take it. `ignored`: a person has excluded it.
  */
 export const listingStates = ['synced', 'pending', 'held', 'failed', 'ignored'] as const
 export type ListingState = (typeof listingStates)[number]
 
-/** Who said which offer it is: its SKU, a person, or an imported file. */
+/** What links a listing to its offer: the SKU, a person, or an imported file. */
 export const linkers = ['sku', 'person', 'csv'] as const
 export type LinkedBy = (typeof linkers)[number]
 
-/** What of an offer a listing depends on. */
+/** The fields of an offer that a listing depends on. */
 export interface PublishedOffer extends PricedOffer, StockedOffer {
   name: string
 }
 
-/** Which offers a store lists of itself, under their SKUs. */
+/** Which offers a store lists by itself, under their SKUs. */
 export interface ImportFilter {
-  /** `linked`: only those that a person or a file has linked. */
+  /** `linked`: only offers that a person or a file has linked. */
   mode: 'all' | 'linked'
   /** Only these; null: any. */
   categories: string[] | null
-  /** Only those with this in their name or SKU, however it is written; null: any. */
+  /** Only offers with this in their name or SKU, in any case; null: any. */
   text: string | null
   /** Bounds of the cost, both allowed, in minor units of the supplier's currency; null: none. */
   costMinMinor: number | null
@@ -32,14 +32,14 @@ export interface ImportFilter {
   inStockOnly: boolean
 }
 
-/** What a store sells by. */
+/** How a store prices, shows stock and chooses offers. */
 export interface StorePolicy {
   pricing: PricingPolicy
   stock: StockPolicy
   filter: ImportFilter
 }
 
-/** Whether a store lists an offer that nobody linked. */
+/** Whether a store lists an offer that has no link. */
 export function passesFilter(offer: PublishedOffer, filter: ImportFilter): boolean {
   const { categories, text, costMinMinor, costMaxMinor } = filter
   if (filter.mode === 'linked') return false
@@ -50,7 +50,7 @@ export function passesFilter(offer: PublishedOffer, filter: ImportFilter): boole
   return !filter.inStockOnly || availableStock(offer) !== 0
 }
 
-/** Whether the listings of an offer may look different after a change, whatever the policy of a store. */
+/** Whether a change of an offer may change a listing under any policy. */
 export const mattersToListings = (before: PublishedOffer, after: PublishedOffer): boolean =>
   before.costMinor !== after.costMinor ||
   before.costFault !== after.costFault ||

@@ -60,8 +60,8 @@ export function parseDecimal(text: string, currency: string): number | undefined
  * Reads a whole number of smaller units, `15270` with 3 decimals, as minor units of a currency: 1527 with EUR.
  *
  * @param text a whole number
- * @param decimals how many of its digits stand behind the point; below 0, that many zeros follow it
- * @returns undefined where `parseDecimal` would not read the amount
+ * @param decimals how many of its digits follow the point; below 0, that many zeros are appended
+ * @returns undefined when `parseDecimal` would not read the amount
  */
 export function parseScaled(text: string, decimals: number, currency: string): number | undefined {
   const match = /^(-?)(\d{1,27})$/.exec(text)
@@ -80,7 +80,7 @@ export function formatDecimal({ minor, currency }: Money): string {
   return decimals === 0 ? `${sign}${digits}` : `${sign}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
 }
 
-/** A price and the one that it is compared with, as they are told to others. */
+/** A price and its compare-at price as decimal text. */
 export const priceTexts = (one: { priceMinor: number; compareAtMinor: number | null; currency: string }) => ({
   price: formatDecimal({ minor: one.priceMinor, currency: one.currency }),
   compareAt: one.compareAtMinor === null ? null : formatDecimal({ minor: one.compareAtMinor, currency: one.currency }),
@@ -104,9 +104,9 @@ export function raiseByPercent(minor: number, percent: string): number {
   return result
 }
 
-/** Exact scaling of amounts, and rounding of prices to steps and endings. Whole minor units in, whole minor units out. */
+/* Exact scaling of amounts, and rounding of prices to steps and endings. */
 
-/** Prices that look as they should: those that leave `at` when divided by `every`. Minor units. */
+/** The prices that leave the remainder `at` when divided by `every`, in minor units. */
 export interface Pattern {
   /** 5 for steps of 0.05; 100 for the ending .99, which comes once in each whole unit. */
   every: number
@@ -115,18 +115,18 @@ export interface Pattern {
 }
 
 export interface Rounding {
-  /** A price is right when it is in one of them; none: every price is right. */
+  /** A price is right when it matches one of them; without patterns every price is right. */
   patterns: Pattern[]
   direction: 'up' | 'down' | 'nearest'
-  /** What a right price has, for people: `a step of 0.05`, `an ending of .99 or .95`; empty without patterns. */
+  /** The patterns for people: `a step of 0.05`, `an ending of .99 or .95`; empty without patterns. */
   look: string
 }
 
 /**
- * The price as it should look, never under the floor: where the wanted direction would lead under it, the first right
- * price from the floor up is taken instead. Half way between two, `nearest` goes up.
+ * Rounds a price to a right one, never under the floor: if the direction leads under it, the first right price at or above
+ * the floor is taken. Half way between two, `nearest` goes up.
  *
- * Rounding what is rounded changes nothing, and a dearer price is never rounded below a cheaper one.
+ * Rounding a rounded price changes nothing, and a higher price is never rounded below a lower one.
  *
  * @throws RangeError when the result would be too large to be exact
  */
@@ -175,7 +175,7 @@ export function scale(minor: number, numerator: number, denominator: number, dir
   return exact(Number(large / below + more))
 }
 
-/** @throws RangeError when the sum of amounts or the like is no longer exact */
+/** @throws RangeError when the amount is not a safe integer */
 export function exact(minor: number): number {
   if (Number.isSafeInteger(minor)) return minor
   throw new RangeError('the amount is too large to be exact')

@@ -1,29 +1,29 @@
 /**
- * When it may be believed that the supplier has no order of a purchase.
+ * When it is proven that the supplier has no order of a purchase.
  *
- * All instants here are milliseconds of a clock that never jumps. A wall clock that is put ahead would cut short the time
- * that a request has to arrive, and a purchase repeated in that time is charged twice wherever the supplier has forgotten
- * its key: no jump is small enough to be harmless, so that none is measured here at all.
+ * All instants here are milliseconds of a monotonic clock. A wall clock that is put ahead would shorten the time that a
+ * request has to arrive, and a purchase repeated in that time is charged twice where the supplier has forgotten its key.
+ * No jump is small enough to be harmless.
  */
 
 export interface NotFoundRules {
-  /** A request may be written for so long after its intent was stored. */
+  /** A request may be written for this long after its intent was stored. */
   deadlineMs: number
-  /** A request that was written has run by then, or never will. */
+  /** A written request has run after this time, or never will. */
   settleMs: number
-  /** An order that was made shows in the list by then. */
+  /** A new order shows in the list after this time. */
   listLagMs: number
-  /** Two scans that prove something are at least so far apart. */
+  /** The least time between the two scans of a proof. */
   gapMs: number
 }
 
-/** What a scan that found nothing is worth; `waitMs` is when the next one may be worth more, from its begin. */
-export type Verdict =
-  /** What was sent last may still run, or not show yet. */
+/** What a scan without a match proves; `waitMs` is the time from its begin until the next scan may prove more. */
+export type NotFoundVerdict =
+  /** The last request may still run, or its order may not show yet. */
   | { proof: 'early'; waitMs: number }
-  /** The first one that counts. */
+  /** The first scan that counts. */
   | { proof: 'first'; waitMs: number }
-  /** It counts, but comes too soon after the first. */
+  /** Too soon after the first one. */
   | { proof: 'soon'; waitMs: number }
   | { proof: 'absent' }
 
@@ -35,7 +35,7 @@ export type Verdict =
 export function judgeNotFound(
   { sentAt, absentSince, begunAt }: { sentAt: number; absentSince: number | undefined; begunAt: number },
   { deadlineMs, settleMs, listLagMs, gapMs }: NotFoundRules,
-): Verdict {
+): NotFoundVerdict {
   const countsFrom = sentAt + deadlineMs + settleMs + listLagMs
   if (begunAt < countsFrom) return { proof: 'early', waitMs: countsFrom - begunAt }
   if (absentSince === undefined) return { proof: 'first', waitMs: gapMs }

@@ -2,15 +2,14 @@ import { formatDecimal } from './money.ts'
 import type { SupplierOffer } from './supplier.ts'
 
 /**
- * Why a cost cannot be believed: not stated or not readable, zero, below zero, or in another currency than the supplier
- * sells in.
+ * Why a cost is invalid: not stated or not readable, zero, below zero, or in another currency than the supplier sells in.
  */
 export type CostFault = 'missing' | 'zero' | 'negative' | 'currency'
 
-/** The as-of of a record whose own instant cannot be read: as old as what is stored, and older than all that is dated. */
+/** The as-of of a record whose own instant cannot be read: as old as the stored fact, and older than every dated one. */
 export const UNDATED = 0
 
-/** What the supplier said about one offer. Amounts in minor units of `currency`, instants in epoch milliseconds. */
+/** The supplier's facts about one offer. Amounts in minor units of `currency`, instants in epoch milliseconds. */
 export interface OfferFact {
   productId: string
   sku: string
@@ -31,7 +30,7 @@ export interface OfferFact {
   asOf: number
 }
 
-/** One field in which an offer changed, as a person reads it; null for what is not there. */
+/** A changed field of an offer, as text for people; null for a missing value. */
 export interface Difference {
   field: string
   before: string | null
@@ -39,12 +38,12 @@ export interface Difference {
 }
 
 /**
- * The supplier's record as a fact of ours.
+ * The supplier's record as a fact.
  *
- * A record cannot have changed after it was asked for: a stated instant in the future comes from a wrong clock, and
- * would shut out every later fact if it were believed.
+ * A record cannot have changed after its request: an instant in the future comes from a wrong clock, and would block every
+ * later fact.
  *
- * @param readAt when it was asked for, before the request left
+ * @param readAt instant before the request left
  */
 export const factOf = (offer: SupplierOffer, readAt: number): OfferFact => ({
   productId: offer.productId,
@@ -64,16 +63,14 @@ export const factOf = (offer: SupplierOffer, readAt: number): OfferFact => ({
 })
 
 /**
- * Whether a fact takes the place of what is stored.
+ * Whether a fact replaces the stored one.
  *
- * The newer as-of wins. Of two facts with one as-of (a supplier whose records do not say, or whose instant stays the
- * same when only the stock moves) the one that was asked for later wins. An offer that was marked gone takes whatever
- * was asked for since: being listed again is news, however old the record. A record whose instant cannot be read is as old
- * as what is stored.
+ * The newer as-of wins. With the same as-of (the records have none, or it does not change with the stock) the later request
+ * wins. An offer that was marked gone takes every later request: being listed again is news, however old the record. A
+ * record with an unreadable instant is as old as the stored fact.
  *
- * An offer that a purchase found empty has the as-of of the record before: whatever was asked for before that cannot know of
- * it, however new it is, and would put it on sale again. It takes only what was asked for since, cost and all: until then
- * nothing is sold of it.
+ * An offer that a purchase found empty keeps the as-of of its record. An earlier request cannot know that it is empty and
+ * would put it on sale again, so the offer takes later requests only, cost included; until then it is not sold.
  */
 export function supersedes(
   stored: Pick<OfferFact, 'asOf' | 'available' | 'localStock' | 'providerStock'> & {
@@ -88,25 +85,25 @@ export function supersedes(
   return fact.asOf > stored.asOf && !mayBeFoundEmpty(stored)
 }
 
-/** Unavailable with units left, or uncounted: what a purchase that found none leaves, and hardly any record says. */
+/** Unavailable with units left, or uncounted: a purchase that found it empty leaves this state, and hardly any record has it. */
 const mayBeFoundEmpty = (stored: Pick<OfferFact, 'available' | 'localStock' | 'providerStock'>): boolean =>
   stored.available !== 1 && availableStock({ ...stored, available: 1 }) !== 0
 
 /**
- * A fact whose instant cannot be read, as old as what is stored: dated by its request, it would shut out the dated facts
+ * Gives a fact with an unreadable instant the as-of of the stored one: dated by its request, it would block the dated facts
  * that follow.
  *
- * @param before what is stored; undefined for a new offer
+ * @param before the stored fact; undefined for a new offer
  */
 export const datedBy = (before: OfferFact | undefined, fact: OfferFact): OfferFact =>
   fact.asOf === UNDATED && before !== undefined ? { ...fact, asOf: before.asOf } : fact
 
 /**
- * A fact whose cost cannot be believed, with the last good cost and its currency in its place.
+ * Replaces an invalid cost by the last good one.
  *
- * Base price and cashback of a record in another currency are no amounts in ours, so they stay as they were too.
+ * Base price and cashback of a record in another currency are no amounts in ours, so the stored ones stay too.
  *
- * @param before what is stored; undefined for a new offer, whose cost is then 0
+ * @param before the stored fact; undefined for a new offer, whose cost is then 0
  */
 export function withLastCost(before: OfferFact | undefined, fact: OfferFact): OfferFact {
   if (fact.costFault === null) return fact
@@ -117,7 +114,7 @@ export function withLastCost(before: OfferFact | undefined, fact: OfferFact): Of
   return { ...fact, costMinor: before?.currency === fact.currency ? before.costMinor : 0 }
 }
 
-/** Whether two facts about one offer say the same: what `differences` finds, without the words for people. */
+/** Whether two facts about one offer are equal; `differences` names the fields. */
 export const saySame = (before: OfferFact, after: OfferFact): boolean =>
   before.costMinor === after.costMinor &&
   before.localStock === after.localStock &&
@@ -139,7 +136,7 @@ export const differences = (before: OfferFact, after: OfferFact): Difference[] =
     .filter((difference) => difference.before !== difference.after)
 
 /**
- * Units that can be bought: what is known of both stocks together, 0 for an unavailable offer.
+ * Units that can be bought: the sum of the stated stocks, 0 for an unavailable offer.
  *
  * @returns null when it is available and the supplier states neither stock
  */
@@ -149,9 +146,9 @@ export function availableStock(offer: Pick<OfferFact, 'localStock' | 'providerSt
   return (offer.localStock ?? 0) + (offer.providerStock ?? 0)
 }
 
-/** Whether a purchase that waits for stock, for a lower price or for one that can be believed may be tried again. */
+/** Whether a purchase that waits for stock, a lower cost or a valid cost may be tried again. */
 export function mayEndHolds(before: OfferFact, after: OfferFact): boolean {
-  // A part of a larger quantity may wait while some units are left: any rise of the stock is a reason.
+  // A part may wait for more units than are left: any rise of the stock may be enough.
   const [had, has] = [before, after].map((offer) => availableStock(offer) ?? Number.POSITIVE_INFINITY)
   if ((has ?? 0) > (had ?? 0)) return true
   if (before.costFault !== null && after.costFault === null) return true

@@ -45,18 +45,18 @@ const CALLBACK_MS = [
   24 * 60 * MINUTE,
 ]
 
-/** @returns undefined when the attempts are used up and the effect becomes a dead letter */
+/** @returns undefined when the attempts are used up and the message becomes a dead letter */
 export function callbackDelayMs(attempts: number, random: number): number | undefined {
   const wait = CALLBACK_MS[attempts - 1]
   return wait === undefined ? undefined : Math.round(wait * (1 + random * 0.2))
 }
 
-/** The longest wait for a store that does not take its listings: when it is back, its prices are right within two hours. */
+/** A store that takes its listings again has the right prices within two hours. */
 const PUBLICATION_MS = CALLBACK_MS.slice(0, 4)
 
 /**
- * After published listings were not taken: the first waits of callbacks, and then the last of them for ever, because a
- * listing that is not told is wrong until it is.
+ * Waits after a failed push of listings: the first waits of callbacks, then the last of these without end, because a
+ * listing is wrong until its push succeeds.
  *
  * @param attempts how many failed in a row, from 1
  */

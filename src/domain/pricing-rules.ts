@@ -1,12 +1,12 @@
 import { endingPattern, exact, type Pattern, parseDecimal, type Rounding, scale, stepPattern } from './money.ts'
 
-/** What is added to a cost: a share of it and an amount. */
+/** A share of a cost and an amount that are added to it. */
 export interface MarkupSettings {
   percent?: string | undefined
   flat?: string | undefined
 }
 
-/** The price rules of one store as its configuration has them; amounts in the store's currency, as decimal text. */
+/** The configured price rules of one store; amounts in the store's currency, as decimal text. */
 export interface PricingSettings {
   markup: MarkupSettings
   bands: (MarkupSettings & { upTo?: string | undefined })[]
@@ -26,9 +26,9 @@ export interface Markup {
 
 export interface Band {
   markup: Markup
-  /** The largest cost that is in it, minor units; null for the last. */
+  /** The highest cost in the band, minor units; null for the last band. */
   upToMinor: number | null
-  /** The price at the end of the bands before, minor units: a dearer offer is never sold for less than a cheaper one. */
+  /** The price at the end of the bands before, minor units: a higher cost never gives a lower price. */
   atLeastMinor: number
 }
 
@@ -39,16 +39,16 @@ export interface PricingRules {
   /** By category, and by SKU. */
   categories: ReadonlyMap<string, Markup>
   products: ReadonlyMap<string, Markup | { fixedMinor: number }>
-  /** What the price must be above the cost: the larger of its two parts. */
+  /** The least margin over the cost: the larger of its two parts. */
   margin: Markup
   rounding: Rounding
   /** Millionths of the price on top; null: no compare-at price. */
   compareAt: { millionths: number } | 'base_price' | null
-  /** A larger change of a price than this waits for a person; null: none does. */
+  /** A larger change of a price waits for a person; null: no change does. */
   jumpMillionths: number | null
 }
 
-/** What is wrong with a rule; `field` is its path below `pricing`. */
+/** A mistake in a rule; `field` is its path below `pricing`. */
 export interface RuleFault {
   field: string
   message: string
@@ -57,7 +57,7 @@ export interface RuleFault {
 /** 100 % in millionths. */
 export const WHOLE = 1_000_000
 
-/** Reads the rules of a store that sells in this currency; with faults, the rules are not to be used. */
+/** Reads the rules of a store that sells in this currency; rules with faults must not be used. */
 export function readRules(settings: PricingSettings, currency: string): { rules: PricingRules; faults: RuleFault[] } {
   const faults: RuleFault[] = []
   const read = reader(currency, faults)
@@ -109,12 +109,12 @@ function reader(currency: string, faults: RuleFault[]) {
 function bandsOf(settings: PricingSettings['bands'], read: Reader): Band[] {
   const bands: Band[] = []
   let [endMinor, atLeastMinor] = [0, 0]
-  for (const [place, { upTo, ...rule }] of settings.entries()) {
-    const field = `bands.${place}`
+  for (const [index, { upTo, ...rule }] of settings.entries()) {
+    const field = `bands.${index}`
     const markup = read.rule(field, rule)
     const upToMinor = upTo === undefined ? null : read.positive(`${field}.upTo`, upTo)
-    const last = place === settings.length - 1
-    if (last && upTo !== undefined) read.fault(`${field}.upTo`, 'the last band has none: it takes whatever costs more')
+    const last = index === settings.length - 1
+    if (last && upTo !== undefined) read.fault(`${field}.upTo`, 'the last band has none: it takes every higher cost')
     if (!last && upTo === undefined) read.fault(`${field}.upTo`, 'missing: only the last band has none')
     if (upToMinor !== null && upToMinor !== 0 && upToMinor <= endMinor) {
       read.fault(`${field}.upTo`, 'must be above that of the band before')
@@ -154,10 +154,10 @@ function roundingOf(settings: PricingSettings['rounding'], currency: string, rea
     if (made[0] === undefined) read.fault('rounding.step', `not an amount in ${currency} above 0: ${step}`)
   }
   if (endings?.length === 0) read.fault('rounding.endings', 'names at least one ending, or is null')
-  for (const [place, ending] of (endings ?? []).entries()) {
+  for (const [index, ending] of (endings ?? []).entries()) {
     const pattern = endingPattern(ending, currency)
     const example = endingPattern('.99', currency) ? '".99" or "9.99"' : '"80" or "980"'
-    if (!pattern) read.fault(`rounding.endings.${place}`, `not how a price in ${currency} ends, such as ${example}`)
+    if (!pattern) read.fault(`rounding.endings.${index}`, `not how a price in ${currency} ends, such as ${example}`)
     made.push(pattern)
   }
   const patterns = made.filter((pattern) => pattern !== undefined)
@@ -184,9 +184,9 @@ export const raiseBy = (minor: number, millionths: number): number => scale(mino
 export const raise = (minor: number, { millionths, flatMinor }: Markup): number =>
   exact(raiseBy(minor, millionths) + flatMinor)
 
-/** The names that the rules of stores use, and those of the catalogue that a misspelt one may have meant. */
+/* The names in the rules of stores, and the nearest name in the catalogue for a misspelt one. */
 
-/** What of a store's settings names categories and SKUs. */
+/** The settings of a store that name categories and SKUs. */
 export interface NamingStore {
   id: string
   pricing: { categories: object; products: object }
@@ -209,12 +209,12 @@ export const namesInRules = (stores: NamingStore[]): RuleName[] =>
     return [
       ...named('pricing.categories', 'category', Object.keys(pricing.categories)),
       ...named('pricing.products', 'SKU', Object.keys(pricing.products)),
-      // Where only what is linked is listed, the filters do nothing, misspelt or not.
+      // A store that lists linked offers only does not use its filters.
       ...named('listings.categories', 'category', listings.mode === 'all' ? (listings.categories ?? []) : []),
     ]
   })
 
-/** @returns the one that a misspelt name most likely means; undefined when none is close */
+/** @returns the known name that is nearest to a misspelt one; undefined when none is close */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   const most = Math.ceil(name.length / 3)
   let nearest: { name: string; apart: number } | undefined
@@ -225,7 +225,7 @@ export function nearestName(name: string, known: readonly string[]): string | un
   return nearest?.name
 }
 
-/** How many characters are left of the longer one when what both begin and end with is taken away. */
+/** The length of the longer name without the common beginning and end. */
 function differing(one: string, other: string): number {
   const shorter = Math.min(one.length, other.length)
   let begin = 0

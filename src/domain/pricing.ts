@@ -1,11 +1,11 @@
 /**
- * Retail prices. A price comes from a cost in this order, and each amount on the way is a whole number of minor units:
+ * Retail prices. A price is computed from a cost in these steps, each in whole minor units:
  *
  *   cost -> the store's currency -> the rule -> the floor -> rounding -> compare-at price
  *
- * Of several rules one applies: that of the product, else that of its category, else the band that its cost is in, else
- * the markup. Whatever the rule says, the price is never under the floor, the cost and the margin, each rounded up, and
- * rounding cannot lead under it either. For one and the same product a higher cost never makes a lower price.
+ * One rule applies: that of the product, else that of its category, else the band of its cost, else the markup. The price
+ * is never under the floor (cost plus margin, each rounded up), also after rounding. For one product a higher cost never
+ * gives a lower price.
  */
 
 import { exact, formatDecimal, raiseByPercent, roundPrice } from './money.ts'
@@ -23,15 +23,15 @@ import {
 } from './pricing-rules.ts'
 import { convert, type Rate, type RateSettings, rateAt, readRate } from './rates.ts'
 
-/** What a store's prices are made by. */
+/** How a store prices its offers. */
 export interface PricingPolicy {
-  /** What the store sells in. */
+  /** The currency that the store sells in. */
   currency: string
   rates: Rate[]
   rules: PricingRules
 }
 
-/** What of an offer its price depends on; amounts in minor units of `currency`. */
+/** The fields of an offer that its price depends on; amounts in minor units of `currency`. */
 export interface PricedOffer {
   sku: string
   category: string | null
@@ -53,20 +53,20 @@ export type Priced =
       currency: string
       steps: PriceStep[]
     }
-  /** No price can be said; `detail` is a sentence for people. */
+  /** There is no price; `detail` is a sentence for people. */
   | { outcome: 'held'; reason: HeldReason; detail: string; steps: PriceStep[] }
 
 /** One step on the way to a price, for people. */
 export interface PriceStep {
   step: 'cost' | 'currency' | 'rule' | 'band' | 'floor' | 'rounding' | 'compare_at' | 'held'
-  /** What the price stands at after the step, in minor units of `currency`; of `compare_at` that price. */
+  /** The price after the step, in minor units of `currency`; for `compare_at` the compare-at price. */
   amountMinor: number | null
   currency: string
   /** What was done, and why. */
   detail: string
 }
 
-/** The policy of a store. @throws RangeError when a rule or a rate cannot be read: `readRules` names all that is wrong */
+/** The pricing policy of a store. @throws RangeError when a rule or a rate cannot be read: `readRules` names all faults */
 export function pricingPolicy(
   { currency, pricing }: { currency: string; pricing: PricingSettings },
   rates: RateSettings[],
@@ -78,9 +78,9 @@ export function pricingPolicy(
 }
 
 /**
- * The price of an offer, with no steps: `explainPrice` gives them.
+ * The price of an offer without its steps; `explainPrice` adds them.
  *
- * @param at when it is to hold, epoch milliseconds: rates have a validity
+ * @param at epoch milliseconds: the rates of this instant count
  */
 export function priceOf(offer: PricedOffer, policy: PricingPolicy, at: number): Priced {
   const way = wayToPrice(offer, policy, at)
@@ -89,7 +89,7 @@ export function priceOf(offer: PricedOffer, policy: PricingPolicy, at: number): 
   return { outcome: 'priced', priceMinor, compareAtMinor, floorMinor, currency: policy.currency, steps: [] }
 }
 
-/** Whether a price changes by a larger share of what it was than may pass without a person. */
+/** Whether a price changes by a larger share than the rules allow without a person. */
 export const isJump = (beforeMinor: number, afterMinor: number, { jumpMillionths }: PricingRules): boolean =>
   jumpMillionths !== null &&
   BigInt(Math.abs(afterMinor - beforeMinor)) * BigInt(WHOLE) > BigInt(beforeMinor) * BigInt(jumpMillionths)
@@ -99,18 +99,18 @@ export interface WayToPrice {
   rate: Rate
   costMinor: number
   rule: AppliedRule
-  /** What the rule alone makes. */
+  /** The price by the rule alone. */
   ruledMinor: number
   floorMinor: number
-  /** Before rounding: never under the floor, nor under what a cheaper cost of a band before is sold for. */
+  /** Before rounding: never under the floor, nor under the price of the highest cost of the bands before. */
   unroundedMinor: number
   priceMinor: number
-  /** What would be compared with; null when it is not known or not wanted. */
+  /** The candidate for the compare-at price; null when it is not known or not wanted. */
   comparedMinor: number | null
   compareAtMinor: number | null
 }
 
-/** The rule that applies, and where it was found. */
+/** The rule that applies, and its source. */
 export type AppliedRule =
   | { source: 'product' | 'category' | 'markup'; markup: Markup }
   | ({ source: 'band' } & Band)
@@ -141,7 +141,7 @@ function calculate(offer: PricedOffer, { rules }: PricingPolicy, rate: Rate): Wa
   const { millionths, flatMinor } = rules.margin
   const floorMinor = Math.max(raiseBy(costMinor, millionths), exact(costMinor + flatMinor))
   const unroundedMinor = Math.max(ruledMinor, floorMinor, rule.source === 'band' ? rule.atLeastMinor : 0)
-  // A fixed price is meant as it is written; only what the floor made of it has to look like a price.
+  // A fixed price is not rounded, unless the floor replaces it.
   const asWritten = rule.source === 'fixed' && ruledMinor >= floorMinor
   const priceMinor = asWritten ? ruledMinor : roundPrice(unroundedMinor, floorMinor, rules.rounding)
   const comparedMinor = compared(offer, priceMinor, rate, rules)
@@ -160,7 +160,7 @@ function ruleFor(offer: PricedOffer, costMinor: number, rules: PricingRules): Ap
   return band ? { source: 'band', ...band } : { source: 'markup', markup: rules.markup }
 }
 
-/** What a price is compared with is never overstated: a base price in another currency is rounded down. */
+/** A compare-at price is never overstated: a base price in another currency is rounded down. */
 function compared(offer: PricedOffer, priceMinor: number, rate: Rate, rules: PricingRules): number | null {
   if (rules.compareAt === null) return null
   if (rules.compareAt === 'base_price') {
@@ -184,11 +184,11 @@ const faultTexts: Record<CostFault, string> = {
 export interface CeilingPolicy {
   costMinor: number
   costCurrency: string
-  /** What the customer paid for one unit, in minor units of `unitCurrency`; null: the store did not say. */
+  /** The customer's price of one unit, in minor units of `unitCurrency`; null when the store did not state it. */
   unitPriceMinor: number | null
   unitCurrency: string | null
   rates: Rate[]
-  /** When the order came: the rates of that instant count. Epoch milliseconds. */
+  /** When the order came, epoch milliseconds: the rates of this instant count. */
   at: number
   minMarginPercent: string
   ceilingPercent: string
@@ -200,7 +200,7 @@ export interface CeilingPolicy {
  * The unit price of the order line, in the supplier's currency, less the minimum margin; without a unit price the cost
  * at intake plus a percentage.
  *
- * @returns `no_rate` when nothing turns the unit price into the supplier's currency: it would bound nothing
+ * @returns `no_rate` when no rate converts the unit price to the supplier's currency
  * @returns `too_large` when the amounts are too large to be exact
  */
 export function ceilingMinor(policy: CeilingPolicy): number | 'no_rate' | 'too_large' {
@@ -210,7 +210,7 @@ export function ceilingMinor(policy: CeilingPolicy): number | 'no_rate' | 'too_l
     const rate = rateAt(policy.rates, unitCurrency, costCurrency, policy.at)
     if (!rate) return 'no_rate'
     const paidMinor = convert(unitPriceMinor, rate, 'down')
-    // Rounded away from us: what is kept back for the margin is never less than stated.
+    // The margin is rounded up: it is never less than stated.
     return paidMinor - (raiseByPercent(paidMinor, minMarginPercent) - paidMinor)
   } catch (error) {
     if (error instanceof RangeError) return 'too_large'
@@ -220,7 +220,7 @@ export function ceilingMinor(policy: CeilingPolicy): number | 'no_rate' | 'too_l
 
 type CompareAt = NonNullable<PricingRules['compareAt']>
 
-/** The price of an offer with every step on the way to it, in words for people. */
+/** The price of an offer with every step, in words for people. */
 export function explainPrice(offer: PricedOffer, policy: PricingPolicy, at: number): Priced {
   const way = wayToPrice(offer, policy, at)
   const { currency } = policy

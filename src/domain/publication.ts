@@ -1,71 +1,71 @@
 /**
- * What a store is told about a listing, decided from what it is known to have. Rows are tried from the top:
+ * What is pushed to a store about a listing, decided from what the store is known to have. Rows are tried from the top:
  *
- *   | the listing                                    | stock told             | stands as
- *   | ignored                                        | nothing is told        | ignored
+ *   | the listing                                    | pushed stock           | state
+ *   | ignored                                        | nothing is pushed      | ignored
  *   | its SKU is ambiguous, missing, a duplicate     | 0, at the known price  | held, by that reason
- *   | its offer is gone, filtered out, unlinked      | 0, at the known price  | synced; held when it was never told
- *   | no price can be said: a cost fault, no rate    | 0, at the known price  | held, by that reason
- *   | the store may sell it under the floor, since   | 0, at the known price  | failed, as it stood
- *   |   it did not take what it was told last        |                        |
+ *   | its offer is gone, filtered out, unlinked      | 0, at the known price  | synced; held if never pushed
+ *   | it has no price: a cost fault, no rate         | 0, at the known price  | held, by that reason
+ *   | the store may sell it under the floor, because | 0, at the known price  | failed, as before
+ *   |   it did not take the last push                |                        |
  *   | its price jumps, the known one clears the floor| as usual, known price  | held, price_jump
  *   | its price jumps, the known one does not        | 0, at the known price  | held, price_jump
- *   | it is withdrawn, and its known price still too | 0, at the new price    | pending: the stock follows
- *   |   low for a store that did not take the new one|                        |
+ *   | the store did not take the new price, and the  | 0, at the new price    | pending: the stock follows
+ *   |   known one is under the floor                 |                        |
  *   | anything else                                  | as usual, new price    | synced
  *
- * Nothing is told to a store that cannot have the listing, save by the last row; and nothing that it is known to have. One
- * that was told and has not confirmed may have it: where no price is known, the one that was told last stands for it.
+ * A push has only what the store is not known to have, and a store that cannot have the listing gets it by the last row
+ * only. A store that has not confirmed a push may have it: if no price is known, the last pushed one counts as known.
  */
 import type { PublishedOffer, StorePolicy } from './listing.ts'
 import { isJump, priceOf } from './pricing.ts'
 import { publishedStock } from './stock.ts'
 
-/** What a store has, or is to have, under one variant. Amounts in minor units of `currency`. */
+/** What a store has, or should have, under one variant. Amounts in minor units of `currency`. */
 export interface ListingContent {
   priceMinor: number
   compareAtMinor: number | null
   currency: string
-  /** Units that can be bought; null when nobody counts them. */
+  /** Units that can be bought; null when they are not counted. */
   stock: number | null
   available: boolean
   name: string
   category: string | null
 }
 
-/** Why a person must say which offer a variant is. */
+/** Why a person must link a variant. */
 export const unclear = ['ambiguous_sku', 'missing', 'duplicate_sku'] as const
 export type Unclear = (typeof unclear)[number]
 
-/** What a variant stands for. */
+/** The offer of a variant, or why it has none. */
 export type Match =
   | { outcome: 'matched'; offer: PublishedOffer & { productId: string } }
   | { outcome: Unclear; detail: string }
-  /** There is nothing to sell, and nothing to decide. */
+  /** Nothing to sell, and nothing to decide. */
   | { outcome: 'gone' }
   | { outcome: 'filtered' }
   | { outcome: 'unlinked' }
   | { outcome: 'ignored' }
 
 export interface ListingFacts {
-  /** What the store has confirmed last, or said that it has; null when it did neither. */
+  /** What the store confirmed last, or named in its answer; null when it did neither. */
   known: ListingContent | null
-  /** What it was told and has not confirmed, with no stock; null when there is none. */
+  /** The unconfirmed push, without its stock; null when there is none. */
   sent: ListingContent | null
-  /** Whether the store may have that in place of what is known. */
+  /** Whether the store may have the unconfirmed push instead of what is known. */
   open: boolean
-  /** Whether the store answered and did not take what it was told last. */
+  /** Whether the store answered the last push and did not take it. */
   failing: boolean
   /** The price that a jump is measured from. */
   jumpFrom: { priceMinor: number; currency: string } | null
-  /** False while it is open whether the last telling arrived: then the store is told again, whatever is known. */
+  /** False while it is open whether the last push arrived: then it is repeated, whatever is known. */
   settled: boolean
-  /** A price that a person has let pass, however large its jump. */
+  /** A price that a person has approved, however large its jump. */
   approvedPriceMinor: number | null
 }
 
 export interface ListingDecision {
-  /** How it stands once the store has been told. */
+  /** The state of the listing once the push has succeeded. */
   state: 'synced' | 'held' | 'ignored' | 'failed' | 'pending'
   reason: string | null
   /** A sentence for people. */
@@ -74,28 +74,28 @@ export interface ListingDecision {
   wantedPriceMinor: number | null
   /** The cost behind the price of `content` where it is a new price, in minor units of the supplier's currency. */
   costMinor: number | null
-  /** What it may not be sold under; null when nothing can be said. In minor units of `content`, were it a new price. */
+  /** The lowest price, in minor units of the currency of a new price; null when there is none. */
   floorMinor: number | null
-  /** What the store is to have; null when it never had the listing and must not get it now. */
+  /** What the store should have; null when it never had the listing and must not get it now. */
   content: ListingContent | null
-  /** Whether the store is to be told so. */
-  tell: boolean
+  /** Whether this must be pushed. */
+  push: boolean
 }
 
-const said: Record<'gone' | 'filtered' | 'unlinked', string> = {
+const withdrawalTexts: Record<'gone' | 'filtered' | 'unlinked', string> = {
   gone: 'the supplier has taken it out of its catalogue',
   filtered: 'it does not pass the import filters of the store any more',
   unlinked: 'it is linked to no offer any more',
 }
 
-/** @param at when it is to hold, epoch milliseconds: rates have a validity */
+/** @param at epoch milliseconds: the rates of this instant count */
 export function decideListing(match: Match, facts: ListingFacts, policy: StorePolicy, at: number): ListingDecision {
   const { known } = facts
   const none = { reason: null, detail: null, wantedPriceMinor: null, costMinor: null, floorMinor: null }
-  if (match.outcome === 'ignored') return { ...none, state: 'ignored', content: null, tell: false }
+  if (match.outcome === 'ignored') return { ...none, state: 'ignored', content: null, push: false }
   if (match.outcome === 'gone' || match.outcome === 'filtered' || match.outcome === 'unlinked') {
     const state = known === null && facts.sent === null ? 'held' : 'synced'
-    return withdrawn({ ...none, state, reason: match.outcome, detail: said[match.outcome] }, facts)
+    return withdrawn({ ...none, state, reason: match.outcome, detail: withdrawalTexts[match.outcome] }, facts)
   }
   if ('detail' in match) {
     return withdrawn({ ...none, state: 'held', reason: match.outcome, detail: match.detail }, facts)
@@ -126,29 +126,29 @@ export function decideListing(match: Match, facts: ListingFacts, policy: StorePo
   if (!jumps) {
     const next = { ...none, floorMinor, costMinor: offer.costMinor }
     if (!facts.failing || known === null || !isUnder(known, floor)) {
-      return told({ ...next, state: 'synced', content: wanted }, facts)
+      return pushed({ ...next, state: 'synced', content: wanted }, facts)
     }
-    // The stock goes out with the next telling: only once the store has taken the price.
-    return told({ ...next, state: 'pending', content: { ...wanted, ...nothing } }, facts)
+    // The stock follows with the next push, once the store has taken the price.
+    return pushed({ ...next, state: 'pending', content: { ...wanted, ...nothing } }, facts)
   }
   const held = { ...none, floorMinor, state: 'held', reason: 'price_jump', wantedPriceMinor: priceMinor } as const
   if (known.currency !== currency || known.priceMinor < floorMinor) {
     return withdrawn({ ...held, detail: 'the price that the store has would be under cost and margin' }, facts)
   }
   const content = { ...wanted, priceMinor: known.priceMinor, compareAtMinor: known.compareAtMinor }
-  return told({ ...held, detail: 'the store keeps the price that it has', content }, facts)
+  return pushed({ ...held, detail: 'the store keeps the price that it has', content }, facts)
 }
 
-type Standing = Omit<ListingDecision, 'content' | 'tell'>
+type DecisionBase = Omit<ListingDecision, 'content' | 'push'>
 
 const nothing = { stock: 0, available: false } as const
 
-/** Nothing of it can be bought now. */
-function withdrawn(standing: Standing, facts: ListingFacts): ListingDecision {
+/** The listing with no stock, at the price that the store has. */
+function withdrawn(base: DecisionBase, facts: ListingFacts): ListingDecision {
   const content = facts.known ?? facts.sent
   return content === null
-    ? { ...standing, content: null, tell: false }
-    : told({ ...standing, content: { ...content, ...nothing } }, facts)
+    ? { ...base, content: null, push: false }
+    : pushed({ ...base, content: { ...content, ...nothing } }, facts)
 }
 
 interface Floor {
@@ -168,9 +168,12 @@ export const canBeBought = ({ stock, available }: ListingContent): boolean => st
 const isUnder = ({ priceMinor, currency }: ListingContent, floor: Floor): boolean =>
   currency !== floor.currency || priceMinor < floor.priceMinor
 
-const told = (decision: Standing & { content: ListingContent }, { known, settled }: ListingFacts): ListingDecision => ({
+const pushed = (
+  decision: DecisionBase & { content: ListingContent },
+  { known, settled }: ListingFacts,
+): ListingDecision => ({
   ...decision,
-  tell: !settled || known === null || !isSame(known, decision.content),
+  push: !settled || known === null || !isSame(known, decision.content),
 })
 
 const isSame = (one: ListingContent, other: ListingContent): boolean =>

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 
-/** What names one purchase for ever: no two purchases share it, and a lost database derives it again. */
+/** The permanent name of one purchase: no two purchases share it, and it can be derived again after a lost database. */
 export interface PurchaseName {
-  /** Permanent id of the store: two installations on one API key must not derive equal keys. */
+  /** Permanent id of the store: two installations with one API key must not derive equal keys. */
   store: string
   reference: string
   line: string
@@ -21,8 +21,8 @@ const pieces = ({ store, reference, line, part, generation }: PurchaseName): str
 /**
  * The external reference of a purchase at the supplier: `q1.<store>.<reference>.<line>.<part>.<generation>`.
  *
- * Pieces are percent-encoded, dots and tildes too, so that no two names give one text. A text over `lengthMax` keeps its
- * head and ends in `~` and 32 hexadecimal digits of its SHA-256. It is matched as a whole, never parsed.
+ * Pieces are percent-encoded, with dots and tildes, so that no two names give one text. A text over `lengthMax` keeps its
+ * head and ends in `~` and 32 hexadecimal digits of its SHA-256. References are compared as a whole, never parsed.
  *
  * @param lengthMax at least 64
  */
@@ -37,10 +37,10 @@ export function externalOrderId(name: PurchaseName, lengthMax: number): string {
 const TAIL = 33
 
 /**
- * Whether a reference begins as those of a store do. It tells our orders from those of others on the same API key, and
- * says nothing about which purchase it is.
+ * Whether a reference begins like the references of a store. This separates our orders from foreign ones on the same API
+ * key, and does not say which purchase it is.
  *
- * Where the cap is so short that the digest swallowed the end of the store's id, the part that is left has to do.
+ * If the cap is so short that the digest replaces the end of the store's id, the rest of the id decides.
  */
 export function carriesStore(reference: string, store: string, lengthMax: number): boolean {
   const head = `q1.${encode(store)}.`
@@ -52,7 +52,7 @@ export function carriesStore(reference: string, store: string, lengthMax: number
 /**
  * The idempotency key of a purchase: base32 of SHA-256 over "q1" and its name, each piece with its length.
  *
- * Product and quantity are left out on purpose: a changed mapping must collide with the earlier key, not buy again.
+ * Product and quantity are not part of it: a changed link must collide with the earlier key, not buy again.
  *
  * @returns 52 characters of a-z2-7
  */
@@ -86,39 +86,38 @@ function base32(bytes: Buffer): string {
   return bits > 0 ? text + ALPHABET[(value << (5 - bits)) & 31] : text
 }
 
-/**
- * Which generation of a part an order was bought for, told from the external reference that it carries.
+/*
+ * Which generation of a part an order was bought for, by its external reference.
  *
- * A reference names its purchase as a whole and is never taken to pieces: the references of the part are made, and
- * compared with it.
+ * A reference is never parsed: the references of the part are derived and compared with it.
  */
 
-/** What names a line part for ever. */
+/** The permanent name of a line part. */
 export type PartName = Omit<PurchaseName, 'generation'>
 
 /**
- * Generations of a part that are tried for a reference that ends in a digest, which does not say its number. Within the
- * three days that a purchase is tried for, an hour apart at most, there are some hundred.
+ * How many generations of a part are compared with a reference that ends in a digest, which hides its number. A purchase is
+ * tried for three days, at most an hour apart, which makes about a hundred generations.
  */
 const TRIED = 1_000
 
-/** What a reference that was cut ends in: a tilde and the digits of a digest. */
+/** The end of a shortened reference: a tilde and the digits of a digest. */
 const DIGEST = /~[0-9a-f]{32}$/
 
-/** The references of all generations of a part are in this range of texts, and those of some other parts with them. */
+/** A range of texts with the references of all generations of a part, and of some other parts. */
 export function rangeOf(part: PartName, lengthMax: number): { from: string; to: string } {
   const stem = stemOf(part)
-  // A number of up to nine digits follows; where there is no room for it, references are cut and end in a digest.
+  // A number of up to nine digits follows; references without room for it end in a digest.
   const beginning = stem.length + 9 > lengthMax ? stem.slice(0, lengthMax - '~'.length - 32) : stem
   return textsFrom(beginning)
 }
 
-/** The texts that begin with this one; references are ASCII, and have no character as high as the last. */
+/** The range of texts that begin with this one; references are ASCII and have no character as high as \x7f. */
 export const textsFrom = (beginning: string) => ({ from: beginning, to: `${beginning}\x7f` })
 
 /**
- * Where the reference of generation 1 of the same part stands: it is one text; or, where the reference ends in a digest,
- * it begins with another.
+ * The reference of generation 1 of the same part: the whole text, or only its beginning where the reference ends in a
+ * digest.
  *
  * @returns undefined for a text that is no reference of ours
  */
@@ -139,6 +138,6 @@ export function generationOf(reference: string, part: PartName, lengthMax: numbe
   return undefined
 }
 
-/** What all references of a part begin with, where they are not cut: the number of the generation follows. */
+/** The common beginning of the references of a part, before they are shortened: the generation follows. */
 const stemOf = (part: PartName): string =>
   externalOrderId({ ...part, generation: 1 }, Number.POSITIVE_INFINITY).slice(0, -1)

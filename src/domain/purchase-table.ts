@@ -16,7 +16,7 @@ export interface Row {
 
 export type InputOf<T extends PurchaseInput['type']> = Extract<PurchaseInput, { type: T }>
 
-/** One row of the transition table: answers undefined where its condition does not hold. */
+/** One row of the transition table; it returns undefined when its condition does not hold. */
 export function row<T extends PurchaseInput['type']>(
   name: string,
   states: readonly PurchaseState[],
@@ -30,7 +30,7 @@ export const undecided = (orders: FoundOrder[]) => orders.filter((order) => !ord
 export const ids = (facts: PurchaseFacts, orders: { id: string }[]) => [
   ...new Set([...facts.ordersSeen, ...orders.map((order) => order.id)]),
 ]
-/** What a person decides on when a purchase is given up: its own order, too, must not bring it back. */
+/** The orders that a decision covers when a purchase is given up: its own order must not reopen it either. */
 export const seenAndKnown = (facts: PurchaseFacts) =>
   facts.supplierOrderId === null ? facts.ordersSeen : ids(facts, [{ id: facts.supplierOrderId }])
 export const doubleCharge = (orders: FoundOrder[]): Effect[] => [
@@ -38,23 +38,23 @@ export const doubleCharge = (orders: FoundOrder[]): Effect[] => [
   'freeze',
 ]
 
-/** The rows for purchases whose order is not known: planned, waiting, sending, unknown. */
+/* The rows for purchases whose order is not known: planned, waiting, sending, unknown. */
 
-/** No valid scan for this long: the supplier's list is no help, a person must decide. */
+/** After this long without a valid scan a person must decide. */
 export const SCAN_OVERDUE_MS = 24 * 3_600_000
 
-/** An order that is not there after so many repeats is not to be had by another one. */
+/** After this many repeats without an order, another repeat is useless. */
 export const REPEATS_MAX = 3
 
 const before = ['planned', 'waiting'] as const
-/** An order found for one of these is ours (after a restore, or after a lost answer), or the reason to stop and look. */
+/** An order that is found for one of these is ours (after a restore or a lost answer), or needs a person. */
 export const notAccepted = [...before, 'unknown'] as const
 
-/** Not cancelled, within its deadline, its wait over. */
+/** Not cancelled, before its deadline, and its wait is over. */
 const hasItsTurn = ({ cancelRequestedAt, deadlineAt, notBefore }: PurchaseFacts, now: number): boolean =>
   cancelRequestedAt === null && now < deadlineAt && (notBefore === null || now >= notBefore)
 
-/** Why a request that is proven absent may not be repeated; undefined when it may. */
+/** Why a request without an order must not be repeated; undefined when it may be. */
 function notSafe({ keySafeUntil, lastClass, repeats }: PurchaseFacts, now: number): string | undefined {
   if (keySafeUntil === null || now >= keySafeUntil) return 'the supplier may have forgotten its idempotency key'
   if (lastClass === 'refused') return 'its repeat was rejected'
@@ -145,7 +145,7 @@ export const sendingRows: readonly Row[] = [
     const set: Patch = { maybeChargedAt: facts.maybeChargedAt ?? now, lastClass }
     const named = 'orderId' in answer ? answer.orderId : null
     if (named !== null) set.namedOrderId = named
-    // It never left: the next one is this repeat again.
+    // This repeat never left: it does not count.
     if (answer.outcome === 'not_executed') set.repeats = Math.max(0, facts.repeats - 1)
     return { next: 'unknown', set }
   }),
@@ -159,7 +159,7 @@ export const sendingRows: readonly Row[] = [
     return { next: 'accepted', set: { supplierOrderId: order.id }, effects: ['read_now'] }
   }),
   row('named_order_of_another', ['unknown'], 'named_read', (_, { order }) => {
-    // The answer was meant for another purchase: what became of this request is still to be found out.
+    // The answer was meant for another purchase: the outcome of this request is still unknown.
     return order.ofAnotherLine ? { set: { namedOrderId: null } } : undefined
   }),
   row('named_order_differs', ['unknown'], 'named_read', (facts, { order }) => {
@@ -194,28 +194,28 @@ export const sendingRows: readonly Row[] = [
   }),
 ]
 
-/** The rows for purchases whose order is known or that are over, and the decisions of people. */
+/* The rows for purchases whose order is known or that are over, and the decisions of people. */
 
 const HOUR = 3_600_000
 
-/** A completed order whose keys are short may still be filling up; after this long a person looks. */
+/** A completed order may get missing keys later; after this long it needs a person. */
 export const KEYS_SHORT_MS = HOUR
-/** An order that is open for longer than a day is reported, once. */
+/** An order that stays open for longer than a day is reported, once. */
 export const LATE_MS = 24 * HOUR
 
-/** Keys that ever came, with those of this reading: what an order shows may change from one reading to the next. */
+/** All keys that ever came, with those of this reading: an order may show other keys in each reading. */
 const came = (facts: PurchaseFacts, { newKeys }: InputOf<'read'>) => facts.keysStored + newKeys
 const allCame = (facts: PurchaseFacts, input: InputOf<'read'>) =>
   input.status === 'completed' && came(facts, input) === facts.quantity
 
-/** Rows that bring a purchase into review because the store cancelled: what was bought and paid is known. */
+/** Rows that lead to review because the store cancelled: it is known what was bought and paid. */
 export const reviewsByCancellation: readonly string[] = ['completed_and_cancelled', 'cancelled_before_hand_over']
 
 const CANCELLED_TOO_LATE = 'cancelled by the store after the hand-over began'
 
 const over = ['rejected', 'failed', 'cancelled'] as const
 
-/** Its orders are decided on, and no key leaves any more, save those of a hand-over that has begun. */
+/** Its orders count as decided, and no key leaves any more, except in a hand-over that has begun. */
 const givenUp = (facts: PurchaseFacts, now: number): Patch => ({
   ordersSeen: seenAndKnown(facts),
   handOverHeldAt: facts.handOverBegunAt === null ? (facts.handOverHeldAt ?? now) : null,
@@ -253,7 +253,7 @@ export const acceptedRows: readonly Row[] = [
   }),
   row('completed_and_cancelled', ['accepted'], 'read', (facts, input, now) => {
     if (!allCame(facts, input) || facts.cancelRequestedAt === null) return undefined
-    // The store has every key already: nothing is left to decide, and the cancellation is only noted.
+    // The store already has every key: the cancellation is only noted.
     if (facts.keysLeft >= facts.quantity) return undefined
     const note = 'cancelled by the store after the keys had been bought'
     return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['store_keys', 'alert'] }
@@ -290,7 +290,7 @@ export const acceptedRows: readonly Row[] = [
   }),
   row('failed', ['accepted'], 'read', (facts, input, now) => {
     if (input.status === 'open' || input.keys > 0 || facts.keysStored > 0) return undefined
-    // Adopting was no decision against the order: if it completes after all, that is news.
+    // Adopting the order was no decision against it: if it completes after all, that is news.
     const ordersSeen = facts.ordersSeen.filter((id) => id !== facts.supplierOrderId)
     const set: Patch = ordersSeen.length < facts.ordersSeen.length ? { ordersSeen } : {}
     if (input.status === 'refunded') set.refundedAt = now
@@ -327,13 +327,13 @@ export const acceptedRows: readonly Row[] = [
 
   row('found_after_the_end', over, 'found', (facts, { orders }, now) => {
     const open = undecided(orders).filter((order) => moneyIsOut(order.status))
-    // Its own order comes back whatever stands beside it; of strangers nobody can tell which one is meant.
+    // Its own order reopens it in any case. Of several other orders it is not known which one is meant.
     const own = open.find(({ id }) => id === facts.supplierOrderId)
     const order = own ?? open[0]
     if (!order) return undefined
     const others = open.filter((other) => other !== order)
-    const strange = own ? false : !order.agrees || others.length > 0
-    if (facts.laterSent || strange || order.ofAnotherLine) {
+    const unclear = own ? false : !order.agrees || others.length > 0
+    if (facts.laterSent || unclear || order.ofAnotherLine) {
       return { set: { ordersSeen: ids(facts, open) }, effects: doubleCharge(open) }
     }
     const set: Patch = { supplierOrderId: order.id }
@@ -345,7 +345,7 @@ export const acceptedRows: readonly Row[] = [
     const known = facts.supplierOrderId
     const before = facts.refundedAt === null ? seenAndKnown(facts) : facts.ordersSeen.filter((id) => id !== known)
     if (known !== order.id && before.some((id) => id !== order.id)) {
-      // Nothing says that the money for what it had, or was given up with, came back: this one is a second charge.
+      // The money for its earlier order has not come back as far as is known: this order is a second charge.
       set.ordersSeen = seenAndKnown(facts)
       effects.push(...doubleCharge([order]))
     }
@@ -357,7 +357,7 @@ export const acceptedRows: readonly Row[] = [
   }),
   row('retried', over, 'retry', (facts, _, now) => {
     if (!facts.newest) return undefined
-    // Nothing proves that a failed one was refunded, or that one which a person closed was never charged.
+    // It is not proven that a failed purchase was refunded, or that a closed one was never charged.
     const seen = facts.supplierOrderId !== null || facts.ordersSeen.length > 0
     const charged = facts.state === 'failed' || facts.maybeChargedAt !== null || seen
     const set = charged && facts.refundedAt === null ? { writtenOffAt: now } : {}
@@ -373,7 +373,7 @@ export const acceptedRows: readonly Row[] = [
   row('poisoned', [...notAccepted, 'accepted', 'completed'], 'poison', (facts, { error }, now) => ({
     next: 'review',
     set: {
-      // Keys that are on their way out stop here, as in every review that has all of them.
+      // The hand-over of its keys stops, as in every review of a complete purchase.
       ...(facts.state === 'completed' ? { handOverHeldAt: facts.handOverHeldAt ?? now } : {}),
       note: `the same internal error came 8 times in a row: ${error}`,
       holdReason: null,
@@ -409,6 +409,6 @@ export const acceptedRows: readonly Row[] = [
   })),
 ]
 
-/** The transition table, in the order in which its rows are tried. The names of the rows are kept as evidence. */
+/** The transition table, in the order in which its rows are tried. The row names are stored as evidence. */
 
 export const rows: readonly Row[] = [...sendingRows, ...acceptedRows]

@@ -1,12 +1,10 @@
 /**
- * The domain: decisions without I/O, clock or randomness.
- *
- * This file is the life of one purchase. `purchase-table` says which input leads where; nothing else moves a purchase.
+ * The life of one purchase. Only the rows of `purchase-table` change its state.
  *
  *   planned ──► sending ──► accepted ──► completed ──► fulfilled
  *     ▲  │         │            │            │
- *     │  ▼         ├──► waiting (nothing was charged: again later, same key)
- *   waiting        ├──► rejected (nothing was charged, answered: never the same key again)
+ *     │  ▼         ├──► waiting (nothing was charged: sent again later, same key)
+ *   waiting        ├──► rejected (answered and not charged: this key is never used again)
  *                  └──► unknown ──► look-up ──► accepted | sending (same key, same bytes) | cancelled | review
  */
 import { rows } from './purchase-table.ts'
@@ -29,17 +27,17 @@ export type PurchaseState = (typeof purchaseStates)[number]
 export const holdReasons = ['out_of_stock', 'balance', 'ceiling', 'spend_cap', 'risk', 'frozen'] as const
 export type HoldReason = (typeof holdReasons)[number]
 
-/** States in which nothing more is expected to happen. */
+/** States after which nothing more is expected. */
 export const finalStates: readonly PurchaseState[] = ['fulfilled', 'rejected', 'failed', 'cancelled']
 
-/** Nothing was bought, as far as is known; an order that is found after all brings it back. */
+/** Nothing was bought, as far as is known; an order that is found later reopens it. */
 export const isOver = (state: PurchaseState): boolean =>
   state === 'rejected' || state === 'failed' || state === 'cancelled'
 
-/** What a POST that is over means for money: not executed, answered and not charged, possibly charged. */
+/** What the answer to a POST means for money: it did not run; answered and not charged; possibly charged. */
 export type AnswerClass = 'not_executed' | 'refused' | 'ambiguous'
 
-/** The columns of a purchase that decide, and what its siblings add. Instants in epoch milliseconds. */
+/** The columns of a purchase, and facts of its siblings, that the table reads. Instants in epoch milliseconds. */
 export interface PurchaseFacts {
   state: PurchaseState
   holdReason: HoldReason | null
@@ -48,18 +46,18 @@ export interface PurchaseFacts {
   maybeChargedAt: number | null
   keySafeUntil: number | null
   lastClass: AnswerClass | null
-  /** Requests that left after the first one, because its absence was proven. */
+  /** Requests that were sent again after the order was proven absent. */
   repeats: number
-  /** Order that an answer named which cannot be believed: it is read by its id. */
+  /** The order that an ambiguous answer named: it is read by its id. */
   namedOrderId: string | null
   deadlineAt: number
   supplierOrderId: string | null
   quantity: number
   /** Licence keys stored so far. */
   keysStored: number
-  /** Keys in a hand-over of which no byte can have left. */
+  /** Keys in a hand-over that has not begun: no byte can have left. */
   keysWaiting: number
-  /** Keys that the store has, or of which a byte may have left: at most the quantity. */
+  /** Keys that the store has or may have: at most the quantity. */
   keysLeft: number
   keysShortSince: number | null
   unknownAt: number | null
@@ -69,7 +67,7 @@ export interface PurchaseFacts {
   handOverHeldAt: number | null
   failureNotifiedAt: number | null
   refundedAt: number | null
-  /** Supplier orders seen while a person must decide; empty when nothing was ever found. */
+  /** Supplier orders that a person was shown or decided on. */
   ordersSeen: string[]
   /** No later generation of this line part exists. */
   newest: boolean
@@ -81,7 +79,7 @@ export interface PurchaseFacts {
 export interface FoundOrder {
   id: string
   status: 'open' | 'completed' | 'failed' | 'refunded'
-  /** Every field that the dialect maps is as we sent it. */
+  /** Every field that the dialect maps equals what was sent. */
   agrees: boolean
   /** Its id already belongs to a purchase of another line. */
   ofAnotherLine: boolean
@@ -90,29 +88,29 @@ export interface FoundOrder {
 }
 
 export type PurchaseInput =
-  /** Orders with our reference were found by a look-up, a sweep or a read. */
+  /** A look-up, a sweep or a read found orders with our reference. */
   | { type: 'found'; orders: FoundOrder[] }
-  /** Time has passed or a cancellation was asked: what does that change? */
+  /** Time has passed, or the store has cancelled. */
   | { type: 'clock' }
-  /** The cause of a hold is gone, its instant has come, or an operator releases it, perhaps with another ceiling. */
+  /** The cause of a hold is gone, its wait is over, or an operator releases it, perhaps with another ceiling. */
   | { type: 'released'; by: 'cause' | 'time' | 'operator'; ceilingMinor?: number }
-  /** Its turn has come; `guard` names the first guard that fails, `orphans` the orders on record under its reference. */
+  /** It may be sent now; `guard` is the first guard that fails, `orphans` the recorded orders with its reference. */
   | { type: 'due'; guard: HoldReason | null; notBefore: number | null; orphans: string[] }
-  /** POST /orders was answered; `notBefore` is when a next attempt may leave. */
+  /** POST /orders was answered; `notBefore` is when the next attempt may leave. */
   | { type: 'answer'; answer: Answer; notBefore: number }
-  /** Nobody waits for the answer any more: lease over, or the process started anew. */
+  /** The answer cannot arrive any more: the lease has ended, or the process was restarted. */
   | { type: 'lost' }
-  /** GET /orders/{id} of the order that an answer named; `ofAnotherLine` is true of every other purchase here. */
+  /** GET /orders/{id} of the order that an answer named; `ofAnotherLine`: any other purchase has it. */
   | { type: 'named_read'; order: FoundOrder }
-  /** Two valid scans, far enough apart and late enough, did not find it. */
+  /** Two valid scans, late enough and far enough apart, did not find it. */
   | { type: 'absent'; frozen: boolean }
-  /** GET /orders/{id}: the order as it is now. `keys` counts its keys, `newKeys` those that are not stored yet. */
+  /** GET /orders/{id}: the current order. `keys` counts its keys, `newKeys` those that are not stored yet. */
   | { type: 'read'; status: FoundOrder['status']; keys: number; newKeys: number; keysElsewhere: boolean }
   /** GET /orders/{id}: the supplier knows no such order. */
   | { type: 'missing' }
-  /** The store confirmed every key of it. */
+  /** The store confirmed every key. */
   | { type: 'confirmed' }
-  /** The same internal error came eight times in a row: the machine cannot go on with this one. */
+  /** The same internal error came eight times in a row: the service cannot go on with this purchase. */
   | { type: 'poison'; error: string }
   /** Decisions of a person. */
   | { type: 'retry' }
@@ -126,32 +124,32 @@ export type Answer =
   | { outcome: 'rejected'; reason: 'out_of_stock' | 'balance' | 'other' }
   | { outcome: 'not_executed' }
   /**
-   * `rejection`: it was a refusal of a repeat, which proves nothing about the attempt before. `orderId`: the order that a
-   * 2xx names although the rest of it differs or cannot be read.
+   * `rejection`: the supplier refused a repeat, which proves nothing about the attempt before. `orderId`: the order of a 2xx
+   * whose other fields differ or cannot be read.
    */
   | { outcome: 'unknown'; rejection: boolean; orderId: string | null }
 
-/** What a flow must do in the commit that carries the transition, beside the row itself. */
+/** What the commit of the transition must also do. */
 export type Effect =
   /** Read the order at once. */
   | 'read_now'
   /** Store the keys that came. */
   | 'store_keys'
-  /** Hand over the keys that are stored and not handed over yet. */
+  /** Queue the hand-over of the stored keys that are not handed over yet. */
   | 'hand_over'
-  /** Take back the hand-over of keys that is owed, unless it has begun. */
+  /** Withdraw the queued hand-over of keys, unless it has begun. */
   | 'withdraw'
-  /** Tell the store that this part of the line, or what is missing of it, will not come. */
+  /** Notify the store that this part of the line, or its missing units, will not come. */
   | 'notify_failed'
-  /** Cancel a later generation that was never sent; goes first in the commit. */
+  /** Cancel a later generation that was never sent; first in the commit. */
   | 'cancel_later'
-  /** Plan the next generation; held for `reason` until `notBefore`, or free to go. */
+  /** Plan the next generation, held until `notBefore` for the reason `plan`; null: not held. */
   | { plan: HoldReason | null; notBefore: number | null }
   /** Stop all buying. */
   | 'freeze'
   /** Record a difference with the supplier. Implies an alert. */
   | { discrepancy: 'double_charge' | 'missing' | 'late' | 'reversed'; orderId: string }
-  /** Tell the people on duty. */
+  /** Queue an alert for the people on duty. */
   | 'alert'
 
 /** Columns that a transition sets; absent ones stay. */
@@ -173,7 +171,7 @@ export type Patch = Partial<
 >
 
 export interface Transition {
-  /** Name of the row of the table; kept as evidence. */
+  /** Name of the row; stored as evidence. */
   row: string
   next: PurchaseState
   set: Patch
@@ -203,9 +201,8 @@ export function transition(facts: PurchaseFacts, input: PurchaseInput, now: numb
 }
 
 /**
- * Whether a transition proves that the purchase has cost nothing, or that its money came back. All other money stays
- * counted against the spend caps: what is unknown, in review, written off, cancelled after it was sent, or failed without a
- * word of a refund.
+ * Whether a transition proves that the purchase cost nothing or was refunded. All other money counts against the spend
+ * caps: purchases that are unknown, in review, written off, cancelled after they were sent, or failed without a refund.
  */
 export function provesUncharged(
   { refundedAt }: Pick<PurchaseFacts, 'refundedAt'>,
@@ -218,7 +215,7 @@ export function provesUncharged(
     case 'failed':
       return (set.refundedAt ?? refundedAt) !== null
     case 'cancelled':
-      // One that no list showed may show later, when the supplier's lists lag more than it says.
+      // An order that no list showed may show later, when the supplier's lists lag more than stated.
       return row === 'cancelled_before_sending'
     default:
       return false

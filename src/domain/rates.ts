@@ -1,14 +1,14 @@
 import { decimalsOf, scale } from './money.ts'
 
-/** A rate as the configuration has it. */
+/** A configured rate. */
 export interface RateSettings {
   from: string
   to: string
   /** How many units of `to` one unit of `from` is: decimal text, at most 7 digits before the point and 8 after it. */
   rate: string
-  /** First instant at which it holds, ISO 8601; without one it holds since ever. */
+  /** First instant of its validity, ISO 8601; without one the beginning is open. */
   validFrom?: string | undefined
-  /** First instant at which it no longer holds. */
+  /** First instant after its validity. */
   validUntil?: string | undefined
 }
 
@@ -19,7 +19,7 @@ export interface Rate {
   /** Minor units of `to` for `denominator` minor units of `from`; both are safe integers above 0. */
   numerator: number
   denominator: number
-  /** As it was written, between whole units. */
+  /** The configured text, between whole units. */
   text: string
   /** Epoch milliseconds; infinite where it is open. */
   validFrom: number
@@ -32,7 +32,7 @@ export function readRate({ from, to, rate: text, validFrom, validUntil }: RateSe
   const part = (match?.[2] ?? '').replace(/0+$/, '')
   const digits = match ? Number(`${match[1]}${part}`) : 0
   if (digits === 0) throw new RangeError('a rate above 0 as text, such as "1.0834"')
-  // 1 JPY has no hundredths where 1 EUR has: what separates the minor units is a power of ten.
+  // EUR has hundredths and JPY has none: a power of ten lies between their minor units.
   const shift = decimalsOf(to) - decimalsOf(from) - part.length
   return {
     from,
@@ -48,8 +48,7 @@ export function readRate({ from, to, rate: text, validFrom, validUntil }: RateSe
 /**
  * The rate between two currencies at an instant; of several, the one that came into force last.
  *
- * @returns undefined when there is none: the inverse of another rate is not a rate, since who buys and who sells a
- *   currency do not get the same
+ * @returns undefined when there is none. The inverse of a rate is not used: buying and selling rates differ
  */
 export function rateAt(rates: Rate[], from: string, to: string, at: number): Rate | undefined {
   if (from === to) return { from, to, numerator: 1, denominator: 1, text: '1', ...ALWAYS }
@@ -66,7 +65,7 @@ const ALWAYS = { validFrom: Number.NEGATIVE_INFINITY, validUntil: Number.POSITIV
 /**
  * An amount in the other currency, rounded to its minor unit.
  *
- * @param direction `up` for what is asked, `down` for what may be spent: the difference is never ours to lose
+ * @param direction `up` for prices, `down` for what may be spent: rounding never costs us money
  * @throws RangeError when the result is too large to be exact
  */
 export const convert = (minor: number, { numerator, denominator }: Rate, direction: 'up' | 'down'): number =>

@@ -1,96 +1,95 @@
 /**
- * What a restore decides: a database that was put back knows less than the supplier does, and must not buy again what
- * the one before it has bought.
+ * Decisions after a restore: a restored database knows less than the supplier, and must not buy again what the previous
+ * database has bought.
  */
 
 import { isOver, type PurchaseState } from './purchase.ts'
 import { moneyIsOut, type OrderStatus } from './supplier.ts'
 
-/** Generations behind the newest one in the database that are asked for one by one. */
+/** How many generations after the newest known one are looked up one by one. */
 const AHEAD = 10
 
 /**
- * Generations of a part that the supplier is asked for by reference before a purchase of it is sent: those that are not
- * over here, and ten that the database may have forgotten. More may have been bought since the backup, after as many
- * refusals; those are known from the supplier's whole list, in which an order is found whatever its generation.
+ * The generations of a part that are looked up by reference before a purchase of it is sent: those that are not over here,
+ * and ten that the database may have forgotten. Still later generations are found in the supplier's whole list, in which an
+ * order is found by any generation.
  */
 export function generationsToAsk(rows: readonly { generation: number; state: PurchaseState }[]): number[] {
   const newest = Math.max(0, ...rows.map((row) => row.generation))
   const known = new Set(rows.filter((row) => isOver(row.state)).map((row) => row.generation))
-  return Array.from({ length: newest + AHEAD }, (_, place) => place + 1).filter((one) => !known.has(one))
+  return Array.from({ length: newest + AHEAD }, (_, index) => index + 1).filter((one) => !known.has(one))
 }
 
-/** For so long after a restore, store orders that are handed in late are looked after. */
+/** For this long after a restore, store orders that are handed in late are looked up. */
 export const LATE_ORDERS_MS = 30 * 24 * 3_600_000
 
 /**
- * Whether the supplier is asked, by their references, for orders that the database before this one may have bought for a
- * store order.
+ * Whether a store order must be looked up by its references, because the previous database may have bought for it.
  *
- * An order that came after the restore can only be one of those that the mapping has seen, unless the supplier's list
- * did not show all of them.
+ * For a store order that came after the restore, reattaching has seen every possible order, unless the supplier's list was
+ * cut off.
  */
 export const mayBeForgotten = (
   receivedAt: number,
   { restoredAt, unknownFrom, isCutOff }: { restoredAt: number; unknownFrom: number; isCutOff: boolean },
 ): boolean => receivedAt <= Math.max(restoredAt, unknownFrom) + (isCutOff ? LATE_ORDERS_MS : 0)
 
-/** How far the mapping back has come. Instants in epoch milliseconds. */
-export interface Mapping {
+/** How far reattaching has come. Instants in epoch milliseconds. */
+export interface ReattachProgress {
   restoredAt: number
-  /** Valid scans so far, and when the last round began. */
+  /** Valid scans so far, and when the last one began. */
   scans: number
   roundAt: number | null
 }
 
 /**
- * When the next round of the mapping may begin.
+ * When the next scan of reattaching may begin.
  *
- * A request that left before the restore has run by `settleMs` and shows by `listLagMs`, so no scan counts that begins
- * before; and that an order is absent takes two scans, `gapMs` apart.
+ * A request from before the restore has run after `settleMs` and shows after `listLagMs`: earlier scans do not count. The
+ * proof that an order is absent takes two scans, `gapMs` apart.
  */
 export const nextRoundAt = (
-  { restoredAt, roundAt }: Mapping,
+  { restoredAt, roundAt }: ReattachProgress,
   { settleMs, listLagMs, gapMs }: { settleMs: number; listLagMs: number; gapMs: number },
 ): number => Math.max(restoredAt + settleMs + listLagMs, roundAt === null ? 0 : roundAt + gapMs)
 
-/** For so long an order that must show by now is asked for, though the supplier does not know it. */
+/** How long an order that must show by now is still read, though the supplier does not know it. */
 const DOUBT_MS = 15 * 60_000
 
-/** When an order that was listed at an instant, and that cannot be read since, is shown to a person. */
+/** When an order that was listed once and cannot be read since is shown to a person. */
 export const doubtedAt = (seenAt: number, { settleMs, listLagMs }: { settleMs: number; listLagMs: number }): number =>
   seenAt + settleMs + listLagMs + DOUBT_MS
 
-/** Scans that prove what is absent. */
+/** How many scans prove that an order is absent. */
 export const SCANS_MIN = 2
 
-/** What is to be done with an order of the supplier that was found under the reference of one generation of a part. */
-export type Claim =
-  /** The generation has a row: the transition table decides. */
+/** How to reattach a supplier order that carries the reference of one generation of a part. */
+export type Reattachment =
+  /** The generation has a purchase: the transition table decides. */
   | 'known'
-  /** The generation is put in; nothing of the part is under way. */
+  /** Insert the generation; no purchase of the part is open. */
   | 'insert'
   /**
-   * The one that is under way is cancelled, then the generation is put in: a later generation was only ever sent after
-   * this one was proven not charged, refunded, or written off.
+   * Cancel the open purchase, then insert the generation: a later generation was only sent after the open one was proven
+   * not charged, refunded, or written off.
    */
   | 'supersede'
-  /** The one that is under way has an order of its own: only a read tells whether that has failed since. */
+  /** The open purchase has an order of its own: read whether that has failed since. */
   | 'read'
-  /** Both have been charged: a double charge. */
-  | 'second'
-  /** Only a person can tell. */
+  /** Both were charged. */
+  | 'double_charge'
+  /** Only a person can decide. */
   | 'person'
-  /** A request of the part is on its way: again when it is over. */
+  /** A request of the part is in flight: decide again when it is over. */
   | 'later'
-  /** The money is back and nothing follows. */
+  /** The money is back: nothing to do. */
   | 'nothing'
 
 /** @param rows all generations of the part that the database has */
-export function claimOf(
+export function reattachmentOf(
   rows: readonly { generation: number; state: PurchaseState }[],
   found: { generation: number; status: OrderStatus },
-): Claim {
+): Reattachment {
   if (rows.some((row) => row.generation === found.generation)) return 'known'
   const isOut = moneyIsOut(found.status)
   const newest = Math.max(0, ...rows.map((row) => row.generation))
@@ -107,7 +106,7 @@ export function claimOf(
       return 'read'
     case 'completed':
     case 'fulfilled':
-      return isOut ? 'second' : 'nothing'
+      return isOut ? 'double_charge' : 'nothing'
     case 'review':
       return 'person'
     default:

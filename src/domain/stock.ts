@@ -2,15 +2,15 @@
 export interface StockPolicy {
   /** Whose units count: the supplier's own, those of its provider, or both together. */
   source: 'both' | 'local' | 'provider'
-  /** Units that are never shown: what may be sold elsewhere between two looks at the stock. */
+  /** Units that are never shown, because they may be sold elsewhere between two readings of the stock. */
   buffer: number
-  /** Most that is shown; null: all. Not under `zeroUnder`, or nothing would ever be in stock. */
+  /** Most units that are shown; null: all. Not under `zeroUnder`, or nothing would ever be in stock. */
   cap: number | null
-  /** Fewer units than this, after the buffer, are shown as none. */
+  /** A stock under this, after the buffer, is shown as none. */
   zeroUnder: number
 }
 
-/** What of an offer its stock depends on. A stock is null when the supplier does not state it. */
+/** The fields of an offer that its stock depends on. A stock is null when the supplier does not state it. */
 export interface StockedOffer {
   localStock: number | null
   providerStock: number | null
@@ -19,7 +19,7 @@ export interface StockedOffer {
 }
 
 export interface PublishedStock {
-  /** Units to show; null: it can be bought, and nobody counts how often. */
+  /** Units to show; null: available and not counted. */
   stock: number | null
   available: boolean
 }
@@ -27,12 +27,12 @@ export interface PublishedStock {
 /** One step on the way to a published stock, for people. */
 export interface StockStep {
   step: 'source' | 'buffer' | 'threshold' | 'cap'
-  /** What is left after it; null where nobody counts. */
+  /** The units after this step; null when they are not counted. */
   units: number | null
   detail: string
 }
 
-/** What a store shows of an offer: in this order the source, less the buffer, none under the threshold, the cap. */
+/** The stock that a store shows: the source, less the buffer, none under the threshold, at most the cap. */
 export const publishedStock = (offer: StockedOffer, policy: StockPolicy): PublishedStock =>
   shown(stockSteps(offer, policy).at(-1)?.units ?? null)
 
@@ -52,7 +52,7 @@ function stockSteps(offer: StockedOffer, { source, buffer, cap, zeroUnder }: Sto
     units = left
     steps.push({ step, units, detail })
   }
-  // An uncounted stock has nothing that a buffer could be taken from, and is under no threshold.
+  // Buffer and threshold do not apply to an uncounted stock.
   if (units !== null && buffer > 0) note('buffer', Math.max(0, units - buffer), `${buffer} kept back`)
   if (units !== null && units > 0 && units < zeroUnder) note('threshold', 0, `fewer than ${zeroUnder} count as none`)
   if (cap !== null && (units === null || units > cap)) note('cap', cap, `at most ${cap} are shown`)
@@ -60,10 +60,9 @@ function stockSteps(offer: StockedOffer, { source, buffer, cap, zeroUnder }: Sto
 }
 
 /**
- * The units that count.
+ * The units of the configured source.
  *
- * A stock that is not stated is none when the other one is: a supplier that counts, and counts nothing here, has nothing
- * here. Where neither is stated, nobody counts.
+ * If only one of the two stocks is stated, the other one is none. If neither is stated, the offer is not counted.
  */
 function countedStock(offer: StockedOffer, source: StockPolicy['source']): { units: number | null; detail: string } {
   const { localStock, providerStock, available } = offer

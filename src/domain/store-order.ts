@@ -1,5 +1,5 @@
 /**
- * What a store order and its lines look like from outside: derived from the purchases, never stored twice.
+ * The public states of a store order and its lines: derived from the purchases, never stored.
  */
 import { type HoldReason, isOver, type PurchaseState } from './purchase.ts'
 
@@ -17,8 +17,8 @@ export interface PartFacts {
 }
 
 /**
- * The generation of each part that counts: the one that is not over, at most one is; else the newest. An earlier one may
- * come back to life when its order turns up, after a later one was planned and cancelled.
+ * The generation of each part that counts: the one that is not over (there is at most one), else the newest. An earlier one
+ * may reopen when its order turns up after a later one was planned and cancelled.
  */
 export function currentParts<T extends { part: number; generation: number; state: PurchaseState }>(
   purchases: T[],
@@ -37,8 +37,8 @@ export function currentParts<T extends { part: number; generation: number; state
 /**
  * The state of a line.
  *
- * `partly_fulfilled` means that some keys are handed over and more may come. Where nothing more comes and not all were
- * handed over, the line is `failed` or `cancelled`, and its count of delivered keys tells the rest.
+ * `partly_fulfilled` means that some keys are handed over and more may come. If nothing more comes and some keys are
+ * missing, the line is `failed` or `cancelled`; its count of delivered keys shows how many came.
  */
 export function lineState(purchases: PartFacts[]): LineState {
   const parts = currentParts(purchases)
@@ -56,7 +56,7 @@ export function lineState(purchases: PartFacts[]): LineState {
 export const delivered = (purchases: PartFacts[]): number =>
   purchases.reduce((sum, purchase) => sum + purchase.handedOver, 0)
 
-/** Whether a key is the store's by now: handed over, or in a hand-over that has begun and cannot be called back. */
+/** Whether the store has or may have a key: it is handed over, or its hand-over has begun and cannot be called back. */
 export const hasLeft = (key: { begunAt: number | null; handedOverAt: number | null }): boolean =>
   key.handedOverAt !== null || key.begunAt !== null
 
@@ -69,7 +69,7 @@ export function orderState(lines: { state: LineState; delivered: number }[]): Or
   return ours.some((line) => line.state === 'failed') ? 'failed' : 'cancelled'
 }
 
-/** Most purchases that one order may make: all of them are written in one commit, which blocks the process for its time. */
+/** Most purchases of one order: one commit writes all of them and blocks the process meanwhile. */
 export const PARTS_MAX = 1_000
 
 /** How many parts `splitQuantity` makes. */

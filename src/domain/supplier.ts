@@ -1,20 +1,20 @@
 /**
- * What is known after a POST /orders, and the supplier's records in our words.
+ * The outcome of a POST /orders, and the supplier's records in our words.
  *
- * An outcome is a value, never an exception: the four of them are what money depends on, and the compiler makes every
- * caller finish them. Each says something about the request just made, not about earlier ones with the same key.
+ * An outcome is a value, never an exception: money depends on the four outcomes, and the compiler makes every caller handle
+ * them. An outcome is about the request just made, not about earlier ones with the same key.
  */
 import type { CostFault } from './offer.ts'
 
-/** A text that is shown to nobody; its type prints as `[secret]`. */
+/** A text that is never shown; it prints as `[secret]`. */
 export interface Sealed {
   reveal(): string
 }
 
-/** An order of the supplier: money is still moving or keys are due, all is there, nothing was bought, it came back. */
+/** `open`: money or keys may still move. `completed`: all keys are there. `failed`: nothing was bought. `refunded`: the money came back. */
 export type OrderStatus = 'open' | 'completed' | 'failed' | 'refunded'
 
-/** It was charged, and the charge stands. */
+/** The order was charged and not refunded. */
 export const moneyIsOut = (status: OrderStatus): boolean => status === 'open' || status === 'completed'
 
 export type EventName =
@@ -25,15 +25,15 @@ export type EventName =
   | 'product.price_changed'
   | 'balance.low'
 
-/** What is kept of an answer. Never contents: a code, ids, a digest and a sentence of ours. */
-export interface Evidence {
+/** The stored evidence of an answer: a code, ids, a digest and a sentence of ours, never its contents. */
+export interface AnswerEvidence {
   /** HTTP status, when a whole header of an answer came. */
   status?: number
   /** The supplier's error code. */
   code?: string
   /** The supplier's id of the request. */
   requestId?: string
-  /** Id of the order that the answer names, even when the answer cannot be believed. */
+  /** Id of the order that the answer names, also when the answer is ambiguous. */
   supplierOrderId?: string
   /** SHA-256 of the answer's body, lower-case hex. */
   answerDigest?: string
@@ -51,23 +51,23 @@ export type NotExecutedCause =
   | 'held_back'
 
 export type Placement =
-  /** An order was made. `agrees`: every field that the dialect maps is as it was sent. */
-  | { outcome: 'accepted'; order: SupplierOrder; agrees: boolean; evidence: Evidence }
-  /** Class B: answered and not charged. The same key would only bring the same answer. */
+  /** An order was made. `agrees`: every field that the dialect maps equals what was sent. */
+  | { outcome: 'accepted'; order: SupplierOrder; agrees: boolean; evidence: AnswerEvidence }
+  /** Answered and not charged. The same key would only bring the same answer. */
   | {
       outcome: 'rejected'
       reason: 'out_of_stock' | 'balance' | 'other'
       /** The supplier's code and text. */
       code: string
       message: string
-      evidence: Evidence
+      evidence: AnswerEvidence
     }
-  /** Class N: this request did not run. */
-  | { outcome: 'not_executed'; cause: NotExecutedCause; retryAfterMs?: number; evidence: Evidence }
-  /** Class A: only a look-up can tell. `rejection`: the supplier refused, which proves nothing about an earlier attempt. */
-  | { outcome: 'unknown'; cause: string; rejection: boolean; evidence: Evidence }
+  /** This request did not run. */
+  | { outcome: 'not_executed'; cause: NotExecutedCause; retryAfterMs?: number; evidence: AnswerEvidence }
+  /** Only a look-up can decide. `rejection`: the supplier refused, which proves nothing about an earlier attempt. */
+  | { outcome: 'unknown'; cause: string; rejection: boolean; evidence: AnswerEvidence }
 
-/** The class of a placement as it is remembered: a refusal counts as B even where it leaves the purchase unknown. */
+/** The stored class of a placement: a refusal counts as `refused` even where it leaves the purchase unknown. */
 export function answerClass(placement: Placement): 'not_executed' | 'refused' | 'ambiguous' {
   if (placement.outcome === 'not_executed') return 'not_executed'
   if (placement.outcome === 'rejected') return 'refused'
@@ -97,9 +97,9 @@ export interface SupplierOffer {
   sku: string
   name: string
   category?: string
-  /** The API/VIP price: what a purchase costs us. 0 where the record states none that can be read, or none above 0. */
+  /** The API/VIP price: what a purchase costs us. 0 when the record states no readable one above 0. */
   costMinor: number
-  /** Set when the cost cannot be believed: nothing is bought or priced by it. */
+  /** Set when the cost is invalid: nothing is bought or priced by it. */
   costFault?: CostFault
   basePriceMinor?: number
   cashbackMinor?: number
@@ -109,7 +109,7 @@ export interface SupplierOffer {
   available: boolean
   /** Where the supplier says it is fulfilled from. */
   origin?: string
-  /** When the supplier last changed the record; absent where its records do not say, 0 where that cannot be read. */
+  /** When the supplier last changed the record; absent when the records do not say, 0 when it cannot be read. */
   asOf?: number
   /** Paths of the fields that are stated and cannot be read. */
   unread?: string[]
@@ -132,7 +132,7 @@ export interface SupplierWebhook {
   secret?: Sealed
 }
 
-/** What was asked for; an order agrees when it carries the same. */
+/** The ordered reference, product and quantity; an order agrees when it has the same. */
 export interface ExpectedOrder {
   externalOrderId: string
   productId: string

@@ -1,6 +1,6 @@
 /**
- * What a sweep decides: which of the supplier's orders are ours, what one of them says about its purchase, and how far
- * back to look. FOUND is believed from one look; that an order is absent, only from a scan that is valid as a whole.
+ * Decisions of a sweep: which of the supplier's orders are ours, what they mean for their purchase, and how far back the
+ * sweep reads. One page proves that an order exists; only a scan that is valid as a whole proves that one is absent.
  */
 
 import { isOver, type PurchaseState } from './purchase.ts'
@@ -10,20 +10,20 @@ import { moneyIsOut, type OrderStatus } from './supplier.ts'
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
 
-/** A sweep begins this long before the instant it is about, because the clocks of two machines differ. */
+/** A sweep begins this much earlier than its instant, because the clocks of two machines differ. */
 export const SKEW_MS = 10 * 60_000
 
 /** Every quarter of an hour: two days are longer than an order stays open, and take few pages. */
 export const RECENT_MS = 2 * DAY
 
-/** Once a night: a charge that comes late for what was written off is still seen. */
+/** Once a night: finds late charges of purchases that were written off. */
 export const NIGHTLY_MS = 30 * DAY
 
-/** A night that was missed is made up for once it is this late, and a try that failed is repeated at most so often. */
+/** A missed nightly sweep is made up for after this time; a failed one is repeated at most this often. */
 const NIGHTLY_OVERDUE_MS = 26 * HOUR
 const NIGHTLY_AGAIN_MS = HOUR
 
-/** What a purchase knows of its order. */
+/** What a purchase knows about its supplier orders. */
 export interface Counterpart {
   state: PurchaseState
   supplierOrderId: string | null
@@ -34,10 +34,10 @@ export interface Counterpart {
 }
 
 /**
- * What the orders under a purchase's reference ask for.
+ * Compares a purchase with the orders under its reference.
  *
- * `found`: one of them is news, and the transition table decides. `reread`: its own order has changed, which only a read
- * of the order itself can tell, because a list may be older than what was read before. `agrees`: nothing is to be done.
+ * `found`: one of them is news, and the transition table decides. `reread`: its own order seems to have changed; only a read
+ * of the order itself shows that, because a list may be older than the last read. `agrees`: nothing to do.
  */
 export function comparison(
   purchase: Counterpart,
@@ -50,26 +50,26 @@ export function comparison(
   return mine.some((order) => order.id === own && order.statusWord !== purchase.supplierStatus) ? 'reread' : 'agrees'
 }
 
-/** What is over stays so unless money moved after all; what a person decided on is that person's. */
+/** A finished purchase changes only if money moved. Orders that an operator has decided on are ignored. */
 export const isNews = (
   { state, ordersSeen }: Pick<Counterpart, 'state' | 'ordersSeen'>,
   order: { id: string; status: OrderStatus },
 ): boolean => !ordersSeen.includes(order.id) && (!isOver(state) || moneyIsOut(order.status))
 
-/** Whether an order that no purchase knows was placed for one of our stores; all others on the API key are not ours. */
+/** Whether an order without a purchase was placed for one of our stores; all others on the API key are foreign. */
 export const isOurs = (reference: string | undefined, stores: readonly { id: string }[], lengthMax: number): boolean =>
   reference !== undefined && stores.some(({ id }) => carriesStore(reference, id, lengthMax))
 
 /**
- * Where the nightly sweep begins: thirty days ago, or earlier when something that was written off since was sent earlier.
+ * Where the nightly sweep begins: thirty days ago, or when the oldest recently written-off purchase was sent.
  *
- * @param writtenOffSentAt when the oldest purchase that was written off within those days was sent first
+ * @param writtenOffSentAt first send of the oldest purchase that was written off within thirty days
  */
 export const nightlyFrom = (now: number, writtenOffSentAt: number | null): number =>
   Math.min(now - NIGHTLY_MS, writtenOffSentAt ?? now) - SKEW_MS
 
 /**
- * Whether a sweep of thirty days is due beside its hour: the last one failed, or the service was down.
+ * Whether a nightly sweep is due outside its hour, because the last one failed or the service was down.
  *
  * @param completeAt when the last complete one began; null when there was none
  * @param begunAt when the last one began, however it ended

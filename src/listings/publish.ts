@@ -175,7 +175,7 @@ export function planOf(assessed: Assessed[], isNews: boolean, now: number) {
     const { state, reason, detail, wantedPriceMinor, content } = decision
     const productId = productOf({ row, match })
     const next: ListingRow = { ...row, productId, version: row.version + 1, changedAt: now }
-    if (decision.tell && content) {
+    if (decision.push && content) {
       const revision = nextRevision(row, now)
       const sending: ListingRow = { ...next, ...sentWith(row, content), state: 'pending', wantedPriceMinor, revision }
       tellings.push({ before: row, row: sending, decision, content })

@@ -1,6 +1,6 @@
 import { isOver } from '../domain/purchase.ts'
 import { externalOrderId } from '../domain/purchase-keys.ts'
-import { claimOf, doubtedAt, generationsToAsk, mayBeForgotten } from '../domain/restore.ts'
+import { doubtedAt, generationsToAsk, mayBeForgotten, reattachmentOf } from '../domain/restore.ts'
 import { moneyIsOut, type OrderStatus, type SupplierOrder } from '../domain/supplier.ts'
 import type { Change } from '../storage/database.ts'
 import { insertDiscrepancy, insertTransition } from '../storage/evidence.ts'
@@ -36,7 +36,7 @@ export async function claimOrder(
   const order = await ordering.supplier.order(supplierOrderId)
   if (!order) return onlyListed(ordering, part, generation, supplierOrderId)
   let rows = await rowsOf(ordering, part)
-  let claim = claimOf(rows, { generation, status: order.status })
+  let claim = reattachmentOf(rows, { generation, status: order.status })
   if (claim === 'read') {
     claim = await claimAfterRead(ordering, part, generation, order)
     rows = await rowsOf(ordering, part)
@@ -52,7 +52,7 @@ export async function claimOrder(
     case 'nothing':
       await ordering.db.commit(claimed(order))
       return 'none'
-    case 'second':
+    case 'double_charge':
     case 'person':
       return showPerson(ordering, part, generation, order)
     default:
@@ -101,9 +101,9 @@ async function onlyListed(ordering: Ordering, part: Part, generation: number, id
 async function claimAfterRead(ordering: Ordering, part: Part, generation: number, order: SupplierOrder) {
   const live = liveOf(await rowsOf(ordering, part))
   if (live?.supplierOrderId) await readOrder(ordering, live, live.supplierOrderId)
-  const claim = claimOf(await rowsOf(ordering, part), { generation, status: order.status })
+  const claim = reattachmentOf(await rowsOf(ordering, part), { generation, status: order.status })
   if (claim !== 'read') return claim
-  return moneyIsOut(order.status) ? 'second' : 'nothing'
+  return moneyIsOut(order.status) ? 'double_charge' : 'nothing'
 }
 
 /** The generation has a row, and the transition table says what the order means to it. */

@@ -1,5 +1,5 @@
 import { afterLookUp } from '../domain/breaker.ts'
-import { judgeNotFound, type Verdict } from '../domain/not-found-proof.ts'
+import { judgeNotFound, type NotFoundVerdict } from '../domain/not-found-proof.ts'
 import type { FoundOrder, PurchaseInput } from '../domain/purchase.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import { messageOf } from '../errors.ts'
@@ -170,7 +170,7 @@ async function scan(ordering: Ordering, purchase: Purchase): Promise<void> {
  *
  * @param begun when it began, on the clock that never jumps, by which alone it is judged
  */
-function verdictOf(ordering: Ordering, purchase: Purchase, absence: Absence, begun: number): Verdict {
+function verdictOf(ordering: Ordering, purchase: Purchase, absence: Absence, begun: number): NotFoundVerdict {
   const { dialect } = ordering
   // A row that was made to count anew knows of no first scan any more, whatever is remembered.
   const absentSince = purchase.absentSince === null ? undefined : absence.absentSince
@@ -187,7 +187,7 @@ interface Scan {
   begun: number
   /** What was remembered of the last request then, and what the scan is worth by that. */
   absence: Absence
-  verdict: Verdict
+  verdict: NotFoundVerdict
 }
 
 /** A valid scan without the order: the first of a pair, the second, or too early to count. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type Dialect, valueAt } from '../dialect/dialect.ts'
-import type { Evidence, ExpectedOrder, NotExecutedCause, Placement, SupplierOrder } from '../domain/supplier.ts'
+import type { AnswerEvidence, ExpectedOrder, NotExecutedCause, Placement, SupplierOrder } from '../domain/supplier.ts'
 import { readJson } from './json.ts'
 import { retryAfterMs } from './rate-limit.ts'
 import {
@@ -53,7 +53,7 @@ export function classify(exchange: Exchange, asked: Asked): Placement {
     return { outcome: 'not_executed', cause, evidence: { detail: `nothing was sent: ${exchange.cause}` } }
   }
   const requestId = headerText(exchange.headers, dialect.headers.requestId)
-  const seen: Evidence = { detail: '' }
+  const seen: AnswerEvidence = { detail: '' }
   if (exchange.status !== undefined) seen.status = exchange.status
   if (requestId !== undefined) seen.requestId = requestId
   if (exchange.stage === 'lost') return unknown(seen, exchange.cause, 'sent, and no whole answer came')
@@ -80,7 +80,12 @@ export function classify(exchange: Exchange, asked: Asked): Placement {
 }
 
 /** A 4xx, but a 429 only with an order id; or a refusal under 2xx that the dialect knows. */
-function classifyRefusal(answer: Answered, error: ErrorAnswer | undefined, seen: Evidence, asked: Asked): Placement {
+function classifyRefusal(
+  answer: Answered,
+  error: ErrorAnswer | undefined,
+  seen: AnswerEvidence,
+  asked: Asked,
+): Placement {
   const { status } = answer
   if (status === 408 || status === 425) return unknown(seen, 'unexpected_status', `answered ${status}`)
   if (error?.kind === 'key_reused') {
@@ -116,7 +121,7 @@ function reasonOf(error: ErrorAnswer | undefined): 'out_of_stock' | 'balance' | 
   return error ? 'other' : undefined
 }
 
-function classifySuccess(json: unknown, seen: Evidence, asked: Asked): Placement {
+function classifySuccess(json: unknown, seen: AnswerEvidence, asked: Asked): Placement {
   const { dialect, expected } = asked
   const wrapped = json === undefined ? undefined : unwrap(json, dialect)
   if (!wrapped?.ok) return unknown(seen, 'unreadable', 'answered 2xx without a success envelope')
@@ -154,17 +159,17 @@ export function disagreement(
   return undefined
 }
 
-function limited(answer: Answered, seen: Evidence, { dialect, nowMs }: Asked): Placement {
+function limited(answer: Answered, seen: AnswerEvidence, { dialect, nowMs }: Asked): Placement {
   const wait = retryAfterMs(headerText(answer.headers, dialect.headers.retryAfter), nowMs)
   return notExecuted('rate_limited', seen, `rate limited: ${answer.status}`, wait)
 }
 
-function notExecuted(cause: NotExecutedCause, seen: Evidence, detail: string, retryAfter?: number): Placement {
+function notExecuted(cause: NotExecutedCause, seen: AnswerEvidence, detail: string, retryAfter?: number): Placement {
   const wait = retryAfter === undefined ? {} : { retryAfterMs: retryAfter }
   return { outcome: 'not_executed', cause, ...wait, evidence: { ...seen, detail } }
 }
 
-const unknown = (seen: Evidence, cause: string, detail: string, rejection = false): Placement => ({
+const unknown = (seen: AnswerEvidence, cause: string, detail: string, rejection = false): Placement => ({
   outcome: 'unknown',
   cause,
   rejection,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { outdated } from '../../src/backup/backup.ts'
 import { type PurchaseState, purchaseStates } from '../../src/domain/purchase.ts'
-import { type Claim, claimOf, doubtedAt, mayBeForgotten, nextRoundAt } from '../../src/domain/restore.ts'
+import { doubtedAt, mayBeForgotten, nextRoundAt, type Reattachment, reattachmentOf } from '../../src/domain/restore.ts'
 import type { OrderStatus } from '../../src/domain/supplier.ts'
 
 const SECOND = 1_000
@@ -11,14 +11,14 @@ describe('an order that is found under the reference of a generation', () => {
   const rows = (...states: PurchaseState[]) => states.map((state, place) => ({ generation: place + 1, state }))
 
   /** What a later generation than the only row means, by the state of that row: money out, money back. */
-  const later: Record<PurchaseState, [Claim, Claim]> = {
+  const later: Record<PurchaseState, [Reattachment, Reattachment]> = {
     planned: ['supersede', 'supersede'],
     waiting: ['supersede', 'supersede'],
     unknown: ['supersede', 'supersede'],
     sending: ['later', 'later'],
     accepted: ['read', 'read'],
-    completed: ['second', 'nothing'],
-    fulfilled: ['second', 'nothing'],
+    completed: ['double_charge', 'nothing'],
+    fulfilled: ['double_charge', 'nothing'],
     review: ['person', 'person'],
     rejected: ['insert', 'insert'],
     failed: ['insert', 'insert'],
@@ -26,15 +26,15 @@ describe('an order that is found under the reference of a generation', () => {
   }
   test.each(purchaseStates.map((state) => [state]))('that is later than one in %s', (state) => {
     const claims = (['open', 'completed', 'failed', 'refunded'] as OrderStatus[]).map((status) =>
-      claimOf(rows(state), { generation: 2, status }),
+      reattachmentOf(rows(state), { generation: 2, status }),
     )
     const [out, back] = later[state]
     expect(claims).toEqual([out, out, back, back])
   })
 
   test('that has a row is for the transition table, whatever follows it', () => {
-    expect(claimOf(rows('rejected', 'planned'), { generation: 1, status: 'open' })).toBe('known')
-    expect(claimOf(rows('rejected', 'planned'), { generation: 2, status: 'failed' })).toBe('known')
+    expect(reattachmentOf(rows('rejected', 'planned'), { generation: 1, status: 'open' })).toBe('known')
+    expect(reattachmentOf(rows('rejected', 'planned'), { generation: 2, status: 'failed' })).toBe('known')
   })
 
   test('that lies between two rows is for a person as long as its money is out', () => {
@@ -42,13 +42,13 @@ describe('an order that is found under the reference of a generation', () => {
       { generation: 1, state: 'rejected' },
       { generation: 3, state: 'planned' },
     ] as const
-    expect(claimOf(gap, { generation: 2, status: 'completed' })).toBe('person')
-    expect(claimOf(gap, { generation: 2, status: 'refunded' })).toBe('nothing')
+    expect(reattachmentOf(gap, { generation: 2, status: 'completed' })).toBe('person')
+    expect(reattachmentOf(gap, { generation: 2, status: 'refunded' })).toBe('nothing')
   })
 
   test('that is later than several looks at the one that is under way', () => {
-    expect(claimOf(rows('rejected', 'failed', 'planned'), { generation: 5, status: 'open' })).toBe('supersede')
-    expect(claimOf(rows('rejected', 'failed', 'cancelled'), { generation: 5, status: 'open' })).toBe('insert')
+    expect(reattachmentOf(rows('rejected', 'failed', 'planned'), { generation: 5, status: 'open' })).toBe('supersede')
+    expect(reattachmentOf(rows('rejected', 'failed', 'cancelled'), { generation: 5, status: 'open' })).toBe('insert')
   })
 })
 

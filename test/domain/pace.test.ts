@@ -45,7 +45,7 @@ describe('full jitter', () => {
 })
 
 describe('a wait', () => {
-  test('before a read is 2 s, 5 s, 15 s, 1 min, 5 min, then 15 min for ever', () => {
+  test('before a read is 2 s, 5 s, 15 s, 1 min, 5 min, then always 15 min', () => {
     const waits = [0, 1, 2, 3, 4, 5, 6, 7, 1_000_000].map(refreshDelayMs)
     expect(waits).toEqual([
       ...[2, 5, 15, 60, 300].map((seconds) => seconds * SECOND),

@@ -1,4 +1,4 @@
-/** What a store is told of one listing: each row of the table, and what holds for all of them. */
+/** What is pushed to a store of one listing: each row of the table, and what holds for all of them. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { acknowledgementOf } from '../../src/domain/acknowledgement.ts'
@@ -26,11 +26,11 @@ const none = { stock: 0, available: false }
 
 describe('the table', () => {
   const cases: [string, Match, ListingFacts, string, ListingContent | null, boolean][] = [
-    ['a new listing is told', matched(), never, 'synced', content(), true],
-    ['what the store has is not told', matched(), facts(), 'synced', content(), false],
-    ['a new stock is told', matched({ localStock: 0 }), facts(), 'synced', content({ stock: 5 }), true],
-    ['a new name is told', matched({ name: 'x' }), facts(), 'synced', content({ name: 'x' }), true],
-    ['a telling whose end is open is told again', matched(), facts({ settled: false }), 'synced', content(), true],
+    ['a new listing is pushed', matched(), never, 'synced', content(), true],
+    ['what the store has is not pushed', matched(), facts(), 'synced', content(), false],
+    ['a new stock is pushed', matched({ localStock: 0 }), facts(), 'synced', content({ stock: 5 }), true],
+    ['a new name is pushed', matched({ name: 'x' }), facts(), 'synced', content({ name: 'x' }), true],
+    ['a push with an open outcome is repeated', matched(), facts({ settled: false }), 'synced', content(), true],
     ['a rise by half passes', matched({ costMinor: 1_500 }), facts(), 'synced', content({ priceMinor: 1_800 }), true],
     ['a larger one does not', matched({ costMinor: 1_501 }), facts(), 'held', content(none), true],
     ['a fall keeps the price', matched({ costMinor: 400 }), facts(), 'held', content(), false],
@@ -60,7 +60,7 @@ describe('the table', () => {
     ],
     ['an unclear cost takes the stock', matched({ costFault: 'zero' }), facts(), 'held', content(none), true],
     [
-      '... and is told once',
+      '... and is pushed once',
       matched({ costFault: 'zero' }),
       facts({ known: content(none) }),
       'held',
@@ -71,20 +71,20 @@ describe('the table', () => {
     ['what is gone has no stock', { outcome: 'gone' }, facts(), 'synced', content(none), true],
     ['what is filtered out has no stock', { outcome: 'filtered' }, facts(), 'synced', content(none), true],
     ['what is unlinked has no stock', { outcome: 'unlinked' }, facts(), 'synced', content(none), true],
-    ['what is gone and was never told is held', { outcome: 'gone' }, never, 'held', null, false],
+    ['what is gone and was never pushed is held', { outcome: 'gone' }, never, 'held', null, false],
     ['an ambiguous SKU has no stock', { outcome: 'ambiguous_sku', detail: 'x' }, facts(), 'held', content(none), true],
     ['a missing one has no stock', { outcome: 'missing', detail: 'x' }, facts(), 'held', content(none), true],
-    ['a duplicate one is not told', { outcome: 'duplicate_sku', detail: 'x' }, never, 'held', null, false],
-    ['what is ignored is not told', { outcome: 'ignored' }, facts({ settled: false }), 'ignored', null, false],
+    ['a duplicate one is not pushed', { outcome: 'duplicate_sku', detail: 'x' }, never, 'held', null, false],
+    ['what is ignored is not pushed', { outcome: 'ignored' }, facts({ settled: false }), 'ignored', null, false],
   ]
-  test.each(cases)('%s', (_what, match, given, state, wanted, tell) => {
-    expect(decideListing(match, given, policy, TEST_NOW)).toMatchObject({ state, content: wanted, tell })
+  test.each(cases)('%s', (_what, match, given, state, wanted, push) => {
+    expect(decideListing(match, given, policy, TEST_NOW)).toMatchObject({ state, content: wanted, push })
   })
 
-  test('a store that changed its currency is told the new price, which no percentage compares', () => {
+  test('a store that changed its currency gets the new price, which no percentage compares', () => {
     const dollars = sellingPolicy({ currency: 'USD', rates: [{ from: 'EUR', to: 'USD', rate: '150' }] })
     const decision = decideListing(matched(), facts(), dollars, TEST_NOW)
-    expect(decision).toMatchObject({ state: 'synced', content: { priceMinor: 180_000, currency: 'USD' }, tell: true })
+    expect(decision).toMatchObject({ state: 'synced', content: { priceMinor: 180_000, currency: 'USD' }, push: true })
   })
 })
 

@@ -25,7 +25,7 @@ export interface Outcome {
 
 export interface Case {
   when: string
-  /** What the purchase has beside what its state gives it. */
+  /** Further facts of the purchase, besides those of its state. */
   facts?: Partial<PurchaseFacts>
   input: PurchaseInput
   /** By states, separated by blanks. */

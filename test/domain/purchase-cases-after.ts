@@ -127,7 +127,7 @@ export const otherCases: Case[] = [
     gives: { 'review accepted': closed([]) },
   },
   {
-    when: 'a person closes it, having seen orders beside the one that is known',
+    when: 'a person closes it and has seen further orders besides the known one',
     facts: { supplierOrderId: 'own', ordersSeen: ['x'] },
     input: { type: 'close' },
     gives: { 'review accepted': closed(['x', 'own']) },

@@ -47,10 +47,10 @@ const ownBeside = to('accepted', 'found_after_the_end', { supplierOrderId: 'x', 
   ...twice('y'),
 ])
 /** So does one whose order is no longer what was sent; a person looks before its keys leave. */
-const changedOwn = (set: object, ...beside: Effect[]) =>
+const changedOwn = (set: object, ...effects: Effect[]) =>
   to('accepted', 'found_after_the_end', { supplierOrderId: 'x', ...set, handOverHeldAt: NOW }, [
     ...(['cancel_later', 'read_now', 'alert'] as const),
-    ...beside,
+    ...effects,
   ])
 /** One that failed had an order, and its money may not have come back. */
 const overIsOurs = { 'rejected cancelled': revived, failed: revivedBeside('own') }
@@ -123,7 +123,7 @@ export const foundCases: Case[] = [
     gives: { ...oneIsOurs, ...overIsOurs },
   },
   {
-    when: 'the disagreeing order is found beside one that a person decided on',
+    when: 'the disagreeing order is found with one that a person decided on',
     input: found(order('w', { decided: true }), order('x', { agrees: false })),
     gives: {
       'planned waiting unknown': to(
@@ -204,7 +204,7 @@ export const foundCases: Case[] = [
     }),
   ),
   {
-    when: 'one order is found beside one that a person was shown and one whose money came back',
+    when: 'one order is found with one that a person was shown and one whose money came back',
     facts: { ordersSeen: ['y'], supplierOrderId: 'own', refundedAt: EARLIER },
     input: found(order('x')),
     gives: {
@@ -226,7 +226,7 @@ export const foundCases: Case[] = [
     gives: { ...oneIsOurs, ...overIsOurs },
   },
   {
-    when: 'one order is found after the store was told that nothing comes',
+    when: 'one order is found after the store was notified that nothing comes',
     facts: { failureNotifiedAt: EARLIER },
     input: found(order('x')),
     gives: {

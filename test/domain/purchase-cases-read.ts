@@ -69,7 +69,7 @@ export const readCases: Case[] = [
     gives: { accepted: stays('still_open') },
   },
   {
-    when: 'the order is open since nobody knows when',
+    when: 'the order is open for an unknown time',
     facts: { acceptedAt: null },
     input: read('open', 0, 0),
     gives: { accepted: stays('still_open') },

@@ -206,7 +206,7 @@ const open = (
 ) => ({
   sending: to('unknown', 'ambiguous', { maybeChargedAt, lastClass, ...more }),
 })
-const told = { sending: to('rejected', 'rejected', { lastClass: 'refused' }, ['notify_failed']) }
+const notified = { sending: to('rejected', 'rejected', { lastClass: 'refused' }, ['notify_failed']) }
 const refusals = ['out_of_stock', 'balance', 'other'] as const
 
 export const answerCases: Case[] = [
@@ -258,13 +258,13 @@ export const answerCases: Case[] = [
       when: `the order is rejected for ${reason} and cancelled meanwhile`,
       facts: { cancelRequestedAt: NOW },
       input: answered({ outcome: 'rejected', reason }),
-      gives: told,
+      gives: notified,
     },
   ]),
   {
     when: 'the order is rejected for another reason',
     input: answered({ outcome: 'rejected', reason: 'other' }),
-    gives: told,
+    gives: notified,
   },
   ...refusals.map(
     (reason): Case => ({
@@ -292,12 +292,12 @@ export const answerCases: Case[] = [
     gives: open(NOW, 'refused'),
   },
   {
-    when: 'nobody waits for the answer any more',
+    when: 'the answer cannot arrive any more',
     input: { type: 'lost' },
     gives: { sending: to('unknown', 'lost', { maybeChargedAt: NOW, lastClass: 'ambiguous' }) },
   },
   {
-    when: 'nobody waits for the answer to the repeat any more',
+    when: 'the answer to the repeat cannot arrive any more',
     facts: { maybeChargedAt: EARLIER },
     input: { type: 'lost' },
     gives: { sending: to('unknown', 'lost', { maybeChargedAt: EARLIER, lastClass: 'ambiguous' }) },
@@ -426,7 +426,7 @@ export const namedCases: Case[] = [
     gives: differs('x'),
   },
   {
-    when: 'the order that an answer named differs beside others that were seen',
+    when: 'the order that an answer named differs, and others were seen',
     facts: { namedOrderId: 'x', ordersSeen: ['w'] },
     input: read({ agrees: false }),
     gives: differs('w', 'x'),

@@ -39,7 +39,7 @@ describe('an idempotency key', () => {
     ['u5nweh7dvxdbmsu32ojhhivq7kfe7jaszt5gzedhefoqlzxwga4q', { ...name, generation: 2 }],
     ['foaopsldykyegs3fjm4idrtbrgcn5lvp7t4ds7bdku7gs3gpr4mq', foreign],
     ['jrvmqeqjvxaqpyi5vr6gfo2gaf6hmognnuwwpjjbhxzib4fftthq', long],
-  ])('is %s for ever', (key, of) => {
+  ])('is always %s', (key, of) => {
     expect(idempotencyKey(of)).toBe(key)
   })
 
@@ -60,7 +60,7 @@ describe('an idempotency key', () => {
     fc.assert(fc.property(names, (of) => idempotencyKey(of) === idempotencyKey(structuredClone(of))))
   })
 
-  test('tells apart names whose pieces read the same when joined', () => {
+  test('differs for names whose pieces read the same when joined', () => {
     const keys = [
       { ...name, reference: '12', line: '3' },
       { ...name, reference: '1', line: '23' },

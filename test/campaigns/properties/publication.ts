@@ -85,18 +85,18 @@ function isSafe(match: Match, { priceMinor, stock, available }: ListingContent, 
 export const publicationProperties: Record<string, () => fc.IProperty<[Match, ListingFacts, StorePolicy]>> = {
   'no store is told a price under the floor together with stock': () =>
     fc.property(matches, facts, stores, (match, given, store) => {
-      const { content, tell } = decideListing(match, given, store, AT)
-      return !tell || content === null || isSafe(match, content, store)
+      const { content, push } = decideListing(match, given, store, AT)
+      return !push || content === null || isSafe(match, content, store)
     }),
   'where a telling may have arrived and nothing may be sold, zero is told': () =>
     fc.property(matches, facts, stores, (match, given, store) => {
       const mayHave = given.known ?? given.sent
       const may = match.outcome === 'matched' && priceOf(match.offer, store.pricing, AT).outcome === 'priced'
-      const { content, tell } = decideListing(match, given, store, AT)
+      const { content, push } = decideListing(match, given, store, AT)
       if (may) return content !== null
-      if (mayHave === null) return content === null && !tell
+      if (mayHave === null) return content === null && !push
       const isKnown = given.settled && given.known?.stock === 0 && !given.known.available
-      return content?.stock === 0 && !content.available && content.priceMinor === mayHave.priceMinor && tell !== isKnown
+      return content?.stock === 0 && !content.available && content.priceMinor === mayHave.priceMinor && push !== isKnown
     }),
   'a store that did not take what it was told sells nothing at a price under the floor by what it is told next': () =>
     fc.property(matches, facts, stores, (match, given, store) => {
@@ -104,19 +104,19 @@ export const publicationProperties: Record<string, () => fc.IProperty<[Match, Li
       const priced = match.outcome === 'matched' ? priceOf(match.offer, store.pricing, AT) : undefined
       if (!failing || priced?.outcome !== 'priced') return true
       const isLow = (one: ListingContent | null) => one !== null && one.priceMinor < priced.floorMinor
-      const { content, tell } = decideListing(match, given, store, AT)
-      return !(isLow(known) || isLow(sent)) || (tell && content?.stock === 0 && !content.available)
+      const { content, push } = decideListing(match, given, store, AT)
+      return !(isLow(known) || isLow(sent)) || (push && content?.stock === 0 && !content.available)
     }),
   'no store is told the same twice: once it has it, the decision stands and tells nothing': () =>
     fc.property(matches, facts, stores, (match, given, store) => {
       const first = decideListing(match, given, store, AT)
-      if (first.content === null) return !first.tell
+      if (first.content === null) return !first.push
       // Nothing is sold meanwhile, and what it did not take is told again.
-      if (first.state === 'failed' || first.state === 'pending') return first.tell && first.content.stock === 0
+      if (first.state === 'failed' || first.state === 'pending') return first.push && first.content.stock === 0
       const known = first.content
       const taken = { known, sent: null, open: false, failing: false, settled: true, jumpFrom: known }
       const again = decideListing(match, { ...given, ...taken }, store, AT)
       const same = again.state === first.state && again.reason === first.reason
-      return !again.tell && same && isDeepStrictEqual(again.content, first.content)
+      return !again.push && same && isDeepStrictEqual(again.content, first.content)
     }),
 }
