@@ -3,6 +3,10 @@
  * The entry: plain JavaScript that old versions of Node can read too. It says which version is needed, where a `.ts`
  * entry would die on its first type, and hands over to `main.ts`.
  */
+import { lstatSync, mkdirSync } from 'node:fs'
+import * as modules from 'node:module'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import './quick-imports.js'
 
@@ -18,7 +22,26 @@ function runsTypes(version) {
   return major === 23 ? minor >= 6 : major === 22 && minor >= 19
 }
 
+/**
+ * Keeps compiled code from one start to the next, which halves the time of a command. Node runs what it finds there, so
+ * the folder must belong to this user alone; without such a folder each start compiles again.
+ */
+function keepCompiledCode() {
+  const { env } = process
+  if (env.NODE_COMPILE_CACHE || env.NODE_DISABLE_COMPILE_CACHE) return
+  const folder = join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'quayside')
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const { mode, uid } = lstatSync(folder)
+    const isOurs = (mode & 0o170077) === 0o040000 && uid === process.getuid?.()
+    if (isOurs) modules.enableCompileCache?.(folder)
+  } catch {
+    // A home that cannot be written to: the start is only slower.
+  }
+}
+
 if (runsTypes(process.versions.node)) {
+  keepCompiledCode()
   import('./main.ts').catch(fail)
 } else {
   const folder = fileURLToPath(new URL('../', import.meta.url))

@@ -1,7 +1,10 @@
-import { execFile, spawn } from 'node:child_process'
+import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 
 const entry = fileURLToPath(new URL('../../src/quayside.js', import.meta.url))
 
@@ -49,5 +52,45 @@ describe('the entry', () => {
     })
     await once(child, 'close')
     expect(stderr).toBe('')
+  })
+
+  describe('keeps compiled code', () => {
+    /** Starts the entry with a cache folder of its own. @returns the folder that it may use in there */
+    function startIn(prepare: (folder: string) => void = () => {}): string {
+      const cache = mkdtempSync(join(tmpdir(), 'quayside-'))
+      onTestFinished(() => rmSync(cache, { recursive: true, force: true }))
+      const folder = join(cache, 'quayside')
+      prepare(folder)
+      const { NODE_COMPILE_CACHE: _, ...env } = process.env
+      execFileSync(process.execPath, [entry, '--version'], { env: { ...env, XDG_CACHE_HOME: cache } })
+      return folder
+    }
+
+    it('in a folder that its owner alone can read', () => {
+      const folder = startIn()
+      expect(statSync(folder).mode & 0o777).toBe(0o700)
+      expect(readdirSync(folder)).not.toEqual([])
+    })
+
+    it.each([0o777, 0o755])('in no folder of mode %o, which others can read or write', (mode) => {
+      const folder = startIn((path) => {
+        mkdirSync(path)
+        chmodSync(path, mode)
+      })
+      expect(readdirSync(folder)).toEqual([])
+    })
+
+    it('behind no symbolic link', () => {
+      const folder = startIn((link) => {
+        mkdirSync(`${link}-target`, { mode: 0o700 })
+        symlinkSync(`${link}-target`, link)
+      })
+      expect(readdirSync(`${folder}-target`)).toEqual([])
+    })
+
+    it('nowhere when its folder cannot be made', () => {
+      const folder = startIn((path) => void symlinkSync('/proc/none', path))
+      expect(existsSync(folder)).toBe(false)
+    })
   })
 })
