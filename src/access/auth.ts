@@ -1,7 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
 import { Failure } from '../errors.ts'
 import type { Database } from '../storage/database.ts'
-import { listOf } from '../storage/statement.ts'
 import { tokenByDigest } from '../storage/tokens.ts'
 import { type Role, type Scope, tokenDigest } from './tokens.ts'
 
@@ -55,7 +54,7 @@ export function createAuth({ db, ownerDigest, now }: AuthOptions): Authenticate 
     if (row.expiresAt !== null && row.expiresAt <= now()) {
       throw new Failure('unauthenticated', `the token expired at ${new Date(row.expiresAt).toISOString()}`)
     }
-    const scopes = new Set(listOf(row.scopes))
+    const scopes = new Set(row.scopes)
     return { actor: `${row.name} (${row.id})`, role: row.role as Role, store: row.store, scopes }
   }
 }

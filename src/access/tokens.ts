@@ -3,7 +3,6 @@ import { Failure } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import { type Database, StaleWrite } from '../storage/database.ts'
 import { insertAudit } from '../storage/evidence.ts'
-import { listText } from '../storage/statement.ts'
 import { allTokens, insertToken, revokeToken as markRevoked, type TokenRow } from '../storage/tokens.ts'
 
 export const roles = ['store', 'viewer', 'operator', 'admin'] as const
@@ -66,7 +65,7 @@ export async function createToken(
     hint,
     role: input.role,
     store: input.store,
-    scopes: listText(input.scopes),
+    scopes: input.scopes,
     createdAt: at,
     revokedAt: null,
     expiresAt: input.expiresInDays === null ? null : at + input.expiresInDays * DAY_MS,

@@ -1,6 +1,6 @@
 import type { SupplierOffer } from '../domain/supplier.ts'
 import { Failure, messageOf } from '../errors.ts'
-import type { FirstUnreadable } from '../storage/runs.ts'
+import type { FirstUnreadable } from '../storage/schema.ts'
 import type { Catalogue } from './context.ts'
 import type { PageFacts } from './progress.ts'
 

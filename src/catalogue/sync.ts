@@ -184,7 +184,7 @@ async function storePage(
   const recordedNewMax = reading.recordedNewMax - run.offersNew
   await applyOffers(catalogue, { facts, readAt, runId: run.id, seen, recordedNewMax, outOfTurn: again }, (plan) => {
     const set = afterPage(run, page, { ...plan, records: items.length }, { again, moved, now })
-    const firstUnreadable = run.firstUnreadable ?? (unreadable && JSON.stringify(unreadable.first))
+    const firstUnreadable = run.firstUnreadable ?? unreadable?.first ?? null
     next = { ...run, ...set, firstUnreadable }
     const mayWait = plan.changes.length === 0 && next.state === 'running'
     written = undefined

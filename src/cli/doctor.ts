@@ -6,6 +6,7 @@ import { isClearText } from '../domain/clear-text.ts'
 import { namesInRules, nearestName, type RuleName } from '../domain/pricing-rules.ts'
 import { rateAt } from '../domain/rates.ts'
 import { Failure, messageOf } from '../errors.ts'
+import type { FirstUnreadable } from '../storage/schema.ts'
 import { fileSystemOf, fileSystemType } from '../storage/sqlite/open.ts'
 import { unreadableText } from './catalogue.ts'
 import { CONFIG_FILE, configFileOf, readPlace, resolveFrom } from './client.ts'
@@ -235,8 +236,7 @@ export interface LastSync {
   finishedAt: number | null
   offersSeen: number
   offersUnreadable: number
-  /** JSON, see `FirstUnreadable`. */
-  firstUnreadable: string | null
+  firstUnreadable: FirstUnreadable | null
   error: string | null
 }
 
@@ -296,7 +296,7 @@ export function checkSync({ lastSync }: Inspection, now: number, report: Report)
   const { id, state, finishedAt, offersSeen, offersUnreadable, firstUnreadable, error } = lastSync
   const at = instant(finishedAt === null ? undefined : new Date(finishedAt).toISOString(), now)
   const unread = offersUnreadable === 0 ? '' : `${counted(offersUnreadable, 'offer', 'offers')} could not be read`
-  const first = firstUnreadable === null ? '' : `; the first by ${unreadableText(asRow(JSON.parse(firstUnreadable)))}`
+  const first = firstUnreadable === null ? '' : `; the first by ${unreadableText(asRow(firstUnreadable))}`
   const mend = unread === '' ? `see \`${commandLine(`sync show ${id}`)}\`` : `see \`${commandLine('dialect check')}\``
   if (state === 'failed') {
     const causes = [error, unread === '' ? null : unread + first].filter((cause) => cause !== null)

@@ -5,7 +5,6 @@ import type { Secret } from '../secret.ts'
 import { type Database, StaleWrite } from '../storage/database.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
-import { listText } from '../storage/statement.ts'
 import {
   allWebhooks,
   insertWebhook,
@@ -58,7 +57,7 @@ export async function createWebhook(
     id: webhook.id,
     path,
     url,
-    events: listText(events),
+    events,
     createdAt: at,
     secret: sealed.ciphertext,
     keyId: sealed.keyId,

@@ -130,9 +130,9 @@ async function namedWork(db: Database, publications: Publication[]): Promise<Wor
   const productIds = new Set<string>()
   const over: string[] = []
   const done: Change[] = []
-  for (const { id, productIds: text, cursor } of publications) {
+  for (const { id, productIds: named, cursor } of publications) {
     const from = Number(cursor ?? 0)
-    const left = (JSON.parse(text ?? '[]') as string[]).slice(from)
+    const left = (named ?? []).slice(from)
     const taken = left.slice(0, PRODUCTS_MAX - productIds.size)
     for (const productId of taken) productIds.add(productId)
     if (taken.length < left.length) {

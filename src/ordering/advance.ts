@@ -28,7 +28,6 @@ import {
   purchasesOfPart,
   refreshUnlessHinted,
 } from '../storage/purchases.ts'
-import { listOf, listText } from '../storage/statement.ts'
 import { keysOfPurchase, type LicenceKey, nameOfLine } from '../storage/store-orders.ts'
 import { unitsLeft } from './choices.ts'
 import { effectChanges, keysWaiting, type Reading } from './effects.ts'
@@ -157,7 +156,7 @@ export async function load(ordering: Pick<Ordering, 'db'>, purchaseId: string): 
 /** A person may have decided on an order since it was found: that counts, not what was known then. */
 function asDecidedNow(input: PurchaseInput | undefined, { purchase }: Loaded): PurchaseInput | undefined {
   if (input?.type !== 'found') return input
-  const seen = new Set(listOf(purchase.ordersSeen))
+  const seen = new Set(purchase.ordersSeen)
   return { ...input, orders: input.orders.map((order) => ({ ...order, decided: seen.has(order.id) })) }
 }
 
@@ -170,7 +169,7 @@ export function factsOf({ purchase, generations, keys }: Loaded): PurchaseFacts 
     keysStored: keys.length,
     keysWaiting: keysWaiting(keys).length,
     keysLeft: unitsLeft({ keys }),
-    ordersSeen: listOf(purchase.ordersSeen),
+    ordersSeen: purchase.ordersSeen,
     // One that was cancelled before it was ever sent came to nothing: it does not stand in the way of this one.
     newest: later.every((other) => other.state === 'cancelled' && other.firstSentAt === null),
     laterSent: later.some((other) => other.firstSentAt !== null),
@@ -210,14 +209,12 @@ const REREAD_MS = 15 * 60_000
  */
 export function stamps({ purchase }: Loaded, decision: Transition, now: number, reading?: Reading): PurchaseUpdate {
   const { next, set, effects, row } = decision
-  const { ordersSeen, ...columns } = set
   const entered = next !== purchase.state
-  const update: PurchaseUpdate = { ...columns, state: next }
+  const update: PurchaseUpdate = { ...set, state: next }
   // A release happens before every try: it does not show that the row is well.
   if (purchase.errorCount > 0 && row !== 'released') Object.assign(update, { errorCount: 0, errorText: null })
   // What a person read about a hold is over with it, also when the purchase is cancelled in the middle of one.
   if (set.holdReason === null && purchase.holdReason !== null && set.note === undefined) update.note = null
-  if (ordersSeen) update.ordersSeen = listText(ordersSeen)
   if (entered && next === 'unknown') Object.assign(update, { unknownAt: now, absentSince: null })
   // Once it is no longer unknown, the order that an answer named is its own, or among those that were seen.
   if (entered && purchase.state === 'unknown') update.namedOrderId = null
@@ -256,7 +253,7 @@ export function stamps({ purchase }: Loaded, decision: Transition, now: number, 
     const amount = reading && next !== 'failed' ? amountOf(reading, purchase.currency) : undefined
     if (amount !== undefined) return { reservedMinor: amount }
     // After a restore an order is found that this database has never sent.
-    const isFound = entered && (next === 'accepted' || ordersSeen !== undefined)
+    const isFound = entered && (next === 'accepted' || set.ordersSeen !== undefined)
     return isFound && purchase.reservedMinor === 0 ? { reservedMinor: most, reservedAt: now } : {}
   }
 }

@@ -2,7 +2,6 @@ import { formatDecimal } from '../domain/money.ts'
 import { mayBuy, type PurchaseState } from '../domain/purchase.ts'
 import { hasLeft } from '../domain/store-order.ts'
 import type { Attempt } from '../storage/evidence.ts'
-import { listOf } from '../storage/statement.ts'
 import type { Loaded } from './advance.ts'
 
 /** What a person can decide on one purchase, in the order in which it is shown. */
@@ -34,7 +33,7 @@ export function ordersOf(
   { purchase }: Pick<Loaded, 'purchase'>,
   attempts: Pick<Attempt, 'supplierOrderId'>[],
 ): string[] {
-  const all = [purchase.supplierOrderId, ...listOf(purchase.ordersSeen), ...attempts.map((one) => one.supplierOrderId)]
+  const all = [purchase.supplierOrderId, ...purchase.ordersSeen, ...attempts.map((one) => one.supplierOrderId)]
   return [...new Set(all.filter((id): id is string => id !== null && id !== ''))]
 }
 

@@ -15,9 +15,7 @@ import {
   outboxOfOrder,
   postponeEffect,
   redeliverEffect,
-  sentUpdateOf,
   type UpdateEffect,
-  updateText,
 } from '../storage/outbox.ts'
 import { keysOfHandOver, markClosed, markHandedOver, ordersToClose } from '../storage/store-orders.ts'
 import type { PushResult, Store } from '../stores/store.ts'
@@ -171,7 +169,7 @@ export interface Outgoing {
  * @returns false when an operator must look first, or a cancellation came before; then nothing may leave
  */
 export async function beginSending(ordering: Ordering, { row, update, handsOver }: Outgoing): Promise<boolean> {
-  const begin = beginCallback(row.id, updateText(update))
+  const begin = beginCallback({ id: row.id, said: update })
   try {
     await ordering.db.commit(
       handsOver === undefined ? [begin] : [...beginHandOver(handsOver, row.id, ordering.now()), begin],
@@ -274,7 +272,7 @@ export async function completionsOf(ordering: Ordering, { order, lines }: Standi
   const whole = lines.filter(({ line, delivered }) => delivered > 0 && delivered === line.quantity)
   if (whole.length === 0) return []
   const at = ordering.now()
-  const sent = (await ordering.db.query(outboxOfOrder(order.id))).map(sentUpdateOf)
+  const sent = (await ordering.db.query(outboxOfOrder(order.id))).map(({ said }) => said)
   const complete = new Set(sent.flatMap((update) => (update && isComplete(update) ? [update.line.id] : [])))
   return whole
     .filter(({ line }) => !complete.has(line.line))

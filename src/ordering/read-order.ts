@@ -11,7 +11,6 @@ import {
   purchasesBySupplierOrder,
   refreshUnlessHinted,
 } from '../storage/purchases.ts'
-import { listOf } from '../storage/statement.ts'
 import { assertNotElsewhere, keysByBlindIndex, keysOfPurchase } from '../storage/store-orders.ts'
 import { advance, type Loaded } from './advance.ts'
 import { keysToStore, type Reading } from './effects.ts'
@@ -118,7 +117,7 @@ function distinctKeys({ vault }: Ordering, order: SupplierOrder): Reading['keys'
 
 /** Whether a person was shown the order, or decided on it, at one of these purchases. */
 export const wasShown = (rows: readonly Purchase[], supplierOrderId: string): boolean =>
-  rows.some(({ ordersSeen }) => listOf(ordersSeen).includes(supplierOrderId))
+  rows.some(({ ordersSeen }) => ordersSeen.includes(supplierOrderId))
 
 /** Orders of the supplier that carry a purchase's reference, in the words of the transition table. */
 export async function foundOrders(
@@ -127,7 +126,7 @@ export async function foundOrders(
   orders: SupplierOrder[],
 ): Promise<FoundOrder[]> {
   if (orders.length === 0) return []
-  const seen = new Set(listOf(purchase.ordersSeen))
+  const seen = new Set(purchase.ordersSeen)
   const owners = await db.query(purchasesBySupplierOrder(orders.map((order) => order.id)))
   return orders.map((order) => ({
     id: order.id,

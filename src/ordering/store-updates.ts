@@ -1,5 +1,5 @@
 import type { StoreUpdate } from '../domain/store-update.ts'
-import { effectOf, type OutboxRow, sentUpdateOf, type UpdateEffect } from '../storage/outbox.ts'
+import { effectOf, type OutboxRow, type UpdateEffect } from '../storage/outbox.ts'
 import { lineById, storeOrderById } from '../storage/store-orders.ts'
 import { type Loaded, load } from './advance.ts'
 import { orderStanding } from './order-view.ts'
@@ -22,8 +22,7 @@ const ADVICE: Record<string, string> = {
  * @param fresh licence keys that the store first gets with this update
  */
 export async function updateOf(ordering: Ordering, row: OutboxRow, fresh: number): Promise<StoreUpdate> {
-  const sent = sentUpdateOf(row)
-  if (sent) return sent
+  if (row.said) return row.said
   const effect = effectOf(row)
   if (effect.kind === 'alert') throw new Error('an alert is for people, not for a store')
   if (effect.type === 'order.closed') {

@@ -206,7 +206,7 @@ export async function readBalance({ db, supplier, now, newId, log, requestSync }
     amountMinor: balance.amountMinor,
     currency: balance.currency,
     tier: balance.tier ?? null,
-    limits: limitsText(balance),
+    limits: statedLimits(balance),
   }
   const [known] = await db.query(latestTier())
   if (known && reading.tier !== null && known.tier !== reading.tier) {
@@ -217,7 +217,7 @@ export async function readBalance({ db, supplier, now, newId, log, requestSync }
   return reading
 }
 
-function limitsText({ requestsPerMinute, quantityMax }: SupplierBalance): string | null {
+function statedLimits({ requestsPerMinute, quantityMax }: SupplierBalance): BalanceReading['limits'] {
   if (requestsPerMinute === undefined && quantityMax === undefined) return null
-  return JSON.stringify({ requestsPerMinute, quantityMax })
+  return { requestsPerMinute, quantityMax }
 }

@@ -50,7 +50,6 @@ import {
   storesMade,
   unclaimedPage,
 } from '../storage/restores.ts'
-import { listOf } from '../storage/statement.ts'
 import { sweep } from './sweep.ts'
 
 /** As many as a sweep reads: the whole list, if need be. */
@@ -151,7 +150,7 @@ async function noteNews({ db, dialect, stores, now }: Ordering, orders: Supplier
   const byReference = new Map(rows.map((row) => [row.externalOrderId, row]))
   const news = ours.filter((order) => {
     const row = byReference.get(order.externalOrderId ?? '')
-    return !row || (row.supplierOrderId !== order.id && isNews({ ...row, ordersSeen: listOf(row.ordersSeen) }, order))
+    return !row || (row.supplierOrderId !== order.id && isNews(row, order))
   })
   await db.commit(
     news.map(({ id, externalOrderId, status }) =>

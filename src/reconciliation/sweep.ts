@@ -19,7 +19,6 @@ import {
   type Sweep,
   sweepById,
 } from '../storage/runs.ts'
-import { listOf } from '../storage/statement.ts'
 import { afterSuspicion, checkUnlisted, maySpend, recordOrphans, suspectedFrom } from './unmatched.ts'
 
 /** A million orders at a hundred a page: a sweep from the beginning has to end, too. */
@@ -207,7 +206,7 @@ async function compareKnown(ordering: Ordering, swept: Swept, orders: SupplierOr
 
 /** @returns whether the purchase differs from its orders and was moved, or is to be read again */
 async function compare(ordering: Ordering, purchase: Purchase, orders: SupplierOrder[]): Promise<boolean> {
-  const said = comparison({ ...purchase, ordersSeen: listOf(purchase.ordersSeen) }, orders)
+  const said = comparison(purchase, orders)
   if (said === 'agrees') return false
   if (said === 'found') {
     const found = await foundOrders(ordering, purchase, orders)

@@ -3,6 +3,7 @@
  * byte must not take the callback for unsent. Where no byte left, a second commit takes the note back.
  */
 import { and, eq, isNotNull, isNull, notExists, or, sql } from 'drizzle-orm'
+import type { StoreUpdate } from '../domain/store-update.ts'
 import type { Change } from './database.ts'
 import { licenceKeys, outbox, purchases } from './schema.ts'
 import { build, change } from './statement.ts'
@@ -12,11 +13,17 @@ import { build, change } from './statement.ts'
  *
  * @param said its data without licence keys; stale when an earlier attempt said something else
  */
-export const beginCallback = change(1, (id: string, said: string) =>
+export const beginCallback = change(1, ({ id, said }: { id: string; said: StoreUpdate }) =>
   build
     .update(outbox)
-    .set({ said: sql`${said}`, sends: sql`${outbox.sends} + 1` })
-    .where(and(eq(outbox.id, id), eq(outbox.state, 'due'), or(isNull(outbox.said), eq(outbox.said, said)))),
+    .set({ said, sends: sql`${outbox.sends} + 1` })
+    .where(
+      and(
+        eq(outbox.id, id),
+        eq(outbox.state, 'due'),
+        or(isNull(outbox.said), eq(outbox.said, sql.param(said, outbox.said))),
+      ),
+    ),
 )
 
 const handOverBegins = change(1, (purchaseId: string, outboxId: string, now: number) => {

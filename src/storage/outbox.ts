@@ -1,11 +1,9 @@
 import { and, asc, eq, lte, sql } from 'drizzle-orm'
 import type { OrderState } from '../domain/store-order.ts'
-import type { StoreUpdate } from '../domain/store-update.ts'
 import type { Change } from './database.ts'
 import { outbox } from './schema.ts'
 import { build, change, page, statement } from './statement.ts'
 
-/** A row as it is stored: `effectOf` and `sentUpdateOf` read what is encoded in it. */
 export type OutboxRow = typeof outbox.$inferSelect
 
 /**
@@ -31,14 +29,7 @@ export interface AlertEffect {
 }
 
 export const effectOf = ({ kind, type, payload }: Pick<OutboxRow, 'kind' | 'type' | 'payload'>): Effect =>
-  ({ kind, type, payload: JSON.parse(payload) }) as Effect
-
-/** The update as it was first sent; null while none was. */
-export const sentUpdateOf = ({ said }: Pick<OutboxRow, 'said'>): StoreUpdate | null =>
-  said === null ? null : (JSON.parse(said) as StoreUpdate)
-
-/** The text of `said`. */
-export const updateText = (update: StoreUpdate): string => JSON.stringify(update)
+  ({ kind, type, payload }) as Effect
 
 export const outboxById = statement((id: string) => build.select().from(outbox).where(eq(outbox.id, id)))
 
@@ -65,9 +56,8 @@ export const countOutbox = statement(() =>
 )
 
 /** One effect of a dedupe key is stored: a second one changes nothing. */
-function enqueue({ payload, ...effect }: Effect, row: Omit<NewRow, 'kind' | 'type' | 'payload' | 'state'>): Change {
-  return insertOnce({ ...effect, payload: JSON.stringify(payload), state: 'due', ...row })
-}
+const enqueue = (effect: Effect, row: Omit<NewRow, keyof Effect | 'state'>): Change =>
+  insertOnce({ ...effect, state: 'due', ...row })
 type NewRow = typeof outbox.$inferInsert
 const insertOnce = change('any', (row: NewRow) => build.insert(outbox).values(row).onConflictDoNothing())
 

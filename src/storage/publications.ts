@@ -27,7 +27,7 @@ export const owePublications = (
         insertPublication({
           id: newId(),
           store,
-          productIds: JSON.stringify(productIds),
+          productIds,
           cause,
           createdAt: now,
         }),

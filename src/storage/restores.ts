@@ -11,7 +11,7 @@ import {
   unclaimedOrders,
 } from './schema.ts'
 import { clearSetting, type Freeze, putSetting, readSetting } from './settings.ts'
-import { build, change, listOf, listText, statement } from './statement.ts'
+import { build, change, statement } from './statement.ts'
 
 /** Which life of the database this is, and what is known of the one before. Instants in epoch milliseconds. */
 export interface Epoch {
@@ -57,11 +57,11 @@ const STORES_MADE = 'stores_made'
 
 /** Notes which stores got their permanent id together with this database: no other one can have bought for them. */
 export const setStoresMade = (ids: readonly string[], now: number): Change =>
-  putSetting(STORES_MADE, listText(ids), now)
+  putSetting(STORES_MADE, JSON.stringify(ids), now)
 
 export async function storesMade(db: Database): Promise<string[]> {
   const text = await readSetting(db, STORES_MADE)
-  return text === undefined ? [] : listOf(text)
+  return text === undefined ? [] : (JSON.parse(text) as string[])
 }
 
 /** The hold of a restore: like a freeze, and lifted by itself once everything is mapped back. */

@@ -4,16 +4,6 @@ import { build, change, page, statement } from './statement.ts'
 
 export type SyncRun = typeof syncRuns.$inferSelect
 
-/** The first record of a run that could not be read, as `first_unreadable` keeps it in JSON. */
-export interface FirstUnreadable {
-  /** The setting of the dialect: `product.available`. */
-  field: string
-  /** Where the dialect says that the field is. */
-  path: string
-  /** What is there, for people. */
-  value: string
-}
-
 export const syncRunById = statement((id: string) => build.select().from(syncRuns).where(eq(syncRuns.id, id)))
 
 export const listSyncRuns = page(syncRuns)

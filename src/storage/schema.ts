@@ -2,7 +2,8 @@
  * Storage: every table once. The migrations beside this file make the same tables, and a test holds the two together.
  *
  * The subset that SQLite and PostgreSQL both read: text, bigint, integer and bytes. Instants are epoch milliseconds and
- * end in `At`; a flag is a nullable instant; money is whole minor units; JSON is opaque text; ids are made by the app.
+ * end in `At`; a flag is a nullable instant; money is whole minor units; JSON is text, read and written by the column;
+ * ids are made by the app.
  * Whatever is secret (keys, payloads, signing secrets) is a ciphertext before it gets here.
  */
 import { sql } from 'drizzle-orm'
@@ -10,10 +11,29 @@ import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from
 import type { LinkedBy, ListingState } from '../domain/listing.ts'
 import type { CostFault } from '../domain/offer.ts'
 import type { HoldReason, PurchaseState } from '../domain/purchase.ts'
+import type { StoreUpdate } from '../domain/store-update.ts'
+import type { Effect } from './outbox.ts'
 
 const bytes = (name: string) => blob(name, { mode: 'buffer' })
 const instant = (name: string) => integer(name)
 const minor = (name: string) => integer(name)
+/** Stored as JSON text: an element of a list may hold any character. */
+const json = <T>(name: string) => text(name, { mode: 'json' }).$type<T>()
+
+/** The first record of a sync run that could not be read. */
+export interface FirstUnreadable {
+  /** The setting of the dialect: `product.available`. */
+  field: string
+  /** Where the dialect says that the field is. */
+  path: string
+  /** What is there, for people. */
+  value: string
+}
+
+export interface StatedLimits {
+  requestsPerMinute?: number | undefined
+  quantityMax?: number | undefined
+}
 
 /** Single facts of the installation: the freeze, the restore epoch. */
 export const settings = sqliteTable('settings', {
@@ -100,8 +120,8 @@ export const syncRuns = sqliteTable(
     offersChanged: integer('offers_changed').notNull().default(0),
     offersUnreadable: integer('offers_unreadable').notNull().default(0),
     offersGone: integer('offers_gone').notNull().default(0),
-    /** The first record that could not be read, JSON; null when all could. */
-    firstUnreadable: text('first_unreadable'),
+    /** The first record that could not be read; null when all could. */
+    firstUnreadable: json<FirstUnreadable>('first_unreadable'),
     error: text('error'),
     requestId: text('request_id'),
     /** Pages that were stepped over, because the supplier did not give them readably. */
@@ -176,8 +196,8 @@ export const publications = sqliteTable(
   {
     id: text('id').primaryKey(),
     store: text('store').notNull(),
-    /** JSON; null: the whole catalogue. */
-    productIds: text('product_ids'),
+    /** Null: the whole catalogue. */
+    productIds: json<string[]>('product_ids'),
     /** What of it is done. */
     cursor: text('cursor'),
     cause: text('cause').notNull(),
@@ -227,8 +247,8 @@ export const balanceReadings = sqliteTable(
     amountMinor: minor('amount_minor').notNull(),
     currency: text('currency').notNull(),
     tier: text('tier'),
-    /** The current limits as the supplier states them, JSON. */
-    limits: text('limits'),
+    /** The current limits as the supplier states them. */
+    limits: json<StatedLimits>('limits'),
   },
   (t) => [index('balance_readings_read').on(t.readAt)],
 )
@@ -385,7 +405,7 @@ export const purchases = sqliteTable(
     refundedAt: instant('refunded_at'),
     writtenOffAt: instant('written_off_at'),
     /** Ids of supplier orders seen while an operator must decide; a list. */
-    ordersSeen: text('orders_seen').notNull().default('[]'),
+    ordersSeen: json<string[]>('orders_seen').notNull().default([]),
     /** Equal internal errors in a row: at 8 the purchase goes to review. */
     errorText: text('error_text'),
     errorCount: integer('error_count').notNull().default(0),
@@ -561,10 +581,10 @@ export const outbox = sqliteTable(
     store: text('store'),
     orderId: text('order_id'),
     dedupeKey: text('dedupe_key').notNull(),
-    /** What to say, without secrets: ids and ordinals; keys are opened when it is sent. JSON. */
-    payload: text('payload').notNull(),
-    /** The data of the callback as it was first sent, without licence keys; every repeat says the same. JSON. */
-    said: text('said'),
+    /** What to say, without secrets: ids and ordinals; keys are opened when it is sent. */
+    payload: json<Effect['payload']>('payload').notNull(),
+    /** The data of the callback as it was first sent, without licence keys; every repeat says the same. */
+    said: json<StoreUpdate>('said'),
     /** Attempts of which a byte may have left. */
     sends: integer('sends').notNull().default(0),
     /** due | done | dead */
@@ -589,7 +609,7 @@ export const webhooks = sqliteTable('webhooks', {
   /** Last piece of its path; empty for the first: `/webhooks/supplier`. */
   path: text('path').notNull().unique(),
   url: text('url').notNull(),
-  events: text('events').notNull(),
+  events: json<string[]>('events').notNull(),
   secret: bytes('secret').notNull(),
   keyId: integer('key_id').notNull(),
   createdAt: instant('created_at').notNull(),
@@ -666,8 +686,7 @@ export const tokens = sqliteTable('tokens', {
   role: text('role').notNull(),
   /** The one store that a store token speaks for. */
   store: text('store'),
-  /** Space-separated: `orders keys`. */
-  scopes: text('scopes').notNull(),
+  scopes: json<('orders' | 'keys')[]>('scopes').notNull(),
   createdAt: instant('created_at').notNull(),
   expiresAt: instant('expires_at'),
   revokedAt: instant('revoked_at'),

@@ -6,7 +6,6 @@ import { decidePurchase } from '../../src/ordering/decide.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
 import { openMarker } from '../../src/storage/marker.ts'
 import { currentFreeze } from '../../src/storage/settings.ts'
-import { listText } from '../../src/storage/statement.ts'
 import { databaseFile } from '../support/database.ts'
 import { defaultDialect, first, type Harbour } from '../support/harbour.ts'
 import { openRestoreWorld, type RestoreWorld } from '../support/restore-world.ts'
@@ -289,7 +288,7 @@ describe('an order that the supplier lists and does not know when it is asked fo
     const { world, harbour, orderId, phantom } = await listPhantom()
     expect(await harbour.purchase(orderId)).toMatchObject({
       state: 'review',
-      ordersSeen: listText([phantom]),
+      ordersSeen: [phantom],
       note: `order ${phantom} was listed after a restore, and the supplier does not know it when it is asked for it`,
     })
     expect(await stands(world)).toBeUndefined()

@@ -5,7 +5,6 @@ import { unfreeze } from '../../src/ordering/actions.ts'
 import { viewEvidence } from '../../src/ordering/evidence.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
 import { currentFreeze } from '../../src/storage/settings.ts'
-import { listOf } from '../../src/storage/statement.ts'
 import { defaultDialect, first, type Harbour } from '../support/harbour.ts'
 import { openRestoreWorld, type RestoreWorld } from '../support/restore-world.ts'
 import { decide, orderedTwice } from '../support/reviews.ts'
@@ -227,6 +226,6 @@ describe('a review that a restore brought back', () => {
     expect(charges(harbour)).toBe(before)
     const rows = await harbour.purchases(orderId)
     const second = rows.find(({ generation }) => generation === 2)
-    expect([second?.supplierOrderId, ...listOf(second?.ordersSeen ?? '[]')]).toContain(again)
+    expect([second?.supplierOrderId, ...(second?.ordersSeen ?? [])]).toContain(again)
   })
 })

@@ -51,7 +51,7 @@ async function openQuayside(): Promise<number> {
   if ((await db.query(allWebhooks())).length === 0) {
     const { ciphertext, keyId } = vault.seal({ table: 'webhooks', row: 'bench' }, BENCH_SECRET)
     const url = 'https://quayside.test/webhooks/supplier'
-    const row = { id: 'bench', path: '', url, events: '', secret: ciphertext, keyId, createdAt: now() }
+    const row = { id: 'bench', path: '', url, events: [], secret: ciphertext, keyId, createdAt: now() }
     await db.commit([insertWebhook(row)])
   }
   const newId = createIds(now, pooledRandomBytes)

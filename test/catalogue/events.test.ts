@@ -108,7 +108,7 @@ describe('a reading of the balance', () => {
     const { catalogue, db } = await sandboxWorld({ balanceMinor: 123_456 })
     const reading = await readBalance(catalogue)
     expect(reading).toMatchObject({ readAt: TEST_NOW, amountMinor: 123_456, currency: 'EUR', tier: 'gold' })
-    expect(JSON.parse(reading.limits ?? '')).toEqual({ requestsPerMinute: 1_000_000, quantityMax: 100 })
+    expect(reading.limits).toEqual({ requestsPerMinute: 1_000_000, quantityMax: 100 })
     expect(await db.query(build.select().from(balanceReadings))).toEqual([reading])
   })
 

@@ -177,7 +177,7 @@ async function withCatalogue(selling: object, state = 'complete') {
 
 describe('a catalogue that could not be read', () => {
   const first = { field: 'product.available', path: 'available', value: '"yes"' }
-  const unread = { offersUnreadable: 137, firstUnreadable: JSON.stringify(first) }
+  const unread = { offersUnreadable: 137, firstUnreadable: first }
   const error = 'the supplier listed nothing that can be read: nothing was counted as missing'
 
   /** What doctor says after these runs, the oldest first. */

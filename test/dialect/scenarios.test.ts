@@ -207,7 +207,7 @@ describe.each(bothDialects)('under the dialect $name', ({ dialect }) => {
     const { catalogue, clock, db, syncsAsked } = await sandboxWorld({ dialect })
     const reading = await readBalance(catalogue)
     expect(reading).toMatchObject({ amountMinor: 250_000, currency: dialect.money.currency, tier: 'gold' })
-    expect(JSON.parse(reading.limits ?? '')).toMatchObject({ quantityMax: dialect.quantityMax })
+    expect(reading.limits).toMatchObject({ quantityMax: dialect.quantityMax })
     clock.at += 1_000
     await db.commit([insertBalance({ ...reading, id: 'x', readAt: clock.at, tier: 'silver' })])
     clock.at += 1_000

@@ -104,7 +104,9 @@ describe('a callback', () => {
     expect(alerts).toMatchObject([{ kind: 'alert', orderId: orders[0], state: 'due', attempts: 0, store: null }])
     expect(alerts[0]?.notBefore).toBe(alerts[0]?.createdAt)
     expect(alerts[0]?.dedupeKey).toBe(`alert:dead_letter:${id}:${alerts[0]?.createdAt}`)
-    expect(JSON.parse(alerts[0]?.payload ?? '').note).toContain(`quayside outbox redeliver ${id}`)
+    expect(alerts[0]?.payload).toMatchObject({
+      note: expect.stringContaining(`quayside outbox redeliver ${id}`),
+    })
     await deliverDue(harbour.ordering)
     expect(linesOf(harbour, 'alert')).toMatchObject([{ type: 'dead_letter', detail: expect.stringContaining(id) }])
   })

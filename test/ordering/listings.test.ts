@@ -26,7 +26,7 @@ describe('a purchase that finds its offer out of stock', () => {
     const purchase = await harbour.purchase(orderId)
     expect(purchase).toMatchObject({ generation: 2, holdReason: 'out_of_stock' })
     const [owed] = await harbour.db.query(nextPublications(STORE, 10))
-    expect(JSON.parse(owed?.productIds ?? '')).toEqual([purchase.supplierProductId])
+    expect(owed?.productIds).toEqual([purchase.supplierProductId])
     const offers = await harbour.db.query(offersByProduct([purchase.supplierProductId]))
     const store = { id: STORE, policy: sellingPolicy() }
     const [assessed] = await assess(harbour.db, store, { offers }, harbour.now())

@@ -4,7 +4,6 @@ import { cancelOrder } from '../../src/ordering/actions.ts'
 import type { Decision, Order, OrderRequest } from '../../src/sandbox/orders.ts'
 import { attemptsOf } from '../../src/storage/evidence.ts'
 import { currentFreeze } from '../../src/storage/settings.ts'
-import { listOf } from '../../src/storage/statement.ts'
 import { first, type Harbour, openHarbour } from '../support/harbour.ts'
 import { decide, HOUR, known, MINUTE } from '../support/reviews.ts'
 
@@ -18,7 +17,7 @@ function insteadOf(harbour: Harbour, make: (place: Place, ...request: Parameters
 }
 
 const ordered = (order: Order): Decision => ({ kind: 'ordered', order })
-const seen = async (harbour: Harbour, orderId: string) => listOf((await harbour.purchase(orderId)).ordersSeen)
+const seen = async (harbour: Harbour, orderId: string) => (await harbour.purchase(orderId)).ordersSeen
 
 /** A supplier that keeps the first characters of a reference alone, in its answers and in its list. */
 const cutsReferences = (harbour: Harbour): void =>

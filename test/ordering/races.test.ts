@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest'
 import type { Placement } from '../../src/domain/supplier.ts'
 import { readOrder } from '../../src/ordering/read-order.ts'
 import { lookUp } from '../../src/ordering/refresh.ts'
-import { listText } from '../../src/storage/statement.ts'
 import type { OrderRequest } from '../../src/supplier/client.ts'
 import { defaultDialect, openHarbour } from '../support/harbour.ts'
 import { buyBeside, decide, known, MINUTE } from '../support/reviews.ts'
@@ -107,7 +106,7 @@ describe('a look-up that takes long', () => {
     await lookUp(slow, before)
     expect(await harbour.purchase(orderId)).toMatchObject({
       state: 'cancelled',
-      ordersSeen: listText([known(harbour)[0]?.id ?? '']),
+      ordersSeen: [known(harbour)[0]?.id ?? ''],
     })
   })
 })

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Dialect } from '../../src/dialect/dialect.ts'
 import { cancelOrder } from '../../src/ordering/actions.ts'
-import { listOutbox } from '../../src/storage/outbox.ts'
+import { type AlertEffect, listOutbox } from '../../src/storage/outbox.ts'
 import { openApi } from '../support/api-world.ts'
 import { defaultDialect, type Harbour, openHarbour } from '../support/harbour.ts'
 
@@ -32,7 +32,7 @@ const charges = ({ sandbox }: Harbour): number => sandbox.world.report().charges
 const alertsOf = async ({ db }: Harbour, type: string) =>
   (await db.query(listOutbox({ kind: 'alert', limit: 100 })))
     .filter((row) => row.type === type)
-    .map(({ payload }) => JSON.parse(payload) as Record<string, string | null>)
+    .map(({ payload }) => payload as AlertEffect['payload'])
 
 test('status names the answers that cannot be read, until they are', async () => {
   const sandboxDialect = defaultDialect()

@@ -10,7 +10,6 @@ import { transitionsOf } from '../../src/storage/evidence.ts'
 import { insertPurchase } from '../../src/storage/purchases.ts'
 import { lastCompleteSweep, listSweeps } from '../../src/storage/runs.ts'
 import { currentFreeze } from '../../src/storage/settings.ts'
-import { listText } from '../../src/storage/statement.ts'
 import { insertLine } from '../../src/storage/store-orders.ts'
 import { defaultDialect, first, type Harbour, type HarbourOptions, openHarbour, STORE } from '../support/harbour.ts'
 import { decide } from '../support/reviews.ts'
@@ -60,7 +59,7 @@ describe('an order of ours that has no purchase here', () => {
     await harbour.pass(MINUTE)
     expect(await harbour.purchase(orderId)).toMatchObject({
       state: 'review',
-      ordersSeen: listText([orphan]),
+      ordersSeen: [orphan],
       note: expect.stringContaining(orphan),
     })
     expect(await harbour.state(other)).toBe('fulfilled')

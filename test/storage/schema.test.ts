@@ -102,7 +102,10 @@ function migratedShape(connection: Connection.Database, table: string): Shape {
   }
 }
 
-const literal = (value: unknown) => (typeof value === 'string' ? `'${value}'` : String(value))
+const literal = (value: unknown) => {
+  if (typeof value === 'object') return `'${JSON.stringify(value)}'`
+  return typeof value === 'string' ? `'${value}'` : String(value)
+}
 
 describe('the migrations', () => {
   test('make the tables of the schema and no others', () => {

@@ -92,7 +92,7 @@ const listing = {
   sentCategory: null,
 }
 const listed = { id: 'p', store: 's', variant: 'v', at, priceMinor: 1, currency: 'EUR', costMinor: 1, cause: 'first' }
-const token = { id: 't', name: 'n', digest: bytes, hint: 'h', role: 'viewer', scopes: '[]', createdAt: at }
+const token = { id: 't', name: 'n', digest: bytes, hint: 'h', role: 'viewer', scopes: [], createdAt: at }
 const page = { state: 'planned', kind: 'alert', store: 's', before: 'z', after: 'a', limit: 1 }
 
 /** Arguments of each statement, in an order in which each finds the rows that it refers to. */
@@ -110,7 +110,7 @@ const calls: Record<string, unknown[]> = {
   insertOfferChanges: [[{ id: 'c', productId: 'x', field: 'cost', changedAt: at }]],
   insertSyncRun: [{ id: 'r', cause: 'test', state: 'running', startedAt: at, cursor: 1 }],
   insertToken: [token],
-  insertWebhook: [{ id: 'w', path: '', url: 'u', events: '[]', secret: bytes, keyId: 1, createdAt: at }],
+  insertWebhook: [{ id: 'w', path: '', url: 'u', events: [], secret: bytes, keyId: 1, createdAt: at }],
   markRetired: [{ id: 'w', createdAt: at }, at],
   putUnheldWebhooks: [{ webhooks: [], replacedAt: 0 }, at],
   insertCapture: [{ id: 'c', path: '', reason: 'mismatch', receivedAt: at, ...sealed }],
@@ -266,7 +266,7 @@ const calls: Record<string, unknown[]> = {
   hintPurchase: ['p', at],
   hintHandedOver: [at],
   takeBackKeys: ['p', 1],
-  beginCallback: ['e', '{}'],
+  beginCallback: [{ id: 'e', said: {} }],
   markUnsent: ['e'],
   markHandOverUnsent: ['p', 'e'],
   withdrawEffect: ['z'],
@@ -333,8 +333,6 @@ noArguments.push('allCallbackSecrets', 'allPublishing', 'categoriesOfOffers', 'c
 noArguments.push('lastCompleteSweep', 'allBalanceAccounts', 'countOpenOutcomes', 'unsettledMinor', 'suspectAccounts')
 const others = [
   'effectOf',
-  'sentUpdateOf',
-  'updateText',
   'refreshUnlessHinted',
   'currentFreeze',
   'readSetting',

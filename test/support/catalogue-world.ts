@@ -65,7 +65,7 @@ export function openCatalogue({ baseUrl, dialect, db, clock = { at: TEST_NOW } }
     owed: async (store = STORES[0]?.id) => {
       const rows = await catalogue.db.query(build.select().from(publications).orderBy(publications.id))
       const own = rows.filter((row) => row.store === store)
-      return own.map(({ productIds }) => JSON.parse(productIds ?? '[]') as string[])
+      return own.map(({ productIds }) => productIds ?? [])
     },
     logged: (event: string) => lines.filter((line) => line.event === event),
   }

@@ -20,7 +20,7 @@ export async function serveDoor(db: Database, key: string, now: () => number) {
   const { ciphertext, keyId } = vault.seal({ table: 'webhooks', row: 'wh_first' }, SECRET)
   const url = 'https://quayside.test/webhooks/supplier'
   await db.commit([
-    insertWebhook({ id: 'wh_first', path: '', url, events: '[]', secret: ciphertext, keyId, createdAt: now() }),
+    insertWebhook({ id: 'wh_first', path: '', url, events: [], secret: ciphertext, keyId, createdAt: now() }),
   ])
   const log = createLog({ level: 'error', write: nothing })
   const newId = createIds(now, randomBytes)

@@ -131,7 +131,7 @@ export async function addWebhook(
   const id = `wh_${path || 'first'}`
   const { ciphertext, keyId } = vault.seal({ table: 'webhooks', row: id }, secret)
   const url = `https://quayside.test/webhooks/supplier/${path}`
-  await db.commit([insertWebhook({ id, path, url, events: '[]', secret: ciphertext, keyId, createdAt })])
+  await db.commit([insertWebhook({ id, path, url, events: [], secret: ciphertext, keyId, createdAt })])
 }
 
 /** Stores a purchase with its order and line: accepted as `ord_<n>` under the reference `ref_<n>`, but for what is said. */

@@ -82,7 +82,7 @@ describe('a sealed value', () => {
     const database = fileDatabase(file)
     const vault = await vaultOf(database)
     const sealed = vault.seal({ table: 'webhooks', row: 'w' }, 'canary-that-is-sealed')
-    const webhook = { id: 'w', path: '', url: '', events: '', createdAt: TEST_NOW }
+    const webhook = { id: 'w', path: '', url: '', events: [], createdAt: TEST_NOW }
     await database.commit([
       {
         statement: build.insert(webhooks).values({ ...webhook, secret: sealed.ciphertext, keyId: sealed.keyId }),

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import type { CaptureEntry } from '../../inbox/capture.ts'
 import type { Traffic } from '../../inbox/receive.ts'
-import { listOf } from '../../storage/statement.ts'
 import { allWebhooks, type Webhook as WebhookRow } from '../../storage/webhooks.ts'
 import { webhookBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
@@ -28,7 +27,7 @@ function webhookView(row: WebhookRow, newest: string | undefined, traffic: Traff
   return {
     id,
     url,
-    events: listOf(events),
+    events,
     createdAt: iso(createdAt),
     retiredAt: maybeIso(retiredAt),
     state: retiredAt !== null ? 'retired' : id === newest ? 'live' : 'replaced',

@@ -128,7 +128,7 @@ export async function statusOf(db: Database, stores: readonly string[], unreadab
         }
       : null,
     tier: balance?.tier ?? null,
-    limits: balance?.limits ? (JSON.parse(balance.limits) as unknown) : null,
+    limits: balance?.limits ?? null,
     freeze: freeze ? freezeView(freeze) : null,
     counts: {
       purchases: tally(states, ({ state }) => state),

@@ -7,9 +7,8 @@ import type { Delivery as DeliveryRow } from '../../storage/deliveries.ts'
 import type { Attempt as AttemptRow, TransitionRow } from '../../storage/evidence.ts'
 import type { OutboxRow } from '../../storage/outbox.ts'
 import type { Purchase as PurchaseRow } from '../../storage/purchases.ts'
-import type { FirstUnreadable, SyncRun as SyncRunRow } from '../../storage/runs.ts'
+import type { SyncRun as SyncRunRow } from '../../storage/runs.ts'
 import type { Freeze as FreezeRow, StandingFreeze } from '../../storage/settings.ts'
-import { listOf } from '../../storage/statement.ts'
 import type { CallbackSecret, TokenRow } from '../../storage/tokens.ts'
 
 const at = z.string().meta({ format: 'date-time', examples: ['2026-03-01T09:30:00.000Z'] })
@@ -264,7 +263,7 @@ export function effectView(row: OutboxRow): z.infer<typeof Effect> {
     state,
     attempts,
     lastError,
-    about: JSON.parse(row.payload),
+    about: row.payload,
     notBefore: iso(row.notBefore),
     createdAt: iso(row.createdAt),
     doneAt: maybeIso(row.doneAt),
@@ -294,15 +293,8 @@ export const SyncRun = z.object({
   dry: z.boolean().meta({ description: 'A dry run: it changed nothing, and lists no changes' }),
 })
 export function syncRunView(run: SyncRunRow): z.infer<typeof SyncRun> {
-  const { cursor, startedAt, finishedAt, firstUnreadable, dry, ...rest } = run
-  const unreadable = firstUnreadable === null ? null : (JSON.parse(firstUnreadable) as FirstUnreadable)
-  return {
-    ...rest,
-    firstUnreadable: unreadable,
-    startedAt: iso(startedAt),
-    finishedAt: maybeIso(finishedAt),
-    dry: dry === 1,
-  }
+  const { cursor, startedAt, finishedAt, dry, ...rest } = run
+  return { ...rest, startedAt: iso(startedAt), finishedAt: maybeIso(finishedAt), dry: dry === 1 }
 }
 export const SyncRunDetail = SyncRun.extend({
   changes: z.array(z.object({ productId: z.string(), field: z.string(), before: words, after: words })),
@@ -339,7 +331,7 @@ export const tokenView = (row: TokenRow): z.infer<typeof Token> => ({
   hint: row.hint,
   role: row.role as z.infer<typeof Token>['role'],
   store: row.store,
-  scopes: listOf(row.scopes) as z.infer<typeof Token>['scopes'],
+  scopes: row.scopes,
   createdAt: iso(row.createdAt),
   expiresAt: maybeIso(row.expiresAt),
   revokedAt: maybeIso(row.revokedAt),

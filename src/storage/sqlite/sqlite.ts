@@ -14,7 +14,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import Connection from 'better-sqlite3'
 import { Failure, messageOf } from '../../errors.ts'
 import { type Change, type Database, type RowOf, StaleWrite } from '../database.ts'
-import { type Prepared, rowNames, statementCache } from './statements.ts'
+import { type Prepared, rowReader, statementCache } from './statements.ts'
 
 interface Member {
   steps: { prepared: Prepared; params: unknown[]; rows: number | 'any' }[]
@@ -131,9 +131,9 @@ export function sqliteDatabase(
       try {
         const { prepared, params } = prepare(statement)
         assert(prepared.names && prepared.statement.readonly, 'a query only reads; writes are changes of a commit')
-        const names = rowNames(statement, prepared.names)
+        const readRow = rowReader(statement, prepared.names)
         const rows = prepared.statement.all(...params) as unknown[][]
-        return rows.map((values) => objectOf(names, values)) as RowOf<S>[]
+        return rows.map(readRow) as RowOf<S>[]
       } catch (error) {
         throw readFault(error)
       }
@@ -181,12 +181,6 @@ function foldLog(connection: Connection.Database): boolean {
   } finally {
     connection.pragma(`busy_timeout = ${waitMs}`)
   }
-}
-
-function objectOf(names: string[], values: unknown[]): Record<string, unknown> {
-  const row: Record<string, unknown> = {}
-  for (let i = 0; i < names.length; i++) row[names[i] as string] = values[i]
-  return row
 }
 
 const sqliteCode = (error: unknown): string | undefined =>

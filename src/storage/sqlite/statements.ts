@@ -1,6 +1,6 @@
 import { strict as assert } from 'node:assert'
 import type Connection from 'better-sqlite3'
-import { is, Param, Placeholder, type SQLWrapper } from 'drizzle-orm'
+import { Column, is, Param, Placeholder, type SQLWrapper } from 'drizzle-orm'
 import { TypedQueryBuilder } from 'drizzle-orm/query-builders/query-builder'
 import { SQLiteSyncDialect } from 'drizzle-orm/sqlite-core'
 import { type Bound, isBound } from '../statement.ts'
@@ -68,16 +68,43 @@ function slotOf(param: unknown): Slot {
 }
 
 /**
- * The property names of the rows: those that a builder's selection promises its reader, else the columns'.
+ * Reads rows: under the property names that a builder's selection promises its reader, else the columns'. Each value as its column reads it.
  *
  * `select({ orderId: storeOrders.id })` compiles to a column called `id`; only the builder knows of `orderId`.
  */
-export function rowNames(statement: SQLWrapper, columns: string[]): string[] {
+export function rowReader(statement: SQLWrapper, columns: string[]): RowReader {
   const built = isBound(statement) ? statement.statement : statement
-  const selected = is(built, TypedQueryBuilder) ? (built._.selectedFields as Record<string, unknown>) : undefined
-  const names = selected ? Object.keys(selected) : columns
+  if (!is(built, TypedQueryBuilder)) return readerOf(columns, [])
+  const known = readers.get(built)
+  if (known) return known
+  const selected = built._.selectedFields as Record<string, unknown>
+  const names = Object.keys(selected)
   assert(names.length === columns.length, 'the selection of a join names its columns one by one')
-  return names
+  const reader = readerOf(names, Object.values(selected).map(decoderOf))
+  readers.set(built, reader)
+  return reader
+}
+
+type RowReader = (values: unknown[]) => Record<string, unknown>
+type Decoder = (value: unknown) => unknown
+
+const readers = new WeakMap<SQLWrapper, RowReader>()
+
+/** Undefined where the column holds its values as they are read. */
+const decoderOf = (field: unknown): Decoder | undefined =>
+  is(field, Column) && field.mapFromDriverValue !== Column.prototype.mapFromDriverValue
+    ? (value) => (value === null ? null : field.mapFromDriverValue(value))
+    : undefined
+
+function readerOf(names: string[], decoders: (Decoder | undefined)[]): RowReader {
+  return (values) => {
+    const row: Record<string, unknown> = {}
+    for (let i = 0; i < names.length; i++) {
+      const decode = decoders[i]
+      row[names[i] as string] = decode ? decode(values[i]) : values[i]
+    }
+    return row
+  }
 }
 
 /**

@@ -9,7 +9,7 @@ import type { CrashPoint } from '../../../src/ordering/ordering.ts'
 import { countUnclaimed } from '../../../src/storage/restores.ts'
 import { purchases } from '../../../src/storage/schema.ts'
 import { currentFreeze } from '../../../src/storage/settings.ts'
-import { build, listOf } from '../../../src/storage/statement.ts'
+import { build } from '../../../src/storage/statement.ts'
 import { doubleChargesIn, standingCharges } from '../../support/charges.ts'
 import { defaultDialect, type OrderLine } from '../../support/harbour.ts'
 import { lineOf } from '../../support/references.ts'
@@ -347,7 +347,7 @@ async function judge({ harbour }: RestoreWorld, { bought, record }: Shop, figure
   )
   // Every charge has its purchase again, or a person has decided on it.
   const rows = await harbour.db.query(build.select().from(purchases))
-  const known = new Set(rows.flatMap((row) => [row.supplierOrderId, ...listOf(row.ordersSeen)]))
+  const known = new Set(rows.flatMap((row) => [row.supplierOrderId, ...row.ordersSeen]))
   const kept = harbour.sandbox.world.orders
     .known(10_000)
     .filter(({ status }) => status === 'open' || status === 'completed')

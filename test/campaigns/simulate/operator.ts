@@ -13,7 +13,7 @@ import { listOutbox, redeliverEffect } from '../../../src/storage/outbox.ts'
 import { type Purchase, purchasesBySupplierOrder } from '../../../src/storage/purchases.ts'
 import { purchases } from '../../../src/storage/schema.ts'
 import { currentFreeze } from '../../../src/storage/settings.ts'
-import { build, listOf } from '../../../src/storage/statement.ts'
+import { build } from '../../../src/storage/statement.ts'
 import { groundlessFreezes } from '../../support/freeze-causes.ts'
 import { partOf } from '../../support/references.ts'
 import type { SimProcess } from './process.ts'
@@ -149,7 +149,7 @@ export function createOperator(world: World, temper: Temper) {
   const isLate = ({ acceptedAt }: Purchase): boolean => acceptedAt !== null && timeline.now() - acceptedAt > LATE_MS
   const mayResolve = (purchase: Purchase): boolean =>
     purchase.supplierOrderId === null &&
-    listOf(purchase.ordersSeen).length === 0 &&
+    purchase.ordersSeen.length === 0 &&
     timeline.now() - firstSeen(purchase.id) < temper.patienceMs
 
   /** An hour has room again by itself; what is held for longer, or urgent, an operator lets pass. */
@@ -247,7 +247,7 @@ export function createOperator(world: World, temper: Temper) {
     if (timeline.now() > retriesUntil || times(`retry ${purchase.id}`) > 0) return
     const reference = purchase.externalOrderId
     // That one was rejected says that nothing was charged for it: nobody means to pay twice then.
-    const charged = purchase.maybeChargedAt !== null || listOf(purchase.ordersSeen).length > 0
+    const charged = purchase.maybeChargedAt !== null || purchase.ordersSeen.length > 0
     const writesOff = purchase.state === 'failed' || (purchase.state === 'cancelled' && charged)
     const orders = ordersOf({ purchase }, [])
     const entry: Decided = { type: 'retry', reference, at: timeline.now(), orders, writesOff }
