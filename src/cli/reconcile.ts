@@ -100,22 +100,22 @@ function sweepText(sweep: Row, { io, width }: Call): string {
     ['Took', took === undefined ? '-' : took < 10_000 ? `${(took / 1_000).toFixed(1)} s` : duration(took)],
     ['Looked back to', sweep.from === null ? 'the beginning' : instant(sweep.from, now)],
     ['Orders', `${cell(sweep.orders)} (of them purchases of ours: ${cell(sweep.matched)})`],
-    ['Differ', `${cell(sweep.hinted)} (purchases that were moved, or are read again)`],
+    ['Refreshed', `${cell(sweep.refreshed)} (purchases that were moved, or are read again)`],
     ['Orphans', `${cell(sweep.orphans)} (orders under our stores' references without a purchase)`],
-    ['Others', `${cell(sweep.others)} (orders of others on the same API key)`],
+    ['Foreign', `${cell(sweep.foreign)} (orders that other users of the API key placed)`],
     ['Missing', `${cell(sweep.missing)} (purchases whose order the supplier does not know)`],
-    ...trouble(sweep),
+    ...errorCounts(sweep),
     ...(sweep.error ? [['Error', cell(sweep.error)] satisfies [string, string]] : []),
   ]
   const differs = Number(sweep.orphans) + Number(sweep.missing) > 0
   return `${details(pairs, width)}${differs ? '\nSee each: quayside discrepancies list\n' : ''}`
 }
 
-/** What is hardly ever there, and is worth a line then. */
-function trouble({ unlisted, troubled, unreadable }: Row): [string, string][] {
+/** Counts that are rarely above zero: shown only then. */
+function errorCounts({ notListed, errors, unreadable }: Row): [string, string][] {
   const rows: [string, unknown, string][] = [
-    ['Not listed', unlisted, '(purchases whose order the supplier knows and does not list)'],
-    ['Not compared', troubled, '(purchases; see the log of the service)'],
+    ['Not listed', notListed, '(purchases whose order the supplier knows and does not list)'],
+    ['Not compared', errors, '(purchases; see the log of the service)'],
     ['Not readable', unreadable, '(orders in the list)'],
   ]
   return rows.filter(([, count]) => Number(count) > 0).map(([label, count, what]) => [label, `${cell(count)} ${what}`])

@@ -170,8 +170,8 @@ export async function readGauges({
 const labelled = (values: Record<string, number>, labels: Record<string, string> = {}) =>
   Object.entries(values).map(([what, value]) => ({ labels: { what, ...labels }, value }))
 
-const counted = ({ matched, orphans, others, missing, unlisted }: Sweep) =>
-  labelled({ matched, orphans, others, missing, unlisted })
+const counted = ({ matched, orphans, foreign, missing, notListed }: Sweep) =>
+  labelled({ matched, orphans, foreign, missing, notListed })
 
 const moved = ({ currency, ...account }: BalanceAccount) =>
   labelled(

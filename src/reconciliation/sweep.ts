@@ -80,7 +80,7 @@ export async function runSweep(ordering: Ordering, begun: Sweep, to?: number): P
     outcome = { state: ordering.signal?.aborted ? 'interrupted' : 'failed', error: messageOf(error) }
     throw error
   } finally {
-    if (swept.hinted > 0) ordering.wake('refresh')
+    if (swept.refreshed > 0) ordering.wake('refresh')
     await conclude(ordering, swept, outcome, ordering.monotonic() - startedAt)
   }
 }
@@ -121,7 +121,7 @@ async function askForUnseen(ordering: Ordering, { swept, unseen }: Pass): Promis
       if (answer !== 'moved') swept[answer] += 1
     } catch (error) {
       await noteTrouble(ordering, purchaseId, error)
-      swept.troubled += 1
+      swept.errors += 1
     }
   }
   if (unseen.size <= ASKED_MAX) return
@@ -134,8 +134,9 @@ async function conclude(
   { state, error }: Pick<Sweep, 'state' | 'error'>,
   durationMs: number,
 ): Promise<void> {
-  const { id, cause, pages, orders, matched, hinted, orphans, others, missing, unlisted, troubled, unreadable } = swept
-  const counts = { pages, orders, matched, hinted, orphans, others, missing, unlisted, troubled, unreadable }
+  const { id, cause, pages, orders, matched, refreshed, orphans, foreign, missing, notListed, errors, unreadable } =
+    swept
+  const counts = { pages, orders, matched, refreshed, orphans, foreign, missing, notListed, errors, unreadable }
   await db
     .commit([changeSweep(id, { ...counts, state, error, finishedAt: now() }), forgetSweeps(idBound(now() - KEPT_MS))])
     // The database is closed when the service stops; the start after it marks the row.
@@ -145,7 +146,7 @@ async function conclude(
   else log.warn(`sweep.${state}`, { ...line, error })
 }
 
-/** Where a sweep stands; `orders` are `matched`, `orphans` and `others` together. */
+/** Where a sweep stands; `orders` are `matched`, `orphans` and `foreign` together. */
 export type Swept = Omit<Sweep, 'state' | 'finishedAt' | 'error'>
 
 /** What one sweep has in hand. */
@@ -165,15 +166,15 @@ export async function comparePage(ordering: Ordering, pass: Pass, orders: Suppli
   const { dialect, stores } = ordering
   const { swept, unseen, suspectFrom } = pass
   const known = await compareKnown(ordering, swept, orders)
-  const strangers = orders.filter(({ id }) => !known.has(id))
-  const ours = strangers.filter((order) => isOurs(order.externalOrderId, stores, dialect.externalOrderIdMax))
+  const unmatched = orders.filter(({ id }) => !known.has(id))
+  const ours = unmatched.filter((order) => isOurs(order.externalOrderId, stores, dialect.externalOrderIdMax))
   const orphans = await recordOrphans(ordering, swept.id, ours)
   for (const { id } of orders) unseen.delete(id)
   swept.orders += orders.length
   // One that was shown to a person beside the purchases of its part is no question any more.
-  swept.matched += orders.length - strangers.length + ours.length - orphans.length
+  swept.matched += orders.length - unmatched.length + ours.length - orphans.length
   swept.orphans += orphans.length
-  swept.others += strangers.length - ours.length
+  swept.foreign += unmatched.length - ours.length
   if (suspectFrom !== undefined) pass.spenders += ours.filter((order) => maySpend(order, suspectFrom)).length
 }
 
@@ -195,10 +196,10 @@ async function compareKnown(ordering: Ordering, swept: Swept, orders: SupplierOr
     const adopted = orders.filter((order) => order.id === purchase.supplierOrderId && !carrying.includes(order))
     const own = [...carrying, ...adopted]
     try {
-      if (await compare(ordering, purchase, own)) swept.hinted += 1
+      if (await compare(ordering, purchase, own)) swept.refreshed += 1
     } catch (error) {
       await noteTrouble(ordering, purchase.id, error)
-      swept.troubled += 1
+      swept.errors += 1
     }
   }
   return known

@@ -159,17 +159,17 @@ export function afterSuspicion(ordering: Ordering, begunAt: number, suspectFrom:
  *
  * The list only raises the question: what the supplier says of the order itself decides.
  *
- * @returns `missing`, recorded with an alert; `unlisted` when the supplier knows it all the same; `moved` when the
+ * @returns `missing`, recorded with an alert; `notListed` when the supplier knows it all the same; `moved` when the
  *   purchase no longer waits for that order
  */
 export async function checkUnlisted(
   ordering: Ordering,
   purchaseId: string,
   supplierOrderId: string,
-): Promise<'missing' | 'unlisted' | 'moved'> {
+): Promise<'missing' | 'notListed' | 'moved'> {
   const purchase = await waiting(ordering, purchaseId, supplierOrderId)
   if (!purchase) return 'moved'
-  if (await ordering.supplier.order(supplierOrderId)) return 'unlisted'
+  if (await ordering.supplier.order(supplierOrderId)) return 'notListed'
   const now = await waiting(ordering, purchaseId, supplierOrderId)
   if (!now) return 'moved'
   if (now.state === 'accepted') await advance(ordering, purchaseId, () => ({ type: 'missing' }), { detail: 'sweep' })

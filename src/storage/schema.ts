@@ -542,15 +542,15 @@ export const sweeps = sqliteTable('sweeps', {
   orders: integer('orders').notNull().default(0),
   matched: integer('matched').notNull().default(0),
   /** Purchases that differed and were moved, or are read again. */
-  hinted: integer('hinted').notNull().default(0),
-  /** Orders under a reference of our stores that no purchase has; and those of others on the same API key. */
+  refreshed: integer('refreshed').notNull().default(0),
+  /** Orders under a reference of our stores that no purchase has; and orders that other users of the API key placed. */
   orphans: integer('orphans').notNull().default(0),
-  others: integer('others').notNull().default(0),
+  foreign: integer('foreign').notNull().default(0),
   /** Purchases whose order the supplier no longer knows; and those it knows and does not list. */
   missing: integer('missing').notNull().default(0),
-  unlisted: integer('unlisted').notNull().default(0),
+  notListed: integer('not_listed').notNull().default(0),
   /** Purchases that could not be compared, and orders that could not be read. */
-  troubled: integer('troubled').notNull().default(0),
+  errors: integer('errors').notNull().default(0),
   unreadable: integer('unreadable').notNull().default(0),
   error: text('error'),
 })

@@ -75,8 +75,8 @@ describe('a sweep', () => {
     }
     const begun = await beginSweep(harbour.ordering, 0, 'nightly')
     const swept = await runSweep(harbour.ordering, begun)
-    const counts = { pages: 1, orders: 2, matched: 1, orphans: 1, others: 0, hinted: 0, missing: 0, unlisted: 0 }
-    expect(swept).toMatchObject({ id: begun.id, ...counts, troubled: 0, unreadable: 0 })
+    const counts = { pages: 1, orders: 2, matched: 1, orphans: 1, foreign: 0, refreshed: 0, missing: 0, notListed: 0 }
+    expect(swept).toMatchObject({ id: begun.id, ...counts, errors: 0, unreadable: 0 })
     expect(swept).not.toHaveProperty('state')
     expect(await lastSweep(harbour)).toMatchObject({
       id: begun.id,
@@ -166,10 +166,10 @@ describe('a sweep', () => {
     await harbour.buy('1001')
     await harbour.pass(MINUTE)
     const wakes = woken(harbour)
-    expect(await sweep(harbour.ordering)).toMatchObject({ hinted: 0 })
+    expect(await sweep(harbour.ordering)).toMatchObject({ refreshed: 0 })
     expect(wakes).not.toContain('refresh')
     harbour.sandbox.world.orders.complete(first(harbour.sandbox.world.orders.known(1)))
-    expect(await sweep(harbour.ordering)).toMatchObject({ hinted: 1 })
+    expect(await sweep(harbour.ordering)).toMatchObject({ refreshed: 1 })
     expect(wakes).toContain('refresh')
   })
 })
@@ -179,17 +179,17 @@ describe('a purchase must be in the list', () => {
     const { harbour, acceptedAt } = await openUnlisted()
     const lagMs = harbour.ordering.dialect.listLagSeconds * SECOND
     harbour.move(acceptedAt + lagMs - 1 - harbour.now())
-    expect(await sweep(harbour.ordering)).toMatchObject({ missing: 0, unlisted: 0 })
+    expect(await sweep(harbour.ordering)).toMatchObject({ missing: 0, notListed: 0 })
     harbour.move(1)
-    expect(await sweep(harbour.ordering)).toMatchObject({ missing: 0, unlisted: 1 })
+    expect(await sweep(harbour.ordering)).toMatchObject({ missing: 0, notListed: 1 })
   })
 
   test('where it was sent ten minutes behind the beginning of the window, or the window has none', async () => {
     const { harbour, sentAt } = await openUnlisted()
     harbour.move(DAY)
-    expect(await sweep(harbour.ordering, sentAt - SKEW_MS + 1)).toMatchObject({ unlisted: 0 })
-    expect(await sweep(harbour.ordering, sentAt - SKEW_MS)).toMatchObject({ unlisted: 1 })
-    expect(await sweep(harbour.ordering, 0)).toMatchObject({ unlisted: 1 })
+    expect(await sweep(harbour.ordering, sentAt - SKEW_MS + 1)).toMatchObject({ notListed: 0 })
+    expect(await sweep(harbour.ordering, sentAt - SKEW_MS)).toMatchObject({ notListed: 1 })
+    expect(await sweep(harbour.ordering, 0)).toMatchObject({ notListed: 1 })
   })
 
   test('and is counted as trouble when it cannot be asked for', async () => {
@@ -198,8 +198,8 @@ describe('a purchase must be in the list', () => {
     harbour.ordering.supplier.order = async () => {
       throw new Failure('unavailable', 'the supplier is away')
     }
-    expect(await sweep(harbour.ordering)).toMatchObject({ troubled: 1, missing: 0, unlisted: 0 })
-    expect(await lastSweep(harbour)).toMatchObject({ state: 'complete', troubled: 1 })
+    expect(await sweep(harbour.ordering)).toMatchObject({ errors: 1, missing: 0, notListed: 0 })
+    expect(await lastSweep(harbour)).toMatchObject({ state: 'complete', errors: 1 })
   })
 })
 

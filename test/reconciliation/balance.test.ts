@@ -167,7 +167,7 @@ describe('the balance at the supplier', () => {
     await watch(harbour, HOUR)
     await placeBeside(harbour, 'somebody-else')
     await supplierListAway(harbour, () => watch(harbour, 5 * MINUTE))
-    expect(await sweep(harbour.ordering), 'it sees the old one, too').toMatchObject({ orphans: 1, others: 1 })
+    expect(await sweep(harbour.ordering), 'it sees the old one, too').toMatchObject({ orphans: 1, foreign: 1 })
     expect(await harbour.discrepancies()).toEqual(['balance_unexplained', 'balance_unexplained', 'orphan'])
     expect(await currentFreeze(harbour.db)).toBeUndefined()
     expect(await accountOf(harbour)).toMatchObject({ suspectFrom: null })
@@ -206,7 +206,7 @@ describe('the balance at the supplier', () => {
       }
       return page
     }
-    expect(await sweep(harbour.ordering)).toMatchObject({ orphans: 0, others: 1 })
+    expect(await sweep(harbour.ordering)).toMatchObject({ orphans: 0, foreign: 1 })
     expect(await accountOf(harbour)).toMatchObject({ suspectFrom })
     await sweep(harbour.ordering)
     expect(await currentFreeze(harbour.db)).toMatchObject({ actor: 'quayside' })

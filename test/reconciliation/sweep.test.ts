@@ -81,9 +81,9 @@ describe("a sweep of the supplier's orders", () => {
     for (const reference of ['somebody-else', ours('1003', 'other-ef56gh78'), null])
       await placeBeside(harbour, reference)
     const swept = await sweep(harbour.ordering, 0)
-    expect(swept).toMatchObject({ orders: 5, matched: 1, orphans: 1, others: 3, missing: 0, unlisted: 0 })
+    expect(swept).toMatchObject({ orders: 5, matched: 1, orphans: 1, foreign: 3, missing: 0, notListed: 0 })
     expect(await harbour.discrepancies()).toEqual(['orphan'])
-    expect(await lastSweep(harbour)).toMatchObject({ state: 'complete', fromAt: 0, orders: 5, orphans: 1, others: 3 })
+    expect(await lastSweep(harbour)).toMatchObject({ state: 'complete', fromAt: 0, orders: 5, orphans: 1, foreign: 3 })
     await sweep(harbour.ordering, 0)
     expect(await harbour.alerts(), 'told once, however often it is found').toEqual(['orphan'])
     expect(await currentFreeze(harbour.db), 'an orphan alone stops nothing').toBeUndefined()
@@ -91,7 +91,7 @@ describe("a sweep of the supplier's orders", () => {
     expect(await sweep(harbour.ordering, 0)).toMatchObject({ orphans: 2 })
     expect(await harbour.alerts()).toEqual(['orphan', 'orphan'])
     const line = harbour.lines.map((text) => JSON.parse(text)).find(({ event }) => event === 'sweep.complete')
-    expect(line).toMatchObject({ orders: 5, matched: 1, orphans: 1, others: 3, missing: 0, pages: 1 })
+    expect(line).toMatchObject({ orders: 5, matched: 1, orphans: 1, foreign: 3, missing: 0, pages: 1 })
   })
 
   test('freezes buying over three new orders of one store without a purchase within an hour, and once for them', async () => {
@@ -122,7 +122,7 @@ describe("a sweep of the supplier's orders", () => {
     await harbour.pass(MINUTE)
     for (let number = 1; number <= 3; number += 1) await placeBeside(harbour, ours(`gone-${number}`))
     const swept = await sweep(harbour.ordering, 0)
-    expect(swept).toMatchObject({ pages: 4, orders: 7, matched: 4, orphans: 3, others: 0 })
+    expect(swept).toMatchObject({ pages: 4, orders: 7, matched: 4, orphans: 3, foreign: 0 })
   })
 
   test('from an instant looks at no order that is older', async () => {
@@ -184,7 +184,7 @@ describe("a sweep of the supplier's orders", () => {
     expect(await harbour.discrepancies()).toEqual(['double_charge'])
     expect(await currentFreeze(harbour.db)).toBeDefined()
     const steps = (await harbour.db.query(transitionsOf([id]))).length
-    for (let time = 0; time < 3; time += 1) expect(await sweep(harbour.ordering)).toMatchObject({ hinted: 0 })
+    for (let time = 0; time < 3; time += 1) expect(await sweep(harbour.ordering)).toMatchObject({ refreshed: 0 })
     expect(await harbour.db.query(transitionsOf([id])), 'no line of evidence for each sweep').toHaveLength(steps)
   })
 })
@@ -198,7 +198,7 @@ describe('a purchase whose order is not in the list', () => {
     harbour.move(20 * MINUTE)
     const { supplierOrderId } = await harbour.purchase(orderId)
     forget(harbour, supplierOrderId ?? '')
-    expect(await sweep(harbour.ordering)).toMatchObject({ missing: 1, unlisted: 0 })
+    expect(await sweep(harbour.ordering)).toMatchObject({ missing: 1, notListed: 0 })
     expect(await sweep(harbour.ordering)).toMatchObject({ missing: 1 })
     expect(await harbour.discrepancies()).toEqual(['missing'])
     expect(await harbour.alerts()).toEqual(['missing'])
@@ -227,7 +227,7 @@ describe('a purchase whose order is not in the list', () => {
     harbour.move(20 * MINUTE)
     const { supplierOrderId } = await harbour.purchase(orderId)
     forget(harbour, supplierOrderId ?? '', { known: true })
-    expect(await sweep(harbour.ordering)).toMatchObject({ missing: 0, unlisted: 1 })
+    expect(await sweep(harbour.ordering)).toMatchObject({ missing: 0, notListed: 1 })
     expect(await harbour.discrepancies()).toEqual([])
   })
 
@@ -238,9 +238,9 @@ describe('a purchase whose order is not in the list', () => {
     await harbour.buy('1001')
     await harbour.settle()
     harbour.move(30_000)
-    expect(await sweep(harbour.ordering)).toMatchObject({ orders: 0, missing: 0, unlisted: 0 })
+    expect(await sweep(harbour.ordering)).toMatchObject({ orders: 0, missing: 0, notListed: 0 })
     harbour.move(3 * DAY)
-    expect(await sweep(harbour.ordering)).toMatchObject({ orders: 0, missing: 0, unlisted: 0 })
+    expect(await sweep(harbour.ordering)).toMatchObject({ orders: 0, missing: 0, notListed: 0 })
   })
 })
 
@@ -328,7 +328,7 @@ describe('a sweep that could not read the whole list', () => {
     const { supplier } = harbour
     harbour.ordering.supplier.orders = async (query) => ({ ...(await supplier.orders(query)), items: [], total: 0 })
     await expect(sweep(harbour.ordering)).rejects.toThrow('lacks 201 of our orders')
-    expect(await lastSweep(harbour)).toMatchObject({ state: 'failed', orders: 0, missing: 0, unlisted: 200 })
+    expect(await lastSweep(harbour)).toMatchObject({ state: 'failed', orders: 0, missing: 0, notListed: 200 })
   })
 
   test('is marked at the next start when the process ended in the middle of it', async () => {

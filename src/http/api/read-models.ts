@@ -180,11 +180,11 @@ const unreadableLine = (answer: UnreadableAnswer) => ({
   pausesBuying: pausesBuying(answer),
 })
 
-const sweepLine = ({ finishedAt, orders, orphans, others, missing }: Sweep) => ({
+const sweepLine = ({ finishedAt, orders, orphans, foreign, missing }: Sweep) => ({
   finishedAt: maybeIso(finishedAt),
   orders,
   orphans,
-  others,
+  foreign,
   missing,
 })
 

@@ -408,7 +408,7 @@ export const Status = z.object({
     balanceAt: maybeAt,
   }),
   sweep: z
-    .object({ finishedAt: maybeAt, orders: count, orphans: count, others: count, missing: count })
+    .object({ finishedAt: maybeAt, orders: count, orphans: count, foreign: count, missing: count })
     .nullable()
     .meta({ description: "The last complete comparison of the supplier's orders with our purchases" }),
   unreadable: z

@@ -341,12 +341,12 @@ create table sweeps (
   pages integer not null default 0,
   orders integer not null default 0,
   matched integer not null default 0,
-  hinted integer not null default 0,
+  refreshed integer not null default 0,
   orphans integer not null default 0,
-  others integer not null default 0,
+  "foreign" integer not null default 0,
   missing integer not null default 0,
-  unlisted integer not null default 0,
-  troubled integer not null default 0,
+  not_listed integer not null default 0,
+  errors integer not null default 0,
   unreadable integer not null default 0,
   error text
 ) strict;
