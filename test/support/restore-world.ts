@@ -1,4 +1,5 @@
 /** A harbour whose database is backed up after every commit, and can be put back to any of them. */
+
 import { rmSync } from 'node:fs'
 import Connection from 'better-sqlite3'
 import { onTestFinished } from 'vitest'
@@ -6,6 +7,7 @@ import { Failure } from '../../src/errors.ts'
 import { mapBack, noteRestore, recogniseRestore } from '../../src/reconciliation/restore.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { openMarker } from '../../src/storage/marker.ts'
+import { countOffers } from '../../src/storage/offers.ts'
 import { currentEpoch, setStoresMade } from '../../src/storage/restores.ts'
 import { dataKeys } from '../../src/storage/schema.ts'
 import { migrate } from '../../src/storage/sqlite/migrate.ts'
@@ -67,6 +69,9 @@ export async function openRestoreWorld(options: HarbourOptions = {}) {
     const recognised = await recogniseRestore({ db, marker, now, newId, log, stores })
     await harbour.restart()
     adopt()
+    // The service reads the catalogue at its start, and a backup may be older than the first reading.
+    const [offers] = await db.query(countOffers())
+    if (offers?.total === 0) await harbour.offers()
     return recognised
   }
   /** Everything that is due, the mapping included. A list that cannot be read now is read at the next round. */
@@ -132,7 +137,6 @@ export async function openRestoreWorld(options: HarbourOptions = {}) {
       await db.commit([{ statement: build.insert(dataKeys).values(keys), rows: keys.length }])
       await db.commit([setStoresMade(made, now())])
       stores = harbour.ordering.stores
-      await harbour.offers()
       await start()
     },
     /** What the store hands in: the same again is the same order. */
