@@ -1,9 +1,10 @@
 import { type Request, type Response, Router } from 'express'
 import type { Inbox } from '../inbox/receive.ts'
+import { SUPPLIER_PATH } from '../inbox/sources.ts'
 import { answerError, methodNotAllowed } from './answers.ts'
 import { createRawBodies, type NoBody, type RawBodies } from './raw-bodies.ts'
 
-/** The one answer to whatever is stored. Written as it is: it is what this server says most often. */
+/** The one answer to a stored delivery, made once: this server gives it most often. */
 const STORED = Buffer.from(JSON.stringify({ success: true, data: { stored: true } }))
 const STORED_HEADERS = { 'content-type': 'application/json; charset=utf-8', 'content-length': STORED.length }
 
@@ -16,12 +17,12 @@ const NO_BODY: Record<Exclude<NoBody, 'aborted'>, [status: number, error: { code
 }
 
 /**
- * The door of the supplier's deliveries.
+ * The endpoints of deliveries: each source has a path of its own.
  *
  * An answer says as little as it can: 200 once the delivery is stored, now or before; one and the same 401 for anything
  * that is not authentic or not fresh. Never a redirect and never 410: suppliers unsubscribe at that.
  *
- * Path and headers are judged before the body is read: what they refuse takes no place of a body.
+ * Path and headers are judged before the body is read, so that a refused request holds no memory for a body.
  *
  * @see Reseller API v1.1, section 6
  */
@@ -35,8 +36,7 @@ export function webhookRouter(inbox: Pick<Inbox, 'judge' | 'receive'>, bodies: R
       refuseUnread(response, 415, { code: 'unsupported_encoding', message: 'the body must not be compressed' })
       return
     }
-    const path = typeof request.params.path === 'string' ? request.params.path : ''
-    const headers = request.headersDistinct
+    const { path, headersDistinct: headers } = request
     if (inbox.judge({ path, headers })) {
       refuseUnread(response, 401, NOT_AUTHENTIC)
       return
@@ -51,24 +51,26 @@ export function webhookRouter(inbox: Pick<Inbox, 'judge' | 'receive'>, bodies: R
       response.writeHead(200, STORED_HEADERS).end(STORED)
       return
     }
-    if (outcome === 'retired') {
-      // Signed with a secret that is out of use. The supplier is to stop repeating it, and hears nothing else.
+    if (outcome === 'retired' || outcome === 'ping') {
+      // Nothing to keep, and nothing for the sender to repeat.
       response.status(200).json({ success: true, data: { stored: false } })
       return
     }
     answerError(response, 401, NOT_AUTHENTIC)
   }
 
-  // Judged as it came, not as it decodes: a piece of any other shape was never handed out.
-  router.all('/webhooks/supplier/:path', (request, _response, next) => {
-    next(/^[A-Za-z0-9_-]{1,64}$/.test(request.path.slice('/webhooks/supplier/'.length)) ? undefined : 'router')
+  // Matched as it came, not as it decodes: a piece of any other shape was never handed out.
+  router.all(NAMED_PATHS, (request, _response, next) => {
+    next(/^[A-Za-z0-9_-]{1,64}$/.test(request.path.slice(request.path.lastIndexOf('/') + 1)) ? undefined : 'router')
   })
-  for (const path of ['/webhooks/supplier', '/webhooks/supplier/:path']) {
+  for (const path of [SUPPLIER_PATH, ...NAMED_PATHS]) {
     router.post(path, take)
     router.all(path, methodNotAllowed('POST'))
   }
   return router
 }
+
+const NAMED_PATHS = [`${SUPPLIER_PATH}/:webhook`, '/webhooks/stores/:store']
 
 /** The rest of the body stays unread, so that the connection cannot carry another request. */
 function refuseUnread(response: Response, status: number, error: { code: string; message: string }): void {

@@ -15,15 +15,15 @@ export interface CaptureDeps {
   log: Log
 }
 
-/** When refused deliveries are taken, and how long they are kept; epoch milliseconds. */
+/** When refused deliveries are recorded, and how long they are kept; epoch milliseconds. */
 export interface CaptureWindow {
   closesAt: number
   keptUntil: number
-  /** How many more will be taken. */
+  /** How many more will be recorded. */
   left: number
 }
 
-/** A refused delivery without what it holds. */
+/** A refused delivery without its contents. */
 export interface CaptureEntry {
   id: string
   path: string
@@ -37,20 +37,20 @@ export interface CaptureContent extends CaptureEntry {
   body: string
 }
 
-/** Keeps a few refused deliveries for a person who fits a dialect. Nothing is learned from them by itself. */
+/** Keeps a few refused deliveries for a person who fits a dialect. Nothing else reads them. */
 export interface Captures {
-  /** Takes refused deliveries from now on; what an earlier capture kept is deleted. */
+  /** Records refused deliveries from now on; those of an earlier capture are deleted. */
   start(actor: string): Promise<CaptureWindow>
-  /** The capture that goes on; undefined when there is none. */
+  /** The open capture; undefined when there is none. */
   open(): CaptureWindow | undefined
   list(): Promise<CaptureEntry[]>
   /** @throws Failure `not_found`. Records in the audit that it was shown */
   show(id: string, actor: string): Promise<CaptureContent>
-  /** The same inbox, looked over the shoulder while a capture goes on. */
+  /** Wraps `receive` and records refused deliveries while a capture is open. */
   watch(receive: Inbox['receive']): Inbox['receive']
-  /** While a capture is open every delivery is read whole: `receive` refuses it, and it is kept. */
+  /** Wraps `judge` such that every body is read while a capture is open: `receive` then refuses and records it. */
   watchHead(judge: Inbox['judge']): Inbox['judge']
-  /** Deletes what has been kept for long enough. Costs nothing when nothing is kept. */
+  /** Deletes deliveries that have been kept for long enough. Costs nothing when there are none. */
   expire(): Promise<void>
 }
 

@@ -19,46 +19,48 @@ import { insertAudit } from '../storage/evidence.ts'
 import { forgetListingPrices, thinListingPrices } from '../storage/listings.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import type { Vault } from '../vault/vault.ts'
-import { hourly } from './receive.ts'
+import { readerOf, type StoreSource } from './sources.ts'
 import {
   applied,
   balanceLow,
+  type DeliveryReading,
+  type DeliveryVerdict,
   type HandlerDeps,
+  hourly,
   joinOrder,
-  type Reading,
-  readDelivery,
-  type Verdict,
 } from './supplier-events.ts'
 
 export interface ProcessDeps extends HandlerDeps {
   vault: Vault
   dialect: Dialect
+  /** The stores that send deliveries. Default: none. */
+  storeSources?: readonly StoreSource[]
   random: () => number
   log: Log
   /** Counts a processed delivery by its state. */
   countProcessed: (state: string) => void
   /** A purchase has a new hint. */
   wake: (worker: 'refresh') => void
-  /** Reads one offer anew from the supplier. */
+  /** Reads one offer from the supplier. */
   refreshOffer: (productId: string) => Promise<void>
-  /** Reads the balance anew. */
+  /** Reads the balance from the supplier. */
   readBalance: () => Promise<void>
 }
 
 /** Rows of one run: with bodies of 256 KiB they are 25 MiB. */
 const BATCH_MAX = 100
 
-/** Things that one run reads from the supplier, all at once; the others wait, so that orders never queue behind them. */
+/** Reads from the other side in one run, all at once; the others wait, so that orders never queue behind them. */
 const READS_MAX = 8
 
 /** How long the next eight wait: about as long as eight reads take. */
 const READS_GAP_MS = 2_000
 
 /**
- * Processes the deliveries that are due. Runs may overlap: whoever settles a delivery first has done it.
+ * Processes the deliveries that are due. Runs may overlap: the run that settles a delivery first has done it.
  *
- * Orders need only the database and come first. Products and the balance are read from the supplier, each once however
- * many deliveries ask for it.
+ * Orders of the supplier need only the database and come first. Products and the balance are read from the supplier, each once
+ * however many deliveries ask for it; orders of stores are read from their store.
  *
  * @returns how many left the queue; call again until it is 0
  */
@@ -68,7 +70,7 @@ export async function processDue(deps: ProcessDeps): Promise<number> {
   const reads = new Map<string, typeof work>()
   const local: typeof work = []
   for (const item of work) {
-    const subject = supplierSubject(item.reading)
+    const subject = subjectToRead(item)
     if (subject === undefined) local.push(item)
     else reads.set(subject, [...(reads.get(subject) ?? []), item])
   }
@@ -83,38 +85,37 @@ export async function processDue(deps: ProcessDeps): Promise<number> {
   return [...settled, ...deferred, ...read.flat()].filter(Boolean).length
 }
 
-type Opened = Reading | { kind: 'sealed'; error: unknown }
+type Opened = DeliveryReading | { kind: 'sealed'; error: unknown }
 
-function readRow({ vault, dialect }: ProcessDeps, row: Delivery): Opened {
+function readRow(deps: ProcessDeps, row: Delivery): Opened {
   try {
-    return readDelivery(vault.open({ table: 'deliveries', row: row.id }, row.ciphertext, row.keyId), dialect)
+    const body = deps.vault.open({ table: 'deliveries', row: row.id }, row.ciphertext, row.keyId)
+    return readerOf(row.source, deps.dialect, deps.storeSources ?? [])(body)
   } catch (error) {
     return { kind: 'sealed', error }
   }
 }
 
-/** What must be read from the supplier; equal for deliveries that one read serves. */
-function supplierSubject(reading: Opened): string | undefined {
+/** What must be read from the supplier or a store; equal for deliveries that one read serves. */
+function subjectToRead({ row, reading }: { row: Delivery; reading: Opened }): string | undefined {
   if (reading.kind === 'balance') return 'balance'
+  if (reading.kind === 'store_order') return `delivery ${row.id}`
   return reading.kind === 'product' ? `product ${reading.productId}` : undefined
 }
 
 /** The decision on a delivery that needs no request. */
-async function decide(deps: ProcessDeps, row: Delivery, reading: Opened): Promise<Verdict> {
+async function decide(deps: ProcessDeps, row: Delivery, reading: Opened): Promise<DeliveryVerdict> {
   const finishedAt = deps.now()
   switch (reading.kind) {
     case 'order':
       return joinOrder(deps, row, reading)
-    case 'unreadable': {
-      const note = `authentic deliveries cannot be read, so the dialect is wrong: ${reading.why}`
-      const payload = { note, source: row.source, delivery: row.id }
-      const told = enqueueAlert(deps, {
-        type: 'delivery_quarantined',
-        occasion: hourly(row.source, finishedAt),
-        payload,
-      })
-      return { set: { state: 'quarantined', finishedAt, lastError: reading.why }, changes: [told] }
-    }
+    case 'unreadable':
+      return unreadable(
+        deps,
+        row,
+        `authentic deliveries cannot be read, so the dialect is wrong: ${reading.why}`,
+        reading.why,
+      )
     case 'nameless': {
       const lastError = 'the event does not name its product'
       return { set: { event: reading.event, state: 'ignored', finishedAt, lastError }, changes: [] }
@@ -122,42 +123,69 @@ async function decide(deps: ProcessDeps, row: Delivery, reading: Opened): Promis
     case 'sealed':
       throw reading.error
     default:
-      // The supplier may add events; what they mean nobody has told us yet.
+      // The supplier may add events; their meaning is not known here.
       return { set: { state: 'ignored', finishedAt, lastError: 'an event that is not known' }, changes: [] }
   }
 }
 
+function unreadable(deps: ProcessDeps, row: Delivery, note: string, lastError: string): DeliveryVerdict {
+  const finishedAt = deps.now()
+  const alert = enqueueAlert(deps, {
+    type: 'delivery_quarantined',
+    occasion: hourly(row.source, finishedAt),
+    payload: { note, source: row.source, delivery: row.id },
+  })
+  return { set: { state: 'quarantined', finishedAt, lastError }, changes: [alert] }
+}
+
+/** Reads from the supplier or the store once, for all deliveries that ask for the same. */
 async function readOnce(deps: ProcessDeps, items: { row: Delivery; reading: Opened }[]): Promise<boolean[]> {
   const [first] = items
-  const reading = first?.reading.kind === 'product' ? deps.refreshOffer(first.reading.productId) : deps.readBalance()
-  // Every row of the group waits for it and handles its failure; without rows nobody would.
+  const about = first?.reading
+  if (!first || !about) return []
+  if (about.kind === 'store_order') return [await settle(deps, first.row, () => takeOrder(deps, first.row, about))]
+  const read = about.kind === 'product' ? deps.refreshOffer(about.productId) : deps.readBalance()
+  // Every row of the group waits for the read and handles its failure.
   return Promise.all(
-    items.map(({ row, reading: about }) =>
+    items.map(({ row, reading }) =>
       settle(deps, row, async () => {
-        await reading
-        if (about.kind === 'balance') return balanceLow(deps, row, about.event)
-        if (about.kind === 'product') return applied(deps, about.event)
-        return decide(deps, row, about)
+        await read
+        if (reading.kind === 'balance') return balanceLow(deps, row, reading.event)
+        if (reading.kind === 'product') return applied(deps, reading.event)
+        return decide(deps, row, reading)
       }),
     ),
   )
 }
 
+async function takeOrder(
+  deps: ProcessDeps,
+  row: Delivery,
+  { event, take }: Extract<DeliveryReading, { kind: 'store_order' }>,
+): Promise<DeliveryVerdict> {
+  const taken = await take()
+  if (taken.outcome === 'taken') return applied(deps, event)
+  if (taken.outcome === 'unreadable') {
+    return unreadable(deps, row, `authentic deliveries of a store cannot be read: ${taken.detail}`, taken.detail)
+  }
+  return { set: { event, state: 'ignored', finishedAt: deps.now(), lastError: taken.detail }, changes: [] }
+}
+
 async function defer(deps: ProcessDeps, items: { row: Delivery; reading: Opened }[]): Promise<boolean[]> {
   const now = deps.now()
   return Promise.all(
-    items.map(async ({ row, reading }, place) => {
+    items.map(async ({ row, reading }, index) => {
       const event = 'event' in reading ? reading.event : ''
-      const notBefore = now + READS_GAP_MS * (1 + Math.floor(place / READS_MAX))
+      const notBefore = now + READS_GAP_MS * (1 + Math.floor(index / READS_MAX))
       return commit(deps, row, [deferDelivery(row, event, notBefore)])
     }),
   )
 }
 
 /** Decides on one delivery and commits what was decided. A failing one is tried again and harms no other. */
-async function settle(deps: ProcessDeps, row: Delivery, decideOn: () => Promise<Verdict>): Promise<boolean> {
+async function settle(deps: ProcessDeps, row: Delivery, decideOn: () => Promise<DeliveryVerdict>): Promise<boolean> {
   const startedAt = deps.now()
-  let verdict: Verdict
+  let verdict: DeliveryVerdict
   try {
     verdict = await decideOn()
     if (row.attempts === 0) verdict.changes.push(...(await idConflict(deps, row)))
@@ -181,13 +209,13 @@ async function settle(deps: ProcessDeps, row: Delivery, decideOn: () => Promise<
   return true
 }
 
-const changesOf = (row: Delivery, { set, changes }: Verdict): Change[] => [...changes, settleDelivery(row, set)]
+const changesOf = (row: Delivery, { set, changes }: DeliveryVerdict): Change[] => [...changes, settleDelivery(row, set)]
 
 /**
- * Commits, or leaves the delivery where it is when another run was faster or the database is in trouble.
+ * Commits, or leaves the delivery as it is when another run was faster or the database fails.
  *
- * @param instead what to commit when the changes themselves are at fault: a row that can never be settled would be tried
- *   again for ever
+ * @param instead what to commit when the changes themselves are at fault: else a row that can never be settled would be tried
+ *   again without end
  */
 async function commit(
   deps: ProcessDeps,
@@ -208,7 +236,7 @@ async function commit(
 }
 
 /** The verdict on a delivery that could not be processed: again later, and after ten attempts a dead letter. */
-function failed(deps: ProcessDeps, row: Delivery, error: unknown): Verdict {
+function failed(deps: ProcessDeps, row: Delivery, error: unknown): DeliveryVerdict {
   const now = deps.now()
   const lastError = messageOf(error).slice(0, 500)
   const wait = deliveryDelayMs(row.attempts + 1, deps.random())
@@ -232,18 +260,18 @@ const DAY_MS = 24 * 3_600_000
 
 /** Long enough to replay what a mistake of ours made of a delivery; after that a body is only a risk. */
 const BODIES_MS = 30 * DAY_MS
-/** Suppliers come again for days, not for months: until then a repeat is known as one. */
+/** Suppliers repeat deliveries for days, not for months: until then a repeat is known as one. */
 const ROWS_MS = 90 * DAY_MS
 
-/** Every price that a store had for a month, then one a day for a year: as far back as a question about an order goes. */
+/** Every price of a store for a month, then one a day for a year: as far back as a question about an order goes. */
 const PRICES_MS = 30 * DAY_MS
 const DAILY_PRICES_MS = 365 * DAY_MS
-/** What is thinned each night: a week of it, should the service have been down. */
+/** Days that are thinned each night: a week, should the service have been down. */
 const THINNED_MS = 7 * DAY_MS
 
 /**
- * Forgets what deliveries carried after 30 days, and that they came after 90; thins the prices of listings, of which the
- * one that holds is kept for ever.
+ * Deletes the bodies of deliveries after 30 days and their rows after 90. Thins the prices of listings; the current price of each
+ * is never deleted.
  */
 export async function forgetOld({ db, now }: { db: Database; now: () => number }): Promise<void> {
   await db.commit([forgetDeliveries(idBound(now() - ROWS_MS)), forgetBodies(idBound(now() - BODIES_MS))])

@@ -1,26 +1,26 @@
 /**
  * The inbox: a delivery is verified, stored once and answered; nothing acts on it in the request that brought it.
  *
- * What is acknowledged is committed and fsynced. What is not authentic leaves no row. What was stored is worked off by
- * `process.ts`, also after a crash, and is never more than a hint to look at the supplier.
+ * An acknowledged delivery is committed and fsynced. A delivery that is not authentic leaves no row. `process.ts` works on
+ * stored ones, also after a crash: each is never more than a hint to read from the other side.
  */
 import { strict as assert } from 'node:assert'
-import type { KeyObject } from 'node:crypto'
 import type { Dialect } from '../dialect/dialect.ts'
 import { messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
-import { Secret } from '../secret.ts'
 import type { Database } from '../storage/database.ts'
 import { deliveryTwins, insertDelivery } from '../storage/deliveries.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
-import { allWebhooks } from '../storage/webhooks.ts'
-import { faultOfHeaders, type Signed, signingKey, type Verification, verify } from '../supplier/signature.ts'
 import type { Vault } from '../vault/vault.ts'
+import { type DeliveryProof, type Headers, type Source, supplierSources } from './sources.ts'
+import { hourly } from './supplier-events.ts'
 
 export interface ReceiveDeps {
   db: Database
   vault: Vault
   dialect: Dialect
+  /** The stores that send deliveries. Default: none. */
+  storeSources?: readonly Source[]
   /** Epoch milliseconds. */
   now: () => number
   newId: () => string
@@ -35,10 +35,9 @@ export interface ReceiveDeps {
 
 /** What is known of a request before its body is read. */
 export interface RequestHead {
-  /** Last piece of the webhook's path; empty for the first webhook. */
+  /** As the request names it: `/webhooks/supplier`. */
   path: string
-  /** Node's `headersDistinct`. */
-  headers: Record<string, string[] | undefined>
+  headers: Headers
 }
 
 export interface ReceivedRequest extends RequestHead {
@@ -50,12 +49,14 @@ export type Receipt =
   | { outcome: 'stored'; id: string }
   /** The same delivery was stored before, under the id that is given. */
   | { outcome: 'duplicate'; id: string }
-  | { outcome: 'not_authentic'; reason: Exclude<Extract<Verification, { valid: false }>['reason'], 'stale'> }
+  | { outcome: 'not_authentic'; reason: string }
   /** Authentic, never stored, and outside the time that the dialect tolerates. Only the first copy counts for anything. */
   | { outcome: 'stale' }
   /** Authentic, through a webhook that is retired: counted, not kept, and of no effect. */
   | { outcome: 'retired' }
-  /** No webhook of ours has this path. */
+  /** The sender tries whether the address answers. */
+  | { outcome: 'ping' }
+  /** No source has this path. */
   | { outcome: 'unknown_path' }
 
 /** What path and headers alone can say. */
@@ -68,44 +69,34 @@ export interface Inbox {
    * Verifies and stores one delivery.
    *
    * @returns `stored` and `duplicate` only when the row is committed with an fsync
-   * @throws Failure `unavailable` or `unknown_outcome` when the database is in trouble: the sender must come again
+   * @throws Failure `unavailable` or `unknown_outcome` when the database fails: the sender must come again
    */
   receive(request: ReceivedRequest): Promise<Receipt>
   /**
-   * Reads the webhooks and their secrets anew.
+   * Reads the webhooks and their secrets again.
    *
    * @throws Failure `invalid` when a secret is too short, empty or padded; those in use stay in use
    */
   reload(): Promise<void>
-  /** What came through each webhook since the start, by the last piece of its path. */
+  /** What came from each source since the start, by its id. */
   traffic(): Map<string, Traffic>
   /** True while every authentic delivery is stale: the clock of this machine is probably wrong. */
   clockSuspect(): boolean
 }
 
-/** Authentic and fresh deliveries of one webhook. */
+/** Authentic and fresh deliveries of one source. */
 export interface Traffic {
   count: number
   /** Epoch milliseconds. */
   lastAt: number
 }
 
-/** One address and what is signed for it. */
-interface Door {
-  source: string
-  secrets: KeyObject[]
-  /** A newer webhook took over; what still comes here is counted, so that a person sees when it ends. */
-  replaced: boolean
-  /** Its secret is out of use: what it signs proves nothing any more. */
-  retired: boolean
-}
-
 /** @throws Failure `invalid` when the secret of a webhook cannot be used */
 export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
-  const { db, vault, dialect, now, newId, countReceived } = deps
-  let doors = await readDoors(deps)
+  const { db, vault, now, newId, countReceived } = deps
+  let sources = await readSources(deps)
   const traffic = new Map<string, Traffic>()
-  const clock = watchClock({
+  const staleness = watchStaleness({
     now,
     onStale: deps.onStale,
     onSuspect: () => alertAllStale(deps),
@@ -117,47 +108,51 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
   }
 
   function judge({ path, headers }: RequestHead): HeadRefusal | undefined {
-    if (!doors.has(path)) return refuse({ outcome: 'unknown_path' })
-    const reason = faultOfHeaders(dialect, headers)
-    return reason && refuse({ outcome: 'not_authentic', reason })
+    const source = sources.get(path)
+    if (!source) return refuse({ outcome: 'unknown_path' })
+    const reason = source.faultOfHeaders(headers)
+    return reason === undefined ? undefined : refuse({ outcome: 'not_authentic', reason })
   }
 
   async function receive({ path, headers, body }: ReceivedRequest): Promise<Receipt> {
-    const door = doors.get(path)
-    if (!door) return refuse({ outcome: 'unknown_path' })
+    const source = sources.get(path)
+    if (!source) return refuse({ outcome: 'unknown_path' })
     const receivedAt = now()
-    const verified = verify({ dialect, secrets: door.secrets, headers, body, nowMs: receivedAt })
-    if (!verified.valid) {
-      if (verified.reason === 'stale') return stale(door, verified, body)
-      return refuse({ outcome: 'not_authentic', reason: verified.reason })
+    const verified = source.verify({ headers, body }, receivedAt)
+    if (verified.outcome === 'not_authentic') return refuse(verified)
+    if (verified.outcome === 'ping') {
+      countReceived('ping', '')
+      return verified
     }
-    traffic.set(path, { count: (traffic.get(path)?.count ?? 0) + 1, lastAt: receivedAt })
-    if (door.retired) {
+    if (verified.outcome === 'stale') return stale(source, verified, body)
+    traffic.set(source.id, { count: (traffic.get(source.id)?.count ?? 0) + 1, lastAt: receivedAt })
+    if (source.state === 'retired') {
       countReceived('retired', 'retired_webhook')
       return { outcome: 'retired' }
     }
-    clock.sawFresh()
-    const receipt = await store(door, verified, body, receivedAt)
-    countReceived(receipt.outcome, door.replaced ? 'replaced_webhook' : '')
+    if (verified.signedAt !== null) staleness.sawFresh()
+    const receipt = await store(source, verified, body, receivedAt)
+    countReceived(receipt.outcome, source.state === 'replaced' ? 'replaced_webhook' : '')
     return receipt
   }
 
   /** A supplier repeats what it thinks was not taken, and so does a sender who captured it: neither changes anything. */
-  async function stale({ source, retired }: Door, { deliveryId, mac }: Signed, body: Buffer): Promise<Receipt> {
+  async function stale({ id: source, state }: Source, proof: DeliveryProof, body: Buffer): Promise<Receipt> {
+    const { deliveryId, mac } = proof
     const [twin] = await db.query(deliveryTwins({ source, deliveryId, bodyHmac: vault.bodyHmac(body), mac }))
     if (twin) {
       countReceived('duplicate', 'stale')
       return { outcome: 'duplicate', id: twin.id }
     }
     // A secret that is out of use says nothing about the clock.
-    const seen = retired ? 'counted' : clock.sawStale(mac)
+    const seen = state === 'retired' ? 'counted' : staleness.sawStale(mac)
     countReceived('stale', seen === 'counted' ? 'stale' : 'repeated')
     return { outcome: 'stale' }
   }
 
   async function store(
-    { source }: Door,
-    { deliveryId, mac, timestampMs }: Signed,
+    { id: source }: Source,
+    { deliveryId, mac, signedAt }: DeliveryProof,
     body: Buffer,
     receivedAt: number,
   ): Promise<Receipt> {
@@ -171,7 +166,7 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
         deliveryId,
         bodyHmac,
         mac,
-        signedAt: timestampMs,
+        signedAt: signedAt ?? receivedAt,
         receivedAt,
         ciphertext,
         keyId,
@@ -193,25 +188,17 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
     judge,
     receive,
     reload: async () => {
-      doors = await readDoors(deps)
+      sources = await readSources(deps)
     },
     traffic: () => new Map(traffic),
-    clockSuspect: clock.suspect,
+    clockSuspect: staleness.suspect,
   }
 }
 
-/** Opens every secret once; a request finds its keys in memory. */
-async function readDoors({ db, vault }: ReceiveDeps): Promise<Map<string, Door>> {
-  const rows = await db.query(allWebhooks())
-  const newest = rows.findLast(({ retiredAt }) => retiredAt === null)?.id
-  return new Map(
-    rows.map(({ id, path, secret, keyId, retiredAt }) => {
-      const text = vault.open({ table: 'webhooks', row: id }, secret, keyId).toString('utf8')
-      const source = path === '' ? 'supplier' : `supplier/${path}`
-      const secrets = [signingKey(new Secret(text))]
-      return [path, { source, secrets, replaced: id !== newest, retired: retiredAt !== null }]
-    }),
-  )
+/** Every source by its path. */
+async function readSources(deps: ReceiveDeps): Promise<Map<string, Source>> {
+  const sources = [...(await supplierSources(deps)), ...(deps.storeSources ?? [])]
+  return new Map(sources.map((source) => [source.path, source]))
 }
 
 /** The answer does not wait for it: the deliveries are refused anyway, and a later one tries again. */
@@ -225,14 +212,14 @@ function alertAllStale({ db, newId, now, log }: ReceiveDeps): void {
   )
 }
 
-interface ClockWatch {
+interface StalenessWatch {
   sawFresh(): void
   /** @param mac of the delivery; one that was counted before is not counted again: it is a replay */
   sawStale(mac: Buffer): 'counted' | 'repeated'
   suspect(): boolean
 }
 
-interface ClockWatchOptions {
+interface StalenessOptions {
   /** Epoch milliseconds. */
   now: () => number
   onStale: () => void
@@ -262,7 +249,7 @@ const COUNTED_MAX = 10_000
  *
  * Each delivery counts once. `onStale` runs at most once a minute, `onSuspect` at most once an hour.
  */
-export function watchClock({ now, onStale, onSuspect }: ClockWatchOptions): ClockWatch {
+export function watchStaleness({ now, onStale, onSuspect }: StalenessOptions): StalenessWatch {
   const counted = new Set<string>()
   let staleAt: number[] = []
   let freshAt = Number.NEGATIVE_INFINITY
@@ -310,6 +297,3 @@ export function watchClock({ now, onStale, onSuspect }: ClockWatchOptions): Cloc
     },
   }
 }
-
-/** The occasion of an alert that comes at most once an hour for one source. */
-export const hourly = (source: string, at: number): string => `${source}:${Math.floor(at / 3_600_000)}`

@@ -5,20 +5,23 @@ import { enqueueAlert } from '../storage/outbox.ts'
 import { hintPurchase, type Purchase, purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
 import { readJson } from '../supplier/json.ts'
 import { textAt } from '../supplier/records.ts'
-import { hourly } from './receive.ts'
 
-/** What a delivery says, as far as it is believed: which event, and which of our things it is about. */
-export type Reading =
+/** What a delivery says, as far as it is believed: which event, and what of ours it is about. */
+export type DeliveryReading =
   | { kind: 'order'; event: EventName; supplierOrderId: string | undefined; externalOrderId: string | undefined }
   | { kind: 'product'; event: EventName; productId: string }
   | { kind: 'balance'; event: EventName }
   /** An event of a product that it does not name. */
   | { kind: 'nameless'; event: EventName }
+  /** An order of a store, which is read from the store. */
+  | { kind: 'store_order'; event: string; take: () => Promise<StoreOrderTaken> }
   | { kind: 'unknown_event' }
   | { kind: 'unreadable'; why: string }
 
+export type StoreOrderTaken = { outcome: 'taken' } | { outcome: 'ignored' | 'unreadable'; detail: string }
+
 /** What becomes of a delivery, and what is committed together with that. */
-export interface Verdict {
+export interface DeliveryVerdict {
   set: Partial<Delivery> & Pick<Delivery, 'state'>
   changes: Change[]
 }
@@ -34,7 +37,7 @@ export interface HandlerDeps {
  * Reads the body of an authentic delivery: the event and ids, and nothing else. A status, an amount or a key that it
  * carries is not looked at, because GET decides.
  */
-export function readDelivery(body: Buffer, { event: paths }: Dialect): Reading {
+export function readDelivery(body: Buffer, { event: paths }: Dialect): DeliveryReading {
   const json = readJson(body)
   if (json === undefined) return { kind: 'unreadable', why: 'the body is not JSON' }
   const name = textAt(json, paths.name)
@@ -69,14 +72,14 @@ const isPresent = (json: unknown, path: string): boolean => (valueAt(json, path)
 /**
  * Joins an order event to a purchase of ours and asks for a read of it.
  *
- * Ids are matched with rows of ours before anything else is done with them. Whatever contradicts the row is left alone:
+ * Ids are matched with rows of ours before anything else is done with them. A delivery that contradicts the row changes nothing:
  * an order of another line must not bring its keys to this one.
  */
 export async function joinOrder(
   { db, newId, now }: HandlerDeps,
   row: Delivery,
-  { event, supplierOrderId, externalOrderId }: Extract<Reading, { kind: 'order' }>,
-): Promise<Verdict> {
+  { event, supplierOrderId, externalOrderId }: Extract<DeliveryReading, { kind: 'order' }>,
+): Promise<DeliveryVerdict> {
   const byOrder = supplierOrderId === undefined ? [] : await db.query(purchasesBySupplierOrder([supplierOrderId]))
   const byReference = externalOrderId === undefined ? [] : await db.query(purchasesByExternalId([externalOrderId]))
   const [found, other] = [...new Map([...byOrder, ...byReference].map((purchase) => [purchase.id, purchase])).values()]
@@ -102,7 +105,7 @@ export async function joinOrder(
 /** An event may overtake the commit of its order, or follow a restore; after a day it was never ours. */
 const ORPHAN_MAX_MS = 24 * 60 * 60_000
 
-/** What overtook its order is joined long before; a person looks at what is still alone then. */
+/** A delivery that overtook its order is joined long before; a person looks at one that is still an orphan then. */
 const ORPHAN_ALERT_MS = 15 * 60_000
 
 function orphan(
@@ -110,13 +113,13 @@ function orphan(
   { newId, now }: Pick<HandlerDeps, 'newId' | 'now'>,
   read: Partial<Delivery>,
   lastError: string,
-): Verdict {
+): DeliveryVerdict {
   const at = now()
   const ageMs = at - row.receivedAt
   if (ageMs >= ORPHAN_MAX_MS) return { set: { ...read, state: 'ignored', finishedAt: at, lastError }, changes: [] }
   const note = 'the supplier announced an order that no purchase of ours knows'
   const payload = { note, source: row.source, delivery: row.id }
-  // By the hour of receipt, so that one orphan is told once and not once for each hour that it waits.
+  // By the hour of receipt, so that an orphan is alerted once, and not once for each hour that it waits.
   const occasion = hourly(row.source, row.receivedAt)
   const late = enqueueAlert({ newId, now }, { type: 'orphan_delivery', occasion, payload })
   return {
@@ -129,15 +132,18 @@ function orphan(
 const orphanDelayMs = (ageMs: number): number => Math.min(Math.max(ageMs / 2, 5_000), 15 * 60_000)
 
 /** After the supplier was read: nothing of the delivery itself is kept. */
-export const applied = ({ now }: Pick<HandlerDeps, 'now'>, event: EventName): Verdict => ({
+export const applied = ({ now }: Pick<HandlerDeps, 'now'>, event: string): DeliveryVerdict => ({
   set: { event, state: 'applied', finishedAt: now(), lastError: null },
   changes: [],
 })
 
-/** The balance was read and is on record; people hear of it too, since only they can pay. */
-export function balanceLow({ newId, now }: HandlerDeps, row: Delivery, event: EventName): Verdict {
+/** The balance was read and is on record; it is an alert too, since only people can pay. */
+export function balanceLow({ newId, now }: HandlerDeps, row: Delivery, event: EventName): DeliveryVerdict {
   const note = 'the supplier says that the balance is low'
   const payload = { note, delivery: row.id }
   const low = enqueueAlert({ newId, now }, { type: 'balance_low', occasion: hourly(row.source, now()), payload })
   return { ...applied({ now }, event), changes: [low] }
 }
+
+/** The occasion of an alert that comes at most once an hour for one source. */
+export const hourly = (source: string, at: number): string => `${source}:${Math.floor(at / 3_600_000)}`

@@ -18,6 +18,7 @@ import type { Supplier } from '../supplier/client.ts'
 import { signingKey } from '../supplier/signature.ts'
 import type { Vault } from '../vault/vault.ts'
 import type { Inbox } from './receive.ts'
+import { SUPPLIER_PATH } from './sources.ts'
 
 export interface WebhookDeps {
   db: Database
@@ -28,12 +29,9 @@ export interface WebhookDeps {
   newId: () => string
 }
 
-/** Where the supplier's deliveries come in, under the public address. */
-export const DOOR = '/webhooks/supplier'
-
 /**
  * Creates a webhook at the supplier and keeps its secret, sealed. The first one gets the bare path, later ones a piece
- * of their own: each secret has its own door, so that one can take over from another without losing a delivery.
+ * of their own: each secret has its own endpoint, so that one can take over from another without losing a delivery.
  *
  * @param publicUrl address under which the supplier reaches this service
  * @param first false when another webhook at the supplier has the bare path, although we do not know of any
@@ -48,7 +46,7 @@ export async function createWebhook(
   const { db, vault, supplier, now, newId } = deps
   const existing = await db.query(allWebhooks())
   const path = !first || existing.some((webhook) => webhook.path === '') ? newId().slice(-12) : ''
-  const url = `${publicUrl.replace(/\/+$/, '')}${DOOR}${path === '' ? '' : `/${path}`}`
+  const url = `${publicUrl.replace(/\/+$/, '')}${SUPPLIER_PATH}${path === '' ? '' : `/${path}`}`
   const { webhook, events, secret } = await supplier.createWebhook({ url, events: [...eventNames] })
   assertUsable(secret)
   const sealed = vault.seal({ table: 'webhooks', row: webhook.id }, secret.reveal())
@@ -115,7 +113,7 @@ export async function retireWebhook(
     await db.commit([markRetired(row, at), audit])
   } catch (error) {
     if (!(error instanceof StaleWrite)) throw error
-    // Somebody else was faster, or it is the one that all the others gave way to.
+    // A concurrent call retired it, or it is the newest webhook.
     const now = await read()
     if (now && now.retiredAt !== null) return now
     throw new Failure('conflict', `no webhook has taken over from ${id} yet: rotate first`, { reason: 'not_replaced' })
@@ -134,7 +132,7 @@ function assertUsable(secret: Secret): void {
 
 export interface CheckDeps extends WebhookDeps {
   supplier: Pick<Supplier, 'createWebhook' | 'webhooks'>
-  /** Where the supplier reaches this service; null when that is nowhere. */
+  /** Where the supplier reaches this service; null when it cannot. */
   publicUrl: string | null
   log: Log
 }
@@ -147,21 +145,21 @@ export interface WebhookCheck {
   gone: string[]
 }
 
-/** By itself one is replaced a day at most: a supplier whose answers get lost must not be given one after the other. */
+/** The check replaces at most one a day: a supplier whose answers get lost must not get one webhook after the other. */
 const REPLACE_GAP_MS = 24 * 3_600_000
 
 /**
  * Compares the supplier's webhooks with those whose secret we hold.
  *
  * One that leads here under a secret that we do not hold was made by a request whose answer was lost, or is older than
- * the backup that this database came from. It is told to people, who alone can remove it, and replaced by one of ours.
+ * the backup that this database came from. An alert names it, because only people can remove it, and one of ours replaces it.
  *
  * @throws Failure when the supplier's webhooks cannot be read
  */
 export async function checkWebhooks(deps: CheckDeps): Promise<WebhookCheck> {
   const { db, supplier, now, log, publicUrl } = deps
   const held = await db.query(allWebhooks())
-  // Nowhere to be reached, and never was: nothing at the supplier can lead here.
+  // The supplier cannot reach this service, and never could: no webhook there can lead here.
   if (publicUrl === null && held.length === 0) return { unheld: [], gone: [] }
   const [theirs, before] = await Promise.all([supplier.webhooks(), unheldWebhooks(db)])
   const ids = new Set(held.map(({ id }) => id))
@@ -186,7 +184,7 @@ export async function checkWebhooks(deps: CheckDeps): Promise<WebhookCheck> {
   const [first] = open
   if (first === undefined || at - before.replacedAt < REPLACE_GAP_MS) return { unheld: webhooks, gone }
 
-  // Noted before it is tried: one that is lost on the way counts as tried too.
+  // Noted before the attempt, so that an attempt whose answer is lost counts too.
   seen = { webhooks, replacedAt: at }
   await db.commit([putUnheldWebhooks(seen, at)])
   try {
@@ -200,10 +198,12 @@ export async function checkWebhooks(deps: CheckDeps): Promise<WebhookCheck> {
   return { unheld: seen.webhooks, gone }
 }
 
-/** The public address that a webhook's address begins with; undefined when it does not lead to the door of deliveries. */
+/** The public address that a webhook's address begins with; undefined when it does not lead to the endpoint of deliveries. */
 function baseOf(url: string): string | undefined {
-  const end = url.lastIndexOf(DOOR)
-  return end > 0 && /^(\/[A-Za-z0-9_-]{1,64})?$/.test(url.slice(end + DOOR.length)) ? url.slice(0, end) : undefined
+  const end = url.lastIndexOf(SUPPLIER_PATH)
+  return end > 0 && /^(\/[A-Za-z0-9_-]{1,64})?$/.test(url.slice(end + SUPPLIER_PATH.length))
+    ? url.slice(0, end)
+    : undefined
 }
 
 /** Once for each of them, however often they are compared. */

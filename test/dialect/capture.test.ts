@@ -31,7 +31,7 @@ async function openCapture() {
   const capture = createCaptures({ db, vault, now, newId: createIds(now, randomBytes), log: deps.log })
   const receive = capture.watch(inbox.receive)
   const requestOf = ({ headers, body }: SignedDelivery): ReceivedRequest => ({
-    path: '',
+    path: '/webhooks/supplier',
     headers: Object.fromEntries(headers.map(([name, value]) => [name, [value]])),
     body,
   })
@@ -69,7 +69,9 @@ describe('a capture', () => {
     expect(await send()).toMatchObject({ outcome: 'duplicate' })
     const forged = signedDelivery({ secret: FORGED })
     expect(await receive(requestOf(forged))).toMatchObject({ outcome: 'not_authentic' })
-    expect(await receive({ ...requestOf(forged), path: 'nowhere' })).toMatchObject({ outcome: 'unknown_path' })
+    expect(await receive({ ...requestOf(forged), path: '/webhooks/nowhere' })).toMatchObject({
+      outcome: 'unknown_path',
+    })
     const old = signedDelivery({ timestamp: String(clock.now / 1_000 - 900), deliveryId: 'dlv_old' })
     expect(await receive(requestOf(old))).toMatchObject({ outcome: 'stale' })
     await hasKept(2)
@@ -168,7 +170,7 @@ describe('quayside dialect capture', () => {
   const at = (ms: number) => new Date(1_700_000_000_000 + ms).toISOString()
   const now = () => 1_700_000_000_000
   const state = { closesAt: at(15 * MINUTE), keptUntil: at(30 * MINUTE), left: 10 }
-  const entry = { id: 'c1', path: '', reason: 'mismatch', receivedAt: at(-5_000) }
+  const entry = { id: 'c1', path: '/webhooks/supplier', reason: 'mismatch', receivedAt: at(-5_000) }
   const detail = { ...entry, headers: { 'x-signed': ['abc'] }, body: 'e30=' }
 
   test('starts, lists and shows', async () => {
@@ -181,7 +183,7 @@ describe('quayside dialect capture', () => {
     expect(started).toMatchObject({ exitCode: 0 })
     expect(started.stdout).toContain('Taking up to 10 refused deliveries until 2023-11-14 22:28:20Z')
     const listed = await run(['dialect', 'capture', 'list', '--config', config], { now })
-    expect(listed.stdout).toMatch(/c1 +- +mismatch +5 s/)
+    expect(listed.stdout).toMatch(/c1 +\/webhooks\/supplier +mismatch +5 s/)
     const shown = await run(['dialect', 'capture', 'show', 'c1', '--config', config], { now })
     expect(JSON.parse(shown.stdout)).toEqual(detail)
   })
@@ -204,10 +206,10 @@ describe('the API of captures', () => {
     expect(started.status).toBe(201)
     expect(started.body.data).toMatchObject({ left: 10 })
     const refuse = captures.watch(() => Promise.resolve({ outcome: 'not_authentic', reason: 'mismatch' }))
-    await refuse({ path: '', headers: { 'x-signed': ['abc'] }, body: Buffer.from('{"a":1}') })
+    await refuse({ path: '/webhooks/supplier', headers: { 'x-signed': ['abc'] }, body: Buffer.from('{"a":1}') })
     await until(async () => (await captures.list()).length === 1)
     const listed = (await ask('GET', '/captures', { token: admin })).body.data
-    expect(listed).toMatchObject({ open: { left: 9 }, items: [{ path: '', reason: 'mismatch' }] })
+    expect(listed).toMatchObject({ open: { left: 9 }, items: [{ path: '/webhooks/supplier', reason: 'mismatch' }] })
     const shown = await ask('GET', `/captures/${listed.items[0]?.id}`, { token: admin })
     expect(shown.body.data).toMatchObject({ headers: { 'x-signed': ['abc'] }, body: 'eyJhIjoxfQ==' })
     expect((await ask('GET', '/captures/nowhere', { token: admin })).status).toBe(404)

@@ -108,7 +108,7 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await ask('POST', '/stores/nowhere/rotate-secret')
   await ask('POST', '/captures')
   const refused = world.captures.watch(() => Promise.resolve({ outcome: 'stale' }))
-  await refused({ path: '', headers: {}, body: Buffer.from('{}') })
+  await refused({ path: '/webhooks/supplier', headers: {}, body: Buffer.from('{}') })
   while ((await ask('GET', '/captures')).body.data.items.length === 0);
   await ask('GET', `/captures/${await idOf('/captures')}`)
   const first = await idOf('/webhooks')

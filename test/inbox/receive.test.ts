@@ -37,7 +37,11 @@ describe('a stored delivery', () => {
     const { commit } = door.db
     const turn = Array.from({ length: 50 }, (_, n) => {
       const { headers, body } = signedDelivery({ deliveryId: `dlv_${n}`, timestamp: timestampOf(TEST_NOW - n * 1_000) })
-      return { path: '', headers: Object.fromEntries(headers.map(([name, value]) => [name, [value]])), body }
+      return {
+        path: '/webhooks/supplier',
+        headers: Object.fromEntries(headers.map(([name, value]) => [name, [value]])),
+        body,
+      }
     })
     const order: string[] = []
     door.db.commit = (changes) => {

@@ -27,7 +27,7 @@ describe('a replay of a stored delivery after its time', () => {
     expect(door.seen.earlySweeps).toBe(0)
     expect(await door.alerts()).toEqual([])
     expect(door.inbox.clockSuspect()).toBe(false)
-    expect(door.inbox.traffic().get('')?.count).toBe(1)
+    expect(door.inbox.traffic().get('supplier')?.count).toBe(1)
   })
 
   test('signed again long ago, under its own ID, is no news either', async () => {

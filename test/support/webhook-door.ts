@@ -9,6 +9,7 @@ import { webhookRouter } from '../../src/http/webhooks.ts'
 import { createIds } from '../../src/ids.ts'
 import { type ProcessDeps, processDue } from '../../src/inbox/process.ts'
 import { openInbox, type ReceiveDeps } from '../../src/inbox/receive.ts'
+import type { StoreSource } from '../../src/inbox/sources.ts'
 import { createLog } from '../../src/log.ts'
 import { Secret } from '../../src/secret.ts'
 import type { Database } from '../../src/storage/database.ts'
@@ -35,6 +36,7 @@ export interface DoorOptions {
   receive?: Awaited<ReturnType<typeof openInbox>>['receive']
   refreshOffer?: ProcessDeps['refreshOffer']
   readBalance?: ProcessDeps['readBalance']
+  storeSources?: StoreSource[]
 }
 
 export type Door = Awaited<ReturnType<typeof openDoor>>
@@ -62,6 +64,7 @@ export async function openDoor(options: DoorOptions = {}) {
     db,
     vault,
     dialect,
+    storeSources: options.storeSources ?? [],
     now,
     random: () => 0.5,
     newId: createIds(now, randomBytes),

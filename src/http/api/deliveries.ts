@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { CaptureEntry } from '../../inbox/capture.ts'
 import type { Traffic } from '../../inbox/receive.ts'
+import { supplierSourceId } from '../../inbox/sources.ts'
 import { allWebhooks, type Webhook as WebhookRow } from '../../storage/webhooks.ts'
 import { webhookBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
@@ -48,7 +49,7 @@ export function webhookOperations({
     const rows = await db.query(allWebhooks())
     const newest = rows.findLast(({ retiredAt }) => retiredAt === null)?.id
     const traffic = inbox.traffic()
-    return rows.map((row) => webhookView(row, newest, traffic.get(row.path)))
+    return rows.map((row) => webhookView(row, newest, traffic.get(supplierSourceId(row.path))))
   }
   const view = async ({ id }: WebhookRow) => {
     const shown = (await viewAll()).find((one) => one.id === id)

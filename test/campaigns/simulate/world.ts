@@ -76,8 +76,8 @@ export async function openWorld(seed: number, settings: Settings, write?: (line:
   const store = createStore({ timeline, chance: chance.named('store'), secret: host.callbackSecret() })
   host.connectStore(store)
   const door: Door = async (url, headers, body) => {
-    const piece = url.slice(`${PUBLIC_URL}/webhooks/supplier`.length).replace(/^\//, '')
-    const receipt = await host.ask((process) => process.inbox.receive({ path: piece, headers, body }))
+    const path = url.slice(PUBLIC_URL.length)
+    const receipt = await host.ask((process) => process.inbox.receive({ path, headers, body }))
     if (receipt === undefined) return undefined
     if (receipt === 'error') return 503
     return receipt.outcome === 'stored' || receipt.outcome === 'duplicate' ? 200 : 401

@@ -1,0 +1,144 @@
+/**
+ * The sources of deliveries: each webhook that we have at the supplier, and each store that signs what it sends. A source
+ * knows who may send to its path and how an authentic body is read; storing, repeats and retries are the same for all.
+ */
+import type { Dialect } from '../dialect/dialect.ts'
+import { Failure } from '../errors.ts'
+import { Secret } from '../secret.ts'
+import type { Database } from '../storage/database.ts'
+import { allWebhooks } from '../storage/webhooks.ts'
+import type { Store, StoreOrderRead, StoreRequest } from '../stores/store.ts'
+import { faultOfHeaders, signingKey, verify } from '../supplier/signature.ts'
+import type { Vault } from '../vault/vault.ts'
+import { type DeliveryReading, readDelivery } from './supplier-events.ts'
+
+export interface Source {
+  /** Stored with each delivery: `supplier`, `supplier/<webhook>`, `stores/<store>`. */
+  id: string
+  /** Path of its endpoint, as a request names it. */
+  path: string
+  /** `replaced`: a newer one took over; deliveries are counted apart. `retired`: its secret proves nothing any more. */
+  state: 'live' | 'replaced' | 'retired'
+  /** What is wrong with the headers, whatever the body is; undefined when only the body can show it. */
+  faultOfHeaders(headers: Headers): string | undefined
+  /** @param now epoch milliseconds */
+  verify(request: StoreRequest, now: number): SourceVerification
+}
+
+/** Reads an authentic body: what it is about, and nothing that only the other side can know. */
+export type ReadDelivery = (body: Buffer) => DeliveryReading
+
+/** A store that sends its orders. */
+export interface StoreSource extends Source {
+  read: ReadDelivery
+}
+
+/** Node's `headersDistinct`. */
+export type Headers = Record<string, string[] | undefined>
+
+/** What identifies an authentic delivery beside its body. */
+export interface DeliveryProof {
+  deliveryId: string
+  /** The 32 bytes of the signature: equal for equal deliveries. */
+  mac: Buffer
+  /** Epoch milliseconds; null where the signature covers no time, so that a delivery is never stale. */
+  signedAt: number | null
+}
+
+export type SourceVerification =
+  | ({ outcome: 'authentic' | 'stale' } & DeliveryProof)
+  | { outcome: 'ping' }
+  /** `reason` is for the metrics, never for the sender. */
+  | { outcome: 'not_authentic'; reason: string }
+
+/** Where the supplier's deliveries come in, under the public address. */
+export const SUPPLIER_PATH = '/webhooks/supplier'
+
+/** @param webhook last piece of its path; empty for the first webhook */
+export const supplierSourceId = (webhook: string): string => (webhook === '' ? 'supplier' : `supplier/${webhook}`)
+
+/**
+ * A source for each webhook at the supplier. Opens every secret once, so that a request finds its keys in memory.
+ *
+ * @throws Failure `invalid` when the secret of a webhook cannot be used
+ */
+export async function supplierSources({
+  db,
+  vault,
+  dialect,
+}: {
+  db: Database
+  vault: Vault
+  dialect: Dialect
+}): Promise<Source[]> {
+  const rows = await db.query(allWebhooks())
+  const newest = rows.findLast(({ retiredAt }) => retiredAt === null)?.id
+  return rows.map(({ id, path, secret, keyId, retiredAt }) => {
+    const text = vault.open({ table: 'webhooks', row: id }, secret, keyId).toString('utf8')
+    const secrets = [signingKey(new Secret(text))]
+    return {
+      id: supplierSourceId(path),
+      path: path === '' ? SUPPLIER_PATH : `${SUPPLIER_PATH}/${path}`,
+      state: retiredAt !== null ? 'retired' : id === newest ? 'live' : 'replaced',
+      faultOfHeaders: (headers) => faultOfHeaders(dialect, headers),
+      verify: ({ headers, body }, nowMs) => {
+        const verified = verify({ dialect, secrets, headers, body, nowMs })
+        if (!verified.valid && verified.reason !== 'stale') {
+          return { outcome: 'not_authentic', reason: verified.reason }
+        }
+        const { valid, deliveryId, mac, timestampMs } = verified
+        return { outcome: valid ? 'authentic' : 'stale', deliveryId, mac, signedAt: timestampMs }
+      },
+    }
+  })
+}
+
+/**
+ * The way in which deliveries of a source are read. It follows from the id that is stored with a delivery, so that also
+ * deliveries of a retired webhook can be read, by any process.
+ *
+ * @throws Error when the configuration no longer has the store
+ */
+export function readerOf(source: string, dialect: Dialect, stores: readonly StoreSource[]): ReadDelivery {
+  if (!source.startsWith(STORE_SOURCES)) return (body) => readDelivery(body, dialect)
+  const store = stores.find(({ id }) => id === source)
+  if (!store) throw new Error(`the configuration has no store that sends as ${source}`)
+  return store.read
+}
+
+const STORE_SOURCES = 'stores/'
+
+/**
+ * The source of a store. A delivery is a hint: the order is read from the store, and `take` gets what the store has now.
+ *
+ * @returns undefined for a kind of store that sends nothing: its orders come over the API
+ */
+export function storeSource(
+  id: string,
+  { verify, readOrder }: Pick<Store, 'verify' | 'readOrder'>,
+  take: (order: StoreOrderRead) => Promise<void>,
+): StoreSource | undefined {
+  if (!verify || !readOrder) return undefined
+  return {
+    id: `${STORE_SOURCES}${id}`,
+    path: `/webhooks/stores/${id}`,
+    state: 'live',
+    faultOfHeaders: () => undefined,
+    verify: (request) => {
+      const verified = verify(request)
+      return verified.outcome === 'authentic' ? { ...verified, signedAt: null } : verified
+    },
+    read: (body) => ({
+      kind: 'store_order',
+      event: 'order',
+      take: async () => {
+        const read = await readOrder(body)
+        if (read.outcome === 'ignored' || read.outcome === 'unreadable') return read
+        if (read.outcome !== 'order')
+          throw new Failure('unavailable', `the store did not answer for the order: ${read.detail}`)
+        await take(read.order)
+        return { outcome: 'taken' }
+      },
+    }),
+  }
+}

@@ -1,0 +1,111 @@
+/** Deliveries of a store that signs what it sends: the same inbox and the same endpoint as the supplier's. */
+import { createHmac } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { type StoreSource, storeSource } from '../../src/inbox/sources.ts'
+import type { OrderReadResult, Store, StoreOrderRead } from '../../src/stores/store.ts'
+import { signedDelivery } from '../support/delivery.ts'
+import { openDoor } from '../support/webhook-door.ts'
+
+const STORE = 'shop-4f7k2m9q'
+const PATH = `/webhooks/stores/${STORE}`
+const SIGNATURE = 'x-shop-signature'
+const macOf = (body: Buffer) => createHmac('sha256', 'a secret of the shop').update(body).digest()
+
+const order: StoreOrderRead = {
+  reference: '1001',
+  state: 'paid',
+  changedAt: 1_700_000_000_000,
+  lines: [{ id: '1', variant: 'v1', sku: 'SKU-1', quantity: 1, unitPrice: '12.00', currency: 'EUR' }],
+}
+
+/** A store whose deliveries carry a signature of the body and no time. */
+const shop = (readOrder: (body: Buffer) => Promise<OrderReadResult>): Pick<Store, 'verify' | 'readOrder'> => ({
+  verify: ({ headers, body }) => {
+    if (headers[SIGNATURE] === undefined && body.toString() === 'webhook_id=1') return { outcome: 'ping' }
+    const mac = macOf(body)
+    return headers[SIGNATURE]?.[0] === mac.toString('base64')
+      ? { outcome: 'authentic', deliveryId: mac.toString('hex'), mac }
+      : { outcome: 'not_authentic', reason: 'mismatch' }
+  },
+  readOrder,
+})
+
+async function openShop(readOrder: (body: Buffer) => Promise<OrderReadResult>) {
+  const taken: StoreOrderRead[] = []
+  const source = storeSource(STORE, shop(readOrder), async (read) => void taken.push(read)) as StoreSource
+  const door = await openDoor({ storeSources: [source] })
+  const post = async (body: string, signature: string | null = macOf(Buffer.from(body)).toString('base64')) => {
+    const headers: [string, string][] = signature === null ? [] : [[SIGNATURE, signature]]
+    return (await door.send({ method: 'POST', target: PATH, headers, body: Buffer.from(body) }))?.status
+  }
+  return { door, taken, post }
+}
+
+test('a kind of store that sends nothing is no source', () => {
+  expect(storeSource(STORE, {}, async () => {})).toBeUndefined()
+})
+
+test('an order of a store is stored once, and taken as the store has it now', async () => {
+  const { door, taken, post } = await openShop(async () => ({ outcome: 'order', order }))
+  expect([await post('{"id":1,"total":"0.01"}'), await post('{"id":1,"total":"0.01"}')]).toEqual([200, 200])
+  await door.process()
+  expect(taken).toEqual([order])
+  expect(await door.rows()).toMatchObject([
+    { source: `stores/${STORE}`, state: 'applied', event: 'order', signedAt: door.clock.now },
+  ])
+})
+
+test('without a true signature, and under another path, nothing is stored', async () => {
+  const { door, post } = await openShop(async () => ({ outcome: 'order', order }))
+  expect(await post('{"id":1}', 'Zm9yZ2Vk')).toBe(401)
+  expect(await post('{"id":1}', null)).toBe(401)
+  const { headers, body } = signedDelivery()
+  expect((await door.send({ target: PATH, headers, body }))?.status, 'what the supplier signed').toBe(401)
+  expect((await door.send({ target: '/webhooks/stores/other-4f7k2m9q', headers, body }))?.status).toBe(401)
+  expect((await door.send({ target: '/webhooks/stores', headers, body }))?.status).toBe(404)
+  expect((await door.send({ method: 'GET', target: PATH }))?.status).toBe(405)
+  expect(await door.rows()).toEqual([])
+})
+
+test('a ping is answered 200 and not stored', async () => {
+  const { door, post } = await openShop(async () => ({ outcome: 'order', order }))
+  expect(await post('webhook_id=1', null)).toBe(200)
+  expect(await door.rows()).toEqual([])
+  expect(door.seen.counts).toContain('ping')
+})
+
+test('a delivery without a time says nothing about the clock', async () => {
+  const { door, post } = await openShop(async () => ({ outcome: 'order', order }))
+  for (const age of [600, 601, 602]) {
+    const timestamp = String(Math.floor(door.clock.now / 1_000) - age)
+    await door.deliver(signedDelivery({ timestamp, deliveryId: `dlv_${age}` }))
+  }
+  expect(door.inbox.clockSuspect()).toBe(true)
+  expect(await post('{"id":1}')).toBe(200)
+  expect(door.inbox.clockSuspect()).toBe(true)
+})
+
+test.each<[OrderReadResult, string, string]>([
+  [{ outcome: 'ignored', detail: 'about a product' }, 'ignored', 'about a product'],
+  [{ outcome: 'unreadable', detail: 'no id' }, 'quarantined', 'no id'],
+  [
+    { outcome: 'unavailable', mayHaveLeft: true, detail: 'closed' },
+    'retry',
+    'the store did not answer for the order: closed',
+  ],
+])('%o becomes %s', async (read, state, lastError) => {
+  const { door, taken, post } = await openShop(async () => read)
+  await post('{"id":1}')
+  await door.process()
+  expect(await door.rows()).toMatchObject([{ state, lastError }])
+  expect(await door.alerts()).toEqual(state === 'quarantined' ? ['delivery_quarantined'] : [])
+  expect(taken).toEqual([])
+})
+
+test('a delivery of a store that is not configured any more is tried again', async () => {
+  const { door, post } = await openShop(async () => ({ outcome: 'order', order }))
+  await post('{"id":1}')
+  door.deps.storeSources = []
+  await door.process()
+  expect(await door.rows()).toMatchObject([{ state: 'retry', lastError: expect.stringContaining(STORE) }])
+})
