@@ -1,6 +1,6 @@
 /**
  * Named instants at which a test ends the process, as if it were killed there: before and after each commit, send and
- * answer. Nothing of this is there when nobody asked for it.
+ * answer. Without a registered hook, nothing of this is there.
  */
 import type { Inbox } from './inbox/receive.ts'
 import type { CrashPoint } from './ordering/ordering.ts'
@@ -19,17 +19,14 @@ export type ServicePoint =
 
 export type AtPoint = (point: ServicePoint | RotationPoint) => void
 
-/** `intended:2` kills the process the second time that this instant comes. */
-export function crashAt(wanted: string | undefined): AtPoint | undefined {
-  if (!wanted) return undefined
-  const [name, count = '1'] = wanted.split(':')
-  let left = Number(count)
-  return (point) => {
-    if (point !== name) return
-    left -= 1
-    if (left === 0) process.kill(process.pid, 'SIGKILL')
-  }
+let registered: AtPoint | undefined
+
+/** Registers what the service calls at these instants; a module that tests load with `--import` does so. */
+export const registerAt = (at: AtPoint): void => {
+  registered = at
 }
+
+export const registeredAt = (): AtPoint | undefined => registered
 
 /** The database, with the instants around each of its commits. */
 export const databaseWith = (at: AtPoint | undefined, db: Database): Database =>
@@ -53,7 +50,7 @@ export const receiveWith = (at: AtPoint | undefined, receive: Inbox['receive']):
         const receipt = await receive(request)
         if (receipt.outcome !== 'stored') return receipt
         at('received')
-        // After the continuation of whoever awaits this, which answers, and before anything that waits for a turn.
+        // After the continuation that awaits this and answers, and before anything that waits for a turn.
         process.nextTick(at, 'acknowledged')
         return receipt
       }

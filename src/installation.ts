@@ -3,13 +3,8 @@ import { accessSync, constants, existsSync, readdirSync, rmdirSync, rmSync, stat
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createToken } from './access/tokens.ts'
-import type { Inspection } from './cli/doctor.ts'
-import type { SupplierAccess } from './cli/init-supplier.ts'
-import { readProducts } from './cli/product-sample.ts'
-import type { SetUp } from './cli/program.ts'
 import { type Config, loadConfig } from './config/config.ts'
 import { namesInRules } from './domain/pricing-rules.ts'
-import type { SupplierOffer } from './domain/supplier.ts'
 import { Failure, messageOf } from './errors.ts'
 import { createIds } from './ids.ts'
 import { createWebhook } from './inbox/webhooks.ts'
@@ -18,11 +13,12 @@ import type { Database } from './storage/database.ts'
 import { categoriesOfOffers, skusOfOffers } from './storage/offers.ts'
 import { setStoresMade } from './storage/restores.ts'
 import { lastCompleteSync, lastEndedSync } from './storage/runs.ts'
+import type { FirstUnreadable } from './storage/schema.ts'
 import { keyEncryptionKeyName } from './storage/settings.ts'
 import { assertFree, databaseExists, databaseFileOf, openDatabase, openToRead } from './storage/sqlite/open.ts'
 import { allWebhooks } from './storage/webhooks.ts'
 import { openCallbackSecrets, secretText } from './stores/backend/signature.ts'
-import { createSupplier, type Supplier } from './supplier/client.ts'
+import { createSupplier } from './supplier/client.ts'
 import { checkKeys } from './vault/keys.ts'
 import { assertKeyOpens, nameOfKey, openVault, parseKey } from './vault/vault.ts'
 
@@ -79,6 +75,22 @@ function assertWritable(folder: string): void {
   }
 }
 
+/** An installation that does not run, opened. */
+export interface SetUp {
+  /**
+   * Creates the supplier's webhook under the configured public address, and keeps its secret sealed. A webhook that
+   * exists under this address, and whose secret is held, is returned instead of a second one.
+   */
+  createWebhook: () => Promise<{ id: string; url: string }>
+  /** Makes a token of role `store` with the scopes `orders` and `keys`. */
+  createStoreToken: (store: string, name: string) => Promise<Secret>
+  /** The secret that callbacks to this store are signed with, `whsec_…`. */
+  callbackSecret: (store: string) => Promise<Secret>
+  close: () => Promise<void>
+  /** Closes, and removes the database if this set-up created it. */
+  discard: () => Promise<void>
+}
+
 /** Opens an installation that does not run. @throws Failure as `setUpOf` and `loadConfig` do */
 export const openSetUp = async (configFile: string, env: Record<string, string | undefined>): Promise<SetUp> =>
   setUpOf(loadConfig(configFile, env))
@@ -105,7 +117,14 @@ export async function setUpOf(config: Config, made: readonly string[] = []): Pro
   )
   if (made.length > 0) await db.commit([setStoresMade(made, now())])
   const { dialectFacts: dialect, apiKey } = config
-  const supplier = openSupplier({ baseUrl: config.supplier.baseUrl, dialect, apiKey })
+  const supplier = createSupplier({
+    baseUrl: config.supplier.baseUrl,
+    dialect,
+    apiKey,
+    now,
+    random: Math.random,
+    sleep: (ms) => sleep(ms),
+  })
   return {
     createWebhook: async () => {
       if (config.publicUrl === null) throw new Failure('invalid', 'the configuration has no publicUrl')
@@ -139,30 +158,6 @@ export async function setUpOf(config: Config, made: readonly string[] = []): Pro
   }
 }
 
-/** Reads three products, see `Program.readProducts`. */
-export async function readProductsOf(access: SupplierAccess): Promise<SupplierOffer[]> {
-  const supplier = openSupplier(access, PERSON_WAITS_MS)
-  try {
-    return await readProducts(supplier)
-  } finally {
-    await supplier.close()
-  }
-}
-
-/** For one try of three: a person sits before it. */
-const PERSON_WAITS_MS = 5_000
-
-const openSupplier = ({ baseUrl, dialect, apiKey }: SupplierAccess, fetchDeadlineMs?: number): Supplier =>
-  createSupplier({
-    baseUrl,
-    dialect,
-    apiKey,
-    now: () => Date.now(),
-    random: Math.random,
-    sleep: (ms) => sleep(ms),
-    ...(fetchDeadlineMs === undefined ? {} : { fetchDeadlineMs }),
-  })
-
 /** @returns what removes the database and its folder, where neither is there now; it does nothing where one is */
 function discardOf(file: string): () => void {
   if (existsSync(file)) return () => {}
@@ -172,6 +167,34 @@ function discardOf(file: string): () => void {
     for (const suffix of ['', '-wal', '-shm', '.lock']) rmSync(file + suffix, { force: true })
     for (const one of made) if (existsSync(one) && readdirSync(one).length === 0) rmdirSync(one)
   }
+}
+
+export interface LastSync {
+  id: string
+  state: string
+  finishedAt: number | null
+  offersSeen: number
+  offersUnreadable: number
+  firstUnreadable: FirstUnreadable | null
+  error: string | null
+}
+
+/** What the database of an installation says to its configuration. */
+export interface Inspection {
+  /** The name of the key that opens it, or why the service would not start. */
+  key:
+    | {
+        name: string
+        /** It is the next one: a rotation came that far, and the setting has not. */
+        next: boolean
+        /** False: there is no database. */
+        opened: boolean
+      }
+    | { fault: string }
+  /** The newest run that ended; undefined before the first. */
+  lastSync: LastSync | undefined
+  /** Categories in order, and those SKUs that rules name and the catalogue has; undefined before the first whole reading. */
+  catalogue: { categories: string[]; skus: ReadonlySet<string> } | undefined
 }
 
 /**

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import type { z } from 'zod'
-import { type Program, runCommand } from '../src/cli/program.ts'
+import { runCommand } from '../src/cli/commands.ts'
 import { configShape } from '../src/config/config.ts'
 import { dialectShape, errorKinds } from '../src/dialect/dialect.ts'
 import { acknowledgementOf, type ItemAnswer, type Sent } from '../src/domain/acknowledgement.ts'
@@ -227,10 +227,14 @@ describe('the page for people on duty', () => {
   test.each([...new Set(commands)])('names a command that there is: %s', async (words) => {
     const out = new PassThrough()
     const io = { stdin: new PassThrough(), stdout: out, stderr: out, env: {}, isTerminal: false, columns: 80 }
-    const outside = { now: Date.now, sleep: async () => {}, random: Math.random, randomBytes }
-    const exitCode = await runCommand([...words.split(' '), '--help'], { ...io, ...outside }, {
-      version: '0.0.0',
-    } as Program)
+    const outside = {
+      now: Date.now,
+      sleep: async () => {},
+      random: Math.random,
+      randomBytes,
+      stopSignal: async () => {},
+    }
+    const exitCode = await runCommand([...words.split(' '), '--help'], { ...io, ...outside })
     expect(exitCode).toBe(0)
     expect(String(out.read())).toContain(`Usage: quayside ${words}`)
   })

@@ -1,7 +1,125 @@
-import { existsSync, linkSync, renameSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { existsSync, linkSync, renameSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import Connection from 'better-sqlite3'
+import { type Config, loadConfig, readSecretFile } from '../config/config.ts'
+import { Failure } from '../errors.ts'
+import { createIds } from '../ids.ts'
+import { noteRestore } from '../reconciliation/restore.ts'
+import type { Secret } from '../secret.ts'
+import { insertAudit } from '../storage/evidence.ts'
 import { placeFile, syncFolder } from '../storage/files.ts'
+import { openMarker } from '../storage/marker.ts'
+import { databaseFileOf, holdDatabase, openDatabase } from '../storage/sqlite/open.ts'
+import { rotateKeyEncryptionKey } from '../vault/keys.ts'
+import { nameOfKey, openVault } from '../vault/vault.ts'
+import { backupFolder } from './backup.ts'
+import { type BackupHeader, openBackup } from './backup-file.ts'
+
+export interface RestoreOptions {
+  configFile: string
+  /** The demo's own configuration: nothing of it is in the environment. */
+  demo: boolean
+  /** Path of a backup, or its name in the folder of the backups. */
+  backup: string
+  /** A file with the key-encryption key that it was made under (default: the key that is set). */
+  keyFile?: string | undefined
+}
+
+/** What was done. */
+export interface Restored {
+  database: string
+  /** ISO 8601. */
+  madeAt: string
+  epoch: number
+  /** The database that was there; null when there was none. */
+  replaced: string | null
+}
+
+/**
+ * Puts a backup in the place of the database, for `quayside restore`.
+ *
+ * The backup is opened, checked, brought up to date and marked as a restore beside the database, and takes its place
+ * last, in one step: a failure before that leaves everything as it was.
+ *
+ * @throws Failure `conflict`, reason `database_in_use`, while a service runs; reason `other_stores` when the backup has
+ *   stores that the configuration lacks
+ * @throws Failure `invalid`, reason `backup_damaged` or `wrong_key`; `not_found` when there is no such file
+ */
+export async function restoreBackup(
+  { configFile, demo, backup, keyFile }: RestoreOptions,
+  env: Record<string, string | undefined>,
+): Promise<Restored> {
+  const config = loadConfig(configFile, demo ? {} : env)
+  const source = pathOf(config, backup)
+  // Before the lock: a mistyped name must not ask a person to stop the service first.
+  if (!existsSync(source)) throw new Failure('not_found', `the backup cannot be read: there is no file ${source}`)
+  const { file, free } = holdDatabase(databaseFileOf(config.dataDir))
+  const beside = `${file}.restoring`
+  try {
+    forget(beside)
+    const key = keyFile === undefined ? config.keyEncryptionKey : readSecretFile(keyFile)
+    const header = openBackup(source, beside, key)
+    assertStores(config, configFile, header)
+    const marker = openMarker(file)
+    const epochMin = marker.read()?.epoch ?? 0
+    const cause = `restored from ${path.basename(backup)}, as of ${new Date(header.madeAt).toISOString()}`
+    const epoch = await makeReady(beside, { config, key, cause, epochMin })
+    const replaced = replaceDatabase(file, beside, Date.now())
+    await marker.begin({ epoch, attempt: null })
+    const madeAt = new Date(header.madeAt).toISOString()
+    return { database: file, madeAt, epoch, replaced: replaced ?? null }
+  } finally {
+    forget(beside)
+    free()
+  }
+}
+
+/** A name without a folder is looked for among the backups, too. */
+function pathOf(config: Config, backup: string): string {
+  const among = path.join(backupFolder(config), backup)
+  return !existsSync(backup) && path.basename(backup) === backup && existsSync(among) ? among : backup
+}
+
+/** Purchase keys are derived from store ids: under other ones, everything would be bought again. */
+function assertStores({ stores }: Config, configFile: string, header: BackupHeader): void {
+  const missing = header.stores.filter((id) => !stores.some((store) => store.id === id))
+  if (missing.length === 0) return
+  const message = `the backup has orders of ${missing.join(', ')}, and ${configFile} has no store of that id: put it back as stores[].id`
+  throw new Failure('conflict', message, { reason: 'other_stores' })
+}
+
+interface Readying {
+  config: Config
+  /** The key-encryption key that the backup was made under. */
+  key: Secret
+  cause: string
+  epochMin: number
+}
+
+/** Brings the copy up to date, notes the restore in it, and puts it under the key that is set. @returns its epoch */
+async function makeReady(beside: string, { config, key, cause, epochMin }: Readying): Promise<number> {
+  const now = (): number => Date.now()
+  const newId = createIds(now, randomBytes)
+  const db = openDatabase({ file: beside, now })
+  try {
+    await openVault({ database: db, keyEncryptionKey: key, now })
+    if (nameOfKey(key) !== nameOfKey(config.keyEncryptionKey)) {
+      const detail = `${nameOfKey(key)} -> ${nameOfKey(config.keyEncryptionKey)}`
+      const entry = { id: newId(), at: now(), actor: 'restore', action: 'keys.rotate', subject: 'key-encryption key' }
+      const also = [insertAudit({ ...entry, detail })]
+      await rotateKeyEncryptionKey(db, { from: key, to: config.keyEncryptionKey, now: now(), also })
+    }
+    const { epoch } = await noteRestore({ db, now, newId }, { cause, epochMin, actor: 'restore' })
+    return epoch
+  } finally {
+    await db.close()
+  }
+}
+
+function forget(beside: string): void {
+  for (const suffix of ['', '-wal', '-shm', '.lock']) rmSync(beside + suffix, { force: true })
+}
 
 /**
  * Puts another database in the place of one that nobody has open, and keeps the one that was there.

@@ -1,65 +1,76 @@
-import type { Command } from 'commander'
+import { columnsOf, wrap } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
-import { type Call, listCommand, serviceCommand } from './command.ts'
+import type { Call, CommandRow } from './command.ts'
+import { commandLine } from './invocation.ts'
 import {
-  age,
+  ago,
   asRow,
   asRows,
+  type Columns,
   cell,
-  columnsOf,
   details,
   duration,
   exitCodes,
   instant,
+  key,
   money,
+  number,
+  type Pair,
   type Row,
   table,
-  wrap,
+  tookText,
 } from './output.ts'
-import type { Session } from './program.ts'
 
-/** `sync`: passes over the supplier's catalogue. */
-export function addSync(root: Command, session: Session): void {
-  const sync = root.command('sync').description('read the catalogue now; see earlier runs')
-  sync.option('--follow', 'watch until it ends; the exit code tells how')
-  sync.option('--dry-run', 'tell what would change in offers and in each store; write nothing')
-  sync.option('--most <count>', 'changes that a dry run shows of offers, and of listings; 1000 unless told')
-  sync.addHelpText('after', EXAMPLES)
-  serviceCommand(sync, session, async (call) => {
-    if (call.flag('dryRun')) return showDryRun(call)
-    const answer = asRow(await call.client.post(['sync']))
-    // The run that is under way is joined: the service gives it instead of a second one.
-    const run = asRow(answer.run ?? answer)
-    if (call.flag('follow')) return followRun(run, call)
-    call.print(run, () => `Run ${cell(run.id)} is under way.\nWatch it: quayside sync --follow\n`)
-    return undefined
-  })
-
-  const json = sync.options.find(({ long }) => long === '--json')
-  if (json) json.description = 'print one JSON document; with --follow or --dry-run a line of JSON for each event'
-
-  listCommand(sync.command('runs').description('runs, the newest first'), session, {
-    path: ['sync', 'runs'],
-    empty: 'No run yet. `quayside sync` starts one.',
-    columns: ({ io }) => [
-      { title: 'ID', of: (row) => cell(row.id), keep: true },
-      { title: 'STATE', of: (row) => cell(row.state) },
-      { title: 'CAUSE', of: (row) => cell(row.cause) },
-      { title: 'SEEN', of: (row) => cell(row.offersSeen), right: true },
-      { title: 'CHANGED', of: (row) => cell(row.offersChanged), right: true },
-      { title: 'NEW', of: (row) => cell(row.offersNew), right: true },
-      { title: 'GONE', of: (row) => cell(row.offersGone), right: true },
-      { title: 'AGE', of: (row) => age(row.startedAt, io.now()), right: true },
-    ],
-  })
-
-  const show = sync.command('show').description('one run and what it changed').argument('<id>', 'its id')
-  serviceCommand(show, session, async (call) => {
-    const run = asRow(await call.client.get(['sync', 'runs', call.args[0] ?? '']))
-    call.print(run, () => runText(run, call))
-    return undefined
-  })
-}
+/** Runs over the supplier's catalogue. */
+export const syncs: CommandRow[] = [
+  {
+    command: 'sync',
+    about: 'read the catalogue now; see earlier runs',
+    options: {
+      '--follow': 'watch until it ends; the exit code says how',
+      '--dry-run': 'say what would change in offers and in each store; write nothing',
+      '--most <count>': 'changes that a dry run shows of offers, and of listings (default: 1000)',
+      '--json': 'print one JSON document; with --follow or --dry-run a line of JSON for each event',
+    },
+    help: `
+Examples:
+  quayside sync --follow            watch a run to its end
+  quayside sync --follow --json     the same as lines of JSON
+  quayside sync --dry-run           what a run would change; nothing is written
+  quayside sync runs                what earlier runs found`,
+    act: async (call) => {
+      if (call.flag('dryRun')) return showDryRun(call)
+      const answer = asRow(await call.client.post(['sync']))
+      // The run that is under way is joined: the service gives it instead of a second one.
+      const run = asRow(answer.run ?? answer)
+      if (call.flag('follow')) return followRun(run, call)
+      call.print(run, () => `Run ${cell(run.id)} is under way.\nWatch it: ${commandLine('sync --follow')}\n`)
+      return undefined
+    },
+  },
+  {
+    command: 'sync runs',
+    about: 'runs, the newest first',
+    call: 'GET /sync/runs',
+    empty: `No run yet. \`${commandLine('sync')}\` starts one.`,
+    columns: {
+      ID: key('id'),
+      STATE: 'state',
+      CAUSE: 'cause',
+      SEEN: number('offersSeen'),
+      CHANGED: number('offersChanged'),
+      NEW: number('offersNew'),
+      GONE: number('offersGone'),
+      AGE: ago('startedAt'),
+    },
+  },
+  {
+    command: 'sync show <id>',
+    about: 'one run and what it changed',
+    call: 'GET /sync/runs/{id}',
+    text: runText,
+  },
+]
 
 /** What made an offer unreadable: `product.available, at available: "yes"`. */
 export const unreadableText = ({ field, path, value }: Row): string =>
@@ -67,40 +78,24 @@ export const unreadableText = ({ field, path, value }: Row): string =>
 
 const brokenText = ({ pagesBroken }: Row): string => (pagesBroken ? `, ${cell(pagesBroken)} could not be read` : '')
 
-const EXAMPLES = `
-Examples:
-  quayside sync --follow            watch a run to its end
-  quayside sync --follow --json     the same as lines of JSON
-  quayside sync --dry-run           what a run would change; nothing is written
-  quayside sync runs                what earlier runs found`
-
 function runText(run: Row, { io, width }: Call): string {
   const now = io.now()
-  const took =
-    typeof run.finishedAt === 'string' ? Date.parse(run.finishedAt) - Date.parse(String(run.startedAt)) : undefined
-  const pairs: [string, string][] = [
+  const pairs: (Pair | false)[] = [
     ['Run', cell(run.id)],
     ['State', cell(run.state)],
     ['Cause', cell(run.cause)],
     ['Started', instant(run.startedAt, now)],
-    ['Took', took === undefined ? '-' : took < 10_000 ? `${(took / 1_000).toFixed(1)} s` : duration(took)],
+    ['Took', tookText(run)],
     ['Pages', `${cell(run.pages)}${run.pagesTotal === null ? '' : ` of ${cell(run.pagesTotal)}`}${brokenText(run)}`],
     ['Offers', `${cell(run.offersSeen)} seen, ${cell(run.offersNew)} new, ${cell(run.offersChanged)} changed`],
     ['', `${cell(run.offersGone)} gone, ${cell(run.offersUnreadable)} unreadable`],
-    ...(run.firstUnreadable
-      ? [['First of them', unreadableText(asRow(run.firstUnreadable))] satisfies [string, string]]
-      : []),
-    ...(run.error ? [['Error', cell(run.error)] satisfies [string, string]] : []),
-    ...(run.requestId ? [["Supplier's request", cell(run.requestId)] satisfies [string, string]] : []),
+    Boolean(run.firstUnreadable) && ['First of them', unreadableText(asRow(run.firstUnreadable))],
+    Boolean(run.error) && ['Error', cell(run.error)],
+    Boolean(run.requestId) && ["Supplier's request", cell(run.requestId)],
   ]
   const changes = asRows(run.changes)
   if (changes.length === 0) return `${details(pairs, width)}\nNo offer changed.\n`
-  const columns = [
-    { title: 'OFFER', of: (row: Row) => cell(row.sku ?? row.productId) },
-    { title: 'FIELD', of: (row: Row) => cell(row.field) },
-    { title: 'BEFORE', of: (row: Row) => cell(row.before), right: true as const },
-    { title: 'AFTER', of: (row: Row) => cell(row.after), right: true as const },
-  ]
+  const columns: Columns = { OFFER: (row) => cell(row.sku ?? row.productId), ...changeColumns }
   return `${details(pairs, width)}\n${table(changes, columns, width)}`
 }
 
@@ -187,14 +182,14 @@ function endText(run: Row): string {
   const id = cell(run.id)
   if (run.state !== 'complete') {
     const request = run.requestId ? ` (the supplier's request ${cell(run.requestId)})` : ''
-    return `The run ${cell(run.state)}: ${cell(run.error)}${request}\nSee it: quayside sync show ${id}\n`
+    return `The run ${cell(run.state)}: ${cell(run.error)}${request}\nSee it: ${commandLine(`sync show ${id}`)}\n`
   }
   const seen = `${cell(run.offersSeen)} offers, ${cell(run.offersNew)} new, ${cell(run.offersChanged)} changed`
-  return `Complete: ${seen}, ${cell(run.offersGone)} gone.\nWhat changed: quayside sync show ${id}\n`
+  return `Complete: ${seen}, ${cell(run.offersGone)} gone.\nWhat changed: ${commandLine(`sync show ${id}`)}\n`
 }
 
 /** What is kept of the events until the end. */
-interface Told {
+interface DryRunChanges {
   offers: Row[]
   /** A row for each field. */
   listings: Row[]
@@ -210,7 +205,7 @@ interface Told {
  */
 export async function showDryRun(call: Call): Promise<number> {
   const { io, client, json } = call
-  const told: Told = { offers: [], listings: [], doubts: [], end: undefined }
+  const changes: DryRunChanges = { offers: [], listings: [], doubts: [], end: undefined }
   const start = { at: io.now(), pages: 0, offers: 0 }
   let shownAt = Number.NEGATIVE_INFINITY
   let drawn: Row | undefined
@@ -234,47 +229,43 @@ export async function showDryRun(call: Call): Promise<number> {
       if (json) return exitCodes.failed
       throw new Failure('unavailable', `the dry run broke off: ${cell(event.message)} (${cell(event.code)})`)
     }
-    if (!json || event.type === 'end') keep(told, event)
+    if (!json || event.type === 'end') keep(changes, event)
   }
-  const { end } = told
+  const { end } = changes
   if (!end) throw new Failure('unavailable', 'the dry run broke off: the service has ended.\nSee its log.')
   if (!json) {
     // The bar keeps what it showed last: nothing is left to be done.
     if (drawn && io.isTerminal)
       io.stdout.write(`\r${bar({ ...drawn, state: 'ended' }, start, io.now(), io.columns - 1)}\n`)
-    io.stdout.write(dryRunEnd(told, end, call.width))
+    io.stdout.write(dryRunEnd(changes, end, call.width))
   }
   return end.state === 'complete' ? exitCodes.ok : exitCodes.failed
 }
 
-function keep(told: Told, event: Row): void {
-  const { offers, listings, doubts } = told
+function keep(changes: DryRunChanges, event: Row): void {
+  const { offers, listings, doubts } = changes
   if (event.type === 'offer') offers.push(event)
   if (event.type === 'doubt') doubts.push(event)
   if (event.type === 'listing') {
     const { store, variant } = event
-    for (const [place, change] of asRows(event.changes).entries()) {
-      listings.push({ ...change, store, variant: place === 0 ? variant : '' })
+    for (const [index, change] of asRows(event.changes).entries()) {
+      listings.push({ ...change, store, variant: index === 0 ? variant : '' })
     }
   }
-  if (event.type === 'end') told.end = event
+  if (event.type === 'end') changes.end = event
 }
 
 const underWay = ({ syncUnderWay }: Row): string =>
   `The sync run ${cell(syncUnderWay)} is under way: what it has stored is no change any more.\n`
 
-const offerColumns = [
-  { title: 'OFFER', of: (row: Row) => cell(row.sku) },
-  { title: 'FIELD', of: (row: Row) => cell(row.field) },
-  { title: 'BEFORE', of: (row: Row) => cell(row.before), right: true as const },
-  { title: 'AFTER', of: (row: Row) => cell(row.after), right: true as const },
-]
-const listingColumns = [
-  { title: 'LISTING', of: ({ variant }: Row) => (variant === '' ? '' : cell(variant)) },
-  ...offerColumns.slice(1),
-]
+const changeColumns: Columns = { FIELD: 'field', BEFORE: number('before'), AFTER: number('after') }
+const offerColumns: Columns = { OFFER: 'sku', ...changeColumns }
+const listingColumns: Columns = {
+  LISTING: ({ variant }) => (variant === '' ? '' : cell(variant)),
+  ...changeColumns,
+}
 
-function dryRunEnd({ offers, listings, doubts }: Told, end: Row, width: number): string {
+function dryRunEnd({ offers, listings, doubts }: DryRunChanges, end: Row, width: number): string {
   const paragraph = (text: string) => `${wrap(text, width).join('\n')}\n`
   const stores = [...Map.groupBy(listings, ({ store }) => cell(store))]
   return [
@@ -324,27 +315,18 @@ function withReasons(rows: Row[], width: number): string {
     .join('')
 }
 
-/** `price`: how retail prices come about. */
-export function addPrice(root: Command, session: Session): void {
-  const price = root.command('price').description('how retail prices come about: explain')
-  const explain = price.command('explain').description('the price and stock of one SKU, step by step')
-  explain.argument('<sku>', "the supplier's SKU")
-  explain.option('--store <id>', 'the store; needed where there are several')
-  serviceCommand(explain, session, async (call) => {
-    const store = call.option('store') ?? (await onlyStore(call))
-    const answer = asRow(await call.client.get(['stores', store, 'prices', call.args[0] ?? '']))
-    call.print(answer, () => explained(answer, call.width))
-    return undefined
-  })
-}
-
-/** The store of an installation that has one. @throws Failure `invalid` when it has several */
-async function onlyStore({ client }: Call): Promise<string> {
-  const ids = asRows(asRow(await client.get(['stores'])).items).map(({ id }) => cell(id))
-  const [only] = ids
-  if (only !== undefined && ids.length === 1) return only
-  throw new Failure('invalid', `which store? Name it by --store: one of ${ids.join(', ')}`)
-}
+/** How retail prices come about. */
+export const prices: CommandRow[] = [
+  { command: 'price', about: 'how retail prices come about: explain' },
+  {
+    command: 'price explain <sku>',
+    about: 'the price and stock of one SKU, step by step',
+    args: ["the supplier's SKU"],
+    options: { '--store <id>': 'the store; needed where there are several' },
+    call: 'GET /stores/{store}/prices/{sku}',
+    text: (answer, { width }) => explained(answer, width),
+  },
+]
 
 /** Steps whose names are not words. */
 const names: Record<string, string> = { compare_at: 'compare at', held: 'no price' }
@@ -376,11 +358,11 @@ function standings({ listings, productId, takenBy, passes }: Row): [string, stri
   if (rows.length === 0 && takenBy) {
     const { id, productId: other } = asRow(takenBy)
     const stands = `the listing ${cell(id)} stands under its SKU and is ${other ? `of product ${cell(other)}` : 'of no offer'}`
-    const todo = `take that link back, or link another variant: quayside listings link <id> --product ${cell(productId)}`
+    const todo = `take that link back, or link another variant: ${commandLine(`listings link <id> --product ${cell(productId)}`)}`
     return [['Listing', `none: ${stands}; ${todo}`]]
   }
   if (rows.length === 0) {
-    return [['Listing', passes === true ? 'none yet' : 'none: the import filters keep it out, and nobody linked it']]
+    return [['Listing', passes === true ? 'none yet' : 'none: the import filters keep it out, and no person linked it']]
   }
   return rows.map((row) => {
     const known = asRow(row.known)

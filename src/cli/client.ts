@@ -2,9 +2,10 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { z } from 'zod'
 import { configShape } from '../config/config.ts'
+import { plain } from '../domain/text-layout.ts'
 import { Failure, type FailureCode, type FieldFault, messageOf } from '../errors.ts'
 import { Secret } from '../secret.ts'
-import { asRow, asRows, NOT_RUNNING, plain, type Row } from './output.ts'
+import { asRow, asRows, NOT_RUNNING, type Row } from './output.ts'
 
 /** Query values; those that are undefined are left out. */
 export type Query = Record<string, string | number | boolean | undefined>

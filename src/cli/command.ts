@@ -1,8 +1,42 @@
+/**
+ * How the rows of the command line become commands: `commandFrom` makes one out of each.
+ *
+ * Everything is written through `io`: tables and words for people, one JSON document with `--json`.
+ */
 import { createInterface } from 'node:readline/promises'
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { sentence } from '../domain/text-layout.ts'
+import { Failure } from '../errors.ts'
 import { type Client, CONFIG_FILE, connectionOf, createClient, type Query } from './client.ts'
-import { asRow, asRows, type Column, exitCodes, type Row, sentence, table } from './output.ts'
-import type { Io, Session } from './program.ts'
+import { asRow, asRows, type Columns, cell, exitCodes, type Row, table } from './output.ts'
+
+/** The outside of one command. */
+export interface Io {
+  stdin: NodeJS.ReadableStream
+  stdout: NodeJS.WritableStream
+  stderr: NodeJS.WritableStream
+  env: Record<string, string | undefined>
+  /** Standard input and output are both a terminal: questions may be asked and a line be drawn again. */
+  isTerminal: boolean
+  /** Width of the terminal. */
+  columns: number
+  /** Epoch milliseconds. */
+  now: () => number
+  sleep: (ms: number) => Promise<void>
+  /** In [0, 1). */
+  random: () => number
+  /** From a cryptographic source. */
+  randomBytes: (count: number) => Uint8Array
+  /** Resolves at the first SIGTERM or SIGINT; the second ends the process at once. */
+  stopSignal: () => Promise<void>
+}
+
+/** One run of the command line: what the commands share. */
+export interface Session {
+  io: Io
+  /** Takes the exit code of the command that ran. */
+  end: (exitCode: number) => void
+}
 
 /** What a command that speaks to the service works with. */
 export interface Call {
@@ -20,40 +54,204 @@ export interface Call {
   print(document: unknown, text: () => string): void
 }
 
-/**
- * Gives a command the options that all of them share, and its action.
- *
- * @param act resolves with an exit code, or with nothing for 0
- */
-export function serviceCommand(command: Command, session: Session, act: (call: Call) => Promise<number | undefined>) {
+/** What every command has, by the way it is written in the help. */
+interface CommandHead {
+  /** Its words and arguments: `deliveries show <id>`. */
+  command: string
+  about: string
+  /** What its arguments are, in order (default: `its id`). */
+  args?: string[]
+  /** Flags, each with what it means. */
+  options?: Record<string, string | OptionRow>
+  /** Stands below its help. */
+  help?: string
+}
+
+interface OptionRow {
+  about: string
+  parse?: (text: string) => unknown
+  fallback?: string | number
+  required?: true
+}
+
+/** A group of commands; it does nothing itself. */
+type GroupRow = CommandHead & { call?: never; act?: never; run?: never }
+
+/** A command that does not speak to the service. What it runs is loaded when it runs. @returns the exit code */
+type LocalRow = CommandHead & {
+  call?: never
+  act?: never
+  run(io: Io, options: object, ...args: string[]): Promise<number>
+}
+
+/** A command that speaks to the service in more than one call. @returns the exit code; nothing for 0 */
+type ActingRow = CommandHead & { call?: never; run?: never; act: (call: Call) => Promise<number | undefined> }
+
+/** One operation of the service. */
+interface Operation extends CommandHead {
+  run?: never
+  act?: never
+  /**
+   * Method and path, as in the API: `POST /deliveries/{id}/replay`. The arguments fill the places in their order; a
+   * `{store}` that is no argument is `--store`, or the only store.
+   */
+  call: `${'GET' | 'POST' | 'DELETE'} /${string}`
+  /** Options that become query parameters as they are. */
+  filters?: string[]
+  /** Query parameters that are always sent, or depend on flags. */
+  query?: Query | ((call: Call) => Query)
+  body?: (call: Call) => object | undefined | Promise<object>
+  deadlineMs?: number
+}
+
+/** An operation whose answer is printed as text. */
+type OperationRow = Operation & { columns?: never; text: (answer: Row, call: Call) => string }
+
+/** An operation that answers a list, printed as a table. */
+type ListRow = Operation & {
+  columns: Columns | ((call: Call) => Columns)
+  /** What an empty list means, as a sentence. */
+  empty: string
+  /** The option that goes on after a page (default: `before`); null: the list comes whole. */
+  page?: 'after' | null
+  /** What to do next, or what the table has no room for. */
+  below?: (rows: Row[], call: Call) => string
+}
+
+export type CommandRow = GroupRow | LocalRow | ActingRow | OperationRow | ListRow
+
+/** The options of every command that reads a configuration. */
+export const fileOptions = {
+  '--json': 'print one JSON document',
+  '--config <file>': `configuration, else ${CONFIG_FILE}`,
+}
+
+/** The options of every command that speaks to the service. */
+export const serviceOptions = {
+  ...fileOptions,
+  '--url <address>': 'address of the service, else QUAYSIDE_URL, else the configuration',
+  '--token <token>': 'token, else QUAYSIDE_TOKEN, else the owner token',
+}
+
+/** Adds the command of a row to the command that its first words name. */
+export function addCommand(root: Command, session: Session, row: CommandRow): void {
+  const [words = [], names = []] = [/^[^<[]+/, /[<[].*/].map((part) =>
+    (part.exec(row.command)?.[0] ?? '').trim().split(' '),
+  )
+  const above = words
+    .slice(0, -1)
+    .reduce((group, word) => group.commands.find((one) => one.name() === word) ?? group, root)
+  const command = above.command(words.at(-1) ?? '').description(row.about)
+  for (const [index, name] of names.filter(Boolean).entries()) command.argument(name, row.args?.[index] ?? 'its id')
+  if (row.help) command.addHelpText('after', row.help)
+  addOptions(command, row.options ?? {})
+  const { run } = row
+  if (run) {
+    command.action(async () => session.end(await run(session.io, command.opts(), ...command.args)))
+    return
+  }
+  if (!row.call && !row.act) return
+  if (isList(row) && row.page !== null) addOptions(command, pageOptions[row.page ?? 'before'])
   // `webhooks create --url` is the webhook's address; that command finds the service without the option.
   const addressed = !command.options.some((option) => option.long === '--url')
-  shareOptions(command)
-  if (addressed) command.option('--url <address>', 'address of the service, else QUAYSIDE_URL, else the configuration')
-  command.option('--token <token>', 'token, else QUAYSIDE_TOKEN, else the owner token')
+  addOptions(command, serviceOptions)
   command.action(async () => {
-    const options: Record<string, unknown> = command.opts()
-    const option = (name: string) => (typeof options[name] === 'string' ? options[name] : undefined)
-    const url = addressed ? option('url') : undefined
-    const connection = connectionOf({ config: option('config'), url, token: option('token') }, session.io.env)
-    const json = options.json === true
-    const exitCode = await act({
-      io: session.io,
-      client: createClient(connection),
-      args: command.args,
-      json,
-      width: widthOf(session.io),
-      option,
-      flag: (name) => options[name] === true,
-      print: (document, text) => print(session.io, json, document, text),
-    })
-    session.end(exitCode ?? exitCodes.ok)
+    const call = callOf(command, session.io, addressed)
+    session.end((await (row.act ? row.act(call) : perform(row, call))) ?? exitCodes.ok)
   })
 }
 
-/** The options of every command. */
-export const shareOptions = (command: Command): Command =>
-  command.option('--json', 'print one JSON document').option('--config <file>', `configuration, else ${CONFIG_FILE}`)
+const isList = (row: CommandRow): row is ListRow => 'columns' in row
+
+export const pageOptions = {
+  before: { '--limit <count>': 'page size, 1-200 (default: 50)', '--before <id>': 'the page after this id' },
+  after: { '--limit <count>': 'page size, 1-200 (default: 50)', '--after <id>': 'the page after this id' },
+}
+
+function addOptions(command: Command, options: Record<string, string | OptionRow>): void {
+  for (const [flags, given] of Object.entries(options)) {
+    const { about, parse, fallback, required }: OptionRow = typeof given === 'string' ? { about: given } : given
+    const option = new Option(flags, about)
+    if (command.options.some(({ long }) => long === option.long)) continue
+    if (parse) option.argParser(parse)
+    if (fallback !== undefined) option.default(fallback)
+    if (required) option.makeOptionMandatory()
+    command.addOption(option)
+  }
+}
+
+function callOf(command: Command, io: Io, addressed: boolean): Call {
+  const options: Record<string, unknown> = command.opts()
+  const option = (name: string) => (typeof options[name] === 'string' ? options[name] : undefined)
+  const url = addressed ? option('url') : undefined
+  const json = options.json === true
+  return {
+    io,
+    client: createClient(connectionOf({ config: option('config'), url, token: option('token') }, io.env)),
+    args: command.args,
+    json,
+    width: widthOf(io),
+    option,
+    flag: (name) => options[name] === true,
+    print: (document, text) => print(io, json, document, text),
+  }
+}
+
+/** Calls the operation of a row and prints its answer. */
+async function perform(row: OperationRow | ListRow, call: Call): Promise<undefined> {
+  const body = await row.body?.(call)
+  const [method, ...path] = await requestOf(row, call)
+  const names = [...(isList(row) && row.page !== null ? ['limit', row.page ?? 'before'] : []), ...(row.filters ?? [])]
+  const more = typeof row.query === 'function' ? row.query(call) : row.query
+  const query: Query = { ...more, ...Object.fromEntries(names.map((name) => [name, call.option(name)])) }
+  const answer = asRow(
+    method === 'GET'
+      ? await call.client.get(path, query)
+      : method === 'DELETE'
+        ? await call.client.delete(path)
+        : await call.client.post(path, body, query, row.deadlineMs),
+  )
+  call.print(answer, () => (isList(row) ? listText(row, answer, call) : row.text(answer, call)))
+}
+
+/** @returns the method, then the segments of the path */
+async function requestOf({ call: operation, command }: Operation, call: Call): Promise<string[]> {
+  const [method = '', path = ''] = operation.split(' /')
+  const segments: string[] = [method]
+  let index = 0
+  for (const segment of path.split('/')) {
+    if (segment === '{store}' && !command.includes('<store>')) segments.push(await storeOf(call))
+    else if (segment.startsWith('{')) segments.push(call.args[index++] ?? '')
+    else segments.push(segment)
+  }
+  return segments
+}
+
+function listText(row: ListRow, page: Row, call: Call): string {
+  const rows = asRows(page.items)
+  if (rows.length === 0) return sentence(row.empty, call.width)
+  const more = typeof page.next === 'string' ? `There is more: --${row.page ?? 'before'} ${page.next}\n` : ''
+  const columns = typeof row.columns === 'function' ? row.columns(call) : row.columns
+  return table(rows, columns, call.width, call.io.now()) + more + (row.below?.(rows, call) ?? '')
+}
+
+/** The named store, or the only one. @throws Failure `invalid` where there are several */
+export async function storeOf({ client, option }: Call): Promise<string> {
+  const named = option('store')
+  if (named !== undefined) return named
+  const ids = asRows(asRow(await client.get(['stores'])).items).map(({ id }) => cell(id))
+  const [only, other] = ids
+  if (only !== undefined && other === undefined) return only
+  throw new Failure('invalid', `which store? Name it by --store: one of ${ids.join(', ')}`)
+}
+
+/** A whole number from 0 to `max`. */
+export const whole =
+  (max: number) =>
+  (text: string): number => {
+    if (/^\d{1,10}$/.test(text) && Number(text) <= max) return Number(text)
+    throw new InvalidArgumentError(`Give a whole number from 0 to ${max}.`)
+  }
 
 export function print(io: Io, json: boolean, document: unknown, text: () => string): void {
   io.stdout.write(json ? `${JSON.stringify(document, undefined, 2)}\n` : text())
@@ -84,41 +282,4 @@ export async function confirmed(io: Io, text: string): Promise<boolean> {
   } finally {
     lines.close()
   }
-}
-
-export interface List {
-  /** Under `/api/v1`. */
-  path: string[]
-  /** The list is short and comes whole. */
-  whole?: true
-  /** Names of options that become query parameters as they are. */
-  filters?: string[]
-  /** Query parameters that the command always sends. */
-  fixed?: Query
-  columns: (call: Call) => Column[]
-  /** What to do next, or what the table has no room for, below it. */
-  after?: string | ((rows: Row[], call: Call) => string)
-  /** What an empty list means, as a sentence. */
-  empty: string
-}
-
-/** Gives a command the options of a list, newest first, and an action that prints one page of it. */
-export function listCommand(command: Command, session: Session, list: List): void {
-  if (!list.whole) {
-    command.option('--limit <count>', 'how many, 1 to 200; 50 unless told')
-    command.option('--before <id>', 'go on after the last id of the page before')
-  }
-  serviceCommand(command, session, async (call) => {
-    const names = ['limit', 'before', ...(list.filters ?? [])]
-    const query: Query = { ...list.fixed, ...Object.fromEntries(names.map((name) => [name, call.option(name)])) }
-    const page = asRow(await call.client.get(list.path, query))
-    call.print(page, () => {
-      const rows = asRows(page.items)
-      if (rows.length === 0) return sentence(list.empty, call.width)
-      const more = typeof page.next === 'string' ? `There is more: --before ${page.next}\n` : ''
-      const after = typeof list.after === 'function' ? list.after(rows, call) : (list.after ?? '')
-      return table(rows, list.columns(call), call.width) + more + after
-    })
-    return undefined
-  })
 }

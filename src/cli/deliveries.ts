@@ -1,221 +1,244 @@
-import type { Command } from 'commander'
-import { listCommand, serviceCommand } from './command.ts'
-import { age, asRow, asRows, cell, details, instant, wrap } from './output.ts'
-import type { Session } from './program.ts'
+import { wrap } from '../domain/text-layout.ts'
+import type { CommandRow } from './command.ts'
+import { commandLine } from './invocation.ts'
+import { ago, asRow, asRows, cell, details, instant, key, number, type Row, table } from './output.ts'
 
-/** `deliveries`: the signed webhook requests that the supplier sent, as received. */
-export function addDeliveries(root: Command, session: Session): void {
-  const deliveries = root.command('deliveries').description("the supplier's webhook requests: list, show, replay")
-
-  const list = deliveries.command('list').description('deliveries, the newest first')
-  list.option('--state <state>', 'stored, applied, ignored, orphan, quarantined, retry or dead')
-  list.addHelpText('after', '\nExample:\n  quayside deliveries list --state dead')
-  listCommand(list, session, {
-    path: ['deliveries'],
+/** The signed webhook requests that the supplier sent, as received. */
+export const deliveries: CommandRow[] = [
+  { command: 'deliveries', about: "the supplier's webhook requests: list, show, replay" },
+  {
+    command: 'deliveries list',
+    about: 'deliveries, the newest first',
+    options: { '--state <state>': 'stored, applied, ignored, orphan, quarantined, retry or dead' },
+    help: '\nExample:\n  quayside deliveries list --state dead',
+    call: 'GET /deliveries',
     filters: ['state'],
     empty: 'No delivery matches. Without a public address the service works by polling, and none will come.',
-    columns: ({ io }) => [
-      { title: 'ID', of: (row) => cell(row.id), keep: true },
-      { title: 'STATE', of: (row) => cell(row.state) },
-      { title: 'EVENT', of: (row) => cell(row.event) },
-      { title: 'TRIES', of: (row) => cell(row.attempts), right: true },
-      { title: 'AGE', of: (row) => age(row.receivedAt, io.now()), right: true },
-      { title: 'ERROR', of: (row) => cell(row.lastError) },
-    ],
-  })
-
-  const show = deliveries.command('show').description('one delivery and what became of it')
-  show.argument('<id>', 'its id')
-  show.option('--reveal', 'its body too; takes the role admin, and is written to the audit')
-  serviceCommand(show, session, async (call) => {
-    const query = call.flag('reveal') ? { reveal: true } : {}
-    const delivery = asRow(await call.client.get(['deliveries', call.args[0] ?? ''], query))
-    const now = call.io.now()
-    call.print(delivery, () => {
-      const pairs: [string, string][] = [
-        ['Delivery', cell(delivery.id)],
-        ['State', cell(delivery.state)],
-        ['Event', cell(delivery.event)],
-        ['Came by', cell(delivery.source)],
-        ["Supplier's id", cell(delivery.deliveryId)],
-        ['Order', cell(delivery.supplierOrderId)],
-        ['Purchase', cell(delivery.purchaseId)],
-        ['Signed', instant(delivery.signedAt, now)],
-        ['Received', instant(delivery.receivedAt, now)],
-        ['Finished', instant(delivery.finishedAt, now)],
-        ['Attempts', cell(delivery.attempts)],
-        ...(delivery.lastError ? [['Error', cell(delivery.lastError)] satisfies [string, string]] : []),
-      ]
-      const body = typeof delivery.body === 'string' ? `\n${printable(delivery.body)}\n` : ''
-      return details(pairs, call.width) + body
-    })
-    return undefined
-  })
-
-  const replay = deliveries.command('replay').description('put a delivery back into the inbox, with all its attempts')
-  replay.argument('<id>', 'its id')
-  serviceCommand(replay, session, async (call) => {
-    const id = call.args[0] ?? ''
-    const answer = await call.client.post(['deliveries', id, 'replay'])
-    call.print(answer, () => `Back in the inbox.\nSee what became of it: quayside deliveries show ${id}\n`)
-    return undefined
-  })
-}
+    columns: {
+      ID: key('id'),
+      STATE: 'state',
+      EVENT: 'event',
+      TRIES: number('attempts'),
+      AGE: ago('receivedAt'),
+      ERROR: 'lastError',
+    },
+  },
+  {
+    command: 'deliveries show <id>',
+    about: 'one delivery and what became of it',
+    options: { '--reveal': 'its body too; takes the role admin, and is written to the audit' },
+    call: 'GET /deliveries/{id}',
+    query: ({ flag }) => (flag('reveal') ? { reveal: true } : {}),
+    text: (delivery, { io, width }) => {
+      const now = io.now()
+      const pairs = details(
+        [
+          ['Delivery', cell(delivery.id)],
+          ['State', cell(delivery.state)],
+          ['Event', cell(delivery.event)],
+          ['Came by', cell(delivery.source)],
+          ["Supplier's id", cell(delivery.deliveryId)],
+          ['Order', cell(delivery.supplierOrderId)],
+          ['Purchase', cell(delivery.purchaseId)],
+          ['Signed', instant(delivery.signedAt, now)],
+          ['Received', instant(delivery.receivedAt, now)],
+          ['Finished', instant(delivery.finishedAt, now)],
+          ['Attempts', cell(delivery.attempts)],
+          Boolean(delivery.lastError) && ['Error', cell(delivery.lastError)],
+        ],
+        width,
+      )
+      return pairs + (typeof delivery.body === 'string' ? `\n${printable(delivery.body)}\n` : '')
+    },
+  },
+  {
+    command: 'deliveries replay <id>',
+    about: 'put a delivery back into the inbox, with all its attempts',
+    call: 'POST /deliveries/{id}/replay',
+    text: (_, { args }) => `Back in the inbox.\nSee what became of it: ${commandLine(`deliveries show ${args[0]}`)}\n`,
+  },
+]
 
 /** A body as it came, line ends and tabs kept, and nothing in it that a terminal would obey. */
 const printable = (body: string): string => body.replaceAll(/(?![\n\t])\p{C}/gu, '\ufffd')
 
-/** `outbox`: what is owed to a store or a person. */
-export function addOutbox(root: Command, session: Session): void {
-  const outbox = root.command('outbox').description('callbacks and alerts that are owed: list, redeliver')
-
-  const list = outbox.command('list').description('effects, the newest first')
-  list.option('--state <state>', 'due, done or dead').option('--kind <kind>', 'callback or alert')
-  list.addHelpText('after', '\nExample:\n  quayside outbox list --state dead --kind callback')
-  listCommand(list, session, {
-    path: ['outbox'],
+/** The queue of callbacks to stores and alerts to people. */
+export const outbox: CommandRow[] = [
+  { command: 'outbox', about: 'callbacks and alerts that are queued: list, redeliver' },
+  {
+    command: 'outbox list',
+    about: 'effects, the newest first',
+    options: { '--state <state>': 'due, done or dead', '--kind <kind>': 'callback or alert' },
+    help: '\nExample:\n  quayside outbox list --state dead --kind callback',
+    call: 'GET /outbox',
     filters: ['state', 'kind'],
     empty: 'Nothing in the outbox matches.',
-    columns: ({ io }) => [
-      { title: 'ID', of: (row) => cell(row.id), keep: true },
-      { title: 'STATE', of: (row) => cell(row.state) },
-      { title: 'TYPE', of: (row) => cell(row.type) },
-      { title: 'TRIES', of: (row) => cell(row.attempts), right: true },
-      { title: 'AGE', of: (row) => age(row.createdAt, io.now()), right: true },
-      { title: 'ERROR', of: (row) => cell(row.lastError) },
-    ],
-  })
+    columns: {
+      ID: key('id'),
+      STATE: 'state',
+      TYPE: 'type',
+      TRIES: number('attempts'),
+      AGE: ago('createdAt'),
+      ERROR: 'lastError',
+    },
+  },
+  {
+    command: 'outbox redeliver <id>',
+    about: 'send an effect again, with all its attempts',
+    call: 'POST /outbox/{id}/redeliver',
+    text: () => `Due now.\nSee what became of it: ${commandLine('outbox list')}\n`,
+  },
+]
 
-  const redeliver = outbox.command('redeliver').description('send an effect again, with all its attempts')
-  redeliver.argument('<id>', 'its id')
-  serviceCommand(redeliver, session, async (call) => {
-    const answer = await call.client.post(['outbox', call.args[0] ?? '', 'redeliver'])
-    call.print(answer, () => 'Due now.\nSee what became of it: quayside outbox list\n')
-    return undefined
-  })
-}
+const WEBHOOK_URL = { '--url <address>': 'where deliveries go (default: under the configured publicUrl)' }
+const webhookBody = ({ option }: { option: (name: string) => string | undefined }) => ({ url: option('url') })
 
-/** `webhooks`: where the supplier sends its deliveries. Signing secrets stay with the service. */
-export function addWebhooks(root: Command, session: Session): void {
-  const webhooks = root
-    .command('webhooks')
-    .description('where the supplier sends deliveries: list, create, rotate, retire, check')
-
-  const list = webhooks.command('list').description('webhooks of ours at the supplier')
-  listCommand(list, session, {
-    path: ['webhooks'],
-    whole: true,
-    empty: 'No webhook: the service works by polling. `quayside webhooks create` makes one.',
-    columns: ({ io }) => [
-      { title: 'ID', of: (row) => cell(row.id), keep: true },
-      { title: 'URL', of: (row) => cell(row.url) },
-      { title: 'STATE', of: (row) => cell(row.state) },
-      { title: 'AGE', of: (row) => age(row.createdAt, io.now()), right: true },
-      { title: 'RECEIVED', of: (row) => cell(row.received), right: true },
-      { title: 'LAST', of: (row) => age(row.lastReceivedAt, io.now()), right: true },
-    ],
-  })
-
-  const create = webhooks.command('create').description('create a webhook at the supplier and keep its secret')
-  create.option('--url <address>', 'where deliveries go; under the configured publicUrl unless told')
-  create.addHelpText('after', '\nThe service itself is found by QUAYSIDE_URL or the configuration.')
-  serviceCommand(create, session, async (call) => {
-    const url = call.option('url')
-    const webhook = asRow(await call.client.post(['webhooks'], url === undefined ? {} : { url }))
-    call.print(
-      webhook,
-      () => `Created ${cell(webhook.id)}; its secret is kept sealed.\nDeliveries go to ${cell(webhook.url)}\n`,
-    )
-    return undefined
-  })
-  addRotate(webhooks, session)
-  addCheck(webhooks, session)
-}
-
-function addRotate(webhooks: Command, session: Session): void {
-  const rotate = webhooks.command('rotate').description('take a new signing secret into use; the old one stays valid')
-  rotate.option('--url <address>', 'where deliveries go; under the configured publicUrl unless told')
-  rotate.addHelpText(
-    'after',
-    `
+/** Where the supplier sends its deliveries. Signing secrets stay with the service. */
+export const webhooks: CommandRow[] = [
+  { command: 'webhooks', about: 'where the supplier sends deliveries: list, create, rotate, retire, check' },
+  {
+    command: 'webhooks list',
+    about: 'webhooks of ours at the supplier',
+    call: 'GET /webhooks',
+    page: null,
+    empty: `No webhook: the service works by polling. \`${commandLine('webhooks create')}\` makes one.`,
+    columns: {
+      ID: key('id'),
+      URL: 'url',
+      STATE: 'state',
+      AGE: ago('createdAt'),
+      RECEIVED: number('received'),
+      LAST: ago('lastReceivedAt'),
+    },
+  },
+  {
+    command: 'webhooks create',
+    about: 'create a webhook at the supplier and keep its secret',
+    options: WEBHOOK_URL,
+    help: '\nThe service itself is found by QUAYSIDE_URL or the configuration.',
+    call: 'POST /webhooks',
+    body: webhookBody,
+    text: (webhook) =>
+      `Created ${cell(webhook.id)}; its secret is kept sealed.\nDeliveries go to ${cell(webhook.url)}\n`,
+  },
+  {
+    command: 'webhooks rotate',
+    about: 'take a new signing secret into use; the old one stays valid',
+    options: WEBHOOK_URL,
+    help: `
 The API has no way to remove a webhook. This creates a second one, with a
 secret and a path of its own; both are valid from then on. Remove the old one
 in the supplier's own pages, then retire it here. The service itself is found
 by QUAYSIDE_URL or the configuration.`,
-  )
-  serviceCommand(rotate, session, async (call) => {
-    const url = call.option('url')
-    const rotated = asRow(await call.client.post(['webhooks', 'rotate'], url === undefined ? {} : { url }))
-    call.print(rotated, () => {
-      const webhook = asRow(rotated.webhook)
-      const old = Array.isArray(rotated.replaces) ? rotated.replaces.map(cell) : []
-      const told = [
-        ...wrap(`Created ${cell(webhook.id)}; deliveries go to ${cell(webhook.url)}`, call.width),
-        ...wrap(`Still valid beside it: ${old.join(', ')}`, call.width),
-        'Next, once `quayside webhooks list` shows deliveries through the new one:',
-        ...old.flatMap((id) => [`  remove ${id} in the pages of the supplier`, `  quayside webhooks retire ${id}`]),
-      ]
-      return `${told.join('\n')}\n`
-    })
-    return undefined
-  })
-
-  const retire = webhooks.command('retire').description('take the secret of a replaced webhook out of use')
-  retire.argument('<id>', 'as `webhooks list` shows it')
-  retire.addHelpText(
-    'after',
-    `
+    call: 'POST /webhooks/rotate',
+    body: webhookBody,
+    text: (rotated, { width }) => rotatedText(rotated, width),
+  },
+  {
+    command: 'webhooks retire <id>',
+    about: 'take the secret of a replaced webhook out of use',
+    args: ['as `webhooks list` shows it'],
+    help: `
 What the supplier still sends through it is answered 200 and counted, and has
 no effect.`,
-  )
-  serviceCommand(retire, session, async (call) => {
-    const webhook = asRow(await call.client.post(['webhooks', call.args[0] ?? '', 'retire'], {}))
-    call.print(webhook, () => `Retired ${cell(webhook.id)}.\nWhat still comes through it has no effect.\n`)
-    return undefined
-  })
-}
-
-function addCheck(webhooks: Command, session: Session): void {
-  const check = webhooks
-    .command('check')
-    .description("compare the supplier's webhooks with ours, and mend what differs")
-  check.addHelpText(
-    'after',
-    `
+    call: 'POST /webhooks/{id}/retire',
+    body: () => ({}),
+    text: (webhook) => `Retired ${cell(webhook.id)}.\nWhat still comes through it has no effect.\n`,
+  },
+  {
+    command: 'webhooks check',
+    about: "compare the supplier's webhooks with ours, and fix what differs",
+    help: `
 The service does this by itself at its start and every night. A webhook that
 leads here under a secret that is not held is replaced, once a day at most.`,
-  )
-  serviceCommand(check, session, async (call) => {
-    const found = asRow(await call.client.post(['webhooks', 'check'], {}))
-    call.print(found, () => {
-      const unheld = asRows(found.unheld).flatMap(({ id, url, replacedBy }) => [
-        `${cell(id)} leads here under a secret that is not held`,
-        `  at ${cell(url)}`,
-        `  ${typeof replacedBy === 'string' ? `replaced by ${cell(replacedBy)}` : 'not replaced yet'}; remove it at the supplier`,
-      ])
-      const gone = Array.isArray(found.gone) ? found.gone : []
-      const lines = [...unheld, ...gone.map((id) => `${cell(id)} is gone at the supplier`)]
-      if (gone.length > 0) lines.push('  `quayside webhooks create` makes another')
-      if (lines.length === 0) lines.push("The supplier's webhooks are those whose secrets are held.")
-      return `${lines.join('\n')}\n`
-    })
-    return undefined
-  })
+    call: 'POST /webhooks/check',
+    body: () => ({}),
+    text: checkedText,
+  },
+]
+
+function rotatedText(rotated: Row, width: number): string {
+  const webhook = asRow(rotated.webhook)
+  const old = Array.isArray(rotated.replaces) ? rotated.replaces.map(cell) : []
+  const lines = [
+    ...wrap(`Created ${cell(webhook.id)}; deliveries go to ${cell(webhook.url)}`, width),
+    ...wrap(`Still valid beside it: ${old.join(', ')}`, width),
+    `Next, once \`${commandLine('webhooks list')}\` shows deliveries through the new one:`,
+    ...old.flatMap((id) => [
+      `  remove ${id} in the pages of the supplier`,
+      `  ${commandLine(`webhooks retire ${id}`)}`,
+    ]),
+  ]
+  return `${lines.join('\n')}\n`
 }
 
-/** `discrepancies`: where our purchases and the supplier's orders differ. */
-export function addDiscrepancies(root: Command, session: Session): void {
-  const discrepancies = root
-    .command('discrepancies')
-    .description("where our purchases and the supplier's orders differ")
-  listCommand(discrepancies.command('list').description('discrepancies, the newest first'), session, {
-    path: ['discrepancies'],
-    empty: 'None is on record. `quayside status` says when a sweep last compared all orders.',
-    columns: ({ io }) => [
-      { title: 'KIND', of: (row) => cell(row.kind), keep: true },
-      { title: 'SUBJECT', of: (row) => cell(row.subject), keep: true },
-      { title: 'AGE', of: (row) => age(row.foundAt, io.now()), right: true },
-      { title: 'DETAIL', of: (row) => cell(row.detail) },
-    ],
-  })
+function checkedText(found: Row): string {
+  const unheld = asRows(found.unheld).flatMap(({ id, url, replacedBy }) => [
+    `${cell(id)} leads here under a secret that is not held`,
+    `  at ${cell(url)}`,
+    `  ${typeof replacedBy === 'string' ? `replaced by ${cell(replacedBy)}` : 'not replaced yet'}; remove it at the supplier`,
+  ])
+  const gone = Array.isArray(found.gone) ? found.gone : []
+  const lines = [...unheld, ...gone.map((id) => `${cell(id)} is gone at the supplier`)]
+  if (gone.length > 0) lines.push(`  \`${commandLine('webhooks create')}\` makes another`)
+  if (lines.length === 0) lines.push("The supplier's webhooks are those whose secrets are held.")
+  return `${lines.join('\n')}\n`
 }
+
+/** Where our purchases and the supplier's orders differ. */
+export const discrepancies: CommandRow[] = [
+  { command: 'discrepancies', about: "where our purchases and the supplier's orders differ" },
+  {
+    command: 'discrepancies list',
+    about: 'discrepancies, the newest first',
+    call: 'GET /discrepancies',
+    empty: `None is on record. \`${commandLine('status')}\` says when a sweep last compared all orders.`,
+    columns: { KIND: key('kind'), SUBJECT: key('subject'), AGE: ago('foundAt'), DETAIL: 'detail' },
+  },
+]
+
+/** Refused deliveries, kept for a while by the running service, for `dialect detect`. */
+export const captures: CommandRow[] = [
+  { command: 'dialect capture', about: 'refused deliveries to detect from: start, list, show' },
+  {
+    command: 'dialect capture start',
+    about: 'keep the next refused deliveries: at most 10, for 15 minutes',
+    help: `
+For a webhook whose deliveries are all refused, when it is not known how they
+are signed. Takes the role admin; the audit records who started it and who
+looked.
+
+Examples:
+  quayside dialect capture start
+  quayside dialect capture show 01kb3q8z4x9r2m5t7v0w1y3a6c > delivery.json`,
+    call: 'POST /captures',
+    text: (state, { io }) => {
+      const now = io.now()
+      return (
+        `Taking up to ${cell(state.left)} refused deliveries until ${instant(state.closesAt, now)}.\n` +
+        `They are deleted at ${instant(state.keptUntil, now)}.\nSee them: ${commandLine('dialect capture list')}\n`
+      )
+    },
+  },
+  {
+    command: 'dialect capture list',
+    about: 'what is kept',
+    call: 'GET /captures',
+    text: (page, { io, width }) => {
+      const rows = asRows(page.items)
+      const columns = { ID: key('id'), PATH: 'path', 'REFUSED FOR': 'reason', AGE: ago('receivedAt') }
+      const open = asRow(page.open)
+      const state = page.open
+        ? `Taking up to ${cell(open.left)} more until ${instant(open.closesAt, io.now())}.\n`
+        : `No capture goes on. \`${commandLine('dialect capture start')}\` begins one.\n`
+      return `${rows.length === 0 ? 'Nothing is kept.\n' : table(rows, columns, width, io.now())}${state}`
+    },
+  },
+  {
+    command: 'dialect capture show <id>',
+    about: 'one as it came, for a file; is written to the audit',
+    call: 'GET /captures/{id}',
+    // A document either way: it is made to be saved and read by `dialect detect`.
+    text: (delivery) => `${JSON.stringify(delivery, undefined, 2)}\n`,
+  },
+]

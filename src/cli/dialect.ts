@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import type { Command } from 'commander'
 import { z } from 'zod'
 import { loadConfig } from '../config/config.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
+import { columnsOf, plain, wrap } from '../domain/text-layout.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import { checkDialect, type DialectFinding, isFault, offersIn, type Verdict } from '../supplier/check.ts'
@@ -13,80 +13,12 @@ import { type CapturedDelivery, detectSignature } from '../supplier/detect.ts'
 import { readSample } from '../supplier/sample.ts'
 import { signingKey } from '../supplier/signature.ts'
 import { configFileOf } from './client.ts'
-import { print, serviceCommand, shareOptions, widthOf } from './command.ts'
+import { type Io, print, widthOf } from './command.ts'
 import { readKeyFile } from './init-questions.ts'
-import { age, asRow, asRows, cell, columnsOf, counted, exitCodes, instant, plain, table, wrap } from './output.ts'
+import { type Columns, cell, counted, exitCodes, table } from './output.ts'
 import { chooseProducts, productTable, productView } from './product-sample.ts'
-import type { Session } from './program.ts'
 
-/** `dialect`: does the file that pins the supplier's open facts fit, and what should be in it. */
-export function addDialect(root: Command, session: Session): void {
-  const dialect = root.command('dialect').description('fit a supplier: check its facts, detect its signature')
-  addCheck(dialect, session)
-  addDetect(dialect, session)
-  addCapture(dialect, session)
-}
-
-const PATH = ['captures']
-
-/** `dialect capture`: refused deliveries, kept for a while by the running service, for `dialect detect`. */
-export function addCapture(dialect: Command, session: Session): void {
-  const capture = dialect.command('capture').description('refused deliveries to detect from: start, list, show')
-
-  const start = capture.command('start').description('keep the next refused deliveries: at most 10, for 15 minutes')
-  start.addHelpText('after', EXAMPLES)
-  serviceCommand(start, session, async (call) => {
-    const state = asRow(await call.client.post(PATH))
-    const now = call.io.now()
-    call.print(
-      state,
-      () =>
-        `Taking up to ${cell(state.left)} refused deliveries until ${instant(state.closesAt, now)}.\n` +
-        `They are deleted at ${instant(state.keptUntil, now)}.\nSee them: quayside dialect capture list\n`,
-    )
-    return undefined
-  })
-
-  const list = capture.command('list').description('what is kept')
-  serviceCommand(list, session, async (call) => {
-    const page = asRow(await call.client.get(PATH))
-    const now = call.io.now()
-    const open = asRow(page.open)
-    const state = page.open
-      ? `Taking up to ${cell(open.left)} more until ${instant(open.closesAt, now)}.\n`
-      : 'No capture goes on. `quayside dialect capture start` begins one.\n'
-    call.print(page, () => {
-      const rows = asRows(page.items)
-      const columns = [
-        { title: 'ID', of: (row: Record<string, unknown>) => cell(row.id), keep: true as const },
-        { title: 'PATH', of: (row: Record<string, unknown>) => cell(row.path) },
-        { title: 'REFUSED FOR', of: (row: Record<string, unknown>) => cell(row.reason) },
-        { title: 'AGE', of: (row: Record<string, unknown>) => age(row.receivedAt, now), right: true as const },
-      ]
-      return `${rows.length === 0 ? 'Nothing is kept.\n' : table(rows, columns, call.width)}${state}`
-    })
-    return undefined
-  })
-
-  const show = capture.command('show').description('one as it came, for a file; is written to the audit')
-  show.argument('<id>', 'its id')
-  serviceCommand(show, session, async (call) => {
-    const delivery = await call.client.get([...PATH, call.args[0] ?? ''])
-    // A document either way: it is made to be saved and read by `dialect detect`.
-    call.print(delivery, () => `${JSON.stringify(delivery, undefined, 2)}\n`)
-    return undefined
-  })
-}
-
-const EXAMPLES = `
-For a webhook whose deliveries are all refused, when nobody knows how they are
-signed. Takes the role admin; the audit records who started it and who looked.
-
-Examples:
-  quayside dialect capture start
-  quayside dialect capture show 01kb3q8z4x9r2m5t7v0w1y3a6c > delivery.json`
-
-interface Options {
+export interface CheckOptions {
   config?: string
   json?: true
   document?: string
@@ -95,46 +27,25 @@ interface Options {
   apiKeyFile?: string
 }
 
-/** `dialect check`: reads the supplier and says of every field of the dialect what was read. */
-export function addCheck(dialect: Command, { io, end }: Session): void {
-  const check = dialect.command('check').description('read the supplier and say of every field what was read')
-  shareOptions(check)
-  check.option('--document <file>', 'an OpenAPI document that was saved, instead of GET /openapi')
-  check.option('--dialect <name>', "a file in config/dialects, or a path, instead of the configuration's")
-  check.option('--base-url <address>', 'a supplier that is not set up yet; ends in /v1. It takes --dialect too')
-  check.option('--api-key-file <file>', 'its API key; else QUAYSIDE_API_KEY is used')
-  check.addHelpText('after', CHECK_EXAMPLES)
-  check.action(async (options: Options) => {
-    const { baseUrl, facts, apiKey } = subjectOf(options, io.env)
-    const saved = options.document === undefined ? undefined : readDocument(options.document)
-    const { now, sleep } = io
-    const reading = readSample({ baseUrl, dialect: facts, apiKey, now, sleep, document: saved })
-    const sample = await reading.catch((error: unknown) => {
-      throw withNextStep(error, baseUrl, options.baseUrl === undefined)
-    })
-    const findings = checkDialect(facts, sample)
-    const fits = !findings.some(isFault)
-    const products = chooseProducts(offersIn(sample, facts))
-    const document = { dialect: facts.name, supplier: baseUrl, fits, products: products.map(productView), findings }
-    print(io, options.json === true, document, () => {
-      const checked = { dialect: facts.name, supplier: baseUrl, findings, products }
-      return checkText(checked, Math.min(io.columns, 100))
-    })
-    end(fits ? exitCodes.ok : exitCodes.failed)
+/** `dialect check`: reads the supplier and says of every field of the dialect what was read. @returns the exit code */
+export async function runCheck(io: Io, options: CheckOptions): Promise<number> {
+  const { baseUrl, facts, apiKey } = subjectOf(options, io.env)
+  const saved = options.document === undefined ? undefined : readDocument(options.document)
+  const { now, sleep } = io
+  const reading = readSample({ baseUrl, dialect: facts, apiKey, now, sleep, document: saved })
+  const sample = await reading.catch((error: unknown) => {
+    throw withNextStep(error, baseUrl, options.baseUrl === undefined)
   })
+  const findings = checkDialect(facts, sample)
+  const fits = !findings.some(isFault)
+  const products = chooseProducts(offersIn(sample, facts))
+  const document = { dialect: facts.name, supplier: baseUrl, fits, products: products.map(productView), findings }
+  print(io, options.json === true, document, () => {
+    const checked = { dialect: facts.name, supplier: baseUrl, findings, products }
+    return checkText(checked, Math.min(io.columns, 100))
+  })
+  return fits ? exitCodes.ok : exitCodes.failed
 }
-
-const CHECK_EXAMPLES = `
-Only GETs are sent: a page of products, one product, one that is not there, the
-balance (also without the key), the orders and their filters, the webhooks, and
-the OpenAPI document. Nothing is bought or changed. What no answer shows is for a
-person to ask; docs/dialect.md tells which facts money rests on.
-
-Examples:
-  quayside dialect check
-  quayside dialect check --base-url https://supplier.example/api/v1 \\
-    --api-key-file key.txt --dialect ./my-supplier.json
-  quayside dialect check --json | jq '.findings[] | select(.verdict == "unreadable")'`
 
 /** Why the supplier cannot be checked, at which address, and what to do. @param configured: the address is from there */
 function withNextStep(error: unknown, baseUrl: string, configured: boolean): unknown {
@@ -151,7 +62,7 @@ function withNextStep(error: unknown, baseUrl: string, configured: boolean): unk
 }
 
 /** The supplier of the configuration, or one that is not set up yet. */
-function subjectOf({ config, dialect, baseUrl, apiKeyFile }: Options, env: Record<string, string | undefined>) {
+function subjectOf({ config, dialect, baseUrl, apiKeyFile }: CheckOptions, env: Record<string, string | undefined>) {
   const named = dialect === undefined ? undefined : readDialect(dialectFile(dialect))
   if (baseUrl === undefined) {
     const source = configFileOf(config, env)
@@ -183,7 +94,7 @@ function readDocument(file: string): unknown {
 /** What the default dialect tolerates; no delivery shows it. */
 const TOLERANCE_SECONDS = 300
 
-/** A captured delivery in a file; whatever else stands in it is for people. */
+/** A captured delivery in a file; its other fields are for people. */
 const fileShape = z.object({
   /** Name -> value, or all its values. */
   headers: z.record(z.string(), z.union([z.string(), z.array(z.string())])),
@@ -191,39 +102,29 @@ const fileShape = z.object({
   body: z.string().regex(/^[A-Za-z0-9+/]*={0,2}$/, 'must be base64'),
 })
 
-/** `dialect detect`: finds the signature layout of one delivery whose secret is known. */
-export function addDetect(dialect: Command, { io, end }: Session): void {
-  const detect = dialect.command('detect').description('find out how a delivery is signed')
-  detect.requiredOption('--delivery <file>', 'one delivery, as `quayside dialect capture show` prints it')
-  detect.requiredOption('--secret-file <file>', 'file that holds the signing secret of its webhook')
-  detect.option('--json', 'print one JSON document')
-  detect.addHelpText('after', DETECT_EXAMPLES)
-  detect.action((options: { delivery: string; secretFile: string; json?: true }) => {
-    const secret = signingKey(new Secret(readText(options.secretFile).replace(/\r?\n$/, '')))
-    const found = detectSignature(readDelivery(options.delivery), secret, TOLERANCE_SECONDS)
-    print(io, options.json === true, found, () => {
-      if (!found.fits) return lines(`No known layout fits: ${found.why}.`, io)
-      const profile = JSON.stringify({ signature: found.signature }, undefined, 2)
-      return `${profile}\n\n${lines(found.signature.deliveryIdHeader === null ? NO_ID : WITH_ID, io)}`
-    })
-    end(found.fits ? exitCodes.ok : exitCodes.failed)
+export interface DetectOptions {
+  delivery: string
+  secretFile: string
+  json?: true
+}
+
+/** `dialect detect`: finds the signature layout of one delivery whose secret is known. @returns the exit code */
+export function runDetect(io: Io, options: DetectOptions): number {
+  const secret = signingKey(new Secret(readText(options.secretFile).replace(/\r?\n$/, '')))
+  const found = detectSignature(readDelivery(options.delivery), secret, TOLERANCE_SECONDS)
+  print(io, options.json === true, found, () => {
+    if (!found.fits) return lines(`No known layout fits: ${found.why}.`, io)
+    const profile = JSON.stringify({ signature: found.signature }, undefined, 2)
+    return `${profile}\n\n${lines(found.signature.deliveryIdHeader === null ? NO_ID : WITH_ID, io)}`
   })
+  return found.fits ? exitCodes.ok : exitCodes.failed
 }
 
 const TOLERANCE = 'toleranceSeconds is the default: ask the supplier.'
 const WITH_ID = `It verifies. deliveryIdHeader is the header whose name says so, and ${TOLERANCE}`
 const NO_ID = `It verifies. No header is named for a delivery ID, and ${TOLERANCE}`
 
-const DETECT_EXAMPLES = `
-The file holds {"headers": {"name": "value"}, "body": "<base64>"}. Known are
-hex, base64 and base64url, any prefix, lists parted by comma, semicolon or
-blank, and a timestamp in seconds or milliseconds in any header or inside the
-signature's.
-
-Example:
-  quayside dialect detect --delivery delivery.json --secret-file secret.txt`
-
-const lines = (text: string, io: Session['io']): string => `${wrap(text, Math.min(widthOf(io), 100)).join('\n')}\n`
+const lines = (text: string, io: Io): string => `${wrap(text, Math.min(widthOf(io), 100)).join('\n')}\n`
 
 function readDelivery(file: string): CapturedDelivery {
   let json: unknown
@@ -296,16 +197,12 @@ const isMoney = ({ fact }: DialectFinding): boolean =>
   /Seconds$|Max$|^stock$/.test(fact) && !fact.startsWith('signature')
 
 function readTable(findings: DialectFinding[], width: number): string {
-  const columns = [
-    { title: 'FACT', of: (row: object) => (row as DialectFinding).fact, keep: true as const },
-    { title: 'DIALECT', of: (row: object) => settingText((row as DialectFinding).dialect) },
-    { title: 'READ', of: (row: object) => (row as DialectFinding).value ?? '' },
-  ]
-  return table(
-    findings.map((finding) => ({ ...finding })),
-    columns,
-    width,
-  )
+  const columns: Columns<DialectFinding> = {
+    FACT: { of: ({ fact }) => fact, keep: true },
+    DIALECT: ({ dialect }) => settingText(dialect),
+    READ: ({ value }) => value ?? '',
+  }
+  return table(findings, columns, width)
 }
 
 /** Values as the dialect file writes them, so that an empty text and null can be told apart. */
@@ -328,7 +225,7 @@ function noSampleTexts(findings: DialectFinding[], width: number): string[] {
   })
 }
 
-/** Facts with what is there instead, and what to do. Those with the same trouble stand together. */
+/** Facts with what is there instead, and what to do. Those with the same cause stand together. */
 function blocksText(title: string, findings: DialectFinding[], width: number): string {
   if (findings.length === 0) return ''
   const same = Map.groupBy(findings, ({ value, hint, candidates }) => JSON.stringify([value, hint, candidates]))

@@ -1,21 +1,20 @@
 import { existsSync, readdirSync, statfsSync, statSync } from 'node:fs'
 import path from 'node:path'
-import type { Command } from 'commander'
 import { type Config, DATA_DIR, loadConfig } from '../config/config.ts'
 import { isClearText } from '../domain/clear-text.ts'
 import { namesInRules, nearestName, type RuleName } from '../domain/pricing-rules.ts'
 import { rateAt } from '../domain/rates.ts'
+import { plain, wrap } from '../domain/text-layout.ts'
 import { Failure, messageOf } from '../errors.ts'
-import type { FirstUnreadable } from '../storage/schema.ts'
+import { type Inspection, inspect } from '../installation.ts'
 import { fileSystemOf, fileSystemType } from '../storage/sqlite/open.ts'
 import { unreadableText } from './catalogue.ts'
 import { CONFIG_FILE, configFileOf, readPlace, resolveFrom } from './client.ts'
-import { proseWidth, shareOptions } from './command.ts'
+import { type Io, proseWidth } from './command.ts'
 import { checkCallbacks, checkDuties, checkPublicUrl, checkWebhooks, meetService } from './doctor-service.ts'
 import { checkLists, checkRecords, checkSupplier } from './doctor-supplier.ts'
 import { commandLine } from './invocation.ts'
-import { asRow, counted, exitCodes, instant, plain, wrap } from './output.ts'
-import type { Io, Program, Session } from './program.ts'
+import { asRow, counted, exitCodes, instant } from './output.ts'
 
 /** One thing that was looked at. `fail`: it does not work. `warn`: it works, and a person should know. */
 export interface Finding {
@@ -37,48 +36,36 @@ export interface Visit {
   report: Report
 }
 
-/** `doctor`: walks through a live set-up from the inside out and names the cause of whatever is wrong. */
-export function addDoctor(root: Command, { io, program, end }: Session): void {
-  const doctor = root.command('doctor').description('check a live set-up end to end; change nothing')
-  shareOptions(doctor)
-  doctor.option('--url <address>', 'address of the service, else QUAYSIDE_URL, else the configuration')
-  doctor.option('--token <token>', 'token, else QUAYSIDE_TOKEN, else the owner token')
-  doctor.addHelpText('after', EXAMPLES)
-  doctor.action(async (options: { config?: string; url?: string; token?: string; json?: true }) => {
-    const findings: Finding[] = []
-    const report: Report = (level, check, message, mend) => {
-      const finding: Finding = { check, level, message, ...(mend === undefined ? {} : { mend }) }
-      findings.push(finding)
-      if (!options.json) io.stdout.write(findingText(finding, proseWidth(io)))
-    }
-    await visit({ io, program }, options, report)
-    const failed = findings.filter(({ level }) => level === 'fail').length
-    const warned = findings.filter(({ level }) => level === 'warn').length
-    if (options.json) io.stdout.write(`${JSON.stringify({ healthy: failed === 0, findings }, undefined, 2)}\n`)
-    else io.stdout.write(`\n${failed === 0 ? 'Nothing fails' : `${failed} failed`}, ${warned} to know about.\n`)
-    end(failed === 0 ? exitCodes.ok : exitCodes.failed)
-  })
+export interface DoctorOptions {
+  config?: string
+  url?: string
+  token?: string
+  json?: true
 }
 
-const EXAMPLES = `
-It reads and connects, and sends nothing that costs or changes anything. Without
-a running service, the checks that need one are left out.
-
-Examples:
-  quayside doctor
-  quayside doctor --json | jq '.findings[] | select(.level == "fail")'`
+/** Walks through a live set-up from the inside out and names the cause of whatever is wrong. @returns the exit code */
+export async function runDoctor(io: Io, options: DoctorOptions): Promise<number> {
+  const findings: Finding[] = []
+  const report: Report = (level, check, message, mend) => {
+    const finding: Finding = { check, level, message, ...(mend === undefined ? {} : { mend }) }
+    findings.push(finding)
+    if (!options.json) io.stdout.write(findingText(finding, proseWidth(io)))
+  }
+  await visit(io, options, report)
+  const failed = findings.filter(({ level }) => level === 'fail').length
+  const warned = findings.filter(({ level }) => level === 'warn').length
+  if (options.json) io.stdout.write(`${JSON.stringify({ healthy: failed === 0, findings }, undefined, 2)}\n`)
+  else io.stdout.write(`\n${failed === 0 ? 'Nothing fails' : `${failed} failed`}, ${warned} to know about.\n`)
+  return failed === 0 ? exitCodes.ok : exitCodes.failed
+}
 
 /** In the order in which things depend on each other: the first fault is most likely the cause of those below it. */
-async function visit(
-  { io, program }: { io: Io; program: Program },
-  options: { config?: string; url?: string; token?: string },
-  report: Report,
-) {
+async function visit(io: Io, options: DoctorOptions, report: Report): Promise<void> {
   const source = configFileOf(options.config, io.env)
   checkNode(report)
   const config = checkConfig(source, io.env, report)
   checkModes(source?.file, report)
-  const inspection = config && (await checkKey(config, program, report))
+  const inspection = config && (await checkKey(config, report))
   if (config) checkRates(config, io.now(), report)
   for (const warning of config ? clearTextWarnings(config) : []) report('warn', 'encryption', warning, ENCRYPT)
   if (inspection) checkSync(inspection, io.now(), report)
@@ -230,39 +217,11 @@ export function checkDisk(file: string | undefined, report: Report): void {
   else report('ok', 'disk', text)
 }
 
-export interface LastSync {
-  id: string
-  state: string
-  finishedAt: number | null
-  offersSeen: number
-  offersUnreadable: number
-  firstUnreadable: FirstUnreadable | null
-  error: string | null
-}
-
-/** What the database of an installation says to its configuration. */
-export interface Inspection {
-  /** The name of the key that opens it, or why the service would not start. */
-  key:
-    | {
-        name: string
-        /** It is the next one: a rotation came that far, and the setting has not. */
-        next: boolean
-        /** False: there is no database. */
-        opened: boolean
-      }
-    | { fault: string }
-  /** The newest run that ended; undefined before the first. */
-  lastSync: LastSync | undefined
-  /** Categories in order, and those SKUs that rules name and the catalogue has; undefined before the first whole reading. */
-  catalogue: { categories: string[]; skus: ReadonlySet<string> } | undefined
-}
-
 /** The key-encryption key, as the start would find it. @returns undefined when the database cannot be read */
-export async function checkKey(config: Config, program: Program, report: Report): Promise<Inspection | undefined> {
+export async function checkKey(config: Config, report: Report): Promise<Inspection | undefined> {
   let inspection: Inspection
   try {
-    inspection = await program.inspect(config)
+    inspection = await inspect(config)
   } catch (error) {
     report(
       'warn',

@@ -6,9 +6,9 @@ import { readDialect } from '../dialect/dialect.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
 import { Failure, type FieldFault, messageOf } from '../errors.ts'
 import { Secret } from '../secret.ts'
+import type { Io } from './command.ts'
 import type { Answers, Existing } from './init.ts'
 import type { AccessFault, Correction, SupplierTry } from './init-supplier.ts'
-import type { Io } from './program.ts'
 import { openTerminal, type Terminal } from './terminal.ts'
 
 export interface Flags {

@@ -3,17 +3,9 @@
 import type { Dialect } from '../dialect/dialect.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
 import { Failure, messageOf } from '../errors.ts'
-import type { Secret } from '../secret.ts'
 import { Unreadable } from '../supplier/unreadable.ts'
 import { commandLine } from './invocation.ts'
-
-/** What the supplier is asked with. */
-export interface SupplierAccess {
-  /** Ends in `/v1`. */
-  baseUrl: string
-  dialect: Dialect
-  apiKey: Secret
-}
+import type { SupplierAccess } from './product-sample.ts'
 
 /** What a person can correct, or do instead. */
 export type Correction = 'key' | 'address' | 'dialect' | 'again' | 'stop'

@@ -11,7 +11,6 @@ import {
   writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
-import type { Command } from 'commander'
 import {
   type Config,
   checkedConfig,
@@ -23,115 +22,100 @@ import {
 } from '../config/config.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
+import { columnsOf, wrap } from '../domain/text-layout.ts'
 import { Failure, messageOf } from '../errors.ts'
+import { checkSetUp, type SetUp, setUpOf } from '../installation.ts'
 import { Secret } from '../secret.ts'
 import { CONFIG_FILE } from './client.ts'
-import { print, proseWidth, shareOptions } from './command.ts'
+import { type Io, print, proseWidth } from './command.ts'
 import { clearTextWarnings, ENCRYPT } from './doctor.ts'
 import { askAnswers, type Flags, flagAnswers, type SupplierAnswers } from './init-questions.ts'
-import { accessFault, type SupplierAccess, type SupplierTry } from './init-supplier.ts'
+import { accessFault, type SupplierTry } from './init-supplier.ts'
 import { commandLine, quoted } from './invocation.ts'
-import { columnsOf, details, exitCodes, wrap } from './output.ts'
-import { productTable, productView } from './product-sample.ts'
-import type { Program, Session, SetUp } from './program.ts'
+import { details, exitCodes } from './output.ts'
+import { productTable, productView, type SupplierAccess, sampleOf } from './product-sample.ts'
 
-/** `init`: connects a real supplier and a store, by asking on a terminal or by flags. */
-export function addInit(root: Command, { io, program, end }: Session): void {
-  const init = root.command('init').description('write the configuration by asking; make secrets and a first token')
-  init.option('--base-url <address>', "the supplier's Reseller API; ends in /v1")
-  init.option('--dialect <name or path>', 'how the supplier writes what the API leaves open; a path ends in .json')
-  init.option('--api-key-file <file>', 'a file that holds the API key; else QUAYSIDE_API_KEY is used')
-  init.option('--store-name <name>', 'what the store is called')
-  init.option('--callback-url <address>', 'where the store is told of keys and failures')
-  init.option('--public-url <address>', 'where the supplier reaches this service; polling alone without it')
-  init.option('--markup <percent>', 'listing price = cost plus this')
-  init.option('--yes', 'ask nothing: what no flag says takes its default')
-  init.option('--offline', 'write the set-up without asking the supplier: no check, no webhook')
-  init.option('--force', 'write over a configuration; store ids and the key-encryption key stay')
-  shareOptions(init)
-  init.addHelpText('after', EXAMPLES)
-  init.action(async (flags: Flags & { config?: string; yes?: true; force?: true; json?: true }) => {
-    const file = flags.config ?? CONFIG_FILE
-    const width = proseWidth(io)
-    if (existsSync(file) && !flags.force) {
-      const how = 'Edit it and restart the service, or use --force to answer again.'
-      throw new Failure('conflict', `${file} exists and stays as it is.\n${how}`)
-    }
-    const existing = readExisting(file)
-    if (existing.settings) await assertStopped(program, file, io.env)
-    const asks = io.isTerminal && !flags.yes && !flags.json
-    const accessOf = ({ baseUrl, dialect, apiKey }: SupplierAnswers): SupplierAccess => ({
-      baseUrl,
-      dialect: readDialect(dialectFileOf(dialect, existing.folder)),
-      apiKey: readApiKey(file, io.env, apiKey),
-    })
-    let shown: SupplierOffer[] | undefined
-    const answers = asks
-      ? await askAnswers({
-          io,
-          flags,
-          existing,
-          tried: async (given) => {
-            const access = accessOf(given)
-            // Before the API key is sent for the first time.
-            io.stdout.write(warningText(clearTextWarnings({ supplier: access, stores: [] }), width))
-            return await trySupplier(program, access)
-          },
-          productsText: (products) => {
-            shown = products
-            return productsText(products, width)
-          },
-        })
-      : flagAnswers(flags, io.env, existing)
-    const plan = await checked(program, { file, answers, existing, env: io.env, randomBytes: io.randomBytes })
-    const products = flags.offline ? undefined : (shown ?? (await productsOf(program, accessOf(answers))))
-    const made = await setUp(program, plan, answers, flags.offline === true)
-    const warnings = clearTextWarnings(plan.config)
-    const option = flags.config === undefined ? '' : ` --config ${quoted(flags.config)}`
-    const document = {
-      configFile: file,
-      store: plan.storeId,
-      dialect: plan.config.dialectFacts.name,
-      token: made.token,
-      callbackSecret: made.callbackSecret,
-      webhook: made.webhook,
-      products: products === undefined ? null : products.map(productView),
-      warnings,
-      kept: plan.kept,
-      next: NEXT.map(([command]) => commandLine(command + option)),
-    }
-    // A person who was asked has seen the products, and what was warned of the supplier.
-    const unseen = shown ? clearTextWarnings({ stores: plan.config.stores }) : warnings
-    const seen = shown ? undefined : products
-    print(io, flags.json === true, document, () =>
-      resultText({ document, option, publicUrl: answers.publicUrl, unseen, seen, width }),
-    )
-    end(exitCodes.ok)
-  })
+export interface InitOptions extends Flags {
+  config?: string
+  yes?: true
+  force?: true
+  json?: true
 }
 
-const EXAMPLES = `
-Examples:
-  quayside init
-  quayside init --yes --base-url https://supplier.example/api/v1 \\
-    --api-key-file ./key.txt --store-name 'My store' \\
-    --callback-url https://shop.example/quayside
-  quayside init --dialect config/my-supplier.json`
+/** Connects a real supplier and a store, by asking on a terminal or by flags. @returns the exit code */
+export async function runInit(io: Io, flags: InitOptions): Promise<number> {
+  const file = flags.config ?? CONFIG_FILE
+  const width = proseWidth(io)
+  if (existsSync(file) && !flags.force) {
+    const how = 'Edit it and restart the service, or use --force to answer again.'
+    throw new Failure('conflict', `${file} exists and stays as it is.\n${how}`)
+  }
+  const existing = readExisting(file)
+  if (existing.settings) await assertStopped(file, io.env)
+  const asks = io.isTerminal && !flags.yes && !flags.json
+  const accessOf = ({ baseUrl, dialect, apiKey }: SupplierAnswers): SupplierAccess => ({
+    baseUrl,
+    dialect: readDialect(dialectFileOf(dialect, existing.folder)),
+    apiKey: readApiKey(file, io.env, apiKey),
+  })
+  let shown: SupplierOffer[] | undefined
+  const answers = asks
+    ? await askAnswers({
+        io,
+        flags,
+        existing,
+        tried: async (given) => {
+          const access = accessOf(given)
+          // Before the API key is sent for the first time.
+          io.stdout.write(warningText(clearTextWarnings({ supplier: access, stores: [] }), width))
+          return await trySupplier(access)
+        },
+        productsText: (products) => {
+          shown = products
+          return productsText(products, width)
+        },
+      })
+    : flagAnswers(flags, io.env, existing)
+  const plan = await checked({ file, answers, existing, env: io.env, randomBytes: io.randomBytes })
+  const products = flags.offline ? undefined : (shown ?? (await productsOf(accessOf(answers))))
+  const made = await setUp(plan, answers, flags.offline === true)
+  const warnings = clearTextWarnings(plan.config)
+  const option = flags.config === undefined ? '' : ` --config ${quoted(flags.config)}`
+  const document = {
+    configFile: file,
+    store: plan.storeId,
+    dialect: plan.config.dialectFacts.name,
+    token: made.token,
+    callbackSecret: made.callbackSecret,
+    webhook: made.webhook,
+    products: products === undefined ? null : products.map(productView),
+    warnings,
+    kept: plan.kept,
+    next: NEXT.map(([command]) => commandLine(command + option)),
+  }
+  // A person who was asked has seen the products, and what was warned of the supplier.
+  const unseen = shown ? clearTextWarnings({ stores: plan.config.stores }) : warnings
+  const seen = shown ? undefined : products
+  print(io, flags.json === true, document, () =>
+    resultText({ document, option, publicUrl: answers.publicUrl, unseen, seen, width }),
+  )
+  return exitCodes.ok
+}
 
 /** Under a running service, nothing is written. Other faults of what is there may be what `--force` is to mend. */
-async function assertStopped(program: Program, file: string, env: Session['io']['env']): Promise<void> {
+async function assertStopped(file: string, env: Io['env']): Promise<void> {
   try {
-    await program.checkSetUp(loadConfig(file, env))
+    await checkSetUp(loadConfig(file, env))
   } catch (error) {
     if (error instanceof Failure && error.reason === 'database_in_use') throw error
   }
 }
 
 /** Checks everything before anything is written. */
-async function checked(program: Program, installation: Installation): Promise<Plan> {
+async function checked(installation: Installation): Promise<Plan> {
   try {
     const plan = planInstallation(installation)
-    await program.checkSetUp(plan.config)
+    await checkSetUp(plan.config)
     return plan
   } catch (error) {
     throw saying('nothing was written', error)
@@ -154,11 +138,11 @@ const NEXT: [command: string, does: string][] = [
 ]
 
 /** Writes the files, creates the database and the first token. A failure leaves nothing of them. */
-async function setUp(program: Program, plan: Plan, answers: Answers, offline: boolean) {
+async function setUp(plan: Plan, answers: Answers, offline: boolean) {
   const undo = writeInstallation(plan)
   let open: SetUp | undefined
   try {
-    open = await program.openSetUp(plan.config, plan.madeStores)
+    open = await setUpOf(plan.config, plan.madeStores)
     const token = await open.createStoreToken(plan.storeId, `${answers.storeName} (first)`)
     const secret = await open.callbackSecret(plan.storeId)
     // Last: it cannot be taken back.
@@ -172,17 +156,17 @@ async function setUp(program: Program, plan: Plan, answers: Answers, offline: bo
   }
 }
 
-async function trySupplier(program: Program, access: SupplierAccess): Promise<SupplierTry> {
+async function trySupplier(access: SupplierAccess): Promise<SupplierTry> {
   try {
-    return { products: await program.readProducts(access) }
+    return { products: await sampleOf(access) }
   } catch (error) {
     return { fault: accessFault(error, access) }
   }
 }
 
 /** Three products as the dialect reads them. @throws Failure `unavailable` that says why there are none */
-async function productsOf(program: Program, access: SupplierAccess): Promise<SupplierOffer[]> {
-  const result = await trySupplier(program, access)
+async function productsOf(access: SupplierAccess): Promise<SupplierOffer[]> {
+  const result = await trySupplier(access)
   if ('products' in result) return result.products
   const offline = '--offline writes the set-up without asking the supplier.'
   throw new Failure('unavailable', `nothing was written: ${result.fault.message} ${offline}`)

@@ -1,133 +1,147 @@
 import { readFileSync, statSync } from 'node:fs'
-import type { Command } from 'commander'
+import { fileLimits } from '../domain/listing-csv.ts'
+import { columnsOf, wrap } from '../domain/text-layout.ts'
 import { Failure, messageOf } from '../errors.ts'
-import { fileLimits } from '../listings/links-file.ts'
-import { type Call, confirmed, serviceCommand } from './command.ts'
-import { quoted } from './invocation.ts'
+import { type Call, type CommandRow, confirmed, type Io, storeOf } from './command.ts'
+import { commandLine, quoted } from './invocation.ts'
 import {
-  age,
+  ago,
   asRow,
   asRows,
-  type Column,
+  type Columns,
   cell,
-  columnsOf,
   details,
   exitCodes,
   instant,
+  key,
   money,
+  type Pair,
   type Row,
+  right,
   table,
-  wrap,
 } from './output.ts'
-import type { Io, Session } from './program.ts'
 
-/** `listings`: what each store sells, what it was told, and what waits for a person. */
-export function addListings(root: Command, session: Session): void {
-  const listings = root.command('listings').description('what each store sells and was told: list, show, decide')
-  listings.addHelpText('after', EXAMPLES)
+const STORE = { '--store <id>': 'the store; needed where there are several' }
+const REASON = { '--reason <text>': 'why; kept with your name' }
+const ARGS = ["the store's own reference"]
 
-  const list = listings.command('list').description('the listings of a store, by id')
-  list.option('--state <state>', 'synced, pending, held, failed or ignored')
-  listOf(list, session, 'listings', 'No listing of the store matches.')
+const WHY = (row: Row): string => (row.reason ? `${cell(row.reason).replaceAll('_', ' ')}: ${cell(row.detail)}` : '-')
 
-  const problems = listings
-    .command('problems')
-    .description('ambiguous, missing and duplicate SKUs: link or ignore each')
-  listOf(problems, session, 'listing-problems', 'No listing is held for its SKU.')
-
-  const show = one(listings, 'show', 'what the store has of one, what it is to have, and its prices')
-  serviceCommand(show, session, async (call) => {
-    const listing = asRow(await call.client.get(await pathOf(call)))
-    call.print(listing, () => listingText(listing, call))
-    return undefined
-  })
-
-  const link = one(listings, 'link', 'say which offer a variant of the store is')
-  link.option('--product <id>', "the supplier's product").option('--offer <sku>', 'or its SKU at the supplier')
-  link.option('--sku <sku>', 'the SKU that the store has for it').option('--variation <text>', 'such as Europe')
-  change(link, session, 'link', linkOf)
-  change(one(listings, 'unlink', 'take a link back: the SKU counts again'), session, 'unlink')
-  const reasoned = (name: string, what: string) =>
-    change(one(listings, name, what).option('--reason <text>', REASON), session, name, reasonOf)
-  reasoned('ignore', 'leave a variant alone: nothing is told, its orders are not ours')
-  change(one(listings, 'unignore', 'take an ignored variant back'), session, 'unignore')
-  const release = one(listings, 'release', 'let the price pass that a listing is held for')
-  release.option('--price <price>', 'the one that waits, as `listings show` prints it; else it is shown and asked for')
-  release.option('--reason <text>', REASON)
-  change(release, session, 'release', async (call) => {
-    const reason = reasonOf(call)
-    return { price: call.option('price') ?? (await priceToPass(call, await pathOf(call))), ...reason }
-  })
-  change(one(listings, 'retry', 'tell the store again at once'), session, 'retry')
-  addListingFiles(listings, session, storeOf)
+const listColumns = ({ option }: Call): Columns => {
+  const waiting = right((row) => (row.wantedPrice ? money(row.wantedPrice, asRow(row.known).currency) : '-'))
+  return {
+    ID: key('id'),
+    STATE: 'state',
+    PRICE: right((row) => money(asRow(row.known).price, asRow(row.known).currency)),
+    ...(option('state') === 'held' ? { WAITS: waiting } : {}),
+    STOCK: right((row) => stockText(row.known)),
+    TOLD: ago('toldAt'),
+    WHY,
+  }
 }
 
-const REASON = 'why; kept with your name'
-const STORE = 'the store; needed where there are several'
+/** A command that changes one listing. */
+const change = (name: string, row: Pick<CommandRow, 'about' | 'options'> & Changing): CommandRow => ({
+  ...row,
+  command: `listings ${name} <id>`,
+  args: ARGS,
+  options: { ...STORE, ...row.options },
+  call: `POST /stores/{store}/listings/{id}/${name}`,
+  text: (listing, call) => {
+    const next = listing.state === 'ignored' ? 'the store is told nothing of it' : 'the store is told next'
+    return `Done; ${next}.\n\n${listingText(listing, call)}`
+  },
+})
 
-const EXAMPLES = `
+interface Changing {
+  body?: (call: Call) => object | Promise<object>
+}
+
+/** What each store sells, what was pushed to it, and what waits for a person. */
+export const listings: CommandRow[] = [
+  {
+    command: 'listings',
+    about: 'what each store sells and was told: list, show, decide',
+    help: `
 Examples:
   quayside listings list --state held
   quayside listings show GAM-RAIL4
   quayside listings problems
   quayside listings link v-101 --offer GAM-RAIL4 --variation Europe
   quayside listings ignore v-102 --reason 'sold by hand'
-  quayside listings release GAM-RAIL4 --price 23.99 --reason 'confirmed'`
-
-const one = (listings: Command, name: string, what: string): Command =>
-  listings.command(name).description(what).argument('<id>', "the store's own reference").option('--store <id>', STORE)
-
-function listOf(command: Command, session: Session, path: string, empty: string): void {
-  command.option('--store <id>', STORE).option('--limit <count>', 'how many, 1 to 200; 50 unless told')
-  command.option('--after <id>', 'go on after the last id of the page before')
-  serviceCommand(command, session, async (call) => {
-    const query = { limit: call.option('limit'), after: call.option('after'), state: call.option('state') }
-    const page = asRow(await call.client.get(['stores', await storeOf(call), path], query))
-    call.print(page, () => {
-      const rows = asRows(page.items)
-      if (rows.length === 0) return `${empty}\n`
-      const more = typeof page.next === 'string' ? `There is more: --after ${page.next}\n` : ''
-      return table(rows, listingColumns(call, path === 'listings'), call.width) + more
-    })
-    return undefined
-  })
-}
-
-const listingColumns = ({ io, option }: Call, withPrice: boolean): Column[] => [
-  { title: 'ID', of: (row) => cell(row.id), keep: true },
-  { title: 'STATE', of: (row) => cell(row.state) },
-  ...(withPrice
-    ? ([
-        { title: 'PRICE', of: (row) => money(asRow(row.known).price, asRow(row.known).currency), right: true },
-        ...(option('state') === 'held' ? [waiting] : []),
-        { title: 'STOCK', of: (row) => stockText(row.known), right: true },
-        { title: 'TOLD', of: (row) => age(row.toldAt, io.now()), right: true },
-      ] satisfies Column[])
-    : []),
-  { title: 'WHY', of: (row) => (row.reason ? `${cell(row.reason).replaceAll('_', ' ')}: ${cell(row.detail)}` : '-') },
+  quayside listings release GAM-RAIL4 --price 23.99 --reason 'confirmed'`,
+  },
+  {
+    command: 'listings list',
+    about: 'the listings of a store, by id',
+    options: { '--state <state>': 'synced, pending, held, failed or ignored', ...STORE },
+    call: 'GET /stores/{store}/listings',
+    filters: ['state'],
+    page: 'after',
+    empty: 'No listing of the store matches.',
+    columns: listColumns,
+  },
+  {
+    command: 'listings problems',
+    about: 'ambiguous, missing and duplicate SKUs: link or ignore each',
+    options: STORE,
+    call: 'GET /stores/{store}/listing-problems',
+    page: 'after',
+    empty: 'No listing is held for its SKU.',
+    columns: { ID: key('id'), STATE: 'state', WHY },
+  },
+  {
+    command: 'listings show <id>',
+    about: 'what the store has of one, what it is to have, and its prices',
+    args: ARGS,
+    options: STORE,
+    call: 'GET /stores/{store}/listings/{id}',
+    text: listingText,
+  },
+  change('link', {
+    about: 'say which offer a variant of the store is',
+    options: {
+      '--product <id>': "the supplier's product",
+      '--offer <sku>': 'or its SKU at the supplier',
+      '--sku <sku>': 'the SKU that the store has for it',
+      '--variation <text>': 'such as Europe',
+    },
+    body: linkOf,
+  }),
+  change('unlink', { about: 'take a link back: the SKU counts again' }),
+  change('ignore', {
+    about: 'leave a variant alone: nothing is told, its orders are not ours',
+    options: REASON,
+    body: reasonOf,
+  }),
+  change('unignore', { about: 'take an ignored variant back' }),
+  change('release', {
+    about: 'let the price pass that a listing is held for',
+    options: {
+      '--price <price>': 'the one that waits, as `listings show` prints it; else it is shown and asked for',
+      ...REASON,
+    },
+    body: async (call) => {
+      const reason = reasonOf(call)
+      const path = ['stores', await storeOf(call), 'listings', call.args[0] ?? '']
+      return { price: call.option('price') ?? (await priceToPass(call, path)), ...reason }
+    },
+  }),
+  change('retry', { about: 'push to the store again at once' }),
+  {
+    command: 'listings import <file>',
+    about: 'link, unlink and ignore as a CSV file says, line by line',
+    args: ['the file; - for standard input'],
+    options: { ...STORE, '--dry-run': 'only say what would happen' },
+    act: importFile,
+  },
+  {
+    command: 'listings export',
+    about: 'the listings of a store as a CSV file, for `import`',
+    options: STORE,
+    act: exportFile,
+  },
 ]
-
-const waiting: Column = {
-  title: 'WAITS',
-  right: true,
-  of: (row) => (row.wantedPrice ? money(row.wantedPrice, asRow(row.known).currency) : '-'),
-}
-
-/** Gives a command that changes one listing its action. */
-function change(
-  command: Command,
-  session: Session,
-  name: string,
-  body: (call: Call) => object | undefined | Promise<object> = () => undefined,
-) {
-  serviceCommand(command, session, async (call) => {
-    const asked = await body(call)
-    const listing = asRow(await call.client.post([...(await pathOf(call)), name], asked))
-    const next = listing.state === 'ignored' ? 'the store is told nothing of it' : 'the store is told next'
-    call.print(listing, () => `Done; ${next}.\n\n${listingText(listing, call)}`)
-    return undefined
-  })
-}
 
 function linkOf({ option, args }: Call): object {
   const [productId, offerSku] = [option('product'), option('offer')]
@@ -140,20 +154,8 @@ function linkOf({ option, args }: Call): object {
 
 function reasonOf(call: Call): object {
   const reason = call.option('reason')
-  if (reason === undefined) throw new Failure('invalid', "give a reason, for whoever asks later: --reason '…'")
+  if (reason === undefined) throw new Failure('invalid', "give a reason, for later readers: --reason '…'")
   return { reason }
-}
-
-const pathOf = async (call: Call): Promise<string[]> => ['stores', await storeOf(call), 'listings', call.args[0] ?? '']
-
-/** The named store, or the only one. @throws Failure `invalid` where there are several */
-async function storeOf(call: Call): Promise<string> {
-  const named = call.option('store')
-  if (named !== undefined) return named
-  const ids = asRows(asRow(await call.client.get(['stores'])).items).map(({ id }) => cell(id))
-  const [only, other] = ids
-  if (only !== undefined && other === undefined) return only
-  throw new Failure('invalid', `which store? Name it by --store: one of ${ids.join(', ')}`)
 }
 
 /** The units that a store shows. */
@@ -167,37 +169,25 @@ export function listingText(listing: Row, call: Call): string {
   const { io, width } = call
   const now = io.now()
   const isSaid = !listing.reason || listing.reason === listing.state
-  const pairs: [string, string][] = [
+  const pairs: (Pair | false)[] = [
     ['Listing', `${cell(listing.id)}${listing.variation ? ` (${cell(listing.variation)})` : ''}`],
     ['SKU', cell(listing.sku)],
     ['Offer', listing.productId ? `product ${cell(listing.productId)}, linked by ${cell(listing.linkedBy)}` : 'none'],
     ['State', [cell(listing.state), ...(isSaid ? [] : [cell(listing.reason).replaceAll('_', ' ')])].join(', ')],
-    ...(listing.detail ? [['Why', cell(listing.detail)] satisfies [string, string]] : []),
+    Boolean(listing.detail) && ['Why', cell(listing.detail)],
     ['Store has', contentText(listing.known, 'nothing yet')],
     ['Is to have', contentText(listing.wanted, 'nothing')],
-    ...(listing.wantedPrice
-      ? [['Waits', `the price ${money(listing.wantedPrice, asRow(listing.known).currency)}`] satisfies [string, string]]
-      : []),
+    Boolean(listing.wantedPrice) && ['Waits', `the price ${money(listing.wantedPrice, asRow(listing.known).currency)}`],
     ['Told', listing.toldAt ? instant(listing.toldAt, now) : 'never'],
-    ...(listing.nextTryAt
-      ? [
-          ['Next try', `${instant(listing.nextTryAt, now)}, ${cell(listing.attempts)} failed`] satisfies [
-            string,
-            string,
-          ],
-        ]
-      : []),
+    Boolean(listing.nextTryAt) && ['Next try', `${instant(listing.nextTryAt, now)}, ${cell(listing.attempts)} failed`],
   ]
   const prices = asRows(listing.prices)
-  const history = table(
-    prices,
-    [
-      { title: 'SINCE', of: (row) => instant(row.at, now), keep: true },
-      { title: 'PRICE', of: (row) => money(row.price, row.currency), right: true },
-      { title: 'CAUSE', of: (row) => cell(row.cause) },
-    ],
-    width,
-  )
+  const columns: Columns = {
+    SINCE: { of: (row) => instant(row.at, now), keep: true },
+    PRICE: right((row) => money(row.price, row.currency)),
+    CAUSE: 'cause',
+  }
+  const history = table(prices, columns, width)
   const waits = listing.state === 'held' && Boolean(listing.wantedPrice)
   const next = waits ? `\nLet it pass:\n${releaseText(listing, call)}\n` : ''
   return details(pairs, width) + (prices.length === 0 ? '' : `\n${history}`) + next
@@ -206,7 +196,7 @@ export function listingText(listing: Row, call: Call): string {
 /** The command that lets the price pass which waits now; nothing of it is cut or wrapped within a word. */
 export function releaseText(listing: Row, { option, width }: Call): string {
   const store = option('store')
-  const words = ['npx quayside listings release', quoted(cell(listing.id)), `--price ${cell(listing.wantedPrice)}`]
+  const words = [commandLine('listings release'), quoted(cell(listing.id)), `--price ${cell(listing.wantedPrice)}`]
   const rest = [
     ...(store === undefined ? [] : [`--store ${quoted(store)}`]),
     `--reason ${quoted(option('reason') ?? '…')}`,
@@ -229,10 +219,10 @@ function contentText(content: unknown, none: string): string {
 }
 
 /**
- * The price that waits, shown here and now beside the one that the store has, and confirmed by whoever reads it.
+ * The price that waits, shown here and now beside the one that the store has, and confirmed by the person who reads it.
  *
  * @param path of the listing
- * @throws Failure `invalid`, with the command to give, where nobody can be shown anything; `conflict` when no price waits
+ * @throws Failure `invalid`, with the command to give, where there is no terminal; `conflict` when no price waits
  */
 export async function priceToPass(call: Call, path: string[]): Promise<string> {
   const listing = asRow(await call.client.get(path))
@@ -258,35 +248,26 @@ function waitingText({ id, known, wantedPrice, detail }: Row, { width }: Call): 
   return `${details(pairs, width)}The store gets the price that waits.`
 }
 
-/** `listings import` and `listings export`: the links of a store as a CSV file. */
-export function addListingFiles(listings: Command, session: Session, storeOf: (call: Call) => Promise<string>): void {
-  const load = listings.command('import').description('link, unlink and ignore as a CSV file says, line by line')
-  load.argument('<file>', 'the file; - for standard input').option('--store <id>', STORE)
-  load.option('--dry-run', 'only tell what would happen')
-  serviceCommand(load, session, async (call) => {
-    const bytes = await read(call.args[0] ?? '', call.io)
-    const store = await storeOf(call)
-    const dryRun = call.flag('dryRun')
-    const query = { dry_run: dryRun || undefined }
-    const report = asRow(await call.client.upload(['stores', store, 'listings', 'import'], bytes, query))
-    call.print(report, () => reportText(report, dryRun, call.width))
-    return report.refused === 0 ? exitCodes.ok : exitCodes.failed
-  })
+async function importFile(call: Call): Promise<number> {
+  const bytes = await read(call.args[0] ?? '', call.io)
+  const store = await storeOf(call)
+  const dryRun = call.flag('dryRun')
+  const query = { dry_run: dryRun || undefined }
+  const report = asRow(await call.client.upload(['stores', store, 'listings', 'import'], bytes, query))
+  call.print(report, () => reportText(report, dryRun, call.width))
+  return report.refused === 0 ? exitCodes.ok : exitCodes.failed
+}
 
-  const save = listings.command('export').description('the listings of a store as a CSV file, for `import`')
-  save.option('--store <id>', STORE)
-  serviceCommand(save, session, async (call) => {
-    const store = await storeOf(call)
-    const pieces = await call.client.download(['stores', store, 'listings', 'export'])
-    if (call.json) {
-      const all: Uint8Array[] = []
-      for await (const piece of pieces) all.push(piece)
-      call.print({ store, csv: Buffer.concat(all).toString('utf8') }, () => '')
-      return undefined
-    }
-    for await (const piece of pieces) await write(call.io, piece)
-    return undefined
-  })
+async function exportFile(call: Call): Promise<undefined> {
+  const store = await storeOf(call)
+  const pieces = await call.client.download(['stores', store, 'listings', 'export'])
+  if (call.json) {
+    const all: Uint8Array[] = []
+    for await (const piece of pieces) all.push(piece)
+    call.print({ store, csv: Buffer.concat(all).toString('utf8') }, () => '')
+    return
+  }
+  for await (const piece of pieces) await write(call.io, piece)
 }
 
 async function read(file: string, io: Io): Promise<Uint8Array<ArrayBuffer>> {

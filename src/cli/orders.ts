@@ -1,47 +1,48 @@
-import type { Command } from 'commander'
-import { type Call, listCommand, serviceCommand } from './command.ts'
-import { age, asRow, asRows, cell, details, instant, money, plain, type Row, sentence, table } from './output.ts'
-import type { Session } from './program.ts'
+import { plain, sentence } from '../domain/text-layout.ts'
+import type { Call, CommandRow } from './command.ts'
+import { age, ago, asRows, cell, details, instant, key, money, number, type Row, right, table, time } from './output.ts'
 
-/** `orders`: what customers bought, and how far it is. */
-export function addOrders(root: Command, session: Session): void {
-  const orders = root.command('orders').description('what customers bought: list, show, cancel')
+const STORE = { '--store <id>': 'its store, where several have that number' }
+const REFERENCE = "the store's number of the order"
 
-  const list = orders.command('list').description('store orders, the newest first')
-  list.option('--store <id>', 'of this store only')
-  listCommand(list, session, {
-    path: ['orders'],
+/** What customers bought, and how far it is. */
+export const orders: CommandRow[] = [
+  { command: 'orders', about: 'what customers bought: list, show, cancel' },
+  {
+    command: 'orders list',
+    about: 'store orders, the newest first',
+    options: { '--store <id>': 'of this store only' },
+    call: 'GET /orders',
     filters: ['store'],
     empty: 'No store order has come in yet.',
-    columns: ({ io }) => [
-      { title: 'REFERENCE', of: (row) => cell(row.reference), keep: true },
-      { title: 'STATE', of: (row) => stateOf(row) },
-      { title: 'STORE', of: (row) => cell(row.store) },
-      { title: 'AGE', of: (row) => age(row.receivedAt, io.now()), right: true },
-      { title: 'CLOSED', of: (row) => (row.closedAt ? `${age(row.closedAt, io.now())} ago` : '-'), right: true },
-    ],
-  })
-
-  const show = orders.command('show').description('one order: its lines, purchases and timeline')
-  show.argument('<reference>', "the store's number of the order").option('--store <id>', STORE)
-  show.addHelpText('after', '\nExamples:\n  quayside orders show 1001\n  quayside orders show 1001 --json | jq .lines')
-  serviceCommand(show, session, async (call) => {
-    const order = asRow(await call.client.get(['orders', call.args[0] ?? ''], { store: call.option('store') }))
-    call.print(order, () => orderText(order, call))
-    return undefined
-  })
-
-  const cancel = orders.command('cancel').description('cancel what was not sent yet; sent purchases are flagged')
-  cancel.argument('<reference>', "the store's number of the order").option('--store <id>', STORE)
-  serviceCommand(cancel, session, async (call) => {
-    const path = ['orders', call.args[0] ?? '', 'cancel']
-    const order = asRow(await call.client.post(path, undefined, { store: call.option('store') }))
-    call.print(order, () => `Cancellation asked. The order is ${stateOf(order)}.\n\n${orderText(order, call)}`)
-    return undefined
-  })
-}
-
-const STORE = 'its store, where several have that number'
+    columns: {
+      REFERENCE: key('reference'),
+      STATE: stateOf,
+      STORE: 'store',
+      AGE: ago('receivedAt'),
+      CLOSED: right((row, now) => (row.closedAt ? `${age(row.closedAt, now)} ago` : '-')),
+    },
+  },
+  {
+    command: 'orders show <reference>',
+    about: 'one order: its lines, purchases and timeline',
+    args: [REFERENCE],
+    options: STORE,
+    help: '\nExamples:\n  quayside orders show 1001\n  quayside orders show 1001 --json | jq .lines',
+    call: 'GET /orders/{reference}',
+    filters: ['store'],
+    text: orderText,
+  },
+  {
+    command: 'orders cancel <reference>',
+    about: 'cancel what was not sent yet; sent purchases are flagged',
+    args: [REFERENCE],
+    options: STORE,
+    call: 'POST /orders/{reference}/cancel',
+    filters: ['store'],
+    text: (order, call) => `Cancellation asked. The order is ${stateOf(order)}.\n\n${orderText(order, call)}`,
+  },
+]
 
 /** `open, cancelling` until the cancellation has run its course. */
 function stateOf(order: Row): string {
@@ -58,10 +59,8 @@ function orderText(order: Row, call: Call): string {
       ['Store', cell(order.store)],
       ['State', stateOf(order)],
       ['Received', instant(order.receivedAt, now)],
-      ...(order.cancelRequestedAt
-        ? [['Cancelled', `asked ${instant(order.cancelRequestedAt, now)}`] satisfies [string, string]]
-        : []),
-      ...(order.closedAt ? [['Closed', instant(order.closedAt, now)] satisfies [string, string]] : []),
+      Boolean(order.cancelRequestedAt) && ['Cancelled', `asked ${instant(order.cancelRequestedAt, now)}`],
+      Boolean(order.closedAt) && ['Closed', instant(order.closedAt, now)],
     ],
     call.width,
   )
@@ -69,13 +68,13 @@ function orderText(order: Row, call: Call): string {
 }
 
 function linesText(lines: Row[], { width }: Call): string {
-  const columns = [
-    { title: 'LINE', of: (row: Row) => cell(row.id), keep: true as const },
-    { title: 'STATE', of: (row: Row) => cell(row.state).replaceAll('_', ' ') },
-    { title: 'KEYS', of: (row: Row) => `${cell(row.delivered)}/${cell(row.quantity)}`, right: true as const },
-    { title: 'SKU', of: (row: Row) => cell(row.sku) },
-    { title: 'NAME', of: (row: Row) => cell(row.name) },
-  ]
+  const columns = {
+    LINE: key('id'),
+    STATE: (row: Row) => cell(row.state).replaceAll('_', ' '),
+    KEYS: right((row) => `${cell(row.delivered)}/${cell(row.quantity)}`),
+    SKU: 'sku',
+    NAME: 'name',
+  }
   return table(lines, columns, width)
 }
 
@@ -83,19 +82,19 @@ function linesText(lines: Row[], { width }: Call): string {
 function purchasesText(lines: Row[], { width, io }: Call): string {
   const rows = lines.flatMap((line) => asRows(line.purchases).map((purchase): Row => ({ ...purchase, line: line.id })))
   if (rows.length === 0) return 'No purchase: none of the lines is a listing of ours.\n'
-  const columns = [
-    { title: 'PURCHASE', of: (row: Row) => cell(row.id), keep: true as const },
-    { title: 'LINE', of: (row: Row) => cell(row.line) },
-    { title: 'STATE', of: (row: Row) => cell(row.state) },
-    { title: 'QTY', of: (row: Row) => cell(row.quantity), right: true as const },
-    { title: 'AMOUNT', of: (row: Row) => money(row.amount, row.currency), right: true as const },
-    { title: 'AGE', of: (row: Row) => age(row.changedAt, io.now()), right: true as const },
-  ]
+  const columns = {
+    PURCHASE: key('id'),
+    LINE: 'line',
+    STATE: 'state',
+    QTY: number('quantity'),
+    AMOUNT: right((row) => money(row.amount, row.currency)),
+    AGE: ago('changedAt'),
+  }
   const notes = rows.flatMap((row) => {
     const why = [row.cancelRequestedAt ? 'the store cancelled it' : undefined, whyOf(row)].filter(Boolean).join('; ')
     return why === '' ? [] : [sentence(`${cell(row.id)}: ${why}`, width, { lead: '  ', hang: 4 })]
   })
-  return table(rows, columns, width) + notes.join('')
+  return table(rows, columns, width, io.now()) + notes.join('')
 }
 
 /** Why a purchase is where it is; undefined when nothing is in its way. */
@@ -108,10 +107,5 @@ export function whyOf(purchase: Row): string | undefined {
 }
 
 function timelineText(order: Row, { width }: Call): string {
-  const columns = [
-    { title: 'AT', of: (row: Row) => cell(row.at).slice(0, 19).replace('T', ' '), keep: true as const },
-    { title: 'WHAT', of: (row: Row) => cell(row.what) },
-    { title: 'DETAIL', of: (row: Row) => cell(row.detail) },
-  ]
-  return table(asRows(order.timeline), columns, width)
+  return table(asRows(order.timeline), { AT: time('at'), WHAT: 'what', DETAIL: 'detail' }, width)
 }

@@ -1,14 +1,36 @@
 import { CommanderError } from 'commander'
+import { columnsOf, cut, plain, sentence } from '../domain/text-layout.ts'
 import { codeOf, Failure, type FailureCode } from '../errors.ts'
 
-export interface Column {
-  title: string
-  of: (row: Row) => string
+/** Columns by their titles: a field that is printed as it is, what makes the text, or more about the column. */
+export type Columns<R extends object = Row> = Record<string, (keyof R & string) | CellText<R> | Column<R>>
+
+type CellText<R> = (row: R, now: number) => string
+
+export interface Column<R extends object = Row> {
+  of: CellText<R>
   /** Numbers stand to the right. */
   right?: true
   /** Ids are copied from the screen: they are cut only when nothing else is left to cut. */
   keep?: true
 }
+
+/** A column of ids. */
+export const key = (field: string): Column => ({ of: (row) => cell(row[field]), keep: true })
+
+/** A column of numbers. */
+export const number = (field: string): Column => ({ of: (row) => cell(row[field]), right: true })
+
+/** A column of how long ago an instant was. */
+export const ago = (field: string): Column => ({ of: (row, now) => age(row[field], now), right: true })
+
+/** A column whose texts stand to the right. */
+export const right = <R extends object = Row>(of: CellText<R>): Column<R> => ({ of, right: true })
+
+/** A column of instants, to the second. */
+export const time = (field: string): Column => ({ of: (row) => timeText(row[field]), keep: true })
+
+export const timeText = (at: unknown): string => cell(at).slice(0, 19).replace('T', ' ')
 
 /** Between two columns. */
 const GAP = '  '
@@ -23,21 +45,26 @@ const COLUMN_MIN = 4
  * character, and the cells that no longer fit end in `…`.
  *
  * @param width of the terminal; Infinity where the output goes to a file or a pipe
+ * @param now for columns of ages
  */
-export function table(rows: Row[], columns: Column[], width: number): string {
-  const lines = [columns.map((column) => column.title), ...rows.map((row) => columns.map((column) => column.of(row)))]
+export function table<R extends object = Row>(rows: R[], columns: Columns<R>, width: number, now = 0): string {
+  const shown = Object.values(columns).map((column): Column<R> => {
+    if (typeof column === 'string') return { of: (row) => cell(row[column]) }
+    return typeof column === 'function' ? { of: column } : column
+  })
+  const lines = [Object.keys(columns), ...rows.map((row) => shown.map((column) => column.of(row, now)))]
   const cells = lines.map((line) => line.map(plain))
-  const widths = columns.map((_, place) => Math.max(...cells.map((line) => columnsOf(line[place] ?? ''))))
-  narrow(widths, columns, width - GAP.length * (columns.length - 1))
+  const widths = shown.map((_, index) => Math.max(...cells.map((line) => columnsOf(line[index] ?? ''))))
+  narrow(widths, shown, width - GAP.length * (shown.length - 1))
   return cells
-    .map((line) => line.map((text, place) => padded(text, widths[place] ?? 0, columns[place]?.right ?? false)))
+    .map((line) => line.map((text, index) => padded(text, widths[index] ?? 0, shown[index]?.right ?? false)))
     .map((line) => `${line.join(GAP).trimEnd()}\n`)
     .join('')
 }
 
-function narrow(widths: number[], columns: Column[], width: number): void {
+function narrow(widths: number[], columns: Pick<Column, 'keep'>[], width: number): void {
   for (let total = widths.reduce((sum, each) => sum + each, 0); total > width; total -= 1) {
-    const cuttable = columns.map((column, place) => (column.keep ? 0 : (widths[place] ?? 0)))
+    const cuttable = columns.map((column, index) => (column.keep ? 0 : (widths[index] ?? 0)))
     const from = Math.max(...cuttable) > COLUMN_MIN ? cuttable : widths
     const widest = from.indexOf(Math.max(...from))
     if ((widths[widest] ?? 0) <= 1) return
@@ -51,88 +78,20 @@ function padded(text: string, width: number, right: boolean): string {
   return right ? space + shown : shown + space
 }
 
-/** The beginning of a text and `…`, together no wider than `width`. */
-export function cut(text: string, width: number): string {
-  if (columnsOf(text) <= width) return text
-  let shown = ''
-  for (const { segment } of graphemes.segment(text)) {
-    if (columnsOf(shown + segment) > width - 1) break
-    shown += segment
-  }
-  return `${shown}…`
-}
-
-const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' })
-
-/** What terminals draw two columns wide: ideographs, kana, Hangul, full-width forms, emoji. */
-const WIDE =
-  /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{Emoji_Presentation}\u3000-\u303e\uff01-\uff60\uffe0-\uffe6]/u
-
-/** How many columns of a terminal a text takes. Nearly every text is ASCII, where each character takes one. */
-export function columnsOf(text: string): number {
-  if (/^[\x20-\x7e]*$/.test(text)) return text.length
-  let width = 0
-  for (const { segment } of graphemes.segment(text)) width += WIDE.test(segment) ? 2 : 1
-  return width
-}
+/** A label and its text. */
+export type Pair = [label: string, text: string]
 
 /**
  * Pairs below each other, long texts wrapped at words under their beginning.
  *
- * @param pairs label and text
+ * @param given pairs; false stands for one that is left out
  */
-export function details(pairs: [string, string][], width: number): string {
+export function details(given: (Pair | false)[], width: number): string {
+  const pairs = given.filter((pair) => pair !== false)
   const indent = Math.max(...pairs.map(([label]) => columnsOf(label))) + GAP.length
   return pairs
-    .map(([label, text]) => {
-      return sentence(plain(text), width, { lead: label + ' '.repeat(indent - columnsOf(label)) })
-    })
+    .map(([label, text]) => sentence(plain(text), width, { lead: label + ' '.repeat(indent - columnsOf(label)) }))
     .join('')
-}
-
-/** How wide a sentence is where no terminal says it: in a file or a pipe. */
-const SENTENCE_WIDTH = 80
-
-/**
- * A sentence as lines with their ends, wrapped at words. Unlike a table, it is no wider in a file or a pipe.
- *
- * @param lead stands before the first line
- * @param hang how far the lines below are indented; as wide as `lead` when it is left out
- */
-export function sentence(
-  text: string,
-  width: number,
-  { lead = '', hang = columnsOf(lead) }: { lead?: string; hang?: number } = {},
-): string {
-  const columns = Number.isFinite(width) ? width : SENTENCE_WIDTH
-  const [first, ...rest] = wrap(text, columns - hang, columns - columnsOf(lead))
-  const lines = [`${lead}${first}`, ...rest.map((line) => `${' '.repeat(hang)}${line}`)]
-  return lines.map((line) => `${line.trimEnd()}\n`).join('')
-}
-
-/** Stands for a space of a command. It is of private use, and `plain` leaves none in a text. */
-const COMMAND_SPACE = '\u{e000}'
-
-/**
- * Lines of whole words. A word that is wider than a line gets one of its own, so that it can be copied in one piece; so
- * does a command between backticks, where a line has room for it.
- *
- * @param first width of the first line, where it differs
- */
-export function wrap(text: string, width: number, first = width): string[] {
-  const room = Math.min(width, first)
-  const words = text
-    .replaceAll(/`[^`]+`/g, (command) => command.replaceAll(' ', COMMAND_SPACE))
-    .split(' ')
-    .flatMap((word) => (columnsOf(word) <= room ? [word] : word.split(COMMAND_SPACE)))
-  const lines: string[] = []
-  for (const word of words) {
-    const line = lines.at(-1)
-    if (line !== undefined && columnsOf(line) + 1 + columnsOf(word) <= (lines.length === 1 ? first : width))
-      lines[lines.length - 1] = `${line} ${word}`
-    else lines.push(word)
-  }
-  return lines.map((line) => line.replaceAll(COMMAND_SPACE, ' '))
 }
 
 /** One record of an answer. The service gives the shape; what is printed is picked by name. */
@@ -164,12 +123,6 @@ export function countsText(value: unknown): string {
     : counts.map(([name, count]) => `${cell(count)} ${name.replaceAll('_', ' ')}`).join(', ')
 }
 
-/**
- * Text that a terminal prints and never obeys: names and messages come from the supplier and from stores, and an escape
- * sequence in one could rewrite what was printed above it.
- */
-export const plain = (text: string): string => text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').trim()
-
 /** Decimal text and its currency as one: `12.34 EUR`; `-` without an amount. */
 export const money = (amount: unknown, currency: unknown): string =>
   typeof amount === 'string' ? plain(`${amount} ${typeof currency === 'string' ? currency : ''}`) : '-'
@@ -198,6 +151,13 @@ const units: [number, string][] = [
 export function duration(ms: number): string {
   const [size, name] = units.find(([unit]) => ms >= unit) ?? [1_000, 's']
   return `${Math.floor(ms / size)} ${name}`
+}
+
+/** How long a run or a sweep took; `-` until it ends. */
+export function tookText({ startedAt, finishedAt }: Row): string {
+  if (typeof finishedAt !== 'string') return '-'
+  const ms = Date.parse(finishedAt) - Date.parse(String(startedAt))
+  return ms < 10_000 ? `${(ms / 1_000).toFixed(1)} s` : duration(ms)
 }
 
 /** What a script can act on. Nothing else in the program knows these numbers. */

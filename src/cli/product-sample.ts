@@ -4,12 +4,15 @@
  * A dialect that leads to the wrong field, or to cents where it says euros, reads every record without a fault. Only a
  * person who knows a price sees it.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Dialect } from '../dialect/dialect.ts'
 import { formatDecimal } from '../domain/money.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
 import { Failure } from '../errors.ts'
-import type { Supplier } from '../supplier/client.ts'
+import type { Secret } from '../secret.ts'
+import { createSupplier, type Supplier } from '../supplier/client.ts'
 import { Unreadable } from '../supplier/unreadable.ts'
-import { cell, table } from './output.ts'
+import { type Columns, right, table } from './output.ts'
 
 const COUNT = 3
 
@@ -40,15 +43,43 @@ export async function readProducts(supplier: Pick<Supplier, 'products'>): Promis
   throw new Unreadable(fault, message, requestId)
 }
 
+/** What a supplier is asked with. */
+export interface SupplierAccess {
+  /** Ends in `/v1`. */
+  baseUrl: string
+  dialect: Dialect
+  apiKey: Secret
+}
+
+/** For one try of three: a person waits for it. */
+const PERSON_WAITS_MS = 5_000
+
+/**
+ * Reads three products from a supplier that may not be set up yet.
+ *
+ * @throws Failure `unavailable` or `rejected` when none can be read
+ */
+export async function sampleOf({ baseUrl, dialect, apiKey }: SupplierAccess): Promise<SupplierOffer[]> {
+  const supplier = createSupplier({
+    baseUrl,
+    dialect,
+    apiKey,
+    now: () => Date.now(),
+    random: Math.random,
+    sleep: (ms) => sleep(ms),
+    fetchDeadlineMs: PERSON_WAITS_MS,
+  })
+  try {
+    return await readProducts(supplier)
+  } finally {
+    await supplier.close()
+  }
+}
+
 /** As a table: name, cost, stock. */
 export function productTable(offers: SupplierOffer[], width: number): string {
-  const rows = offers.map((offer) => ({ name: offer.name, cost: costText(offer), stock: stockText(offer) }))
-  const columns = [
-    { title: 'NAME', of: (row: object) => cell((row as (typeof rows)[number]).name) },
-    { title: 'COST', of: (row: object) => cell((row as (typeof rows)[number]).cost), right: true as const },
-    { title: 'STOCK', of: (row: object) => cell((row as (typeof rows)[number]).stock) },
-  ]
-  return table(rows, columns, width)
+  const columns: Columns<SupplierOffer> = { NAME: 'name', COST: right(costText), STOCK: stockText }
+  return table(offers, columns, width)
 }
 
 /** In one line. */

@@ -1,88 +1,93 @@
-import type { Command } from 'commander'
+import { wrap } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
-import { type Call, confirmed, listCommand, serviceCommand } from './command.ts'
+import { type Call, type CommandRow, confirmed } from './command.ts'
+import { commandLine } from './invocation.ts'
 import { whyOf } from './orders.ts'
-import { age, asRow, asRows, cell, details, instant, money, type Row, table, wrap } from './output.ts'
-import type { Session } from './program.ts'
+import {
+  ago,
+  asRow,
+  asRows,
+  cell,
+  details,
+  instant,
+  key,
+  money,
+  number,
+  type Pair,
+  type Row,
+  right,
+  table,
+  time,
+  timeText,
+} from './output.ts'
 import { frozenText } from './status.ts'
 
-/** `purchases`: what we order from the supplier for each line, and the decisions that a person takes on it. */
-export function addPurchases(root: Command, session: Session): void {
-  const purchases = root.command('purchases').description('our orders with the supplier: list, show, retry, release')
-
-  const list = purchases.command('list').description('purchases, the newest first')
-  list.option('--state <state>', 'planned, waiting, sending, unknown, accepted, completed, fulfilled, ...')
-  list.addHelpText(
-    'after',
-    '\nExamples:\n  quayside purchases list --state unknown\n  quayside purchases list --state waiting',
-  )
-  listCommand(list, session, {
-    path: ['purchases'],
+/** What we order from the supplier for each line, and the decisions that a person takes on it. */
+export const purchases: CommandRow[] = [
+  { command: 'purchases', about: 'our orders with the supplier: list, show, retry, release' },
+  {
+    command: 'purchases list',
+    about: 'purchases, the newest first',
+    options: { '--state <state>': 'planned, waiting, sending, unknown, accepted, completed, fulfilled, ...' },
+    help: '\nExamples:\n  quayside purchases list --state unknown\n  quayside purchases list --state waiting',
+    call: 'GET /purchases',
     filters: ['state'],
     empty: 'No purchase matches.',
-    columns: ({ io }) => [
-      { title: 'ID', of: (row) => cell(row.id), keep: true },
-      {
-        title: 'STATE',
-        of: (row) => (row.holdReason ? `${cell(row.state)}, ${cell(row.holdReason)}` : cell(row.state)),
-      },
-      { title: 'QTY', of: (row) => cell(row.quantity), right: true },
-      { title: 'CEILING', of: (row) => money(row.ceiling, row.currency), right: true },
-      { title: 'AMOUNT', of: (row) => money(row.amount, row.currency), right: true },
-      { title: 'AGE', of: (row) => age(row.since, io.now()), right: true },
-    ],
-  })
+    columns: {
+      ID: key('id'),
+      STATE: (row) => (row.holdReason ? `${cell(row.state)}, ${cell(row.holdReason)}` : cell(row.state)),
+      QTY: number('quantity'),
+      CEILING: right((row) => money(row.ceiling, row.currency)),
+      AMOUNT: right((row) => money(row.amount, row.currency)),
+      AGE: ago('since'),
+    },
+  },
+  {
+    command: 'purchases show <id>',
+    about: 'one purchase with every attempt and change',
+    call: 'GET /purchases/{id}',
+    text: purchaseText,
+  },
+  {
+    command: 'purchases retry <id>',
+    about: 'buy again what was rejected, failed or cancelled',
+    call: 'POST /purchases/{id}/retry',
+    text: (_, { args }) => `Planned again, as a new generation.\n${watchText(args[0])}`,
+  },
+  {
+    command: 'purchases release <id>',
+    about: 'lift the hold of a purchase; its guards run again',
+    options: {
+      '--ceiling <amount>': 'a new ceiling for one unit, such as 12.34',
+      '--override-spend-cap': 'it may exceed the spend caps of its order, the hour and the day',
+    },
+    help: '\nExample:\n  quayside purchases release 01k3… --ceiling 12.34',
+    call: 'POST /purchases/{id}/release',
+    body: ({ option, flag }) => ({
+      ceiling: option('ceiling'),
+      overrideSpendCap: flag('overrideSpendCap') || undefined,
+    }),
+    text: (_, { args }) => `Released.\n${watchText(args[0])}`,
+  },
+]
 
-  const show = purchases.command('show').description('one purchase with every attempt and change')
-  show.argument('<id>', 'its id')
-  serviceCommand(show, session, async (call) => {
-    const purchase = asRow(await call.client.get(['purchases', call.args[0] ?? '']))
-    call.print(purchase, () => purchaseText(purchase, call))
-    return undefined
-  })
-
-  const retry = purchases.command('retry').description('buy again what was rejected, failed or cancelled')
-  retry.argument('<id>', 'its id')
-  serviceCommand(retry, session, async (call) => {
-    const id = call.args[0] ?? ''
-    const answer = await call.client.post(['purchases', id, 'retry'])
-    call.print(answer, () => `Planned again, as a new generation.\nWatch it: npx quayside purchases show ${id}\n`)
-    return undefined
-  })
-
-  const release = purchases.command('release').description('lift the hold of a purchase; its guards run again')
-  release.argument('<id>', 'its id').option('--ceiling <amount>', 'a new ceiling for one unit, such as 12.34')
-  release.option('--override-spend-cap', 'it may exceed the spend caps of its order, the hour and the day')
-  release.addHelpText('after', '\nExample:\n  quayside purchases release 01k3… --ceiling 12.34')
-  serviceCommand(release, session, async (call) => {
-    const id = call.args[0] ?? ''
-    const ceiling = call.option('ceiling')
-    const answer = await call.client.post(['purchases', id, 'release'], {
-      ...(ceiling === undefined ? {} : { ceiling }),
-      ...(call.flag('overrideSpendCap') ? { overrideSpendCap: true } : {}),
-    })
-    call.print(answer, () => `Released.\nWatch it: npx quayside purchases show ${id}\n`)
-    return undefined
-  })
-}
+const watchText = (id: string | undefined): string => `Watch it: ${commandLine(`purchases show ${id}`)}\n`
 
 function purchaseText(purchase: Row, { io, width }: Call): string {
   const now = io.now()
   const why = whyOf(purchase)
-  const pairs: [string, string][] = [
+  const pairs: (Pair | false)[] = [
     ['Purchase', cell(purchase.id)],
     ['State', cell(purchase.state)],
-    ...(why === undefined ? [] : [['Why', why] satisfies [string, string]]),
-    ...(purchase.notBefore ? [['Not before', instant(purchase.notBefore, now)] satisfies [string, string]] : []),
+    why !== undefined && ['Why', why],
+    Boolean(purchase.notBefore) && ['Not before', instant(purchase.notBefore, now)],
     ['Quantity', `${cell(purchase.quantity)} (part ${cell(purchase.part)}, generation ${cell(purchase.generation)})`],
     ['Ceiling', `${money(purchase.ceiling, purchase.currency)} for one unit`],
     ['Amount', money(purchase.amount, purchase.currency)],
     ['At supplier', cell(purchase.supplierOrderId)],
     ['Reference', cell(purchase.externalOrderId)],
     ['Changed', instant(purchase.changedAt, now)],
-    ...(purchase.cancelRequestedAt
-      ? [['Cancellation', `asked ${instant(purchase.cancelRequestedAt, now)}`] satisfies [string, string]]
-      : []),
+    Boolean(purchase.cancelRequestedAt) && ['Cancellation', `asked ${instant(purchase.cancelRequestedAt, now)}`],
     ...nextOf(purchase),
   ]
   return [details(pairs, width), attemptsText(purchase, width), changesText(purchase, width)].join('\n')
@@ -95,90 +100,41 @@ const releaseOptions: Record<string, string> = {
 }
 
 /** The command for what a person can decide here. */
-function nextOf({ id, state, holdReason }: Row): [string, string][] {
-  const option = releaseOptions[cell(holdReason)] ?? ''
-  if (state === 'review') return [['Next', `npx quayside reviews show ${cell(id)}`]]
-  if (holdReason) return [['Next', `npx quayside purchases release ${cell(id)}${option}`]]
+function nextOf({ id, state, holdReason }: Row): Pair[] {
+  const next = (command: string): Pair[] => [['Next', commandLine(command)]]
+  if (state === 'review') return next(`reviews show ${cell(id)}`)
+  if (holdReason) return next(`purchases release ${cell(id)}${releaseOptions[cell(holdReason)] ?? ''}`)
   const ended = state === 'rejected' || state === 'failed' || state === 'cancelled'
-  return ended ? [['Next', `npx quayside purchases retry ${cell(id)}`]] : []
+  return ended ? next(`purchases retry ${cell(id)}`) : []
 }
-
-const time = (row: Row): string => cell(row.at).slice(0, 19).replace('T', ' ')
 
 function attemptsText(purchase: Row, width: number): string {
   const rows = asRows(purchase.attempts)
   if (rows.length === 0) return 'Nothing was sent to the supplier yet.\n'
-  const columns = [
-    { title: 'REQUEST AT', of: time, keep: true as const },
-    { title: 'KIND', of: (row: Row) => cell(row.kind) },
-    { title: 'STAGE', of: (row: Row) => cell(row.stage) },
-    { title: 'HTTP', of: (row: Row) => cell(row.status), right: true as const },
-    { title: 'CODE', of: (row: Row) => cell(row.code) },
-    { title: 'DETAIL', of: (row: Row) => cell(row.detail ?? row.supplierOrderId) },
-    { title: 'REQUEST ID', of: (row: Row) => cell(row.requestId) },
-  ]
+  const columns = {
+    'REQUEST AT': time('at'),
+    KIND: 'kind',
+    STAGE: 'stage',
+    HTTP: number('status'),
+    CODE: 'code',
+    DETAIL: (row: Row) => cell(row.detail ?? row.supplierOrderId),
+    'REQUEST ID': 'requestId',
+  }
   return table(rows, columns, width)
 }
 
 function changesText(purchase: Row, width: number): string {
   const rows = asRows(purchase.transitions)
   if (rows.length === 0) return 'Nothing changed yet.\n'
-  const columns = [
-    { title: 'CHANGE AT', of: time, keep: true as const },
-    { title: 'INPUT', of: (row: Row) => cell(row.input) },
-    { title: 'FROM', of: (row: Row) => cell(row.before) },
-    { title: 'TO', of: (row: Row) => cell(row.after) },
-    { title: 'BY', of: (row: Row) => cell(row.actor) },
-    { title: 'DETAIL', of: (row: Row) => cell(row.detail ?? row.row) },
-  ]
+  const columns = {
+    'CHANGE AT': time('at'),
+    INPUT: 'input',
+    FROM: 'before',
+    TO: 'after',
+    BY: 'actor',
+    DETAIL: (row: Row) => cell(row.detail ?? row.row),
+  }
   return table(rows, columns, width)
-}
-
-/** `reviews`: purchases that wait for a person, what is known of each, and the decision on one. */
-export function addReviews(root: Command, session: Session): void {
-  const reviews = root.command('reviews').description('purchases that wait for a person; see the evidence, decide')
-  reviews.addHelpText('after', EXAMPLES)
-  listCommand(reviews, session, {
-    path: ['purchases'],
-    fixed: { state: 'review' },
-    empty: 'Nothing waits for a decision.',
-    columns: ({ io }) => [
-      { title: 'PURCHASE', of: (row) => cell(row.id), keep: true },
-      { title: 'QTY', of: (row) => cell(row.quantity), right: true },
-      { title: 'WAITS', of: (row) => age(row.since, io.now()), right: true },
-      { title: 'WHY', of: (row) => cell(row.note) },
-    ],
-    after: 'See one: quayside reviews show <purchase>\n',
-  })
-
-  const show = reviews.command('show').description('what is known of a purchase, and what each decision would do')
-  show.argument('<id>', 'the purchase')
-  show.option('--stored', 'what is stored alone; without it the supplier is asked how the orders stand')
-  serviceCommand(show, session, async (call) => {
-    const query = call.flag('stored') ? {} : { read: true }
-    const evidence = asRow(await call.client.get(['purchases', call.args[0] ?? '', 'evidence'], query))
-    call.print(evidence, () => evidenceText(evidence, call))
-    return undefined
-  })
-
-  const decide = reviews.command('decide').description('decide on a purchase: one of four, with a reason')
-  decide.argument('<id>', 'the purchase')
-  decide.option('--adopt <order>', "the supplier's order that is taken as the one that was bought")
-  decide.option('--hand-over', 'the store gets the keys that came, at most the quantity')
-  decide.option('--close', 'it ends; nothing is bought')
-  decide.option('--buy-again', 'it is written off and its part is bought anew')
-  decide.option('--override-spend-cap', 'with --buy-again: it may exceed the spend caps')
-  decide.option('--basis <basis>', 'what `reviews show` says: refused when it is no longer so')
-  decide.option('--reason <text>', 'why, 3 to 500 characters; kept with your name, never shown to stores')
-  decide.addHelpText('after', EXAMPLES)
-  serviceCommand(decide, session, async (call) => {
-    const path = ['purchases', call.args[0] ?? '', 'decision']
-    const decision = decisionOf(call)
-    const basis = call.option('basis') ?? (await basisShown(call, decision.decision))
-    const evidence = asRow(await call.client.post(path, { ...decision, basis }))
-    call.print(evidence, () => decidedText(evidence, call))
-    return undefined
-  })
 }
 
 const EXAMPLES = `
@@ -188,6 +144,50 @@ Examples:
   quayside reviews decide 01k3… --basis review-9f86d081884c \\
     --adopt 7c0e… --reason 'other one refunded'
   quayside reviews decide 01k3… --hand-over --reason 'two of three are enough'`
+
+/** Purchases that wait for a person, what is known of each, and the decision on one. */
+export const reviews: CommandRow[] = [
+  {
+    command: 'reviews',
+    about: 'purchases that wait for a person; see the evidence, decide',
+    help: EXAMPLES,
+    call: 'GET /purchases',
+    query: { state: 'review' },
+    empty: 'Nothing waits for a decision.',
+    columns: { PURCHASE: key('id'), QTY: number('quantity'), WAITS: ago('since'), WHY: 'note' },
+    below: () => `See one: ${commandLine('reviews show <purchase>')}\n`,
+  },
+  {
+    command: 'reviews show <id>',
+    about: 'what is known of a purchase, and what each decision would do',
+    args: ['the purchase'],
+    options: { '--stored': 'what is stored alone; without it the supplier is asked how the orders stand' },
+    call: 'GET /purchases/{id}/evidence',
+    query: ({ flag }) => (flag('stored') ? {} : { read: true }),
+    text: evidenceText,
+  },
+  {
+    command: 'reviews decide <id>',
+    about: 'decide on a purchase: one of four, with a reason',
+    args: ['the purchase'],
+    options: {
+      '--adopt <order>': "the supplier's order that is taken as the one that was bought",
+      '--hand-over': 'the store gets the keys that came, at most the quantity',
+      '--close': 'it ends; nothing is bought',
+      '--buy-again': 'it is written off and its part is bought again',
+      '--override-spend-cap': 'with --buy-again: it may exceed the spend caps',
+      '--basis <basis>': 'what `reviews show` says: refused when it is no longer so',
+      '--reason <text>': 'why, 3 to 500 characters; kept with your name, never shown to stores',
+    },
+    help: EXAMPLES,
+    call: 'POST /purchases/{id}/decision',
+    body: async (call) => {
+      const decision = decisionOf(call)
+      return { ...decision, basis: call.option('basis') ?? (await basisShown(call, decision.decision)) }
+    },
+    text: decidedText,
+  },
+]
 
 /** The body of the request. @throws Failure `invalid` unless it is one decision and a reason */
 function decisionOf(call: Call): { decision: string; orderId?: string; overrideSpendCap?: true; reason: string } {
@@ -201,22 +201,22 @@ function decisionOf(call: Call): { decision: string; orderId?: string; overrideS
   const [one] = named
   if (!one || named.length !== 1) {
     const message = 'name one decision: --adopt <order>, --hand-over, --close or --buy-again'
-    throw new Failure('invalid', `${message}\n\`quayside reviews show\` says what each would do.`)
+    throw new Failure('invalid', `${message}\n\`${commandLine('reviews show <id>')}\` says what each would do.`)
   }
   const reason = call.option('reason')
-  if (reason === undefined) throw new Failure('invalid', "give a reason, for whoever asks later: --reason '…'")
+  if (reason === undefined) throw new Failure('invalid', "give a reason, for later readers: --reason '…'")
   return call.flag('overrideSpendCap') ? { ...one, overrideSpendCap: true, reason } : { ...one, reason }
 }
 
 /**
- * The basis of evidence that is shown here and now, and confirmed by whoever reads it.
+ * The basis of the evidence that is shown here and now, confirmed by the person who reads it.
  *
- * @throws Failure `invalid` where nobody can be shown anything, or for a purchase that does not ask for a decision: then
+ * @throws Failure `invalid` where there is no terminal, or for a purchase that does not ask for a decision: then
  *   the basis has to be given
  */
 async function basisShown(call: Call, decision: string): Promise<string> {
   const id = call.args[0] ?? ''
-  const again = `--basis is what\n\`quayside reviews show ${id}\` prints.`
+  const again = `--basis is what\n\`${commandLine(`reviews show ${id}`)}\` prints.`
   if (!call.io.isTerminal || call.json) throw new Failure('invalid', `say what the decision stands on: ${again}`)
   const evidence = asRow(await call.client.get(['purchases', id, 'evidence'], { read: true }))
   const { state } = asRow(evidence.purchase)
@@ -236,12 +236,12 @@ async function basisShown(call: Call, decision: string): Promise<string> {
 
 function decidedText(evidence: Row, { io, width }: Call): string {
   const { id, state } = asRow(evidence.purchase)
-  const lines = [`Decided. The purchase is ${cell(state)} now.`, `Watch it: quayside reviews show ${cell(id)}`]
+  const lines = [`Decided. The purchase is ${cell(state)} now.`, `Watch it: ${commandLine(`reviews show ${cell(id)}`)}`]
   const frozen = evidence.freeze ? `\n${frozenText(asRow(evidence.freeze), io.now(), width, id)}` : ''
   return `${lines.join('\n')}\n${frozen}`
 }
 
-/** The evidence of one purchase as a page for whoever decides: facts first, then the decisions, then how it came to it. */
+/** The evidence of one purchase as a page for the person who decides: facts first, then the decisions, then how it came to it. */
 export function evidenceText(evidence: Row, { io, width }: Call): string {
   const now = io.now()
   const { freeze } = evidence
@@ -262,8 +262,6 @@ export function evidenceText(evidence: Row, { io, width }: Call): string {
   ]
   return parts.filter(Boolean).join('\n')
 }
-
-type Pair = [string, string]
 
 /** A heading and pairs below it; without pairs the sentence that says so, or nothing at all. */
 function section(title: string, pairs: Pair[], width: number, empty: string): string {
@@ -326,7 +324,7 @@ function decisionsText({ choices: offered, purchase, basis }: Row, width: number
   const choices = asRows(offered)
   const [refusal, ...others] = new Set(choices.map((one) => one.refusal))
   if (refusal && others.length === 0) return section('Decisions', [], width, `None: ${cell(refusal)}.`)
-  const command = `quayside reviews decide ${cell(asRow(purchase).id)} \\\n    --basis ${cell(basis)} --reason '…' <one of these>`
+  const command = `${commandLine(`reviews decide ${cell(asRow(purchase).id)}`)} \\\n    --basis ${cell(basis)} --reason '…' <one of these>`
   return `${section('Decisions', choices.map(choiceOf), width, '')}  ${command}\n`
 }
 
@@ -346,10 +344,8 @@ function together(pairs: Pair[]): Pair[] {
   return lines.map(({ at, last, text, times }) => [at, times === 1 ? text : `${text}; ${times} times until ${last}`])
 }
 
-const timeOf = (at: unknown): string => cell(at).slice(0, 19).replace('T', ' ')
-
 const requestOf = (row: Row): Pair => [
-  timeOf(row.at),
+  timeText(row.at),
   [
     `${cell(row.kind).replaceAll('_', ' ')} ${cell(row.stage)}`,
     ...(row.status ? [`HTTP ${String(row.status)}`] : []),
@@ -364,16 +360,16 @@ const requestOf = (row: Row): Pair => [
 function stepOf(row: Row): Pair {
   const states = row.before === row.after ? cell(row.after) : `${cell(row.before)} -> ${cell(row.after)}`
   const what = row.row === 'none' ? `${cell(row.input)}, nothing changed` : cell(row.row)
-  const times = Number(row.times) > 1 ? [`${cell(row.times)} times until ${timeOf(row.lastAt)}`] : []
+  const times = Number(row.times) > 1 ? [`${cell(row.times)} times until ${timeText(row.lastAt)}`] : []
   const by = row.actor ? [`by ${cell(row.actor)}`] : []
   const detail = row.detail && row.detail !== row.row ? [cell(row.detail)] : []
   const words = [what.replaceAll('_', ' '), ...times, ...by, ...detail]
-  return [timeOf(row.at), `${states}: ${words.join(', ')}`]
+  return [timeText(row.at), `${states}: ${words.join(', ')}`]
 }
 
 const differenceOf = (row: Row): Pair => [
-  timeOf(row.foundAt),
+  timeText(row.foundAt),
   `${cell(row.kind).replaceAll('_', ' ')}, order ${cell(row.supplierOrderId)}: ${cell(row.detail)}`,
 ]
 
-const deedOf = (row: Row): Pair => [timeOf(row.at), `${cell(row.actor)}, ${cell(row.action)}: ${cell(row.detail)}`]
+const deedOf = (row: Row): Pair => [timeText(row.at), `${cell(row.actor)}, ${cell(row.action)}: ${cell(row.detail)}`]

@@ -1,62 +1,115 @@
-import { existsSync } from 'node:fs'
-import { type Command, InvalidArgumentError } from 'commander'
-import { Failure } from '../errors.ts'
-import { CONFIG_FILE } from './client.ts'
-import type { Session } from './program.ts'
+/** The two commands that stay in the foreground until a signal: the service, and the sandbox alone. */
+import { existsSync, writeSync } from 'node:fs'
+import path from 'node:path'
+import { loadConfig } from '../config/config.ts'
+import { registeredAt } from '../crash-points.ts'
+import { Failure, messageOf } from '../errors.ts'
+import { createLog } from '../log.ts'
+import { CONFIG_FILE, demoFolder } from './client.ts'
+import type { Io } from './command.ts'
+import { commandLine } from './invocation.ts'
 
-/** `serve` and `sandbox`: the two that stay in the foreground until they are told to stop. */
-export function addServe(root: Command, { io, program, end }: Session): void {
-  const serve = root
-    .command('serve')
-    .description('run the service; without a configuration, a demo against the sandbox')
-  serve.option('--config <file>', `configuration, else QUAYSIDE_CONFIG, else ${CONFIG_FILE}`)
-  serve.option('--port <number>', "instead of the configuration's; 0 takes a free one", whole(65_535))
-  serve.action(async ({ config, port }: { config?: string; port?: number }) => {
-    const named = config ?? (io.env.QUAYSIDE_CONFIG || undefined)
-    const configFile = named ?? CONFIG_FILE
-    const exists = existsSync(configFile)
-    if (named !== undefined && !exists) {
-      throw new Failure('not_found', `there is no ${named}; \`npx quayside init --config ${named}\` makes one`)
-    }
-    const options = { configFile, demo: !exists, ...(port === undefined ? {} : { port }) }
-    end(await program.serve(options).catch((error: unknown) => Promise.reject(withAdvice(error, config))))
-  })
+/** The supervisor should start the process again: only a new start finds out what the database holds (EX_TEMPFAIL). */
+const EXIT_RESTART = 75
 
-  const sandbox = root.command('sandbox').description('run a supplier to try things on: the whole Reseller API v1.1')
-  sandbox.option('--port <number>', 'where it listens; 0 takes a free one', whole(65_535), 8090)
-  sandbox.option('--offers <count>', 'sell a generated catalogue of this size', whole(10_000_000))
-  sandbox.option('--seed <number>', 'of the generated catalogue', whole(2 ** 31))
-  sandbox.option('--dialect <name|file>', 'the dialect that it speaks', 'reseller-v1.1')
-  sandbox.option('--file <file>', 'keep the world in this SQLite file; gone with the process unless told')
-  sandbox.option('--api-key <key>', 'the key that it lets in', 'sandbox-key')
-  sandbox.addHelpText('after', '\nExample:\n  quayside sandbox --offers 50000 --seed 7 --file data/run/sandbox.db')
-  sandbox.action(async (options: Parameters<typeof program.sandbox>[0]) => {
-    end(await program.sandbox(options))
+/**
+ * Runs the service until a signal: with a configuration the real thing, without one the demo.
+ *
+ * An uncaught error ends the process: what it may have left half-done is found at the next start.
+ *
+ * @returns the exit code
+ */
+export async function runService(io: Io, { config, port }: { config?: string; port?: number }): Promise<number> {
+  const named = config ?? (io.env.QUAYSIDE_CONFIG || undefined)
+  const configFile = named ?? CONFIG_FILE
+  const exists = existsSync(configFile)
+  if (named !== undefined && !exists) {
+    const init = commandLine(`init --config ${named}`)
+    throw new Failure('not_found', `there is no ${named}; \`${init}\` makes one`)
+  }
+  const stopped = io.stopSignal()
+  const running = exists ? await startService(io, configFile, config, port) : await startDemo(io, port)
+  await stopped
+  await running.close()
+  return 0
+}
+
+interface Running {
+  close: () => Promise<void>
+}
+
+async function startDemo(io: Io, port: number | undefined): Promise<Running> {
+  const { openDemo } = await import('../demo/service.ts')
+  return openDemo({
+    port,
+    dataDir: demoFolder(io.env),
+    onFatal,
+    out: io.stdout,
   })
+}
+
+/** @param named the configuration as the command line names it: the commands of an advice must name it too */
+async function startService(
+  io: Io,
+  configFile: string,
+  named: string | undefined,
+  port: number | undefined,
+): Promise<Running> {
+  const config = loadConfig(configFile, io.env)
+  const log = createLog({ level: config.logLevel, write: (line) => void io.stdout.write(line) })
+  const listen = { host: io.env.QUAYSIDE_HOST || config.listen.host, port: port ?? config.listen.port }
+  const { openApp } = await import('../app.ts')
+  const opened = openApp({ config: { ...config, listen }, log, onFatal, at: registeredAt() })
+  const app = await opened.catch((error: unknown) => Promise.reject(withAdvice(error, named)))
+  io.stderr.write(`Quayside listens at ${app.url}\n`)
+  return app
+}
+
+function onFatal(failure: Error): void {
+  writeSync(2, `quayside: ${messageOf(failure)}; ending, to be started again\n`)
+  // A moment for the 503 answers to those who wait; nothing is taken in any more.
+  setTimeout(() => process.exit(EXIT_RESTART), 200)
 }
 
 /**
  * A database that is not there was never made, or its volume is lost: an empty one in its place would sell without
  * knowing what was bought. So the lost one comes first.
- *
- * @param config as the command line names it: the commands of the advice must name it too
  */
 function withAdvice(error: unknown, config: string | undefined): unknown {
   if (!(error instanceof Failure) || error.reason !== 'no_database') return error
   const more = config === undefined ? '' : ` --config ${config}`
   const advice = [
     'If there was one, restore it or mount its volume first: a lost volume and a wrong dataDir look like a new installation. A backup is put back by',
-    `npx quayside restore <backup>${more}`,
+    commandLine(`restore <backup>${more}`),
     'Only a new installation gets an empty one, by',
-    `npx quayside database create${more}`,
+    commandLine(`database create${more}`),
   ]
   return new Failure(error.code, [`${error.message}.`, ...advice].join('\n'), { cause: error, reason: error.reason })
 }
 
-/** A whole number from 0 to `max`. */
-const whole =
-  (max: number) =>
-  (text: string): number => {
-    if (/^\d{1,10}$/.test(text) && Number(text) <= max) return Number(text)
-    throw new InvalidArgumentError(`Give a whole number from 0 to ${max}.`)
-  }
+export interface SandboxSettings {
+  port: number
+  /** Name of a file in config/dialects, or path of a dialect file. */
+  dialect: string
+  apiKey: string
+  /** Size of a generated catalogue (default: the shipped catalogue). */
+  offers?: number
+  seed?: number
+  /** Keeps the world; without it, the world is gone when the process ends. */
+  file?: string
+}
+
+/** Runs the sandbox alone until a signal. @returns the exit code */
+export async function runSandbox(io: Io, { dialect, ...settings }: SandboxSettings): Promise<number> {
+  const { readDialect } = await import('../dialect/dialect.ts')
+  const { startSandbox } = await import('../sandbox/server.ts')
+  const file = dialect.endsWith('.json')
+    ? path.resolve(dialect)
+    : path.join(import.meta.dirname, '../../config/dialects', `${dialect}.json`)
+  const stopped = io.stopSignal()
+  const sandbox = await startSandbox({ ...settings, dialect: readDialect(file) })
+  io.stderr.write(`The sandbox serves the Reseller API at ${sandbox.baseUrl},\nits controls at ${sandbox.controlUrl}\n`)
+  await stopped
+  await sandbox.close()
+  return 0
+}

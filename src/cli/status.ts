@@ -1,32 +1,16 @@
-import type { Command } from 'commander'
+import { cut, plain, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
-import { type Call, confirmed, serviceCommand } from './command.ts'
+import { type Call, type CommandRow, confirmed } from './command.ts'
 import { commandLine } from './invocation.ts'
-import {
-  asRow,
-  asRows,
-  cell,
-  counted,
-  countsText,
-  cut,
-  details,
-  instant,
-  money,
-  plain,
-  type Row,
-  sentence,
-} from './output.ts'
-import type { Session } from './program.ts'
+import { asRow, asRows, cell, counted, countsText, details, instant, money, type Row } from './output.ts'
 import { oldUntil } from './stores.ts'
 
-/** `status`: what a person on duty looks at first. */
-export function addStatus(root: Command, session: Session): void {
-  const status = root.command('status').description('balance, freshness, what is under way and what waits for a person')
-  serviceCommand(status, session, async (call) => {
-    const facts = asRow(await call.client.get(['status']))
-    call.print(facts, () => statusText(facts, call.io.now(), call.width))
-    return undefined
-  })
+/** What a person on duty looks at first. */
+export const status: CommandRow = {
+  command: 'status',
+  about: 'balance, freshness, what is under way and what waits for a person',
+  call: 'GET /status',
+  text: (facts, { io, width }) => statusText(facts, io.now(), width),
 }
 
 function statusText(facts: Row, now: number, width: number): string {
@@ -175,44 +159,47 @@ function limitsText(value: unknown): string {
   return limits.length === 0 ? '-' : plain(limits.map(([name, limit]) => `${words(name)} ${cell(limit)}`).join(', '))
 }
 
-/** The API wants a reason; whoever hurries may leave it out. */
+/** The API needs a reason; the command line may leave it out. */
 const REASON = 'frozen from the command line'
 
-/** `freeze` and `unfreeze`: the switch that stops all buying. */
-export function addFreeze(root: Command, session: Session): void {
-  const freeze = root.command('freeze').description('stop all buying; look-ups, intake and hand-over go on')
-  freeze.option('--reason <text>', 'what the others will read')
-  freeze.addHelpText('after', "\nExample:\n  quayside freeze --reason 'prices look wrong'")
-  serviceCommand(freeze, session, async (call) => {
-    const reason = call.option('reason') ?? REASON
-    const answer = await call.client.post(['freeze'], { reason })
-    call.print(answer, () => frozenText({ reason, ...asRow(asRow(answer).freeze) }, call.io.now(), call.width))
-    return undefined
-  })
-
-  const unfreeze = root.command('unfreeze').description('buy again; what was held by the freeze goes on by itself')
-  unfreeze.argument('[causes...]', 'ids of the causes to lift; on a terminal they are shown and asked about')
-  serviceCommand(unfreeze, session, async (call) => {
-    const causes = call.args.length > 0 ? call.args : await causesShown(call)
-    if (causes.length === 0) {
-      call.print({ freeze: null }, () => 'Buying is not frozen.\n')
+/** The switch that stops all buying. */
+export const freezes: CommandRow[] = [
+  {
+    command: 'freeze',
+    about: 'stop all buying; look-ups, intake and hand-over go on',
+    options: { '--reason <text>': 'what the others will read' },
+    help: "\nExample:\n  quayside freeze --reason 'prices look wrong'",
+    call: 'POST /freeze',
+    body: (call) => ({ reason: call.option('reason') ?? REASON }),
+    text: ({ freeze }, { option, io, width }) =>
+      frozenText({ reason: option('reason') ?? REASON, ...asRow(freeze) }, io.now(), width),
+  },
+  {
+    command: 'unfreeze [causes...]',
+    about: 'buy again; what was held by the freeze goes on by itself',
+    args: ['ids of the causes to lift; on a terminal they are shown and asked about'],
+    act: async (call) => {
+      const causes = call.args.length > 0 ? call.args : await causesShown(call)
+      if (causes.length === 0) {
+        call.print({ freeze: null }, () => 'Buying is not frozen.\n')
+        return undefined
+      }
+      const answer = await call.client.post(['unfreeze'], { causes })
+      const left = asRow(answer).freeze
+      call.print(answer, () => (left ? frozenText(asRow(left), call.io.now(), call.width) : 'Buying again.\n'))
       return undefined
-    }
-    const answer = await call.client.post(['unfreeze'], { causes })
-    const left = asRow(answer).freeze
-    call.print(answer, () => (left ? frozenText(asRow(left), call.io.now(), call.width) : 'Buying again.\n'))
-    return undefined
-  })
-}
+    },
+  },
+]
 
-/** Ids of the causes that are shown here and now. @throws Failure `invalid` where nobody can be shown anything */
+/** Ids of the causes that are shown here and now. @throws Failure `invalid` where there is no terminal */
 async function causesShown(call: Call): Promise<string[]> {
   const { freeze } = asRow(await call.client.get(['status']))
   if (!freeze) return []
   const ids = causesOf(asRow(freeze)).map(({ id }) => cell(id))
   if (!call.io.isTerminal || call.json) {
     const named = causesOf(asRow(freeze)).map(({ id, reason }) => `${cell(id)}  ${cell(reason)}`)
-    const line = `npx quayside unfreeze ${ids.join(' ')}`
+    const line = commandLine(`unfreeze ${ids.join(' ')}`)
     throw new Failure('invalid', `name the causes that are to be lifted:\n${named.join('\n')}\nAll of them:\n${line}`)
   }
   if (
@@ -253,19 +240,17 @@ export function nextOf(freeze: Row, seen?: unknown): string[] {
   const causes = causesOf(freeze).filter(({ actor }) => actor === 'quayside')
   const bought = causes.filter(({ purchaseId }) => purchaseId && purchaseId !== seen)
   const looks = [
-    ...bought.map(({ purchaseId }) => `npx quayside reviews show ${cell(purchaseId)}`),
-    ...(causes.some(({ purchaseId }) => !purchaseId)
-      ? ['npx quayside reviews', 'npx quayside discrepancies list']
-      : []),
+    ...bought.map(({ purchaseId }) => commandLine(`reviews show ${cell(purchaseId)}`)),
+    ...(causes.some(({ purchaseId }) => !purchaseId) ? [commandLine('reviews'), commandLine(DISCREPANCIES)] : []),
   ]
-  return [...new Set(looks), 'when that is settled: npx quayside unfreeze']
+  return [...new Set(looks), `when that is settled: ${commandLine('unfreeze')}`]
 }
 
 /** A restore's hold says in its reason how far the mapping is: once that is through, it waits for people. */
 function afterRestore({ reason }: Row): string[] {
   const why = cell(reason)
   if (why.startsWith('the database is new: ')) {
-    return ["it ends by itself once the supplier's order list was read", 'if that fails: npx quayside doctor']
+    return ["it ends by itself once the supplier's order list was read", `if that fails: ${commandLine('doctor')}`]
   }
   if (!why.includes('; mapped back: ')) {
     return ["it ends by itself once the supplier's orders are mapped back"]
@@ -273,11 +258,11 @@ function afterRestore({ reason }: Row): string[] {
   // The list does not show all orders: only a person can find out about the others.
   if (why.includes('(paging.listMax)')) {
     const account = "the supplier's own account: does it have older orders of these stores?"
-    return ['npx quayside discrepancies list', account, 'when that is settled: npx quayside unfreeze']
+    return [commandLine(DISCREPANCIES), account, `when that is settled: ${commandLine('unfreeze')}`]
   }
   return [
-    'npx quayside discrepancies list',
+    commandLine(DISCREPANCIES),
     'it ends by itself once each of those orders has its purchase again',
-    'when that is settled otherwise: npx quayside unfreeze',
+    `when that is settled otherwise: ${commandLine('unfreeze')}`,
   ]
 }

@@ -1,62 +1,66 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError } from 'commander'
+import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import type { Client } from './client.ts'
-import { listCommand, serviceCommand } from './command.ts'
-import { age, asRow, asRows, cell, countsText, instant, type Row, sentence } from './output.ts'
-import type { Session } from './program.ts'
+import type { CommandRow } from './command.ts'
+import { commandLine } from './invocation.ts'
+import { age, asRow, asRows, cell, countsText, instant, key, type Row } from './output.ts'
 
-/** `stores`: where is sold, and the secrets that their callbacks are signed with. */
-export function addStores(root: Command, session: Session): void {
-  const stores = root.command('stores').description('where you sell: list; change the secret of callbacks')
-
-  listCommand(stores.command('list').description('the configured stores'), session, {
-    path: ['stores'],
-    whole: true,
-    empty: 'No store is configured. `npx quayside init` makes one.',
-    columns: ({ io }) => [
-      { title: 'ID', of: (row) => cell(row.id), keep: true },
-      { title: 'NAME', of: (row) => cell(row.name) },
-      { title: 'KIND', of: (row) => cell(row.kind) },
-      { title: 'ADDRESS', of: (row) => cell(row.callbackUrl) },
-      { title: 'SECRET', of: ({ callbackSecret }) => secretAge(callbackSecret, io.now()) },
-      { title: 'LISTINGS', of: (row) => countsText(row.listings) },
-    ],
-    after: (rows, { io, width }) =>
+/** Where is sold, and the secrets that callbacks are signed with. */
+export const stores: CommandRow[] = [
+  { command: 'stores', about: 'where you sell: list; change the secret of callbacks' },
+  {
+    command: 'stores list',
+    about: 'the configured stores',
+    call: 'GET /stores',
+    page: null,
+    empty: `No store is configured. \`${commandLine('init')}\` makes one.`,
+    columns: {
+      ID: key('id'),
+      NAME: 'name',
+      KIND: 'kind',
+      ADDRESS: 'callbackUrl',
+      SECRET: ({ callbackSecret }, now) => secretAge(callbackSecret, now),
+      LISTINGS: (row) => countsText(row.listings),
+    },
+    below: (rows, { io, width }) =>
       rows
         .flatMap((row) => notesOf(row, io.now()).map((note) => `${cell(row.id)}: ${note}`))
         .map((note) => sentence(note, width, { lead: '  ', hang: 4 }))
         .join(''),
-  })
-
-  const rotate = stores
-    .command('rotate-secret')
-    .description('sign callbacks with a new secret; the old one stays valid')
-  rotate.argument('<store>', 'its id, or the name before the dash')
-  rotate.option('--overlap-hours <hours>', 'how long the old one stays valid, 0 to 720 (default: 168)', wholeText)
-  rotate.addHelpText(
-    'after',
-    `
+  },
+  {
+    command: 'stores rotate-secret <store>',
+    about: 'sign callbacks with a new secret; the old one stays valid',
+    args: ['its id, or the name before the dash'],
+    options: {
+      '--overlap-hours <hours>': {
+        about: 'how long the old one stays valid, 0 to 720 (default: 168)',
+        parse: wholeText('hours'),
+      },
+    },
+    help: `
 Until the old secret ends, every callback carries both signatures, so that the
 store accepts it with either. Install the new one in the store in this time.
 Was the old one seen by others? --overlap-hours 0 ends it at once: callbacks
 are refused and repeated until the store has the new one.`,
-  )
-  serviceCommand(rotate, session, async (call) => {
-    const store = await storeNamed(call.client, call.args[0] ?? '')
-    const hours = call.option('overlapHours')
-    const body = hours === undefined ? {} : { overlapHours: Number(hours) }
-    const rotated = asRow(await call.client.post(['stores', store, 'rotate-secret'], body))
-    call.print(rotated, () => {
-      const until = oldUntil(rotated, call.io.now())
-      return [
-        `${cell(rotated.secret)}\n`,
-        sentence(`Install it in ${cell(rotated.store)} now: it is not shown again.`, call.width),
-        sentence(until ? `The old secret is valid until ${until}.` : 'The old secret is out of use.', call.width),
-      ].join('')
-    })
-    return undefined
-  })
-}
+    act: async (call) => {
+      const store = await storeNamed(call.client, call.args[0] ?? '')
+      const hours = call.option('overlapHours')
+      const body = hours === undefined ? {} : { overlapHours: Number(hours) }
+      const rotated = asRow(await call.client.post(['stores', store, 'rotate-secret'], body))
+      call.print(rotated, () => {
+        const until = oldUntil(rotated, call.io.now())
+        return [
+          `${cell(rotated.secret)}\n`,
+          sentence(`Install it in ${cell(rotated.store)} now: it is not shown again.`, call.width),
+          sentence(until ? `The old secret is valid until ${until}.` : 'The old secret is out of use.', call.width),
+        ].join('')
+      })
+      return undefined
+    },
+  },
+]
 
 /** Nothing records when the first secret was made: it is derived from the data key. */
 function secretAge(callbackSecret: unknown, now: number): string {
@@ -95,7 +99,9 @@ async function storeNamed(client: Client, name: string): Promise<string> {
 }
 
 /** The service sets the bounds; here a word must not become NaN. */
-function wholeText(text: string): string {
-  if (!/^\d{1,6}$/.test(text)) throw new InvalidArgumentError('Give a whole number of hours.')
-  return text
+export function wholeText(unit: string): (text: string) => string {
+  return (text) => {
+    if (/^\d{1,6}$/.test(text)) return text
+    throw new InvalidArgumentError(`Give a whole number of ${unit}.`)
+  }
 }

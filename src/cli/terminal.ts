@@ -1,10 +1,10 @@
 /** Questions on a terminal. */
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
+import { wrap } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
+import type { Io } from './command.ts'
 import { proseWidth } from './command.ts'
-import { wrap } from './output.ts'
-import type { Io } from './program.ts'
 
 export type Terminal = ReturnType<typeof openTerminal>
 

@@ -44,6 +44,9 @@ export interface CsvHeader {
   unknown: string[]
 }
 
+/** What one file may hold. A listing has under 100 bytes, so that the bytes are reached first by strange files only. */
+export const fileLimits = { bytesMax: 20 * 1024 * 1024, linesMax: 200_000, lineBytesMax: 64 * 1024 }
+
 const delimiters = [',', ';', '\t'] as const
 export type Delimiter = (typeof delimiters)[number]
 

@@ -9,6 +9,7 @@ import {
   decideLine,
   delimiterOf,
   escapedCell,
+  fileLimits,
   type LineOutcome,
   type LineProblem,
   type ListingLine,
@@ -235,9 +236,6 @@ function actionOf({ state, linkedBy }: ListingRow): string {
   if (state === 'ignored') return 'ignore'
   return linkedBy === 'sku' ? '' : 'link'
 }
-
-/** What one file may hold. A listing has under 100 bytes, so that the bytes are reached first by strange files only. */
-export const fileLimits = { bytesMax: 20 * 1024 * 1024, linesMax: 200_000, lineBytesMax: 64 * 1024 }
 
 /** A file that can be read from its beginning to its end. */
 export interface ListingFile {

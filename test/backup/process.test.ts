@@ -15,8 +15,6 @@ import path from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, type TestContext, test } from 'vitest'
 import { makeBackup } from '../../src/backup/backup.ts'
-import type { RestoreOptions } from '../../src/cli/program.ts'
-import { restoreBackup } from '../../src/restore.ts'
 import { Secret } from '../../src/secret.ts'
 import { openDatabase } from '../../src/storage/sqlite/open.ts'
 import { openVault } from '../../src/vault/vault.ts'
@@ -48,10 +46,7 @@ async function open(onTestFinished: TestContext['onTestFinished'], more: object 
     secret: (name: string) => path.join(folder, 'secrets', name),
     kept: () => (existsSync(backups) ? readdirSync(backups).filter((name) => name.endsWith('.backup')) : []),
     /** Runs one command to its end, in this process: what it does to the files and to the service is the same. */
-    run: (...argv: string[]) => {
-      const program = { restore: (options: RestoreOptions) => restoreBackup(options, {}) }
-      return run([...argv, '--config', configFile], { program })
-    },
+    run: (...argv: string[]) => run([...argv, '--config', configFile]),
     /** The same as a process of its own. */
     spawned: async (...argv: string[]) => {
       const child = spawn(process.execPath, [ENTRY, ...argv, '--config', configFile])

@@ -1,10 +1,12 @@
 import path from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
+import { restoreBackup } from '../../src/backup/restore.ts'
 import { sizeText } from '../../src/cli/admin.ts'
-import type { RestoreOptions } from '../../src/cli/program.ts'
 import { Failure } from '../../src/errors.ts'
 import { run, startService, widest, writePlace } from '../support/cli-run.ts'
 import { refusedOrigin } from '../support/supplier-server.ts'
+
+vi.mock(import('../../src/backup/restore.ts'), { spy: true })
 
 const now = () => Date.parse('2026-03-02T02:20:00.000Z')
 const backup = {
@@ -118,37 +120,33 @@ describe('quayside restore', () => {
 
   test('says what was put where and what to do next, within 80 columns', async () => {
     const place = writePlace(await refusedOrigin())
-    const given: RestoreOptions[] = []
-    const restore = async (options: RestoreOptions) => {
-      given.push(options)
-      return restored
-    }
+    vi.mocked(restoreBackup).mockResolvedValue(restored)
     const argv = ['restore', 'old.backup', '--key-file', 'old.txt', '--config', place.config]
-    const { exitCode, stdout } = await run(argv, { terminal: true, now, program: { restore } })
-    expect(given).toEqual([{ configFile: place.config, demo: false, backup: 'old.backup', keyFile: 'old.txt' }])
+    const { exitCode, stdout } = await run(argv, { terminal: true, now })
+    const given = { configFile: place.config, demo: false, backup: 'old.backup', keyFile: 'old.txt' }
+    expect(restoreBackup).toHaveBeenCalledExactlyOnceWith(given, {})
     expect(exitCode).toBe(0)
     expect(stdout).toMatch(
       /^Restored {2}data\/run\/quayside.db\nAs of {5}2026-03-01 02:20:00Z \(1 d ago\)\nEpoch {5}3\n/,
     )
     expect(stdout).toContain('Let your stores hand in again what came after the backup')
     expect(widest(stdout)).toBeLessThanOrEqual(80)
-    const json = await run([...argv, '--json'], { now, program: { restore } })
+    const json = await run([...argv, '--json'], { now })
     expect(JSON.parse(json.stdout)).toEqual(restored)
   })
 
   test('of a damaged backup fails, and does not say that the command line is wrong', async () => {
     const place = writePlace(await refusedOrigin())
-    const restore = () => Promise.reject(new Failure('invalid', 'the backup is damaged', { reason: 'backup_damaged' }))
-    const { exitCode } = await run(['restore', 'old.backup', '--config', place.config], { program: { restore } })
+    const damaged = new Failure('invalid', 'the backup is damaged', { reason: 'backup_damaged' })
+    vi.mocked(restoreBackup).mockRejectedValue(damaged)
+    const { exitCode } = await run(['restore', 'old.backup', '--config', place.config])
     expect(exitCode).toBe(1)
   })
 
   test('under a running service is refused, with exit code 5', async () => {
     const place = writePlace(await refusedOrigin())
-    const restore = () => Promise.reject(new Failure('conflict', 'stop it first', { reason: 'database_in_use' }))
-    const { exitCode, stderr } = await run(['restore', 'old.backup', '--config', place.config], {
-      program: { restore },
-    })
+    vi.mocked(restoreBackup).mockRejectedValue(new Failure('conflict', 'stop it first', { reason: 'database_in_use' }))
+    const { exitCode, stderr } = await run(['restore', 'old.backup', '--config', place.config])
     expect({ exitCode, stderr }).toEqual({ exitCode: 5, stderr: 'quayside: stop it first\n' })
   })
 })

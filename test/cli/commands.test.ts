@@ -1,5 +1,6 @@
 import { chmodSync, rmSync } from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
 import { connectionOf } from '../../src/cli/client.ts'
 import { type Answers, Refusal, run, startService, widest, writePlace } from '../support/cli-run.ts'
 import { refusedOrigin, startHttp } from '../support/supplier-server.ts'
@@ -342,13 +343,13 @@ describe('the help', () => {
       const parts = stdout.split('\n\n').filter((part) => /^[A-Z][a-z -]+:\n {2}[a-z]/.test(part))
       const listed = parts.filter((part) => !/^(Arguments|Examples?):/.test(part))
       const names = listed.flatMap((part) => [...part.matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name]) => `${name}`))
-      for (const name of names.filter((one) => one !== 'help')) {
-        if (`${words.join(' ')} ${name}` !== 'dialect check') await walk([...words, name])
-      }
+      for (const name of names.filter((one) => one !== 'help')) await walk([...words, name])
     }
     await walk([])
     expect(wide).toEqual([])
-    expect(seen).toEqual(expect.arrayContaining(['serve', 'sandbox', 'database create', 'dialect capture list']))
+    expect(seen).toEqual(
+      expect.arrayContaining(['serve', 'sandbox', 'database create', 'dialect check', 'dialect capture list']),
+    )
   })
 })
 
@@ -561,7 +562,7 @@ describe('an exit code', () => {
   })
 
   it('is 0 for help and version', async () => {
-    expect(await run(['--version'])).toEqual({ exitCode: 0, stdout: '1.2.3\n', stderr: '' })
+    expect(await run(['--version'])).toEqual({ exitCode: 0, stdout: `${manifest.version}\n`, stderr: '' })
     expect((await run(['--help'])).exitCode).toBe(0)
   })
 })

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
 import { nearestName } from '../../src/domain/pricing-rules.ts'
 import { Failure } from '../../src/errors.ts'
-import { inspect, openSetUp } from '../../src/installation.ts'
+import { openSetUp } from '../../src/installation.ts'
 import { putOffers } from '../../src/storage/offers.ts'
 import { insertSyncRun } from '../../src/storage/runs.ts'
 import { openDatabase } from '../../src/storage/sqlite/open.ts'
@@ -36,7 +36,7 @@ async function install(selling: object = {}) {
 
 /** The findings of one check. */
 async function findings(config: string, check: string, env: Record<string, string> = {}) {
-  const { stdout } = await run(['doctor', '--json', '--config', config], { env, program: { inspect } })
+  const { stdout } = await run(['doctor', '--json', '--config', config], { env })
   const all = (JSON.parse(stdout) as { findings: Record<string, string>[] }).findings
   return all.filter((finding) => finding.check === check)
 }

@@ -1,7 +1,6 @@
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { inspect } from '../../src/installation.ts'
 import type { SandboxOptions } from '../../src/sandbox/server.ts'
 import { openDatabase } from '../../src/storage/sqlite/open.ts'
 import { type Answers, run, startService, temporaryFolder, widest } from '../support/cli-run.ts'
@@ -48,7 +47,7 @@ async function startSetUp(changes: { answers?: Answers; sandbox?: Partial<Sandbo
 
 /** Runs doctor and gives its findings. */
 async function examine(config: string, options: Parameters<typeof run>[1] = {}) {
-  const { exitCode, stdout } = await run(['doctor', '--json', '--config', config], { program: { inspect }, ...options })
+  const { exitCode, stdout } = await run(['doctor', '--json', '--config', config], options)
   const { healthy: well, findings } = JSON.parse(stdout) as { healthy: boolean; findings: Record<string, string>[] }
   expect(exitCode).toBe(well ? 0 : 1)
   return {
@@ -86,7 +85,7 @@ describe('doctor', () => {
 
   it('prints each finding within 80 columns as it is made', async () => {
     const { config } = await startSetUp()
-    const { stdout } = await run(['doctor', '--config', config], { terminal: true, program: { inspect } })
+    const { stdout } = await run(['doctor', '--config', config], { terminal: true })
     expect(stdout).toMatch(/^ok {4}Node: /m)
     expect(stdout).toContain('nothing was sent')
     expect(stdout).toMatch(/Nothing fails, \d+ to know about\.\n$/)

@@ -4,7 +4,6 @@ import path from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { programName } from '../../src/cli/invocation.ts'
 import { loadConfig } from '../../src/config/config.ts'
-import { checkSetUp, readProductsOf, setUpOf } from '../../src/installation.ts'
 import { run, temporaryFolder, widest } from '../support/cli-run.ts'
 import { startHeldSandbox } from '../support/held.ts'
 import { dialect, refusedOrigin, startHttp } from '../support/supplier-server.ts'
@@ -12,7 +11,6 @@ import { dialect, refusedOrigin, startHttp } from '../support/supplier-server.ts
 const API_KEY = 'key-of-the-reseller-0123456789'
 const CALLBACK_URL = 'https://shop.example/quayside'
 const PUBLIC_URL = 'https://quayside.example'
-const program = { checkSetUp, openSetUp: setUpOf, readProducts: readProductsOf }
 
 function place(key = API_KEY) {
   const folder = temporaryFolder()
@@ -23,9 +21,8 @@ function place(key = API_KEY) {
   return {
     file,
     keyFile,
-    init: (...more: string[]) => run(['init', '--yes', ...flags, ...more], { program }),
-    ask: (typed: string[], ...more: string[]) =>
-      run(['init', '--config', file, ...more], { terminal: true, typed, program }),
+    init: (...more: string[]) => run(['init', '--yes', ...flags, ...more]),
+    ask: (typed: string[], ...more: string[]) => run(['init', '--config', file, ...more], { terminal: true, typed }),
     left: () => readdirSync(folder, { recursive: true, encoding: 'utf8' }),
   }
 }
@@ -147,7 +144,6 @@ it('never asks for a key in the place of the one that the environment has, which
   const { exitCode, stdout } = await run(['init', '--config', file], {
     terminal: true,
     typed: [sandbox.baseUrl, '', '', ''],
-    program,
     env: { QUAYSIDE_API_KEY: 'another-key' },
   })
   expect(exitCode).toBe(1)

@@ -1,16 +1,19 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
-import type { SetUp } from '../../src/cli/program.ts'
-import { type Config, loadConfig } from '../../src/config/config.ts'
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { sampleOf } from '../../src/cli/product-sample.ts'
+import { loadConfig } from '../../src/config/config.ts'
 import type { SupplierOffer } from '../../src/domain/supplier.ts'
 import { Failure } from '../../src/errors.ts'
-import { checkSetUp, openSetUp, readProductsOf, setUpOf } from '../../src/installation.ts'
+import { checkSetUp, openSetUp, type SetUp, setUpOf } from '../../src/installation.ts'
 import { Secret } from '../../src/secret.ts'
 import { nameOfKey } from '../../src/vault/vault.ts'
 import { type RunOptions, run, temporaryFolder, widest } from '../support/cli-run.ts'
 import { contrary } from '../support/dialect-pair.ts'
 import { startHeldSandbox } from '../support/held.ts'
+
+vi.mock(import('../../src/installation.ts'), { spy: true })
+vi.mock(import('../../src/cli/product-sample.ts'), { spy: true })
 
 const API_KEY = 'key-of-the-reseller-0123456789'
 const BASE_URL = 'https://supplier.example/api/v1'
@@ -38,7 +41,9 @@ function quietSetUp(changes: Partial<SetUp> = {}) {
     },
     ...changes,
   }
-  return { asked, program: { checkSetUp: async () => {}, openSetUp: () => Promise.resolve(setUp), readProducts } }
+  vi.mocked(checkSetUp).mockResolvedValue(undefined)
+  vi.mocked(setUpOf).mockResolvedValue(setUp)
+  return asked
 }
 
 const office: SupplierOffer = {
@@ -51,10 +56,13 @@ const office: SupplierOffer = {
   providerStock: 4,
   available: true,
 }
-const readProducts = async (): Promise<SupplierOffer[]> => [office, { ...office, name: 'Game', available: false }]
 
-/** With a database in the data folder of the configuration. */
-const realSetUp = { checkSetUp, openSetUp: setUpOf, readProducts }
+/** The database in the data folder of the configuration, and a supplier that has two products. */
+beforeEach(() => {
+  vi.mocked(checkSetUp).mockReset()
+  vi.mocked(setUpOf).mockReset()
+  vi.mocked(sampleOf).mockResolvedValue([office, { ...office, name: 'Game', available: false }])
+})
 
 function place() {
   const folder = temporaryFolder()
@@ -79,9 +87,9 @@ const tree = (folder: string) =>
 describe('init by flags', () => {
   it('writes a configuration that the service accepts, and secrets that only their owner reads', async () => {
     const { file, keyFile, secret } = place()
-    const { asked, program } = quietSetUp()
+    const asked = quietSetUp()
     const flags = ['--store-name', "Änna's Games", '--markup', '12.5']
-    const { exitCode, stdout, stderr } = await init(file, keyFile, flags, { program, terminal: true })
+    const { exitCode, stdout, stderr } = await init(file, keyFile, flags, { terminal: true })
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
 
     const config = loadConfig(file, {})
@@ -104,8 +112,8 @@ describe('init by flags', () => {
 
   it('prints one JSON document with --json, without the API key', async () => {
     const { file, keyFile } = place()
-    const { program } = quietSetUp()
-    const { stdout } = await init(file, keyFile, ['--json', '--public-url', 'https://quayside.example'], { program })
+    quietSetUp()
+    const { stdout } = await init(file, keyFile, ['--json', '--public-url', 'https://quayside.example'])
     expect(JSON.parse(stdout)).toMatchObject({ token: 'qs_s_first', webhook: { id: 'wh_1' } })
     expect(stdout).not.toContain(API_KEY)
   })
@@ -122,8 +130,8 @@ describe('init by flags', () => {
 
   it('keeps the store id, the key-encryption key and all other settings under --force', async () => {
     const { file, keyFile, secret } = place()
-    const { program } = quietSetUp()
-    await init(file, keyFile, ['--store-name', 'First'], { program })
+    quietSetUp()
+    await init(file, keyFile, ['--store-name', 'First'])
     const before = readJson(file)
     const store = {
       ...before.stores[0],
@@ -132,7 +140,7 @@ describe('init by flags', () => {
     }
     writeFileSync(file, JSON.stringify({ ...before, stores: [store], spendCaps: { order: '50.00' } }))
     writeFileSync(secret('key-encryption-key'), `${Buffer.alloc(32, 9).toString('base64')}\n`, { mode: 0o600 })
-    const { stdout } = await init(file, keyFile, ['--store-name', 'Second', '--force'], { program })
+    const { stdout } = await init(file, keyFile, ['--store-name', 'Second', '--force'])
     const after = loadConfig(file, {})
     expect(after.stores).toMatchObject([{ id: before.stores[0].id, name: 'Second' }])
     expect(after.spendCaps.order).toBe('50.00')
@@ -166,16 +174,16 @@ describe('init by flags', () => {
 
   it('takes the API key from the environment and does not write it down', async () => {
     const { file, secret } = place()
-    const { program } = quietSetUp()
+    quietSetUp()
     const env = { QUAYSIDE_API_KEY: API_KEY }
     const argv = ['init', '--yes', '--config', file, ...required]
-    expect((await run(argv, { env, program })).exitCode).toBe(0)
+    expect((await run(argv, { env })).exitCode).toBe(0)
     expect(existsSync(secret('api-key'))).toBe(false)
   })
 
   it('sets up a real database, and is refused while another process has it', async () => {
     const { file, keyFile } = place()
-    const { exitCode, stdout } = await init(file, keyFile, ['--json'], { program: realSetUp })
+    const { exitCode, stdout } = await init(file, keyFile, ['--json'])
     expect(exitCode).toBe(0)
     expect(JSON.parse(stdout)).toMatchObject({
       token: expect.stringMatching(/^qs_s_/),
@@ -183,7 +191,7 @@ describe('init by flags', () => {
     })
     const running = await openSetUp(file, {})
     const before = readFileSync(file, 'utf8')
-    const second = await init(file, keyFile, ['--force', '--markup', '99'], { program: realSetUp })
+    const second = await init(file, keyFile, ['--force', '--markup', '99'])
     await running.close()
     expect(second.exitCode).toBe(5)
     expect(second.stderr).toContain('stop it first')
@@ -192,28 +200,28 @@ describe('init by flags', () => {
 
   it('warns of http:// to a remote supplier or store, and not to a private one', async () => {
     const { file, keyFile } = place()
-    const { program } = quietSetUp()
+    quietSetUp()
     const flags = ['--base-url', 'http://supplier.example/v1', '--callback-url', 'http://8.8.8.8/callbacks', '--json']
-    const warned = await init(file, keyFile, flags, { program })
+    const warned = await init(file, keyFile, flags)
     expect(warned.exitCode).toBe(0)
     expect(JSON.parse(warned.stdout).warnings).toEqual([
       expect.stringContaining('http://supplier.example/v1'),
       expect.stringContaining('http://8.8.8.8/callbacks'),
     ])
-    const again = await init(file, keyFile, ['--force', ...flags.slice(0, -1)], { program })
+    const again = await init(file, keyFile, ['--force', ...flags.slice(0, -1)])
     expect(again.stdout).toMatch(/WARNING: the API key (.|\n)*WARNING: licence keys /)
     const near = ['--base-url', 'http://127.0.0.1:8090/v1', '--callback-url', 'http://10.0.0.7/callbacks', '--json']
-    const quiet = await init(file, keyFile, ['--force', ...near], { program })
+    const quiet = await init(file, keyFile, ['--force', ...near])
     expect(JSON.parse(quiet.stdout).warnings).toEqual([])
   })
 
   it('writes nothing beside a database that is under another key, and says what to do', async () => {
     const { folder, file, keyFile } = place()
     const key = Buffer.from('0123456789abcdef0123456789abcdef').toString('base64')
-    await init(file, keyFile, [], { program: realSetUp, env: { QUAYSIDE_KEY_ENCRYPTION_KEY: key } })
+    await init(file, keyFile, [], { env: { QUAYSIDE_KEY_ENCRYPTION_KEY: key } })
     rmSync(path.dirname(file), { recursive: true })
     const before = tree(folder)
-    const { exitCode, stderr, stdout } = await init(file, keyFile, [], { program: realSetUp })
+    const { exitCode, stderr, stdout } = await init(file, keyFile)
     expect({ exitCode, stdout }).toEqual({ exitCode: 5, stdout: '' })
     const said = stderr.replaceAll(/\n +/g, ' ')
     expect(said).toMatch(/^quayside: nothing was written: .*data\/run\/quayside\.db .* under the key-encryption key/)
@@ -224,11 +232,11 @@ describe('init by flags', () => {
   it('writes nothing for a price rule that makes no sense, and where the data folder cannot be made', async () => {
     const { folder, file, keyFile } = place()
     const before = tree(folder)
-    const faulty = await init(file, keyFile, ['--markup', '1000000000000'], { program: realSetUp })
+    const faulty = await init(file, keyFile, ['--markup', '1000000000000'])
     expect(faulty.exitCode).toBe(2)
     expect(tree(folder)).toEqual(before)
     writeFileSync(path.join(folder, 'data'), 'a file')
-    const blocked = await init(file, keyFile, [], { program: realSetUp })
+    const blocked = await init(file, keyFile)
     expect(blocked).toMatchObject({ exitCode: 1, stderr: expect.stringContaining(path.join(folder, 'data')) })
     expect(tree(folder)).toEqual([...before, 'data'].sort())
   })
@@ -236,18 +244,20 @@ describe('init by flags', () => {
   it('leaves nothing behind when it fails in the middle, and what was there as it was', async () => {
     const { folder, file, keyFile } = place()
     const before = tree(folder)
-    const failing = {
-      ...realSetUp,
-      openSetUp: async (config: Config) => {
-        const setUp = await setUpOf(config)
-        return { ...setUp, createStoreToken: () => Promise.reject(new Failure('unavailable', 'the disk is full')) }
-      },
-    }
-    expect(await init(file, keyFile, [], { program: failing })).toMatchObject({ exitCode: 1, stdout: '' })
+    const { setUpOf: open } =
+      await vi.importActual<typeof import('../../src/installation.ts')>('../../src/installation.ts')
+    const fail = () =>
+      vi.mocked(setUpOf).mockImplementationOnce(async (config) => ({
+        ...(await open(config)),
+        createStoreToken: () => Promise.reject(new Failure('unavailable', 'the disk is full')),
+      }))
+    fail()
+    expect(await init(file, keyFile)).toMatchObject({ exitCode: 1, stdout: '' })
     expect(tree(folder)).toEqual(before)
-    await init(file, keyFile, [], { program: realSetUp })
+    await init(file, keyFile)
     const [whole, text] = [tree(folder), readFileSync(file, 'utf8')]
-    expect(await init(file, keyFile, ['--force', '--markup', '99'], { program: failing })).toMatchObject({
+    fail()
+    expect(await init(file, keyFile, ['--force', '--markup', '99'])).toMatchObject({
       exitCode: 1,
     })
     expect([tree(folder), readFileSync(file, 'utf8')]).toEqual([whole, text])
@@ -257,7 +267,7 @@ describe('init by flags', () => {
 describe('init by asking', () => {
   it('says what each answer means, asks again for a wrong one, and never shows the API key', async () => {
     const { file } = place()
-    const { program } = quietSetUp()
+    quietSetUp()
     const typed = [
       ...[
         'https://supplier.example/api',
@@ -274,7 +284,7 @@ describe('init by asking', () => {
         '15',
       ],
     ]
-    const { exitCode, stdout, stderr } = await run(['init', '--config', file], { terminal: true, typed, program })
+    const { exitCode, stdout, stderr } = await run(['init', '--config', file], { terminal: true, typed })
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
     const config = loadConfig(file, {})
     expect(config.supplier.baseUrl).toBe(BASE_URL)
@@ -293,10 +303,10 @@ describe('init by asking', () => {
 
   it('takes what an earlier configuration says for an empty answer, and - for none', async () => {
     const { file, keyFile } = place()
-    const { program } = quietSetUp()
-    await init(file, keyFile, ['--public-url', 'https://quayside.example', '--markup', '7'], { program })
+    quietSetUp()
+    await init(file, keyFile, ['--public-url', 'https://quayside.example', '--markup', '7'])
     const typed = ['', '', '', '', '', '', '-', '']
-    const { exitCode } = await run(['init', '--force', '--config', file], { terminal: true, typed, program })
+    const { exitCode } = await run(['init', '--force', '--config', file], { terminal: true, typed })
     expect(exitCode).toBe(0)
     const config = loadConfig(file, {})
     expect(config.publicUrl).toBeNull()
@@ -311,7 +321,7 @@ async function differingSupplier() {
   const sandbox = await startHeldSandbox({ dialect: contrary, apiKey: API_KEY, requestsPerMinute: 1_000 })
   onTestFinished(() => sandbox.close())
   const { file, keyFile, folder } = place()
-  const program = { checkSetUp, openSetUp: setUpOf, readProducts: readProductsOf }
+  vi.mocked(sampleOf).mockReset()
   const flags = ['--base-url', sandbox.baseUrl, '--public-url', 'https://quayside.example']
   const webhooks = () => sandbox.world.webhooks.list().map(({ url }) => url)
   return {
@@ -320,7 +330,7 @@ async function differingSupplier() {
     keyFile,
     folder,
     webhooks,
-    set: (...more: string[]) => init(file, keyFile, [...flags, ...more], { program }),
+    set: (...more: string[]) => init(file, keyFile, [...flags, ...more]),
   }
 }
 
@@ -366,17 +376,17 @@ describe('init at a supplier that differs', () => {
 })
 
 describe('the three products that init shows', () => {
-  const asked = (answer: string, program: object) => {
+  const asked = (answer: string) => {
     const { file } = place()
     const typed = [BASE_URL, '', API_KEY, answer, '', CALLBACK_URL, '', '']
-    return { file, ran: run(['init', '--config', file], { terminal: true, typed, program }) }
+    return { file, ran: run(['init', '--config', file], { terminal: true, typed }) }
   }
 
   it.each(['yes', 'y', 'Y'])(
     'have name, cost and stock, and a person who types "%s" says that they are right',
     async (yes) => {
-      const { program } = quietSetUp()
-      const { file, ran } = asked(yes, program)
+      quietSetUp()
+      const { file, ran } = asked(yes)
       const { stdout } = await ran
       expect(stdout).toMatch(
         /NAME +COST +STOCK\r?\nOffice +15\.27 EUR +7 \(3 local, 4 provider\)\r?\nGame +15\.27 EUR +cannot be bought/,
@@ -387,8 +397,8 @@ describe('the three products that init shows', () => {
   )
 
   it.each(['no', 'n'])('end the set-up when a person says "%s": nothing is written', async (no) => {
-    const { asked: opened, program } = quietSetUp()
-    const { file, ran } = asked(no, program)
+    const opened = quietSetUp()
+    const { file, ran } = asked(no)
     expect(await ran).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--dialect') })
     expect([existsSync(path.dirname(file)), opened]).toEqual([false, []])
   })

@@ -76,7 +76,7 @@ describe('a person on duty', () => {
     const decided = await quayside('reviews', 'decide', id, '--hand-over', '--reason', 'two are enough for now')
     expect(decided.stdout).toContain('hand over: Gives the store 2 of the 2 keys that came.')
     expect(decided.stdout.slice(decided.stdout.indexOf('Decided'))).toBe(
-      `Decided. The purchase is completed now.\nWatch it: quayside reviews show ${id}\n`,
+      `Decided. The purchase is completed now.\nWatch it: npx quayside reviews show ${id}\n`,
     )
     await world.pass(MINUTE)
     expect(world.shop.keys().get('1001/1')).toHaveLength(2)

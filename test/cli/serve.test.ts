@@ -2,23 +2,38 @@ import { spawn } from 'node:child_process'
 import path from 'node:path'
 import { text } from 'node:stream/consumers'
 import { Router } from 'express'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { type App, openApp } from '../../src/app.ts'
 import { freePort, writeDemoConfig } from '../../src/demo/files.ts'
-import { banner, callbackLine } from '../../src/demo/service.ts'
+import { banner, callbackLine, openDemo } from '../../src/demo/service.ts'
 import { createHttpServer } from '../../src/http/server.ts'
-import { run, temporaryFolder, widest, writePlace } from '../support/cli-run.ts'
+import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts'
+import { run, temporaryFolder, widest } from '../support/cli-run.ts'
+
+const place = () => ({
+  folder: temporaryFolder(),
+  baseUrl: 'http://127.0.0.1:1/v1',
+  apiKey: 'k'.repeat(20),
+  dialect: 'reseller-v1.1',
+})
+
+vi.mock(import('../../src/app.ts'), { spy: true })
+vi.mock(import('../../src/demo/service.ts'), { spy: true })
+vi.mock(import('../../src/sandbox/server.ts'), { spy: true })
 
 describe('what runs in the foreground', () => {
   it('is what the named configuration says, and never the demo by a misspelt name', async () => {
-    const { config } = writePlace('http://127.0.0.1:1')
-    const asked: unknown[] = []
-    const serve = (options: unknown) => {
-      asked.push(options)
-      return Promise.resolve(0)
-    }
-    expect((await run(['serve', '--config', config, '--port', '0'], { program: { serve } })).exitCode).toBe(0)
-    expect((await run(['serve', '--config', `${config}.typo`], { program: { serve } })).exitCode).toBe(4)
-    expect(asked).toEqual([{ configFile: config, demo: false, port: 0 }])
+    const close = vi.fn(async () => {})
+    vi.mocked(openApp).mockResolvedValue({ url: 'http://127.0.0.1:1', close } as Partial<App> as App)
+    const config = writeDemoConfig({ ...place(), port: 8123, storePort: 1 })
+    expect((await run(['serve', '--config', config, '--port', '0'])).exitCode).toBe(0)
+    expect((await run(['serve', '--config', `${config}.typo`])).exitCode).toBe(4)
+    const listen = { host: '127.0.0.1', port: 0 }
+    expect(openApp).toHaveBeenCalledExactlyOnceWith(
+      expect.objectContaining({ config: expect.objectContaining({ file: config, listen }), at: undefined }),
+    )
+    expect(close).toHaveBeenCalledOnce()
+    expect(openDemo).not.toHaveBeenCalled()
   })
 
   it('prints no line of the demo wider than 80 columns, and the address of its API in one piece', () => {
@@ -53,9 +68,8 @@ describe('what runs in the foreground', () => {
   })
 
   it('asks for the lost database before it names the command that creates an empty one, within 80 columns', async () => {
-    const folder = temporaryFolder()
-    const place = { folder, baseUrl: 'http://127.0.0.1:1/v1', apiKey: 'k'.repeat(20), dialect: 'reseller-v1.1' }
-    const config = writeDemoConfig({ ...place, port: await freePort(), storePort: 1 })
+    const { folder, ...more } = place()
+    const config = writeDemoConfig({ folder, ...more, port: await freePort(), storePort: 1 })
     const child = spawn(process.execPath, ['src/quayside.js', 'serve', '--config', config], {
       cwd: path.join(import.meta.dirname, '../..'),
     })
@@ -93,12 +107,17 @@ describe('what runs in the foreground', () => {
   })
 
   it('gets the options of the sandbox as numbers', async () => {
-    const asked: unknown[] = []
-    const sandbox = (options: unknown) => {
-      asked.push(options)
-      return Promise.resolve(0)
-    }
-    await run(['sandbox', '--offers', '50000', '--seed', '7', '--port', '0'], { program: { sandbox } })
-    expect(asked).toEqual([{ port: 0, offers: 50_000, seed: 7, dialect: 'reseller-v1.1', apiKey: 'sandbox-key' }])
+    const sandbox = { baseUrl: 'http://127.0.0.1:1/v1', controlUrl: 'http://127.0.0.1:1', close: async () => {} }
+    vi.mocked(startSandbox).mockResolvedValue(sandbox as Partial<Sandbox> as Sandbox)
+    const { exitCode } = await run(['sandbox', '--offers', '50000', '--seed', '7', '--port', '0'])
+    const dialect = expect.objectContaining({ name: 'reseller-v1.1' })
+    expect(startSandbox).toHaveBeenCalledExactlyOnceWith({
+      port: 0,
+      offers: 50_000,
+      seed: 7,
+      dialect,
+      apiKey: 'sandbox-key',
+    })
+    expect(exitCode).toBe(0)
   })
 })

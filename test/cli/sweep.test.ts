@@ -45,7 +45,7 @@ describe('quayside sweep', () => {
     expect(stdout).toContain('Took            1.5 s')
     expect(stdout).toContain('Looked back to  the beginning')
     expect(stdout).toContain("Orphans         1 (orders under our stores' references without a purchase)")
-    expect(stdout).toContain('See each: quayside discrepancies list')
+    expect(stdout).toContain('See each: npx quayside discrepancies list')
     expect(stdout).not.toContain('Not readable')
   })
 
@@ -61,7 +61,7 @@ describe('quayside sweep', () => {
     const { config } = await startService({ 'GET /sweeps': () => ({ items: [], next: null }) })
     const { stderr, exitCode } = await run(['sweep', 'show', '--config', config], { now })
     expect(exitCode).toBe(4)
-    expect(stderr).toContain('no sweep yet: quayside sweep starts one')
+    expect(stderr).toContain('no sweep yet: `npx quayside sweep` starts one')
   })
 })
 

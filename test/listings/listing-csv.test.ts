@@ -2,13 +2,14 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   escapedCell,
+  fileLimits,
   type LineProblem,
   type ListingLine,
   lineColumns,
   plainCell,
   shownColumns,
 } from '../../src/domain/listing-csv.ts'
-import { csvText, FILE_START, fileLimits, openListingFile } from '../../src/listings/links-file.ts'
+import { csvText, FILE_START, openListingFile } from '../../src/listings/links-file.ts'
 
 const bytesOf = (text: string) => Buffer.from(text)
 async function linesOf(file: string | Uint8Array, limits = fileLimits) {

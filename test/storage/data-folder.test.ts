@@ -4,12 +4,12 @@ import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { openApp } from '../../src/app.ts'
 import { makeBackup } from '../../src/backup/backup.ts'
+import { restoreBackup } from '../../src/backup/restore.ts'
 import { checkFileSystem } from '../../src/cli/doctor.ts'
 import { type Config, loadConfig } from '../../src/config/config.ts'
 import { DEMO_STORE, writeDemoConfig } from '../../src/demo/files.ts'
-import { checkSetUp, createDatabase, inspect, openSetUp } from '../../src/installation.ts'
+import { checkSetUp, inspect, openSetUp } from '../../src/installation.ts'
 import { createLog } from '../../src/log.ts'
-import { restoreBackup } from '../../src/restore.ts'
 import { holdDatabase } from '../../src/storage/sqlite/open.ts'
 import { run, temporaryFolder } from '../support/cli-run.ts'
 
@@ -95,7 +95,7 @@ describe('a data folder on a network file system', () => {
 describe('quayside database create', () => {
   test('makes the database once, says where, and ends', async () => {
     const { configFile, database, config } = install()
-    const create = () => run(['database', 'create', '--config', configFile], { program: { createDatabase } })
+    const create = () => run(['database', 'create', '--config', configFile])
     expect(await create()).toMatchObject({ exitCode: 0, stdout: `Created: ${database}\n`, stderr: '' })
     expect(await inspect(config)).toMatchObject({ key: { opened: true } })
     expect(await create()).toMatchObject({ exitCode: 5, stdout: '', stderr: expect.stringContaining('exists') })

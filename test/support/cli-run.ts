@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { PassThrough, Writable } from 'node:stream'
 import { onTestFinished } from 'vitest'
-import { type Program, runCommand } from '../../src/cli/program.ts'
+import { runCommand } from '../../src/cli/commands.ts'
 import { sendJson, startHttp } from './supplier-server.ts'
 
 export interface RunOptions {
@@ -16,7 +16,6 @@ export interface RunOptions {
   typed?: string[]
   /** All of standard input, from a pipe. */
   piped?: string
-  program?: Partial<Program>
   now?: () => number
 }
 
@@ -30,22 +29,19 @@ export async function run(argv: string[], options: RunOptions = {}) {
     if (line !== undefined) setImmediate(() => stdin.write(`${line}\r`))
   })
   const err = capture(() => {})
-  const exitCode = await runCommand(
-    argv,
-    {
-      stdin,
-      stdout: out.stream,
-      stderr: err.stream,
-      env,
-      isTerminal: terminal,
-      columns,
-      now,
-      sleep: () => new Promise((resolve) => setImmediate(resolve)),
-      random: () => 0.5,
-      randomBytes: (count) => new Uint8Array(count).map((_, place) => place * 7 + 3),
-    },
-    { ...noProgram, ...options.program },
-  )
+  const exitCode = await runCommand(argv, {
+    stdin,
+    stdout: out.stream,
+    stderr: err.stream,
+    env,
+    isTerminal: terminal,
+    columns,
+    now,
+    sleep: () => new Promise((resolve) => setImmediate(resolve)),
+    random: () => 0.5,
+    randomBytes: (count) => new Uint8Array(count).map((_, place) => place * 7 + 3),
+    stopSignal: () => Promise.resolve(),
+  })
   return { exitCode, stdout: out.text(), stderr: err.text() }
 }
 
@@ -60,19 +56,6 @@ function capture(asked: () => void) {
     },
   })
   return { stream, text: () => text }
-}
-
-const unused = () => Promise.reject(new Error('this command needs no program'))
-const noProgram: Program = {
-  version: '1.2.3',
-  serve: unused,
-  sandbox: unused,
-  openSetUp: unused,
-  restore: unused,
-  inspect: unused,
-  checkSetUp: unused,
-  readProducts: unused,
-  createDatabase: unused,
 }
 
 /** A folder of its own that goes when the test has finished. */

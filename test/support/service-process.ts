@@ -21,7 +21,10 @@ import { addWebhook } from './webhook-door.ts'
 
 export const DOOR = '/webhooks/supplier/burst'
 
-/** A connection that is kept would be found dead after a crash, by whoever asks next. */
+/** Loaded before the entry: ends the service where QUAYSIDE_CRASH says. */
+const CRASH = path.join(import.meta.dirname, 'crash.ts')
+
+/** A connection that is kept would be found dead after a crash, by the next request. */
 const CLOSE = { headers: { connection: 'close' } }
 
 export type Installation = Awaited<ReturnType<typeof openInstallation>>
@@ -90,7 +93,8 @@ export async function openInstallation(
     /** @param crash where it kills itself, such as `intended` */
     start: async (crash?: string) => {
       const entry = path.join(import.meta.dirname, '../../src/quayside.js')
-      service = spawn(process.execPath, [...held.args, entry, 'serve', '--config', configFile], {
+      const args = [...held.args, '--import', CRASH, entry, 'serve', '--config', configFile]
+      service = spawn(process.execPath, args, {
         stdio: 'ignore',
         env: { ...process.env, ...held.env, ...(crash ? { QUAYSIDE_CRASH: crash } : {}) },
       })

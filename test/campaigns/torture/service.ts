@@ -56,7 +56,11 @@ export function createService({ folder, configFile, preload, env }: ServiceOptio
   const startsMs: number[] = []
   let child: ChildProcess | undefined
   let last: Promise<Ended> = Promise.resolve({ code: 0, signal: null })
-  const imports = [path.join(import.meta.dirname, './clock.ts'), ...preload].flatMap((file) => ['--import', file])
+  const crash = path.join(import.meta.dirname, '../../support/crash.ts')
+  const imports = [path.join(import.meta.dirname, './clock.ts'), crash, ...preload].flatMap((file) => [
+    '--import',
+    file,
+  ])
   const environment = {
     ...process.env,
     ...env,

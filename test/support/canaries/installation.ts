@@ -57,7 +57,8 @@ export async function openCanaryInstallation() {
   function run(env: Record<string, string>, args = ['serve', '--config', configFile]): ChildProcess {
     const out = openSync(output, 'a')
     const entry = path.join(import.meta.dirname, '../../../src/quayside.js')
-    const child = spawn(process.execPath, [entry, ...args], {
+    const crash = path.join(import.meta.dirname, '../crash.ts')
+    const child = spawn(process.execPath, ['--import', crash, entry, ...args], {
       stdio: ['ignore', out, out],
       env: { ...process.env, ...env },
     })

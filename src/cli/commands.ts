@@ -1,0 +1,281 @@
+/**
+ * The command line: a table of commands. A command speaks to the running service over its REST API and changes nothing
+ * itself; only `init`, `database create` and `restore` open the database, and only while no service runs. `doctor` reads
+ * it beside the service. What a command runs beyond asking the service is loaded when it runs.
+ *
+ * What a command throws ends here and becomes its exit code; its words go to standard error, with what to do next.
+ */
+import { readFileSync } from 'node:fs'
+import { Command, CommanderError } from 'commander'
+import { plain, sentence } from '../domain/text-layout.ts'
+import { codeOf, Failure, messageOf } from '../errors.ts'
+import { backups, keys, tokens } from './admin.ts'
+import { prices, syncs } from './catalogue.ts'
+import { CONFIG_FILE } from './client.ts'
+import { addCommand, type CommandRow, fileOptions, type Io, type Session, serviceOptions, whole } from './command.ts'
+import type { RestoreFlags } from './database.ts'
+import { captures, deliveries, discrepancies, outbox, webhooks } from './deliveries.ts'
+import type { CheckOptions, DetectOptions } from './dialect.ts'
+import type { DoctorOptions } from './doctor.ts'
+import type { InitOptions } from './init.ts'
+import { commandLine } from './invocation.ts'
+import { listings } from './listings.ts'
+import { orders } from './orders.ts'
+import { exitCodeOf, exitCodes } from './output.ts'
+import { purchases, reviews } from './purchases.ts'
+import { balance, sweeps } from './reconcile.ts'
+import type { SandboxSettings } from './serve.ts'
+import { freezes, status } from './status.ts'
+import { stores } from './stores.ts'
+
+/** Runs one command. @param argv without the program itself; @returns the exit code, never throws */
+export async function runCommand(argv: string[], io: Io): Promise<number> {
+  let exitCode: number = exitCodes.ok
+  const session: Session = {
+    io,
+    end: (code) => {
+      exitCode = code
+    },
+  }
+  // A reader that has seen enough, such as `head`, closes the pipe: that is no fault, and must not stop a service.
+  io.stdout.on('error', () => {})
+  try {
+    await commandsOf(session).parseAsync(argv, { from: 'user' })
+    return exitCode
+  } catch (error) {
+    // Commander has written what it has to say before it throws.
+    if (!(error instanceof CommanderError)) io.stderr.write(faultText(error, Math.min(io.columns, 80)))
+    return exitCodeOf(error)
+  }
+}
+
+function commandsOf(session: Session): Command {
+  const { io } = session
+  const root = new Command('quayside')
+    .description('Lands licence keys from a wholesale supplier in your online stores.')
+    .version(version(), '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand('help [command]', 'print the help of a command')
+    // `sync --json` and `sync runs --json` are options of two commands.
+    .enablePositionalOptions()
+    .showHelpAfterError('Add --help for the arguments and options.')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => void io.stdout.write(text),
+      writeErr: (text) => void io.stderr.write(text),
+      outputError: (text, write) => write(text.replace(/^error: /, 'quayside: ')),
+      getOutHelpWidth: () => io.columns,
+      getErrHelpWidth: () => io.columns,
+    })
+    .addHelpText('after', EXAMPLES)
+  for (const [group, rows] of Object.entries(groups)) {
+    root.commandsGroup(`${group}:`)
+    for (const row of rows) addCommand(root, session, row)
+  }
+  return root
+}
+
+function version(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(text) as { version: string }).version
+}
+
+const init: CommandRow = {
+  command: 'init',
+  about: 'write the configuration by asking; make secrets and a first token',
+  options: {
+    '--base-url <address>': "the supplier's Reseller API; ends in /v1",
+    '--dialect <name or path>': 'how the supplier writes what the API leaves open; a path ends in .json',
+    '--api-key-file <file>': 'a file that holds the API key; else QUAYSIDE_API_KEY is used',
+    '--store-name <name>': 'what the store is called',
+    '--callback-url <address>': 'where the store is told of keys and failures',
+    '--public-url <address>': 'where the supplier reaches this service; polling alone without it',
+    '--markup <percent>': 'listing price = cost plus this',
+    '--yes': 'ask nothing: what no flag says takes its default',
+    '--offline': 'write the set-up without asking the supplier: no check, no webhook',
+    '--force': 'write over a configuration; store ids and the key-encryption key stay',
+    ...fileOptions,
+  },
+  help: `
+Examples:
+  quayside init
+  quayside init --yes --base-url https://supplier.example/api/v1 \\
+    --api-key-file ./key.txt --store-name 'My store' \\
+    --callback-url https://shop.example/quayside
+  quayside init --dialect config/my-supplier.json`,
+  run: async (io, options: InitOptions) => (await import('./init.ts')).runInit(io, options),
+}
+
+const database: CommandRow[] = [
+  { command: 'database', about: 'the database of a configured installation: create' },
+  {
+    command: 'database create',
+    about: 'create the database, where there is none, and end',
+    options: fileOptions,
+    help: `
+\`quayside init\` creates the database of a new installation. This command is for
+a configuration that was written by hand, and for a database that is lost
+without a backup: then nothing is bought until the supplier's orders are
+searched for orders of its stores.
+
+Example:
+  quayside database create`,
+    run: async (io, options: RestoreFlags) => (await import('./database.ts')).runDatabaseCreate(io, options),
+  },
+]
+
+const doctor: CommandRow = {
+  command: 'doctor',
+  about: 'check a live set-up end to end; change nothing',
+  options: serviceOptions,
+  help: `
+It reads and connects, and sends nothing that costs or changes anything. Without
+a running service, the checks that need one are left out.
+
+Examples:
+  quayside doctor
+  quayside doctor --json | jq '.findings[] | select(.level == "fail")'`,
+  run: async (io, options: DoctorOptions) => (await import('./doctor.ts')).runDoctor(io, options),
+}
+
+const serve: CommandRow[] = [
+  {
+    command: 'serve',
+    about: 'run the service; without a configuration, a demo against the sandbox',
+    options: {
+      '--config <file>': `configuration, else QUAYSIDE_CONFIG, else ${CONFIG_FILE}`,
+      '--port <number>': { about: "instead of the configuration's; 0 takes a free one", parse: whole(65_535) },
+    },
+    run: async (io, options: { config?: string; port?: number }) =>
+      (await import('./serve.ts')).runService(io, options),
+  },
+  {
+    command: 'sandbox',
+    about: 'run a supplier to try things on: the whole Reseller API v1.1',
+    options: {
+      '--port <number>': { about: 'where it listens; 0 takes a free one', parse: whole(65_535), fallback: 8090 },
+      '--offers <count>': { about: 'sell a generated catalogue of this size', parse: whole(10_000_000) },
+      '--seed <number>': { about: 'of the generated catalogue', parse: whole(2 ** 31) },
+      '--dialect <name|file>': { about: 'the dialect that it speaks', fallback: 'reseller-v1.1' },
+      '--file <file>': 'keep the world in this SQLite file (default: it ends with the process)',
+      '--api-key <key>': { about: 'the key that it lets in', fallback: 'sandbox-key' },
+    },
+    help: '\nExample:\n  quayside sandbox --offers 50000 --seed 7 --file data/run/sandbox.db',
+    run: async (io, options: SandboxSettings) => (await import('./serve.ts')).runSandbox(io, options),
+  },
+]
+
+const dialect: CommandRow[] = [
+  { command: 'dialect', about: 'fit a supplier: check its facts, detect its signature' },
+  {
+    command: 'dialect check',
+    about: 'read the supplier and say of every field what was read',
+    options: {
+      ...fileOptions,
+      '--document <file>': 'an OpenAPI document that was saved, instead of GET /openapi',
+      '--dialect <name>': "a file in config/dialects, or a path, instead of the configuration's",
+      '--base-url <address>': 'a supplier that is not set up yet; ends in /v1. It takes --dialect too',
+      '--api-key-file <file>': 'its API key; else QUAYSIDE_API_KEY is used',
+    },
+    help: `
+Only GETs are sent: a page of products, one product, one that is not there, the
+balance (also without the key), the orders and their filters, the webhooks, and
+the OpenAPI document. Nothing is bought or changed. What no answer shows is for
+a person to ask; docs/dialect.md says which facts money rests on.
+
+Examples:
+  quayside dialect check
+  quayside dialect check --base-url https://supplier.example/api/v1 \\
+    --api-key-file key.txt --dialect ./my-supplier.json
+  quayside dialect check --json |
+    jq '.findings[] | select(.verdict == "unreadable")'`,
+    run: async (io, options: CheckOptions) => (await import('./dialect.ts')).runCheck(io, options),
+  },
+  {
+    command: 'dialect detect',
+    about: 'find out how a delivery is signed',
+    options: {
+      '--delivery <file>': { about: 'one delivery, as `quayside dialect capture show` prints it', required: true },
+      '--secret-file <file>': { about: 'file that holds the signing secret of its webhook', required: true },
+      '--json': fileOptions['--json'],
+    },
+    help: `
+The file holds {"headers": {"name": "value"}, "body": "<base64>"}. Known are
+hex, base64 and base64url, any prefix, lists parted by comma, semicolon or
+blank, and a timestamp in seconds or milliseconds in any header or inside the
+signature's.
+
+Example:
+  quayside dialect detect --delivery delivery.json --secret-file secret.txt`,
+    run: async (io, options: DetectOptions) => (await import('./dialect.ts')).runDetect(io, options),
+  },
+]
+
+const restore: CommandRow = {
+  command: 'restore <file>',
+  about: 'put a backup back, while the service is stopped',
+  args: ['path of a backup, or its name in the folder of the backups'],
+  options: {
+    '--key-file <file>': 'the key-encryption key that it was made under, when that is not the one set now',
+    ...fileOptions,
+  },
+  help: `
+Examples:
+  quayside restore quayside-20260301T022000000Z.backup
+  quayside restore /mnt/safe/old.backup --key-file ./old-key.txt`,
+  run: async (io, options: RestoreFlags, file) => (await import('./database.ts')).runRestore(io, options, file ?? ''),
+}
+
+const groups: Record<string, CommandRow[]> = {
+  'Set-up': [init, ...database, doctor, ...serve, ...tokens, ...stores, ...webhooks, ...dialect, ...captures],
+  'Keeping it safe': [...backups, restore, ...keys],
+  'Watching and deciding': [
+    status,
+    ...syncs,
+    ...prices,
+    ...listings,
+    ...orders,
+    ...purchases,
+    ...reviews,
+    ...deliveries,
+    ...outbox,
+    ...discrepancies,
+    ...sweeps,
+    balance,
+    ...freezes,
+  ],
+}
+
+const EXAMPLES = `
+Examples:
+  quayside serve                  run everything; a demo if nothing is set up
+  quayside init                   connect a real supplier and store, by asking
+  quayside doctor                 check a set-up and name what is wrong
+  quayside sync --follow          read the catalogue now and watch
+  quayside orders show 1001       one order from store to fulfilment
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 service not running, 4 not found,
+5 refused.
+`
+
+/** A fault for a person: what is wrong, what to do next, then the fields. The same in a pipe as in a terminal. */
+function faultText(error: unknown, width: number): string {
+  const fields = error instanceof Failure ? error.fields : []
+  const known = codeOf(error) !== 'internal' || error instanceof Failure
+  const text = known ? messageOf(error) : `this should not happen: ${messageOf(error)}`
+  const lines = text
+    .split('\n')
+    .map((line) => plain(line))
+    // A line that is a command stays in one piece, to be copied.
+    .map((line, index) =>
+      line.startsWith(commandLine(''))
+        ? `  ${line}\n`
+        : sentence(line, width, { lead: index === 0 ? 'quayside: ' : '', hang: 2 }),
+    )
+  // A message that lists its faults, as the configuration's does, is not followed by the list again.
+  const unsaid = fields.filter((fault) => !text.includes(fault.message))
+  const faults = unsaid.map(({ field, message }) =>
+    sentence(`${field}: ${plain(message)}`, width, { lead: '  ', hang: 4 }),
+  )
+  return [...lines, ...faults].join('')
+}
