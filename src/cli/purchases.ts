@@ -4,7 +4,7 @@ import { type Call, type CommandRow, confirmed } from './command.ts'
 import { commandLine } from './invocation.ts'
 import { whyOf } from './orders.ts'
 import {
-  ago,
+  age,
   asRow,
   asRows,
   cell,
@@ -39,7 +39,7 @@ export const purchases: CommandRow[] = [
       QTY: number('quantity'),
       CEILING: right((row) => money(row.ceiling, row.currency)),
       AMOUNT: right((row) => money(row.amount, row.currency)),
-      AGE: ago('since'),
+      AGE: right((row, now) => age(row.since, now)),
     },
   },
   {
@@ -154,7 +154,12 @@ export const reviews: CommandRow[] = [
     call: 'GET /purchases',
     query: { state: 'review' },
     empty: 'Nothing waits for a decision.',
-    columns: { PURCHASE: key('id'), QTY: number('quantity'), WAITS: ago('since'), WHY: 'note' },
+    columns: {
+      PURCHASE: key('id'),
+      QTY: number('quantity'),
+      WAITS: right((row, now) => age(row.since, now)),
+      WHY: 'note',
+    },
     below: () => `See one: ${commandLine('reviews show <purchase>')}\n`,
   },
   {
