@@ -4,7 +4,7 @@
  */
 
 import type { SellingStore } from '../listings/assess.ts'
-import { type ListingChange, listingChanges } from '../listings/listing-changes.ts'
+import { type ListingDifference, listingDifferences } from '../listings/listing-differences.ts'
 import { type Publisher, publishNext } from '../listings/publish.ts'
 import { changesOfRunAfter, countMissedOnce, missedTwice } from '../storage/offers.ts'
 import { resumePublishing } from '../storage/publications.ts'
@@ -20,7 +20,7 @@ export type DryRunEvent =
   | ({ type: 'progress' } & DryRunProgress)
   | ({ type: 'offer' } & OfferChange)
   | ({ type: 'doubt' } & Doubt)
-  | ({ type: 'listing' } & ListingChange)
+  | ({ type: 'listing' } & ListingDifference)
   | ({ type: 'end' } & DryRunEnd)
 
 export interface DryRunProgress {
@@ -204,7 +204,7 @@ async function* changedListings({ db, now }: Catalogue, stores: readonly Selling
     last = before.at(-1)?.rowid ?? last
     for (const store of stores) {
       const own = before.filter((row) => row.store === store.id)
-      if (own.length > 0) yield* await listingChanges(db, store, own, now())
+      if (own.length > 0) yield* await listingDifferences(db, store, own, now())
     }
   }
 }

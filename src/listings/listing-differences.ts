@@ -10,7 +10,7 @@ import { type ListingRow, listingsOfVariants } from '../storage/listings.ts'
 import { assess, knownOf, newListing, productOf, type SellingStore } from './assess.ts'
 
 /** One field of a listing that changed; null for what is not there. */
-export interface FieldChange {
+export interface FieldDifference {
   /** `price`, `compareAt`, `currency`, `stock`, `available`, `name`, `category`, or `state`: how it stands with us. */
   field: string
   before: string | null
@@ -20,7 +20,7 @@ export interface FieldChange {
 }
 
 /** A listing that changed. */
-export interface ListingChange {
+export interface ListingDifference {
   store: string
   /** The store's own reference. */
   variant: string
@@ -30,7 +30,7 @@ export interface ListingChange {
   told: boolean
   /** How it stands now. */
   state: ListingRow['state']
-  changes: FieldChange[]
+  changes: FieldDifference[]
 }
 
 /**
@@ -39,17 +39,17 @@ export interface ListingChange {
  *
  * @param before as they were; a listing that was made since has version 0, and of it only store and variant are read
  */
-export async function listingChanges(
+export async function listingDifferences(
   db: Pick<Database, 'query'>,
   store: SellingStore,
   before: ListingRow[],
   at: number,
-): Promise<ListingChange[]> {
+): Promise<ListingDifference[]> {
   const variants = before.map(({ variant }) => variant)
   const rows = await db.query(listingsOfVariants(store.id, variants))
   const assessed = await assess(db, store, { offers: [], rows }, at)
   const after = new Map(assessed.map((one) => [one.row.variant, one]))
-  return before.flatMap((stored): ListingChange[] => {
+  return before.flatMap((stored): ListingDifference[] => {
     const now = after.get(stored.variant)
     if (!now) return []
     const { row, match } = now
@@ -84,7 +84,7 @@ function contentChanges(before: ListingRow, after: ListingRow, match: Match, pol
       .filter((change) => change.before !== change.after)
       // Whether it can be bought says nothing that the stock does not.
       .filter(({ field }, _, all) => field !== 'available' || !all.some((one) => one.field === 'stock'))
-      .map((change): FieldChange => ({ ...change, reason: reasons[change.field] ?? 'as the supplier writes it' }))
+      .map((change): FieldDifference => ({ ...change, reason: reasons[change.field] ?? 'as the supplier writes it' }))
   )
 }
 
@@ -129,7 +129,7 @@ function reasonsOf(
 }
 
 /** Only what becomes held, or is held no more: that a listing is synced once the store was told needs no line. */
-function stateChanges(before: ListingRow, after: ListingRow, policy: StorePolicy): FieldChange[] {
+function stateChanges(before: ListingRow, after: ListingRow, policy: StorePolicy): FieldDifference[] {
   const { state, reason, wantedPriceMinor } = after
   const isSame = before.state === state && before.reason === reason && before.wantedPriceMinor === wantedPriceMinor
   if (isSame || (state !== 'held' && before.state !== 'held')) return []
