@@ -7,7 +7,7 @@ import type { SupplierOffer } from '../domain/supplier.ts'
 import { columnsOf, plain, wrap } from '../domain/text-layout.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { Secret } from '../secret.ts'
-import { checkDialect, type DialectFinding, isFault, offersIn, type Verdict } from '../supplier/check.ts'
+import { checkDialect, type DialectFinding, isFault, offersIn, type SettingVerdict } from '../supplier/check.ts'
 import { readBaseUrl } from '../supplier/client.ts'
 import { type CapturedDelivery, detectSignature } from '../supplier/detect.ts'
 import { readSample } from '../supplier/sample.ts'
@@ -165,7 +165,7 @@ interface Checked {
 export function checkText({ dialect, supplier, findings, products }: Checked, width: number): string {
   // What an error answers is left to the supplier: Quayside goes by its code.
   const told = findings.filter(({ fact, verdict }) => verdict !== 'not_shown' || !/^errors\..*status$/.test(fact))
-  const by = (...verdicts: Verdict[]) => told.filter(({ verdict }) => verdicts.includes(verdict))
+  const by = (...verdicts: SettingVerdict[]) => told.filter(({ verdict }) => verdicts.includes(verdict))
   const [read, documented, faults] = [by('read'), by('documented'), findings.filter(isFault)]
   const doubted = by('none').filter(({ candidates = [] }) => candidates.length > 0)
   const [money, others] = [by('not_shown').filter(isMoney), by('not_shown').filter((one) => !isMoney(one))]

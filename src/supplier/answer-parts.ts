@@ -1,9 +1,9 @@
-/** Finds the lists and records in a supplier's answers, also where the dialect is wrong about their place. */
+/* Finds the lists and records in a supplier's answers, also where the dialect has a wrong path for them. */
 import { type Dialect, valueAt } from '../dialect/dialect.ts'
 import { LongInteger } from './json.ts'
 import { asId, seenText } from './records.ts'
 
-/** What answered a GET. */
+/** The answer to a GET. */
 export interface Answer {
   /** Method and path, for people: `GET /products/{id}`. */
   request: string
@@ -14,38 +14,38 @@ export interface Answer {
   json: unknown
 }
 
-/** A part of an answer, and where it was found. */
+/** A part of an answer, and its path. */
 export interface Part<T> {
   value: T
   path: string
-  /** False: the dialect names another place, and this is where it was found. */
+  /** False: the dialect names another path. */
   expected: boolean
 }
 
 /** Deeper than any record. */
 const DEPTH_MAX = 5
 
-/** Values by their dotted path: one for each record that has something there. Lists are not looked into. */
-export function placesIn(records: readonly unknown[]): Map<string, unknown[]> {
-  const places = new Map<string, unknown[]>()
+/** Values by their dotted path, one for each record that has it. Lists are not searched. */
+export function valuesByPath(records: readonly unknown[]): Map<string, unknown[]> {
+  const found = new Map<string, unknown[]>()
   const visit = (value: unknown, prefix: string, depth: number): void => {
     if (!isObject(value) || depth > DEPTH_MAX) return
     for (const [name, inner] of Object.entries(value)) {
       // A dotted path cannot lead there.
       if (name === '' || name.includes('.')) continue
       const path = prefix === '' ? name : `${prefix}.${name}`
-      places.set(path, [...(places.get(path) ?? []), inner])
+      found.set(path, [...(found.get(path) ?? []), inner])
       visit(inner, path, depth + 1)
     }
   }
   for (const record of records) visit(record, '', 1)
-  return places
+  return found
 }
 
-/** Longest text that is shown of a value. */
+/** Longest text of a value that is shown. */
 const SHOWN_MAX = 40
 
-/** A value that is no secret, for people: of a text all that fits. */
+/** A value that is no secret, for people; a text is shortened. */
 export function shownText(value: unknown): string {
   if (typeof value !== 'string') return seenText(value)
   return JSON.stringify(value.length > SHOWN_MAX ? `${value.slice(0, SHOWN_MAX)}…` : value)
@@ -55,7 +55,7 @@ export function shownText(value: unknown): string {
 export const below = (prefix: string, path: string): string => [prefix, path].filter(Boolean).join('.')
 
 /**
- * The list of an answer: at the place that the dialect names, else the longest one in it.
+ * The list of an answer: at the path of the dialect, else the longest list in it.
  *
  * @param items the path inside of the page; GET /webhooks may have one of its own
  */
@@ -68,23 +68,23 @@ export function findList(
   const expected = valueAt(json, path)
   if (Array.isArray(expected)) return { value: expected, path, expected: true }
   if (Array.isArray(json)) return { value: json, path: '', expected: false }
-  const found = [...placesIn([json])].flatMap(([at, [value]]) => (Array.isArray(value) ? [{ at, value }] : []))
+  const found = [...valuesByPath([json])].flatMap(([at, [value]]) => (Array.isArray(value) ? [{ at, value }] : []))
   const [longest] = found.sort((a, b) => b.value.length - a.value.length)
   return longest && { value: longest.value, path: longest.at, expected: false }
 }
 
 /**
- * The record of an answer: at the place that the dialect names, else the outermost object that has a value that it must
- * have, else what stands alone in the answer.
+ * The record of an answer: at the path of the dialect, else the outermost object with the known id, else the only object in
+ * the answer.
  *
- * @param known the id that was asked for
+ * @param known the requested id
  */
 export function findRecord(json: unknown, { envelope }: Dialect, known?: string): Part<unknown> | undefined {
   const hasKnown = (value: unknown) =>
     known === undefined || (isObject(value) && Object.values(value).some((one) => asId(one) === known))
   const at = valueAt(json, envelope.data)
   if (isObject(at) && (hasKnown(at) || envelope.data !== '')) return { value: at, path: envelope.data, expected: true }
-  const inner = [...placesIn([json])].flatMap(([path, [value]]) => (isObject(value) ? [{ path, value }] : []))
+  const inner = [...valuesByPath([json])].flatMap(([path, [value]]) => (isObject(value) ? [{ path, value }] : []))
   const holding =
     known === undefined ? undefined : [{ path: '', value: json }, ...inner].find(({ value }) => hasKnown(value))
   const [only, ...others] = inner.filter(({ path }) => !path.includes('.'))
@@ -95,14 +95,14 @@ export function findRecord(json: unknown, { envelope }: Dialect, known?: string)
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof LongInteger)
 
-/** Which path of a real answer could be meant where a dialect names a wrong one. */
+/* Which path of a real answer could be meant where the dialect has a wrong one. */
 
 export interface Wanted {
-  /** Words of names that the field may have, the most telling first. */
+  /** Words of names that the field may have, the most specific first. */
   names: string
   /** Undefined for a value that the field cannot have. */
   read: (value: unknown) => unknown
-  /** Every record has a value of its own there. */
+  /** Every record must have a different value. */
   unique?: boolean
 }
 
@@ -112,18 +112,18 @@ export interface Candidate {
   value: unknown
 }
 
-/** Most that are named. */
+/** Most candidates that are shown. */
 const CANDIDATES_MAX = 3
 
 /**
- * Paths whose values the field could have, those first whose names are nearest to what is wanted.
+ * Paths whose values fit the field, the most similar names first.
  *
- * Names decide where any of them is similar at all; else all are named whose values fit.
+ * If any name is similar, only similar names count; else all paths with fitting values.
  *
  * @param claimed paths that other fields are read from
  */
 export function candidatesFor(records: readonly unknown[], wanted: Wanted, claimed: readonly string[]): Candidate[] {
-  const fitting = [...placesIn(records)].flatMap(([path, values]) => {
+  const fitting = [...valuesByPath(records)].flatMap(([path, values]) => {
     const stated = values.filter((value) => value !== null)
     if (claimed.includes(path) || stated.length === 0) return []
     if (stated.some((value) => wanted.read(value) === undefined)) return []
@@ -134,7 +134,7 @@ export function candidatesFor(records: readonly unknown[], wanted: Wanted, claim
   return (found.length > 0 ? found : fitting).slice(0, CANDIDATES_MAX).map(({ path, value }) => ({ path, value }))
 }
 
-/** The nearest of some names, such as those of headers; none when no name is similar. */
+/** The most similar of some names, such as headers; none when no name is similar. */
 export function namesLike(known: readonly string[], names: string): string[] {
   const found = known.map((name) => ({ name, likeness: likenessOf(name, wordsOf(names)) }))
   return nearest(found)
@@ -142,7 +142,7 @@ export function namesLike(known: readonly string[], names: string): string[] {
     .map(({ name }) => name)
 }
 
-/** Those that are like what is wanted, without those that are far less so than the first. */
+/** The similar ones, without those that are much less similar than the first. */
 function nearest<T extends { likeness: number }>(found: T[]): T[] {
   const alike = found.filter(({ likeness }) => likeness > 0).sort((a, b) => b.likeness - a.likeness)
   return alike.filter(({ likeness }) => likeness >= (alike[0]?.likeness ?? 0) * 0.8)
@@ -156,7 +156,7 @@ const wordsOf = (text: string): string[] =>
     .split(/[^a-z0-9]+/)
     .filter(Boolean)
 
-/** How much of a path is in the words that are wanted; its last name counts in full, those above it for a half. */
+/** How similar a path is to the wanted words; its last name counts in full, the names above it count half. */
 function likenessOf(path: string, wanted: string[]): number {
   const names = path.split('.').map(wordsOf)
   const own = names.pop() ?? []

@@ -4,12 +4,12 @@ import { below } from './answer-parts.ts'
 import type { Judged } from './check.ts'
 
 /**
- * What the supplier's OpenAPI document states exactly: names of parameters and fields that are listed, values that are
- * listed, and bounds. Titles and descriptions are for people and are not read.
+ * Compares a dialect with the exact statements of the supplier's OpenAPI document: listed names of parameters and fields,
+ * listed values, and bounds. Titles and descriptions are for people and are not read.
  *
- * A name that is missing from a list differs; where there is no list, nothing is said.
+ * A name that is missing from a list differs; without a list there is no finding.
  *
- * @param document what GET /openapi answered, parsed; anything else says nothing
+ * @param document the parsed answer of GET /openapi; anything else gives no findings
  */
 export function checkDocument(dialect: Dialect, document: unknown): Judged[] {
   const openapi = readOpenapi(document)
@@ -21,10 +21,10 @@ export function checkDocument(dialect: Dialect, document: unknown): Judged[] {
   ]
 }
 
-/** Most names that are listed in place of one that is missing. */
+/** Most names that are shown for a missing one. */
 const NAMED_MAX = 6
 
-/** Names that the dialect uses, each looked for among those that the document lists. */
+/** Compares names of the dialect with the names that the document lists. */
 function namesAmong(names: [fact: string, name: string | null][], listed: Iterable<string> | undefined): Judged[] {
   const known = [...(listed ?? [])]
   if (known.length === 0) return []
@@ -41,7 +41,7 @@ function namesAmong(names: [fact: string, name: string | null][], listed: Iterab
   })
 }
 
-/** A value that the document states. Undefined: it states none. */
+/** Compares a value with the document's; undefined: the document states none. */
 function stated(fact: string, dialect: unknown, document: unknown): Judged[] {
   if (document === undefined) return []
   const value = `the document says ${JSON.stringify(document)}`
@@ -68,7 +68,7 @@ function queryFacts({ paging, products, orders }: Dialect, openapi: OpenapiDocum
   ]
 }
 
-/** What is sent: the order and the webhook. */
+/** The requests: an order and a webhook. */
 function orderFacts(dialect: Dialect, openapi: OpenapiDocument): Judged[] {
   const { headers, orderRequest, orderRequired, quantityMax, externalOrderIdMax, webhookRequest } = dialect
   const order = openapi.operation('post', '/orders')
@@ -97,7 +97,7 @@ function requiredFacts(
   return [{ fact: 'orderRequired', verdict: same ? 'documented' : 'differs', value }]
 }
 
-/** Words in answers: statuses of orders, codes of errors; and the secret, which only the answer to POST /webhooks has. */
+/** The answers: statuses of orders, codes of errors, and the secret in the answer to POST /webhooks. */
 function answerFacts(dialect: Dialect, openapi: OpenapiDocument): Judged[] {
   const { envelope, order, orderStatuses, error, errors, webhook } = dialect
   const orders = openapi.fields(openapi.operation('get', '/orders/{}')?.success)
@@ -106,7 +106,7 @@ function answerFacts(dialect: Dialect, openapi: OpenapiDocument): Judged[] {
   const failures = openapi.operation('post', '/orders')?.failures ?? []
   const codes = [...new Set(failures.flatMap((schema) => wordsOf(openapi.fields(schema).get(error.code))))]
   const ours = errorKinds.flatMap((kind) => errors[kind]?.codes ?? [])
-  const strange = codes.filter((code) => !ours.includes(code))
+  const unknownCodes = codes.filter((code) => !ours.includes(code))
   const unmapped = statuses.filter((word) => !Object.hasOwn(orderStatuses, word))
   return [
     ...namesAmong([['webhook.secret', below(envelope.data, webhook.secret)]], hooks.keys()),
@@ -127,17 +127,17 @@ function answerFacts(dialect: Dialect, openapi: OpenapiDocument): Judged[] {
       if (codes.length === 0 || own.length === 0) return []
       if (own.some((code) => codes.includes(code)))
         return [{ fact, verdict: 'documented', value: 'the document lists it' }]
-      // A supplier may know no such case: only a code that nothing claims makes it a fault.
-      return strange.length === 0
+      // A supplier may not have this error: only a code that no kind has makes it a fault.
+      return unknownCodes.length === 0
         ? []
-        : [{ fact, verdict: 'differs', value: `the document lists ${strange.slice(0, NAMED_MAX).join(', ')}` }]
+        : [{ fact, verdict: 'differs', value: `the document lists ${unknownCodes.slice(0, NAMED_MAX).join(', ')}` }]
     }),
   ]
 }
 
 const wordsOf = (schema: Node | undefined): string[] => valuesOf(schema).filter((value) => typeof value === 'string')
 
-/** What is delivered: names of events, their headers and the fields of their payloads. */
+/** The deliveries: names of events, their headers and the fields of their payloads. */
 function eventFacts({ signature, event, eventId }: Dialect, openapi: OpenapiDocument): Judged[] {
   const { events } = openapi
   const operations = [...events.values()]

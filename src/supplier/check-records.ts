@@ -1,6 +1,6 @@
 import { type Dialect, eventNames, parentOf, valueAt } from '../dialect/dialect.ts'
 import { formatDecimal } from '../domain/money.ts'
-import { candidatesFor, findList, findRecord, isObject, placesIn, shownText } from './answer-parts.ts'
+import { candidatesFor, findList, findRecord, isObject, shownText, valuesByPath } from './answer-parts.ts'
 import type { Judged } from './check.ts'
 import { readOffer } from './offer-record.ts'
 import {
@@ -14,14 +14,14 @@ import {
 import { asCount, asId, type Read, readBalance, readOrder, readWebhook, seenText } from './records.ts'
 import type { Sample } from './sample.ts'
 
-/** The records of one kind that answers have. */
+/** The records of one kind in the sample. */
 interface Records {
   group: RecordGroup
-  /** Where they come from, for people. */
+  /** The name of their list, for people. */
   from: string
-  /** Of a list, each once. */
+  /** From a list, each once. */
   rows: unknown[]
-  /** The same or others, each by a request of its own. */
+  /** Read one by one; the same records or others. */
   single: unknown[]
   /** Why there are none: `no order yet`. */
   absent: string
@@ -74,7 +74,7 @@ function rowsOf(json: unknown, dialect: Dialect, items?: string): unknown[] {
   return Array.isArray(bare) ? bare : (findList(json, dialect, items)?.value ?? [])
 }
 
-/** Settings that `checkKeys` and `checkStatuses` judge in the one order that can show them. */
+/** Settings that `checkKeys` judges: only a completed or a failed order can show them. */
 const BY_STATUS = ['keys', 'failureCode', 'failureMessage']
 
 function checkGroup(dialect: Dialect, { group, from, rows, single, absent }: Records): Judged[] {
@@ -98,7 +98,7 @@ function checkGroup(dialect: Dialect, { group, from, rows, single, absent }: Rec
   ]
 }
 
-/** The readers of the live path have the last word: what they refuse is a fault, whatever was found field by field. */
+/** The readers of the running service decide: a record that they refuse is a fault, also when each field could be read. */
 function wholeRecords(dialect: Dialect, group: RecordGroup, records: unknown[], facts: Judged[]): Judged[] {
   const read: Record<RecordGroup, (record: unknown, dialect: Dialect) => Read<unknown>> = {
     product: readOffer,
@@ -113,7 +113,7 @@ function wholeRecords(dialect: Dialect, group: RecordGroup, records: unknown[], 
   return [{ fact: first.setting, verdict: 'unreadable', value }]
 }
 
-/** Settings that say how fields of several records are written, judged by what could be read of them. */
+/** Settings about how the fields of several records are written, judged by the fields that could be read. */
 function checkWriting({ money }: Dialect, facts: Judged[]): Judged[] {
   const readBy = (setting: FieldKind['setting']) =>
     facts.find(({ fact, verdict, value }) => {
@@ -169,7 +169,7 @@ export function judgeField(dialect: Dialect, { fact, path, check, records, from 
   const usable = records.filter((record) => (valueAt(record, path) ?? undefined) !== undefined)
   const [stated, arounds] = [path, parentOf(path)].map((at) => usable.map((record) => valueAt(record, at))) as Pair
   const read = kind.read(dialect)
-  const wrong = stated.filter((value, place) => read(value, arounds[place]) === undefined)
+  const wrong = stated.filter((value, index) => read(value, arounds[index]) === undefined)
   if (wrong.length > 0) {
     const other = otherWriting(kind, dialect, stated, arounds)
     const above = kind.setting === 'money' && otherWriting(kind, dialect, arounds)
@@ -178,7 +178,7 @@ export function judgeField(dialect: Dialect, { fact, path, check, records, from 
       ? { hint: `${other.setting}: ${other.to} would read it` }
       : above
         ? {
-            hint: `an exponent stands beside it: ${fact}: ${parentOf(path)} and ${above.setting}: ${above.to} would read it`,
+            hint: `it has an exponent next to it: ${fact}: ${parentOf(path)} and ${above.setting}: ${above.to} would read it`,
           }
         : {}
     return {
@@ -189,7 +189,7 @@ export function judgeField(dialect: Dialect, { fact, path, check, records, from 
     }
   }
   if (stated.length === 0) {
-    // Orders that were bought by hand have none.
+    // Orders that were bought by hand have no reference.
     if (fact === 'order.externalOrderId') return { fact, verdict: 'no_sample', value: 'no order with a reference yet' }
     return { fact, verdict: required ? 'unreadable' : 'read', value: 'null' }
   }
@@ -199,10 +199,10 @@ export function judgeField(dialect: Dialect, { fact, path, check, records, from 
   return { fact, verdict: 'read', value: shownValue(fact, stated[0]) + meaning }
 }
 
-/** The values at a path, and the objects that they stand in. */
+/** The values at a path, and the objects that contain them. */
 type Pair = [values: unknown[], arounds: unknown[]]
 
-/** Which paths could be meant, where a field cannot be read, or where the dialect says that there is none. */
+/** Adds the paths that could be meant when a field cannot be read or the dialect has none. */
 export function withCandidates(
   dialect: Dialect,
   group: RecordGroup,
@@ -218,7 +218,7 @@ export function withCandidates(
   const names = `${check.names} ${paths[key] ?? ''}`
   const wanted = { names, read: inAnyWriting(check.kind, dialect), unique: check.unique ?? false }
   const found = candidatesFor(records, wanted, [...claimed, paths[key] ?? ''])
-  // A null is doubted only where a name is plainly that of the field.
+  // A null is doubted only where a path has exactly the name of the field.
   const kept =
     judged.verdict === 'none'
       ? found.filter(({ path }) => path.split('.').at(-1)?.toLowerCase() === key.toLowerCase())
@@ -228,14 +228,14 @@ export function withCandidates(
     : { ...judged, candidates: kept.map(({ path, value }) => ({ path, value: shownValue(group, value) })) }
 }
 
-/** Of an order or a webhook nothing is shown that may be a secret. */
+/** A value of an order or a webhook is shown without anything that may be a secret. */
 function shownValue(fact: string, value: unknown): string {
   if (/^(product|balance)/.test(fact)) return shownText(value)
   const text = seenText(value)
   return text.includes('[removed]') && typeof value === 'string' ? `a text of ${value.length} characters` : text
 }
 
-/** Every status word: those that orders have, and those that only the dialect has. */
+/** Every status word of the orders and of the dialect. */
 export function checkStatuses({ order, orderStatuses }: Dialect, orders: unknown[]): Judged[] {
   const words = orders.map((record) => valueAt(record, order.status)).filter((value) => typeof value === 'string')
   const seen = new Map<string, number>()
@@ -264,7 +264,7 @@ export function checkStatuses({ order, orderStatuses }: Dialect, orders: unknown
   ]
 }
 
-/** The keys of a completed order, and the reason of a failed one. Of a key nothing is shown but that it is there. */
+/** The keys of a completed order, and the reason of a failed one. A key itself is never shown. */
 export function checkKeys(dialect: Dialect, all: unknown[]): Judged[] {
   const { order, orderStatuses } = dialect
   const inState = (states: string[]) =>
@@ -299,7 +299,7 @@ export function checkKeys(dialect: Dialect, all: unknown[]): Judged[] {
   }
   const keys = valueAt(completed[0], order.keys)
   if (!Array.isArray(keys) || keys.length === 0) {
-    const lists = [...placesIn(completed)].filter(([, [value]]) => Array.isArray(value) && value.length > 0)
+    const lists = [...valuesByPath(completed)].filter(([, [value]]) => Array.isArray(value) && value.length > 0)
     const candidates = lists.map(([path, [value]]) => ({ path, value: seenText(value) }))
     return [
       ...found,
@@ -316,7 +316,9 @@ export function checkKeys(dialect: Dialect, all: unknown[]): Judged[] {
   if (texts.every((text) => typeof text === 'string' && text !== '')) {
     return [...found, { fact: 'order.keyText', verdict: 'read', value: 'the text of each key' }]
   }
-  const inside = isObject(keys[0]) ? [...placesIn([keys[0]])].filter(([, [value]]) => typeof value === 'string') : []
+  const inside = isObject(keys[0])
+    ? [...valuesByPath([keys[0]])].filter(([, [value]]) => typeof value === 'string')
+    : []
   const candidates = inside.map(([path]) => ({ path, value: 'a text' }))
   const hint = typeof keys[0] === 'string' ? { hint: 'a key is plain text: null' } : {}
   return [

@@ -1,8 +1,8 @@
 /**
- * Holds a dialect against what its supplier answers, field by field.
+ * Compares a dialect with the answers of its supplier, field by field.
  *
- * What a real answer shows counts; the supplier's OpenAPI document is asked only for what no answer shows, and only where
- * it states a fact exactly (`check-document`). Nothing is guessed from sentences.
+ * A real answer decides. The supplier's OpenAPI document counts only for facts that no answer shows, and only where it
+ * states them exactly (`check-document`). Nothing is guessed from sentences.
  */
 
 import { type Dialect, dialectShape, type ErrorKind, errorKinds, valueAt } from '../dialect/dialect.ts'
@@ -26,31 +26,31 @@ import { asCount, asFlag, asText, seenText } from './records.ts'
 import { headerText } from './request.ts'
 import type { Sample } from './sample.ts'
 
-export type Verdict =
-  /** An answer has a value there, and it can be read. */
+export type SettingVerdict =
+  /** An answer has a readable value there. */
   | 'read'
-  /** An answer should have it, and it cannot be read: the dialect is wrong. */
+  /** An answer must have a value there, and it cannot be read: the dialect is wrong. */
   | 'unreadable'
-  /** An answer, or the document, says something else than the dialect: it is wrong. */
+  /** An answer, or the document, contradicts the dialect: the dialect is wrong. */
   | 'differs'
-  /** No record has it, and records can do without it. */
+  /** No record has it, and it is optional. */
   | 'missing'
   /** The dialect says that the supplier has no such thing. */
   | 'none'
-  /** There was no record to see it in: no order yet, no webhook yet. */
+  /** There was no record to check: no order yet, no webhook yet. */
   | 'no_sample'
-  /** No answer shows it, and the document says the same as the dialect. */
+  /** No answer shows it, and the document agrees with the dialect. */
   | 'documented'
-  /** No answer shows it, nor does the document: a person asks the supplier. */
+  /** Neither an answer nor the document shows it: a person must ask the supplier. */
   | 'not_shown'
 
 export interface DialectFinding {
   /** The setting: `product.cost`. */
   fact: string
-  /** What the dialect says. */
+  /** The value in the dialect. */
   dialect: unknown
-  verdict: Verdict
-  /** What was read, or what is there instead, for people. */
+  verdict: SettingVerdict
+  /** The value that was read, or that is there instead, for people. */
   value?: string
   /** What to do about it. */
   hint?: string
@@ -58,17 +58,17 @@ export interface DialectFinding {
   candidates?: { path: string; value: string }[]
 }
 
-/** What a part of the check found of a setting; the rest is filled in. */
+/** A finding before the value of the dialect is filled in. */
 export type Judged = Omit<DialectFinding, 'dialect'>
 
-/** Verdicts of a dialect that does not fit. */
+/** Whether a finding means that the dialect is wrong. */
 export const isFault = ({ verdict }: Pick<DialectFinding, 'verdict'>): boolean =>
   verdict === 'unreadable' || verdict === 'differs'
 
 /** Settings that are no facts of the supplier. */
 const OURS = ['name', 'about']
 
-/** @returns every setting of the dialect once, in the order of its shape, and each status word that it lacks */
+/** @returns every setting of the dialect once, in the order of its shape, and each missing status word */
 export function checkDialect(dialect: Dialect, sample: Sample): DialectFinding[] {
   const settings = settingsOf(dialect)
   const shown = new Map<string, Judged>()
@@ -97,7 +97,7 @@ export const offersIn = ({ products }: Sample, dialect: Dialect): SupplierOffer[
     .map((record) => readOffer(record, dialect))
     .flatMap((read) => (read.ok ? [read.value] : []))
 
-/** Each setting by its path. Lists are one setting each, and so are those that have forms. */
+/** Each setting by its path. A list is one setting, and so is a setting with several forms. */
 function settingsOf(dialect: Dialect): Map<string, unknown> {
   const settings = new Map<string, unknown>()
   const visit = (value: unknown, path: string): void => {
@@ -113,7 +113,7 @@ function settingsOf(dialect: Dialect): Map<string, unknown> {
   return settings
 }
 
-/** What the supplier's answers say of a dialect, and nothing of what they do not show. */
+/** The findings from the supplier's answers. */
 export function checkAnswers(dialect: Dialect, sample: Sample): Judged[] {
   return [
     ...checkHeaders(dialect, sample),
@@ -173,7 +173,7 @@ function checkHeaders({ headers, ...dialect }: Dialect, sample: Sample): Judged[
   return found
 }
 
-/** What wraps a success: its flag, and the record in it. */
+/** The envelope of a success: its flag, and the record in it. */
 function checkEnvelopes(dialect: Dialect, sample: Sample): Judged[] {
   const answers = answersOf(sample)
   const { envelope, flags } = dialect
@@ -204,7 +204,7 @@ function checkEnvelopes(dialect: Dialect, sample: Sample): Judged[] {
   return found
 }
 
-/** A field that means yes or no, and the words in which it is written. */
+/** A field that means yes or no, and its words. */
 export function flagFacts(
   fact: string,
   setting: string,
@@ -224,7 +224,7 @@ export function flagFacts(
   return [{ fact, verdict: 'unreadable', value: `${seenText(wrong)} is there`, ...hint }]
 }
 
-/** Two refusals that cost nothing: a product that is not there, and a request without the key. */
+/** Two refusals that cost nothing: a product that does not exist, and a request without the key. */
 function checkErrors(dialect: Dialect, { absent, keyless }: Sample): Judged[] {
   const { error, flags } = dialect
   const found: Judged[] = []
@@ -259,7 +259,7 @@ function checkErrors(dialect: Dialect, { absent, keyless }: Sample): Judged[] {
 const isRefusal = (json: unknown, { error, flags }: Dialect): boolean =>
   error.success !== null && asFlag(flags.success)(valueAt(json, error.success)) === false
 
-/** @param expected the kind that the request was made for */
+/** @param expected the error kind that the request provoked */
 function codeFacts({ errors }: Dialect, code: unknown, status: number, expected: ErrorKind, request: string): Judged[] {
   if (typeof code !== 'string') return []
   const kind = errorKinds.find((one) => errors[one]?.codes.includes(code))
@@ -282,17 +282,17 @@ function codeFacts({ errors }: Dialect, code: unknown, status: number, expected:
   return facts
 }
 
-/** Pages: where their items are, how they are asked for, and what the filters of GET /orders do. */
+/** Pages: the path of their items, their parameters, and the filters of GET /orders. */
 export function checkLists(dialect: Dialect, sample: Sample): Judged[] {
   return [
-    ...checkPlaces(dialect, sample),
+    ...checkListPaths(dialect, sample),
     ...checkPageEnd(dialect, sample),
     ...checkPaging(dialect, sample),
     ...checkFilters(dialect, sample),
   ]
 }
 
-function checkPlaces(dialect: Dialect, { products, webhooks }: Sample): Judged[] {
+function checkListPaths(dialect: Dialect, { products, webhooks }: Sample): Judged[] {
   const { lists, paging } = dialect
   const found: Judged[] = []
   const rows = findList(products.json, dialect)
@@ -318,7 +318,7 @@ function checkPlaces(dialect: Dialect, { products, webhooks }: Sample): Judged[]
   return found
 }
 
-/** The page that holds a list, whose own fields say how long the list is. */
+/** The page that holds a list; its own fields give the length of the list. */
 function pageOf(answer: Answer, dialect: Dialect): Record<string, unknown> | undefined {
   const { lists, envelope, paging } = dialect
   const expected = valueAt(answer.json, lists.data ?? envelope.data)
@@ -326,7 +326,7 @@ function pageOf(answer: Answer, dialect: Dialect): Record<string, unknown> | und
   return isObject(answer.json) ? answer.json : undefined
 }
 
-/** How a page says that more follow. */
+/** How a page shows that more pages follow. */
 function checkPageEnd(dialect: Dialect, { products }: Sample): Judged[] {
   const { paging, flags } = dialect
   const page = pageOf(products, dialect)
@@ -338,7 +338,7 @@ function checkPageEnd(dialect: Dialect, { products }: Sample): Judged[] {
     ]
   const found: Judged[] = []
   const meant = (names: string, read: (value: unknown) => unknown) => {
-    // What stands in the records is no field of the page.
+    // The fields of the records are no fields of the page.
     const candidates = candidatesFor([page], { names, read }, [paging.items])
     return candidates.map(({ path, value }) => ({ path, value: seenText(value) }))
   }
@@ -374,7 +374,7 @@ function checkPageEnd(dialect: Dialect, { products }: Sample): Judged[] {
   return found
 }
 
-/** What the parameters of a page do. */
+/** Whether the parameters of a page work. */
 function checkPaging(dialect: Dialect, { products, limit, refused, second }: Sample): Judged[] {
   const { paging } = dialect
   const rows = findList(products.json, dialect)?.value ?? []
@@ -407,8 +407,8 @@ function checkPaging(dialect: Dialect, { products, limit, refused, second }: Sam
     return [{ fact: 'paging.limit', verdict: 'differs', value }, ...found]
   }
   const text = JSON.stringify(alone[0])
-  const place = rows.findIndex((row) => JSON.stringify(row) === text)
-  if (alone.length === 1 && place === 1) {
+  const index = rows.findIndex((row) => JSON.stringify(row) === text)
+  if (alone.length === 1 && index === 1) {
     const value = 'it works'
     return [
       ...(['paging.page', 'paging.limit', 'paging.first'] as const).map(
@@ -418,15 +418,15 @@ function checkPaging(dialect: Dialect, { products, limit, refused, second }: Sam
     ]
   }
   found.push({ fact: 'paging.limit', verdict: 'read', value: 'it works' })
-  if (place === -1) return found
-  const hint = `either the first page is number ${paging.first + 1 - place}, or the supplier does not know the parameter ${paging.page}`
-  const value = `page ${paging.first + 1} of pages of one is product ${place + 1} of the list, not the second`
+  if (index === -1) return found
+  const hint = `either the first page is number ${paging.first + 1 - index}, or the supplier does not know the parameter ${paging.page}`
+  const value = `page ${paging.first + 1} of pages of one is product ${index + 1} of the list, not the second`
   return [...found, { fact: 'paging.first', verdict: 'differs', value, hint }]
 }
 
 const FINDS_NONE = 'find its right name; null lets Quayside page through instead'
 
-/** What the filters of GET /orders do: one that no order can pass must give none. */
+/** The filters of GET /orders: a filter that no order matches must give none. */
 function checkFilters(dialect: Dialect, { filters }: Sample): Judged[] {
   const { total } = dialect.paging
   const empty = filters.find(({ answer, none }) => none && findList(answer.json, dialect)?.value.length === 0)
@@ -444,7 +444,7 @@ function checkFilters(dialect: Dialect, { filters }: Sample): Judged[] {
       const hint = 'the supplier ignores it: null lets Quayside page through instead'
       return { fact, verdict: 'differs', value: `${rows.length} orders came that it must keep out`, hint }
     }
-    // A filter that finds no order keeps out the one that is not there, too.
+    // A filter that never finds an order also finds none for an unknown reference.
     const isUntried = name === 'externalOrderId' && filters.every((one) => one.reference === undefined)
     if (isUntried) return { fact, verdict: 'no_sample', value: 'no order with an external reference to try it with' }
     if (reference === undefined) return { fact, verdict: 'read', value: 'it works' }

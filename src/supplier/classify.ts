@@ -17,9 +17,9 @@ import {
 import { type Exchange, headerText } from './request.ts'
 import { NO_JSON } from './unreadable.ts'
 
-export interface Asked {
+export interface SentOrder {
   dialect: Dialect
-  /** An earlier attempt with this key may have been charged: then a refusal proves nothing about it. */
+  /** An earlier attempt with this key may have been charged: a refusal proves nothing about it. */
   maybeCharged: boolean
   expected: ExpectedOrder
   /** Epoch milliseconds; a Retry-After date counts from here. */
@@ -29,10 +29,10 @@ export interface Asked {
 type Answered = Extract<Exchange, { stage: 'answered' }>
 
 /**
- * What the end of a POST /orders means for money.
+ * What the outcome of a POST /orders means for money.
  *
  *   not sent                                        not executed
- *   429                                             not executed: the limiter stands before everything else
+ *   429                                             not executed: the limiter comes before everything else
  *   2xx, readable, has an order id, all fields agree  accepted
  *   2xx, a refusal that the dialect has under 2xx   as a 4xx with the same error code
  *   2xx else                                        unknown
@@ -42,11 +42,11 @@ type Answered = Extract<Exchange, { stage: 'answered' }>
  *   any of these refusals that carries an order id  unknown
  *   everything else                                 unknown
  *
- * A wrong "unknown" costs a look-up, a wrong "rejected" costs a second charge: whatever is in doubt is unknown.
+ * A wrong "unknown" costs a look-up, a wrong "rejected" costs a second charge: every doubt is unknown.
  *
  * @see Reseller API v1.1, section 4, POST /orders, and section 7
  */
-export function classify(exchange: Exchange, asked: Asked): Placement {
+export function classify(exchange: Exchange, asked: SentOrder): Placement {
   const { dialect } = asked
   if (exchange.stage === 'not_sent') {
     const cause = exchange.heldBack ? 'held_back' : 'unreachable'
@@ -63,7 +63,7 @@ export function classify(exchange: Exchange, asked: Asked): Placement {
   const { status } = exchange
   const succeeded = status >= 200 && status <= 299
   const error = errorAnswer(json, dialect)
-  // The id is evidence even when nothing else of the answer can be believed.
+  // The id is evidence also when the rest of the answer is ambiguous.
   const orderId = orderIdIn(json, dialect)
   if (orderId !== undefined && orderId !== requestId) seen.supplierOrderId = orderId
   if (error) seen.code = error.code
@@ -79,12 +79,12 @@ export function classify(exchange: Exchange, asked: Asked): Placement {
   return classifyRefusal(exchange, error, seen, asked)
 }
 
-/** A 4xx, but a 429 only with an order id; or a refusal under 2xx that the dialect knows. */
+/** Classifies a 4xx (a 429 only with an order id) or a refusal under 2xx that the dialect knows. */
 function classifyRefusal(
   answer: Answered,
   error: ErrorAnswer | undefined,
   seen: AnswerEvidence,
-  asked: Asked,
+  asked: SentOrder,
 ): Placement {
   const { status } = answer
   if (status === 408 || status === 425) return unknown(seen, 'unexpected_status', `answered ${status}`)
@@ -92,7 +92,7 @@ function classifyRefusal(
     return unknown(seen, 'key_reused', 'the supplier knows the key with other parameters', true)
   }
   if (error?.kind === 'in_progress') return unknown(seen, 'in_progress', 'an earlier request with the key still runs')
-  // The supplier says that it broke, whatever status it chose for that.
+  // The supplier reports a failure of its own, under any status.
   if (error?.kind === 'internal' || error?.kind === 'unavailable') {
     return unknown(seen, 'server_error', `answered ${status} ${error.code}`)
   }
@@ -121,7 +121,7 @@ function reasonOf(error: ErrorAnswer | undefined): 'out_of_stock' | 'balance' | 
   return error ? 'other' : undefined
 }
 
-function classifySuccess(json: unknown, seen: AnswerEvidence, asked: Asked): Placement {
+function classifySuccess(json: unknown, seen: AnswerEvidence, asked: SentOrder): Placement {
   const { dialect, expected } = asked
   const wrapped = json === undefined ? undefined : unwrap(json, dialect)
   if (!wrapped?.ok) return unknown(seen, 'unreadable', 'answered 2xx without a success envelope')
@@ -132,7 +132,7 @@ function classifySuccess(json: unknown, seen: AnswerEvidence, asked: Asked): Pla
   return { outcome: 'accepted', order: order.value, agrees: true, evidence: { ...seen, detail: 'accepted' } }
 }
 
-/** The first field that cannot be read of an answer to an order; undefined when all can, or no whole answer came. */
+/** The first unreadable field of an answer to an order; undefined when all can be read, or no whole answer came. */
 export function unreadIn(exchange: Exchange, dialect: Dialect): UnreadField | undefined {
   if (exchange.stage !== 'answered') return undefined
   const json = exchange.unreadable === undefined ? readJson(exchange.body) : undefined
@@ -144,7 +144,7 @@ export function unreadIn(exchange: Exchange, dialect: Dialect): UnreadField | un
 }
 
 /**
- * Compares an order with what was asked for, in every field that the dialect maps; a field that is missing does not agree.
+ * Compares an order with what was ordered, in every field that the dialect maps; a missing field does not agree.
  *
  * @returns the first field that differs; undefined when all agree
  */
@@ -159,7 +159,7 @@ export function disagreement(
   return undefined
 }
 
-function limited(answer: Answered, seen: AnswerEvidence, { dialect, nowMs }: Asked): Placement {
+function limited(answer: Answered, seen: AnswerEvidence, { dialect, nowMs }: SentOrder): Placement {
   const wait = retryAfterMs(headerText(answer.headers, dialect.headers.retryAfter), nowMs)
   return notExecuted('rate_limited', seen, `rate limited: ${answer.status}`, wait)
 }

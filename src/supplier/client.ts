@@ -1,9 +1,9 @@
 /**
  * The supplier: our client of the Reseller API v1.1.
  *
- * Everything that the API leaves open comes from the dialect, and wire shapes end in this folder: callers see domain
- * types. Reads wait for their turn and are tried three times; POST /orders is sent once, and what its end means is a
- * value (`classify`). A read that fails is a Failure `unavailable` or `rejected` that names the supplier's request id.
+ * The dialect fills in what the API leaves open, and wire shapes end in this folder: callers see domain types. Reads wait
+ * for their turn and are tried three times. POST /orders is sent once, and its outcome is a value (`classify`). A failed
+ * read is a Failure `unavailable` or `rejected` that names the supplier's request id.
  */
 import assert from 'node:assert/strict'
 import { type Dialect, flagValue, putAt } from '../dialect/dialect.ts'
@@ -25,12 +25,12 @@ import { createPacer } from './rate-limit.ts'
 import {
   get,
   judge,
-  type Link,
   type Page,
   postHeaders,
-  type Query,
+  type QueryParameters,
   readOne,
   readPage,
+  type SupplierLink,
   send,
   unreadable,
 } from './read.ts'
@@ -39,7 +39,7 @@ import { ANSWER_MAX_BYTES, type Network, sockets } from './request.ts'
 import { createAnswers, type UnreadableAnswer } from './unreadable.ts'
 
 export interface SupplierSettings {
-  /** http or https, ends in `/v1`; one slash after it is taken off. */
+  /** http or https, ends in `/v1`; one slash after it is removed. */
   baseUrl: string
   dialect: Dialect
   apiKey: Secret
@@ -48,13 +48,13 @@ export interface SupplierSettings {
   sleep: (ms: number) => Promise<void>
   /** In [0, 1). */
   random: () => number
-  /** For one try of a read; 15 s if left out. */
+  /** For one try of a read (default: 15 s). */
   fetchDeadlineMs?: number
-  /** The sockets of this machine if left out. */
+  /** Default: the sockets of this machine. */
   network?: Network
 }
 
-/** Pages count from 1 whatever the supplier counts from; `limit` is the dialect's largest page if left out, and never more. */
+/** Pages count from 1, also where the supplier counts from 0; `limit` is at most, and by default, the dialect's largest page. */
 export interface PageQuery {
   page: number
   limit?: number
@@ -66,7 +66,7 @@ export interface OfferQuery extends PageQuery {
   inStock?: boolean
 }
 
-/** A filter that the dialect does not name is left out, and so is a status that the supplier has several words for. */
+/** A filter without a name in the dialect is not sent, nor is a status for which the supplier has several words. */
 export interface OrderQuery extends PageQuery {
   externalOrderId?: string
   /** Epoch milliseconds. */
@@ -83,7 +83,7 @@ export interface OrderRequest {
   /** An earlier attempt with this key may have been charged. */
   maybeCharged: boolean
   deadlineMs: number
-  /** Asked right before the first byte is written; false gives `not_executed`, cause `held_back`. */
+  /** Called right before the first byte is written; false gives `not_executed`, cause `held_back`. */
   beforeWrite?: () => boolean
 }
 
@@ -93,33 +93,33 @@ export interface Supplier {
   /** Undefined when the supplier knows no such product. */
   product(productId: string): Promise<SupplierOffer | undefined>
   balance(): Promise<SupplierBalance>
-  /** Sends one POST /orders, once. Never throws for what the supplier or the network does. */
+  /** Sends one POST /orders, once. Never throws for a failure of the supplier or the network. */
   placeOrder(request: OrderRequest): Promise<Placement>
   orders(query: OrderQuery): Promise<Page<SupplierOrder>>
-  /** Undefined when the supplier knows no such order, or not any more. */
+  /** Undefined when the supplier does not know the order, or no longer. */
   order(orderId: string): Promise<SupplierOrder | undefined>
-  /** Whether an order carries what was asked for, in every field that the dialect maps. */
+  /** Whether an order equals what was ordered, in every field that the dialect maps. */
   agrees(order: SupplierOrder, expected: ExpectedOrder): boolean
   webhooks(): Promise<Page<SupplierWebhook>>
   /** @throws Failure `unknown_outcome` when it may have been made: list the webhooks before another try */
   createWebhook(wanted: { url: string; events: EventName[] }): Promise<CreatedWebhook>
-  /** The OpenAPI description, parsed and otherwise as it came. */
+  /** The parsed OpenAPI description. */
   openapi(): Promise<unknown>
-  /** Kinds of answers that cannot be read now, each until an answer of its kind is read. */
+  /** The kinds of answers that cannot be read at present. */
   unreadable(): readonly UnreadableAnswer[]
   /** Until when the API key is paused after a 429, epoch milliseconds; undefined when it is not. */
   pausedUntil(): number | undefined
-  /** Ends when the exchanges that are under way have; each has its deadline. */
+  /** Ends when all open exchanges have ended; each has its deadline. */
   close(): Promise<void>
 }
 
-/** Far above what the largest page takes, far below what a person waits for. */
+/** Much longer than the largest page takes, much shorter than a person would wait. */
 const FETCH_DEADLINE_MS = 15_000
 
-/** Orders in flight at once at most; the caller sends two to four. */
+/** Most orders in flight at once; the caller sends two to four. */
 const ORDER_CONNECTIONS = 4
 
-/** Look-ups, pages and events refresh side by side; more would only reach the rate limit sooner. */
+/** Look-ups, pages and refreshes run in parallel; more would only reach the rate limit sooner. */
 const READ_CONNECTIONS = 8
 
 /** An OpenAPI description of nine endpoints has some ten kilobytes, a generous one some hundred. */
@@ -140,18 +140,18 @@ export function createSupplier(settings: SupplierSettings): Supplier {
   const answers = createAnswers(now)
   const orderAgent = network.open(ORDER_CONNECTIONS)
   const agent = network.open(READ_CONNECTIONS)
-  const link: Link = { dialect, base, apiKey, now, sleep, random, fetchDeadlineMs, pacer, agent, network }
+  const link: SupplierLink = { dialect, base, apiKey, now, sleep, random, fetchDeadlineMs, pacer, agent, network }
   return {
     products: ({ search, category, inStock, ...paged }) => {
       const names = dialect.products
       const stock = inStock === undefined ? undefined : String(flagValue(dialect.flags.inStock, inStock))
-      const filters: Query = [
+      const filters: QueryParameters = [
         [names.search, search],
         [names.category, category],
         [names.inStock, stock],
       ]
       const page = readPage(link, '/products', { ...paged, id: dialect.product.id, filters }, readOffer)
-      // A single offer that cannot be read is told of by the sync run.
+      // The sync run reports single unreadable offers.
       return answers.page('GET /products', page, {
         all: paged.page === 1 && !filters.some(([, value]) => value),
         partly: false,
@@ -193,7 +193,7 @@ export function createSupplier(settings: SupplierSettings): Supplier {
     orders: ({ externalOrderId, from, to, status, ...paged }) => {
       const names = dialect.orders
       const instant = (ms: number | undefined) => (ms === undefined ? undefined : writeInstant(ms, dialect))
-      const filters: Query = [
+      const filters: QueryParameters = [
         [names.externalOrderId, externalOrderId],
         [names.from, instant(from)],
         [names.to, instant(to)],
@@ -233,7 +233,7 @@ export function createSupplier(settings: SupplierSettings): Supplier {
   }
 }
 
-/** The exact bytes of an order request, stored before they are sent; their order is fixed, whatever the names are. */
+/** The exact bytes of an order request, stored before they are sent; the order of the fields is fixed. */
 export function orderBody({ orderRequest }: Dialect, { productId, quantity, externalOrderId }: ExpectedOrder): string {
   assert(Number.isSafeInteger(quantity) && quantity > 0, 'a quantity is a whole number above zero')
   const fields: [string, string | number][] = [
@@ -244,7 +244,7 @@ export function orderBody({ orderRequest }: Dialect, { productId, quantity, exte
   return `{${fields.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(',')}}`
 }
 
-/** A record that is not the one that was asked for is no answer. */
+/** A record with another id than the requested one cannot be read. */
 const only = <T>(id: string, record: Read<T>, setting: string, path: string, idOf: (value: T) => string): Read<T> =>
   record.ok && idOf(record.value) !== id ? unreadField(setting, path, idOf(record.value)) : record
 
@@ -259,7 +259,7 @@ function segment(id: string): string {
   return encodeURIComponent(id)
 }
 
-export function readBaseUrl(text: string): Link['base'] {
+export function readBaseUrl(text: string): SupplierLink['base'] {
   const wrong = (message: string) => invalid('supplier.baseUrl', message)
   if (!URL.canParse(text)) throw wrong('must be an address such as https://supplier.example/api/v1')
   const url = new URL(text)
@@ -276,20 +276,20 @@ const invalid = (field: string, message: string): Failure =>
 
 export interface CreatedWebhook {
   webhook: SupplierWebhook
-  /** Those that were asked for: the wanted ones that the supplier has a name for. */
+  /** The wanted events for which the supplier has a name. */
   events: EventName[]
   /** Shown by the supplier this once. */
   secret: Secret
 }
 
 /**
- * Registers a webhook, with one request: one made twice would send every delivery twice, once under an unknown secret.
+ * Registers a webhook with one request: a second one would send every delivery twice, once under an unknown secret.
  *
- * @throws Failure `unknown_outcome` when it may have been made and its secret did not reach us
+ * @throws Failure `unknown_outcome` when it may have been made and its secret was not received
  * @see Reseller API v1.1, section 4, POST /webhooks
  */
 export async function createWebhook(
-  link: Link,
+  link: SupplierLink,
   { url, events }: { url: string; events: EventName[] },
 ): Promise<CreatedWebhook> {
   const { dialect } = link
@@ -318,7 +318,7 @@ export async function createWebhook(
     const refused =
       ended.stage === 'not_sent' ||
       (ended.stage === 'answered' && ended.status >= 400 && ended.status < 500 && ended.status !== 408) ||
-      // Under 2xx the supplier has to say it in its envelope.
+      // Under 2xx only the envelope can say it.
       (ended.stage === 'answered' && ended.status < 300 && (code === 'rejected' || reason === 'unauthorized'))
     throw refused ? answer.failure : unknownWebhook(answer.failure)
   }

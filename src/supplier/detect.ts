@@ -4,7 +4,7 @@ import { verify } from './signature.ts'
 
 type Layout = Dialect['signature']
 
-/** A delivery as it came: header names in lower case, the raw bytes of the body. */
+/** A captured delivery: header names in lower case, the raw bytes of the body. */
 export interface CapturedDelivery {
   headers: Record<string, string[]>
   body: Buffer
@@ -13,17 +13,17 @@ export interface CapturedDelivery {
 export type Detection =
   /** `tried` counts the pairs of timestamp and signature that were computed. */
   | { fits: true; signature: Layout; tried: number }
-  /** Nothing fits, and how far the search came. */
+  /** Nothing fits; `why` says how far the search came. */
   | { fits: false; why: string; tried: number }
 
 /**
- * Finds how a delivery is signed, by trying: every header as the signature's, alone or as a list, under every encoding
- * and any prefix, with every timestamp that the delivery carries.
+ * Finds out how a delivery is signed: tries every header as the signature, alone or as a list, in every encoding and with
+ * any prefix, with every timestamp of the delivery.
  *
- * What it finds is proven by the MAC and by the verifier of the live path, but for two things that no delivery shows: the
- * tolerance, which is the one given, and the header of the delivery ID, which is the one whose name says so.
+ * The MAC and the verifier of the running service prove the result, except for two settings that no delivery shows: the
+ * tolerance, which is given, and the header of the delivery ID, which is found by its name.
  *
- * @param secret what the supplier gave when the webhook was made
+ * @param secret the signing secret of the webhook
  */
 export function detectSignature(delivery: CapturedDelivery, secret: KeyObject, toleranceSeconds: number): Detection {
   let [tried, shaped, dated] = [0, 0, 0]
@@ -37,14 +37,14 @@ export function detectSignature(delivery: CapturedDelivery, secret: KeyObject, t
         tried += 1
         if (!timingSafeEqual(mac, bytes)) continue
         const { header, separator } = candidate
-        const { place, unit } = timestamp
-        const used = [header, place.in === 'header' ? place.header : header]
+        const { location, unit } = timestamp
+        const used = [header, location.in === 'header' ? location.header : header]
         const signature: Layout = {
           header,
           encoding,
           prefix,
           separator,
-          timestamp: place,
+          timestamp: location,
           timestampUnit: unit,
           toleranceSeconds,
           deliveryIdHeader: idHeaderOf(delivery.headers, used),
@@ -57,7 +57,7 @@ export function detectSignature(delivery: CapturedDelivery, secret: KeyObject, t
 }
 
 interface Timestamp {
-  place: Layout['timestamp']
+  location: Layout['timestamp']
   unit: Layout['timestampUnit']
   text: string
 }
@@ -69,10 +69,10 @@ interface Candidate {
   signatures: { encoding: Layout['encoding']; prefix: string; bytes: Buffer }[]
 }
 
-/** The whole text first, then its parts: a comma may be a part of the prefix, a blank never is. */
+/** The whole text first, then its parts: a comma may be part of the prefix, a blank never is. */
 const SEPARATORS = [null, ' ', ';', ','] as const
 
-/** As long as a signature header may be; longer ones are cookies and the like. */
+/** Longest signature header; longer headers are cookies and the like. */
 const HEADER_MAX_LENGTH = 1_024
 
 function* candidatesOf(headers: CapturedDelivery['headers']): Generator<Candidate> {
@@ -97,9 +97,9 @@ function timestampIn(text: string, header?: string): Timestamp[] {
   const match = /^(?:([a-z]+)=)?([1-9](?:\d{9}|\d{12}))$/.exec(text)
   const [, field, digits] = match ?? []
   if (digits === undefined || (field === undefined) === (header === undefined)) return []
-  const place: Layout['timestamp'] =
+  const location: Layout['timestamp'] =
     header === undefined ? { in: 'signature', field: field ?? '' } : { in: 'header', header }
-  return [{ place, unit: digits.length === 10 ? 's' : 'ms', text: digits }]
+  return [{ location, unit: digits.length === 10 ? 's' : 'ms', text: digits }]
 }
 
 /** 32 bytes at the end of a text, and before them nothing or a word and its sign, such as `sha256=`, `v1,` or `hs256:`. */
@@ -124,7 +124,7 @@ function idHeaderOf(headers: CapturedDelivery['headers'], used: string[]): strin
   return named.find((name) => /^[\x21-\x7e]{1,200}$/.test(headers[name]?.join() ?? '')) ?? null
 }
 
-/** The verifier has the last word: a profile that it would refuse is none. Only the signature says anything here. */
+/** The verifier decides: a layout that it would refuse does not fit. */
 function isRead(signature: Layout, { headers, body }: CapturedDelivery, secret: KeyObject, at: Timestamp): boolean {
   const nowMs = Number(at.text) * (at.unit === 's' ? 1_000 : 1)
   return verify({ dialect: { signature, eventId: null }, secrets: [secret], headers, body, nowMs }).valid
@@ -133,5 +133,5 @@ function isRead(signature: Layout, { headers, body }: CapturedDelivery, secret: 
 function whyNot(shaped: number, dated: number): string {
   if (shaped === 0) return 'no header holds a SHA-256 MAC in hex, base64 or base64url'
   if (dated === 0) return 'there is a signature, and no header holds a timestamp in seconds or milliseconds'
-  return 'no signature is the MAC of timestamp, dot and body: it is another secret, or the body is not as it was sent'
+  return 'no signature is the MAC of timestamp, dot and body: the secret is wrong, or the body was changed'
 }

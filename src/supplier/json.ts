@@ -1,9 +1,9 @@
-/** JSON as suppliers write it: ids that are numbers are read exactly, however many digits they have. */
+/* JSON as suppliers write it: numeric ids are read exactly, with any number of digits. */
 
 /**
- * A whole number that a JavaScript number does not hold exactly: its digits.
+ * The digits of a whole number that a JavaScript number cannot hold exactly.
  *
- * Only ids are read from it (`asId`). Of any other kind such a number is none: it would have to be calculated with.
+ * Only ids are read from it (`asId`): it is not accepted where a number is used for calculation.
  */
 export class LongInteger {
   readonly #digits: string
@@ -25,11 +25,11 @@ const keepDigits: Reviver = (_, value, { source }) =>
     ? new LongInteger(source)
     : value
 
-/** Parses a body as UTF-8 JSON; undefined when it is neither. A byte order mark is taken off. */
+/** Parses a body as UTF-8 JSON; undefined when it is neither. A byte order mark is removed. */
 export function readJson(body: Buffer): unknown {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(body)
-    // Numbers up to 2^53 have 16 digits at most; a document without longer runs is parsed twice as fast.
+    // Numbers up to 2^53 have at most 16 digits; a document without longer runs is parsed twice as fast.
     return /\d{16}/.test(text) ? JSON.parse(text, keepDigits as Parameters<typeof JSON.parse>[1]) : JSON.parse(text)
   } catch {
     return undefined

@@ -1,4 +1,4 @@
-/** Records of the catalogue. A sync run reads a million of them: the dialect's paths are taken apart once, not each time. */
+/* Records of the catalogue. A sync run reads up to a million of them: the dialect's paths are parsed only once. */
 
 import { type Dialect, parentOf } from '../dialect/dialect.ts'
 import { type CostFault, UNDATED } from '../domain/offer.ts'
@@ -24,9 +24,8 @@ const readers = new WeakMap<Dialect, Reader>()
 /**
  * Reads one product.
  *
- * A record is an offer all the same when its cost cannot be believed, which is its `costFault`, or when a field that may
- * be left out cannot be read, which is named in `unread`: left out whole, it would go on being sold at the price and from
- * the stock of yesterday.
+ * A record is still an offer when its cost is invalid (`costFault`) or an optional field cannot be read (`unread`): without
+ * the record, the offer would be sold at the price and from the stock of yesterday.
  */
 export function readOffer(record: unknown, dialect: Dialect): Read<SupplierOffer> {
   let reader = readers.get(dialect)
@@ -71,13 +70,13 @@ function offerReader(dialect: Dialect): Reader {
   }
 }
 
-/** @param cost minor units; NaN where the record states none that can be read */
+/** @param cost minor units; NaN when the record states no readable one */
 const faultOf = (cost: number): CostFault | undefined =>
   cost > 0 ? undefined : cost < 0 ? 'negative' : cost === 0 ? 'zero' : 'missing'
 
 /**
- * Reads what a record may leave out into the offer. What cannot be read counts as not stated, except where that would say
- * more than is known: such a stock counts as no units, and such an instant as the beginning of time.
+ * Reads the optional fields into the offer. An unreadable field counts as not stated, except a stock, which counts as no
+ * units, and an instant, which counts as the beginning of time.
  */
 function optionalReader(dialect: Dialect) {
   const { product, money } = dialect
@@ -87,7 +86,7 @@ function optionalReader(dialect: Dialect) {
     if (path !== null) fields.push({ path, key, read, ...how })
   }
   field(product.category, 'category', asText)
-  // Amounts in another currency are no amounts of ours: they are not read.
+  // Amounts in another currency are not read.
   field(product.basePrice, 'basePriceMinor', amount, { ofOwn: true })
   field(product.cashback, 'cashbackMinor', amount, { ofOwn: true })
   field(product.localStock, 'localStock', asCount, { unread: 0 })
@@ -116,8 +115,8 @@ interface Optional {
   path: string
   key: keyof SupplierOffer
   read: (value: unknown, around: unknown) => unknown
-  /** What it counts as where it cannot be read; as not stated unless told. */
+  /** The value when it cannot be read (default: not stated). */
   unread?: number
-  /** Read only where the record's amounts are in the currency of the dialect. */
+  /** Read only when the record's amounts are in the currency of the dialect. */
   ofOwn?: true
 }

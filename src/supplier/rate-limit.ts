@@ -7,10 +7,10 @@ const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 
 /**
- * What a Retry-After asks for, from 1 s to 1 h, in milliseconds.
+ * The wait of a Retry-After header in milliseconds, limited to 1 s to 1 h.
  *
- * Below a second the clocks of two machines decide; above an hour a supplier that wrote a wrong number would stop the
- * shop for days. The caller adds its jitter.
+ * A shorter wait would depend on the clocks of two machines; with a longer one a wrong number would stop the shop for days.
+ * The caller adds its jitter.
  *
  * @param text seconds, `"30"`, or an HTTP date, `"Tue, 14 Nov 2023 22:13:20 GMT"`; a fraction of a second, which the RFC
  *   does not have, is rounded up
@@ -32,7 +32,7 @@ function sinceDate(text: string, nowMs: number): number | undefined {
 }
 
 export interface RateHint {
-  /** Requests in a window, when told. */
+  /** Requests in a window, when stated. */
   limit: number | undefined
   /** Requests left in this window. */
   remaining: number
@@ -41,8 +41,8 @@ export interface RateHint {
 }
 
 /**
- * Reads the rate-limit headers. They are hints: numbers that make no sense are left alone, because a wrong one must
- * neither stop the shop nor let it run into refusals that it could have seen coming.
+ * Reads the rate-limit headers. They are hints: senseless numbers are ignored, because they must neither stop the shop nor
+ * let it run into avoidable refusals.
  *
  * @returns undefined when they are absent or absurd: no numbers, a fraction in a count, more left than the limit, a window that is over
  *   or longer than an hour
@@ -76,26 +76,26 @@ export interface Pacer {
   observe(hint: RateHint | undefined): void
   /** Stops the whole API key after a 429. Without `ms`: 5 s, doubled for each 429 in a row, at most 5 min. */
   pause(ms: number | undefined): void
-  /** The API key answered something else than 429. */
+  /** A request was answered with something else than 429. */
   resumed(): void
   /** Until when the API key is paused, epoch milliseconds; undefined when it is not. */
   pausedUntil(): number | undefined
 }
 
-/** A pause that is longer than this fails the reads that meet it, so that no caller hangs for an hour. */
+/** A longer pause fails the reads, so that no caller waits for an hour. */
 const WAIT_MAX_MS = MINUTE
 
 /** Reads begin to spread out when a fifth of the window is left: that fifth is for orders, which do not wait. */
 const LOW_SHARE = 0.2
 
-/** Low, where the supplier does not say how many requests a window has. */
+/** The low mark when the supplier does not state how many requests a window has. */
 const LOW_COUNT = 10
 
-/** A clock that goes back by this much was put back; less is drift. */
+/** A clock that goes back by this much was set back; less is drift. */
 const JUMP_BACK_MS = MINUTE
 
-/** A read that met a new pause at the end of each wait so many times has met a supplier that refuses everything. */
-const ROUNDS_MAX = 5
+/** After this many waits that each ended in a new pause, the supplier refuses everything. */
+const WAITS_MAX = 5
 
 const PAUSE_MS = 5 * SECOND
 const PAUSE_MAX_MS = 5 * MINUTE
@@ -117,7 +117,7 @@ export function createPacer(clock: {
   let pauseEndsAt = 0
   let refusals = 0
 
-  /** Instants of before a clock was put back mean nothing: a pause would last for as long again as the clock was ahead. */
+  /** After a clock was set back, earlier instants are dropped: a pause would last as much longer as the clock was ahead. */
   const now = (): number => {
     const at = clock.now()
     if (at < seenAt - JUMP_BACK_MS) {
@@ -139,11 +139,11 @@ export function createPacer(clock: {
   }
 
   const turn = async () => {
-    for (let round = 0; round < ROUNDS_MAX; round++) {
+    for (let waits = 0; waits < WAITS_MAX; waits++) {
       const at = nextTurnAt()
       if (at - now() > WAIT_MAX_MS) throw rateLimited(at - now())
       lastTurnAt = at
-      // Turns that were given and not answered yet are gone from what the last answer said was left.
+      // Turns without an answer are subtracted from what the last answer left.
       if (hint && hint.remaining > 0) hint = { ...hint, remaining: hint.remaining - 1 }
       if (at > now()) await sleep(at - now())
       if (now() >= pauseEndsAt) return

@@ -29,9 +29,9 @@ import {
 import { Unreadable } from './unreadable.ts'
 
 /** What every request to one supplier needs. */
-export interface Link {
+export interface SupplierLink {
   dialect: Dialect
-  /** Where version 1 of the API is; `path` ends in `/v1`. */
+  /** The address of version 1 of the API; `path` ends in `/v1`. */
   base: { origin: string; path: string }
   apiKey: Secret
   now: () => number
@@ -45,13 +45,13 @@ export interface Link {
   network: Network
 }
 
-/** One page of a list. A record that cannot be read stands in `unreadable` and does not stop the others. */
+/** One page of a list. Records that cannot be read are in `unreadable` and do not stop the others. */
 export interface Page<T> {
   items: T[]
   unreadable: ({ index: number; id?: string; requestId: string | undefined } & UnreadField)[]
-  /** Records in the list that was asked for, where the supplier counts that one. */
+  /** The length of the requested list, where the supplier counts it. */
   total?: number
-  /** What the supplier's flag says about another page; undefined where it has none. A count is not a flag. */
+  /** The supplier's flag for another page; undefined where it has none. A count is not a flag. */
   more: boolean | undefined
   requestId: string | undefined
 }
@@ -61,34 +61,34 @@ interface Got {
   requestId: string | undefined
 }
 
-/** A query in the order in which it is sent; undefined values are left out. */
-export type Query = [name: string | null, value: string | number | undefined][]
+/** Query parameters in the order in which they are sent; undefined values are not sent. */
+export type QueryParameters = [name: string | null, value: string | number | undefined][]
 
-/** One page of one list; `items` where this list has its items elsewhere than the others. */
+/** One page of one list; `items` where this list has another path of its items. */
 export interface ListQuery {
   page?: number
   limit?: number
-  filters: Query
+  filters: QueryParameters
   items?: string
-  /** Where a record has its id, to name one that cannot be read. */
+  /** The path of a record's id, to name one that cannot be read. */
   id?: string
 }
 
-/** Two more tries: what three tries half a second apart do not cure takes minutes, and the caller's next run cures it. */
+/** Two more tries: a failure that outlasts three tries takes minutes, and the caller's next run repeats the read. */
 const RETRIES = 2
 const BACKOFF_MS = 250
 
-/** A Retry-After up to here is waited for within the read; a longer one fails it, because somebody waits for the answer. */
+/** A shorter Retry-After is waited for within the read; a longer one fails it, because a caller waits for the answer. */
 const RETRY_AFTER_WAITED_MS = 5_000
 
 /**
  * Reads one record.
  *
- * @returns undefined when the supplier says, in its own error envelope, that there is no such record
+ * @returns undefined when the supplier's error envelope says that there is no such record
  * @throws Failure `unavailable` or `rejected`, see `get`; `unavailable` naming the first field that cannot be read
  */
 export async function readOne<T>(
-  link: Link,
+  link: SupplierLink,
   path: string,
   read: (record: unknown, dialect: Dialect) => Read<T>,
 ): Promise<T | undefined> {
@@ -107,14 +107,14 @@ export async function readOne<T>(
  * @throws Failure `unavailable` or `rejected`, see `get`; `unavailable` when the page itself cannot be read
  */
 export async function readPage<T>(
-  link: Link,
+  link: SupplierLink,
   path: string,
   { page, limit, filters, items = link.dialect.paging.items, id: idPath }: ListQuery,
   read: (record: unknown, dialect: Dialect) => Read<T>,
 ): Promise<Page<T>> {
   const { paging, lists, envelope, flags } = link.dialect
   const size = Math.min(limit ?? paging.limitMax, paging.limitMax)
-  const paged: Query =
+  const paged: QueryParameters =
     page === undefined
       ? []
       : [
@@ -162,14 +162,14 @@ export async function readPage<T>(
 }
 
 /**
- * GETs a document, three times if need be: again after no connection, no whole answer, a 5xx, a body that is no JSON, and
- * a 429 whose Retry-After is short.
+ * GETs a document in at most three tries: again after no connection, no whole answer, a 5xx, a body that is no JSON, and a
+ * 429 whose Retry-After is short.
  *
- * @returns `absent` when an error envelope says that it is not there, or not any more
+ * @returns `absent` when an error envelope says that it does not exist, or no longer
  * @throws Failure `unavailable`, its reason one of unreachable, no_answer, server_error, rate_limited, unauthorized,
  *   redirect, unreadable, unexpected_status; or `rejected`, its reason the supplier's code
  */
-export function get(link: Link, path: string, bodyMaxBytes: number, withKey = true): Promise<Got | 'absent'> {
+export function get(link: SupplierLink, path: string, bodyMaxBytes: number, withKey = true): Promise<Got | 'absent'> {
   let waitMs: number | undefined
   const once = async (): Promise<Got | 'absent'> => {
     waitMs = undefined
@@ -187,7 +187,7 @@ export function get(link: Link, path: string, bodyMaxBytes: number, withKey = tr
     waitMs = answer.againMs
     throw answer.failure
   }
-  // The waiting is ours, so that its clock is the caller's; the library counts and gives up.
+  // We wait ourselves, because the clock is the caller's; the library counts and gives up.
   const shouldRetry = async ({ retriesConsumed }: { retriesConsumed: number }) => {
     if (waitMs === undefined) return false
     if (waitMs > 0) await link.sleep(Math.ceil(waitMs * 2 ** retriesConsumed * (1 + link.random())))
@@ -196,8 +196,12 @@ export function get(link: Link, path: string, bodyMaxBytes: number, withKey = tr
   return pRetry(once, { retries: RETRIES, minTimeout: 0, shouldRetry })
 }
 
-/** One exchange with this supplier; its rate-limit headers and a 429 reach the pacer whatever the request was. */
-export async function send(link: Link, agent: Connections, request: Omit<Request, 'origin'>): Promise<Exchange> {
+/** One exchange with this supplier; the pacer sees the rate-limit headers and a 429 of every request. */
+export async function send(
+  link: SupplierLink,
+  agent: Connections,
+  request: Omit<Request, 'origin'>,
+): Promise<Exchange> {
   const whole = {
     ...request,
     origin: link.base.origin,
@@ -212,10 +216,10 @@ export async function send(link: Link, agent: Connections, request: Omit<Request
   return ended
 }
 
-/** A text as short as this is in many answers by chance; a key of this length is none anyway. */
+/** A shorter text is in many answers by chance, and is no key. */
 const KEY_MIN_LENGTH = 8
 
-/** Suppliers repeat the key that they refuse. Whatever is read, kept or shown of an answer must not hold it. */
+/** Removes the API key from an answer: suppliers repeat a key that they refuse. */
 export function withoutKey<E extends Exchange>(ended: E, key: string): E {
   if (ended.stage !== 'answered' || key.length < KEY_MIN_LENGTH) return ended
   const json = JSON.stringify(key).slice(1, -1)
@@ -226,11 +230,11 @@ export function withoutKey<E extends Exchange>(ended: E, key: string): E {
 }
 
 /**
- * What an answer that is not about an order's creation means.
+ * What the answer to any request but POST /orders means.
  *
- * @returns the parsed document, or the failure and how long to wait before another try; no wait: do not try again
+ * @returns the parsed document, or the failure and the wait before another try; without a wait: do not try again
  */
-export function judge(link: Link, ended: Exchange): Got | { failure: Failure; againMs?: number } {
+export function judge(link: SupplierLink, ended: Exchange): Got | { failure: Failure; againMs?: number } {
   if (ended.stage === 'not_sent') {
     return { failure: unavailable('unreachable', `cannot be reached: ${ended.cause}`), againMs: BACKOFF_MS }
   }
@@ -274,11 +278,11 @@ export function judge(link: Link, ended: Exchange): Got | { failure: Failure; ag
   return { failure: new Failure('rejected', idText(text, named), { reason: error.code }) }
 }
 
-const keyHeader = ({ dialect, apiKey }: Link): Record<string, string> => ({
+const keyHeader = ({ dialect, apiKey }: SupplierLink): Record<string, string> => ({
   [dialect.headers.apiKey]: apiKey.reveal(),
 })
 
-export const postHeaders = (link: Link) => ({ ...keyHeader(link), 'content-type': 'application/json' })
+export const postHeaders = (link: SupplierLink) => ({ ...keyHeader(link), 'content-type': 'application/json' })
 
 /** The failure of a record or page whose field cannot be read. */
 export const unreadable = (unread: UnreadField, requestId: string | undefined): Failure => {
@@ -293,10 +297,12 @@ const unavailable = (reason: string, what: string, requestId?: string): Failure 
 const idText = (text: string, requestId: string | undefined): string =>
   requestId === undefined ? text : `${text} (request ${requestId})`
 
-const askedWaitMs = (link: Link, headers: Exclude<Exchange, { stage: 'not_sent' }>['headers']): number | undefined =>
-  retryAfterMs(headerText(headers, link.dialect.headers.retryAfter), link.now())
+const askedWaitMs = (
+  link: SupplierLink,
+  headers: Exclude<Exchange, { stage: 'not_sent' }>['headers'],
+): number | undefined => retryAfterMs(headerText(headers, link.dialect.headers.retryAfter), link.now())
 
-function queryText(query: Query): string {
+function queryText(query: QueryParameters): string {
   const parameters = new URLSearchParams()
   for (const [name, value] of query) {
     if (name !== null && value !== undefined) parameters.append(name, String(value))

@@ -1,4 +1,4 @@
-/** The fields of the supplier's records for `dialect check`: what each must be, and by which names it may go. */
+/* The fields of the supplier's records for `dialect check`: the kind of each and its usual names. */
 
 import { type Dialect, valueAt } from '../dialect/dialect.ts'
 import { formatDecimal } from '../domain/money.ts'
@@ -6,10 +6,10 @@ import { asAmount, asCount, asCurrency, asFlag, asId, asInstant, asMoney, asText
 
 export type RecordGroup = 'product' | 'order' | 'balance' | 'webhook'
 
-/** What a value is, in words, and the setting that says how it is written. */
+/** The kind of a value, in words, and the setting that says how it is written. */
 export interface FieldKind {
   what: string
-  /** @returns a reader of a value, which is also given the object that the value stands in */
+  /** @returns a reader of a value and the object that contains it */
   read: (dialect: Dialect) => (value: unknown, around?: unknown) => unknown
   setting?: 'money' | 'instants' | 'flags'
 }
@@ -18,7 +18,7 @@ export interface FieldCheck {
   kind: FieldKind
   /** Usual names, in single words. */
   names: string
-  /** Without it a record cannot be used: a mapped field that is nowhere is a fault, not a thing to know. */
+  /** A record cannot be used without it: a mapped field that no record has is a fault. */
   required?: boolean
   unique?: boolean
 }
@@ -44,7 +44,7 @@ const flag: FieldKind = {
 }
 const list: FieldKind = { what: 'a list', read: () => (value) => (Array.isArray(value) ? value : undefined) }
 
-/** From 2001 to 2100: an instant in another unit is far outside. */
+/** From 2001 to 2100: an instant in another unit lies far outside. */
 const PLAUSIBLE = { from: 978_307_200_000, to: 4_102_444_800_000 }
 
 const instant: FieldKind = {
@@ -106,7 +106,7 @@ export const recordFields: { [G in RecordGroup]: Partial<Record<keyof Dialect[G]
   },
 }
 
-/** Another way of writing that would read every value; undefined when there is none. */
+/** Another setting that would read every value; undefined when there is none. */
 export function otherWriting(
   kind: FieldKind,
   dialect: Dialect,
@@ -114,13 +114,13 @@ export function otherWriting(
   arounds: unknown[] = [],
 ): { setting: string; to: string } | undefined {
   const reads = (other: Dialect) =>
-    values.every((value, place) => kind.read(other)(value, arounds[place]) !== undefined)
+    values.every((value, index) => kind.read(other)(value, arounds[index]) !== undefined)
   if (kind.setting === 'money') {
     const { currency } = dialect.money
     const scaled = scaledIn(values[0]) ?? []
     const fitting = (['decimal', 'number', 'minor', ...scaled] as const).flatMap((representation) => {
       const other = { ...dialect, money: { ...dialect.money, representation } }
-      // A whole number may be units or minor units: what it would mean decides, and a person knows.
+      // A whole number may be units or minor units: a person decides by the amounts.
       const minor = reads(other) ? kind.read(other)(values[0]) : undefined
       return typeof minor === 'number'
         ? [`${JSON.stringify(representation)} (${formatDecimal({ minor, currency })} ${currency})`]
@@ -149,7 +149,7 @@ function scaledIn(value: unknown): (Dialect['money']['representation'] & object)
 /** With two decimals, with three, and with none. */
 const CURRENCIES = ['EUR', 'KWD', 'JPY']
 
-/** Reads a value in whatever writing, so that a path is found although the dialect is wrong about the writing too. */
+/** Reads a value in any writing, so that a path is found although the dialect has the wrong writing too. */
 export const inAnyWriting = (kind: FieldKind, dialect: Dialect) => (value: unknown) => {
   if (kind.read(dialect)(value) !== undefined) return true
   const others = CURRENCIES.map((currency) =>
@@ -158,13 +158,13 @@ export const inAnyWriting = (kind: FieldKind, dialect: Dialect) => (value: unkno
   return others.some((other) => other !== undefined && !other.to.includes(UNKNOWN)) ? true : undefined
 }
 
-/** What stands for the meaning of a word that a person must say. */
+/** A placeholder for a meaning that a person must fill in. */
 const UNKNOWN = 'true or false'
 
 const YES = /^(y|yes|true|t|1|on|ok|success|available|in.?stock|active)$/i
 const NO = /^(n|no|false|f|0|off|error|fail(ed|ure)?|unavailable|out.?of.?stock|sold.?out|inactive)$/i
 
-/** Most words that a field which means yes or no has. */
+/** Most words of a field that means yes or no. */
 const WORDS_MAX = 6
 
 /**

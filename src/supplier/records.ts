@@ -13,7 +13,7 @@ import type { EventName, SupplierBalance, SupplierOrder, SupplierWebhook } from 
 import { Secret } from '../secret.ts'
 import { LongInteger } from './json.ts'
 
-/** What a success envelope wraps. @param path where that is: pages may be elsewhere than records */
+/** The content of a success envelope. @param path its path: pages may have another one than records */
 export function unwrap(json: unknown, { envelope, flags }: Dialect, path = envelope.data): Read<unknown> {
   const success = envelope.success === null ? undefined : valueAt(json, envelope.success)
   if (envelope.success !== null && asFlag(flags.success)(success) !== true)
@@ -24,18 +24,18 @@ export function unwrap(json: unknown, { envelope, flags }: Dialect, path = envel
 }
 
 export interface ErrorAnswer {
-  /** The supplier's code, at most 100 characters; without anything that may be a licence key. */
+  /** The supplier's code, at most 100 characters, without anything that may be a licence key. */
   code: string
-  /** The supplier's text, at most 500 characters on one line, without such either; empty when there is none. */
+  /** The supplier's text, at most 500 characters on one line, also without such; empty when there is none. */
   message: string
-  /** What the dialect knows the code as. */
+  /** The kind that the dialect gives the code. */
   kind: ErrorKind | undefined
 }
 
-/** More than is kept of a message, so that no key is cut in half at the end of what is kept and then not known as one. */
+/** Longer than the stored message, so that no key is cut in half at its end and then not recognised. */
 const MESSAGE_READ = 2_000
 
-/** Reads an error envelope; undefined unless its flag says false and its code is a text. */
+/** Reads an error envelope; undefined if its flag does not say false or its code is no text. */
 export function errorAnswer(json: unknown, dialect: Dialect): ErrorAnswer | undefined {
   const { error, flags } = dialect
   if (error.success !== null && asFlag(flags.success)(valueAt(json, error.success)) !== false) return undefined
@@ -55,10 +55,10 @@ export function errorAnswer(json: unknown, dialect: Dialect): ErrorAnswer | unde
 }
 
 /**
- * Reads a refusal that comes with a status of success, as some suppliers send them.
+ * Reads a refusal that comes with a success status, as some suppliers send them.
  *
- * Only where the dialect says that errors of its kind come so, and where nothing else in the answer says otherwise: an
- * answer that carries an order is no refusal, and an unknown code may mean anything.
+ * The dialect must give this status to errors of its kind, and the answer must not carry an order. An unknown code may mean
+ * anything and is no refusal.
  */
 export function refusalUnder2xx(json: unknown, dialect: Dialect): ErrorAnswer | undefined {
   const answer = errorAnswer(json, dialect)
@@ -67,7 +67,7 @@ export function refusalUnder2xx(json: unknown, dialect: Dialect): ErrorAnswer | 
   return textAt(valueAt(json, dialect.envelope.data), dialect.order.id) === undefined ? answer : undefined
 }
 
-/** The id of an order, where an answer has its records or at the top of it, whatever else the answer says. */
+/** The id of an order in any answer: at the path of its records, or at its top. */
 export function orderIdIn(json: unknown, dialect: Dialect): string | undefined {
   const id = textAt(valueAt(json, dialect.envelope.data), dialect.order.id) ?? textAt(json, dialect.order.id)
   return id === requestIdOf(json, dialect) ? undefined : id
@@ -92,7 +92,7 @@ export function readOrder(record: unknown, dialect: Dialect): Read<SupplierOrder
     id: need(order.id, asId, ''),
     externalOrderId: may(order.externalOrderId, asText),
     ...defined({ productId: may(order.productId, asId), quantity: may(order.quantity, asCount) }),
-    // A word that nobody has mapped must neither fail nor finish an order: it stays open, and people are told in time.
+    // An unmapped word must neither fail nor finish an order: it stays open, and is reported when it is late.
     status: Object.hasOwn(dialect.orderStatuses, statusWord) ? (dialect.orderStatuses[statusWord] ?? 'open') : 'open',
     statusWord,
     ...defined({ amountMinor: may(order.amount, asAmount(dialect, currency)) }),
@@ -156,14 +156,14 @@ function defined<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], 
 const asSecret = (value: unknown): Secret | undefined =>
   typeof value === 'string' && value !== '' ? new Secret(value) : undefined
 
-/** All or nothing: an order with one key that cannot be read is an order that cannot be read. */
+/** All or nothing: an order with an unreadable key is unreadable. */
 const asKeys = (path: string) => (value: unknown) => {
   if (!Array.isArray(value)) return undefined
   const keys = value.map((item) => asSecret(valueAt(item, path))).filter((key) => key !== undefined)
   return keys.length === value.length ? keys : undefined
 }
 
-/** Our names of the events; those we do not know are left out, because the supplier may add some. */
+/** Our names of the events; unknown events are dropped, because the supplier may add some. */
 const asEvents =
   ({ event }: Dialect) =>
   (value: unknown): EventName[] | undefined => {
@@ -171,9 +171,9 @@ const asEvents =
     return eventNames.filter((name) => event.names[name] !== null && value.includes(event.names[name]))
   }
 
-/** The fields of the supplier's records: what each kind of them must be. Strict: nothing is guessed or repaired. */
+/* The fields of the supplier's records, read strictly: nothing is guessed or repaired. */
 
-/** A record read whole, or the first field that cannot be read. */
+/** A complete record, or the first field that cannot be read. */
 export type Read<T> = { ok: true; value: T } | ({ ok: false } & UnreadField)
 
 /** A field that cannot be read. */
@@ -189,14 +189,14 @@ export interface UnreadField {
 /** An empty path is the record itself. */
 export const nameOf = (path: string): string => (path === '' ? '(the record itself)' : path)
 
-/** Longest text that is repeated of a value. */
+/** Longest text of a value that is repeated. */
 const SEEN_MAX = 40
 const NAMES_MAX = 6
 
 /**
- * A value that cannot be read, in a few words: `"yes"`, `12.5`, `a list of 3`, `an object with id, name`.
+ * Describes a value that cannot be read: `"yes"`, `12.5`, `a list of 3`, `an object with id, name`.
  *
- * Never a licence key or a secret: what may be one is taken out of a text, and of what is no text only the shape is given.
+ * Never shows a licence key or a secret: possible keys are removed from a text, and other values give only their shape.
  */
 export function seenText(value: unknown): string {
   if (value === undefined) return 'nothing'
@@ -212,7 +212,7 @@ export function seenText(value: unknown): string {
   return names.length === 0 ? 'an empty object' : `an object with ${names.slice(0, NAMES_MAX).join(', ')}${more}`
 }
 
-/** Settings at whose paths secrets are: of what is found there nothing is shown but its type and length. */
+/** Settings whose paths lead to secrets: only the type and length of a value there is shown. */
 const SECRET = ['order.keys', 'order.keyText', 'webhook.secret']
 
 function shapeText(value: unknown): string {
@@ -230,9 +230,9 @@ export function unreadField(setting: string, path: string, value: unknown): { ok
 type Group = 'order' | 'balance' | 'webhook'
 
 /**
- * Reads the fields of one record and remembers the first that cannot be read. `null` in a record is an absent field.
+ * Reads the fields of one record and remembers the first unreadable one. `null` in a record is an absent field.
  *
- * @param group of the dialect that has the paths of the fields
+ * @param group the group of the dialect with the paths of the fields
  */
 export function fieldsOf(record: unknown, dialect: Dialect, group: Group) {
   let fault: ({ ok: false } & UnreadField) | undefined
@@ -257,9 +257,9 @@ export function fieldsOf(record: unknown, dialect: Dialect, group: Group) {
 }
 
 /**
- * What `valueAt` gives for one path, with the path taken apart once.
+ * `valueAt` for one path that is parsed only once.
  *
- * @param dotted null where the supplier has no such field: every record then leaves it out
+ * @param dotted null when the supplier has no such field: no record has a value then
  */
 export function pathReader(dotted: string | null): (record: unknown) => unknown {
   if (dotted === null) return () => undefined
@@ -270,16 +270,16 @@ export function pathReader(dotted: string | null): (record: unknown) => unknown 
       : undefined
 }
 
-/** Ids, SKUs and words: up to 200 characters, none of them a control character. Some suppliers count their ids. */
+/** Ids, SKUs and words: up to 200 characters without control characters. Some suppliers have numeric ids. */
 export function asId(given: unknown): string | undefined {
   const value = given instanceof LongInteger ? String(given) : given
   if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined
   if (typeof value !== 'string') return undefined
-  // Most are plain ASCII, for which the classes of Unicode need not be asked.
+  // Most are plain ASCII, which is faster to test than the classes of Unicode.
   return /^[\x20-\x7e]{1,200}$/.test(value) || /^[^\p{C}]{1,200}$/u.test(value) ? value : undefined
 }
 
-/** Text for people: up to 2,000 characters, well-formed, so that storage and pages take it as it is. */
+/** Text for people: up to 2,000 characters, well-formed, so that storage and pages accept it unchanged. */
 export const asText = (value: unknown): string | undefined =>
   typeof value === 'string' && value.length <= 2_000 && value.isWellFormed() && !value.includes('\0')
     ? value
@@ -301,9 +301,9 @@ export const asCurrency = (value: unknown): string | undefined =>
   typeof value === 'string' && /^[A-Z]{3}$/.test(value) ? value : undefined
 
 /**
- * Minor units. A JSON number is taken by its shortest text, so that 12.99 is 1299 and never 1298.9999.
+ * Minor units. A JSON number is read by its shortest text, so that 12.99 is 1299 and never 1298.9999.
  *
- * @returns a reader of a value, which is also given the object that the value stands in
+ * @returns a reader of a value and the object that contains it
  */
 export const asMoney = ({ money }: Dialect, currency: string) => {
   const { representation } = money
@@ -328,18 +328,17 @@ function scaled(value: unknown, paths: Representation & object, currency: string
 }
 
 /**
- * Whether an exponent stands beside an amount and says something else than the dialect: such an amount is not what it
- * looks like, 15.27 would be read as 152.70.
+ * Whether an exponent next to an amount contradicts the dialect: 15.27 would be read as 152.70.
  */
 function isScaledBy(around: unknown, representation: Representation, currency: string): boolean {
-  const beside = (name: string) => (around === undefined ? undefined : (valueAt(around, name) ?? undefined))
-  const exponent = beside('exponent')
+  const sibling = (name: string) => (around === undefined ? undefined : (valueAt(around, name) ?? undefined))
+  const exponent = sibling('exponent')
   if (representation !== 'minor') return exponent !== undefined && Number(exponent) !== 0
-  const decimals = exponent ?? beside('scale')
+  const decimals = exponent ?? sibling('scale')
   return decimals !== undefined && Math.abs(Number(decimals)) !== decimalsOf(currency)
 }
 
-/** Money that cannot be negative: prices and what was charged. */
+/** Money that cannot be negative: prices and charges. */
 export const asAmount = (dialect: Dialect, currency: string) => {
   const money = asMoney(dialect, currency)
   return (value: unknown, around?: unknown): number | undefined => {

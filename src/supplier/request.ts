@@ -1,8 +1,8 @@
 /**
- * One HTTP exchange with the supplier, told apart by the stage at which it ended.
+ * One HTTP exchange with the supplier, and the stage at which it ended.
  *
- * What money depends on is whether a request can have left: `not_sent` is claimed only while undici has not yet started
- * to write it, and everything after that point which is no whole answer is `lost`. Nothing here is ever repeated.
+ * Money depends on whether a request can have left: it is `not_sent` only while undici has not started to write it; after
+ * that point everything but a whole answer is `lost`. Nothing here is repeated.
  */
 import { Agent, type Dispatcher } from 'undici'
 
@@ -12,9 +12,9 @@ export type Headers = Record<string, string | string[] | undefined>
 export type Exchange =
   /** Not one byte of the request was written. `heldBack`: the caller's own check said no. */
   | { stage: 'not_sent'; cause: string; heldBack: boolean }
-  /** A whole answer. `unreadable` says why its body must not be read, if so. */
+  /** A whole answer. `unreadable`: why its body must not be read. */
   | { stage: 'answered'; status: number; headers: Headers; body: Buffer; unreadable?: string }
-  /** Sent, at least in part, and no whole answer came. Status and headers are there when they came. */
+  /** Sent, at least in part, without a whole answer. Status and headers are set when they came. */
   | { stage: 'lost'; cause: string; status?: number; headers?: Headers }
 
 export interface Request {
@@ -29,7 +29,7 @@ export interface Request {
   deadlineMs: number
   /** Longest body that is read; a longer one ends the exchange. */
   bodyMaxBytes: number
-  /** Asked right before the first byte is written; false holds the request back. */
+  /** Called right before the first byte is written; false holds the request back. */
   beforeWrite?: () => boolean
 }
 
@@ -39,18 +39,18 @@ export const ANSWER_MAX_BYTES = 1024 * 1024
 /** Longest list page: the largest page of a few hundred records at tens of kilobytes each. */
 export const PAGE_MAX_BYTES = 16 * 1024 * 1024
 
-/** What exchanges go over: the two things of an undici Agent that they use. */
+/** The two methods of an undici Agent that exchanges use. */
 export type Connections = Pick<Agent, 'dispatch' | 'close'>
 
-/** How the supplier is reached and how long an answer is waited for; another than `sockets` only in tests. */
+/** How the supplier is reached, and the timer of an exchange; only tests use another one than `sockets`. */
 export interface Network {
   /** @param connections most sockets at once */
   open: (connections: number) => Connections
-  /** Does something that much later, in milliseconds; what it returns calls it off. */
+  /** Calls `act` after `ms` milliseconds; the returned function cancels it. */
   after: (ms: number, act: () => void) => () => void
 }
 
-/** A host that does not complete a handshake in this time is taken for unreachable. */
+/** A host that does not complete a handshake in this time counts as unreachable. */
 const CONNECT_TIMEOUT_MS = 5_000
 
 /** Headers of an answer; a supplier needs about one kilobyte. */
@@ -59,9 +59,8 @@ const HEADERS_MAX_BYTES = 16 * 1024
 /**
  * Connections to the supplier.
  *
- * Sockets that were idle for more than a second are not used again: a server closes idle sockets, and a request written
- * to one that it is just closing is lost, which for an order means a look-up. HTTP/2 stays off, because there a request
- * may be moved to another connection unseen.
+ * Sockets that were idle for more than a second are not used again: a server closes idle sockets, and a request on a closing
+ * one is lost, which costs an order a look-up. HTTP/2 is off, because undici may move its requests to another connection.
  *
  * @param connections most sockets at once
  */
@@ -89,7 +88,7 @@ export const sockets: Network = {
   },
 }
 
-/** Performs one exchange; redirects are answers like any other. Never throws: how it ended is the value. */
+/** Performs one exchange; redirects are answers like any other. Never throws: the value says how it ended. */
 export function exchange(
   agent: Pick<Connections, 'dispatch'>,
   request: Request,
@@ -128,7 +127,7 @@ export function exchange(
       },
       {
         // undici calls this right before it writes, in the same turn; throwing here keeps every byte back. A second call
-        // would be undici sending the request anew over another socket: refused, and the first stays lost.
+        // would send the request again over another socket: it is refused, and the first one stays lost.
         onRequestStart(given) {
           if (settled || started) throw new Error('the request is over')
           if (request.beforeWrite && !request.beforeWrite()) {
@@ -162,7 +161,7 @@ export function exchange(
   })
 }
 
-/** The machine-readable name of a network error: `ECONNREFUSED`, `UND_ERR_SOCKET`. Several addresses fail as one. */
+/** The code of a network error: `ECONNREFUSED`, `UND_ERR_SOCKET`. Several addresses fail as one. */
 function codeText(error: unknown): string {
   const first = error instanceof AggregateError ? (error.errors[0] ?? error) : error
   const code = first instanceof Error && 'code' in first ? first.code : undefined

@@ -23,44 +23,44 @@ export interface SampleSource {
   document?: unknown
 }
 
-/** What one look at a supplier showed. Nothing in it was bought or changed: only GETs were sent. */
+/** One reading of a supplier for the check. Only GETs were sent: nothing was bought or changed. */
 export interface Sample {
   now: number
   /** The header in which the key was accepted. */
   keyHeader: string
-  /** The first page, as large as the dialect says that pages may be. */
+  /** The first page, in the largest size of the dialect. */
   products: Answer
-  /** The page size by which it came; null where the supplier gave products only without parameters. */
+  /** The page size that worked; null where the supplier gave products only without parameters. */
   limit: number | null
-  /** What it answered to the largest page of the dialect, where that gave no product. */
+  /** The status for the largest page of the dialect, where that gave no product. */
   refused: number | undefined
   /** The second product alone, as a page of one. */
   second?: Answer
   product?: Answer
-  /** A product that is not there. */
+  /** The answer for a product that does not exist. */
   absent: Answer
   /** GET /balance without the API key. */
   keyless: Answer
   balance: Answer
   webhooks: Answer
   orders: Answer
-  /** Single orders, where there are any: one of each status that the list has. */
+  /** Single orders: one of each status in the list. */
   order: Answer[]
-  /** GET /orders by each filter that the dialect names. `none`: no order can pass it; else that of `reference` must. */
+  /** GET /orders by each filter of the dialect. `none`: no order can match; else the order of `reference` must. */
   filters: { name: 'externalOrderId' | 'from' | 'to'; answer: Answer; none: boolean; reference?: string }[]
-  /** What GET /openapi answered, parsed; undefined without one. */
+  /** The parsed answer of GET /openapi; undefined without one. */
   document: unknown
-  /** Whether GET /openapi asked for the key; undefined where it gave no document either way. */
+  /** Whether GET /openapi needs the key; undefined without a document. */
   openapiNeedsKey?: boolean
 }
 
-/** A person waits for the check. */
+/** Short, because a person waits for the check. */
 const DEADLINE_MS = 10_000
 
-/** A supplier that asks for a longer pause is not waited for. */
+/** The longest pause that the check waits for. */
 const PAUSE_MAX_MS = 60_000
 
-/** Single orders that are read at most: one of each status. */
+/** Most single orders that are read: one of each status. */
 const ORDERS_MAX = 4
 
 const DAY_MS = 86_400_000
@@ -166,9 +166,9 @@ function reader({ baseUrl, dialect, apiKey, now, sleep }: SampleSource, agent: R
 }
 
 /**
- * GET /balance with the key in the header that the dialect names, then in those of the other dialects that are shipped.
+ * GET /balance with the key in the header of the dialect, then in the headers of the other shipped dialects.
  *
- * Only the supplier that the key belongs to gets to see it.
+ * The key goes only to the supplier that it belongs to.
  */
 async function acceptedKey(get: Get, dialect: Dialect): Promise<{ keyHeader: string; answer: Answer }> {
   const own = dialect.headers.apiKey
@@ -181,7 +181,7 @@ async function acceptedKey(get: Get, dialect: Dialect): Promise<{ keyHeader: str
   }
   throw new Failure(
     'unavailable',
-    `GET /balance answered ${first?.status}: it takes the API key in no header that is known`,
+    `GET /balance answered ${first?.status}: it accepts the API key in no known header`,
     { reason: 'unauthorized' },
   )
 }
@@ -203,7 +203,7 @@ async function readDocument(get: Get, keyHeader: string): Promise<Pick<Sample, '
 const rowsOf = ({ status, json }: Answer, dialect: Dialect): unknown[] =>
   status < 300 ? (findList(json, dialect)?.value ?? []) : []
 
-/** The ids of the records, by the dialect's path; where it leads to none, by the path that is most likely meant. */
+/** The ids of the records, by the dialect's path; if it leads to none, by the most likely path. */
 function idsIn(rows: unknown[], group: 'product' | 'order', dialect: Dialect): (string | undefined)[] {
   const { names = '' } = recordFields[group].id ?? {}
   const at = (path: string) => rows.map((row) => asId(valueAt(row, path)))
@@ -223,8 +223,8 @@ function absentId(id: string | undefined): string {
 function ordersToRead(rows: unknown[], dialect: Dialect): string[] {
   const ids = idsIn(rows, 'order', dialect)
   const byStatus = new Map<string, string>()
-  for (const [place, row] of rows.entries()) {
-    const [word, id] = [String(valueAt(row, dialect.order.status)), ids[place]]
+  for (const [index, row] of rows.entries()) {
+    const [word, id] = [String(valueAt(row, dialect.order.status)), ids[index]]
     if (id !== undefined && !byStatus.has(word)) byStatus.set(word, id)
   }
   return [...byStatus.values()].slice(0, ORDERS_MAX)

@@ -5,14 +5,14 @@ import type { Secret } from '../secret.ts'
 import { readJson } from './json.ts'
 import { textAt } from './records.ts'
 
-/** What an authentic delivery carries beside its body. */
+/** The signed facts of an authentic delivery. */
 export interface Signed {
-  /** The supplier's id of the delivery, else the event's id in its body, else the hex SHA-256 of what was signed. */
+  /** The supplier's id of the delivery, else the event's id in its body, else the hex SHA-256 of the signed bytes. */
   deliveryId: string
   timestampMs: number
-  /** The 32 bytes of the signature: equal for equal deliveries, however they were written. */
+  /** The 32 bytes of the signature: equal for equal deliveries in any encoding. */
   mac: Buffer
-  /** Which of the secrets it was. */
+  /** Index of the secret that matched. */
   secretIndex: number
 }
 
@@ -35,10 +35,10 @@ export interface SignedRequest {
 }
 
 /**
- * Tells whether a delivery is authentic and fresh.
+ * Verifies that a delivery is authentic and fresh.
  *
- * The signature is HMAC-SHA256 over the timestamp as it was written, a dot and the raw body. All secrets and all
- * candidates are tried whatever was found before, so that the time taken says nothing.
+ * The signature is HMAC-SHA256 over the timestamp text, a dot and the raw body. All secrets and all candidates are always
+ * tried, so that the time taken reveals nothing.
  *
  * @see Reseller API v1.1, section 6, signature rules 1-3
  */
@@ -73,7 +73,7 @@ export function verify({ dialect, secrets, headers, body, nowMs }: SignedRequest
   return stale ? { ...signed, valid: false, reason: 'stale' } : { ...signed, valid: true }
 }
 
-/** What is wrong with the headers of a delivery, whatever its body is; undefined when only the body can show it. */
+/** The fault in the headers of a delivery; undefined when only the body can show one. */
 export function faultOfHeaders(
   { signature }: Pick<Dialect, 'signature'>,
   headers: SignedRequest['headers'],
@@ -100,8 +100,8 @@ function readHeaders(
 }
 
 /**
- * Visible ASCII, so that an id can be logged, copied and typed. The ID is outside the signature: one of another form makes a
- * delivery no less authentic, and is taken for none.
+ * Visible ASCII, so that an id can be logged, copied and typed. The ID is not signed: with another form the delivery is
+ * still authentic, and counts as one without an ID.
  */
 const ID_FORM = /^[\x21-\x7e]{1,200}$/
 
@@ -111,10 +111,9 @@ function eventIdIn(body: Buffer, { eventId }: SignedRequest['dialect']): string 
 }
 
 /**
- * The key of a signing secret, taken as UTF-8 bytes.
+ * The key of a signing secret, as UTF-8 bytes.
  *
- * @throws Failure `invalid` when it is shorter than 24 bytes, empty or padded with white space: all three are what a
- *   secret looks like that was not copied whole
+ * @throws Failure `invalid` when it is shorter than 24 bytes or padded with white space: it was not copied correctly
  */
 export function signingKey(secret: Secret): KeyObject {
   const text = secret.reveal()
@@ -124,17 +123,17 @@ export function signingKey(secret: Secret): KeyObject {
   return createSecretKey(bytes)
 }
 
-/** Most candidates in one header: two secrets in rotation under two schemes, and one to spare. */
+/** Most candidates in one header: two secrets in rotation under two schemes, and one more. */
 const CANDIDATES_MAX = 5
 
-/** Longest signature header: five base64 or hex candidates with their prefixes and a timestamp fit in half of it. */
+/** Longest signature header: five candidates with their prefixes and a timestamp fit in half of it. */
 const HEADER_MAX_LENGTH = 1_024
 
 /** Longest timestamp that is put into the MAC; genuine ones have 10 or 13 digits. */
 const TIMESTAMP_MAX_LENGTH = 64
 
 interface Parts {
-  /** As it was written: the MAC covers this text. */
+  /** The text that the MAC covers. */
   timestamp: string
   candidates: Buffer[]
 }
@@ -143,13 +142,13 @@ function readSignature(layout: Dialect['signature'], text: string, carried: stri
   if (text.length > HEADER_MAX_LENGTH) return undefined
   const timestamps: string[] = []
   const texts: string[] = []
-  const { timestamp: place, prefix } = layout
-  if (place.in === 'header') timestamps.push(carried)
-  const field = place.in === 'header' ? undefined : `${place.field}=`
+  const { timestamp: location, prefix } = layout
+  if (location.in === 'header') timestamps.push(carried)
+  const field = location.in === 'header' ? undefined : `${location.field}=`
   const separator = layout.separator ?? (field === undefined ? undefined : ',')
   for (const part of separator === undefined ? [text] : text.split(separator).map((piece) => piece.trimStart())) {
     if (field !== undefined && part.startsWith(field)) timestamps.push(part.slice(field.length))
-    // Other schemes beside ours, such as an older `v0=`, are not ours to judge.
+    // Other schemes, such as an older `v0=`, are ignored.
     else if (part.startsWith(prefix)) texts.push(part.slice(prefix.length))
   }
   const [timestamp] = timestamps
@@ -174,7 +173,7 @@ function decode(encoded: string, encoding: Dialect['signature']['encoding']): Bu
   return SHAPES[encoding].test(text) ? Buffer.from(text, encoding) : undefined
 }
 
-/** Digits only, as many as an instant of this century has; `Number` alone would take `0x…`, `1e9` and the empty text. */
+/** Exactly the digits of an instant of this century; `Number` alone would accept `0x…`, `1e9` and the empty text. */
 function readTimestamp(text: string, unit: 's' | 'ms'): number | undefined {
   if (unit === 's') return /^[1-9]\d{9}$/.test(text) ? Number(text) * 1_000 : undefined
   return /^[1-9]\d{12}$/.test(text) ? Number(text) : undefined

@@ -3,20 +3,20 @@ import { Failure } from '../errors.ts'
 import type { Page } from './read.ts'
 import type { UnreadField } from './records.ts'
 
-/** An answer that cannot be read: a request, and a field of its answer. */
-interface SeenAnswer extends UnreadField {
+/** An unreadable answer: its request, and the field. */
+interface UnreadableSample extends UnreadField {
   /** Method and path, ids left out: `GET /orders/{id}`. */
   request: string
-  /** The supplier's id of the first request that was answered so. */
+  /** The supplier's id of the first such request. */
   requestId: string | undefined
   /** Other records of the same answer could be read. */
   partly: boolean
-  /** The id that was asked for last, where the request has one. */
+  /** The last requested id, where the request has one. */
   id?: string
 }
 
-/** One kind of answer that cannot be read now. */
-export interface UnreadableAnswer extends SeenAnswer {
+/** One kind of answer that cannot be read at present. */
+export interface UnreadableAnswer extends UnreadableSample {
   /** When the first of its kind came, epoch milliseconds. */
   since: number
 }
@@ -37,34 +37,34 @@ export class Unreadable extends Failure {
   }
 }
 
-/** An answer that is no JSON at all: of its bytes nothing is shown. */
+/** An answer that is no JSON: its bytes are not shown. */
 export const NO_JSON: UnreadField = {
   field: '(the whole answer)',
   setting: 'envelope',
   seen: 'something that is no JSON',
 }
 
-/** Settings of fields around the records; a page without records shows that these can be read, and no more. */
+/** Settings of fields around the records: a page without records proves these only. */
 const AROUND = /^(envelope|lists|paging)/
 
 export type Answers = ReturnType<typeof createAnswers>
 
-/** Remembers which kinds of answers cannot be read, each until an answer of its kind is. */
+/** Remembers which kinds of answers cannot be read, until an answer of the kind can be. */
 export function createAnswers(now: () => number) {
-  let standing: readonly UnreadableAnswer[] = []
+  let known: readonly UnreadableAnswer[] = []
 
-  function note(answer: SeenAnswer): void {
+  function note(answer: UnreadableSample): void {
     const { request, setting, partly } = answer
-    const known = standing.find((one) => one.request === request && one.setting === setting)
-    const { since = now(), requestId = answer.requestId } = known ?? {}
-    const rest = standing.filter((one) => one !== known)
-    // A page of which some records are read shows that the kind as a whole can be.
+    const earlier = known.find((one) => one.request === request && one.setting === setting)
+    const { since = now(), requestId = answer.requestId } = earlier ?? {}
+    const rest = known.filter((one) => one !== earlier)
+    // A page with some readable records proves that the kind as a whole can be read.
     const left = partly ? rest.filter((one) => one.request !== request || one.partly) : rest
-    standing = [...left, { ...answer, since, requestId }]
+    known = [...left, { ...answer, since, requestId }]
   }
 
   function clear(request: string, which: (answer: UnreadableAnswer) => boolean = () => true): void {
-    if (standing.length > 0) standing = standing.filter((one) => one.request !== request || !which(one))
+    if (known.length > 0) known = known.filter((one) => one.request !== request || !which(one))
   }
 
   async function watched<T>(request: string, reading: Promise<T>, id?: string): Promise<T> {
@@ -82,18 +82,18 @@ export function createAnswers(now: () => number) {
   }
 
   return {
-    list: (): readonly UnreadableAnswer[] => standing,
+    list: (): readonly UnreadableAnswer[] => known,
 
     /** @param id of the record, where the request names one */
     one: async <T>(request: string, reading: Promise<T | undefined>, id?: string): Promise<T | undefined> => {
       const record = await watched(request, reading, id)
       if (record !== undefined) clear(request)
-      // Nothing is left to be read again of a record that is gone.
+      // A record that is gone cannot be read again.
       else clear(request, (answer) => answer.id === id)
       return record
     },
 
-    /** @param all whether the page is of the whole list: when that is empty there is nothing that could not be read */
+    /** @param all whether the page is of the whole list: an empty whole list has nothing that cannot be read */
     page: async <T>(
       request: string,
       reading: Promise<Page<T>>,
@@ -110,11 +110,11 @@ export function createAnswers(now: () => number) {
       return page
     },
 
-    /** @param unread finds the field; asked only where the answer to the order could not be read */
+    /** @param unread finds the field; called only when the answer to the order cannot be read */
     placed: (request: string, placement: Placement, unread: () => UnreadField | undefined): void => {
       const { outcome, evidence } = placement
       if (outcome === 'accepted') clear(request)
-      // A refusal that was read says nothing of orders, whose records are others.
+      // A readable refusal says nothing about the records of orders.
       else if (outcome === 'rejected') clear(request, ({ setting }) => !setting.startsWith('order.'))
       else if (outcome === 'unknown' && placement.cause === 'disagrees') clear(request)
       const found = outcome === 'unknown' && placement.cause === 'unreadable' ? unread() : undefined

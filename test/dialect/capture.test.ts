@@ -14,10 +14,10 @@ import { openDoor } from '../support/webhook-door.ts'
 const MINUTE = 60_000
 const FORGED = 'whsec_forged_0123456789abcdef0123456789abcdef'
 
-/** Waits for what happens beside the answer, for a bounded number of turns. */
-async function until(met: () => boolean | Promise<boolean>): Promise<void> {
+/** Waits for a condition, for a bounded number of turns. */
+async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
   for (let round = 0; round < 500; round += 1) {
-    if (await met()) return
+    if (await isTrue()) return
     await turn()
   }
   throw new Error('waited for too long')
@@ -107,7 +107,7 @@ describe('a capture', () => {
     await hasKept(0)
   })
 
-  test('begins anew when it is started again', async () => {
+  test('begins again when it is restarted', async () => {
     const { send, hasKept, capture } = await openCapture()
     await capture.start('anna')
     await send(FORGED)

@@ -6,7 +6,7 @@ import { checkText } from '../../src/cli/dialect.ts'
 import { type Dialect, putAt } from '../../src/dialect/dialect.ts'
 import { openapiOf } from '../../src/sandbox/openapi.ts'
 import { Secret } from '../../src/secret.ts'
-import { checkDialect, type DialectFinding, isFault, type Verdict } from '../../src/supplier/check.ts'
+import { checkDialect, type DialectFinding, isFault, type SettingVerdict } from '../../src/supplier/check.ts'
 import { readSample, type Sample } from '../../src/supplier/sample.ts'
 import { run, temporaryFolder, widest } from '../support/cli-run.ts'
 import { contrary, leavesOf, standard } from '../support/dialect-pair.ts'
@@ -55,7 +55,7 @@ const check = async (baseUrl: string, dialect: Dialect, document?: unknown) =>
   checkDialect(dialect, await sampleOf(baseUrl, dialect, document))
 
 const of = (findings: DialectFinding[], fact: string) => findings.find((finding) => finding.fact === fact)
-const facts = (findings: DialectFinding[], ...verdicts: Verdict[]): string[] =>
+const facts = (findings: DialectFinding[], ...verdicts: SettingVerdict[]): string[] =>
   findings.filter(({ verdict }) => verdicts.includes(verdict)).map(({ fact }) => fact)
 const faults = (findings: DialectFinding[]): string[] => findings.filter(isFault).map(({ fact }) => fact)
 
@@ -189,7 +189,7 @@ describe('a dialect that does not fit', () => {
     }
     expect(of(await check(sandbox.baseUrl, minor, {}), 'product.cost')).toMatchObject({
       verdict: 'unreadable',
-      hint: `an exponent stands beside it: product.cost: api_price and ${read}`,
+      hint: `it has an exponent next to it: product.cost: api_price and ${read}`,
     })
     expect(of(await check(sandbox.baseUrl, theirs, {}), 'product.cost')).toMatchObject({
       verdict: 'read',
@@ -197,7 +197,7 @@ describe('a dialect that does not fit', () => {
     })
   })
 
-  test('a page size that is refused is told from parameters that are not known', async () => {
+  test('a refused page size is distinguished from unknown parameters', async () => {
     const sandbox = await openSandbox()
     onTestFinished(() => sandbox.close())
     const large: Dialect = { ...standard, paging: { ...standard.paging, limitMax: 500 } }
@@ -289,7 +289,7 @@ function strangeSupplier(changes: { clamp?: number; document?: object } = {}) {
 /** The default dialect, as a person has it who begins. */
 const begun: Dialect = { ...standard, envelope: { success: null, data: 'data' } }
 
-describe('a supplier that nobody here wrote', () => {
+describe('a supplier with a foreign implementation', () => {
   test('gets GETs only, and shows what is there', async () => {
     const supplier = await strangeSupplier()
     onTestFinished(() => supplier.close())

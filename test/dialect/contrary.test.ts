@@ -5,7 +5,7 @@ import { contrary, leavesOf, standard } from '../support/dialect-pair.ts'
 /** Settings that both dialects must share, and why. */
 const shared: Record<string, string> = {
   'errors/rate_limited/status': 'the API itself says that the rate limit is HTTP 429',
-  'errors/not_found/status': 'one of the two must tell none (404) from gone (410), and none is 404 everywhere',
+  'errors/not_found/status': 'one of the two must distinguish none (404) from gone (410), and none is 404 everywhere',
 }
 
 /** The supplier's own words are keys there: they differ when no word of one is a word of the other. */

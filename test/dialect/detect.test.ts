@@ -74,15 +74,15 @@ describe('a delivery that no layout fits', () => {
     return found.fits ? 'fits' : found.why
   }
 
-  test('is told from one whose secret is another, or whose body was changed', () => {
-    expect(why({ headers, body }, other)).toContain('another secret')
-    expect(why({ headers, body: Buffer.concat([body, Buffer.from('\n')]) })).toContain('the body is not as it was sent')
+  test('names a wrong secret or a changed body', () => {
+    expect(why({ headers, body }, other)).toContain('the secret is wrong')
+    expect(why({ headers, body: Buffer.concat([body, Buffer.from('\n')]) })).toContain('the body was changed')
     expect(why({ headers: { ...headers, 'x-service-signature': [bodyOnly] }, body })).toContain(
       'timestamp, dot and body',
     )
   })
 
-  test('is told from one without a signature, or without a timestamp', () => {
+  test('names a missing signature or timestamp', () => {
     expect(why({ headers: {}, body })).toContain('no header holds a SHA-256 MAC')
     expect(why({ headers: { 'x-service-signature': ['v1=short'] }, body })).toContain('no header holds')
     expect(why({ headers: { 'x-service-signature': headers['x-service-signature'] ?? [] }, body })).toContain(

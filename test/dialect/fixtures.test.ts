@@ -221,7 +221,7 @@ describe('the fixed deliveries of the contrary dialect', () => {
     }
   })
 
-  test('are told apart by the id of their event where no header has one', () => {
+  test('are distinguished by the id of their event where no header has one', () => {
     const dialect = { ...contrary, signature: { ...contrary.signature, deliveryIdHeader: null } }
     const ids = deliveries.map((delivery) => check(delivery, dialect)).map((one) => one.valid && one.deliveryId)
     expect(ids.slice(0, 8)).toEqual(['evt-1', 'evt-2', 'evt-3', 'evt-4', 'evt-5', 'evt-6', 'evt-7', 'evt-8'])

@@ -52,7 +52,7 @@ describe('a supplier that refuses with HTTP 200 and success: false', () => {
     harbour.expectLedger({ charges: 1, keys: 1 })
   })
 
-  test('is checked without a fault by its dialect, and another dialect is told of its refusals', async () => {
+  test('is checked without a fault by its dialect, and the check of another dialect reports its refusals', async () => {
     const sandbox = await openSandbox({ dialect: refusingDialect })
     onTestFinished(() => sandbox.close())
     const checked = async (dialect: Dialect) => {

@@ -94,7 +94,7 @@ const signatureRows: Row[] = [
   ]),
   refused('six candidates', [signed(`t=${NOW},${`v1=${BASE64},`.repeat(6).slice(0, -1)}`)]),
   {
-    name: 'five candidates, the last one right, an older scheme beside them',
+    name: 'five candidates, the last one right, and an older scheme',
     requests: [signed(`v0=old,t=${NOW},${`v1=${'A'.repeat(43)}=,`.repeat(4)}v1=${BASE64}`)],
     status: 200,
     states: ['orphan'],
@@ -117,7 +117,7 @@ const timestampRows: Row[] = [
     },
   ),
   { name: 'as old as may be', requests: [at(String(TEST_NOW - 120_000))], status: 200, states: ['orphan'] },
-  refused('two timestamps, or one beside the header', [
+  refused('two timestamps, or one besides the header', [
     signed(`t=${NOW},t=${NOW},v1=${BASE64}`),
     {
       headers: [
@@ -188,7 +188,7 @@ const replayRows: Row[] = [
     hinted: ['purchase_1'],
   },
   {
-    name: 'the reference of another line: left alone, and told',
+    name: 'the reference of another line: ignored, and reported',
     before: async ({ db }) => {
       await addPurchase(db, 1)
       await addPurchase(db, 2)
@@ -210,7 +210,7 @@ const replayRows: Row[] = [
   },
   refused('a delivery ID twice', [{ headers: [...VALID.headers, ['x-message', 'msg_2']], body: BODY }]),
   {
-    name: 'a delivery ID with a space or endless: the ID of the event stands for it',
+    name: 'a delivery ID with a space or endless: the ID of the event replaces it',
     before: ({ db }) => addPurchase(db, 1),
     requests: [sign({ deliveryId: 'msg 1' }), sign({ deliveryId: 'm'.repeat(1_000) })],
     status: 200,

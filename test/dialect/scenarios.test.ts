@@ -97,7 +97,7 @@ describe.each(bothDialects)('under the dialect $name', ({ dialect }) => {
     harbour.expectLedger({ charges: 1, keys: 1 })
   })
 
-  test("an order that fails is told to the store with the supplier's code", async () => {
+  test("a failed order is reported to the store with the supplier's code", async () => {
     const harbour = await openHarbour({ dialect })
     harbour.sandbox.faults.add({ fault: 'failed-order' })
     const orderId = await harbour.buy('1001')
@@ -138,7 +138,7 @@ describe.each(bothDialects)('under the dialect $name', ({ dialect }) => {
     const door = await openDeliveryDoor(harbour, dialect)
     harbour.sandbox.faults.add({ fault: 'duplicate-delivery', times: 2, match: { event: 'order.completed' } })
     const orderId = await harbour.buy('1001')
-    // Placed, and read once while it is still open; then it completes, and nobody polls.
+    // Placed, and read once while it is still open; then it completes, and no poll reads it.
     while ((await harbour.round()) > 0);
     expect(await harbour.purchase(orderId)).toMatchObject({ state: 'accepted' })
     harbour.move(1_000)

@@ -116,7 +116,7 @@ describe('what an answer to POST /orders means', () => {
     ['an order under 200', accepted({}, 200), { outcome: 'accepted' }, { outcome: 'accepted' }],
     ['an order under 202', accepted({}, 202), { outcome: 'accepted' }, { outcome: 'accepted' }],
     ['an order under 299', accepted({}, 299), { outcome: 'accepted' }, { outcome: 'accepted' }],
-    ['a status nobody mapped', accepted({ status: 'queued' }), { outcome: 'accepted' }, { outcome: 'accepted' }],
+    ['an unmapped status', accepted({ status: 'queued' }), { outcome: 'accepted' }, { outcome: 'accepted' }],
     ['204', answered(204, ''), A('unreadable'), A('unreadable')],
     ['a 200 of a proxy', answered(200, html), A('unreadable'), A('unreadable')],
     ['a truncated 201', answered(201, '{"success":true,"data":{"id":"o1"'), A('unreadable'), A('unreadable')],

@@ -138,7 +138,7 @@ describe('placing an order', () => {
     expect(server.heard).toHaveLength(1)
   })
 
-  it('did not happen when nobody listens', async () => {
+  it('did not happen when no server listens', async () => {
     const { supplier } = client(await refusedOrigin())
     expect(await supplier.placeOrder(request)).toMatchObject({ outcome: 'not_executed', cause: 'unreachable' })
   })
@@ -264,7 +264,7 @@ describe('a list of the supplier', () => {
 })
 
 describe('answers that cannot be read', () => {
-  /** A supplier that answers with what stands in `answer` now. */
+  /** A supplier that answers with the current value of `answer`. */
   async function answering() {
     const now: { answer: unknown } = { answer: undefined }
     const server = await http((_, response) => ok(response, now.answer))
@@ -278,7 +278,7 @@ describe('answers that cannot be read', () => {
   }
   const broken = { ...order, quantity: 'two' }
 
-  it('stand with request, field, value and instant until one of the same request is read', async () => {
+  it('stay with request, field, value and instant until one of the same request is read', async () => {
     const { now, supplier, move, kinds, orders } = await answering()
     await orders([broken])
     move(1_000)
@@ -301,7 +301,7 @@ describe('answers that cannot be read', () => {
     expect(kinds()).toEqual([])
   })
 
-  it('of a list stand over an empty page, and end with an empty list', async () => {
+  it('of a list outlast an empty page, and end with an empty list', async () => {
     const { kinds, orders } = await answering()
     await orders([broken])
     await orders([])
@@ -312,7 +312,7 @@ describe('answers that cannot be read', () => {
     expect(kinds()).toEqual([])
   })
 
-  it('among others that can be read are told apart', async () => {
+  it('among readable ones are marked as partial', async () => {
     const { kinds, orders } = await answering()
     await orders([broken])
     await orders([order, broken])
@@ -511,7 +511,7 @@ describe('a read that fails', () => {
     expect(long.supplier.pausedUntil()).toBe(T + 6_000)
   })
 
-  it('says that nobody can be reached', async () => {
+  it('says that the supplier cannot be reached', async () => {
     const { supplier } = client(await refusedOrigin())
     await expect(supplier.balance()).rejects.toMatchObject({
       reason: 'unreachable',

@@ -108,7 +108,7 @@ describe('the signature of a delivery', () => {
     }
   })
 
-  it('is refused when nobody holds a secret', () => {
+  it('is refused when there is no secret', () => {
     expect(check({ signature: [vector] }, { secrets: [] })).toEqual({ valid: false, reason: 'mismatch' })
   })
 
@@ -187,7 +187,7 @@ describe('other layouts of a signature', () => {
     ['no timestamp', `v1=${vector}`, 'malformed'],
     ['two timestamps', `t=${T},t=${T},v1=${vector}`, 'malformed'],
     ['an empty candidate', `t=${T},v1=`, 'malformed'],
-    ['a malformed candidate beside a valid one', `t=${T},v1=zz,v1=${vector}`, 'malformed'],
+    ['a malformed candidate and a valid one', `t=${T},v1=zz,v1=${vector}`, 'malformed'],
     ['an empty timestamp, signed', `t=,v1=${hex('')}`, 'timestamp_malformed'],
     ['commas', ',,,', 'malformed'],
   ])('refuses %s', (_, line, reason) => {
