@@ -110,7 +110,7 @@ async function live(installation: CanaryInstallation, harvest: Harvest): Promise
   await keysArrive(installation, 200)
 
   await installation.stop('SIGKILL')
-  await installation.start('told')
+  await installation.start('pushed')
   // It may die of an earlier order, before it has taken this one.
   await order(installation, harvest, 1, 31).catch(() => undefined)
   expect(await installation.stop()).toBe('SIGKILL')

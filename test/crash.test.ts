@@ -15,8 +15,8 @@ const points: { point: CrashPoint; when: string; lost?: true }[] = [
   { point: 'recorded', when: 'after the answer is recorded' },
   { point: 'looked_up', when: 'after a look-up was answered, before that is noted', lost: true },
   { point: 'read', when: 'after the order was read, before its keys are stored' },
-  { point: 'telling', when: 'after it is noted that keys leave, before they do' },
-  { point: 'told', when: 'after the store has the keys, before that is noted' },
+  { point: 'pushing', when: 'after it is noted that keys leave, before they do' },
+  { point: 'pushed', when: 'after the store has the keys, before that is noted' },
   { point: 'noted', when: 'after it is noted that the store has the keys' },
 ]
 

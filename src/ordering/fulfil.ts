@@ -84,7 +84,7 @@ async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRo
   if (!(await beginSending(fulfilment, outgoing))) return park(fulfilment, row, 'the hand-over waits for a person')
   const startedAt = fulfilment.monotonic()
   const at = effect.type === 'line.fulfilled' ? fulfilment.at : () => {}
-  at('telling')
+  at('pushing')
   const result = await push(fulfilment, store, outgoing, sealed)
   const durationMs = Math.round(fulfilment.monotonic() - startedAt)
   const fields = { id: row.id, type: row.type, store: row.store, attempts: row.attempts + 1, durationMs }
@@ -93,7 +93,7 @@ async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRo
     if (result.outcome === 'unavailable' && !result.mayHaveLeft) await noteUnsent(fulfilment, outgoing)
     return failed(fulfilment, row, result.detail)
   }
-  at('told')
+  at('pushed')
   log.info('callback.confirmed', fields)
   const done = [markEffectDone(row.id, row.attempts + 1, now())]
   if (effect.type === 'line.fulfilled') done.push(markHandedOver(row.id, now()))
@@ -169,7 +169,7 @@ export interface Outgoing {
  * @returns false when an operator must look first, or a cancellation came before; then nothing may leave
  */
 export async function beginSending(ordering: Ordering, { row, update, handsOver }: Outgoing): Promise<boolean> {
-  const begin = beginCallback({ id: row.id, said: update })
+  const begin = beginCallback({ id: row.id, sentUpdate: update })
   try {
     await ordering.db.commit(
       handsOver === undefined ? [begin] : [...beginHandOver(handsOver, row.id, ordering.now()), begin],
@@ -257,7 +257,7 @@ const keysOnTheWay = ({ keys }: Standing): boolean => keys.some((key) => key.han
  * Reports a line as complete where no update with keys did.
  *
  * What an update says is fixed when it is first sent. Of two updates of one line the first may be confirmed last: then each was
- * sent while the other one was not confirmed, and neither said `complete`. An update of its own does, without keys.
+ * sent while the other one was not confirmed, and neither was `complete`. An update of its own does, without keys.
  */
 export async function announceCompletion(ordering: Ordering, { orderId }: OutboxRow): Promise<void> {
   const standing = await orderStanding(ordering, orderId ?? '')
@@ -267,12 +267,12 @@ export async function announceCompletion(ordering: Ordering, { orderId }: Outbox
   ordering.wake('outbox')
 }
 
-/** An update for each line of which the store has all keys and no update said so; enqueued once, however often this is called. */
+/** An update for each line of which the store has all keys and that no update reported as complete; enqueued once, however often this is called. */
 export async function completionsOf(ordering: Ordering, { order, lines }: Standing): Promise<Change[]> {
   const whole = lines.filter(({ line, delivered }) => delivered > 0 && delivered === line.quantity)
   if (whole.length === 0) return []
   const at = ordering.now()
-  const sent = (await ordering.db.query(outboxOfOrder(order.id))).map(({ said }) => said)
+  const sent = (await ordering.db.query(outboxOfOrder(order.id))).map(({ sentUpdate }) => sentUpdate)
   const complete = new Set(sent.flatMap((update) => (update && isComplete(update) ? [update.line.id] : [])))
   return whole
     .filter(({ line }) => !complete.has(line.line))

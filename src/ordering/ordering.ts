@@ -27,9 +27,9 @@ export type CrashPoint =
   /** An order was read; nothing of it is applied. */
   | 'read'
   /** It is noted that keys are about to leave; the store does not have them. */
-  | 'telling'
+  | 'pushing'
   /** The store has confirmed; that is not noted yet. */
-  | 'told'
+  | 'pushed'
   /** The keys are marked as handed over; the purchase does not know yet. */
   | 'noted'
 

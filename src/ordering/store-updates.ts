@@ -22,7 +22,7 @@ const ADVICE: Record<string, string> = {
  * @param fresh licence keys that the store first gets with this update
  */
 export async function updateOf(ordering: Ordering, row: OutboxRow, fresh: number): Promise<StoreUpdate> {
-  if (row.said) return row.said
+  if (row.sentUpdate) return row.sentUpdate
   const effect = effectOf(row)
   if (effect.kind === 'alert') throw new Error('an alert is for people, not for a store')
   if (effect.type === 'order.closed') {

@@ -11,17 +11,17 @@ import { build, change } from './statement.ts'
 /**
  * A byte of the callback is about to leave.
  *
- * @param said its data without licence keys; stale when an earlier attempt said something else
+ * @param sentUpdate its contents without licence keys; stale when an earlier attempt had others
  */
-export const beginCallback = change(1, ({ id, said }: { id: string; said: StoreUpdate }) =>
+export const beginCallback = change(1, ({ id, sentUpdate }: { id: string; sentUpdate: StoreUpdate }) =>
   build
     .update(outbox)
-    .set({ said, sends: sql`${outbox.sends} + 1` })
+    .set({ sentUpdate, sends: sql`${outbox.sends} + 1` })
     .where(
       and(
         eq(outbox.id, id),
         eq(outbox.state, 'due'),
-        or(isNull(outbox.said), eq(outbox.said, sql.param(said, outbox.said))),
+        or(isNull(outbox.sentUpdate), eq(outbox.sentUpdate, sql.param(sentUpdate, outbox.sentUpdate))),
       ),
     ),
 )
@@ -61,7 +61,7 @@ export const beginHandOver = (purchaseId: string, outboxId: string, now: number)
 export const markUnsent = change(1, (id: string) =>
   build
     .update(outbox)
-    .set({ said: null, sends: 0 })
+    .set({ sentUpdate: null, sends: 0 })
     .where(and(eq(outbox.id, id), eq(outbox.state, 'due'), eq(outbox.sends, 1))),
 )
 

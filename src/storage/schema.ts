@@ -583,8 +583,8 @@ export const outbox = sqliteTable(
     dedupeKey: text('dedupe_key').notNull(),
     /** What to say, without secrets: ids and ordinals; keys are opened when it is sent. */
     payload: json<Effect['payload']>('payload').notNull(),
-    /** The data of the callback as it was first sent, without licence keys; every repeat says the same. */
-    said: json<StoreUpdate>('said'),
+    /** The update as it was first sent, without licence keys: every repeat has the same contents. Null: no byte of it left. */
+    sentUpdate: json<StoreUpdate>('sent_update'),
     /** Attempts of which a byte may have left. */
     sends: integer('sends').notNull().default(0),
     /** due | done | dead */

@@ -14,7 +14,7 @@ import type { LineFailed, LineFulfilled, LineHeld, OrderClosed } from '../domain
 export type NotConfirmed =
   /** The store answered, and did not accept. */
   | { outcome: 'refused'; status: number; detail: string }
-  /** No answer. `mayHaveLeft`: a byte of the request may have left, so the store may have acted on it. */
+  /** No answer, or only that it is too early. `mayHaveLeft`: a byte of the request may have left, so the store may have acted. */
   | { outcome: 'unavailable'; mayHaveLeft: boolean; detail: string }
 
 /** What is known after a push. */
@@ -30,7 +30,7 @@ export type Pushed<Update> = Update & {
 
 /** A listing as a store should show it. */
 export interface StoreListing {
-  /** The store's own id of what it sells: its variant. */
+  /** The store's own id of what it sells, its variant. Opaque to the core: an adapter may join the ids that it needs. */
   id: string
   sku: string
   name: string
@@ -124,7 +124,7 @@ export interface Store {
 
   /** Reads what the store sells, a page a call. @param cursor `next` of the page before; null for the first */
   variants?(cursor: string | null): Promise<StorePage<StoreVariant>>
-  /** Creates a variant, not for sale yet, unless the store has one of this SKU. */
+  /** Creates a variant that is not for sale yet; harmless when the store has one of this SKU. */
   create?(variant: NewVariant): Promise<CreateResult>
   /** Pushes these listings once, at most `batchSize`. */
   publish(push: { id: string; at: number; listings: StoreListing[] }): Promise<PublishResult>

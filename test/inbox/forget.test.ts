@@ -39,7 +39,7 @@ describe('old deliveries', () => {
 })
 
 describe('the prices of a listing', () => {
-  test('are all kept for 30 days, then one a day for a year; the one that holds stays for ever', async () => {
+  test('are all kept for 30 days, then one a day for a year; the current one is never deleted', async () => {
     const db = memoryDatabase()
     const midnight = Math.floor(TEST_NOW / DAY) * DAY
     const price = (variant: string, days: number, hour: number) => {

@@ -131,7 +131,7 @@ describe('events about the catalogue and the balance', () => {
     expect((await door.rows()).every(({ attempts }) => attempts === 1)).toBe(true)
   })
 
-  test('tell people of a low balance once an hour', async () => {
+  test('alert to a low balance once an hour', async () => {
     const door = await openDoor()
     await deliverAll(door, [{ event: 'balance.low' }, { event: 'balance.low', data: {} }])
     await door.process()
@@ -145,10 +145,10 @@ describe('events about the catalogue and the balance', () => {
 
 describe('a delivery that fails', () => {
   test('is tried ten times, then is a dead letter with one alert, and can be put back', async () => {
-    const trouble = { on: true }
+    const outage = { on: true }
     const door = await openDoor({
       refreshOffer: async () => {
-        if (trouble.on) throw new Error('the supplier is away')
+        if (outage.on) throw new Error('the supplier is away')
       },
     })
     await deliverAll(door, [product('prod_1'), product('prod_2')])
@@ -163,7 +163,7 @@ describe('a delivery that fails', () => {
     expect(door.seen.refreshed).toHaveLength(20)
     expect(await door.alerts()).toEqual(['delivery_dead'])
 
-    trouble.on = false
+    outage.on = false
     await door.db.commit([replayDelivery(dead?.id ?? '', door.clock.now)])
     await door.process()
     expect((await statesOf(door))[0]).toBe('applied')

@@ -78,7 +78,7 @@ describe('a stored delivery', () => {
   })
 })
 
-describe('while the database is in trouble', () => {
+describe('while the database fails', () => {
   test('a delivery is answered 503 and stored when it comes again', async () => {
     const file = databaseFile()
     const door = await openDoor({ database: fileDatabase(file) })
@@ -104,7 +104,7 @@ describe('while the database is in trouble', () => {
 })
 
 describe('the secrets of the door', () => {
-  test('are taken when it is told, each for its own path', async () => {
+  test('are taken after a reload, each for its own path', async () => {
     const door = await openDoor({ webhooks: {} })
     const delivery = signedDelivery({ secret: OTHER_SECRET })
     expect((await door.deliver(delivery, `${target}/next`))?.status).toBe(401)

@@ -34,7 +34,7 @@ async function stream(world: ApiWorld, count: number, before: Record<number, () 
 }
 
 const webhooksOf = async (world: ApiWorld) => (await world.ask('GET', '/webhooks')).body.data.items
-/** Some time after whatever was made before it: which of two is the newer one is told by the instant. */
+/** A second after the webhook that was made before: the newer of two is known by its instant. */
 const make = (world: ApiWorld, path: string) => {
   world.move(1_000)
   return world.ask('POST', path, { body: { url: world.url } })
@@ -113,20 +113,20 @@ describe('a signing secret that is rotated under a stream of deliveries', () => 
     world.expectLedger({ charges: 5, keys: 5 })
   })
 
-  test('loses none when the answer with the new secret is lost: the webhook is told, and replaced', async () => {
+  test('loses none when the answer with the new secret is lost: an alert names the webhook, and it is replaced', async () => {
     const world = await openApi()
     await create(world)
     const lost = async () => {
       world.sandbox.faults.add({ fault: 'answer-lost', match: { path: '/webhooks', method: 'POST' } })
       expect((await rotate(world)).status).toBe(503)
     }
-    const mended = async () => {
+    const replaced = async () => {
       expect((await world.ask('POST', '/webhooks/check')).body.data).toMatchObject({
         unheld: [{ replacedBy: await idOf(world, 1) }],
         gone: [],
       })
     }
-    await stream(world, 6, { 2: lost, 4: mended })
+    await stream(world, 6, { 2: lost, 4: replaced })
     expect([...(await announced(world)).values()].map((one) => one.length)).toEqual([1, 1, 1, 2, 2, 2])
     expect(await world.alerts()).toEqual(['webhook_unheld'])
     world.expectLedger({ charges: 6, keys: 6 })
@@ -134,12 +134,12 @@ describe('a signing secret that is rotated under a stream of deliveries', () => 
 })
 
 describe('a webhook at the supplier whose secret is not held', () => {
-  /** A webhook that leads to this service, made by somebody else. */
+  /** A webhook that leads to this service, made by another installation. */
   const stray = (world: ApiWorld, path = '') =>
     world.sandbox.world.webhooks.create(`${world.url}/webhooks/supplier${path}`, ['order.completed'])
   const check = async (world: ApiWorld) => (await world.ask('POST', '/webhooks/check')).body.data
 
-  test('is told once and replaced once, and not on its own path: what it sends must not be taken for ours', async () => {
+  test('raises one alert and is replaced once, and not on its own path: what it sends must not be taken for ours', async () => {
     const world = await openApi()
     // As after the restore of a backup that is older than every webhook.
     const other = stray(world)
@@ -150,10 +150,10 @@ describe('a webhook at the supplier whose secret is not held', () => {
     await webhooks.check()
     const [ours] = await webhooksOf(world)
     expect(ours?.url).toMatch(/\d\/webhooks\/supplier\/[a-z0-9]{12}$/)
-    const told = [{ id: other.id, replacedBy: ours?.id }]
-    expect(await webhooks.check()).toMatchObject({ unheld: told })
+    const named = [{ id: other.id, replacedBy: ours?.id }]
+    expect(await webhooks.check()).toMatchObject({ unheld: named })
     world.move(48 * HOUR)
-    expect(await webhooks.check()).toMatchObject({ unheld: told })
+    expect(await webhooks.check()).toMatchObject({ unheld: named })
     expect(await webhooksOf(world)).toHaveLength(1)
     expect(await world.alerts()).toEqual(['webhook_unheld'])
   })
@@ -188,7 +188,7 @@ describe('a webhook at the supplier whose secret is not held', () => {
 })
 
 describe('a webhook that is to be retired', () => {
-  test('is refused while no later one has taken over, whoever asks and however often', async () => {
+  test('is refused while no later one has taken over, however often it is asked', async () => {
     const world = await openApi()
     const retire = async (place: number) => world.ask('POST', `/webhooks/${await idOf(world, place)}/retire`)
     expect((await rotate(world)).body.error).toMatchObject({ code: 'no_webhook' })

@@ -90,7 +90,7 @@ describe('a hand-over has begun when a byte of it may have left', () => {
 
   test('and when the process died between the note and the first byte', async () => {
     const harbour = await openHarbour()
-    harbour.crash.at = 'telling'
+    harbour.crash.at = 'pushing'
     const orderId = await harbour.buy('1001')
     await Promise.race([harbour.died(), harbour.pass(MINUTE)])
     await harbour.restart()

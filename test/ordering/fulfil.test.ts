@@ -63,7 +63,7 @@ describe('a callback', () => {
     expect(await deliverDue(harbour.ordering)).toBe(0)
   })
 
-  test('that the store refuses waits by the table of waits, with what the store said', async () => {
+  test('that the store refuses waits by the table of waits, with the answer of the store', async () => {
     const { harbour } = await openReady()
     harbour.shop.answerNext(503, 2)
     for (const attempts of [1, 2]) {
@@ -156,7 +156,7 @@ describe('keys', () => {
     harbour.ordering.storeOf = () => away
     await deliverDue(harbour.ordering)
     await away.close()
-    expect(await row(harbour)).toMatchObject({ attempts: 1, said: null })
+    expect(await row(harbour)).toMatchObject({ attempts: 1, sentUpdate: null })
     harbour.ordering.storeOf = storeOf
     await cancelOrder(harbour.ordering, orders[0] ?? '', 'ann')
     await harbour.pass(MINUTE)
@@ -164,11 +164,38 @@ describe('keys', () => {
     harbour.expectLedger({ charges: 1, keys: 0 })
   })
 
-  test('count as handed over once the store has answered, whatever it said: a cancellation comes too late', async () => {
+  test('are opened when they leave, not before; where one cannot be opened nothing has left', async () => {
+    const { harbour, orders } = await openReady()
+    const { ordering } = harbour
+    const { storeOf, vault } = ordering
+    let opened = 0
+    ordering.vault = {
+      ...vault,
+      open: () => {
+        opened += 1
+        throw new Error('no such key')
+      },
+    }
+    ordering.storeOf = () => undefined
+    await deliverDue(ordering)
+    expect(opened, 'for a store that is not configured').toBe(0)
+    ordering.storeOf = storeOf
+    await harbour.pass(20 * MINUTE)
+    expect(opened).toBeGreaterThan(0)
+    expect(await row(harbour)).toMatchObject({ sentUpdate: null, sends: 0, lastError: 'no such key' })
+    expect(harbour.callbacks('line.fulfilled')).toEqual([])
+    await cancelOrder(ordering, orders[0] ?? '', 'ann')
+    ordering.vault = vault
+    await harbour.pass(60 * MINUTE)
+    expect(await harbour.purchase(orders[0] ?? '')).toMatchObject({ state: 'review' })
+    harbour.expectLedger({ charges: 1, keys: 0 })
+  })
+
+  test('count as handed over once the store has answered, also with a refusal: a cancellation comes too late', async () => {
     const { harbour, orders } = await openReady()
     harbour.shop.answerNext(500, 1)
     await deliverDue(harbour.ordering)
-    expect((await row(harbour)).said).not.toBeNull()
+    expect((await row(harbour)).sentUpdate).not.toBeNull()
     await cancelOrder(harbour.ordering, orders[0] ?? '', 'ann')
     await harbour.pass(MINUTE)
     expect(await harbour.purchase(orders[0] ?? '')).toMatchObject({ state: 'fulfilled' })
@@ -250,7 +277,7 @@ describe('keys', () => {
     const at: string[] = []
     const { ordering } = harbour
     await deliverDue({ ...ordering, at: (point) => void at.push(point) })
-    expect(at.filter((point) => ['telling', 'told', 'noted'].includes(point))).toEqual(['telling', 'told', 'noted'])
+    expect(at.filter((point) => ['pushing', 'pushed', 'noted'].includes(point))).toEqual(['pushing', 'pushed', 'noted'])
     expect(await harbour.purchase(orders[0] ?? '')).toMatchObject({ state: 'fulfilled' })
     at.length = 0
     await harbour.round()

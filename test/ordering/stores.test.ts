@@ -9,7 +9,7 @@ const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
-describe('telling the store', () => {
+describe('pushing to the store', () => {
   test('waits while the store is down, and delivers once when it is back', async () => {
     const harbour = await openHarbour()
     harbour.shop.answerNext(503, 3)
@@ -57,7 +57,7 @@ describe('telling the store', () => {
     harbour.move(2_000)
     harbour.sandbox.advance()
     await refreshDue(harbour.ordering)
-    harbour.crash.at = 'told'
+    harbour.crash.at = 'pushed'
     await harbour.runUntilDeath()
     expect(harbour.callbacks('line.fulfilled')).toHaveLength(1)
     await harbour.restart()

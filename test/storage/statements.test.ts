@@ -266,7 +266,7 @@ const calls: Record<string, unknown[]> = {
   hintPurchase: ['p', at],
   hintHandedOver: [at],
   takeBackKeys: ['p', 1],
-  beginCallback: [{ id: 'e', said: {} }],
+  beginCallback: [{ id: 'e', sentUpdate: {} }],
   markUnsent: ['e'],
   markHandOverUnsent: ['p', 'e'],
   withdrawEffect: ['z'],

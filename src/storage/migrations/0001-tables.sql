@@ -242,7 +242,7 @@ create table outbox (
   order_id text,
   dedupe_key text not null,
   payload text not null,
-  said text,
+  sent_update text,
   sends integer not null default 0,
   state text not null,
   attempts integer not null default 0,

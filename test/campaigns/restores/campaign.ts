@@ -23,7 +23,7 @@ const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 
-const POINTS: CrashPoint[] = ['claimed', 'intended', 'answered', 'recorded', 'told', 'noted']
+const POINTS: CrashPoint[] = ['claimed', 'intended', 'answered', 'recorded', 'pushed', 'noted']
 
 /** What the store knows of its orders, to hand them in again. */
 interface Bought {

@@ -9,7 +9,7 @@ import { HOUR, MINUTE } from './world.ts'
 
 const points: DeathPoint[] = [
   ...(['claiming', 'claimed', 'intending', 'intended', 'answered', 'recorded', 'looked_up', 'read'] as const),
-  ...(['telling', 'told', 'noted', 'committing', 'committed'] as const),
+  ...(['pushing', 'pushed', 'noted', 'committing', 'committed'] as const),
 ]
 
 const killed: Fault = {
