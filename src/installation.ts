@@ -9,7 +9,7 @@ import { Failure, messageOf } from './errors.ts'
 import { createIds } from './ids.ts'
 import { createWebhook } from './inbox/webhooks.ts'
 import { Secret } from './secret.ts'
-import type { Database } from './storage/database.ts'
+import { type Database, first } from './storage/database.ts'
 import { categoriesOfOffers, skusOfOffers } from './storage/offers.ts'
 import { setStoresMade } from './storage/restores.ts'
 import { lastCompleteSync, lastEndedSync } from './storage/runs.ts'
@@ -231,7 +231,7 @@ const SKUS_AT_ONCE = 500
 
 /** Reads no more than the rules name: the categories only where a rule names one. */
 async function catalogueOf({ stores }: Config, db: Pick<Database, 'query'>): Promise<Inspection['catalogue']> {
-  const [run] = await db.query(lastCompleteSync())
+  const run = await first(db, lastCompleteSync())
   if (!run) return undefined
   const names = namesInRules(stores)
   const rows = names.some(({ kind }) => kind !== 'SKU') ? await db.query(categoriesOfOffers()) : []

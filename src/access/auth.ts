@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
 import { Failure } from '../errors.ts'
-import type { Database } from '../storage/database.ts'
+import { type Database, first } from '../storage/database.ts'
 import { tokenByDigest } from '../storage/tokens.ts'
 import { type Role, type Scope, tokenDigest } from './tokens.ts'
 
@@ -47,7 +47,7 @@ export function createAuth({ db, ownerDigest, now }: AuthOptions): Authenticate 
     if (timingSafeEqual(digest, ownerDigest)) {
       return { actor: 'owner', role: 'admin', store: null, scopes: new Set() }
     }
-    const [row] = await db.query(tokenByDigest(digest))
+    const row = await first(db, tokenByDigest(digest))
     if (!row || !timingSafeEqual(row.digest, digest) || row.revokedAt !== null) {
       throw new Failure('unauthenticated', 'the token is unknown or revoked')
     }

@@ -6,6 +6,7 @@ import { Worker } from 'node:worker_threads'
 import type { Dialect } from '../dialect/dialect.ts'
 import { codeOf, Failure, type FailureCode, messageOf } from '../errors.ts'
 import type { SellingStore } from '../listings/assess.ts'
+import { first } from '../storage/database.ts'
 import { insertSyncRun, runningSyncRuns, type SyncRun } from '../storage/runs.ts'
 import { databaseFileOf } from '../storage/sqlite/open.ts'
 import type { Catalogue } from './context.ts'
@@ -125,7 +126,7 @@ async function* follow(
   let thread: Worker | undefined
   let ended: Partial<SyncRun> = { state: 'interrupted' }
   try {
-    const [underWay] = await db.query(runningSyncRuns())
+    const underWay = await first(db, runningSyncRuns())
     const worker = new Worker(new URL('./dry-run-worker.ts', import.meta.url), { workerData: job })
     thread = worker
     const until = signal ? AbortSignal.any([signal, hangUp]) : hangUp

@@ -1,5 +1,5 @@
 import { codeOf, Failure, messageOf } from '../errors.ts'
-import { type Change, StaleWrite } from '../storage/database.ts'
+import { type Change, first, retryStale } from '../storage/database.ts'
 import {
   countMissed,
   countOffers,
@@ -12,7 +12,7 @@ import {
 } from '../storage/offers.ts'
 import { changeSyncRun, type SyncRun } from '../storage/runs.ts'
 import type { Catalogue } from './context.ts'
-import { oweListings, type Seen } from './offers.ts'
+import { CHANGED_ELSEWHERE, oweListings, type Seen } from './offers.ts'
 import type { Pages } from './pages.ts'
 import { doubt } from './progress.ts'
 
@@ -35,7 +35,7 @@ const MISSED_AT_ONCE = 1_000
  * @param seen the offers that were stored before; those that the run added bear its id
  */
 export async function countMissing({ db }: Catalogue, run: SyncRun, seen: Seen): Promise<Change[]> {
-  const [stored] = await db.query(countOffers())
+  const stored = await first(db, countOffers())
   if (stored?.total === run.offersSeen) return []
   const missed: number[] = []
   for await (const some of missedOffers(db, run.id, seen)) for (const { place } of some) missed.push(place)
@@ -91,39 +91,34 @@ export async function* missedOffers(
  * be asked now waits for the next complete run.
  *
  * @returns the run with its count of gone offers
- * @throws Failure `conflict` when somebody else keeps changing the same rows
+ * @throws Failure `conflict` when other commits keep changing the same rows
  */
 export async function markMissing(catalogue: Catalogue, run: SyncRun): Promise<SyncRun> {
   const { db, now: clock, newId } = catalogue
   let current = run
-  for (let stale = 0; ; ) {
+  /** A stale batch reads again who is missing: an event found one of them in between. */
+  const markBatch = async (): Promise<SyncRun | undefined> => {
     const missed = await db.query(missedTwice(BATCH))
-    if (missed.length === 0) return current
+    if (missed.length === 0) return undefined
     const sorted = await sortMissed(catalogue, run, missed)
-    if (!sorted) return current
+    if (!sorted) return undefined
     const [gone, listed] = [idsOf(sorted.gone), idsOf(sorted.listed)]
     const now = clock()
     const set = { offersGone: current.offersGone + gone.length }
     const presence = { runId: run.id, field: 'presence', before: 'listed', after: 'gone', changedAt: now }
-    try {
-      await db.commit([
-        markGone(gone, now),
-        markListed(listed),
-        ...insertOfferChanges(gone.map((productId) => ({ ...presence, id: newId(), productId }))),
-        changeSyncRun(current, set),
-        ...oweListings(catalogue, gone, { key: `${run.id}:gone-${current.offersGone}`, now }),
-      ])
-    } catch (error) {
-      // An event found one of them in between; the next round reads again who is missing.
-      stale += 1
-      if (error instanceof StaleWrite && stale < STALE_MAX) continue
-      if (!(error instanceof StaleWrite)) throw error
-      throw new Failure('conflict', 'the same offers or the same sync run are being changed elsewhere', {
-        cause: error,
-      })
-    }
-    stale = 0
-    current = { ...current, ...set }
+    await db.commit([
+      markGone(gone, now),
+      markListed(listed),
+      ...insertOfferChanges(gone.map((productId) => ({ ...presence, id: newId(), productId }))),
+      changeSyncRun(current, set),
+      ...oweListings(catalogue, gone, { key: `${run.id}:gone-${current.offersGone}`, now }),
+    ])
+    return { ...current, ...set }
+  }
+  for (;;) {
+    const next = await retryStale(STALE_MAX, markBatch, CHANGED_ELSEWHERE)
+    if (!next) return current
+    current = next
   }
 }
 

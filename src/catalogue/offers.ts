@@ -10,8 +10,7 @@ import {
   supersedes,
   withLastCost,
 } from '../domain/offer.ts'
-import { Failure } from '../errors.ts'
-import { type Change, StaleWrite } from '../storage/database.ts'
+import { type Change, retryStale } from '../storage/database.ts'
 import {
   confirmOffers,
   insertOfferChanges,
@@ -32,34 +31,29 @@ export interface OfferPlan extends Pick<Comparison, 'fresh' | 'listingsChanged' 
   offersChanged: number
 }
 
-/** Somebody else changed the same offer between read and commit; three times in a row is no coincidence. */
+/** Another commit changed the same offer between read and commit; three times in a row is no coincidence. */
 const TRIES_MAX = 3
+export const CHANGED_ELSEWHERE = 'the same offers or the same sync run are being changed elsewhere'
 
 /**
  * Stores what differs, in one commit with the changes that `rest` adds, and wakes the holds that may end by it.
  *
- * @throws Failure `conflict` when somebody else keeps changing the same rows; nothing is stored
+ * @throws Failure `conflict` when other commits keep changing the same rows; nothing is stored
  */
 export async function applyOffers(
   catalogue: Catalogue,
   read: FactsRead,
   rest: (plan: OfferPlan) => Change[],
 ): Promise<OfferPlan> {
-  for (let tries = 1; ; tries += 1) {
+  const attempt = async (): Promise<OfferPlan> => {
     const plan = await planOffers(catalogue, read)
-    try {
-      await catalogue.db.commit([...plan.changes, ...rest(plan)])
-      for (const place of plan.places) read.seen?.add(place)
-      if (plan.freed.length > 0) catalogue.wake('holds', plan.freed)
-      return plan
-    } catch (error) {
-      if (!(error instanceof StaleWrite)) throw error
-      if (tries < TRIES_MAX) continue
-      throw new Failure('conflict', 'the same offers or the same sync run are being changed elsewhere', {
-        cause: error,
-      })
-    }
+    await catalogue.db.commit([...plan.changes, ...rest(plan)])
+    return plan
   }
+  const plan = await retryStale(TRIES_MAX, attempt, CHANGED_ELSEWHERE)
+  for (const place of plan.places) read.seen?.add(place)
+  if (plan.freed.length > 0) catalogue.wake('holds', plan.freed)
+  return plan
 }
 
 /**

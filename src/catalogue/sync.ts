@@ -12,7 +12,7 @@
 
 import { factOf } from '../domain/offer.ts'
 import { Failure, messageOf } from '../errors.ts'
-import { StaleWrite } from '../storage/database.ts'
+import { first, need, StaleWrite } from '../storage/database.ts'
 import {
   assertNoRunningSync,
   changeSyncRun,
@@ -44,7 +44,7 @@ export async function startSync(
   cause: string,
 ): Promise<StartedSync> {
   for (;;) {
-    const [running] = await db.query(runningSyncRuns())
+    const running = await first(db, runningSyncRuns())
     if (running) return { runId: running.id, created: false }
     const runId = newId()
     try {
@@ -69,8 +69,7 @@ export async function startSync(
  * @throws Failure `not_found` when there is no such run; `conflict` when somebody else reads it at the same time
  */
 export async function runSync(catalogue: Catalogue, runId: string): Promise<SyncRun> {
-  const [run] = await catalogue.db.query(syncRunById(runId))
-  if (!run) throw new Failure('not_found', `there is no sync run ${runId}`)
+  const run = await need(catalogue.db, syncRunById(runId), 'sync run', runId)
   return run.state === 'running' ? (await readRun(catalogue, run)).run : run
 }
 
@@ -302,7 +301,7 @@ export function createSyncRunner(catalogue: Catalogue): SyncRunner {
   const start = async (cause: string): Promise<SyncRun> => {
     if (catalogue.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
     const { runId, created } = await startSync(catalogue, cause)
-    const [run] = await catalogue.db.query(syncRunById(runId))
+    const run = await first(catalogue.db, syncRunById(runId))
     // What it read before it was cut short may be long ago: a run that reads all of it follows.
     if (!created && running === undefined && run?.state === 'running' && run.pages > 0) next ??= 'resumed'
     read(runId)

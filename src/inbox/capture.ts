@@ -1,6 +1,6 @@
-import { Failure, messageOf } from '../errors.ts'
+import { messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
-import type { Database } from '../storage/database.ts'
+import { type Database, need } from '../storage/database.ts'
 import { captureById, deleteCaptures, insertCapture, listCaptures } from '../storage/deliveries.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import type { Vault } from '../vault/vault.ts'
@@ -98,8 +98,7 @@ export function createCaptures({ db, vault, now, newId, log }: CaptureDeps): Cap
     open: () => (window && now() < window.closesAt ? { ...window } : undefined),
     list: () => db.query(listCaptures()),
     show: async (id, actor) => {
-      const [row] = await db.query(captureById(id))
-      if (!row) throw new Failure('not_found', `there is no captured delivery ${id}`)
+      const row = await need(db, captureById(id), 'captured delivery', id)
       await db.commit([insertAudit({ id: newId(), at: now(), actor, action: 'capture.reveal', subject: id })])
       const text = vault.open({ table: 'captures', row: id }, row.ciphertext, row.keyId).toString('utf8')
       const { headers, body } = JSON.parse(text) as Pick<CaptureContent, 'headers' | 'body'>

@@ -3,7 +3,7 @@ import { deliveryDelayMs } from '../domain/pace.ts'
 import { codeOf, Failure, messageOf } from '../errors.ts'
 import { idBound } from '../ids.ts'
 import type { Log } from '../log.ts'
-import { type Change, type Database, StaleWrite } from '../storage/database.ts'
+import { type Change, type Database, need, StaleWrite } from '../storage/database.ts'
 import {
   type Delivery,
   deferDelivery,
@@ -309,8 +309,7 @@ export async function reveal(
   id: string,
   actor: string,
 ): Promise<string> {
-  const [row] = await db.query(deliveryById(id))
-  if (!row) throw new Failure('not_found', `no delivery ${id}`)
+  const row = await need(db, deliveryById(id), 'delivery', id)
   await db.commit([insertAudit({ id: newId(), at: now(), actor, action: 'delivery.reveal', subject: id })])
   return vault.open({ table: 'deliveries', row: row.id }, row.ciphertext, row.keyId).toString('utf8')
 }

@@ -8,7 +8,7 @@ import { strict as assert } from 'node:assert'
 import type { Dialect } from '../dialect/dialect.ts'
 import { messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
-import type { Database } from '../storage/database.ts'
+import { type Database, first } from '../storage/database.ts'
 import { deliveryTwins, insertDelivery } from '../storage/deliveries.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import type { Vault } from '../vault/vault.ts'
@@ -139,7 +139,7 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
   /** A supplier repeats what it thinks was not taken, and so does a sender who captured it: neither changes anything. */
   async function stale({ id: source, state }: Source, proof: DeliveryProof, body: Buffer): Promise<Receipt> {
     const { deliveryId, mac } = proof
-    const [twin] = await db.query(deliveryTwins({ source, deliveryId, bodyHmac: vault.bodyHmac(body), mac }))
+    const twin = await first(db, deliveryTwins({ source, deliveryId, bodyHmac: vault.bodyHmac(body), mac }))
     if (twin) {
       countReceived('duplicate', 'stale')
       return { outcome: 'duplicate', id: twin.id }
@@ -179,7 +179,7 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
       return { outcome: 'stored', id }
     }
     // "Nothing inserted" is not yet "stored before": the row that was in the way is read before it is acknowledged.
-    const [twin] = await db.query(deliveryTwins({ source, deliveryId, bodyHmac, mac }))
+    const twin = await first(db, deliveryTwins({ source, deliveryId, bodyHmac, mac }))
     assert(twin, 'a delivery that was refused as a duplicate has a twin')
     return { outcome: 'duplicate', id: twin.id }
   }

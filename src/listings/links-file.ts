@@ -20,7 +20,7 @@ import {
 } from '../domain/listing-csv.ts'
 import { formatDecimal } from '../domain/money.ts'
 import { Failure } from '../errors.ts'
-import { type Change, type Database, StaleWrite } from '../storage/database.ts'
+import { type Change, type Database, retryStale, StaleWrite } from '../storage/database.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import { type ListingRow, listingsOfVariants, pageOfListings, putListings } from '../storage/listings.ts'
 import { offersByProduct, offersBySku } from '../storage/offers.ts'
@@ -119,16 +119,15 @@ async function settle(
   wanted: Import,
   lines: ListingLine[],
 ): Promise<ReadonlyMap<ListingLine, LineOutcome>> {
-  for (let tries = 1; ; tries += 1) {
-    const { outcomes, changes } = await plan(linking, wanted, lines)
-    if (wanted.dryRun || changes.length === 0) return outcomes
-    try {
-      await linking.db.commit(changes)
+  try {
+    return await retryStale(TRIES_MAX, async () => {
+      const { outcomes, changes } = await plan(linking, wanted, lines)
+      if (!wanted.dryRun && changes.length > 0) await linking.db.commit(changes)
       return outcomes
-    } catch (error) {
-      if (!(error instanceof StaleWrite)) throw error
-      if (tries === TRIES_MAX) return new Map(lines.map((line) => [line, busy(line)]))
-    }
+    })
+  } catch (error) {
+    if (!(error instanceof StaleWrite)) throw error
+    return new Map(lines.map((line) => [line, busy(line)]))
   }
 }
 

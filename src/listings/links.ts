@@ -1,6 +1,6 @@
 import { formatDecimal, parseDecimal } from '../domain/money.ts'
 import { Failure } from '../errors.ts'
-import { type Change, StaleWrite } from '../storage/database.ts'
+import { type Change, first, retryStale } from '../storage/database.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import { type ListingRow, listingsOfVariants, putListings } from '../storage/listings.ts'
 import { offersByProduct, offersBySku } from '../storage/offers.ts'
@@ -176,8 +176,8 @@ async function change(
   to: (known: ListingRow | undefined) => ListingRow,
   also: Change[] = [],
 ): Promise<void> {
-  for (let tries = 1; ; tries += 1) {
-    const [known] = await db.query(listingsOfVariants(store, [variant]))
+  const attempt = async (): Promise<void> => {
+    const known = await first(db, listingsOfVariants(store, [variant]))
     const now = clock()
     const row = following(known, to(known), now)
     const price =
@@ -185,19 +185,14 @@ async function change(
         ? `${formatDecimal({ minor: row.approvedPriceMinor, currency: row.knownCurrency })} ${row.knownCurrency}: `
         : ''
     const detail = audit.detail === undefined ? null : `${price}${audit.detail}`
-    try {
-      await db.commit([
-        ...putListings([row]),
-        insertAudit({ id: newId(), at: now, actor, action: audit.action, subject: `${store} ${variant}`, detail }),
-        ...also,
-      ])
-      wake()
-      return
-    } catch (error) {
-      if (!(error instanceof StaleWrite)) throw error
-      if (tries === TRIES_MAX) throw new Failure('conflict', `${variant} is being changed elsewhere; try again`)
-    }
+    await db.commit([
+      ...putListings([row]),
+      insertAudit({ id: newId(), at: now, actor, action: audit.action, subject: `${store} ${variant}`, detail }),
+      ...also,
+    ])
   }
+  await retryStale(TRIES_MAX, attempt, `${variant} is being changed elsewhere; try again`)
+  wake()
 }
 
 async function offerOf({ db }: Linking, { productId, offerSku = '' }: Link): Promise<string> {

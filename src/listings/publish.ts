@@ -14,7 +14,7 @@ import { createHash } from 'node:crypto'
 import type { StorePolicy } from '../domain/listing.ts'
 import { canBeBought, type ListingContent } from '../domain/publication.ts'
 import type { Log } from '../log.ts'
-import { type Change, type Database, StaleWrite } from '../storage/database.ts'
+import { type Change, type Database, first, retryStale } from '../storage/database.ts'
 import {
   distrustListings,
   dropListings,
@@ -58,7 +58,7 @@ export interface Publisher {
 const PRODUCTS_MAX = 100
 /** Publications that are taken together: a sync run owes one for each of its pages, however few products changed there. */
 const TOGETHER_MAX = 100
-/** Somebody else changed the same listings while a pass decided; three times in a row is no coincidence. */
+/** Another commit changed the same listings while a pass decided; three times in a row is no coincidence. */
 const TRIES_MAX = 3
 
 /**
@@ -71,19 +71,13 @@ export async function publishNext(publisher: Publisher, store: SellingStore): Pr
   const to = publisher.storeOf(store.id)
   if (!to) return 0
   await oweChangedTerms(publisher, store)
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await pass(publisher, store, to)
-    } catch (error) {
-      if (!(error instanceof StaleWrite) || tries === TRIES_MAX) throw error
-    }
-  }
+  return retryStale(TRIES_MAX, () => pass(publisher, store, to))
 }
 
 async function pass(publisher: Publisher, store: SellingStore, to: Pick<Store, 'publish' | 'batchSize'>) {
   const { db } = publisher
   const now = publisher.now()
-  const [standing] = await db.query(publishingOf(store.id))
+  const standing = await first(db, publishingOf(store.id))
   if (standing?.pausedUntil && standing.pausedUntil > now) return 0
   const work = await nextWork(db, store.id, now)
   if (!work) return 0
@@ -122,7 +116,7 @@ async function nextWork(db: Database, store: string, now: number): Promise<Work 
   if (named.length > 0) return namedWork(db, named)
   const rows = await db.query(dueListings(store, now, PRODUCTS_MAX))
   if (rows.length > 0) return { offers: [], rows, isNews: false, done: [] }
-  const [whole] = await db.query(wholePublication(store))
+  const whole = await first(db, wholePublication(store))
   return whole && wholeWork(db, store, whole)
 }
 

@@ -24,7 +24,7 @@ import {
   returnsBefore,
   unsettledMinor,
 } from '../storage/balance.ts'
-import { type Change, StaleWrite } from '../storage/database.ts'
+import { type Change, first, StaleWrite } from '../storage/database.ts'
 import { type BalanceReading, insertBalance, insertDiscrepancy, latestBalance } from '../storage/evidence.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 
@@ -45,7 +45,7 @@ type Explaining = Pick<Ordering, 'db' | 'now' | 'newId' | 'log' | 'wake'>
  * @throws Failure as `readBalance` does
  */
 export async function checkBalance(ordering: Ordering, catalogue: Catalogue): Promise<number | undefined> {
-  const [before] = await ordering.db.query(latestBalance())
+  const before = await first(ordering.db, latestBalance())
   const reading = await readBalance(catalogue)
   if (!before || reading.amountMinor > before.amountMinor) await releaseHeld(ordering, 'balance')
   return explainBalance(ordering, reading)
@@ -124,7 +124,7 @@ function opening(ordering: Explaining, reading: BalanceReading): Change[] {
 /** What our purchases say about the instant of a reading, and the changes that mark it as counted. */
 async function whatWeKnow({ db, now }: Explaining, { readAt, currency, amountMinor }: BalanceReading) {
   const returns = async (kind: OwedBack) => {
-    const [row] = await db.query(returnsBefore(kind, readAt))
+    const row = await first(db, returnsBefore(kind, readAt))
     const { count = 0, returnsMinor = 0 } = row ?? {}
     return { returnsMinor, change: countReturns(kind, readAt, now(), count) }
   }
@@ -208,7 +208,7 @@ export async function readBalance({ db, supplier, now, newId, log, requestSync }
     tier: balance.tier ?? null,
     limits: statedLimits(balance),
   }
-  const [known] = await db.query(latestTier())
+  const known = await first(db, latestTier())
   if (known && reading.tier !== null && known.tier !== reading.tier) {
     log.info('balance.tier_changed', { before: known.tier, after: reading.tier })
     requestSync('tier_changed')

@@ -26,7 +26,7 @@ import { gapsOf } from '../ordering/ordering.ts'
 import { type Part, partsOf, unclaimedOf } from '../ordering/parts.ts'
 import { claimOrder } from '../ordering/reattach.ts'
 import { PROOF_SKEW_MS, pagesSince } from '../ordering/scan.ts'
-import type { Change, Database } from '../storage/database.ts'
+import { type Change, type Database, first } from '../storage/database.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import type { Marker } from '../storage/marker.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
@@ -116,7 +116,7 @@ export async function mapBack(ordering: Ordering): Promise<'over' | 'due' | 'don
 /** Whether orders are left that a part may still come for: handed in again late, or freed by a person's decision. */
 async function stillLooks({ db, now }: Ordering, restoredAt: number): Promise<boolean> {
   if (now() - restoredAt > LATE_ORDERS_MS) return false
-  const [unclaimed] = await db.query(countUnclaimed())
+  const unclaimed = await first(db, countUnclaimed())
   return (unclaimed?.total ?? 0) > 0
 }
 
@@ -203,7 +203,7 @@ async function claimOne(ordering: Ordering, part: Part, generation: number, supp
 async function conclude(ordering: Ordering, epoch: Epoch): Promise<void> {
   const { db, newId, now: clock, log } = ordering
   if (epoch.mappedAt === null) return sayWhy(ordering, epoch, [`${epoch.scans} of ${SCANS_MIN} scans are done`])
-  const [unclaimed] = await db.query(countUnclaimed())
+  const unclaimed = await first(db, countUnclaimed())
   const questions = questionsOf(unclaimed?.total ?? 0, epoch)
   if (questions.length > 0) return sayWhy(ordering, epoch, questions)
   if (!(await restoreHold(db))) return
@@ -320,7 +320,7 @@ async function reasonOf(
   // A restore that ended before it could write the marker has noted itself in the database, and nothing was done since.
   if (epoch && marked.epoch < epoch.epoch && epoch.scans === 0 && epoch.mappedAt === null) return undefined
   if (marked.attempt === null) return undefined
-  const [known] = await db.query(attemptById(marked.attempt))
+  const known = await first(db, attemptById(marked.attempt))
   return known ? undefined : 'the database is an older copy: it lacks what was bought last'
 }
 
@@ -339,7 +339,7 @@ export async function noteRestore(
   const before = await currentEpoch(db)
   const known = before?.epoch ?? 1
   const next = Math.max(known, Number.isFinite(epochMin) ? epochMin : known) + 1
-  const [last] = await db.query(lastInstants())
+  const last = await first(db, lastInstants())
   const latest = unknownFrom ?? Math.max(0, last?.sentAt ?? 0, last?.receivedAt ?? 0, last?.readAt ?? 0)
   // What an earlier restore has not mapped yet is still unknown.
   const pending = before && before.restoredAt !== null && before.mappedAt === null

@@ -8,6 +8,7 @@ import type { Ordering } from '../ordering/ordering.ts'
 import { foundOrders } from '../ordering/read-order.ts'
 import { noteTrouble } from '../ordering/recover.ts'
 import { pagesSince } from '../ordering/scan.ts'
+import { first } from '../storage/database.ts'
 import { hintPurchase, type Purchase, purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
 import {
   changeSweep,
@@ -51,7 +52,7 @@ export async function sweep(ordering: Ordering, from = ordering.now() - RECENT_M
 export async function beginSweep({ db, now, newId }: Ordering, from: number, cause: string): Promise<Sweep> {
   const id = newId()
   await db.commit([insertSweep({ id, cause, state: 'running', fromAt: Math.max(0, from), startedAt: now() })])
-  const [begun] = await db.query(sweepById(id))
+  const begun = await first(db, sweepById(id))
   if (!begun) throw new Failure('internal', `the sweep ${id} is gone`)
   return begun
 }
@@ -220,7 +221,7 @@ async function compare(ordering: Ordering, purchase: Purchase, orders: SupplierO
 
 /** Where the sweep of thirty days begins now. */
 export async function wholeFrom({ db, now }: Pick<Ordering, 'db' | 'now'>): Promise<number> {
-  const [oldest] = await db.query(oldestWrittenOff(now() - NIGHTLY_MS))
+  const oldest = await first(db, oldestWrittenOff(now() - NIGHTLY_MS))
   return nightlyFrom(now(), oldest?.sentAt ?? null)
 }
 

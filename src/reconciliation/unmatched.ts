@@ -8,7 +8,7 @@ import { type Part, partsOf, unclaimedOf } from '../ordering/parts.ts'
 import { wasShown } from '../ordering/read-order.ts'
 import { reportSecond } from '../ordering/reattach.ts'
 import { clearSuspicion, suspectAccounts } from '../storage/balance.ts'
-import type { Change } from '../storage/database.ts'
+import { type Change, first } from '../storage/database.ts'
 import { insertDiscrepancy, lastUnfreeze } from '../storage/evidence.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { type Purchase, purchaseById, purchasesOfPart } from '../storage/purchases.ts'
@@ -178,7 +178,7 @@ export async function checkUnlisted(
 }
 
 async function waiting({ db }: Ordering, purchaseId: string, supplierOrderId: string): Promise<Purchase | undefined> {
-  const [purchase] = await db.query(purchaseById(purchaseId))
+  const purchase = await first(db, purchaseById(purchaseId))
   const waits = purchase?.state === 'accepted' || purchase?.state === 'completed'
   return waits && purchase.supplierOrderId === supplierOrderId ? purchase : undefined
 }

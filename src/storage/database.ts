@@ -5,6 +5,7 @@
  * Meaning lives in `where` clauses, unique keys and expected row counts, never in isolation levels.
  */
 import type { SQL, SQLWrapper } from 'drizzle-orm'
+import { Failure } from '../errors.ts'
 import type { Bound } from './statement.ts'
 
 /** One statement of a commit and how many rows it must touch. */
@@ -47,7 +48,46 @@ export interface Database {
   close(): Promise<void>
 }
 
-/** A guarded change did not find the row as it was read: somebody else was faster. Read again and decide again. */
+/** The first row of a read; undefined when there is none. */
+export async function first<S extends SQLWrapper>(
+  db: Pick<Database, 'query'>,
+  statement: S,
+): Promise<RowOf<S> | undefined> {
+  const [row] = await db.query(statement)
+  return row
+}
+
+/** The row that a read by its id finds. @throws Failure `not_found` */
+export async function need<S extends SQLWrapper>(
+  db: Pick<Database, 'query'>,
+  statement: S,
+  what: string,
+  id: string,
+): Promise<RowOf<S>> {
+  const row = await first(db, statement)
+  if (row === undefined) throw new Failure('not_found', `there is no ${what} with the id ${id}`)
+  return row
+}
+
+/**
+ * Runs an attempt again while a guarded change of it is stale. Each attempt reads and decides again.
+ *
+ * @param conflict what to say when the last of the tries was stale too
+ * @throws Failure `conflict` with that sentence, else StaleWrite
+ */
+export async function retryStale<T>(tries: number, attempt: () => Promise<T>, conflict?: string): Promise<T> {
+  for (let left = tries - 1; ; left -= 1) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (!(error instanceof StaleWrite)) throw error
+      if (left > 0) continue
+      throw conflict === undefined ? error : new Failure('conflict', conflict, { cause: error })
+    }
+  }
+}
+
+/** A guarded change did not find the row as it was read: another commit came first. Read again and decide again. */
 export class StaleWrite extends Error {
   /** Which change of the list. */
   readonly index: number

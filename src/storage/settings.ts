@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { asc, eq, inArray, like, or } from 'drizzle-orm'
-import type { Change, Database } from './database.ts'
+import { type Change, type Database, first } from './database.ts'
 import { settings } from './schema.ts'
 import { build, change, statement } from './statement.ts'
 
@@ -74,7 +74,7 @@ const settingByName = statement((name: string) => build.select().from(settings).
 
 /** @returns the text of one fact of the installation; undefined when it has none of that name */
 export async function readSetting(db: Pick<Database, 'query'>, name: string): Promise<string | undefined> {
-  const [row] = await db.query(settingByName(name))
+  const row = await first(db, settingByName(name))
   return row?.value
 }
 

@@ -123,7 +123,7 @@ describe('a backup', () => {
     await backups.scheduled()
     const alerts = await yard.db.query(listOutbox({ kind: 'alert', limit: 10 }))
     expect(alerts.map(({ type }) => type)).toEqual(['backup_failed'])
-    expect(alerts[0]?.payload).toContain('no backup was made')
+    expect(alerts[0]?.payload).toMatchObject({ note: expect.stringContaining('no backup was made') })
     expect(readdirSync(yard.dataDir).filter((name) => name.includes('copy'))).toEqual([])
     expect(backups.list()).toEqual([])
   })

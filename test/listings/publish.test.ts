@@ -413,7 +413,7 @@ describe('a store that does not take a price rise', () => {
     expect(await world.row('SKU-a')).toMatchObject({ reason: 'refused', detail: 'price locked' })
     const effects = await world.db.query(build.select().from(outbox))
     expect(effects.map(({ kind, type }) => `${kind} ${type}`)).toEqual(['alert listing_failed'])
-    expect(effects[0]?.payload).toContain('SKU-a (refused)')
+    expect(effects[0]?.payload).toMatchObject({ note: expect.stringContaining('SKU-a (refused)') })
     expect(world.lines.map((line) => JSON.stringify(line)).join()).toContain('listings.failed')
     world.shop.answerListings('simple')
     await rise(world)
