@@ -40,7 +40,7 @@ Examples:
   quayside sync runs                what earlier runs found`,
     act: async (call) => {
       if (call.flag('dryRun')) return showDryRun(call)
-      const answer = asRow(await call.client.post(['sync']))
+      const answer = await call.client.post(['sync'])
       // The run that is under way is joined: the service gives it instead of a second one.
       const run = asRow(answer.run ?? answer)
       if (call.flag('follow')) return followRun(run, call)
@@ -137,7 +137,7 @@ export async function followRun(begun: Row, call: Call): Promise<number> {
     }
     shown = key
     await io.sleep(POLL_MS)
-    run = asRow(await client.get(['sync', 'runs', id]))
+    run = await client.get(['sync', 'runs', id])
   }
   if (io.isTerminal && !json) io.stdout.write(`\r${bar(run, start, io.now(), io.columns - 1)}\n`)
   io.stdout.write(json ? `${JSON.stringify(progress(run))}\n` : endText(run))

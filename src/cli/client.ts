@@ -5,6 +5,7 @@ import { configShape } from '../config/config.ts'
 import { plain } from '../domain/text-layout.ts'
 import { Failure, type FailureCode, type FieldFault, messageOf } from '../errors.ts'
 import { Secret } from '../secret.ts'
+import { commandLine } from './invocation.ts'
 import { asRow, asRows, NOT_RUNNING, type Row } from './output.ts'
 
 /** Query values; those that are undefined are left out. */
@@ -13,31 +14,29 @@ export type Query = Record<string, string | number | boolean | undefined>
 export interface Client {
   origin: string
   /** @param path its segments after `/api/v1`, each of which is encoded here */
-  get(path: string[], query?: Query): Promise<unknown>
-  /** @param deadlineMs 30 s unless told */
-  post(path: string[], body?: object, query?: Query, deadlineMs?: number): Promise<unknown>
-  delete(path: string[]): Promise<unknown>
+  send(method: string, path: string[], more?: SendOptions): Promise<Row>
+  get(path: string[], query?: Query): Promise<Row>
+  post(path: string[], body?: object): Promise<Row>
   /** Sends a CSV file. */
-  upload(path: string[], file: Uint8Array<ArrayBuffer>, query?: Query): Promise<unknown>
+  upload(path: string[], file: Uint8Array<ArrayBuffer>, query?: Query): Promise<Row>
   /** Asks for events and gives each as it comes; throws when they break off. */
   events(path: string[], query?: Query): Promise<AsyncIterable<Row>>
   /** Gets a file, piece by piece; throws when it breaks off. */
   download(path: string[]): Promise<AsyncIterable<Uint8Array>>
 }
 
+interface SendOptions {
+  body?: object | undefined
+  query?: Query | undefined
+  /** Default: 30 s. */
+  deadlineMs?: number | undefined
+}
+
 /** A file of the largest size takes seconds; slow lines and busy machines take longer. */
 const FILE_DEADLINE_MS = 600_000
 
-/** As long as a large catalogue takes at a slow rate limit; whoever watches may stop it. */
+/** As long as a large catalogue takes at a slow rate limit; a person who watches may stop it. */
 const EVENTS_DEADLINE_MS = 24 * 3_600_000
-
-interface Sent {
-  type: string
-  bytes: string | Uint8Array<ArrayBuffer>
-}
-
-const jsonOf = (body: object | undefined): Sent | undefined =>
-  body && { type: 'application/json', bytes: JSON.stringify(body) }
 
 /** The service answers in milliseconds; a call to the supplier on the way, as for a new webhook, has 15 s itself. */
 const DEADLINE_MS = 30_000
@@ -49,13 +48,9 @@ const DEADLINE_MS = 30_000
  * at the other end.
  */
 export function createClient({ origin, token, tokenFile }: Connection): Client {
-  const request = async (
-    method: string,
-    path: string[],
-    body: Sent | undefined,
-    query: Query = {},
-    deadlineMs = DEADLINE_MS,
-  ): Promise<Response> => {
+  /** @param body bytes are a CSV file, anything else is sent as JSON */
+  const request = (method: string, path: string[], { body, query = {}, deadlineMs = DEADLINE_MS }: SendOptions) => {
+    const isFile = body instanceof Uint8Array
     const url = new URL(`/api/v1/${path.map(segment).join('/')}`, origin)
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) url.searchParams.set(name, String(value))
@@ -65,44 +60,43 @@ export function createClient({ origin, token, tokenFile }: Connection): Client {
       headers: {
         accept: 'application/json',
         ...(token ? { authorization: `Bearer ${token.reveal()}` } : {}),
-        ...(body ? { 'content-type': body.type } : {}),
+        ...(body ? { 'content-type': isFile ? 'text/csv' : 'application/json' } : {}),
       },
-      ...(body ? { body: body.bytes } : {}),
+      ...(body ? { body: isFile ? body : JSON.stringify(body) } : {}),
       redirect: 'manual',
       signal: AbortSignal.timeout(deadlineMs),
     }).catch((error: unknown) => {
       throw unreachable(origin, error, deadlineMs)
     })
   }
-  const call = async (...sent: Parameters<typeof request>): Promise<unknown> => {
-    const response = await request(...sent)
-    if (response.status === 204) return {}
-    return dataOf(response)
+  const send: Client['send'] = async (method, path, more = {}) => {
+    const response = await request(method, path, more)
+    return response.status === 204 ? {} : dataOf(response)
   }
-  const dataOf = async (response: Response): Promise<unknown> => {
+  const dataOf = async (response: Response): Promise<Row> => {
     const answer = asRow(await response.json().catch(() => undefined))
-    if (response.ok && answer.success === true) return answer.data
+    if (response.ok && answer.success === true) return asRow(answer.data)
     throw refusal(origin, response.status, answer, token ? undefined : tokenFile)
+  }
+  const stream = async (response: Response, type: string, deadlineMs: number) => {
+    const is = response.ok && response.headers.get('content-type')?.startsWith(type)
+    if (is && response.body) return piecesOf(response.body, origin, deadlineMs)
+    await dataOf(response)
+    throw refusal(origin, response.status, {})
   }
   return {
     origin,
-    get: (path, query) => call('GET', path, undefined, query),
-    post: (path, body, query, deadlineMs) => call('POST', path, jsonOf(body), query, deadlineMs),
-    delete: (path) => call('DELETE', path, undefined),
-    upload: (path, bytes, query) => call('POST', path, { type: 'text/csv', bytes }, query, FILE_DEADLINE_MS),
+    send,
+    get: (path, query) => send('GET', path, { query }),
+    post: (path, body) => send('POST', path, { body }),
+    upload: (path, body, query) => send('POST', path, { body, query, deadlineMs: FILE_DEADLINE_MS }),
     async events(path, query) {
-      const response = await request('POST', path, undefined, query, EVENTS_DEADLINE_MS)
-      const isTold = response.ok && response.headers.get('content-type')?.startsWith('application/x-ndjson')
-      if (isTold && response.body) return linesOf(piecesOf(response.body, origin, EVENTS_DEADLINE_MS))
-      await dataOf(response)
-      throw refusal(origin, response.status, {})
+      const response = await request('POST', path, { query, deadlineMs: EVENTS_DEADLINE_MS })
+      return linesOf(await stream(response, 'application/x-ndjson', EVENTS_DEADLINE_MS))
     },
     async download(path) {
-      const response = await request('GET', path, undefined, {}, FILE_DEADLINE_MS)
-      const isFile = response.ok && response.headers.get('content-type')?.startsWith('text/csv')
-      if (isFile && response.body) return piecesOf(response.body, origin, FILE_DEADLINE_MS)
-      await dataOf(response)
-      throw refusal(origin, response.status, {})
+      const response = await request('GET', path, { deadlineMs: FILE_DEADLINE_MS })
+      return stream(response, 'text/csv', FILE_DEADLINE_MS)
     },
   }
 }
@@ -137,7 +131,7 @@ function unreachable(origin: string, error: unknown, deadlineMs: number): Failur
   const cause = error instanceof Error ? error.cause : undefined
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   if (ABSENT.test(code)) {
-    const start = 'Start it with `npm start` or `npx quayside serve`; an address elsewhere goes into --url.'
+    const start = `Start it with \`npm start\` or \`${commandLine('serve')}\`; an address elsewhere goes into --url.`
     return new Failure('unavailable', `Quayside is not running at ${origin} (${code}).\n${start}`, {
       cause: error,
       reason: NOT_RUNNING,
@@ -164,9 +158,9 @@ const codes: Record<number, FailureCode> = {
 
 /** What helps next, where the service's own words do not say it. */
 const next: Record<number, string> = {
-  403: 'This token may not do that: use the owner token, or one of a higher role (`npx quayside tokens create`).',
+  403: `This token may not do that: use the owner token, or one of a higher role (\`${commandLine('tokens create')}\`).`,
   404: 'The list command of the same group shows what there is.',
-  503: 'Try again in a few seconds; `npx quayside status` and the log say more.',
+  503: `Try again in a few seconds; \`${commandLine('status')}\` and the log say more.`,
 }
 
 /** @param absentTokenFile where an owner token was looked for in vain */
@@ -200,7 +194,7 @@ function segment(text: string): string {
   return encodeURIComponent(text)
 }
 
-/** Where the configuration is unless told; without it, the demo runs. */
+/** The configuration by default; without it, the demo runs. */
 export const CONFIG_FILE = 'config/quayside.json'
 
 type Env = Record<string, string | undefined>
@@ -265,7 +259,8 @@ export function readPlace(file: string | undefined): z.infer<typeof placeShape> 
   const result = placeShape.safeParse(file === undefined ? {} : readJson(file))
   if (result.success) return { ...result.data, dataDir: resolveFrom(file, result.data.dataDir) }
   const fields = result.error.issues.map((issue) => ({ field: issue.path.join('.'), message: issue.message }))
-  throw new Failure('invalid', `the configuration ${file} has faults; \`npx quayside doctor\` lists them`, { fields })
+  const message = `the configuration ${file} has faults; \`${commandLine('doctor')}\` lists them`
+  throw new Failure('invalid', message, { fields })
 }
 
 /** Relative paths of the configuration are relative to its folder. */

@@ -8,7 +8,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { type Client, CONFIG_FILE, connectionOf, createClient, type Query } from './client.ts'
-import { asRow, asRows, type Columns, cell, exitCodes, type Row, table } from './output.ts'
+import { asRows, type Columns, cell, exitCodes, type Row, table } from './output.ts'
 
 /** The outside of one command. */
 export interface Io {
@@ -200,17 +200,11 @@ function callOf(command: Command, io: Io, addressed: boolean): Call {
 /** Calls the operation of a row and prints its answer. */
 async function perform(row: OperationRow | ListRow, call: Call): Promise<undefined> {
   const body = await row.body?.(call)
-  const [method, ...path] = await requestOf(row, call)
+  const [method = '', ...path] = await requestOf(row, call)
   const names = [...(isList(row) && row.page !== null ? ['limit', row.page ?? 'before'] : []), ...(row.filters ?? [])]
   const more = typeof row.query === 'function' ? row.query(call) : row.query
   const query: Query = { ...more, ...Object.fromEntries(names.map((name) => [name, call.option(name)])) }
-  const answer = asRow(
-    method === 'GET'
-      ? await call.client.get(path, query)
-      : method === 'DELETE'
-        ? await call.client.delete(path)
-        : await call.client.post(path, body, query, row.deadlineMs),
-  )
+  const answer = await call.client.send(method, path, { body, query, deadlineMs: row.deadlineMs })
   call.print(answer, () => (isList(row) ? listText(row, answer, call) : row.text(answer, call)))
 }
 
@@ -239,7 +233,7 @@ function listText(row: ListRow, page: Row, call: Call): string {
 export async function storeOf({ client, option }: Call): Promise<string> {
   const named = option('store')
   if (named !== undefined) return named
-  const ids = asRows(asRow(await client.get(['stores'])).items).map(({ id }) => cell(id))
+  const ids = asRows((await client.get(['stores'])).items).map(({ id }) => cell(id))
   const [only, other] = ids
   if (only !== undefined && other === undefined) return only
   throw new Failure('invalid', `which store? Name it by --store: one of ${ids.join(', ')}`)

@@ -17,7 +17,7 @@ export async function meetService(
 ): Promise<Service> {
   try {
     const client = createClient(connectionOf(options, env))
-    return { client, status: asRow(await client.get(['status'])) }
+    return { client, status: await client.get(['status']) }
   } catch (error) {
     return { fault: error instanceof Failure ? error : new Failure('internal', messageOf(error), { cause: error }) }
   }
@@ -32,7 +32,7 @@ export async function checkWebhooks({ config, report }: Visit, supplier: Supplie
       report('warn', 'webhooks', `${theirs.length} at the supplier; only the running service knows which are ours`)
       return
     }
-    const ours = asRows(asRow(await service.client.get(['webhooks'])).items)
+    const ours = asRows((await service.client.get(['webhooks'])).items)
     const lost = ours.filter((own) => !theirs.some(({ id }) => id === own.id))
     const base = config.publicUrl === null ? undefined : new URL(config.publicUrl).origin
     const strange = theirs.filter(({ id, url }) => originOf(url) === base && !ours.some((own) => own.id === id))

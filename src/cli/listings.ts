@@ -225,7 +225,7 @@ function contentText(content: unknown, none: string): string {
  * @throws Failure `invalid`, with the command to give, where there is no terminal; `conflict` when no price waits
  */
 export async function priceToPass(call: Call, path: string[]): Promise<string> {
-  const listing = asRow(await call.client.get(path))
+  const listing = await call.client.get(path)
   const { wantedPrice, state } = listing
   if (!wantedPrice) throw new Failure('conflict', `no price of ${cell(listing.id)} waits: it is ${cell(state)}`)
   if (!call.io.isTerminal || call.json) {
@@ -253,7 +253,7 @@ async function importFile(call: Call): Promise<number> {
   const store = await storeOf(call)
   const dryRun = call.flag('dryRun')
   const query = { dry_run: dryRun || undefined }
-  const report = asRow(await call.client.upload(['stores', store, 'listings', 'import'], bytes, query))
+  const report = await call.client.upload(['stores', store, 'listings', 'import'], bytes, query)
   call.print(report, () => reportText(report, dryRun, call.width))
   return report.refused === 0 ? exitCodes.ok : exitCodes.failed
 }

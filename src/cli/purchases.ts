@@ -223,7 +223,7 @@ async function basisShown(call: Call, decision: string): Promise<string> {
   const id = call.args[0] ?? ''
   const again = `--basis is what\n\`${commandLine(`reviews show ${id}`)}\` prints.`
   if (!call.io.isTerminal || call.json) throw new Failure('invalid', `say what the decision stands on: ${again}`)
-  const evidence = asRow(await call.client.get(['purchases', id, 'evidence'], { read: true }))
+  const evidence = await call.client.get(['purchases', id, 'evidence'], { read: true })
   const { state } = asRow(evidence.purchase)
   if (state !== 'review') {
     throw new Failure(

@@ -38,7 +38,7 @@ Examples:
   quayside sweep show               what the last one found
   quayside discrepancies list       each difference by itself`,
     act: async (call) => {
-      const begun = asRow(asRow(await call.client.post(['sweeps'])).sweep)
+      const begun = asRow((await call.client.post(['sweeps'])).sweep)
       if (!call.json) call.io.stdout.write(`Sweep ${cell(begun.id)}, started by ${cell(begun.cause)}\n`)
       const ended = await wait(begun, call)
       call.print(ended, () => `\n${sweepText(ended, call)}`)
@@ -72,8 +72,8 @@ Examples:
 ]
 
 async function one({ client, args }: Call): Promise<Row> {
-  if (args[0] !== undefined) return asRow(await client.get(['sweeps', args[0]]))
-  const [newest] = asRows(asRow(await client.get(['sweeps'], { limit: '1' })).items)
+  if (args[0] !== undefined) return await client.get(['sweeps', args[0]])
+  const [newest] = asRows((await client.get(['sweeps'], { limit: '1' })).items)
   if (!newest) throw new Failure('not_found', `no sweep yet: \`${commandLine('sweep')}\` starts one`)
   return newest
 }
@@ -89,7 +89,7 @@ async function wait(begun: Row, { client, io }: Call): Promise<Row> {
       )
     }
     await io.sleep(POLL_MS)
-    sweep = asRow(await client.get(['sweeps', cell(begun.id)]))
+    sweep = await client.get(['sweeps', cell(begun.id)])
   }
   return sweep
 }

@@ -45,6 +45,7 @@ async function startDemo(io: Io, port: number | undefined): Promise<Running> {
     dataDir: demoFolder(io.env),
     onFatal,
     out: io.stdout,
+    commandLine,
   })
 }
 

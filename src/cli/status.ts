@@ -194,7 +194,7 @@ export const freezes: CommandRow[] = [
 
 /** Ids of the causes that are shown here and now. @throws Failure `invalid` where there is no terminal */
 async function causesShown(call: Call): Promise<string[]> {
-  const { freeze } = asRow(await call.client.get(['status']))
+  const { freeze } = await call.client.get(['status'])
   if (!freeze) return []
   const ids = causesOf(asRow(freeze)).map(({ id }) => cell(id))
   if (!call.io.isTerminal || call.json) {

@@ -48,7 +48,7 @@ are refused and repeated until the store has the new one.`,
       const store = await storeNamed(call.client, call.args[0] ?? '')
       const hours = call.option('overlapHours')
       const body = hours === undefined ? {} : { overlapHours: Number(hours) }
-      const rotated = asRow(await call.client.post(['stores', store, 'rotate-secret'], body))
+      const rotated = await call.client.post(['stores', store, 'rotate-secret'], body)
       call.print(rotated, () => {
         const until = oldUntil(rotated, call.io.now())
         return [
@@ -89,7 +89,7 @@ export function oldUntil(callbackSecret: unknown, now: number): string | undefin
 
 /** @throws Failure `not_found` where no store, or more than one, has the name */
 async function storeNamed(client: Client, name: string): Promise<string> {
-  const ids = asRows(asRow(await client.get(['stores'])).items).map(({ id }) => cell(id))
+  const ids = asRows((await client.get(['stores'])).items).map(({ id }) => cell(id))
   if (ids.includes(name)) return name
   // An id is a name, a dash and eight characters.
   const [only, other] = ids.filter((id) => id.slice(0, -9) === name)

@@ -17,11 +17,13 @@ import { DEMO_STORE, freePort, keepSecret, writeDemoConfig } from './files.ts'
 import { type ShopCallback, startShop } from './shop.ts'
 
 export interface DemoOptions {
-  /** Of the service; 8080 or a free one unless told. The supplier and the store take the two that follow, or free ones. */
+  /** Of the service; 8080 or a free one by default. The supplier and the store take the two that follow, or free ones. */
   port: number | undefined
   dataDir: string
   onFatal: (failure: Failure) => void
   out: { write: (text: string) => unknown }
+  /** A command of this program as a person can paste it, such as `npx quayside status`. */
+  commandLine: (command: string) => string
 }
 
 const API_KEY = 'demo-key-of-the-embedded-sandbox'
@@ -32,6 +34,7 @@ export async function openDemo({
   dataDir,
   onFatal,
   out,
+  commandLine,
 }: DemoOptions): Promise<{ close: () => Promise<void> }> {
   const folder = path.resolve(dataDir)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -77,6 +80,7 @@ export async function openDemo({
       sku: listing?.sku ?? '',
       count: listings.length,
       folder,
+      commandLine,
     }),
   )
   return {
@@ -125,11 +129,17 @@ interface Shown {
   sku: string
   count: number
   folder: string
+  commandLine: DemoOptions['commandLine']
 }
 
 /** What the demo says when everything runs; a terminal of 80 columns shows it whole. */
-export function banner({ url, sandboxUrl, shopUrl, token, sku, count, folder }: Shown): string {
+export function banner({ url, sandboxUrl, shopUrl, token, sku, count, folder, commandLine }: Shown): string {
   const shown = path.relative(process.cwd(), folder) || '.'
+  const next = [
+    [commandLine('orders show 1001'), 'from the store order to the keys'],
+    [commandLine('status'), 'balance, freshness, queue'],
+    [commandLine('--help'), 'everything else'],
+  ].map(([command = '', does]) => `  ${command.padEnd(30)}  ${does}`)
   return `
 Quayside is running as a demo: nothing is configured, no real money moves.
 
@@ -149,11 +159,9 @@ Place an order:
 
 Then look at it, from another terminal:
 
-  npx quayside orders show 1001     from the store order to the keys
-  npx quayside status               balance, freshness, queue
-  npx quayside --help               everything else
+${next.join('\n')}
 
-Ctrl-C stops it. For the real thing: npx quayside init
+Ctrl-C stops it. For the real thing: ${commandLine('init')}
 
 `
 }

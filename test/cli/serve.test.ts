@@ -4,6 +4,7 @@ import { text } from 'node:stream/consumers'
 import { Router } from 'express'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type App, openApp } from '../../src/app.ts'
+import { commandLine } from '../../src/cli/invocation.ts'
 import { freePort, writeDemoConfig } from '../../src/demo/files.ts'
 import { banner, callbackLine, openDemo } from '../../src/demo/service.ts'
 import { createHttpServer } from '../../src/http/server.ts'
@@ -46,7 +47,9 @@ describe('what runs in the foreground', () => {
       token: `qs_s_${'a'.repeat(43)}`,
       sku: 'GAM-RAIL4',
       folder: 'data/demo',
+      commandLine,
     })
+    expect(text).toContain('\n  npx quayside orders show 1001   from the store order to the keys\n')
     expect(text).toContain('  http://127.0.0.1:65535\n')
     expect(text).toContain('  http://127.0.0.1:65535/api/v1/openapi.json\n')
     expect(widest(text)).toBeLessThanOrEqual(80)

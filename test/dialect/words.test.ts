@@ -98,7 +98,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
       quantity: 'cli demo http ordering storage supplier',
       secret: 'cli storage',
       sku: 'cli demo domain listings ordering storage',
-      status: 'cli domain http observe sandbox storage top',
+      status: 'cli demo domain http observe sandbox storage top',
       total: 'http storage',
       updated_at: 'sandbox',
       url: 'cli inbox storage',
