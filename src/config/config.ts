@@ -1,5 +1,5 @@
 /**
- * The configuration: one JSON file for what is policy, the environment for what is secret. Read once, then frozen.
+ * The configuration: one JSON file for settings, the environment for secrets. Read once, then frozen.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
@@ -22,7 +22,7 @@ import {
 } from './store-settings.ts'
 
 const cron = z.string().refine(validCron, 'a cron expression, such as "*/30 * * * *"')
-/** From `config/quayside.json`, this is `data/run` beside `config`. */
+/** From `config/quayside.json`, this is `data/run` next to `config`. */
 export const DATA_DIR = '../data/run'
 
 export const configShape = z.strictObject({
@@ -41,9 +41,9 @@ export const configShape = z.strictObject({
       port: z.number().int().min(0).max(65535).default(8080),
     })
     .prefault({}),
-  /** Where the supplier reaches this service; null: polling alone. */
+  /** Where the supplier reaches this service; null: polling only. */
   publicUrl: webAddress.nullable().default(null),
-  /** The database and what lies beside it. Relative paths, here and below, are relative to the folder of this file. */
+  /** The folder of the database. Relative paths, here and below, start at the folder of the configuration file. */
   dataDir: z.string().min(1).default(DATA_DIR),
   /** When the catalogue is read, in full. */
   syncCron: cron.default('*/30 * * * *'),
@@ -53,9 +53,9 @@ export const configShape = z.strictObject({
   sweepCron: cron.default('*/15 * * * *'),
   ordering: z
     .strictObject({
-      /** How often due work is looked for, beside being woken. */
+      /** How often due work is polled for, besides wake-ups. */
       tickSeconds: z.number().int().min(1).max(60).default(2),
-      /** Purchases under way at once. */
+      /** Purchases in progress at once. */
       inFlight: z.number().int().min(1).max(4).default(4),
       /** A purchase that could not be sent for this long is cancelled. */
       deadlineHours: z.number().positive().max(720).default(72),
@@ -67,11 +67,11 @@ export const configShape = z.strictObject({
     .prefault({}),
   backups: z
     .strictObject({
-      /** When one is made; null: only when it is asked for. */
+      /** When one is made; null: only on request. */
       cron: cron.nullable().default('20 2 * * *'),
       /** Where they are kept; null: `backups` in the data folder. */
       folder: z.string().min(1).nullable().default(null),
-      /** Most that are kept, and for how many days; the newest stays in any case. */
+      /** How many are kept, and for how many days; the newest is always kept. */
       keep: z.number().int().min(1).max(10_000).default(14),
       keepDays: z.number().int().min(1).max(3_650).default(30),
     })
@@ -94,21 +94,21 @@ export type SellingStore = StoreSettings & { currency: string; policy: StorePoli
 
 export interface Config extends Omit<Settings, 'stores'> {
   stores: SellingStore[]
-  /** The file it was read from. */
+  /** The path of the configuration file. */
   file: string
   dialectFile: string
   dialectFacts: Dialect
   apiKey: Secret
   keyEncryptionKey: Secret
   /**
-   * The key-encryption key to come, read anew at each call: undefined when none is there.
+   * The next key-encryption key, read at each call; undefined when there is none.
    *
-   * @throws Failure `invalid` when it is there and others can read it, or it is empty
+   * @throws Failure `invalid` when other users can read it, or it is empty
    */
   nextKeyEncryptionKey: () => Secret | undefined
 }
 
-/** Secrets, where each is looked for: the variable, the variable with `_FILE`, a file beside the configuration. */
+/** The sources of each secret: the variable, the variable with `_FILE`, a file next to the configuration. */
 const SECRETS = {
   apiKey: { variable: 'QUAYSIDE_API_KEY', file: 'api-key' },
   keyEncryptionKey: { variable: 'QUAYSIDE_KEY_ENCRYPTION_KEY', file: 'key-encryption-key' },
@@ -126,7 +126,7 @@ type Env = Record<string, string | undefined>
 export const loadConfig = (file: string, env: Env): Config => checkedConfig(file, readJson(file), env)
 
 /**
- * Checks settings as if they were in the file already.
+ * Checks settings that are not in the file yet.
  *
  * @param made secrets that are not in their files yet
  * @throws Failure `invalid`, see `loadConfig`
@@ -174,7 +174,7 @@ export function checkedConfig(
 }
 
 /**
- * The API key as the service will take it: the environment's goes before one that was given just now.
+ * The API key that the service will use: one in the environment wins over a given one.
  *
  * @throws Failure `invalid` where there is none
  */
@@ -218,27 +218,27 @@ function readSettings(json: unknown): { value?: Settings; faults: FieldFault[] }
   const result = configShape.safeParse(json, { error: sayWhatIsRight })
   if (!result.success) return { faults: result.error.issues.flatMap((issue) => faultsOf(configShape, issue)) }
   const ids = result.data.stores.map((store) => store.id)
-  const twice = ids.find((id, place) => ids.indexOf(id) !== place)
+  const twice = ids.find((id, index) => ids.indexOf(id) !== index)
   return { value: result.data, faults: twice ? [{ field: 'stores', message: `two stores have the id ${twice}` }] : [] }
 }
 
 function readSecret(
-  place: { variable: string; file: string },
+  source: { variable: string; file: string },
   folder: string,
   env: Env,
   faults: FieldFault[],
   made?: Secret,
 ): Secret {
-  const direct = env[place.variable]
+  const direct = env[source.variable]
   if (direct) return new Secret(direct.trim())
-  const named = env[`${place.variable}_FILE`]
+  const named = env[`${source.variable}_FILE`]
   if (named === undefined && made) return made
-  const file = named ?? path.join(folder, 'secrets', place.file)
+  const file = named ?? path.join(folder, 'secrets', source.file)
   const fault = (message: string): Secret => {
-    faults.push({ field: place.variable, message })
+    faults.push({ field: source.variable, message })
     return new Secret('')
   }
-  if (!existsSync(file)) return fault(`not set: set it, or ${place.variable}_FILE, or write the file ${file}`)
+  if (!existsSync(file)) return fault(`not set: set it, or ${source.variable}_FILE, or write the file ${file}`)
   if ((statSync(file).mode & 0o077) !== 0) return fault(`others can read ${file}: chmod 600 ${file}`)
   const text = readFileSync(file, 'utf8').trim()
   return text === '' ? fault(`the file ${file} is empty`) : new Secret(text)
@@ -268,9 +268,9 @@ function checkCaps(settings: Settings, dialect: Dialect, faults: FieldFault[]): 
   }
 }
 
-/** What the shape of a configuration finds wrong, in words that say what would be right. */
+/* Faults of a configuration, in words that say what would be right. */
 
-/** A sentence for what has none of its own: what would be right, with the allowed values. */
+/** A sentence for an issue without a message of its own: what would be right, with the allowed values. */
 export function sayWhatIsRight(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code === 'invalid_type') {
     return issue.input === undefined
@@ -295,7 +295,7 @@ const A: Record<string, string> = {
   object: 'an object',
 }
 
-/** One fault for each unknown key, with those that are known in its place. */
+/** One fault for each unknown key, with the known keys. */
 export function faultsOf(shape: z.core.$ZodType, issue: z.core.$ZodIssue): FieldFault[] {
   if (issue.code !== 'unrecognized_keys')
     return [{ field: issue.path.join('.') || '(whole file)', message: issue.message }]
@@ -306,7 +306,7 @@ export function faultsOf(shape: z.core.$ZodType, issue: z.core.$ZodIssue): Field
   }))
 }
 
-function knownKeys(shape: z.core.$ZodType, place: PropertyKey[]): string[] {
+function knownKeys(shape: z.core.$ZodType, at: PropertyKey[]): string[] {
   const def = shape._zod.def as unknown as {
     innerType?: z.core.$ZodType
     element?: z.core.$ZodType
@@ -314,9 +314,9 @@ function knownKeys(shape: z.core.$ZodType, place: PropertyKey[]): string[] {
     shape?: Record<string, z.core.$ZodType>
     options?: z.core.$ZodType[]
   }
-  if (def.innerType) return knownKeys(def.innerType, place)
-  if (def.options) return [...new Set(def.options.flatMap((option) => knownKeys(option, place)))]
-  const [next, ...rest] = place
+  if (def.innerType) return knownKeys(def.innerType, at)
+  if (def.options) return [...new Set(def.options.flatMap((option) => knownKeys(option, at)))]
+  const [next, ...rest] = at
   if (next === undefined) return Object.keys(def.shape ?? {})
   const inner = def.element ?? def.shape?.[String(next)] ?? def.valueType
   return inner ? knownKeys(inner, rest) : []

@@ -1,4 +1,4 @@
-/** What the configuration says about stores: how each kind is reached, how each sells, and rates of exchange. */
+/* The settings of stores: how each kind is reached, how each sells, and rates of exchange. */
 import { z } from 'zod'
 import type { ImportFilter, StorePolicy } from '../domain/listing.ts'
 import { parseDecimal } from '../domain/money.ts'
@@ -19,14 +19,14 @@ const instant = z.union([z.iso.date(), z.iso.datetime({ offset: true })], {
 const markup = { percent: percent.optional(), flat: amount.optional() }
 
 const pricingShape = z.strictObject({
-  /** What is added to a cost where no other rule applies. */
+  /** Added to a cost when no other rule applies. */
   markup: z.strictObject({ percent: percent.default('20'), flat: amount.default('0') }).prefault({}),
   /** By cost in the store's currency, ascending; the last has no `upTo`. */
   bands: z.array(z.strictObject({ upTo: amount.optional(), ...markup })).default([]),
   /** By the supplier's name of the category, and by SKU: the nearer rule applies alone. */
   categories: z.record(z.string().min(1), z.strictObject(markup)).default({}),
   products: z.record(z.string().min(1), z.strictObject({ fixed: amount.optional(), ...markup })).default({}),
-  /** No price is under the cost and the larger of the two. */
+  /** The lowest price is the cost plus the larger of the two. */
   margin: z.strictObject({ percent: percent.default('0'), flat: amount.default('0') }).prefault({}),
   rounding: z
     .strictObject({
@@ -41,13 +41,13 @@ const pricingShape = z.strictObject({
     })
     .nullable()
     .default(null),
-  /** A larger change of a price than this is held for a person; null: none is. */
+  /** A larger change of a price is held for a person; null: no change is held. */
   jumpPercent: percent.nullable().default('50'),
 })
 
-/** How a store sells, whatever its kind. */
+/** How a store of any kind sells. */
 export const sellingShape = {
-  /** What it sells in; left out: what the supplier sells in. */
+  /** The currency that it sells in (default: the supplier's). */
   currency: currency.optional(),
   pricing: pricingShape.prefault({}),
   stock: z
@@ -60,10 +60,10 @@ export const sellingShape = {
     .prefault({}),
   listings: z
     .strictObject({
-      /** `all`: each offer that passes the filters, beside what is linked; `linked`: what is linked alone. */
+      /** `all`: every linked offer and every offer that matches the filters; `linked`: linked offers only. */
       mode: z.enum(['all', 'linked']).default('all'),
       categories: z.array(z.string().min(1)).nullable().default(null),
-      /** In the name or the SKU, in whatever case. */
+      /** In the name or the SKU, in any case. */
       text: z.string().min(1).nullable().default(null),
       /** Of the cost, in the supplier's currency. */
       costMin: amount.nullable().default(null),
@@ -91,7 +91,7 @@ export const backendShape = z.strictObject({
   ...everyStore,
 })
 
-/** A store; `kind` says which adapter, and so which settings. An unknown kind hides no other fault. */
+/** A store; `kind` names its adapter, which decides about its settings. An unknown kind hides no other fault. */
 export const storeShape = z.discriminatedUnion('kind', [backendShape], { unionFallback: true })
 export type StoreSettings = z.infer<typeof storeShape>
 
@@ -102,7 +102,7 @@ export const ratesShape = z
       to: currency,
       /** How many units of `to` one unit of `from` is. */
       rate: z.string().regex(/^(?=.*[1-9])\d{1,7}(\.\d{1,8})?$/, 'a rate above 0 as text, such as "1.0834"'),
-      /** Where several hold, the one that began last does. */
+      /** Of several valid rates the one that began last counts. */
       validFrom: instant.optional(),
       validUntil: instant.optional(),
     }),
@@ -113,20 +113,29 @@ const selling = z.object(sellingShape)
 export type SellingSettings = z.infer<typeof selling>
 export type RatesSettings = z.infer<typeof ratesShape>
 
-interface Fault {
+interface SettingFault {
   field: string
   message: string
 }
 
-/** What is wrong between the settings: amounts and their currency, bands, endings, rates. */
-export function sellingFaults(stores: SellingSettings[], rates: RatesSettings, supplierCurrency: string): Fault[] {
+/** The faults between settings: amounts and their currency, bands, endings, rates. */
+export function sellingFaults(
+  stores: SellingSettings[],
+  rates: RatesSettings,
+  supplierCurrency: string,
+): SettingFault[] {
   return [
-    ...stores.flatMap((store, place) => storeFaults(store, rates, supplierCurrency, `stores.${place}`)),
+    ...stores.flatMap((store, index) => storeFaults(store, rates, supplierCurrency, `stores.${index}`)),
     ...rateFaults(rates),
   ]
 }
 
-function storeFaults(store: SellingSettings, rates: RatesSettings, supplierCurrency: string, place: string): Fault[] {
+function storeFaults(
+  store: SellingSettings,
+  rates: RatesSettings,
+  supplierCurrency: string,
+  path: string,
+): SettingFault[] {
   const { pricing, stock, listings, currency: own = supplierCurrency } = store
   const faults = readRules(pricing, own).faults.map(({ field, message }) => ({ field: `pricing.${field}`, message }))
   if (own !== supplierCurrency && !rates.some(({ from, to }) => from === supplierCurrency && to === own)) {
@@ -147,23 +156,23 @@ function storeFaults(store: SellingSettings, rates: RatesSettings, supplierCurre
   if (least !== undefined && most !== undefined && least > most) {
     faults.push({ field: 'listings.costMax', message: 'under listings.costMin: nothing would ever be listed' })
   }
-  return faults.map(({ field, message }) => ({ field: `${place}.${field}`, message }))
+  return faults.map(({ field, message }) => ({ field: `${path}.${field}`, message }))
 }
 
-function rateFaults(rates: RatesSettings): Fault[] {
+function rateFaults(rates: RatesSettings): SettingFault[] {
   const read = rates.map(readRate)
-  return read.flatMap((rate, place) => {
+  return read.flatMap((rate, index) => {
     const { from, to, validFrom, validUntil } = rate
     const same = read.findIndex((other) => other.from === from && other.to === to && other.validFrom === validFrom)
     return [
-      ...(from === to ? [{ field: `rates.${place}.to`, message: `must be another currency than ${from}` }] : []),
-      ...(validUntil <= validFrom ? [{ field: `rates.${place}.validUntil`, message: 'must be after validFrom' }] : []),
-      ...(same < place ? [{ field: `rates.${place}`, message: `begins at the same time as rates.${same}` }] : []),
+      ...(from === to ? [{ field: `rates.${index}.to`, message: `must be another currency than ${from}` }] : []),
+      ...(validUntil <= validFrom ? [{ field: `rates.${index}.validUntil`, message: 'must be after validFrom' }] : []),
+      ...(same < index ? [{ field: `rates.${index}`, message: `begins at the same time as rates.${same}` }] : []),
     ]
   })
 }
 
-/** What a store sells by; its settings have no faults. */
+/** The policy of a store whose settings have no faults. */
 export const storePolicy = (store: SellingSettings, rates: RatesSettings, supplierCurrency: string): StorePolicy => ({
   pricing: pricingPolicy({ currency: store.currency ?? supplierCurrency, pricing: store.pricing }, rates),
   stock: store.stock,

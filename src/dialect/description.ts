@@ -1,4 +1,4 @@
-/** Reads what an OpenAPI 3.1 document states in its schemas: references followed, `allOf` joined, nothing required. */
+/* Reads the schemas of an OpenAPI 3.1 document: follows references, joins `allOf`, requires nothing. */
 import { valueAt } from './dialect.ts'
 
 export type Node = Record<string, unknown>
@@ -9,22 +9,22 @@ export interface Operation {
   /** By lower-case name. */
   headers: Map<string, Node>
   body: Node | undefined
-  /** Schema of the success with the highest status: where refusals are HTTP 200, a record that was made is 201. */
+  /** Schema of the success with the highest status: where refusals are HTTP 200, a new record is 201. */
   success: Node | undefined
   /** Schemas of all 4xx and 5xx answers. */
   failures: Node[]
 }
 
 export interface OpenapiDocument {
-  /** @param path below the base address, pieces that vary as `{}`: `/orders/{}` */
+  /** @param path below the base address, with variable parts as `{}`: `/orders/{}` */
   operation(method: 'get' | 'post', path: string): Operation | undefined
-  /** What the supplier sends, by the name of the event. */
+  /** The supplier's webhooks, by the name of the event. */
   events: Map<string, Operation>
-  /** Fields of a schema by their dotted path; the items of lists are not looked into. */
+  /** Fields of a schema by their dotted path, without the items of lists. */
   fields(schema: Node | undefined): Map<string, Node>
 }
 
-/** Deeper than any record; a schema that holds itself ends here. */
+/** Deeper than any record; a recursive schema ends here. */
 const DEPTH_MAX = 8
 
 export function readOpenapi(document: unknown): OpenapiDocument {
@@ -42,7 +42,7 @@ export function readOpenapi(document: unknown): OpenapiDocument {
   }
   const operationOf = (node: Node, shared: unknown): Operation => {
     const parameters = [...asList(shared), ...asList(node.parameters)].map(resolve)
-    const named = (place: string) => parameters.filter((one) => one.in === place && typeof one.name === 'string')
+    const named = (location: string) => parameters.filter((one) => one.in === location && typeof one.name === 'string')
     const answers = Object.entries(asNode(node.responses))
     const schemas = (status: RegExp): Node[] =>
       answers.flatMap(([code, one]) => {
@@ -83,7 +83,7 @@ export const asNode = (value: unknown): Node =>
 
 const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
-/** The values that a schema allows, where it lists them. */
+/** The values that a schema lists. */
 export const valuesOf = (schema: Node | undefined): unknown[] =>
   schema === undefined ? [] : schema.const === undefined ? asList(schema.enum) : [schema.const]
 
@@ -108,7 +108,7 @@ function resolved(root: Node, node: Node, depth = 0): Node {
 /**
  * The version that an OpenAPI description states for its API, `info.version`.
  *
- * @param document what GET /openapi answered, parsed
+ * @param document the parsed answer of GET /openapi
  * @returns undefined when it is no OpenAPI 3.1 description or states no version of up to 50 characters
  * @see OpenAPI Specification 3.1, section 4.8.2, Info Object
  */

@@ -1,4 +1,4 @@
-/** Parts of the shape of a dialect: what a path, a header or an amount of it may be. */
+/* The shape of a dialect. First its parts: paths, headers, amounts. */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { Failure } from '../errors.ts'
@@ -20,8 +20,8 @@ export const errorStatus = z
 /**
  * How amounts are written. `decimal`: text "12.99"; `number`: 12.99; `minor`: 1299.
  *
- * An object with a whole amount and an exponent: the paths of the two in it, and what the exponent counts. `decimals`:
- * 15270 and 3 are 15.27. `power_of_ten`: 15270 and -3 are.
+ * Or an object with a whole amount and an exponent: the two paths in it, and what the exponent counts. `decimals`:
+ * 15270 and 3 are 15.27. `power_of_ten`: 15270 and -3 are 15.27.
  */
 export const moneyRepresentation = z.union([
   z.enum(['decimal', 'number', 'minor']),
@@ -31,11 +31,11 @@ export const moneyRepresentation = z.union([
 /**
  * The dialect: every fact that the Reseller API v1.1 leaves open, as data.
  *
- * A supplier is fitted by a file in `config/dialects`, never by code. Paths are dotted (`data.order_id`); an empty path
- * is the value itself. `null` says that the supplier has no such thing.
+ * A file in `config/dialects` fits a supplier, never code. Paths are dotted (`data.order_id`); an empty path is the value
+ * itself. `null` means that the supplier has no such thing.
  */
 
-/** The error kinds that Quayside tells apart; what each means for money is in `supplier/classify`. */
+/** The error kinds that Quayside distinguishes; `supplier/classify` says what each means for money. */
 export const errorKinds = [
   'invalid',
   'unauthenticated',
@@ -53,7 +53,7 @@ export const errorKinds = [
 ] as const
 export type ErrorKind = (typeof errorKinds)[number]
 
-/** The six events of the API, by the names that Quayside uses. */
+/** The six events of the API, by our names. */
 export const eventNames = [
   'order.completed',
   'order.failed',
@@ -64,7 +64,7 @@ export const eventNames = [
 ] as const
 export type EventName = (typeof eventNames)[number]
 
-/** An order of the supplier, in our words: money is still moving, keys are due, nothing was bought, or it came back. */
+/** Our words for the status of a supplier order, see `domain/supplier`. */
 export type OrderStatus = 'open' | 'completed' | 'failed' | 'refunded'
 
 const shape = z.strictObject({
@@ -89,7 +89,7 @@ const shape = z.strictObject({
     encoding: z.enum(['hex', 'base64', 'base64url']),
     /** Text before the signature, such as `v1=`; empty for none. */
     prefix: z.string(),
-    /** What parts the pieces of the signature header. Null: one signature, or a comma with the timestamp inside. */
+    /** The separator in the signature header. Null: one signature, or a comma with the timestamp inside. */
     separator: z.enum([',', ';', ' ']).nullish(),
     /** Where the timestamp is: a header of its own, or a `name=value` pair inside the signature header. */
     timestamp: z.discriminatedUnion('in', [
@@ -98,14 +98,14 @@ const shape = z.strictObject({
     ]),
     timestampUnit: z.enum(['s', 'ms']),
     toleranceSeconds: seconds,
-    /** Header of the delivery ID; null when there is none: the digest of what was signed stands for it. */
+    /** Header of the delivery ID; null when there is none: then the digest of the signed bytes is the ID. */
     deliveryIdHeader: header.nullable(),
   }),
   /** Paths in the payload of an event. */
   event: z.strictObject({
     name: path,
     occurredAt: path.nullable(),
-    /** One of the two joins an event to an order of ours. */
+    /** One of these two identifies our order. */
     orderId: path.nullable(),
     externalOrderId: path.nullable(),
     status: path.nullable(),
@@ -113,18 +113,18 @@ const shape = z.strictObject({
     productId: path.nullable(),
     /** Our event name -> the supplier's, null where it sends no such event. */
     names: z.record(z.enum(eventNames), z.string().min(1).nullable()),
-    /** Where payloads carry licence keys, or null. Read by nobody: an order is always read again by GET. */
+    /** Where payloads carry licence keys, or null. Never read: an order is always read by GET. */
     keys: path.nullable(),
   }),
-  /** Path of an event's ID in its payload: tells deliveries apart where no header does. Null where there is none. */
+  /** Path of an event's ID in its payload: identifies deliveries that have no such header. Null where there is none. */
   eventId: path.nullable(),
-  /** Envelope of a success: path of its flag (null: none) and of what it wraps. */
+  /** Envelope of a success: path of its flag (null: none) and of its content. */
   envelope: z.strictObject({ success: path.nullable(), data: path }),
   /** Envelope of an error. */
   error: z.strictObject({ success: path.nullable(), code: path, message: path, requestId: path }),
   /**
-   * Error kind -> the supplier's codes for it (the sandbox answers the first) and the HTTP status: 200 where the
-   * supplier refuses with a success of HTTP and says so only in the body. Null where it has no code for it.
+   * Error kind -> the supplier's codes for it (the sandbox answers the first) and the HTTP status: 200 when the supplier
+   * refuses with an HTTP success and says so only in the body. Null when it has no code for the kind.
    */
   errors: z.record(
     z.enum(errorKinds),
@@ -135,7 +135,7 @@ const shape = z.strictObject({
     /** Currency where a record names none, ISO 4217. */
     currency: z.string().regex(/^[A-Z]{3}$/),
   }),
-  /** How fields that mean yes or no are written: the word of the supplier -> true or false. Null: JSON true and false. */
+  /** How yes-or-no fields are written: the supplier's word -> true or false. Null: JSON true and false. */
   flags: z.strictObject({
     /** At `envelope.success` and `error.success`. */
     success: flagWords,
@@ -161,15 +161,15 @@ const shape = z.strictObject({
     total: path.nullable(),
     /** Path of a flag that says whether another page follows, or null. */
     more: path.nullable(),
-    /** Whether the count is of the filtered list. False: of all records, whatever the filters are. */
+    /** Whether the count is of the filtered list. False: of all records, with any filters. */
     totalFiltered: z.boolean(),
-    /** Where the supplier's lists end, in records: what is behind is not shown. Null: they are not known to end. */
+    /** How many records the supplier's lists show at most. Null: no limit is known. */
     listMax: z.number().int().positive().nullable(),
   }),
   lists: z.strictObject({
-    /** Where a page is, when `envelope.data` does not wrap it: its path, empty for the answer itself. Null: as records. */
+    /** Path of a page when it is not at `envelope.data`; empty for the answer itself. Null: as records. */
     data: path.nullable(),
-    /** Path of the items of GET /webhooks; null where `paging.items` is that of every list. */
+    /** Path of the items of GET /webhooks; null when `paging.items` is the path in every list. */
     webhooks: path.nullable(),
   }),
   /** Names of the filter parameters of GET /products, or null. */
@@ -194,10 +194,10 @@ const shape = z.strictObject({
     origin: path.nullable(),
     updatedAt: path.nullable(),
   }),
-  /** `promise`: more units than the stock figures say are never sold. `hint`: they are; only a figure of none means none. */
+  /** `promise`: the supplier never sells more units than its stock figures say. `hint`: it does; only zero means none. */
   stock: z.enum(['promise', 'hint']),
   orderRequest: z.strictObject({ productId: parameter, quantity: parameter, externalOrderId: parameter }),
-  /** Request fields that the supplier insists on, by our names. Quayside always sends all three. */
+  /** Request fields that the supplier requires, by our names. Quayside always sends all three. */
   orderRequired: z.array(z.enum(['productId', 'quantity', 'externalOrderId'])),
   /** Most units in one order; a larger line is split into parts. */
   quantityMax: z.number().int().positive(),
@@ -221,7 +221,7 @@ const shape = z.strictObject({
   }),
   /** The supplier's status word -> ours. An unlisted word counts as open. */
   orderStatuses: z.record(z.string(), z.enum(['open', 'completed', 'failed', 'refunded'])),
-  /** Names of the filters of GET /orders; null where there is none: Quayside then pages through. */
+  /** Names of the filters of GET /orders; null when there is none: Quayside then reads the whole list. */
   orders: z.strictObject({
     externalOrderId: parameter.nullable(),
     status: parameter.nullable(),
@@ -240,25 +240,25 @@ const shape = z.strictObject({
   openapiNeedsKey: z.boolean(),
   /** How long an idempotency key is remembered. 3600 where the supplier does not say. */
   idempotencyMemorySeconds: seconds,
-  /** A request that left us has run by then, or never will. */
+  /** A sent request has run after this time, or never will. */
   settleSeconds: z.number().positive(),
-  /** An order shows in GET /orders by then after it ran. */
+  /** An order shows in GET /orders this long after its request ran. */
   listLagSeconds: z.number().positive(),
-  /** Absence is believed from two scans this far apart. */
+  /** The two scans that prove an order absent are this far apart. */
   scanGapSeconds: z.number().positive(),
 })
 
-const FLAGLESS = 'an error that comes as HTTP 200 needs error.success, the flag that tells it from a success'
+const FLAGLESS = 'an error that comes as HTTP 200 needs error.success, the flag that marks it as an error'
 
-/** Every field, and what fields say together. */
+/** Every field, and the rules between fields. */
 export const dialectShape = shape.superRefine(({ error, errors, event, flags }, context) => {
   const fault = (path: (string | number)[], message: string) => context.addIssue({ code: 'custom', path, message })
   const kinds = new Map<string, ErrorKind>()
   for (const kind of errorKinds) {
-    for (const [place, code] of (errors[kind]?.codes ?? []).entries()) {
+    for (const [index, code] of (errors[kind]?.codes ?? []).entries()) {
       const other = kinds.get(code)
-      // Which of the two it means decides about money: it must not hang on the order of a list.
-      if (other !== undefined) fault(['errors', kind, 'codes', place], `the code ${code} is listed under ${other} too`)
+      // The kind decides about money: it must not depend on the order of a list.
+      if (other !== undefined) fault(['errors', kind, 'codes', index], `the code ${code} is listed under ${other} too`)
       kinds.set(code, kind)
     }
     if ((errors[kind]?.status ?? 400) >= 300) continue
@@ -290,7 +290,7 @@ export type FlagWords = Dialect['flags']['success']
 /**
  * Reads a dialect file.
  *
- * @throws Failure `invalid`, naming every field that is wrong
+ * @throws Failure `invalid` with every wrong field
  */
 export function readDialect(file: string | URL): Dialect {
   let json: unknown
@@ -306,9 +306,9 @@ export function readDialect(file: string | URL): Dialect {
   throw new Failure('invalid', `the dialect file ${String(file)} has faults: ${list}`, { fields })
 }
 
-/** Values at the dotted paths of a dialect, and yes or no in its words. */
+/* Values at the dotted paths of a dialect, and its words for yes and no. */
 
-/** The value at a dotted path; undefined where the way there ends. Own properties only. */
+/** The value at a dotted path; undefined when a part of the path is missing. Own properties only. */
 export function valueAt(record: unknown, dotted: string): unknown {
   if (dotted === '') return record
   let value = record
@@ -319,25 +319,25 @@ export function valueAt(record: unknown, dotted: string): unknown {
   return value
 }
 
-/** The path of the object that a value stands in; that of a record's own field is the record. */
+/** The path of the object that contains a value; empty for a field of the record itself. */
 export const parentOf = (dotted: string): string => dotted.slice(0, Math.max(0, dotted.lastIndexOf('.')))
 
-/** How the supplier writes yes or no: the first word that the dialect lists. */
+/** The supplier's word for yes or no: the first in the dialect. */
 export function flagValue(words: Record<string, boolean> | null, flag: boolean): boolean | string {
   if (words === null) return flag
   return Object.keys(words).find((word) => words[word] === flag) ?? String(flag)
 }
 
-/** Writes a value at a dotted path, making the objects on the way. The paths come from a dialect, never from input. */
+/** Writes a value at a dotted path and makes missing objects. The paths come from a dialect, never from input. */
 export function putAt(record: Record<string, unknown>, dotted: string, value: unknown): void {
   const keys = dotted.split('.')
   const last = keys.pop() as string
-  let place = record
+  let parent = record
   for (const key of keys) {
-    const next = Object.hasOwn(place, key) ? place[key] : undefined
+    const next = Object.hasOwn(parent, key) ? parent[key] : undefined
     const inner = typeof next === 'object' && next !== null ? (next as Record<string, unknown>) : {}
-    place[key] = inner
-    place = inner
+    parent[key] = inner
+    parent = inner
   }
-  place[last] = value
+  parent[last] = value
 }

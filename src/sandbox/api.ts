@@ -3,14 +3,14 @@ import { type ErrorRequestHandler, type Request, type RequestHandler, type Respo
 import type { Dialect } from '../dialect/dialect.ts'
 import { idFrom } from './chance.ts'
 import type { Answer, Route } from './endpoints.ts'
-import type { Fault, FaultName, Faults, Subject } from './faults.ts'
+import type { FaultName, Faults, SandboxFault, Subject } from './faults.ts'
 import { errorBody } from './records.ts'
 import { Refusal, refusalFacts } from './refusal.ts'
-import { type Call, readObject } from './requests.ts'
+import { type ApiCall, readObject } from './requests.ts'
 
-/** Far above any request of the contract. */
+/** Much larger than any request of the contract. */
 const bodyMax = '64kb'
-/** `slow` without a delay of its own. */
+/** The default delay of the fault `slow`. */
 const slowMs = 1_000
 
 export interface ApiNeeds {
@@ -21,7 +21,7 @@ export interface ApiNeeds {
   requestsPerMinute: number
   now: () => number
   random: () => number
-  /** Resolves that much later; never, once the server is closed. */
+  /** Resolves after this time; never, once the server is closed. */
   pause: (ms: number) => Promise<void>
 }
 
@@ -45,14 +45,14 @@ export function createApi(needs: ApiNeeds): Router {
   return router
 }
 
-/** Gives every request its id and takes a token for it, before anything else is looked at. */
+/** Gives every request its id and takes a rate-limit token for it, before anything else. */
 function admit({ dialect, apiKey, requestsPerMinute, now, random }: ApiNeeds): RequestHandler {
   const take = createBuckets(requestsPerMinute, now)
   const { headers } = dialect
   return (request, response, next) => {
     const presented = request.headersDistinct[headers.apiKey] ?? []
     const known = presented.length === 1 && isSame(presented[0] ?? '', apiKey)
-    const allowance = take(known ? 'key' : 'stranger')
+    const allowance = take(known ? 'key' : 'others')
     response.locals.requestId = idFrom(random, 'req')
     response.locals.known = known
     response.set({
@@ -77,7 +77,7 @@ async function answer(needs: ApiNeeds, route: Route, request: Request, response:
   const { faults, pause } = needs
   if (!route.open && !response.locals.known) throw new Refusal('unauthenticated', 'A valid API key is required.')
   const subject = subjectOf(needs, route, request)
-  const take = (name: FaultName, applies?: (fault: Fault) => boolean) => faults.take(name, subject, applies)
+  const take = (name: FaultName, applies?: (fault: SandboxFault) => boolean) => faults.take(name, subject, applies)
 
   const limited = take('rate-limit')
   if (limited) {
@@ -98,9 +98,9 @@ async function answer(needs: ApiNeeds, route: Route, request: Request, response:
   else response.status(status).json(body)
 }
 
-/** Runs the endpoint; a refusal is an answer too, so that the faults behind it meet both. */
+/** Runs the endpoint; a refusal is an answer too, so that later faults apply to both. */
 function run({ dialect }: ApiNeeds, { endpoint }: Route, request: Request, response: Response): Answer {
-  const call: Call = {
+  const call: ApiCall = {
     query: new URL(request.url, 'http://sandbox').searchParams,
     headers: request.headersDistinct,
     body: bytesOf(request),
@@ -121,7 +121,7 @@ const answerError =
     response.status(status).json(body)
   }
 
-/** Errors of the HTTP layer carry a status of their own; whatever else was thrown is a bug of the sandbox. */
+/** Errors of the HTTP layer have a status of their own; any other error is a bug of the sandbox. */
 function refusalOf(error: unknown): Refusal {
   if (error instanceof Refusal) return error
   const status = error instanceof Error && 'status' in error ? error.status : undefined
@@ -146,7 +146,11 @@ function subjectOf({ dialect }: ApiNeeds, route: Route, request: Request): Subje
   return { ...subject, createsOrder: true, externalOrderId, productId }
 }
 
-function setRetryAfter({ dialect, now }: ApiNeeds, { retryAfter, retryAfterForm }: Fault, response: Response): void {
+function setRetryAfter(
+  { dialect, now }: ApiNeeds,
+  { retryAfter, retryAfterForm }: SandboxFault,
+  response: Response,
+): void {
   if (retryAfter === null) return
   const asDate = typeof retryAfter === 'number' && retryAfterForm === 'date'
   const text = asDate ? new Date(now() + retryAfter * 1000).toUTCString() : String(retryAfter)
@@ -160,11 +164,11 @@ function resetText({ rateResetUnit }: Dialect, { fullAt }: Allowance, at: number
 
 const bytesOf = (request: Request): Buffer => (Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0))
 
-/** Compares digests, so that neither length nor place of the first difference shows in the time taken. */
+/** Compares digests, so that the time taken shows neither the length nor the position of the first difference. */
 const isSame = (left: string, right: string): boolean => timingSafeEqual(digest(left), digest(right))
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
 
-/** What a bucket says after a request: whether it may run, what is left, when it is full again. */
+/** The state of a bucket after a request: whether it may run, what is left, when it is full again. */
 export interface Allowance {
   allowed: boolean
   limit: number
@@ -178,7 +182,7 @@ export interface Allowance {
 /**
  * A token bucket for each caller: a minute's worth at once, refilled evenly.
  *
- * Callers are the one API key and everybody else, so there are never more than two buckets.
+ * Callers are the one API key and all others, so there are at most two buckets.
  */
 export function createBuckets(perMinute: number, now: () => number): (caller: string) => Allowance {
   const buckets = new Map<string, { tokens: number; at: number }>()
@@ -186,7 +190,7 @@ export function createBuckets(perMinute: number, now: () => number): (caller: st
   return (caller) => {
     const at = now()
     const bucket = buckets.get(caller) ?? { tokens: perMinute, at }
-    // A clock that was put back refills nothing, and takes nothing away either.
+    // A clock that was set back neither refills nor empties a bucket.
     const filled = Math.min(perMinute, bucket.tokens + Math.max(0, at - bucket.at) / msPerToken)
     const allowed = filled >= 1
     const tokens = allowed ? filled - 1 : filled

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 
-/** One product as the catalogue has it, before anything was sold or changed. Amounts in minor units. */
+/** One product of the catalogue, before any sale or change. Amounts in minor units. */
 const productShape = z.strictObject({
   id: z.uuid(),
   sku: z.string().min(1),
@@ -14,7 +14,7 @@ const productShape = z.strictObject({
   localStock: z.number().int().min(0),
   providerStock: z.number().int().min(0),
   available: z.boolean(),
-  /** Who fulfils: `local` stock or the `provider` behind it. */
+  /** Who fulfils: the `local` stock or the `provider`. */
   origin: z.enum(['local', 'provider']),
 })
 export type Product = z.infer<typeof productShape>
@@ -26,7 +26,7 @@ export interface Catalogue {
   find: (id: string) => number | undefined
 }
 
-/** The catalogue that ships with the sandbox: some sixty products, a few of them out of stock. */
+/** The shipped catalogue: some sixty products, a few of them out of stock. */
 export function shippedCatalogue(): Catalogue {
   const file = new URL('../../data/sandbox/catalogue.json', import.meta.url)
   const products = z.array(productShape).parse(JSON.parse(readFileSync(file, 'utf8')))
@@ -40,7 +40,7 @@ export function shippedCatalogue(): Catalogue {
 }
 
 /**
- * A catalogue of any size: each product is a hash of seed and position, made when it is asked for and not kept.
+ * A catalogue of any size: each product is a hash of seed and position, made on request and not kept.
  *
  * The last 48 bits of an id hold the position, so an id leads back to its product without a table.
  */
@@ -78,13 +78,13 @@ function generatedProduct(index: number, seed: number, mask: number): Product {
   }
 }
 
-/** A UUID of version 4 whose last 48 bits are the position, moved by the mask; the others are drawn. */
+/** A UUID of version 4 whose last 48 bits are the position plus the mask; the other bits are random. */
 function generatedId(index: number, seed: number, mask: number): string {
   const [first, second, third] = [mix(seed, index, 0), mix(seed, index, 1), mix(seed, index, 2)]
   const version = 0x4000 | (second & 0x0fff)
   const variant = 0x8000 | ((third >>> 16) & 0x3fff)
-  const place = hex(mask + index, 12)
-  return `${hex(first, 8)}-${hex(second >>> 16, 4)}-${hex(version, 4)}-${hex(variant, 4)}-${place}`
+  const position = hex(mask + index, 12)
+  return `${hex(first, 8)}-${hex(second >>> 16, 4)}-${hex(version, 4)}-${hex(variant, 4)}-${position}`
 }
 
 const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0')

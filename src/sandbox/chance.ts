@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 /** The default randomness: a number in [0, 1) of 48 random bits, from the kernel. */
 export const cryptoRandom = (): number => randomBytes(6).readUIntBE(0, 6) / 2 ** 48
 
-/** As many bytes as asked for; a seeded `random` gives the same bytes again. */
+/** Random bytes; a seeded `random` gives the same bytes again. */
 export const bytesFrom = (random: () => number, count: number): Buffer =>
   Buffer.from(Array.from({ length: count }, () => Math.floor(random() * 256)))
 
@@ -15,6 +15,6 @@ export function uuidOf(bytes: Uint8Array): string {
   return marked.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
 }
 
-/** A fresh identifier such as `ord_5f0c…`: the prefix says of what, 128 random bits say which. */
+/** A new identifier such as `ord_5f0c…`: the prefix names the kind, followed by 128 random bits. */
 export const idFrom = (random: () => number, prefix: string): string =>
   `${prefix}_${bytesFrom(random, 16).toString('hex')}`

@@ -7,15 +7,15 @@ import type { Order } from './orders.ts'
 import { Refusal } from './refusal.ts'
 import type { World } from './world.ts'
 
-/** Newest first; a test that makes more reads the ledger. */
+/** Most records in a list, newest first; larger tests read the ledger. */
 const listedMax = 10_000
 
 const stock = z.number().int().min(0).max(1_000_000_000)
 
 /**
- * The levers of tests and demonstrations, in words of our own and on loopback only.
+ * The control API for tests and demonstrations, on loopback only.
  *
- * It gives out licence keys and decides about money without asking for any key: never let it be reached from outside.
+ * It shows licence keys and moves money without an API key: it must never be reachable from outside.
  */
 export function createControl({ world, faults, dialect }: { world: World; faults: Faults; dialect: Dialect }): Router {
   const { currency } = dialect.money

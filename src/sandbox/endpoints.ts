@@ -5,7 +5,7 @@ import type { Decision, Order } from './orders.ts'
 import { balanceRecord, orderRecord, pageRecord, productRecord, successBody, webhookRecord } from './records.ts'
 import { Refusal } from './refusal.ts'
 import {
-  type Call,
+  type ApiCall,
   readIdempotencyKey,
   readOrderFilter,
   readOrderRequest,
@@ -22,9 +22,9 @@ export interface Answer {
   body: unknown
 }
 
-export type Endpoint = (call: Call) => Answer
+export type Endpoint = (call: ApiCall) => Answer
 
-/** Records of one page, how many the filters let pass, and how many there are in all. */
+/** The records of one page, how many match the filters, and how many there are in all. */
 interface Listed {
   records: Record<string, unknown>[]
   total: number
@@ -36,12 +36,12 @@ export interface Route {
   method: 'get' | 'post'
   path: string
   endpoint: Endpoint
-  /** Set on the one route whose key the dialect may not ask for. */
+  /** Set on the one route that may need no API key. */
   open?: boolean
   createsOrder?: boolean
 }
 
-/** The nine endpoints, as functions of the call; whoever calls them has checked the API key. */
+/** The nine endpoints, as functions of the call; the caller has checked the API key. */
 export function routesOf({
   world,
   dialect,
@@ -62,16 +62,16 @@ export function routesOf({
   })
   const order = (record: Order, keys: string[]) => orderRecord(dialect, record, keys)
 
-  /** One page of a list, as the dialect and the faults let it be seen. */
-  const pageOf = (call: Call, path: string, read: (offset: number, limit: number) => Listed): Answer => {
+  /** One page of a list, as the dialect and the faults show it. */
+  const pageOf = (call: ApiCall, path: string, read: (offset: number, limit: number) => Listed): Answer => {
     const { totalFiltered, listMax } = dialect.paging
     const subject = { path, method: 'GET' }
     const { offset, limit } = readPage(dialect, call, faults.take('short-pages', subject)?.most)
     const reachable = Math.max(0, Math.min(limit, (listMax ?? Number.POSITIVE_INFINITY) - offset))
     const { records, total, all } = read(offset, reachable)
     const counted = totalFiltered ? total : all()
-    const told = Math.min(counted, faults.take('capped-total', subject)?.most ?? counted)
-    return page(records, { total: told, more: offset + records.length < Math.min(total, listMax ?? total) })
+    const shownTotal = Math.min(counted, faults.take('capped-total', subject)?.most ?? counted)
+    return page(records, { total: shownTotal, more: offset + records.length < Math.min(total, listMax ?? total) })
   }
 
   const products: Endpoint = (call) => {
@@ -103,7 +103,7 @@ export function routesOf({
 
   const placeOrder: Endpoint = (call) => {
     const key = readIdempotencyKey(dialect, call)
-    // The exact bytes, since an exact repeat is what the contract promises to recognise.
+    // The exact bytes: the contract promises to recognise an exact repeat.
     const fingerprint = createHash('sha256').update(call.body).digest('hex')
     const earlier = world.orders.recall(key, fingerprint)
     return decided(earlier ?? world.orders.place(key, fingerprint, readOrderRequest(dialect, call)))
@@ -112,7 +112,7 @@ export function routesOf({
   const orders: Endpoint = (call) => {
     const filter = readOrderFilter(dialect, call)
     const isByReference = filter.externalOrderId !== undefined
-    // Compared with a field that no order has filled, such a filter lets no order pass.
+    // Such a filter compares with a field that no order has: no order matches.
     const misses = isByReference && faults.take('filter-misses', { path: '/orders', method: 'GET' }) !== undefined
     return pageOf(call, '/orders', (offset, limit) => {
       const { items, total } = misses ? { items: [], total: 0 } : world.orders.list(filter, offset, limit)

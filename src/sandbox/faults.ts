@@ -1,9 +1,9 @@
 import { z } from 'zod'
 
 /**
- * The faults a test or a person can ask for, each used up after `times` matching requests, orders or deliveries.
+ * The faults that a test or a person can set, each used up after `times` matching requests, orders or deliveries.
  *
- * They live in memory only: a restarted sandbox is a healthy one.
+ * They are kept in memory only: a restarted sandbox has none.
  */
 const requestFaults = ['answer-lost', 'error-before', 'error-after', 'slow', 'rate-limit'] as const
 const orderFaults = [
@@ -24,46 +24,46 @@ export const faultShape = z.strictObject({
   fault: z.enum([...requestFaults, ...orderFaults, ...listFaults, ...deliveryFaults]),
   /** How often it fires before it is used up. */
   times: z.number().int().positive().default(1),
-  /** All that are named must agree. Without `path` a request fault meets only the POST that creates an order. */
+  /** All named fields must match. Without `path` a request fault applies only to the POST that creates an order. */
   match: z
     .strictObject({
-      /** How the external reference of the order begins. */
+      /** The beginning of the order's external reference. */
       externalOrderId: z.string().min(1).optional(),
       productId: z.string().min(1).optional(),
-      /** Path under the base address: `/orders` is that path and all below it, `/` is every request. */
+      /** Path under the base address: `/orders` is that path and every path below it, `/` is every request. */
       path: z.string().startsWith('/').optional(),
       method: z.string().toUpperCase().optional(),
       /** Our name of an event, such as `order.completed`. */
       event: z.string().min(1).optional(),
     })
     .default({}),
-  /** `slow`: how late; `list-lag`: how long hidden; `partial-keys`: when the rest comes; `reorder-deliveries`: at most. */
+  /** `slow`: the delay; `list-lag`: how long hidden; `partial-keys`: when the rest comes; `reorder-deliveries`: the longest wait. */
   delayMs: z.number().int().min(0).max(delayMaxMs).optional(),
   /** `slow`: wait `before` the request is run, or `after` it (the default). */
   stage: z.enum(['before', 'after']).default('after'),
   /** `error-before` and `error-after`: which failure is answered. */
   kind: z.enum(['internal', 'unavailable', 'in_progress']).default('internal'),
-  /** `rate-limit`: seconds to wait; a text is sent as it is; null leaves the header out. */
+  /** `rate-limit`: seconds to wait; a text is sent unchanged; null sends no header. */
   retryAfter: z.union([z.number().int(), z.string(), z.null()]).default(1),
   /** `rate-limit`: whether a number is written as seconds or as the HTTP date of that instant. */
   retryAfterForm: z.enum(['seconds', 'date']).default('seconds'),
-  /** `partial-keys`: how many come first; half of them, rounded down, unless told. */
+  /** `partial-keys`: how many come first (default: half of them, rounded down). */
   first: z.number().int().min(0).optional(),
-  /** `short-pages`: rows on a page at most, whatever was asked for; `capped-total`: the highest count that is told. */
+  /** `short-pages`: most rows on a page, for any requested size; `capped-total`: the highest count that is shown. */
   most: z.number().int().positive().default(10),
-  /** `partial-keys`: what the order says of itself while keys are missing. */
+  /** `partial-keys`: the status of the order while keys are missing. */
   status: z.enum(['completed', 'open']).default('completed'),
 })
 export type FaultName = z.infer<typeof faultShape>['fault']
 
-/** A fault at work: how often it can still fire and how often it has. */
-export interface Fault extends z.infer<typeof faultShape> {
+/** An active fault: how often it can still fire and how often it has fired. */
+export interface SandboxFault extends z.infer<typeof faultShape> {
   id: number
   left: number
   fired: number
 }
 
-/** What a fault is held against: a request, an order or a delivery. */
+/** A request, an order or a delivery to which a fault may apply. */
 export interface Subject {
   externalOrderId?: string | null | undefined
   productId?: string | undefined
@@ -74,21 +74,21 @@ export interface Subject {
   createsOrder?: boolean
 }
 
-/** More than a test run ever sets; a loop gone wrong is told so instead of filling the memory. */
+/** More than a test run ever sets; an endless loop fails instead of filling the memory. */
 const faultsMax = 10_000
 
 export interface Faults {
-  add: (wanted: z.input<typeof faultShape>) => Fault
-  list: () => Fault[]
+  add: (wanted: z.input<typeof faultShape>) => SandboxFault
+  list: () => SandboxFault[]
   clear: () => void
-  /** Takes one fault back, however often it could still fire. */
+  /** Removes a fault, also one that could still fire. */
   remove: (id: number) => void
-  /** Uses up one firing of the oldest fault of that name that meets the subject. */
-  take: (name: FaultName, subject: Subject, applies?: (fault: Fault) => boolean) => Fault | undefined
+  /** Uses up one firing of the oldest fault of that name that matches the subject. */
+  take: (name: FaultName, subject: Subject, applies?: (fault: SandboxFault) => boolean) => SandboxFault | undefined
 }
 
 export function createFaults(): Faults {
-  let faults: Fault[] = []
+  let faults: SandboxFault[] = []
   let lastId = 0
   return {
     add: (wanted) => {
@@ -107,7 +107,7 @@ export function createFaults(): Faults {
       faults = faults.filter((one) => one.id !== id)
     },
     take: (name, subject, applies = () => true) => {
-      const fault = faults.find((one) => one.fault === name && one.left > 0 && meets(one, subject) && applies(one))
+      const fault = faults.find((one) => one.fault === name && one.left > 0 && matches(one, subject) && applies(one))
       if (!fault) return undefined
       fault.left -= 1
       fault.fired += 1
@@ -116,7 +116,7 @@ export function createFaults(): Faults {
   }
 }
 
-function meets({ fault, match }: Fault, subject: Subject): boolean {
+function matches({ fault, match }: SandboxFault, subject: Subject): boolean {
   const forRequests: readonly string[] = requestFaults
   if (forRequests.includes(fault) && match.path === undefined && !subject.createsOrder) return false
   if (match.path !== undefined && !isUnder(subject.path ?? '', match.path)) return false

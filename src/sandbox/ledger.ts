@@ -13,20 +13,20 @@ export interface LedgerEntry {
   at: number
 }
 
-/** The independent truth: what was charged, refunded and handed out, and whether the sums close. */
+/** The independent record of charges, refunds and issued keys, and whether the sums close. */
 export interface LedgerReport {
   startMinor: number
   topUpsMinor: number
   chargesMinor: number
   refundsMinor: number
-  /** The balance as the API shows it, kept apart from the entries. */
+  /** The balance that the API shows, stored separately from the entries. */
   balanceMinor: number
   /** start + top-ups - charges + refunds = balance, exactly. */
   closes: boolean
   charges: LedgerEntry[]
   refunds: LedgerEntry[]
   topUps: LedgerEntry[]
-  /** Licence keys by external reference, in the order they were issued; orders without one stand under their own id. */
+  /** Licence keys by external reference, in the order they were issued; an order without one has its own id. */
   keysIssued: Record<string, string[]>
 }
 
@@ -74,8 +74,8 @@ export function keepLedger({ db, now, balanceLowMinor }: Ground, webhooks: Webho
       move.run(order.amountMinor)
     },
     topUp: (amountMinor: number): void => {
-      const nobody = { orderId: null, externalOrderId: null, idempotencyKey: null }
-      append.run({ ...nobody, kind: 'top_up', amountMinor, at: now() })
+      const noOrder = { orderId: null, externalOrderId: null, idempotencyKey: null }
+      append.run({ ...noOrder, kind: 'top_up', amountMinor, at: now() })
       move.run(amountMinor)
     },
     /** Issues that many new licence keys for the order. */

@@ -2,14 +2,14 @@ import type { Product } from './catalogue.ts'
 import type { Webhooks } from './webhooks.ts'
 import type { Ground } from './world.ts'
 
-/** A product as it is sold now. */
+/** The current state of a product. */
 export interface Offer extends Product {
-  /** Set when it left the catalogue: lists leave it out, and its address answers that it is gone. */
+  /** Set when it left the catalogue: lists omit it, and its address answers that it is gone. */
   withdrawnAt: number | null
   updatedAt: number
 }
 
-/** A change by hand; what is not named stays. `stock` sets the stock of the product's own origin, the other to none. */
+/** A change by hand; other fields stay. `stock` sets the stock of the product's origin, and the other stock to none. */
 export interface OfferChange {
   stock?: number | undefined
   localStock?: number | undefined
@@ -27,11 +27,11 @@ export interface OfferFilter {
 
 export type Offers = ReturnType<typeof keepOffers>
 
-/** How many units can be bought right now. */
+/** How many units can be bought now. */
 export const sellable = (offer: Offer): number =>
   offer.available && offer.withdrawnAt === null ? offer.localStock + offer.providerStock : 0
 
-/** Catalogue plus what has changed since: only products that were sold or changed have a row. */
+/** The catalogue with its changes: only products that were sold or changed have a row. */
 export function keepOffers({ db, catalogue, now, startedAt }: Ground, webhooks: Webhooks) {
   const columns = `id, local_stock as localStock, provider_stock as providerStock, price_minor as priceMinor, available,
     withdrawn_at as withdrawnAt, updated_at as updatedAt`
@@ -48,11 +48,11 @@ export function keepOffers({ db, catalogue, now, startedAt }: Ground, webhooks: 
       ? { ...product, ...row, available: row.available === 1 }
       : { ...product, withdrawnAt: null, updatedAt: startedAt }
 
-  /** Positions that lists leave out, in order; they are few. */
+  /** Positions that lists omit, in order; they are few. */
   let hidden: number[] | undefined
   const hiddenPlaces = (): number[] => {
-    const places = withdrawnIds.all().map((id) => catalogue.find(id) ?? -1)
-    hidden = places.filter((place) => place >= 0).sort((a, b) => a - b)
+    const positions = withdrawnIds.all().map((id) => catalogue.find(id) ?? -1)
+    hidden = positions.filter((position) => position >= 0).sort((a, b) => a - b)
     return hidden
   }
 
@@ -74,16 +74,16 @@ export function keepOffers({ db, catalogue, now, startedAt }: Ground, webhooks: 
 
   return {
     get,
-    /** One page in the catalogue's order. A filter walks the catalogue, holding no more than the page. */
+    /** One page in the catalogue's order. A filter reads the whole catalogue but keeps only the page. */
     list: (filter: OfferFilter, offset: number, limit: number): { items: Offer[]; total: number } => {
       const filtered = Object.values(filter).some((value) => value !== undefined && value !== false)
       if (!filtered) {
         const left = hidden ?? hiddenPlaces()
         const total = catalogue.size - left.length
-        const places = shownPlaces(left, offset, Math.max(0, Math.min(limit, total - offset)))
+        const positions = shownPositions(left, offset, Math.max(0, Math.min(limit, total - offset)))
         const asMade = anyChanged.get() === undefined
-        const items = places.map((place) => {
-          const product = catalogue.at(place)
+        const items = positions.map((position) => {
+          const product = catalogue.at(position)
           return join(product, asMade ? undefined : changed.get(product.id))
         })
         return { items, total }
@@ -100,7 +100,7 @@ export function keepOffers({ db, catalogue, now, startedAt }: Ground, webhooks: 
       }
       return { items, total }
     },
-    /** Takes units out of stock, the local ones first. Only a supplier whose stock is a hint sells more than it counts. */
+    /** Takes units out of stock, local ones first. Only a supplier whose stock is a hint sells more than it counts. */
     sell: (offer: Offer, quantity: number): void => {
       const local = Math.min(offer.localStock, quantity)
       const providerStock = Math.max(0, offer.providerStock - (quantity - local))
@@ -109,15 +109,15 @@ export function keepOffers({ db, catalogue, now, startedAt }: Ground, webhooks: 
     /** Raises the price of each product whose position is a multiple of `every` by one minor unit. @returns how many */
     reprice: db.transaction((every: number): number => {
       let count = 0
-      for (let place = 0; place < catalogue.size; place += every) {
-        const product = catalogue.at(place)
+      for (let position = 0; position < catalogue.size; position += every) {
+        const product = catalogue.at(position)
         const before = join(product, changed.get(product.id))
         save(before, { ...before, priceMinor: before.priceMinor + 1 })
         count += 1
       }
       return count
     }),
-    /** @returns the offer as it is now; undefined when there is no such product */
+    /** @returns the changed offer; undefined when there is no such product */
     change: db.transaction((id: string, change: OfferChange): Offer | undefined => {
       const before = get(id)
       if (!before) return undefined
@@ -127,20 +127,20 @@ export function keepOffers({ db, catalogue, now, startedAt }: Ground, webhooks: 
   }
 }
 
-/** The positions of a page in a list that leaves some out. @param hidden those, in order */
-function shownPlaces(hidden: number[], offset: number, count: number): number[] {
-  let place = offset
+/** The positions of a page in a list with omitted positions. @param hidden the omitted positions, in order */
+function shownPositions(hidden: number[], offset: number, count: number): number[] {
+  let position = offset
   let next = 0
-  while (next < hidden.length && (hidden[next] as number) <= place) {
-    place += 1
+  while (next < hidden.length && (hidden[next] as number) <= position) {
+    position += 1
     next += 1
   }
-  const places: number[] = []
-  for (; places.length < count; place += 1) {
-    if (hidden[next] === place) next += 1
-    else places.push(place)
+  const positions: number[] = []
+  for (; positions.length < count; position += 1) {
+    if (hidden[next] === position) next += 1
+    else positions.push(position)
   }
-  return places
+  return positions
 }
 
 /** A row of `offers`: SQLite has no booleans. */

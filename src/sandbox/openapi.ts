@@ -12,7 +12,7 @@ import { decimalsOf } from '../domain/money.ts'
 import { refusalFacts } from './refusal.ts'
 import { idempotencyKeyMax, urlMax } from './requests.ts'
 
-/** The OpenAPI 3.1 description of what this dialect serves, as the sandbox answers it at `/openapi`. */
+/** The OpenAPI 3.1 description of the API in this dialect, served at `/openapi`. */
 export function openapiOf(dialect: Dialect): Schema {
   const { headers } = dialect
   return {
@@ -40,7 +40,7 @@ export function openapiOf(dialect: Dialect): Schema {
   }
 }
 
-/** What every endpoint may answer besides its own errors. */
+/** The errors of every endpoint. */
 const everywhere: ErrorKind[] = ['invalid', 'rate_limited', 'internal', 'unavailable']
 const withKey: ErrorKind[] = [...everywhere, 'unauthenticated', 'forbidden']
 const ofOrdering: ErrorKind[] = ['key_reused', 'in_progress', 'out_of_stock', 'insufficient_balance', 'limit_exceeded']
@@ -119,7 +119,7 @@ function operationOf(dialect: Dialect, id: string, summary: string, parts: Parts
   }
 }
 
-/** Beside its errors; one of them may have the status of a success. */
+/** The success next to the errors; a refusal may have the same status. */
 function withSuccess(status: string, success: Schema, failures: Schema): Schema {
   if (!(status in failures)) return { [status]: success, ...failures }
   const schemaOf = (response: unknown) => valueAt(response, 'content.application/json.schema')
@@ -148,7 +148,7 @@ function errors(dialect: Dialect, kinds: ErrorKind[]): Schema {
   return Object.fromEntries([...byStatus].map(([status, shared]) => [String(status), response(shared)]))
 }
 
-/** What HTTP itself has statuses for, whatever the dialect's own are; the code is that of any invalid request. */
+/** Errors of HTTP itself, in any dialect; their code is that of an invalid request. */
 const httpErrors = (dialect: Dialect, withBody: boolean): Schema => ({
   400: errorResponse(dialect, 'The request cannot be read'),
   ...(withBody && {
@@ -206,7 +206,7 @@ function headerComponents(dialect: Dialect): Schema {
     RateLimit: always('Requests a minute.', whole),
     RateRemaining: always('Requests that may run at once.', whole),
     RateReset: always(`When all of them are back. ${units[rateResetUnit]}.`, whole),
-    // Promised where the rate limit has a status of its own: no other error carries it.
+    // Promised only when the rate limit has a status of its own.
     RetryAfter: { ...always('Seconds, or an HTTP date.', { type: 'string' }), required: sharing.length === 1 },
   }
 }
@@ -260,7 +260,7 @@ const idempotencyParameter = ({ headers, idempotencyMemorySeconds }: Dialect): S
   schema: { type: 'string', minLength: 1, maxLength: idempotencyKeyMax },
 })
 
-/** The JSON Schemas of everything the API sends and takes, laid out by the dialect's paths. */
+/** The JSON Schemas of all requests and answers, by the dialect's paths. */
 
 export type Schema = Record<string, unknown>
 
@@ -269,7 +269,7 @@ type Field = [path: string | null, schema: Schema, presence?: 'optional']
 
 const text: Schema = { type: 'string' }
 const count: Schema = { type: 'integer', minimum: 0 }
-/** Yes or no, as the dialect writes it. */
+/** Yes or no, in the dialect's words. */
 export const flagSchema = (words: FlagWords): Schema =>
   words === null ? { type: 'boolean' } : { ...text, enum: Object.keys(words) }
 const uuid: Schema = { type: 'string', format: 'uuid' }
@@ -294,7 +294,7 @@ export function schemasOf(dialect: Dialect): Record<string, Schema> {
 export const eventSchemaName = (name: EventName): string =>
   `${name.replace(/(^|[._])(.)/g, (_match, _separator, letter: string) => letter.toUpperCase())}Event`
 
-/** The answer of a success around some data. A bare list has no room for the flag. */
+/** The envelope of a success. A bare list has no flag. */
 export function successSchema({ envelope, flags }: Dialect, data: Schema, path: string): Schema {
   const flagField: Field = [envelope.success, { const: flagValue(flags.success, true) }]
   if (path !== '') return objectOf([flagField, [path, data]])
@@ -472,7 +472,7 @@ function objectOf(fields: Field[]): Schema {
   for (const [name, inner] of groups) {
     const leaf = inner.find(([path]) => path === '')
     const others = inner.filter(([path]) => path !== '')
-    // An amount with its exponent may have more fields beside the two, such as its currency.
+    // An amount with its exponent may have further fields, such as its currency.
     properties[name] = !leaf ? objectOf(inner) : others.length === 0 ? leaf[1] : { allOf: [leaf[1], objectOf(others)] }
     if (inner.some(([, , presence]) => presence !== 'optional')) required.push(name)
   }

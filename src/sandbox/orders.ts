@@ -1,6 +1,6 @@
 import type { ErrorKind, OrderStatus } from '../dialect/dialect.ts'
 import { bytesFrom, uuidOf } from './chance.ts'
-import type { Fault, FaultName } from './faults.ts'
+import type { FaultName, SandboxFault } from './faults.ts'
 import type { Ledger } from './ledger.ts'
 import { type Offer, type Offers, sellable } from './offers.ts'
 import { refusalFacts } from './refusal.ts'
@@ -10,14 +10,14 @@ import type { Ground } from './world.ts'
 
 export type Order = StoredOrder
 
-/** What a POST asks for, read and found well-formed. */
+/** A well-formed order request. */
 export interface OrderRequest {
   productId: string
   quantity: number
   externalOrderId: string | null
 }
 
-/** What a POST led to: an order as it was when it was made, or a refusal. */
+/** The outcome of a POST: the new order, or a refusal. */
 export type Decision = { kind: 'ordered'; order: Order } | { kind: 'refused'; error: ErrorKind; message: string }
 
 /** Filters of the list; instants in epoch milliseconds, `from` inclusive, `before` exclusive. */
@@ -109,7 +109,7 @@ export function keepOrders(ground: Ground, ledger: Ledger, offers: Offers, webho
     })
 
   return {
-    /** What the key led to before, when it is still remembered; a different request under it is refused. */
+    /** The earlier outcome of the key, while it is remembered; a different request with the key is refused. */
     recall: (key: string, fingerprint: string): Decision | undefined => memory.recall(key, fingerprint, now()),
     /** Decides a well-formed request; decision, charge and memory of the key are one transaction. */
     place: db.transaction((key: string, fingerprint: string, request: OrderRequest): Decision => {
@@ -125,30 +125,30 @@ export function keepOrders(ground: Ground, ledger: Ledger, offers: Offers, webho
       return decision
     }),
     get: (id: string): Order | undefined => rows.get(id),
-    /** One page, newest first, without the orders that are hidden for now; `total` counts all that pass. */
+    /** One page, newest first, without orders that are hidden for now; `total` counts all matches. */
     list: (filter: OrderFilter, offset: number, limit: number) => rows.list(filter, now(), offset, limit),
-    /** Newest first, the hidden ones too: what the supplier knows, not what it shows. */
+    /** Newest first, with the hidden ones: what the supplier knows, not what it shows. */
     known: (limit: number): Order[] => rows.list({}, Number.MAX_SAFE_INTEGER, 0, limit).items,
     keysOf: ledger.keysOf,
-    /** Settles what is due; each order in a transaction of its own. Returns how many moved. */
+    /** Settles due orders, each in a transaction of its own. Returns how many moved. */
     advance: (): number => {
       const due = rows.due(now())
       for (const order of due) db.transaction(settle)(order)
       memory.forget(now())
       return due.length
     },
-    /** By hand, for tests: each returns undefined when the order, as it is now, is in no state for it. */
+    /** By hand, for tests: each returns undefined when the state of the order does not allow it. */
     complete: byHand((order) => complete(order)),
     fail: byHand((order, message: string) => comeBack(order, 'failed', message)),
     refund: byHand((order) => comeBack(order, 'refunded', '')),
   }
 }
 
-/** Whether the charge of the order stands or went back. */
+/** Whether the charge of the order was kept or returned. */
 const money = ({ status }: Order): 'kept' | 'returned' =>
   status === 'open' || status === 'completed' ? 'kept' : 'returned'
 
-/** Why nothing is sold, asked in the order of the contract: quantity maximum, product, stock, balance. */
+/** Why nothing is sold, checked in the order of the contract: quantity maximum, product, stock, balance. */
 function refusalOf(
   { dialect, faults }: Ground,
   request: OrderRequest,
@@ -169,7 +169,7 @@ function refusalOf(
   return undefined
 }
 
-/** What will become of a new order: its faults, if any, are used up here. */
+/** The plan of a new order; its faults are used up here. */
 function planOf({ dialect, faults, now, completeAfterMs }: Ground, request: OrderRequest) {
   const lag = faults.take('list-lag', request)
   const hiddenUntil = lag ? now() + (lag.delayMs ?? dialect.listLagSeconds * 1000) : 0
@@ -180,7 +180,7 @@ function planOf({ dialect, faults, now, completeAfterMs }: Ground, request: Orde
   return { plan, held, hiddenUntil }
 }
 
-const partialPlan = (fault: Fault, quantity: number, completeAfterMs: number): OrderPlan => ({
+const partialPlan = (fault: SandboxFault, quantity: number, completeAfterMs: number): OrderPlan => ({
   kind: 'partial',
   first: fault.first ?? Math.floor(quantity / 2),
   status: fault.status,
@@ -188,9 +188,9 @@ const partialPlan = (fault: Fault, quantity: number, completeAfterMs: number): O
 })
 
 /**
- * What each idempotency key led to, for as long as the dialect says, counted from its first use.
+ * The outcome of each idempotency key, remembered as long as the dialect says from its first use.
  *
- * The sandbox has one account, so a key needs no owner. Orders and refusals are kept; malformed requests never get here.
+ * The sandbox has one account, so a key needs no owner. Orders and refusals are kept; malformed requests are not.
  */
 export function createMemory(db: Tables, memoryMs: number) {
   const find = db.prepare<[string], { fingerprint: string; decision: string; at: number }>(
@@ -213,7 +213,7 @@ export function createMemory(db: Tables, memoryMs: number) {
   }
 }
 
-/** What becomes of an order when it is due. */
+/** What happens to an order when it is due. */
 export type OrderPlan =
   | { kind: 'complete' }
   | { kind: 'fail' }
@@ -227,15 +227,15 @@ export interface StoredOrder extends OrderRequest {
   failureCode: string | null
   failureMessage: string | null
   plan: OrderPlan
-  /** When something happens to it next; null when only a hand moves it. */
+  /** When it moves next; null when only the control API moves it. */
   dueAt: number | null
-  /** Lists leave it out until then; its own address does not. */
+  /** Lists omit it until then; its own address does not. */
   hiddenUntil: number
   createdAt: number
   updatedAt: number
 }
 
-/** Orders settled in one go: keeps an advance after a long stop from blocking the server for seconds. */
+/** Orders settled in one batch: an advance after a long stop must not block the server for seconds. */
 const settledAtOnceMax = 500
 
 /** The statements over the orders. */

@@ -1,4 +1,4 @@
-/** How the supplier's records are written in a dialect. Everything that leaves the API is shaped here. */
+/* Writes the supplier's records in a dialect. Every answer of the API is shaped here. */
 
 import { type Dialect, type ErrorKind, type EventName, flagValue, type OrderStatus, putAt } from '../dialect/dialect.ts'
 import { decimalsOf, formatDecimal } from '../domain/money.ts'
@@ -9,7 +9,7 @@ import type { EventSubject, Webhook } from './webhooks.ts'
 
 type Body = Record<string, unknown>
 
-/** Writes the pairs whose path the dialect names; a null or empty path is a fact that the supplier does not show. */
+/** Writes the pairs whose path the dialect names; a null or empty path is a field that the supplier does not have. */
 function recordOf(pairs: [string | null, unknown][]): Body {
   const record: Body = {}
   for (const [path, value] of pairs) if (path) putAt(record, path, value)
@@ -18,7 +18,7 @@ function recordOf(pairs: [string | null, unknown][]): Body {
 
 const productWriters = new WeakMap<Dialect, (offer: Offer) => Body>()
 
-/** Pages have a hundred of them: the dialect's paths are taken apart once. */
+/** A page has a hundred of them: the dialect's paths are parsed only once. */
 export function productRecord(dialect: Dialect, offer: Offer): Body {
   let write = productWriters.get(dialect)
   if (!write) {
@@ -97,7 +97,7 @@ export function webhookRecord(dialect: Dialect, webhook: Webhook, withSecret: bo
   ])
 }
 
-/** The body of a delivery. Its id and licence keys go in only where the dialect gives them a place. */
+/** The body of a delivery, with an id and licence keys only when the dialect has paths for them. */
 export function eventPayload(
   dialect: Dialect,
   name: EventName,
@@ -118,7 +118,7 @@ export function eventPayload(
   ])
 }
 
-/** A page of records. An empty path for the items makes the page the bare list, which has room for nothing else. */
+/** A page of records. With an empty path for the items the page is the bare list and has no other fields. */
 export function pageRecord(
   { paging, flags }: Dialect,
   list: Body[],
@@ -132,7 +132,7 @@ export function pageRecord(
   ])
 }
 
-/** Wraps the answer of a success. @param path where what is wrapped goes: pages may go elsewhere than records */
+/** Wraps the answer of a success. @param path the path of the content: pages may have another one than records */
 export function successBody({ envelope, flags }: Dialect, data: unknown, path = envelope.data): unknown {
   const { success } = envelope
   const yes = flagValue(flags.success, true)
@@ -154,7 +154,7 @@ export function errorBody(dialect: Dialect, kind: ErrorKind, message: string, re
   ])
 }
 
-/** The supplier's word for a status: the first that the dialect lists; one without a word for refunds says failed. */
+/** The supplier's word for a status: the first in the dialect; without a word for refunds, that for failed. */
 export function statusWord(dialect: Dialect, status: OrderStatus): string {
   const wordFor = (wanted: OrderStatus) =>
     Object.entries(dialect.orderStatuses).find(([, meaning]) => meaning === wanted)?.[0]
@@ -165,7 +165,7 @@ function moneyValue({ money }: Dialect, minor: number): unknown {
   const { representation } = money
   if (representation === 'minor') return minor
   if (typeof representation === 'object') {
-    // One digit more than the currency has: whoever leaves the exponent out of account is ten times off.
+    // One digit more than the currency has: a reader that ignores the exponent is wrong by a factor of ten.
     const decimals = decimalsOf(money.currency) + 1
     const exponent = representation.counts === 'decimals' ? decimals : -decimals
     return recordOf([
@@ -177,7 +177,7 @@ function moneyValue({ money }: Dialect, minor: number): unknown {
   return representation === 'decimal' ? text : Number(text)
 }
 
-/** Offers that never changed are all as old as the account: the last text serves for most. */
+/** Unchanged offers are all as old as the account: most can use the last text. */
 const lastInstant = { at: Number.NaN, text: '' }
 
 export function instantValue({ instants }: Dialect, at: number): string | number {

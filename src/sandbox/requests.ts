@@ -1,16 +1,16 @@
-/** Reads what callers send, strictly: an unknown name is refused, so that a misspelt filter never passes unnoticed. */
+/* Reads requests strictly: an unknown name is refused, so that a misspelt filter never goes unnoticed. */
 import { type Dialect, type EventName, eventNames, type OrderStatus, valueAt } from '../dialect/dialect.ts'
 import type { OfferFilter } from './offers.ts'
 import type { OrderFilter, OrderRequest } from './orders.ts'
 import { Refusal } from './refusal.ts'
 
-/** A request as it came. */
-export interface Call {
+/** A request to the API. */
+export interface ApiCall {
   query: URLSearchParams
   /** Every value of a header, by its name in lower case. */
   headers: NodeJS.Dict<string[]>
   body: Buffer
-  /** The identifier in the path; empty where the path has none. */
+  /** The identifier in the path; empty when there is none. */
   id: string
 }
 
@@ -22,7 +22,7 @@ export const urlMax = 2048
 const invalid = (message: string): Refusal => new Refusal('invalid', message)
 
 /** The one idempotency key of a request. */
-export function readIdempotencyKey({ headers }: Dialect, call: Call): string {
+export function readIdempotencyKey({ headers }: Dialect, call: ApiCall): string {
   const [key, ...others] = call.headers[headers.idempotencyKey] ?? []
   if (!key || others.length > 0) throw invalid(`${headers.idempotencyKey}: one header of that name is required`)
   if (key.length > idempotencyKeyMax)
@@ -30,7 +30,7 @@ export function readIdempotencyKey({ headers }: Dialect, call: Call): string {
   return key
 }
 
-export function readOrderRequest(dialect: Dialect, call: Call): OrderRequest {
+export function readOrderRequest(dialect: Dialect, call: ApiCall): OrderRequest {
   const { orderRequest: names, orderRequired } = dialect
   const body = readBody(call, Object.values(names))
   for (const field of orderRequired) if (body[names[field]] === undefined) throw invalid(`${names[field]}: is required`)
@@ -50,7 +50,7 @@ export function readOrderRequest(dialect: Dialect, call: Call): OrderRequest {
   return { productId: productId.toLowerCase(), quantity, externalOrderId }
 }
 
-export function readWebhookRequest(dialect: Dialect, call: Call): { url: string; events: EventName[] } {
+export function readWebhookRequest(dialect: Dialect, call: ApiCall): { url: string; events: EventName[] } {
   const { webhookRequest: paths, event } = dialect
   const body = readBody(
     call,
@@ -67,13 +67,13 @@ export function readWebhookRequest(dialect: Dialect, call: Call): { url: string;
 }
 
 /**
- * Which page is asked for, as offset and length.
+ * The requested page, as offset and length.
  *
- * @param most rows that a page has at most, without a word about it
+ * @param most silent limit of the rows of a page
  */
 export function readPage(
   { paging }: Dialect,
-  { query }: Call,
+  { query }: ApiCall,
   most = Number.POSITIVE_INFINITY,
 ): { offset: number; limit: number } {
   const page = readWhole(query, paging.page, paging.first, paging.first, 1_000_000_000)
@@ -81,7 +81,7 @@ export function readPage(
   return { offset: (page - paging.first) * limit, limit }
 }
 
-export function readProductFilter({ products, paging, flags }: Dialect, { query }: Call): OfferFilter {
+export function readProductFilter({ products, paging, flags }: Dialect, { query }: ApiCall): OfferFilter {
   refuseUnknown(query, [paging.page, paging.limit, ...Object.values(products)])
   const get = (name: string | null) => (name === null ? null : query.get(name))
   const word = get(products.inStock)
@@ -96,7 +96,7 @@ export function readProductFilter({ products, paging, flags }: Dialect, { query 
 }
 
 /** Both ends of the time filter are inclusive, at the precision in which the dialect writes instants. */
-export function readOrderFilter(dialect: Dialect, { query }: Call): OrderFilter {
+export function readOrderFilter(dialect: Dialect, { query }: ApiCall): OrderFilter {
   const { orders, paging, orderStatuses } = dialect
   refuseUnknown(query, [paging.page, paging.limit, ...Object.values(orders)])
   const get = (name: string | null) => (name === null ? undefined : (query.get(name) ?? undefined))
@@ -115,7 +115,7 @@ export function readOrderFilter(dialect: Dialect, { query }: Call): OrderFilter 
 }
 
 /** Refuses a query on an endpoint that has no parameters. */
-export const refuseQuery = ({ query }: Call): void => refuseUnknown(query, [])
+export const refuseQuery = ({ query }: ApiCall): void => refuseUnknown(query, [])
 
 function refuseUnknown(query: URLSearchParams, known: (string | null)[]): void {
   for (const name of new Set(query.keys())) {
@@ -144,7 +144,7 @@ function readInstant({ instants }: Dialect, name: string, text: string): number 
   return at
 }
 
-function readBody(call: Call, known: string[]): Record<string, unknown> {
+function readBody(call: ApiCall, known: string[]): Record<string, unknown> {
   const type = call.headers['content-type']?.[0] ?? ''
   if (!/^application\/json\s*(;|$)/i.test(type))
     throw new Refusal('invalid', 'content-type: must be application/json', 415)

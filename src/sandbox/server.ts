@@ -1,9 +1,9 @@
 /**
  * The sandbox: a supplier of our own that speaks the Reseller API v1.1, whole, in any dialect.
  *
- * It promises to lie to nobody: what its ledger says was charged and handed out is what happened, whatever faults were
- * asked for and however often it was killed. It shares the dialect and the money with the rest of Quayside and nothing
- * else, and signs by itself, so that it cannot agree with a bug of our client.
+ * Its ledger is always true: it records every charge and every issued key, with any faults and after any number of kills.
+ * The sandbox shares only the dialect and the money with the rest of Quayside, and signs by itself, so that it cannot agree
+ * with a bug of our client.
  */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -21,31 +21,31 @@ import { openWorld, type World } from './world.ts'
 
 export interface SandboxOptions {
   dialect: Dialect
-  /** The one API key that is let in. */
+  /** The one valid API key. */
   apiKey: string
-  /** A free port unless told. */
+  /** Default: a free port. */
   port?: number
-  /** Loopback unless told. */
+  /** Default: loopback. */
   host?: string
-  /** SQLite file that keeps the world; without one it is gone when the process ends. */
+  /** SQLite file of the world; without one the world ends with the process. */
   file?: string
   /** Epoch milliseconds. */
   now?: () => number
-  /** In [0, 1); from the kernel unless told. */
+  /** In [0, 1); default: from the kernel. */
   random?: () => number
-  /** Size of a generated catalogue; without it the shipped one is sold. */
+  /** Size of a generated catalogue (default: the shipped one). */
   offers?: number
   /** Seed of the generated catalogue, and of the licence keys when it is given. */
   seed?: number
-  /** What the account starts with, in minor units of the dialect's currency. 2,500.00 unless told. */
+  /** The first balance, in minor units of the dialect's currency (default: 2,500.00). */
   balanceMinor?: number
-  /** A charge that takes the balance below this announces it. 100.00 unless told. */
+  /** A charge that takes the balance below this sends `balance.low` (default: 100.00). */
   balanceLowMinor?: number
-  /** How long an order stays open. 300 ms unless told: long enough to be seen open, short enough for a demonstration. */
+  /** How long an order stays open (default: 300 ms, long enough to be seen open, short enough for a demonstration). */
   completeAfterMs?: number
-  /** 600 unless told. */
+  /** Default: 600. */
   requestsPerMinute?: number
-  /** Whether a timer moves the world and sends deliveries; with false, `advance` and `deliverDue` do. */
+  /** Whether a timer moves the world and sends deliveries; if false, `advance` and `deliverDue` do. */
   automatic?: boolean
 }
 
@@ -56,14 +56,14 @@ export interface Sandbox {
   controlUrl: string
   world: World
   faults: Faults
-  /** Settles what is due by the clock; returns how many orders moved. */
+  /** Settles due orders; returns how many moved. */
   advance: () => number
-  /** Sends what is due; resolves with the number of attempts. */
+  /** Sends due deliveries; resolves with the number of attempts. */
   deliverDue: () => Promise<number>
   close: () => Promise<void>
 }
 
-/** How often time passes by itself: well under the 300 ms an order takes, at no cost worth naming. */
+/** How often the timer runs: much shorter than the 300 ms of an order, and cheap. */
 const tickMs = 50
 
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
@@ -91,7 +91,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   app.disable('x-powered-by').disable('etag').disable('query parser').enable('case sensitive routing')
   app.use('/sandbox', createControl({ world, faults, dialect }))
   app.use('/v1', createApi({ dialect, routes, faults, apiKey, requestsPerMinute, now, random, pause }))
-  // Outside the version nothing is routed, but the envelope and the request id are the same.
+  // Other paths have no routes, but the same envelope and request id.
   app.use(createApi({ dialect, routes: [], faults, apiKey, requestsPerMinute, now, random, pause }))
 
   const server = await listen(createServer(app), options.port, options.host).catch(async (cause: unknown) => {
@@ -123,7 +123,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   }
 }
 
-/** Waits that end with the server: what was held back then stays undone. */
+/** Waits that the server cancels when it closes: what they delayed is never done. */
 function createWaits() {
   const timers = new Set<NodeJS.Timeout>()
   return {
@@ -148,7 +148,7 @@ export function listen(server: Server, port = 0, host = '127.0.0.1'): Promise<Se
   })
 }
 
-/** The address to reach a server at; one that listens everywhere is reached on loopback. */
+/** The address of a server; one that listens on all addresses is reached on loopback. */
 export function addressOf(server: Server): string {
   const { address, port, family } = server.address() as AddressInfo
   if (address === '0.0.0.0' || address === '::') return `http://127.0.0.1:${port}`

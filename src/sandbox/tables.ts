@@ -3,9 +3,9 @@ import Database from 'better-sqlite3'
 export type Tables = Database.Database
 
 /**
- * Opens the sandbox's own file, or memory when none is given, and makes the tables that are missing.
+ * Opens the sandbox's own file, or memory when none is given, and creates missing tables.
  *
- * Synchronous FULL in WAL: what was answered is on disk, so a killed sandbox never forgets a charge.
+ * Synchronous FULL in WAL: every answer is on disk first, so a killed sandbox never forgets a charge.
  */
 export function openTables(file: string | undefined): Tables {
   const db = new Database(file ?? ':memory:')
@@ -16,7 +16,7 @@ export function openTables(file: string | undefined): Tables {
   return db
 }
 
-/** The ledger and the issued keys refuse update and delete: what they say is the truth that tests are held against. */
+/** The ledger and the issued keys refuse update and delete: tests judge Quayside by them. */
 const tables = `
 create table if not exists account (
   id integer primary key check (id = 1),

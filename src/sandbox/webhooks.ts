@@ -9,21 +9,21 @@ import type { Ground } from './world.ts'
 export interface Webhook {
   id: string
   url: string
-  /** Our names of the events it wants. */
+  /** Our names of its events. */
   events: EventName[]
-  /** Shown once, when the webhook is made. */
+  /** Shown once, in the answer that creates the webhook. */
   secret: string
   createdAt: number
 }
 
-/** One signed request that is owed. Two rows may share a delivery ID: that is the duplicate. */
+/** One queued signed request. Two rows with one delivery ID are a duplicate delivery. */
 export interface Delivery {
   seq: number
   deliveryId: string
   webhookId: string
   event: EventName
   orderId: string | null
-  /** The bytes that are signed and sent, the same at every attempt. */
+  /** The signed bytes, the same at every attempt. */
   body: string
   state: 'due' | 'delivered' | 'dropped' | 'dead'
   attempts: number
@@ -32,17 +32,17 @@ export interface Delivery {
   createdAt: number
 }
 
-/** What an event is about. */
+/** The subject of an event. */
 export interface EventSubject {
   order?: Order
-  /** Set with an order that has some; they leave only where the dialect says that payloads carry keys. */
+  /** The keys of the order; sent only when the dialect has a path for them. */
   keys?: string[]
   productId?: string
 }
 
 export type Webhooks = ReturnType<typeof keepWebhooks>
 
-/** Enough for every rotation; more is a loop gone wrong. */
+/** Enough for every rotation; more comes from an endless loop. */
 export const webhooksMax = 50
 
 /** Waits between attempts, in milliseconds: 1 s, 5 s, 30 s, 2 min, 10 min, 1 h, 6 h, 24 h, then it is dead. */
@@ -51,7 +51,7 @@ const waitsMs = [1_000, 5_000, 30_000, 120_000, 600_000, 3_600_000, 21_600_000, 
 /** A reordered delivery waits for the next one of its webhook, but not longer than this. */
 const reorderMaxMs = 5_000
 
-/** Webhooks and what is owed to them. `emit` is called inside the transaction of its cause, so neither exists alone. */
+/** Webhooks and their queued deliveries. `emit` is called inside the transaction of its cause, so neither exists alone. */
 export function keepWebhooks({ db, dialect, faults, now, random }: Ground) {
   const rows = db.prepare<[], WebhookRow>(
     'select id, url, events, secret, created_at as createdAt from webhooks order by created_at, rowid',
@@ -84,7 +84,7 @@ export function keepWebhooks({ db, dialect, faults, now, random }: Ground) {
   const newest = db.prepare<[number], Delivery>(`select ${columns} from deliveries order by seq desc limit ?`)
   const list = (): Webhook[] => rows.all().map((row) => ({ ...row, events: JSON.parse(row.events) as EventName[] }))
 
-  const owe = (webhook: Webhook, event: EventName, subject: EventSubject, body: string): void => {
+  const enqueue = (webhook: Webhook, event: EventName, subject: EventSubject, body: string): void => {
     const about = { event, externalOrderId: subject.order?.externalOrderId, productId: productOf(subject) }
     const deliveryId = idFrom(random, 'dlv')
     const dropped = faults.take('drop-delivery', about)
@@ -103,33 +103,33 @@ export function keepWebhooks({ db, dialect, faults, now, random }: Ground) {
 
   return {
     list,
-    /** Makes a webhook with a fresh secret of 32 random bytes. */
+    /** Creates a webhook with a new secret of 32 random bytes. */
     create: (url: string, events: EventName[]): Webhook => {
       const secret = `whsec_${bytesFrom(random, 32).toString('hex')}`
       const webhook = { id: idFrom(random, 'wh'), url, events, secret, createdAt: now() }
       insert.run({ ...webhook, events: JSON.stringify(events) })
       return webhook
     },
-    /** Owes the event to every webhook that wants it. */
+    /** Queues the event for every webhook that is registered for it. */
     emit: (event: EventName, subject: EventSubject): void => {
       if (dialect.event.names[event] === null) return
       const wanting = list().filter((webhook) => webhook.events.includes(event))
       if (wanting.length === 0) return
-      // Drawn only where it is written, so that a seeded run gives the same ids in every dialect without one.
+      // Drawn only when it is written, so that a seeded run gives the same ids in every dialect without one.
       const id = dialect.eventId === null ? '' : idFrom(random, 'evt')
       const body = JSON.stringify(eventPayload(dialect, event, subject, { id, at: now() }))
-      for (const webhook of wanting) owe(webhook, event, subject, body)
+      for (const webhook of wanting) enqueue(webhook, event, subject, body)
     },
-    /** The delivery that is to be sent next to that webhook, if one is due. */
+    /** The next due delivery of the webhook. */
     nextDue: (webhookId: string): Delivery | undefined => nextDue.get(webhookId, now()),
-    /** @param status the answer's, or null when none came */
+    /** @param status the status of the answer, or null without one */
     record: ({ seq, attempts }: Delivery, status: number | null): void => {
       const wait = waitsMs[attempts]
       const delivered = status !== null && status >= 200 && status < 300
       const state = delivered ? 'delivered' : wait === undefined ? 'dead' : 'due'
       record.run(state, status, now() + (wait ?? 0), seq)
     },
-    /** Puts a delivery back, whatever became of it; false when there is none of that ID. */
+    /** Queues a delivery again, in any state; false when there is none with this ID. */
     resend: (deliveryId: string): boolean => resend.run(now(), deliveryId).changes > 0,
     newest: (count: number): Delivery[] => newest.all(count),
   }
@@ -139,13 +139,13 @@ type WebhookRow = Omit<Webhook, 'events'> & { events: string }
 
 const productOf = ({ order, productId }: EventSubject): string | undefined => productId ?? order?.productId
 
-/** A receiver that takes longer is counted as not reached: it is to store the delivery, not to act on it. */
+/** A slower receiver counts as not reached: it should store the delivery, not act on it. */
 const deadlineMs = 10_000
 
 export interface Sender {
-  /** Sends what is due, webhook by webhook in order; resolves with the number of attempts that were made. */
+  /** Sends due deliveries, in order for each webhook; resolves with the number of attempts. */
   deliverDue: () => Promise<number>
-  /** Breaks off what is on its way; that stays due. */
+  /** Aborts deliveries in flight; they stay due. */
   close: () => Promise<void>
 }
 
@@ -179,14 +179,14 @@ export function createSender({
       await response.body?.cancel()
       return response.status
     } catch {
-      // Refused, reset, too late: for the schedule it is all the same.
+      // Refused, reset, too late: the same for the schedule.
       return null
     }
   }
 
   const drain = async (webhook: Webhook): Promise<number> => {
     let attempts = 0
-    // A failed attempt is due later, so this ends unless the clock runs away.
+    // A failed attempt is due later, so this ends.
     for (let next = webhooks.nextDue(webhook.id); next; next = webhooks.nextDue(webhook.id)) {
       const status = await attempt(webhook, next)
       if (closing.signal.aborted) break
@@ -220,7 +220,7 @@ export function createSender({
 export const sign = (secret: string, timestamp: string, body: string): Buffer =>
   createHmac('sha256', secret).update(`${timestamp}.${body}`).digest()
 
-/** The headers that authenticate one attempt, laid out as the dialect says. `at` in epoch milliseconds. */
+/** The headers that authenticate one attempt, by the dialect. `at` in epoch milliseconds. */
 export function signedHeaders(
   { signature }: Dialect,
   { secret, deliveryId, body, at }: { secret: string; deliveryId: string; body: string; at: number },

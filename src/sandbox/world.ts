@@ -1,8 +1,8 @@
 /**
- * The supplier's state and decisions: no HTTP and no timers, and the clock comes in as an argument.
+ * The supplier's state and decisions, without HTTP and timers; the clock is an argument.
  *
- * Everything is synchronous and every write is a transaction, so nothing is ever half done: a charge without its order,
- * its stock, its memory of the key or its events cannot be found in the file, whenever the process is killed.
+ * Everything is synchronous and every write is a transaction: after a kill the file never has a charge without its order,
+ * its stock, the record of its key or its events.
  */
 import type { Dialect } from '../dialect/dialect.ts'
 import type { Catalogue } from './catalogue.ts'
@@ -20,20 +20,20 @@ export interface WorldOptions {
   faults: Faults
   now: () => number
   random: () => number
-  /** SQLite file; memory when there is none. What it holds wins over `balanceMinor` and `seed`. */
+  /** SQLite file; memory without one. Its contents win over `balanceMinor` and `seed`. */
   file?: string | undefined
-  /** Seed of the licence keys. Without one it is drawn, so that a fresh sandbox never repeats the keys of an old one. */
+  /** Seed of the licence keys. Without one it is random, so that a new sandbox never repeats the keys of an old one. */
   seed?: number | undefined
   balanceMinor: number
-  /** A charge that takes the balance below this announces it. */
+  /** A charge that takes the balance below this sends `balance.low`. */
   balanceLowMinor: number
   completeAfterMs: number
 }
 
-/** What the parts of the world share. */
+/** The shared parts of the world. */
 export interface Ground extends Omit<WorldOptions, 'file' | 'seed' | 'balanceMinor'> {
   db: Tables
-  /** When the account was made: the age of whatever never changed. */
+  /** When the account was created: the instant of every record that never changed. */
   startedAt: number
 }
 
@@ -53,7 +53,7 @@ export function openWorld(options: WorldOptions) {
     balanceMinor: ledger.balanceMinor,
     topUp: db.transaction(ledger.topUp),
     report: ledger.report,
-    /** Lets time pass: settles the orders that are due by the clock. Returns how many moved. */
+    /** Settles the orders that are due by the clock. Returns how many moved. */
     advance: orders.advance,
     close: (): void => {
       db.close()
@@ -61,7 +61,7 @@ export function openWorld(options: WorldOptions) {
   }
 }
 
-/** @returns when the account was made */
+/** @returns when the account was created */
 function openAccount(db: Tables, { balanceMinor, seed, random, now }: WorldOptions): number {
   const keySeed = seed === undefined ? bytesFrom(random, 16).toString('hex') : String(seed)
   db.prepare(

@@ -88,7 +88,7 @@ describe('the configuration', () => {
     })
   })
 
-  test('takes secrets from the variable, the named file or the folder beside it, but not from one that others can read', () => {
+  test('takes secrets from the variable, the named file or the folder next to it, but not from one that others can read', () => {
     const folder = path.dirname(databaseFile())
     const file = path.join(folder, 'quayside.json')
     writeFileSync(file, JSON.stringify(GOOD))
@@ -107,7 +107,7 @@ describe('the price rules', () => {
   const selling = (store: object, more: object = {}) =>
     faultsOf({ ...GOOD, ...more, stores: [{ ...GOOD.stores[0], ...store }] })
 
-  test('are a markup of 20 percent, with nothing else, unless told', () => {
+  test('are a markup of 20 percent, and nothing else, by default', () => {
     const [store] = load(GOOD).stores
     expect(store).toMatchObject({ currency: 'EUR', stock: { source: 'both', buffer: 0 }, listings: { mode: 'all' } })
     expect(store?.policy.pricing).toMatchObject({ currency: 'EUR', rates: [] })
@@ -183,7 +183,7 @@ describe('the price rules', () => {
     })
   })
 
-  test('need rates that can be told apart and are ones', () => {
+  test('need different, valid rates', () => {
     const rate = { from: 'EUR', to: 'USD', rate: '1.1' }
     const rates = [
       { ...rate, rate: '0.0' },

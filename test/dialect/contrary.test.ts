@@ -61,7 +61,7 @@ describe('a dialect', () => {
     dialect.errors.rate_limited = { codes: ['rate_limited'], status: 200 }
     expect(faultsOf({ ...dialect, error: { ...dialect.error, success: null } })).toEqual([
       'errors.internal.status: must be 200 to 299 or 400 to 599',
-      'errors.gone.status: an error that comes as HTTP 200 needs error.success, the flag that tells it from a success',
+      'errors.gone.status: an error that comes as HTTP 200 needs error.success, the flag that marks it as an error',
       'errors.rate_limited.status: the API says that the rate limit is HTTP 429',
     ])
   })

@@ -189,7 +189,7 @@ describe('every response', () => {
     expect(reply.headers.get('allow')).toBe('GET')
   })
 
-  it('lets nobody in with a wrong key', async () => {
+  it('refuses a wrong key', async () => {
     const reply = await sandbox.get('/balance', { 'x-api-key': 'guess' })
     expect(reply.status).toBe(401)
     expect(reply.at('error.code')).toBe('unauthorized')

@@ -92,7 +92,7 @@ describe('deliveries', () => {
     expect(sandbox.world.webhooks.newest(1)).toMatchObject([{ state: 'dead', lastStatus: null }])
   })
 
-  it('announce all six events to whoever asked for them', async () => {
+  it('announce all six events to the registered webhooks', async () => {
     const receiver = await openReceiver()
     const other = await openReceiver()
     await sandbox.post('/webhooks', { url: receiver.url, events })
@@ -119,7 +119,7 @@ describe('deliveries', () => {
     expect(other.got).toHaveLength(1)
   })
 
-  it('need nobody when time passes by itself', async () => {
+  it('are sent by the timer', async () => {
     const alive = await openSandbox({ automatic: true, now: Date.now, completeAfterMs: 20 })
     const receiver = await openReceiver()
     try {

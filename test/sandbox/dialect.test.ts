@@ -162,11 +162,11 @@ describe('another dialect', () => {
     const paging = { ...otherDialect().paging, total: 'all', totalFiltered: false, listMax: 30 }
     sandbox = await openSandbox({ dialect: { ...otherDialect(), paging } })
     const pages = [0, 1, 2].map((page) => sandbox.get(`/products?p=${page}&n=25`))
-    const told = (await Promise.all(pages)).map((page) => [
+    const shown = (await Promise.all(pages)).map((page) => [
       (page.at('rows') as unknown[]).length,
       page.at('paging.next'),
     ])
-    expect(told).toEqual([
+    expect(shown).toEqual([
       [25, true],
       [5, false],
       [0, false],

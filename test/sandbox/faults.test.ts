@@ -122,7 +122,7 @@ describe('faults of an order', () => {
     expect(await read()).toEqual(['completed', 5])
   })
 
-  it('hold-open keeps an order open until it is told', async () => {
+  it('hold-open keeps an order open until it is completed by hand', async () => {
     await fault('hold-open')
     const placed = await sandbox.order('k', { productId })
     sandbox.pass(86_400_000)
@@ -150,7 +150,7 @@ describe('faults of a list', () => {
     expect((await sandbox.get('/products')).at('data.items')).toHaveLength(20)
   })
 
-  it('capped-total tells no higher count, and lists the rest all the same', async () => {
+  it('capped-total shows no higher count, and still lists the rest', async () => {
     await fault('capped-total', { most: 2, ...onOrders })
     expect(await pageOf('?limit=2')).toEqual([2, 2])
     expect(await pageOf('?limit=2&page=2')).toEqual([1, 2])

@@ -98,7 +98,7 @@ describe('the idempotency key', () => {
     expect((await sandbox.order('k', { productId: id })).status).toBe(201)
   })
 
-  it('is remembered as long as the dialect says, and then charges anew', async () => {
+  it('is remembered as long as the dialect says, and then charges again', async () => {
     const offer = productOf(sandbox, 'GAM-DEEPHARB')
     const first = await sandbox.order('k', { productId: offer.id })
     sandbox.pass(86_400_000 - 1)
@@ -180,7 +180,7 @@ describe('the control API', () => {
 })
 
 describe('the ledger', () => {
-  it('takes no second refund of an order by whoever still holds it as it was', async () => {
+  it('takes no second refund of an order from a caller with its earlier state', async () => {
     const { id: productId } = productOf(sandbox, 'GAM-DEEPHARB')
     await sandbox.order('a', { productId })
     const [held] = sandbox.world.orders.known(1)

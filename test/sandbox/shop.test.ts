@@ -68,7 +68,7 @@ describe('the demo store', () => {
     ])
   })
 
-  it('answers as it is told, with or without recording', async () => {
+  it('answers as it is set, with or without recording', async () => {
     shop.answerNext(503, 2)
     shop.answerNext(500, 1, 'recorded')
     const statuses = []

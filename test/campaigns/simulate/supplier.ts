@@ -9,7 +9,7 @@ import { createFaults } from '../../../src/sandbox/faults.ts'
 import type { OrderRequest } from '../../../src/sandbox/orders.ts'
 import { errorBody } from '../../../src/sandbox/records.ts'
 import { Refusal, refusalFacts } from '../../../src/sandbox/refusal.ts'
-import { type Call, readIdempotencyKey, readOrderRequest } from '../../../src/sandbox/requests.ts'
+import { type ApiCall, readIdempotencyKey, readOrderRequest } from '../../../src/sandbox/requests.ts'
 import { openWorld } from '../../../src/sandbox/world.ts'
 import type { Chance } from './chance.ts'
 import type { Timeline } from './timeline.ts'
@@ -109,7 +109,7 @@ export function openSupplier({ dialect, timeline, chance, apiKey, balanceMinor, 
     }
     const headers = Object.fromEntries(Object.entries(asked.headers).map(([name, value]) => [name, [value]]))
     const id = route.path.endsWith('/:id') ? decodeURIComponent(asked.path.split('/').at(-1) ?? '') : ''
-    const call: Call = { query: asked.query, headers, body: Buffer.from(asked.body), id }
+    const call: ApiCall = { query: asked.query, headers, body: Buffer.from(asked.body), id }
     try {
       if (route.createsOrder) lookAtKey(call, overlapped)
       return route.endpoint(call)
@@ -119,7 +119,7 @@ export function openSupplier({ dialect, timeline, chance, apiKey, balanceMinor, 
     }
   }
 
-  function lookAtKey(call: Call, overlapped: boolean): void {
+  function lookAtKey(call: ApiCall, overlapped: boolean): void {
     const name = dialect.headers.idempotencyKey
     // The ledger shows the mark, so that a reader sees which charge came of it.
     if (settings.notAtomic && overlapped) call.headers[name] = [`${readIdempotencyKey(dialect, call)}#again`]
