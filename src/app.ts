@@ -167,9 +167,9 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
     await captures.expire()
   }
   const endTick = everySeconds(config.ordering.tickSeconds, 'tick', tick, log)
-  const endMapping = everySeconds(MAPPING_SECONDS, 'restore', runtime.mapBack, log)
+  const endReattaching = everySeconds(REATTACH_SECONDS, 'restore', runtime.reattachOrders, log)
   const logged = (event: string) => (error: unknown) => log.warn(event, { error: messageOf(error) })
-  void runtime.mapBack().catch(logged('restore.failed'))
+  void runtime.reattachOrders().catch(logged('restore.failed'))
   void ordering.readBalance().catch(logged('balance.unread'))
   void webhooks.check().catch(logged('webhooks.unchecked'))
   syncs.follow('start')
@@ -181,7 +181,7 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
     runtime.stop()
     server.drain()
     log.info('service.stopping')
-    const work = [endTick(), endMapping(), ...timers.map(({ end }) => end()), runtime.idle()]
+    const work = [endTick(), endReattaching(), ...timers.map(({ end }) => end()), runtime.idle()]
     // The server still listens, so that whoever asks is told to go elsewhere.
     const finished = await within(serverLimits.drainMs, Promise.all(work))
     await server.close()
@@ -208,8 +208,8 @@ function policyOf({ ordering, rates, spendCaps, dialectFacts }: Config): Orderin
   }
 }
 
-/** How often it is looked whether a restore is to be mapped back: two reads of the database when there is none. */
-const MAPPING_SECONDS = 5
+/** How often it is looked whether a restore is to be reattached: two reads of the database when there is none. */
+const REATTACH_SECONDS = 5
 
 /** How long connections may take to close; one with an open request would wait for the deadline of that request. */
 const LINGER_MS = 500

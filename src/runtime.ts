@@ -20,7 +20,7 @@ import { placeDue } from './ordering/place.ts'
 import { afterClockJump, resume } from './ordering/recover.ts'
 import { refreshDue } from './ordering/refresh.ts'
 import { checkBalance } from './reconciliation/balance.ts'
-import { mapBack } from './reconciliation/restore.ts'
+import { reattachOrders } from './reconciliation/restore.ts'
 import { createSweepRunner, type SweepRunner } from './reconciliation/sweep.ts'
 import type { Database } from './storage/database.ts'
 import type { Marker } from './storage/marker.ts'
@@ -81,7 +81,7 @@ export interface Runtime {
   /** Corrects what a jump of the wall clock made wrong. @returns whether there was one since the last call */
   checkClock: () => Promise<boolean>
   /** One step of finding the orders of a restored database again; `over` when there is none to find. */
-  mapBack: () => ReturnType<typeof mapBack>
+  reattachOrders: () => ReturnType<typeof reattachOrders>
   isStopping: () => boolean
   /** Takes no new work; what is under way goes on. */
   stop: () => void
@@ -185,7 +185,7 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
       if (jumped) await afterClockJump(ordering)
       return jumped
     },
-    mapBack: () => mapBack(ordering),
+    reattachOrders: () => reattachOrders(ordering),
     isStopping: () => halt.signal.aborted,
     stop: () => {
       halt.abort()

@@ -57,7 +57,7 @@ export function createBackups(parts: BackupParts): Backups {
       const epoch = (await currentEpoch(db))?.epoch ?? 1
       const facts = { madeAt: startedAt, epoch, stores: config.stores.map(({ id }) => id) }
       const backup = await makeBackup({ database: file, folder }, facts, parts.keys.current())
-      const gone = letGo()
+      const gone = resumeBuying()
       log.info('backup.made', { file: backup.file, durationMs: now() - startedAt, count: gone })
       return backup
     } finally {
@@ -66,7 +66,7 @@ export function createBackups(parts: BackupParts): Backups {
   }
 
   /** @returns how many went */
-  function letGo(): number {
+  function resumeBuying(): number {
     const keep = { count: config.backups.keep, ageMs: config.backups.keepDays * DAY }
     const known = listBackups(folder).flatMap(({ file, header }) => (header ? [{ file, madeAt: header.madeAt }] : []))
     const old = outdated(known, keep, now())

@@ -38,7 +38,7 @@ function restoredText({ database, madeAt, epoch, replaced }: Restored, now: numb
 }
 
 const NEXT = [
-  `Start the service. It buys nothing until the supplier's orders are mapped back, some minutes; \`${commandLine('status')}\` says how far it is.`,
+  `Start the service. It buys nothing until the supplier's orders are reattached, some minutes; \`${commandLine('status')}\` says how far it is.`,
   'Let your stores hand in again what came after the backup, orders and cancellations: what was bought for them is found, not bought again.',
   'Tokens that were revoked since are valid again, and freezes since are gone.',
 ]

@@ -252,8 +252,8 @@ function afterRestore({ reason }: Row): string[] {
   if (why.startsWith('the database is new: ')) {
     return ["it ends by itself once the supplier's order list was read", `if that fails: ${commandLine('doctor')}`]
   }
-  if (!why.includes('; mapped back: ')) {
-    return ["it ends by itself once the supplier's orders are mapped back"]
+  if (!why.includes('; reattached: ')) {
+    return ["it ends by itself once the supplier's orders are reattached"]
   }
   // The list does not show all orders: only a person can find out about the others.
   if (why.includes('(paging.listMax)')) {

@@ -11,7 +11,7 @@ import {
   purchasesOfOrder,
   purchasesOfPart,
 } from '../storage/purchases.ts'
-import { clearRestoreHold, currentEpoch, isMappingBack } from '../storage/restores.ts'
+import { clearRestoreHold, currentEpoch, isReattaching } from '../storage/restores.ts'
 import { clearFreeze, currentFreeze, RESTORE_CAUSE, setFreeze } from '../storage/settings.ts'
 import { markCancelRequested, requestCancellation, storeOrderById } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
@@ -43,7 +43,7 @@ export async function cancelOrder(ordering: Ordering, orderId: string, actor: st
     ordering.wake('refresh')
   }
   // Nothing proves yet that one was never sent; what is then left of them ends once that is known.
-  if (await isMappingBack(ordering.db)) return
+  if (await isReattaching(ordering.db)) return
   for (const purchase of await ordering.db.query(purchasesOfOrder(orderId))) {
     await advance(ordering, purchase.id, () => ({ type: 'clock' }), { actor })
   }
@@ -151,7 +151,7 @@ export async function freeze(ordering: Ordering, reason: string, actor: string):
  * The causes of a freeze go first; asked again, the hold of a restore does, which otherwise ends by itself.
  *
  * @param causes ids of those that the person has seen: one that came since stays. All that stand now, when left out
- * @throws Failure `conflict`, reason `restore_unmapped`, while the supplier's orders are not mapped back after a restore;
+ * @throws Failure `conflict`, reason `restore_unfinished`, while the supplier's orders are not reattached after a restore;
  * reason `new_database_uncompared` while the orders are not read that a database before a new one may have placed;
  * reason `changed` when buying is frozen, but for none of these causes
  */
@@ -166,21 +166,21 @@ export async function unfreeze(ordering: Ordering, actor: string, causes?: reado
     throw new Failure('conflict', message, { reason: 'changed' })
   }
   const restored = named.some(({ id }) => id === RESTORE_CAUSE)
-  if (restored && (await isMappingBack(db))) throw await unproven(db, named)
+  if (restored && (await isReattaching(db))) throw await unproven(db, named)
   await db.commit([
     restored ? clearRestoreHold() : clearFreeze(named.map(({ id }) => id)),
     audited(ordering, actor, 'unfreeze', restored ? 'buying after a restore' : 'buying', whyOf(named)),
   ])
   ordering.log.warn('unfrozen', { actor })
-  await letGo(ordering)
+  await resumeBuying(ordering)
 }
 
 /** Why an operator cannot lift the hold of a restore yet: the orders that may be bought twice are not known. */
 async function unproven(db: Database, holds: readonly { reason: string }[]): Promise<Failure> {
   const epoch = await currentEpoch(db)
   if (epoch?.restoredAt !== null) {
-    const message = "after a restore nothing is bought until the supplier's orders are mapped back, in some minutes"
-    return new Failure('conflict', message, { reason: 'restore_unmapped' })
+    const message = "after a restore nothing is bought until the supplier's orders are reattached, in some minutes"
+    return new Failure('conflict', message, { reason: 'restore_unfinished' })
   }
   const why = holds.map(({ reason }) => reason).join('; ')
   const message = `nothing is bought until the supplier's whole order list was read, which is tried every few seconds (${why}); if it cannot be read, quayside doctor says what to do`
@@ -199,7 +199,7 @@ const whyOf = (causes: readonly { reason: string }[]): string | undefined =>
 const AUDITED_MAX = 2_000
 
 /** Releases what a freeze held, unless another one stands. */
-export async function letGo(ordering: Ordering): Promise<void> {
+export async function resumeBuying(ordering: Ordering): Promise<void> {
   if (await currentFreeze(ordering.db)) return
   await releaseHeld(ordering, 'frozen')
   const waiting = await ordering.db.query(purchasesInState('unknown', 1_000))

@@ -1,7 +1,7 @@
 import type { PurchaseInput } from '../domain/purchase.ts'
 import { messageOf } from '../errors.ts'
 import { changePurchase, dueEndings, duePlacements, type Purchase, purchaseById } from '../storage/purchases.ts'
-import { isMappingBack } from '../storage/restores.ts'
+import { isReattaching } from '../storage/restores.ts'
 import { orphansUnder } from '../storage/runs.ts'
 import { advance } from './advance.ts'
 import {
@@ -14,7 +14,7 @@ import {
 } from './guards.ts'
 import type { Ordering } from './ordering.ts'
 import { boughtBefore } from './reattach.ts'
-import { noteTrouble } from './recover.ts'
+import { noteFailure } from './recover.ts'
 import { type Claim, claim, intend, release, transmit } from './send.ts'
 import { alertUnreadable, endPause, firstSendsNow } from './unreadable.ts'
 
@@ -42,8 +42,8 @@ interface Intent {
  * @returns how many purchases were sent, held or put off; the caller comes again while it is not 0
  */
 export async function placeDue(ordering: Ordering): Promise<number> {
-  // Until the supplier's orders are mapped back, nothing proves that a purchase was never sent.
-  if (!(await isMappingBack(ordering.db))) await endDue(ordering)
+  // Until the supplier's orders are reattached, nothing proves that a purchase was never sent.
+  if (!(await isReattaching(ordering.db))) await endDue(ordering)
   await alertUnreadable(ordering)
   const now = ordering.now()
   if (pausedUntil(ordering) > now) return 0
@@ -65,7 +65,7 @@ export async function placeDue(ordering: Ordering): Promise<number> {
         if (ready) handled += 1
         if (ready && ready !== 'put_off') await transmit(ordering, ready.held, ready.purchase)
       } catch (error) {
-        await noteTrouble(ordering, purchase.id, error)
+        await noteFailure(ordering, purchase.id, error)
       }
     }
   }
@@ -82,7 +82,7 @@ async function endDue(ordering: Ordering): Promise<void> {
     try {
       await advance(ordering, id, () => ({ type: 'clock' }))
     } catch (error) {
-      await noteTrouble(ordering, id, error)
+      await noteFailure(ordering, id, error)
     }
   }
 }

@@ -7,7 +7,7 @@ import { insertDiscrepancy, insertTransition } from '../storage/evidence.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { changePurchase, insertPurchase, type Purchase, purchaseById, purchasesOfPart } from '../storage/purchases.ts'
 import { currentEpoch, dropOrphan, dropUnclaimed, noteUnclaimed } from '../storage/restores.ts'
-import { knownSeconds } from '../storage/runs.ts'
+import { knownDuplicates } from '../storage/runs.ts'
 import { setFreeze } from '../storage/settings.ts'
 import { carryCancellation, markReopened, nameOfLine, storeOrderById } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
@@ -27,7 +27,7 @@ type Claimed = 'news' | 'none' | 'open'
  * @param generation whose reference the order carries
  * @throws Failure `unavailable` when the supplier cannot be read
  */
-export async function claimOrder(
+export async function reattachOrder(
   ordering: Ordering,
   part: Part,
   generation: number,
@@ -38,7 +38,7 @@ export async function claimOrder(
   let rows = await rowsOf(ordering, part)
   let claim = reattachmentOf(rows, { generation, status: order.status })
   if (claim === 'read') {
-    claim = await claimAfterRead(ordering, part, generation, order)
+    claim = await decideAfterRead(ordering, part, generation, order)
     rows = await rowsOf(ordering, part)
   }
   switch (claim) {
@@ -98,7 +98,7 @@ async function onlyListed(ordering: Ordering, part: Part, generation: number, id
 }
 
 /** Reads the order of the generation that is under way; when it is under way all the same, both were charged. */
-async function claimAfterRead(ordering: Ordering, part: Part, generation: number, order: SupplierOrder) {
+async function decideAfterRead(ordering: Ordering, part: Part, generation: number, order: SupplierOrder) {
   const live = liveOf(await rowsOf(ordering, part))
   if (live?.supplierOrderId) await readOrder(ordering, live, live.supplierOrderId)
   const claim = reattachmentOf(await rowsOf(ordering, part), { generation, status: order.status })
@@ -217,7 +217,7 @@ function superseded({ newId }: Ordering, live: Purchase, order: SupplierOrder, n
 async function showPerson(ordering: Ordering, part: Part, generation: number, order: SupplierOrder): Promise<Claimed> {
   const { db } = ordering
   const rows = await rowsOf(ordering, part)
-  const known = await db.query(knownSeconds([order.id]))
+  const known = await db.query(knownDuplicates([order.id]))
   if (known.length > 0 || wasShown(rows, order.id)) {
     await db.commit(claimed(order))
     return 'none'
@@ -227,7 +227,7 @@ async function showPerson(ordering: Ordering, part: Part, generation: number, or
   // Whoever decides on the review is shown the order beside it, and it is looked at again after that.
   if (!newest || live?.state === 'review') return 'open'
   if (!live) {
-    await db.commit([...reportSecond(ordering, newest, generation, order), ...claimed(order)])
+    await db.commit([...reportDuplicate(ordering, newest, generation, order), ...claimed(order)])
     ordering.wake('outbox')
     return 'news'
   }
@@ -252,7 +252,7 @@ export async function boughtBefore(ordering: Ordering, purchase: Purchase): Prom
   const epoch = await currentEpoch(ordering.db)
   if (!epoch || epoch.restoredAt === null) return false
   const { restoredAt, unknownFrom, listEnd } = epoch
-  if (epoch.mappedAt === null) return true
+  if (epoch.reattachedAt === null) return true
   const [[name], [order]] = await Promise.all([
     ordering.db.query(nameOfLine(purchase.lineId)),
     ordering.db.query(storeOrderById(purchase.orderId)),
@@ -266,7 +266,7 @@ export async function boughtBefore(ordering: Ordering, purchase: Purchase): Prom
   }
   let stop = false
   for (const [id, generation] of [...found].sort(([, a], [, b]) => a - b)) {
-    if ((await claimOrder(ordering, part, generation, id)) !== 'none') stop = true
+    if ((await reattachOrder(ordering, part, generation, id)) !== 'none') stop = true
   }
   return stop
 }
@@ -301,7 +301,7 @@ async function askedFor(
  * @param purchase the one of the part that a person is shown with it
  * @param generation of the part whose reference the order carries
  */
-export function reportSecond(
+export function reportDuplicate(
   ordering: Ordering,
   purchase: Purchase,
   generation: number,

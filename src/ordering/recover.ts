@@ -138,7 +138,7 @@ const TRY_AGAIN_MS = 5_000
  * A failing supplier or a lost race is no error of the row. `sending` is left as it is: only a look-up can tell. So is a
  * row under a lease: its holder goes on, or the lease ends.
  */
-export async function noteTrouble(ordering: Ordering, purchaseId: string, error: unknown): Promise<void> {
+export async function noteFailure(ordering: Ordering, purchaseId: string, error: unknown): Promise<void> {
   const text = messageOf(error).slice(0, 300)
   const passing = error instanceof StaleWrite || codeOf(error) === 'unavailable'
   if (passing) ordering.log.warn('purchase.trouble', { purchaseId, error: text })

@@ -5,7 +5,7 @@ import type { SupplierOrder } from '../domain/supplier.ts'
 import { messageOf } from '../errors.ts'
 import { insertAttempt } from '../storage/evidence.ts'
 import { dueRefreshes, lostSends, type Purchase, purchaseById, purchasesByExternalId } from '../storage/purchases.ts'
-import { isMappingBack } from '../storage/restores.ts'
+import { isReattaching } from '../storage/restores.ts'
 import { currentFreeze } from '../storage/settings.ts'
 import { advance } from './advance.ts'
 import { confirmHandOver } from './fulfil.ts'
@@ -15,7 +15,7 @@ import type { Ordering } from './ordering.ts'
 import { deadlineMs, gapsOf } from './ordering.ts'
 import { foundOrders, readOrder, reschedule } from './read-order.ts'
 import { boughtBefore } from './reattach.ts'
-import { noteTrouble } from './recover.ts'
+import { noteFailure } from './recover.ts'
 import { scanFor } from './scan.ts'
 import { claim, intend, release, transmit } from './send.ts'
 import { alertUnreadable } from './unreadable.ts'
@@ -35,7 +35,7 @@ export async function refreshDue(ordering: Ordering): Promise<number> {
     try {
       await advance(ordering, purchase.id, () => ({ type: 'lost' }))
     } catch (error) {
-      await noteTrouble(ordering, purchase.id, error)
+      await noteFailure(ordering, purchase.id, error)
     }
   }
   const queue = await ordering.db.query(dueRefreshes(now, BATCH))
@@ -47,7 +47,7 @@ export async function refreshDue(ordering: Ordering): Promise<number> {
         const [after] = await ordering.db.query(purchaseById(purchase.id))
         if (after?.version === purchase.version) await reschedule(ordering, purchase)
       } catch (error) {
-        await noteTrouble(ordering, purchase.id, error)
+        await noteFailure(ordering, purchase.id, error)
       }
     }
   }
@@ -202,7 +202,7 @@ async function notFound(ordering: Ordering, purchase: Purchase, scan: Scan): Pro
 
 async function provenAbsent(ordering: Ordering, purchase: Purchase, begunAt: number): Promise<void> {
   // Its part may have been bought under a later generation: the mapping after a restore knows first.
-  if (await isMappingBack(ordering.db)) return reschedule(ordering, purchase, { scannedAt: begunAt })
+  if (await isReattaching(ordering.db)) return reschedule(ordering, purchase, { scannedAt: begunAt })
   const frozen = (await currentFreeze(ordering.db)) !== undefined
   const input: PurchaseInput = { type: 'absent', frozen }
   const repeats = !frozen && purchase.cancelRequestedAt === null

@@ -54,17 +54,16 @@ export async function checkBalance(ordering: Ordering, catalogue: Catalogue): Pr
 /**
  * Takes a reading of the balance into the account: what our orders cost, what came back of them, what neither explains.
  *
- * A reading while an order of ours is on its way proves nothing and is passed over. A fall that nothing explains, still
- * there at a second reading, is recorded and alerts; the freeze is left to the sweep that then looks for an order of ours
- * behind it.
+ * A reading while an order of ours is on its way proves nothing and is skipped. A fall that no order explains and that a
+ * second reading confirms is recorded and alerts. The sweep that follows decides whether to freeze.
  *
- * @returns the instant behind which that sweep has to look; undefined when nothing is suspect
+ * @returns the instant from which that sweep has to look; undefined when nothing is suspect
  */
 export async function explainBalance(ordering: Explaining, reading: BalanceReading): Promise<number | undefined> {
   try {
     return await judge(ordering, reading)
   } catch (error) {
-    // The next reading tells the same; whoever read this one has other things to do with it.
+    // The next reading shows the same, and the caller has other uses for this one.
     if (!(error instanceof StaleWrite)) ordering.log.warn('balance.unjudged', { error: messageOf(error) })
     return undefined
   }
@@ -169,7 +168,7 @@ function alarm(ordering: Explaining, reading: BalanceReading, account: BalanceAc
       detail: note,
       foundAt: now,
     }),
-    // Somebody else who buys on the same API key would alert with every order; each fall is on record all the same.
+    // Another client on the same API key would alert with every order. Each fall is recorded all the same.
     enqueueAlert(ordering, {
       type: 'balance_unexplained',
       occasion: String(Math.floor(now / HOUR)),

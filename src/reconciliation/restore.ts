@@ -1,16 +1,15 @@
 /**
- * After a restore: the supplier's orders are given back to the purchases that they were bought for, while nothing is
- * bought.
+ * After a restore nothing is bought until the supplier's orders are reattached to the purchases they were bought for.
  *
  * ```
- * restored ── settle + list lag ──► scan, claim ── gap ──► scan, claim, sweep ──► mapped ──► buying goes on by itself
- *                                                                                   └──► on hold while orders of ours
- *                                                                                        have no purchase: their store
- *                                                                                        hands them in again, or a
- *                                                                                        person lets buying go on
+ * restored ─ settle + list lag ─► scan, reattach ─ gap ─► scan, reattach, sweep ─► done: buying resumes by itself
+ *                                                                              └─► on hold while orders of our stores
+ *                                                                                  have no purchase: the store hands
+ *                                                                                  them in again, or an operator
+ *                                                                                  unfreezes
  * ```
  *
- * Purchases are found by the references that they would have, whatever their generation: a part may have been refused
+ * A purchase is found by the reference that it would have. All generations are tried, because a part may have been refused
  * many times since the backup.
  */
 
@@ -19,12 +18,12 @@ import type { SupplierOrder } from '../domain/supplier.ts'
 import { isNews, isOurs } from '../domain/sweep.ts'
 import { Failure, messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
-import { letGo } from '../ordering/actions.ts'
+import { resumeBuying } from '../ordering/actions.ts'
 import { roundsOf } from '../ordering/not-found-proof.ts'
 import type { Ordering } from '../ordering/ordering.ts'
 import { gapsOf } from '../ordering/ordering.ts'
 import { type Part, partsOf, unclaimedOf } from '../ordering/parts.ts'
-import { claimOrder } from '../ordering/reattach.ts'
+import { reattachOrder } from '../ordering/reattach.ts'
 import { PROOF_SKEW_MS, pagesSince } from '../ordering/scan.ts'
 import { type Change, type Database, first } from '../storage/database.ts'
 import { insertAudit } from '../storage/evidence.ts'
@@ -55,38 +54,38 @@ import { sweep } from './sweep.ts'
 /** As many as a sweep reads: the whole list, if need be. */
 const PAGES_MAX = 10_000
 
-/** Once buying goes on, parts are looked through at this pace for orders that are left. */
+/** Once buying has resumed, the orders that are left are tried again at this interval. */
 const LATER_MS = 15 * 60_000
 
-/** Noted orders whose parts are looked up in one go. */
+/** Noted orders whose parts are looked up together. */
 const BATCH = 100
 
 /**
- * Does the next round of the mapping, if one is due; before the first one of a new database, see `compareNew`.
+ * Runs the next round of reattaching, if one is due. For a new database see `compareNew`.
  *
- * @returns `over` when there is nothing to map and nothing held; else whether a round was `done` or is not `due` yet
+ * @returns `over` when there is nothing to reattach and nothing on hold; else whether a round was `done` or is not `due` yet
  * @throws Failure `unavailable` when the supplier's list could not be read as a whole; the next round tries again
  */
-export async function mapBack(ordering: Ordering): Promise<'over' | 'due' | 'done'> {
+export async function reattachOrders(ordering: Ordering): Promise<'over' | 'due' | 'done'> {
   const { db, dialect, now: clock } = ordering
   const stored = await currentEpoch(db)
   if (!stored) return 'over'
   if (stored.restoredAt === null) return (await restoreHold(db)) ? compareNew(ordering) : 'over'
   const now = clock()
-  // A round of a clock that was put back since counts as begun now, or the next one would wait for that clock.
+  // The clock may have been put back since the last round. That round counts as begun now, or the next would wait too long.
   const epoch = { ...stored, roundAt: stored.roundAt === null ? null : Math.min(stored.roundAt, now) }
   if (epoch.roundAt !== stored.roundAt) await db.commit([setEpoch(epoch, now)])
   const held = (await restoreHold(db)) !== undefined
-  if (epoch.mappedAt !== null && !held && !(await stillLooks(ordering, stored.restoredAt))) return 'over'
+  if (epoch.reattachedAt !== null && !held && !(await mayStillReattach(ordering, stored.restoredAt))) return 'over'
   const gaps = {
     ...gapsOf(dialect),
-    gapMs: epoch.mappedAt === null || held ? dialect.scanGapSeconds * 1_000 : LATER_MS,
+    gapMs: epoch.reattachedAt === null || held ? dialect.scanGapSeconds * 1_000 : LATER_MS,
   }
-  // A restore that lies ahead is of such a clock too: the steady one below counts it from when this process met it.
+  // A restore in the future was noted by such a clock. The monotonic clock below then counts from when this process saw it.
   const restoredAt = stored.restoredAt > now ? 0 : stored.restoredAt
   if (now < nextRoundAt({ ...epoch, restoredAt }, gaps)) return 'due'
-  // Another process may have begun the last round, which only the wall clock tells; but that one may have been put ahead,
-  // while a request that left before the restore is on its way still.
+  // Both clocks must agree: only the wall clock knows a round of another process, and it may have been put ahead while a
+  // request that left before the restore is still on its way.
   const rounds = roundsOf(ordering, epoch.epoch)
   const steady = ordering.monotonic()
   if (steady < nextRoundAt({ ...rounds, scans: epoch.scans }, gaps)) return 'due'
@@ -95,26 +94,26 @@ export async function mapBack(ordering: Ordering): Promise<'over' | 'due' | 'don
   await db.commit([setEpoch(begun, now)])
   let after: Epoch
   try {
-    after = epoch.mappedAt === null ? await scanned(ordering, begun) : begun
-    await claimParts(ordering)
+    after = epoch.reattachedAt === null ? await scanned(ordering, begun) : begun
+    await reattachParts(ordering)
   } catch (error) {
-    await sayWhy(ordering, begun, [`the last try failed: ${messageOf(error)}`])
+    await updateReason(ordering, begun, [`the last try failed: ${messageOf(error)}`])
     throw error
   }
-  if (after.scans >= SCANS_MIN && after.mappedAt === null) {
+  if (after.scans >= SCANS_MIN && after.reattachedAt === null) {
     await sweep(ordering, fromOf(after), 'restore').catch((error: unknown) => {
-      // Its counts and its orphans are for people; every order was claimed or noted by the scans before.
+      // The sweep only counts and reports for people. The scans have reattached or noted every order.
       ordering.log.warn('restore.unswept', { error: messageOf(error) })
     })
-    after.mappedAt = clock()
+    after.reattachedAt = clock()
   }
   await db.commit([setEpoch(after, clock())])
   await conclude(ordering, after)
   return 'done'
 }
 
-/** Whether orders are left that a part may still come for: handed in again late, or freed by a person's decision. */
-async function stillLooks({ db, now }: Ordering, restoredAt: number): Promise<boolean> {
+/** Whether orders are left whose part may still come: handed in again late, or freed by an operator's decision. */
+async function mayStillReattach({ db, now }: Ordering, restoredAt: number): Promise<boolean> {
   if (now() - restoredAt > LATE_ORDERS_MS) return false
   const unclaimed = await first(db, countUnclaimed())
   return (unclaimed?.total ?? 0) > 0
@@ -122,7 +121,7 @@ async function stillLooks({ db, now }: Ordering, restoredAt: number): Promise<bo
 
 const fromOf = ({ unknownFrom }: Epoch): number => Math.max(0, unknownFrom - PROOF_SKEW_MS)
 
-/** Notes the orders of ours that no purchase knows as its own, page by page. */
+/** Notes the orders of our stores that no purchase has as its own, page by page. */
 async function scanned(ordering: Ordering, epoch: Epoch): Promise<Epoch> {
   let unreadable = 0
   const onUnreadable = (rows: readonly unknown[]): void => {
@@ -160,15 +159,15 @@ async function noteNews({ db, dialect, stores, now }: Ordering, orders: Supplier
   return ours.length
 }
 
-/** Gives the noted orders back to the parts that the database has, a part at a time. */
-async function claimParts(ordering: Ordering): Promise<void> {
+/** Reattaches the noted orders to the parts that the database has, a part at a time. */
+async function reattachParts(ordering: Ordering): Promise<void> {
   const { db } = ordering
   const seen = new Set<string>()
   for (let after = ''; ; ) {
     const noted = await db.query(unclaimedPage({ after, limit: BATCH }))
     const last = noted.at(-1)
     if (!last) return
-    // What another way has given its purchase meanwhile is nobody's question any more.
+    // Orders that have found their purchase by another way meanwhile are settled.
     if (after === '') await db.commit([dropMatched()])
     after = last.supplierOrderId
     const parts = await partsOf(
@@ -181,47 +180,48 @@ async function claimParts(ordering: Ordering): Promise<void> {
       seen.add(key)
       for (const { generation, supplierOrderId } of await unclaimedOf(ordering, part)) {
         if (ordering.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
-        await claimOne(ordering, part, generation, supplierOrderId)
+        await reattachOne(ordering, part, generation, supplierOrderId)
       }
     }
   }
 }
 
-/** One order that cannot be read or decided now must not hide the others: it stays noted, and the next round tries again. */
-async function claimOne(ordering: Ordering, part: Part, generation: number, supplierOrderId: string): Promise<void> {
+/** An order that cannot be read or decided now stays noted for the next round, and the others go on. */
+async function reattachOne(ordering: Ordering, part: Part, generation: number, supplierOrderId: string): Promise<void> {
   const { store, reference, line } = part
   const about = { supplierOrderId, store, reference, line, generation }
   try {
-    const outcome = await claimOrder(ordering, part, generation, supplierOrderId)
-    ordering.log.info('restore.claim', { ...about, outcome })
+    const outcome = await reattachOrder(ordering, part, generation, supplierOrderId)
+    ordering.log.info('restore.reattach', { ...about, outcome })
   } catch (error) {
-    ordering.log.warn('restore.claim', { ...about, outcome: 'open', error: messageOf(error) })
+    ordering.log.warn('restore.reattach', { ...about, outcome: 'open', error: messageOf(error) })
   }
 }
 
-/** Lets buying go on when nothing is left that only a person can tell; else says what is. */
+/** Resumes buying when no question is left for a person; otherwise the hold names the questions. */
 async function conclude(ordering: Ordering, epoch: Epoch): Promise<void> {
   const { db, newId, now: clock, log } = ordering
-  if (epoch.mappedAt === null) return sayWhy(ordering, epoch, [`${epoch.scans} of ${SCANS_MIN} scans are done`])
+  if (epoch.reattachedAt === null)
+    return updateReason(ordering, epoch, [`${epoch.scans} of ${SCANS_MIN} scans are done`])
   const unclaimed = await first(db, countUnclaimed())
   const questions = questionsOf(unclaimed?.total ?? 0, epoch)
-  if (questions.length > 0) return sayWhy(ordering, epoch, questions)
+  if (questions.length > 0) return updateReason(ordering, epoch, questions)
   if (!(await restoreHold(db))) return
   const now = clock()
   const subject = `epoch ${epoch.epoch}`
   await db.commit([
     clearRestoreHold(),
-    insertAudit({ id: newId(), at: now, actor: 'quayside', action: 'restore.mapped', subject }),
+    insertAudit({ id: newId(), at: now, actor: 'quayside', action: 'restore.reattached', subject }),
   ])
-  log.warn('restore.mapped', { count: epoch.epoch })
-  await letGo(ordering)
+  log.warn('restore.reattached', { count: epoch.epoch })
+  await resumeBuying(ordering)
 }
 
-/** Puts what people read about the hold up to date: how far the mapping is, or what it waits for. */
-async function sayWhy({ db, now }: Ordering, epoch: Epoch, why: string[]): Promise<void> {
+/** Updates the reason of the hold: how far the reattaching is, or what it waits for. */
+async function updateReason({ db, now }: Ordering, epoch: Epoch, why: string[]): Promise<void> {
   const hold = await restoreHold(db)
   if (!hold) return
-  const what = epoch.mappedAt === null ? "the supplier's orders are being mapped back" : 'mapped back'
+  const what = epoch.reattachedAt === null ? "the supplier's orders are being reattached" : 'reattached'
   const reason = `restored, epoch ${epoch.epoch}; ${what}: ${why.join('; ')}`
   if (reason !== hold.reason) await db.commit([setRestoreHold({ ...hold, reason }, now())])
 }
@@ -231,7 +231,7 @@ function questionsOf(unclaimed: number, { unreadable, listEnd }: Epoch): string[
   return [
     ...(unclaimed > 0
       ? [
-          `${are(unclaimed)} at the supplier ${unclaimed === 1 ? 'is' : 'are'} of no purchase here: see quayside discrepancies list, and let the stores hand in again what came after the backup`,
+          `${unclaimed === 1 ? '1 supplier order has' : `${unclaimed} supplier orders have`} no matching purchase: run quayside discrepancies list, and let the stores hand in again what came after the backup`,
         ]
       : []),
     ...(unreadable > 0 ? [`${are(unreadable)} in the supplier's list cannot be read`] : []),
@@ -254,10 +254,10 @@ export interface EpochParts {
 }
 
 /**
- * Finds out at a start whether the database is the one that was used last, before anything else is done with it.
+ * Finds out at the start whether the database is the one that was used last, before anything else is done with it.
  *
- * It is not when it lacks the attempt that the marker beside it names, or is of an earlier epoch; nor when it had a
- * marker and has none, because then it was carried here without one. All of these are restores, whoever made them.
+ * It is a restore when it lacks the attempt that the marker beside it names, when it is of an earlier epoch, or when its
+ * marker is gone, because then it was copied here without one.
  *
  * A new database buys nothing before the supplier's orders were compared, see `compareNew`, unless all stores were made
  * with it.
@@ -296,7 +296,7 @@ async function holdOfNew({
   return [setRestoreHold({ reason: NEW_DATABASE, actor: RESTORE_ACTOR, at: now() }, now())]
 }
 
-/** Why a new database does not buy at once. */
+/** The reason of the hold of a new database. */
 export const NEW_DATABASE = "the database is new: the supplier's orders are searched for orders of its stores first"
 
 const firstEpoch: Epoch = {
@@ -307,7 +307,7 @@ const firstEpoch: Epoch = {
   roundAt: null,
   unreadable: 0,
   listEnd: null,
-  mappedAt: null,
+  reattachedAt: null,
 }
 
 async function reasonOf(
@@ -318,15 +318,15 @@ async function reasonOf(
   if (!marked) return epoch && 'the database was put here without the marker that lay beside it'
   if (marked.epoch > (epoch?.epoch ?? 1)) return 'the database is older than its last restore'
   // A restore that ended before it could write the marker has noted itself in the database, and nothing was done since.
-  if (epoch && marked.epoch < epoch.epoch && epoch.scans === 0 && epoch.mappedAt === null) return undefined
+  if (epoch && marked.epoch < epoch.epoch && epoch.scans === 0 && epoch.reattachedAt === null) return undefined
   if (marked.attempt === null) return undefined
   const known = await first(db, attemptById(marked.attempt))
   return known ? undefined : 'the database is an older copy: it lacks what was bought last'
 }
 
 /**
- * Notes that the database was put back: a new epoch, buying on hold until the supplier's orders are mapped back, and
- * purchases with an open outcome counted as sent just now, since nobody knows when they were.
+ * Notes that the database was put back: a new epoch, buying on hold until the supplier's orders are reattached, and
+ * purchases with an open outcome counted as sent just now, because the database does not know when they were sent.
  *
  * @param noted.epochMin the highest epoch that is known from elsewhere
  * @param noted.unknownFrom the instant from which the database knows nothing; default: the last one that it has noted
@@ -341,11 +341,11 @@ export async function noteRestore(
   const next = Math.max(known, Number.isFinite(epochMin) ? epochMin : known) + 1
   const last = await first(db, lastInstants())
   const latest = unknownFrom ?? Math.max(0, last?.sentAt ?? 0, last?.receivedAt ?? 0, last?.readAt ?? 0)
-  // What an earlier restore has not mapped yet is still unknown.
-  const pending = before && before.restoredAt !== null && before.mappedAt === null
+  // What an earlier restore has not reattached is still unknown.
+  const pending = before && before.restoredAt !== null && before.reattachedAt === null
   const from = pending ? Math.min(before.unknownFrom, latest) : latest
   const epoch: Epoch = { ...firstEpoch, epoch: next, restoredAt: now, unknownFrom: from }
-  const reason = `${cause}; nothing is bought until the supplier's orders are mapped back, some minutes from now`
+  const reason = `${cause}; nothing is bought until the supplier's orders are reattached, some minutes from now`
   await db.commit([
     setEpoch(epoch, now),
     setRestoreHold({ reason, actor: RESTORE_ACTOR, at: now }, now),
@@ -357,14 +357,12 @@ export async function noteRestore(
   return epoch
 }
 
-/** The whole list, if need be. */
-
-/** A list that cannot be read is tried again after this long. */
+/** Wait before a list that could not be read is tried again. */
 const AGAIN_MS = 15_000
 
 /**
- * Searches the supplier's orders for some that were placed for our stores, which a new database cannot know. With one of
- * them the database is a restore of nothing: the one before it was lost, or the service was started in a wrong place.
+ * Searches the supplier's orders for orders of our stores, which a new database cannot know. If there is one, an earlier
+ * database was lost, or the service was started with a wrong data folder: the new one then counts as a restore.
  *
  * @returns `due` when another search runs or has failed just now; else `done`, and buying goes on or waits as after a restore
  * @throws Failure `unavailable` when the list could not be read; buying stays on hold, and the next search tries again
@@ -378,10 +376,10 @@ export async function compareNew(ordering: Ordering): Promise<'due' | 'done'> {
     if (cause === undefined) {
       await db.commit([clearRestoreHold()])
       log.info('database.compared')
-      await letGo(ordering)
+      await resumeBuying(ordering)
       return 'done'
     }
-    // Store orders may have come since the start: nothing before them is known all the same.
+    // Store orders may have come since the start, but everything before them is unknown.
     const { epoch } = await noteRestore(ordering, { cause, epochMin: 1, actor: 'quayside', unknownFrom: 0 })
     await ordering.beginEpoch?.(epoch)
     log.warn('restore.recognised', { reason: cause, count: epoch })
@@ -398,7 +396,7 @@ export async function compareNew(ordering: Ordering): Promise<'due' | 'done'> {
 
 /**
  * A list that does not show all orders proves nothing, and reading it again proves no more: the database then counts as a
- * restore, whose hold an operator lifts once the orders that the list shows are mapped back.
+ * restore, whose hold an operator lifts once the orders that the list shows are reattached.
  *
  * @returns why the database counts as a restore; undefined when the supplier has no order of its stores
  */

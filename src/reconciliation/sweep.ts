@@ -6,7 +6,7 @@ import { idBound } from '../ids.ts'
 import { advance } from '../ordering/advance.ts'
 import type { Ordering } from '../ordering/ordering.ts'
 import { foundOrders } from '../ordering/read-order.ts'
-import { noteTrouble } from '../ordering/recover.ts'
+import { noteFailure } from '../ordering/recover.ts'
 import { pagesSince } from '../ordering/scan.ts'
 import { first } from '../storage/database.ts'
 import { hintPurchase, type Purchase, purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
@@ -22,7 +22,7 @@ import {
 } from '../storage/runs.ts'
 import { afterSuspicion, checkUnlisted, maySpend, recordOrphans, suspectedFrom } from './unmatched.ts'
 
-/** A million orders at a hundred a page: a sweep from the beginning has to end, too. */
+/** A million orders at a hundred a page. */
 const PAGES_MAX = 10_000
 
 /** Purchases whose order must be in the list, held in memory while it is read. More are left to their own reads. */
@@ -34,11 +34,11 @@ const ASKED_MAX = 200
 const KEPT_MS = 90 * 24 * 3_600_000
 
 /**
- * Compares all orders of the supplier since an instant with our purchases, both ways: what deliveries and polling missed
- * is found here, orders of ours that have no purchase, and purchases whose order is gone.
+ * Compares all orders of the supplier since an instant with our purchases, both ways. It finds what deliveries and polling
+ * missed, orders of our stores that have no purchase, and purchases whose order is gone.
  *
- * Orders are matched by their external reference, page by page, so that memory does not grow with their number; what one
- * of them says is believed at once. That an order is not there is believed only when the list was read as a whole.
+ * Orders are matched by their external reference, page by page, so that memory does not grow with their number. What an
+ * order says counts at once. That an order is missing counts only when the whole list was read.
  *
  * @param from epoch milliseconds; 0 reads the supplier's orders from the beginning
  * @returns the counts, as they are stored too
@@ -48,7 +48,7 @@ export async function sweep(ordering: Ordering, from = ordering.now() - RECENT_M
   return runSweep(ordering, await beginSweep(ordering, from, cause))
 }
 
-/** Stores that a sweep begins, so that it is seen while it runs. */
+/** Stores a running sweep, so that people see it while it runs. */
 export async function beginSweep({ db, now, newId }: Ordering, from: number, cause: string): Promise<Sweep> {
   const id = newId()
   await db.commit([insertSweep({ id, cause, state: 'running', fromAt: Math.max(0, from), startedAt: now() })])
@@ -60,7 +60,7 @@ export async function beginSweep({ db, now, newId }: Ordering, from: number, cau
 /**
  * Runs a sweep that was begun.
  *
- * @param to orders that were made later are left out: a list that takes long to read does not move meanwhile
+ * @param to orders that were made later are left out, so that the list does not change while it is read
  * @throws Failure `unavailable`, see `sweep`
  */
 export async function runSweep(ordering: Ordering, begun: Sweep, to?: number): Promise<Swept> {
@@ -69,11 +69,11 @@ export async function runSweep(ordering: Ordering, begun: Sweep, to?: number): P
   let outcome: Pick<Sweep, 'state' | 'error'> = { state: 'complete', error: null }
   try {
     const suspectFrom = await suspectedFrom(ordering)
-    const pass: Pass = { swept, unseen: await mustBeListed(ordering, begun), suspectFrom, spenders: 0 }
-    await compareList(ordering, pass, to)
-    await askForUnseen(ordering, pass)
+    const state: SweepState = { swept, unseen: await mustBeListed(ordering, begun), suspectFrom, spenders: 0 }
+    await compareList(ordering, state, to)
+    await askForUnseen(ordering, state)
     if (suspectFrom !== undefined && begun.fromAt <= Math.max(0, suspectFrom - SKEW_MS)) {
-      await ordering.db.commit(afterSuspicion(ordering, begun.startedAt, suspectFrom, pass.spenders))
+      await ordering.db.commit(afterSuspicion(ordering, begun.startedAt, suspectFrom, state.spenders))
       ordering.wake('outbox')
     }
     return swept
@@ -86,7 +86,7 @@ export async function runSweep(ordering: Ordering, begun: Sweep, to?: number): P
   }
 }
 
-/** Purchases that the list must hold, were they sent within its window. */
+/** Purchases that were sent within the window of the list, and must be in it. */
 async function mustBeListed({ db, dialect }: Ordering, { fromAt, startedAt }: Sweep): Promise<Map<string, string>> {
   const sentFrom = fromAt === 0 ? undefined : fromAt + SKEW_MS
   const acceptedBefore = startedAt - dialect.listLagSeconds * 1_000
@@ -94,11 +94,11 @@ async function mustBeListed({ db, dialect }: Ordering, { fromAt, startedAt }: Sw
   return new Map(listed.map(({ id, supplierOrderId }) => [supplierOrderId ?? '', id]))
 }
 
-async function compareList(ordering: Ordering, pass: Pass, to: number | undefined): Promise<void> {
-  const { swept } = pass
+async function compareList(ordering: Ordering, state: SweepState, to: number | undefined): Promise<void> {
+  const { swept } = state
   const pages = pagesSince(ordering, swept.fromAt, {
     pagesMax: PAGES_MAX,
-    // One order that cannot be read must not hide all that are older; the sweep is not complete all the same.
+    // An unreadable order makes the sweep incomplete, but must not hide the older ones.
     onUnreadable: (rows) => {
       swept.unreadable += rows.length
     },
@@ -107,21 +107,21 @@ async function compareList(ordering: Ordering, pass: Pass, to: number | undefine
   for await (const orders of pages) {
     if (ordering.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
     swept.pages += 1
-    await comparePage(ordering, pass, orders)
+    await comparePage(ordering, state, orders)
   }
-  // A list that was read is a look-up of all: what it has found is not looked up any more, and new purchases may wait.
+  // Reading the list counts as a look-up of every order in it.
   ordering.pace.breaker = afterLookUp(ordering.pace.breaker, swept.orders)
   if (swept.unreadable === 0) return
   throw new Failure('unavailable', `${swept.unreadable} orders in the supplier's list cannot be read`)
 }
 
-async function askForUnseen(ordering: Ordering, { swept, unseen }: Pass): Promise<void> {
+async function askForUnseen(ordering: Ordering, { swept, unseen }: SweepState): Promise<void> {
   for (const [supplierOrderId, purchaseId] of [...unseen].slice(0, ASKED_MAX)) {
     try {
       const answer = await checkUnlisted(ordering, purchaseId, supplierOrderId)
       if (answer !== 'moved') swept[answer] += 1
     } catch (error) {
-      await noteTrouble(ordering, purchaseId, error)
+      await noteFailure(ordering, purchaseId, error)
       swept.errors += 1
     }
   }
@@ -140,7 +140,7 @@ async function conclude(
   const counts = { pages, orders, matched, refreshed, orphans, foreign, missing, notListed, errors, unreadable }
   await db
     .commit([changeSweep(id, { ...counts, state, error, finishedAt: now() }), forgetSweeps(idBound(now() - KEPT_MS))])
-    // The database is closed when the service stops; the start after it marks the row.
+    // The database may be closed because the service stops. The next start marks the row.
     .catch((fault: unknown) => log.warn('sweep.unrecorded', { id, error: messageOf(fault) }))
   const line = { id, cause, ...counts, durationMs: Math.round(durationMs) }
   if (state === 'complete') log.info('sweep.complete', line)
@@ -150,33 +150,33 @@ async function conclude(
 /** Where a sweep stands; `orders` are `matched`, `orphans` and `foreign` together. */
 export type Swept = Omit<Sweep, 'state' | 'finishedAt' | 'error'>
 
-/** What one sweep has in hand. */
-export interface Pass {
+/** State of one sweep. */
+export interface SweepState {
   swept: Swept
   /** Supplier order -> purchase that must be in the list and was not seen yet. */
   unseen: Map<string, string>
-  /** Behind this instant the balance fell for no reason that we know. */
+  /** After this instant the balance fell, and no order of ours explains it. */
   suspectFrom: number | undefined
   /** Orders of ours without a purchase that may be the reason. */
   spenders: number
 }
 
 /** Compares one page of the supplier's orders with our purchases, and counts it. */
-export async function comparePage(ordering: Ordering, pass: Pass, orders: SupplierOrder[]): Promise<void> {
+export async function comparePage(ordering: Ordering, state: SweepState, orders: SupplierOrder[]): Promise<void> {
   if (orders.length === 0) return
   const { dialect, stores } = ordering
-  const { swept, unseen, suspectFrom } = pass
+  const { swept, unseen, suspectFrom } = state
   const known = await compareKnown(ordering, swept, orders)
   const unmatched = orders.filter(({ id }) => !known.has(id))
   const ours = unmatched.filter((order) => isOurs(order.externalOrderId, stores, dialect.externalOrderIdMax))
   const orphans = await recordOrphans(ordering, swept.id, ours)
   for (const { id } of orders) unseen.delete(id)
   swept.orders += orders.length
-  // One that was shown to a person beside the purchases of its part is no question any more.
+  // An order that a person was shown beside the purchases of its part counts as matched.
   swept.matched += orders.length - unmatched.length + ours.length - orphans.length
   swept.orphans += orphans.length
   swept.foreign += unmatched.length - ours.length
-  if (suspectFrom !== undefined) pass.spenders += ours.filter((order) => maySpend(order, suspectFrom)).length
+  if (suspectFrom !== undefined) state.spenders += ours.filter((order) => maySpend(order, suspectFrom)).length
 }
 
 /** @returns the ids of the orders that are purchases of ours */
@@ -187,7 +187,7 @@ async function compareKnown(ordering: Ordering, swept: Swept, orders: SupplierOr
     references.length > 0 ? db.query(purchasesByExternalId(references)) : [],
     db.query(purchasesBySupplierOrder(orders.map(({ id }) => id))),
   ])
-  // A supplier may list no references, and a person may have adopted an order of another one.
+  // A supplier may list no references, and a person may have adopted an order with another reference.
   const known = new Set(byOrder.map(({ supplierOrderId }) => supplierOrderId))
   const ordersOf = Map.groupBy(orders, ({ externalOrderId }) => externalOrderId)
   const referred = new Set(byReference.map(({ id }) => id))
@@ -199,7 +199,7 @@ async function compareKnown(ordering: Ordering, swept: Swept, orders: SupplierOr
     try {
       if (await compare(ordering, purchase, own)) swept.refreshed += 1
     } catch (error) {
-      await noteTrouble(ordering, purchase.id, error)
+      await noteFailure(ordering, purchase.id, error)
       swept.errors += 1
     }
   }
@@ -243,7 +243,7 @@ export interface SweepRunner {
   start: (cause: string) => Promise<Sweep>
   /** Sweeps the last two days; thirty, when the night's sweep did not come to its end. Resolves when it has ended. */
   recent: (cause: string) => Promise<void>
-  /** Looks behind an instant, without waiting for it. */
+  /** Starts a sweep from an instant on, without waiting for it; undefined: none. */
   behind: (from: number | undefined, cause: string) => void
   idle: () => Promise<void>
 }
@@ -254,7 +254,7 @@ interface Underway {
   ended: Promise<void>
 }
 
-/** Sees to it that nobody waits for a sweep twice: one under way that looks back as far is joined. */
+/** A caller joins a sweep under way that looks back as far, instead of starting another one. */
 export function createSweepRunner(ordering: Ordering): SweepRunner {
   const running = new Set<Underway>()
 
@@ -263,7 +263,7 @@ export function createSweepRunner(ordering: Ordering): SweepRunner {
     const joined = [...running].find((one) => one.from <= from)
     if (joined) return joined
     const begun = beginSweep(ordering, from, cause)
-    // `runSweep` stores and logs how it ended; whoever waits wants to know that it has.
+    // `runSweep` stores and logs how it ended; a caller only waits for the end.
     const ended = begun
       .then((sweep) => runSweep(ordering, sweep, still ? sweep.startedAt : undefined))
       .then(

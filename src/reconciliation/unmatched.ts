@@ -6,26 +6,26 @@ import { advance } from '../ordering/advance.ts'
 import type { Ordering } from '../ordering/ordering.ts'
 import { type Part, partsOf, unclaimedOf } from '../ordering/parts.ts'
 import { wasShown } from '../ordering/read-order.ts'
-import { reportSecond } from '../ordering/reattach.ts'
+import { reportDuplicate } from '../ordering/reattach.ts'
 import { clearSuspicion, suspectAccounts } from '../storage/balance.ts'
 import { type Change, first } from '../storage/database.ts'
 import { insertDiscrepancy, lastUnfreeze } from '../storage/evidence.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { type Purchase, purchaseById, purchasesOfPart } from '../storage/purchases.ts'
 import { currentEpoch, restoreHold } from '../storage/restores.ts'
-import { knownOrphans, knownSeconds, orphansFoundAfter } from '../storage/runs.ts'
+import { knownDuplicates, knownOrphans, orphansFoundAfter } from '../storage/runs.ts'
 import { setFreeze } from '../storage/settings.ts'
 
 const HOUR = 3_600_000
-/** Two may be left over from an accident; a third within the hour says that it goes on. */
+/** Two may be left over from an accident. A third within the hour means that it goes on. */
 const ORPHANS_MAX = 3
 
 /**
- * Records orders of the supplier that carry a reference of our stores and have no purchase: a lost or restored database,
- * a second installation under our stores' ids, or somebody who buys in our name.
+ * Records orders of the supplier that carry a reference of our stores and have no purchase. Causes are a lost or restored
+ * database, a second installation with our stores' ids, or another client that buys in our name.
  *
- * Each is recorded once; a sweep that finds new ones alerts once, however many they are. One that was bought for a part
- * which is known here freezes buying as a double charge.
+ * Each is recorded once, and a sweep alerts once for all new ones. An order for a part that is known here is a duplicate
+ * charge and freezes buying.
  *
  * @returns the orders that are orphans: those left out were shown to a person beside the purchases of their part
  */
@@ -36,7 +36,7 @@ export async function recordOrphans(
 ): Promise<SupplierOrder[]> {
   if (orders.length === 0) return []
   const { db } = ordering
-  const shown = await reportSeconds(ordering, orders)
+  const shown = await reportDuplicates(ordering, orders)
   const orphans = orders.filter(({ id }) => !shown.has(id))
   const known = new Set((await db.query(knownOrphans(orphans.map(({ id }) => id)))).map(({ id }) => id))
   const fresh = orphans.filter(({ id }) => !known.has(id))
@@ -64,17 +64,18 @@ export async function recordOrphans(
 }
 
 /**
- * Stops all buying when so many orders of one store are new within an hour that something buys beside this database: changes
- * for the commit that records them.
+ * Stops all buying when many orphans of one store are new within an hour, because another client then buys for this store.
  *
- * Orphans count since an operator last let buying go on, and not while a restore is mapped back, which explains them.
+ * @returns changes for the commit that records the orphans
+ *
+ * Only orphans since the last unfreeze count. None counts while the orders of a restore are being reattached.
  */
 async function freezeForOrphans(ordering: Ordering, fresh: SupplierOrder[]): Promise<Change[]> {
   const { db, dialect, stores } = ordering
   if (await restoreHold(db)) return []
   const now = ordering.now()
   const [[unfrozen], epoch] = await Promise.all([db.query(lastUnfreeze()), currentEpoch(db)])
-  const since = Math.max(now - HOUR, unfrozen?.at ?? 0, epoch?.mappedAt ?? 0)
+  const since = Math.max(now - HOUR, unfrozen?.at ?? 0, epoch?.reattachedAt ?? 0)
   const earlier = await db.query(orphansFoundAfter(since))
   const references = [...earlier, ...fresh].map(({ externalOrderId }) => externalOrderId ?? '')
   return stores.flatMap(({ id }) => {
@@ -93,30 +94,30 @@ async function freezeForOrphans(ordering: Ordering, fresh: SupplierOrder[]): Pro
 }
 
 /**
- * Reports those of these orders as double charges that were bought for parts which have purchases here. What a restore has
- * noted is left to its mapping, which may give it its purchase back.
+ * Reports the orders that were bought for parts which have purchases here as duplicate charges. Orders that a restore has
+ * noted are left out: they may still be reattached.
  *
- * @returns ids of those that a person is, or was, shown beside a purchase of their part
+ * @returns ids of the orders that a person is or was shown beside a purchase of their part
  */
-async function reportSeconds(ordering: Ordering, orders: SupplierOrder[]): Promise<Set<string>> {
+async function reportDuplicates(ordering: Ordering, orders: SupplierOrder[]): Promise<Set<string>> {
   const { db } = ordering
   const parts = await partsOf(
     ordering,
     orders.map(({ externalOrderId }) => externalOrderId ?? ''),
   )
   if (parts.size === 0) return new Set()
-  const seconds = await db.query(knownSeconds(orders.map(({ id }) => id)))
+  const seconds = await db.query(knownDuplicates(orders.map(({ id }) => id)))
   const shown = new Set(seconds.map(({ id }) => id ?? ''))
   const epoch = await currentEpoch(db)
-  const isMapping = epoch !== undefined && epoch.restoredAt !== null && epoch.mappedAt === null
+  const isReattaching = epoch !== undefined && epoch.restoredAt !== null && epoch.reattachedAt === null
   for (const order of orders) {
     const { part, generation } = parts.get(order.externalOrderId ?? '') ?? {}
     if (!part || generation === undefined || shown.has(order.id)) continue
     const rows = await db.query(purchasesOfPart(part.lineId, part.part))
     const newest = rows.find(({ state }) => !isOver(state)) ?? rows.at(-1)
     if (wasShown(rows, order.id)) shown.add(order.id)
-    else if (newest && !isMapping && moneyIsOut(order.status) && !(await isNoted(ordering, part, order.id))) {
-      await db.commit(reportSecond(ordering, newest, generation, order))
+    else if (newest && !isReattaching && moneyIsOut(order.status) && !(await isNoted(ordering, part, order.id))) {
+      await db.commit(reportDuplicate(ordering, newest, generation, order))
       ordering.wake('outbox')
       shown.add(order.id)
     }
@@ -127,21 +128,20 @@ async function reportSeconds(ordering: Ordering, orders: SupplierOrder[]): Promi
 const isNoted = async (ordering: Ordering, part: Part, id: string): Promise<boolean> =>
   (await unclaimedOf(ordering, part)).some(({ supplierOrderId }) => supplierOrderId === id)
 
-/** The earliest instant behind which an unexplained fall of the balance lies, if there is one. */
+/** The earliest instant from which an unexplained fall of the balance may come; undefined without one. */
 export async function suspectedFrom({ db }: Ordering): Promise<number | undefined> {
   const instants = (await db.query(suspectAccounts())).map(({ suspectFrom }) => suspectFrom).filter((at) => at !== null)
   return instants.length === 0 ? undefined : Math.min(...instants)
 }
 
-/** Whether an order may be what an unexplained fall after that instant was spent on. */
+/** Whether an order may be the reason of an unexplained fall after that instant. */
 export const maySpend = (order: SupplierOrder, suspectFrom: number): boolean =>
   moneyIsOut(order.status) && (order.createdAt === undefined || order.createdAt >= suspectFrom - SKEW_MS)
 
 /**
- * What a sweep that looked behind an unexplained fall leaves: an order of ours without a purchase freezes all buying.
+ * Changes at the end of a sweep for an unexplained fall: an order of our stores without a purchase freezes all buying.
  *
- * @param count how many such orders it found; without one the fall stays an alert, because the money of others who use
- *   the same API key is not ours to stop
+ * @param count how many such orders it found; at 0 the fall stays an alert, because another client may use the API key
  */
 export function afterSuspicion(ordering: Ordering, begunAt: number, suspectFrom: number, count: number): Change[] {
   if (count === 0) return [clearSuspicion(suspectFrom, begunAt)]
@@ -155,9 +155,7 @@ export function afterSuspicion(ordering: Ordering, begunAt: number, suspectFrom:
 }
 
 /**
- * Asks for one order of ours that a whole list did not hold.
- *
- * The list only raises the question: what the supplier says of the order itself decides.
+ * Asks the supplier for one order that a whole list did not have. The answer decides, not the list.
  *
  * @returns `missing`, recorded with an alert; `notListed` when the supplier knows it all the same; `moved` when the
  *   purchase no longer waits for that order
@@ -183,7 +181,7 @@ async function waiting({ db }: Ordering, purchaseId: string, supplierOrderId: st
   return waits && purchase.supplierOrderId === supplierOrderId ? purchase : undefined
 }
 
-/** A completed purchase has its keys and goes on; that its order is gone is for a person to know. */
+/** A completed purchase has its keys and goes on. People are alerted that its order is gone. */
 async function recordMissing(ordering: Ordering, purchase: Purchase, supplierOrderId: string) {
   const { db, newId, now: clock, wake } = ordering
   const { id: purchaseId, orderId, externalOrderId } = purchase

@@ -28,8 +28,8 @@ export interface Epoch {
   unreadable: number
   /** Where the last valid scan reached the end of the supplier's lists: older orders were not shown. Null: it did not. */
   listEnd: ListEnd | null
-  /** When everything was mapped back that can be. */
-  mappedAt: number | null
+  /** When everything was reattached that can be. */
+  reattachedAt: number | null
 }
 
 /** The end of a list that does not show all orders. */
@@ -64,7 +64,7 @@ export async function storesMade(db: Database): Promise<string[]> {
   return text === undefined ? [] : (JSON.parse(text) as string[])
 }
 
-/** The hold of a restore: like a freeze, and lifted by itself once everything is mapped back. */
+/** The hold of a restore: like a freeze, and lifted by itself once everything is reattached. */
 export const setRestoreHold = (hold: Freeze, now: number): Change => putSetting(HOLD, JSON.stringify(hold), now)
 
 export const clearRestoreHold = (): Change => clearSetting(HOLD)
@@ -75,9 +75,9 @@ export async function restoreHold(db: Database): Promise<Freeze | undefined> {
   return text === undefined ? undefined : (JSON.parse(text) as Freeze)
 }
 
-/** Whether buying is on hold for a restore and the supplier's orders are not mapped back yet. */
-export const isMappingBack = async (db: Database): Promise<boolean> =>
-  (await restoreHold(db)) !== undefined && (await currentEpoch(db))?.mappedAt === null
+/** Whether buying is on hold for a restore and the supplier's orders are not reattached yet. */
+export const isReattaching = async (db: Database): Promise<boolean> =>
+  (await restoreHold(db)) !== undefined && (await currentEpoch(db))?.reattachedAt === null
 
 export const attemptById = statement((id: string) =>
   build.select({ id: purchaseAttempts.id }).from(purchaseAttempts).where(eq(purchaseAttempts.id, id)),

@@ -110,7 +110,7 @@ export const orphansFoundAfter = statement((at: number) =>
 )
 
 /** Those of these orders that are on record as charged a second time for a part. */
-export const knownSeconds = statement((supplierOrderIds: string[]) =>
+export const knownDuplicates = statement((supplierOrderIds: string[]) =>
   build
     .select({ id: discrepancies.supplierOrderId })
     .from(discrepancies)

@@ -112,7 +112,7 @@ describe('a restore', () => {
       expect(readdirSync(folder).filter((name) => name.includes('restoring'))).toEqual([])
       await installation.start()
       expect(await world.frozen()).toMatchObject({ actor: 'restore' })
-      // The store hands in again what came after the backup; then everything is mapped back and buying goes on.
+      // The store hands in again what came after the backup; then everything is reattached and buying goes on.
       expect(await world.handIn('1002')).toBe(202)
       await world.freed()
       await buy('1003')
@@ -136,7 +136,7 @@ describe('a restore', () => {
       await installation.start()
       expect(await world.frozen()).toMatchObject({
         actor: 'restore',
-        reason: expect.stringMatching(/older copy|mapped back/),
+        reason: expect.stringMatching(/older copy|reattached/),
       })
       expect(await world.handIn('1001')).toBe(202)
       await world.freed()

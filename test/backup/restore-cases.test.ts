@@ -53,7 +53,7 @@ describe('a purchase that the backup knows as planned', () => {
     expect(new Set(harbour.shop.keys().get('1001/1')).size).toBe(1)
   })
 
-  test('and that was never bought goes out once everything is mapped back', async () => {
+  test('and that was never bought goes out once everything is reattached', async () => {
     const { world, harbour, orderId, planned } = await openShop()
     await world.restore(planned)
     await world.pass(MAPPED, 30 * SECOND)
@@ -89,7 +89,7 @@ describe('a purchase that the backup knows as planned', () => {
     expect(harbour.callbacks('line.failed')).toEqual([])
   })
 
-  test('and that the store cancels while it is not mapped back is not told as never bought', async () => {
+  test('and that the store cancels while it is not reattached is not told as never bought', async () => {
     const { world, harbour, orderId, planned } = await openShop()
     await world.pass(MINUTE, 10 * SECOND)
     await world.restore(planned)
@@ -153,7 +153,7 @@ describe('an order of the supplier whose store order the backup does not hold', 
     const { world, harbour } = await loseOrder()
     expect(await currentFreeze(harbour.db)).toMatchObject({
       actor: 'restore',
-      reason: expect.stringMatching(/^restored, epoch 2; mapped back: 1 order at the supplier is of no purchase here/),
+      reason: expect.stringMatching(/^restored, epoch 2; reattached: 1 supplier order has no matching purchase/),
     })
     expect(await harbour.discrepancies()).toEqual(['orphan'])
     expect(await harbour.alerts()).toEqual(expect.arrayContaining(['orphan', 'restored']))
@@ -306,12 +306,12 @@ describe('an order that the supplier lists and does not know when it is asked fo
 })
 
 describe('the hold of a restore', () => {
-  test('is not lifted by a person before the orders are mapped back', async () => {
+  test('is not lifted by a person before the orders are reattached', async () => {
     const { world, harbour, planned } = await openShop()
     await world.restore(planned)
     await expect(unfreeze(harbour.ordering, 'test')).rejects.toMatchObject({
       code: 'conflict',
-      reason: 'restore_unmapped',
+      reason: 'restore_unfinished',
     })
     expect(await stands(world)).toBe('restore')
   })
@@ -333,7 +333,7 @@ describe('the hold of a restore', () => {
     await world.restore(planned)
     harbour.sandbox.faults.add({ fault: 'error-before', match: { path: '/orders', method: 'GET' }, times: 1_000 })
     await world.pass(HOUR, 5 * MINUTE)
-    expect((await currentFreeze(harbour.db))?.reason).toMatch(/being mapped back: the last try failed: /)
+    expect((await currentFreeze(harbour.db))?.reason).toMatch(/being reattached: the last try failed: /)
     expect(charges(harbour)).toBe(0)
     harbour.sandbox.faults.clear()
     await world.pass(MAPPED, 30 * SECOND)
@@ -355,7 +355,7 @@ describe('the hold of a restore', () => {
 })
 
 describe('a database file that was copied back', () => {
-  test('is recognised when something was bought since, and mapped back', async () => {
+  test('is recognised when something was bought since, and reattached', async () => {
     const { world, harbour, orderId, planned } = await openShop()
     await world.pass(MINUTE, 10 * SECOND)
     await world.pass(FORGOTTEN, 10 * HOUR)

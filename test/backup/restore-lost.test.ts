@@ -14,7 +14,7 @@ const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 /** Longer than the time before a restore that is looked at again. */
 const LONG = 60 * HOUR
-/** The supplier's orders are mapped back within these minutes. */
+/** The supplier's orders are reattached within these minutes. */
 const MAPPED = 8 * MINUTE
 
 async function openShop(dialect: Dialect = defaultDialect()) {
@@ -41,7 +41,7 @@ async function placeForeign({ offer, move, sandbox }: Harbour, count: number): P
 }
 
 describe('a new database', () => {
-  test('buys nothing again that the lost one has bought, and goes on once everything is mapped back', async () => {
+  test('buys nothing again that the lost one has bought, and goes on once everything is reattached', async () => {
     const { harbour, buy, pass, lose, frozen } = await openShop()
     await buy('1001')
     await buy('1002')
@@ -57,7 +57,7 @@ describe('a new database', () => {
     expect(harbour.sent).toHaveLength(2)
     await pass(MAPPED, 30 * SECOND)
     expect(await harbour.state(orderId)).toBe('fulfilled')
-    expect(await frozen()).toMatchObject({ reason: expect.stringContaining('1 order at the supplier') })
+    expect(await frozen()).toMatchObject({ reason: expect.stringContaining('1 supplier order has') })
     await unfreeze(harbour.ordering, 'ann')
     await pass(MINUTE, 10 * SECOND)
     expect(await harbour.state(other.orderId)).toBe('fulfilled')
@@ -191,13 +191,13 @@ describe('a new database', () => {
     await lose()
     await pass(MAPPED, 30 * SECOND)
     expect(await frozen()).toMatchObject({
-      reason: expect.stringContaining('1 order at the supplier is of no purchase here'),
+      reason: expect.stringContaining('1 supplier order has no matching purchase'),
     })
     expect(await frozen()).toMatchObject({ reason: expect.stringContaining('and 1 of those 4 is of its stores') })
     await buy('1002')
     const { orderId } = await buy('1001')
     await pass(MAPPED, 30 * SECOND)
-    expect((await frozen())?.reason).not.toContain('of no purchase here')
+    expect((await frozen())?.reason).not.toContain('no matching purchase')
     await unfreeze(harbour.ordering, 'ann')
     await pass(MAPPED, 30 * SECOND)
     expect(await harbour.state(orderId)).toBe('fulfilled')

@@ -81,14 +81,14 @@ describe('quayside status after a restore', () => {
     return stdout.slice(stdout.indexOf('For a person'))
   }
 
-  test('says that the hold ends by itself while the orders are mapped back, and sends nobody to an empty list', async () => {
-    const text = await during("restored, epoch 2; the supplier's orders are being mapped back: 1 of 2 scans are done")
-    expect(text).toContain("it ends by itself once the supplier's orders are mapped back")
+  test('says that the hold ends by itself while the orders are reattached, and sends nobody to an empty list', async () => {
+    const text = await during("restored, epoch 2; the supplier's orders are being reattached: 1 of 2 scans are done")
+    expect(text).toContain("it ends by itself once the supplier's orders are reattached")
     expect(text).not.toContain('discrepancies')
   })
 
   test('says what a person can do once it waits for one', async () => {
-    const text = await during('restored, epoch 2; mapped back: 1 order at the supplier is of no purchase here')
+    const text = await during('restored, epoch 2; reattached: 1 supplier order has no matching purchase')
     expect(text).toContain('quayside discrepancies list')
     expect(text).toContain('when that is settled otherwise: npx quayside unfreeze')
     expect(text).not.toContain('once the supplier')
@@ -96,7 +96,7 @@ describe('quayside status after a restore', () => {
 
   test("sends an operator to the supplier's own account where its list does not show all orders", async () => {
     const text = await during(
-      "restored, epoch 2; mapped back: the supplier's order list ends at 500 orders (paging.listMax), and none of those 500 is of its stores; older orders are not shown",
+      "restored, epoch 2; reattached: the supplier's order list ends at 500 orders (paging.listMax), and none of those 500 is of its stores; older orders are not shown",
     )
     expect(text).toContain("the supplier's own account")
     expect(text).toContain('when that is settled: npx quayside unfreeze')

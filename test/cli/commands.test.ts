@@ -412,7 +412,7 @@ describe('status', () => {
   })
 
   it('wraps the causes of a freeze and the stores that take nothing, in a pipe too', async () => {
-    const freeze = { actor: 'restore', at, reason: `${long}; mapped back: ${long}`, purchaseId: null }
+    const freeze = { actor: 'restore', at, reason: `${long}; reattached: ${long}`, purchaseId: null }
     const paused = [{ store: 'shop-4f7k2m9q', until: at, error: long }]
     const { config } = await startService({ 'GET /status': () => ({ freeze, counts: {}, paused }) })
     for (const terminal of [true, false]) {

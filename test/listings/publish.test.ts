@@ -213,7 +213,7 @@ describe('a store after a restore', () => {
       roundAt: null,
       unreadable: 0,
       listEnd: null,
-      mappedAt: null,
+      reattachedAt: null,
     }
     await world.db.commit([setEpoch({ ...epoch, epoch: 1 }, world.now())])
     await world.stock(offerRow('a'))

@@ -239,7 +239,7 @@ const calls: Record<string, unknown[]> = {
   forgetSweeps: ['0'],
   knownOrphans: [['p', 'q']],
   orphansUnder: ['q1.demo-ab12cd34.1001.1.1.1'],
-  knownSeconds: [['p', 'q']],
+  knownDuplicates: [['p', 'q']],
   purchasesToBeListed: [at, at, 1],
   oldestWrittenOff: [at],
   balanceAccount: ['EUR'],
@@ -341,7 +341,7 @@ const others = [
   'unheldWebhooks',
   'restoreHold',
   'storesMade',
-  'isMappingBack',
+  'isReattaching',
 ]
 
 async function run(db: Database, statement: unknown): Promise<void> {

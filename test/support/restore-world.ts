@@ -4,7 +4,7 @@ import { rmSync } from 'node:fs'
 import Connection from 'better-sqlite3'
 import { onTestFinished } from 'vitest'
 import { Failure } from '../../src/errors.ts'
-import { mapBack, noteRestore, recogniseRestore } from '../../src/reconciliation/restore.ts'
+import { noteRestore, reattachOrders, recogniseRestore } from '../../src/reconciliation/restore.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { openMarker } from '../../src/storage/marker.ts'
 import { countOffers } from '../../src/storage/offers.ts'
@@ -76,7 +76,7 @@ export async function openRestoreWorld(options: HarbourOptions = {}) {
   }
   /** Everything that is due, the mapping included. A list that cannot be read now is read at the next round. */
   const work = async (): Promise<void> => {
-    await mapBack(harbour.ordering).catch((error: unknown) => {
+    await reattachOrders(harbour.ordering).catch((error: unknown) => {
       if (!(error instanceof Failure)) throw error
     })
     await harbour.settle()

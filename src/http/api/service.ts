@@ -296,7 +296,7 @@ export function dutyOperations({
       answer: FreezeNow,
       success: { 200: 'Lifted; what still stands, or null' },
       failures: {
-        409: 'none of these causes stands, and another does; or a restore is not mapped back yet, or a new database not compared',
+        409: 'none of these causes stands, and another does; or a restore is not reattached yet, or a new database not compared',
       },
       async handle({ caller, body }) {
         await unfreeze(ordering, caller.actor, body.causes)

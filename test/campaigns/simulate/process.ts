@@ -150,7 +150,7 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
   }
   /** Looks every few seconds, like the program; ends when there is nothing to map, since only a start can change that. */
   async function mapping(): Promise<void> {
-    while (!stopped() && (await runtime.mapBack().catch(warned('restore.failed'))) !== 'over') {
+    while (!stopped() && (await runtime.reattachOrders().catch(warned('restore.failed'))) !== 'over') {
       await life.sleep(MAPPING_MS)
     }
   }
