@@ -1,7 +1,7 @@
 /** What people and stores ask of ordering. The audit records each of them in the commit that does it. */
 import { mayBuy } from '../domain/purchase.ts'
 import { codeOf, Failure } from '../errors.ts'
-import type { Database } from '../storage/database.ts'
+import { type Database, need } from '../storage/database.ts'
 import { releaseOffer } from '../storage/offers.ts'
 import {
   heldPurchases,
@@ -25,8 +25,7 @@ import { audited, type Ordering } from './ordering.ts'
  * @throws Failure `not_found`
  */
 export async function cancelOrder(ordering: Ordering, orderId: string, actor: string): Promise<void> {
-  const [order] = await ordering.db.query(storeOrderById(orderId))
-  if (!order) throw new Failure('not_found', `no order ${orderId}`)
+  const order = await need(ordering.db, storeOrderById(orderId), 'order', orderId)
   const isFirst = order.cancelRequestedAt === null
   const uncancelled = (await ordering.db.query(purchasesOfOrder(orderId))).filter(
     ({ cancelRequestedAt, state }) => cancelRequestedAt === null && state !== 'fulfilled',
@@ -238,7 +237,6 @@ export async function releaseHeld(
 const RELEASED_AT_ONCE = 500
 
 async function existing({ db }: Ordering, purchaseId: string) {
-  const [purchase] = await db.query(purchaseById(purchaseId))
-  if (!purchase) throw new Failure('not_found', `no purchase ${purchaseId}`)
+  const purchase = await need(db, purchaseById(purchaseId), 'purchase', purchaseId)
   return purchase
 }

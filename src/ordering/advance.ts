@@ -16,7 +16,7 @@ import {
   type Transition,
   transition,
 } from '../domain/purchase.ts'
-import { type Change, StaleWrite } from '../storage/database.ts'
+import { type Change, first, retryStale } from '../storage/database.ts'
 import { insertTransition } from '../storage/evidence.ts'
 import {
   changePurchase,
@@ -83,7 +83,7 @@ export async function advance(
   input: (loaded: Loaded) => PurchaseInput | undefined,
   { epoch, reading, columns, nextGeneration, also, actor, detail }: Advance = {},
 ): Promise<Transition | undefined> {
-  for (let attempt = 1; ; attempt += 1) {
+  return retryStale(STALE_MAX, async () => {
     const loaded = await load(ordering, purchaseId)
     if (!loaded) return undefined
     const { purchase } = loaded
@@ -130,19 +130,14 @@ export async function advance(
       ...(entersReview ? await freezeForReviews(ordering, purchaseId, decision.row) : []),
       ...(UNREMARKABLE.has(decision.row) ? [] : [evidence]),
     ]
-    try {
-      await ordering.db.commit(changes)
-    } catch (error) {
-      if (error instanceof StaleWrite && attempt < STALE_MAX) continue
-      throw error
-    }
+    await ordering.db.commit(changes)
     announce(ordering, purchase, decision)
     return decision
-  }
+  })
 }
 
 export async function load(ordering: Pick<Ordering, 'db'>, purchaseId: string): Promise<Loaded | undefined> {
-  const [purchase] = await ordering.db.query(purchaseById(purchaseId))
+  const purchase = await first(ordering.db, purchaseById(purchaseId))
   if (!purchase) return undefined
   const [generations, keys, [name]] = await Promise.all([
     ordering.db.query(purchasesOfPart(purchase.lineId, purchase.part)),

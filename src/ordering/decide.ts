@@ -92,7 +92,7 @@ export async function decidePurchase(
 
 async function existing(ordering: Ordering, purchaseId: string): Promise<Loaded> {
   const loaded = await load(ordering, purchaseId)
-  if (!loaded) throw new Failure('not_found', `no purchase ${purchaseId}`)
+  if (!loaded) throw new Failure('not_found', `there is no purchase with the id ${purchaseId}`)
   return loaded
 }
 

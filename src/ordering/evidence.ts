@@ -102,7 +102,7 @@ export async function viewEvidence(
 ): Promise<Evidence> {
   const { db } = ordering
   const loaded = await load(ordering, purchaseId)
-  if (!loaded) throw new Failure('not_found', `no purchase ${purchaseId}`)
+  if (!loaded) throw new Failure('not_found', `there is no purchase with the id ${purchaseId}`)
   const { purchase, generations, keys, name } = loaded
   const [attempts, transitions, discrepancies, audit, [entered], holders, freeze] = await Promise.all([
     db.query(attemptsOf([purchaseId])),

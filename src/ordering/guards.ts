@@ -4,7 +4,7 @@ import { rejectedDelayMs } from '../domain/pace.ts'
 import type { HoldReason } from '../domain/purchase.ts'
 import { reviewsByCancellation } from '../domain/purchase-table.ts'
 import { Failure } from '../errors.ts'
-import type { Change } from '../storage/database.ts'
+import { type Change, first } from '../storage/database.ts'
 import { lastUnfreeze, latestBalance, reviewedSince } from '../storage/evidence.ts'
 import { type Offer, offersByProduct } from '../storage/offers.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
@@ -66,7 +66,7 @@ async function confirmedOffer(ordering: Ordering, productId: string): Promise<Of
     if (checked.size >= CONFIRMED_MAX) checked.clear()
     checked.set(productId, now)
   }
-  const [offer] = await ordering.db.query(offersByProduct([productId]))
+  const offer = await first(ordering.db, offersByProduct([productId]))
   return offer
 }
 
@@ -137,7 +137,7 @@ export function capsOf(ordering: Ordering, { orderId, spendCapOverriddenAt }: Pu
 async function capGuard(ordering: Ordering, purchase: Purchase): Promise<GuardResult | undefined> {
   const needed = purchase.ceilingMinor * purchase.quantity
   for (const { name, scope, minor, againMs } of capsOf(ordering, purchase)) {
-    const [sum] = await ordering.db.query(reservedUnder(scope))
+    const sum = await first(ordering.db, reservedUnder(scope))
     if ((sum?.total ?? 0) + needed <= minor) continue
     const text = formatDecimal({ minor, currency: purchase.currency })
     const note = `would exceed the spend cap of ${text} per ${name}`
@@ -163,9 +163,9 @@ async function balanceGuard(ordering: Ordering, purchase: Purchase, offer: Offer
 
 /** The balance as last read, less what that reading cannot know of. */
 async function freeBalance({ db }: Ordering) {
-  const [reading] = await db.query(latestBalance())
+  const reading = await first(db, latestBalance())
   if (!reading) return undefined
-  const [reserved] = await db.query(reservedBeyondReading(reading.readAt))
+  const reserved = await first(db, reservedBeyondReading(reading.readAt))
   const { currency, readAt, amountMinor } = reading
   return { currency, readAt, freeMinor: amountMinor - (reserved?.total ?? 0) }
 }
@@ -228,7 +228,7 @@ export async function freezeForReviews(ordering: Ordering, purchaseId: string, r
   if (reviewsByCancellation.includes(row)) return []
   const { db } = ordering
   const now = ordering.now()
-  const [unfrozen] = await db.query(lastUnfreeze())
+  const unfrozen = await first(db, lastUnfreeze())
   const since = unfrozen?.at ?? 0
   const [hourly, reviewed, recent] = await Promise.all([
     db.query(reviewedSince(Math.max(since, now - REVIEWS_WITHIN), reviewsByCancellation)),

@@ -2,7 +2,7 @@ import { passesFilter, type StorePolicy } from '../domain/listing.ts'
 import { ceilingMinor } from '../domain/pricing.ts'
 import { countParts, PARTS_MAX, splitQuantity } from '../domain/store-order.ts'
 import { codeOf, Failure } from '../errors.ts'
-import type { Change } from '../storage/database.ts'
+import { type Change, first } from '../storage/database.ts'
 import { type ListingRow, listingsOfSkus, listingsOfVariants } from '../storage/listings.ts'
 import { goneOffersBySku, type Offer, offersByProduct, offersBySku } from '../storage/offers.ts'
 import { insertPurchase } from '../storage/purchases.ts'
@@ -86,7 +86,7 @@ export async function takeOrder(ordering: Ordering, store: string, input: OrderI
 }
 
 async function earlier({ db }: Ordering, store: string, input: OrderInput, digest: string): Promise<Taken | undefined> {
-  const [order] = await db.query(storeOrderByReference(store, input.reference))
+  const order = await first(db, storeOrderByReference(store, input.reference))
   if (!order) return undefined
   if (order.bodyDigest === digest) return { orderId: order.id, created: false }
   throw new Failure('conflict', `another order came under the reference ${input.reference} before`, {

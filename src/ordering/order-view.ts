@@ -69,7 +69,7 @@ export async function viewOrder(
 ): Promise<OrderView> {
   const { db } = ordering
   const standing = await orderStanding(ordering, orderId)
-  if (!standing) throw new Failure('not_found', `no order ${orderId}`)
+  if (!standing) throw new Failure('not_found', `there is no order with the id ${orderId}`)
   const { order, lines, keys, state } = standing
   const ids = lines.flatMap((line) => line.purchases.map((purchase) => purchase.id))
   const products = lines.map(({ line }) => line.productId).filter((id) => id !== null)

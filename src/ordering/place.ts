@@ -1,5 +1,6 @@
 import type { PurchaseInput } from '../domain/purchase.ts'
 import { messageOf } from '../errors.ts'
+import { first } from '../storage/database.ts'
 import { changePurchase, dueEndings, duePlacements, type Purchase, purchaseById } from '../storage/purchases.ts'
 import { isReattaching } from '../storage/restores.ts'
 import { orphansUnder } from '../storage/runs.ts'
@@ -93,7 +94,7 @@ async function endDue(ordering: Ordering): Promise<void> {
  * @returns undefined when the purchase has changed or another works on it
  */
 async function prepare(ordering: Ordering, due: Purchase): Promise<Intent | 'put_off' | undefined> {
-  const [purchase] = await ordering.db.query(purchaseById(due.id))
+  const purchase = await first(ordering.db, purchaseById(due.id))
   if (!purchase || purchase.version !== due.version) return undefined
   // It is not sent any more; it ends as soon as it is known that it never was.
   if (purchase.cancelRequestedAt !== null) return undefined
@@ -129,7 +130,7 @@ async function prepare(ordering: Ordering, due: Purchase): Promise<Intent | 'put
     const reviewed = await advance(ordering, purchase.id, () => ({ ...DUE, orphans }))
     return reviewed && 'put_off'
   }
-  const [free] = await ordering.db.query(purchaseById(purchase.id))
+  const free = await first(ordering.db, purchaseById(purchase.id))
   const held = free && (await claim(ordering, free))
   if (!held) return undefined
   const intended = await intend(ordering, held, () => DUE).catch(async (error: unknown) => {
@@ -146,7 +147,7 @@ async function prepare(ordering: Ordering, due: Purchase): Promise<Intent | 'put
 
 /** Reads the row anew, because a guard that read the balance may have released it. */
 async function hold(ordering: Ordering, purchaseId: string, { guard, notBefore, note }: GuardResult): Promise<void> {
-  const [purchase] = await ordering.db.query(purchaseById(purchaseId))
+  const purchase = await first(ordering.db, purchaseById(purchaseId))
   if (!purchase) return
   // Held again for the same reason: only the instant moves, the evidence stays short.
   if (purchase.holdReason === guard) {
@@ -159,7 +160,7 @@ async function hold(ordering: Ordering, purchaseId: string, { guard, notBefore, 
 
 /** What a look-up after a restore has not moved waits for the mapping, or for a person. */
 async function stepAsideAfterRestore(ordering: Ordering, purchaseId: string): Promise<void> {
-  const [purchase] = await ordering.db.query(purchaseById(purchaseId))
+  const purchase = await first(ordering.db, purchaseById(purchaseId))
   if (purchase?.state !== 'planned' && purchase?.state !== 'waiting') return
   await putOff(ordering, purchase, STEP_ASIDE_MS, 'looked up after a restore: an order of its part is not clear yet')
 }

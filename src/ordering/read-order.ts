@@ -2,7 +2,7 @@ import { withoutKeys } from '../domain/free-text.ts'
 import { refreshDelayMs } from '../domain/pace.ts'
 import { type FoundOrder, finalStates, isOver } from '../domain/purchase.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
-import type { Change } from '../storage/database.ts'
+import { type Change, first } from '../storage/database.ts'
 import { insertAttempt } from '../storage/evidence.ts'
 import {
   changePurchase,
@@ -159,7 +159,7 @@ export async function reschedule(
   notLaterThan = Number.POSITIVE_INFINITY,
 ): Promise<void> {
   const now = ordering.now()
-  const [fresh] = await ordering.db.query(purchaseById(purchase.id))
+  const fresh = await first(ordering.db, purchaseById(purchase.id))
   // What was sent since is not what was looked for.
   if (!fresh || fresh.state !== purchase.state || fresh.lastSentAt !== purchase.lastSentAt) return
   if (fresh.leaseUntil !== null && fresh.leaseUntil > now) return

@@ -2,7 +2,7 @@ import { isOver } from '../domain/purchase.ts'
 import { externalOrderId } from '../domain/purchase-keys.ts'
 import { doubtedAt, generationsToAsk, mayBeForgotten, reattachmentOf } from '../domain/restore.ts'
 import { moneyIsOut, type OrderStatus, type SupplierOrder } from '../domain/supplier.ts'
-import type { Change } from '../storage/database.ts'
+import { type Change, first } from '../storage/database.ts'
 import { insertDiscrepancy, insertTransition } from '../storage/evidence.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { changePurchase, insertPurchase, type Purchase, purchaseById, purchasesOfPart } from '../storage/purchases.ts'
@@ -118,7 +118,7 @@ async function known(ordering: Ordering, row: Purchase, order: SupplierOrder): P
     // The account of the balance began after the restore: this charge is in its first reading.
     columns: ({ purchase }) => (purchase.countedAt === null ? { countedAt: ordering.now() } : {}),
   })
-  const [after] = await ordering.db.query(purchaseById(row.id))
+  const after = await first(ordering.db, purchaseById(row.id))
   // Under a lease it is only hinted at: its holder, or the next round, decides.
   if (!moved && after?.leaseUntil !== null) return 'open'
   await ordering.db.commit(claimed(order))
@@ -176,7 +176,7 @@ async function putIn(
     // The store may have been told that the order is closed; it will be told again when this one has ended.
     markReopened(template.orderId),
   ])
-  const [row] = await ordering.db.query(purchaseById(id))
+  const row = await first(ordering.db, purchaseById(id))
   return row && (await known(ordering, row, order)) !== 'open' ? 'news' : 'open'
 }
 

@@ -14,7 +14,7 @@ import {
   writtenAfter,
   writtenNow,
 } from '../storage/clock-jump.ts'
-import { type Change, StaleWrite } from '../storage/database.ts'
+import { type Change, first, StaleWrite } from '../storage/database.ts'
 import {
   changePurchase,
   clearLeases,
@@ -144,7 +144,7 @@ export async function noteFailure(ordering: Ordering, purchaseId: string, error:
   if (passing) ordering.log.warn('purchase.trouble', { purchaseId, error: text })
   else ordering.log.error('purchase.trouble', { purchaseId, error: text })
   try {
-    const [purchase] = await ordering.db.query(purchaseById(purchaseId))
+    const purchase = await first(ordering.db, purchaseById(purchaseId))
     const now = ordering.now()
     if (!purchase || purchase.state === 'sending' || (purchase.leaseUntil ?? 0) > now) return
     const errorCount = passing ? 0 : purchase.errorText === text ? purchase.errorCount + 1 : 1

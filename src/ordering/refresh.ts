@@ -3,6 +3,7 @@ import { judgeNotFound, type NotFoundVerdict } from '../domain/not-found-proof.t
 import type { FoundOrder, PurchaseInput } from '../domain/purchase.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import { messageOf } from '../errors.ts'
+import { first } from '../storage/database.ts'
 import { insertAttempt } from '../storage/evidence.ts'
 import { dueRefreshes, lostSends, type Purchase, purchaseById, purchasesByExternalId } from '../storage/purchases.ts'
 import { isReattaching } from '../storage/restores.ts'
@@ -44,7 +45,7 @@ export async function refreshDue(ordering: Ordering): Promise<number> {
     for (let purchase = queue.shift(); purchase; purchase = queue.shift()) {
       try {
         await refresh(ordering, purchase)
-        const [after] = await ordering.db.query(purchaseById(purchase.id))
+        const after = await first(ordering.db, purchaseById(purchase.id))
         if (after?.version === purchase.version) await reschedule(ordering, purchase)
       } catch (error) {
         await noteFailure(ordering, purchase.id, error)
@@ -75,7 +76,7 @@ export async function lookUp(ordering: Ordering, purchase: Purchase): Promise<vo
   const { namedOrderId } = purchase
   if (purchase.state !== 'unknown' || namedOrderId === null) return scan(ordering, purchase)
   if ((await readNamed(ordering, purchase, namedOrderId)) === 'decided') return
-  const [after] = await ordering.db.query(purchaseById(purchase.id))
+  const after = await first(ordering.db, purchaseById(purchase.id))
   if (after?.state === 'unknown') await scan(ordering, after)
 }
 

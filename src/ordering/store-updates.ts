@@ -1,4 +1,5 @@
 import type { StoreUpdate } from '../domain/store-update.ts'
+import { first } from '../storage/database.ts'
 import { effectOf, type OutboxRow, type UpdateEffect } from '../storage/outbox.ts'
 import { lineById, storeOrderById } from '../storage/store-orders.ts'
 import { type Loaded, load } from './advance.ts'
@@ -26,14 +27,14 @@ export async function updateOf(ordering: Ordering, row: OutboxRow, fresh: number
   const effect = effectOf(row)
   if (effect.kind === 'alert') throw new Error('an alert is for people, not for a store')
   if (effect.type === 'order.closed') {
-    const [order] = await ordering.db.query(storeOrderById(row.orderId ?? ''))
+    const order = await first(ordering.db, storeOrderById(row.orderId ?? ''))
     if (!order) throw new Error('the order of the update is gone')
     const { store, reference } = order
     return { type: 'order.closed', order: { store, reference }, state: effect.payload.state }
   }
   const loaded = await load(ordering, effect.payload.purchaseId)
   if (!loaded) throw new Error('the purchase of the update is gone')
-  const [line] = await ordering.db.query(lineById(loaded.purchase.lineId))
+  const line = await first(ordering.db, lineById(loaded.purchase.lineId))
   if (!line) throw new Error('the line of the update is gone')
   const { store, reference } = loaded.name
   const about = {

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { expectedMinor } from '../../domain/balance.ts'
 import { formatDecimal } from '../../domain/money.ts'
-import { Failure } from '../../errors.ts'
 import { allBalanceAccounts, type BalanceAccount, type BalanceMovement, listMovements } from '../../storage/balance.ts'
+import { need } from '../../storage/database.ts'
 import { latestBalance } from '../../storage/evidence.ts'
 import { listSweeps, type Sweep as SweepRow, sweepById } from '../../storage/runs.ts'
 import { paging } from '../input.ts'
@@ -135,8 +135,7 @@ export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, '
       success: { 200: 'The sweep' },
       failures: { 404: 'unknown id' },
       async handle({ path }) {
-        const [row] = await db.query(sweepById(path.id ?? ''))
-        if (!row) throw new Failure('not_found', 'there is no such sweep')
+        const row = await need(db, sweepById(path.id ?? ''), 'sweep', path.id ?? '')
         return ok(sweepView(row))
       },
     }),

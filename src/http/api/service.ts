@@ -8,6 +8,7 @@ import { Failure } from '../../errors.ts'
 import { replay, reveal as revealBody } from '../../inbox/process.ts'
 import { freeze, releasePurchase, retryPurchase, unfreeze } from '../../ordering/actions.ts'
 import { redeliver } from '../../ordering/fulfil.ts'
+import { need } from '../../storage/database.ts'
 import { deliveryById, listDeliveries } from '../../storage/deliveries.ts'
 import { attemptsOf, transitionsOf } from '../../storage/evidence.ts'
 import { changesOfRun } from '../../storage/offers.ts'
@@ -41,7 +42,7 @@ export function dutyOperations({
   const admin = { people: 'admin' } as const
 
   const purchaseDetail = async (id: string) => {
-    const purchase = found(await db.query(purchaseById(id)), 'purchase')
+    const purchase = await need(db, purchaseById(id), 'purchase', id)
     const [attempts, transitions, since] = await Promise.all([
       db.query(attemptsOf([id])),
       db.query(transitionsOf([id])),
@@ -128,7 +129,7 @@ export function dutyOperations({
       success: { 200: 'The purchase; its guards run again' },
       failures: { 404: 'unknown id', 409: 'it is not held' },
       async handle({ caller, path, body: { ceiling, overrideSpendCap } }) {
-        const { id, currency } = found(await db.query(purchaseById(path.id ?? '')), 'purchase')
+        const { id, currency } = await need(db, purchaseById(path.id ?? ''), 'purchase', path.id ?? '')
         const ceilingMinor = ceiling === undefined ? undefined : parseDecimal(ceiling, currency)
         if (ceiling !== undefined && ceilingMinor === undefined) {
           const message = `must be an exact amount in ${currency}`
@@ -166,7 +167,7 @@ export function dutyOperations({
       async handle({ caller, path, query }) {
         const reveal = query.reveal === 'true'
         if (reveal) assertAllowed(caller, admin)
-        const delivery = views.deliveryView(found(await db.query(deliveryById(path.id ?? '')), 'delivery'))
+        const delivery = views.deliveryView(await need(db, deliveryById(path.id ?? ''), 'delivery', path.id ?? ''))
         if (!reveal) return ok(delivery)
         return ok({ ...delivery, body: await revealBody(ordering, delivery.id, caller.actor) })
       },
@@ -182,7 +183,7 @@ export function dutyOperations({
       failures: { 404: 'unknown id' },
       async handle({ caller, path }) {
         await replay(ordering, path.id ?? '', caller.actor)
-        return ok(views.deliveryView(found(await db.query(deliveryById(path.id ?? '')), 'delivery')))
+        return ok(views.deliveryView(await need(db, deliveryById(path.id ?? ''), 'delivery', path.id ?? '')))
       },
     }),
 
@@ -211,7 +212,7 @@ export function dutyOperations({
       failures: { 404: 'unknown id, or done already' },
       async handle({ caller, path }) {
         await redeliver(ordering, path.id ?? '', caller.actor)
-        return ok(views.effectView(found(await db.query(outboxById(path.id ?? '')), 'outbox row')))
+        return ok(views.effectView(await need(db, outboxById(path.id ?? ''), 'outbox row', path.id ?? '')))
       },
     }),
 
@@ -252,7 +253,7 @@ export function dutyOperations({
       success: { 200: 'The run' },
       failures: { 404: 'unknown id' },
       async handle({ path }) {
-        const run = found(await db.query(syncRunById(path.id ?? '')), 'sync run')
+        const run = await need(db, syncRunById(path.id ?? ''), 'sync run', path.id ?? '')
         return ok({ ...views.syncRunView(run), changes: await db.query(changesOfRun(run.id, CHANGES_MAX)) })
       },
     }),
@@ -304,11 +305,6 @@ export function dutyOperations({
       },
     }),
   ]
-}
-
-function found<R>([row]: R[], what: string): R {
-  if (row === undefined) throw new Failure('not_found', `there is no such ${what}`)
-  return row
 }
 
 /** Who may ask: tokens are made, listed and revoked by admins. */
