@@ -16,7 +16,7 @@ import { configFileOf } from './client.ts'
 import { type Io, print, widthOf } from './command.ts'
 import { readKeyFile } from './init-questions.ts'
 import { type Columns, cell, counted, exitCodes, table } from './output.ts'
-import { chooseProducts, productTable, productView } from './product-sample.ts'
+import { chooseProducts, productTable, productView } from './supplier-sample.ts'
 
 export interface CheckOptions {
   config?: string

@@ -6,7 +6,7 @@ import { type Client, type ConnectionOptions, connectionOf, createClient } from 
 import type { Visit } from './doctor.ts'
 import { commandLine } from './invocation.ts'
 import { asRow, asRows, cell, counted, instant, NOT_RUNNING, type Row } from './output.ts'
-import { MEND_DIALECT, pausedOf, unreadableOf, waitingListings } from './status.ts'
+import { FIX_DIALECT, pausedOf, unreadableOf, waitingListings } from './status.ts'
 
 export type Service = { client: Client; status: Record<string, unknown> } | { fault: Failure }
 
@@ -40,8 +40,8 @@ export async function checkWebhooks({ config, report }: Visit, supplier: Supplie
       report('fail', 'webhooks', `${cell(own.id)} (${cell(own.url)}) is gone at the supplier`, CREATE)
     }
     for (const { id, url } of strange) {
-      const mend = 'create one, and remove this one in the pages of the supplier'
-      report('warn', 'webhooks', `${id} (${url}) comes here, and its secret is not held: it is refused`, mend)
+      const fix = 'create one, and remove this one in the pages of the supplier'
+      report('warn', 'webhooks', `${id} (${url}) comes here, and its secret is not held: it is refused`, fix)
     }
     if (lost.length + strange.length > 0) return
     if (ours.length > 0) report('ok', 'webhooks', `${ours.length} registered, with their secrets`)
@@ -65,14 +65,14 @@ export async function checkPublicUrl({ config, report }: Visit): Promise<void> {
     return
   }
   const url = `${config.publicUrl.replace(/\/$/, '')}/livez`
-  const mend = 'look at the proxy and the name; this was tried from here, the supplier comes from outside'
+  const fix = 'look at the proxy and the name; this was tried from here, the supplier comes from outside'
   try {
     const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(DEADLINE_MS) })
     await response.body?.cancel()
     if (response.status === 200) report('ok', 'public address', `${url} answers`)
-    else report('fail', 'public address', `${url} answers ${response.status} instead of 200`, mend)
+    else report('fail', 'public address', `${url} answers ${response.status} instead of 200`, fix)
   } catch (error) {
-    report('fail', 'public address', `${url} cannot be reached (${causeOf(error)})`, mend)
+    report('fail', 'public address', `${url} cannot be reached (${causeOf(error)})`, fix)
   }
 }
 
@@ -97,10 +97,10 @@ export async function checkDuties({ io, report }: Visit, service: Service): Prom
       'fail',
       'freeze',
       `nothing is bought since ${since}: ${cell(freeze.reason)}`,
-      `\`${commandLine('unfreeze')}\` when it is mended`,
+      `\`${commandLine('unfreeze')}\` when it is fixed`,
     )
   } else report('ok', 'freeze', 'none')
-  for (const line of unreadableOf(status.unreadable, io.now())) report('fail', 'answers', line, MEND_DIALECT)
+  for (const line of unreadableOf(status.unreadable, io.now())) report('fail', 'answers', line, FIX_DIALECT)
   const counts = asRow(status.counts)
   checkListings(status, pausedOf(status.paused, io.now()), report)
   const [deliveries, callbacks, alerts] = [asRow(counts.deliveries), asRow(counts.callbacks), asRow(counts.alerts)]
@@ -119,7 +119,7 @@ export async function checkDuties({ io, report }: Visit, service: Service): Prom
 }
 
 function checkListings(status: Row, paused: string[], report: Visit['report']): void {
-  for (const line of paused) report('fail', 'listings', line, 'mend the store; it is told again by itself')
+  for (const line of paused) report('fail', 'listings', line, 'fix the store; it is told again by itself')
   const found = [
     ...waitingListings(status, 'failed').map((waiting) => ({ ...waiting, what: 'that the store did not take' })),
     ...waitingListings(status, 'held').map((waiting) => ({ ...waiting, what: 'held for a person' })),

@@ -9,7 +9,7 @@ import { ANSWER_MAX_BYTES, type Exchange, exchange, headerText, openAgent } from
 import type { Report, Visit } from './doctor.ts'
 import { commandLine } from './invocation.ts'
 import { counted, duration } from './output.ts'
-import { chooseProducts, productText } from './product-sample.ts'
+import { chooseProducts, productText } from './supplier-sample.ts'
 
 /** The revision that this program is written for. */
 const REVISION = '1.1'
@@ -26,8 +26,8 @@ export async function checkSupplier({ io, config, report }: Visit): Promise<Supp
   if (!config) return undefined
   const answer = await probe(config)
   if (answer.stage !== 'answered') {
-    const mend = 'is supplier.baseUrl right, and may this machine connect to it?'
-    report('fail', 'supplier', `${config.supplier.baseUrl} cannot be reached (${answer.cause})`, mend)
+    const fix = 'is supplier.baseUrl right, and may this machine connect to it?'
+    report('fail', 'supplier', `${config.supplier.baseUrl} cannot be reached (${answer.cause})`, fix)
     return undefined
   }
   report('ok', 'supplier', `${config.supplier.baseUrl} answers`)
@@ -74,10 +74,10 @@ async function checkKey(supplier: Supplier, report: Report): Promise<void> {
     report('ok', 'API key', `accepted; the balance is ${balance}${tier === undefined ? '' : `, the tier ${tier}`}`)
   } catch (error) {
     const refused = error instanceof Failure && (error.code !== 'unavailable' || error.reason === 'unauthorized')
-    const mend = refused
+    const fix = refused
       ? 'ask the supplier for a good key; it belongs into config/secrets/api-key'
       : 'if the answer cannot be read, the dialect does not fit this supplier'
-    report('fail', 'API key', `GET /balance: ${messageOf(error)}`, mend)
+    report('fail', 'API key', `GET /balance: ${messageOf(error)}`, fix)
   }
 }
 
@@ -102,9 +102,9 @@ function checkClock(answer: Exchange & { stage: 'answered' }, config: Config, no
   const apart = Math.abs(now - date)
   const tolerance = config.dialectFacts.signature.toleranceSeconds * 1_000
   const text = `${apart < 2_000 ? 'equal to' : `${duration(apart)} from`} the supplier's; ${duration(tolerance)} are tolerated`
-  const mend = 'let this machine keep its time by NTP'
-  if (apart > tolerance) report('fail', 'clock', `${text}: deliveries are refused as stale`, mend)
-  else if (apart > tolerance / 3) report('warn', 'clock', text, mend)
+  const fix = 'let this machine keep its time by NTP'
+  if (apart > tolerance) report('fail', 'clock', `${text}: deliveries are refused as stale`, fix)
+  else if (apart > tolerance / 3) report('warn', 'clock', text, fix)
   else report('ok', 'clock', text)
 }
 
@@ -124,8 +124,8 @@ function checkRate(answer: Exchange & { stage: 'answered' }, config: Config, now
   const sent = [rateLimit, rateRemaining, rateReset].filter((name) => headerText(answer.headers, name) !== undefined)
   if (sent.length === 0) report('warn', 'rate limit', 'no rate-limit headers: reads are paced only after a 429')
   else {
-    const mend = `see rateResetUnit and headers in the dialect ${dialectFacts.name}`
-    report('warn', 'rate limit', `the headers make no sense as the dialect reads them (${sent.join(', ')})`, mend)
+    const fix = `see rateResetUnit and headers in the dialect ${dialectFacts.name}`
+    report('warn', 'rate limit', `the headers make no sense as the dialect reads them (${sent.join(', ')})`, fix)
   }
 }
 
@@ -201,8 +201,8 @@ async function checkList(
   if (!second) return undefined
   const { rows, total } = first
   if (second.rows > 0 && second.first === first.first) {
-    const mend = 'do paging.page and paging.first fit? Without further pages nothing is ever proven absent'
-    report('fail', 'lists', `page 2 of the ${name} is page 1 again`, mend)
+    const fix = 'do paging.page and paging.first fit? Without further pages nothing is ever proven absent'
+    report('fail', 'lists', `page 2 of the ${name} is page 1 again`, fix)
     return undefined
   }
   if (rows < limitMax && (second.rows > 0 || rows < (total ?? 0))) {
@@ -238,8 +238,8 @@ async function checkEnd(name: string, { rows, total, listMax, read, report }: En
   if (end < total) {
     report('warn', 'lists', `the ${name} go on behind ${end}`, 'put paging.listMax higher, or to null')
   } else {
-    const mend = 'the count is capped, or of something else: put paging.total to null, unless orders came just now'
-    report('warn', 'lists', `the supplier counts ${total} ${name} and lists more`, mend)
+    const fix = 'the count is capped, or of something else: put paging.total to null, unless orders came just now'
+    report('warn', 'lists', `the supplier counts ${total} ${name} and lists more`, fix)
   }
   return false
 }
@@ -249,8 +249,8 @@ async function readBehind(name: string, page: number, read: ReadPage, report: Re
     return await read(page)
   } catch (error) {
     if (error instanceof Failure && error.code === 'unavailable' && error.reason !== 'not_found') throw error
-    const mend = 'ask the supplier for an empty page there: without one nothing is ever proven absent'
-    report('fail', 'lists', `page ${page} of the ${name}, behind the last one: ${messageOf(error)}`, mend)
+    const fix = 'ask the supplier for an empty page there: without one nothing is ever proven absent'
+    report('fail', 'lists', `page ${page} of the ${name}, behind the last one: ${messageOf(error)}`, fix)
     return undefined
   }
 }
@@ -269,8 +269,8 @@ async function proveFilter(
   const found = await supplier.orders({ page: 1, externalOrderId: known.externalOrderId })
   if (found.items.some((order) => order.id === known.id)) return 'finds'
   const what = `the filter ${name} does not find order ${known.id} by its reference`
-  const mend = 'find the right name of orders.externalOrderId in the dialect, or put it to null'
-  report('fail', 'lists', what, mend)
+  const fix = 'find the right name of orders.externalOrderId in the dialect, or put it to null'
+  report('fail', 'lists', what, fix)
   return 'misses'
 }
 
@@ -293,8 +293,8 @@ async function checkFilter(
     }),
   )(1)
   if (none.rows > 0) {
-    const mend = `put the filter ${name} to null under orders in the dialect, or find its right name`
-    report('warn', 'lists', `the supplier ignores the filter ${name} of its orders`, mend)
+    const fix = `put the filter ${name} to null under orders in the dialect, or find its right name`
+    report('warn', 'lists', `the supplier ignores the filter ${name} of its orders`, fix)
     return false
   }
   if (none.total === undefined) return true
@@ -316,7 +316,7 @@ const PAGE = 25
  */
 export async function checkRecords({ report, config }: Visit, supplier: Supplier | undefined): Promise<void> {
   if (!config || !supplier) return
-  const fix = `mend the dialect ${config.dialectFacts.name}: \`${commandLine('dialect check')}\` shows what is there`
+  const fix = `fix the dialect ${config.dialectFacts.name}: \`${commandLine('dialect check')}\` shows what is there`
   const look = async <T>(what: 'products' | 'orders', read: () => Promise<Page<T>>): Promise<T[] | undefined> => {
     try {
       const { items, unreadable } = await read()

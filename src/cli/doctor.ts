@@ -23,11 +23,11 @@ export interface Finding {
   /** What is so, and why. */
   message: string
   /** What to do about it. */
-  mend?: string
+  fix?: string
 }
 
 /** Takes findings as they are made. */
-export type Report = (level: Finding['level'], check: string, message: string, mend?: string) => void
+export type Report = (level: Finding['level'], check: string, message: string, fix?: string) => void
 
 export interface Visit {
   io: Io
@@ -46,8 +46,8 @@ export interface DoctorOptions {
 /** Walks through a live set-up from the inside out and names the cause of whatever is wrong. @returns the exit code */
 export async function runDoctor(io: Io, options: DoctorOptions): Promise<number> {
   const findings: Finding[] = []
-  const report: Report = (level, check, message, mend) => {
-    const finding: Finding = { check, level, message, ...(mend === undefined ? {} : { mend }) }
+  const report: Report = (level, check, message, fix) => {
+    const finding: Finding = { check, level, message, ...(fix === undefined ? {} : { fix }) }
     findings.push(finding)
     if (!options.json) io.stdout.write(findingText(finding, proseWidth(io)))
   }
@@ -89,10 +89,10 @@ async function visit(io: Io, options: DoctorOptions, report: Report): Promise<vo
 
 const MARKS = { ok: 'ok  ', warn: 'WARN', fail: 'FAIL' }
 
-function findingText({ level, check, message, mend }: Finding, width: number): string {
+function findingText({ level, check, message, fix }: Finding, width: number): string {
   const lines = wrap(plain(`${check}: ${message}`), width - 6)
-  const mending = mend === undefined ? [] : wrap(plain(`-> ${mend}`), width - 6)
-  return `${MARKS[level]}  ${[...lines, ...mending].join('\n      ')}\n`
+  const fixing = fix === undefined ? [] : wrap(plain(`-> ${fix}`), width - 6)
+  return `${MARKS[level]}  ${[...lines, ...fixing].join('\n      ')}\n`
 }
 
 /** The version that the lock file brings; others from 22.19 run, and are tested less. */
@@ -134,12 +134,12 @@ export function checkConfig(
     return config
   } catch (error) {
     const fields = error instanceof Failure ? error.fields : []
-    const mend = `mend it in ${file}`
-    if (fields.length === 0) report('fail', 'configuration', messageOf(error), mend)
+    const fix = `fix it in ${file}`
+    if (fields.length === 0) report('fail', 'configuration', messageOf(error), fix)
     for (const fault of fields) {
       const secret = fault.field.startsWith('QUAYSIDE_')
       const check = fault.field === 'supplier.dialect' ? 'dialect' : secret ? 'secret' : 'configuration'
-      report('fail', check, `${fault.field}: ${fault.message}`, secret ? undefined : mend)
+      report('fail', check, `${fault.field}: ${fault.message}`, secret ? undefined : fix)
     }
     return undefined
   }
@@ -193,10 +193,10 @@ function dataDirOf(file: string | undefined): string {
 export function checkFileSystem(file: string | undefined, report: Report, typeOf = fileSystemType): void {
   const dataDir = dataDirOf(file)
   const { name, use } = fileSystemOf(typeOf(dataDir))
-  const mend = 'move dataDir to a disk of this machine'
-  if (use === 'refused') report('fail', 'file system', `${dataDir} is on ${name}: the service does not start`, mend)
+  const fix = 'move dataDir to a disk of this machine'
+  if (use === 'refused') report('fail', 'file system', `${dataDir} is on ${name}: the service does not start`, fix)
   if (use !== 'doubtful') return
-  report('warn', 'file system', `${dataDir} is on ${name}: whether a power cut loses orders is up to that`, mend)
+  report('warn', 'file system', `${dataDir} is on ${name}: whether a power cut loses orders is up to that`, fix)
 }
 
 const MIB = 1024 * 1024
@@ -233,17 +233,17 @@ export async function checkKey(config: Config, report: Report): Promise<Inspecti
   }
   const { key } = inspection
   if ('fault' in key) {
-    const [, what = key.fault, mend] = /^(.*?): (.*)$/s.exec(key.fault) ?? []
-    report('fail', 'secret', `the service does not start: ${what}`, mend)
+    const [, what = key.fault, fix] = /^(.*?): (.*)$/s.exec(key.fault) ?? []
+    report('fail', 'secret', `the service does not start: ${what}`, fix)
   } else if (key.next) {
-    const mend = 'put it in the place of the key-encryption key'
-    report('warn', 'secret', `only the next key-encryption key, ${key.name}, opens the database`, mend)
+    const fix = 'put it in the place of the key-encryption key'
+    report('warn', 'secret', `only the next key-encryption key, ${key.name}, opens the database`, fix)
   } else {
     const message = key.opened ? 'opens the database' : 'is well formed'
     report('ok', 'secret', `the key-encryption key ${key.name} ${message}`)
     if (!key.opened) {
-      const mend = `\`${commandLine('database create')}\` makes one for a new installation; else look for its volume and dataDir`
-      report('fail', 'database', `there is none in ${config.dataDir}: the service does not start`, mend)
+      const fix = `\`${commandLine('database create')}\` makes one for a new installation; else look for its volume and dataDir`
+      report('fail', 'database', `there is none in ${config.dataDir}: the service does not start`, fix)
     }
   }
   return inspection
@@ -256,11 +256,11 @@ export function checkSync({ lastSync }: Inspection, now: number, report: Report)
   const at = instant(finishedAt === null ? undefined : new Date(finishedAt).toISOString(), now)
   const unread = offersUnreadable === 0 ? '' : `${counted(offersUnreadable, 'offer', 'offers')} could not be read`
   const first = firstUnreadable === null ? '' : `; the first by ${unreadableText(asRow(firstUnreadable))}`
-  const mend = unread === '' ? `see \`${commandLine(`sync show ${id}`)}\`` : `see \`${commandLine('dialect check')}\``
+  const fix = unread === '' ? `see \`${commandLine(`sync show ${id}`)}\`` : `see \`${commandLine('dialect check')}\``
   if (state === 'failed') {
     const causes = [error, unread === '' ? null : unread + first].filter((cause) => cause !== null)
-    report('fail', 'catalogue', `the last sync failed, ${at}: ${causes.join('; ')}`, mend)
-  } else if (unread !== '') report('warn', 'catalogue', `${unread} in the last sync, ${at}${first}`, mend)
+    report('fail', 'catalogue', `the last sync failed, ${at}: ${causes.join('; ')}`, fix)
+  } else if (unread !== '') report('warn', 'catalogue', `${unread} in the last sync, ${at}${first}`, fix)
   else report('ok', 'catalogue', `${counted(offersSeen, 'offer', 'offers')}, read ${at}`)
 }
 

@@ -1,15 +1,17 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
+import { createInterface } from 'node:readline/promises'
+import { Writable } from 'node:stream'
 import { configShape, dialectFileOf } from '../config/config.ts'
 import { backendShape, percent } from '../config/store-settings.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
+import { wrap } from '../domain/text-layout.ts'
 import { Failure, type FieldFault, messageOf } from '../errors.ts'
 import { Secret } from '../secret.ts'
-import type { Io } from './command.ts'
+import { type Io, proseWidth } from './command.ts'
 import type { Answers, Existing } from './init.ts'
-import type { AccessFault, Correction, SupplierTry } from './init-supplier.ts'
-import { openTerminal, type Terminal } from './terminal.ts'
+import type { AccessFault, Correction, SupplierTry } from './supplier-sample.ts'
 
 export interface Flags {
   baseUrl?: string
@@ -254,4 +256,53 @@ async function askKey(terminal: Terminal, env: Io['env'], existing: Existing): P
     { hidden: true },
   )
   return text === '' ? undefined : asKey(text)
+}
+
+type Terminal = ReturnType<typeof openTerminal>
+
+interface Question {
+  /** What the answer means. */
+  about: string
+  ask: string
+  /** Shown in brackets, taken for an empty answer. */
+  before: string
+  /** @returns what is wrong with an answer; undefined when nothing is */
+  fault: (text: string) => string | undefined
+}
+
+/** Wrong answers in a row before the questions end. */
+const TRIES_MAX = 10
+
+/** Opens the questions of one command; `close` ends them. */
+function openTerminal(io: Io) {
+  let muted = false
+  const output = new Writable({
+    write(chunk, _encoding, done) {
+      if (!muted) io.stdout.write(chunk)
+      done()
+    },
+  })
+  const lines = createInterface({ input: io.stdin, output, terminal: true })
+  // Without this, the end of the input would leave a question open, and the process would end with 0.
+  const ended = new AbortController()
+  lines.once('close', () => ended.abort())
+  const put = async (question: Question, { hidden = false } = {}): Promise<string> => {
+    io.stdout.write(`\n${wrap(question.about, proseWidth(io)).join('\n')}\n`)
+    for (let tries = 0; tries < TRIES_MAX; tries += 1) {
+      const prompt = `${question.ask}${question.before === '' ? '' : ` [${question.before}]`}: `
+      if (hidden) io.stdout.write(prompt)
+      muted = hidden
+      const typed = await lines.question(hidden ? '' : prompt, { signal: ended.signal }).catch((cause: unknown) => {
+        throw new Failure('invalid', 'the questions were left: nothing was written', { cause })
+      })
+      muted = false
+      if (hidden) io.stdout.write('\n')
+      const text = typed.trim() === '-' ? '' : typed.trim() || question.before
+      const fault = question.fault(text)
+      if (fault === undefined) return text
+      io.stdout.write(`  Not that: ${fault}\n`)
+    }
+    throw new Failure('invalid', `no usable answer for: ${question.ask}`)
+  }
+  return { put, write: (text: string) => void io.stdout.write(text), close: () => lines.close() }
 }

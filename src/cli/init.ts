@@ -30,10 +30,16 @@ import { CONFIG_FILE } from './client.ts'
 import { type Io, print, proseWidth } from './command.ts'
 import { clearTextWarnings, ENCRYPT } from './doctor.ts'
 import { askAnswers, type Flags, flagAnswers, type SupplierAnswers } from './init-questions.ts'
-import { accessFault, type SupplierTry } from './init-supplier.ts'
 import { commandLine, quoted } from './invocation.ts'
 import { details, exitCodes } from './output.ts'
-import { productTable, productView, type SupplierAccess, sampleOf } from './product-sample.ts'
+import {
+  accessFault,
+  productTable,
+  productView,
+  type SupplierAccess,
+  type SupplierTry,
+  sampleOf,
+} from './supplier-sample.ts'
 
 export interface InitOptions extends Flags {
   config?: string
@@ -102,7 +108,7 @@ export async function runInit(io: Io, flags: InitOptions): Promise<number> {
   return exitCodes.ok
 }
 
-/** Under a running service, nothing is written. Other faults of what is there may be what `--force` is to mend. */
+/** Under a running service, nothing is written. Other faults of what is there may be what `--force` is to fix. */
 async function assertStopped(file: string, env: Io['env']): Promise<void> {
   try {
     await checkSetUp(loadConfig(file, env))
@@ -286,7 +292,7 @@ export function readExisting(file: string): Existing {
     const settings = configShape.parse(JSON.parse(readFileSync(file, 'utf8')))
     return { folder, settings, apiKeyFile, kept: [`store id ${settings.stores[0]?.id}`] }
   } catch (cause) {
-    const why = `${file} cannot be read, and holds the permanent id of a store: mend it, or move it away yourself.`
+    const why = `${file} cannot be read, and holds the permanent id of a store: fix it, or move it away yourself.`
     throw new Failure('conflict', `${why}\n${messageOf(cause).split('\n')[0]}`, { cause })
   }
 }

@@ -310,7 +310,7 @@ function reportText(report: Row, dryRun: boolean, width: number): string {
     dryRun ? 'Nothing was changed. Without --dry-run it would be:\n\n' : '',
     details(counts, width),
     problems.length === 0 ? '' : `\n${problemTable(problems, width)}`,
-    report.truncated === true ? `There are more: mend these first, then import the file again.\n` : '',
+    report.truncated === true ? `There are more: fix these first, then import the file again.\n` : '',
   ].join('')
 }
 

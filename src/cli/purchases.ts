@@ -276,7 +276,7 @@ function section(title: string, pairs: Pair[], width: number, empty: string): st
 
 const indented = (text: string): string => text.replaceAll(/^(?=.)/gm, '  ')
 
-function factsOf({ purchase, order, keys, generations }: Row, now: number): Pair[] {
+function factsOf({ purchase, order, keys, generations }: Row, now: number): (Pair | false)[] {
   const { id, state, since, note, quantity, part, generation, ...row } = asRow(purchase)
   const { stored, left, elsewhere } = asRow(keys)
   const { store, reference, line } = asRow(order)
@@ -285,16 +285,16 @@ function factsOf({ purchase, order, keys, generations }: Row, now: number): Pair
   return [
     ['Purchase', cell(id)],
     ['State', `${cell(state)}, since ${instant(since, now)}`],
-    ...(note ? [['Why', cell(note)] satisfies Pair] : []),
+    Boolean(note) && ['Why', cell(note)],
     ['For', `order ${cell(reference)}, line ${cell(line)}, store ${cell(store)}`],
     [
       'Buys',
       `${cell(quantity)} at most ${money(row.ceiling, row.currency)} each; part ${cell(part)}, generation ${cell(generation)}`,
     ],
-    ...(others.length > 0 ? [['Generations', others.join('; ')] satisfies Pair] : []),
+    others.length > 0 && ['Generations', others.join('; ')],
     ['Charged', money(row.amount, row.currency)],
     ['Keys', stored === 0 ? 'none came' : `${cell(stored)} stored, ${cell(left)} of them with the store${held}`],
-    ...(row.cancelRequestedAt ? [['Cancellation', `asked ${instant(row.cancelRequestedAt, now)}`] satisfies Pair] : []),
+    Boolean(row.cancelRequestedAt) && ['Cancellation', `asked ${instant(row.cancelRequestedAt, now)}`],
     ['Reference', cell(row.externalOrderId)],
   ]
 }

@@ -56,7 +56,7 @@ function statusText(facts: Row, now: number, width: number): string {
   const due = [
     ...(facts.freeze ? ['  buying is frozen\n'] : []),
     ...(facts.freeze ? nextOf(freeze).map((next) => sentence(next, width, { lead: '    ', hang: 6 })) : []),
-    ...unreadableOf(facts.unreadable, now).map((line) => sentence(`${line}: ${MEND_DIALECT}`, width, DUE)),
+    ...unreadableOf(facts.unreadable, now).map((line) => sentence(`${line}: ${FIX_DIALECT}`, width, DUE)),
     ...failedReading(freshness).map((line) => `  ${line}\n`),
     ...dutiesOf(facts, width).map((line) => `  ${line}\n`),
     ...pausedOf(facts.paused, now).map((line) => sentence(line, width, DUE)),
@@ -137,7 +137,7 @@ export const unreadableOf = (unreadable: unknown, now: number): string[] =>
   )
 
 /** What to do about them. */
-export const MEND_DIALECT = 'mend the dialect, then restart'
+export const FIX_DIALECT = 'fix the dialect, then restart'
 
 /** Stores whose prices and stock stand still, each with the cause. */
 export const pausedOf = (paused: unknown, now: number): string[] =>

@@ -407,7 +407,7 @@ describe('status', () => {
     expect(widest(stdout)).toBeLessThanOrEqual(80)
     expect(stdout).toMatch(/^Buying +paused: answers of the supplier cannot be read$/m)
     expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(
-      /For a person: the answer to GET \/orders cannot be read, first .*: amount \(order\.quantity of the dialect\) has "4\.79" there; nothing new is bought until one is read: mend the dialect, then restart/,
+      /For a person: the answer to GET \/orders cannot be read, first .*: amount \(order\.quantity of the dialect\) has "4\.79" there; nothing new is bought until one is read: fix the dialect, then restart/,
     )
   })
 

@@ -64,7 +64,7 @@ describe('http:// to a remote address', () => {
     ])
     writeFileSync(config, JSON.stringify({ ...settings, supplier: { baseUrl: 'http://supplier.invalid/v1' } }))
     expect(await findings(config, 'encryption')).toMatchObject([
-      { level: 'warn', message: expect.stringContaining('http://supplier.invalid/v1'), mend: expect.any(String) },
+      { level: 'warn', message: expect.stringContaining('http://supplier.invalid/v1'), fix: expect.any(String) },
       { level: 'warn', message: expect.stringContaining('http://store.invalid/callbacks') },
     ])
   })
@@ -75,7 +75,7 @@ describe('a data folder without a database', () => {
     const { config, database } = await install()
     const folder = path.dirname(database)
     expect(await findings(config, 'database')).toMatchObject([
-      { level: 'fail', message: expect.stringContaining(folder), mend: expect.stringContaining('database create') },
+      { level: 'fail', message: expect.stringContaining(folder), fix: expect.stringContaining('database create') },
     ])
     await made(config)
     expect(await findings(config, 'database')).toEqual([])
@@ -93,8 +93,8 @@ describe('a key with which the service does not start', () => {
     if (exists) await made(config)
     const [found, ...more] = await findings(config, 'secret', setKey(key))
     expect(more).toEqual([])
-    expect(found).toMatchObject({ level: 'fail', mend: expect.stringMatching(/^(make one with|set QUAYSIDE_)/) })
-    expect(`${found?.message}: ${found?.mend}`).toBe(
+    expect(found).toMatchObject({ level: 'fail', fix: expect.stringMatching(/^(make one with|set QUAYSIDE_)/) })
+    expect(`${found?.message}: ${found?.fix}`).toBe(
       `the service does not start: ${await startFault(config, setKey(key))}`,
     )
     expect(JSON.stringify(found)).not.toContain(key === 'abc' ? '"abc"' : key)
@@ -196,7 +196,7 @@ describe('a catalogue that could not be read', () => {
   it('left doctor saying that nothing fails', async () => {
     const [found, ...more] = await afterRuns({ offersSeen: 9 }, { state: 'failed', error, ...unread })
     expect(more).toEqual([])
-    expect(found).toMatchObject({ level: 'fail', mend: expect.stringContaining('dialect check') })
+    expect(found).toMatchObject({ level: 'fail', fix: expect.stringContaining('dialect check') })
     expect(found?.message).toMatch(/^the last sync failed, 1970-01-01 .*nothing that can be read/)
     expect(found?.message).toContain(
       '137 offers could not be read; the first by product.available, at available: "yes"',
@@ -205,9 +205,9 @@ describe('a catalogue that could not be read', () => {
 
   it('is a failure for whatever reason, with the way to look at it, until a run completes', async () => {
     const broken = { state: 'failed', error: 'page 1: the supplier refused the API key with 401' }
-    const mend = 'see `npx quayside sync show run0`'
+    const fix = 'see `npx quayside sync show run0`'
     expect(await afterRuns(broken)).toMatchObject([
-      { level: 'fail', message: expect.stringMatching(/refused the API key/), mend },
+      { level: 'fail', message: expect.stringMatching(/refused the API key/), fix },
     ])
     expect(await afterRuns(broken, { offersSeen: 140 })).toMatchObject([
       { level: 'ok', message: expect.stringMatching(/^140 offers, read/) },
@@ -235,7 +235,7 @@ describe('a misspelt rule that would do nothing', () => {
       listings: { categories: ['Gaames', 'Software'] },
     })
     const found = await findings(config, 'rules')
-    expect(found.map(({ level, message, mend }) => [level, message, mend])).toEqual([
+    expect(found.map(({ level, message, fix }) => [level, message, fix])).toEqual([
       [
         'warn',
         'pricing.categories of shop-4f7k2m9q: no offer has the category "gamez"',

@@ -111,7 +111,7 @@ describe('doctor', () => {
     chmodSync(path.join(secrets, 'key-encryption-key'), 0o644)
     chmodSync(secrets, 0o755)
     const { of } = await examine(config)
-    expect(of('file modes').map(({ mend }) => mend)).toEqual([
+    expect(of('file modes').map(({ fix }) => fix)).toEqual([
       `chmod 600 ${path.join(secrets, 'key-encryption-key')}`,
       `chmod 700 ${secrets}`,
     ])
@@ -127,14 +127,14 @@ describe('doctor', () => {
     const { failed, of } = await examine(config)
     expect(of('supplier')).toMatchObject([{ level: 'ok' }])
     expect(failed[0]).toMatch(/^API key: /)
-    expect(of('API key')).toMatchObject([{ mend: expect.stringContaining('ask the supplier for a good key') }])
+    expect(of('API key')).toMatchObject([{ fix: expect.stringContaining('ask the supplier for a good key') }])
   })
 
   describe("looks at the supplier's lists and", () => {
     const paged = (paging: Partial<typeof dialect.paging>) => ({ ...dialect, paging: { ...dialect.paging, ...paging } })
     const always = { times: 1_000, match: { path: '/products' } }
     const ofLists = async (config: string) =>
-      (await examine(config)).of('lists').map(({ level, message, mend }) => [level, message, mend])
+      (await examine(config)).of('lists').map(({ level, message, fix }) => [level, message, fix])
 
     it.each([
       [
@@ -246,7 +246,7 @@ describe('doctor', () => {
     expect(misnamed.orders).toMatchObject({
       level: 'fail',
       message: '1 of 1 cannot be read: order.id of the dialect is failure, and nothing is there',
-      mend: expect.stringContaining('dialect check'),
+      fix: expect.stringContaining('dialect check'),
     })
     const unpriced = await examined({ money: { ...dialect.money, representation: 'minor' } })
     expect(unpriced.products).toMatchObject({
@@ -294,13 +294,13 @@ describe('doctor', () => {
     const counts = { purchases: {}, listings: { held: 4, failed: 2 }, deliveries: {}, callbacks: {}, alerts: {} }
     const status = (of: object[]) => ({ 'GET /status': () => ({ freeze: null, counts, stores: of }) })
     const several = await examine((await startSetUp({ answers: status(stores) })).config)
-    expect(several.of('listings').map(({ message, mend }) => [message, mend])).toEqual([
+    expect(several.of('listings').map(({ message, fix }) => [message, fix])).toEqual([
       ['2 that the store did not take', 'npx quayside listings list --state failed --store shop-4f7k2m9q'],
       ['1 held for a person', 'npx quayside listings list --state held --store shop-4f7k2m9q'],
       ['3 held for a person', 'npx quayside listings list --state held --store other-7k2m9q4f'],
     ])
     const one = await examine((await startSetUp({ answers: status(stores.slice(1)) })).config)
-    expect(one.of('listings')).toMatchObject([{ mend: 'npx quayside listings list --state held' }])
+    expect(one.of('listings')).toMatchObject([{ fix: 'npx quayside listings list --state held' }])
   })
 
   it('does not call a service well that could not read the catalogue', async () => {
@@ -312,7 +312,7 @@ describe('doctor', () => {
       {
         level: 'warn',
         message: expect.stringMatching(/could not read the catalogue, .*: the supplier cannot be reached$/),
-        mend: 'see `npx quayside sync show run-1`',
+        fix: 'see `npx quayside sync show run-1`',
       },
     ])
   })
@@ -322,7 +322,7 @@ describe('doctor', () => {
     const elsewhere = await refusedOrigin()
     const { exitCode, of } = await examine(config, { env: { QUAYSIDE_URL: elsewhere } })
     expect(exitCode).toBe(0)
-    expect(of('service')).toMatchObject([{ level: 'warn', mend: expect.stringContaining('npx quayside serve') }])
+    expect(of('service')).toMatchObject([{ level: 'warn', fix: expect.stringContaining('npx quayside serve') }])
     expect(of('freeze')).toEqual([])
     expect(service.heard).toEqual([])
   })
@@ -343,7 +343,7 @@ describe('doctor', () => {
     ]
     const { config } = await startSetUp({ config: { stores, rates } })
     const { of } = await examine(config, { now: () => Date.parse('2026-01-10') })
-    expect(of('rates').map(({ level, message, mend }) => [level, message?.split(':')[0], mend])).toEqual([
+    expect(of('rates').map(({ level, message, fix }) => [level, message?.split(':')[0], fix])).toEqual([
       ['fail', 'usd-4f7k2m9q has no prices', 'add one from EUR to USD to `rates`'],
       ['warn', 'orders of usd-4f7k2m9q that name prices in USD are refused', 'add one from USD to EUR to `rates`'],
       ['warn', 'gbp-4f7k2m9q has no prices in a week', 'add one from EUR to GBP to `rates`'],

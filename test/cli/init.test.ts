@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { sampleOf } from '../../src/cli/product-sample.ts'
+import { sampleOf } from '../../src/cli/supplier-sample.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import type { SupplierOffer } from '../../src/domain/supplier.ts'
 import { Failure } from '../../src/errors.ts'
@@ -13,7 +13,7 @@ import { contrary } from '../support/dialect-pair.ts'
 import { startHeldSandbox } from '../support/held.ts'
 
 vi.mock(import('../../src/installation.ts'), { spy: true })
-vi.mock(import('../../src/cli/product-sample.ts'), { spy: true })
+vi.mock(import('../../src/cli/supplier-sample.ts'), { spy: true })
 
 const API_KEY = 'key-of-the-reseller-0123456789'
 const BASE_URL = 'https://supplier.example/api/v1'
