@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { type Dialect, dialectShape } from '../../src/dialect/dialect.ts'
-import { openDeliveryDoor } from '../support/dialect-door.ts'
+import { openDeliveryEndpoint } from '../support/dialect-endpoint.ts'
 import { standard } from '../support/dialect-pair.ts'
 import { openHarbour } from '../support/harbour.ts'
 
@@ -56,15 +56,15 @@ describe('null in a dialect', () => {
   test('for the product of an event: such an event is ignored, and an order event is not', async () => {
     const dialect = { ...standard, event: { ...standard.event, productId: null } }
     const harbour = await openHarbour({ dialect })
-    const door = await openDeliveryDoor(harbour, dialect)
+    const endpoint = await openDeliveryEndpoint(harbour, dialect)
     const { productId } = await harbour.offer()
     harbour.sandbox.world.offers.change(productId, { stock: 0 })
     await harbour.buy('1001')
     harbour.sandbox.world.offers.change(productId, { stock: 5 })
     await harbour.pass(5_000)
     await harbour.sandbox.deliverDue()
-    await door.process()
-    const rows = (await door.rows()).map(({ event, state }) => `${event} ${state}`)
+    await endpoint.process()
+    const rows = (await endpoint.rows()).map(({ event, state }) => `${event} ${state}`)
     expect([...new Set(rows)].sort()).toEqual([
       ...['order.completed applied', 'product.out_of_stock ignored', 'product.restocked ignored'],
     ])
@@ -74,7 +74,7 @@ describe('null in a dialect', () => {
     const names = { ...standard.event.names, 'product.price_changed': null, 'balance.low': null }
     const dialect = { ...standard, event: { ...standard.event, names } }
     const harbour = await openHarbour({ dialect })
-    await openDeliveryDoor(harbour, dialect)
+    await openDeliveryEndpoint(harbour, dialect)
     expect(harbour.sandbox.world.webhooks.list().map(({ events }) => events)).toEqual([
       ['order.completed', 'order.failed', 'product.restocked', 'product.out_of_stock'],
     ])

@@ -9,7 +9,7 @@ import { build } from '../../src/storage/statement.ts'
 import { openApi } from '../support/api-world.ts'
 import { run, startService } from '../support/cli-run.ts'
 import { MARKER, SECRET, type SignedDelivery, signedDelivery } from '../support/delivery.ts'
-import { openDoor } from '../support/webhook-door.ts'
+import { openEndpoint } from '../support/webhook-endpoint.ts'
 
 const MINUTE = 60_000
 const FORGED = 'whsec_forged_0123456789abcdef0123456789abcdef'
@@ -23,10 +23,10 @@ async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
   throw new Error('waited for too long')
 }
 
-/** A door with a capture beside it. */
+/** An endpoint with an open capture. */
 async function openCapture() {
-  const door = await openDoor()
-  const { db, vault, clock, deps, inbox } = door
+  const endpoint = await openEndpoint()
+  const { db, vault, clock, deps, inbox } = endpoint
   const now = () => clock.now
   const capture = createCaptures({ db, vault, now, newId: createIds(now, randomBytes), log: deps.log })
   const receive = capture.watch(inbox.receive)
@@ -37,7 +37,7 @@ async function openCapture() {
   })
   const kept = async () => db.query(build.select().from(captures))
   return {
-    ...door,
+    ...endpoint,
     capture,
     kept,
     /** @param by a genuine one, unless another secret is said */

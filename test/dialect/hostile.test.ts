@@ -5,7 +5,7 @@ import { bytesOf, type HeaderLine, MARKER, mac, SECRET, signedDelivery } from '.
 import { contrary } from '../support/dialect-pair.ts'
 import { knock, type Row, refused } from '../support/hostile.ts'
 import type { RawRequest } from '../support/raw-http.ts'
-import { addPurchase } from '../support/webhook-door.ts'
+import { addPurchase } from '../support/webhook-endpoint.ts'
 
 /**
  * The hostile deliveries of the default layout, once more where the timestamp is inside the signature header, in
@@ -160,14 +160,14 @@ const replayRows: Row[] = [
   {
     name: '100 identical ones at once',
     before: ({ db }) => addPurchase(db, 1),
-    requests: (door) => Promise.all(Array.from({ length: 100 }, () => door.deliver(VALID))),
+    requests: (endpoint) => Promise.all(Array.from({ length: 100 }, () => endpoint.deliver(VALID))),
     status: 200,
     states: ['applied'],
     hinted: ['purchase_1'],
   },
-  refused('a replay after the window', async (door) => {
-    door.clock.now += 120_001
-    return [await door.deliver(VALID)]
+  refused('a replay after the window', async (endpoint) => {
+    endpoint.clock.now += 120_001
+    return [await endpoint.deliver(VALID)]
   }),
   {
     name: 'the words of the default dialect: unknown, or not readable',
@@ -216,7 +216,7 @@ const replayRows: Row[] = [
     status: 200,
     states: ['applied'],
     hinted: ['purchase_1'],
-    after: async (door) => expect(await door.rows()).toMatchObject([{ deliveryId: 'evt_1' }]),
+    after: async (endpoint) => expect(await endpoint.rows()).toMatchObject([{ deliveryId: 'evt_1' }]),
   },
 ]
 
@@ -224,7 +224,7 @@ describe.each([
   ['signature', signatureRows],
   ['timestamp', timestampRows],
   ['replay, duplicates and order', replayRows],
-])('the door under the contrary dialect against: %s', (_subject, rows) => {
+])('the endpoint under the contrary dialect against: %s', (_subject, rows) => {
   test.each(rows)('$name', (row) =>
     knock({ ...row, options: { dialect: contrary, ...row.options } }, [BASE64, 'AAAAA-BBBBB']),
   )

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { readBalance } from '../../src/reconciliation/balance.ts'
 import { insertBalance } from '../../src/storage/evidence.ts'
 import { sandboxWorld } from '../support/catalogue-world.ts'
-import { openDeliveryDoor } from '../support/dialect-door.ts'
+import { openDeliveryEndpoint } from '../support/dialect-endpoint.ts'
 import { bothDialects } from '../support/dialect-pair.ts'
 import { first, openHarbour } from '../support/harbour.ts'
 
@@ -135,7 +135,7 @@ describe.each(bothDialects)('under the dialect $name', ({ dialect }) => {
 
   test('a delivery that comes twice is stored once, and brings the order home before any poll', async () => {
     const harbour = await openHarbour({ dialect })
-    const door = await openDeliveryDoor(harbour, dialect)
+    const endpoint = await openDeliveryEndpoint(harbour, dialect)
     harbour.sandbox.faults.add({ fault: 'duplicate-delivery', times: 2, match: { event: 'order.completed' } })
     const orderId = await harbour.buy('1001')
     // Placed, and read once while it is still open; then it completes, and no poll reads it.
@@ -144,9 +144,9 @@ describe.each(bothDialects)('under the dialect $name', ({ dialect }) => {
     harbour.move(1_000)
     harbour.sandbox.advance()
     expect(await harbour.sandbox.deliverDue()).toBe(2)
-    expect(door.received).toEqual(['stored', 'duplicate'])
-    await door.process()
-    expect(await door.states()).toEqual(['applied'])
+    expect(endpoint.received).toEqual(['stored', 'duplicate'])
+    await endpoint.process()
+    expect(await endpoint.states()).toEqual(['applied'])
     await harbour.settle()
     expect(await harbour.state(orderId)).toBe('fulfilled')
     harbour.expectLedger({ charges: 1, keys: 1 })
@@ -154,7 +154,7 @@ describe.each(bothDialects)('under the dialect $name', ({ dialect }) => {
 
   test('all six events are read', async () => {
     const harbour = await openHarbour({ dialect, balanceMinor: 12_000 })
-    const door = await openDeliveryDoor(harbour, dialect)
+    const endpoint = await openDeliveryEndpoint(harbour, dialect)
     const [one, other] = await harbour.offers()
     const { offers, orders } = harbour.sandbox.world
     const change = { localStock: 0, providerStock: 0 }
@@ -169,13 +169,13 @@ describe.each(bothDialects)('under the dialect $name', ({ dialect }) => {
     harbour.move(1_000)
     harbour.sandbox.advance()
     await harbour.sandbox.deliverDue()
-    await door.process()
-    expect((await door.events()).sort()).toEqual([
+    await endpoint.process()
+    expect((await endpoint.events()).sort()).toEqual([
       ...['balance.low', 'order.completed', 'order.failed'],
       ...['product.out_of_stock', 'product.price_changed', 'product.restocked'],
     ])
-    expect([...new Set(await door.states())].sort()).toEqual(['applied', 'orphan'])
-    expect(door.refreshed).toContain(one?.productId)
+    expect([...new Set(await endpoint.states())].sort()).toEqual(['applied', 'orphan'])
+    expect(endpoint.refreshed).toContain(one?.productId)
   })
 
   test('the catalogue is read in pages, whole, with prices, stock and instants', async () => {

@@ -7,7 +7,7 @@ import { exchange, requestBytes } from '../support/raw-http.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
-/** Whether a token gets past the door of an operation: whatever is answered but 401 and 403 comes from behind it. */
+/** Whether an operation admits a token: every answer but 401 and 403 comes from the operation itself. */
 async function passes(world: ApiWorld, method: string, path: string, token: string): Promise<boolean> {
   // A store token is let into its own store alone.
   const place = path.replace(':store', STORE).replace(/:\w+/g, 'nowhere')

@@ -27,7 +27,7 @@ import { bytesOf, mutate, randomOf } from '../support/fuzz-requests.ts'
 import { DOOR, delivery, type Keys, ORDERS, order, templateOf } from '../support/fuzz-templates.ts'
 import { startHeldSandbox } from '../support/held.ts'
 import { exchange } from '../support/raw-http.ts'
-import { addWebhook } from '../support/webhook-door.ts'
+import { addWebhook } from '../support/webhook-endpoint.ts'
 
 /** Another one tries other requests; a finding names the one that it came with. */
 const SEED = Number(process.env.QUAYSIDE_FUZZ_SEED ?? 1)
@@ -151,8 +151,8 @@ async function fuzz({ port, errors }: Service, keys: Keys, half: 0 | 1) {
   const send = async (n: number): Promise<void> => {
     const random = randomOf(SEED * 1_000_003 + n)
     const template = templateOf(random, keys, String(n))
-    const atDoor = template.target === DOOR
-    const following = (atDoor ? delivery : order)(keys, `${n}-next`)
+    const atEndpoint = template.target === DOOR
+    const following = (atEndpoint ? delivery : order)(keys, `${n}-next`)
     for (const { target, body } of [template, following]) {
       if (target === DOOR) seen.signed.add(fingerprint(body))
       if (target === ORDERS) seen.orders += 1
@@ -164,7 +164,7 @@ async function fuzz({ port, errors }: Service, keys: Keys, half: 0 | 1) {
       const about = `${answer.slice(0, 300)}\nto request ${n} of seed ${SEED}:\n${sent}`
       const status = Number(/^HTTP\/1\.1 ([1-4]\d\d) /.exec(answer)?.[1])
       expect(status, about).toBeGreaterThan(0)
-      if (atDoor) expect(answer.length, about).toBeLessThan(1_024)
+      if (atEndpoint) expect(answer.length, about).toBeLessThan(1_024)
       seen.statuses.add(status)
       if (answer.includes('"stored":true')) seen.acknowledged += 1
     }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { MARKER, orderEvent, type SignedDelivery, signedDelivery } from '../support/delivery.ts'
-import { addPurchase, type Door, openDoor } from '../support/webhook-door.ts'
+import { addPurchase, openEndpoint, type WebhookEndpoint } from '../support/webhook-endpoint.ts'
 
 interface Row {
   name: string
@@ -8,7 +8,7 @@ interface Row {
   status?: number
   /** State of the one stored delivery; undefined when nothing is stored. */
   state: 'applied' | 'quarantined' | 'ignored' | undefined
-  after?: (door: Door) => Promise<void> | void
+  after?: (endpoint: WebhookEndpoint) => Promise<void> | void
 }
 
 const TEXT = JSON.stringify(orderEvent())
@@ -77,25 +77,27 @@ const rows: Row[] = [
 
 describe('a body, validly signed', () => {
   test.each(rows)('$name', async ({ delivery, status = 200, state, after }) => {
-    const door = await openDoor()
-    await addPurchase(door.db, 1)
-    const answer = await door.deliver(delivery)
+    const endpoint = await openEndpoint()
+    await addPurchase(endpoint.db, 1)
+    const answer = await endpoint.deliver(delivery)
     expect(answer?.status).toBe(status)
-    await door.process()
+    await endpoint.process()
 
-    const stored = await door.rows()
+    const stored = await endpoint.rows()
     expect(stored.map((row) => row.state)).toEqual(state === undefined ? [] : [state])
     for (const row of stored) {
-      expect(door.vault.open({ table: 'deliveries', row: row.id }, row.ciphertext, row.keyId)).toEqual(delivery.body)
+      expect(endpoint.vault.open({ table: 'deliveries', row: row.id }, row.ciphertext, row.keyId)).toEqual(
+        delivery.body,
+      )
     }
-    const [purchase] = await door.purchases()
-    expect(purchase?.refreshAt).toBe(state === 'applied' ? door.clock.now : null)
+    const [purchase] = await endpoint.purchases()
+    expect(purchase?.refreshAt).toBe(state === 'applied' ? endpoint.clock.now : null)
     expect(purchase).toMatchObject({ state: 'accepted', version: 0 })
-    expect(await door.alerts()).toEqual(state === 'quarantined' ? ['delivery_quarantined'] : [])
-    await after?.(door)
+    expect(await endpoint.alerts()).toEqual(state === 'quarantined' ? ['delivery_quarantined'] : [])
+    await after?.(endpoint)
 
     expect(answer?.text.length).toBeLessThan(1_024)
-    expect(`${answer?.text}${door.seen.lines.join('')}`).not.toContain(MARKER)
-    expect((await door.deliver(signedDelivery({ deliveryId: 'dlv_after' })))?.status).toBe(200)
+    expect(`${answer?.text}${endpoint.seen.lines.join('')}`).not.toContain(MARKER)
+    expect((await endpoint.deliver(signedDelivery({ deliveryId: 'dlv_after' })))?.status).toBe(200)
   })
 })

@@ -14,7 +14,7 @@ import {
 } from '../support/delivery.ts'
 import { knock, type Row, refused } from '../support/hostile.ts'
 import type { RawRequest } from '../support/raw-http.ts'
-import { addPurchase } from '../support/webhook-door.ts'
+import { addPurchase } from '../support/webhook-endpoint.ts'
 
 const SIGNATURE = DIALECT.signature.header
 const TIMESTAMP = 'x-service-timestamp'
@@ -195,10 +195,10 @@ const timestampRows: Row[] = [
   {
     ...refused(
       '301 s old, three different ones: counted as stale, one early sweep a minute, the body not read',
-      async (door) => {
-        const answers = [await door.send(at(String(seconds - 301))), await door.send(at(String(seconds - 302)))]
-        door.clock.now += 60_000
-        return [...answers, await door.send(at(String(seconds - 303)))]
+      async (endpoint) => {
+        const answers = [await endpoint.send(at(String(seconds - 301))), await endpoint.send(at(String(seconds - 302)))]
+        endpoint.clock.now += 60_000
+        return [...answers, await endpoint.send(at(String(seconds - 303)))]
       },
     ),
     alerts: ['all_stale'],
@@ -261,20 +261,20 @@ const timestampRows: Row[] = [
   ...[-1, 1].map((direction): Row => {
     const word = direction > 0 ? 'ahead' : 'behind'
     return {
-      ...refused(`a clock of ours 10 minutes ${word}: one alert, degraded, and early sweeps`, async (door) => {
-        door.clock.now += direction * 600_000
+      ...refused(`a clock of ours 10 minutes ${word}: one alert, degraded, and early sweeps`, async (endpoint) => {
+        endpoint.clock.now += direction * 600_000
         const bodies = [1, 2, 3, 4, 5].map((n) => orderEvent({ order_id: `ord_1${n}` }))
-        return Promise.all(bodies.map((body) => door.send(signedDelivery({ body }))))
+        return Promise.all(bodies.map((body) => endpoint.send(signedDelivery({ body }))))
       }),
       alerts: ['all_stale'],
-      after: async (door) => {
-        const ready = await door.send({ method: 'GET', target: '/readyz' })
+      after: async (endpoint) => {
+        const ready = await endpoint.send({ method: 'GET', target: '/readyz' })
         expect(ready?.status).toBe(200)
         expect(JSON.parse(ready?.body ?? '')).toMatchObject({ status: 'degraded', notes: ['clock_suspect'] })
-        expect(door.seen.earlySweeps).toBe(1)
-        door.clock.now -= direction * 600_000
-        await door.deliver(signedDelivery())
-        expect(door.inbox.clockSuspect()).toBe(false)
+        expect(endpoint.seen.earlySweeps).toBe(1)
+        endpoint.clock.now -= direction * 600_000
+        await endpoint.deliver(signedDelivery())
+        expect(endpoint.inbox.clockSuspect()).toBe(false)
       },
     }
   }),
@@ -284,10 +284,10 @@ const replayRows: Row[] = [
   {
     name: 'an exact replay in the window: one row, one effect',
     before: ({ db }) => addPurchase(db, 1),
-    requests: async (door) => {
-      const first = await door.deliver(VALID)
-      await door.process()
-      return [first, await door.deliver(VALID)]
+    requests: async (endpoint) => {
+      const first = await endpoint.deliver(VALID)
+      await endpoint.process()
+      return [first, await endpoint.deliver(VALID)]
     },
     status: 200,
     states: ['applied'],
@@ -320,22 +320,22 @@ const replayRows: Row[] = [
   {
     name: '100 identical ones at once: one row, one effect',
     before: ({ db }) => addPurchase(db, 1),
-    requests: (door) => Promise.all(Array.from({ length: 100 }, () => door.deliver(VALID))),
+    requests: (endpoint) => Promise.all(Array.from({ length: 100 }, () => endpoint.deliver(VALID))),
     status: 200,
     states: ['applied'],
     hinted: ['purchase_1'],
     after: ({ seen }) => expect(seen.counts.filter((count) => count === 'stored')).toHaveLength(1),
   },
-  refused('one that was never stored, after the window', async (door) => {
-    door.clock.now += 301_000
-    return [await door.deliver(VALID)]
+  refused('one that was never stored, after the window', async (endpoint) => {
+    endpoint.clock.now += 301_000
+    return [await endpoint.deliver(VALID)]
   }),
   {
     name: 'a replay after the window of one that was stored',
-    requests: async (door) => {
-      const first = await door.deliver(VALID)
-      door.clock.now += 301_000
-      return [first, await door.deliver(VALID)]
+    requests: async (endpoint) => {
+      const first = await endpoint.deliver(VALID)
+      endpoint.clock.now += 301_000
+      return [first, await endpoint.deliver(VALID)]
     },
     status: 200,
     states: ['orphan'],
@@ -348,8 +348,8 @@ const replayRows: Row[] = [
     status: 200,
     states: ['applied', 'applied'],
     hinted: ['purchase_1'],
-    after: async (door) => {
-      expect((await door.purchases()).map(({ state }) => state)).toEqual(['completed'])
+    after: async (endpoint) => {
+      expect((await endpoint.purchases()).map(({ state }) => state)).toEqual(['completed'])
     },
   },
   {
@@ -360,8 +360,8 @@ const replayRows: Row[] = [
     status: 200,
     states: ['applied'],
     hinted: ['purchase_1'],
-    after: async (door) => {
-      expect(await door.purchases()).toMatchObject([
+    after: async (endpoint) => {
+      expect(await endpoint.purchases()).toMatchObject([
         { state: 'sending', supplierOrderId: null, leaseOwner: 'w', version: 0 },
       ])
     },
@@ -397,17 +397,17 @@ const replayRows: Row[] = [
     requests: [signedDelivery({ deliveryId: null }), signedDelivery({ deliveryId: null })],
     status: 200,
     states: ['orphan'],
-    after: async (door) => {
+    after: async (endpoint) => {
       const digest = createHash('sha256').update(`${NOW_TEXT}.${BODY}`).digest('hex')
-      expect(await door.rows()).toMatchObject([{ deliveryId: digest }])
+      expect(await endpoint.rows()).toMatchObject([{ deliveryId: digest }])
     },
   },
   {
     name: 'the same ID and body signed again a week later',
-    requests: async (door) => {
-      const first = await door.deliver(VALID)
-      door.clock.now += 7 * 86_400_000
-      return [first, await door.deliver(signedDelivery({ timestamp: timestampOf(door.clock.now) }))]
+    requests: async (endpoint) => {
+      const first = await endpoint.deliver(VALID)
+      endpoint.clock.now += 7 * 86_400_000
+      return [first, await endpoint.deliver(signedDelivery({ timestamp: timestampOf(endpoint.clock.now) }))]
     },
     status: 200,
     states: ['ignored'],
@@ -448,9 +448,9 @@ const replayRows: Row[] = [
     status: 200,
     states: ['applied'],
     hinted: ['purchase_1'],
-    after: async (door) => {
+    after: async (endpoint) => {
       const digest = createHash('sha256').update(`${NOW_TEXT}.${BODY}`).digest('hex')
-      expect(await door.rows()).toMatchObject([{ deliveryId: digest }])
+      expect(await endpoint.rows()).toMatchObject([{ deliveryId: digest }])
     },
   },
 ]
@@ -459,6 +459,6 @@ describe.each([
   ['signature', signatureRows],
   ['timestamp', timestampRows],
   ['replay, duplicates and order', replayRows],
-])('the door against: %s', (_subject, rows) => {
+])('the endpoint against: %s', (_subject, rows) => {
   test.each(rows)('$name', (row) => knock(row, [OTHER_SECRET, HEX, BASE64, 'created_at', 'dlv_']))
 })

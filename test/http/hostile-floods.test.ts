@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { networkOf } from '../../src/http/raw-bodies.ts'
 import { signedDelivery } from '../support/delivery.ts'
 import { type Answer, readAnswer } from '../support/raw-http.ts'
-import { type Door, openDoor } from '../support/webhook-door.ts'
+import { openEndpoint, type WebhookEndpoint } from '../support/webhook-endpoint.ts'
 
 const PATH = '/webhooks/supplier'
 const FORGED = signedDelivery({ secret: 'whsec_forged_0123456789abcdef0123456789abcdef' })
@@ -22,12 +22,17 @@ interface Flood {
 }
 
 /** Opens `count` connections with one such request each, and waits until the server has seen all of them. */
-async function flood(door: Door, count: number, text: string, localAddress = '127.0.0.1'): Promise<Flood> {
+async function flood(
+  endpoint: WebhookEndpoint,
+  count: number,
+  text: string,
+  localAddress = '127.0.0.1',
+): Promise<Flood> {
   const chunks = new Map<Socket, string>()
   let closed = 0
   await Promise.all(
     Array.from({ length: count }, async () => {
-      const socket = connect({ port: door.port, host: '127.0.0.1', localAddress })
+      const socket = connect({ port: endpoint.port, host: '127.0.0.1', localAddress })
       onTestFinished(() => void socket.destroy())
       socket.on('error', () => undefined)
       socket.on('close', () => {
@@ -51,23 +56,23 @@ describe('unfinished bodies', () => {
     ['without a signature', PATH],
     ['at a path that no webhook has', `${PATH}/none`],
   ])('%s are refused unread, and a genuine delivery is stored', async (_what, target) => {
-    const door = await openDoor({ bodies: { total: 20 } })
+    const endpoint = await openEndpoint({ bodies: { total: 20 } })
     const headers = target === PATH ? [] : forgedHeaders
-    const sent = await flood(door, 100, unfinished(target, headers))
-    expect((await door.deliver(signedDelivery()))?.status).toBe(200)
+    const sent = await flood(endpoint, 100, unfinished(target, headers))
+    expect((await endpoint.deliver(signedDelivery()))?.status).toBe(200)
     await expect.poll(() => sent.closed()).toBe(100)
     expect(statuses(sent)).toEqual([401])
-    expect(await door.rows()).toHaveLength(1)
+    expect(await endpoint.rows()).toHaveLength(1)
   })
 
   test('with well-formed headers, 1,000 of them from the address of the genuine sender, leave room for its delivery', async () => {
-    const door = await openDoor()
-    const sent = await flood(door, 1_000, unfinished(PATH, forgedHeaders))
+    const endpoint = await openEndpoint()
+    const sent = await flood(endpoint, 1_000, unfinished(PATH, forgedHeaders))
     for (const deliveryId of ['dlv_1', 'dlv_2']) {
       const body = { event: 'order.completed', data: { order_id: deliveryId } }
-      expect((await door.deliver(signedDelivery({ deliveryId, body })))?.status).toBe(200)
+      expect((await endpoint.deliver(signedDelivery({ deliveryId, body })))?.status).toBe(200)
     }
-    expect(await door.rows()).toHaveLength(2)
+    expect(await endpoint.rows()).toHaveLength(2)
     // The oldest gave way; the newest of that address are still waited for.
     expect(statuses(sent)).toEqual([503])
     await expect.poll(() => sent.closed()).toBeGreaterThanOrEqual(700)
@@ -77,9 +82,9 @@ describe('unfinished bodies', () => {
 
 describe('the places for bodies that are not verified yet', () => {
   /** A genuine delivery whose body comes in two pieces. */
-  function slowly(door: Door) {
+  function slowly(endpoint: WebhookEndpoint) {
     const { headers, body } = signedDelivery()
-    const socket = connect({ port: door.port, host: '127.0.0.1' })
+    const socket = connect({ port: endpoint.port, host: '127.0.0.1' })
     onTestFinished(() => void socket.destroy())
     const chunks: Buffer[] = []
     socket.on('data', (chunk) => chunks.push(chunk))
@@ -95,7 +100,7 @@ describe('the places for bodies that are not verified yet', () => {
       begin: async () => {
         const text = [...head, `content-length: ${body.length}`, '', ''].join('\r\n')
         await new Promise((resolve) => socket.write(Buffer.concat([Buffer.from(text), body.subarray(0, 9)]), resolve))
-        await expect.poll(() => door.bodies.waiting()).toBeGreaterThan(0)
+        await expect.poll(() => endpoint.bodies.waiting()).toBeGreaterThan(0)
       },
       end: async () => {
         socket.write(body.subarray(9))
@@ -106,45 +111,45 @@ describe('the places for bodies that are not verified yet', () => {
   }
 
   test('of one address are its own: a flood from another takes none of them', async () => {
-    const door = await openDoor({ bodies: { perAddress: 10, total: 100 } })
-    const genuine = slowly(door)
+    const endpoint = await openEndpoint({ bodies: { perAddress: 10, total: 100 } })
+    const genuine = slowly(endpoint)
     await genuine.begin()
-    const sent = await flood(door, 50, unfinished(PATH, forgedHeaders), '127.0.0.2')
+    const sent = await flood(endpoint, 50, unfinished(PATH, forgedHeaders), '127.0.0.2')
     await expect.poll(() => sent.closed()).toBe(40)
     expect((await genuine.end())?.status).toBe(200)
   })
 
   test('are bounded over all addresses: the oldest body gives way', async () => {
-    const door = await openDoor({ bodies: { perAddress: 10, total: 15 } })
-    const first = await flood(door, 10, unfinished(PATH, forgedHeaders), '127.0.0.2')
-    await expect.poll(() => door.bodies.waiting()).toBe(10)
-    const second = await flood(door, 10, unfinished(PATH, forgedHeaders), '127.0.0.3')
+    const endpoint = await openEndpoint({ bodies: { perAddress: 10, total: 15 } })
+    const first = await flood(endpoint, 10, unfinished(PATH, forgedHeaders), '127.0.0.2')
+    await expect.poll(() => endpoint.bodies.waiting()).toBe(10)
+    const second = await flood(endpoint, 10, unfinished(PATH, forgedHeaders), '127.0.0.3')
     await expect.poll(() => first.closed()).toBe(5)
     expect(second.closed()).toBe(0)
-    expect(door.bodies.waiting()).toBe(15)
-    expect((await door.deliver(signedDelivery()))?.status).toBe(200)
+    expect(endpoint.bodies.waiting()).toBe(15)
+    expect((await endpoint.deliver(signedDelivery()))?.status).toBe(200)
   })
 
   test('are free again when a body ends, is too late, or its sender goes away', async () => {
-    const door = await openDoor({ bodies: { timeoutMs: 60 } })
-    const sent = await flood(door, 5, unfinished(PATH, forgedHeaders))
+    const endpoint = await openEndpoint({ bodies: { timeoutMs: 60 } })
+    const sent = await flood(endpoint, 5, unfinished(PATH, forgedHeaders))
     await expect.poll(() => statuses(sent)).toEqual([408])
     await expect.poll(() => sent.closed()).toBe(5)
-    expect((await door.deliver(signedDelivery()))?.status).toBe(200)
-    expect(door.bodies.waiting()).toBe(0)
-    const gone = connect({ port: door.port, host: '127.0.0.1' }, () => gone.end(unfinished(PATH, forgedHeaders)))
+    expect((await endpoint.deliver(signedDelivery()))?.status).toBe(200)
+    expect(endpoint.bodies.waiting()).toBe(0)
+    const gone = connect({ port: endpoint.port, host: '127.0.0.1' }, () => gone.end(unfinished(PATH, forgedHeaders)))
     await once(gone.resume(), 'close')
-    expect(door.bodies.waiting()).toBe(0)
-    expect(await door.rows()).toHaveLength(1)
+    expect(endpoint.bodies.waiting()).toBe(0)
+    expect(await endpoint.rows()).toHaveLength(1)
   })
 
   test('that gave way are answered 503, to come again', async () => {
-    const door = await openDoor({ bodies: { perAddress: 1 } })
-    const genuine = slowly(door)
+    const endpoint = await openEndpoint({ bodies: { perAddress: 1 } })
+    const genuine = slowly(endpoint)
     await genuine.begin()
-    await flood(door, 1, unfinished(PATH, forgedHeaders))
+    await flood(endpoint, 1, unfinished(PATH, forgedHeaders))
     expect(await genuine.answer()).toMatchObject({ status: 503, headers: { 'retry-after': '5', connection: 'close' } })
-    expect(await door.rows()).toEqual([])
+    expect(await endpoint.rows()).toEqual([])
   })
 
   test.each([

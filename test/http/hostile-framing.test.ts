@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { Failure } from '../../src/errors.ts'
 import { MARKER, signedDelivery } from '../support/delivery.ts'
 import { exchange, requestBytes } from '../support/raw-http.ts'
-import { openDoor } from '../support/webhook-door.ts'
+import { openEndpoint } from '../support/webhook-endpoint.ts'
 
 const VALID = signedDelivery()
 const HEADERS = VALID.headers.map(([name, value]) => `${name}: ${value}`).join('\r\n')
@@ -164,9 +164,11 @@ const rows: Row[] = [
 
 describe('a request, as bytes', () => {
   test.each(rows)('$name', async ({ bytes, status, rows: stored = 0, headers = {} }) => {
-    const door = await openDoor({ limits: { headersTimeoutMs: 400, requestTimeoutMs: 400, checkIntervalMs: 50 } })
+    const endpoint = await openEndpoint({
+      limits: { headersTimeoutMs: 400, requestTimeoutMs: 400, checkIntervalMs: 50 },
+    })
     for (const request of bytes) {
-      const answer = await exchange(door.port, request)
+      const answer = await exchange(endpoint.port, request)
       expect([status].flat(), `${answer?.text} to ${request.toString('latin1').slice(0, 200)}`).toContain(
         answer?.status ?? 0,
       )
@@ -175,33 +177,37 @@ describe('a request, as bytes', () => {
       expect(answer?.text ?? '').not.toMatch(/access-control|x-powered-by|etag|ref_1|ord_1|elsewhere/i)
       expect(answer?.text ?? '').not.toContain(MARKER)
     }
-    expect(await door.rows()).toHaveLength(stored)
-    expect((await door.deliver(signedDelivery({ deliveryId: 'dlv_after' })))?.status).toBe(200)
+    expect(await endpoint.rows()).toHaveLength(stored)
+    expect((await endpoint.deliver(signedDelivery({ deliveryId: 'dlv_after' })))?.status).toBe(200)
   })
 })
 
 describe('a sender', () => {
   test('that goes away inside the body is not answered, and nothing is stored', async () => {
-    const door = await openDoor()
+    const endpoint = await openEndpoint()
     const half = raw([...START, 'content-length: 50'], '{}')
-    expect(await exchange(door.port, half, { hangUp: true })).toBeUndefined()
-    expect(await door.rows()).toEqual([])
-    expect(door.seen.counts).toEqual([])
+    expect(await exchange(endpoint.port, half, { hangUp: true })).toBeUndefined()
+    expect(await endpoint.rows()).toEqual([])
+    expect(endpoint.seen.counts).toEqual([])
   })
 
   test.each([
     ['headers', `POST ${PATH} HTTP/1.1\r\nhost: quay`],
     ['a body', `POST ${PATH} HTTP/1.1\r\nhost: quayside.test\r\n${HEADERS}\r\ncontent-length: 50\r\n\r\n{`],
   ])('that is slow with %s is answered 408 and disconnected', async (_what, text) => {
-    const door = await openDoor({ limits: { headersTimeoutMs: 100, requestTimeoutMs: 150, checkIntervalMs: 20 } })
-    const answer = await exchange(door.port, Buffer.from(text))
+    const endpoint = await openEndpoint({
+      limits: { headersTimeoutMs: 100, requestTimeoutMs: 150, checkIntervalMs: 20 },
+    })
+    const answer = await exchange(endpoint.port, Buffer.from(text))
     expect(answer?.status).toBe(408)
-    expect(await door.rows()).toEqual([])
+    expect(await endpoint.rows()).toEqual([])
   })
 
   test('that stays silent is disconnected, and others are served meanwhile', async () => {
-    const door = await openDoor({ limits: { headersTimeoutMs: 300, requestTimeoutMs: 300, checkIntervalMs: 20 } })
-    const silent = Array.from({ length: 200 }, () => connect({ port: door.port, host: '127.0.0.1' }))
+    const endpoint = await openEndpoint({
+      limits: { headersTimeoutMs: 300, requestTimeoutMs: 300, checkIntervalMs: 20 },
+    })
+    const silent = Array.from({ length: 200 }, () => connect({ port: endpoint.port, host: '127.0.0.1' }))
     const gone = silent.map(
       (socket) =>
         new Promise((resolve) =>
@@ -211,15 +217,15 @@ describe('a sender', () => {
             .resume(),
         ),
     )
-    expect((await door.deliver(VALID))?.status).toBe(200)
+    expect((await endpoint.deliver(VALID))?.status).toBe(200)
     await Promise.all(gone)
   })
 
   test('beyond the number of connections is not let in', async () => {
-    const door = await openDoor({ limits: { connectionsMax: 1 } })
-    const first = connect({ port: door.port, host: '127.0.0.1' })
+    const endpoint = await openEndpoint({ limits: { connectionsMax: 1 } })
+    const first = connect({ port: endpoint.port, host: '127.0.0.1' })
     await new Promise((resolve) => first.once('connect', resolve))
-    expect(await door.deliver(VALID)).toBeUndefined()
+    expect(await endpoint.deliver(VALID)).toBeUndefined()
     first.destroy()
   })
 })
@@ -227,29 +233,29 @@ describe('a sender', () => {
 describe('an answer of 503', () => {
   test.each(['unavailable', 'unknown_outcome'] as const)('asks to come again when the database is %s', async (code) => {
     const receive = () => Promise.reject(new Failure(code, 'the database is busy'))
-    const door = await openDoor({ receive })
-    const answer = await door.deliver(VALID)
+    const endpoint = await openEndpoint({ receive })
+    const answer = await endpoint.deliver(VALID)
     expect(answer).toMatchObject({ status: 503, headers: { 'retry-after': '5' } })
     expect(JSON.parse(answer?.body ?? '')).toMatchObject({ success: false, error: { code } })
   })
 
   test('is what a draining server gives, while it still says that it lives', async () => {
-    const door = await openDoor()
-    door.server.drain()
-    const answer = await door.deliver(VALID)
+    const endpoint = await openEndpoint()
+    endpoint.server.drain()
+    const answer = await endpoint.deliver(VALID)
     expect(answer).toMatchObject({ status: 503, headers: { 'retry-after': '5', connection: 'close' } })
-    expect(await door.rows()).toEqual([])
-    expect((await door.send({ method: 'GET', target: '/livez' }))?.status).toBe(200)
+    expect(await endpoint.rows()).toEqual([])
+    expect((await endpoint.send({ method: 'GET', target: '/livez' }))?.status).toBe(200)
   })
 
   test('hides what went wrong inside, under an id that the log has too', async () => {
-    const door = await openDoor({ receive: () => Promise.reject(new Error(`a stack with ${MARKER}`)) })
-    const answer = await door.deliver(VALID)
+    const endpoint = await openEndpoint({ receive: () => Promise.reject(new Error(`a stack with ${MARKER}`)) })
+    const answer = await endpoint.deliver(VALID)
     expect(answer?.status).toBe(500)
     expect(answer?.text).not.toContain(MARKER)
     const { request_id: requestId } = JSON.parse(answer?.body ?? '') as { request_id: string }
     expect(answer?.headers['x-request-id']).toBe(requestId)
-    expect(door.seen.lines.some((line) => line.includes('http.failed') && line.includes(requestId))).toBe(true)
+    expect(endpoint.seen.lines.some((line) => line.includes('http.failed') && line.includes(requestId))).toBe(true)
   })
 })
 
@@ -257,20 +263,20 @@ describe('closing the server', () => {
   test('finishes what is under way, closes silent sockets and lets nobody in', async () => {
     const began = Promise.withResolvers<void>()
     const stored = Promise.withResolvers<{ outcome: 'stored'; id: string }>()
-    const door = await openDoor({
+    const endpoint = await openEndpoint({
       receive: () => {
         began.resolve()
         return stored.promise
       },
     })
-    const silent = connect({ port: door.port, host: '127.0.0.1' })
+    const silent = connect({ port: endpoint.port, host: '127.0.0.1' })
     const silentGone = new Promise((resolve) => silent.on('close', resolve).resume())
     // No `connection: close`: it is the server that must not wait for another request.
-    const busy = exchange(door.port, raw([`POST ${PATH} HTTP/1.1`, 'host: quayside.test', HEADERS, LENGTH]))
+    const busy = exchange(endpoint.port, raw([`POST ${PATH} HTTP/1.1`, 'host: quayside.test', HEADERS, LENGTH]))
     await began.promise
-    const closed = door.server.close()
+    const closed = endpoint.server.close()
     await silentGone
-    expect(await exchange(door.port, requestBytes({ ...VALID, target: PATH }))).toBeUndefined()
+    expect(await exchange(endpoint.port, requestBytes({ ...VALID, target: PATH }))).toBeUndefined()
     stored.resolve({ outcome: 'stored', id: 'x' })
     expect((await busy)?.status).toBe(200)
     await closed
@@ -278,16 +284,16 @@ describe('closing the server', () => {
 
   test('ends a request that does not end at the deadline', async () => {
     const began = Promise.withResolvers<void>()
-    const door = await openDoor({
+    const endpoint = await openEndpoint({
       limits: { drainMs: 50 },
       receive: () => {
         began.resolve()
         return new Promise(() => undefined)
       },
     })
-    const busy = door.deliver(VALID)
+    const busy = endpoint.deliver(VALID)
     await began.promise
-    await door.server.close()
+    await endpoint.server.close()
     expect(await busy).toBeUndefined()
   })
 })
@@ -314,9 +320,9 @@ describe('a sender that waits for 100 Continue', () => {
   const open = [`POST ${PATH} HTTP/1.1`, 'host: quayside.test']
 
   test('is asked for the body of a delivery that may be genuine', async () => {
-    const door = await openDoor()
-    expect(statuses(await waiting(door.port, [...START, LENGTH]))).toEqual([100, 200])
-    expect(await door.rows()).toHaveLength(1)
+    const endpoint = await openEndpoint()
+    expect(statuses(await waiting(endpoint.port, [...START, LENGTH]))).toEqual([100, 200])
+    expect(await endpoint.rows()).toHaveLength(1)
   })
 
   test.each([
@@ -328,8 +334,8 @@ describe('a sender that waits for 100 Continue', () => {
     ['with another method', [`PUT ${PATH} HTTP/1.1`, 'host: quayside.test', HEADERS, LENGTH], 405],
     ['with two hosts', [...open, 'host: elsewhere.test', HEADERS, LENGTH], 400],
   ])('is refused at once, and the connection ends: %s', async (_what, lines, status) => {
-    const door = await openDoor()
-    expect(statuses(await waiting(door.port, lines))).toEqual([status])
-    expect(await door.rows()).toEqual([])
+    const endpoint = await openEndpoint()
+    expect(statuses(await waiting(endpoint.port, lines))).toEqual([status])
+    expect(await endpoint.rows()).toEqual([])
   })
 })

@@ -7,7 +7,7 @@ import { build } from '../../src/storage/statement.ts'
 import { openApi } from '../support/api-world.ts'
 import { type DeliveryParts, orderEvent, signedDelivery } from '../support/delivery.ts'
 import { type Answer, exchange, readAnswer } from '../support/raw-http.ts'
-import { openDoor } from '../support/webhook-door.ts'
+import { openEndpoint } from '../support/webhook-endpoint.ts'
 
 const PATH = '/webhooks/supplier'
 
@@ -51,20 +51,20 @@ const cases: { name: string; bytes: Buffer[]; statuses: number[]; rows: number }
 
 describe('a delivery that is stored gets its own answer first, also when it is followed by', () => {
   test.each(cases)('$name', async ({ bytes, statuses, rows }) => {
-    const door = await openDoor()
-    expect(statusesOf(await exchange(door.port, Buffer.concat(bytes)))).toEqual(statuses)
-    expect(statusesOf(await exchange(door.port, bytes))).toEqual(statuses)
-    expect(await door.rows()).toHaveLength(rows)
+    const endpoint = await openEndpoint()
+    expect(statusesOf(await exchange(endpoint.port, Buffer.concat(bytes)))).toEqual(statuses)
+    expect(statusesOf(await exchange(endpoint.port, bytes))).toEqual(statuses)
+    expect(await endpoint.rows()).toHaveLength(rows)
   })
 
   test('a second delivery whose body is malformed', async () => {
-    const door = await openDoor()
+    const endpoint = await openEndpoint()
     const { headers } = signedDelivery()
     const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')
     const broken = Buffer.from(brokenChunks.toString().replace('host: a\r\n', `host: a\r\n${lines}`))
-    expect(statusesOf(await exchange(door.port, Buffer.concat([delivery(), broken])))).toEqual([200, 400])
-    expect(statusesOf(await exchange(door.port, broken))).toEqual([400])
-    expect(await door.rows()).toHaveLength(1)
+    expect(statusesOf(await exchange(endpoint.port, Buffer.concat([delivery(), broken])))).toEqual([200, 400])
+    expect(statusesOf(await exchange(endpoint.port, broken))).toEqual([400])
+    expect(await endpoint.rows()).toHaveLength(1)
   })
 
   test.each([
@@ -74,14 +74,14 @@ describe('a delivery that is stored gets its own answer first, also when it is f
   ])('%s', async (_what, text, statuses) => {
     const began = Promise.withResolvers<void>()
     const mayEnd = Promise.withResolvers<void>()
-    const door = await openDoor({
+    const endpoint = await openEndpoint({
       receive: async () => {
         began.resolve()
         await mayEnd.promise
         return { outcome: 'stored', id: 'x' }
       },
     })
-    const connection = openConnection(door.port)
+    const connection = openConnection(endpoint.port)
     await connection.write(delivery())
     await began.promise
     if (text !== '') await connection.write(text)
@@ -89,7 +89,7 @@ describe('a delivery that is stored gets its own answer first, also when it is f
     else connection.end()
     // Others are answered while it waits: the server has read what came before them.
     for (let turn = 0; turn < 3; turn += 1) {
-      expect((await door.send({ method: 'GET', target: '/livez' }))?.status).toBe(200)
+      expect((await endpoint.send({ method: 'GET', target: '/livez' }))?.status).toBe(200)
     }
     mayEnd.resolve()
     expect(statusesOf(await connection.answer())).toEqual(statuses)

@@ -8,7 +8,7 @@ import { build } from '../../src/storage/statement.ts'
 import { databaseFile, fileDatabase, TEST_NOW } from '../support/database.ts'
 import { MARKER, SECRET, signedDelivery, timestampOf } from '../support/delivery.ts'
 import { exchange, requestBytes } from '../support/raw-http.ts'
-import { addWebhook, openDoor, VAULT_KEY } from '../support/webhook-door.ts'
+import { addWebhook, openEndpoint, VAULT_KEY } from '../support/webhook-endpoint.ts'
 
 const OTHER_SECRET = 'whsec_other_0123456789abcdef0123456789abcde'
 const target = '/webhooks/supplier'
@@ -17,24 +17,24 @@ describe('a stored delivery', () => {
   test('is sealed before it is written: the files hold neither body nor secret', async () => {
     const file = databaseFile()
     const database = fileDatabase(file)
-    const door = await openDoor({ database })
+    const endpoint = await openEndpoint({ database })
     const delivery = signedDelivery()
-    expect((await door.deliver(delivery))?.status).toBe(200)
-    const [row] = await door.rows()
+    expect((await endpoint.deliver(delivery))?.status).toBe(200)
+    const [row] = await endpoint.rows()
     expect(row).toMatchObject({ source: 'supplier', deliveryId: 'dlv_1', signedAt: TEST_NOW, state: 'stored' })
-    expect(door.vault.open({ table: 'deliveries', row: row?.id ?? '' }, row?.ciphertext as Buffer, 1)).toEqual(
+    expect(endpoint.vault.open({ table: 'deliveries', row: row?.id ?? '' }, row?.ciphertext as Buffer, 1)).toEqual(
       delivery.body,
     )
-    await door.server.close()
+    await endpoint.server.close()
     await database.close()
     const bytes = readFileSync(file).toString('latin1')
     for (const text of [MARKER, 'order.completed', 'ord_1', SECRET]) expect(bytes).not.toContain(text)
   })
 
   test('shares its commit with all that came in the same turn', async () => {
-    const door = await openDoor()
+    const endpoint = await openEndpoint()
     let commits = 0
-    const { commit } = door.db
+    const { commit } = endpoint.db
     const turn = Array.from({ length: 50 }, (_, n) => {
       const { headers, body } = signedDelivery({ deliveryId: `dlv_${n}`, timestamp: timestampOf(TEST_NOW - n * 1_000) })
       return {
@@ -44,12 +44,12 @@ describe('a stored delivery', () => {
       }
     })
     const order: string[] = []
-    door.db.commit = (changes) => {
+    endpoint.db.commit = (changes) => {
       commits += 1
       order.push('asked')
       return commit(changes).finally(() => order.push('done'))
     }
-    const receipts = await Promise.all(turn.map((request) => door.inbox.receive(request)))
+    const receipts = await Promise.all(turn.map((request) => endpoint.inbox.receive(request)))
     expect(new Set(receipts.map(({ outcome }) => outcome))).toEqual(new Set(['stored']))
     expect(commits).toBe(50)
     // All asked before the first was done: one transaction, one fsync.
@@ -81,39 +81,39 @@ describe('a stored delivery', () => {
 describe('while the database fails', () => {
   test('a delivery is answered 503 and stored when it comes again', async () => {
     const file = databaseFile()
-    const door = await openDoor({ database: fileDatabase(file) })
+    const endpoint = await openEndpoint({ database: fileDatabase(file) })
     const other = new Connection(file, { timeout: 0 })
     onTestFinished(() => void other.close())
     other.exec('begin immediate')
-    expect(await door.deliver(signedDelivery())).toMatchObject({ status: 503, headers: { 'retry-after': '5' } })
-    expect(await door.rows()).toEqual([])
+    expect(await endpoint.deliver(signedDelivery())).toMatchObject({ status: 503, headers: { 'retry-after': '5' } })
+    expect(await endpoint.rows()).toEqual([])
     other.exec('rollback')
-    expect((await door.deliver(signedDelivery()))?.status).toBe(200)
-    expect(await door.rows()).toHaveLength(1)
+    expect((await endpoint.deliver(signedDelivery()))?.status).toBe(200)
+    expect(await endpoint.rows()).toHaveLength(1)
   })
 
   test('a duplicate is not acknowledged either', async () => {
     const file = databaseFile()
-    const door = await openDoor({ database: fileDatabase(file) })
-    await door.deliver(signedDelivery())
+    const endpoint = await openEndpoint({ database: fileDatabase(file) })
+    await endpoint.deliver(signedDelivery())
     const other = new Connection(file, { timeout: 0 })
     onTestFinished(() => void other.close())
     other.exec('begin immediate')
-    expect((await door.deliver(signedDelivery()))?.status).toBe(503)
+    expect((await endpoint.deliver(signedDelivery()))?.status).toBe(503)
   })
 })
 
-describe('the secrets of the door', () => {
+describe('the secrets of the endpoint', () => {
   test('are taken after a reload, each for its own path', async () => {
-    const door = await openDoor({ webhooks: {} })
+    const endpoint = await openEndpoint({ webhooks: {} })
     const delivery = signedDelivery({ secret: OTHER_SECRET })
-    expect((await door.deliver(delivery, `${target}/next`))?.status).toBe(401)
-    await addWebhook(door.db, door.vault, { path: 'next', secret: OTHER_SECRET, createdAt: TEST_NOW })
-    expect((await door.deliver(delivery, `${target}/next`))?.status).toBe(401)
-    await door.inbox.reload()
-    expect((await door.deliver(delivery, `${target}/next`))?.status).toBe(200)
-    expect((await door.deliver(delivery))?.status).toBe(401)
-    expect(await door.rows()).toMatchObject([{ source: 'supplier/next' }])
+    expect((await endpoint.deliver(delivery, `${target}/next`))?.status).toBe(401)
+    await addWebhook(endpoint.db, endpoint.vault, { path: 'next', secret: OTHER_SECRET, createdAt: TEST_NOW })
+    expect((await endpoint.deliver(delivery, `${target}/next`))?.status).toBe(401)
+    await endpoint.inbox.reload()
+    expect((await endpoint.deliver(delivery, `${target}/next`))?.status).toBe(200)
+    expect((await endpoint.deliver(delivery))?.status).toBe(401)
+    expect(await endpoint.rows()).toMatchObject([{ source: 'supplier/next' }])
   })
 
   test.each([
@@ -121,13 +121,13 @@ describe('the secrets of the door', () => {
     ['short', 'whsec_short'],
     ['padded', `${SECRET} `],
   ])('stop the start when one is %s', async (_word, secret) => {
-    await expect(openDoor({ webhooks: { '': secret } })).rejects.toMatchObject({ code: 'invalid' })
+    await expect(openEndpoint({ webhooks: { '': secret } })).rejects.toMatchObject({ code: 'invalid' })
   })
 
   test('stay in use when the new ones cannot be', async () => {
-    const door = await openDoor()
-    await addWebhook(door.db, door.vault, { path: 'next', secret: '', createdAt: TEST_NOW })
-    await expect(door.inbox.reload()).rejects.toMatchObject({ code: 'invalid' })
-    expect((await door.deliver(signedDelivery()))?.status).toBe(200)
+    const endpoint = await openEndpoint()
+    await addWebhook(endpoint.db, endpoint.vault, { path: 'next', secret: '', createdAt: TEST_NOW })
+    await expect(endpoint.inbox.reload()).rejects.toMatchObject({ code: 'invalid' })
+    expect((await endpoint.deliver(signedDelivery()))?.status).toBe(200)
   })
 })

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { type StoreSource, storeSource } from '../../src/inbox/sources.ts'
 import type { OrderReadResult, Store, StoreOrderRead } from '../../src/stores/store.ts'
 import { signedDelivery } from '../support/delivery.ts'
-import { openDoor } from '../support/webhook-door.ts'
+import { openEndpoint } from '../support/webhook-endpoint.ts'
 
 const STORE = 'shop-4f7k2m9q'
 const PATH = `/webhooks/stores/${STORE}`
@@ -33,12 +33,12 @@ const shop = (readOrder: (body: Buffer) => Promise<OrderReadResult>): Pick<Store
 async function openShop(readOrder: (body: Buffer) => Promise<OrderReadResult>) {
   const taken: StoreOrderRead[] = []
   const source = storeSource(STORE, shop(readOrder), async (read) => void taken.push(read)) as StoreSource
-  const door = await openDoor({ storeSources: [source] })
+  const endpoint = await openEndpoint({ storeSources: [source] })
   const post = async (body: string, signature: string | null = macOf(Buffer.from(body)).toString('base64')) => {
     const headers: [string, string][] = signature === null ? [] : [[SIGNATURE, signature]]
-    return (await door.send({ method: 'POST', target: PATH, headers, body: Buffer.from(body) }))?.status
+    return (await endpoint.send({ method: 'POST', target: PATH, headers, body: Buffer.from(body) }))?.status
   }
-  return { door, taken, post }
+  return { endpoint, taken, post }
 }
 
 test('a kind of store that sends nothing is no source', () => {
@@ -46,43 +46,43 @@ test('a kind of store that sends nothing is no source', () => {
 })
 
 test('an order of a store is stored once, and taken as the store has it now', async () => {
-  const { door, taken, post } = await openShop(async () => ({ outcome: 'order', order }))
+  const { endpoint, taken, post } = await openShop(async () => ({ outcome: 'order', order }))
   expect([await post('{"id":1,"total":"0.01"}'), await post('{"id":1,"total":"0.01"}')]).toEqual([200, 200])
-  await door.process()
+  await endpoint.process()
   expect(taken).toEqual([order])
-  expect(await door.rows()).toMatchObject([
-    { source: `stores/${STORE}`, state: 'applied', event: 'order', signedAt: door.clock.now },
+  expect(await endpoint.rows()).toMatchObject([
+    { source: `stores/${STORE}`, state: 'applied', event: 'order', signedAt: endpoint.clock.now },
   ])
 })
 
 test('without a true signature, and under another path, nothing is stored', async () => {
-  const { door, post } = await openShop(async () => ({ outcome: 'order', order }))
+  const { endpoint, post } = await openShop(async () => ({ outcome: 'order', order }))
   expect(await post('{"id":1}', 'Zm9yZ2Vk')).toBe(401)
   expect(await post('{"id":1}', null)).toBe(401)
   const { headers, body } = signedDelivery()
-  expect((await door.send({ target: PATH, headers, body }))?.status, 'what the supplier signed').toBe(401)
-  expect((await door.send({ target: '/webhooks/stores/other-4f7k2m9q', headers, body }))?.status).toBe(401)
-  expect((await door.send({ target: '/webhooks/stores', headers, body }))?.status).toBe(404)
-  expect((await door.send({ method: 'GET', target: PATH }))?.status).toBe(405)
-  expect(await door.rows()).toEqual([])
+  expect((await endpoint.send({ target: PATH, headers, body }))?.status, 'what the supplier signed').toBe(401)
+  expect((await endpoint.send({ target: '/webhooks/stores/other-4f7k2m9q', headers, body }))?.status).toBe(401)
+  expect((await endpoint.send({ target: '/webhooks/stores', headers, body }))?.status).toBe(404)
+  expect((await endpoint.send({ method: 'GET', target: PATH }))?.status).toBe(405)
+  expect(await endpoint.rows()).toEqual([])
 })
 
 test('a ping is answered 200 and not stored', async () => {
-  const { door, post } = await openShop(async () => ({ outcome: 'order', order }))
+  const { endpoint, post } = await openShop(async () => ({ outcome: 'order', order }))
   expect(await post('webhook_id=1', null)).toBe(200)
-  expect(await door.rows()).toEqual([])
-  expect(door.seen.counts).toContain('ping')
+  expect(await endpoint.rows()).toEqual([])
+  expect(endpoint.seen.counts).toContain('ping')
 })
 
 test('a delivery without a time says nothing about the clock', async () => {
-  const { door, post } = await openShop(async () => ({ outcome: 'order', order }))
+  const { endpoint, post } = await openShop(async () => ({ outcome: 'order', order }))
   for (const age of [600, 601, 602]) {
-    const timestamp = String(Math.floor(door.clock.now / 1_000) - age)
-    await door.deliver(signedDelivery({ timestamp, deliveryId: `dlv_${age}` }))
+    const timestamp = String(Math.floor(endpoint.clock.now / 1_000) - age)
+    await endpoint.deliver(signedDelivery({ timestamp, deliveryId: `dlv_${age}` }))
   }
-  expect(door.inbox.clockSuspect()).toBe(true)
+  expect(endpoint.inbox.clockSuspect()).toBe(true)
   expect(await post('{"id":1}')).toBe(200)
-  expect(door.inbox.clockSuspect()).toBe(true)
+  expect(endpoint.inbox.clockSuspect()).toBe(true)
 })
 
 test.each<[OrderReadResult, string, string]>([
@@ -94,18 +94,18 @@ test.each<[OrderReadResult, string, string]>([
     'the store did not answer for the order: closed',
   ],
 ])('%o becomes %s', async (read, state, lastError) => {
-  const { door, taken, post } = await openShop(async () => read)
+  const { endpoint, taken, post } = await openShop(async () => read)
   await post('{"id":1}')
-  await door.process()
-  expect(await door.rows()).toMatchObject([{ state, lastError }])
-  expect(await door.alerts()).toEqual(state === 'quarantined' ? ['delivery_quarantined'] : [])
+  await endpoint.process()
+  expect(await endpoint.rows()).toMatchObject([{ state, lastError }])
+  expect(await endpoint.alerts()).toEqual(state === 'quarantined' ? ['delivery_quarantined'] : [])
   expect(taken).toEqual([])
 })
 
 test('a delivery of a store that is not configured any more is tried again', async () => {
-  const { door, post } = await openShop(async () => ({ outcome: 'order', order }))
+  const { endpoint, post } = await openShop(async () => ({ outcome: 'order', order }))
   await post('{"id":1}')
-  door.deps.storeSources = []
-  await door.process()
-  expect(await door.rows()).toMatchObject([{ state: 'retry', lastError: expect.stringContaining(STORE) }])
+  endpoint.deps.storeSources = []
+  await endpoint.process()
+  expect(await endpoint.rows()).toMatchObject([{ state: 'retry', lastError: expect.stringContaining(STORE) }])
 })

@@ -6,7 +6,7 @@ import { build } from '../../src/storage/statement.ts'
 import { type ApiWorld, openApi } from '../support/api-world.ts'
 import { TEST_NOW } from '../support/database.ts'
 import { SECRET, signedDelivery, timestampOf } from '../support/delivery.ts'
-import { openDoor } from '../support/webhook-door.ts'
+import { openEndpoint } from '../support/webhook-endpoint.ts'
 
 const HOUR = 3_600_000
 
@@ -205,23 +205,23 @@ describe('a webhook that is to be retired', () => {
 
   test('verifies as before, keeps nothing, and has no say in the clock', async () => {
     const next = 'whsec_other_0123456789abcdef0123456789abcde'
-    const door = await openDoor({ webhooks: { '': SECRET, next } })
-    const { db, deps, inbox, seen } = door
+    const endpoint = await openEndpoint({ webhooks: { '': SECRET, next } })
+    const { db, deps, inbox, seen } = endpoint
     await retireWebhook({ db, now: deps.now, newId: deps.newId }, 'wh_first', 'test')
     await inbox.reload()
     const stale = signedDelivery({ timestamp: timestampOf(TEST_NOW - HOUR) })
     const forged = signedDelivery({ secret: next })
-    expect((await door.deliver(signedDelivery()))?.status).toBe(200)
-    expect((await door.deliver(signedDelivery()))?.body).toContain('"stored":false')
-    for (let n = 0; n < 4; n += 1) expect((await door.deliver(stale))?.status).toBe(401)
-    expect((await door.deliver(forged))?.status).toBe(401)
-    expect((await door.deliver(signedDelivery(), '/webhooks/supplier/next'))?.status).toBe(401)
-    expect(await door.rows()).toEqual([])
+    expect((await endpoint.deliver(signedDelivery()))?.status).toBe(200)
+    expect((await endpoint.deliver(signedDelivery()))?.body).toContain('"stored":false')
+    for (let n = 0; n < 4; n += 1) expect((await endpoint.deliver(stale))?.status).toBe(401)
+    expect((await endpoint.deliver(forged))?.status).toBe(401)
+    expect((await endpoint.deliver(signedDelivery(), '/webhooks/supplier/next'))?.status).toBe(401)
+    expect(await endpoint.rows()).toEqual([])
     expect(seen.wakes).toEqual([])
     expect(seen.earlySweeps).toBe(0)
     expect(inbox.clockSuspect()).toBe(false)
     expect(seen.counts.filter((count) => count === 'retired:retired_webhook')).toHaveLength(2)
-    expect((await door.deliver(forged, '/webhooks/supplier/next'))?.status).toBe(200)
-    expect(await door.rows()).toMatchObject([{ source: 'supplier/next' }])
+    expect((await endpoint.deliver(forged, '/webhooks/supplier/next'))?.status).toBe(200)
+    expect(await endpoint.rows()).toMatchObject([{ source: 'supplier/next' }])
   })
 })

@@ -107,7 +107,7 @@ describe('an order that did not leave', () => {
   test('waits while the supplier is away, and is bought when it is back', async () => {
     const harbour = await openHarbour({ sandboxFile: databaseFile() })
     const orderId = await harbour.buy('1001')
-    // The offer was confirmed a moment ago, so that only the order itself meets the closed door.
+    // The offer was confirmed a moment ago, so that only the order itself is refused.
     harbour.ordering.pace.checked.set((await harbour.offer()).productId, harbour.now())
     await harbour.supplierDown()
     await harbour.settle()

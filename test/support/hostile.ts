@@ -1,16 +1,16 @@
-/** One hostile or unusual delivery, and what must come of it at the door. */
+/** One hostile or unusual delivery, and what must come of it at the endpoint. */
 import { expect } from 'vitest'
 import { MARKER, SECRET } from './delivery.ts'
 import type { Answer, RawRequest } from './raw-http.ts'
-import { type Door, type DoorOptions, openDoor } from './webhook-door.ts'
+import { type EndpointOptions, openEndpoint, type WebhookEndpoint } from './webhook-endpoint.ts'
 
 export interface Row {
   name: string
-  options?: DoorOptions
+  options?: EndpointOptions
   /** Rows set before, such as purchases. */
-  before?: (door: Door) => Promise<unknown>
+  before?: (endpoint: WebhookEndpoint) => Promise<unknown>
   /** What is sent, one after the other; a function also moves the clock. */
-  requests: RawRequest[] | ((door: Door) => Promise<(Answer | undefined)[]>)
+  requests: RawRequest[] | ((endpoint: WebhookEndpoint) => Promise<(Answer | undefined)[]>)
   /** Of every answer. */
   status: number
   /** States of all stored deliveries after processing. */
@@ -18,7 +18,7 @@ export interface Row {
   /** Ids of the purchases that were asked to be read. */
   hinted?: string[]
   alerts?: string[]
-  after?: (door: Door) => Promise<void> | void
+  after?: (endpoint: WebhookEndpoint) => Promise<void> | void
 }
 
 /** Not believed, and nothing kept. */
@@ -33,26 +33,26 @@ export const refused = (name: string, requests: Row['requests'], more: Partial<R
 /** @param secrets that must be in no answer and no log line */
 export async function knock(row: Row, secrets: string[]): Promise<void> {
   const { options, before, requests, status, states, hinted = [], alerts = [], after } = row
-  const door = await openDoor(options)
-  await before?.(door)
+  const endpoint = await openEndpoint(options)
+  await before?.(endpoint)
   const answers: (Answer | undefined)[] = []
-  if (Array.isArray(requests)) for (const request of requests) answers.push(await door.send(marked(request)))
-  else answers.push(...(await requests(door)))
+  if (Array.isArray(requests)) for (const request of requests) answers.push(await endpoint.send(marked(request)))
+  else answers.push(...(await requests(endpoint)))
 
   expect(answers.map((answer) => answer?.status)).toEqual(answers.map(() => status))
-  await door.process()
-  expect((await door.rows()).map(({ state }) => state)).toEqual(states)
-  const asked = (await door.purchases()).filter(({ refreshAt }) => refreshAt !== null)
+  await endpoint.process()
+  expect((await endpoint.rows()).map(({ state }) => state)).toEqual(states)
+  const asked = (await endpoint.purchases()).filter(({ refreshAt }) => refreshAt !== null)
   expect(asked.map(({ id }) => id)).toEqual(hinted)
-  expect(await door.alerts()).toEqual(alerts)
-  await after?.(door)
+  expect(await endpoint.alerts()).toEqual(alerts)
+  await after?.(endpoint)
 
   for (const answer of answers) expectQuiet(answer, secrets)
   const refusals = answers.filter((answer) => answer?.status === 401).map((answer) => uniform(answer))
   expect(new Set(refusals).size).toBeLessThanOrEqual(1)
-  const log = door.seen.lines.join('\n')
+  const log = endpoint.seen.lines.join('\n')
   for (const text of [SECRET, MARKER, ...secrets]) expect(log).not.toContain(text)
-  expect((await door.send({ method: 'GET', target: '/livez' }))?.status).toBe(200)
+  expect((await endpoint.send({ method: 'GET', target: '/livez' }))?.status).toBe(200)
 }
 
 const marked = (request: RawRequest): RawRequest => ({

@@ -17,7 +17,7 @@ import { build } from '../../src/storage/statement.ts'
 import { openVault } from '../../src/vault/vault.ts'
 import { DIALECT, orderEvent, SECRET, signedDelivery, timestampOf } from './delivery.ts'
 import { expectNoFaults, heldService, startHeldSandbox } from './held.ts'
-import { addWebhook } from './webhook-door.ts'
+import { addWebhook } from './webhook-endpoint.ts'
 
 export const DOOR = '/webhooks/supplier/burst'
 

@@ -54,7 +54,7 @@ export async function runCommits(folder: string, count: number): Promise<Run> {
   return judged(calls, acknowledgedNames(calls, /^committed-\d+$/m))
 }
 
-/** Deliveries through the real door. @param synchronous `NORMAL` is the control: what Quayside must never run with */
+/** Deliveries through the real endpoint. @param synchronous `NORMAL` is the control: what Quayside must never run with */
 export async function runDeliveries(folder: string, count: number, synchronous: 'FULL' | 'NORMAL'): Promise<Run> {
   const data = path.join(folder, synchronous)
   mkdirSync(data)

@@ -6,7 +6,7 @@ import Connection from 'better-sqlite3'
 import type { Database } from '../../../src/storage/database.ts'
 import { openDatabase } from '../../../src/storage/sqlite/open.ts'
 import { sqliteDatabase } from '../../../src/storage/sqlite/sqlite.ts'
-import { serveDoor } from '../../support/door-service.ts'
+import { serveWebhooks } from '../../support/webhook-server.ts'
 
 const [, , file = '', key = '', synchronous = ''] = process.argv
 const now = () => 1_700_000_000_000
@@ -25,7 +25,7 @@ async function withoutSync(): Promise<Database> {
 }
 
 const db = synchronous === 'NORMAL' ? await withoutSync() : openDatabase({ file, now })
-const { port, close } = await serveDoor(db, key, now)
+const { port, close } = await serveWebhooks(db, key, now)
 process.stdin.resume().once('end', async () => {
   await close()
   await db.close()

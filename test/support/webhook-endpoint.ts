@@ -25,7 +25,7 @@ import { type Answer, exchange, type RawRequest, requestBytes } from './raw-http
 
 export const VAULT_KEY = new Secret('QTrGnJ7+vkHvxYbWkC6B1w0yq5qkq3dZJ4m6yX2n8tA=')
 
-export interface DoorOptions {
+export interface EndpointOptions {
   database?: Database
   dialect?: Dialect
   /** Path piece -> signing secret, oldest first. */
@@ -39,10 +39,10 @@ export interface DoorOptions {
   storeSources?: StoreSource[]
 }
 
-export type Door = Awaited<ReturnType<typeof openDoor>>
+export type WebhookEndpoint = Awaited<ReturnType<typeof openEndpoint>>
 
-/** Opens a door on a free port of loopback; it is closed when the test has finished. */
-export async function openDoor(options: DoorOptions = {}) {
+/** Opens an endpoint on a free port of loopback; it is closed when the test has finished. */
+export async function openEndpoint(options: EndpointOptions = {}) {
   const clock = { now: TEST_NOW }
   const now = () => clock.now
   const db = options.database ?? memoryDatabase(now)

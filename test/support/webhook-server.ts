@@ -1,4 +1,4 @@
-/** A door for deliveries in a process of its own: the real server, inbox and vault over a database that is handed in. */
+/** An endpoint for deliveries in a process of its own: the real server, inbox and vault over a database that is handed in. */
 import { randomBytes } from 'node:crypto'
 import { healthRouter } from '../../src/http/probes.ts'
 import { createHttpServer } from '../../src/http/server.ts'
@@ -14,8 +14,8 @@ import { DIALECT, SECRET } from './delivery.ts'
 
 const nothing = () => undefined
 
-/** Opens the door of a fresh database on a free port of loopback. */
-export async function serveDoor(db: Database, key: string, now: () => number) {
+/** Opens the endpoint of a fresh database on a free port of loopback. */
+export async function serveWebhooks(db: Database, key: string, now: () => number) {
   const vault = await openVault({ database: db, keyEncryptionKey: new Secret(key), now })
   const { ciphertext, keyId } = vault.seal({ table: 'webhooks', row: 'wh_first' }, SECRET)
   const url = 'https://quayside.test/webhooks/supplier'

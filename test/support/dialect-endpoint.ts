@@ -1,4 +1,4 @@
-/** A webhook of a harbour at its sandbox, and the real door and inbox behind it: what the sandbox sends comes in here. */
+/** A webhook of a harbour at its sandbox, and the real endpoint and inbox behind it: what the sandbox sends comes in here. */
 import { randomBytes } from 'node:crypto'
 import { Router } from 'express'
 import { onTestFinished } from 'vitest'
@@ -13,7 +13,7 @@ import { deliveries } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import type { Harbour } from './harbour.ts'
 
-export async function openDeliveryDoor(harbour: Harbour, dialect: Dialect) {
+export async function openDeliveryEndpoint(harbour: Harbour, dialect: Dialect) {
   const { db, vault, now, ordering, supplier } = harbour
   const newId = createIds(now, randomBytes)
   const received: string[] = []
