@@ -93,6 +93,9 @@ export interface StoreOrderRead {
   }[]
 }
 
+/** `cursor`: where the next call goes on, kept also at the end of the list. `more`: there is another page already. */
+export type ChangedOrders = { outcome: 'read'; orders: StoreOrderRead[]; cursor: string; more: boolean } | NotConfirmed
+
 /** `ignored`: the body is about something else, such as a product. */
 export type OrderReadResult =
   | { outcome: 'order'; order: StoreOrderRead }
@@ -147,8 +150,8 @@ export interface Store {
    * shop signs as the shop does.
    */
   readOrder?(body: Buffer): Promise<OrderReadResult>
-  /** Reads the orders that changed, oldest change first. @param cursor `next` of an earlier call, kept; null for the first */
-  ordersSince?(cursor: string | null): Promise<StorePage<StoreOrderRead>>
+  /** Reads a page of the orders that changed, oldest change first. @param cursor of the call before; null for the first */
+  ordersSince?(cursor: string | null): Promise<ChangedOrders>
   /** Makes the store send its orders to this address of ours; harmless when it already does. */
   provision?(url: string): Promise<PushResult>
 
