@@ -12,7 +12,7 @@ import {
 } from '../storage/offers.ts'
 import { changeSyncRun, type SyncRun } from '../storage/runs.ts'
 import type { Catalogue } from './context.ts'
-import { CHANGED_ELSEWHERE, oweListings, type Seen } from './offers.ts'
+import { CHANGED_ELSEWHERE, enqueueListings, type Seen } from './offers.ts'
 import type { Pages } from './pages.ts'
 import { doubt } from './progress.ts'
 
@@ -111,7 +111,7 @@ export async function markMissing(catalogue: Catalogue, run: SyncRun): Promise<S
       markListed(listed),
       ...insertOfferChanges(gone.map((productId) => ({ ...presence, id: newId(), productId }))),
       changeSyncRun(current, set),
-      ...oweListings(catalogue, gone, { key: `${run.id}:gone-${current.offersGone}`, now }),
+      ...enqueueListings(catalogue, gone, { key: `${run.id}:gone-${current.offersGone}`, now }),
     ])
     return { ...current, ...set }
   }

@@ -21,7 +21,7 @@ import {
   putOffer,
   putOffers,
 } from '../storage/offers.ts'
-import { owePublications } from '../storage/publications.ts'
+import { enqueuePublications } from '../storage/publications.ts'
 import type { Catalogue } from './context.ts'
 
 /** What the facts change, and the changes that store it. */
@@ -57,15 +57,15 @@ export async function applyOffers(
 }
 
 /**
- * Owes every store a look at these products; what their listings are is read when it is told.
+ * Enqueues these products for every store; their listings are read when they are pushed.
  *
  * @param key names what changed them
  */
-export const oweListings = (
+export const enqueueListings = (
   { stores, newId }: Catalogue,
   productIds: string[],
   { key, now }: { key: string; now: number },
-): Change[] => owePublications(stores, productIds, { newId, now, cause: key })
+): Change[] => enqueuePublications(stores, productIds, { newId, now, cause: key })
 
 async function planOffers(catalogue: Catalogue, read: FactsRead): Promise<OfferPlan> {
   const { db, now: clock, newId, reads } = catalogue
@@ -277,7 +277,7 @@ async function readOffer(catalogue: Catalogue, productId: string): Promise<void>
   const fact = factOf(offer, readAt)
   const plan = await applyOffers(catalogue, { facts: [fact], readAt, runId: null }, ({ listingsChanged }) =>
     // The guard on the offer's row makes a change happen once; the id only keeps two changes of one instant apart.
-    oweListings(catalogue, listingsChanged, { key: `${productId}:${fact.asOf}:${newId()}`, now: clock() }),
+    enqueueListings(catalogue, listingsChanged, { key: `${productId}:${fact.asOf}:${newId()}`, now: clock() }),
   )
   const outcome = plan.offersNew > 0 ? 'new' : plan.offersChanged > 0 ? 'changed' : 'same'
   const fieldsUnreadable = offer.unread?.join(', ') ?? null

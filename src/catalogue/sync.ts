@@ -24,7 +24,7 @@ import {
 import { putSetting, readSetting } from '../storage/settings.ts'
 import type { Catalogue } from './context.ts'
 import { countMissing, endDoubt, markMissing } from './gone.ts'
-import { applyOffers, createSeen, oweListings, type Seen } from './offers.ts'
+import { applyOffers, createSeen, enqueueListings, type Seen } from './offers.ts'
 import { type BrokenPage, type FetchedPage, openPages, type Pages } from './pages.ts'
 import { ALL_READ, afterBrokenPage, afterPage, endStateOf } from './progress.ts'
 
@@ -191,7 +191,10 @@ async function storePage(
     // Every page was read, and who was missed is still to be counted.
     written = next.cursor === ALL_READ && next.error === null ? { ...next, cursor: run.cursor + 1 } : next
     const key = `${run.id}:${number}${again ? '+' : ''}`
-    return [changeSyncRun(stored, progressOf(written)), ...oweListings(catalogue, plan.listingsChanged, { key, now })]
+    return [
+      changeSyncRun(stored, progressOf(written)),
+      ...enqueueListings(catalogue, plan.listingsChanged, { key, now }),
+    ]
   })
   reading.run = next
   reading.costFaults += facts.filter(({ costFault }) => costFault !== null).length

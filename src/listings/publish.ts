@@ -1,12 +1,12 @@
 /**
  * Publishing: each store is told what differs from what it is known to have, and nothing else.
  *
- *   publications  "these products may look different now", owed in the commit of whatever changed them
+ *   publications  "these products may look different now", enqueued in the commit of whatever changed them
  *   a pass        takes up to a hundred products, decides on their listings, notes that the differing ones are about to be
  *                 told, tells them, and records what the store said of each, together with the end of the publication
  *
  * What may go wrong: a crash before the record tells the same again under a higher revision, which a store takes without
- * harm. A store that cannot be reached is left alone for a while, longer each time, and nothing it is owed is lost. A
+ * harm. A store that cannot be reached is left alone for a while, longer each time, and nothing enqueued for it is lost. A
  * listing that it refuses waits alone. One pass runs for a store at a time, so that nothing overtakes anything.
  */
 
@@ -27,9 +27,9 @@ import { type Offer, offersByProduct } from '../storage/offers.ts'
 import {
   advancePublication,
   dropPublications,
+  enqueueCatalogue,
   nextPublications,
   offersFrom,
-  oweCatalogue,
   type Publication,
   publishingOf,
   putPublishing,
@@ -56,7 +56,7 @@ export interface Publisher {
 
 /** Products of one pass: their listings are one callback, as a rule. */
 const PRODUCTS_MAX = 100
-/** Publications that are taken together: a sync run owes one for each of its pages, however few products changed there. */
+/** Publications that are taken together: a sync run enqueues one for each of its pages, however few products changed there. */
 const TOGETHER_MAX = 100
 /** Another commit changed the same listings while a pass decided; three times in a row is no coincidence. */
 const TRIES_MAX = 3
@@ -64,13 +64,13 @@ const TRIES_MAX = 3
 /**
  * Does one pass for a store.
  *
- * @returns 1 when there was something to look at, else 0: nothing is owed, or the store is left alone for now
+ * @returns 1 when there was something to look at, else 0: nothing is enqueued, or the store is left alone for now
  * @throws StaleWrite when the same listings are changed elsewhere again and again
  */
 export async function publishNext(publisher: Publisher, store: SellingStore): Promise<number> {
   const to = publisher.storeOf(store.id)
   if (!to) return 0
-  await oweChangedTerms(publisher, store)
+  await enqueueChangedPolicy(publisher, store)
   return retryStale(TRIES_MAX, () => pass(publisher, store, to))
 }
 
@@ -218,7 +218,10 @@ export const nextRevision = ({ revision }: ListingRow, now: number): number => M
  * changed, or a rate came into force or went out of it. And after a restore, when nobody knows what the store was told
  * since the backup: then all of it is told again.
  */
-export async function oweChangedTerms({ db, newId, now: clock, log }: Publisher, store: SellingStore): Promise<void> {
+export async function enqueueChangedPolicy(
+  { db, newId, now: clock, log }: Publisher,
+  store: SellingStore,
+): Promise<void> {
   const now = clock()
   const policy = policyDigest(store.policy, now)
   const [[known], epoch] = await Promise.all([db.query(publishingOf(store.id)), currentEpoch(db)])
@@ -229,7 +232,7 @@ export async function oweChangedTerms({ db, newId, now: clock, log }: Publisher,
   const kept = known ?? { store: store.id, attempts: 0, pausedUntil: null, lastError: null }
   await db.commit([
     ...(restored ? [distrustListings(store.id, now)] : []),
-    ...oweCatalogue(store.id, { newId, now, cause }),
+    ...enqueueCatalogue(store.id, { newId, now, cause }),
     putPublishing({ ...kept, policy, epoch: current, changedAt: now }),
   ])
   log.info('listings.owed', { store: store.id, reason: cause })

@@ -6,7 +6,7 @@ import { insertDiscrepancy } from '../storage/evidence.ts'
 import { takeBackKeys } from '../storage/hand-overs.ts'
 import { holdOffer, markOutOfStock } from '../storage/offers.ts'
 import { enqueueAlert, enqueueUpdate, type UpdateEffect, withdrawEffect } from '../storage/outbox.ts'
-import { owePublications } from '../storage/publications.ts'
+import { enqueuePublications } from '../storage/publications.ts'
 import { changePurchase, insertPurchase, type NewPurchase, type PurchaseUpdate } from '../storage/purchases.ts'
 import { setFreeze } from '../storage/settings.ts'
 import { assignKey, insertKey, type LicenceKey, markReopened } from '../storage/store-orders.ts'
@@ -104,7 +104,7 @@ export function effectChanges(
 
   function outOfStock(productId: string): Change[] {
     const because = { newId: ordering.newId, now, cause: `purchase ${purchase.id}` }
-    return [markOutOfStock(productId, now), ...owePublications(ordering.stores, [productId], because)]
+    return [markOutOfStock(productId, now), ...enqueuePublications(ordering.stores, [productId], because)]
   }
 
   function alert(type: string, occasion: string): Change {

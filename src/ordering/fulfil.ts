@@ -20,6 +20,7 @@ import {
 import { keysOfHandOver, markClosed, markHandedOver, ordersToClose } from '../storage/store-orders.ts'
 import type { PushResult, Store } from '../stores/store.ts'
 import { advance } from './advance.ts'
+import { inParallel } from './in-parallel.ts'
 import { orderStanding, type Standing } from './order-view.ts'
 import { audited, type Ordering, openKey } from './ordering.ts'
 import { updateOf } from './store-updates.ts'
@@ -45,20 +46,17 @@ const PARKED_MS = 15 * 60_000
  */
 export async function deliverDue(fulfilment: Fulfilment): Promise<number> {
   const due = await fulfilment.db.query(dueOutbox(fulfilment.now(), BATCH))
-  const queue = [...Map.groupBy(due, (row) => row.orderId ?? row.id).values()]
-  const worker = async (): Promise<void> => {
-    // Effects of one order go one by one: each update counts the keys that the store has by then.
-    for (let rows = queue.shift(); rows; rows = queue.shift()) {
-      for (const row of rows) {
-        try {
-          await deliver(fulfilment, row)
-        } catch (error) {
-          await failed(fulfilment, row, messageOf(error))
-        }
+  // Effects of one order go one by one: each update counts the keys that the store has by then.
+  const orders = [...Map.groupBy(due, (row) => row.orderId ?? row.id).values()]
+  await inParallel(orders, AT_ONCE, async (rows) => {
+    for (const row of rows) {
+      try {
+        await deliver(fulfilment, row)
+      } catch (error) {
+        await failed(fulfilment, row, messageOf(error))
       }
     }
-  }
-  await Promise.all(Array.from({ length: AT_ONCE }, worker))
+  })
   return due.length
 }
 

@@ -13,6 +13,7 @@ import {
   noteSend,
   pauseUnauthorized,
 } from './guards.ts'
+import { inParallel } from './in-parallel.ts'
 import type { Ordering } from './ordering.ts'
 import { boughtBefore } from './reattach.ts'
 import { noteFailure } from './recover.ts'
@@ -49,28 +50,24 @@ export async function placeDue(ordering: Ordering): Promise<number> {
   const now = ordering.now()
   if (pausedUntil(ordering) > now) return 0
   await endPause(ordering)
-  const queue = await ordering.db.query(duePlacements(now, BATCH))
+  const due = await ordering.db.query(duePlacements(now, BATCH))
   let handled = 0
   let last: Promise<Intent | 'put_off' | undefined> = Promise.resolve(undefined)
   const inTurn = (purchase: Purchase) => {
     last = last.catch(() => undefined).then(() => prepare(ordering, purchase))
     return last
   }
-  const worker = async (place: number): Promise<void> => {
-    while (place < firstSendsNow(ordering)) {
-      if (pausedUntil(ordering) > ordering.now()) return
-      const purchase = queue.shift()
-      if (!purchase) return
-      try {
-        const ready = await inTurn(purchase)
-        if (ready) handled += 1
-        if (ready && ready !== 'put_off') await transmit(ordering, ready.held, ready.purchase)
-      } catch (error) {
-        await noteFailure(ordering, purchase.id, error)
-      }
+  const placeOne = async (purchase: Purchase): Promise<void> => {
+    try {
+      const ready = await inTurn(purchase)
+      if (ready) handled += 1
+      if (ready && ready !== 'put_off') await transmit(ordering, ready.held, ready.purchase)
+    } catch (error) {
+      await noteFailure(ordering, purchase.id, error)
     }
   }
-  await Promise.all(Array.from({ length: ordering.policy.inFlight }, (_, place) => worker(place)))
+  const mayPlace = (worker: number) => worker < firstSendsNow(ordering) && pausedUntil(ordering) <= ordering.now()
+  await inParallel(due, ordering.policy.inFlight, placeOne, mayPlace)
   await alertUnreadable(ordering)
   return handled
 }

@@ -11,6 +11,7 @@ import { currentFreeze } from '../storage/settings.ts'
 import { advance } from './advance.ts'
 import { confirmHandOver } from './fulfil.ts'
 import { mayRepeat, noteSend } from './guards.ts'
+import { inParallel } from './in-parallel.ts'
 import { type Absence, rememberedOf } from './not-found-proof.ts'
 import type { Ordering } from './ordering.ts'
 import { deadlineMs, gapsOf } from './ordering.ts'
@@ -39,22 +40,18 @@ export async function refreshDue(ordering: Ordering): Promise<number> {
       await noteFailure(ordering, purchase.id, error)
     }
   }
-  const queue = await ordering.db.query(dueRefreshes(now, BATCH))
-  const handled = queue.length
-  const worker = async (): Promise<void> => {
-    for (let purchase = queue.shift(); purchase; purchase = queue.shift()) {
-      try {
-        await refresh(ordering, purchase)
-        const after = await first(ordering.db, purchaseById(purchase.id))
-        if (after?.version === purchase.version) await reschedule(ordering, purchase)
-      } catch (error) {
-        await noteFailure(ordering, purchase.id, error)
-      }
+  const due = await ordering.db.query(dueRefreshes(now, BATCH))
+  await inParallel(due, AT_ONCE, async (purchase) => {
+    try {
+      await refresh(ordering, purchase)
+      const after = await first(ordering.db, purchaseById(purchase.id))
+      if (after?.version === purchase.version) await reschedule(ordering, purchase)
+    } catch (error) {
+      await noteFailure(ordering, purchase.id, error)
     }
-  }
-  await Promise.all(Array.from({ length: AT_ONCE }, worker))
+  })
   await alertUnreadable(ordering)
-  return handled
+  return due.length
 }
 
 /** What is known by an order id is read; everything else is looked up by its reference. */

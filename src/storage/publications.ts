@@ -12,11 +12,12 @@ const dropWhole = change('any', (store: string) =>
 )
 
 /**
- * Owes each store a look at these products: their listings may differ from what it has. Part of the commit that causes it.
+ * Enqueues a publication of these products for each store: its listings may differ from what it has. Part of the commit that
+ * causes it.
  *
  * @param cause for people: what happened
  */
-export const owePublications = (
+export const enqueuePublications = (
   stores: readonly { id: string }[],
   productIds: string[],
   { newId, now, cause }: { newId: () => string; now: number; cause: string },
@@ -33,8 +34,8 @@ export const owePublications = (
         }),
       )
 
-/** Owes a store a look at everything. One that is under way is replaced: it began under what is no longer so. */
-export const oweCatalogue = (
+/** Enqueues a publication of the whole catalogue. It replaces one that is under way, which began under an older state. */
+export const enqueueCatalogue = (
   store: string,
   { newId, now, cause }: { newId: () => string; now: number; cause: string },
 ): Change[] => [dropWhole(store), insertPublication({ id: newId(), store, cursor: '', cause, createdAt: now })]

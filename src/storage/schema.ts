@@ -569,7 +569,7 @@ export const unclaimedOrders = sqliteTable(
   (t) => [index('unclaimed_orders_reference').on(t.reference)],
 )
 
-/** Effects owed to a store or a person. */
+/** Effects that are enqueued for a store or for people. */
 export const outbox = sqliteTable(
   'outbox',
   {

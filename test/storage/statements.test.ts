@@ -120,8 +120,8 @@ const calls: Record<string, unknown[]> = {
   putOffer: [offer],
   putListings: [[listing]],
   insertListingPrices: [[listed]],
-  owePublications: [[{ id: 's' }], ['x'], { newId: () => 'p', now: at, cause: 'test' }],
-  oweCatalogue: ['s', { newId: () => 'q', now: at, cause: 'test' }],
+  enqueuePublications: [[{ id: 's' }], ['x'], { newId: () => 'p', now: at, cause: 'test' }],
+  enqueueCatalogue: ['s', { newId: () => 'q', now: at, cause: 'test' }],
   putPublishing: [
     {
       store: 's',

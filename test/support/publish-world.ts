@@ -11,7 +11,7 @@ import { createLog } from '../../src/log.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { listingsOfVariants, pageOfListings } from '../../src/storage/listings.ts'
 import { type NewOffer, putOffer } from '../../src/storage/offers.ts'
-import { owePublications } from '../../src/storage/publications.ts'
+import { enqueuePublications } from '../../src/storage/publications.ts'
 import { offers } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { backendStore } from '../../src/stores/backend/backend.ts'
@@ -93,7 +93,7 @@ export async function publishWorld(settings: Parameters<typeof sellingPolicy>[0]
     },
     /** Stores offers as a sync run does, with what the store is owed. */
     stock: async (...rows: NewOffer[]): Promise<void> => {
-      const owed = owePublications(
+      const owed = enqueuePublications(
         [store],
         rows.map(({ productId }) => productId),
         { newId, now: now(), cause: 'test' },
@@ -107,7 +107,7 @@ export async function publishWorld(settings: Parameters<typeof sellingPolicy>[0]
           statement: build.update(offers).set({ goneAt: now(), available: 0 }).where(eq(offers.productId, productId)),
           rows: 1,
         },
-        ...owePublications([store], [productId], { newId, now: now(), cause: 'test' }),
+        ...enqueuePublications([store], [productId], { newId, now: now(), cause: 'test' }),
       ]),
     asked: (variant: string): Asked => ({ store: STORE, variant, actor: 'test' }),
     rows: () => db.query(pageOfListings({ store: STORE, limit: 1_000 })),
