@@ -44,7 +44,7 @@ export interface CsvHeader {
   unknown: string[]
 }
 
-/** What one file may hold. A listing has under 100 bytes, so that the bytes are reached first by strange files only. */
+/** The limits of a file. A listing has under 100 bytes, so only unusual files reach the limit of bytes first. */
 export const fileLimits = { bytesMax: 20 * 1024 * 1024, linesMax: 200_000, lineBytesMax: 64 * 1024 }
 
 const delimiters = [',', ';', '\t'] as const

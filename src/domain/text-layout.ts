@@ -1,6 +1,6 @@
-/** Text on a terminal: how many columns it takes, and where its lines break. */
+/* Text on a terminal: its width in columns, and its line breaks. */
 
-/** The beginning of a text and `…`, together no wider than `width`. */
+/** Shortens a text to `width` columns, with `…` at its end. */
 export function cut(text: string, width: number): string {
   if (columnsOf(text) <= width) return text
   let shown = ''
@@ -13,11 +13,11 @@ export function cut(text: string, width: number): string {
 
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' })
 
-/** What terminals draw two columns wide: ideographs, kana, Hangul, full-width forms, emoji. */
+/** Characters that are two columns wide: ideographs, kana, Hangul, full-width forms, emoji. */
 const WIDE =
   /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{Emoji_Presentation}\u3000-\u303e\uff01-\uff60\uffe0-\uffe6]/u
 
-/** How many columns of a terminal a text takes. Nearly every text is ASCII, where each character takes one. */
+/** The width of a text in terminal columns. Most texts are ASCII, with one column for each character. */
 export function columnsOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length
   let width = 0
@@ -25,14 +25,14 @@ export function columnsOf(text: string): number {
   return width
 }
 
-/** How wide a sentence is where no terminal says it: in a file or a pipe. */
+/** The width of a sentence in a file or a pipe. */
 const SENTENCE_WIDTH = 80
 
 /**
- * A sentence as lines with their ends, wrapped at words. Unlike a table, it is no wider in a file or a pipe.
+ * A sentence as lines that are wrapped at words. Unlike a table, it is no wider in a file or a pipe.
  *
- * @param lead stands before the first line
- * @param hang how far the lines below are indented; as wide as `lead` when it is left out
+ * @param lead text before the first line
+ * @param hang indentation of the other lines (default: the width of `lead`)
  */
 export function sentence(
   text: string,
@@ -45,14 +45,14 @@ export function sentence(
   return lines.map((line) => `${line.trimEnd()}\n`).join('')
 }
 
-/** Stands for a space of a command. It is of private use, and `plain` leaves none in a text. */
+/** Replaces a space of a command meanwhile: a private-use character, which `plain` removes from texts. */
 const COMMAND_SPACE = '\u{e000}'
 
 /**
- * Lines of whole words. A word that is wider than a line gets one of its own, so that it can be copied in one piece; so
- * does a command between backticks, where a line has room for it.
+ * Wraps a text at words. A word that is wider than a line gets a line of its own, so that it can be copied in one piece; a
+ * command between backticks stays on one line if it fits.
  *
- * @param first width of the first line, where it differs
+ * @param first width of the first line, if it differs
  */
 export function wrap(text: string, width: number, first = width): string[] {
   const room = Math.min(width, first)
@@ -71,7 +71,7 @@ export function wrap(text: string, width: number, first = width): string[] {
 }
 
 /**
- * Text that a terminal prints and never obeys: names and messages come from the supplier and from stores, and an escape
- * sequence in one could rewrite what was printed above it.
+ * Removes control characters: names and messages come from the supplier and from stores, and an escape sequence in one could
+ * overwrite earlier output.
  */
 export const plain = (text: string): string => text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').trim()
