@@ -45,7 +45,12 @@ describe('a secret', { timeout: 240_000 }, () => {
     ]
     expect(places.filter((place) => !seen.some((where) => where.includes(place)))).toEqual([])
     const output = String(harvest.exposed.find(([where]) => where === 'output')?.[1])
-    for (const line of ['service.started', 'order.taken', 'ending, to start anew', 'does not open this database']) {
+    for (const line of [
+      'service.started',
+      'order.taken',
+      'ending, to be started again',
+      'does not open this database',
+    ]) {
       expect(output).toContain(line)
     }
   })

@@ -122,7 +122,7 @@ function forget(beside: string): void {
 }
 
 /**
- * Puts another database in the place of one that nobody has open, and keeps the one that was there.
+ * Puts another database in the place of one that no process has open, and keeps the one that was there.
  *
  * There is a whole database under the name all the time: the old one gets a second name first, then the new one takes
  * the first. The log beside the old one is folded into it; where that fails, it goes aside with it, because SQLite would
@@ -161,7 +161,7 @@ function keep(file: string, aside: string): void {
   try {
     linkSync(file, aside)
   } catch {
-    // A file system without second names: for a moment there is none, and the marker tells what that means.
+    // A file system without second names: for a moment there is none, and the marker says what that means.
     renameSync(file, aside)
   }
 }

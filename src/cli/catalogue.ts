@@ -294,7 +294,7 @@ function summary(end: Row): string[] {
       : `Nothing was written. A sync run now would fail: ${cell(end.error)}${requestText(end.requestId)}. Until then: ${seen}.`,
     ...asRows(end.stores).map(
       ({ store, told, held }) =>
-        `${cell(store)} would be told of ${cell(told)} ${told === 1 ? 'listing' : 'listings'}, ${cell(held)} held.`,
+        `${cell(store)} would get ${cell(told)} ${told === 1 ? 'listing' : 'listings'}, ${cell(held)} held.`,
     ),
   ]
 }
@@ -307,8 +307,8 @@ function withReasons(rows: Row[], width: number): string {
   const left = table(rows, listingColumns, width - WHY_MIN - 2).split('\n')
   const indent = Math.max(...left.map(columnsOf)) + 2
   return ['WHY', ...rows.map(({ reason }) => cell(reason))]
-    .map((text, place) => {
-      const before = left[place] ?? ''
+    .map((text, index) => {
+      const before = left[index] ?? ''
       const lines = wrap(text, width - indent)
       return `${before}${' '.repeat(indent - columnsOf(before))}${lines.join(`\n${' '.repeat(indent)}`)}\n`
     })

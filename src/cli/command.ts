@@ -265,7 +265,7 @@ export const proseWidth = (io: Io): number => Math.min(io.columns, 80)
 export async function confirmed(io: Io, text: string): Promise<boolean> {
   io.stdout.write(`${text}\n`)
   const lines = createInterface({ input: io.stdin, output: io.stdout, terminal: true })
-  // Without this, the end of the input would leave the question open for ever, and the process would end with 0.
+  // Without this, the end of the input would leave the question open, and the process would end with 0.
   const ended = new AbortController()
   lines.once('close', () => ended.abort())
   try {

@@ -88,7 +88,7 @@ const init: CommandRow = {
     '--dialect <name or path>': 'how the supplier writes what the API leaves open; a path ends in .json',
     '--api-key-file <file>': 'a file that holds the API key; else QUAYSIDE_API_KEY is used',
     '--store-name <name>': 'what the store is called',
-    '--callback-url <address>': 'where the store is told of keys and failures',
+    '--callback-url <address>': 'where the store gets keys and failures',
     '--public-url <address>': 'where the supplier reaches this service; polling alone without it',
     '--markup <percent>': 'listing price = cost plus this',
     '--yes': 'ask nothing: what no flag says takes its default',

@@ -164,8 +164,8 @@ interface Checked {
 /** The check for people: what fits, what could not be seen, what to ask, and last, next to the sum, what is wrong. */
 export function checkText({ dialect, supplier, findings, products }: Checked, width: number): string {
   // What an error answers is left to the supplier: Quayside goes by its code.
-  const told = findings.filter(({ fact, verdict }) => verdict !== 'not_shown' || !/^errors\..*status$/.test(fact))
-  const by = (...verdicts: SettingVerdict[]) => told.filter(({ verdict }) => verdicts.includes(verdict))
+  const shown = findings.filter(({ fact, verdict }) => verdict !== 'not_shown' || !/^errors\..*status$/.test(fact))
+  const by = (...verdicts: SettingVerdict[]) => shown.filter(({ verdict }) => verdicts.includes(verdict))
   const [read, documented, faults] = [by('read'), by('documented'), findings.filter(isFault)]
   const doubted = by('none').filter(({ candidates = [] }) => candidates.length > 0)
   const [money, others] = [by('not_shown').filter(isMoney), by('not_shown').filter((one) => !isMoney(one))]
@@ -205,7 +205,7 @@ function readTable(findings: DialectFinding[], width: number): string {
   return table(findings, columns, width)
 }
 
-/** Values as the dialect file writes them, so that an empty text and null can be told apart. */
+/** Values as the dialect file writes them, so that an empty text and null look different. */
 const settingText = (value: unknown): string =>
   typeof value === 'string' && value !== '' ? plain(value) : JSON.stringify(value)
 
@@ -243,8 +243,8 @@ function blocksText(title: string, findings: DialectFinding[], width: number): s
 
 function candidatesLines(candidates: NonNullable<DialectFinding['candidates']>, width: number): string[] {
   const longest = Math.max(0, ...candidates.map(({ path }) => columnsOf(path)))
-  return candidates.flatMap(({ path, value }, place) => {
-    const lead = place === 0 ? '    -> could be ' : ' '.repeat('    -> could be '.length)
+  return candidates.flatMap(({ path, value }, index) => {
+    const lead = index === 0 ? '    -> could be ' : ' '.repeat('    -> could be '.length)
     const [first = '', ...more] = wrap(plain(value), width - lead.length - longest - 2)
     const rest = more.map((line) => ' '.repeat(lead.length + longest + 2) + line)
     return [`${lead}${path}${' '.repeat(longest - columnsOf(path) + 2)}${first}`, ...rest]

@@ -119,7 +119,7 @@ export async function checkDuties({ io, report }: Visit, service: Service): Prom
 }
 
 function checkListings(status: Row, paused: string[], report: Visit['report']): void {
-  for (const line of paused) report('fail', 'listings', line, 'fix the store; it is told again by itself')
+  for (const line of paused) report('fail', 'listings', line, 'fix the store; the push is repeated by itself')
   const found = [
     ...waitingListings(status, 'failed').map((waiting) => ({ ...waiting, what: 'that the store did not take' })),
     ...waitingListings(status, 'held').map((waiting) => ({ ...waiting, what: 'held for a person' })),
@@ -155,7 +155,7 @@ async function connectFault(host: string, port: number): Promise<string | undefi
   } catch (error) {
     return causeOf(error)
   } finally {
-    // An error after the deadline has nobody to go to.
+    // Nothing handles an error after the deadline.
     socket.on('error', () => {}).destroy()
   }
 }

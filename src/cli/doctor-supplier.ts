@@ -14,7 +14,7 @@ import { chooseProducts, productText } from './supplier-sample.ts'
 /** The revision that this program is written for. */
 const REVISION = '1.1'
 
-/** Nobody waits longer for a check. */
+/** No check takes longer. */
 const DEADLINE_MS = 10_000
 
 /**
@@ -138,7 +138,7 @@ const AHEAD_MS = 24 * 3_600_000
 interface ListPage {
   rows: number
   total: number | undefined
-  /** The first record of the page, to tell pages apart. */
+  /** The first record of the page, to compare pages by. */
   first: string | undefined
 }
 
@@ -169,7 +169,7 @@ export async function checkLists({ io, config, report }: Visit, reached: Supplie
   }
 }
 
-/** A client that shows every count as the supplier tells it, whatever the dialect makes of it. */
+/** A client that shows every count as the supplier writes it, whatever the dialect makes of it. */
 function openRaw({ supplier, dialectFacts, apiKey }: Config, { now, sleep, random }: Visit['io']): Supplier {
   const dialect = { ...dialectFacts, paging: { ...dialectFacts.paging, totalFiltered: true } }
   return createSupplier({ baseUrl: supplier.baseUrl, dialect, apiKey, now, sleep, random })
@@ -322,8 +322,8 @@ export async function checkRecords({ report, config }: Visit, supplier: Supplier
       const { items, unreadable } = await read()
       const [first] = unreadable
       if (!first) return items
-      const place = `${first.setting} of the dialect is ${first.field}, and ${first.seen} is there`
-      report('fail', what, `${unreadable.length} of ${unreadable.length + items.length} cannot be read: ${place}`, fix)
+      const where = `${first.setting} of the dialect is ${first.field}, and ${first.seen} is there`
+      report('fail', what, `${unreadable.length} of ${unreadable.length + items.length} cannot be read: ${where}`, fix)
     } catch (error) {
       const unreadable = error instanceof Failure && error.reason === 'unreadable'
       report('fail', what, messageOf(error), unreadable ? fix : undefined)

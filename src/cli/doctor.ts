@@ -43,7 +43,7 @@ export interface DoctorOptions {
   json?: true
 }
 
-/** Walks through a live set-up from the inside out and names the cause of whatever is wrong. @returns the exit code */
+/** Checks a live set-up from the inside out and names the cause of whatever is wrong. @returns the exit code */
 export async function runDoctor(io: Io, options: DoctorOptions): Promise<number> {
   const findings: Finding[] = []
   const report: Report = (level, check, message, fix) => {
@@ -189,7 +189,7 @@ function dataDirOf(file: string | undefined): string {
   }
 }
 
-/** @param typeOf tells the file system of a folder, see `fileSystemOf` */
+/** @param typeOf the file system of a folder, see `fileSystemOf` */
 export function checkFileSystem(file: string | undefined, report: Report, typeOf = fileSystemType): void {
   const dataDir = dataDirOf(file)
   const { name, use } = fileSystemOf(typeOf(dataDir))
@@ -207,9 +207,9 @@ const FREE_WARN = 1024 * MIB
 
 export function checkDisk(file: string | undefined, report: Report): void {
   const dataDir = dataDirOf(file)
-  let place = dataDir
-  while (!existsSync(place)) place = path.dirname(place)
-  const { bavail, bsize } = statfsSync(place)
+  let folder = dataDir
+  while (!existsSync(folder)) folder = path.dirname(folder)
+  const { bavail, bsize } = statfsSync(folder)
   const free = bavail * bsize
   const text = `${Math.round(free / MIB).toLocaleString('en-US')} MiB free for ${dataDir}`
   if (free < FREE_FAIL) report('fail', 'disk', text, 'make room: a full disk stops intake and buying')
@@ -264,7 +264,7 @@ export function checkSync({ lastSync }: Inspection, now: number, report: Report)
   else report('ok', 'catalogue', `${counted(offersSeen, 'offer', 'offers')}, read ${at}`)
 }
 
-/** Most that are told one by one. */
+/** Most that are reported one by one. */
 const RULES_SHOWN = 10
 const CATEGORIES_SHOWN = 5
 

@@ -43,8 +43,7 @@ export function flagAnswers(flags: Flags, env: Io['env'], existing: Existing): A
   const before = defaultsOf(flags, existing)
   const faults: FieldFault[] = []
   if (!before.baseUrl) faults.push({ field: '--base-url', message: "the address of the supplier's Reseller API" })
-  if (!before.callbackUrl)
-    faults.push({ field: '--callback-url', message: 'where your store is told of keys and failures' })
+  if (!before.callbackUrl) faults.push({ field: '--callback-url', message: 'where your store gets keys and failures' })
   if (!flags.apiKeyFile && !hasApiKey(env, existing)) {
     faults.push({ field: '--api-key-file', message: 'a file that holds the API key, or set QUAYSIDE_API_KEY' })
   }
@@ -124,7 +123,7 @@ export async function askAnswers(asking: Asking): Promise<Answers> {
       fault: faultOf(nameShape),
     })
     const callbackUrl = await terminal.put({
-      about: "Where your store's backend is told of keys and failures. It may be started later: what it is owed waits.",
+      about: "Where your store's backend gets keys and failures. It may be started later: callbacks wait in the queue.",
       ask: 'Callback URL',
       before: before.callbackUrl,
       fault: faultOf(callbackUrlShape),

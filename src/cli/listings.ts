@@ -48,7 +48,7 @@ const change = (name: string, row: Pick<CommandRow, 'about' | 'options'> & Chang
   options: { ...STORE, ...row.options },
   call: `POST /stores/{store}/listings/{id}/${name}`,
   text: (listing, call) => {
-    const next = listing.state === 'ignored' ? 'the store is told nothing of it' : 'the store is told next'
+    const next = listing.state === 'ignored' ? 'nothing of it goes to the store' : 'the store gets it next'
     return `Done; ${next}.\n\n${listingText(listing, call)}`
   },
 })
@@ -61,7 +61,7 @@ interface Changing {
 export const listings: CommandRow[] = [
   {
     command: 'listings',
-    about: 'what each store sells and was told: list, show, decide',
+    about: 'what each store sells and got: list, show, decide',
     help: `
 Examples:
   quayside listings list --state held
@@ -110,7 +110,7 @@ Examples:
   }),
   change('unlink', { about: 'take a link back: the SKU counts again' }),
   change('ignore', {
-    about: 'leave a variant alone: nothing is told, its orders are not ours',
+    about: 'leave a variant alone: nothing is pushed, its orders are not ours',
     options: REASON,
     body: reasonOf,
   }),
@@ -321,10 +321,10 @@ function problemTable(problems: Row[], width: number): string {
   const middle = Math.min(16, Math.max(6, ...cells.map(([, column]) => columnsOf(column))))
   const indent = left + middle + 4
   const line = (at: string, column: string, why: string) => {
-    // A column that nobody knows may have a long name; its sentence begins below it then.
+    // An unknown column may have a long name; its sentence begins below it then.
     const name = columnsOf(column) > middle ? `${column}\n${' '.repeat(left + middle + 2)}` : column.padEnd(middle)
     return `${at.padStart(left)}  ${name}  ${wrap(why, width - indent).join(`\n${' '.repeat(indent)}`)}\n`
   }
-  const lines = problems.map((row, place) => line(cells[place]?.[0] ?? '', cells[place]?.[1] ?? '', cell(row.message)))
+  const lines = problems.map((row, index) => line(cells[index]?.[0] ?? '', cells[index]?.[1] ?? '', cell(row.message)))
   return line('LINE', 'COLUMN', 'WHY') + lines.join('')
 }

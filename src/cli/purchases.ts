@@ -262,7 +262,7 @@ export function evidenceText(evidence: Row, { io, width }: Call): string {
     ),
     section('What happened', asRows(evidence.transitions).map(stepOf), width, 'Nothing yet.'),
     section('Discrepancies', asRows(evidence.discrepancies).map(differenceOf), width, ''),
-    section('People', asRows(evidence.audit).map(deedOf), width, ''),
+    section('People', asRows(evidence.audit).map(actionOf), width, ''),
     freeze ? frozenText(asRow(freeze), now, width, asRow(evidence.purchase).id) : '',
   ]
   return parts.filter(Boolean).join('\n')
@@ -377,4 +377,4 @@ const differenceOf = (row: Row): Pair => [
   `${cell(row.kind).replaceAll('_', ' ')}, order ${cell(row.supplierOrderId)}: ${cell(row.detail)}`,
 ]
 
-const deedOf = (row: Row): Pair => [timeText(row.at), `${cell(row.actor)}, ${cell(row.action)}: ${cell(row.detail)}`]
+const actionOf = (row: Row): Pair => [timeText(row.at), `${cell(row.actor)}, ${cell(row.action)}: ${cell(row.detail)}`]

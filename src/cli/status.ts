@@ -112,7 +112,7 @@ const DISCREPANCIES = 'discrepancies list'
 
 /**
  * How many listings wait in a state, and the command that lists them, as `commandLine` takes it: one entry for each store that has some, under its
- * name, as the command must be told where there are several.
+ * name, which the command needs where there are several.
  */
 export function waitingListings(status: Row, state: 'held' | 'failed'): { count: number; how: string }[] {
   const how = `listings list --state ${state}`
@@ -225,7 +225,7 @@ export function frozenText(freeze: Row, now: number, width: number, seen?: unkno
       ['Frozen', 'nothing is bought until it is lifted'],
       ['Why', whyOf(first)],
       ...others.map((cause): [string, string] => ['And', whyOf(cause)]),
-      ...nextOf(freeze, seen).map((next, place): [string, string] => [place === 0 ? 'Next' : '', next]),
+      ...nextOf(freeze, seen).map((next, index): [string, string] => [index === 0 ? 'Next' : '', next]),
     ],
     width,
   )

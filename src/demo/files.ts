@@ -1,4 +1,4 @@
-/** The files and ports of an installation that nobody configured: what the demos and the tests of whole processes need. */
+/** The files and ports of an installation without a configuration: what the demos and the tests of whole processes need. */
 import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'

@@ -18,7 +18,7 @@ export interface DuplicateKey {
   again: string
 }
 
-/** A listing as it was told last. */
+/** A listing as it was pushed last. */
 export interface ShopListing {
   id: string
   sku: string
@@ -64,7 +64,7 @@ export interface Shop {
   listings: () => Map<string, ShopListing>
   /** Answers for each listing what this makes of it, from now on: undefined leaves it out; `simple` is no body at all. */
   answerListings: (answer: ((listing: ShopListing) => ListingResult | undefined) | 'simple') => void
-  /** Answers the next authentic callbacks with that status, unrecorded, or recorded when told: a lost answer. */
+  /** Answers the next authentic callbacks with that status, unrecorded, or recorded if asked: a lost answer. */
   answerNext: (status: number, times?: number, recorded?: 'recorded') => void
   close: () => Promise<void>
 }
@@ -145,7 +145,7 @@ export async function startShop(options: ShopOptions): Promise<Shop> {
   }
 }
 
-/** The answer of a shop that keeps what it is told. */
+/** The answer of a shop that keeps what it gets. */
 const stored = ({ id, price, stock }: ShopListing): ListingResult => ({ id, ok: true, price, stock })
 
 const listingsIn = ({ type, data }: ShopCallback): ShopListing[] =>
@@ -180,7 +180,7 @@ function readCallback(id: string, body: Buffer): ShopCallback | undefined {
   }
 }
 
-/** A last line without its end was cut off by a kill, before anybody was told that it is recorded: it goes. */
+/** A last line without its end was cut off by a kill, before any answer said that it is recorded: it goes. */
 function readRecord(file: string): ShopCallback[] {
   const bytes = readFileSync(file)
   const whole = bytes.subarray(0, bytes.lastIndexOf('\n') + 1)

@@ -1,5 +1,5 @@
 /**
- * `npm run demo`: the whole story against the sandbox, with everything that usually goes wrong, told line by line.
+ * `npm run demo`: the whole story against the sandbox, with everything that usually goes wrong, line by line.
  *
  * The service runs as a process of its own, so that it can be killed; the sandbox and the demo store live here and are
  * the judges: charges are counted in the sandbox's ledger, keys in the store's own record, never in Quayside's database.
@@ -18,7 +18,7 @@ import { startSandbox } from '../sandbox/server.ts'
 import { DEMO_STORE, freePort, writeDemoConfig } from './files.ts'
 import { type Shop, startShop } from './shop.ts'
 
-/** The supplier's times as the demo states them, so that nobody waits for minutes: the rules stay the same. */
+/** The supplier's times as the demo states them, so that no step takes minutes: the rules stay the same. */
 const SHORT = { settleSeconds: 6, listLagSeconds: 1, scanGapSeconds: 2 }
 const { dialect: DIALECT } = parseArgs({ options: { dialect: { type: 'string', default: 'reseller-v1.1' } } }).values
 const ENTRY = path.join(import.meta.dirname, '../quayside.js')
@@ -94,7 +94,7 @@ async function story(folder: string, closing: (() => unknown)[]): Promise<Record
   const [one, other] = items.filter(({ available, stock }) => available && (stock ?? 0) >= 10)
   if (!one || !other) throw new Error('the sandbox has too little in stock')
   const order = (reference: string, lines: { sku: string; quantity: number }[]) =>
-    api('POST', '/orders', token, { reference, lines: lines.map((line, place) => ({ id: `${place + 1}`, ...line })) })
+    api('POST', '/orders', token, { reference, lines: lines.map((line, index) => ({ id: `${index + 1}`, ...line })) })
   const closed = (reference: string) =>
     until(`order ${reference} to be closed`, () =>
       shop.received().find(({ type, data }) => type === 'order.closed' && data.reference === reference),

@@ -166,7 +166,7 @@ describe('quayside sync --dry-run', () => {
     expect(printed.replaceAll(/\s+/g, ' ')).toContain(
       'Nothing was written. A sync run now would find 40 offers: 1 new, 2 changed',
     )
-    expect(printed).toContain('would be told of 3 listings, 1 held.')
+    expect(printed).toContain('would get 3 listings, 1 held.')
   })
 
   test('--json prints every event as a line', async () => {

@@ -62,7 +62,7 @@ describe('quayside listings', () => {
     expect(widest(out)).toBeLessThanOrEqual(80)
     expect((await inStore('release', 'SKU-a')).exitCode).toBe(2)
     const passed = await inStore('release', 'SKU-a', '--price', '36.00', '--reason', 'confirmed')
-    expect(passed.stdout).toMatch(/^Done; the store is told next\.\n/)
+    expect(passed.stdout).toMatch(/^Done; the store gets it next\.\n/)
     await world.publish()
     const json = JSON.parse((await inStore('show', 'SKU-a', '--json')).stdout) as Record<string, unknown>
     expect(json).toMatchObject({ state: 'synced', known: { price: '36.00', stock: 5 } })
@@ -82,7 +82,7 @@ describe('quayside listings', () => {
     expect((await inStore('show', 'TWICE')).stdout).toMatch(/^Listing +TWICE \(Europe\)\n/)
     expect((await inStore('unlink', 'TWICE')).exitCode).toBe(0)
     const { stdout: ignored } = await inStore('ignore', 'TWICE', '--reason', 'not ours')
-    expect(ignored).toMatch(/^Done; the store is told nothing of it\.\n/)
+    expect(ignored).toMatch(/^Done; nothing of it goes to the store\.\n/)
     expect(ignored).toMatch(/^State +ignored$/m)
     expect((await inStore('retry', 'TWICE')).exitCode).toBe(5)
     expect((await inStore('unignore', 'TWICE')).exitCode).toBe(0)
