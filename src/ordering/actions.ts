@@ -18,9 +18,9 @@ import { advance } from './advance.ts'
 import { audited, type Ordering } from './ordering.ts'
 
 /**
- * Cancels a store order: purchases that were never sent end at once, those that were are flagged and end as the table says.
+ * Cancels a store order. Purchases that were never sent end at once; the others are flagged and end as the table says.
  *
- * The store may cancel again. That counts for what an operator retried, bought again or handed over since.
+ * A store may cancel again: that cancels what an operator has retried, bought again or handed over since.
  *
  * @throws Failure `not_found`
  */
@@ -38,10 +38,10 @@ export async function cancelOrder(ordering: Ordering, orderId: string, actor: st
       requestCancellation(orderId, now),
       audited(ordering, actor, 'order.cancel', orderId, isFirst ? undefined : again.slice(0, AUDITED_MAX)),
     ])
-    // The absence of an unknown purchase may be proven already: its look-up ends it now.
+    // It may be proven already that an unknown purchase has no order: then its look-up ends it now.
     ordering.wake('refresh')
   }
-  // Nothing proves yet that one was never sent; what is then left of them ends once that is known.
+  // Until the restore has reattached all orders, nothing proves that a purchase was never sent.
   if (await isReattaching(ordering.db)) return
   for (const purchase of await ordering.db.query(purchasesOfOrder(orderId))) {
     await advance(ordering, purchase.id, () => ({ type: 'clock' }), { actor })
@@ -65,7 +65,7 @@ export async function retryPurchase(ordering: Ordering, purchaseId: string, acto
   const audit = audited(ordering, actor, 'purchase.retry', purchaseId)
   const decision = await advance(ordering, purchaseId, () => ({ type: 'retry' }), { actor, also: () => [audit] }).catch(
     (error: unknown) => {
-      // Another generation was planned in between: the unique key of the part stands guard.
+      // Another generation was planned meanwhile: the unique key of the part refuses this one.
       if (codeOf(error) === 'conflict') return undefined
       throw error
     },
@@ -129,7 +129,7 @@ export async function releasePurchase(
     },
   )
   if (!decision) throw new Failure('conflict', `the purchase is ${purchase.state} and not held`, { reason: 'not_held' })
-  // The offer itself may have been held: then all that waited for it may go on.
+  // Other purchases may be held for the same offer.
   await releaseHeld(ordering, 'ceiling', purchase.supplierProductId)
   ordering.wake('place')
 }
@@ -145,11 +145,12 @@ export async function freeze(ordering: Ordering, reason: string, actor: string):
 }
 
 /**
- * Lifts causes of a freeze; when none is left buying goes on: what was held for it is released, and its guards run again.
+ * Lifts causes of a freeze. When none is left, buying resumes: the purchases that were held are released, and their guards
+ * run again.
  *
- * The causes of a freeze go first; asked again, the hold of a restore does, which otherwise ends by itself.
+ * The first call lifts the causes of a freeze. With none left, a call lifts the hold of a restore, which ends by itself otherwise.
  *
- * @param causes ids of those that the person has seen: one that came since stays. All that stand now, when left out
+ * @param causes ids of the causes that the person has seen; a newer one stays. Default: all
  * @throws Failure `conflict`, reason `restore_unfinished`, while the supplier's orders are not reattached after a restore;
  * reason `new_database_uncompared` while the orders are not read that a database before a new one may have placed;
  * reason `changed` when buying is frozen, but for none of these causes
@@ -161,7 +162,7 @@ export async function unfreeze(ordering: Ordering, actor: string, causes?: reado
   const named = (freezes.length > 0 ? freezes : standing).filter(({ id }) => causes?.includes(id) ?? true)
   if (standing.length > 0 && named.length === 0) {
     const why = (freezes.length > 0 ? freezes : standing).map(({ reason }) => reason).join('; ')
-    const message = `what was to be lifted does not stand any more, and buying is frozen for another cause: ${why}`
+    const message = `these causes are lifted already, and buying is frozen for another one: ${why}`
     throw new Failure('conflict', message, { reason: 'changed' })
   }
   const restored = named.some(({ id }) => id === RESTORE_CAUSE)
@@ -197,7 +198,7 @@ const whyOf = (causes: readonly { reason: string }[]): string | undefined =>
 
 const AUDITED_MAX = 2_000
 
-/** Releases what a freeze held, unless another one stands. */
+/** Releases the purchases that a freeze held, unless another freeze is in force. */
 export async function resumeBuying(ordering: Ordering): Promise<void> {
   if (await currentFreeze(ordering.db)) return
   await releaseHeld(ordering, 'frozen')
@@ -214,7 +215,7 @@ export async function releaseForOffers(ordering: Ordering, productIds: readonly 
   }
 }
 
-/** Releases what is held for a cause that is gone. The guards run again, so a release too many costs nothing. */
+/** Releases purchases that are held for a cause that is gone. The guards run again, so a needless release does no harm. */
 export async function releaseHeld(
   ordering: Ordering,
   reason: 'out_of_stock' | 'balance' | 'ceiling' | 'frozen',
@@ -229,7 +230,7 @@ export async function releaseHeld(
       }
     }
     if (released > 0) ordering.wake('place')
-    // Fewer than asked for were the last ones; none released means that others work on them.
+    // A batch that is not full was the last one. None released means that other workers have them.
     if (held.length < RELEASED_AT_ONCE || released === 0) return
   }
 }

@@ -47,9 +47,9 @@ export interface Loaded {
 export interface Advance {
   /** The lease that the caller holds; without it a purchase under a live lease is only hinted at. */
   epoch?: number
-  /** What was read from the supplier in the same breath. */
+  /** What was just read from the supplier. */
   reading?: Reading
-  /** Columns that the flow sets beside those of the decision. */
+  /** Further columns, after those of the decision. */
   columns?: PurchaseUpdate | ((loaded: Loaded, decision: Transition) => PurchaseUpdate)
   /** Columns of the next generation, if the decision plans one. */
   nextGeneration?: Partial<NewPurchase>
@@ -61,13 +61,13 @@ export interface Advance {
   detail?: string
 }
 
-/** How often a decision is made again because somebody else was faster. Three writers at most meet on one row. */
+/** Tries when other workers change the row first. At most three writers work on one row. */
 const STALE_MAX = 5
 
-/** Inputs that are tried on every tick: that they change nothing is no evidence. */
+/** Inputs that are tried on every tick. Without a change they leave no evidence. */
 const ROUTINE: ReadonlySet<PurchaseInput['type']> = new Set(['clock', 'released', 'due'])
 
-/** Rows of the table that happen on every poll and say nothing new: they are not worth a line of evidence. */
+/** Rows of the table that match on every poll. They leave no evidence. */
 const UNREMARKABLE = new Set(['still_open'])
 
 /**
@@ -148,7 +148,7 @@ export async function load(ordering: Pick<Ordering, 'db'>, purchaseId: string): 
   return { purchase, generations, keys, name }
 }
 
-/** A person may have decided on an order since it was found: that counts, not what was known then. */
+/** Marks the orders on which a person has decided since they were found. */
 function asDecidedNow(input: PurchaseInput | undefined, { purchase }: Loaded): PurchaseInput | undefined {
   if (input?.type !== 'found') return input
   const seen = new Set(purchase.ordersSeen)
@@ -165,7 +165,7 @@ export function factsOf({ purchase, generations, keys }: Loaded): PurchaseFacts 
     keysWaiting: keysWaiting(keys).length,
     keysLeft: unitsLeft({ keys }),
     ordersSeen: purchase.ordersSeen,
-    // One that was cancelled before it was ever sent came to nothing: it does not stand in the way of this one.
+    // A generation that was cancelled before it was sent bought nothing, and does not count.
     newest: later.every((other) => other.state === 'cancelled' && other.firstSentAt === null),
     laterSent: later.some((other) => other.firstSentAt !== null),
   }
@@ -190,13 +190,13 @@ function announce(ordering: Ordering, purchase: Purchase, decision: Transition):
   if (decision.effects.includes('read_now')) ordering.wake('refresh')
   if (decision.effects.some((effect) => typeof effect === 'object' && 'plan' in effect)) {
     ordering.wake('place')
-    // What was found out of stock is not to be sold again.
+    // An offer that is out of stock must not be sold again.
     ordering.wake('publish')
   }
   ordering.wake('outbox')
 }
 
-/** Nothing that is not final goes unread for longer. */
+/** Longest time between two reads of an order that is not final. */
 const REREAD_MS = 15 * 60_000
 
 /**
@@ -206,17 +206,17 @@ export function stamps({ purchase }: Loaded, decision: Transition, now: number, 
   const { next, set, effects, row } = decision
   const entered = next !== purchase.state
   const update: PurchaseUpdate = { ...set, state: next }
-  // A release happens before every try: it does not show that the row is well.
+  // A release precedes every try, so it does not reset the errors.
   if (purchase.errorCount > 0 && row !== 'released') Object.assign(update, { errorCount: 0, errorText: null })
-  // What a person read about a hold is over with it, also when the purchase is cancelled in the middle of one.
+  // The note about a hold ends with the hold.
   if (set.holdReason === null && purchase.holdReason !== null && set.note === undefined) update.note = null
   if (entered && next === 'unknown') Object.assign(update, { unknownAt: now, absentSince: null })
-  // Once it is no longer unknown, the order that an answer named is its own, or among those that were seen.
+  // The order that an answer named is its own now, or among those that were seen.
   if (entered && purchase.state === 'unknown') update.namedOrderId = null
-  // Proven not to have run: the memory of the key has not begun to count.
+  // It is proven that the request did not run, so the supplier does not know the key.
   if (entered && next === 'waiting') Object.assign(update, { firstSentAt: null, keySafeUntil: null })
   if (entered && next === 'accepted') update.acceptedAt = purchase.acceptedAt ?? now
-  // Found before it was sent, after a restore: it was sent all the same, and a later order of its part is a second one.
+  // Found after a restore before this database sent it: it counts as sent, so that another order of its part is a duplicate.
   if (entered && next === 'accepted' && purchase.firstSentAt === null) update.firstSentAt = now
   if (row !== 'released' && next !== 'sending') Object.assign(update, { leaseOwner: null, leaseUntil: null })
   Object.assign(update, refresh())
@@ -227,7 +227,7 @@ export function stamps({ purchase }: Loaded, decision: Transition, now: number, 
   function refresh(): PurchaseUpdate {
     if (effects.includes('read_now')) return { refreshAt: now, refreshes: 0 }
     if (finalStates.includes(next)) return { refreshAt: entered ? null : refreshUnlessHinted(purchase, null) }
-    // These three have no schedule: an instant here is a hint, and it waits until the request that is under way is over.
+    // These three states have no schedule. An instant here is a hint that waits for the end of the request under way.
     if (next === 'planned' || next === 'waiting') return {}
     if (next === 'sending') return purchase.state === 'unknown' ? { refreshAt: null } : {}
     if (entered && next === 'unknown') {
@@ -244,7 +244,7 @@ export function stamps({ purchase }: Loaded, decision: Transition, now: number, 
     const most = purchase.ceilingMinor * purchase.quantity
     if (next === 'sending') return { reservedMinor: most }
     if (provesUncharged(purchase, decision)) return { reservedMinor: 0 }
-    // An order that failed may state another amount: what comes back is known once the supplier says so.
+    // A failed order may state another amount. What comes back is known once the supplier says so.
     const amount = reading && next !== 'failed' ? amountOf(reading, purchase.currency) : undefined
     if (amount !== undefined) return { reservedMinor: amount }
     // After a restore an order is found that this database has never sent.
@@ -253,7 +253,7 @@ export function stamps({ purchase }: Loaded, decision: Transition, now: number, 
   }
 }
 
-/** What the order cost, in the currency that everything else is counted in; an amount in another one is no such figure. */
+/** What the order cost; undefined for an amount in another currency than the purchase's. */
 const amountOf = ({ order }: Reading, currency: string): number | undefined =>
   order.currency === undefined || order.currency === currency ? order.amountMinor : undefined
 

@@ -17,7 +17,7 @@ export interface Choice {
   refusal: string | null
 }
 
-/** What a decision stands on beside the purchase itself. */
+/** What a decision depends on, apart from the purchase itself. */
 export interface Circumstances {
   /** Ids of the supplier's orders that were seen for it. */
   orders: string[]
@@ -28,7 +28,7 @@ export interface Circumstances {
   frozen: boolean
 }
 
-/** Supplier orders that a purchase has met, its own first: known, shown to a person, or named by an answer. */
+/** Supplier orders that were seen for a purchase, its own first: adopted, shown to a person, or named by an answer. */
 export function ordersOf(
   { purchase }: Pick<Loaded, 'purchase'>,
   attempts: Pick<Attempt, 'supplierOrderId'>[],
@@ -65,7 +65,7 @@ export function refusalOf(loaded: Loaded, type: DecisionType): { reason: string;
   return undefined
 }
 
-const ended = 'it has ended; quayside purchases retry buys it anew'
+const ended = 'it has ended; quayside purchases retry buys it again'
 const before = 'it was not sent yet; cancel its order, or release its hold'
 const done = 'its keys are with the store, or on their way'
 /** What helps in the states in which there is nothing to decide. */
@@ -103,14 +103,16 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
       `Gives the store ${handedOverIn(loaded) - unitsLeft(loaded)} of the ${keysOf(keys.length)} that came.`,
       unitsLeft(loaded) > 0 ? `It has ${keysOf(unitsLeft(loaded))} already.` : '',
       keys.length > purchase.quantity ? `${keysOf(keys.length - purchase.quantity)} more than ordered stay here.` : '',
-      missing > 0 ? `The store is told that ${units(missing)} will not come; keys that come later are not taken.` : '',
+      missing > 0
+        ? `The store is notified that ${units(missing)} will not come; keys that come later are not taken.`
+        : '',
       purchase.cancelRequestedAt === null ? '' : "The store's cancellation is cleared.",
       boughtToo(unclaimed, 'a person decides on it after this.'),
       elsewhere.length > 0 ? `Mind: a key of it is on purchase ${elsewhere.join(', ')} too.` : '',
     ]
   },
   close: (loaded, { orders, unclaimed }) => [
-    `Ends it as cancelled; the store is told that ${units(loaded.purchase.quantity - unitsLeft(loaded))} will not come.`,
+    `Ends it as cancelled; the store is notified that ${units(loaded.purchase.quantity - unitsLeft(loaded))} will not come.`,
     boughtToo(unclaimed, 'it then takes the place of this one, and its keys wait for a person.'),
     keptHere(loaded),
     moneyGone(orders),
@@ -119,8 +121,8 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
     const { purchase } = loaded
     const price = formatDecimal({ minor: purchase.ceilingMinor, currency: purchase.currency })
     return [
-      `Writes it off and buys ${units(purchase.quantity - unitsLeft(loaded))} anew, at most ${price} ${purchase.currency} each.`,
-      boughtToo(unclaimed, 'it is looked at before anything is bought, and may be taken instead.'),
+      `Writes it off and buys ${units(purchase.quantity - unitsLeft(loaded))} again, at most ${price} ${purchase.currency} each.`,
+      boughtToo(unclaimed, 'it is read before anything is bought, and may be taken instead.'),
       keptHere(loaded),
       moneyGone(orders),
       purchase.cancelRequestedAt === null ? '' : 'The store has cancelled: this buys all the same.',
@@ -129,7 +131,7 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
   },
 }
 
-/** What a restore has found beside the purchase. */
+/** Names the other orders that a restore found for the part. */
 function boughtToo(unclaimed: Circumstances['unclaimed'], then: string): string {
   const found = unclaimed.map(({ supplierOrderId, generation }) => `${supplierOrderId} as generation ${generation}`)
   return found.length === 0 ? '' : `Mind: the same part was bought by order ${found.join(' and ')}; ${then}`

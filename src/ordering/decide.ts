@@ -32,7 +32,7 @@ export interface DecidedBy {
   reason: string
   /**
    * The basis of the evidence that was shown to that person; without it the decision is taken on what the purchase is when
-   * it is asked for, which only somebody can ask for who has looked in the same breath.
+   * it is asked for. Only a caller that has read the evidence just before may leave it out.
    */
   basis?: string
 }
@@ -40,8 +40,8 @@ export interface DecidedBy {
 /**
  * Carries out a person's decision, with its entry in the audit, in one commit.
  *
- * It is taken on what that person was shown: when something that bears on it has changed since, another person's decision
- * too, it is refused and nothing happens. A freeze stands in no decision's way; what is bought again waits for its end.
+ * It is taken on the evidence that the person was shown: when that has changed since, also by another person's decision, it
+ * is refused and nothing happens. A freeze refuses no decision; a purchase that is bought again waits for its end.
  *
  * @throws Failure `not_found`; `conflict` when the state does not allow it, with a reason for machines; `invalid` for an
  * order id that cannot be one; `unavailable` when an order that is to be adopted cannot be read
@@ -74,12 +74,12 @@ export async function decidePurchase(
           action: `purchase.${decision.type}`,
           detail: auditText(decision, reason),
         }),
-        // A hand-over that waited for this decision goes out now, not at its next look.
+        // A hand-over that waited for this decision is sent now, not at its next try.
         ...waitingHandOvers(keys).map((id) => ({ ...redeliverEffect(id, ordering.now()), rows: 'any' as const })),
       ],
     },
   ).catch((error: unknown) => {
-    // A unique key stood guard: the order was taken, or a generation planned, by somebody who was faster.
+    // A unique key refused it: another caller has adopted the order or planned the generation first.
     if (codeOf(error) === 'conflict') return undefined
     throw error
   })
@@ -114,7 +114,7 @@ async function inputOf(ordering: Ordering, seen: Loaded, decision: Decision): Pr
   return { type: 'adopt', order: found }
 }
 
-/** An id may have blanks in it; nothing but blanks, or a character that cannot be seen, is a slip of the keyboard. */
+/** An id may contain blanks. Blanks alone and invisible characters are typing errors. */
 const ORDER_ID = /^(?!\.{1,2}$)(?=.*\S)[^\p{C}\p{Zl}\p{Zp}]{1,200}$/u
 
 /**
@@ -166,7 +166,7 @@ function changed(loaded: Loaded, basis = ''): Failure {
   return new Failure('conflict', message, { reason: 'changed' })
 }
 
-/** Nothing was changed: says why, by what the purchase is now. */
+/** Nothing was changed: the failure gives the reason, by the present state of the purchase. */
 async function refuseLate(ordering: Ordering, purchaseId: string, type: DecisionType): Promise<never> {
   const loaded = await existing(ordering, purchaseId)
   assertAllowed(loaded, type, ordering.now())
@@ -185,7 +185,7 @@ function auditText(decision: Decision, reason: string): string {
   return overridesCap(decision) ? `${CAPS_OVERRIDDEN}: ${reason}` : reason
 }
 
-/** What the timeline shows; stores see it too, so it says what happened and not why. */
+/** For the timeline, which stores see too: what happened, without the reason. */
 function whatOf(loaded: Loaded, decision: Decision): string {
   if (decision.type === 'adopt') return `a person adopted order ${decision.orderId}`
   if (decision.type === 'hand_over')
@@ -195,13 +195,13 @@ function whatOf(loaded: Loaded, decision: Decision): string {
   return `a person wrote it off and bought again${beyond}`
 }
 
-/** The question is answered: what stays is what a reader of the ended purchase needs. */
+/** The note that a reader of the ended purchase needs. */
 function noteOf({ type }: Decision): string | null {
   if (type === 'close') return 'closed by a person'
   return type === 'buy_again' ? 'written off by a person and bought again' : null
 }
 
-/** Orders and differences that stand in the evidence beside the purchase itself. */
+/** Orders and differences of the evidence, apart from the purchase itself. */
 export interface Beside {
   /** Ids of the supplier's orders that a person is shown. */
   orders: readonly string[]
@@ -220,8 +220,8 @@ export const factsOfBasis = ({ purchase, keys, generations }: Loaded): string =>
   ])
 
 /**
- * A short name for all that a decision is taken on: whoever decides hands it back, so that nobody decides on what is no
- * longer so, however long ago it was shown. It begins with the state, for people.
+ * Version of the evidence: a caller that decides sends it back, and a decision on outdated evidence is refused. It begins
+ * with the state, for people.
  */
 export function basisOf(loaded: Loaded, { orders, discrepancies }: Beside): string {
   const all = [factsOfBasis(loaded), orders.toSorted(), discrepancies.map(({ id }) => id).toSorted()]

@@ -76,7 +76,7 @@ export function effectChanges(
       after.push(
         insertPurchase({ ...plannedNext(ordering, loaded, effect.plan, effect.notBefore, now), ...nextGeneration }),
       )
-      // The store may have been told that the order is closed; it will be told again when this one has ended.
+      // The order may be reported as closed. It is reported again when this purchase has ended.
       after.push(markReopened(purchase.orderId))
     } else {
       const { discrepancy: kind, orderId } = effect
@@ -223,7 +223,7 @@ function plannedNext(
     notBefore,
     ceilingMinor: purchase.ceilingMinor,
     currency: purchase.currency,
-    // Refused, it has cost nothing: what an operator let pass is still to be bought.
+    // A refused purchase cost nothing, so the caps that an operator has overridden stay overridden.
     spendCapOverriddenAt: holdReason === null ? null : purchase.spendCapOverriddenAt,
     // A person who retries gives it the full time again; the machine's own next try keeps the deadline.
     deadlineAt: holdReason === null ? now + policy.deadlineMs : purchase.deadlineAt,

@@ -41,7 +41,7 @@ export interface Evidence {
   /** The other generations of the part, oldest first. */
   generations: Purchase[]
   attempts: Attempt[]
-  /** What it met; the same again and again is one entry. */
+  /** What its requests met; repeated equal answers are one entry. */
   transitions: Met[]
   discrepancies: Discrepancy[]
   /** What people did to it, and why. */
@@ -58,7 +58,7 @@ export interface Met extends TransitionRow {
   lastAt: number
 }
 
-/** An order of the supplier that the purchase has met. */
+/** An order of the supplier that was seen for the purchase. */
 export interface SeenOrder {
   id: string
   /** It is the one that the purchase goes by now. */
@@ -87,11 +87,11 @@ export interface OrderReading {
   differs: ('reference' | 'product' | 'quantity')[]
 }
 
-/** Orders that are read for one view: a purchase has met one or two, and each read counts against the rate limit. */
+/** Most orders that one view reads. Each read counts against the rate limit. */
 const READ_MAX = 5
 
 /**
- * @param read asks the supplier how each order that was seen stands now, at most five of them; one that cannot be read
+ * @param read reads each order that was seen from the supplier, at most five; an order that cannot be read
  * says why
  * @throws Failure `not_found`
  */

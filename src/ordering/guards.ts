@@ -29,7 +29,7 @@ const CONFIRMED_MAX = 10_000
 
 export interface GuardResult {
   guard: HoldReason
-  /** When to look again by itself; null waits for a person. */
+  /** When it is tried again by itself; null: a person decides. */
   notBefore: number | null
   /** What a person reads. */
   note: string
@@ -38,14 +38,14 @@ export interface GuardResult {
 /**
  * The first guard that a purchase fails, cheapest first: freeze, stock, ceiling, spend caps, balance.
  *
- * Reads the offer anew unless it was confirmed within the last minute.
+ * Reads the offer again unless it was confirmed within the last minute.
  *
  * @returns undefined when it may be bought now
  */
 export async function firstFailingGuard(ordering: Ordering, purchase: Purchase): Promise<GuardResult | undefined> {
   const freeze = await currentFreeze(ordering.db)
   if (freeze) {
-    // Lifting the freeze releases what it holds; a crash in the middle of that must not hold the rest for ever.
+    // Lifting the freeze releases its purchases. After a crash in the middle of that, the rest is released by time.
     const notBefore = ordering.now() + 5 * MINUTE
     return { guard: 'frozen', notBefore, note: `buying is frozen: ${freeze.reason}` }
   }
@@ -107,12 +107,12 @@ const faultNotes: Record<CostFault, string> = {
   currency: 'the supplier states the cost in another currency: ask the supplier; it is bought once the cost is right',
 }
 
-/** A spend cap as it stands for one purchase. */
+/** A spend cap for one purchase. */
 export interface Cap {
   name: 'order' | 'hour' | 'day'
   scope: CapScope
   minor: number
-  /** How long a purchase that it holds waits before it is looked at again. */
+  /** Wait before a purchase that it holds is tried again. */
   againMs: number
 }
 
@@ -176,7 +176,7 @@ const REPEATS_MIN = 6
 
 /**
  * Whether another repeat may leave: repeats stay under a tenth of the first attempts of the last minute, but never
- * under 6 a minute. A supplier in trouble is not buried under repeats.
+ * under 6 a minute. A failing supplier is not flooded with repeats.
  */
 export function mayRepeat({ pace, now }: Pick<Ordering, 'pace' | 'now'>): boolean {
   const since = now() - WINDOW_MS
@@ -191,18 +191,18 @@ export function noteSend({ pace, now }: Pick<Ordering, 'pace' | 'now'>, repeat: 
   sends.push(now())
 }
 
-/** Until the key is mended each request would be refused again; a minute costs nobody an order. */
+/** Each request would be refused until the key is corrected. */
 const PAUSE_MS = 60_000
 
 /**
- * The supplier refuses the API key: buying pauses, whichever request met it first.
+ * Pauses buying because the supplier has refused the API key.
  *
- * @returns the alert, one an hour: the person who mends the key needs no second one
+ * @returns the alert, at most one an hour
  */
 export function pauseUnauthorized(ordering: Ordering): Change {
   const now = ordering.now()
   ordering.pace.pausedUntil = now + PAUSE_MS
-  const payload = { note: 'the supplier refuses the API key: buying pauses until it is mended' }
+  const payload = { note: 'the supplier refuses the API key: buying pauses until it is corrected' }
   return enqueueAlert(ordering, { type: 'unauthorized', occasion: String(Math.floor(now / 3_600_000)), payload })
 }
 
@@ -210,17 +210,19 @@ export function pauseUnauthorized(ordering: Ordering): Change {
 export const isUnauthorized = (error: unknown): boolean => error instanceof Failure && error.reason === 'unauthorized'
 
 const REVIEWS_WITHIN = 3_600_000
-/** Three may be three bad orders; a fourth within the hour is a fault that the next purchase would meet too. */
+/** Three may be three bad orders. A fourth within the hour is a fault that the next purchase would have, too. */
 const HOURLY_MAX = 3
-/** The slow kind of the same: one purchase in twenty. */
+/** The same at a lower rate: one purchase in twenty. */
 const RECENT = 100
 const RECENT_MAX = 5
 
 /**
- * Stops all buying when too many purchases come into review: changes for the commit that brings one more.
+ * Stops all buying when too many purchases come into review.
  *
- * Reviews are counted since an operator last let buying go on, so that the same ones do not stop it again. A review that
- * a cancellation of the store caused does not count: it leaves no money in doubt.
+ * Only reviews since the last unfreeze count, so that the same ones do not stop buying again. A review after a cancellation
+ * does not count, because it leaves no money in doubt.
+ *
+ * @returns changes for the commit that brings one more
  *
  * @param row of the transition table that brings the purchase into review
  */

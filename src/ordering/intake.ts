@@ -31,7 +31,7 @@ export interface Taken {
 /**
  * Takes a store order: the order, its lines and a planned purchase per line part are durable before this returns.
  *
- * @param digest SHA-256 over the canonical order: tells a repeat from another order under the same reference
+ * @param digest SHA-256 over the canonical order: distinguishes a repeat from another order under the same reference
  * @throws Failure `conflict` (`reference_reused`) when another order came under this reference before
  * @throws Failure `rejected` (`no_known_sku`) when no line is one of our listings
  * @throws Failure `invalid` (`too_many_purchases`) when it would make more than `PARTS_MAX` purchases
@@ -49,7 +49,7 @@ export async function takeOrder(ordering: Ordering, store: string, input: OrderI
   const changes: Change[] = [
     insertStoreOrder({ id: orderId, store, reference: input.reference, bodyDigest: digest, receivedAt: now }),
   ]
-  // Lines are listed by id: sorted here, they stand in the order in which the store sent them.
+  // Lines are listed by id, so sorted ids keep the order in which the store sent them.
   const lineIds = input.lines.map(() => ordering.newId()).sort()
   for (const [place, line] of input.lines.entries()) {
     const offer = offers.get(line.sku)
@@ -75,7 +75,7 @@ export async function takeOrder(ordering: Ordering, store: string, input: OrderI
   try {
     await ordering.db.commit(changes)
   } catch (error) {
-    // Two requests with one reference at the same instant: the other one was stored.
+    // Two requests with one reference came at the same instant, and the other one was stored.
     const other = codeOf(error) === 'conflict' ? await earlier(ordering, store, input, digest) : undefined
     if (!other) throw error
     return other

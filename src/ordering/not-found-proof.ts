@@ -2,59 +2,58 @@ import type { Purchase } from '../storage/purchases.ts'
 import type { Ordering } from './ordering.ts'
 
 /**
- * What one process remembers of one request, on the clock that never jumps: it is gone with the process, because that
- * clock begins anew with the next one.
+ * What this process remembers of a purchase's last request, in milliseconds of the monotonic clock. It ends with the process,
+ * because that clock does.
  */
-export interface Absence {
-  /** The instant on the wall clock that the row names for the request: tells it from one that was sent since. */
+export interface LastRequest {
+  /** `lastSentAt` of the row at that time: a newer value means another request. */
   lastSentAt: number | null
-  /** When its intent was stored, or when this process first heard of it, which was later. */
+  /** When its intent was stored, or when this process first read it, which was later. */
   sentAt: number
-  /** When the first scan began that counts and found nothing. */
+  /** When the first valid scan that found nothing began. */
   absentSince?: number
 }
 
-/** What is open for longer than this waits for something else; forgotten, it is counted anew. */
+/** A purchase that is open for longer waits for something else. If it is forgotten here, its proof starts over. */
 const KEPT_MS = 48 * 3_600_000
 
-/** Remembers that the intent to send a purchase was stored just now, under that instant of the wall clock. */
-export function noteIntent({ pace, monotonic }: Ordering, purchaseId: string, lastSentAt: number | null): Absence {
+/** Remembers that the intent to send a purchase was stored just now. @param lastSentAt the wall clock, as in the row */
+export function noteIntent({ pace, monotonic }: Ordering, purchaseId: string, lastSentAt: number | null): LastRequest {
   const now = monotonic()
-  for (const [id, { sentAt }] of pace.absences) {
+  for (const [id, { sentAt }] of pace.lastRequests) {
     if (now - sentAt < KEPT_MS) break
-    pace.absences.delete(id)
+    pace.lastRequests.delete(id)
   }
-  const noted: Absence = { lastSentAt, sentAt: now }
-  // Taken out first: the oldest ones stay in front.
-  pace.absences.delete(purchaseId)
-  pace.absences.set(purchaseId, noted)
+  const noted: LastRequest = { lastSentAt, sentAt: now }
+  // Deleted first, so that the map stays in order of age.
+  pace.lastRequests.delete(purchaseId)
+  pace.lastRequests.set(purchaseId, noted)
   return noted
 }
 
-/** The request was answered: nothing is looked for. */
-export const forgetIntent = ({ pace }: Ordering, purchaseId: string): void => void pace.absences.delete(purchaseId)
+/** Forgets an answered request: no order has to be found for it. */
+export const forgetIntent = ({ pace }: Ordering, purchaseId: string): void => void pace.lastRequests.delete(purchaseId)
 
 /**
  * What is remembered of the last request of a purchase.
  *
- * One that another process sent, or the one before this, counts as sent now: it left before, and nobody can say by how
- * much, since the instant in its row is of a clock that may have been put ahead since. That costs some minutes for each
- * purchase whose process died, and no second charge.
+ * A request of another process counts as sent now. It left earlier, but the instant in its row is of a clock that may have
+ * been put ahead since. This delays a purchase whose process died by some minutes, and prevents a second charge.
  */
-export function rememberedOf(ordering: Ordering, { id, lastSentAt }: Pick<Purchase, 'id' | 'lastSentAt'>): Absence {
-  const known = ordering.pace.absences.get(id)
+export function rememberedOf(ordering: Ordering, { id, lastSentAt }: Pick<Purchase, 'id' | 'lastSentAt'>): LastRequest {
+  const known = ordering.pace.lastRequests.get(id)
   return known?.lastSentAt === lastSentAt ? known : noteIntent(ordering, id, lastSentAt)
 }
 
-/** The rounds of the mapping after one restore as this process knows them, on the clock that never jumps. */
+/** The rounds of reattaching orders after a restore as this process knows them, on the monotonic clock. */
 export interface Rounds {
   epoch: number
-  /** When this process first met the restore, which is later than it was. */
+  /** When this process first read of the restore. */
   restoredAt: number
   roundAt: number | null
 }
 
-/** A mapping that is half done when a process starts waits anew: what left before the restore may be on its way still. */
+/** The wait starts over in a new process, because a request that left before the restore may still be on its way. */
 export function roundsOf({ pace, monotonic }: Pick<Ordering, 'pace' | 'monotonic'>, epoch: number): Rounds {
   if (pace.rounds?.epoch !== epoch) pace.rounds = { epoch, restoredAt: monotonic(), roundAt: null }
   return pace.rounds

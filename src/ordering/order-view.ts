@@ -14,7 +14,7 @@ import {
 import type { Ordering } from './ordering.ts'
 import { openKey } from './ordering.ts'
 
-/** A store order as it is now: everything derived, nothing stored twice. Instants in epoch milliseconds. */
+/** A store order as it is now, all derived. Instants in epoch milliseconds. */
 export interface OrderView
   extends Pick<StoreOrder, 'store' | 'reference' | 'receivedAt' | 'cancelRequestedAt' | 'closedAt'> {
   state: OrderState
@@ -35,7 +35,7 @@ export interface LineView {
 }
 
 /**
- * The state of an order and of its lines: what is needed to tell a store how things stand, and no more.
+ * The state of an order and of its lines, as an update of a store needs it.
  *
  * @returns undefined when there is no such order
  */
@@ -119,5 +119,9 @@ const handedOver = (keys: LicenceKey[], purchaseId: string): LicenceKey[] =>
 function toldEntry(effect: OutboxRow): { at: number; what: string; detail: string | null } {
   if (effect.doneAt !== null) return { at: effect.doneAt, what: `${effect.type} confirmed by the store`, detail: null }
   const detail = effect.lastError ?? 'waits to be sent'
-  return { at: effect.createdAt, what: `${effect.type} ${effect.state === 'dead' ? 'not delivered' : 'owed'}`, detail }
+  return {
+    at: effect.createdAt,
+    what: `${effect.type} ${effect.state === 'dead' ? 'not delivered' : 'queued'}`,
+    detail,
+  }
 }

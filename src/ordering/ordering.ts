@@ -7,7 +7,7 @@ import { insertAudit } from '../storage/evidence.ts'
 import type { Supplier } from '../supplier/client.ts'
 import type { Vault } from '../vault/vault.ts'
 import type { OrderingStore } from './intake.ts'
-import type { Absence, Rounds } from './not-found-proof.ts'
+import type { LastRequest, Rounds } from './not-found-proof.ts'
 
 export type OrderingSupplier = Pick<
   Supplier,
@@ -26,7 +26,7 @@ export type CrashPoint =
   | 'looked_up'
   /** An order was read; nothing of it is applied. */
   | 'read'
-  /** It is noted that keys are about to leave; the store does not have them. */
+  /** Keys are marked as leaving; the store does not have them. */
   | 'pushing'
   /** The store has confirmed; that is not noted yet. */
   | 'pushed'
@@ -61,11 +61,11 @@ export interface Pace {
   repeats: number[]
   /** Product -> when it was last confirmed with the supplier. */
   checked: Map<string, number>
-  /** Purchase -> what is known of its last request, oldest first: until when its absence proves nothing. */
-  absences: Map<string, Absence>
+  /** Purchase -> its last request, oldest first. */
+  lastRequests: Map<string, LastRequest>
   /** Whether the filter by reference has found an order in this process: only then does its empty answer prove anything. */
   referenceFilter: 'untried' | 'finds' | 'misses'
-  /** Rounds of the mapping after a restore, once one was met. */
+  /** Rounds of reattaching orders after a restore; absent without a restore. */
   rounds?: Rounds
   /** When a new database may be compared again, on the clock that never jumps; absent before the first time. */
   compareAt?: number
@@ -77,7 +77,7 @@ export const freshPace = (): Pace => ({
   firstSends: [],
   repeats: [],
   checked: new Map(),
-  absences: new Map(),
+  lastRequests: new Map(),
   alerted: new Set(),
   readAgainAt: 0,
   referenceFilter: 'untried',
@@ -93,26 +93,26 @@ export interface Ordering {
   pace: Pace
   /** Name of this process in leases. */
   owner: string
-  /** The stores that we sell through: an order of the supplier that carries none of their ids is somebody else's. */
+  /** The stores that we sell through. A supplier order that carries none of their ids is another client's. */
   stores: readonly OrderingStore[]
   /** Epoch milliseconds. */
   now: () => number
-  /** Milliseconds of a clock that never jumps: leases are checked on it right before a write, absence is counted on it. */
+  /** Milliseconds of a clock that never jumps. Leases and not-found proofs are measured on it. */
   monotonic: () => number
   random: () => number
   newId: () => string
   log: Log
   wake: (worker: WorkerName) => void
-  /** Reads one offer anew from the supplier. */
+  /** Reads one offer from the supplier again. */
   refreshOffer: (productId: string) => Promise<void>
-  /** Reads the balance anew. */
+  /** Reads the balance again. */
   readBalance: () => Promise<void>
   /**
-   * Notes beside the database, before anything leaves, that this attempt is in it, so that an older copy of the file is
-   * known for one. Absent where the database is in memory, which nobody can put back.
+   * Notes an attempt in the marker file, before the request leaves, so that an older copy of the database is recognised.
+   * Absent for a database in memory, which cannot be restored.
    */
   mark?: (attempt: string) => Promise<void>
-  /** Begins a marker of a new epoch beside the database. Absent where `mark` is. */
+  /** Writes the marker of a new epoch. Absent where `mark` is. */
   beginEpoch?: (epoch: number) => Promise<void>
   /** Called at each named instant; does nothing outside tests. */
   at: (point: CrashPoint) => void
@@ -120,7 +120,7 @@ export interface Ordering {
   signal?: AbortSignal
 }
 
-/** The answer must be here long before a request may count as run: a third of the time that the supplier needs to settle. */
+/** Deadline of a request: a third of the supplier's settle time, so that its outcome is recorded long before that ends. */
 export const deadlineMs = ({ dialect }: Ordering): number => (dialect.settleSeconds * 1_000) / 3
 
 /** How long a request may still run, and how long its order may be missing from the list, in milliseconds. */

@@ -95,7 +95,7 @@ async function prepare(ordering: Ordering, due: Purchase): Promise<Intent | 'put
   if (!purchase || purchase.version !== due.version) return undefined
   // It is not sent any more; it ends as soon as it is known that it never was.
   if (purchase.cancelRequestedAt !== null) return undefined
-  // A breaker that opened while others were sent counts for whoever waited in the queue meanwhile.
+  // The breaker may have opened while this purchase waited in the queue.
   if (firstSendsNow(ordering) === 0) return undefined
   if (purchase.sends > 0 && !mayRepeat(ordering)) {
     await putOff(ordering, purchase, STEP_ASIDE_MS, purchase.note)
@@ -142,7 +142,7 @@ async function prepare(ordering: Ordering, due: Purchase): Promise<Intent | 'put
   return { held, purchase: intended }
 }
 
-/** Reads the row anew, because a guard that read the balance may have released it. */
+/** Reads the row again, because a guard that read the balance may have released it. */
 async function hold(ordering: Ordering, purchaseId: string, { guard, notBefore, note }: GuardResult): Promise<void> {
   const purchase = await first(ordering.db, purchaseById(purchaseId))
   if (!purchase) return
@@ -155,7 +155,7 @@ async function hold(ordering: Ordering, purchaseId: string, { guard, notBefore, 
   await advance(ordering, purchaseId, () => ({ ...DUE, guard, notBefore }), { columns: { note }, detail: note })
 }
 
-/** What a look-up after a restore has not moved waits for the mapping, or for a person. */
+/** Wait of a purchase that a look-up after a restore has not moved. */
 async function stepAsideAfterRestore(ordering: Ordering, purchaseId: string): Promise<void> {
   const purchase = await first(ordering.db, purchaseById(purchaseId))
   if (purchase?.state !== 'planned' && purchase?.state !== 'waiting') return

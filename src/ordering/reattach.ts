@@ -173,7 +173,7 @@ async function putIn(
     }),
     // What is under way says whether an operator bought in spite of the store's cancellation; nothing else does.
     ...(live ? [] : [carryCancellation(id)]),
-    // The store may have been told that the order is closed; it will be told again when this one has ended.
+    // The order may be reported as closed. It is reported again when this purchase has ended.
     markReopened(template.orderId),
   ])
   const row = await first(ordering.db, purchaseById(id))
@@ -212,7 +212,7 @@ function superseded({ newId }: Ordering, live: Purchase, order: SupplierOrder, n
 
 /**
  * What is under way meets an order of another generation: the table makes a review or a double charge of it; where nothing
- * is under way, it is a double charge. Once a person was shown it, nobody needs to look for its purchase any more.
+ * is under way, it is a double charge. Once a person was shown it, no purchase is searched for it.
  */
 async function showPerson(ordering: Ordering, part: Part, generation: number, order: SupplierOrder): Promise<Claimed> {
   const { db } = ordering
@@ -224,7 +224,7 @@ async function showPerson(ordering: Ordering, part: Part, generation: number, or
   }
   const live = liveOf(rows)
   const newest = rows.at(-1)
-  // Whoever decides on the review is shown the order beside it, and it is looked at again after that.
+  // The review shows the order to the person who decides, and it is read again after the decision.
   if (!newest || live?.state === 'review') return 'open'
   if (!live) {
     await db.commit([...reportDuplicate(ordering, newest, generation, order), ...claimed(order)])
@@ -241,7 +241,7 @@ async function showPerson(ordering: Ordering, part: Part, generation: number, or
 /**
  * Looks, right before a purchase is sent, whether a database that was replaced by a restore has bought its part before.
  *
- * Orders that the mapping found and nobody claimed are known by their references. A part whose store order is older than
+ * Orders that a restore found and could not reattach are known by their references. A part whose store order is older than
  * the restore is looked up at the supplier as well, under the references of its next ten generations; so is one that
  * comes in the weeks after it, where the supplier's list did not show all orders.
  *
@@ -319,7 +319,7 @@ export function reportDuplicate(
       subject: purchase.id,
       supplierOrderId: order.id,
       foundAt: now,
-      detail: `${order.externalOrderId} is ${order.statusWord} at the supplier beside ${purchase.externalOrderId} in ${purchase.state}`,
+      detail: `${order.externalOrderId} is ${order.statusWord} at the supplier, and ${purchase.externalOrderId} is ${purchase.state}`,
     }),
     dropOrphan(order.id),
     setFreeze({ reason, actor: 'quayside', at: now, purchaseId: purchase.id }),

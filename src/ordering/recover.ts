@@ -32,7 +32,7 @@ import { noteIntent } from './not-found-proof.ts'
 import type { Ordering } from './ordering.ts'
 
 const BATCH = 500
-/** Open outcomes whose absence is counted from the start on. */
+/** Most open outcomes whose not-found proof starts over at the start. */
 const COUNTED_MAX = 1_000
 /** After a start the supplier is not asked about everything at once: four a second, all within a minute; more share seconds. */
 const SPREAD_STEP_MS = 250
@@ -135,14 +135,14 @@ const TRY_AGAIN_MS = 5_000
 /**
  * Notes that one purchase could not be handled, so that the others go on.
  *
- * A failing supplier or a lost race is no error of the row. `sending` is left as it is: only a look-up can tell. So is a
+ * A failing supplier or a lost race is no error of the row. `sending` stays: only a look-up can answer. So is a
  * row under a lease: its holder goes on, or the lease ends.
  */
 export async function noteFailure(ordering: Ordering, purchaseId: string, error: unknown): Promise<void> {
   const text = messageOf(error).slice(0, 300)
   const passing = error instanceof StaleWrite || codeOf(error) === 'unavailable'
-  if (passing) ordering.log.warn('purchase.trouble', { purchaseId, error: text })
-  else ordering.log.error('purchase.trouble', { purchaseId, error: text })
+  if (passing) ordering.log.warn('purchase.error', { purchaseId, error: text })
+  else ordering.log.error('purchase.error', { purchaseId, error: text })
   try {
     const purchase = await first(ordering.db, purchaseById(purchaseId))
     const now = ordering.now()
@@ -161,7 +161,7 @@ export async function noteFailure(ordering: Ordering, purchaseId: string, error:
     ])
     if (errorCount >= ERRORS_MAX) await advance(ordering, purchaseId, () => ({ type: 'poison', error: text }))
   } catch (second) {
-    ordering.log.warn('purchase.trouble', { purchaseId, error: messageOf(second) })
+    ordering.log.warn('purchase.error', { purchaseId, error: messageOf(second) })
   }
 }
 

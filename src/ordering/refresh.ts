@@ -12,7 +12,7 @@ import { advance } from './advance.ts'
 import { confirmHandOver } from './fulfil.ts'
 import { mayRepeat, noteSend } from './guards.ts'
 import { inParallel } from './in-parallel.ts'
-import { type Absence, rememberedOf } from './not-found-proof.ts'
+import { type LastRequest, rememberedOf } from './not-found-proof.ts'
 import type { Ordering } from './ordering.ts'
 import { deadlineMs, gapsOf } from './ordering.ts'
 import { foundOrders, readOrder, reschedule } from './read-order.ts'
@@ -80,7 +80,7 @@ export async function lookUp(ordering: Ordering, purchase: Purchase): Promise<vo
 /**
  * Reads the order that an answer named which could not be believed, and lets the table decide by what it is.
  *
- * @returns `open` when the order cannot be read, is not known, or is another purchase's: only a scan can tell then
+ * @returns `open` when the order cannot be read, is not known, or is another purchase's: then only a scan can answer
  */
 async function readNamed(ordering: Ordering, purchase: Purchase, orderId: string): Promise<'decided' | 'open'> {
   const { db, pace } = ordering
@@ -125,8 +125,8 @@ async function readNamed(ordering: Ordering, purchase: Purchase, orderId: string
 async function scan(ordering: Ordering, purchase: Purchase): Promise<void> {
   const begunAt = ordering.now()
   const begun = ordering.monotonic()
-  const absence = purchase.state === 'unknown' ? rememberedOf(ordering, purchase) : undefined
-  const verdict = absence && verdictOf(ordering, purchase, absence, begun)
+  const lastRequest = purchase.state === 'unknown' ? rememberedOf(ordering, purchase) : undefined
+  const verdict = lastRequest && verdictOf(ordering, purchase, lastRequest, begun)
   let found: FoundOrder[] | undefined
   let detail: string
   try {
@@ -156,8 +156,8 @@ async function scan(ordering: Ordering, purchase: Purchase): Promise<void> {
     const orders = found
     const moved = await advance(ordering, purchase.id, () => ({ type: 'found', orders }), { detail })
     if (!moved) await reschedule(ordering, purchase, { scannedAt: begunAt })
-  } else if (absence && verdict) {
-    await notFound(ordering, purchase, { begunAt, begun, absence, verdict })
+  } else if (lastRequest && verdict) {
+    await notFound(ordering, purchase, { begunAt, begun, lastRequest, verdict })
   } else {
     await reschedule(ordering, purchase, { scannedAt: begunAt })
   }
@@ -168,12 +168,12 @@ async function scan(ordering: Ordering, purchase: Purchase): Promise<void> {
  *
  * @param begun when it began, on the clock that never jumps, by which alone it is judged
  */
-function verdictOf(ordering: Ordering, purchase: Purchase, absence: Absence, begun: number): NotFoundVerdict {
+function verdictOf(ordering: Ordering, purchase: Purchase, lastRequest: LastRequest, begun: number): NotFoundVerdict {
   const { dialect } = ordering
-  // A row that was made to count anew knows of no first scan any more, whatever is remembered.
-  const absentSince = purchase.absentSince === null ? undefined : absence.absentSince
+  // A restore resets the row: then the first scan that this process remembers does not count either.
+  const absentSince = purchase.absentSince === null ? undefined : lastRequest.absentSince
   return judgeNotFound(
-    { sentAt: absence.sentAt, absentSince, begunAt: begun },
+    { sentAt: lastRequest.sentAt, absentSince, begunAt: begun },
     // The intent is stored before the request leaves, which may take until its deadline.
     { deadlineMs: deadlineMs(ordering), ...gapsOf(dialect), gapMs: dialect.scanGapSeconds * 1_000 },
   )
@@ -184,22 +184,22 @@ interface Scan {
   begunAt: number
   begun: number
   /** What was remembered of the last request then, and what the scan is worth by that. */
-  absence: Absence
+  lastRequest: LastRequest
   verdict: NotFoundVerdict
 }
 
 /** A valid scan without the order: the first of a pair, the second, or too early to count. */
 async function notFound(ordering: Ordering, purchase: Purchase, scan: Scan): Promise<void> {
-  const { begunAt, begun, absence, verdict } = scan
+  const { begunAt, begun, lastRequest, verdict } = scan
   if (verdict.proof === 'absent') return provenAbsent(ordering, purchase, begunAt)
   const counts = verdict.proof === 'first'
-  if (counts) absence.absentSince = begun
+  if (counts) lastRequest.absentSince = begun
   const set = counts ? { scannedAt: begunAt, absentSince: begunAt } : { scannedAt: begunAt }
   await reschedule(ordering, purchase, set, begunAt + Math.ceil(verdict.waitMs))
 }
 
 async function provenAbsent(ordering: Ordering, purchase: Purchase, begunAt: number): Promise<void> {
-  // Its part may have been bought under a later generation: the mapping after a restore knows first.
+  // Its part may have been bought under a later generation, which reattaching the orders shows first.
   if (await isReattaching(ordering.db)) return reschedule(ordering, purchase, { scannedAt: begunAt })
   const frozen = (await currentFreeze(ordering.db)) !== undefined
   const input: PurchaseInput = { type: 'absent', frozen }

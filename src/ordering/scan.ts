@@ -9,7 +9,7 @@ const PAGES_MAX = 200
 
 /**
  * How much earlier than the send a scan begins that is to prove something: our clock may have been ahead of the supplier's
- * when the purchase was sent, by days where nobody looks after it, and an order outside of the window is not absent.
+ * when the purchase was sent, by days where it is not corrected, and an order outside of the window is not absent.
  */
 export const PROOF_SKEW_MS = 50 * 3_600_000
 

@@ -101,7 +101,7 @@ function withinCaps(ordering: Ordering, purchase: Purchase): Change[] {
   return capsOf(ordering, purchase).map(({ scope, minor }) => assertWithinCap(purchase.id, scope, minor))
 }
 
-/** Columns that the commit of the intent sets beside the state. */
+/** Further columns that the commit of the intent sets. */
 const intentColumns = (purchase: Purchase, { dialect }: Ordering, now: number): PurchaseUpdate => ({
   sends: purchase.sends + 1,
   firstSentAt: purchase.firstSentAt ?? now,
@@ -231,7 +231,7 @@ export async function claim(ordering: Ordering, purchase: Purchase): Promise<Cla
   }
 }
 
-/** Gives back the lease of a purchase that was not sent after all, so that nobody waits for its end. */
+/** Gives back the lease of a purchase that was not sent, so that other workers need not wait for its end. */
 export async function release({ db }: Pick<Ordering, 'db'>, held: Claim): Promise<void> {
   await db.commit([freeLease(held.purchaseId, held.epoch)])
 }

@@ -69,7 +69,7 @@ export async function endPause(ordering: Ordering): Promise<void> {
   const pausing = supplier.unreadable().filter(blinds)
   if (pausing.length === 0) pace.readAgainAt = 0
   if (pausing.length === 0 || ordering.monotonic() < pace.readAgainAt) return
-  // The first one is asked for a while after it was met: what else is due may have read one by then.
+  // The first try waits a while: other reads that are due may succeed before.
   const isNew = pace.readAgainAt === 0
   pace.readAgainAt = ordering.monotonic() + READ_AGAIN_MS
   if (isNew) return

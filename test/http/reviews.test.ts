@@ -57,7 +57,7 @@ describe('the evidence of a purchase in review', () => {
     const orderId = await keysShort(world, 5, 2)
     const data = await evidence(world, orderId)
     expect(data).toMatchObject({ keys: { stored: 2, left: 0 }, orders: [{ own: true, reading: { keys: 2 } }] })
-    expect(choiceOf(data, 'hand_over')?.does).toContain('told that 3 units will not come')
+    expect(choiceOf(data, 'hand_over')?.does).toContain('notified that 3 units will not come')
     const issued = Object.values(world.sandbox.world.report().keysIssued).flat()
     expect(issued).toHaveLength(2)
     for (const key of issued) expect(JSON.stringify(data)).not.toContain(key)

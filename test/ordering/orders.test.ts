@@ -220,7 +220,7 @@ describe('an accepted order that goes wrong', () => {
     await harbour.settle()
     await harbour.supplierDown()
     await harbour.pass(10 * MINUTE, 2_000)
-    expect(harbour.lines.filter((line) => line.includes('purchase.trouble')).length).toBeLessThan(12)
+    expect(harbour.lines.filter((line) => line.includes('purchase.error')).length).toBeLessThan(12)
     await harbour.supplierUp()
     harbour.sandbox.world.orders.complete(known(harbour))
     await harbour.pass(20 * MINUTE)
