@@ -10,13 +10,13 @@ export interface Catalogue {
   dialect: Pick<Dialect, 'paging'>
   /** Products that are being asked for one by one, and by how many at once. */
   reads: Map<string, number>
-  /** The stores that are told of changed listings. */
+  /** The stores for which changed listings are queued. */
   stores: { id: string }[]
   /** Epoch milliseconds. */
   now: () => number
   newId: () => string
   log: Log
-  /** These products came back in stock or cost less: what is held for them may go on. */
+  /** These products came back in stock or cost less: purchases that are held for them may continue. */
   wake: (what: 'holds', productIds: string[]) => void
   /** Asks for a sync run that begins after now: one that is under way has read old prices. Never waits for it. */
   requestSync: (cause: 'tier_changed') => void

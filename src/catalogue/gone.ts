@@ -8,7 +8,7 @@ import {
   markListed,
   missedTwice,
   type Offer,
-  placesOfOffers,
+  rowidsOfOffers,
 } from '../storage/offers.ts'
 import { changeSyncRun, type SyncRun } from '../storage/runs.ts'
 import type { Catalogue } from './context.ts'
@@ -22,10 +22,10 @@ const BATCH = 100
 /** A few offers may be found while a batch is decided; so many batches in a row are not undone by chance. */
 const STALE_MAX = 5
 
-/** Offers whose place is read in one go: a few milliseconds of the event loop. */
-const PLACES = 5_000
+/** Offers whose rowid is read in one statement: a few milliseconds of the event loop. */
+const ROWIDS = 5_000
 
-/** Places that one statement counts as missed. */
+/** Offers that one statement counts as missed. */
 const MISSED_AT_ONCE = 1_000
 
 /**
@@ -38,10 +38,10 @@ export async function countMissing({ db }: Catalogue, run: SyncRun, seen: Seen):
   const stored = await first(db, countOffers())
   if (stored?.total === run.offersSeen) return []
   const missed: number[] = []
-  for await (const some of missedOffers(db, run.id, seen)) for (const { place } of some) missed.push(place)
+  for await (const some of missedOffers(db, run.id, seen)) for (const { rowid } of some) missed.push(rowid)
   const batches = Math.ceil(missed.length / MISSED_AT_ONCE)
   return Array.from({ length: batches }, (_, batch) =>
-    countMissed({ places: missed.slice(batch * MISSED_AT_ONCE, (batch + 1) * MISSED_AT_ONCE) }),
+    countMissed({ rowids: missed.slice(batch * MISSED_AT_ONCE, (batch + 1) * MISSED_AT_ONCE) }),
   )
 }
 
@@ -68,27 +68,27 @@ export async function endDoubt(
   return behind.isAbsent ? undefined : doubt(`the page behind the last one: ${behind.message}`)
 }
 
-/** Where offers stand that a run did not see, a part of the table at a time, and how many runs missed them before. */
-export async function* missedOffers(
+/** The offers that a run did not see, a part of the table at a time, and how many runs missed them before. */
+async function* missedOffers(
   db: Pick<Catalogue['db'], 'query'>,
   runId: string,
   seen: Seen,
-): AsyncGenerator<{ place: number; missedRuns: number }[]> {
+): AsyncGenerator<{ rowid: number; missedRuns: number }[]> {
   for (let after = 0; ; ) {
-    const rows = await db.query(placesOfOffers(after, PLACES))
-    yield rows.filter(({ place, seenRunId }) => seenRunId !== runId && !seen.has(place))
+    const rows = await db.query(rowidsOfOffers(after, ROWIDS))
+    yield rows.filter(({ rowid, seenRunId }) => seenRunId !== runId && !seen.has(rowid))
     const last = rows.at(-1)
     if (!last) return
-    after = last.place
+    after = last.rowid
   }
 }
 
 /**
- * Marks gone what two complete runs did not see, in batches, and tells the stores.
+ * Marks offers gone that two complete runs did not see, in batches, and queues their listings for the stores.
  *
- * Where the lists alone cannot prove it (a record could not be read and nobody knows whose it was; or the supplier
- * counts nothing, so that a list which moved looks like any other) each offer is asked for by its id first. What cannot
- * be asked now waits for the next complete run.
+ * The lists alone cannot prove it where a record could not be read, since it may be any offer's, and where the supplier
+ * counts nothing, since a list that moved then shows no difference. Each offer is asked for by its id there. When the
+ * supplier does not answer, the offers wait for the next complete run.
  *
  * @returns the run with its count of gone offers
  * @throws Failure `conflict` when other commits keep changing the same rows
@@ -123,11 +123,11 @@ export async function markMissing(catalogue: Catalogue, run: SyncRun): Promise<S
 }
 
 /**
- * Tells what is gone of the offers that two complete runs did not see.
+ * Sorts offers that two complete runs did not see into those that are gone and those that are listed all the same.
  *
  * @returns undefined when the supplier had to be asked and does not answer: nothing of the batch is decided
  */
-export async function sortMissed(
+async function sortMissed(
   { supplier, log }: Pick<Catalogue, 'supplier' | 'log'>,
   run: SyncRun,
   missed: Offer[],

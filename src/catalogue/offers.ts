@@ -17,7 +17,7 @@ import {
   markListed,
   type NewOffer,
   type Offer,
-  offersWithPlace,
+  offersWithRowid,
   putOffer,
   putOffers,
 } from '../storage/offers.ts'
@@ -25,7 +25,7 @@ import { enqueuePublications } from '../storage/publications.ts'
 import type { Catalogue } from './context.ts'
 
 /** What the facts change, and the changes that store it. */
-export interface OfferPlan extends Pick<Comparison, 'fresh' | 'listingsChanged' | 'freed' | 'places'> {
+export interface OfferPlan extends Pick<Comparison, 'fresh' | 'listingsChanged' | 'freed' | 'rowids'> {
   changes: Change[]
   offersNew: number
   offersChanged: number
@@ -51,13 +51,13 @@ export async function applyOffers(
     return plan
   }
   const plan = await retryStale(TRIES_MAX, attempt, CHANGED_ELSEWHERE)
-  for (const place of plan.places) read.seen?.add(place)
+  for (const rowid of plan.rowids) read.seen?.add(rowid)
   if (plan.freed.length > 0) catalogue.wake('holds', plan.freed)
   return plan
 }
 
 /**
- * Enqueues these products for every store; their listings are read when they are pushed.
+ * Queues these products for every store; their listings are decided when they are pushed.
  *
  * @param key names what changed them
  */
@@ -73,7 +73,7 @@ async function planOffers(catalogue: Catalogue, read: FactsRead): Promise<OfferP
   const facts = factsByProduct(read.facts)
   const stored = await storedOffers(db, [...facts.keys()])
   const now = clock()
-  const { added, changed, confirmed, listed, fresh, listingsChanged, freed, places } = compareOffers(
+  const { added, changed, confirmed, listed, fresh, listingsChanged, freed, rowids } = compareOffers(
     facts,
     stored,
     read,
@@ -95,45 +95,45 @@ async function planOffers(catalogue: Catalogue, read: FactsRead): Promise<OfferP
   }
   if (listed.length > 0) changes.push(markListed(listed))
   const counts = { offersNew: added.length, offersChanged: changed.length, fresh }
-  return { ...counts, changes, listingsChanged, freed, places }
+  return { ...counts, changes, listingsChanged, freed, rowids }
 }
 
 /** How a new offer is recorded. */
 const BEGINS: Difference = { field: 'presence', before: null, after: 'listed' }
 
 /** The stored offers of these products. */
-export async function storedOffers(
+async function storedOffers(
   db: Pick<Catalogue['db'], 'query'>,
   productIds: string[],
 ): Promise<Map<string, StoredOffer>> {
-  const rows = productIds.length === 0 ? [] : await db.query(offersWithPlace(productIds))
+  const rows = productIds.length === 0 ? [] : await db.query(offersWithRowid(productIds))
   return new Map(rows.map((offer) => [offer.productId, offer as StoredOffer]))
 }
 
 /**
- * Which offers a run has seen: one bit for each place of their table, 125 kB for a million of them.
+ * Which offers a run has seen: one bit for each rowid of their table, 125 kB for a million of them.
  *
  * It is kept in memory alone. A run that was cut short and resumed has lost it, and needs it no more: the list may have
  * moved meanwhile, so such a run counts nothing as missing.
  */
 export interface Seen {
-  add(place: number): void
-  has(place: number): boolean
+  add(rowid: number): void
+  has(rowid: number): boolean
 }
 
 export function createSeen(): Seen {
   let bits = new Uint8Array(1_024)
   return {
-    add(place) {
-      const at = place >>> 3
+    add(rowid) {
+      const at = rowid >>> 3
       if (at >= bits.length) {
         const larger = new Uint8Array(Math.max(bits.length * 2, at + 1))
         larger.set(bits)
         bits = larger
       }
-      bits[at] = (bits[at] ?? 0) | (1 << (place & 7))
+      bits[at] = (bits[at] ?? 0) | (1 << (rowid & 7))
     },
-    has: (place) => ((bits[place >>> 3] ?? 0) & (1 << (place & 7))) !== 0,
+    has: (rowid) => ((bits[rowid >>> 3] ?? 0) & (1 << (rowid & 7))) !== 0,
   }
 }
 
@@ -153,10 +153,10 @@ export interface FactsRead {
 }
 
 /** An offer as it is stored, and where. */
-export type StoredOffer = Offer & { place: number }
+type StoredOffer = Offer & { rowid: number }
 
 /** What facts change about the offers that are stored. */
-export interface Comparison {
+interface Comparison {
   added: NewOffer[]
   changed: { before: StoredOffer; row: NewOffer; found: Difference[] }[]
   /** Found unchanged, and to be written down all the same. */
@@ -169,21 +169,21 @@ export interface Comparison {
   listingsChanged: string[]
   /** Products that came back in stock, cost less, or whose cost can be believed again. */
   freed: string[]
-  /** Where the offers stand that were stored before. */
-  places: number[]
+  /** Those of the offers that were stored before. */
+  rowids: number[]
 }
 
 /** The facts by product: a record that came twice on one page counts once; the later one stands. */
-export const factsByProduct = (facts: OfferFact[]): Map<string, OfferFact> =>
+const factsByProduct = (facts: OfferFact[]): Map<string, OfferFact> =>
   new Map(facts.map((fact) => [fact.productId, fact]))
 
 /**
- * Compares facts with what is stored; whoever reads the catalogue decides by it, whether it then stores anything or not.
+ * Compares facts with what is stored.
  *
  * @param stored the offers of these facts, by product
  * @param reads products that are being asked for one by one
  */
-export function compareOffers(
+function compareOffers(
   facts: ReadonlyMap<string, OfferFact>,
   stored: ReadonlyMap<string, StoredOffer>,
   read: FactsRead,
@@ -198,23 +198,23 @@ export function compareOffers(
     fresh: 0,
     listingsChanged: [],
     freed: [],
-    places: [],
+    rowids: [],
   }
-  for (const [productId, told] of facts) {
+  for (const [productId, stated] of facts) {
     const before = stored.get(productId)
     if (before === undefined) {
       found.fresh += 1
       found.listingsChanged.push(productId)
-      found.added.push({ ...withLastCost(undefined, told), seenRunId: runId, changedAt: now })
+      found.added.push({ ...withLastCost(undefined, stated), seenRunId: runId, changedAt: now })
       continue
     }
-    found.places.push(before.place)
-    if (!seen?.has(before.place) && (runId === null || before.seenRunId !== runId)) found.fresh += 1
-    if (!supersedes(before, told, readAt)) {
+    found.rowids.push(before.rowid)
+    if (!seen?.has(before.rowid) && (runId === null || before.seenRunId !== runId)) found.fresh += 1
+    if (!supersedes(before, stated, readAt)) {
       if (runId !== null && before.missedRuns > 0 && before.goneAt === null) found.listed.push(productId)
       continue
     }
-    const dated = datedBy(before, told)
+    const dated = datedBy(before, stated)
     const fact = dated.costFault === null ? dated : withLastCost(before, dated)
     if (before.goneAt === null && saySame(before, fact)) {
       if (mustConfirm(before, fact, read, reads)) found.confirmed.push({ before, fact })
@@ -236,8 +236,8 @@ const looksDifferent = (before: OfferFact, after: OfferFact): boolean =>
 /**
  * Whether an offer that was found unchanged must be written down all the same.
  *
- * Its as-of moves on only where an older fact could come after it. That is a record whose own instant moved; or an
- * answer to somebody who asked for the same offer earlier and is still waiting, and no such answer outlives the process.
+ * Its as-of moves on only where an older fact could come after it: a record whose own instant moved, or an answer to an
+ * earlier request for the same offer that is still open. No such request outlives the process.
  * So a page on which nothing changed writes nothing.
  */
 function mustConfirm(before: Offer, fact: OfferFact, read: FactsRead, reads: Catalogue['reads']): boolean {
@@ -248,7 +248,7 @@ function mustConfirm(before: Offer, fact: OfferFact, read: FactsRead, reads: Cat
 }
 
 /**
- * Reads one offer anew, because an event or a purchase is about it, and tells the stores what changed.
+ * Reads one offer again, because an event or a purchase is about it, and queues its listings where it changed.
  *
  * An offer that the supplier does not know changes nothing here: it is gone only when two complete sync runs miss it.
  *

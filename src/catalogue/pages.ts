@@ -35,7 +35,7 @@ export interface BrokenPage {
 }
 
 export interface Pages {
-  /** Waits for a page, asked for ahead or now. Never throws: what went wrong is the value. */
+  /** Waits for a page, asked for ahead or now. Never throws: a failure is the value. */
   take: (number: number) => Promise<FetchedPage | BrokenPage>
   /** The same for a page that was read before: no other is asked for ahead. */
   again: (number: number) => Promise<FetchedPage | BrokenPage>
@@ -90,8 +90,8 @@ export function openPages(catalogue: Catalogue): Pages {
     asked: () => asked,
     pageSize: () => (size === undefined || size === most ? undefined : { kept: size, asked: most }),
     unread: () => {
-      const told = [...unread].map(([field, { count, first }]) => `${field}: ${count}, first of ${first}`)
-      return told.length === 0 ? null : told.join('; ')
+      const fields = [...unread].map(([field, { count, first }]) => `${field}: ${count}, first of ${first}`)
+      return fields.length === 0 ? null : fields.join('; ')
     },
   }
 }

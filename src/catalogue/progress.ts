@@ -93,15 +93,15 @@ const BROKEN_MAX = 20
  * names the page and the request, and removes nothing. It ends at once where the other pages would not fare better: at
  * the first page, after several in a row, or where it is not about the page at all.
  *
- * @param trouble what the supplier did, and the id of the request
+ * @param failure what the supplier did, and the id of the request
  * @param inARow broken pages right before this one
  */
 export function afterBrokenPage(
   run: SyncRun,
-  trouble: { message: string; requestId: string | null; ofPage: boolean },
+  failure: { message: string; requestId: string | null; ofPage: boolean },
   { inARow, now }: { inARow: number; now: number },
 ): Partial<SyncRun> {
-  const { message, requestId, ofPage } = trouble
+  const { message, requestId, ofPage } = failure
   const set = { error: `page ${run.cursor}: ${message}`, requestId }
   const pagesBroken = run.pagesBroken + 1
   const stepsOver = ofPage && run.pages > 0 && inARow + 1 < BROKEN_IN_A_ROW_MAX && pagesBroken <= BROKEN_MAX

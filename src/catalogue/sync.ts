@@ -2,8 +2,8 @@
  * The catalogue: what the supplier sells, kept true by sync runs and by the supplier's events.
  *
  * A sync run reads the catalogue page by page, the next one asked for while one is being stored, and holds two at a time.
- * A page on which offers differ is one commit: the offers, the changes people see, what the stores are owed, and the
- * cursor; one on which nothing changed writes nothing. After a kill a run goes on where it was.
+ * A page on which offers differ is one commit: the offers, the changes that people see, the products queued for the
+ * stores, and the cursor. One on which nothing changed writes nothing. After a kill a run goes on where it was.
  *
  * What may go wrong: a page that cannot be had is stepped over, and the run ends as failed; a list that is short, or that
  * moves while it is read, leaves the run complete but with a doubt in its `error`. Either way nothing is counted as
@@ -53,7 +53,7 @@ export async function startSync(
         insertSyncRun({ id: runId, cause, state: 'running', startedAt: now(), cursor: 1 }),
       ])
     } catch (error) {
-      // Somebody else started one in between; the next round finds it.
+      // Another caller started one in between; the next round finds it.
       if (error instanceof StaleWrite) continue
       throw error
     }
@@ -66,7 +66,7 @@ export async function startSync(
  * Reads a run to its end, from its cursor; one that has ended is left alone.
  *
  * @returns the run: `complete`, `failed` with the supplier's reason, or still `running` when the signal stopped it
- * @throws Failure `not_found` when there is no such run; `conflict` when somebody else reads it at the same time
+ * @throws Failure `not_found` when there is no such run; `conflict` when it is being read elsewhere at the same time
  */
 export async function runSync(catalogue: Catalogue, runId: string): Promise<SyncRun> {
   const run = await need(catalogue.db, syncRunById(runId), 'sync run', runId)
@@ -75,7 +75,7 @@ export async function runSync(catalogue: Catalogue, runId: string): Promise<Sync
 
 const RESUMED = 'resumed after a stop, and the list may have moved meanwhile: nothing was counted as missing'
 
-/** A page on which nothing changed is not written down by itself; where the run stands is, this often. */
+/** A page on which nothing changed is not written by itself; the progress of the run is, this often. */
 const STORE_EVERY_MS = 1_000
 
 /** New offers that a run records one by one: a first import has as many as the catalogue, and its count says it. */
@@ -84,7 +84,7 @@ const RECORDED_NEW_MAX = 1_000
 export interface ReadOptions {
   /** New offers that the run records one by one; the others are counted. Default: 1,000. */
   recordedNewMax?: number
-  /** Called after each page, with the run as it stands then. */
+  /** Called after each page, with the run as it is then. */
   onPage?: (page: FetchedPage | BrokenPage, run: SyncRun) => Promise<void>
 }
 
@@ -276,7 +276,7 @@ function logEnd({ log }: Catalogue, { run, pages: requests, costFaults }: SyncRe
 }
 
 export interface SyncRunner {
-  /** Starts a run, or joins the one under way, and returns it as it stands now. */
+  /** Starts a run, or joins the one under way, and returns it as it is now. */
   start: (cause: string) => Promise<SyncRun>
   /** Starts or joins a run and resolves when it has ended. */
   finish: (cause: string) => Promise<void>
@@ -285,7 +285,7 @@ export interface SyncRunner {
   idle: () => Promise<void>
 }
 
-/** Sees to it that one sync run is read at a time, whoever asks for it, and each page of the list soon after a crash. */
+/** Reads one sync run at a time, and follows a run that a crash cut short with one that reads every page. */
 export function createSyncRunner(catalogue: Catalogue): SyncRunner {
   let running: Promise<void> | undefined
   let next: string | undefined
@@ -293,7 +293,7 @@ export function createSyncRunner(catalogue: Catalogue): SyncRunner {
   const read = (runId: string): void => {
     running ??= runSync(catalogue, runId)
       .then(() => undefined)
-      .catch((error: unknown) => catalogue.log.warn('sync.trouble', { runId, error: messageOf(error) }))
+      .catch((error: unknown) => catalogue.log.warn('sync.broken_off', { runId, error: messageOf(error) }))
       .finally(() => {
         running = undefined
         const cause = next
@@ -319,7 +319,8 @@ export function createSyncRunner(catalogue: Catalogue): SyncRunner {
     },
     follow: (cause) => {
       if (running !== undefined) next = cause
-      else void start(cause).catch((error: unknown) => catalogue.log.warn('sync.trouble', { error: messageOf(error) }))
+      else
+        void start(cause).catch((error: unknown) => catalogue.log.warn('sync.broken_off', { error: messageOf(error) }))
     },
     idle: async () => {
       while (running !== undefined) await running

@@ -128,7 +128,7 @@ export const notSent = {
   sentCategory: null,
 }
 
-/** A listing that no store has been told of. */
+/** A listing that was never pushed. */
 export const newListing = (
   store: string,
   named: Pick<ListingRow, 'variant' | 'sku' | 'linkedBy'> & Partial<Pick<ListingRow, 'productId' | 'variation'>>,
@@ -169,20 +169,20 @@ export function factsOf(row: ListingRow): ListingFacts {
     approvedPriceMinor: row.approvedPriceMinor,
     settled: row.state !== 'pending' && row.state !== 'failed',
     failing: row.attempts > 0,
-    // A store that has said what it has instead has nothing else, until it is told again.
+    // A store that has answered what it has instead has nothing else until the next push.
     open: sent !== null && !(differs && row.state === 'failed'),
     jumpFrom: isForeign(row) ? sent : known,
   }
 }
 
 /**
- * Whether the store has made a price of its own of what it was told. No cost of ours is behind that one, and no jump is
- * measured from it, whatever became of the listing since: what it was told instead is kept until it takes a price of ours.
+ * Whether the store has made a price of its own of the pushed one. No cost of ours is behind it, and no jump is measured
+ * from it, whatever became of the listing since: the pushed price is kept until the store takes a price of ours.
  */
 export const isForeign = (row: ListingRow): boolean =>
   row.knownPriceMinor !== null && row.knownCostMinor === null && row.sentPriceMinor !== null
 
-/** What the store was told and has not confirmed. */
+/** What was pushed and the store has not confirmed. */
 function sentOf(row: ListingRow): ListingContent | null {
   const { sentPriceMinor: priceMinor, sentCurrency: currency, sentName: name, sentCategory: category } = row
   if (priceMinor === null || currency === null || name === null) return null
@@ -221,7 +221,7 @@ export type Linked = Pick<ListingRow, 'variant' | 'sku' | 'linkedBy' | 'productI
 
 /**
  * Finds the offer of a listing: the one that a person or a file has linked, else the only one under its SKU, letter by
- * letter. Where there are several, or where several variants share the SKU, nobody guesses.
+ * letter. Where there are several, or where several variants share the SKU, the match is ambiguous.
  */
 export function matchListing(listing: Linked, around: Surroundings, filter: ImportFilter): Match {
   const { sku, linkedBy, productId } = listing

@@ -30,7 +30,7 @@ import { following, ignored, type Linking, linkedTo, unlinked } from './links.ts
 export interface Import {
   store: string
   actor: string
-  /** Only tells what would happen. */
+  /** Only reports what would happen. */
   dryRun: boolean
 }
 
@@ -44,7 +44,7 @@ export interface ImportReport {
   unchanged: number
   /** Nothing was done for the line; `problems` says why. */
   refused: number
-  /** By line. Columns that nobody knows are told of too. */
+  /** By line. Unknown columns are reported too. */
   problems: LineProblem[]
   /** There are more problems than are listed. */
   truncated: boolean
@@ -77,7 +77,7 @@ export async function importLinks(linking: Linking, wanted: Import, bytes: Uint8
     truncated: false,
   }
   for (const column of file.header.unknown) {
-    note(report, { line: 1, column, message: 'nobody knows this column: it is left unread' })
+    note(report, { line: 1, column, message: 'this column is unknown: it is left unread' })
   }
   for await (const batch of batchesOf(file)) {
     const outcomes = await settle(
@@ -110,7 +110,7 @@ function twice({ line, variant }: ListingLine, others: number[]): LineProblem {
   return { line, column: 'variant', message }
 }
 
-/** A pass that publishes may have written one of the listings in between. */
+/** Publishing may have written one of the listings in between. */
 const TRIES_MAX = 5
 
 /** Decides on lines of different variants and commits what they change. */
@@ -172,9 +172,9 @@ async function plan(linking: Linking, { store, actor }: Import, lines: ListingLi
 }
 
 /** The listing as a line makes it; undefined where it changes nothing. */
-function rowOf(outcome: LineOutcome, listing: ListingRow | undefined, place: { store: string; variant: string }) {
-  if (outcome.outcome === 'link') return linkedTo(listing, place, { ...outcome, linkedBy: 'csv' })
-  if (outcome.outcome === 'ignore') return ignored(listing, place, 'said so by a file')
+function rowOf(outcome: LineOutcome, listing: ListingRow | undefined, named: { store: string; variant: string }) {
+  if (outcome.outcome === 'link') return linkedTo(listing, named, { ...outcome, linkedBy: 'csv' })
+  if (outcome.outcome === 'ignore') return ignored(listing, named, 'said so by a file')
   return outcome.outcome === 'unlink' && listing ? unlinked(listing) : undefined
 }
 
@@ -271,19 +271,19 @@ export async function openListingFile(bytes: Uint8Array, limits = fileLimits): P
   return { header, read, ...(await survey(read(), limits)) }
 }
 
-/** Lines of one variant that are kept: more of them tell a person nothing. */
+/** Lines of one variant that are kept: more of them help no reader. */
 export const REPEATS_MAX = 6
 
 async function survey(lines: AsyncGenerator<ListingLine | LineProblem>, { linesMax }: typeof fileLimits) {
-  const places = new Map<string, number>()
+  const firstLines = new Map<string, number>()
   const repeated = new Map<string, number[]>()
   let count = 0
   for await (const line of lines) {
     count += 1
     if (count > linesMax) throw tooLarge(`more than ${linesMax.toLocaleString('en-US')} listings; divide the file`)
     if (!('variant' in line)) continue
-    const [before, found] = [places.get(line.variant), repeated.get(line.variant)]
-    if (before === undefined) places.set(line.variant, line.line)
+    const [before, found] = [firstLines.get(line.variant), repeated.get(line.variant)]
+    if (before === undefined) firstLines.set(line.variant, line.line)
     else if (!found) repeated.set(line.variant, [before, line.line])
     else if (found.length < REPEATS_MAX) found.push(line.line)
   }
@@ -315,7 +315,7 @@ async function checkLines(buffer: Buffer, { bytesMax, lineBytesMax }: typeof fil
   return firstLine
 }
 
-/** Where a line ends that begins at a place: at LF, CR or both, or with the file. */
+/** Where a line ends that begins at an index: at LF, CR or both, or with the file. */
 function lineEnd(buffer: Buffer, start: number): number {
   for (let at = start; at < buffer.length; at += 1) if (buffer[at] === LF || buffer[at] === CR) return at
   return buffer.length

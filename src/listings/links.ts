@@ -8,7 +8,7 @@ import { resumePublishing } from '../storage/publications.ts'
 import { newListing } from './assess.ts'
 import type { Publisher } from './publish.ts'
 
-/** What people do with listings. Each is recorded in the audit, in the commit that does it, and told to the store next. */
+/** What people do with listings. Each is recorded in the audit, in the commit that does it, and pushed to the store next. */
 export interface Linking extends Pick<Publisher, 'db' | 'now' | 'newId'> {
   /** There is something to publish. */
   wake: () => void
@@ -29,7 +29,7 @@ export interface Link {
   /** The offer, by one of the two. */
   productId?: string | undefined
   offerSku?: string | undefined
-  /** The SKU that the store has for it; as before, or the variant itself, unless told. */
+  /** The SKU that the store has for it; default: as before, else the variant itself. */
   sku?: string | undefined
   variation?: string | undefined
 }
@@ -64,23 +64,23 @@ export function linkedTo(known: ListingRow | undefined, { store, variant }: Plac
 /**
  * Takes back a link: from then on the SKU counts again, and a listing under whose SKU there is no offer gets no stock.
  *
- * @throws Failure `not_found`; `conflict`, `not_linked`, for a listing that nobody linked
+ * @throws Failure `not_found`; `conflict`, `not_linked`, for a listing that has no link
  */
 export const unlinkListing = (linking: Linking, asked: Asked): Promise<void> =>
   change(linking, asked, { action: 'listing.unlink' }, (known) => {
     const row = existing(known, asked)
     if (row.linkedBy !== 'sku') return unlinked(row)
-    const message = `nobody linked ${asked.variant}: it is listed under its SKU; ignore it to take it out`
+    const message = `${asked.variant} has no link: it is listed under its SKU; ignore it to take it out`
     throw new Failure('conflict', message, { reason: 'not_linked' })
   })
 
-/** A listing once its link is taken back. One that is left alone stays so: nobody said that it is to be sold. */
+/** A listing once its link is taken back. An ignored one stays ignored: nothing says that it is to be sold. */
 export function unlinked(row: ListingRow): ListingRow {
   const next: ListingRow = { ...row, productId: null, linkedBy: 'sku' }
   return row.state === 'ignored' ? next : due(next)
 }
 
-/** Leaves a variant of the store alone from now on: it is told nothing, and orders of it are not ours. */
+/** Ignores a variant of the store from now on: nothing is pushed for it, and orders of it are not ours. */
 export const ignoreListing = (linking: Linking, asked: Asked, reason: string): Promise<void> =>
   change(linking, asked, { action: 'listing.ignore', detail: reason }, (known) => ignored(known, asked, reason))
 
@@ -98,7 +98,7 @@ export const unignoreListing = (linking: Linking, asked: Asked): Promise<void> =
     throw new Failure('conflict', `${asked.variant} is not ignored`, { reason: 'not_ignored' })
   })
 
-/** A price that is let pass. */
+/** A price that is approved. */
 export interface Release {
   /** The one that waits, as the person was shown it: decimal text in the currency of the store. */
   price: string
@@ -106,7 +106,7 @@ export interface Release {
 }
 
 /**
- * Lets the price pass that a listing is held for: the one that the person was shown, and no other.
+ * Approves the price that a listing is held for: the one that the person was shown, and no other.
  *
  * @throws Failure `not_found`; `conflict`, `not_held`, when no price waits, `changed`, when another one does
  */
@@ -117,10 +117,10 @@ export const releaseListing = (linking: Linking, asked: Asked, { price, reason }
     if (wantedPriceMinor !== null && knownCurrency !== null && row.state !== 'ignored') {
       if (parseDecimal(price, knownCurrency) !== wantedPriceMinor) {
         const now = `${formatDecimal({ minor: wantedPriceMinor, currency: knownCurrency })} ${knownCurrency}`
-        const message = `the price of ${asked.variant} that waits now is ${now}, not ${price}; look at it again, then decide`
+        const message = `the price of ${asked.variant} that waits now is ${now}, not ${price}; see it again, then decide`
         throw new Failure('conflict', message, { reason: 'changed' })
       }
-      // Nothing waits any more, which is shown at once and not after the next pass.
+      // Nothing waits any more, which is shown at once and not after the next batch.
       const passed = { approvedPriceMinor: wantedPriceMinor, wantedPriceMinor: null, reason: null, detail: null }
       return due({ ...row, ...passed })
     }
@@ -147,10 +147,10 @@ export const retryListing = (linking: Linking, asked: Asked): Promise<void> =>
     [resumePublishing(asked.store, linking.now())],
   )
 
-/** To be looked at next, and told whatever is known of it. */
+/** To be decided next, and pushed whatever is known of it. */
 const due = (row: ListingRow): ListingRow => ({ ...row, state: 'pending', attempts: 0, nextTryAt: 0 })
 
-/** Its next try is now, and the waits begin anew. */
+/** Its next try is now, and the waits start from the shortest again. */
 const again = (row: ListingRow): ListingRow => (row.attempts === 0 ? due(row) : { ...row, attempts: 1, nextTryAt: 0 })
 
 function existing(row: ListingRow | undefined, { variant }: Asked): ListingRow {
@@ -166,7 +166,7 @@ export const following = (known: ListingRow | undefined, next: ListingRow, now: 
   nextTryAt: next.nextTryAt === null ? null : now,
 })
 
-/** A pass may have written the same listing in between. */
+/** Publishing may have written the same listing in between. */
 const TRIES_MAX = 5
 
 async function change(

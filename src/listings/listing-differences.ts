@@ -26,7 +26,7 @@ export interface ListingDifference {
   variant: string
   sku: string
   productId: string | null
-  /** Whether the store was told. */
+  /** Whether it was pushed to the store. */
   told: boolean
   /** How it stands now. */
   state: ListingRow['state']
@@ -61,7 +61,7 @@ export async function listingDifferences(
       ...stateChanges(old, row, store.policy),
     ]
     if (told && changes.length === 0) {
-      const reason = 'told again: not confirmed yet'
+      const reason = 'pushed again: not confirmed yet'
       changes.push({ field: 'state', before: old.state, after: row.state, reason })
     }
     if (changes.length === 0) return []
@@ -128,7 +128,7 @@ function reasonsOf(
   }
 }
 
-/** Only what becomes held, or is held no more: that a listing is synced once the store was told needs no line. */
+/** Only what becomes held, or is held no more: that a listing is synced after a push needs no line. */
 function stateChanges(before: ListingRow, after: ListingRow, policy: StorePolicy): FieldDifference[] {
   const { state, reason, wantedPriceMinor } = after
   const isSame = before.state === state && before.reason === reason && before.wantedPriceMinor === wantedPriceMinor

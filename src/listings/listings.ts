@@ -16,7 +16,7 @@ import { listOffers, offersBySku } from '../storage/offers.ts'
 import { type Assessed, assess, type ListingRecord, listingRecord, productOf, type SellingStore } from './assess.ts'
 
 /**
- * A page of what a store can sell, by product: offers that are gone, and what waits to be decided and was never told, are
+ * A page of what a store can sell, by product: offers that are gone, and what waits to be decided and was never pushed, are
  * left out.
  *
  * @param query `after` is the `next` of the page before
@@ -28,21 +28,21 @@ export async function listListings(
   { after, limit }: { after?: string | undefined; limit: number },
   at: number,
 ): Promise<{ listings: ListingRecord[]; next: string | undefined }> {
-  // One more than asked for tells whether another page follows.
+  // One more than asked for shows whether another page follows.
   const offers = await db.query(listOffers({ limit: limit + 1, after }))
   const page = offers.slice(0, limit)
-  const places = new Map(page.map(({ productId }, place) => [productId, place]))
-  const placeOf = (one: Assessed) => places.get(productOf(one) ?? '') ?? -1
+  const positions = new Map(page.map(({ productId }, index) => [productId, index]))
+  const positionOf = (one: Assessed) => positions.get(productOf(one) ?? '') ?? -1
   const listed = (await assess(db, store, { offers: page }, at))
-    .filter((one) => placeOf(one) >= 0)
-    .sort((one, other) => placeOf(one) - placeOf(other) || (one.row.variant < other.row.variant ? -1 : 1))
+    .filter((one) => positionOf(one) >= 0)
+    .sort((one, other) => positionOf(one) - positionOf(other) || (one.row.variant < other.row.variant ? -1 : 1))
   return { listings: listed.flatMap(recordsOf), next: offers.length > limit ? page.at(-1)?.productId : undefined }
 }
 
 /**
  * The listing under a variant of the store, else under a SKU; undefined when there is none.
  *
- * @throws Failure `conflict`, reason `ambiguous_sku`, when nobody can say which offer it is
+ * @throws Failure `conflict`, reason `ambiguous_sku`, when it may be one of several offers
  */
 export async function listingBySku(
   db: Database,

@@ -1,13 +1,13 @@
 /**
- * Publishing: each store is told what differs from what it is known to have, and nothing else.
+ * Publishing: pushes to each store the listings that differ from what it is known to have, and nothing else.
  *
- *   publications  "these products may look different now", enqueued in the commit of whatever changed them
- *   a pass        takes up to a hundred products, decides on their listings, notes that the differing ones are about to be
- *                 told, tells them, and records what the store said of each, together with the end of the publication
+ *   publications  "these products may look different now", queued in the commit of the change
+ *   a batch       takes up to a hundred products, decides on their listings, stores the differing ones as pending, pushes
+ *                 them, and records the store's answer to each together with the end of the publication
  *
- * What may go wrong: a crash before the record tells the same again under a higher revision, which a store takes without
- * harm. A store that cannot be reached is left alone for a while, longer each time, and nothing enqueued for it is lost. A
- * listing that it refuses waits alone. One pass runs for a store at a time, so that nothing overtakes anything.
+ * What may go wrong: after a crash before the record the same listings are pushed again under a higher revision, which a
+ * store takes without harm. A store that cannot be reached is paused, longer each time, and its queue stays. A listing that
+ * it refuses waits alone. One batch runs for a store at a time, so that no push overtakes another.
  */
 
 import { createHash } from 'node:crypto'
@@ -54,46 +54,46 @@ export interface Publisher {
   log: Log
 }
 
-/** Products of one pass: their listings are one callback, as a rule. */
+/** Products of one batch: their listings are one callback, as a rule. */
 const PRODUCTS_MAX = 100
-/** Publications that are taken together: a sync run enqueues one for each of its pages, however few products changed there. */
+/** Publications that are taken together: a sync run queues one for each page on which a product changed. */
 const TOGETHER_MAX = 100
-/** Another commit changed the same listings while a pass decided; three times in a row is no coincidence. */
+/** Another commit changed the same listings while a batch was decided; three times in a row is no coincidence. */
 const TRIES_MAX = 3
 
 /**
- * Does one pass for a store.
+ * Publishes one batch for a store.
  *
- * @returns 1 when there was something to look at, else 0: nothing is enqueued, or the store is left alone for now
+ * @returns 1 when there was one, else 0: nothing is queued, or the store is paused
  * @throws StaleWrite when the same listings are changed elsewhere again and again
  */
 export async function publishNext(publisher: Publisher, store: SellingStore): Promise<number> {
   const to = publisher.storeOf(store.id)
   if (!to) return 0
   await enqueueChangedPolicy(publisher, store)
-  return retryStale(TRIES_MAX, () => pass(publisher, store, to))
+  return retryStale(TRIES_MAX, () => publishBatch(publisher, store, to))
 }
 
-async function pass(publisher: Publisher, store: SellingStore, to: Pick<Store, 'publish' | 'batchSize'>) {
+async function publishBatch(publisher: Publisher, store: SellingStore, to: Pick<Store, 'publish' | 'batchSize'>) {
   const { db } = publisher
   const now = publisher.now()
   const standing = await first(db, publishingOf(store.id))
   if (standing?.pausedUntil && standing.pausedUntil > now) return 0
   const work = await nextWork(db, store.id, now)
   if (!work) return 0
-  const { tellings, standings, drops } = planOf(await assess(db, store, work, now), work.isNews, now)
+  const { pushes, updates, drops } = planOf(await assess(db, store, work, now), work.isNews, now)
   const before = [
-    ...putListings([...tellings.map(({ row }) => row), ...standings]),
+    ...putListings([...pushes.map(({ row }) => row), ...updates]),
     ...(drops.length === 0 ? [] : [dropListings(store.id, drops)]),
   ]
-  if (tellings.length === 0) {
+  if (pushes.length === 0) {
     await db.commit([...before, ...work.done])
     return 1
   }
   await db.commit(before)
-  const outcome = await pushListings(publisher, to, tellings)
+  const outcome = await pushListings(publisher, to, pushes)
   await recordPushes(publisher, store.id, {
-    pushes: tellings,
+    pushes,
     outcome,
     done: work.done,
     attempts: standing?.attempts ?? 0,
@@ -104,13 +104,13 @@ async function pass(publisher: Publisher, store: SellingStore, to: Pick<Store, '
 interface Work {
   offers: Offer[]
   rows: ListingRow[]
-  /** Something happened to these products, so that also what waits for its next try is told at once. */
+  /** These products changed: also a listing that waits for its next try is pushed at once. */
   isNews: boolean
-  /** What ends it, in the commit that records the pass. */
+  /** Ends it, in the commit that records the batch. */
   done: Change[]
 }
 
-/** What happened goes before what is tried again, and that before a look at everything. */
+/** Changed products come before listings that are tried again, and these before the whole catalogue. */
 async function nextWork(db: Database, store: string, now: number): Promise<Work | undefined> {
   const named = await db.query(nextPublications(store, TOGETHER_MAX))
   if (named.length > 0) return namedWork(db, named)
@@ -139,15 +139,15 @@ async function namedWork(db: Database, publications: Publication[]): Promise<Wor
   return { offers: await db.query(offersByProduct([...productIds])), rows: [], isNews: true, done }
 }
 
-/** The cursor of a look at everything: `p:` and the last product, then `v:` and the last variant that has none. */
+/** The cursor of the whole catalogue: `p:` and the last product, then `v:` and the last variant without a product. */
 async function wholeWork(db: Database, store: string, { id, cursor }: Publication): Promise<Work> {
-  const place = cursor ?? ''
-  if (!place.startsWith('v:')) {
-    const offers = await db.query(offersFrom(place.slice(2), PRODUCTS_MAX))
+  const position = cursor ?? ''
+  if (!position.startsWith('v:')) {
+    const offers = await db.query(offersFrom(position.slice(2), PRODUCTS_MAX))
     const last = offers.at(-1)
     if (last) return { offers, rows: [], isNews: false, done: [advancePublication(id, `p:${last.productId}`)] }
   }
-  const after = place.startsWith('v:') ? place.slice(2) : ''
+  const after = position.startsWith('v:') ? position.slice(2) : ''
   const rows = await db.query(unlinkedListings(store, { after, limit: PRODUCTS_MAX }))
   const last = rows.at(-1)
   const over = rows.length < PRODUCTS_MAX || !last
@@ -159,10 +159,10 @@ async function wholeWork(db: Database, store: string, { id, cursor }: Publicatio
   }
 }
 
-/** Sorts what was decided: what the store is told, what only stands otherwise, what nobody needs. */
-export function planOf(assessed: Assessed[], isNews: boolean, now: number) {
-  const tellings: ListingPush[] = []
-  const standings: ListingRow[] = []
+/** Sorts what was decided: listings to push, rows that change with us alone, and rows that are needless. */
+function planOf(assessed: Assessed[], isNews: boolean, now: number) {
+  const pushes: ListingPush[] = []
+  const updates: ListingRow[] = []
   const drops: string[] = []
   for (const { row, match, decision } of assessed) {
     if (match.outcome === 'ignored' || (!isNews && isWaiting(row, now))) continue
@@ -172,7 +172,7 @@ export function planOf(assessed: Assessed[], isNews: boolean, now: number) {
     if (decision.push && content) {
       const revision = nextRevision(row, now)
       const sending: ListingRow = { ...next, ...sentWith(row, content), state: 'pending', wantedPriceMinor, revision }
-      tellings.push({ before: row, row: sending, decision, content })
+      pushes.push({ before: row, row: sending, decision, content })
       continue
     }
     if (row.linkedBy === 'sku' && content === null && row.revision === 0 && isIdle(match.outcome)) {
@@ -180,13 +180,13 @@ export function planOf(assessed: Assessed[], isNews: boolean, now: number) {
       continue
     }
     const stands = { state, reason, detail, wantedPriceMinor, attempts: 0, nextTryAt: null }
-    if (differs(row, { ...stands, productId })) standings.push({ ...next, ...stands })
+    if (differs(row, { ...stands, productId })) updates.push({ ...next, ...stands })
   }
-  return { tellings, standings, drops }
+  return { pushes, updates, drops }
 }
 
 /**
- * What the store may have once it is told this: until it confirms one, the lowest of all prices that were under way counts.
+ * What the store may have once this is pushed: until it confirms one, the lowest of all pushed prices counts.
  * What cannot be bought there at a price that is known says nothing new.
  */
 function sentWith(row: ListingRow, content: ListingContent): Partial<ListingRow> {
@@ -208,15 +208,14 @@ const differs = (row: ListingRow, set: Partial<ListingRow>): boolean =>
   Object.entries(set).some(([name, value]) => row[name as keyof ListingRow] !== value)
 
 /**
- * Above the one before, and above that of every telling that was made earlier: after a backup was put back, the store
- * must not take what is told then for something older than what it was told before.
+ * Always increases, also across a restore, so that a store never takes a new push for an old one.
  */
 export const nextRevision = ({ revision }: ListingRow, now: number): number => Math.max(revision + 1, now)
 
 /**
  * Queues every listing of a store whose policy differs from the one that was published last: the configuration was
- * changed, or a rate came into force or went out of it. And after a restore, when nobody knows what the store was told
- * since the backup: then all of it is told again.
+ * changed, or a rate came into force or went out of it. After a restore it is unknown what was pushed since
+ * the backup: then every listing is pushed again.
  */
 export async function enqueueChangedPolicy(
   { db, newId, now: clock, log }: Publisher,
@@ -235,7 +234,7 @@ export async function enqueueChangedPolicy(
     ...enqueueCatalogue(store.id, { newId, now, cause }),
     putPublishing({ ...kept, policy, epoch: current, changedAt: now }),
   ])
-  log.info('listings.owed', { store: store.id, reason: cause })
+  log.info('listings.queued', { store: store.id, reason: cause })
 }
 
 const digests = new WeakMap<StorePolicy, { inForce: string; digest: string }>()

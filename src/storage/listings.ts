@@ -108,7 +108,7 @@ export const dropListings = change('any', (store: string, variants: string[]) =>
     ),
 )
 
-/** Whatever a store has may differ from what is known: after a restore, all of it is told again. */
+/** After a restore a store may have other listings than are known: every one is pushed again. */
 export const distrustListings = change('any', (store: string, now: number) =>
   build
     .update(listings)

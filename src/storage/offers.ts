@@ -10,12 +10,12 @@ export const offersByProduct = statement((productIds: string[]) =>
   build.select().from(offers).where(inArray(offers.productId, productIds)),
 )
 
-const withPlace = { place: sql<number>`rowid`.as('place'), ...getTableColumns(offers) }
+const withPlace = { rowid: sql<number>`rowid`, ...getTableColumns(offers) }
 /**
- * Offers with their place in the table, a small whole number that stays for the life of the process: nothing renumbers
+ * Offers with their rowid in the table, a small whole number that stays for the life of the process: nothing renumbers
  * the rows of a table that is never vacuumed in place.
  */
-export const offersWithPlace = statement((productIds: string[]) =>
+export const offersWithRowid = statement((productIds: string[]) =>
   build.select(withPlace).from(offers).where(inArray(offers.productId, productIds)),
 )
 
@@ -136,18 +136,18 @@ export const markListed = change('any', (productIds: string[]) =>
   build.update(offers).set({ missedRuns: 0 }).where(inArray(offers.productId, productIds)),
 )
 
-/** Counts a complete run against the offers in these places, which it did not see. */
-export const countMissed = change('any', ({ places }: { places: number[] }) =>
+/** Counts a complete run against the offers under these rowids, which it did not see. */
+export const countMissed = change('any', ({ rowids }: { rowids: number[] }) =>
   build
     .update(offers)
     .set({ missedRuns: sql`${offers.missedRuns} + 1` })
-    .where(and(inWhole(sql`rowid`, places), isNull(offers.goneAt))),
+    .where(and(inWhole(sql`rowid`, rowids), isNull(offers.goneAt))),
 )
 
 /** Where offers that are not gone stand in their table, a part at a time. */
-export const placesOfOffers = statement((after: number, limit: number) =>
+export const rowidsOfOffers = statement((after: number, limit: number) =>
   build
-    .select({ place: sql<number>`rowid`.as('place'), seenRunId: offers.seenRunId, missedRuns: offers.missedRuns })
+    .select({ rowid: sql<number>`rowid`, seenRunId: offers.seenRunId, missedRuns: offers.missedRuns })
     .from(offers)
     .where(and(isNull(offers.goneAt), sql`rowid > ${after}`))
     .orderBy(sql`rowid`)

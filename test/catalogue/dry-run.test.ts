@@ -248,7 +248,7 @@ describe('a dry run', () => {
     expect(listings.map(({ variant, told: isTold, changes }) => [variant, isTold, changes])).toEqual([
       [`SKU-${idAt(1)}`, true, [expect.objectContaining({ before: 'failed', after: 'synced' })]],
     ])
-    expect(listings[0]?.changes[0]?.reason).toBe('told again: not confirmed yet')
+    expect(listings[0]?.changes[0]?.reason).toBe('pushed again: not confirmed yet')
     await sync()
     expect(told().at(-1)).toEqual([`SKU-${idAt(1)}`])
   })

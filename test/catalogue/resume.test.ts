@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { runSync, startSync } from '../../src/catalogue/sync.ts'
-import { countMissed, offersWithPlace } from '../../src/storage/offers.ts'
+import { countMissed, offersWithRowid } from '../../src/storage/offers.ts'
 import { insertSyncRun } from '../../src/storage/runs.ts'
 import { idAt, listWorld, openCatalogue } from '../support/catalogue-world.ts'
 import { databaseFile, fileDatabase, TEST_NOW } from '../support/database.ts'
@@ -30,10 +30,10 @@ describe('a sync run that was cut short', () => {
     await sync()
     list.records.splice(5, 1)
     await sync()
-    const [missed] = await db.query(offersWithPlace([idAt(5)]))
+    const [missed] = await db.query(offersWithRowid([idAt(5)]))
     const last = { id: 'z-last', cause: 'schedule', state: 'running', startedAt: TEST_NOW, cursor: 0, pages: 2 }
     await db.commit([
-      countMissed({ places: [missed?.place ?? 0] }),
+      countMissed({ rowids: [missed?.rowid ?? 0] }),
       insertSyncRun({ ...last, pagesTotal: 2, offersSeen: 19 }),
     ])
     pages.length = 0

@@ -103,7 +103,7 @@ describe('an import', () => {
         linked: 2,
         refused: 7,
         problems: [
-          problem(1, 'colour', 'nobody knows this column: it is left unread'),
+          problem(1, 'colour', 'this column is unknown: it is left unread'),
           problem(3, 'sku', 'no product of the supplier has the SKU nowhere'),
           problem(4, 'sku', 'the SKU TWIN is of products twin-1 and twin-2: name one of them in the column product'),
           problem(5, 'variant', 'V4 is in line 7 too: which of them counts?'),
