@@ -3,6 +3,7 @@
  * each page of the catalogue, so that one client keeps the supplier's rate limit.
  */
 import { randomBytes } from 'node:crypto'
+import { constants, setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { codeOf, Failure, messageOf } from '../errors.ts'
 import { createIds } from '../ids.ts'
@@ -10,6 +11,9 @@ import { takeSnapshot } from '../storage/sqlite/snapshot.ts'
 import type { Catalogue } from './context.ts'
 import { dryRun } from './dry-run.ts'
 import type { DryRunJob, FromThread, SupplierAnswer } from './dry-runner.ts'
+
+// On Linux this is the priority of the thread, elsewhere that of the process: the service goes first.
+if (process.platform === 'linux') setPriority(constants.priority.PRIORITY_LOW)
 
 const { database, copy, run, most, stores, paging } = workerData as DryRunJob
 /** The clock of the service, which need not be that of the machine. */

@@ -1,8 +1,9 @@
 /**
- * `npm run bench -- receive [--stored N]`, `-- sync [--offers N] [--rounds N]`, `-- journeys [--list]`: a table for people
- * and, last, one JSON line.
+ * `npm run bench -- receive [--stored N]`, `-- sync [--offers N] [--rounds N]`, `-- dry-run [--offers N]`,
+ * `-- journeys [--list]`: a table for people and, last, one JSON line.
  */
 import { parseArgs } from 'node:util'
+import { benchDryRun } from './dry-run.ts'
 import { benchJourneys, journeyRows } from './journeys.ts'
 import { benchOrder } from './order.ts'
 import { benchGrowth, benchReceive, missed, ratioRows } from './receive.ts'
@@ -15,9 +16,12 @@ const say = (text: string): void => {
 const [, , name, flag, count] = process.argv
 if (name === 'sync') await sync()
 else if (name === 'receive') await receive()
+else if (name === 'dry-run') await dryRun()
 else if (name === 'journeys') await journeys()
 else {
-  say('usage: npm run bench -- receive [--stored N], or -- sync [--offers N] [--rounds N], or -- journeys [--list]')
+  say(
+    'usage: npm run bench -- receive [--stored N], -- sync [--offers N] [--rounds N], -- dry-run [--offers N], or -- journeys [--list]',
+  )
   process.exitCode = 2
 }
 
@@ -51,6 +55,11 @@ async function sync(): Promise<void> {
   process.stdout.write(`${table([...rows, ['load of the machine at the start', load.toFixed(1)]])}\n\n`)
   process.stdout.write(`${JSON.stringify({ ...rounded, figures, missed: bad, passed: bad.length === 0 })}\n`)
   process.exitCode = bad.length === 0 ? 0 : 1
+}
+
+async function dryRun(): Promise<void> {
+  const { rows, figures } = await benchDryRun(say, flag === '--offers' ? Number(count) : undefined)
+  process.stdout.write(`${table(rows)}\n\n${JSON.stringify(figures)}\n`)
 }
 
 async function journeys(): Promise<void> {
