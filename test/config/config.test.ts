@@ -153,7 +153,7 @@ describe('the price rules', () => {
     )
   })
 
-  test('are held against the currency of the store', () => {
+  test('are checked in the currency of the store', () => {
     const pricing = { markup: { flat: '1.50' }, rounding: { endings: ['.99'] } }
     const rates = [{ from: 'JPY', to: 'EUR', rate: '0.00617' }]
     expect(selling({ currency: 'JPY', pricing }, { rates })).toEqual({

@@ -5,7 +5,7 @@ import { openDeliveryEndpoint } from '../support/dialect-endpoint.ts'
 import { standard } from '../support/dialect-pair.ts'
 import { openHarbour } from '../support/harbour.ts'
 
-/** Every place of a dialect, the objects on the way too: `event`, `event.names`, `event.names.balance.low`. */
+/** Every path of a dialect, with the objects: `event`, `event.names`, `event.names.balance.low`. */
 function placesOf(value: unknown, way: string[] = []): string[][] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return [way]
   const inner = Object.entries(value).flatMap(([name, one]) => placesOf(one, [...way, name]))
@@ -22,13 +22,13 @@ function withNull(dialect: Dialect, way: string[]): unknown {
 
 const nullable = placesOf(standard).filter((way) => dialectShape.safeParse(withNull(standard, way)).success)
 
-/** A supplier that has nothing of what it may leave out, but for the reference of an order in its events. */
+/** A supplier without every optional thing, except the reference of an order in its events. */
 const sparse = nullable
   .filter((way) => way.join('.') !== 'event.externalOrderId')
   .reduce<Dialect>((dialect, way) => withNull(dialect, way) as Dialect, standard)
 
 describe('null in a dialect', () => {
-  test('is taken exactly where its document says so', () => {
+  test('is accepted exactly where the page says so', () => {
     const document = readFileSync(new URL('../../docs/dialect.md', import.meta.url), 'utf8')
     const [, section = ''] = /## What a supplier does not have\n([\s\S]*?)\n## /.exec(document) ?? []
     const texts = new Set([...section.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name))
@@ -44,7 +44,7 @@ describe('null in a dialect', () => {
     expect(dialectShape.safeParse({ ...standard, event: { ...event, names } }).success).toBe(true)
   })
 
-  test('everywhere leaves a supplier at which an order is bought all the same', async () => {
+  test('everywhere still allows to buy an order', async () => {
     const harbour = await openHarbour({ dialect: sparse })
     harbour.sandbox.faults.add({ fault: 'answer-lost' })
     const orderId = await harbour.buy('1001')

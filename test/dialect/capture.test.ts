@@ -40,14 +40,14 @@ async function openCapture() {
     ...endpoint,
     capture,
     kept,
-    /** @param by a genuine one, unless another secret is said */
+    /** @param by the signing secret (default: the right one) */
     send: async (secret = SECRET, deliveryId = 'dlv_1') => receive(requestOf(signedDelivery({ secret, deliveryId }))),
     receive,
     requestOf,
-    /** Waits until so many are kept. */
+    /** Waits until this many are kept. */
     hasKept: async (count: number) => {
       await until(async () => (await kept()).length >= count)
-      // What comes beyond the count would come with it.
+      // A delivery beyond the count would be kept together with it.
       await turn()
       expect(await kept()).toHaveLength(count)
     },
@@ -62,7 +62,7 @@ describe('a capture', () => {
     expect(capture.open()).toBeUndefined()
   })
 
-  test('keeps what is refused, as it came, and nothing that is accepted', async () => {
+  test('keeps refused deliveries unchanged, and no accepted ones', async () => {
     const { send, hasKept, capture, receive, requestOf, clock } = await openCapture()
     await capture.start('anna')
     expect(await send()).toMatchObject({ outcome: 'stored' })
@@ -140,7 +140,7 @@ describe('a capture', () => {
     expect(seen.lines.join()).not.toContain(MARKER)
   })
 
-  test('leaves in the audit who started it and who looked', async () => {
+  test('records in the audit who started it and who read it', async () => {
     const { send, hasKept, capture, db } = await openCapture()
     await capture.start('anna')
     await send(FORGED)
@@ -155,7 +155,7 @@ describe('a capture', () => {
     await expect(capture.show('nowhere', 'bert')).rejects.toMatchObject({ code: 'not_found' })
   })
 
-  test('that cannot write leaves the answer as it is', async () => {
+  test('that cannot write does not change the answer', async () => {
     const { send, capture, deps, seen } = await openCapture()
     await capture.start('anna')
     const commit = deps.db.commit

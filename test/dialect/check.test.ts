@@ -1,4 +1,4 @@
-/** `quayside dialect check`: what a supplier answers, field by field, and what could be meant where a field cannot be read. */
+/** `quayside dialect check`: the answers of a supplier, field by field, and the candidates for unreadable fields. */
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -23,7 +23,7 @@ const silent = [
   ...['idempotencyMemorySeconds', 'settleSeconds', 'listLagSeconds', 'scanGapSeconds'],
 ]
 
-/** A sandbox whose account has seen a bit of everything: orders in three states and a webhook. */
+/** A sandbox with orders in three states and a webhook. */
 async function usedAccount(dialect: Dialect) {
   const sandbox = await openSandbox({ dialect })
   onTestFinished(() => sandbox.close())
@@ -59,7 +59,7 @@ const facts = (findings: DialectFinding[], ...verdicts: SettingVerdict[]): strin
   findings.filter(({ verdict }) => verdicts.includes(verdict)).map(({ fact }) => fact)
 const faults = (findings: DialectFinding[]): string[] => findings.filter(isFault).map(({ fact }) => fact)
 
-/** The settings of a dialect as a check names them. */
+/** The settings of a dialect by the names of the check. */
 function settingsOf(dialect: Dialect): string[] {
   const paths = [...leavesOf(dialect).keys()].map((at) => at.replaceAll('/', '.'))
   const whole = paths.map((at) => at.replace(/^(signature\.timestamp|money\.representation|flags\.\w+)\..*/, '$1'))
@@ -90,7 +90,7 @@ describe('a dialect that fits its supplier', () => {
     },
   )
 
-  test('a new account has no orders: what could not be checked is said plainly, and nothing is wrong', async () => {
+  test('a new account has no orders: the check says what it could not check, and finds no fault', async () => {
     const sandbox = await openSandbox()
     onTestFinished(() => sandbox.close())
     const findings = await check(sandbox.baseUrl, standard)
@@ -107,10 +107,10 @@ describe('a dialect that fits its supplier', () => {
 })
 
 describe('a dialect that does not fit', () => {
-  /** Facts that only a request by the dialect itself can show: not judged from answers that are there. */
+  /** Facts that only a request of the dialect itself can show, not the recorded answers. */
   const byRequest = /^(paging\.(page|limit|first|limitMax)|orders\.\w+|headers\.apiKey|openapiNeedsKey)$/
 
-  test('every single setting that an answer shows is noticed, and of a path the right one is named', async () => {
+  test('every wrong setting that an answer shows is found, and the right path is named', async () => {
     const sandbox = await usedAccount(standard)
     const sample = await sampleOf(sandbox.baseUrl, standard, {})
     const shown = facts(checkDialect(standard, sample), 'read').filter((fact) => !byRequest.test(fact))
@@ -150,7 +150,7 @@ describe('a dialect that does not fit', () => {
     }
   })
 
-  test('a value that is there and is written otherwise is shown with what would read it', async () => {
+  test('a value in another writing is shown with the setting that would read it', async () => {
     const sandbox = await usedAccount(contrary)
     const wrong: Dialect = {
       ...contrary,
@@ -169,13 +169,13 @@ describe('a dialect that does not fit', () => {
     expect(of(findings, 'product.available')?.hint).toContain('flags.available: {"yes": true, "no": false}')
     expect(of(findings, 'orderStatuses.SERVED')).toMatchObject({ verdict: 'differs', dialect: null })
     expect(faults(findings)).toContain('orderStatuses.BROKEN')
-    // Which order is completed is not known under these words, so that no key is looked for.
+    // With these words no order counts as completed, so no key is checked.
     expect(of(findings, 'order.keys')).toMatchObject({ verdict: 'no_sample', value: 'no completed order yet' })
     const keyText = await check(sandbox.baseUrl, { ...contrary, order: { ...contrary.order, keyText: null } }, {})
     expect(of(keyText, 'order.keyText')).toMatchObject({ candidates: [{ path: 'letters', value: 'a text' }] })
   })
 
-  test('an amount with an exponent is never taken for one without', async () => {
+  test('an amount with an exponent is never read without it', async () => {
     const representation = { amount: 'amount', exponent: 'exponent', counts: 'decimals' } as const
     const theirs: Dialect = { ...standard, money: { ...standard.money, representation } }
     const sandbox = await usedAccount(theirs)
@@ -235,7 +235,7 @@ describe('a dialect that does not fit', () => {
   })
 })
 
-/** A supplier that no file of ours describes, written out by hand. */
+/** A hand-written supplier that fits none of our dialects. */
 function strangeSupplier(changes: { clamp?: number; document?: object } = {}) {
   const words = ['yes', 'no']
   const products = Array.from({ length: 137 }, (_, place) => ({
@@ -286,11 +286,11 @@ function strangeSupplier(changes: { clamp?: number; document?: object } = {}) {
   })
 }
 
-/** The default dialect, as a person has it who begins. */
+/** The default dialect, unchanged. */
 const begun: Dialect = { ...standard, envelope: { success: null, data: 'data' } }
 
 describe('a supplier with a foreign implementation', () => {
-  test('gets GETs only, and shows what is there', async () => {
+  test('gets GETs only, and its answers are shown', async () => {
     const supplier = await strangeSupplier()
     onTestFinished(() => supplier.close())
     const findings = await check(`${supplier.origin}/v1`, begun)
@@ -343,11 +343,11 @@ describe('the filter by reference', () => {
   const judged = async (account: Awaited<ReturnType<typeof usedAccount>>) =>
     of(await check(account.baseUrl, standard), 'orders.externalOrderId')
 
-  test('works where it finds an order that is there', async () => {
+  test('works where it finds an existing order', async () => {
     expect(await judged(await usedAccount(standard))).toMatchObject({ verdict: 'read', value: 'it works' })
   })
 
-  test('that finds no order is wrong, although it keeps out what is not there', async () => {
+  test('that finds no order is wrong, although it finds none for an unknown reference', async () => {
     const account = await usedAccount(standard)
     account.faults.add({ fault: 'filter-misses', times: 10 })
     expect(await judged(account)).toMatchObject({
@@ -381,7 +381,7 @@ describe('the filter by reference', () => {
 })
 
 describe('the document of a supplier', () => {
-  test('says nothing where it states nothing exactly, and no sentence of it is read', async () => {
+  test('gives no findings without exact statements, and its sentences are not read', async () => {
     const prose = {
       openapi: '3.1.0',
       info: { title: 'Sold by cents', version: '1' },
@@ -408,7 +408,7 @@ describe('the document of a supplier', () => {
     }
   })
 
-  test('is asked for what no answer shows: words, bounds and names of what is sent', async () => {
+  test('counts for facts that no answer shows: words, bounds and names in requests', async () => {
     const sandbox = await openSandbox()
     onTestFinished(() => sandbox.close())
     const sample = await sampleOf(sandbox.baseUrl, standard, openapiOf(contrary))

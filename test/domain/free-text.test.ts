@@ -71,7 +71,7 @@ describe('an order that fails after some of its keys came', () => {
       const read = await order(id)
       return read && { ...read, keys }
     }
-    // A process takes the supplier as it is at its start.
+    // A process uses the supplier of its start.
     await harbour.restart()
     const orderId = await harbour.buy('1001', { quantity: 3 })
     await harbour.pass(MINUTE)

@@ -34,7 +34,7 @@ describe('the page on prices', () => {
   const stocked = rows.filter((row) => 'shown' in row).map((row) => [row.stock, row.local, row.provider, row] as const)
 
   test('has examples of everything that it speaks of', () => {
-    // None is lost between the page and the tests.
+    // Every example of the page is tested.
     expect(priced.length + stocked.length).toBe(page.split('\n').filter((line) => line.startsWith('| `{')).length)
     expect(stocked.length).toBeGreaterThan(5)
     for (const word of ['markup', 'bands', 'categories', 'products', 'margin', 'rounding', 'compareAt'])

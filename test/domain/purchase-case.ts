@@ -1,6 +1,6 @@
 /**
- * The shape of the cases of the transition table. A case meets a purchase in each of the eleven states; `gives` says what
- * happens in which of them, and in all others nothing happens. The expectations are written by hand.
+ * The shape of the cases of the transition table. A case applies to a purchase in each of the eleven states; `gives` has the
+ * outcome of some, and nothing happens in all others. The expectations are written by hand.
  */
 import { expect } from 'vitest'
 import {
@@ -18,7 +18,7 @@ export interface Outcome {
   row: string
   /** Absent: the state stays. */
   next?: PurchaseState
-  /** Every column that is set; a note by a phrase of it. */
+  /** Every column that is set; of a note, a phrase. */
   set: Record<string, unknown>
   effects: Effect[]
 }

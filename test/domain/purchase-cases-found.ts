@@ -41,18 +41,18 @@ const oneIsOurs = {
   'accepted completed fulfilled': isSecond,
   review: foundLate,
 }
-/** What is over takes its own order back, and only the other one is a second charge. */
+/** A finished purchase takes its own order back, and only the other order is a second charge. */
 const ownBeside = to('accepted', 'found_after_the_end', { supplierOrderId: 'x', ordersSeen: ['y'] }, [
   ...(['cancel_later', 'read_now'] as const),
   ...twice('y'),
 ])
-/** So does one whose order is no longer what was sent; a person looks before its keys leave. */
+/** So does one whose order no longer equals what was sent; a person checks it before its keys leave. */
 const changedOwn = (set: object, ...effects: Effect[]) =>
   to('accepted', 'found_after_the_end', { supplierOrderId: 'x', ...set, handOverHeldAt: NOW }, [
     ...(['cancel_later', 'read_now', 'alert'] as const),
     ...effects,
   ])
-/** One that failed had an order, and its money may not have come back. */
+/** A failed purchase had an order, and may not have been refunded. */
 const overIsOurs = { 'rejected cancelled': revived, failed: revivedBeside('own') }
 
 export const foundCases: Case[] = [

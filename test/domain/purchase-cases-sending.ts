@@ -1,4 +1,4 @@
-/** Cases of the transition table: up to the answer of the supplier, and what follows where none came. */
+/** Cases of the transition table: up to the answer of the supplier, and after a lost one. */
 import { type Answer, type FoundOrder, holdReasons, type PurchaseInput } from '../../src/domain/purchase.ts'
 import { EARLIER, HOUR, MINUTE, NOW, order } from '../support/facts.ts'
 import { type Case, says, stays, to } from './purchase-case.ts'

@@ -13,7 +13,7 @@ const foreign: PurchaseName = {
 }
 const long: PurchaseName = { ...name, reference: 'R'.repeat(100) }
 
-/** The bits of the digest in groups of five, spelt out: slow, and made another way than the code under test. */
+/** The bits of the digest in groups of five: slow, and independent of the code under test. */
 function base32(digest: Buffer): string {
   const bits = [...digest].map((byte) => byte.toString(2).padStart(8, '0')).join('')
   return (bits.match(/.{1,5}/g) ?? [])

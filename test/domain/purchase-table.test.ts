@@ -24,7 +24,7 @@ for (const [subject, cases] of Object.entries(subjects)) {
   describe(subject, () => {
     test.each(cases)('$when', (one) => {
       const outcomes = Object.fromEntries(purchaseStates.map((state) => [state, decide(one, state) ?? 'nothing']))
-      // Strictly: a column that is named without a value is no column that stays.
+      // Strictly: a column that is set to undefined is not the same as an absent one.
       expect(outcomes).toStrictEqual(expected(one))
     })
   })

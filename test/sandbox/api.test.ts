@@ -63,7 +63,7 @@ describe('GET /products', () => {
     },
   )
 
-  it('leaves out a withdrawn product and says at its address that it is gone', async () => {
+  it('omits a withdrawn product, and its address says that it is gone', async () => {
     const { id } = productOf(sandbox, 'GAM-DEEPHARB')
     await sandbox.control('POST', `/offers/${id}`, { withdrawn: true })
     expect((await sandbox.get('/products')).at('data.total')).toBe(60)
@@ -73,7 +73,7 @@ describe('GET /products', () => {
 })
 
 describe('one product, the balance and the orders', () => {
-  it('reads one product, and answers 404 for a stranger', async () => {
+  it('reads one product, and answers 404 for an unknown one', async () => {
     const { id } = productOf(sandbox, 'GAM-DEEPHARB')
     expect((await sandbox.get(`/products/${id}`)).at('data.sku')).toBe('GAM-DEEPHARB')
     expect((await sandbox.get('/products/nothing')).status).toBe(404)
@@ -160,7 +160,7 @@ describe('webhooks', () => {
 })
 
 describe('every response', () => {
-  it('carries a request id of its own and the rate-limit headers, whatever it says', async () => {
+  it('carries a request id of its own and the rate-limit headers, with any content', async () => {
     const replies = [
       await sandbox.get('/balance'),
       await sandbox.get('/balance', {}),

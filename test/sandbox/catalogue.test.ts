@@ -18,12 +18,12 @@ describe('the shipped catalogue', () => {
 })
 
 describe('a generated catalogue', () => {
-  it('is the same for the same seed and another for another', () => {
+  it('is the same for the same seed and different for a different one', () => {
     expect(generatedCatalogue(10, 5).at(3)).toEqual(generatedCatalogue(1_000_000, 5).at(3))
     expect(generatedCatalogue(10, 5).at(3)).not.toEqual(generatedCatalogue(10, 6).at(3))
   })
 
-  it('finds each product by its id, and no stranger', () => {
+  it('finds each product by its id, and no unknown one', () => {
     const catalogue = generatedCatalogue(100_000, 3)
     for (let index = 0; index < catalogue.size; index += 997) expect(catalogue.find(catalogue.at(index).id)).toBe(index)
     expect(catalogue.find('00000000-0000-4000-8000-000000000000')).toBeUndefined()
@@ -31,7 +31,7 @@ describe('a generated catalogue', () => {
     expect(new Set(Array.from({ length: 100_000 }, (_, index) => catalogue.at(index).id)).size).toBe(100_000)
   })
 
-  it('of a million pages anywhere in milliseconds, without being held', async () => {
+  it('of a million products reads any page in milliseconds, without being kept in memory', async () => {
     const sandbox = await openSandbox({ offers: 1_000_000 })
     try {
       const before = process.memoryUsage().heapUsed
@@ -43,7 +43,7 @@ describe('a generated catalogue', () => {
       expect(replies.map((reply) => reply.at('data.total'))).toEqual([1_000_000, 1_000_000, 1_000_000])
       expect(new Set(items.map(({ sku }) => sku)).size).toBe(300)
       expect(((await sandbox.get('/products?page=10001&limit=100')).at('data.items') as unknown[]).length).toBe(0)
-      // Bounds far above what is needed and far below what a million products would take.
+      // Far above the need, far below what a million products would take.
       expect(performance.now() - startedAt).toBeLessThan(2_000)
       expect(process.memoryUsage().heapUsed - before).toBeLessThan(100_000_000)
     } finally {
@@ -51,7 +51,7 @@ describe('a generated catalogue', () => {
     }
   })
 
-  it('leaves out what was withdrawn, wherever it stood, and each page follows the one before', async () => {
+  it('omits withdrawn products anywhere, and each page follows the previous one', async () => {
     const sandbox = await openSandbox({ offers: 1_000_000 })
     const catalogue = generatedCatalogue(1_000_000, 1)
     const hidden = [0, 1, 150, 151, 152, 299, 999_998]
@@ -71,7 +71,7 @@ describe('a generated catalogue', () => {
     }
   })
 
-  it('changes a share of its prices when the controls say so, and no others', async () => {
+  it('changes a share of its prices through the control API, and no others', async () => {
     const sandbox = await openSandbox({ offers: 1_000 })
     try {
       const prices = () => sandbox.world.offers.list({}, 0, 1_000).items.map(({ priceMinor }) => priceMinor)

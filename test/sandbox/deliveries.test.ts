@@ -79,7 +79,7 @@ describe('deliveries', () => {
     expect(sandbox.world.webhooks.newest(1)).toMatchObject([{ state: 'delivered', attempts: 4, lastStatus: 204 }])
   })
 
-  it('are given up after the last wait, and wait for a receiver that is not there', async () => {
+  it('are given up after the last wait, and wait for a missing receiver', async () => {
     await sandbox.post('/webhooks', { url: 'http://127.0.0.1:1/', events: ['order.completed'] })
     await sandbox.order('k', { productId: productOf(sandbox, 'GAM-DEEPHARB').id })
     sandbox.pass(300)

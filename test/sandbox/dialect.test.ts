@@ -157,7 +157,7 @@ describe('another dialect', () => {
     expect((await sandbox.get(`/orders/${placed.at('uuid')}`)).at('state.word')).toBe('BAD')
   })
 
-  it('ends its lists where the dialect says, and counts all records whatever the filters are', async () => {
+  it('ends its lists where the dialect says, and counts all records with any filters', async () => {
     await sandbox.close()
     const paging = { ...otherDialect().paging, total: 'all', totalFiltered: false, listMax: 30 }
     sandbox = await openSandbox({ dialect: { ...otherDialect(), paging } })

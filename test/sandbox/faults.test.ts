@@ -44,7 +44,7 @@ describe('faults of a request', () => {
     sandbox = await openSandbox()
   })
 
-  it('rate-limit answers 429 with the Retry-After that was asked for', async () => {
+  it('rate-limit answers 429 with the given Retry-After', async () => {
     await fault('rate-limit', { retryAfter: 7 })
     await fault('rate-limit', { retryAfter: 60, retryAfterForm: 'date' })
     await fault('rate-limit', { retryAfter: 'soon' })
@@ -63,7 +63,7 @@ describe('faults of a request', () => {
     expect(charges()).toBe(0)
   })
 
-  it('meets other requests when it names their path', async () => {
+  it('applies to other requests when it names their path', async () => {
     await fault('error-before', { match: { path: '/products' } })
     expect((await sandbox.order('k', { productId })).status).toBe(201)
     expect((await sandbox.get('/balance')).status).toBe(200)
@@ -71,7 +71,7 @@ describe('faults of a request', () => {
     expect((await sandbox.get(`/products/${productId}`)).status).toBe(200)
   })
 
-  it('meets only what matches, is used up after its times, and counts', async () => {
+  it('applies only to matches, is used up after its times, and counts', async () => {
     await fault('error-before', { times: 2, match: { externalOrderId: 'shop-7' } })
     expect((await sandbox.order('a', { productId, externalOrderId: 'shop-1' })).status).toBe(201)
     for (const status of [500, 500, 201])
@@ -142,7 +142,7 @@ describe('faults of a list', () => {
     for (const key of ['a', 'b', 'c']) await sandbox.order(key, { productId })
   })
 
-  it('short-pages gives fewer rows than were asked for, and counts pages by what it gives', async () => {
+  it('short-pages gives fewer rows than requested, and counts pages by its own size', async () => {
     await fault('short-pages', { most: 2, ...onOrders })
     expect(await pageOf('?limit=50')).toEqual([2, 3])
     expect(await pageOf('?limit=50&page=2')).toEqual([1, 3])
@@ -156,7 +156,7 @@ describe('faults of a list', () => {
     expect(await pageOf('?limit=2&page=2')).toEqual([1, 2])
   })
 
-  it('filter-misses lets no order pass the filter by reference, and lists them all without it', async () => {
+  it('filter-misses finds no order by reference, and lists all without the filter', async () => {
     await sandbox.order('d', { productId, externalOrderId: 'mine' })
     const { id } = sandbox.faults.add({ fault: 'filter-misses', ...onOrders })
     expect(await pageOf('')).toEqual([4, 4])
@@ -165,7 +165,7 @@ describe('faults of a list', () => {
     expect(await pageOf('?external_order_id=mine')).toEqual([1, 1])
   })
 
-  it('is taken back by its id', async () => {
+  it('is removed by its id', async () => {
     const { id } = sandbox.faults.add({ fault: 'capped-total', most: 2, ...onOrders })
     sandbox.faults.remove(id)
     expect(await pageOf('')).toEqual([3, 3])

@@ -77,7 +77,7 @@ describe('the idempotency key', () => {
     expect(sandbox.world.report().charges).toHaveLength(1)
   })
 
-  it('is looked at before the body: a malformed request under a used key is a reuse', async () => {
+  it('is checked before the body: a malformed request under a used key is a reuse', async () => {
     const offer = productOf(sandbox, 'GAM-DEEPHARB')
     await sandbox.order('same', { productId: offer.id })
     const other = await sandbox.post('/orders', { quantity: 'many' }, { 'idempotency-key': 'same' })

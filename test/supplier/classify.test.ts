@@ -173,11 +173,11 @@ describe('what an answer to POST /orders means', () => {
     expect(judge(exchange, true, { ...dialect, errors })).toMatchObject(maybeCharged)
   })
 
-  it('keeps the code of a 200 that it does not take for a refusal', () => {
+  it('keeps the code of a 200 that is not treated as a refusal', () => {
     expect(judge(refused(200, 'sold_out')).evidence).toMatchObject({ status: 200, code: 'sold_out' })
   })
 
-  it('keeps ids, code and digest of what was answered, and the order id of an answer that it does not believe', () => {
+  it('keeps ids, code and digest of an answer, also the order id of an ambiguous one', () => {
     const exchange = accepted({ quantity: 9 })
     const digest = createHash('sha256')
       .update(exchange.stage === 'answered' ? exchange.body : '')
@@ -206,7 +206,7 @@ describe('what an answer to POST /orders means', () => {
     )
   })
 
-  it('keeps no field of what did not come', () => {
+  it('keeps no field of a missing answer', () => {
     const { evidence } = judge({ stage: 'lost', cause: 'x' })
     expect(Object.keys(evidence)).toEqual(['detail'])
     const nameless = { 'x-request-id': undefined }
@@ -243,7 +243,7 @@ describe('what an answer to POST /orders means', () => {
     expect(evidence).toMatchObject({ status: 409, code: 'out_of_stock', requestId: 'r1' })
   })
 
-  it('keeps the evidence of whatever it decides', () => {
+  it('keeps evidence in every outcome', () => {
     for (const exchange of [accepted(), refused(429, 'rate_limited'), refused(401, 'unauthorized')]) {
       expect(judge(exchange).evidence).toMatchObject({ status: expect.any(Number), requestId: 'r1' })
     }
@@ -273,12 +273,12 @@ describe('what an answer to POST /orders means', () => {
     expect(placed).toMatchObject({ outcome: 'accepted', order: { id: '77', amountMinor: 1_250, currency: 'JPY' } })
   })
 
-  it('does not let a code from Object.prototype mean anything', () => {
+  it('gives a code from Object.prototype no meaning', () => {
     expect(judge(refused(422, '__proto__'))).toMatchObject(B('other'))
     expect(judge(accepted({ status: 'constructor' }))).toMatchObject({ order: { status: 'open' } })
   })
 
-  it('remembers a refusal as class B even where the purchase stays unknown', () => {
+  it('stores a refusal as refused even where the purchase stays unknown', () => {
     expect(answerClass(judge(refused(422, 'limit_exceeded'), true))).toBe('refused')
     expect(answerClass(judge(refused(409, 'idempotency_key_reused')))).toBe('refused')
     expect(answerClass(judge(refused(409, 'idempotency_in_progress')))).toBe('ambiguous')
@@ -287,7 +287,7 @@ describe('what an answer to POST /orders means', () => {
   })
 })
 
-describe('an order and what was asked for', () => {
+describe('an order and its request', () => {
   it('are compared in the fields that the dialect maps', () => {
     const other = { externalOrderId: expected.externalOrderId, productId: 'p9', quantity: 2 }
     expect(disagreement(other, expected, dialect)).toBe('productId')

@@ -11,7 +11,7 @@ afterEach(async () => {
   for (const close of open.splice(0)) await close()
 })
 
-/** A client on a clock that its own waiting moves. */
+/** A client with a clock that its own waits move. */
 function client(origin: string, more: Partial<SupplierSettings> = {}) {
   let time = T
   const slept: number[] = []
@@ -84,7 +84,7 @@ describe('the settings of the supplier', () => {
     )
   })
 
-  it('take one slash off the end', async () => {
+  it('lose one slash at the end', async () => {
     const server = await http((_, response) => ok(response, { balance: '1.00' }))
     const { supplier } = client(server.origin, { baseUrl: `${server.origin}/api/v1/` })
     await supplier.balance()
@@ -111,7 +111,7 @@ describe('placing an order', () => {
     ])
   })
 
-  it('names everything as the dialect does', async () => {
+  it('uses the names of the dialect', async () => {
     const made = { no: 'o1', ref: 'q1.s.1', count: 2, phase: 'OPEN', goods: [] }
     const server = await http((_, response) => sendJson(response, 200, { result: made }, { 'x-trace': 'r9' }))
     const { supplier } = client(server.origin, { dialect: otherDialect })
@@ -163,7 +163,7 @@ describe('placing an order', () => {
     expect(await supplier.placeOrder(request)).toMatchObject({ outcome: 'accepted' })
   })
 
-  it('is not kept waiting by reads that hang', async () => {
+  it('does not wait for hanging reads', async () => {
     const hanging: (() => void)[] = []
     const full = Promise.withResolvers<void>()
     let placed = false
@@ -182,7 +182,7 @@ describe('placing an order', () => {
     await Promise.all(reads)
   })
 
-  it('writes the same bytes each time, whatever the names are', () => {
+  it('writes the same bytes each time, with any names', () => {
     const numeric = { ...dialect, orderRequest: { productId: '9', quantity: '1', externalOrderId: '__proto__' } }
     expect(orderBody(numeric, expected)).toBe('{"9":"p1","1":2,"__proto__":"q1.s.1"}')
     expect(() => orderBody(dialect, { ...expected, quantity: 1.5 })).toThrow(/whole number/)
@@ -190,7 +190,7 @@ describe('placing an order', () => {
 })
 
 describe('a list of the supplier', () => {
-  it('sends page, size and filters by their names, and takes the count for no word about the next page', async () => {
+  it('sends page, size and filters by their names, and does not take the count for a flag of the next page', async () => {
     const server = await http((_, response) => ok(response, { items: [product], total: 101 }))
     const { supplier } = client(server.origin)
     const page = await supplier.products({ page: 2, search: 'a b&c', category: 'x', inStock: true })
@@ -235,7 +235,7 @@ describe('a list of the supplier', () => {
     expect(server.heard[0]?.url).toBe('/v1/orders?page=1&limit=100&external_order_id=q')
   })
 
-  it('gives the others when one record cannot be read, and says which field of which', async () => {
+  it('gives the other records when one cannot be read, and names its field', async () => {
     const broken = { ...product, id: 'p2', available: 'maybe' }
     const server = await http((_, response) => ok(response, { items: [product, broken, null, product], total: 4 }))
     const page = await client(server.origin).supplier.products({ page: 1 })
@@ -343,7 +343,7 @@ describe('answers that cannot be read', () => {
     expect(supplier.unreadable()).toEqual([])
   })
 
-  it('that are no JSON show nothing of what they are', async () => {
+  it('that are no JSON are not shown', async () => {
     const server = await http((_, response) => response.end('<html>ABCDE-FGHIJ-KLMNO</html>'))
     const { supplier } = client(server.origin)
     await expect(supplier.balance()).rejects.toMatchObject({ reason: 'unreadable' })
@@ -363,17 +363,17 @@ describe('one record of the supplier', () => {
     expect(await supplier.product('p1')).toBeUndefined()
   })
 
-  it('is not taken for absent when something else answers 404', async () => {
+  it('does not count as absent when another server answers 404', async () => {
     const server = await http((_, response) => response.writeHead(404).end('<html>'))
     await expect(client(server.origin).supplier.order('o1')).rejects.toMatchObject({ reason: 'unexpected_status' })
   })
 
-  it('must be the one that was asked for', async () => {
+  it('must be the requested one', async () => {
     const server = await http((_, response) => ok(response, { ...order, id: 'o2' }))
     await expect(client(server.origin).supplier.order('o1')).rejects.toMatchObject({ fields: [{ field: 'id' }] })
   })
 
-  it('is asked for by an id that cannot leave its place in the path', async () => {
+  it('is requested by an id that stays one segment of the path', async () => {
     const server = await http((_, response) => ok(response, { ...order, id: '../balance?x=/' }))
     const { supplier } = client(server.origin)
     await supplier.order('../balance?x=/')
@@ -392,7 +392,7 @@ describe('one record of the supplier', () => {
   })
 })
 
-/** A supplier that answers every refusal with HTTP 200, but for those of its gateway. */
+/** A supplier that answers every refusal with HTTP 200, except those of its gateway. */
 const refusing200: Dialect = {
   ...dialect,
   errors: {
@@ -422,7 +422,7 @@ describe('a supplier whose refusals come as HTTP 200', () => {
     await expect(read).rejects.toMatchObject({ code: 'unavailable', reason: 'unauthorized' })
   })
 
-  it('is asked again after it says that it broke', async () => {
+  it('is asked again after a failure of its own', async () => {
     const { server, read } = await asked('internal_error', (supplier) => supplier.balance())
     await expect(read).rejects.toMatchObject({ code: 'unavailable', reason: 'server_error' })
     expect(server.heard).toHaveLength(3)
@@ -603,7 +603,7 @@ describe('the OpenAPI description of the supplier', () => {
 })
 
 describe('closing the client', () => {
-  it('lets an order that is under way end, and sends nothing after', async () => {
+  it('lets an order in flight end, and sends nothing after', async () => {
     const arrived = Promise.withResolvers<() => void>()
     const server = await http((_, response) => arrived.resolve(() => ok(response, order)))
     const { supplier } = client(server.origin)

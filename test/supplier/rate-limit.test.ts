@@ -141,7 +141,7 @@ function clock(random = 0) {
 }
 
 describe('the pacer', () => {
-  it('lets reads through while much is left', async () => {
+  it('does not delay reads while much is left', async () => {
     const { pacer, slept } = clock()
     pacer.observe({ limit: 60, remaining: 40, resetAt: T + 30_000 })
     for (let n = 0; n < 20; n++) await pacer.turn()
@@ -159,7 +159,7 @@ describe('the pacer', () => {
     expect(turns).toEqual([0, 12_500, 25_000, 37_500, 50_000, 50_000])
   })
 
-  it('meets no refusal of a server that counts by the minute, however many reads there are', async () => {
+  it('gets no refusal from a server that counts by the minute, with any number of reads', async () => {
     const { pacer, now } = clock()
     const window = { endsAt: T + MINUTE, used: 0 }
     for (let n = 0; n < 300; n++) {
@@ -202,7 +202,7 @@ describe('the pacer', () => {
     expect((pacer.pausedUntil() ?? 0) - now()).toBe(5_000)
   })
 
-  it('does not pause for two hours more because the clock was put back by two hours', async () => {
+  it('does not pause for two more hours when the clock is set back by two hours', async () => {
     const { pacer, slept, move } = clock()
     pacer.pause(10_000)
     move(-2 * HOUR)

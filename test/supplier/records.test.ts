@@ -39,7 +39,7 @@ const order = {
 const values = (keys: { reveal(): string }[]) => keys.map((key) => key.reveal())
 
 describe('a product of the supplier', () => {
-  it('is read whole', () => {
+  it('is read completely', () => {
     expect(readOffer(product, dialect)).toEqual({
       ok: true,
       value: {
@@ -86,7 +86,7 @@ describe('a product of the supplier', () => {
     })
   })
 
-  it('may leave out what it need not say', () => {
+  it('may leave out optional fields', () => {
     const bare = { id: 'p1', sku: 'S', name: '', api_price: '1', available: true, category: null, local_stock: null }
     expect(readOffer(bare, dialect)).toEqual({
       ok: true,
@@ -260,7 +260,7 @@ describe('money of the supplier', () => {
 })
 
 describe('an order of the supplier', () => {
-  it('is read whole, and its keys print as nothing', () => {
+  it('is read completely, and its keys do not print', () => {
     const read = readOrder(order, dialect)
     expect(read).toMatchObject({
       ok: true,
@@ -355,7 +355,7 @@ describe('an id that is a number beyond 2^53', () => {
     },
   )
 
-  it('is an id whatever else is in the record, and two that differ in their last digit are two', () => {
+  it('is an id in any record, and two ids that differ in their last digit are different', () => {
     const [one, other] = ['9007199254740992', '9007199254740993'].map((id) => readOrder(parsed(orderText(id)), dialect))
     expect(one?.ok && one.value.id).not.toBe(other?.ok && other.value.id)
     const keyed = readOrder(parsed(orderText('7', ',"keys":["1234567890123456"]')), dialect)
@@ -387,7 +387,7 @@ describe('an id that is a number beyond 2^53', () => {
     expect(readDelivery(Buffer.from(body), dialect)).toMatchObject({ supplierOrderId: '9007199254740993' })
   })
 
-  it('leaves every other document as it was', () => {
+  it('does not change other documents', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         fc.pre(!/\d{16}/.test(JSON.stringify(value)))
@@ -417,7 +417,7 @@ describe('balance and webhooks of the supplier', () => {
     expect(JSON.stringify(read)).not.toContain('s3cret')
   })
 
-  it('cannot be read without what they must say', () => {
+  it('cannot be read without their required fields', () => {
     expect(readBalance({ currency: 'EUR' }, dialect)).toEqual({
       ok: false,
       field: 'balance',
@@ -434,7 +434,7 @@ describe('balance and webhooks of the supplier', () => {
 })
 
 describe('readers of the supplier', () => {
-  it('never throw, whatever JSON comes', () => {
+  it('never throw on any JSON', () => {
     const overlaid = (base: object) =>
       fc.record(
         Object.fromEntries(
@@ -452,14 +452,14 @@ describe('readers of the supplier', () => {
     )
   })
 
-  it('take bytes that are no UTF-8 JSON for nothing', () => {
+  it('give undefined for bytes that are no UTF-8 JSON', () => {
     expect(readJson(Buffer.from([0x22, 0xff, 0x22]))).toBeUndefined()
     expect(readJson(Buffer.from('{"a":1'))).toBeUndefined()
     expect(readJson(Buffer.from(''))).toBeUndefined()
     expect(readJson(Buffer.from('\ufeff{"a":1}'))).toEqual({ a: 1 })
   })
 
-  it('cut what an error says to one line', () => {
+  it('shorten the message of an error to one line', () => {
     const json = { success: false, error: { code: 'x', message: `no\n\u001b[31m ${'a'.repeat(900)}` } }
     expect(errorAnswer(json, dialect)?.message).toMatch(/^no \[31m a{490,}$/)
     expect(errorAnswer(json, dialect)?.message.length).toBe(500)

@@ -1,4 +1,4 @@
-/** A refusal that carries an order id: the supplier may have charged, whatever it says. */
+/** A refusal with an order id: the supplier may have charged. */
 import { expect, it } from 'vitest'
 import type { Dialect } from '../../src/dialect/dialect.ts'
 import { classify } from '../../src/supplier/classify.ts'
@@ -51,7 +51,7 @@ it.each<[string, Exchange, Dialect, string]>([
   },
 )
 
-it('a refusal under HTTP 200 that carries an order id at the top proves nothing, where refusals come so', () => {
+it('a refusal under HTTP 200 that carries an order id at the top proves nothing, where refusals come this way', () => {
   const errors = { ...dialect.errors, out_of_stock: { codes: ['out_of_stock'], status: 200 } } as Dialect['errors']
   const answer = judge(carrying(200, 'out_of_stock', { id: 'o1' }), false, { ...dialect, errors })
   expect(answer).toMatchObject({ ...A('names_order'), evidence: { supplierOrderId: 'o1' } })

@@ -76,7 +76,7 @@ describe('one exchange', () => {
     expect(server.heard).toEqual([])
   })
 
-  it('sends nothing when the check before the write says no, and uses the connection for the next', async () => {
+  it('sends nothing when the check before the write fails, and uses the connection for the next request', async () => {
     const server = await http((_, response) => response.end('{}'))
     const connections = agent()
     const held = await exchange(connections, post(server.origin, { beforeWrite: () => false }))
@@ -103,7 +103,7 @@ describe('one exchange', () => {
   })
 
   it('lets no client library send a request a second time', async () => {
-    /** Begins each request twice, as undici does when a socket is taken away under a request that may be repeated. */
+    /** Begins each request twice, as undici does when a socket closes under a repeatable request. */
     class Repeating extends Agent {
       override dispatch(_: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
         const controller = { aborted: false, paused: false, reason: null, abort() {}, pause() {}, resume() {} }

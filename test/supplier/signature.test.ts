@@ -117,7 +117,7 @@ describe('the signature of a delivery', () => {
     expect(check({ signature: [vector] }, { secrets: [secret, otherSecret, secret] })).toMatchObject({ secretIndex: 0 })
   })
 
-  it('never throws, whatever the headers are', () => {
+  it('never throws on any headers', () => {
     const lines = fc.option(fc.array(fc.oneof(fc.string(), fc.constant(vector), fc.constant(T)), { maxLength: 3 }), {
       nil: undefined,
     })
@@ -158,13 +158,13 @@ describe('other layouts of a signature', () => {
     expect(inside(`v1=${vector}, t=${T}`)).toMatchObject({ valid: true })
   })
 
-  it('takes the valid one of up to five candidates, and other schemes for nothing', () => {
+  it('takes the valid one of up to five candidates, and ignores other schemes', () => {
     const wrong = `v1=${'0'.repeat(64)}`
     expect(inside(`t=${T},${wrong},v0=${vector},v1=${vector}`)).toMatchObject({ valid: true })
     expect(inside(`t=${T},${[wrong, wrong, wrong, wrong].join(',')},v1=${vector}`)).toMatchObject({ valid: true })
   })
 
-  it('takes other schemes for nothing where the timestamp has a header of its own, too', () => {
+  it('ignores other schemes also where the timestamp has a header of its own', () => {
     const layout = under({ prefix: 'v1=', separator: ',' })
     for (const other of [`v0=${vector}`, `t=${T}`, 'undefined=1', '']) {
       const verified = check({ signature: [`${other},v1=${vector}`] }, { dialect: layout })
@@ -242,7 +242,7 @@ describe('the timestamp of a delivery', () => {
     }
   })
 
-  it('may have 64 characters and no more, of which none says an instant', () => {
+  it('may have at most 64 characters, and need not be an instant', () => {
     expect(at('1'.repeat(64))).toEqual({ valid: false, reason: 'timestamp_malformed' })
     expect(at('1'.repeat(65))).toEqual({ valid: false, reason: 'malformed' })
   })
@@ -268,7 +268,7 @@ describe('the id of a delivery', () => {
     expect(check({ signature: [vector], id: ['dlv_1'] })).toMatchObject({ valid: true, deliveryId: 'dlv_1' })
   })
 
-  it('is the digest of what was signed, where there is none', () => {
+  it('is the digest of the signed bytes, where there is none', () => {
     const digest = createHash('sha256').update(`${T}.`).update(body).digest('hex')
     expect(check({ signature: [vector] })).toMatchObject({ deliveryId: digest })
     const without = under({ deliveryIdHeader: null })
@@ -278,7 +278,7 @@ describe('the id of a delivery', () => {
     expect(verified).toMatchObject({ deliveryId: digest })
   })
 
-  it('is that of the event, where only the body has one', () => {
+  it('is the id of the event, where only the body has one', () => {
     const layout = { ...under({ deliveryIdHeader: null }), eventId: 'event.id' }
     const idOf = (payload: string, id?: string[]) => {
       const bytes = Buffer.from(payload)
