@@ -44,7 +44,7 @@ import { openKeys } from './vault/keys.ts'
 export interface AppOptions {
   config: Config
   log: Log
-  /** Called once when only a restart can tell what is stored; the process should end with 75. */
+  /** Called once when only a restart can show what is stored; the process should end with 75. */
   onFatal: (failure: Failure) => void
   /** For tests that end the process at a named instant. */
   at?: AtPoint | undefined
@@ -182,7 +182,7 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
     server.drain()
     log.info('service.stopping')
     const work = [endTick(), endReattaching(), ...timers.map(({ end }) => end()), runtime.idle()]
-    // The server still listens, so that whoever asks is told to go elsewhere.
+    // The server still listens, and answers new requests with 503.
     const finished = await within(serverLimits.drainMs, Promise.all(work))
     await server.close()
     // Whatever is still under way can write nothing from here on: `sending` stays, and is looked up at the next start.

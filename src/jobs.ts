@@ -66,7 +66,7 @@ export const together = (workers: Worker[]): Worker => ({
 
 /** Work at the times of a cron expression. */
 export interface Schedule {
-  /** Finds its next time anew: for after a jump of the clock, since a timer that was set before it waits too long. */
+  /** Computes its next time again. After a jump of the clock the timer that was set before waits too long. */
   rearm(): void
   /** Ends it; resolves when a run under way is over. */
   end(): Promise<void>

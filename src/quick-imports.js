@@ -1,10 +1,10 @@
 /**
  * Halves the time that the service takes to start. For each import between two files of a package Node parses the
- * package's `package.json` anew, and that of drizzle-orm names so many entries that this was half of the start (measured
- * with Node 24.21: 1.2 s without, 0.65 s with). Its files name each other by relative paths to modules, for which nobody
- * has to look there.
+ * `package.json` of that package again. That of drizzle-orm names so many entries that this was half of the start (measured
+ * with Node 24.21: 1.2 s without this file, 0.65 s with it). Its files import each other by relative paths, for which the
+ * `package.json` is not needed.
  *
- * Whatever it does not recognise is resolved as ever; where Node has no such hooks, the start is only slower.
+ * Everything else is resolved as usual. Where Node has no such hooks, the start is only slower.
  */
 import * as modules from 'node:module'
 

@@ -30,7 +30,7 @@ export type Authenticate = (authorization: string[] | undefined) => Promise<Call
 
 export interface AuthOptions {
   db: Database
-  /** SHA-256 of the owner token, which is made anew at each start and is never in the database. */
+  /** SHA-256 of the owner token, which is made at each start and is never in the database. */
   ownerDigest: Buffer
   /** Epoch milliseconds. */
   now: () => number

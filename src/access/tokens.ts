@@ -17,7 +17,7 @@ export interface Minted {
   token: Secret
   /** SHA-256 of it: all that is stored. */
   digest: Buffer
-  /** Enough to tell tokens apart in a list: the prefix and 4 characters, which leaves 232 bits unknown. */
+  /** Enough to distinguish tokens in a list: the prefix and 4 characters, which leaves 232 bits unknown. */
   hint: string
 }
 

@@ -29,7 +29,7 @@ function makeBackup({ database, plain, sealing, file, facts, keyEncryptionKey }:
   try {
     forget(plain)
     forget(sealing)
-    // Made beforehand, so that nobody else can read it for a moment; VACUUM INTO takes a file that is empty.
+    // Made beforehand, so that no other user can read it for a moment; VACUUM INTO takes a file that is empty.
     closeSync(openSync(plain, 'wx', 0o600))
     copyInto(database, plain)
     const migration = checkedMigration(plain)

@@ -14,7 +14,7 @@ export const allBalanceAccounts = statement(() => build.select().from(balanceAcc
 
 export const listMovements = page(balanceMovements, ['currency'])
 
-/** Purchases whose request may be on its way, or whose outcome nobody knows yet. */
+/** Purchases whose request may be on its way, or whose outcome is not known yet. */
 export const countOpenOutcomes = statement(() =>
   build
     .select({ total: sql<number>`count(*)`.as('total') })

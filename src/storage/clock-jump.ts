@@ -6,7 +6,7 @@ import { build, change, statement } from './statement.ts'
 
 /*
  * Instants that rows wait for, after a jump of the clock. One that was taken before a clock was put back may lie hours or
- * days ahead: whatever waits for one is looked at now, and waits anew when there is still a reason to.
+ * days ahead: whatever waits for one is tried now, and waits again when there is still a reason to.
  */
 
 export const refreshesDueNow = change('any', (now: number) =>

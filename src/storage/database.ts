@@ -37,7 +37,7 @@ export interface Database {
    * @throws StaleWrite when a change touched another number of rows than it said; nothing of the list is stored
    * @throws Failure `conflict` when a unique or foreign key refused; nothing of the list is stored
    * @throws Failure `unavailable` when the engine was busy; nothing is stored
-   * @throws Failure `unknown_outcome` when only a restart can tell what is stored
+   * @throws Failure `unknown_outcome` when only a restart can show what is stored
    */
   commit(changes: Change[]): Promise<number[]>
   /**

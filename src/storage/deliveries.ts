@@ -4,7 +4,7 @@ import { captures, deliveries } from './schema.ts'
 import { build, change, page, statement } from './statement.ts'
 
 export type Delivery = typeof deliveries.$inferSelect
-/** What tells one delivery from another. */
+/** What identifies a delivery. */
 type Identity = Pick<Delivery, 'source' | 'deliveryId' | 'bodyHmac' | 'mac'>
 
 export const deliveryById = statement((id: string) => build.select().from(deliveries).where(eq(deliveries.id, id)))

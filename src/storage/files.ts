@@ -37,11 +37,11 @@ export async function replaceText(file: string, text: string): Promise<void> {
   }
 }
 
-/** Removes a file that nobody needs any more; one that cannot be removed is in nobody's way. */
+/** Removes a file that is not needed any more. A file that cannot be removed does no harm. */
 export function forget(file: string): void {
   try {
     rmSync(file, { force: true })
   } catch {
-    // Its folder is none, or not ours to write: whoever needs it says so.
+    // The folder is missing or cannot be written to: the caller that needs it reports that.
   }
 }

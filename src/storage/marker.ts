@@ -34,7 +34,7 @@ export function openMarker(database: string): Marker {
   let facts: MarkerFacts = { epoch: 1, attempt: null }
   let writing: Promise<void> = Promise.resolve()
   let waiting: Promise<void> | undefined
-  /** Whoever comes while one write is under way shares the next, which writes what is known then. */
+  /** Callers that come during a write share the next one, which writes what is known then. */
   const write = (): Promise<void> => {
     waiting ??= writing
       .catch(() => undefined)

@@ -162,7 +162,7 @@ const takeLease = change(1, (id: string, version: number, owner: string, until: 
 export const claimPurchase = (seen: Seen, owner: string, until: number, now: number): Change =>
   takeLease(seen.id, seen.version, owner, until, now)
 
-/** Gives a lease back. Does nothing once it was taken anew, or while it guards a request under way. */
+/** Gives a lease back. Does nothing once it was taken again, or while it guards a request under way. */
 export const freeLease = change('any', (id: string, epoch: number) =>
   build
     .update(purchases)
@@ -175,7 +175,7 @@ export const clearLeases = change('any', () =>
   build.update(purchases).set({ leaseOwner: null, leaseUntil: null }).where(isNotNull(purchases.leaseUntil)),
 )
 
-/** A hint that something happened: asks for a read, whoever holds the lease. Repeated hints coalesce. */
+/** A hint that something happened: asks for a read, also while a worker holds the lease. Repeated hints coalesce. */
 export const hintPurchase = change('any', (id: string, now: number) =>
   build.update(purchases).set({ refreshAt: now }).where(eq(purchases.id, id)),
 )

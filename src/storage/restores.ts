@@ -91,7 +91,7 @@ export const lastInstants = () =>
     (select max(read_at) from ${balanceReadings}) as read_at`
 
 /**
- * After a restore nobody knows when a purchase with an open outcome was sent last: it counts from now, so that nothing
+ * After a restore it is not known when a purchase with an open outcome was sent last: it counts from now, so that nothing
  * is proven absent too early. How long its key is safe stays: that counts from the first attempt, which is known.
  */
 export const distrustSends = change('any', (now: number) =>
@@ -101,7 +101,7 @@ export const distrustSends = change('any', (now: number) =>
     .where(inArray(purchases.state, ['unknown', 'sending'])),
 )
 
-/** What the balance did since is not in this database: its account begins anew with the next reading. */
+/** What the balance did since is not in this database: its account begins again with the next reading. */
 export const forgetAccounts = change('any', () => build.delete(balanceAccounts))
 
 export type UnclaimedOrder = typeof unclaimedOrders.$inferSelect

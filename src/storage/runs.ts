@@ -8,7 +8,7 @@ export const syncRunById = statement((id: string) => build.select().from(syncRun
 
 export const listSyncRuns = page(syncRuns)
 
-/** The last run that read the whole list; its prices are those that the stores were told. Dry runs do not count. */
+/** The last run that read the whole list; its prices are those that were pushed to the stores. Dry runs do not count. */
 export const lastCompleteSync = statement(() =>
   build
     .select({ finishedAt: syncRuns.finishedAt })

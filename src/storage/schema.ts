@@ -143,7 +143,7 @@ export const listings = sqliteTable(
     productId: text('product_id'),
     /** The SKU that the store has for it. */
     sku: text('sku').notNull(),
-    /** What tells it from other variants of one product, for people. */
+    /** What distinguishes it from other variants of one product, for people. */
     variation: text('variation'),
     linkedBy: text('linked_by').$type<LinkedBy>().notNull(),
     state: text('state').$type<ListingState>().notNull(),
@@ -154,7 +154,7 @@ export const listings = sqliteTable(
     /** Tellings in a row that failed. */
     attempts: integer('attempts').notNull().default(0),
     nextTryAt: instant('next_try_at'),
-    /** What the store has confirmed last, or has said that it has instead of what it was told. */
+    /** What the store has confirmed last, or has answered that it has instead of what was pushed. */
     knownPriceMinor: minor('known_price_minor'),
     knownCompareAtMinor: minor('known_compare_at_minor'),
     knownCurrency: text('known_currency'),
@@ -169,12 +169,12 @@ export const listings = sqliteTable(
     /** The price of a jump that waits for a person, and the one that a person has let pass. */
     wantedPriceMinor: minor('wanted_price_minor'),
     approvedPriceMinor: minor('approved_price_minor'),
-    /** Goes up with each telling, and is above every instant at which an older one was made: see `nextRevision`. */
+    /** Increases with each push, also across a restore: see `nextRevision`. */
     revision: integer('revision').notNull().default(0),
     /** Goes up with each change of the row. */
     version: integer('version').notNull().default(0),
     changedAt: instant('changed_at').notNull(),
-    /** What it was told last, at a new price, and has not confirmed: it may have it all the same. */
+    /** What was pushed last, at a new price, and is not confirmed: the store may have it all the same. */
     sentPriceMinor: minor('sent_price_minor'),
     sentCompareAtMinor: minor('sent_compare_at_minor'),
     sentCurrency: text('sent_currency'),
@@ -220,7 +220,7 @@ export const publishing = sqliteTable('publishing', {
   changedAt: instant('changed_at').notNull(),
 })
 
-/** Prices that a store has confirmed: a row each time that it was told another one. */
+/** Prices that a store has confirmed: a row for each other price that was pushed. */
 export const listingPrices = sqliteTable(
   'listing_prices',
   {
@@ -298,11 +298,11 @@ export const storeOrders = sqliteTable(
     /** Permanent id of the store. */
     store: text('store').notNull(),
     reference: text('reference').notNull(),
-    /** SHA-256 over the canonical body: tells a repeat from another order under the same reference. */
+    /** SHA-256 over the canonical body: distinguishes a repeat from another order under the same reference. */
     bodyDigest: text('body_digest').notNull(),
     receivedAt: instant('received_at').notNull(),
     cancelRequestedAt: instant('cancel_requested_at'),
-    /** When the store was told last that the order is closed; null again when it goes on after all. */
+    /** When the order was last reported to the store as closed; null again when it continues. */
     closedAt: instant('closed_at'),
   },
   (t) => [
@@ -398,7 +398,7 @@ export const purchases = sqliteTable(
     absentSince: instant('absent_since'),
     acceptedAt: instant('accepted_at'),
     keysShortSince: instant('keys_short_since'),
-    /** Keys came although the store was told otherwise, or a person must look: they are kept, not handed over. */
+    /** Keys came after a failure was reported to the store, or a person must decide: they are kept, not handed over. */
     handOverHeldAt: instant('hand_over_held_at'),
     handOverBegunAt: instant('hand_over_begun_at'),
     failureNotifiedAt: instant('failure_notified_at'),
@@ -622,7 +622,7 @@ export const deliveries = sqliteTable(
   'deliveries',
   {
     id: text('id').primaryKey(),
-    /** Which door it came through: `supplier`, `supplier/<path>`. */
+    /** The endpoint that received it: `supplier`, `supplier/<path>`. */
     source: text('source').notNull(),
     deliveryId: text('delivery_id').notNull(),
     bodyHmac: bytes('body_hmac').notNull(),
@@ -680,7 +680,7 @@ export const tokens = sqliteTable('tokens', {
   id: text('id').primaryKey(),
   name: text('name').notNull(),
   digest: bytes('digest').notNull().unique(),
-  /** First characters, to tell tokens apart in a list. */
+  /** First characters, to distinguish tokens in a list. */
   hint: text('hint').notNull(),
   /** store | viewer | operator | admin */
   role: text('role').notNull(),

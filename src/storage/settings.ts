@@ -49,7 +49,7 @@ export async function currentFreeze(db: Database): Promise<StandingFreeze | unde
 /**
  * Adds a cause for which nothing is bought.
  *
- * @param sameAs what makes it the same as one that stands already, which then stays as it is; a cause is new unless told
+ * @param sameAs what makes it the same as a cause that is in force, which then stays as it is; default: a new cause
  */
 export const setFreeze = (freeze: Freeze, sameAs = JSON.stringify(freeze)): Change =>
   addCause({

@@ -49,7 +49,7 @@ const nothingMoves = notExists(
     .where(and(eq(purchases.orderId, storeOrders.id), notInArray(purchases.state, [...finalStates]))),
 )
 
-/** Orders in which nothing moves any more and whose store has not been told so. */
+/** Orders in which nothing moves any more and that are not reported as closed. */
 export const ordersToClose = statement((limit: number) =>
   build
     .select({ id: storeOrders.id })
@@ -96,7 +96,7 @@ export const carryCancellation = change(1, (purchaseId: string) =>
     .where(eq(purchases.id, purchaseId)),
 )
 
-/** Guarded on being open, so that the closing is told once; and on nothing moving, since a retry may have come between. */
+/** Guarded on being open, so that the closing is reported once; and on nothing moving, since a retry may have come between. */
 export const markClosed = change(1, (id: string, now: number) =>
   build
     .update(storeOrders)

@@ -87,7 +87,7 @@ async function withEither<T>(config: KeyParts['config'], use: (key: Secret) => P
   } catch (error) {
     const key = error instanceof Failure && error.reason === 'wrong_key' ? config.nextKeyEncryptionKey() : undefined
     if (!key) throw error
-    // When it does not fit either, the failure to tell is about the key that is set.
+    // When it does not fit either, the failure is about the key that is set.
     const opened = await use(key).catch(() => {
       throw error
     })

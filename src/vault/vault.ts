@@ -37,7 +37,7 @@ export interface Vault {
   open(place: Place, ciphertext: Buffer, keyId: number): Buffer
   /** 32 bytes that are equal for equal texts and say nothing about them without the key: finds a licence key again. */
   blindIndex(text: string): Buffer
-  /** 32 bytes that stand for a delivery's body where deliveries are told apart. */
+  /** 32 bytes that stand for a delivery's body where deliveries are compared. */
   bodyHmac(bytes: Buffer): Buffer
   /** A key of 32 bytes for one purpose. It stays the same when later data keys come. */
   subKey(purpose: string): Buffer
@@ -198,7 +198,7 @@ export function parseKey(secret: Secret): Buffer {
   const encoding = /^[0-9a-fA-F]{64}$/.test(text) ? 'hex' : 'base64'
   const shaped = encoding === 'hex' || /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/.test(text)
   const key = Buffer.from(shaped ? text : '', encoding)
-  // One byte over and over is a placeholder that somebody forgot to replace.
+  // One repeated byte is a placeholder that was never replaced.
   if (key.length === KEY_BYTES && key.some((byte) => byte !== key[0])) return key
   throw new Failure(
     'invalid',
@@ -207,7 +207,7 @@ export function parseKey(secret: Secret): Buffer {
 }
 
 /**
- * What a key-encryption key is called where people must tell two of them apart: 8 hex digits derived from it, which say
+ * The name of a key-encryption key, by which people distinguish two of them: 8 hex digits derived from it, which say
  * nothing about it. Messages, backups and the audit carry it.
  *
  * @throws Failure `invalid` when the key is malformed

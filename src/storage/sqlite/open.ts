@@ -101,7 +101,7 @@ const PRAGMAS: Record<string, { set: string; answer: string | number }> = {
   // Not the default in WAL: without it a power cut takes back commits that were acknowledged.
   synchronous: { set: 'FULL', answer: 2 },
   foreign_keys: { set: 'ON', answer: 1 },
-  // Milliseconds. Nobody else should hold the file, so a wait that is longer than a hiccup is not worth a stopped loop.
+  // Milliseconds. No other process should hold the file, so a longer wait would only block the event loop.
   busy_timeout: { set: '250', answer: 250 },
   // 64 MiB: the log shrinks back to it after one large commit.
   journal_size_limit: { set: String(64 * 1024 * 1024), answer: 64 * 1024 * 1024 },
@@ -191,7 +191,7 @@ export interface HeldDatabase {
  * The lock is an exclusive transaction on an empty SQLite file beside it: the kernel frees it however the process
  * ends, kill -9 included, and no lease or process id has to be judged stale. The lock file itself stays.
  *
- * @param typeOf tells the file system of a folder, see `fileSystemOf`
+ * @param typeOf returns the file system of a folder, see `fileSystemOf`
  * @throws Failure `conflict`, reason `database_in_use`, when another process (or this one) holds it; reason
  *   `network_file_system` where neither locks nor fsync can be relied on
  * @throws Failure `unavailable` when its folder or the lock file cannot be made
@@ -259,7 +259,7 @@ export function makePrivate(file: string): void {
   }
 }
 
-/** A kind of file system, as `statfs` of Linux tells it apart. */
+/** A kind of file system, as `statfs` of Linux numbers it. */
 export interface FileSystem {
   name: string
   /**

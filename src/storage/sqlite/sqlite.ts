@@ -6,7 +6,7 @@
  * between two turns, so that no read ever sees a half-written group.
  *
  * What may go wrong: a full disk, an I/O error or a failed COMMIT leaves open what is stored, since a COMMIT that
- * reported an error may still be found committed. All members are told so and the process must end: the next start
+ * reported an error may still be found committed. All callers get that failure and the process must end: the next start
  * reads the truth from the file.
  */
 import { strict as assert } from 'node:assert'
@@ -24,11 +24,11 @@ interface Member {
 
 export interface EngineOptions {
   /**
-   * Called once, after every waiting commit was rejected, when only a restart can tell what is stored. From here on
+   * Called once, after every waiting commit was rejected, when only a restart can show what is stored. From here on
    * the engine refuses all work; the caller ends the process (code 75: try again).
    */
   onFatal(error: Failure): void
-  /** When the commits that came together are run; once the turn of the event loop is over unless told. */
+  /** When the commits that came together are run; default: once the turn of the event loop is over. */
   defer?: (flush: () => void) => void
 }
 
@@ -88,7 +88,7 @@ export function sqliteDatabase(
    * A single change that may touch any number of rows needs no savepoint: when it fails, SQLite takes it back itself.
    * One with a row count does, because a statement that touched too many rows has succeeded.
    *
-   * @returns what tells the caller, to be called once the transaction is committed
+   * @returns a function that answers the caller, to be called once the transaction is committed
    * @throws whatever is not this member's own fault; the group is lost then
    */
   function run({ steps, resolve, reject }: Member): () => void {
@@ -191,7 +191,7 @@ const isBusy = (error: unknown): boolean => sqliteCode(error)?.startsWith('SQLIT
 /** Errors of one statement, by SQLite's result codes. All others are about the file, the disk or the connection. */
 const STATEMENT_FAULTS = ['SQLITE_ERROR', 'SQLITE_MISMATCH', 'SQLITE_TOOBIG', 'SQLITE_RANGE', 'SQLITE_CONSTRAINT']
 
-/** What to tell the caller of a statement that failed by its own fault; undefined when the fault is the database's. */
+/** The failure for the caller of a statement that failed by its own fault; undefined when the fault is the database's. */
 function ownFault(error: unknown): unknown {
   const code = sqliteCode(error)
   if (code === undefined) return error
@@ -202,6 +202,6 @@ function ownFault(error: unknown): unknown {
   return own ? new Failure('internal', `a faulty statement: ${messageOf(error)}`, { cause: error }) : undefined
 }
 
-/** What to tell the caller when nothing was written yet. */
+/** The failure for the caller when nothing was written yet. */
 const readFault = (error: unknown): unknown =>
   ownFault(error) ?? new Failure('unavailable', 'the database cannot be read now', { cause: error })

@@ -108,7 +108,7 @@ function readerOf(names: string[], decoders: (Decoder | undefined)[]): RowReader
 }
 
 /**
- * SQLite plans a statement anew at each run when its planner has looked at a bound value, which with ORDER BY or LIMIT it
+ * SQLite plans a statement again at each run when its planner has looked at a bound value, which with ORDER BY or LIMIT it
  * does: 60 µs for a read of 8. It does not look behind a unary plus, and a plus changes no value.
  */
 const steady = (text: string): string => (text.startsWith('select') ? text.replaceAll('?', '+?') : text)
