@@ -36,7 +36,7 @@ export const syncs: CommandRow[] = [
 Examples:
   quayside sync --follow            watch a run to its end
   quayside sync --follow --json     the same as lines of JSON
-  quayside sync --dry-run           what a run would change; nothing is written
+  quayside sync --dry-run           what a run would change; nothing is changed
   quayside sync runs                what earlier runs found`,
     act: async (call) => {
       if (call.flag('dryRun')) return showDryRun(call)
@@ -94,7 +94,8 @@ function runText(run: Row, { io, width }: Call): string {
     Boolean(run.requestId) && ["Supplier's request", cell(run.requestId)],
   ]
   const changes = asRows(run.changes)
-  if (changes.length === 0) return `${details(pairs, width)}\nNo offer changed.\n`
+  const none = run.dry ? 'A dry run: it changed nothing, and what it reported is not kept.' : 'No offer changed.'
+  if (changes.length === 0) return `${details(pairs, width)}\n${none}\n`
   const columns: Columns = { OFFER: (row) => cell(row.sku ?? row.productId), ...changeColumns }
   return `${details(pairs, width)}\n${table(changes, columns, width)}`
 }
@@ -290,8 +291,8 @@ function summary(end: Row): string[] {
   const seen = `${cell(offers.seen)} offers: ${cell(offers.new)} new, ${cell(offers.changed)} changed`
   return [
     end.state === 'complete'
-      ? `Nothing was written. A sync run now would find ${seen}, ${cell(offers.gone)} gone${unreadable}.${missed}`
-      : `Nothing was written. A sync run now would fail: ${cell(end.error)}${requestText(end.requestId)}. Until then: ${seen}.`,
+      ? `Nothing was changed. A sync run now would find ${seen}, ${cell(offers.gone)} gone${unreadable}.${missed}`
+      : `Nothing was changed. A sync run now would fail: ${cell(end.error)}${requestText(end.requestId)}. Until then: ${seen}.`,
     ...asRows(end.stores).map(
       ({ store, told, held }) =>
         `${cell(store)} would get ${cell(told)} ${told === 1 ? 'listing' : 'listings'}, ${cell(held)} held.`,

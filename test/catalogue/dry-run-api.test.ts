@@ -164,7 +164,7 @@ describe('quayside sync --dry-run', () => {
       "Page 1: cannot be read, 1 in all: record 4 (p00004): name is nothing (the supplier's request req_",
     )
     expect(printed.replaceAll(/\s+/g, ' ')).toContain(
-      'Nothing was written. A sync run now would find 40 offers: 1 new, 2 changed',
+      'Nothing was changed. A sync run now would find 40 offers: 1 new, 2 changed',
     )
     expect(printed).toContain('would get 3 listings, 1 held.')
   })

@@ -116,3 +116,13 @@ describe('sync --follow', () => {
     expect(stderr).toContain('the service is being stopped')
   })
 })
+
+describe('sync show', () => {
+  it('says of a dry run that it changed nothing, however many offers it found changed', async () => {
+    const { config } = await startRun([{ ...complete, dry: true }])
+    const { exitCode, stdout } = await run(['sync', 'show', 'run1', '--config', config])
+    expect(exitCode).toBe(0)
+    expect(stdout).toContain('4,000 seen, 0 new, 7 changed')
+    expect(stdout).toContain('A dry run: it changed nothing')
+  })
+})

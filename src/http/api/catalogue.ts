@@ -64,7 +64,7 @@ const End = z
   })
   .meta({ description: 'The last line; its counts are whole' })
 
-/** A sync run that writes nothing, told while it goes on. */
+/** A sync run on a copy, reported while it goes on. */
 export function dryRunOperations({ dryRun }: Pick<ApiContext, 'dryRun'>): Operation[] {
   return [
     operation({
@@ -74,7 +74,7 @@ export function dryRunOperations({ dryRun }: Pick<ApiContext, 'dryRun'>): Operat
       allowed: { people: 'operator' },
       query: { most },
       summary:
-        'What a sync run would change in offers, and then in each store, with reasons; nothing is written. At most `most` ' +
+        'What a sync run would change in offers, and then in each store, with reasons; nothing is changed. At most `most` ' +
         'changes of offers, and as many of listings, are told one by one. Hang up, and it ends.',
       answer: jsonLines(z.union([Start, Progress, Offer, Doubt, Listing, End])),
       success: { 200: 'A line of JSON for each event, while it is read; the last is `end` or `error`' },
