@@ -1,0 +1,27 @@
+/** Words that Quayside's code and pages do not use: each has a plainer one, or the name of the actor. */
+import { readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { expect, test } from 'vitest'
+
+const root = path.resolve(import.meta.dirname, '..')
+/** The folders of `src` that are held to it. */
+const rooms = ['config', 'demo', 'dialect', 'domain', 'inbox', 'sandbox', 'stores', 'supplier']
+const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...filesIn('docs')]
+
+const AVOIDED =
+  /\b(told|tellings?|owe[sd]?|doors?|hypothes[ie]s|lets? go|mend(s|ed)?|harbour|whoever|nobody|somebody|anew|for ever)\b/i
+/** Money that is owed back is called so. And the page on reliability explains mutants in its own list. */
+const ALLOWED = /\bowed back\b|^- `src\//i
+
+function filesIn(folder: string): string[] {
+  const files = readdirSync(path.join(root, folder), { withFileTypes: true })
+  return files.filter((file) => file.isFile()).map(({ name }) => `${folder}/${name}`)
+}
+
+test.each([...rooms.flatMap((room) => filesIn(`src/${room}`)), ...pages])('%s is in plain words', (file) => {
+  const lines = readFileSync(path.join(root, file), 'utf8').split('\n')
+  // The words of a name count one by one: `oweAlert`, `is_told`.
+  const inWords = (line: string) => line.replaceAll(/([a-z])([A-Z])/g, '$1 $2').replaceAll('_', ' ')
+  const found = lines.filter((line) => AVOIDED.test(inWords(line)) && !ALLOWED.test(inWords(line)))
+  expect(found).toEqual([])
+})
