@@ -30,7 +30,8 @@ import { forgetOld } from './inbox/process.ts'
 import { webhookActions } from './inbox/webhooks.ts'
 import { every, everySeconds } from './jobs.ts'
 import type { Log } from './log.ts'
-import { createMetrics, readGauges } from './observe/metrics.ts'
+import { createMetrics } from './observe/metrics.ts'
+import { readStanding } from './observe/standing.ts'
 import type { OrderingPolicy } from './ordering/ordering.ts'
 import { recogniseRestore } from './reconciliation/restore.ts'
 import { startRuntime } from './runtime.ts'
@@ -106,10 +107,13 @@ export async function openApp({ config, log, onFatal, at }: AppOptions): Promise
     },
   })
   const { ordering, catalogue, inbox, syncs, sweeps } = runtime
-  const metrics = createMetrics({
-    readGauges: () => readGauges({ db, now, clockSuspect: inbox.clockSuspect, unreadable: supplier.unreadable }),
-    runtime: true,
+  const observe = async () => ({
+    ...(await readStanding(db)),
+    now: now(),
+    clockSuspect: inbox.clockSuspect(),
+    unreadable: supplier.unreadable(),
   })
+  const metrics = createMetrics(observe, { process: true })
   const dryRun = createDryRunner({ catalogue, stores: config.stores, dataDir: config.dataDir })
   const backups = createBackups({ config, file, db, keys, now, newId, log })
   const captures = createCaptures({ db, vault, now, newId, log })

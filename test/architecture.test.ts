@@ -23,7 +23,7 @@ const flows = ['inbox', 'ordering', 'reconciliation', 'catalogue', 'listings']
 /** What each folder may import. The files at the root that are not named put the parts together and may import all. */
 const allowed: Record<string, string[]> = {
   domain: [],
-  dialect: [],
+  dialect: ['domain'],
   supplier: ['dialect', 'domain'],
   storage: ['domain'],
   config: ['dialect', 'domain'],

@@ -1,6 +1,7 @@
 /* The shape of a dialect. First its parts: paths, headers, amounts. */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
+import { type EventName, eventNames, type OrderStatus, orderStatuses } from '../domain/supplier.ts'
 import { Failure } from '../errors.ts'
 
 export const path = z.string().regex(/^$|^[^.]+(\.[^.]+)*$/, 'a dotted path')
@@ -53,19 +54,8 @@ export const errorKinds = [
 ] as const
 export type ErrorKind = (typeof errorKinds)[number]
 
-/** The six events of the API, by our names. */
-export const eventNames = [
-  'order.completed',
-  'order.failed',
-  'product.restocked',
-  'product.out_of_stock',
-  'product.price_changed',
-  'balance.low',
-] as const
-export type EventName = (typeof eventNames)[number]
-
-/** Our words for the status of a supplier order, see `domain/supplier`. */
-export type OrderStatus = 'open' | 'completed' | 'failed' | 'refunded'
+/** Words that Quayside and a dialect share: the events, and the states of a supplier order. */
+export { type EventName, eventNames, type OrderStatus }
 
 const shape = z.strictObject({
   /** Name of the file without its ending. */
@@ -220,7 +210,7 @@ const shape = z.strictObject({
     updatedAt: path.nullable(),
   }),
   /** The supplier's status word -> ours. An unlisted word counts as open. */
-  orderStatuses: z.record(z.string(), z.enum(['open', 'completed', 'failed', 'refunded'])),
+  orderStatuses: z.record(z.string(), z.enum(orderStatuses)),
   /** Names of the filters of GET /orders; null when there is none: Quayside then reads the whole list. */
   orders: z.strictObject({
     externalOrderId: parameter.nullable(),

@@ -3,8 +3,10 @@
  */
 import { type HoldReason, isOver, type PurchaseState } from './purchase.ts'
 
-export type LineState = 'not_ours' | 'open' | 'held' | 'partly_fulfilled' | 'fulfilled' | 'failed' | 'cancelled'
-export type OrderState = 'open' | 'partly_fulfilled' | 'fulfilled' | 'failed' | 'cancelled'
+export const lineStates = ['not_ours', 'open', 'held', 'partly_fulfilled', 'fulfilled', 'failed', 'cancelled'] as const
+export type LineState = (typeof lineStates)[number]
+export const orderStates = ['open', 'partly_fulfilled', 'fulfilled', 'failed', 'cancelled'] as const
+export type OrderState = (typeof orderStates)[number]
 
 export interface PartFacts {
   part: number

@@ -12,18 +12,22 @@ export interface Sealed {
 }
 
 /** `open`: money or keys may still move. `completed`: all keys are there. `failed`: nothing was bought. `refunded`: the money came back. */
-export type OrderStatus = 'open' | 'completed' | 'failed' | 'refunded'
+export const orderStatuses = ['open', 'completed', 'failed', 'refunded'] as const
+export type OrderStatus = (typeof orderStatuses)[number]
 
 /** The order was charged and not refunded. */
 export const moneyIsOut = (status: OrderStatus): boolean => status === 'open' || status === 'completed'
 
-export type EventName =
-  | 'order.completed'
-  | 'order.failed'
-  | 'product.restocked'
-  | 'product.out_of_stock'
-  | 'product.price_changed'
-  | 'balance.low'
+/** The six events of the API, by the names that Quayside uses. */
+export const eventNames = [
+  'order.completed',
+  'order.failed',
+  'product.restocked',
+  'product.out_of_stock',
+  'product.price_changed',
+  'balance.low',
+] as const
+export type EventName = (typeof eventNames)[number]
 
 /** The stored evidence of an answer: a code, ids, a digest and a sentence of ours, never its contents. */
 export interface AnswerEvidence {

@@ -80,13 +80,13 @@ export interface Operation<
   body?: B
   /** The body is a CSV file instead, of at most so many bytes. */
   file?: { bytesMax: number }
-  /** What a success carries under `data`; `csvFile` where it is a file, `jsonLines` where it is told as it happens. */
+  /** What a success carries under `data`, made from what `handle` returns; `csvFile` for a file, `jsonLines` for a stream of events. */
   answer: A
   /** Statuses of success, and when each is answered. */
   success: Record<S, string>
   /** Statuses of failure beyond those of the token and of the input, and when. */
   failures?: Record<number, string>
-  handle: (call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>>) => Promise<{ status: S; data: z.infer<A> }>
+  handle: (call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>>) => Promise<{ status: S; data: z.input<A> }>
 }
 
 /** Lets the compiler hold a handler against the shapes beside it; what comes out is one of a list. */
@@ -106,6 +106,7 @@ export function routerOf(operations: Operation[], authenticate: Authenticate): R
   const router = Router({ strict: true, caseSensitive: true })
   for (const { method, path, allowed, query, body, file, answer, handle } of operations) {
     const queryShape = fields(query ?? {})
+    const line = lineShapeOf(answer)
     router[method](path, async (request, response) => {
       response.set('cache-control', 'no-store')
       const caller = await authenticate(request.headersDistinct.authorization).catch((error: unknown) => {
@@ -134,8 +135,8 @@ export function routerOf(operations: Operation[], authenticate: Authenticate): R
       }
       const { status, data } = await handle(call)
       if (answer === csvFile) await sendCsv(response, status, data as CsvFile)
-      else if (lineShapeOf(answer)) await sendLines(response, status, data as Events<unknown>)
-      else response.status(status).json({ success: true, data })
+      else if (line) await sendLines(response, status, data as Events<unknown>, line)
+      else response.status(status).json({ success: true, data: answer.parse(data) })
     })
   }
   for (const path of new Set(operations.map((one) => one.path))) {
@@ -147,18 +148,18 @@ export function routerOf(operations: Operation[], authenticate: Authenticate): R
   return router
 }
 
-/** What is told one after the other, while it happens. */
+/** Events, each sent when it happens. */
 export type Events<E> = AsyncIterableIterator<E, void>
 
 const Broken = z
   .object({ type: z.literal('error'), code: z.string(), message: z.string() })
-  .meta({ description: 'The last line, where it broke off: what came before is not whole' })
+  .meta({ description: 'The last line of a run that broke off: the lines before are incomplete' })
 
 const lineShapes = new WeakMap<z.ZodType, z.ZodType>()
 
 /** The `answer` of an operation that sends events, a line of JSON each. */
 export function jsonLines<S extends z.ZodType>(event: S) {
-  const answer = z.custom<Events<z.infer<S>>>()
+  const answer = z.custom<Events<z.input<S>>>()
   lineShapes.set(answer, z.union([event, Broken]))
   return answer
 }
@@ -167,13 +168,18 @@ export function jsonLines<S extends z.ZodType>(event: S) {
 export const lineShapeOf = (answer: z.ZodType): z.ZodType | undefined => lineShapes.get(answer)
 
 /** Sends events as they come. The answer has begun, so that what goes wrong is its last line. */
-export async function sendLines(response: Response, status: number, events: Events<unknown>): Promise<void> {
+export async function sendLines(
+  response: Response,
+  status: number,
+  events: Events<unknown>,
+  line: z.ZodType,
+): Promise<void> {
   response.status(status).set('content-type', 'application/x-ndjson; charset=utf-8')
-  await sendPieces(response, linesOf(events))
+  await sendPieces(response, linesOf(events, line))
 }
 
 /** By hand, because `return` of a generator that was never asked for anything ends nothing. */
-function linesOf(events: Events<unknown>): AsyncIterableIterator<string> {
+function linesOf(events: Events<unknown>, line: z.ZodType): AsyncIterableIterator<string> {
   let broken = false
   return {
     [Symbol.asyncIterator]() {
@@ -183,7 +189,9 @@ function linesOf(events: Events<unknown>): AsyncIterableIterator<string> {
       if (broken) return { done: true, value: undefined }
       try {
         const { done, value } = await events.next()
-        return done ? { done: true, value: undefined } : { done: false, value: `${JSON.stringify(value)}\n` }
+        return done
+          ? { done: true, value: undefined }
+          : { done: false, value: `${JSON.stringify(line.parse(value))}\n` }
       } catch (error) {
         broken = true
         return { done: false, value: `${JSON.stringify(brokenBy(error))}\n` }

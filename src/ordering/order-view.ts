@@ -1,10 +1,12 @@
 import { delivered, hasLeft, type LineState, lineState, type OrderState, orderState } from '../domain/store-order.ts'
 import { Failure } from '../errors.ts'
+import type { Database } from '../storage/database.ts'
 import { attemptsOf, transitionsOf } from '../storage/evidence.ts'
 import { offersByProduct } from '../storage/offers.ts'
 import { type OutboxRow, outboxOfOrder } from '../storage/outbox.ts'
-import { type Purchase, purchasesOfOrder } from '../storage/purchases.ts'
+import { type Purchase, purchasesOfOrder, purchasesOfOrders } from '../storage/purchases.ts'
 import {
+  countHandedOver,
   keysOfPurchases,
   type LicenceKey,
   linesOfOrders,
@@ -57,6 +59,30 @@ export async function orderStanding({ db }: Pick<Ordering, 'db'>, orderId: strin
 }
 
 export type Standing = NonNullable<Awaited<ReturnType<typeof orderStanding>>>
+
+/** The derived states of a page of orders, with three reads however many there are. */
+export async function statesOfOrders(
+  db: Database,
+  orders: StoreOrder[],
+): Promise<(StoreOrder & { state: OrderState })[]> {
+  const ids = orders.map((order) => order.id)
+  if (ids.length === 0) return []
+  const [lines, parts, confirmed] = await Promise.all([
+    db.query(linesOfOrders(ids)),
+    db.query(purchasesOfOrders(ids)),
+    db.query(countHandedOver(ids)),
+  ])
+  const keys = new Map(confirmed.map(({ purchaseId, total }) => [purchaseId, total]))
+  const partsOf = Map.groupBy(parts, (part) => part.lineId)
+  const linesOf = Map.groupBy(lines, (line) => line.orderId)
+  return orders.map((order) => {
+    const facts = (linesOf.get(order.id) ?? []).map((line) => {
+      const own = (partsOf.get(line.id) ?? []).map((part) => ({ ...part, handedOver: keys.get(part.id) ?? 0 }))
+      return { state: lineState(own), delivered: delivered(own) }
+    })
+    return { ...order, state: orderState(facts) }
+  })
+}
 
 /**
  * @param show `keys` opens the licence keys that were handed over

@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, gt, inArray, ne, notInArray, sql } from 'drizzle-orm'
 import { audit, balanceReadings, discrepancies, purchaseAttempts, transitions } from './schema.ts'
-import { build, change, statement } from './statement.ts'
+import { build, change, page, statement } from './statement.ts'
 
 export type Attempt = typeof purchaseAttempts.$inferSelect
 export type TransitionRow = typeof transitions.$inferSelect
@@ -59,9 +59,7 @@ export const lastUnfreeze = statement(() =>
   build.select({ at: audit.at }).from(audit).where(eq(audit.action, 'unfreeze')).orderBy(desc(audit.at)).limit(1),
 )
 
-export const listDiscrepancies = statement((limit: number) =>
-  build.select().from(discrepancies).orderBy(desc(discrepancies.foundAt), desc(discrepancies.id)).limit(limit),
-)
+export const listDiscrepancies = page(discrepancies)
 
 export const discrepanciesOf = statement((purchaseId: string) =>
   build

@@ -23,6 +23,11 @@ export const purchasesOfOrder = statement((orderId: string) =>
     .orderBy(asc(purchases.lineId), asc(purchases.part), asc(purchases.generation)),
 )
 
+/** Purchases of several orders, for their derived states. */
+export const purchasesOfOrders = statement((orderIds: string[]) =>
+  build.select().from(purchases).where(inArray(purchases.orderId, orderIds)),
+)
+
 export const purchasesOfPart = statement((lineId: string, part: number) =>
   build
     .select()

@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, isNull, ne, notExists, notInArray, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, isNotNull, isNull, ne, notExists, notInArray, sql } from 'drizzle-orm'
 import { finalStates } from '../domain/purchase.ts'
 import { licenceKeys, purchases, storeOrderLines, storeOrders } from './schema.ts'
 import { build, change, page, statement } from './statement.ts'
@@ -120,6 +120,16 @@ export const keysOfPurchases = statement((purchaseIds: string[]) =>
     .from(licenceKeys)
     .where(inArray(licenceKeys.purchaseId, purchaseIds))
     .orderBy(asc(licenceKeys.purchaseId), asc(licenceKeys.ordinal)),
+)
+
+/** How many keys the store has confirmed, by purchase. */
+export const countHandedOver = statement((orderIds: string[]) =>
+  build
+    .select({ purchaseId: licenceKeys.purchaseId, total: sql<number>`count(*)`.as('total') })
+    .from(licenceKeys)
+    .innerJoin(purchases, eq(purchases.id, licenceKeys.purchaseId))
+    .where(and(inArray(purchases.orderId, orderIds), isNotNull(licenceKeys.handedOverAt)))
+    .groupBy(licenceKeys.purchaseId),
 )
 
 export const keysOfHandOver = statement((outboxId: string) =>

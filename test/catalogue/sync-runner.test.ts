@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { createSyncRunner } from '../../src/catalogue/sync.ts'
-import { readGauges } from '../../src/observe/metrics.ts'
+import { createMetrics } from '../../src/observe/metrics.ts'
+import { readStanding } from '../../src/observe/standing.ts'
 import { insertSyncRun, listSyncRuns } from '../../src/storage/runs.ts'
 import { idAt, listWorld } from '../support/catalogue-world.ts'
 
@@ -39,11 +40,12 @@ it('the age of the last complete run was no figure any more after twenty runs th
     answer.status = 500
   }
   for (let failed = 1; failed <= 21; failed += 1) expect(await sync()).toMatchObject({ state: 'failed' })
-  const { sync_age_seconds } = await readGauges({
-    db,
-    now: () => clock.at,
-    clockSuspect: () => false,
-    unreadable: () => [],
-  })
-  expect(sync_age_seconds).toEqual([{ value: (clock.at - finishedAt) / 1_000 }])
+  const metrics = createMetrics(async () => ({
+    ...(await readStanding(db)),
+    now: clock.at,
+    clockSuspect: false,
+    unreadable: [],
+  }))
+  const age = (clock.at - finishedAt) / 1_000
+  expect((await metrics.scrape()).text).toMatch(new RegExp(`^quayside_sync_age_seconds ${age}$`, 'm'))
 })

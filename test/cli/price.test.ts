@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { explainPrice, type PricedOffer } from '../../src/domain/pricing.ts'
 import { explainStock } from '../../src/domain/stock.ts'
-import { priceView } from '../../src/http/api/listings.ts'
+import { Price } from '../../src/http/api/listings.ts'
 import { newListing } from '../../src/listings/assess.ts'
 import type { ListingRow } from '../../src/storage/listings.ts'
 import { run, startService, widest } from '../support/cli-run.ts'
@@ -25,7 +25,7 @@ function serviceFor(
   return startService({
     'GET /stores': () => ({ items: stores.map((id) => ({ id })) }),
     [`GET /stores/${STORE}/prices/SKU-1`]: () =>
-      priceView(STORE, { offer, price, stock, listings, takenBy: null, passes: listings.length === 0 }),
+      Price.parse({ store: STORE, offer, price, stock, listings, takenBy: null, passes: listings.length === 0 }),
   })
 }
 

@@ -48,10 +48,10 @@ const groups: { why: string; words: Record<string, string> }[] = [
     why: 'states, holds and events of the glossary: the API names the events, and we kept its names',
     words: {
       balance: 'catalogue cli domain http inbox ordering reconciliation supplier top',
-      completed: 'domain http ordering reconciliation sandbox storage supplier',
+      completed: 'domain ordering reconciliation sandbox storage supplier',
       failed: 'catalogue cli domain http listings ordering reconciliation sandbox storage supplier',
       pending: 'domain http listings storage',
-      refunded: 'domain http sandbox',
+      refunded: 'domain sandbox',
       'balance.low': 'domain inbox sandbox',
       'order.completed': 'demo domain sandbox',
       'order.failed': 'domain sandbox',
@@ -99,7 +99,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
       secret: 'cli storage',
       sku: 'cli demo domain listings ordering storage',
       status: 'cli demo domain http observe sandbox storage top',
-      total: 'http storage',
+      total: 'storage',
       updated_at: 'sandbox',
       url: 'cli inbox storage',
     },
@@ -116,10 +116,9 @@ const groups: { why: string; words: Record<string, string> }[] = [
   {
     why: 'our own HTTP answers, which have the envelope of the API on purpose, and what HTTP itself defines',
     words: {
-      data: 'demo http',
+      data: 'demo',
       request_id: 'cli http storage',
       'retry-after': 'http',
-      success: 'http',
       'x-request-id': 'http',
     },
   },

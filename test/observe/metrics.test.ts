@@ -4,30 +4,34 @@ import { createAuth } from '../../src/access/auth.ts'
 import { tokenDigest } from '../../src/access/tokens.ts'
 import { healthRouter, metricsRouter } from '../../src/http/probes.ts'
 import { createHttpServer } from '../../src/http/server.ts'
-import { createMetrics, type GaugeReadings } from '../../src/observe/metrics.ts'
+import { createMetrics, type Observed } from '../../src/observe/metrics.ts'
+import { readStanding } from '../../src/observe/standing.ts'
 import { memoryDatabase } from '../support/database.ts'
 
 const TOKEN = 'owner-token-of-this-test'
 
 /** A server with nothing but its probes, which says what `state` says. */
 async function probes() {
+  const db = memoryDatabase()
   const state = {
     health: () => ({ reasons: [] as string[], notes: [] as string[] }),
-    gauges: async (): Promise<GaugeReadings> => ({
-      frozen: [{ value: 1 }],
-      purchases: [{ labels: { state: 'accepted', hold: '' }, value: 3 }],
+    observe: async (): Promise<Observed> => ({
+      ...(await readStanding(db)),
+      freeze: { reason: 'a look first', actor: 'owner', at: 0, causes: [] },
+      purchases: [{ state: 'accepted', holdReason: null, total: 3 }],
+      now: 0,
+      clockSuspect: false,
+      unreadable: [],
     }),
   }
-  const metrics = createMetrics({ readGauges: () => state.gauges() })
+  const metrics = createMetrics(() => state.observe())
   const quiet = () => undefined
   const server = createHttpServer({
     webhooks: Router(),
     api: [],
     health: Router()
       .use(healthRouter({ status: () => state.health() }))
-      .use(
-        metricsRouter(createAuth({ db: memoryDatabase(), ownerDigest: tokenDigest(TOKEN), now: Date.now }), metrics),
-      ),
+      .use(metricsRouter(createAuth({ db, ownerDigest: tokenDigest(TOKEN), now: Date.now }), metrics)),
     log: { info: quiet, warn: quiet, error: quiet },
     newId: () => 'request-1',
     monotonic: () => performance.now(),
@@ -61,7 +65,7 @@ describe('a scrape', () => {
     const { state, metrics, get } = await probes()
     metrics.count('deliveries_processed', { state: 'applied' })
     await get('/metrics')
-    state.gauges = () => Promise.reject(new Error('the database is busy'))
+    state.observe = () => Promise.reject(new Error('the database is busy'))
     const text = await (await get('/metrics')).text()
     expect(text).toContain('quayside_deliveries_processed_total{state="applied"} 1')
     expect(text).not.toMatch(/^quayside_(frozen|purchases)[ {]/m)

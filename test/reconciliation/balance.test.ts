@@ -136,7 +136,7 @@ describe('the balance at the supplier', () => {
     expect(await harbour.alerts()).toEqual([])
     await watch(harbour, HOUR)
     expect(await harbour.alerts()).toEqual(['balance_unexplained'])
-    const [discrepancy] = await harbour.db.query(listDiscrepancies(10))
+    const [discrepancy] = await harbour.db.query(listDiscrepancies({ limit: 10 }))
     expect(discrepancy).toMatchObject({ kind: 'balance_unexplained', supplierOrderId: '' })
     expect(discrepancy?.detail).toContain(`${(cost / 100).toFixed(2)} EUR more than our orders explain`)
     expect(await currentFreeze(harbour.db)).toBeUndefined()

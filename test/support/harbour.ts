@@ -244,7 +244,7 @@ export async function openHarbour(options: HarbourOptions = {}) {
     state: async (orderId: string) => (await viewOrder(current.ordering, orderId, { keys: false })).state,
     callbacks: (type: string) => shop.received().filter((callback) => callback.type === type),
     alerts: async () => (await db.query(listOutbox({ kind: 'alert', limit: 100 }))).map(({ type }) => type).sort(),
-    discrepancies: async () => (await db.query(listDiscrepancies(100))).map(({ kind }) => kind).sort(),
+    discrepancies: async () => (await db.query(listDiscrepancies({ limit: 100 }))).map(({ kind }) => kind).sort(),
     /**
      * Asserts what the ledger and the shop say, whatever Quayside believes: how many charges were not given back, how
      * many keys the shop has, none of them twice, each issued for its line; and at most one charge per line part.

@@ -3,21 +3,22 @@ import type { Authenticate } from '../../access/auth.ts'
 import { referenceRouter } from '../docs.ts'
 import { openApiDocument } from '../openapi.ts'
 import { type ApiContext, type Operation, routerOf } from '../operation.ts'
-import { dryRunOperations } from './catalogue.ts'
-import { dialectOperations, webhookOperations } from './deliveries.ts'
+import { dryRunOperations, syncOperations } from './catalogue.ts'
+import { deliveryOperations, dialectOperations, webhookOperations } from './deliveries.ts'
 import { listingFileOperations, listingOperations, priceOperations } from './listings.ts'
 import { orderOperations } from './orders.ts'
-import { reviewOperations } from './purchases.ts'
+import { purchaseOperations } from './purchases.ts'
 import { sweepOperations } from './reconcile.ts'
-import { backupOperations, dutyOperations, tokenOperations } from './service.ts'
+import { backupOperations, serviceOperations, tokenOperations } from './service.ts'
 import { storeOperations } from './stores.ts'
 
 /** The API, to be mounted under /api/v1. Its own description, and the page drawn from it, are all that needs no token. */
 export function apiRouter(context: ApiContext, authenticate: Authenticate): Router {
   const operations = apiOperations(context)
-  const document = openApiDocument(operations)
+  let document: ReturnType<typeof openApiDocument> | undefined
   return routerOf(operations, authenticate)
     .get('/openapi.json', (_request, response) => {
+      document ??= openApiDocument(operations)
       response.json(document)
     })
     .use(referenceRouter())
@@ -28,10 +29,12 @@ export const apiOperations = (context: ApiContext): Operation[] => [
   // Before the listings: `export` would be the id of one.
   ...listingFileOperations(context),
   ...listingOperations(context),
-  ...dutyOperations(context),
+  ...serviceOperations(context),
+  ...purchaseOperations(context),
+  ...deliveryOperations(context),
+  ...syncOperations(context),
   ...dryRunOperations(context),
   ...priceOperations(context),
-  ...reviewOperations(context),
   ...sweepOperations(context),
   ...storeOperations(context),
   ...tokenOperations(context),

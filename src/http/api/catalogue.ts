@@ -1,15 +1,52 @@
 import { z } from 'zod'
-import { most } from '../input.ts'
+import { need } from '../../storage/database.ts'
+import { changesOfRun } from '../../storage/offers.ts'
+import { listSyncRuns, type SyncRun as SyncRunRow, syncRunById } from '../../storage/runs.ts'
+import { most, paging } from '../input.ts'
 import { type ApiContext, jsonLines, type Operation, ok, operation } from '../operation.ts'
+import { at, byId, count, maybeAt, page, pageOf, view, words } from './views.ts'
 
-const count = z.int().min(0)
-const text = z.string().nullable()
-const requestId = text.meta({ description: "The supplier's id of the request" })
+const syncRun = z
+  .object({
+    id: z.string(),
+    cause: z.string(),
+    state: z.string(),
+    startedAt: at,
+    finishedAt: maybeAt,
+    pages: count,
+    pagesTotal: count.nullable(),
+    offersSeen: count,
+    offersNew: count,
+    offersChanged: count,
+    offersUnreadable: count,
+    offersGone: count,
+    dry: z.boolean().meta({ description: 'A dry run: it changed nothing, and lists no changes' }),
+    error: words,
+    requestId: words,
+    pagesBroken: count.meta({ description: 'Pages that the supplier did not give readably: the run ends as failed' }),
+    firstUnreadable: z.object({ field: z.string(), path: z.string(), value: z.string() }).nullable().meta({
+      description:
+        'The first field that made an offer unreadable: its setting in the dialect, its path, and what was there',
+    }),
+  })
+  .meta({ id: 'SyncRun' })
+const shown = <R extends SyncRunRow>(row: R) => ({ ...row, dry: row.dry === 1 })
+const SyncRun = view(syncRun, shown<SyncRunRow>)
+
+const detail = syncRun
+  .extend({ changes: z.array(z.object({ productId: z.string(), field: z.string(), before: words, after: words })) })
+  .meta({ id: 'SyncRunDetail' })
+const SyncRunDetail = view(detail, shown<SyncRunRow & Pick<z.input<typeof detail>, 'changes'>>)
+
+/** Changes of one sync run that are shown: more than a person reads; the run counts all of them. */
+const CHANGES_MAX = 1000
+
+const requestId = words.meta({ description: "The supplier's id of the request" })
 
 const Start = z.object({
   type: z.literal('start'),
-  at: z.iso.datetime(),
-  syncUnderWay: text.meta({ description: 'A sync run that changes the same offers meanwhile' }),
+  at,
+  syncUnderWay: words.meta({ description: 'A sync run that changes the same offers meanwhile' }),
 })
 const Progress = z.object({
   type: z.literal('progress'),
@@ -25,8 +62,8 @@ const Offer = z.object({
   sku: z.string(),
   name: z.string(),
   field: z.string().meta({ description: '`presence` for one that would be new, listed again or gone' }),
-  before: text,
-  after: text,
+  before: words,
+  after: words,
 })
 const Doubt = z
   .object({ type: z.literal('doubt'), page: count.nullable(), message: z.string(), requestId })
@@ -36,16 +73,16 @@ const Listing = z.object({
   store: z.string(),
   variant: z.string(),
   sku: z.string(),
-  productId: text,
+  productId: words,
   told: z.boolean().meta({ description: 'Whether the store would be told' }),
   state: z.enum(['synced', 'held', 'ignored', 'failed', 'pending']),
-  changes: z.array(z.object({ field: z.string(), before: text, after: text, reason: z.string() })),
+  changes: z.array(z.object({ field: z.string(), before: words, after: words, reason: z.string() })),
 })
 const End = z
   .object({
     type: z.literal('end'),
     state: z.enum(['complete', 'failed']),
-    error: text,
+    error: words,
     requestId,
     pages: count,
     pagesTotal: count.nullable(),
@@ -64,7 +101,55 @@ const End = z
   })
   .meta({ description: 'The last line; its counts are whole' })
 
-/** A sync run on a copy, reported while it goes on. */
+/** Reading what the supplier sells. */
+export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'ordering' | 'syncs'>): Operation[] {
+  const viewer = { people: 'viewer' } as const
+  return [
+    operation({
+      name: 'requestSync',
+      method: 'post',
+      path: '/sync',
+      allowed: { people: 'operator' },
+      summary: 'Start a sync run; if one is running, the answer shows that one.',
+      answer: z.object({ run: SyncRun }),
+      success: { 202: 'Started, or under way' },
+      handle: async ({ caller }) => ({
+        status: 202,
+        data: { run: await syncs.start(caller.actor) },
+      }),
+    }),
+    operation({
+      name: 'listSyncRuns',
+      method: 'get',
+      path: '/sync/runs',
+      allowed: viewer,
+      query: paging,
+      summary: 'Sync runs, newest first.',
+      answer: page(SyncRun),
+      success: { 200: 'A page of runs' },
+      async handle({ query: { limit, ...filter } }) {
+        const rows = await db.query(listSyncRuns({ ...filter, limit: limit + 1 }))
+        return ok(pageOf(rows, limit, byId))
+      },
+    }),
+    operation({
+      name: 'viewSyncRun',
+      method: 'get',
+      path: '/sync/runs/:id',
+      allowed: viewer,
+      summary: `One sync run with the changes that it found, at most ${CHANGES_MAX}.`,
+      answer: SyncRunDetail,
+      success: { 200: 'The run' },
+      failures: { 404: 'unknown id' },
+      async handle({ path }) {
+        const run = await need(db, syncRunById(path.id ?? ''), 'sync run', path.id ?? '')
+        return ok({ ...run, changes: await db.query(changesOfRun(run.id, CHANGES_MAX)) })
+      },
+    }),
+  ]
+}
+
+/** A sync run on a copy, which reports each change as it is found. */
 export function dryRunOperations({ dryRun }: Pick<ApiContext, 'dryRun'>): Operation[] {
   return [
     operation({
@@ -75,33 +160,11 @@ export function dryRunOperations({ dryRun }: Pick<ApiContext, 'dryRun'>): Operat
       query: { most },
       summary:
         'What a sync run would change in offers, and then in each store, with reasons; nothing is changed. At most `most` ' +
-        'changes of offers, and as many of listings, are told one by one. Hang up, and it ends.',
+        'changes of offers, and as many of listings, are listed. It ends when the client disconnects.',
       answer: jsonLines(z.union([Start, Progress, Offer, Doubt, Listing, End])),
-      success: { 200: 'A line of JSON for each event, while it is read; the last is `end` or `error`' },
+      success: { 200: 'A line of JSON for each event as it happens; the last is `end` or `error`' },
       failures: { 409: 'a dry run is under way: `dry_run_under_way`' },
-      handle: async ({ query }) => ok(eventsOf(await dryRun(query))),
+      handle: async ({ query }) => ok(await dryRun(query)),
     }),
   ]
-}
-
-type Events = Awaited<ReturnType<ApiContext['dryRun']>>
-
-/** The same with instants as text. */
-function eventsOf(events: Events) {
-  return {
-    [Symbol.asyncIterator]() {
-      return this
-    },
-    async next() {
-      const step = await events.next()
-      if (step.done) return { done: true as const, value: undefined }
-      const { value } = step
-      const event = value.type === 'start' ? { ...value, at: new Date(value.at).toISOString() } : value
-      return { done: false as const, value: event }
-    },
-    async return() {
-      await events.return?.()
-      return { done: true as const, value: undefined }
-    },
-  }
 }

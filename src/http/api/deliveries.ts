@@ -1,41 +1,123 @@
 import { z } from 'zod'
-import type { CaptureEntry } from '../../inbox/capture.ts'
+import { assertAllowed } from '../../access/auth.ts'
+import { replay, reveal as revealBody } from '../../inbox/process.ts'
 import type { Traffic } from '../../inbox/receive.ts'
 import { supplierSourceId } from '../../inbox/sources.ts'
+import { need } from '../../storage/database.ts'
+import { deliveryById, listDeliveries } from '../../storage/deliveries.ts'
 import { allWebhooks, type Webhook as WebhookRow } from '../../storage/webhooks.ts'
-import { webhookBody } from '../input.ts'
+import { choice, paging, webhookBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
-import { iso, maybeIso, page } from './views.ts'
+import { at, byId, count, maybeAt, page, pageOf, view, words } from './views.ts'
 
-const at = z.string().meta({ format: 'date-time', examples: ['2026-03-01T09:30:00.000Z'] })
+const deliveryStates = ['stored', 'applied', 'ignored', 'orphan', 'quarantined', 'retry', 'dead'] as const
 
-const Webhook = z.object({
-  id: z.string(),
-  url: z.string(),
-  events: z.array(z.string()),
-  createdAt: at,
-  state: z.enum(['live', 'replaced', 'retired']).meta({
-    description: '`replaced`: another one took over, both are valid; `retired`: its deliveries have no effect',
-  }),
-  retiredAt: at.nullable(),
-  received: z.int().min(0).meta({ description: 'Authentic deliveries that came through it since the service started' }),
-  lastReceivedAt: at.nullable(),
-})
+const Delivery = z
+  .object({
+    id: z.string(),
+    source: z.string(),
+    deliveryId: z.string(),
+    state: z.string(),
+    event: words,
+    supplierOrderId: words,
+    purchaseId: words,
+    signedAt: at,
+    receivedAt: at,
+    attempts: count,
+    notBefore: at,
+    lastError: words,
+    finishedAt: maybeAt,
+  })
+  .meta({ id: 'Delivery' })
+const DeliveryDetail = Delivery.extend({
+  body: z.string().optional().meta({ description: 'As received; only with reveal=true' }),
+}).meta({ id: 'DeliveryDetail' })
 
-/** @param newest the one that is not replaced */
-function webhookView(row: WebhookRow, newest: string | undefined, traffic: Traffic | undefined) {
-  const { id, url, events, createdAt, retiredAt } = row
-  return {
-    id,
-    url,
-    events,
-    createdAt: iso(createdAt),
-    retiredAt: maybeIso(retiredAt),
-    state: retiredAt !== null ? 'retired' : id === newest ? 'live' : 'replaced',
-    received: traffic?.count ?? 0,
-    lastReceivedAt: traffic ? iso(traffic.lastAt) : null,
-  } satisfies z.infer<typeof Webhook>
+/** What the supplier sent. */
+export function deliveryOperations({ ordering }: Pick<ApiContext, 'ordering'>): Operation[] {
+  const { db } = ordering
+  const viewer = { people: 'viewer' } as const
+  const found = (id = '') => need(db, deliveryById(id), 'delivery', id)
+  return [
+    operation({
+      name: 'listDeliveries',
+      method: 'get',
+      path: '/deliveries',
+      allowed: viewer,
+      summary: 'Deliveries of the supplier, newest first.',
+      query: { ...paging, state: choice(deliveryStates) },
+      answer: page(Delivery),
+      success: { 200: 'A page of deliveries' },
+      async handle({ query: { limit, ...filter } }) {
+        const rows = await db.query(listDeliveries({ ...filter, limit: limit + 1 }))
+        return ok(pageOf(rows, limit, byId))
+      },
+    }),
+    operation({
+      name: 'viewDelivery',
+      method: 'get',
+      path: '/deliveries/:id',
+      allowed: viewer,
+      summary: 'One delivery. An admin sees its body with reveal=true, which the audit records.',
+      query: { reveal: choice(['true', 'false']) },
+      answer: DeliveryDetail,
+      success: { 200: 'The delivery' },
+      failures: { 404: 'unknown id' },
+      async handle({ caller, path, query }) {
+        const reveal = query.reveal === 'true'
+        if (reveal) assertAllowed(caller, { people: 'admin' })
+        const delivery = await found(path.id)
+        if (!reveal) return ok(delivery)
+        return ok({ ...delivery, body: await revealBody(ordering, delivery.id, caller.actor) })
+      },
+    }),
+    operation({
+      name: 'replayDelivery',
+      method: 'post',
+      path: '/deliveries/:id/replay',
+      allowed: { people: 'operator' },
+      summary: 'Put a delivery back into the inbox; replaying one that was applied is harmless.',
+      answer: Delivery,
+      success: { 200: 'The delivery, stored again' },
+      failures: { 404: 'unknown id' },
+      async handle({ caller, path }) {
+        await replay(ordering, path.id ?? '', caller.actor)
+        return ok(await found(path.id))
+      },
+    }),
+  ]
 }
+
+interface ShownWebhook {
+  row: WebhookRow
+  /** Id of the newest webhook that is not retired. */
+  newest: string | undefined
+  traffic: Traffic | undefined
+}
+
+const Webhook = view(
+  z
+    .object({
+      id: z.string(),
+      url: z.string(),
+      events: z.array(z.string()),
+      createdAt: at,
+      state: z.enum(['live', 'replaced', 'retired']).meta({
+        description: '`replaced`: another one took over, both are valid; `retired`: its deliveries have no effect',
+      }),
+      retiredAt: maybeAt,
+      received: count.meta({ description: 'Authentic deliveries that came through it since the service started' }),
+      lastReceivedAt: maybeAt,
+    })
+    .meta({ id: 'Webhook' }),
+  ({ row, newest, traffic }: ShownWebhook) => ({
+    ...row,
+    state:
+      row.retiredAt !== null ? ('retired' as const) : row.id === newest ? ('live' as const) : ('replaced' as const),
+    received: traffic?.count ?? 0,
+    lastReceivedAt: traffic?.lastAt ?? null,
+  }),
+)
 
 /** Our webhooks at the supplier: signing secrets come, are rotated and go, and are never shown. */
 export function webhookOperations({
@@ -49,17 +131,17 @@ export function webhookOperations({
     const rows = await db.query(allWebhooks())
     const newest = rows.findLast(({ retiredAt }) => retiredAt === null)?.id
     const traffic = inbox.traffic()
-    return rows.map((row) => webhookView(row, newest, traffic.get(supplierSourceId(row.path))))
+    return rows.map((row): ShownWebhook => ({ row, newest, traffic: traffic.get(supplierSourceId(row.path)) }))
   }
   const view = async ({ id }: WebhookRow) => {
-    const shown = (await viewAll()).find((one) => one.id === id)
+    const shown = (await viewAll()).find(({ row }) => row.id === id)
     if (!shown) throw new Error(`the webhook ${id} went while it was shown`)
     return shown
   }
   const creating = {
     400: 'no url, and no public address is configured',
     422: 'the supplier refused',
-    503: 'it may have been made, and its secret was lost: the check replaces it',
+    503: 'it may exist, and its secret was lost: the check replaces it',
   }
 
   return [
@@ -94,7 +176,7 @@ export function webhookOperations({
       path: '/webhooks/rotate',
       allowed: admin,
       body: webhookBody,
-      summary: 'Take a new signing secret into use, beside the old one, which stays valid until it is retired.',
+      summary: 'Take a new signing secret into use, while the old one stays valid until it is retired.',
       answer: z.object({ webhook: Webhook, replaces: z.array(z.string()) }),
       success: { 201: 'Created; `replaces` are to be removed at the supplier and then retired' },
       failures: { ...creating, 409: '`no_webhook`: there is none yet' },
@@ -119,30 +201,29 @@ export function webhookOperations({
       method: 'post',
       path: '/webhooks/check',
       allowed: { people: 'operator' },
-      summary: "Compare the supplier's webhooks with ours; one whose secret is not held is told and replaced.",
+      summary: "Compare the supplier's webhooks with ours; one whose secret is missing here is reported and replaced.",
       answer: z.object({
         unheld: z
           .array(z.object({ id: z.string(), url: z.string(), seenAt: at, replacedBy: z.string().nullable() }))
-          .meta({ description: 'They lead here under a secret that is not held: remove them at the supplier' }),
-        gone: z.array(z.string()).meta({ description: 'Ids of ours that the supplier does not list any more' }),
+          .meta({ description: 'They lead here with a secret that is missing here: remove them at the supplier' }),
+        gone: z.array(z.string()).meta({ description: 'Ids of ours that the supplier no longer lists' }),
       }),
       success: { 200: 'As of now' },
-      async handle() {
-        const { unheld, gone } = await webhooks.check()
-        return ok({ unheld: unheld.map((one) => ({ ...one, seenAt: iso(one.seenAt) })), gone })
-      },
+      handle: async () => ok(await webhooks.check()),
     }),
   ]
 }
 
-const CaptureState = z.object({
-  closesAt: at.meta({ description: 'Until then refused deliveries are taken' }),
-  keptUntil: at.meta({ description: 'Then they are deleted' }),
-  left: z.int().min(0).meta({ description: 'How many more are taken' }),
-})
+const CaptureState = z
+  .object({
+    closesAt: at.meta({ description: 'Until then refused deliveries are taken' }),
+    keptUntil: at.meta({ description: 'Then they are deleted' }),
+    left: count.meta({ description: 'How many more are taken' }),
+  })
+  .meta({ id: 'CaptureState' })
 const entry = { id: z.string(), path: z.string(), reason: z.string(), receivedAt: at }
 const CaptureList = z.object({
-  open: CaptureState.nullable().meta({ description: 'The capture that goes on' }),
+  open: CaptureState.nullable().meta({ description: 'The capture that is open' }),
   items: z.array(z.object(entry)),
 })
 const CaptureDetail = z.object({
@@ -151,7 +232,7 @@ const CaptureDetail = z.object({
   body: z.string().meta({ description: 'The bytes as they came, in base64' }),
 })
 
-/** Refused deliveries, kept for a while for the person who fits a dialect. */
+/** Refused deliveries, kept for a while to fit a dialect. */
 export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>): Operation[] {
   const admin = { people: 'admin' } as const
   const path = '/captures'
@@ -164,7 +245,7 @@ export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>): O
       answer: CaptureState,
       summary: 'Keep the next refused deliveries, at most 10 in 15 minutes, to find out how they are signed.',
       success: { 201: 'From now on; what was kept before is deleted' },
-      handle: async ({ caller }) => ({ status: 201, data: stateView(await captures.start(caller.actor)) }),
+      handle: async ({ caller }) => ({ status: 201, data: await captures.start(caller.actor) }),
     }),
     operation({
       name: 'listCaptures',
@@ -174,10 +255,7 @@ export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>): O
       answer: CaptureList,
       summary: 'Refused deliveries that are kept, oldest first.',
       success: { 200: 'All of them' },
-      async handle() {
-        const open = captures.open()
-        return ok({ open: open ? stateView(open) : null, items: (await captures.list()).map(entryView) })
-      },
+      handle: async () => ok({ open: captures.open() ?? null, items: await captures.list() }),
     }),
     operation({
       name: 'viewCapture',
@@ -188,23 +266,7 @@ export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>): O
       summary: 'One refused delivery as it came, headers and body; the audit records it.',
       success: { 200: 'The delivery' },
       failures: { 404: 'unknown id, or deleted already' },
-      async handle({ caller, path: { id = '' } }) {
-        const { headers, body, ...rest } = await captures.show(id, caller.actor)
-        return ok({ ...entryView(rest), headers, body })
-      },
+      handle: async ({ caller, path: { id = '' } }) => ok(await captures.show(id, caller.actor)),
     }),
   ]
 }
-
-const stateView = (window: { closesAt: number; keptUntil: number; left: number }) => ({
-  closesAt: iso(window.closesAt),
-  keptUntil: iso(window.keptUntil),
-  left: window.left,
-})
-
-const entryView = ({ id, path, reason, receivedAt }: CaptureEntry) => ({
-  id,
-  path,
-  reason,
-  receivedAt: iso(receivedAt),
-})

@@ -1,28 +1,22 @@
 import { z } from 'zod'
 import type { Caller } from '../../access/auth.ts'
-import type { StoreSettings } from '../../config/store-settings.ts'
 import { linkers, listingStates } from '../../domain/listing.ts'
 import { fileLimits } from '../../domain/listing-csv.ts'
-import { formatDecimal, priceTexts } from '../../domain/money.ts'
+import { priceTexts } from '../../domain/money.ts'
 import { type ListingContent, unclear } from '../../domain/publication.ts'
 import { Failure } from '../../errors.ts'
+import { knownOf } from '../../listings/assess.ts'
 import { changeListing, type Linking, type ListingChange } from '../../listings/links.ts'
 import { exportLinks, importLinks, PROBLEMS_MAX } from '../../listings/links-file.ts'
 import type { Explanation, ListingHistory } from '../../listings/listings.ts'
 import { explainOffer, listingBySku, listListings, viewListing } from '../../listings/listings.ts'
-import { countListings, type ListingRow, pageOfListings } from '../../storage/listings.ts'
-import { allPublishing, countPublications } from '../../storage/publications.ts'
-import { allCallbackSecrets } from '../../storage/tokens.ts'
+import { type ListingPrice, type ListingRow, pageOfListings } from '../../storage/listings.ts'
 import { anyText, choice, linkBody, paging, passBody, reasonBody } from '../input.ts'
 import { type ApiContext, configuredStore, csvFile, type Operation, ok, operation } from '../operation.ts'
 import { storeOf } from './orders.ts'
-import { CallbackSecretStanding, callbackSecretView, iso, maybeIso, page, pageOf } from './views.ts'
+import { storeAt } from './stores.ts'
+import { amount, amountOf, at, count, currency, maybeAt, oneOf, page, pageOf, view, words } from './views.ts'
 
-const at = z.string().meta({ format: 'date-time', examples: ['2026-03-01T09:30:00.000Z'] })
-const words = z.string().nullable()
-const count = z.int().min(0)
-const amount = z.string().meta({ description: 'Decimal text in the currency beside it', examples: ['19.99'] })
-const currency = z.string().meta({ description: 'ISO 4217', examples: ['EUR'] })
 const content = {
   name: z.string(),
   category: words,
@@ -34,111 +28,53 @@ const content = {
 }
 const variant = z.string().meta({ description: "The store's own reference of what it sells; without a link, the SKU" })
 
-export const Listing = z.object({ id: variant, sku: z.string(), ...content })
+export const Listing = z.object({ id: variant, sku: z.string(), ...content }).meta({ id: 'Listing' })
 
-export const StoreListing = z.object({
-  id: variant,
-  sku: z.string(),
-  variation: words,
-  productId: words,
-  linkedBy: z.enum(linkers),
-  state: z.enum(listingStates),
-  reason: words.meta({ description: 'Why it is held or failed, or why it has no stock', examples: ['price_jump'] }),
-  detail: words,
-  attempts: count,
-  nextTryAt: at.nullable(),
-  toldAt: at.nullable(),
-  known: z.object(content).nullable().meta({ description: 'What the store has confirmed last; null: nothing yet' }),
-  wantedPrice: amount.nullable().meta({ description: 'A price that waits for a person' }),
-  changedAt: at,
+const Content = view(z.object(content), ({ priceMinor, compareAtMinor, ...rest }: ListingContent) => ({
+  ...rest,
+  ...priceTexts({ priceMinor, compareAtMinor, currency: rest.currency }),
+}))
+
+const storeListing = z
+  .object({
+    id: variant,
+    sku: z.string(),
+    variation: words,
+    productId: words,
+    linkedBy: z.enum(linkers),
+    state: z.enum(listingStates),
+    reason: words.meta({ description: 'Why it is held or failed, or why it has no stock', examples: ['price_jump'] }),
+    detail: words,
+    attempts: count,
+    nextTryAt: maybeAt,
+    toldAt: maybeAt,
+    known: Content.nullable().meta({ description: 'What the store confirmed last; null: nothing yet' }),
+    wantedPrice: amount.nullable().meta({ description: 'A held price that waits for approval' }),
+    changedAt: at,
+  })
+  .meta({ id: 'StoreListing' })
+const shown = (row: ListingRow) => ({
+  ...row,
+  id: row.variant,
+  known: knownOf(row),
+  wantedPrice: row.knownCurrency === null ? null : amountOf(row.wantedPriceMinor, row.knownCurrency),
 })
-const Detail = StoreListing.extend({
-  wanted: z.object(content).nullable().meta({ description: 'What the store is to have now' }),
-  prices: z.array(z.object({ at, price: amount, currency, cause: z.enum(['first', 'cost', 'policy', 'approved']) })),
-})
-const StoreStanding = z.object({
-  id: z.string(),
-  name: z.string(),
-  kind: z.string().meta({ examples: ['backend'] }),
-  callbackUrl: z.string().meta({ description: 'Where callbacks go, without credentials and query' }),
-  listings: z.record(z.string(), count).meta({ description: 'By state' }),
-  publications: count.meta({ description: 'What it is owed a look at: a page of changes each' }),
-  pausedUntil: at.nullable().meta({ description: 'It does not take its listings and is left alone until then' }),
-  error: words,
-  callbackSecret: CallbackSecretStanding,
-})
+const StoreListing = view(storeListing, shown)
 
-/** A store as the configuration has it, as far as the API shows it. */
-export type ConfiguredStore = Pick<StoreSettings, 'id' | 'name' | 'kind' | 'callbackUrl'>
-
-/** Credentials and the query of an address may hold a password or a token. */
-function withoutSecrets(address: string): string {
-  const { origin, pathname } = new URL(address)
-  return origin + pathname
-}
-
-function contentOf({ priceMinor, compareAtMinor, currency, ...rest }: ListingContent) {
-  return { ...rest, ...priceTexts({ priceMinor, compareAtMinor, currency }), currency }
-}
-
-export function storeListing(row: ListingRow): z.infer<typeof StoreListing> {
-  const { variant: id, sku, variation, productId, linkedBy, state, reason, detail, attempts, knownCurrency } = row
-  const known =
-    row.knownPriceMinor === null || knownCurrency === null
-      ? null
-      : contentOf({
-          priceMinor: row.knownPriceMinor,
-          compareAtMinor: row.knownCompareAtMinor,
-          currency: knownCurrency,
-          stock: row.knownStock,
-          available: row.knownAvailable === 1,
-          name: row.knownName ?? '',
-          category: row.knownCategory,
-        })
-  return {
-    id,
-    sku,
-    variation,
-    productId,
-    linkedBy,
-    state,
-    reason,
-    detail,
-    attempts,
-    known,
-    nextTryAt: maybeIso(row.nextTryAt),
-    toldAt: maybeIso(row.toldAt),
-    changedAt: iso(row.changedAt),
-    wantedPrice:
-      row.wantedPriceMinor === null || knownCurrency === null
-        ? null
-        : formatDecimal({ minor: row.wantedPriceMinor, currency: knownCurrency }),
-  }
-}
-
-const detailOf = ({ row, wanted, prices }: ListingHistory): z.infer<typeof Detail> => ({
-  ...storeListing(row),
-  wanted: wanted && contentOf(wanted),
-  prices: prices.map(({ at: when, priceMinor, currency, cause }) => ({
-    at: iso(when),
-    price: formatDecimal({ minor: priceMinor, currency }),
-    currency,
-    cause: cause as z.infer<typeof Detail>['prices'][number]['cause'],
-  })),
-})
-
-/** The store that a path is of; a store token sees its own only. @throws Failure `forbidden`, `not_found` */
-export function storeAt(
-  stores: readonly ConfiguredStore[],
-  caller: Caller,
-  { store = '' }: Record<string, string>,
-): string {
-  if (caller.store !== null && caller.store !== store) {
-    throw new Failure('forbidden', 'the token is bound to another store')
-  }
-  if (!stores.some(({ id }) => id === store)) throw new Failure('not_found', `there is no store ${store}`)
-  return store
-}
+const Detail = view(
+  storeListing
+    .extend({
+      wanted: Content.nullable().meta({ description: 'What the store is to have now' }),
+      prices: z.array(
+        view(
+          z.object({ at, price: amount, currency, cause: oneOf(['first', 'cost', 'policy', 'approved']) }),
+          (one: ListingPrice) => ({ ...one, price: amountOf(one.priceMinor, one.currency) }),
+        ),
+      ),
+    })
+    .meta({ id: 'StoreListingDetail' }),
+  ({ row, wanted, prices }: ListingHistory) => ({ ...shown(row), wanted, prices }),
+)
 
 /** What linking a listing works with; the store learns of it from the publisher. */
 const linkingOf = ({ db, now, newId, wake }: ApiContext['ordering']): Linking => ({
@@ -153,14 +89,13 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
   const { ordering, stores } = context
   const { db, now } = ordering
   const selling = (id: string) => configuredStore(context, id)
-  const viewer = { people: 'viewer' } as const
   const both = { store: 'orders', people: 'viewer' } as const
   const operator = { people: 'operator' } as const
   const storeIn = (caller: Caller, path: Record<string, string>): string => storeAt(stores, caller, path)
   const changed = async (caller: Caller, path: Record<string, string>, change: ListingChange) => {
     const [store, id] = [storeIn(caller, path), path.variant ?? '']
     await changeListing(linkingOf(ordering), { store, variant: id, actor: caller.actor }, change)
-    return ok(detailOf(await viewListing(db, selling(store), id, now())))
+    return ok(await viewListing(db, selling(store), id, now()))
   }
   const change = { answer: Detail, allowed: operator, method: 'post' } as const
   const unknown = 'no such store or listing'
@@ -196,39 +131,6 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
       },
     }),
     operation({
-      name: 'listStores',
-      method: 'get',
-      path: '/stores',
-      allowed: viewer,
-      summary: 'The stores, where each is, how publishing to it stands, and which callback secret is in use.',
-      answer: z.object({ items: z.array(StoreStanding) }),
-      success: { 200: 'All of them' },
-      async handle() {
-        const [counts, owed, standings, rotations] = await Promise.all([
-          db.query(countListings()),
-          db.query(countPublications()),
-          db.query(allPublishing()),
-          db.query(allCallbackSecrets()),
-        ])
-        const items = stores.map(({ id, name, kind, callbackUrl }) => {
-          const standing = standings.find(({ store }) => store === id)
-          const own = counts.filter(({ store }) => store === id)
-          return {
-            id,
-            name,
-            kind,
-            callbackUrl: withoutSecrets(callbackUrl),
-            listings: Object.fromEntries(own.map(({ state, total }) => [state, total])),
-            publications: owed.find(({ store }) => store === id)?.total ?? 0,
-            pausedUntil: maybeIso(standing?.pausedUntil ?? null),
-            error: standing?.lastError ?? null,
-            callbackSecret: callbackSecretView(rotations, id),
-          }
-        })
-        return ok({ items })
-      },
-    }),
-    operation({
       name: 'listStoreListings',
       method: 'get',
       path: '/stores/:store/listings',
@@ -240,7 +142,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
       success: { 200: 'A page of listings; `next` goes into `after`' },
       async handle({ caller, path, query: { limit, ...filter } }) {
         const rows = await db.query(pageOfListings({ ...filter, store: storeIn(caller, path), limit: limit + 1 }))
-        return ok(pageOf(rows, limit, storeListing, (row) => row.variant))
+        return ok(pageOf(rows, limit, (row) => row.variant))
       },
     }),
     operation({
@@ -256,7 +158,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
       async handle({ caller, path, query: { limit, after } }) {
         const filter = { store: storeIn(caller, path), state: 'held', reasons: unclear, after } as const
         const rows = await db.query(pageOfListings({ ...filter, limit: limit + 1 }))
-        return ok(pageOf(rows, limit, storeListing, (row) => row.variant))
+        return ok(pageOf(rows, limit, (row) => row.variant))
       },
     }),
     operation({
@@ -269,7 +171,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
       success: { 200: 'The listing' },
       failures: { 404: unknown },
       handle: async ({ caller, path }) =>
-        ok(detailOf(await viewListing(db, selling(storeIn(caller, path)), path.variant ?? '', now()))),
+        ok(await viewListing(db, selling(storeIn(caller, path)), path.variant ?? '', now())),
     }),
     operation({
       name: 'linkListing',
@@ -334,17 +236,15 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
   ]
 }
 
-const lines = z.int().min(0)
-
-export const ImportReport = z.object({
-  lines: lines.meta({ description: 'Below the header: each is counted once in what follows' }),
-  linked: lines,
-  unlinked: lines,
-  ignored: lines,
-  unchanged: lines.meta({ description: 'The listing was as the line says' }),
-  refused: lines.meta({ description: 'Nothing was done for the line' }),
+const ImportReport = z.object({
+  lines: count.meta({ description: 'Below the header: each is counted once in what follows' }),
+  linked: count,
+  unlinked: count,
+  ignored: count,
+  unchanged: count.meta({ description: 'The listing was as the line says' }),
+  refused: count.meta({ description: 'Nothing was done for the line' }),
   problems: z
-    .array(z.object({ line: z.int().min(1), column: z.string().nullable(), message: z.string() }))
+    .array(z.object({ line: z.int().min(1), column: words, message: z.string() }))
     .meta({ description: `By line, at most ${PROBLEMS_MAX}; line 1 is the header` }),
   truncated: z.boolean().meta({ description: 'There are more problems than are listed' }),
 })
@@ -387,43 +287,61 @@ export function listingFileOperations({ ordering, stores }: Pick<ApiContext, 'or
   ]
 }
 
-const units = z.int().min(0).nullable().meta({ description: 'Null where nobody counts' })
+const units = count.nullable().meta({ description: 'Null when the supplier states no count' })
 const why = z.string().meta({ description: 'What was done, and why' })
 
-const PriceSteps = z.array(
+const PriceStep = view(
   z.object({
     step: z.enum(['cost', 'currency', 'rule', 'band', 'floor', 'rounding', 'compare_at', 'held']),
     amount: amount.nullable().meta({ description: 'What the price stands at after the step' }),
     currency,
     detail: why,
   }),
+  (one: Explanation['price']['steps'][number]) => ({ ...one, amount: amountOf(one.amountMinor, one.currency) }),
 )
 const StockSteps = z.array(z.object({ step: z.enum(['source', 'buffer', 'threshold', 'cap']), units, detail: why }))
 
-export const Price = z.object({
-  store: z.string(),
-  sku: z.string(),
-  productId: z.string(),
-  name: z.string(),
-  category: z.string().nullable(),
-  outcome: z.enum(['priced', 'held']),
-  price: amount.nullable().meta({ description: 'Null while it is held' }),
-  compareAt: amount.nullable().meta({ description: 'Above the price, or null' }),
-  floor: amount.nullable().meta({ description: 'The cost and the margin: no price is under it' }),
-  currency,
-  reason: z
-    .string()
-    .nullable()
-    .meta({ description: 'Why no price can be said', examples: ['cost_zero', 'no_rate'] }),
-  steps: PriceSteps,
-  stock: z.object({ stock: units, available: z.boolean(), steps: StockSteps }),
-  listings: z.array(StoreListing).meta({ description: 'How it stands in the store, which may have another price' }),
-  takenBy: z
-    .object({ id: z.string(), productId: z.string().nullable() })
-    .nullable()
-    .meta({ description: 'A listing of something else under the SKU: while it stands, none is begun for this offer' }),
-  passes: z.boolean().meta({ description: 'Whether the import filters of the store let it through' }),
-})
+export const Price = view(
+  z
+    .object({
+      store: z.string(),
+      sku: z.string(),
+      productId: z.string(),
+      name: z.string(),
+      category: words,
+      outcome: z.enum(['priced', 'held']),
+      price: amount.nullable().meta({ description: 'Null while it is held' }),
+      compareAt: amount.nullable().meta({ description: 'Above the price, or null' }),
+      floor: amount.nullable().meta({ description: 'The cost and the margin: no price is under it' }),
+      currency,
+      reason: z
+        .string()
+        .nullable()
+        .meta({ description: 'Why no price can be said', examples: ['cost_zero', 'no_rate'] }),
+      steps: z.array(PriceStep),
+      stock: z.object({ stock: units, available: z.boolean(), steps: StockSteps }),
+      listings: z.array(StoreListing).meta({ description: 'How it stands in the store, which may have another price' }),
+      takenBy: z.object({ id: z.string(), productId: words }).nullable().meta({
+        description: 'A listing of something else under the SKU: while it stands, none is begun for this offer',
+      }),
+      passes: z.boolean().meta({ description: 'Whether the import filters of the store let it through' }),
+    })
+    .meta({ id: 'Price' }),
+  ({ store, offer, price, stock, listings, takenBy, passes }: Explanation & { store: string }) => ({
+    ...offer,
+    store,
+    outcome: price.outcome,
+    currency: price.outcome === 'held' ? offer.currency : price.currency,
+    reason: price.outcome === 'held' ? price.reason : null,
+    ...(price.outcome === 'held' ? { price: null, compareAt: null } : priceTexts(price)),
+    floor: price.outcome === 'held' ? null : amountOf(price.floorMinor, price.currency),
+    steps: price.steps,
+    stock,
+    listings,
+    takenBy: takenBy && { id: takenBy.variant, productId: takenBy.productId },
+    passes,
+  }),
+)
 
 /** How the prices of a store come about. */
 export function priceOperations(context: Pick<ApiContext, 'ordering' | 'stores'>): Operation[] {
@@ -439,30 +357,8 @@ export function priceOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       success: { 200: 'As the rules, the rates and the offer are now' },
       failures: { 404: 'no such store, or nothing under the SKU', 409: 'two offers have the SKU: `ambiguous_sku`' },
       async handle({ path: { store = '', sku = '' } }) {
-        return ok(priceView(store, await explainOffer(db, configuredStore(context, store), sku, now())))
+        return ok({ store, ...(await explainOffer(db, configuredStore(context, store), sku, now())) })
       },
     }),
   ]
-}
-
-export function priceView(
-  store: string,
-  { offer, price, stock, listings: rows, takenBy: taken, passes }: Explanation,
-): z.infer<typeof Price> {
-  const { sku, productId, name, category } = offer
-  const takenBy = taken && { id: taken.variant, productId: taken.productId }
-  const head = { store, sku, productId, name, category, listings: rows.map(storeListing), takenBy, passes }
-  const steps = price.steps.map(({ step, amountMinor, currency, detail }) => ({
-    step,
-    amount: amountMinor === null ? null : formatDecimal({ minor: amountMinor, currency }),
-    currency,
-    detail,
-  }))
-  if (price.outcome === 'held') {
-    const none = { price: null, compareAt: null, floor: null }
-    return { ...head, ...none, outcome: 'held', currency: offer.currency, reason: price.reason, steps, stock }
-  }
-  const { currency } = price
-  const floor = formatDecimal({ minor: price.floorMinor, currency })
-  return { ...head, outcome: 'priced', reason: null, currency, steps, stock, floor, ...priceTexts(price) }
 }

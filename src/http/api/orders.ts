@@ -1,8 +1,10 @@
+import { z } from 'zod'
 import type { Caller } from '../../access/auth.ts'
+import { lineStates, orderStates } from '../../domain/store-order.ts'
 import { Failure } from '../../errors.ts'
 import { cancelOrder } from '../../ordering/actions.ts'
 import { takeOrder } from '../../ordering/intake.ts'
-import { viewOrder } from '../../ordering/order-view.ts'
+import { statesOfOrders, viewOrder } from '../../ordering/order-view.ts'
 import type { Database } from '../../storage/database.ts'
 import {
   listStoreOrders,
@@ -12,15 +14,44 @@ import {
 } from '../../storage/store-orders.ts'
 import { anyText, orderBody, orderDigest, orderInput, paging } from '../input.ts'
 import { type ApiContext, configuredStore, type Operation, ok, operation } from '../operation.ts'
-import { statesOfOrders } from './read-models.ts'
-import { Order, OrderEntry, orderEntry, orderView, page, pageOf } from './views.ts'
+import { Purchase } from './purchases.ts'
+import { at, byId, count, maybeAt, page, pageOf, words } from './views.ts'
+
+const head = {
+  store: z.string(),
+  reference: z.string(),
+  state: z.enum(orderStates),
+  receivedAt: at,
+  cancelRequestedAt: maybeAt,
+  closedAt: maybeAt,
+}
+
+const OrderEntry = z.object({ id: z.string(), ...head }).meta({ id: 'OrderEntry' })
+
+const Order = z
+  .object({
+    ...head,
+    lines: z.array(
+      z.object({
+        id: z.string().meta({ description: "The store's own id of the line" }),
+        sku: z.string(),
+        name: words.meta({ description: 'Null for a line that is not one of the listings' }),
+        quantity: z.int(),
+        state: z.enum(lineStates),
+        delivered: count.meta({ description: 'Licence keys that the store has confirmed' }),
+        keys: z.array(z.string()).optional().meta({ description: 'Only for a token with the scope keys' }),
+        purchases: z.array(Purchase),
+      }),
+    ),
+    timeline: z.array(z.object({ at, what: z.string(), detail: words })),
+  })
+  .meta({ id: 'Order' })
 
 /** What stores and people do with orders. */
 export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>): Operation[] {
   const { ordering } = context
   const { db } = ordering
-  const view = async (orderId: string, caller: Caller) =>
-    orderView(await viewOrder(ordering, orderId, { keys: caller.scopes.has('keys') }))
+  const view = (orderId: string, caller: Caller) => viewOrder(ordering, orderId, { keys: caller.scopes.has('keys') })
   const storeQuery = { store: anyText }
   const unknown = 'no order has this reference'
   const ambiguous = 'several stores have an order under this reference: `ambiguous_reference`'
@@ -31,12 +62,12 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       method: 'post',
       path: '/orders',
       allowed: { store: 'orders' },
-      summary: 'Hand in a paid store order. Repeat it as often as you like: it is taken once.',
+      summary: 'Place a paid store order. Repeats are safe: the order is taken once.',
       body: orderBody,
       answer: Order,
-      success: { 202: 'Taken and stored; buying goes on from here', 200: 'The same order was here before' },
+      success: { 202: 'Taken and stored; buying continues from here', 200: 'The same order was here before' },
       failures: {
-        409: '`reference_reused`: another order was handed in under this reference; `ambiguous_sku`',
+        409: '`reference_reused`: another order has this reference; `ambiguous_sku`',
         422: '`no_known_sku`: no line is one of the listings',
       },
       async handle({ caller, body }) {
@@ -58,7 +89,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       success: { 200: 'A page of orders' },
       async handle({ query: { limit, before, store } }) {
         const rows = await db.query(listStoreOrders({ store, before, limit: limit + 1 }))
-        return ok(pageOf(await statesOfOrders(db, rows), limit, orderEntry, ({ id }) => id))
+        return ok(pageOf(await statesOfOrders(db, rows), limit, byId))
       },
     }),
 
@@ -84,10 +115,10 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       path: '/orders/:reference/cancel',
       allowed: { store: 'orders', people: 'operator' },
       summary:
-        'Cancel what was not bought yet; what was bought waits for a person. Asking again cancels what was retried since.',
+        'Cancel what was not bought yet; an operator decides on the rest. A repeat also cancels what was retried since.',
       query: storeQuery,
       answer: Order,
-      success: { 200: 'The order after the cancellation was asked for' },
+      success: { 200: 'The order after the cancellation was requested' },
       failures: { 404: unknown, 409: ambiguous },
       async handle({ caller, path, query }) {
         const { id } = await findOrder(db, caller, path.reference ?? '', query.store)

@@ -1,91 +1,252 @@
 import { z } from 'zod'
 import { assertAllowed } from '../../access/auth.ts'
-import { formatDecimal } from '../../domain/money.ts'
-import { purchaseStates } from '../../domain/purchase.ts'
+import { parseDecimal } from '../../domain/money.ts'
+import { holdReasons, purchaseStates } from '../../domain/purchase.ts'
+import { orderStatuses } from '../../domain/supplier.ts'
+import { Failure } from '../../errors.ts'
+import { releasePurchase, retryPurchase } from '../../ordering/actions.ts'
 import { decisionTypes } from '../../ordering/choices.ts'
 import { type Decision, decidePurchase } from '../../ordering/decide.ts'
-import type { Evidence as EvidenceRows, OrderReading } from '../../ordering/evidence.ts'
-import { viewEvidence } from '../../ordering/evidence.ts'
-import { choice, decisionBody } from '../input.ts'
+import { type Evidence as EvidenceRows, type OrderReading, viewEvidence } from '../../ordering/evidence.ts'
+import { need } from '../../storage/database.ts'
+import { attemptsOf, enteredAt, transitionsOf } from '../../storage/evidence.ts'
+import { listPurchases, type Purchase as PurchaseRow, purchaseById } from '../../storage/purchases.ts'
+import { choice, decisionBody, paging, releaseBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
-import * as views from './views.ts'
+import { Discrepancy } from './reconcile.ts'
+import { Freeze } from './service.ts'
+import { amount, amountOf, at, byId, count, currency, maybeAt, page, pageOf, view, words } from './views.ts'
 
-const { iso, maybeIso } = views
-const at = views.PurchaseEntry.shape.since
-const words = z.string().nullable()
-const count = z.int().min(0)
-const orderStatuses = ['open', 'completed', 'failed', 'refunded'] as const
-
-const Reading = z.object({
-  status: z.enum(orderStatuses),
-  statusWord: z.string().meta({ description: "The supplier's own word" }),
-  amount: words,
-  currency: z.string(),
-  quantity: z.int().nullable(),
-  createdAt: at.nullable(),
-  keys: count.meta({ description: 'How many it carries; they are never shown here' }),
-  differs: z.array(z.enum(['reference', 'product', 'quantity'])).meta({ description: 'From what was sent' }),
+const shape = z
+  .object({
+    id: z.string(),
+    part: z.int(),
+    generation: z.int(),
+    state: z.enum(purchaseStates),
+    holdReason: z.enum(holdReasons).nullable().meta({ description: 'What keeps it from being bought now' }),
+    note: words,
+    notBefore: maybeAt,
+    quantity: z.int(),
+    cancelRequestedAt: maybeAt.meta({
+      description: 'When the store asked to cancel it; what was bought already stays',
+    }),
+    ceiling: amount.meta({ description: 'The most that one unit may cost' }),
+    amount: amount.nullable().meta({ description: 'What it cost in all, once known' }),
+    currency,
+    supplierOrderId: words,
+    externalOrderId: z.string(),
+    failureCode: words,
+    failureMessage: words,
+    changedAt: at,
+  })
+  .meta({ id: 'Purchase' })
+const amountsOf = <R extends PurchaseRow>(row: R) => ({
+  ...row,
+  ceiling: amountOf(row.ceilingMinor, row.currency),
+  amount: amountOf(row.amountMinor, row.currency),
 })
+export const Purchase = view(shape, amountsOf<PurchaseRow>)
+
+type Entry = PurchaseRow & { since: number }
+const entry = shape
+  .extend({ orderId: z.string(), since: at.meta({ description: 'When it entered its state' }) })
+  .meta({ id: 'PurchaseEntry' })
+const PurchaseEntry = view(entry, amountsOf<Entry>)
+
+const Attempt = z
+  .object({
+    kind: z.string(),
+    stage: z.string(),
+    number: z.int(),
+    at,
+    status: z.int().nullable(),
+    class: words,
+    code: words,
+    requestId: words,
+    supplierOrderId: words,
+    detail: words,
+  })
+  .meta({ id: 'Attempt' })
+
+const Transition = z
+  .object({
+    at,
+    input: z.string(),
+    row: z.string(),
+    before: z.string(),
+    after: z.string(),
+    actor: words,
+    detail: words,
+  })
+  .meta({ id: 'Transition' })
+
+const detail = entry
+  .extend({ attempts: z.array(Attempt), transitions: z.array(Transition) })
+  .meta({ id: 'PurchaseDetail' })
+const PurchaseDetail = view(detail, amountsOf<Entry & Pick<z.input<typeof detail>, 'attempts' | 'transitions'>>)
+
+const Reading = view(
+  z.object({
+    status: z.enum(orderStatuses),
+    statusWord: z.string().meta({ description: "The supplier's own word" }),
+    amount: words,
+    currency: z.string(),
+    quantity: z.int().nullable(),
+    createdAt: maybeAt,
+    keys: count.meta({ description: 'How many it carries; they are never shown here' }),
+    differs: z.array(z.enum(['reference', 'product', 'quantity'])).meta({ description: 'From what was sent' }),
+  }),
+  (row: OrderReading) => ({ ...row, amount: amountOf(row.amountMinor, row.currency) }),
+)
 
 const SeenOrder = z.object({
   id: z.string(),
-  own: z.boolean().meta({ description: 'The purchase goes by this one now' }),
-  generation: z.int().nullable().meta({
-    description: 'Of the part, found by a restore; null unless no purchase here has that generation',
-  }),
+  own: z.boolean().meta({ description: 'The purchase follows this order now' }),
+  generation: z
+    .int()
+    .nullable()
+    .meta({ description: 'Of the part, found by a restore; null when a purchase here has that generation' }),
   takenBy: words.meta({ description: 'The other purchase that it belongs to' }),
   reading: Reading.nullable().meta({ description: 'As the supplier shows it now; only with read=true' }),
   unread: words.meta({ description: 'Why there is no reading' }),
 })
 
-const Generation = z.object({
-  id: z.string(),
-  generation: z.int(),
-  state: z.enum(purchaseStates),
-  supplierOrderId: words,
-  writtenOffAt: at.nullable(),
-  refundedAt: at.nullable(),
-})
-
-/** What a person needs to decide on one purchase. */
-const Evidence = z.object({
-  purchase: views.PurchaseEntry,
-  order: z.object({ store: z.string(), reference: z.string(), line: z.string() }),
-  keys: z.object({
-    stored: count,
-    left: count.meta({ description: 'Of those, the ones that the store has or is being given' }),
-    elsewhere: z.array(z.string()).meta({ description: 'Other purchases that hold one of them' }),
+/** What an operator needs to decide on one purchase. */
+const Evidence = view(
+  z
+    .object({
+      purchase: PurchaseEntry,
+      order: z.object({ store: z.string(), reference: z.string(), line: z.string() }),
+      keys: z.object({
+        stored: count,
+        left: count.meta({ description: 'Of those, the ones that the store has or is being given' }),
+        elsewhere: z.array(z.string()).meta({ description: 'Other purchases that hold one of them' }),
+      }),
+      orders: z.array(SeenOrder),
+      generations: z.array(
+        z.object({
+          id: z.string(),
+          generation: z.int(),
+          state: z.enum(purchaseStates),
+          supplierOrderId: words,
+          writtenOffAt: maybeAt,
+          refundedAt: maybeAt,
+        }),
+      ),
+      choices: z.array(
+        z.object({
+          decision: z.enum(decisionTypes),
+          does: z.string().meta({ description: 'What it would do now' }),
+          refusal: words.meta({ description: 'Why it is not possible now; null when it is' }),
+        }),
+      ),
+      basis: z.string().meta({ description: 'Names all this; a decision that is taken on it carries it' }),
+      freeze: Freeze.nullable(),
+      attempts: z.array(Attempt),
+      discrepancies: z.array(Discrepancy),
+      transitions: z.array(
+        Transition.extend({ times: z.int().meta({ description: 'How often in a row' }), lastAt: at }),
+      ),
+      audit: z.array(z.object({ at, actor: z.string(), action: z.string(), detail: words })),
+    })
+    .meta({ id: 'Evidence' }),
+  ({ purchase, since, name, freeze, ...evidence }: EvidenceRows) => ({
+    ...evidence,
+    purchase: { ...purchase, since },
+    order: name,
+    freeze: freeze ?? null,
   }),
-  orders: z.array(SeenOrder),
-  generations: z.array(Generation),
-  choices: z.array(
-    z.object({
-      decision: z.enum(decisionTypes),
-      does: z.string().meta({ description: 'What it would do now' }),
-      refusal: words.meta({ description: 'Why it is not possible now; null when it is' }),
-    }),
-  ),
-  basis: z.string().meta({ description: 'Names all this; a decision that is taken on it carries it' }),
-  freeze: views.Freeze.nullable(),
-  attempts: z.array(views.Attempt),
-  discrepancies: z.array(views.Discrepancy),
-  transitions: z.array(
-    views.Transition.extend({ times: z.int().meta({ description: 'The same in a row is one' }), lastAt: at }),
-  ),
-  audit: z.array(z.object({ at, actor: z.string(), action: z.string(), detail: words })),
-})
+)
 
-/** What waits for a person's decision: the evidence, and the decision itself. */
-export function reviewOperations({ ordering }: Pick<ApiContext, 'ordering'>): Operation[] {
+/** Purchases: what an operator sees of them, and what waits for a decision. */
+export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>): Operation[] {
+  const { db } = ordering
+  const viewer = { people: 'viewer' } as const
   const operator = { people: 'operator' } as const
+  const found = (id = '') => need(db, purchaseById(id), 'purchase', id)
+  const withSince = async (rows: PurchaseRow[]): Promise<Entry[]> => {
+    const entered = rows.length === 0 ? [] : await db.query(enteredAt(rows.map(byId)))
+    const instants = new Map(entered.map(({ purchaseId, at }) => [purchaseId, at]))
+    return rows.map((row) => ({ ...row, since: instants.get(row.id) ?? row.createdAt }))
+  }
+  const detailOf = async (id = '') => {
+    const purchase = await found(id)
+    const [attempts, transitions, [entry]] = await Promise.all([
+      db.query(attemptsOf([id])),
+      db.query(transitionsOf([id])),
+      withSince([purchase]),
+    ])
+    return { ...purchase, attempts, transitions, since: entry?.since ?? purchase.createdAt }
+  }
+
   return [
+    operation({
+      name: 'listPurchases',
+      method: 'get',
+      path: '/purchases',
+      allowed: viewer,
+      summary: 'Purchases at the supplier, newest first.',
+      query: { ...paging, state: choice(purchaseStates) },
+      answer: page(PurchaseEntry),
+      success: { 200: 'A page of purchases' },
+      async handle({ query: { limit, ...filter } }) {
+        const rows = await db.query(listPurchases({ ...filter, limit: limit + 1 }))
+        return ok(pageOf(await withSince(rows), limit, byId))
+      },
+    }),
+    operation({
+      name: 'viewPurchase',
+      method: 'get',
+      path: '/purchases/:id',
+      allowed: viewer,
+      summary: 'One purchase with its requests and transitions.',
+      answer: PurchaseDetail,
+      success: { 200: 'The purchase' },
+      failures: { 404: 'unknown id' },
+      handle: async ({ path }) => ok(await detailOf(path.id)),
+    }),
+    operation({
+      name: 'retryPurchase',
+      method: 'post',
+      path: '/purchases/:id/retry',
+      allowed: operator,
+      summary: 'Buy a purchase that ended without keys again, as a new generation.',
+      answer: PurchaseDetail,
+      success: { 200: 'The purchase; its next generation is planned' },
+      failures: { 404: 'unknown id', 409: 'it has not ended, or a later generation exists' },
+      async handle({ caller, path }) {
+        await retryPurchase(ordering, path.id ?? '', caller.actor)
+        return ok(await detailOf(path.id))
+      },
+    }),
+    operation({
+      name: 'releasePurchase',
+      method: 'post',
+      path: '/purchases/:id/release',
+      allowed: operator,
+      summary: 'Lift the hold of a purchase, with a new ceiling for one unit or beyond the spend caps where given.',
+      body: releaseBody,
+      answer: PurchaseDetail,
+      success: { 200: 'The purchase; its guards run again' },
+      failures: { 404: 'unknown id', 409: 'it is not held' },
+      async handle({ caller, path, body: { ceiling, overrideSpendCap } }) {
+        const { id, currency } = await found(path.id)
+        const ceilingMinor = ceiling === undefined ? undefined : parseDecimal(ceiling, currency)
+        if (ceiling !== undefined && ceilingMinor === undefined) {
+          const message = `must be an exact amount in ${currency}`
+          throw new Failure('invalid', `ceiling: ${message}`, { fields: [{ field: 'ceiling', message }] })
+        }
+        await releasePurchase(ordering, id, { ceilingMinor, overrideSpendCap }, caller.actor)
+        return ok(await detailOf(id))
+      },
+    }),
     operation({
       name: 'viewEvidence',
       method: 'get',
       path: '/purchases/:id/evidence',
-      allowed: { people: 'viewer' },
+      allowed: viewer,
       summary:
-        'What is known of a purchase, and what each decision would do. An operator asks the supplier too, with read=true.',
+        'What is known of a purchase, and what each decision would do. With read=true an operator asks the supplier too.',
       query: { read: choice(['true', 'false']) },
       answer: Evidence,
       success: { 200: 'The evidence' },
@@ -93,7 +254,7 @@ export function reviewOperations({ ordering }: Pick<ApiContext, 'ordering'>): Op
       async handle({ caller, path, query }) {
         const read = query.read === 'true'
         if (read) assertAllowed(caller, operator)
-        return ok(evidenceView(await viewEvidence(ordering, path.id ?? '', { read })))
+        return ok(await viewEvidence(ordering, path.id ?? '', { read }))
       },
     }),
     operation({
@@ -113,40 +274,8 @@ export function reviewOperations({ ordering }: Pick<ApiContext, 'ordering'>): Op
         const id = path.id ?? ''
         const decision: Decision = type === 'adopt' ? { type, orderId: orderId ?? '' } : { type, overrideSpendCap }
         await decidePurchase(ordering, id, decision, { actor: caller.actor, reason, basis })
-        return ok(evidenceView(await viewEvidence(ordering, id, { read: false })))
+        return ok(await viewEvidence(ordering, id, { read: false }))
       },
     }),
   ]
-}
-
-const evidenceView = (evidence: EvidenceRows): z.infer<typeof Evidence> => ({
-  purchase: views.purchaseEntry(evidence.purchase, evidence.since),
-  order: { store: evidence.name.store, reference: evidence.name.reference, line: evidence.name.line },
-  keys: evidence.keys,
-  orders: evidence.orders.map(({ reading, ...order }) => ({ ...order, reading: reading && readingView(reading) })),
-  generations: evidence.generations.map(({ id, generation, state, supplierOrderId, ...row }) => ({
-    id,
-    generation,
-    state,
-    supplierOrderId,
-    writtenOffAt: maybeIso(row.writtenOffAt),
-    refundedAt: maybeIso(row.refundedAt),
-  })),
-  choices: evidence.choices,
-  basis: evidence.basis,
-  freeze: evidence.freeze ? views.freezeView(evidence.freeze) : null,
-  attempts: evidence.attempts.map(views.attemptView),
-  discrepancies: evidence.discrepancies.map(views.discrepancyView),
-  transitions: evidence.transitions.map((met) => ({
-    ...views.transitionView(met),
-    times: met.times,
-    lastAt: iso(met.lastAt),
-  })),
-  audit: evidence.audit.map(({ at, actor, action, detail }) => ({ at: iso(at), actor, action, detail })),
-})
-
-function readingView({ amountMinor, ...reading }: OrderReading): z.infer<typeof Reading> {
-  const { status, statusWord, currency, quantity, keys, differs } = reading
-  const amount = amountMinor === null ? null : formatDecimal({ minor: amountMinor, currency })
-  return { status, statusWord, amount, currency, quantity, keys, differs, createdAt: maybeIso(reading.createdAt) }
 }

@@ -1,96 +1,102 @@
 import { z } from 'zod'
 import { expectedMinor } from '../../domain/balance.ts'
-import { formatDecimal } from '../../domain/money.ts'
 import { allBalanceAccounts, type BalanceAccount, type BalanceMovement, listMovements } from '../../storage/balance.ts'
 import { need } from '../../storage/database.ts'
-import { latestBalance } from '../../storage/evidence.ts'
+import { type BalanceReading, latestBalance, listDiscrepancies } from '../../storage/evidence.ts'
 import { listSweeps, type Sweep as SweepRow, sweepById } from '../../storage/runs.ts'
 import { paging } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
-import { iso, maybeIso, page, pageOf } from './views.ts'
+import { amountOf, at, byId, count, currency, maybeAt, oneOf, page, pageOf, view, words } from './views.ts'
 
-const at = z.string().meta({ format: 'date-time', examples: ['2026-03-01T09:30:00.000Z'] })
-const count = z.int().min(0)
 const amount = z.string().meta({ description: 'Decimal text in the currency of the account', examples: ['19.99'] })
-const said = (description: string) => count.meta({ description })
+const counted = (description: string) => count.meta({ description })
 
-export const Sweep = z.object({
-  id: z.string(),
-  cause: z.string(),
-  state: z.enum(['running', 'complete', 'failed', 'interrupted']),
-  from: at.nullable().meta({ description: 'The oldest order that it looks for; null for all of them' }),
-  startedAt: at,
-  finishedAt: at.nullable(),
-  pages: count,
-  orders: said("Orders in the supplier's list: matched, orphans and foreign together"),
-  matched: said('Orders that are purchases of ours'),
-  refreshed: said('Purchases that differed: moved, or read again next'),
-  orphans: said('Orders under a reference of our stores that no purchase has'),
-  foreign: said('Orders that other users of the same API key placed'),
-  missing: said('Purchases whose order the supplier no longer knows'),
-  notListed: said('Purchases whose order the supplier knows and does not list'),
-  errors: said('Purchases that could not be compared'),
-  unreadable: said('Orders in the list that could not be read'),
-  error: z.string().nullable(),
-})
-const sweepView = ({ fromAt, startedAt, finishedAt, state, ...rest }: SweepRow): z.infer<typeof Sweep> => ({
-  ...rest,
-  state: state as z.infer<typeof Sweep>['state'],
-  from: fromAt === 0 ? null : iso(fromAt),
-  startedAt: iso(startedAt),
-  finishedAt: maybeIso(finishedAt),
-})
+const Sweep = view(
+  z
+    .object({
+      id: z.string(),
+      cause: z.string(),
+      state: oneOf(['running', 'complete', 'failed', 'interrupted']),
+      from: maybeAt.meta({ description: 'The oldest order that it looks for; null for all of them' }),
+      startedAt: at,
+      finishedAt: maybeAt,
+      pages: count,
+      orders: counted("Orders in the supplier's list: matched, orphans and foreign together"),
+      matched: counted('Orders that are purchases of ours'),
+      refreshed: counted('Purchases that differed: moved, or read again next'),
+      orphans: counted('Orders under a reference of our stores that no purchase has'),
+      foreign: counted('Orders that other users of the same API key placed'),
+      missing: counted('Purchases whose order the supplier no longer knows'),
+      notListed: counted('Purchases whose order the supplier knows and does not list'),
+      errors: counted('Purchases that could not be compared'),
+      unreadable: counted('Orders in the list that could not be read'),
+      error: words,
+    })
+    .meta({ id: 'Sweep' }),
+  (row: SweepRow) => ({ ...row, from: row.fromAt === 0 ? null : row.fromAt }),
+)
 
-const Account = z.object({
-  currency: z.string().meta({ description: 'ISO 4217', examples: ['EUR'] }),
-  startedAt: at,
-  start: amount,
-  charges: amount,
-  refunds: amount,
-  credits: amount.meta({ description: 'Rises that our orders do not explain: top-ups, cashback' }),
-  unexplained: amount.meta({ description: 'Falls that our orders do not explain' }),
-  expected: amount.meta({ description: 'start - charges + refunds + credits - unexplained' }),
-  pending: amount.meta({ description: 'A difference that was seen once; below zero for a fall' }),
-  owedBack: amount.meta({ description: 'Charges of orders that failed, as long as no rise shows that they came back' }),
-  explainedAt: at,
-  judgedAt: at,
-})
-const Movement = z.object({
-  id: z.string(),
-  kind: z.enum(['start', 'charge', 'refund', 'credit', 'unexplained']),
-  amount,
-  at,
-})
+export const Discrepancy = z
+  .object({
+    id: z.string(),
+    kind: z.string(),
+    subject: z.string(),
+    supplierOrderId: z.string(),
+    detail: z.string(),
+    externalOrderId: words.meta({ description: 'The reference of our stores that an orphan carries' }),
+    foundAt: at,
+  })
+  .meta({ id: 'Discrepancy' })
+
+export const Reading = view(z.object({ amount, currency, readAt: at }), (row: BalanceReading) => ({
+  ...row,
+  amount: amountOf(row.amountMinor, row.currency),
+}))
+const Account = view(
+  z.object({
+    currency,
+    startedAt: at,
+    start: amount,
+    charges: amount,
+    refunds: amount,
+    credits: amount.meta({ description: 'Rises that our orders do not explain: top-ups, cashback' }),
+    unexplained: amount.meta({ description: 'Falls that our orders do not explain' }),
+    expected: amount.meta({ description: 'start - charges + refunds + credits - unexplained' }),
+    pending: amount.meta({ description: 'A difference that was seen once; below zero for a fall' }),
+    owedBack: amount.meta({
+      description: 'Charges of orders that failed, as long as no rise shows that they came back',
+    }),
+    explainedAt: at,
+    judgedAt: at,
+  }),
+  (account: BalanceAccount) => {
+    const text = (minor: number) => amountOf(minor, account.currency)
+    return {
+      ...account,
+      start: text(account.startMinor),
+      charges: text(account.chargesMinor),
+      refunds: text(account.refundsMinor),
+      credits: text(account.creditsMinor),
+      unexplained: text(account.unexplainedMinor),
+      expected: text(expectedMinor(account)),
+      pending: text(account.pendingMinor),
+      owedBack: text(account.owedBackMinor),
+    }
+  },
+)
+const Movement = view(
+  z.object({
+    id: z.string(),
+    kind: oneOf(['start', 'charge', 'refund', 'credit', 'unexplained']),
+    amount,
+    at,
+  }),
+  (row: BalanceMovement) => ({ ...row, amount: amountOf(row.amountMinor, row.currency) }),
+)
 const Balance = z.object({
-  balance: z.object({ amount, currency: z.string(), readAt: at }).nullable(),
+  balance: Reading.nullable(),
   account: Account.nullable(),
   ...page(Movement).shape,
-})
-
-function accountView(account: BalanceAccount): z.infer<typeof Account> {
-  const { currency } = account
-  const text = (minor: number) => formatDecimal({ minor, currency })
-  return {
-    currency,
-    startedAt: iso(account.startedAt),
-    start: text(account.startMinor),
-    charges: text(account.chargesMinor),
-    refunds: text(account.refundsMinor),
-    credits: text(account.creditsMinor),
-    unexplained: text(account.unexplainedMinor),
-    expected: text(expectedMinor(account)),
-    pending: text(account.pendingMinor),
-    owedBack: text(account.owedBackMinor),
-    explainedAt: iso(account.explainedAt),
-    judgedAt: iso(account.judgedAt),
-  }
-}
-
-const movementView = ({ id, kind, amountMinor, currency, at: when }: BalanceMovement): z.infer<typeof Movement> => ({
-  id,
-  kind: kind as z.infer<typeof Movement>['kind'],
-  at: iso(when),
-  amount: formatDecimal({ minor: amountMinor, currency }),
 })
 
 /** The comparisons with the supplier: of orders with purchases, and of the balance with what they cost. */
@@ -103,12 +109,12 @@ export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, '
       path: '/sweeps',
       allowed: { people: 'operator' },
       summary:
-        "Compare the supplier's orders of thirty days with our purchases; a sweep under way is answered instead.",
+        "Compare the supplier's orders of thirty days with our purchases; if a sweep is running, the answer shows that one.",
       answer: z.object({ sweep: Sweep }),
       success: { 202: 'Started, or under way' },
       handle: async ({ caller }) => ({
         status: 202,
-        data: { sweep: sweepView(await sweeps.start(caller.actor)) },
+        data: { sweep: await sweeps.start(caller.actor) },
       }),
     }),
     operation({
@@ -122,7 +128,7 @@ export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, '
       success: { 200: 'A page of sweeps' },
       async handle({ query: { limit, ...filter } }) {
         const rows = await db.query(listSweeps({ ...filter, limit: limit + 1 }))
-        return ok(pageOf(rows, limit, sweepView, ({ id }) => id))
+        return ok(pageOf(rows, limit, byId))
       },
     }),
     operation({
@@ -135,8 +141,7 @@ export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, '
       success: { 200: 'The sweep' },
       failures: { 404: 'unknown id' },
       async handle({ path }) {
-        const row = await need(db, sweepById(path.id ?? ''), 'sweep', path.id ?? '')
-        return ok(sweepView(row))
+        return ok(await need(db, sweepById(path.id ?? ''), 'sweep', path.id ?? ''))
       },
     }),
     operation({
@@ -151,14 +156,27 @@ export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, '
       async handle({ query: { limit, ...filter } }) {
         const [[reading], accounts] = await Promise.all([db.query(latestBalance()), db.query(allBalanceAccounts())])
         if (!reading) return ok({ balance: null, account: null, items: [], next: null })
-        const { currency, readAt, amountMinor } = reading
-        const account = accounts.find((one) => one.currency === currency)
+        const { currency } = reading
         const rows = await db.query(listMovements({ ...filter, currency, limit: limit + 1 }))
         return ok({
-          balance: { amount: formatDecimal({ minor: amountMinor, currency }), currency, readAt: iso(readAt) },
-          account: account ? accountView(account) : null,
-          ...pageOf(rows, limit, movementView, ({ id }) => id),
+          balance: reading,
+          account: accounts.find((one) => one.currency === currency) ?? null,
+          ...pageOf(rows, limit, byId),
         })
+      },
+    }),
+    operation({
+      name: 'listDiscrepancies',
+      method: 'get',
+      path: '/discrepancies',
+      allowed: viewer,
+      query: paging,
+      summary: 'Differences between our purchases and the orders of the supplier, newest first.',
+      answer: page(Discrepancy),
+      success: { 200: 'A page of discrepancies' },
+      async handle({ query: { limit, ...filter } }) {
+        const rows = await db.query(listDiscrepancies({ ...filter, limit: limit + 1 }))
+        return ok(pageOf(rows, limit, byId))
       },
     }),
   ]

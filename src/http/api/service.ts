@@ -1,204 +1,214 @@
 import { z } from 'zod'
-import { assertAllowed } from '../../access/auth.ts'
-import { createToken, revokeToken } from '../../access/tokens.ts'
+import { createToken, revokeToken, roles, scopes } from '../../access/tokens.ts'
 import type { Backup as BackupRecord } from '../../backup/backup.ts'
-import { parseDecimal } from '../../domain/money.ts'
-import { purchaseStates } from '../../domain/purchase.ts'
 import { Failure } from '../../errors.ts'
-import { replay, reveal as revealBody } from '../../inbox/process.ts'
-import { freeze, releasePurchase, retryPurchase, unfreeze } from '../../ordering/actions.ts'
+import { readStanding, type Standing } from '../../observe/standing.ts'
+import { freeze, unfreeze } from '../../ordering/actions.ts'
 import { redeliver } from '../../ordering/fulfil.ts'
+import { pausesBuying } from '../../ordering/unreadable.ts'
 import { need } from '../../storage/database.ts'
-import { deliveryById, listDeliveries } from '../../storage/deliveries.ts'
-import { attemptsOf, transitionsOf } from '../../storage/evidence.ts'
-import { changesOfRun } from '../../storage/offers.ts'
-import { listOutbox, outboxById } from '../../storage/outbox.ts'
-import { listPurchases, purchaseById } from '../../storage/purchases.ts'
-import { listSyncRuns, syncRunById } from '../../storage/runs.ts'
+import { listOutbox, type OutboxRow, outboxById } from '../../storage/outbox.ts'
 import { currentFreeze } from '../../storage/settings.ts'
 import { allTokens } from '../../storage/tokens.ts'
-import { choice, freezeBody, paging, releaseBody, tokenBody, unfreezeBody } from '../input.ts'
+import type { UnreadableAnswer } from '../../supplier/unreadable.ts'
+import { choice, freezeBody, paging, tokenBody, unfreezeBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
-import { pageOfDiscrepancies, sinceWhen, statusOf } from './read-models.ts'
-import * as views from './views.ts'
-import { iso, NewToken, page, Token, tokenView } from './views.ts'
+import { Reading } from './reconcile.ts'
+import { CallbackSecretStanding, callbackSecretOf } from './stores.ts'
+import { at, byId, count, counts, maybeAt, oneOf, page, pageOf, view, words } from './views.ts'
 
-const deliveryStates = ['stored', 'applied', 'ignored', 'orphan', 'quarantined', 'retry', 'dead'] as const
+const Effect = view(
+  z
+    .object({
+      id: z.string(),
+      kind: z.string(),
+      type: z.string(),
+      store: words,
+      orderId: words,
+      state: z.string(),
+      attempts: count,
+      notBefore: at,
+      lastError: words,
+      createdAt: at,
+      doneAt: maybeAt,
+      about: z.record(z.string(), z.unknown()).meta({ description: 'What it is about: ids and notes, never keys' }),
+    })
+    .meta({ id: 'Effect' }),
+  (row: OutboxRow) => ({ ...row, about: { ...row.payload } }),
+)
+
+const cause = {
+  reason: z.string(),
+  actor: z.string(),
+  at,
+  purchaseId: z
+    .string()
+    .nullish()
+    .transform((id) => id ?? null)
+    .pipe(words.meta({ description: 'The purchase that a duplicate charge was found for; null for another cause' })),
+}
+export const Freeze = z
+  .object({
+    ...cause,
+    causes: z
+      .array(z.object({ ...cause, id: z.string().meta({ description: 'Names it when it is lifted' }) }))
+      .meta({ description: 'All of them, the oldest first; the first one is the freeze itself' }),
+  })
+  .meta({ id: 'Freeze' })
+const FreezeNow = z.object({ freeze: Freeze.nullable() }).meta({ id: 'FreezeNow' })
+
+const Status = view(
+  z
+    .object({
+      balance: Reading.nullable(),
+      tier: words,
+      limits: z.unknown().meta({ description: 'As the supplier states them' }),
+      freeze: Freeze.nullable(),
+      counts: z.object({
+        purchases: counts.meta({ description: 'By state' }),
+        listings: counts.meta({ description: 'Of all stores, by state' }),
+        held: counts.meta({ description: 'By what holds them' }),
+        offers: z.object({ total: count, inStock: count }),
+        deliveries: counts,
+        callbacks: counts,
+        alerts: counts,
+        discrepancies: counts,
+      }),
+      stores: z
+        .array(z.object({ store: z.string(), listings: counts, callbackSecret: CallbackSecretStanding }))
+        .meta({ description: 'Each configured store with its listings by state' }),
+      freshness: z.object({
+        catalogueAt: maybeAt,
+        catalogueFailure: z
+          .object({ run: z.string(), at: maybeAt, error: words })
+          .nullable()
+          .meta({ description: 'The last reading of the catalogue that ended, where it failed' }),
+        balanceAt: maybeAt,
+      }),
+      sweep: z
+        .object({ finishedAt: maybeAt, orders: count, orphans: count, foreign: count, missing: count })
+        .nullable()
+        .meta({ description: "The last complete comparison of the supplier's orders with our purchases" }),
+      unreadable: z
+        .array(
+          z.object({
+            request: z.string().meta({ description: 'Method and path, such as GET /orders' }),
+            field: z.string().meta({ description: 'The path at which the answer cannot be read' }),
+            setting: z.string().meta({ description: 'The setting of the dialect that holds the path' }),
+            value: z.string().meta({ description: 'What is there, in a few words; never a secret' }),
+            requestId: words,
+            since: at,
+            pausesBuying: z.boolean(),
+          }),
+        )
+        .meta({ description: 'Answers of the supplier that cannot be read, each until one of its kind is' }),
+      paused: z
+        .array(z.object({ store: z.string(), until: at, error: words }))
+        .meta({ description: 'Stores that did not take their listings, and are left alone until then' }),
+    })
+    .meta({ id: 'Status' }),
+  ({
+    standing,
+    stores,
+    unreadable,
+  }: {
+    standing: Standing
+    stores: string[]
+    unreadable: readonly UnreadableAnswer[]
+  }) => {
+    const { balance, purchases, offers, deliveries, outbox, discrepancies, listings, endedSync } = standing
+    const byState = (rows: Total<{ state: string }>[]) => tally(rows, ({ state }) => state)
+    return {
+      balance: balance ?? null,
+      tier: balance?.tier ?? null,
+      limits: balance?.limits ?? null,
+      freeze: standing.freeze ?? null,
+      counts: {
+        purchases: byState(purchases),
+        listings: byState(listings),
+        held: tally(purchases, ({ holdReason }) => holdReason),
+        offers,
+        deliveries: byState(deliveries),
+        callbacks: byState(outbox.filter(({ kind }) => kind === 'callback')),
+        alerts: byState(outbox.filter(({ kind }) => kind === 'alert')),
+        discrepancies: tally(discrepancies, ({ kind }) => kind),
+      },
+      stores: stores.map((store) => ({
+        store,
+        listings: byState(listings.filter((row) => row.store === store)),
+        callbackSecret: callbackSecretOf(standing.callbackSecrets, store),
+      })),
+      freshness: {
+        catalogueAt: standing.completeSync?.finishedAt ?? null,
+        catalogueFailure:
+          endedSync?.state === 'failed'
+            ? { run: endedSync.id, at: endedSync.finishedAt, error: endedSync.error }
+            : null,
+        balanceAt: balance?.readAt ?? null,
+      },
+      sweep: standing.sweep ?? null,
+      unreadable: unreadable.map((answer) => ({
+        ...answer,
+        value: answer.seen,
+        requestId: answer.requestId ?? null,
+        pausesBuying: pausesBuying(answer),
+      })),
+      paused: standing.publishing.flatMap(({ store, pausedUntil, lastError }) =>
+        pausedUntil === null ? [] : [{ store, until: pausedUntil, error: lastError }],
+      ),
+    }
+  },
+)
+
+type Total<R> = R & { total: number }
+
+/** Sums by name; rows without a name do not count. */
+function tally<R>(rows: Total<R>[], name: (row: R) => string | null): Record<string, number> {
+  const sums: Record<string, number> = {}
+  for (const row of rows) {
+    const key = name(row)
+    if (key !== null) sums[key] = (sums[key] ?? 0) + row.total
+  }
+  return sums
+}
+
 const effectStates = ['due', 'done', 'dead'] as const
 const effectKinds = ['callback', 'alert'] as const
 
-/** Changes of one sync run that are shown: more than a person reads; the run counts all of them. */
-const CHANGES_MAX = 1000
-
-/** What people on duty look at and do: purchases, deliveries, callbacks, sync runs, the freeze. */
-export function dutyOperations({
-  ordering,
-  stores,
-  syncs,
-}: Pick<ApiContext, 'ordering' | 'stores' | 'syncs'>): Operation[] {
+/** The service as a whole: its status, what is queued for stores and operators, and the freeze. */
+export function serviceOperations({ ordering, stores }: Pick<ApiContext, 'ordering' | 'stores'>): Operation[] {
   const { db } = ordering
   const viewer = { people: 'viewer' } as const
   const operator = { people: 'operator' } as const
-  const admin = { people: 'admin' } as const
-
-  const purchaseDetail = async (id: string) => {
-    const purchase = await need(db, purchaseById(id), 'purchase', id)
-    const [attempts, transitions, since] = await Promise.all([
-      db.query(attemptsOf([id])),
-      db.query(transitionsOf([id])),
-      sinceWhen(db, [purchase]),
-    ])
-    return views.purchaseDetail(purchase, since(purchase), attempts, transitions)
-  }
-  const freezeNow = async () => {
-    const freeze = await currentFreeze(db)
-    return { freeze: freeze ? views.freezeView(freeze) : null }
-  }
-  const FreezeNow = z.object({ freeze: views.Freeze.nullable() })
-
+  const freezeNow = async () => ({ freeze: (await currentFreeze(db)) ?? null })
   return [
     operation({
       name: 'viewStatus',
       method: 'get',
       path: '/status',
       allowed: viewer,
-      answer: views.Status,
-      summary: 'How the service stands: balance, freeze, counts, freshness.',
+      answer: Status,
+      summary: 'The state of the service: balance, freeze, counts, freshness.',
       success: { 200: 'As of now' },
-      handle: async () => {
-        const ids = stores.map(({ id }) => id)
-        return ok(await statusOf(db, ids, ordering.supplier.unreadable()))
-      },
+      handle: async () =>
+        ok({
+          standing: await readStanding(db),
+          stores: stores.map(byId),
+          unreadable: ordering.supplier.unreadable(),
+        }),
     }),
-
-    operation({
-      name: 'listPurchases',
-      method: 'get',
-      path: '/purchases',
-      allowed: viewer,
-      summary: 'Purchases at the supplier, newest first.',
-      query: { ...paging, state: choice(purchaseStates) },
-      answer: views.page(views.PurchaseEntry),
-      success: { 200: 'A page of purchases' },
-      async handle({ query: { limit, ...filter } }) {
-        const rows = await db.query(listPurchases({ ...filter, limit: limit + 1 }))
-        const since = await sinceWhen(db, rows)
-        return ok(
-          views.pageOf(
-            rows,
-            limit,
-            (row) => views.purchaseEntry(row, since(row)),
-            ({ id }) => id,
-          ),
-        )
-      },
-    }),
-    operation({
-      name: 'viewPurchase',
-      method: 'get',
-      path: '/purchases/:id',
-      allowed: viewer,
-      summary: 'One purchase with every request made for it and every step it took.',
-      answer: views.PurchaseDetail,
-      success: { 200: 'The purchase' },
-      failures: { 404: 'unknown id' },
-      handle: async ({ path }) => ok(await purchaseDetail(path.id ?? '')),
-    }),
-    operation({
-      name: 'retryPurchase',
-      method: 'post',
-      path: '/purchases/:id/retry',
-      allowed: operator,
-      summary: 'Buy again what ended without keys, as a new generation.',
-      answer: views.PurchaseDetail,
-      success: { 200: 'The purchase; its next generation is planned' },
-      failures: { 404: 'unknown id', 409: 'it has not ended, or a later generation exists' },
-      async handle({ caller, path }) {
-        await retryPurchase(ordering, path.id ?? '', caller.actor)
-        return ok(await purchaseDetail(path.id ?? ''))
-      },
-    }),
-    operation({
-      name: 'releasePurchase',
-      method: 'post',
-      path: '/purchases/:id/release',
-      allowed: operator,
-      summary: 'Lift the hold of a purchase, perhaps with a new ceiling for one unit, or beyond the spend caps.',
-      body: releaseBody,
-      answer: views.PurchaseDetail,
-      success: { 200: 'The purchase; its guards run again' },
-      failures: { 404: 'unknown id', 409: 'it is not held' },
-      async handle({ caller, path, body: { ceiling, overrideSpendCap } }) {
-        const { id, currency } = await need(db, purchaseById(path.id ?? ''), 'purchase', path.id ?? '')
-        const ceilingMinor = ceiling === undefined ? undefined : parseDecimal(ceiling, currency)
-        if (ceiling !== undefined && ceilingMinor === undefined) {
-          const message = `must be an exact amount in ${currency}`
-          throw new Failure('invalid', `ceiling: ${message}`, { fields: [{ field: 'ceiling', message }] })
-        }
-        await releasePurchase(ordering, id, { ceilingMinor, overrideSpendCap }, caller.actor)
-        return ok(await purchaseDetail(id))
-      },
-    }),
-
-    operation({
-      name: 'listDeliveries',
-      method: 'get',
-      path: '/deliveries',
-      allowed: viewer,
-      summary: 'Deliveries of the supplier, newest first.',
-      query: { ...paging, state: choice(deliveryStates) },
-      answer: views.page(views.Delivery),
-      success: { 200: 'A page of deliveries' },
-      async handle({ query: { limit, ...filter } }) {
-        const rows = await db.query(listDeliveries({ ...filter, limit: limit + 1 }))
-        return ok(views.pageOf(rows, limit, views.deliveryView, ({ id }) => id))
-      },
-    }),
-    operation({
-      name: 'viewDelivery',
-      method: 'get',
-      path: '/deliveries/:id',
-      allowed: viewer,
-      summary: 'One delivery. An admin sees its body with reveal=true, which the audit records.',
-      query: { reveal: choice(['true', 'false']) },
-      answer: views.DeliveryDetail,
-      success: { 200: 'The delivery' },
-      failures: { 404: 'unknown id' },
-      async handle({ caller, path, query }) {
-        const reveal = query.reveal === 'true'
-        if (reveal) assertAllowed(caller, admin)
-        const delivery = views.deliveryView(await need(db, deliveryById(path.id ?? ''), 'delivery', path.id ?? ''))
-        if (!reveal) return ok(delivery)
-        return ok({ ...delivery, body: await revealBody(ordering, delivery.id, caller.actor) })
-      },
-    }),
-    operation({
-      name: 'replayDelivery',
-      method: 'post',
-      path: '/deliveries/:id/replay',
-      allowed: operator,
-      summary: 'Put a delivery back into the inbox; replaying one that was applied is harmless.',
-      answer: views.Delivery,
-      success: { 200: 'The delivery, stored again' },
-      failures: { 404: 'unknown id' },
-      async handle({ caller, path }) {
-        await replay(ordering, path.id ?? '', caller.actor)
-        return ok(views.deliveryView(await need(db, deliveryById(path.id ?? ''), 'delivery', path.id ?? '')))
-      },
-    }),
-
     operation({
       name: 'listOutbox',
       method: 'get',
       path: '/outbox',
       allowed: viewer,
-      summary: 'Callbacks and alerts that are owed or were sent, newest first.',
+      summary: 'Callbacks and alerts, queued or sent, newest first.',
       query: { ...paging, state: choice(effectStates), kind: choice(effectKinds) },
-      answer: views.page(views.Effect),
+      answer: page(Effect),
       success: { 200: 'A page of the outbox' },
       async handle({ query: { limit, ...filter } }) {
         const rows = await db.query(listOutbox({ ...filter, limit: limit + 1 }))
-        return ok(views.pageOf(rows, limit, views.effectView, ({ id }) => id))
+        return ok(pageOf(rows, limit, byId))
       },
     }),
     operation({
@@ -206,80 +216,22 @@ export function dutyOperations({
       method: 'post',
       path: '/outbox/:id/redeliver',
       allowed: operator,
-      summary: 'Send a waiting or dead callback again now, with all its attempts.',
-      answer: views.Effect,
+      summary: 'Send a waiting or dead callback again at once; its attempts start over.',
+      answer: Effect,
       success: { 200: 'The callback, due now' },
-      failures: { 404: 'unknown id, or done already' },
+      failures: { 404: 'unknown id, or already done' },
       async handle({ caller, path }) {
         await redeliver(ordering, path.id ?? '', caller.actor)
-        return ok(views.effectView(await need(db, outboxById(path.id ?? ''), 'outbox row', path.id ?? '')))
+        return ok(await need(db, outboxById(path.id ?? ''), 'outbox row', path.id ?? ''))
       },
     }),
-
-    operation({
-      name: 'requestSync',
-      method: 'post',
-      path: '/sync',
-      allowed: operator,
-      summary: 'Start a sync run; one that is under way is answered instead of a second.',
-      answer: z.object({ run: views.SyncRun }),
-      success: { 202: 'Started, or under way' },
-      handle: async ({ caller }) => ({
-        status: 202,
-        data: { run: views.syncRunView(await syncs.start(caller.actor)) },
-      }),
-    }),
-    operation({
-      name: 'listSyncRuns',
-      method: 'get',
-      path: '/sync/runs',
-      allowed: viewer,
-      query: paging,
-      summary: 'Sync runs, newest first.',
-      answer: views.page(views.SyncRun),
-      success: { 200: 'A page of runs' },
-      async handle({ query: { limit, ...filter } }) {
-        const rows = await db.query(listSyncRuns({ ...filter, limit: limit + 1 }))
-        return ok(views.pageOf(rows, limit, views.syncRunView, ({ id }) => id))
-      },
-    }),
-    operation({
-      name: 'viewSyncRun',
-      method: 'get',
-      path: '/sync/runs/:id',
-      allowed: viewer,
-      summary: `One sync run with the changes that it found, at most ${CHANGES_MAX}.`,
-      answer: views.SyncRunDetail,
-      success: { 200: 'The run' },
-      failures: { 404: 'unknown id' },
-      async handle({ path }) {
-        const run = await need(db, syncRunById(path.id ?? ''), 'sync run', path.id ?? '')
-        return ok({ ...views.syncRunView(run), changes: await db.query(changesOfRun(run.id, CHANGES_MAX)) })
-      },
-    }),
-
-    operation({
-      name: 'listDiscrepancies',
-      method: 'get',
-      path: '/discrepancies',
-      allowed: viewer,
-      query: paging,
-      summary: 'Differences between our purchases and the orders of the supplier, newest first.',
-      answer: views.page(views.Discrepancy),
-      success: { 200: 'A page of discrepancies' },
-      async handle({ query: { limit, before } }) {
-        const rows = await db.query(pageOfDiscrepancies({ before, limit: limit + 1 }))
-        return ok(views.pageOf(rows, limit, views.discrepancyView, ({ id }) => id))
-      },
-    }),
-
     operation({
       name: 'freeze',
       method: 'post',
       path: '/freeze',
       allowed: operator,
       body: freezeBody,
-      summary: 'Stop all buying. Reads go on; a second freeze is a second cause.',
+      summary: 'Stop all buying. Reads continue; a second freeze is a second cause.',
       answer: FreezeNow,
       success: { 200: 'Frozen' },
       async handle({ caller, body }) {
@@ -293,11 +245,11 @@ export function dutyOperations({
       path: '/unfreeze',
       allowed: operator,
       body: unfreezeBody,
-      summary: 'Lift causes of the freeze. Buying goes on once none is left; one that came since stays.',
+      summary: 'Lift causes of the freeze. Buying resumes once none is left; a later cause stays.',
       answer: FreezeNow,
       success: { 200: 'Lifted; what still stands, or null' },
       failures: {
-        409: 'none of these causes stands, and another does; or a restore is not reattached yet, or a new database not compared',
+        409: 'none of these causes stands and another does, or orders are not reattached yet after a restore, or a new database was not compared yet',
       },
       async handle({ caller, body }) {
         await unfreeze(ordering, caller.actor, body.causes)
@@ -307,7 +259,21 @@ export function dutyOperations({
   ]
 }
 
-/** Who may ask: tokens are made, listed and revoked by admins. */
+const token = z.object({
+  id: z.string(),
+  name: z.string(),
+  hint: z.string(),
+  role: oneOf(roles),
+  store: words,
+  scopes: z.array(oneOf(scopes)),
+  createdAt: at,
+  expiresAt: maybeAt,
+  revokedAt: maybeAt,
+})
+const Token = token.meta({ id: 'Token' })
+const NewToken = token.extend({ token: z.string().meta({ description: 'Shown this once' }) }).meta({ id: 'NewToken' })
+
+/** Tokens: admins create, list and revoke them. */
 export function tokenOperations({
   ordering,
   stores,
@@ -325,7 +291,7 @@ export function tokenOperations({
       summary: 'All tokens, revoked ones too, without their text.',
       answer: page(Token),
       success: { 200: 'All of them' },
-      handle: async () => ok({ items: (await db.query(allTokens())).map(tokenView), next: null }),
+      handle: async () => ok({ items: await db.query(allTokens()), next: null }),
     }),
     operation({
       name: 'createToken',
@@ -333,9 +299,9 @@ export function tokenOperations({
       path: '/tokens',
       allowed: admin,
       body: tokenBody,
-      summary: 'Make a token. Its text is in this answer and never shown again.',
+      summary: 'Create a token. Its text is in this answer and never shown again.',
       answer: NewToken,
-      success: { 201: 'Made' },
+      success: { 201: 'Created' },
       async handle({ caller, body: { name, role, store = null, scopes = [], expiresInDays = null } }) {
         if (store !== null && !stores.some(({ id }) => id === store)) {
           const message = `must be one of ${stores.map(({ id }) => id).join(', ')}`
@@ -343,7 +309,7 @@ export function tokenOperations({
         }
         const wanted = { name, role, store, scopes: [...new Set(scopes)], expiresInDays }
         const { token, row } = await createToken(context, wanted, caller.actor)
-        return { status: 201, data: { ...tokenView(row), token: token.reveal() } }
+        return { status: 201, data: { ...row, token: token.reveal() } }
       },
     }),
     operation({
@@ -351,35 +317,45 @@ export function tokenOperations({
       method: 'delete',
       path: '/tokens/:id',
       allowed: admin,
-      summary: 'Revoke a token at once. The owner token is no row: it changes with each start.',
+      summary: 'Revoke a token at once. The owner token cannot be revoked: it changes with each start.',
       answer: Token,
       success: { 200: 'Revoked' },
-      failures: { 404: 'unknown id, or revoked already' },
-      handle: async ({ caller, path }) => ok(tokenView(await revokeToken(context, path.id ?? '', caller.actor))),
+      failures: { 404: 'unknown id, or already revoked' },
+      handle: async ({ caller, path }) => ok(await revokeToken(context, path.id ?? '', caller.actor)),
     }),
   ]
 }
 
-const Backup = z.object({
-  file: z.string().meta({ description: 'Name in the folder of the backups' }),
-  bytes: z.int().min(0),
-  readable: z.boolean().meta({ description: 'False for a file that is no backup of this kind' }),
-  madeAt: z
-    .string()
-    .nullable()
-    .meta({ format: 'date-time', examples: ['2026-03-01T02:20:00.000Z'] }),
-  epoch: z.int().nullable().meta({ description: 'One more than the database had been restored' }),
-  stores: z.array(z.string()).meta({ description: 'Permanent ids of the stores that it holds orders of' }),
-  keyName: z
-    .string()
-    .nullable()
-    .meta({ description: 'The key-encryption key that it needs', examples: ['3f9a01c2'] }),
-})
+const Backup = view(
+  z
+    .object({
+      file: z.string().meta({ description: 'Name in the folder of the backups' }),
+      bytes: count,
+      readable: z.boolean().meta({ description: 'False for a file that is no backup of this kind' }),
+      madeAt: maybeAt,
+      epoch: z
+        .int()
+        .nullable()
+        .meta({ description: '1 for a database that was never restored; one more for each restore' }),
+      stores: z.array(z.string()).meta({ description: 'Permanent ids of the stores that it holds orders of' }),
+      keyName: words.meta({ description: 'The key-encryption key that it needs', examples: ['3f9a01c2'] }),
+    })
+    .meta({ id: 'Backup' }),
+  ({ file, bytes, header }: BackupRecord) => ({
+    file,
+    bytes,
+    readable: header !== undefined,
+    stores: header?.stores ?? [],
+    madeAt: header?.madeAt ?? null,
+    epoch: header?.epoch ?? null,
+    keyName: header?.keyName ?? null,
+  }),
+)
 const BackupList = z.object({ folder: z.string(), items: z.array(Backup), next: z.null() })
 const Made = z.object({ folder: z.string(), backup: Backup })
 const Rotated = z.object({
   before: z.string().meta({ description: 'Name of the key-encryption key before' }),
-  after: z.string().meta({ description: 'Name of the one that the service needs from its next start on' }),
+  after: z.string().meta({ description: 'Name of the key that the service needs from its next start on' }),
 })
 
 /** Backups, and the key that the database is sealed under. */
@@ -391,9 +367,9 @@ export function backupOperations({ backups, keys }: Pick<ApiContext, 'backups' |
       path: '/backups',
       allowed: { people: 'viewer' },
       answer: BackupList,
-      summary: 'Backups that are kept, newest first.',
+      summary: 'The backups, newest first.',
       success: { 200: 'All of them' },
-      handle: async () => ok({ folder: backups.folder, items: backups.list().map(backupView), next: null }),
+      handle: async () => ok({ folder: backups.folder, items: backups.list(), next: null }),
     }),
     operation({
       name: 'makeBackup',
@@ -401,12 +377,12 @@ export function backupOperations({ backups, keys }: Pick<ApiContext, 'backups' |
       path: '/backups',
       allowed: { people: 'operator' },
       answer: Made,
-      summary: 'Make a backup now: copied, checked, sealed, and on the disk when this is answered.',
+      summary: 'Make a backup now: copied, checked, encrypted, and on the disk before the answer.',
       success: { 201: 'Made' },
-      failures: { 409: 'one is being made', 503: 'none could be made; nothing of the try is left' },
+      failures: { 409: 'another backup is being made', 503: 'none could be made; no file is left' },
       handle: async ({ caller }) => ({
         status: 201,
-        data: { folder: backups.folder, backup: backupView(await backups.make(caller.actor)) },
+        data: { folder: backups.folder, backup: await backups.make(caller.actor) },
       }),
     }),
     operation({
@@ -415,20 +391,10 @@ export function backupOperations({ backups, keys }: Pick<ApiContext, 'backups' |
       path: '/keys/rotate',
       allowed: { people: 'admin' },
       answer: Rotated,
-      summary: 'Put the database under the next key-encryption key, which the service reads from its own secrets.',
+      summary: 'Rotate to the next key-encryption key, which the service reads from its own secrets.',
       success: { 200: 'Rotated; the service needs the new key from its next start on' },
       failures: { 409: 'there is no next key, or it is the one in use' },
       handle: async ({ caller }) => ok(await keys.rotate(caller.actor)),
     }),
   ]
 }
-
-const backupView = ({ file, bytes, header }: BackupRecord): z.infer<typeof Backup> => ({
-  file,
-  bytes,
-  readable: header !== undefined,
-  stores: header?.stores ?? [],
-  madeAt: header ? iso(header.madeAt) : null,
-  epoch: header?.epoch ?? null,
-  keyName: header?.keyName ?? null,
-})

@@ -1,24 +1,114 @@
 import { z } from 'zod'
+import type { Caller } from '../../access/auth.ts'
+import type { StoreSettings } from '../../config/store-settings.ts'
+import { Failure } from '../../errors.ts'
+import { countListings } from '../../storage/listings.ts'
+import { allPublishing, countPublications } from '../../storage/publications.ts'
+import { allCallbackSecrets, type CallbackSecret } from '../../storage/tokens.ts'
 import { rotateSecretBody } from '../input.ts'
-import { type ApiContext, type Operation, operation } from '../operation.ts'
-import { storeAt } from './listings.ts'
-import { iso } from './views.ts'
+import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { at, count, counts, maybeAt, words } from './views.ts'
 
-const at = z.string().meta({ format: 'date-time', examples: ['2026-03-01T09:30:00.000Z'] })
+/** Which secret signs callbacks to a store, without its text. */
+export const CallbackSecretStanding = z
+  .object({
+    generation: z.int().min(1).meta({ description: '1: the one that `init` printed' }),
+    changedAt: maybeAt,
+    previousUntil: maybeAt.meta({ description: 'Until then the previous secret is valid too; may be in the past' }),
+  })
+  .meta({ id: 'CallbackSecretStanding' })
+
+/** @param rotations of all stores, the oldest first */
+export function callbackSecretOf(rotations: readonly CallbackSecret[], store: string) {
+  const newest = rotations.findLast((row) => row.store === store)
+  return {
+    generation: newest?.generation ?? 1,
+    changedAt: newest?.createdAt ?? null,
+    previousUntil: newest?.previousUntil ?? null,
+  }
+}
+
+const StoreStanding = z.object({
+  id: z.string(),
+  name: z.string(),
+  kind: z.string().meta({ examples: ['backend'] }),
+  callbackUrl: z.string().meta({ description: 'Where callbacks go, without credentials and query' }),
+  listings: counts.meta({ description: 'By state' }),
+  publications: count.meta({ description: 'Pages of changes that wait to be pushed to it' }),
+  pausedUntil: maybeAt.meta({ description: 'It refused its listings: nothing is pushed to it until then' }),
+  error: words,
+  callbackSecret: CallbackSecretStanding,
+})
 
 const RotatedSecret = z.object({
   store: z.string(),
   secret: z.string().meta({ description: 'Shown this once', examples: ['whsec_'] }),
   generation: z.int().min(2),
-  previousUntil: at.meta({ description: 'Until then callbacks are signed with the secret before, too' }),
+  previousUntil: at.meta({ description: 'Until then callbacks are signed with the previous secret, too' }),
 })
 
-/** Stores: what callbacks to them are signed with. */
+/** A store as the configuration has it, as far as the API shows it. */
+export type ConfiguredStore = Pick<StoreSettings, 'id' | 'name' | 'kind' | 'callbackUrl'>
+
+/** The store that a path is of; a store token sees its own only. @throws Failure `forbidden`, `not_found` */
+export function storeAt(
+  stores: readonly ConfiguredStore[],
+  caller: Caller,
+  { store = '' }: Record<string, string>,
+): string {
+  if (caller.store !== null && caller.store !== store) {
+    throw new Failure('forbidden', 'the token is bound to another store')
+  }
+  if (!stores.some(({ id }) => id === store)) throw new Failure('not_found', `there is no store ${store}`)
+  return store
+}
+
+/** Credentials and the query of an address may hold a password or a token. */
+function withoutSecrets(address: string): string {
+  const { origin, pathname } = new URL(address)
+  return origin + pathname
+}
+
+/** Stores: where each is, how publishing to it goes, and what callbacks to it are signed with. */
 export function storeOperations({
+  ordering: { db },
   callbackSecrets,
   stores,
-}: Pick<ApiContext, 'callbackSecrets' | 'stores'>): Operation[] {
+}: Pick<ApiContext, 'ordering' | 'callbackSecrets' | 'stores'>): Operation[] {
   return [
+    operation({
+      name: 'listStores',
+      method: 'get',
+      path: '/stores',
+      allowed: { people: 'viewer' },
+      summary: 'The stores, where each is, the state of publishing to it, and which callback secret is in use.',
+      answer: z.object({ items: z.array(StoreStanding) }),
+      success: { 200: 'All of them' },
+      async handle() {
+        const [totals, waiting, standings, rotations] = await Promise.all([
+          db.query(countListings()),
+          db.query(countPublications()),
+          db.query(allPublishing()),
+          db.query(allCallbackSecrets()),
+        ])
+        const items = stores.map(({ id, name, kind, callbackUrl }) => {
+          const standing = standings.find(({ store }) => store === id)
+          const own = totals.filter(({ store }) => store === id)
+          return {
+            id,
+            name,
+            kind,
+            callbackUrl: withoutSecrets(callbackUrl),
+            listings: Object.fromEntries(own.map(({ state, total }) => [state, total])),
+            publications: waiting.find(({ store }) => store === id)?.total ?? 0,
+            pausedUntil: standing?.pausedUntil ?? null,
+            error: standing?.lastError ?? null,
+            callbackSecret: callbackSecretOf(rotations, id),
+          }
+        })
+        return ok({ items })
+      },
+    }),
     operation({
       name: 'rotateCallbackSecret',
       method: 'post',
@@ -27,19 +117,15 @@ export function storeOperations({
       allowed: { people: 'admin' },
       body: rotateSecretBody,
       answer: RotatedSecret,
-      success: { 201: 'In use; callbacks carry the signatures of both until the one before ends' },
+      success: { 201: 'In use; callbacks carry both signatures until the previous secret expires' },
       failures: {
         404: 'no such store',
-        409: '`too_many_secrets`: four are valid already; `rotated_meanwhile`: another request was faster',
+        409: '`too_many_secrets`: four are valid already; `rotated_meanwhile`: a concurrent request was faster',
       },
       async handle({ caller, path, body: { overlapHours } }) {
         const store = storeAt(stores, caller, path)
         const made = await callbackSecrets.rotate(store, overlapHours * 3_600_000, caller.actor)
-        const { generation, previousUntil } = made
-        return {
-          status: 201,
-          data: { store, secret: made.secret.reveal(), generation, previousUntil: iso(previousUntil) },
-        }
+        return { status: 201, data: { ...made, store, secret: made.secret.reveal() } }
       },
     }),
   ]

@@ -305,7 +305,7 @@ const isNewest = (purchase: Purchase, all: Purchase[]): boolean =>
 const REVIEWS_IN_DOUBT = `select count(distinct purchase_id) as total from transitions
   where after = 'review' and before <> 'review' and row not like '%cancel%'`
 
-const newestReports = listDiscrepancies(50)
+const newestReports = listDiscrepancies({ limit: 50 })
 const owed = listOutbox({ kind: 'callback', limit: 50 })
 
 /** All but those whose keys are with the store; a run has a few dozen. */

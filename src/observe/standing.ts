@@ -1,0 +1,65 @@
+import { allBalanceAccounts } from '../storage/balance.ts'
+import type { Database } from '../storage/database.ts'
+import { countDeliveries } from '../storage/deliveries.ts'
+import { countDiscrepancies, latestBalance } from '../storage/evidence.ts'
+import { countListings } from '../storage/listings.ts'
+import { countOffers } from '../storage/offers.ts'
+import { countOutbox } from '../storage/outbox.ts'
+import { allPublishing } from '../storage/publications.ts'
+import { countByState } from '../storage/purchases.ts'
+import { lastCompleteSweep, lastCompleteSync, lastEndedSync } from '../storage/runs.ts'
+import { currentFreeze } from '../storage/settings.ts'
+import { allCallbackSecrets } from '../storage/tokens.ts'
+
+export type Standing = Awaited<ReturnType<typeof readStanding>>
+
+/** The state of the service as stored: `GET /status` and the metrics show the same read. */
+export async function readStanding(db: Database) {
+  const [
+    [balance],
+    accounts,
+    freeze,
+    purchases,
+    [offers],
+    deliveries,
+    outbox,
+    discrepancies,
+    listings,
+    publishing,
+    callbackSecrets,
+    [completeSync],
+    [endedSync],
+    [sweep],
+  ] = await Promise.all([
+    db.query(latestBalance()),
+    db.query(allBalanceAccounts()),
+    currentFreeze(db),
+    db.query(countByState()),
+    db.query(countOffers()),
+    db.query(countDeliveries()),
+    db.query(countOutbox()),
+    db.query(countDiscrepancies()),
+    db.query(countListings()),
+    db.query(allPublishing()),
+    db.query(allCallbackSecrets()),
+    db.query(lastCompleteSync()),
+    db.query(lastEndedSync()),
+    db.query(lastCompleteSweep()),
+  ])
+  return {
+    balance,
+    accounts,
+    freeze,
+    purchases,
+    offers: offers ?? { total: 0, inStock: 0 },
+    deliveries,
+    outbox,
+    discrepancies,
+    listings,
+    publishing,
+    callbackSecrets,
+    completeSync,
+    endedSync,
+    sweep,
+  }
+}
