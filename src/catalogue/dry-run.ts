@@ -202,8 +202,12 @@ async function* changedListings({ db, now }: Catalogue, stores: readonly Selling
     const before = await db.query(listingsBefore(last, BATCH))
     if (before.length === 0) return
     last = before.at(-1)?.rowid ?? last
+    const rows = before.map((row) => ({
+      ...row,
+      knownAvailable: row.knownAvailable === null ? null : row.knownAvailable === 1,
+    }))
     for (const store of stores) {
-      const own = before.filter((row) => row.store === store.id)
+      const own = rows.filter((row) => row.store === store.id)
       if (own.length > 0) yield* await listingDifferences(db, store, own, now())
     }
   }

@@ -206,7 +206,7 @@ const newRun = (id: string, startedAt: number): SyncRun => ({
   offersUnreadable: 0,
   offersGone: 0,
   firstUnreadable: null,
-  dry: 1,
+  dry: true,
 })
 
 function logEnd({ log }: Catalogue, state: DryRunState & { run: SyncRun }, requests: number): void {

@@ -24,7 +24,7 @@ export interface OfferFact {
   localStock: number | null
   providerStock: number | null
   /** 1 when the supplier says that it can be bought, else 0. */
-  available: number
+  available: boolean
   origin: string | null
   /** When it was true at the supplier; `UNDATED` where that cannot be read. */
   asOf: number
@@ -57,7 +57,7 @@ export const factOf = (offer: SupplierOffer, readAt: number): OfferFact => ({
   currency: offer.currency,
   localStock: offer.localStock ?? null,
   providerStock: offer.providerStock ?? null,
-  available: offer.available ? 1 : 0,
+  available: offer.available,
   origin: offer.origin ?? null,
   asOf: Math.min(offer.asOf ?? readAt, readAt),
 })
@@ -87,7 +87,7 @@ export function supersedes(
 
 /** Unavailable with units left, or uncounted: a purchase that found it empty leaves this state, and hardly any record has it. */
 const mayBeFoundEmpty = (stored: Pick<OfferFact, 'available' | 'localStock' | 'providerStock'>): boolean =>
-  stored.available !== 1 && availableStock({ ...stored, available: 1 }) !== 0
+  !stored.available && availableStock({ ...stored, available: true }) !== 0
 
 /**
  * Gives a fact with an unreadable instant the as-of of the stored one: dated by its request, it would block the dated facts
@@ -141,7 +141,7 @@ export const differences = (before: OfferFact, after: OfferFact): Difference[] =
  * @returns null when it is available and the supplier states neither stock
  */
 export function availableStock(offer: Pick<OfferFact, 'localStock' | 'providerStock' | 'available'>): number | null {
-  if (offer.available !== 1) return 0
+  if (!offer.available) return 0
   if (offer.localStock === null && offer.providerStock === null) return null
   return (offer.localStock ?? 0) + (offer.providerStock ?? 0)
 }
@@ -166,7 +166,7 @@ const shown: [field: string, text: (offer: OfferFact) => string | null][] = [
   ['currency', (offer) => offer.currency],
   ['localStock', (offer) => offer.localStock?.toString() ?? null],
   ['providerStock', (offer) => offer.providerStock?.toString() ?? null],
-  ['availability', (offer) => (offer.available === 1 ? 'available' : 'unavailable')],
+  ['availability', (offer) => (offer.available ? 'available' : 'unavailable')],
   ['origin', (offer) => offer.origin],
 ]
 

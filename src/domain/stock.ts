@@ -15,7 +15,7 @@ export interface StockedOffer {
   localStock: number | null
   providerStock: number | null
   /** 1 when the supplier says that it can be bought. */
-  available: number
+  available: boolean
 }
 
 export interface PublishedStock {
@@ -66,7 +66,7 @@ function stockSteps(offer: StockedOffer, { source, buffer, cap, zeroUnder }: Sto
  */
 function countedStock(offer: StockedOffer, source: StockPolicy['source']): { units: number | null; detail: string } {
   const { localStock, providerStock, available } = offer
-  if (available !== 1) return { units: 0, detail: 'the supplier says that it cannot be bought' }
+  if (!available) return { units: 0, detail: 'the supplier says that it cannot be bought' }
   if (localStock === null && providerStock === null) {
     return { units: null, detail: 'can be bought; the supplier does not count' }
   }

@@ -198,7 +198,7 @@ export function knownOf(row: ListingRow): ListingContent | null {
     compareAtMinor: row.knownCompareAtMinor,
     currency: knownCurrency,
     stock: row.knownStock,
-    available: row.knownAvailable === 1,
+    available: row.knownAvailable === true,
     name: knownName,
     category: row.knownCategory,
   }

@@ -181,7 +181,7 @@ const knownWith = ({ priceMinor, compareAtMinor, currency, stock, available, nam
   knownCompareAtMinor: compareAtMinor,
   knownCurrency: currency,
   knownStock: stock,
-  knownAvailable: available ? 1 : 0,
+  knownAvailable: available,
   knownName: name,
   knownCategory: category,
 })

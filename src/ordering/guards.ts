@@ -75,7 +75,7 @@ function stockGuard(ordering: Ordering, purchase: Purchase, offer: Offer | undef
   // A supplier whose stock is only a hint sells beyond it: there the figure says no more than whether there are any.
   const needed = ordering.dialect.stock === 'promise' ? purchase.quantity : 1
   const short = stocks.length > 0 && stocks.reduce((sum, stock) => sum + stock, 0) < needed
-  if (offer && offer.goneAt === null && offer.available === 1 && !short) return undefined
+  if (offer && offer.goneAt === null && offer.available && !short) return undefined
   const notBefore = ordering.now() + rejectedDelayMs(purchase.generation, ordering.random())
   const note = offer?.goneAt
     ? 'the supplier no longer has the product'

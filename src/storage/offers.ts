@@ -178,7 +178,7 @@ export const markGone = change(
   (productIds: string[], now: number) =>
     build
       .update(offers)
-      .set({ goneAt: now, available: 0, changedAt: now })
+      .set({ goneAt: now, available: false, changedAt: now })
       .where(and(inArray(offers.productId, productIds), isNull(offers.goneAt), gt(offers.missedRuns, 1))),
 )
 
@@ -190,8 +190,8 @@ export const markGone = change(
 export const markOutOfStock = change('any', (productId: string, now: number) =>
   build
     .update(offers)
-    .set({ available: 0, changedAt: now })
-    .where(and(eq(offers.productId, productId), eq(offers.available, 1))),
+    .set({ available: false, changedAt: now })
+    .where(and(eq(offers.productId, productId), eq(offers.available, true))),
 )
 
 export const holdOffer = change('any', (productId: string, now: number) =>

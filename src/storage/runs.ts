@@ -13,7 +13,7 @@ export const lastCompleteSync = statement(() =>
   build
     .select({ finishedAt: syncRuns.finishedAt })
     .from(syncRuns)
-    .where(and(eq(syncRuns.state, 'complete'), eq(syncRuns.dry, 0)))
+    .where(and(eq(syncRuns.state, 'complete'), eq(syncRuns.dry, false)))
     .orderBy(desc(syncRuns.id))
     .limit(1),
 )
@@ -23,7 +23,7 @@ export const lastEndedSync = statement(() =>
   build
     .select()
     .from(syncRuns)
-    .where(and(inArray(syncRuns.state, ['complete', 'failed']), eq(syncRuns.dry, 0)))
+    .where(and(inArray(syncRuns.state, ['complete', 'failed']), eq(syncRuns.dry, false)))
     .orderBy(desc(syncRuns.id))
     .limit(1),
 )

@@ -17,6 +17,7 @@ import type { Effect } from './outbox.ts'
 const bytes = (name: string) => blob(name, { mode: 'buffer' })
 const instant = (name: string) => integer(name)
 const minor = (name: string) => integer(name)
+const flag = (name: string) => integer(name, { mode: 'boolean' })
 /** Stored as JSON text: an element of a list may hold any character. */
 const json = <T>(name: string) => text(name, { mode: 'json' }).$type<T>()
 
@@ -64,8 +65,8 @@ export const offers = sqliteTable(
     currency: text('currency').notNull(),
     localStock: integer('local_stock'),
     providerStock: integer('provider_stock'),
-    /** 1 when the supplier says that it can be bought. */
-    available: integer('available').notNull(),
+    /** Whether the supplier says that it can be bought. */
+    available: flag('available').notNull(),
     origin: text('origin'),
     /** When this was true at the supplier; an older fact never overwrites a newer one. */
     asOf: instant('as_of').notNull(),
@@ -127,7 +128,7 @@ export const syncRuns = sqliteTable(
     /** Pages that were stepped over, because the supplier did not give them readably. */
     pagesBroken: integer('pages_broken').notNull().default(0),
     /** 1 for a dry run, which is stored at its end and has changed nothing. */
-    dry: integer('dry').notNull().default(0),
+    dry: flag('dry').notNull().default(false),
   },
   (t) => [index('sync_runs_started').on(t.startedAt)],
 )
@@ -159,7 +160,7 @@ export const listings = sqliteTable(
     knownCompareAtMinor: minor('known_compare_at_minor'),
     knownCurrency: text('known_currency'),
     knownStock: integer('known_stock'),
-    knownAvailable: integer('known_available'),
+    knownAvailable: flag('known_available'),
     knownName: text('known_name'),
     knownCategory: text('known_category'),
     /** The cost behind that price, in the supplier's currency. */

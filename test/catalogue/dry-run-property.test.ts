@@ -242,7 +242,7 @@ async function compare(given: Scenario) {
     const copy = takeSnapshot(file, path.join(folder, 'dry-run.db'), now)
     const events: DryRunEvent[] = []
     const runId = newId()
-    await copy.commit([insertSyncRun({ id: 'x', cause: 'x', state: 'running', startedAt: at, cursor: 1, dry: 1 })])
+    await copy.commit([insertSyncRun({ id: 'x', cause: 'x', state: 'running', startedAt: at, cursor: 1, dry: true })])
     const [begun] = await copy.query(syncRunById('x'))
     if (!begun) throw new Error('no run')
     await dryRun({

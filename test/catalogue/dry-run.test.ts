@@ -300,7 +300,7 @@ describe('a dry run', () => {
     expect(pages.length).toBeLessThanOrEqual(2)
     expect(() => rmSync(copy)).toThrow('ENOENT')
     const [kept] = await db.query(listSyncRuns({ limit: 1 }))
-    expect(kept).toMatchObject({ dry: 1, state: 'interrupted', pages: 1 })
+    expect(kept).toMatchObject({ dry: true, state: 'interrupted', pages: 1 })
   })
 
   it('says that a sync run is under way, and goes on', async () => {
@@ -316,7 +316,7 @@ describe('a dry run', () => {
     const run = await sync()
     await dry()
     expect(await db.query(lastCompleteSync())).toEqual([{ finishedAt: run.finishedAt }])
-    expect(await db.query(lastEndedSync())).toMatchObject([{ id: run.id, dry: 0 }])
+    expect(await db.query(lastEndedSync())).toMatchObject([{ id: run.id, dry: false }])
   })
 
   it('writes one line of log', async () => {

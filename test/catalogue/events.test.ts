@@ -28,7 +28,7 @@ describe('an event about an offer', () => {
     sandbox.world.offers.change(product.id, { localStock: 8 })
     await Promise.all([refreshOffer(catalogue, product.id), refreshOffer(catalogue, product.id)])
     await refreshOffer(catalogue, product.id)
-    expect(await offer(product.id)).toMatchObject({ localStock: 8, available: 1, asOf: clock.at })
+    expect(await offer(product.id)).toMatchObject({ localStock: 8, available: true, asOf: clock.at })
     const changes = await db.query(build.select().from(offerChanges))
     expect(changes.map(({ field, before, after, runId }) => [field, before, after, runId])).toEqual([
       ['presence', null, 'listed', null],
@@ -77,7 +77,7 @@ describe('an older fact', () => {
         name: 'old',
         costMinor: 1,
         currency: 'EUR',
-        available: 0,
+        available: false,
         asOf: TEST_NOW,
         changedAt: TEST_NOW,
       }),

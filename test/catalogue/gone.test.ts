@@ -39,7 +39,7 @@ describe('an offer that left the catalogue', () => {
     expect((await offer(idAt(3)))?.goneAt).not.toBeNull()
     list.records.push(left ?? {})
     const run = await sync()
-    expect(await offer(idAt(3))).toMatchObject({ goneAt: null, available: 1, missedRuns: 0 })
+    expect(await offer(idAt(3))).toMatchObject({ goneAt: null, available: true, missedRuns: 0 })
     expect(await db.query(changesOfRun(run.id, 10))).toContainEqual(presence(idAt(3), 'gone', 'listed'))
     expect(woken).toEqual([idAt(3)])
   })

@@ -26,7 +26,7 @@ const stored = (fields: Partial<Parameters<typeof supersedes>[0]> = {}): Paramet
   asOf: 50,
   changedAt: 60,
   goneAt: null,
-  available: 1,
+  available: true,
   localStock: 2,
   providerStock: 5,
   ...fields,
@@ -55,7 +55,7 @@ describe('a fact about an offer', () => {
     ['units left', { localStock: 2, providerStock: 5 }],
     ['uncounted', { localStock: null, providerStock: null }],
   ])('does not put on sale what a purchase found empty since it was asked for: %s', (_, stock) => {
-    const empty = stored({ ...stock, available: 0, changedAt: 60 })
+    const empty = stored({ ...stock, available: false, changedAt: 60 })
     expect(supersedes(empty, { asOf: 59 }, 59), 'newer than the record, and older than what was found').toBe(false)
     expect(supersedes(empty, { asOf: 50 }, 60), 'asked for since, and the record is the same').toBe(true)
     expect(supersedes(empty, { asOf: 60 }, 60)).toBe(true)
@@ -63,7 +63,7 @@ describe('a fact about an offer', () => {
   })
 
   it('that is newer wins over a record without units, however long it was under way', () => {
-    const none = stored({ available: 0, localStock: 0, providerStock: null })
+    const none = stored({ available: false, localStock: 0, providerStock: null })
     expect(supersedes(none, { asOf: 59 }, 59)).toBe(true)
   })
 
@@ -80,7 +80,7 @@ describe('a fact about an offer', () => {
   })
 
   it('differs in the fields that a person reads, each before and after', () => {
-    const after = fact({ costMinor: 1_250, localStock: null, available: 0, category: 'games' })
+    const after = fact({ costMinor: 1_250, localStock: null, available: false, category: 'games' })
     expect(differences(fact(), after)).toEqual([
       { field: 'category', before: null, after: 'games' },
       { field: 'cost', before: '10.00', after: '12.50' },
@@ -93,12 +93,12 @@ describe('a fact about an offer', () => {
   it('has no stock while it is unavailable, and an unknown one where the supplier states none', () => {
     expect(availableStock(fact())).toBe(7)
     expect(availableStock(fact({ providerStock: null }))).toBe(2)
-    expect(availableStock(fact({ available: 0 }))).toBe(0)
+    expect(availableStock(fact({ available: false }))).toBe(0)
     expect(availableStock(fact({ localStock: null, providerStock: null }))).toBeNull()
   })
 
   it('may end a hold when the stock rose or the cost fell, in the same currency', () => {
-    expect(mayEndHolds(fact({ available: 0 }), fact())).toBe(true)
+    expect(mayEndHolds(fact({ available: false }), fact())).toBe(true)
     expect(mayEndHolds(fact(), fact({ localStock: 3 }))).toBe(true)
     expect(mayEndHolds(fact(), fact({ costMinor: 999 }))).toBe(true)
     expect(mayEndHolds(fact(), fact({ costMinor: 999, currency: 'USD' }))).toBe(false)

@@ -81,8 +81,8 @@ it('every offer of a supplier that says "yes" and "no" was unreadable, and nothi
   const { sync, list, offer } = await listWorld(12, { flags: { available: { yes: true, few: true, no: false } } })
   spoken(list)
   expect(await sync()).toMatchObject({ state: 'complete', error: null, offersUnreadable: 0, firstUnreadable: null })
-  expect(await offer(idAt(0))).toMatchObject({ available: 1 })
-  expect(await offer(idAt(1))).toMatchObject({ available: 0 })
+  expect(await offer(idAt(0))).toMatchObject({ available: true })
+  expect(await offer(idAt(1))).toMatchObject({ available: false })
   list.records[4] = productRecord(idAt(4), { available: 'perhaps' })
   list.records[5] = productRecord(idAt(5), { available: true })
   const odd = await sync()
@@ -100,10 +100,10 @@ it('what a purchase found empty was on sale again by a page that had been asked 
   }
   await sync()
   await found
-  expect(await offer(idAt(2))).toMatchObject({ available: 0 })
+  expect(await offer(idAt(2))).toMatchObject({ available: false })
   delete hooks.tamper
   await sync()
-  expect(await offer(idAt(2)), 'asked for since').toMatchObject({ available: 1 })
+  expect(await offer(idAt(2)), 'asked for since').toMatchObject({ available: true })
 })
 
 const iso = (at: number): string => new Date(at).toISOString()

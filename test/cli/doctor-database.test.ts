@@ -155,7 +155,7 @@ const offer = (sku: string, category: string | null, goneAt: number | null = nul
   category,
   costMinor: 100,
   currency: 'EUR',
-  available: 1,
+  available: true,
   asOf: 1,
   changedAt: 1,
   goneAt,

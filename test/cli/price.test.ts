@@ -18,7 +18,7 @@ function serviceFor(
   listings: ListingRow[] = [],
 ) {
   const policy = sellingPolicy(settings)
-  const stocks = { localStock: 3, providerStock: 40, available: 1 }
+  const stocks = { localStock: 3, providerStock: 40, available: true }
   const offer = { ...pricedOffer(fields), ...stocks, productId: 'p-1', name: 'Railway Empire IV' }
   const price = explainPrice(offer, policy.pricing, TEST_NOW)
   const stock = explainStock(offer, policy.stock)
@@ -100,7 +100,7 @@ source     43 units  local 3 plus provider 40
       knownPriceMinor: 900,
       knownCurrency: 'EUR',
       knownStock: 0,
-      knownAvailable: 0,
+      knownAvailable: false,
       knownName: 'x',
     }
     const { config } = await serviceFor({}, {}, [STORE], [row])

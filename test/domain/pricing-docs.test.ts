@@ -61,7 +61,7 @@ describe('the page on prices', () => {
   test.each(stocked)('says what %s shows of %s and %s', (policy, local, provider, row) => {
     const { stock } = shape.parse({ stock: JSON.parse(policy ?? '') })
     const units = (text: string | undefined) => (text === 'not stated' ? null : Number(text))
-    const offer = { localStock: units(local), providerStock: units(provider), available: 1 }
+    const offer = { localStock: units(local), providerStock: units(provider), available: true }
     expect(publishedStock(offer, stock).stock).toBe(row.shown === 'not counted' ? null : Number(row.shown))
   })
 })

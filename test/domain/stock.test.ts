@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { explainStock, publishedStock, type StockPolicy } from '../../src/domain/stock.ts'
 
-const offer = { localStock: 3, providerStock: 40, available: 1 }
+const offer = { localStock: 3, providerStock: 40, available: true }
 const policyOf = (policy: Partial<StockPolicy> = {}): StockPolicy => ({
   source: 'both',
   buffer: 0,
@@ -24,11 +24,11 @@ describe('the stock that a store shows', () => {
   })
 
   test('is none of an offer that cannot be bought, whatever its numbers', () => {
-    expect(publishedStock({ ...offer, available: 0 }, policyOf({ cap: 5 }))).toEqual({ stock: 0, available: false })
+    expect(publishedStock({ ...offer, available: false }, policyOf({ cap: 5 }))).toEqual({ stock: 0, available: false })
   })
 
   test('is not counted where the supplier does not count, unless a cap gives it a number', () => {
-    const uncounted = { localStock: null, providerStock: null, available: 1 }
+    const uncounted = { localStock: null, providerStock: null, available: true }
     expect(publishedStock(uncounted, policyOf({ buffer: 5, zeroUnder: 5 }))).toEqual({ stock: null, available: true })
     expect(publishedStock(uncounted, policyOf({ cap: 7 }))).toEqual({ stock: 7, available: true })
   })

@@ -15,7 +15,7 @@ const offerOf = (fields: Partial<PublishedOffer> = {}): PublishedOffer => ({
   currency: 'EUR',
   localStock: 2,
   providerStock: 5,
-  available: 1,
+  available: true,
   basePriceMinor: null,
   costFault: null,
   ...fields,
@@ -25,7 +25,14 @@ describe('a listing', () => {
   it('may look different when units move between the two stocks: a store may show one of them alone', () => {
     expect(mattersToListings(offerOf(), offerOf())).toBe(false)
     const moved = { localStock: 4, providerStock: 3 }
-    for (const change of [moved, { costMinor: 1 }, { localStock: 3 }, { available: 0 }, { name: 'x' }, { sku: 'x' }])
+    for (const change of [
+      moved,
+      { costMinor: 1 },
+      { localStock: 3 },
+      { available: false },
+      { name: 'x' },
+      { sku: 'x' },
+    ])
       expect(mattersToListings(offerOf(), offerOf(change))).toBe(true)
   })
 })

@@ -83,7 +83,7 @@ describe('the stock', () => {
     ['is in one place and too few', { localStock: null, providerStock: 2 }, 3, short],
     ['is not stated', { localStock: null, providerStock: null }, 3, undefined],
     ['is none', { localStock: 0, providerStock: null }, 1, short],
-    ['is there and cannot be bought', { available: 0 }, 1, short],
+    ['is there and cannot be bought', { available: false }, 1, short],
     ['is of an offer that is gone', { goneAt: 1 }, 1, 'the supplier no longer has the product'],
   ])('%s', async (_, fields, quantity, note) => {
     const { harbour, set, guard } = await openPlanned()

@@ -44,7 +44,7 @@ describe('the line of an order', () => {
       ['f', 'SKU-b'] as const,
       ...['g', 'h'].map((id) => [id, 'TWICE-DROPPED'] as const),
     ]
-    const gone = dropped.map(([id, sku]) => offerRow(id, { sku, goneAt: TEST_NOW, available: 0 }))
+    const gone = dropped.map(([id, sku]) => offerRow(id, { sku, goneAt: TEST_NOW, available: false }))
     const offers = [offerRow('a'), offerRow('b', { category: 'Office' }), ...twins, ...gone]
     await db.commit([...offers.map((offer) => putOffer(offer)), ...putListings(rows)])
     return async (reference: string, policy?: ReturnType<typeof sellingPolicy>) => {

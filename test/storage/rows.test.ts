@@ -9,7 +9,7 @@ const offer = (place: number, fields: Partial<NewOffer> = {}): NewOffer => ({
   costMinor: place,
   currency: 'EUR',
   localStock: place % 3 === 0 ? null : place,
-  available: place % 2,
+  available: place % 2 === 1,
   asOf: 100,
   changedAt: 200,
   ...fields,

@@ -104,6 +104,7 @@ function migratedShape(connection: Connection.Database, table: string): Shape {
 
 const literal = (value: unknown) => {
   if (typeof value === 'object') return `'${JSON.stringify(value)}'`
+  if (typeof value === 'boolean') return value ? '1' : '0'
   return typeof value === 'string' ? `'${value}'` : String(value)
 }
 

@@ -42,7 +42,7 @@ const offer = {
   name: 'n',
   costMinor: 1,
   currency: 'EUR',
-  available: 1,
+  available: true,
   asOf: at,
   changedAt: at,
 }

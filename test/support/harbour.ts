@@ -162,14 +162,14 @@ export async function openHarbour(options: HarbourOptions = {}) {
           currency: dialect.money.currency,
           localStock,
           providerStock,
-          available: available ? 1 : 0,
+          available,
           asOf: now(),
           changedAt: now(),
         }),
       ),
     )
     const stored = await db.query(offersByProduct(items.map((item) => item.id)))
-    return stored.filter((offer) => offer.available === 1 && (offer.localStock ?? 0) + (offer.providerStock ?? 0) >= 10)
+    return stored.filter((offer) => offer.available && (offer.localStock ?? 0) + (offer.providerStock ?? 0) >= 10)
   }
   /** The first of those offers. */
   const offer = async () => first(await offers())

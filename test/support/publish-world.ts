@@ -31,7 +31,7 @@ export const offerRow = (productId: string, fields: Partial<NewOffer> = {}): New
   currency: 'EUR',
   localStock: 2,
   providerStock: 3,
-  available: 1,
+  available: true,
   asOf: TEST_NOW,
   changedAt: TEST_NOW,
   ...fields,
@@ -104,7 +104,10 @@ export async function publishWorld(settings: Parameters<typeof sellingPolicy>[0]
     vanish: (productId: string) =>
       db.commit([
         {
-          statement: build.update(offers).set({ goneAt: now(), available: 0 }).where(eq(offers.productId, productId)),
+          statement: build
+            .update(offers)
+            .set({ goneAt: now(), available: false })
+            .where(eq(offers.productId, productId)),
           rows: 1,
         },
         ...enqueuePublications([store], [productId], { newId, now: now(), cause: 'test' }),

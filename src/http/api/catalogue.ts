@@ -30,13 +30,12 @@ const syncRun = z
     }),
   })
   .meta({ id: 'SyncRun' })
-const shown = <R extends SyncRunRow>(row: R) => ({ ...row, dry: row.dry === 1 })
-const SyncRun = view(syncRun, shown<SyncRunRow>)
+const SyncRun = view(syncRun, (row: SyncRunRow) => row)
 
 const detail = syncRun
   .extend({ changes: z.array(z.object({ productId: z.string(), field: z.string(), before: words, after: words })) })
   .meta({ id: 'SyncRunDetail' })
-const SyncRunDetail = view(detail, shown<SyncRunRow & Pick<z.input<typeof detail>, 'changes'>>)
+const SyncRunDetail = view(detail, (row: SyncRunRow & Pick<z.input<typeof detail>, 'changes'>) => row)
 
 /** Changes of one sync run that are shown: more than a person reads; the run counts all of them. */
 const CHANGES_MAX = 1000

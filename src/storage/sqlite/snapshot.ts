@@ -89,6 +89,9 @@ function keepFirstImages(connection: Connection.Database): void {
 /** Listings of a snapshot that were changed since, as they were before, by the order of the changes; `after` is a rowid. */
 export const listingsBefore = statement(
   (after: number, limit: number) =>
-    sql<ListingRow & { rowid: number }>`select rowid, * from listings_before where rowid > ${after}
+    sql<RawListing & { rowid: number }>`select rowid, * from listings_before where rowid > ${after}
       order by rowid limit ${limit}`,
 )
+
+/** No table of the schema: the flag arrives as it is stored. */
+type RawListing = Omit<ListingRow, 'knownAvailable'> & { knownAvailable: number | null }

@@ -121,10 +121,10 @@ export const pricingProperties = {
 
   'a stock is never more than there is, than the cap, and never less than the threshold': () =>
     fc.property(stocks, stocks, policies, (localStock, providerStock, policy) => {
-      const offer = { localStock, providerStock, available: 1 }
+      const offer = { localStock, providerStock, available: true }
       const { stock, available } = publishedStock(offer, policy)
       assert.equal(available, stock !== 0)
-      assert.deepEqual(publishedStock({ ...offer, available: 0 }, policy), { stock: 0, available: false })
+      assert.deepEqual(publishedStock({ ...offer, available: false }, policy), { stock: 0, available: false })
       if (stock === null) return assert.deepEqual([localStock, providerStock, policy.cap], [null, null, null])
       if (localStock === null && providerStock === null) return assert.equal(stock, policy.cap)
       const counted =

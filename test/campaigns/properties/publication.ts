@@ -17,7 +17,7 @@ export const listedOffer = (fields: Partial<PublishedOffer> = {}): PublishedOffe
   currency: 'EUR',
   localStock: 2,
   providerStock: 5,
-  available: 1,
+  available: true,
   basePriceMinor: null,
   costFault: null,
   ...fields,
@@ -40,7 +40,7 @@ const offers = fc.record({
   costFault: fc.constantFrom(null, null, null, 'missing' as const, 'currency' as const),
   localStock: units,
   providerStock: units,
-  available: fc.constantFrom(0, 1),
+  available: fc.boolean(),
 })
 const matches: fc.Arbitrary<Match> = fc.oneof(
   { weight: 6, arbitrary: offers.map((fields): Match => ({ outcome: 'matched', offer: listedOffer(fields) })) },
