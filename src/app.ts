@@ -15,7 +15,6 @@ import { mintToken } from './access/tokens.ts'
 import { createBackups } from './backup/backup.ts'
 import { createDryRunner } from './catalogue/dry-runner.ts'
 import type { Config } from './config/config.ts'
-import { type AtPoint, databaseWith, receiveWith } from './crash-points.ts'
 import { parseDecimal } from './domain/money.ts'
 import { readRate } from './domain/rates.ts'
 import { type Failure, messageOf } from './errors.ts'
@@ -34,7 +33,7 @@ import { createMetrics } from './observe/metrics.ts'
 import { readStanding } from './observe/standing.ts'
 import type { OrderingPolicy } from './ordering/ordering.ts'
 import { recogniseRestore } from './reconciliation/restore.ts'
-import { startRuntime } from './runtime.ts'
+import { databaseWith, receiveWith, registeredAt, startRuntime } from './runtime.ts'
 import { openMarker } from './storage/marker.ts'
 import { databaseFileOf, fileSystemOf, fileSystemType, openDatabase } from './storage/sqlite/open.ts'
 import { openCallbackSecrets } from './stores/backend/signature.ts'
@@ -47,8 +46,6 @@ export interface AppOptions {
   log: Log
   /** Called once when only a restart can show what is stored; the process should end with 75. */
   onFatal: (failure: Failure) => void
-  /** For tests that end the process at a named instant. */
-  at?: AtPoint | undefined
 }
 
 export interface App {
@@ -65,7 +62,8 @@ export interface App {
 const now = (): number => Date.now()
 const monotonic = (): number => performance.now()
 
-export async function openApp({ config, log, onFatal, at }: AppOptions): Promise<App> {
+export async function openApp({ config, log, onFatal }: AppOptions): Promise<App> {
+  const at = registeredAt()
   const newId = createIds(now, pooledRandomBytes)
   const file = databaseFileOf(config.dataDir)
   const db = databaseWith(at, openDatabase({ file, now, onFatal, mustExist: true }))

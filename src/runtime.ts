@@ -2,9 +2,11 @@
  * The flows, wired: which context each of them works on, which workers run them, and who wakes whom. The program, the
  * simulation and the tests start the same runtime and differ only in what they pass in.
  */
+
 import type { Catalogue } from './catalogue/context.ts'
 import { refreshOffer } from './catalogue/offers.ts'
 import { createSyncRunner, type SyncRunner } from './catalogue/sync.ts'
+import type { Context } from './context.ts'
 import type { Dialect } from './dialect/dialect.ts'
 import { messageOf } from './errors.ts'
 import { processDue } from './inbox/process.ts'
@@ -12,7 +14,6 @@ import { type Inbox, openInbox, type ReceiveDeps } from './inbox/receive.ts'
 import { createWorker, together, type Worker, watchClock } from './jobs.ts'
 import type { SellingStore } from './listings/assess.ts'
 import { type Publisher, publishNext } from './listings/publish.ts'
-import type { Log } from './log.ts'
 import { releaseForOffers } from './ordering/actions.ts'
 import { closeOrders, deliverDue, type Fulfilment } from './ordering/fulfil.ts'
 import { type CrashPoint, freshPace, type OrderingPolicy, type WorkerName } from './ordering/ordering.ts'
@@ -26,11 +27,9 @@ import type { Database } from './storage/database.ts'
 import type { Marker } from './storage/marker.ts'
 import type { Store } from './stores/store.ts'
 import type { Supplier } from './supplier/client.ts'
-import type { Vault } from './vault/vault.ts'
+import type { RotationPoint } from './vault/keys.ts'
 
-export interface RuntimeParts {
-  db: Database
-  vault: Vault
+export interface RuntimeParts extends Context {
   supplier: Supplier
   dialect: Dialect
   /** The configured stores. */
@@ -40,14 +39,6 @@ export interface RuntimeParts {
   policy: OrderingPolicy
   /** Name of this process in leases. */
   owner: string
-  /** Epoch milliseconds. */
-  now: () => number
-  /** Milliseconds of a clock that never jumps. */
-  monotonic: () => number
-  /** In [0, 1). */
-  random: () => number
-  newId: () => string
-  log: Log
   /** The file beside the database; absent for a database in memory. */
   marker?: Pick<Marker, 'note' | 'begin'>
   hooks?: Hooks
@@ -197,3 +188,55 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     },
   }
 }
+
+/**
+ * Named instants at which a test ends the process, as if it were killed there: before and after each commit, send and
+ * answer. Without a registered hook none of this has an effect.
+ */
+export type ServicePoint =
+  | CrashPoint
+  /** Before any commit at all, and after it. */
+  | 'committing'
+  | 'committed'
+  /** A delivery is stored; its sender does not know yet. */
+  | 'received'
+  /** The sender has its answer, and not one turn of the event loop has passed since. */
+  | 'acknowledged'
+
+export type AtPoint = (point: ServicePoint | RotationPoint) => void
+
+let registered: AtPoint | undefined
+
+/** Registers what the service calls at these instants; a module that tests load with `--import` does so. */
+export const registerAt = (at: AtPoint): void => {
+  registered = at
+}
+
+export const registeredAt = (): AtPoint | undefined => registered
+
+/** The database, with the instants around each of its commits. */
+export const databaseWith = (at: AtPoint | undefined, db: Database): Database =>
+  at === undefined
+    ? db
+    : {
+        ...db,
+        commit: async (changes) => {
+          at('committing')
+          const touched = await db.commit(changes)
+          at('committed')
+          return touched
+        },
+      }
+
+/** The way in of deliveries, with the instants around the answer of those that were stored. */
+export const receiveWith = (at: AtPoint | undefined, receive: Inbox['receive']): Inbox['receive'] =>
+  at === undefined
+    ? receive
+    : async (request) => {
+        const receipt = await receive(request)
+        if (receipt.outcome !== 'stored') return receipt
+        at('received')
+        // After the continuation that awaits this and answers, and before anything that waits for a turn.
+        process.nextTick(at, 'acknowledged')
+        return receipt
+      }

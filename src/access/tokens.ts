@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
+import type { Context } from '../context.ts'
 import { Failure } from '../errors.ts'
 import { Secret } from '../secret.ts'
-import { type Database, StaleWrite } from '../storage/database.ts'
+import { StaleWrite } from '../storage/database.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import { allTokens, insertToken, revokeToken as markRevoked, type TokenRow } from '../storage/tokens.ts'
 
@@ -30,11 +31,7 @@ export function mintToken(role: Role, randomBytes: (count: number) => Buffer): M
 /** SHA-256: a token has 256 random bits, so that a slow hash would only slow requests down. */
 export const tokenDigest = (token: string): Buffer => createHash('sha256').update(token).digest()
 
-export interface TokenContext {
-  db: Database
-  /** Epoch milliseconds. */
-  now: () => number
-  newId: () => string
+export interface TokenContext extends Pick<Context, 'db' | 'now' | 'newId'> {
   randomBytes: (count: number) => Buffer
 }
 

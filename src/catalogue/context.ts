@@ -1,21 +1,15 @@
+import type { Context } from '../context.ts'
 import type { Dialect } from '../dialect/dialect.ts'
-import type { Log } from '../log.ts'
-import type { Database } from '../storage/database.ts'
 import type { Supplier } from '../supplier/client.ts'
 
 /** What the flows of the catalogue need. */
-export interface Catalogue {
-  db: Database
+export interface Catalogue extends Pick<Context, 'db' | 'now' | 'newId' | 'log'> {
   supplier: Pick<Supplier, 'products' | 'product' | 'balance'>
   dialect: Pick<Dialect, 'paging'>
   /** Products that are being asked for one by one, and by how many at once. */
   reads: Map<string, number>
   /** The stores for which changed listings are queued. */
   stores: { id: string }[]
-  /** Epoch milliseconds. */
-  now: () => number
-  newId: () => string
-  log: Log
   /** These products came back in stock or cost less: purchases that are held for them may continue. */
   wake: (what: 'holds', productIds: string[]) => void
   /** Asks for a sync run that begins after now: one that is under way has read old prices. Never waits for it. */

@@ -2,7 +2,6 @@
 import { existsSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { loadConfig } from '../config/config.ts'
-import { registeredAt } from '../crash-points.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { createLog } from '../log.ts'
 import { CONFIG_FILE, demoFolder } from './client.ts'
@@ -60,7 +59,7 @@ async function startService(
   const log = createLog({ level: config.logLevel, write: (line) => void io.stdout.write(line) })
   const listen = { host: io.env.QUAYSIDE_HOST || config.listen.host, port: port ?? config.listen.port }
   const { openApp } = await import('../app.ts')
-  const opened = openApp({ config: { ...config, listen }, log, onFatal, at: registeredAt() })
+  const opened = openApp({ config: { ...config, listen }, log, onFatal })
   const app = await opened.catch((error: unknown) => Promise.reject(withAdvice(error, named)))
   io.stderr.write(`Quayside listens at ${app.url}\n`)
   return app

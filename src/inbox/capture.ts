@@ -1,19 +1,11 @@
+import type { Context } from '../context.ts'
 import { messageOf } from '../errors.ts'
-import type { Log } from '../log.ts'
-import { type Database, need } from '../storage/database.ts'
+import { need } from '../storage/database.ts'
 import { captureById, deleteCaptures, insertCapture, listCaptures } from '../storage/deliveries.ts'
 import { insertAudit } from '../storage/evidence.ts'
-import type { Vault } from '../vault/vault.ts'
 import type { Inbox, Receipt, ReceivedRequest } from './receive.ts'
 
-export interface CaptureDeps {
-  db: Database
-  vault: Vault
-  /** Epoch milliseconds. */
-  now: () => number
-  newId: () => string
-  log: Log
-}
+export type CaptureDeps = Pick<Context, 'db' | 'vault' | 'now' | 'newId' | 'log'>
 
 /** When refused deliveries are recorded, and how long they are kept; epoch milliseconds. */
 export interface CaptureWindow {

@@ -279,15 +279,9 @@ export async function forgetOld({ db, now }: { db: Database; now: () => number }
   await db.commit([thinListingPrices(daily - THINNED_MS, daily), forgetListingPrices(now() - DAILY_PRICES_MS)])
 }
 
-interface Operating {
-  db: Database
-  now: () => number
-  newId: () => string
-}
-
 /** Puts a delivery back into the inbox. @throws Failure `not_found` */
 export async function replay(
-  { db, now, newId, wake }: Operating & { wake: (worker: 'inbox') => void },
+  { db, now, newId, wake }: HandlerDeps & { wake: (worker: 'inbox') => void },
   id: string,
   actor: string,
 ): Promise<void> {
@@ -305,7 +299,7 @@ export async function replay(
 
 /** The body of a delivery as it was received. The audit records that it was shown. @throws Failure `not_found` */
 export async function reveal(
-  { db, vault, now, newId }: Operating & { vault: Vault },
+  { db, vault, now, newId }: HandlerDeps & { vault: Vault },
   id: string,
   actor: string,
 ): Promise<string> {

@@ -4,27 +4,21 @@
  * An acknowledged delivery is committed and fsynced. A delivery that is not authentic leaves no row. `process.ts` works on
  * stored ones, also after a crash: each is never more than a hint to read from the other side.
  */
+
 import { strict as assert } from 'node:assert'
+import type { Context } from '../context.ts'
 import type { Dialect } from '../dialect/dialect.ts'
 import { messageOf } from '../errors.ts'
-import type { Log } from '../log.ts'
-import { type Database, first } from '../storage/database.ts'
+import { first } from '../storage/database.ts'
 import { deliveryTwins, insertDelivery } from '../storage/deliveries.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
-import type { Vault } from '../vault/vault.ts'
 import { type DeliveryProof, type Headers, type Source, supplierSources } from './sources.ts'
 import { hourly } from './supplier-events.ts'
 
-export interface ReceiveDeps {
-  db: Database
-  vault: Vault
+export interface ReceiveDeps extends Pick<Context, 'db' | 'vault' | 'now' | 'newId' | 'log'> {
   dialect: Dialect
   /** The stores that send deliveries. Default: none. */
   storeSources?: readonly Source[]
-  /** Epoch milliseconds. */
-  now: () => number
-  newId: () => string
-  log: Log
   /** Counts what became of a request; reasons are for people who run the service, never for the sender. */
   countReceived: (outcome: Receipt['outcome'], reason: string) => void
   /** A row was stored: there is something to process. */

@@ -1,5 +1,6 @@
+import type { Context } from '../context.ts'
 import { type Dialect, type EventName, eventNames, valueAt } from '../dialect/dialect.ts'
-import type { Change, Database } from '../storage/database.ts'
+import type { Change } from '../storage/database.ts'
 import type { Delivery } from '../storage/deliveries.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { hintPurchase, type Purchase, purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
@@ -26,12 +27,7 @@ export interface DeliveryVerdict {
   changes: Change[]
 }
 
-export interface HandlerDeps {
-  db: Database
-  newId: () => string
-  /** Epoch milliseconds. */
-  now: () => number
-}
+export type HandlerDeps = Pick<Context, 'db' | 'now' | 'newId'>
 
 /**
  * Reads the body of an authentic delivery: the event and ids, and nothing else. A status, an amount or a key that it

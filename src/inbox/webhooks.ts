@@ -1,8 +1,9 @@
+import type { Context } from '../context.ts'
 import { eventNames } from '../dialect/dialect.ts'
 import { Failure, messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Secret } from '../secret.ts'
-import { type Database, StaleWrite } from '../storage/database.ts'
+import { StaleWrite } from '../storage/database.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import {
@@ -16,17 +17,11 @@ import {
 } from '../storage/webhooks.ts'
 import type { Supplier } from '../supplier/client.ts'
 import { signingKey } from '../supplier/signature.ts'
-import type { Vault } from '../vault/vault.ts'
 import type { Inbox } from './receive.ts'
 import { SUPPLIER_PATH } from './sources.ts'
 
-export interface WebhookDeps {
-  db: Database
-  vault: Vault
+export interface WebhookDeps extends Pick<Context, 'db' | 'vault' | 'now' | 'newId'> {
   supplier: Pick<Supplier, 'createWebhook'>
-  /** Epoch milliseconds. */
-  now: () => number
-  newId: () => string
 }
 
 /**

@@ -11,9 +11,9 @@
  */
 
 import { createHash } from 'node:crypto'
+import type { Context } from '../context.ts'
 import type { StorePolicy } from '../domain/listing.ts'
 import { canBeBought, type ListingContent } from '../domain/publication.ts'
-import type { Log } from '../log.ts'
 import { type Change, type Database, first, retryStale } from '../storage/database.ts'
 import {
   distrustListings,
@@ -41,17 +41,9 @@ import { type Assessed, assess, isForeign, knownOf, productOf, type SellingStore
 import { type ListingPush, pushListings, recordPushes, sentFrom } from './push.ts'
 
 /** What publishing needs. */
-export interface Publisher {
-  db: Database
+export interface Publisher extends Omit<Context, 'vault'> {
   stores: readonly SellingStore[]
   storeOf: (id: string) => Pick<Store, 'publish' | 'batchSize'> | undefined
-  /** Epoch milliseconds. */
-  now: () => number
-  /** Milliseconds of a clock that never jumps. */
-  monotonic: () => number
-  random: () => number
-  newId: () => string
-  log: Log
 }
 
 /** Products of one batch: their listings are one callback, as a rule. */

@@ -1,11 +1,10 @@
+import type { Context } from '../context.ts'
 import type { Dialect } from '../dialect/dialect.ts'
 import { type Breaker, closedBreaker } from '../domain/breaker.ts'
 import type { Rate } from '../domain/rates.ts'
-import type { Log } from '../log.ts'
-import type { Change, Database } from '../storage/database.ts'
+import type { Change } from '../storage/database.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import type { Supplier } from '../supplier/client.ts'
-import type { Vault } from '../vault/vault.ts'
 import type { OrderingStore } from './intake.ts'
 import type { LastRequest, Rounds } from './not-found-proof.ts'
 
@@ -84,9 +83,7 @@ export const freshPace = (): Pace => ({
 })
 
 /** What every ordering flow needs. */
-export interface Ordering {
-  db: Database
-  vault: Vault
+export interface Ordering extends Context {
   supplier: OrderingSupplier
   dialect: Dialect
   policy: OrderingPolicy
@@ -95,13 +92,6 @@ export interface Ordering {
   owner: string
   /** The stores that we sell through. A supplier order that carries none of their ids is another client's. */
   stores: readonly OrderingStore[]
-  /** Epoch milliseconds. */
-  now: () => number
-  /** Milliseconds of a clock that never jumps. Leases and not-found proofs are measured on it. */
-  monotonic: () => number
-  random: () => number
-  newId: () => string
-  log: Log
   wake: (worker: WorkerName) => void
   /** Reads one offer from the supplier again. */
   refreshOffer: (productId: string) => Promise<void>

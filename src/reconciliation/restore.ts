@@ -13,6 +13,7 @@
  * many times since the backup.
  */
 
+import type { Context } from '../context.ts'
 import { LATE_ORDERS_MS, nextRoundAt, SCANS_MIN } from '../domain/restore.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import { isNews, isOurs } from '../domain/sweep.ts'
@@ -246,12 +247,7 @@ function notShown({ listMax, ours }: ListEnd): string {
   return `the supplier's order list ends at ${listMax} orders (paging.listMax), and ${those} of those ${listMax} ${are} of its stores; older orders are not shown: look for older orders of these stores in the supplier's own account, then quayside unfreeze`
 }
 
-export interface EpochParts {
-  db: Database
-  /** Epoch milliseconds. */
-  now: () => number
-  newId: () => string
-}
+export type EpochParts = Pick<Context, 'db' | 'now' | 'newId'>
 
 /**
  * Finds out at the start whether the database is the one that was used last, before anything else is done with it.

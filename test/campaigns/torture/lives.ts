@@ -1,5 +1,5 @@
 /** The lives of the service in a torture run: what each is started with, and how it ends. */
-import type { ServicePoint } from '../../../src/crash-points.ts'
+import type { ServicePoint } from '../../../src/runtime.ts'
 import type { Chance } from './chance.ts'
 
 export type Life =
