@@ -31,7 +31,7 @@ describe('what runs in the foreground', () => {
     expect((await run(['serve', '--config', `${config}.typo`])).exitCode).toBe(4)
     const listen = { host: '127.0.0.1', port: 0 }
     expect(openApp).toHaveBeenCalledExactlyOnceWith(
-      expect.objectContaining({ config: expect.objectContaining({ file: config, listen }), at: undefined }),
+      expect.objectContaining({ config: expect.objectContaining({ file: config, listen }) }),
     )
     expect(close).toHaveBeenCalledOnce()
     expect(openDemo).not.toHaveBeenCalled()
