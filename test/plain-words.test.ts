@@ -5,7 +5,20 @@ import { expect, test } from 'vitest'
 
 const root = path.resolve(import.meta.dirname, '..')
 /** The folders of `src` that are held to it. */
-const rooms = ['config', 'demo', 'dialect', 'domain', 'inbox', 'sandbox', 'stores', 'supplier']
+const rooms = [
+  'access',
+  'config',
+  'demo',
+  'dialect',
+  'domain',
+  'http',
+  'http/api',
+  'inbox',
+  'observe',
+  'sandbox',
+  'stores',
+  'supplier',
+]
 const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...filesIn('docs')]
 
 const AVOIDED =

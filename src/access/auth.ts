@@ -4,7 +4,7 @@ import { type Database, first } from '../storage/database.ts'
 import { tokenByDigest } from '../storage/tokens.ts'
 import { type Role, type Scope, tokenDigest } from './tokens.ts'
 
-/** Who asks, as far as its token says. */
+/** The caller, by its token. */
 export interface Caller {
   /** For the audit: the token's name and id, or `owner`. */
   actor: string
@@ -14,14 +14,14 @@ export interface Caller {
   scopes: ReadonlySet<string>
 }
 
-/** Who may ask: people from this role on, store tokens with this scope; both where both are named. */
+/** Who may call: people from this role on, store tokens with this scope, or both. */
 export interface Allowed {
   people?: Exclude<Role, 'store'>
   store?: Scope
 }
 
 /**
- * Tells who holds a bearer token.
+ * Identifies the holder of a bearer token.
  *
  * @param authorization the values of the header, one for each line
  * @throws Failure `unauthenticated` for a missing, repeated, malformed, unknown, expired or revoked token

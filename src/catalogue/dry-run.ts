@@ -70,7 +70,7 @@ export interface DryRunEnd {
     unreadable: number
     costFaults: number
   }
-  stores: { store: string; told: number; held: number }[]
+  stores: { store: string; pushed: number; held: number }[]
   /** More would change than the events before say. */
   truncated: boolean
 }
@@ -155,12 +155,12 @@ export async function dryRun({ catalogue, stores, run, most, report }: DryRunPar
   }
 
   await publish(catalogue, stores, () => progress(0))
-  const counts = new Map(stores.map(({ id }) => [id, { told: 0, held: 0 }]))
+  const counts = new Map(stores.map(({ id }) => [id, { pushed: 0, held: 0 }]))
   let listingsReported = 0
   for await (const change of changedListings(catalogue, stores)) {
     const count = counts.get(change.store)
     state.listings += 1
-    if (count && change.told) count.told += 1
+    if (count && change.pushed) count.pushed += 1
     if (count && change.state === 'held') count.held += 1
     listingsReported += change.changes.length
     if (listingsReported <= most) report({ type: 'listing', ...change }, state)

@@ -294,8 +294,8 @@ function summary(end: Row): string[] {
       ? `Nothing was changed. A sync run now would find ${seen}, ${cell(offers.gone)} gone${unreadable}.${missed}`
       : `Nothing was changed. A sync run now would fail: ${cell(end.error)}${requestText(end.requestId)}. Until then: ${seen}.`,
     ...asRows(end.stores).map(
-      ({ store, told, held }) =>
-        `${cell(store)} would get ${cell(told)} ${told === 1 ? 'listing' : 'listings'}, ${cell(held)} held.`,
+      ({ store, pushed, held }) =>
+        `${cell(store)} would get ${cell(pushed)} ${pushed === 1 ? 'listing' : 'listings'}, ${cell(held)} held.`,
     ),
   ]
 }

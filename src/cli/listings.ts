@@ -35,7 +35,7 @@ const listColumns = ({ option }: Call): Columns => {
     PRICE: right((row) => money(asRow(row.known).price, asRow(row.known).currency)),
     ...(option('state') === 'held' ? { WAITS: waiting } : {}),
     STOCK: right((row) => stockText(row.known)),
-    TOLD: ago('toldAt'),
+    PUSHED: ago('pushedAt'),
     WHY,
   }
 }
@@ -178,7 +178,7 @@ export function listingText(listing: Row, call: Call): string {
     ['Store has', contentText(listing.known, 'nothing yet')],
     ['Is to have', contentText(listing.wanted, 'nothing')],
     Boolean(listing.wantedPrice) && ['Waits', `the price ${money(listing.wantedPrice, asRow(listing.known).currency)}`],
-    ['Told', listing.toldAt ? instant(listing.toldAt, now) : 'never'],
+    ['Pushed', listing.pushedAt ? instant(listing.pushedAt, now) : 'never'],
     Boolean(listing.nextTryAt) && ['Next try', `${instant(listing.nextTryAt, now)}, ${cell(listing.attempts)} failed`],
   ]
   const prices = asRows(listing.prices)

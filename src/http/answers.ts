@@ -22,7 +22,7 @@ const finer: Record<string, number> = { too_large: 413 }
 const RETRY_AFTER_SECONDS = 5
 
 /**
- * Answers with the error envelope of the Reseller API: one shape for everybody who talks to both.
+ * Answers with the error envelope of the Reseller API: one shape for clients of both APIs.
  *
  * @param code a failure's code, or a finer name for machines
  */
@@ -40,7 +40,7 @@ export function answerError(
   response.status(status).json({ success: false, error, request_id: requestId })
 }
 
-/** Answers whatever reaches the end of the chain as an error, and logs it once. */
+/** Answers what a handler threw, and logs it once. */
 export const answerFailure =
   (log: Log) =>
   (thrown: unknown, _request: Request, response: Response, _next: NextFunction): void => {

@@ -213,7 +213,7 @@ export const paging = {
   before: id.optional(),
 }
 export const anyText = text(200).optional()
-/** How many changes are told one by one. */
+/** How many changes are listed one by one. */
 export const most = z
   .string()
   .regex(/^\d{1,5}$/, { error: must('a whole number from 0 to 10000') })

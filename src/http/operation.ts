@@ -178,7 +178,7 @@ export async function sendLines(
   await sendPieces(response, linesOf(events, line))
 }
 
-/** By hand, because `return` of a generator that was never asked for anything ends nothing. */
+/** By hand: `return` of a generator that never ran ends nothing. */
 function linesOf(events: Events<unknown>, line: z.ZodType): AsyncIterableIterator<string> {
   let broken = false
   return {
@@ -220,7 +220,7 @@ export interface CsvFile {
 /** The `answer` of an operation that sends a file. */
 export const csvFile = z.custom<CsvFile>()
 
-/** Sends a file as fast as it is taken; one that breaks off is cut short, so that nobody takes it for whole. */
+/** Sends a file as fast as the client reads it. */
 export async function sendCsv(response: Response, status: number, { name, pieces }: CsvFile): Promise<void> {
   response.status(status).set({
     'content-type': 'text/csv; charset=utf-8',
@@ -251,14 +251,14 @@ export async function readCsv(request: IncomingMessage, response: ServerResponse
 }
 
 /**
- * Sends the rest of an answer piece by piece, as fast as it is taken. One that breaks off is cut short, so that nobody
- * takes it for whole; where whoever asked goes away, no further piece is made.
+ * Sends the rest of an answer piece by piece, as fast as the client reads it. An answer that breaks off is cut short, so
+ * that the client does not take it for complete. No further piece is made after the client has disconnected.
  *
  * @param pieces `return` of their iterator is called when they are left early
  */
 export async function sendPieces(response: Response, pieces: AsyncIterable<string>): Promise<void> {
   await pipeline(Readable.from(pieces, { objectMode: false }), response).catch((error: NodeJS.ErrnoException) => {
-    // Whoever asked has gone away.
+    // The client has disconnected.
     if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
   })
 }

@@ -6,7 +6,7 @@ import { methodNotAllowed } from './answers.ts'
 export interface Health {
   /** Why no request should come here: `draining`, `database`. Empty when ready. */
   reasons: string[]
-  /** What a person should look at while the service works: `clock_suspect`, `answers_unreadable`. */
+  /** What an operator should look into while the service works: `clock_suspect`, `answers_unreadable`. */
   notes: string[]
 }
 
@@ -19,7 +19,7 @@ export interface HealthOptions {
 
 /**
  * `/livez` answers as long as the process can: a failing one is worth a restart. `/readyz` answers 503 with the reasons
- * while requests should go elsewhere; `degraded` is still ready, since a restart would mend nothing.
+ * while requests should go elsewhere; `degraded` is still ready, because a restart would not help.
  */
 export function healthRouter({ status }: HealthOptions): Router {
   const router = Router({ strict: true, caseSensitive: true })
@@ -36,7 +36,7 @@ export function healthRouter({ status }: HealthOptions): Router {
   return router
 }
 
-/** A status that cannot be read is trouble itself. */
+/** A status that cannot be read counts as not ready. */
 async function read(status: HealthOptions['status']): Promise<Health> {
   try {
     return await status()
@@ -45,7 +45,7 @@ async function read(status: HealthOptions['status']): Promise<Health> {
   }
 }
 
-/** `/metrics`, for viewers: counts of orders and a balance are nobody else's business. */
+/** `/metrics`, for viewers: counts of orders and a balance are confidential. */
 export function metricsRouter(authenticate: Authenticate, metrics: Metrics): Router {
   const router = Router({ strict: true, caseSensitive: true })
   router.get('/metrics', async (request, response) => {

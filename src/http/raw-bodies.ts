@@ -22,7 +22,7 @@ export const bodyLimits = {
 
 export type BodyLimits = typeof bodyLimits
 
-/** Why there is no body. `aborted`: the sender went away, and nobody waits for an answer. */
+/** Why there is no body. `aborted`: the sender disconnected. */
 export type NoBody = 'too_large' | 'too_slow' | 'gave_way' | 'aborted'
 
 export interface RawBodies {

@@ -171,7 +171,7 @@ function admit({ log, newId, monotonic, count }: HttpOptions): RequestHandler {
 
 /**
  * What Node lets through and proxies may read otherwise: no version, no host or several, a length beyond all numbers, an
- * expectation that nobody here fulfils.
+ * expectation that this server does not fulfil.
  */
 const isFramed = ({ httpVersionMajor, httpVersionMinor, headers, headersDistinct }: Request): boolean => {
   const hosts = headersDistinct.host?.length ?? 0
@@ -183,24 +183,24 @@ const isFramed = ({ httpVersionMajor, httpVersionMinor, headers, headersDistinct
   )
 }
 
-/** Knows which sockets owe an answer: the others may be closed at any time. */
+/** Knows which sockets wait for an answer: the others may be closed at any time. */
 function trackSockets(server: Server): { closeIdle(): void } {
-  const owed = new Map<Socket, Set<ServerResponse>>()
+  const pending = new Map<Socket, Set<ServerResponse>>()
   const broken = new WeakSet<Socket>()
   let closing = false
   server.on('connection', (socket: Socket) => {
-    owed.set(socket, new Set())
-    socket.once('close', () => owed.delete(socket))
+    pending.set(socket, new Set())
+    socket.once('close', () => pending.delete(socket))
   })
-  const owe = (request: IncomingMessage, response: ServerResponse): void => {
-    const answers = owed.get(request.socket)
+  const track = (request: IncomingMessage, response: ServerResponse): void => {
+    const answers = pending.get(request.socket)
     answers?.add(response)
     response.once('close', () => {
       answers?.delete(response)
       if (closing && answers?.size === 0) request.socket.destroySoon()
     })
   }
-  for (const event of ['request', 'checkExpectation', 'checkContinue']) server.on(event, owe)
+  for (const event of ['request', 'checkExpectation', 'checkContinue']) server.on(event, track)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     // The parser says the same of every further byte.
     if (broken.has(socket)) return
@@ -209,7 +209,7 @@ function trackSockets(server: Server): { closeIdle(): void } {
     const refusal = error.code === 'HPE_INVALID_EOF_STATE' ? '' : refusalOf(error.code)
     // Requests that were read whole get their answers first, and so does one whose answer has begun: the error is what
     // came after it.
-    const first = [...(owed.get(socket) ?? [])].filter(({ req, headersSent }) => req.complete || headersSent)
+    const first = [...(pending.get(socket) ?? [])].filter(({ req, headersSent }) => req.complete || headersSent)
     const begun = first.some(({ req }) => !req.complete)
     let waited = first.length
     if (gone) socket.destroy()
@@ -224,7 +224,7 @@ function trackSockets(server: Server): { closeIdle(): void } {
   return {
     closeIdle: () => {
       closing = true
-      for (const [socket, answers] of owed) if (answers.size === 0) socket.destroySoon()
+      for (const [socket, answers] of pending) if (answers.size === 0) socket.destroySoon()
     },
   }
 }

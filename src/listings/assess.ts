@@ -150,7 +150,7 @@ export const newListing = (
   knownName: null,
   knownCategory: null,
   knownCostMinor: null,
-  toldAt: null,
+  pushedAt: null,
   wantedPriceMinor: null,
   approvedPriceMinor: null,
   revision: 0,

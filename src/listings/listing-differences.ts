@@ -27,7 +27,7 @@ export interface ListingDifference {
   sku: string
   productId: string | null
   /** Whether it was pushed to the store. */
-  told: boolean
+  pushed: boolean
   /** How it stands now. */
   state: ListingRow['state']
   changes: FieldDifference[]
@@ -55,18 +55,18 @@ export async function listingDifferences(
     const { row, match } = now
     const { variant, sku, linkedBy, state } = row
     const old = stored.version === 0 ? newListing(store.id, { variant, sku, linkedBy }, at) : stored
-    const told = row.revision > old.revision
+    const pushed = row.revision > old.revision
     const changes = [
-      ...(told ? contentChanges(old, row, match, store.policy, at) : []),
+      ...(pushed ? contentChanges(old, row, match, store.policy, at) : []),
       ...stateChanges(old, row, store.policy),
     ]
-    if (told && changes.length === 0) {
+    if (pushed && changes.length === 0) {
       const reason = 'pushed again: not confirmed yet'
       changes.push({ field: 'state', before: old.state, after: row.state, reason })
     }
     if (changes.length === 0) return []
     const productId = productOf(now)
-    return [{ store: store.id, variant, sku, productId, told, state, changes }]
+    return [{ store: store.id, variant, sku, productId, pushed, state, changes }]
   })
 }
 

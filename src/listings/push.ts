@@ -216,7 +216,7 @@ export function confirmed(push: ListingPush, now: number, newId: () => string, r
     {
       ...standingOf(push, now, random),
       wantedPriceMinor,
-      toldAt: now,
+      pushedAt: now,
       ...knownWith(content),
       knownCostMinor: costMinor,
       // An approved price was pushed, or the price went elsewhere: the next jump asks again.
@@ -225,7 +225,7 @@ export function confirmed(push: ListingPush, now: number, newId: () => string, r
     now,
   )
   const had = before.knownPriceMinor === priceMinor && before.knownCurrency === currency
-  if (had && before.toldAt !== null) return { row }
+  if (had && before.pushedAt !== null) return { row }
   const { store, variant } = row
   const cause = causeOf(before, priceMinor, costMinor)
   return { row, price: { id: newId(), store, variant, at: now, priceMinor, currency, costMinor, cause } }
@@ -252,7 +252,7 @@ const sentOf = ({ sentPriceMinor, sentCompareAtMinor, sentCurrency, sentName, se
 })
 
 function causeOf(before: ListingRow, priceMinor: number, costMinor: number | null): string {
-  if (before.toldAt === null) return 'first'
+  if (before.pushedAt === null) return 'first'
   if (before.approvedPriceMinor === priceMinor) return 'approved'
   return before.knownCostMinor === costMinor ? 'policy' : 'cost'
 }

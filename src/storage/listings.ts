@@ -113,7 +113,7 @@ export const distrustListings = change('any', (store: string, now: number) =>
   build
     .update(listings)
     .set({ state: 'pending', version: sql`${listings.version} + 1`, changedAt: now })
-    .where(and(eq(listings.store, store), sql`${listings.toldAt} is not null`, sql`${listings.state} <> 'ignored'`)),
+    .where(and(eq(listings.store, store), sql`${listings.pushedAt} is not null`, sql`${listings.state} <> 'ignored'`)),
 )
 
 export type ListingPrice = typeof listingPrices.$inferSelect

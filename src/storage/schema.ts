@@ -166,7 +166,7 @@ export const listings = sqliteTable(
     /** The cost behind that price, in the supplier's currency. */
     knownCostMinor: minor('known_cost_minor'),
     /** When it confirmed one last; null: it never did. */
-    toldAt: instant('told_at'),
+    pushedAt: instant('pushed_at'),
     /** The price of a jump that waits for a person, and the one that a person has let pass. */
     wantedPriceMinor: minor('wanted_price_minor'),
     approvedPriceMinor: minor('approved_price_minor'),

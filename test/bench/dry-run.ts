@@ -96,7 +96,7 @@ export async function benchDryRun(say: (text: string) => void, offers = OFFERS) 
       copiedMs: Math.round(copiedMs),
       copyMB: Math.round(copyBytes / 1_000_000),
       totalS: Math.round((performance.now() - startedAt) / 1_000),
-      told: end?.stores[0]?.told,
+      pushed: end?.stores[0]?.pushed,
       load: Number(load.toFixed(1)),
     }
     const rows: Row[] = [
@@ -113,7 +113,7 @@ export async function benchDryRun(say: (text: string) => void, offers = OFFERS) 
         `worked at most ${figures.besideWorkedMs} ms`,
       ],
       ['copied after', `${figures.copiedMs} ms`, `${figures.copyMB} MB`],
-      ['the whole dry run', `${figures.totalS} s`, `${figures.told} listings would be told`],
+      ['the whole dry run', `${figures.totalS} s`, `${figures.pushed} listings would be pushed`],
       ['load of the machine at the start', `${figures.load}`],
     ]
     return { figures, rows }
@@ -163,7 +163,7 @@ function fill(file: string, count: number): void {
     select printf('p%07d', i), printf('SKU-%07d', i), 'Product number ' || i, 'games', 1000, 1200, 10, 'EUR',
       3, 4, 1, 'local', 1, 1 from numbers;
     insert into listings (store, variant, product_id, sku, linked_by, state, known_price_minor, known_currency,
-      known_stock, known_available, known_name, known_category, known_cost_minor, told_at, revision, version, changed_at)
+      known_stock, known_available, known_name, known_category, known_cost_minor, pushed_at, revision, version, changed_at)
     select '${STORE}', sku, product_id, sku, 'sku', 'synced', 1200, 'EUR', 7, 1, name, category, 1000, 1, 1, 2, 1
     from offers;`)
   connection.close()

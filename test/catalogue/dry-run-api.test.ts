@@ -86,7 +86,7 @@ describe('POST /sync/dry-run', () => {
     expect(events.at(-1)).toMatchObject({
       type: 'end',
       offers: { seen: 40, changed: 1 },
-      stores: [{ told: 1, held: 0 }],
+      stores: [{ pushed: 1, held: 0 }],
     })
   })
 

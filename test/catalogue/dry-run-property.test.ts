@@ -279,7 +279,7 @@ async function compare(given: Scenario) {
     })
     const listings = new Map(ofType('listing').map((event) => [`${event.store} ${event.variant}`, event]))
     const pushed = [...shops].flatMap(([store, shop]) => [...shop.pushed].map((variant) => `${store} ${variant}`))
-    const told = [...listings].flatMap(([key, listing]) => (listing.told ? [key] : []))
+    const told = [...listings].flatMap(([key, listing]) => (listing.pushed ? [key] : []))
     expect(told.toSorted()).toEqual(pushed.toSorted())
     for (const [key, row] of after) {
       const [was, listing] = [before.get(key), listings.get(key)]

@@ -98,7 +98,7 @@ describe('a dry run', () => {
     }))
     expect(plain).toEqual(changes)
     expect(plain.length).toBeGreaterThan(8)
-    const told = of(events, 'listing').filter((listing) => listing.told)
+    const told = of(events, 'listing').filter((listing) => listing.pushed)
     expect(told.map(({ variant }) => variant).sort()).toEqual(world.told().slice(callbacks).flat().sort())
     for (const { variant, changes: fields, state } of told) {
       const row = await world.row(variant)
@@ -116,7 +116,7 @@ describe('a dry run', () => {
       pages: 3,
       truncated: false,
       offers: { seen: run.offersSeen, new: 2, changed: 5, gone: 0, missed: 0, unreadable: 0, costFaults: 1 },
-      stores: [{ store: STORE, told: told.length, held: 3 }],
+      stores: [{ store: STORE, pushed: told.length, held: 3 }],
     })
   })
 
@@ -160,7 +160,7 @@ describe('a dry run', () => {
         }))
         expect(offers).toEqual(await db.query(changesOfRun(run.id, 1_000)))
         const listings = of(events, 'listing')
-        const tells = listings.filter((listing) => listing.told)
+        const tells = listings.filter((listing) => listing.pushed)
         const named = told().slice(callbacks).flat()
         expect(tells.map(({ variant }) => variant).toSorted()).toEqual([...new Set(named)].toSorted())
         for (const { variant, changes } of tells) {
@@ -245,7 +245,7 @@ describe('a dry run', () => {
     shop.answerListings('simple')
     list.records[1] = productRecord(idAt(1))
     const listings = of(await dry(), 'listing')
-    expect(listings.map(({ variant, told: isTold, changes }) => [variant, isTold, changes])).toEqual([
+    expect(listings.map(({ variant, pushed: isPushed, changes }) => [variant, isPushed, changes])).toEqual([
       [`SKU-${idAt(1)}`, true, [expect.objectContaining({ before: 'failed', after: 'synced' })]],
     ])
     expect(listings[0]?.changes[0]?.reason).toBe('pushed again: not confirmed yet')
@@ -257,7 +257,7 @@ describe('a dry run', () => {
     const { dry } = await dryWorld(12)
     const events = await dry()
     expect(events.map(({ type }) => type)).toEqual(['start', 'progress', 'progress', 'end'])
-    expect(endOf(events)).toMatchObject({ offers: { seen: 12, new: 0, changed: 0 }, stores: [{ told: 0, held: 0 }] })
+    expect(endOf(events)).toMatchObject({ offers: { seen: 12, new: 0, changed: 0 }, stores: [{ pushed: 0, held: 0 }] })
   })
 
   it('tells of doubts with the request of the supplier, and removes nothing then', async () => {
@@ -287,7 +287,7 @@ describe('a dry run', () => {
     list.records = list.records.map((_, place) => productRecord(idAt(place), { api_price: '11.00' }))
     const events = await dry(5)
     expect([of(events, 'offer').length, of(events, 'listing').length]).toEqual([5, 5])
-    expect(endOf(events)).toMatchObject({ truncated: true, offers: { changed: 12 }, stores: [{ told: 12 }] })
+    expect(endOf(events)).toMatchObject({ truncated: true, offers: { changed: 12 }, stores: [{ pushed: 12 }] })
   })
 
   it('leaves no file behind, also when whoever listens stops in the middle', async () => {

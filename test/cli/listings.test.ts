@@ -43,7 +43,7 @@ describe('quayside listings', () => {
   test('lists what a store sells, within 80 columns', async () => {
     const { stdout: out, exitCode } = await inStore('list')
     expect(exitCode).toBe(0)
-    expect(out).toMatch(/^ID +STATE +PRICE +STOCK +TOLD +WHY\n/)
+    expect(out).toMatch(/^ID +STATE +PRICE +STOCK +PUSHED +WHY\n/)
     expect(out).toMatch(/^SKU-a +held +12\.00 EUR +0 +0 s +price jump: /m)
     expect(widest(out)).toBeLessThanOrEqual(80)
     expect((await inStore('list', '--state', 'synced')).stdout).toBe('No listing of the store matches.\n')
@@ -101,7 +101,7 @@ describe('quayside listings', () => {
 
   test('shows the prices that wait among those that are held, within 80 columns', async () => {
     const { stdout } = await inStore('list', '--state', 'held')
-    expect(stdout).toMatch(/^ID +STATE +PRICE +WAITS +STOCK +TOLD +WHY\n/)
+    expect(stdout).toMatch(/^ID +STATE +PRICE +WAITS +STOCK +PUSHED +WHY\n/)
     expect(stdout).toMatch(/^SKU-a +held +12\.00 EUR +36\.00 EUR +0 /m)
     expect(widest(stdout)).toBeLessThanOrEqual(80)
   })

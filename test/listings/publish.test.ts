@@ -124,7 +124,7 @@ describe('what a store answers', () => {
     await world.stock(offerRow('a'), offerRow('b'))
     await world.settle()
     expect(await world.states()).toEqual({ 'SKU-a': 'synced', 'SKU-b': 'failed: refused' })
-    expect(await world.row('SKU-b')).toMatchObject({ detail: 'no such variant', attempts: 1, toldAt: null })
+    expect(await world.row('SKU-b')).toMatchObject({ detail: 'no such variant', attempts: 1, pushedAt: null })
     world.shop.answerListings(({ id }) => ({ id, ok: true }))
     world.clock.at += 4_000
     expect(await world.settle()).toBe(0)

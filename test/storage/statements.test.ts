@@ -79,7 +79,7 @@ const listing = {
   knownName: null,
   knownCategory: null,
   knownCostMinor: null,
-  toldAt: null,
+  pushedAt: null,
   wantedPriceMinor: null,
   approvedPriceMinor: null,
   revision: 0,

@@ -8,7 +8,7 @@ const line = {
   sku: z.string(),
 }
 
-/** What a store is told, for its developers: when each callback is sent and what its `data` carries. */
+/** The callbacks to a store, for its developers: when each is sent and what its `data` carries. */
 export const callbacks: { type: string; when: string; data: z.ZodType; answer?: z.ZodType }[] = [
   {
     type: 'line.fulfilled',
@@ -23,7 +23,7 @@ export const callbacks: { type: string; when: string; data: z.ZodType; answer?: 
   },
   {
     type: 'line.failed',
-    when: 'Units of a line that will not come. Nothing is owed for them any more.',
+    when: 'Units of a line that will not come.',
     data: z.object({
       ...line,
       quantity: z.int().meta({ description: 'Units that will not come' }),
@@ -35,7 +35,7 @@ export const callbacks: { type: string; when: string; data: z.ZodType; answer?: 
   },
   {
     type: 'order.closed',
-    when: 'Nothing of the order moves any more.',
+    when: 'The order is finished.',
     data: z.object({
       store: z.string(),
       reference: z.string(),

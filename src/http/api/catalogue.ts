@@ -73,7 +73,7 @@ const Listing = z.object({
   variant: z.string(),
   sku: z.string(),
   productId: words,
-  told: z.boolean().meta({ description: 'Whether the store would be told' }),
+  pushed: z.boolean().meta({ description: 'Whether the store would get it' }),
   state: z.enum(['synced', 'held', 'ignored', 'failed', 'pending']),
   changes: z.array(z.object({ field: z.string(), before: words, after: words, reason: z.string() })),
 })
@@ -95,7 +95,7 @@ const End = z
       unreadable: count,
       costFaults: count,
     }),
-    stores: z.array(z.object({ store: z.string(), told: count, held: count })),
+    stores: z.array(z.object({ store: z.string(), pushed: count, held: count })),
     truncated: z.boolean().meta({ description: 'More would change than the lines before say' }),
   })
   .meta({ description: 'The last line; its counts are whole' })

@@ -419,7 +419,7 @@ create table listings (
   known_name text,
   known_category text,
   known_cost_minor integer,
-  told_at integer,
+  pushed_at integer,
   wanted_price_minor integer,
   approved_price_minor integer,
   revision integer not null default 0,

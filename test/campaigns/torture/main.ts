@@ -38,11 +38,11 @@ function line({ elapsedSeconds, phase, taken, orders, closed, kills, reviews, mo
 
 /** Redraws one line on a terminal; elsewhere a line every ten seconds. */
 function progress(): (progress: Progress) => void {
-  let toldAt = -10
+  let pushedAt = -10
   return (now) => {
     if (out.isTTY) return void out.write(`\r\x1b[K${line(now).slice(0, (out.columns || 80) - 1)}`)
-    if (now.elapsedSeconds - toldAt < 10) return
-    toldAt = now.elapsedSeconds
+    if (now.elapsedSeconds - pushedAt < 10) return
+    pushedAt = now.elapsedSeconds
     out.write(`${line(now)}\n`)
   }
 }
