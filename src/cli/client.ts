@@ -28,6 +28,8 @@ export interface Client {
 interface SendOptions {
   body?: object | undefined
   query?: Query | undefined
+  /** The version that the change requires. */
+  ifMatch?: string | undefined
   /** Default: 30 s. */
   deadlineMs?: number | undefined
 }
@@ -49,7 +51,11 @@ const DEADLINE_MS = 30_000
  */
 export function createClient({ origin, token, tokenFile }: Connection): Client {
   /** @param body bytes are a CSV file, anything else is sent as JSON */
-  const request = (method: string, path: string[], { body, query = {}, deadlineMs = DEADLINE_MS }: SendOptions) => {
+  const request = (
+    method: string,
+    path: string[],
+    { body, query = {}, ifMatch, deadlineMs = DEADLINE_MS }: SendOptions,
+  ) => {
     const isFile = body instanceof Uint8Array
     const url = new URL(`/api/v1/${path.map(segment).join('/')}`, origin)
     for (const [name, value] of Object.entries(query)) {
@@ -59,6 +65,7 @@ export function createClient({ origin, token, tokenFile }: Connection): Client {
       method,
       headers: {
         accept: 'application/json',
+        ...(ifMatch === undefined ? {} : { 'if-match': `"${ifMatch}"` }),
         ...(token ? { authorization: `Bearer ${token.reveal()}` } : {}),
         ...(body ? { 'content-type': isFile ? 'text/csv' : 'application/json' } : {}),
       },
@@ -152,6 +159,7 @@ const codes: Record<number, FailureCode> = {
   403: 'forbidden',
   404: 'not_found',
   409: 'conflict',
+  412: 'conflict',
   422: 'rejected',
   503: 'unavailable',
 }

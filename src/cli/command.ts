@@ -101,6 +101,8 @@ interface Operation extends CommandHead {
   /** Query parameters that are always sent, or depend on flags. */
   query?: Query | ((call: Call) => Query)
   body?: (call: Call) => object | undefined | Promise<object>
+  /** The version of what the change is based on, for If-Match. */
+  ifMatch?: (call: Call) => Promise<string>
   deadlineMs?: number
 }
 
@@ -200,11 +202,12 @@ function callOf(command: Command, io: Io, addressed: boolean): Call {
 /** Calls the operation of a row and prints its answer. */
 async function perform(row: OperationRow | ListRow, call: Call): Promise<undefined> {
   const body = await row.body?.(call)
+  const ifMatch = await row.ifMatch?.(call)
   const [method = '', ...path] = await requestOf(row, call)
   const names = [...(isList(row) && row.page !== null ? ['limit', row.page ?? 'before'] : []), ...(row.filters ?? [])]
   const more = typeof row.query === 'function' ? row.query(call) : row.query
   const query: Query = { ...more, ...Object.fromEntries(names.map((name) => [name, call.option(name)])) }
-  const answer = await call.client.send(method, path, { body, query, deadlineMs: row.deadlineMs })
+  const answer = await call.client.send(method, path, { body, query, ifMatch, deadlineMs: row.deadlineMs })
   call.print(answer, () => (isList(row) ? listText(row, answer, call) : row.text(answer, call)))
 }
 

@@ -141,7 +141,7 @@ const EXAMPLES = `
 Examples:
   quayside reviews
   quayside reviews show 01k3…
-  quayside reviews decide 01k3… --basis review-9f86d081884c \\
+  quayside reviews decide 01k3… --evidence review-9f86d081884c \\
     --adopt 7c0e… --reason 'other one refunded'
   quayside reviews decide 01k3… --hand-over --reason 'two of three are enough'`
 
@@ -181,15 +181,13 @@ export const reviews: CommandRow[] = [
       '--close': 'it ends; nothing is bought',
       '--buy-again': 'it is written off and its part is bought again',
       '--override-spend-cap': 'with --buy-again: it may exceed the spend caps',
-      '--basis <basis>': 'what `reviews show` says: refused when it is no longer so',
+      '--evidence <version>': 'what `reviews show` says: refused when it is no longer so',
       '--reason <text>': 'why, 3 to 500 characters; kept with your name, never shown to stores',
     },
     help: EXAMPLES,
     call: 'POST /purchases/{id}/decision',
-    body: async (call) => {
-      const decision = decisionOf(call)
-      return { ...decision, basis: call.option('basis') ?? (await basisShown(call, decision.decision)) }
-    },
+    body: decisionOf,
+    ifMatch: async (call) => call.option('evidence') ?? (await versionShown(call)),
     text: decidedText,
   },
 ]
@@ -214,15 +212,16 @@ function decisionOf(call: Call): { decision: string; orderId?: string; overrideS
 }
 
 /**
- * The basis of the evidence that is shown here and now, confirmed by the person who reads it.
+ * The version of the evidence that is shown here and now, confirmed by the person who reads it.
  *
  * @throws Failure `invalid` where there is no terminal, or for a purchase that does not ask for a decision: then
- *   the basis has to be given
+ *   the version has to be given
  */
-async function basisShown(call: Call, decision: string): Promise<string> {
+async function versionShown(call: Call): Promise<string> {
   const id = call.args[0] ?? ''
-  const again = `--basis is what\n\`${commandLine(`reviews show ${id}`)}\` prints.`
-  if (!call.io.isTerminal || call.json) throw new Failure('invalid', `say what the decision stands on: ${again}`)
+  const { decision } = decisionOf(call)
+  const again = `--evidence is what\n\`${commandLine(`reviews show ${id}`)}\` prints.`
+  if (!call.io.isTerminal || call.json) throw new Failure('invalid', `say what the decision is based on: ${again}`)
   const evidence = await call.client.get(['purchases', id, 'evidence'], { read: true })
   const { state } = asRow(evidence.purchase)
   if (state !== 'review') {
@@ -236,7 +235,7 @@ async function basisShown(call: Call, decision: string): Promise<string> {
   const question = wrap(`${decision.replaceAll('_', ' ')}: ${does}`, call.width).join('\n')
   const text = `${evidenceText(evidence, call)}\n${question}`
   if (!(await confirmed(call.io, text))) throw new Failure('conflict', 'not confirmed: nothing was decided')
-  return cell(evidence.basis)
+  return cell(evidence.evidenceVersion)
 }
 
 function decidedText(evidence: Row, { io, width }: Call): string {
@@ -325,11 +324,11 @@ const options: Record<string, string> = {
 }
 
 /** Where nothing can be decided, one sentence says so. */
-function decisionsText({ choices: offered, purchase, basis }: Row, width: number): string {
+function decisionsText({ choices: offered, purchase, evidenceVersion }: Row, width: number): string {
   const choices = asRows(offered)
   const [refusal, ...others] = new Set(choices.map((one) => one.refusal))
   if (refusal && others.length === 0) return section('Decisions', [], width, `None: ${cell(refusal)}.`)
-  const command = `${commandLine(`reviews decide ${cell(asRow(purchase).id)}`)} \\\n    --basis ${cell(basis)} --reason '…' <one of these>`
+  const command = `${commandLine(`reviews decide ${cell(asRow(purchase).id)}`)} \\\n    --evidence ${cell(evidenceVersion)} --reason '…' <one of these>`
   return `${section('Decisions', choices.map(choiceOf), width, '')}  ${command}\n`
 }
 

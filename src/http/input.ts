@@ -139,8 +139,6 @@ export const decisionBody = fields({
   /** Goes with `buy_again` alone. */
   overrideSpendCap,
   reason: text(500, 3),
-  /** Of the evidence that was shown. */
-  basis: text(100),
 })
   .superRefine(({ decision, orderId, overrideSpendCap }, context) => {
     const fault = (field: string, message: string) => context.addIssue({ code: 'custom', path: [field], message })
@@ -151,7 +149,7 @@ export const decisionBody = fields({
     }
   })
   .meta({
-    examples: [{ decision: 'hand_over', reason: 'the customer takes two of three', basis: 'review-9f86d081884c' }],
+    examples: [{ decision: 'hand_over', reason: 'the customer takes two of three' }],
   })
 /** Body of the changes of a listing that a person has to account for. */
 export const reasonBody = fields({ reason: text(500) })
@@ -220,6 +218,18 @@ export const most = z
   .transform(Number)
   .pipe(whole(0, 10_000))
   .default(1_000)
+
+/**
+ * The version that a change requires, from the header If-Match.
+ *
+ * @throws Failure `invalid` for a missing or malformed one
+ */
+export function versionIn(header: string | undefined): string {
+  const version = /^"([!#-~]{1,100})"$/.exec(header ?? '')?.[1]
+  if (version !== undefined) return version
+  const message = must('a version in quotes, such as "review-9f86d081884c"')({ input: header })
+  throw new Failure('invalid', `If-Match: ${message}`, { fields: [{ field: 'If-Match', message }] })
+}
 
 export const choice = <const T extends readonly string[]>(values: T) => oneOf(values).optional()
 

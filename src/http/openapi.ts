@@ -165,7 +165,11 @@ function describe(one: Operation): ZodOpenApiOperationObject {
     description: audience(one),
     tags: groupOf(one.path),
     security: [...(store ? [{ storeToken: [store] }] : []), ...(people ? [{ personToken: [people] }] : [])],
-    requestParams: { path: z.object(Object.fromEntries(pieces)), query: fields(one.query ?? {}) },
+    requestParams: {
+      path: z.object(Object.fromEntries(pieces)),
+      query: fields(one.query ?? {}),
+      ...(one.ifMatch && { header: z.object({ 'If-Match': z.string().meta({ description: one.ifMatch }) }) }),
+    },
     ...(body && { requestBody: body }),
     ...(one.file && { requestBody: { required: true, content: csv } }),
     responses: {

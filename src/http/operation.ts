@@ -18,7 +18,7 @@ import type { SweepRunner } from '../reconciliation/sweep.ts'
 import type { CallbackSecrets } from '../stores/backend/signature.ts'
 import type { Keys } from '../vault/keys.ts'
 import { answerError, methodNotAllowed } from './answers.ts'
-import { check, fields, readJson } from './input.ts'
+import { check, fields, readJson, versionIn } from './input.ts'
 import { inviteBody } from './raw-bodies.ts'
 
 /** What the handlers of the API work with: each calls the functions of the flows itself. */
@@ -53,6 +53,8 @@ export interface Call<Q, B> {
   path: Record<string, string>
   query: Q
   body: B
+  /** From If-Match; empty for an operation without it. */
+  version: string
   /** Of an operation that takes a file; empty elsewhere. */
   file: Uint8Array
 }
@@ -78,6 +80,8 @@ export interface Operation<
   query?: Q
   /** An absent body is read as `{}`. */
   body?: B
+  /** The request carries If-Match with the version that it was decided on: where it is found, and what it is of. */
+  ifMatch?: string
   /** The body is a CSV file instead, of at most so many bytes. */
   file?: { bytesMax: number }
   /** What a success carries under `data`, made from what `handle` returns; `csvFile` for a file, `jsonLines` for a stream of events. */
@@ -100,11 +104,11 @@ export const ok = <T>(data: T) => ({ status: 200 as const, data })
 const NO_FILE = new Uint8Array()
 
 /**
- * Routes for the operations. A request passes its token, then its query, then its body; the first fault answers it.
+ * Routes for the operations. A request passes its token, then its query, its version and its body; the first fault answers it.
  */
 export function routerOf(operations: Operation[], authenticate: Authenticate): Router {
   const router = Router({ strict: true, caseSensitive: true })
-  for (const { method, path, allowed, query, body, file, answer, handle } of operations) {
+  for (const { method, path, allowed, query, body, ifMatch, file, answer, handle } of operations) {
     const queryShape = fields(query ?? {})
     const line = lineShapeOf(answer)
     router[method](path, async (request, response) => {
@@ -115,6 +119,7 @@ export function routerOf(operations: Operation[], authenticate: Authenticate): R
       })
       assertAllowed(caller, allowed)
       const checked = check(queryShape, request.query, 'query')
+      const version = ifMatch ? versionIn(request.get('if-match')) : ''
       const read = file
         ? await readCsv(request, response, file.bytesMax)
         : body
@@ -130,6 +135,7 @@ export function routerOf(operations: Operation[], authenticate: Authenticate): R
         caller,
         path: request.params as Record<string, string>,
         query: checked,
+        version,
         body: body && 'json' in read ? check(body, read.json, 'body') : undefined,
         file: 'bytes' in read ? read.bytes : NO_FILE,
       }

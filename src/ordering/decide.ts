@@ -31,10 +31,10 @@ export interface DecidedBy {
   /** Why, in the person's own words; the audit keeps them, stores never see them. */
   reason: string
   /**
-   * The basis of the evidence that was shown to that person; without it the decision is taken on what the purchase is when
-   * it is asked for. Only a caller that has read the evidence just before may leave it out.
+   * The version of the evidence that was shown to that person. Without it the decision is based on the purchase as it is
+   * now, which is only right for a caller that has just read it.
    */
-  basis?: string
+  evidenceVersion?: string
 }
 
 /**
@@ -50,16 +50,18 @@ export async function decidePurchase(
   ordering: Ordering,
   purchaseId: string,
   decision: Decision,
-  { actor, reason, basis }: DecidedBy,
+  { actor, reason, evidenceVersion }: DecidedBy,
 ): Promise<void> {
   const seen = await existing(ordering, purchaseId)
   assertAllowed(seen, decision.type, ordering.now())
-  if (basis !== undefined && basis !== (await basisNow(ordering, seen))) throw changed(seen, basis)
+  if (evidenceVersion !== undefined && evidenceVersion !== (await versionNow(ordering, seen))) {
+    throw changed(seen, evidenceVersion)
+  }
   const input = await inputOf(ordering, seen, decision)
   const done = await advance(
     ordering,
     purchaseId,
-    (loaded) => (factsOfBasis(seen) === factsOfBasis(loaded) ? input : undefined),
+    (loaded) => (decisiveFacts(seen) === decisiveFacts(loaded) ? input : undefined),
     {
       actor,
       detail: whatOf(seen, decision),
@@ -155,15 +157,15 @@ async function orderToAdopt(ordering: Ordering, loaded: Loaded, orderId: string)
 const taken = (orderId: string, owner: string): Failure =>
   new Failure('conflict', `order ${orderId} belongs to ${owner}`, { reason: 'order_taken' })
 
-/** @param basis what the person was shown */
-function changed(loaded: Loaded, basis = ''): Failure {
+/** @param version of the evidence that the person was shown */
+function changed(loaded: Loaded, version = ''): Failure {
   const { state, supplierOrderId, quantity } = loaded.purchase
-  const [shown = ''] = basis.split('-')
+  const [shown = ''] = version.split('-')
   const before = shown === '' || shown === state ? '' : `was ${shown} and `
   const order = supplierOrderId === null ? 'no order of its own' : `order ${supplierOrderId}`
   const now = `${before}is ${state} now, with ${order} and ${loaded.keys.length} of ${quantity} keys`
   const message = `the purchase has changed since it was shown: it ${now}; look at it again, then decide`
-  return new Failure('conflict', message, { reason: 'changed' })
+  return new Failure('conflict', message, { reason: 'evidence_changed' })
 }
 
 /** Nothing was changed: the failure gives the reason, by the present state of the purchase. */
@@ -209,10 +211,10 @@ export interface Beside {
 }
 
 /**
- * What of a purchase bears on a decision, as one text: equal texts are the same basis. Reads that brought no news do not
+ * What of a purchase bears on a decision, as one text: equal texts are the same version. Reads that brought no news do not
  * count.
  */
-export const factsOfBasis = ({ purchase, keys, generations }: Loaded): string =>
+export const decisiveFacts = ({ purchase, keys, generations }: Loaded): string =>
   JSON.stringify([
     ...[purchase.state, purchase.supplierOrderId, purchase.ordersSeen, purchase.cancelRequestedAt],
     ...[purchase.handOverBegunAt, purchase.handOverHeldAt, purchase.supplierStatus],
@@ -223,14 +225,14 @@ export const factsOfBasis = ({ purchase, keys, generations }: Loaded): string =>
  * Version of the evidence: a caller that decides sends it back, and a decision on outdated evidence is refused. It begins
  * with the state, for people.
  */
-export function basisOf(loaded: Loaded, { orders, discrepancies }: Beside): string {
-  const all = [factsOfBasis(loaded), orders.toSorted(), discrepancies.map(({ id }) => id).toSorted()]
+export function versionOf(loaded: Loaded, { orders, discrepancies }: Beside): string {
+  const all = [decisiveFacts(loaded), orders.toSorted(), discrepancies.map(({ id }) => id).toSorted()]
   const digest = createHash('sha256').update(JSON.stringify(all)).digest('hex')
   return `${loaded.purchase.state}-${digest.slice(0, 12)}`
 }
 
-/** The basis of a decision as it would be shown now. */
-export async function basisNow({ db, dialect }: Pick<Ordering, 'db' | 'dialect'>, loaded: Loaded): Promise<string> {
+/** The version of the evidence as it would be shown now. */
+export async function versionNow({ db, dialect }: Pick<Ordering, 'db' | 'dialect'>, loaded: Loaded): Promise<string> {
   const { purchase, name } = loaded
   const [attempts, discrepancies, unclaimed] = await Promise.all([
     db.query(attemptsOf([purchase.id])),
@@ -238,5 +240,5 @@ export async function basisNow({ db, dialect }: Pick<Ordering, 'db' | 'dialect'>
     unclaimedOf({ db, dialect }, { ...name, part: purchase.part }),
   ])
   const orders = [...ordersOf(loaded, attempts), ...unclaimed.map(({ supplierOrderId }) => supplierOrderId)]
-  return basisOf(loaded, { orders: [...new Set(orders)], discrepancies })
+  return versionOf(loaded, { orders: [...new Set(orders)], discrepancies })
 }

@@ -16,7 +16,7 @@ import { currentFreeze, type StandingFreeze } from '../storage/settings.ts'
 import { keysByBlindIndex } from '../storage/store-orders.ts'
 import { load } from './advance.ts'
 import { type Choice, choicesOf, ordersOf, unitsLeft } from './choices.ts'
-import { basisOf } from './decide.ts'
+import { versionOf } from './decide.ts'
 import type { Ordering } from './ordering.ts'
 import { unclaimedOf } from './parts.ts'
 
@@ -47,8 +47,8 @@ export interface Evidence {
   /** What people did to it, and why. */
   audit: AuditEntry[]
   freeze: StandingFreeze | undefined
-  /** Names all this, for the decision that is taken on it. */
-  basis: string
+  /** The version of all this, for the decision that is based on it. */
+  evidenceVersion: string
   choices: Choice[]
 }
 
@@ -117,7 +117,7 @@ export async function viewEvidence(
   const unclaimed = await unclaimedOf(ordering, { ...name, part: purchase.part })
   const generationOf = new Map(unclaimed.map((one) => [one.supplierOrderId, one.generation]))
   const ids = [...new Set([...ordersOf(loaded, attempts), ...generationOf.keys()])]
-  const basis = basisOf(loaded, { orders: ids, discrepancies })
+  const evidenceVersion = versionOf(loaded, { orders: ids, discrepancies })
   return {
     purchase,
     name,
@@ -125,7 +125,7 @@ export async function viewEvidence(
     discrepancies,
     audit,
     freeze,
-    basis,
+    evidenceVersion,
     transitions: together(transitions),
     since: entered?.at ?? purchase.createdAt,
     keys: { stored: keys.length, left: unitsLeft(loaded), elsewhere },

@@ -68,7 +68,7 @@ const evidence = {
     { decision: 'hand_over', does: long, refusal: long },
   ],
   freeze: { ...cause, causes: [{ ...cause, id: '9f86d081' }] },
-  basis: 'review-9f86d081884c',
+  evidenceVersion: 'review-9f86d081884c',
   attempts: [
     { kind: 'look_up', stage: 'answered', at, status: 500, class: 'A', requestId: `${id}${id}`, detail: long },
   ],
@@ -286,7 +286,7 @@ const commands = [
   ...['stores list', 'stores rotate-secret shop-4f7k2m9q --overlap-hours 0'],
   ...['webhooks list', 'webhooks create', 'webhooks rotate', `webhooks retire ${id}`, 'webhooks check'],
   ...['tokens list', 'tokens create --name a --role viewer', `tokens revoke ${id}`],
-  ...['reviews', `reviews show ${id}`, `reviews decide ${id} --basis review-9f86d081884c --close --reason refunded`],
+  ...['reviews', `reviews show ${id}`, `reviews decide ${id} --evidence review-9f86d081884c --close --reason refunded`],
   ...['discrepancies list', 'sync', 'sync runs', `sync show ${id}`, 'freeze', 'unfreeze 9f86d081'],
   ...['sweep', 'sweep list', 'sweep show', `sweep show ${id}`, 'balance'],
   'price explain SKU-1 --store shop-4f7k2m9q',

@@ -35,8 +35,8 @@ describe('a person on duty', () => {
     expect(lines.at(-1)).toBe('quayside unfreeze')
     for (const line of lines) {
       const shown = (await quayside('reviews', 'show', id)).stdout
-      const basis = /--basis (\S+)/.exec(shown)?.[1] ?? 'none is shown'
-      const places: Record<string, string> = { '<purchase>': id, '<order>': second, '<basis>': basis }
+      const version = /--evidence (\S+)/.exec(shown)?.[1] ?? 'none is shown'
+      const places: Record<string, string> = { '<purchase>': id, '<order>': second, '<version>': version }
       const [program, ...argv] = words(line).map((word) => places[word] ?? word)
       expect(program).toBe('quayside')
       expect(await quayside(...argv), line).toMatchObject({ exitCode: 0, stderr: '' })
@@ -97,16 +97,16 @@ describe('a person on duty', () => {
     const world = await openApi()
     const orderId = await keysShort(world, 5, 0)
     const before = await world.purchase(orderId)
-    const basis = ['--basis', await basisOf(world, before.id)]
-    const result = await terminal(world)('reviews', 'decide', before.id, ...basis, ...options)
+    const version = ['--evidence', await versionOf(world, before.id)]
+    const result = await terminal(world)('reviews', 'decide', before.id, ...version, ...options)
     expect(result).toMatchObject({ exitCode, stdout: '', stderr: expect.stringContaining(said) })
     expect(await world.purchase(orderId)).toEqual(before)
   })
 })
 
 /** What `show` hands to whoever reads it. */
-const basisOf = async (world: ApiWorld, id: string): Promise<string> =>
-  /--basis (\S+)/.exec((await terminal(world)('reviews', 'show', id, '--stored')).stdout)?.[1] ?? 'none'
+const versionOf = async (world: ApiWorld, id: string): Promise<string> =>
+  /--evidence (\S+)/.exec((await terminal(world)('reviews', 'show', id, '--stored')).stdout)?.[1] ?? 'none'
 
 describe('a decision by somebody who was not shown what it stands on', () => {
   test('is not taken in a pipe, nor when the answer is no', async () => {
@@ -115,12 +115,12 @@ describe('a decision by somebody who was not shown what it stands on', () => {
     const before = await world.purchase(orderId)
     const decide = ['reviews', 'decide', before.id, '--close', '--reason', 'not wanted']
     const piped = await terminal(world, { terminal: false })(...decide)
-    expect(piped).toMatchObject({ exitCode: 2, stdout: '', stderr: expect.stringContaining('--basis is what') })
+    expect(piped).toMatchObject({ exitCode: 2, stdout: '', stderr: expect.stringContaining('--evidence is what') })
     const refused = await terminal(world, { typed: ['no'] })(...decide)
     expect(refused).toMatchObject({ exitCode: 5, stderr: expect.stringContaining('nothing was decided') })
     expect(await world.purchase(orderId)).toEqual(before)
-    const basis = await basisOf(world, before.id)
-    expect(await terminal(world, { terminal: false })(...decide, '--basis', basis)).toMatchObject({ exitCode: 0 })
+    const version = await versionOf(world, before.id)
+    expect(await terminal(world, { terminal: false })(...decide, '--evidence', version)).toMatchObject({ exitCode: 0 })
     expect(await world.purchase(orderId)).toMatchObject({ state: 'cancelled' })
   })
 
@@ -134,7 +134,7 @@ describe('a decision by somebody who was not shown what it stands on', () => {
     const asked = await terminal(world)(...decide)
     expect(asked).toMatchObject({ exitCode: 5, stdout: '', stderr: expect.stringContaining('asks for no decision') })
     expect(await world.purchases(orderId)).toHaveLength(1)
-    expect(await terminal(world)(...decide, '--basis', await basisOf(world, id))).toMatchObject({ exitCode: 0 })
+    expect(await terminal(world)(...decide, '--evidence', await versionOf(world, id))).toMatchObject({ exitCode: 0 })
     expect(await world.purchases(orderId)).toHaveLength(2)
   })
 

@@ -17,6 +17,9 @@ const document = openApiDocument(apiOperations({ ordering: {} } as ApiContext))
 const operations = operationsOf(document).filter(({ id }) => id !== 'viewOpenApi')
 const withBody = operations.filter(({ hasBody }) => hasBody)
 
+/** Of the operation that requires a version; the others ignore it. */
+const headers = { 'if-match': '"review-9f86d081884c"' }
+
 /** A body of each operation that has one, nothing wrong with it. */
 const valid: Record<string, Json> = {
   takeOrder: { reference: '1001', lines: [{ id: '1', sku: 'A', quantity: 1, unitPrice: '19.99', currency: 'EUR' }] },
@@ -25,7 +28,6 @@ const valid: Record<string, Json> = {
     decision: 'adopt',
     orderId: 'ord_1',
     reason: 'the supplier confirmed it',
-    basis: 'review-9f86d081884c',
   },
   createWebhook: { url: 'https://shop.example/hook' },
   freeze: { reason: 'a look first' },
@@ -49,7 +51,7 @@ async function unnoticed(world: ApiWorld, operation: OperationPlace, all: Broken
   const token = tokenFor(world, operation)
   const wrong: string[] = []
   for (const { field, what, query = '', body = valid[operation.id] } of all) {
-    const answer = await world.ask(operation.method, `${operation.path}${query}`, { token, body })
+    const answer = await world.ask(operation.method, `${operation.path}${query}`, { token, body, headers })
     const named = answer.body.error?.fields?.some((fault) => fault.field === (field || 'body'))
     if (answer.status !== 400 || answer.body.error.code !== 'invalid' || !named) {
       wrong.push(`${operation.id}, ${what}: ${answer.status} ${JSON.stringify(answer.body)}`)
@@ -83,8 +85,10 @@ describe('a request that breaks the document', () => {
     const world = await openApi()
     for (const operation of withBody) {
       const token = tokenFor(world, operation)
-      const statusOf = async (request: object) =>
-        (await world.ask(operation.method, operation.path, { token, ...request })).status
+      const statusOf = async (request: { headers?: Record<string, string>; raw: string }) => {
+        const all = { ...headers, ...request.headers }
+        return (await world.ask(operation.method, operation.path, { token, ...request, headers: all })).status
+      }
       expect(await statusOf({ raw: '{}', headers: { 'content-type': 'text/plain' } }), operation.id).toBe(415)
       expect(await statusOf({ raw: '{}', headers: { 'content-encoding': 'gzip' } }), operation.id).toBe(415)
       expect(await statusOf({ raw: '{"' }), operation.id).toBe(400)

@@ -47,9 +47,13 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await ask('POST', `/purchases/${held}/retry`)
   await ask('POST', `/purchases/${await idOf('/purchases?state=cancelled')}/retry`)
   await ask('POST', `/purchases/${held}/release`, { token: viewer })
-  const basisOf = async (purchase: unknown) =>
-    String((await ask('GET', `/purchases/${purchase}/evidence`)).body.data.basis)
-  const close = { decision: 'close', reason: 'not needed any more', basis: await basisOf(held) }
+  const evidenceOf = async (purchase: unknown) => {
+    const { evidenceVersion } = (await ask('GET', `/purchases/${purchase}/evidence`)).body.data
+    return { 'if-match': `"${evidenceVersion}"` }
+  }
+  const close = { decision: 'close', reason: 'not needed any more' }
+  await ask('POST', `/purchases/${held}/decision`, { body: close, headers: await evidenceOf(held) })
+  await ask('POST', `/purchases/${held}/decision`, { body: close, headers: { 'if-match': '"review-0"' } })
   await ask('POST', `/purchases/${held}/decision`, { body: close })
   world.sandbox.faults.add({ fault: 'hold-open' })
   await ask('POST', '/orders', { token: store, body: order('open', offers[3]?.sku) })
@@ -57,14 +61,14 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   const accepted = (await ask('GET', '/purchases?state=accepted')).body.data.items[0]
   await ask('GET', `/purchases/${accepted?.id}/evidence?read=true`)
   await ask('GET', `/purchases/${accepted?.id}/evidence?read=true`, { token: viewer })
+  const headers = await evidenceOf(accepted?.id)
   const adopt = {
     decision: 'adopt',
     orderId: accepted?.supplierOrderId,
     reason: 'it is the one',
-    basis: await basisOf(accepted?.id),
   }
-  await ask('POST', `/purchases/${accepted?.id}/decision`, { body: adopt })
-  await ask('POST', `/purchases/${accepted?.id}/decision`, { body: { ...adopt, orderId: 'a b' } })
+  await ask('POST', `/purchases/${accepted?.id}/decision`, { body: adopt, headers })
+  await ask('POST', `/purchases/${accepted?.id}/decision`, { body: { ...adopt, orderId: 'a b' }, headers })
   const delivery = await idOf('/deliveries')
   await ask('GET', `/deliveries/${delivery}`)
   await ask('GET', `/deliveries/${delivery}?reveal=true`)
@@ -193,7 +197,7 @@ describe('the OpenAPI document', () => {
     })
     const all = Object.values(document.paths).flatMap((one) => Object.values(one).map(({ operationId }) => operationId))
     expect([...succeeded, 'viewOpenApi'].sort()).toEqual(all.sort())
-    expect([...statuses].sort()).toEqual([200, 201, 202, 400, 401, 403, 404, 409, 413, 415, 422])
+    expect([...statuses].sort()).toEqual([200, 201, 202, 400, 401, 403, 404, 409, 412, 413, 415, 422])
   })
 
   test('describes the callbacks that a store gets', async () => {

@@ -16,8 +16,10 @@ const choiceOf = (data: Record<string, unknown>, wanted: string) =>
   (data.choices as Choice[]).find(({ decision }) => decision === wanted)
 
 /** What a person does who has just seen the evidence. */
-async function basisOf(world: ApiWorld, id: string): Promise<string> {
-  return String((await world.ask('GET', `/purchases/${id}/evidence`)).body.data.basis)
+const ifMatch = (version: string) => ({ 'if-match': `"${version}"` })
+
+async function versionOf(world: ApiWorld, id: string): Promise<string> {
+  return String((await world.ask('GET', `/purchases/${id}/evidence`)).body.data.evidenceVersion)
 }
 
 async function evidence(world: ApiWorld, orderId: string, token = world.tokens.operator) {
@@ -112,7 +114,8 @@ describe('a decision over the API', () => {
     const { id } = await world.purchase(orderId)
     const answer = await world.ask('POST', `/purchases/${id}/decision`, {
       token: world.tokens.operator,
-      body: { decision: 'adopt', orderId: own, reason, basis: await basisOf(world, id) },
+      body: { decision: 'adopt', orderId: own, reason },
+      headers: ifMatch(await versionOf(world, id)),
     })
     expect(answer.status).toBe(200)
     expect(answer.body.data).toMatchObject({
@@ -129,11 +132,11 @@ describe('a decision over the API', () => {
     const world = await openApi()
     const orderId = await keysShort(world, 2, 1)
     const { id } = await world.purchase(orderId)
-    const body = { decision: 'close', reason, basis: await basisOf(world, id) }
+    const [body, headers] = [{ decision: 'close', reason }, ifMatch(await versionOf(world, id))]
     for (const role of ['viewer', 'store'] as const) {
-      expect((await world.ask('POST', `/purchases/${id}/decision`, { token: world.tokens[role], body })).status).toBe(
-        403,
-      )
+      expect(
+        (await world.ask('POST', `/purchases/${id}/decision`, { token: world.tokens[role], body, headers })).status,
+      ).toBe(403)
     }
     expect(await world.purchase(orderId)).toMatchObject({ state: 'review' })
     expect(await world.db.query(build.select().from(audit))).not.toContainEqual(
@@ -141,33 +144,45 @@ describe('a decision over the API', () => {
     )
   })
 
-  const basis = 'review-9f86d081884c'
   test.each([
-    [{ decision: 'adopt', reason, basis }, 'orderId'],
-    [{ decision: 'close', orderId: 'ord_1', reason, basis }, 'orderId'],
-    [{ decision: 'adopt', orderId: 'a b', reason, basis: '' }, 'basis'],
-    [{ decision: 'close', overrideSpendCap: true, reason, basis }, 'overrideSpendCap'],
-    [{ decision: 'burn', reason, basis }, 'decision'],
-    [{ decision: 'close', basis }, 'reason'],
-    [{ decision: 'close', reason }, 'basis'],
-    [{ decision: 'close', reason: 'no', basis }, 'reason'],
-    [{ decision: 'close', reason: 'x'.repeat(501), basis }, 'reason'],
-    [{ decision: 'close', reason, basis, force: true }, 'force'],
+    [{ decision: 'adopt', reason }, 'orderId'],
+    [{ decision: 'close', orderId: 'ord_1', reason }, 'orderId'],
+    [{ decision: 'close', overrideSpendCap: true, reason }, 'overrideSpendCap'],
+    [{ decision: 'burn', reason }, 'decision'],
+    [{ decision: 'close' }, 'reason'],
+    [{ decision: 'close', reason: 'no' }, 'reason'],
+    [{ decision: 'close', reason: 'x'.repeat(501) }, 'reason'],
+    [{ decision: 'close', reason, force: true }, 'force'],
   ])('with %j names the field that is wrong: %s', async (body, field) => {
     const world = await openApi()
     const orderId = await keysShort(world, 2, 1)
     const { id } = await world.purchase(orderId)
-    const answer = await world.ask('POST', `/purchases/${id}/decision`, { token: world.tokens.operator, body })
+    const headers = ifMatch('review-9f86d081884c')
+    const answer = await world.ask('POST', `/purchases/${id}/decision`, { token: world.tokens.operator, body, headers })
     expect([answer.status, answer.body.error.fields?.map((fault) => fault.field)]).toEqual([400, [field]])
     expect(await world.purchase(orderId)).toMatchObject({ state: 'review' })
   })
+
+  test.each([undefined, '', '""', 'review-9f86d081884c', 'W/"review-9f86d081884c"', '"a b"', '"a", "b"'])(
+    'with the version %j names the header',
+    async (version) => {
+      const world = await openApi()
+      const orderId = await keysShort(world, 2, 1)
+      const { id } = await world.purchase(orderId)
+      const headers: Record<string, string> = version === undefined ? {} : { 'if-match': version }
+      const body = { decision: 'close', reason }
+      const answer = await world.ask('POST', `/purchases/${id}/decision`, { body, headers })
+      expect([answer.status, answer.body.error.fields?.map((fault) => fault.field)]).toEqual([400, ['If-Match']])
+      expect(await world.purchase(orderId)).toMatchObject({ state: 'review' })
+    },
+  )
 
   test('that comes too late is answered with what happened instead', async () => {
     const world = await openApi()
     const orderId = await keysShort(world, 2, 1)
     const { id } = await world.purchase(orderId)
-    const body = { decision: 'close', reason, basis: await basisOf(world, id) }
-    const ask = () => world.ask('POST', `/purchases/${id}/decision`, { body })
+    const [body, headers] = [{ decision: 'close', reason }, ifMatch(await versionOf(world, id))]
+    const ask = () => world.ask('POST', `/purchases/${id}/decision`, { body, headers })
     expect((await ask()).status).toBe(200)
     const late = await ask()
     expect([late.status, late.body.error.code]).toEqual([409, 'not_decidable'])
@@ -185,19 +200,20 @@ describe('a decision on what is no longer so', () => {
     const orderId = await world.buy('1001')
     await world.pass(25 * 3_600_000, 600_000)
     const { id } = await world.purchase(orderId)
-    const basis = await basisOf(world, id)
-    expect(basis).toMatch(/^review-[0-9a-f]{12}$/)
+    const version = await versionOf(world, id)
+    expect(version).toMatch(/^review-[0-9a-f]{12}$/)
     world.ordering.supplier.orders = orders
     await world.pass(3_600_000, 300_000)
     const before = await world.purchase(orderId)
     expect(before.state).toBe('accepted')
-    const ask = (body: object) => world.ask('POST', `/purchases/${id}/decision`, { body })
-    const late = await ask({ decision: 'buy_again', reason, basis })
-    expect([late.status, late.body.error.code]).toEqual([409, 'changed'])
+    const ask = (body: object, seen: string) =>
+      world.ask('POST', `/purchases/${id}/decision`, { body, headers: ifMatch(seen) })
+    const late = await ask({ decision: 'buy_again', reason }, version)
+    expect([late.status, late.body.error.code]).toEqual([412, 'evidence_changed'])
     expect(late.body.error.message).toContain(`it was review and is accepted now, with order ${before.supplierOrderId}`)
     expect(await world.purchase(orderId)).toEqual(before)
-    // Whoever has seen that may still do it.
-    expect((await ask({ decision: 'close', reason, basis: await basisOf(world, id) })).status).toBe(200)
+    // Who has seen that may still do it.
+    expect((await ask({ decision: 'close', reason }, await versionOf(world, id))).status).toBe(200)
     expect(world.sandbox.world.report().charges).toHaveLength(1)
   })
 
@@ -205,14 +221,15 @@ describe('a decision on what is no longer so', () => {
     const world = await openApi()
     const { orderId, own } = await orderedTwice(world)
     const { id, body } = await world.purchase(orderId)
-    const basis = await basisOf(world, id)
+    const version = await versionOf(world, id)
     await buyBeside(world, body, 'third')
     await world.pass(1_800_000, 60_000)
     await sweep(world.ordering)
     const late = await world.ask('POST', `/purchases/${id}/decision`, {
-      body: { decision: 'adopt', orderId: own, reason, basis },
+      body: { decision: 'adopt', orderId: own, reason },
+      headers: ifMatch(version),
     })
-    expect([late.status, late.body.error.code]).toEqual([409, 'changed'])
+    expect([late.status, late.body.error.code]).toEqual([412, 'evidence_changed'])
     expect(await world.purchase(orderId)).toMatchObject({ state: 'review' })
   })
 
@@ -220,10 +237,11 @@ describe('a decision on what is no longer so', () => {
     const world = await openApi()
     const orderId = await keysShort(world, 2, 1)
     const { id } = await world.purchase(orderId)
-    const basis = await basisOf(world, id)
+    const version = await versionOf(world, id)
     await world.pass(3 * 3_600_000)
     const answer = await world.ask('POST', `/purchases/${id}/decision`, {
-      body: { decision: 'hand_over', reason, basis },
+      body: { decision: 'hand_over', reason },
+      headers: ifMatch(version),
     })
     expect(answer.status).toBe(200)
   })

@@ -142,7 +142,7 @@ describe('a decision', () => {
       decide(harbour, orderId, { type: 'adopt', orderId: second }),
     ])
     const refused = tries.filter((one) => one.status === 'rejected')
-    expect(refused.map(({ reason }) => reason)).toEqual([expect.objectContaining({ reason: 'changed' })])
+    expect(refused.map(({ reason }) => reason)).toEqual([expect.objectContaining({ reason: 'evidence_changed' })])
     const { id } = await harbour.purchase(orderId)
     expect(await harbour.db.query(auditOf(id))).toHaveLength(1)
     await harbour.pass(MINUTE)
@@ -177,7 +177,7 @@ describe('a decision', () => {
     }
     const { supplierOrderId } = await harbour.purchase(orderId)
     await expect(decide(harbour, orderId, { type: 'adopt', orderId: String(supplierOrderId) })).rejects.toMatchObject({
-      reason: 'changed',
+      reason: 'evidence_changed',
     })
   })
 

@@ -140,7 +140,7 @@ const Evidence = view(
           refusal: words.meta({ description: 'Why it is not possible now; null when it is' }),
         }),
       ),
-      basis: z.string().meta({ description: 'Names all this; a decision that is taken on it carries it' }),
+      evidenceVersion: z.string().meta({ description: 'The version of all this, for If-Match of a decision' }),
       freeze: Freeze.nullable(),
       attempts: z.array(Attempt),
       discrepancies: z.array(Discrepancy),
@@ -264,16 +264,18 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
       allowed: operator,
       summary: 'Decide on a purchase in review, or on an accepted one: adopt an order, hand over, close, or buy again.',
       body: decisionBody,
+      ifMatch: 'The `evidenceVersion` that the decision is based on, in quotes',
       answer: Evidence,
       success: { 200: 'Done; the evidence as it is now' },
       failures: {
         404: 'unknown id',
-        409: 'its state does not allow it, it has changed since the evidence of that basis, or the order is not its',
+        409: 'its state does not allow it, or the order belongs to another purchase',
+        412: '`evidence_changed`: it has changed since that version',
       },
-      async handle({ caller, path, body: { decision: type, orderId, overrideSpendCap, reason, basis } }) {
+      async handle({ caller, path, version, body: { decision: type, orderId, overrideSpendCap, reason } }) {
         const id = path.id ?? ''
         const decision: Decision = type === 'adopt' ? { type, orderId: orderId ?? '' } : { type, overrideSpendCap }
-        await decidePurchase(ordering, id, decision, { actor: caller.actor, reason, basis })
+        await decidePurchase(ordering, id, decision, { actor: caller.actor, reason, evidenceVersion: version })
         return ok(await viewEvidence(ordering, id, { read: false }))
       },
     }),

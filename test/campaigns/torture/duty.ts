@@ -40,7 +40,7 @@ export interface Status {
 export interface Duty {
   get: <T>(route: string) => Promise<T>
   /** @throws Error with the answer's message when it is refused */
-  post: (route: string, body?: object) => Promise<void>
+  post: (route: string, body?: object, ifMatch?: string) => Promise<void>
   /** All rows of a list, page by page. */
   all: <T>(route: string) => Promise<T[]>
 }
@@ -50,11 +50,16 @@ const DEADLINE_MS = 5_000
 const LIMIT = 200
 
 export function createDuty(folder: string, url: string): Duty {
-  async function ask(method: string, route: string, body?: object): Promise<unknown> {
+  async function ask(method: string, route: string, body?: object, ifMatch?: string): Promise<unknown> {
     const token = readFileSync(path.join(folder, 'owner.token'), 'utf8').trim()
     const answer = await fetch(`${url}/api/v1${route}`, {
       method,
-      headers: { authorization: `Bearer ${token}`, connection: 'close', 'content-type': 'application/json' },
+      headers: {
+        authorization: `Bearer ${token}`,
+        connection: 'close',
+        'content-type': 'application/json',
+        ...(ifMatch === undefined ? {} : { 'if-match': `"${ifMatch}"` }),
+      },
       ...(body ? { body: JSON.stringify(body) } : {}),
       signal: AbortSignal.timeout(DEADLINE_MS),
     })
@@ -65,7 +70,7 @@ export function createDuty(folder: string, url: string): Duty {
   const get = async <T>(route: string): Promise<T> => (await ask('GET', route)) as T
   return {
     get,
-    post: async (route, body) => void (await ask('POST', route, body)),
+    post: async (route, body, ifMatch) => void (await ask('POST', route, body, ifMatch)),
     all: async <T>(route: string) => {
       const rows: T[] = []
       for (let before = ''; ; ) {

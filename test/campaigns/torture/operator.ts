@@ -106,7 +106,7 @@ async function decide({ duty, office, certainAfterMs, reviewedAt }: Desk, purcha
   const since = reviewedAt.get(purchase.id) ?? Date.now()
   reviewedAt.set(purchase.id, since)
   // What is decided on is what was there before the supplier was asked: what comes meanwhile makes it void.
-  const { basis } = await duty.get<{ basis: string }>(`/purchases/${purchase.id}/evidence`)
+  const { evidenceVersion } = await duty.get<{ evidenceVersion: string }>(`/purchases/${purchase.id}/evidence`)
   const orders = await office.orders()
   const own = orders.filter(({ externalOrderId }) => externalOrderId === purchase.externalOrderId)
   const certain = Date.now() - since > certainAfterMs
@@ -117,7 +117,7 @@ async function decide({ duty, office, certainAfterMs, reviewedAt }: Desk, purcha
     // An answer that is lost does not undo the decision.
     shift.keysDecisions.push({ reference, line, at: Date.now() })
   }
-  await duty.post(`/purchases/${purchase.id}/decision`, { ...decision, basis, reason: REASON })
+  await duty.post(`/purchases/${purchase.id}/decision`, { ...decision, reason: REASON }, evidenceVersion)
   shift.decisions[decision.decision] = (shift.decisions[decision.decision] ?? 0) + 1
   reviewedAt.delete(purchase.id)
 }
