@@ -290,4 +290,20 @@ export const foundCases: Case[] = [
       'rejected failed cancelled': revived,
     },
   },
+  {
+    when: 'an order is found after the one that a person decided on was refunded',
+    facts: { supplierOrderId: 'own', ordersSeen: ['own'], refundedAt: EARLIER },
+    input: found(order('own', { decided: true }), order('x')),
+    gives: {
+      'planned waiting unknown': isOurs,
+      'accepted completed fulfilled review': stays('double_charge', { ordersSeen: ['own', 'x'] }, twice('x')),
+      'rejected failed cancelled': revived,
+    },
+  },
+  {
+    when: 'the order that is known is found after another one was seen',
+    facts: { supplierOrderId: 'x', ordersSeen: ['w'] },
+    input: found(order('x')),
+    gives: { 'planned waiting unknown': isOurs, 'rejected failed cancelled': revived },
+  },
 ]

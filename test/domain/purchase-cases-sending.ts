@@ -40,6 +40,12 @@ export const clockCases: Case[] = [
     gives: { 'planned waiting': neverSent, completed: keysStay },
   },
   {
+    when: 'a cancellation is asked for when no hand-over has begun and none is queued',
+    facts: { cancelRequestedAt: NOW, handOverBegunAt: null, keysWaiting: 0 },
+    input: clock,
+    gives: { 'planned waiting': neverSent, completed: keysStay },
+  },
+  {
     when: 'a cancellation is asked for of what may have been charged',
     facts: { cancelRequestedAt: NOW, maybeChargedAt: EARLIER },
     input: clock,
@@ -158,6 +164,18 @@ export const dueCases: Case[] = [
   ),
   { when: 'its turn has come and a guard fails for some time', input: dueButPoor, gives: heldForBalance },
   { when: 'its turn has come and an orphan is on record under its reference', input: dueWithOrphan, gives: seenOrphan },
+  {
+    when: 'its turn has come and two orphans are on record under its reference',
+    input: { type: 'due', guard: null, notBefore: null, orphans: ['x', 'y'] },
+    gives: {
+      'planned waiting': to(
+        'review',
+        'orphan_on_record',
+        { ordersSeen: ['x', 'y'], note: says('order x, y at the supplier'), notBefore: null },
+        ['alert'],
+      ),
+    },
+  },
   {
     when: 'a guard fails and an orphan is on record under its reference',
     input: { type: 'due', guard: 'balance', notBefore: LATER, orphans: ['x'] },

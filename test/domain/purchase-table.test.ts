@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { finalStates, mayBuy, type PurchaseState, purchaseStates } from '../../src/domain/purchase.ts'
-import { rows } from '../../src/domain/purchase-table.ts'
+import { reviewsByCancellation, rows } from '../../src/domain/purchase-table.ts'
 import { EARLIER } from '../support/facts.ts'
 import { type Case, decide, expected } from './purchase-case.ts'
 import { otherCases } from './purchase-cases-after.ts'
@@ -47,6 +47,14 @@ describe('the table', () => {
         .flat()
         .some((one) => one.input.type !== 'found' && (decide(one, state)?.next ?? state) !== state)
     expect(finalStates).toEqual(purchaseStates.filter((state) => !moved(state)))
+  })
+
+  test('says which reviews a cancellation by the store causes', () => {
+    const decisions = Object.values(subjects)
+      .flat()
+      .flatMap((one) => purchaseStates.map((state) => decide(one, state)))
+    const reviews = decisions.filter((made) => made?.next === 'review' && made.set.note?.startsWith('cancelled by the'))
+    expect(new Set(reviewsByCancellation)).toEqual(new Set(reviews.map((made) => made?.row)))
   })
 
   test('names each row once', () => {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import type { Dialect } from '../../src/dialect/dialect.ts'
 import { answerClass } from '../../src/domain/supplier.ts'
-import { classify, disagreement } from '../../src/supplier/classify.ts'
+import { classify, disagreement, unreadIn } from '../../src/supplier/classify.ts'
 import type { Exchange, Headers } from '../../src/supplier/request.ts'
 import { dialect, otherDialect } from '../support/supplier-server.ts'
 
@@ -206,6 +206,14 @@ describe('what an answer to POST /orders means', () => {
     )
   })
 
+  it('does not take the id of the request for the id of an order', () => {
+    const refusal = { success: false, error: { code: 'out_of_stock' } }
+    const named = judge(answered(409, { ...refusal, id: 'r1' }))
+    expect(named).toMatchObject(B('out_of_stock'))
+    expect(named.evidence).not.toHaveProperty('supplierOrderId')
+    expect(judge(answered(409, { ...refusal, id: 'o1' }))).toMatchObject(A('names_order'))
+  })
+
   it('keeps no field of a missing answer', () => {
     const { evidence } = judge({ stage: 'lost', cause: 'x' })
     expect(Object.keys(evidence)).toEqual(['detail'])
@@ -284,6 +292,40 @@ describe('what an answer to POST /orders means', () => {
     expect(answerClass(judge(refused(409, 'idempotency_in_progress')))).toBe('ambiguous')
     expect(answerClass(judge(refused(429, 'rate_limited'), true))).toBe('not_executed')
     expect(answerClass(judge(accepted()))).toBe('ambiguous')
+  })
+})
+
+describe('the first field of an answer that cannot be read', () => {
+  const noJson = { field: '(the whole answer)', setting: 'envelope', seen: 'something that is no JSON' }
+
+  it('is none when no whole answer came', () => {
+    expect(unreadIn({ stage: 'not_sent', cause: 'ENOTFOUND', heldBack: false }, dialect)).toBeUndefined()
+    expect(unreadIn({ stage: 'lost', cause: 'ECONNRESET' }, dialect)).toBeUndefined()
+  })
+
+  it('is none in an order that can be read, under any success status', () => {
+    for (const status of [200, 201, 299]) expect(unreadIn(accepted({}, status), dialect)).toBeUndefined()
+  })
+
+  it('is the whole answer when it is no JSON, or is compressed', () => {
+    expect(unreadIn(answered(200, html), dialect)).toEqual(noJson)
+    expect(unreadIn(answered(404, html), dialect)).toEqual(noJson)
+    const compressed = { ...accepted(), unreadable: 'content_encoding' } as Exchange
+    expect(unreadIn(compressed, dialect)).toEqual(noJson)
+  })
+
+  it('is the code of a refusal, under any other status', () => {
+    for (const status of [300, 400]) {
+      const refusal = answered(status, { success: false, error: { code: 7 } })
+      expect(unreadIn(refusal, dialect)).toMatchObject({ field: 'error.code', setting: 'error.code', seen: '7' })
+    }
+  })
+
+  it('is a field of the envelope, else of the order', () => {
+    const refusal = answered(200, { success: false, error: { code: 'x' } })
+    expect(unreadIn(refusal, dialect)).toMatchObject({ setting: 'envelope.success', seen: 'false' })
+    expect(unreadIn(answered(200, { success: true }), dialect)).toMatchObject({ setting: 'envelope.data' })
+    expect(unreadIn(accepted({ amount: 'free' }), dialect)).toMatchObject({ setting: 'order.amount', seen: '"free"' })
   })
 })
 

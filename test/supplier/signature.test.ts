@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Dialect } from '../../src/dialect/dialect.ts'
 import { Secret } from '../../src/secret.ts'
-import { signingKey, verify } from '../../src/supplier/signature.ts'
+import { faultOfHeaders, signingKey, verify } from '../../src/supplier/signature.ts'
 import { dialect } from '../support/supplier-server.ts'
 
 const text = 'whsec_test_0123456789abcdef0123456789abcdef'
@@ -132,6 +132,19 @@ describe('the signature of a delivery', () => {
         expect(typeof verified.valid).toBe('boolean')
       }),
     )
+  })
+})
+
+describe('the headers of a delivery', () => {
+  it.each<[string, Parts, string | undefined]>([
+    ['no signature', { timestamp: [T] }, 'missing_signature'],
+    ['no timestamp', { signature: [vector] }, 'missing_timestamp'],
+    ['a signature of another form', { signature: ['junk'], timestamp: [T] }, 'malformed'],
+    ['two ids', { signature: [vector], timestamp: [T], id: ['a', 'b'] }, 'malformed'],
+    ['a signature of the right form', { signature: ['0'.repeat(64)], timestamp: [T] }, undefined],
+  ])('are judged without the body: %s', (_, { signature, timestamp, id }, fault) => {
+    const headers = { 'x-service-signature': signature, 'x-service-timestamp': timestamp, 'x-service-delivery-id': id }
+    expect(faultOfHeaders(dialect, headers)).toBe(fault)
   })
 })
 

@@ -7,6 +7,7 @@ export default defineConfig({
   root: new URL('../../..', import.meta.url).pathname,
   test: {
     include: [
+      'test/domain/purchase.test.ts',
       'test/domain/purchase-table.test.ts',
       'test/domain/purchase-keys.test.ts',
       'test/campaigns/properties/domain.test.ts',
