@@ -6,9 +6,9 @@ import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest'
 import { freePort } from '../src/demo/files.ts'
 import { startShop } from '../src/demo/shop.ts'
+import { startCheckedSandbox } from './support/checked-sandbox.ts'
 import { DIALECT } from './support/delivery.ts'
 import { buildImage, type Image, ignoreOf } from './support/dockerfile.ts'
-import { startHeldSandbox } from './support/held.ts'
 import { until } from './support/service-process.ts'
 
 const context = path.join(import.meta.dirname, '..')
@@ -119,7 +119,7 @@ describe(`the image, its steps executed in a folder and run as ${who}`, () => {
 
   test('is set up, healthy, sells, and ends with 0, writing to the volume alone', async (context) => {
     const image = built(context)
-    const sandbox = await startHeldSandbox({ dialect: DIALECT, apiKey: API_KEY })
+    const sandbox = await startCheckedSandbox({ dialect: DIALECT, apiKey: API_KEY })
     const storePort = await freePort()
     context.onTestFinished(() => sandbox.close())
     const env = {

@@ -7,8 +7,8 @@ import { sweep } from '../../src/reconciliation/sweep.ts'
 import { openMarker } from '../../src/storage/marker.ts'
 import { currentFreeze } from '../../src/storage/settings.ts'
 import { databaseFile } from '../support/database.ts'
-import { defaultDialect, first, type Harbour } from '../support/harbour.ts'
 import { openRestoreWorld, type RestoreWorld } from '../support/restore-world.ts'
+import { defaultDialect, first, type TestApp } from '../support/test-app.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -22,15 +22,15 @@ const MAPPED = 10 * MINUTE
 /** A supplier whose orders can only be listed, not asked for by their reference. */
 const withoutFilter = { ...defaultDialect(), orders: { ...defaultDialect().orders, externalOrderId: null } }
 
-const charges = ({ sandbox }: Harbour) => sandbox.world.report().charges.length
-const rowsOf = async ({ harbour }: RestoreWorld, orderId: string) =>
-  (await harbour.purchases(orderId)).map(({ generation, state }) => `${generation} ${state}`)
-const stands = async ({ harbour }: RestoreWorld) => (await currentFreeze(harbour.db))?.actor
+const charges = ({ sandbox }: TestApp) => sandbox.world.report().charges.length
+const rowsOf = async ({ app }: RestoreWorld, orderId: string) =>
+  (await app.purchases(orderId)).map(({ generation, state }) => `${generation} ${state}`)
+const stands = async ({ app }: RestoreWorld) => (await currentFreeze(app.db))?.actor
 
 /** A world in which an order for one unit was taken, and a backup of that instant. */
 async function openShop(options: Parameters<typeof openRestoreWorld>[0] = {}) {
   const world = await openRestoreWorld(options)
-  const { sku } = await world.harbour.offer()
+  const { sku } = await world.app.offer()
   const lines = [{ sku }]
   const { orderId } = await world.handIn('1001', lines)
   return { ...world, world, lines, orderId, planned: world.backUp() }
@@ -38,100 +38,100 @@ async function openShop(options: Parameters<typeof openRestoreWorld>[0] = {}) {
 
 describe('a purchase that the backup knows as planned', () => {
   test('and that was bought since is found before anything is sent', async () => {
-    const { world, harbour, orderId, planned } = await openShop()
+    const { world, app, orderId, planned } = await openShop()
     await world.pass(MINUTE, 10 * SECOND)
     await world.pass(FORGOTTEN, 10 * HOUR)
     await world.restore(planned)
     await world.pass(2 * MINUTE, 10 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 planned'])
-    expect((await harbour.purchase(orderId)).holdReason).toBe('frozen')
+    expect((await app.purchase(orderId)).holdReason).toBe('frozen')
     await world.pass(MAPPED, 30 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
     expect(await stands(world)).toBeUndefined()
-    expect(harbour.sent).toHaveLength(1)
+    expect(app.sent).toHaveLength(1)
     // The store has the keys twice under two ids; they are the same keys of the same line.
-    expect(new Set(harbour.shop.keys().get('1001/1')).size).toBe(1)
+    expect(new Set(app.shop.keys().get('1001/1')).size).toBe(1)
   })
 
   test('and that was never bought goes out once everything is reattached', async () => {
-    const { world, harbour, orderId, planned } = await openShop()
+    const { world, app, orderId, planned } = await openShop()
     await world.restore(planned)
     await world.pass(MAPPED, 30 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
-    harbour.expectLedger({ charges: 1, keys: 1 })
+    app.expectLedger({ charges: 1, keys: 1 })
   })
 
   test('and that was bought since counts against the spend cap of its order again', async () => {
     // An order of the supplier that shows no amount counts by its ceiling.
     const dialect = { ...defaultDialect(), order: { ...defaultDialect().order, amount: null } }
     const world = await openRestoreWorld({ dialect, policy: { caps: { order: 4_000, hour: null, day: null } } })
-    const { harbour } = world
-    const { sku, costMinor } = await harbour.offer()
+    const { app } = world
+    const { sku, costMinor } = await app.offer()
     expect([costMinor * 2 <= 4_000, costMinor * 2.2 > 4_000]).toEqual([true, true])
     const { orderId } = await world.handIn('1001', [{ sku }, { sku }])
     const planned = world.backUp()
     await world.pass(MINUTE, 10 * SECOND)
-    expect(charges(harbour)).toBe(1)
+    expect(charges(app)).toBe(1)
     await world.restore(planned)
     await world.pass(MAPPED + HOUR, MINUTE)
-    const rows = (await harbour.purchases(orderId)).map(({ state, holdReason }) => `${state} ${holdReason}`)
+    const rows = (await app.purchases(orderId)).map(({ state, holdReason }) => `${state} ${holdReason}`)
     expect(rows).toEqual(['fulfilled null', 'planned spend_cap'])
-    expect(charges(harbour)).toBe(1)
+    expect(charges(app)).toBe(1)
   })
 
   test('and whose deadline is over is not told to the store as never bought before that is known', async () => {
-    const { world, harbour, orderId, planned } = await openShop()
+    const { world, app, orderId, planned } = await openShop()
     await world.pass(MINUTE, 10 * SECOND)
     await world.pass(80 * HOUR, 20 * HOUR)
     await world.restore(planned)
     await world.pass(MAPPED, 30 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
-    expect(harbour.callbacks('line.failed')).toEqual([])
+    expect(app.callbacks('line.failed')).toEqual([])
   })
 
   test('and that the store cancels while it is not reattached is not told as never bought', async () => {
-    const { world, harbour, orderId, planned } = await openShop()
+    const { world, app, orderId, planned } = await openShop()
     await world.pass(MINUTE, 10 * SECOND)
     await world.restore(planned)
-    await cancelOrder(harbour.ordering, orderId, 'test')
+    await cancelOrder(app.ordering, orderId, 'test')
     await world.pass(MINUTE, 10 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 planned'])
     await world.pass(MAPPED, 30 * SECOND)
-    expect(await harbour.purchase(orderId)).toMatchObject({
+    expect(await app.purchase(orderId)).toMatchObject({
       state: 'review',
       note: expect.stringContaining('cancelled'),
     })
-    expect(harbour.callbacks('line.failed')).toEqual([])
+    expect(app.callbacks('line.failed')).toEqual([])
   })
 
   test.each([
     ['with a filter by reference', defaultDialect()],
     ['without one', withoutFilter],
   ])('and that was bought as a later generation is that generation: a supplier %s', async (_, dialect) => {
-    const { world, harbour, orderId, planned } = await openShop({ dialect })
-    harbour.sandbox.faults.add({ fault: 'out-of-stock' })
+    const { world, app, orderId, planned } = await openShop({ dialect })
+    app.sandbox.faults.add({ fault: 'out-of-stock' })
     await world.pass(HOUR, 5 * MINUTE)
     expect(await rowsOf(world, orderId)).toEqual(['1 rejected', '2 fulfilled'])
     await world.pass(FORGOTTEN, 10 * HOUR)
     await world.restore(planned)
     await world.pass(MAPPED, 30 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 cancelled', '2 fulfilled'])
-    expect(charges(harbour)).toBe(1)
-    expect(await harbour.state(orderId)).toBe('fulfilled')
+    expect(charges(app)).toBe(1)
+    expect(await app.state(orderId)).toBe('fulfilled')
   })
 
   test('and that failed and was bought again by a person is not bought a third time', async () => {
-    const { world, harbour, orderId, planned } = await openShop()
-    harbour.sandbox.faults.add({ fault: 'failed-order' })
+    const { world, app, orderId, planned } = await openShop()
+    app.sandbox.faults.add({ fault: 'failed-order' })
     await world.pass(MINUTE, 10 * SECOND)
-    await retryPurchase(harbour.ordering, (await harbour.purchase(orderId)).id, 'test')
+    await retryPurchase(app.ordering, (await app.purchase(orderId)).id, 'test')
     await world.pass(MINUTE, 10 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 failed', '2 fulfilled'])
     await world.pass(FORGOTTEN, 10 * HOUR)
     await world.restore(planned)
     await world.pass(MAPPED, 30 * SECOND)
     expect((await rowsOf(world, orderId)).at(-1)).toBe('2 fulfilled')
-    expect(harbour.sandbox.world.report()).toMatchObject({ charges: { length: 2 }, refunds: { length: 1 } })
+    expect(app.sandbox.world.report()).toMatchObject({ charges: { length: 2 }, refunds: { length: 1 } })
   })
 })
 
@@ -150,86 +150,86 @@ describe('an order of the supplier whose store order the backup does not hold', 
   }
 
   test('is an orphan that people see, and buying stays on hold', async () => {
-    const { world, harbour } = await loseOrder()
-    expect(await currentFreeze(harbour.db)).toMatchObject({
+    const { world, app } = await loseOrder()
+    expect(await currentFreeze(app.db)).toMatchObject({
       actor: 'restore',
       reason: expect.stringMatching(/^restored, epoch 2; reattached: 1 supplier order has no matching purchase/),
     })
-    expect(await harbour.discrepancies()).toEqual(['orphan'])
-    expect(await harbour.alerts()).toEqual(expect.arrayContaining(['orphan', 'restored']))
-    const { orderId } = await world.handIn('1003', [{ sku: (await harbour.offer()).sku }])
+    expect(await app.discrepancies()).toEqual(['orphan'])
+    expect(await app.alerts()).toEqual(expect.arrayContaining(['orphan', 'restored']))
+    const { orderId } = await world.handIn('1003', [{ sku: (await app.offer()).sku }])
     await world.pass(10 * MINUTE, MINUTE)
     expect(await rowsOf(world, orderId)).toEqual(['1 planned'])
   })
 
   test('is found when its store order is handed in again, and then buying goes on by itself', async () => {
-    const { world, harbour, lines } = await loseOrder()
+    const { world, app, lines } = await loseOrder()
     const { orderId, created } = await world.handIn('1002', lines)
     expect(created).toBe(true)
     await world.pass(5 * MINUTE, 30 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
     expect(await stands(world)).toBeUndefined()
-    expect(await harbour.discrepancies()).toEqual([])
-    expect(charges(harbour)).toBe(2)
+    expect(await app.discrepancies()).toEqual([])
+    expect(charges(app)).toBe(2)
   })
 
   test('is found when it is handed in again though the supplier has dropped the product meanwhile', async () => {
-    const { world, harbour, lines } = await loseOrder()
-    const offer = await harbour.offer()
-    harbour.sandbox.world.offers.change(offer.productId, { withdrawn: true })
-    await harbour.db.commit([
-      { statement: sql`update offers set gone_at = ${harbour.now()} where product_id = ${offer.productId}`, rows: 1 },
+    const { world, app, lines } = await loseOrder()
+    const offer = await app.offer()
+    app.sandbox.world.offers.change(offer.productId, { withdrawn: true })
+    await app.db.commit([
+      { statement: sql`update offers set gone_at = ${app.now()} where product_id = ${offer.productId}`, rows: 1 },
     ])
-    const other = (await harbour.offers()).find(({ productId }) => productId !== offer.productId)
+    const other = (await app.offers()).find(({ productId }) => productId !== offer.productId)
     const { orderId } = await world.handIn('1002', [...lines, { sku: other?.sku ?? '' }])
     await world.pass(5 * MINUTE, 30 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled', '1 fulfilled'])
     expect(await stands(world)).toBeUndefined()
-    expect(await harbour.discrepancies()).toEqual([])
+    expect(await app.discrepancies()).toEqual([])
   })
 
   test('is found when its store order comes long after a person has let buying go on', async () => {
-    const { world, harbour, lines } = await loseOrder()
-    await unfreeze(harbour.ordering, 'test')
+    const { world, app, lines } = await loseOrder()
+    await unfreeze(app.ordering, 'test')
     await world.pass(FORGOTTEN, 10 * HOUR)
     const { orderId } = await world.handIn('1002', lines)
     await world.pass(5 * MINUTE, 30 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
-    expect(charges(harbour)).toBe(2)
+    expect(charges(app)).toBe(2)
   })
 })
 
 describe('a cancelled order whose later generation the backup does not know', () => {
   /** The generation that was bought since is open at the supplier; after the restore it is completed. */
   async function restoreAndComplete(shop: Awaited<ReturnType<typeof openShop>>, backup: Buffer, again: () => unknown) {
-    const { world, harbour, orderId } = shop
-    expect(charges(harbour)).toBe(1)
+    const { world, app, orderId } = shop
+    expect(charges(app)).toBe(1)
     await world.restore(backup)
     await again()
-    harbour.sandbox.world.orders.complete(first(harbour.sandbox.world.orders.known(1)))
+    app.sandbox.world.orders.complete(first(app.sandbox.world.orders.known(1)))
     await world.pass(MAPPED, 30 * SECOND)
     expect((await rowsOf(world, orderId)).at(-1)).toBe('2 review')
-    expect((await harbour.purchase(orderId)).note).toContain('cancelled by the store')
-    harbour.expectLedger({ charges: 1, keys: 0 })
+    expect((await app.purchase(orderId)).note).toContain('cancelled by the store')
+    app.expectLedger({ charges: 1, keys: 0 })
   }
 
   test('does not get its keys when the store cancels again', async () => {
     const shop = await openShop()
-    const { world, harbour, orderId, planned } = shop
-    harbour.sandbox.faults.add({ fault: 'out-of-stock' })
-    harbour.sandbox.faults.add({ fault: 'hold-open' })
+    const { world, app, orderId, planned } = shop
+    app.sandbox.faults.add({ fault: 'out-of-stock' })
+    app.sandbox.faults.add({ fault: 'hold-open' })
     await world.pass(HOUR, 5 * MINUTE)
-    await cancelOrder(harbour.ordering, orderId, 'test')
-    await restoreAndComplete(shop, planned, () => cancelOrder(harbour.ordering, orderId, 'test'))
+    await cancelOrder(app.ordering, orderId, 'test')
+    await restoreAndComplete(shop, planned, () => cancelOrder(app.ordering, orderId, 'test'))
   })
 
   test('does not get its keys when the backup knows the cancellation, and not the retry of an operator', async () => {
     const shop = await openShop()
-    const { world, harbour, orderId } = shop
-    await cancelOrder(harbour.ordering, orderId, 'test')
+    const { world, app, orderId } = shop
+    await cancelOrder(app.ordering, orderId, 'test')
     const backup = world.backUp()
-    harbour.sandbox.faults.add({ fault: 'hold-open' })
-    await retryPurchase(harbour.ordering, (await harbour.purchase(orderId)).id, 'test')
+    app.sandbox.faults.add({ fault: 'hold-open' })
+    await retryPurchase(app.ordering, (await app.purchase(orderId)).id, 'test')
     await world.pass(MINUTE, 10 * SECOND)
     await restoreAndComplete(shop, backup, () => {})
   })
@@ -237,32 +237,32 @@ describe('a cancelled order whose later generation the backup does not know', ()
 
 describe('two orders of the supplier for one part', () => {
   test('that a restore finds freeze buying as a double charge', async () => {
-    const { world, harbour, orderId } = await openShop()
+    const { world, app, orderId } = await openShop()
     await world.pass(MINUTE, 10 * SECOND)
     const fulfilled = world.backUp()
-    const { externalOrderId, supplierProductId } = await harbour.purchase(orderId)
-    await orderAtSupplier(harbour, externalOrderId.replace(/\.1$/, '.2'), supplierProductId)
+    const { externalOrderId, supplierProductId } = await app.purchase(orderId)
+    await orderAtSupplier(app, externalOrderId.replace(/\.1$/, '.2'), supplierProductId)
     await world.restore(fulfilled)
     await world.pass(MAPPED, 30 * SECOND)
-    expect(await harbour.discrepancies()).toContain('double_charge')
-    expect((await currentFreeze(harbour.db))?.actor).toBe('quayside')
+    expect(await app.discrepancies()).toContain('double_charge')
+    expect((await currentFreeze(app.db))?.actor).toBe('quayside')
     expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
   })
 
   test('of which the earlier generation turns up after the later was found by a restore are a double charge', async () => {
-    const { world, harbour, orderId } = await openShop()
-    harbour.sandbox.faults.add({ fault: 'out-of-stock' })
+    const { world, app, orderId } = await openShop()
+    app.sandbox.faults.add({ fault: 'out-of-stock' })
     await world.pass(2 * SECOND, SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 rejected', '2 planned'])
     const waiting = world.backUp()
-    const { externalOrderId, supplierProductId } = await harbour.purchase(orderId)
+    const { externalOrderId, supplierProductId } = await app.purchase(orderId)
     await world.pass(HOUR, 5 * MINUTE)
     await world.restore(waiting)
     await world.pass(MAPPED, 30 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 rejected', '2 fulfilled'])
-    await orderAtSupplier(harbour, externalOrderId.replace(/\.2$/, '.1'), supplierProductId)
-    await sweep(harbour.ordering)
-    expect(await harbour.discrepancies()).toContain('double_charge')
+    await orderAtSupplier(app, externalOrderId.replace(/\.2$/, '.1'), supplierProductId)
+    await sweep(app.ordering)
+    expect(await app.discrepancies()).toContain('double_charge')
     expect(await rowsOf(world, orderId)).toEqual(['1 rejected', '2 fulfilled'])
   })
 })
@@ -270,12 +270,12 @@ describe('two orders of the supplier for one part', () => {
 describe('an order that the supplier lists and does not know when it is asked for it', () => {
   async function listPhantom() {
     const shop = await openShop()
-    const { world, harbour, orderId, planned } = shop
-    const { externalOrderId, supplierProductId } = await harbour.purchase(orderId)
-    await orderAtSupplier(harbour, externalOrderId.replace(/\.1$/, '.2'), supplierProductId)
-    const { id: phantom } = first(harbour.sandbox.world.orders.known(1))
-    const { order } = harbour.supplier
-    harbour.supplier.order = async (id) => (id === phantom ? undefined : order(id))
+    const { world, app, orderId, planned } = shop
+    const { externalOrderId, supplierProductId } = await app.purchase(orderId)
+    await orderAtSupplier(app, externalOrderId.replace(/\.1$/, '.2'), supplierProductId)
+    const { id: phantom } = first(app.sandbox.world.orders.known(1))
+    const { order } = app.supplier
+    app.supplier.order = async (id) => (id === phantom ? undefined : order(id))
     await world.restore(planned)
     await world.pass(MAPPED, 30 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 planned'])
@@ -285,31 +285,31 @@ describe('an order that the supplier lists and does not know when it is asked fo
   }
 
   test('holds its part and all buying until a person is shown it, and not for ever', async () => {
-    const { world, harbour, orderId, phantom } = await listPhantom()
-    expect(await harbour.purchase(orderId)).toMatchObject({
+    const { world, app, orderId, phantom } = await listPhantom()
+    expect(await app.purchase(orderId)).toMatchObject({
       state: 'review',
       ordersSeen: [phantom],
       note: `order ${phantom} was listed after a restore, and the supplier does not know it when it is asked for it`,
     })
     expect(await stands(world)).toBeUndefined()
-    expect(await harbour.alerts()).toContain('found_one_that_disagrees')
+    expect(await app.alerts()).toContain('found_one_that_disagrees')
   })
 
   test('does not stop what a person buys after that', async () => {
-    const { world, harbour, orderId } = await listPhantom()
-    const { id } = await harbour.purchase(orderId)
-    await decidePurchase(harbour.ordering, id, { type: 'buy_again' }, { actor: 'test', reason: 'it never came' })
+    const { world, app, orderId } = await listPhantom()
+    const { id } = await app.purchase(orderId)
+    await decidePurchase(app.ordering, id, { type: 'buy_again' }, { actor: 'test', reason: 'it never came' })
     await world.pass(MAPPED, 30 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 cancelled', '2 fulfilled'])
-    expect(harbour.sent).toHaveLength(1)
+    expect(app.sent).toHaveLength(1)
   })
 })
 
 describe('the hold of a restore', () => {
   test('is not lifted by a person before the orders are reattached', async () => {
-    const { world, harbour, planned } = await openShop()
+    const { world, app, planned } = await openShop()
     await world.restore(planned)
-    await expect(unfreeze(harbour.ordering, 'test')).rejects.toMatchObject({
+    await expect(unfreeze(app.ordering, 'test')).rejects.toMatchObject({
       code: 'conflict',
       reason: 'restore_unfinished',
     })
@@ -317,69 +317,69 @@ describe('the hold of a restore', () => {
   })
 
   test("leaves a person's freeze where it was, before it and after it", async () => {
-    const { world, harbour, planned } = await openShop()
+    const { world, app, planned } = await openShop()
     await world.restore(planned)
-    await freeze(harbour.ordering, 'prices look wrong', 'anna')
+    await freeze(app.ordering, 'prices look wrong', 'anna')
     await world.pass(MAPPED, 30 * SECOND)
-    expect(await currentFreeze(harbour.db)).toMatchObject({ reason: 'prices look wrong', actor: 'anna' })
-    await unfreeze(harbour.ordering, 'anna')
+    expect(await currentFreeze(app.db)).toMatchObject({ reason: 'prices look wrong', actor: 'anna' })
+    await unfreeze(app.ordering, 'anna')
     await world.pass(MINUTE, 10 * SECOND)
     expect(await stands(world)).toBeUndefined()
-    harbour.expectLedger({ charges: 1, keys: 1 })
+    app.expectLedger({ charges: 1, keys: 1 })
   })
 
   test("stays while the supplier's list cannot be read, and says so", async () => {
-    const { world, harbour, planned } = await openShop()
+    const { world, app, planned } = await openShop()
     await world.restore(planned)
-    harbour.sandbox.faults.add({ fault: 'error-before', match: { path: '/orders', method: 'GET' }, times: 1_000 })
+    app.sandbox.faults.add({ fault: 'error-before', match: { path: '/orders', method: 'GET' }, times: 1_000 })
     await world.pass(HOUR, 5 * MINUTE)
-    expect((await currentFreeze(harbour.db))?.reason).toMatch(/being reattached: the last try failed: /)
-    expect(charges(harbour)).toBe(0)
-    harbour.sandbox.faults.clear()
+    expect((await currentFreeze(app.db))?.reason).toMatch(/being reattached: the last try failed: /)
+    expect(charges(app)).toBe(0)
+    app.sandbox.faults.clear()
     await world.pass(MAPPED, 30 * SECOND)
-    harbour.expectLedger({ charges: 1, keys: 1 })
+    app.expectLedger({ charges: 1, keys: 1 })
   })
 
   test('of a restore within a restore looks as far back as the first one had to', async () => {
-    const { world, harbour, orderId, planned } = await openShop({ dialect: withoutFilter })
+    const { world, app, orderId, planned } = await openShop({ dialect: withoutFilter })
     await world.pass(MINUTE, 10 * SECOND)
     await world.pass(FORGOTTEN, 10 * HOUR)
     await world.restore(planned)
-    await harbour.ordering.readBalance()
+    await app.ordering.readBalance()
     const inBetween = world.backUp()
     await world.restore(inBetween)
     await world.pass(MAPPED, 30 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
-    expect(charges(harbour)).toBe(1)
+    expect(charges(app)).toBe(1)
   })
 })
 
 describe('a database file that was copied back', () => {
   test('is recognised when something was bought since, and reattached', async () => {
-    const { world, harbour, orderId, planned } = await openShop()
+    const { world, app, orderId, planned } = await openShop()
     await world.pass(MINUTE, 10 * SECOND)
     await world.pass(FORGOTTEN, 10 * HOUR)
     expect(await world.copyBack(planned)).toBe(true)
-    expect((await currentFreeze(harbour.db))?.reason).toContain('an older copy')
+    expect((await currentFreeze(app.db))?.reason).toContain('an older copy')
     await world.pass(MAPPED, 30 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
-    expect(charges(harbour)).toBe(1)
+    expect(charges(app)).toBe(1)
   })
 
   test('is bought twice from when nobody recognises it: what the marker is for', async () => {
-    const { world, harbour, planned } = await openShop()
+    const { world, app, planned } = await openShop()
     await world.pass(MINUTE, 10 * SECOND)
     await world.pass(FORGOTTEN, 10 * HOUR)
     await world.copyBackUnnoticed(planned)
     await world.pass(MAPPED, 30 * SECOND)
-    expect(charges(harbour)).toBe(2)
+    expect(charges(app)).toBe(2)
   })
 
   test('is no restore when it is the one that was used last', async () => {
-    const { world, harbour } = await openShop()
+    const { world, app } = await openShop()
     await world.pass(MINUTE, 10 * SECOND)
     expect(await world.copyBack(world.backUp())).toBe(false)
-    expect(await currentFreeze(harbour.db)).toBeUndefined()
+    expect(await currentFreeze(app.db)).toBeUndefined()
   })
 
   test('is recognised when it is from before an earlier restore, though nothing was bought since that', async () => {
@@ -411,22 +411,22 @@ describe('the marker beside a database', () => {
   })
 
   test('that cannot be written lets nothing leave', async () => {
-    const { world, harbour, orderId } = await openShop()
-    harbour.ordering.mark = () => Promise.reject(new Error('no space left on the disk'))
+    const { world, app, orderId } = await openShop()
+    app.ordering.mark = () => Promise.reject(new Error('no space left on the disk'))
     await world.work()
-    expect(harbour.sent).toEqual([])
-    expect(charges(harbour)).toBe(0)
+    expect(app.sent).toEqual([])
+    expect(charges(app)).toBe(0)
     expect(await rowsOf(world, orderId)).toEqual(['1 sending'])
   })
 
   test('that a restore had no time to write makes no second restore of it', async () => {
-    const { world, harbour, planned } = await openShop()
+    const { world, app, planned } = await openShop()
     await world.pass(MINUTE, 10 * SECOND)
     await world.restoreUnmarked(planned)
-    const hold = await currentFreeze(harbour.db)
+    const hold = await currentFreeze(app.db)
     expect(hold?.actor).toBe('restore')
     expect(await world.start()).toBe(false)
-    expect(await currentFreeze(harbour.db)).toEqual(hold)
+    expect(await currentFreeze(app.db)).toEqual(hold)
   })
 
   test('that is gone makes a restore of a database that had one, and none of a new one', async () => {
@@ -438,7 +438,7 @@ describe('the marker beside a database', () => {
 })
 
 /** An order as somebody else would place it under our reference. */
-async function orderAtSupplier({ sandbox }: Harbour, reference: string, productId: string): Promise<void> {
+async function orderAtSupplier({ sandbox }: TestApp, reference: string, productId: string): Promise<void> {
   const answer = await fetch(`${sandbox.baseUrl}/orders`, {
     method: 'POST',
     headers: {

@@ -5,9 +5,9 @@ import { unfreeze } from '../../src/ordering/actions.ts'
 import { viewEvidence } from '../../src/ordering/evidence.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
 import { currentFreeze } from '../../src/storage/settings.ts'
-import { defaultDialect, first, type Harbour } from '../support/harbour.ts'
 import { openRestoreWorld, type RestoreWorld } from '../support/restore-world.ts'
 import { decide, orderedTwice } from '../support/reviews.ts'
+import { defaultDialect, first, type TestApp } from '../support/test-app.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -20,9 +20,9 @@ const withoutFilter = { ...defaultDialect(), orders: { ...defaultDialect().order
 /** So short that a reference is cut and ends in a digest. */
 const digests = { ...defaultDialect(), externalOrderIdMax: 64 }
 
-const charges = ({ sandbox }: Harbour) => sandbox.world.report().charges.length
-const newestOf = async ({ harbour }: RestoreWorld, orderId: string) => {
-  const { generation, state } = first((await harbour.purchases(orderId)).toReversed())
+const charges = ({ sandbox }: TestApp) => sandbox.world.report().charges.length
+const newestOf = async ({ app }: RestoreWorld, orderId: string) => {
+  const { generation, state } = first((await app.purchases(orderId)).toReversed())
   return `${generation} ${state}`
 }
 
@@ -37,21 +37,21 @@ async function refusedOften(
   reference = '1001',
 ) {
   const world = await openRestoreWorld(options)
-  const { harbour } = world
-  const { sku } = await harbour.offer()
+  const { app } = world
+  const { sku } = await app.offer()
   const { orderId } = await world.handIn(reference, [{ sku }])
-  harbour.sandbox.faults.add({ fault: 'out-of-stock', times: refusals })
+  app.sandbox.faults.add({ fault: 'out-of-stock', times: refusals })
   const planned = new Map<number, Buffer>()
   for (let round = 0; round < 500; round += 1) {
-    const { generation, state } = first((await harbour.purchases(orderId)).toReversed())
+    const { generation, state } = first((await app.purchases(orderId)).toReversed())
     if (state === 'planned' && !planned.has(generation)) planned.set(generation, world.backUp())
     if (state === 'fulfilled') break
     await world.pass(10 * MINUTE, 5 * MINUTE)
   }
   expect(await newestOf(world, orderId)).toBe(`${refusals + 1} fulfilled`)
-  expect(charges(harbour)).toBe(1)
+  expect(charges(app)).toBe(1)
   const backup = (generation: number): Buffer => planned.get(generation) as Buffer
-  return { world, harbour, orderId, sku, backup }
+  return { world, app, orderId, sku, backup }
 }
 
 describe('a part that was refused many times before it was bought', () => {
@@ -60,34 +60,34 @@ describe('a part that was refused many times before it was bought', () => {
     ['without one', { dialect: withoutFilter }, '1001'],
     ['that takes short references', { dialect: digests }, `order-${'1'.repeat(60)}`],
   ])('is not bought again from a backup of its first try: a supplier %s', async (_, options, reference) => {
-    const { world, harbour, orderId, backup } = await refusedOften(13, options, reference)
+    const { world, app, orderId, backup } = await refusedOften(13, options, reference)
     await world.pass(FORGOTTEN, 10 * HOUR)
     await world.restore(backup(1))
     await world.pass(30 * MINUTE, MINUTE)
     expect(await newestOf(world, orderId)).toBe('14 fulfilled')
-    expect(await currentFreeze(harbour.db)).toBeUndefined()
-    expect(charges(harbour)).toBe(1)
-    expect(await harbour.discrepancies()).toEqual([])
+    expect(await currentFreeze(app.db)).toBeUndefined()
+    expect(charges(app)).toBe(1)
+    expect(await app.discrepancies()).toEqual([])
   })
 
   test('is not bought again from a backup of its tenth try, though the eleventh was bought', async () => {
-    const { world, harbour, orderId, backup } = await refusedOften(10)
+    const { world, app, orderId, backup } = await refusedOften(10)
     await world.pass(FORGOTTEN, 10 * HOUR)
     await world.restore(backup(10))
     await world.pass(30 * MINUTE, MINUTE)
-    if (await currentFreeze(harbour.db)) await unfreeze(harbour.ordering, 'test')
+    if (await currentFreeze(app.db)) await unfreeze(app.ordering, 'test')
     await world.pass(2 * HOUR, 5 * MINUTE)
     expect(await newestOf(world, orderId)).toBe('11 fulfilled')
-    expect(charges(harbour)).toBe(1)
+    expect(charges(app)).toBe(1)
   })
 
   test('ends the hold of a restore by itself once its order is matched, whatever its generation', async () => {
-    const { world, harbour, orderId, backup } = await refusedOften(10)
+    const { world, app, orderId, backup } = await refusedOften(10)
     await world.restore(backup(11))
     await world.pass(30 * MINUTE, MINUTE)
     expect(await newestOf(world, orderId)).toBe('11 fulfilled')
-    expect(await currentFreeze(harbour.db)).toBeUndefined()
-    expect(await harbour.discrepancies()).toEqual([])
+    expect(await currentFreeze(app.db)).toBeUndefined()
+    expect(await app.discrepancies()).toEqual([])
   })
 })
 
@@ -95,23 +95,23 @@ describe('an order of a known part under a reference that no purchase has', () =
   /** Bought once here, and once more by a database that nobody knows of. */
   async function buyBesides(generation: number, status: 'completed' | 'failed' = 'completed') {
     const world = await openRestoreWorld()
-    const { harbour } = world
-    const orderId = await harbour.buy('1001')
+    const { app } = world
+    const orderId = await app.buy('1001')
     await world.pass(MINUTE, 10 * SECOND)
-    const { externalOrderId: reference, supplierProductId } = await harbour.purchase(orderId)
-    if (status === 'failed') harbour.sandbox.faults.add({ fault: 'failed-order' })
-    await orderBesides(harbour, reference.replace(/\.1$/, `.${generation}`), supplierProductId)
+    const { externalOrderId: reference, supplierProductId } = await app.purchase(orderId)
+    if (status === 'failed') app.sandbox.faults.add({ fault: 'failed-order' })
+    await orderBesides(app, reference.replace(/\.1$/, `.${generation}`), supplierProductId)
     await world.pass(5 * MINUTE, MINUTE)
-    return { world, harbour, orderId }
+    return { world, app, orderId }
   }
 
   test.each([2, 14])('freezes buying as a double charge within one sweep: generation %i', async (generation) => {
-    const { harbour, orderId } = await buyBesides(generation)
-    await sweep(harbour.ordering)
-    const { id } = await harbour.purchase(orderId)
-    expect(await harbour.discrepancies()).toEqual(['double_charge'])
-    expect(await harbour.alerts()).toEqual(expect.arrayContaining(['double_charge', 'freeze']))
-    expect(await currentFreeze(harbour.db)).toMatchObject({
+    const { app, orderId } = await buyBesides(generation)
+    await sweep(app.ordering)
+    const { id } = await app.purchase(orderId)
+    expect(await app.discrepancies()).toEqual(['double_charge'])
+    expect(await app.alerts()).toEqual(expect.arrayContaining(['double_charge', 'freeze']))
+    expect(await currentFreeze(app.db)).toMatchObject({
       actor: 'quayside',
       purchaseId: id,
       reason: expect.stringContaining(`bought for the same part as generation ${generation}`),
@@ -119,20 +119,20 @@ describe('an order of a known part under a reference that no purchase has', () =
   })
 
   test('freezes once: what a person has let go is not held again', async () => {
-    const { harbour } = await buyBesides(2)
-    await sweep(harbour.ordering)
-    await unfreeze(harbour.ordering, 'test')
-    const { orphans } = await sweep(harbour.ordering)
+    const { app } = await buyBesides(2)
+    await sweep(app.ordering)
+    await unfreeze(app.ordering, 'test')
+    const { orphans } = await sweep(app.ordering)
     expect(orphans).toBe(0)
-    expect(await currentFreeze(harbour.db)).toBeUndefined()
-    expect(await harbour.discrepancies()).toEqual(['double_charge'])
+    expect(await currentFreeze(app.db)).toBeUndefined()
+    expect(await app.discrepancies()).toEqual(['double_charge'])
   })
 
   test('is only an orphan when its money is back', async () => {
-    const { harbour } = await buyBesides(2, 'failed')
-    await sweep(harbour.ordering)
-    expect(await harbour.discrepancies()).toEqual(['orphan'])
-    expect(await currentFreeze(harbour.db)).toBeUndefined()
+    const { app } = await buyBesides(2, 'failed')
+    await sweep(app.ordering)
+    expect(await app.discrepancies()).toEqual(['orphan'])
+    expect(await currentFreeze(app.db)).toBeUndefined()
   })
 })
 
@@ -172,7 +172,7 @@ describe('the generation that a reference is of', () => {
 })
 
 /** An order as somebody else would place it under our reference. */
-async function orderBesides({ sandbox }: Harbour, reference: string, productId: string): Promise<void> {
+async function orderBesides({ sandbox }: TestApp, reference: string, productId: string): Promise<void> {
   const answer = await fetch(`${sandbox.baseUrl}/orders`, {
     method: 'POST',
     headers: {
@@ -189,24 +189,24 @@ describe('a review that a restore brought back', () => {
   /** In review in the backup; since then a person has bought it again, as generation 2. */
   async function reviewBefore() {
     const world = await openRestoreWorld()
-    const { harbour } = world
-    const { orderId } = await orderedTwice(harbour)
+    const { app } = world
+    const { orderId } = await orderedTwice(app)
     const backup = world.backUp()
-    await unfreeze(harbour.ordering, 'test')
-    await decide(harbour, orderId, { type: 'buy_again' })
+    await unfreeze(app.ordering, 'test')
+    await decide(app, orderId, { type: 'buy_again' })
     await world.pass(10 * MINUTE, MINUTE)
-    const { supplierOrderId } = await harbour.purchase(orderId)
+    const { supplierOrderId } = await app.purchase(orderId)
     await world.pass(FORGOTTEN, 10 * HOUR)
     await world.restore(backup)
     await world.pass(10 * MINUTE, MINUTE)
-    const review = first(await harbour.purchases(orderId))
+    const review = first(await app.purchases(orderId))
     expect(review.state).toBe('review')
-    return { world, harbour, orderId, review, again: supplierOrderId as string }
+    return { world, app, orderId, review, again: supplierOrderId as string }
   }
 
   test('names the order that was bought for its part since, and what comes of it', async () => {
-    const { harbour, review, again } = await reviewBefore()
-    const { orders, choices } = await viewEvidence(harbour.ordering, review.id, { read: true })
+    const { app, review, again } = await reviewBefore()
+    const { orders, choices } = await viewEvidence(app.ordering, review.id, { read: true })
     expect(orders.find(({ id }) => id === again)).toMatchObject({ generation: 2, own: false, unread: null })
     for (const decision of ['close', 'buy_again']) {
       expect(choices.find((one) => one.decision === decision)?.does).toContain(
@@ -216,15 +216,15 @@ describe('a review that a restore brought back', () => {
   })
 
   test.each(['close', 'buy_again'] as const)('and decided by %s buys nothing more', async (type) => {
-    const { world, harbour, orderId, again } = await reviewBefore()
-    const before = charges(harbour)
-    await decide(harbour, orderId, { type })
-    for (let round = 0; round < 3 && (await currentFreeze(harbour.db)); round += 1) {
-      await unfreeze(harbour.ordering, 'test')
+    const { world, app, orderId, again } = await reviewBefore()
+    const before = charges(app)
+    await decide(app, orderId, { type })
+    for (let round = 0; round < 3 && (await currentFreeze(app.db)); round += 1) {
+      await unfreeze(app.ordering, 'test')
     }
     await world.pass(HOUR, 5 * MINUTE)
-    expect(charges(harbour)).toBe(before)
-    const rows = await harbour.purchases(orderId)
+    expect(charges(app)).toBe(before)
+    const rows = await app.purchases(orderId)
     const second = rows.find(({ generation }) => generation === 2)
     expect([second?.supplierOrderId, ...(second?.ordersSeen ?? [])]).toContain(again)
   })

@@ -11,8 +11,8 @@ import { openApi } from '../support/api-world.ts'
 import { idAt, listWorld, productRecord } from '../support/catalogue-world.ts'
 import { run, widest, writePlace } from '../support/cli-run.ts'
 import { databaseFile, fileDatabase } from '../support/database.ts'
-import { until } from '../support/harbour.ts'
 import { publishWorld } from '../support/publish-world.ts'
+import { until } from '../support/test-app.ts'
 
 /** A service that has dry runs alone, for a supplier of 40 products in four pages and a store that has all of them. */
 async function dryService() {

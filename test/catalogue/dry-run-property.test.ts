@@ -21,8 +21,8 @@ import { insertSyncRun, syncRunById } from '../../src/storage/runs.ts'
 import { openDatabase } from '../../src/storage/sqlite/open.ts'
 import { takeSnapshot } from '../../src/storage/sqlite/snapshot.ts'
 import type { PublishResult, StoreListing } from '../../src/stores/store.ts'
-import { defaultDialect } from '../support/harbour.ts'
 import { sellingPolicy } from '../support/selling.ts'
+import { defaultDialect } from '../support/test-app.ts'
 
 /** Environment: `DRY_RUN_CASES` makes it as many, `DRY_RUN_SEED` the same ones as before. */
 const CASES = Number(process.env.DRY_RUN_CASES ?? 30)

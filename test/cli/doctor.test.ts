@@ -3,8 +3,8 @@ import path from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { SandboxOptions } from '../../src/sandbox/server.ts'
 import { openDatabase } from '../../src/storage/sqlite/open.ts'
+import { startCheckedSandbox } from '../support/checked-sandbox.ts'
 import { type Answers, run, startService, temporaryFolder, widest } from '../support/cli-run.ts'
-import { startHeldSandbox } from '../support/held.ts'
 import { dialect, refusedOrigin, sendJson, startHttp } from '../support/supplier-server.ts'
 
 const API_KEY = 'key-of-the-reseller-0123456789'
@@ -18,7 +18,7 @@ const healthy: Answers = {
 
 /** A whole set-up: the sandbox as the supplier, a service, a store's backend, and the files that lead to them. */
 async function startSetUp(changes: { answers?: Answers; sandbox?: Partial<SandboxOptions>; config?: object } = {}) {
-  const sandbox = await startHeldSandbox({ dialect, apiKey: API_KEY, automatic: false, ...changes.sandbox })
+  const sandbox = await startCheckedSandbox({ dialect, apiKey: API_KEY, automatic: false, ...changes.sandbox })
   onTestFinished(() => sandbox.close())
   const service = await startService({ ...healthy, ...changes.answers })
   const store = await startHttp((_heard, response) => sendJson(response, 200, {}))

@@ -8,8 +8,8 @@ import { text } from 'node:stream/consumers'
 import { expect, type TestContext, test } from 'vitest'
 import { freePort } from '../../src/demo/files.ts'
 import { startShop } from '../../src/demo/shop.ts'
+import { startCheckedSandbox } from '../support/checked-sandbox.ts'
 import { DIALECT } from '../support/delivery.ts'
-import { startHeldSandbox } from '../support/held.ts'
 import { until } from '../support/service-process.ts'
 
 const REPOSITORY = path.join(import.meta.dirname, '../..')
@@ -53,7 +53,7 @@ test('the demo runs, init sets up the real thing beside it, doctor finds no faul
   onTestFinished,
 }) => {
   const { folder, start, run } = cloned(onTestFinished)
-  const sandbox = await startHeldSandbox({ dialect: DIALECT, apiKey: API_KEY })
+  const sandbox = await startCheckedSandbox({ dialect: DIALECT, apiKey: API_KEY })
   onTestFinished(() => sandbox.close())
   const [port, storePort] = [await freePort(), await freePort()]
   const url = `http://127.0.0.1:${port}`

@@ -4,8 +4,8 @@ import path from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { programName } from '../../src/cli/invocation.ts'
 import { loadConfig } from '../../src/config/config.ts'
+import { startCheckedSandbox } from '../support/checked-sandbox.ts'
 import { run, temporaryFolder, widest } from '../support/cli-run.ts'
-import { startHeldSandbox } from '../support/held.ts'
 import { dialect, refusedOrigin, startHttp } from '../support/supplier-server.ts'
 
 const API_KEY = 'key-of-the-reseller-0123456789'
@@ -27,8 +27,8 @@ function place(key = API_KEY) {
   }
 }
 
-async function supplier(changes: Partial<Parameters<typeof startHeldSandbox>[0]> = {}) {
-  const sandbox = await startHeldSandbox({ dialect, apiKey: API_KEY, requestsPerMinute: 1_000, ...changes })
+async function supplier(changes: Partial<Parameters<typeof startCheckedSandbox>[0]> = {}) {
+  const sandbox = await startCheckedSandbox({ dialect, apiKey: API_KEY, requestsPerMinute: 1_000, ...changes })
   onTestFinished(() => sandbox.close())
   return { sandbox, webhooks: () => sandbox.world.webhooks.list().map(({ url }) => url) }
 }

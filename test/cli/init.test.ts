@@ -8,9 +8,9 @@ import { Failure } from '../../src/errors.ts'
 import { checkSetUp, openSetUp, type SetUp, setUpOf } from '../../src/installation.ts'
 import { Secret } from '../../src/secret.ts'
 import { nameOfKey } from '../../src/vault/vault.ts'
+import { startCheckedSandbox } from '../support/checked-sandbox.ts'
 import { type RunOptions, run, temporaryFolder, widest } from '../support/cli-run.ts'
 import { contrary } from '../support/dialect-pair.ts'
-import { startHeldSandbox } from '../support/held.ts'
 
 vi.mock(import('../../src/installation.ts'), { spy: true })
 vi.mock(import('../../src/cli/supplier-sample.ts'), { spy: true })
@@ -318,7 +318,7 @@ describe('init by asking', () => {
 
 /** A supplier that speaks the contrary dialect, and the program that sets up against it. */
 async function differingSupplier() {
-  const sandbox = await startHeldSandbox({ dialect: contrary, apiKey: API_KEY, requestsPerMinute: 1_000 })
+  const sandbox = await startCheckedSandbox({ dialect: contrary, apiKey: API_KEY, requestsPerMinute: 1_000 })
   onTestFinished(() => sandbox.close())
   const { file, keyFile, folder } = place()
   vi.mocked(sampleOf).mockReset()

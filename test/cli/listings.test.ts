@@ -3,8 +3,8 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { offersByProduct, putOffer } from '../../src/storage/offers.ts'
 import { type ApiWorld, openApi } from '../support/api-world.ts'
 import { run, widest } from '../support/cli-run.ts'
-import { STORE } from '../support/harbour.ts'
 import { offerRow } from '../support/publish-world.ts'
+import { STORE } from '../support/test-app.ts'
 
 let world: ApiWorld
 

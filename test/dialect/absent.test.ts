@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { type Dialect, dialectShape } from '../../src/dialect/dialect.ts'
 import { openDeliveryEndpoint } from '../support/dialect-endpoint.ts'
 import { standard } from '../support/dialect-pair.ts'
-import { openHarbour } from '../support/harbour.ts'
+import { openTestApp } from '../support/test-app.ts'
 
 /** Every path of a dialect, with the objects: `event`, `event.names`, `event.names.balance.low`. */
 function placesOf(value: unknown, way: string[] = []): string[][] {
@@ -45,24 +45,24 @@ describe('null in a dialect', () => {
   })
 
   test('everywhere still allows to buy an order', async () => {
-    const harbour = await openHarbour({ dialect: sparse })
-    harbour.sandbox.faults.add({ fault: 'answer-lost' })
-    const orderId = await harbour.buy('1001')
-    await harbour.pass(10 * 60_000)
-    expect(await harbour.state(orderId)).toBe('fulfilled')
-    harbour.expectLedger({ charges: 1, keys: 1 })
+    const app = await openTestApp({ dialect: sparse })
+    app.sandbox.faults.add({ fault: 'answer-lost' })
+    const orderId = await app.buy('1001')
+    await app.pass(10 * 60_000)
+    expect(await app.state(orderId)).toBe('fulfilled')
+    app.expectLedger({ charges: 1, keys: 1 })
   })
 
   test('for the product of an event: such an event is ignored, and an order event is not', async () => {
     const dialect = { ...standard, event: { ...standard.event, productId: null } }
-    const harbour = await openHarbour({ dialect })
-    const endpoint = await openDeliveryEndpoint(harbour, dialect)
-    const { productId } = await harbour.offer()
-    harbour.sandbox.world.offers.change(productId, { stock: 0 })
-    await harbour.buy('1001')
-    harbour.sandbox.world.offers.change(productId, { stock: 5 })
-    await harbour.pass(5_000)
-    await harbour.sandbox.deliverDue()
+    const app = await openTestApp({ dialect })
+    const endpoint = await openDeliveryEndpoint(app, dialect)
+    const { productId } = await app.offer()
+    app.sandbox.world.offers.change(productId, { stock: 0 })
+    await app.buy('1001')
+    app.sandbox.world.offers.change(productId, { stock: 5 })
+    await app.pass(5_000)
+    await app.sandbox.deliverDue()
     await endpoint.process()
     const rows = (await endpoint.rows()).map(({ event, state }) => `${event} ${state}`)
     expect([...new Set(rows)].sort()).toEqual([
@@ -73,24 +73,24 @@ describe('null in a dialect', () => {
   test('for the name of an event: the webhook does not ask for it', async () => {
     const names = { ...standard.event.names, 'product.price_changed': null, 'balance.low': null }
     const dialect = { ...standard, event: { ...standard.event, names } }
-    const harbour = await openHarbour({ dialect })
-    await openDeliveryEndpoint(harbour, dialect)
-    expect(harbour.sandbox.world.webhooks.list().map(({ events }) => events)).toEqual([
+    const app = await openTestApp({ dialect })
+    await openDeliveryEndpoint(app, dialect)
+    expect(app.sandbox.world.webhooks.list().map(({ events }) => events)).toEqual([
       ['order.completed', 'order.failed', 'product.restocked', 'product.out_of_stock'],
     ])
   })
 
   test('for an error kind: its code is unknown, and means what an unknown code means', async () => {
     const dialect = { ...standard, errors: { ...standard.errors, insufficient_balance: null, out_of_stock: null } }
-    const harbour = await openHarbour({ dialect })
-    harbour.sandbox.faults.add({ fault: 'insufficient-balance' })
-    const orderId = await harbour.buy('1001')
-    await harbour.pass(60_000)
-    expect(await harbour.state(orderId), 'an unknown 4xx is a refusal').toBe('failed')
-    harbour.sandbox.faults.add({ fault: 'out-of-stock' })
-    const other = await harbour.buy('1002')
-    await harbour.settle()
-    expect(await harbour.purchase(other), 'an unknown 409 may hide a charge').toMatchObject({ state: 'unknown' })
-    harbour.expectLedger({ charges: 0, keys: 0 })
+    const app = await openTestApp({ dialect })
+    app.sandbox.faults.add({ fault: 'insufficient-balance' })
+    const orderId = await app.buy('1001')
+    await app.pass(60_000)
+    expect(await app.state(orderId), 'an unknown 4xx is a refusal').toBe('failed')
+    app.sandbox.faults.add({ fault: 'out-of-stock' })
+    const other = await app.buy('1002')
+    await app.settle()
+    expect(await app.purchase(other), 'an unknown 409 may hide a charge').toMatchObject({ state: 'unknown' })
+    app.expectLedger({ charges: 0, keys: 0 })
   })
 })

@@ -6,8 +6,8 @@ import { readSample } from '../../src/supplier/sample.ts'
 import { sandboxWorld } from '../support/catalogue-world.ts'
 import { refusingDialect } from '../support/contract-dialects.ts'
 import { standard } from '../support/dialect-pair.ts'
-import { openHarbour } from '../support/harbour.ts'
 import { openSandbox } from '../support/sandbox-caller.ts'
+import { openTestApp } from '../support/test-app.ts'
 
 const MINUTE = 60_000
 
@@ -24,32 +24,32 @@ describe.each(['decimals', 'power_of_ten'] as const)(
       const [stored] = (await world.offers()).filter(({ productId }) => productId === known?.id)
       expect(stored).toMatchObject({ costMinor: known?.priceMinor, basePriceMinor: known?.basePriceMinor })
 
-      const harbour = await openHarbour({ dialect })
-      const { sku, costMinor } = await harbour.offer()
-      const { orderId } = await harbour.order('1001', [{ sku, quantity: 2 }])
-      await harbour.pass(MINUTE)
-      expect(await harbour.state(orderId)).toBe('fulfilled')
-      expect(await harbour.purchase(orderId)).toMatchObject({ amountMinor: 2 * costMinor })
-      const balance = await harbour.supplier.balance()
-      expect(balance.amountMinor).toBe(harbour.sandbox.world.balanceMinor())
-      harbour.expectLedger({ charges: 1, keys: 2 })
+      const app = await openTestApp({ dialect })
+      const { sku, costMinor } = await app.offer()
+      const { orderId } = await app.order('1001', [{ sku, quantity: 2 }])
+      await app.pass(MINUTE)
+      expect(await app.state(orderId)).toBe('fulfilled')
+      expect(await app.purchase(orderId)).toMatchObject({ amountMinor: 2 * costMinor })
+      const balance = await app.supplier.balance()
+      expect(balance.amountMinor).toBe(app.sandbox.world.balanceMinor())
+      app.expectLedger({ charges: 1, keys: 2 })
     })
   },
 )
 
 describe('a supplier that refuses with HTTP 200 and success: false', () => {
   test('has an order held that it has no stock for, and gets a new one after the restock', async () => {
-    const harbour = await openHarbour({ dialect: refusingDialect })
-    harbour.sandbox.faults.add({ fault: 'out-of-stock' })
-    const orderId = await harbour.buy('1001')
-    await harbour.settle()
-    expect((await harbour.purchases(orderId)).map(({ state, holdReason }) => `${state} ${holdReason}`)).toEqual([
+    const app = await openTestApp({ dialect: refusingDialect })
+    app.sandbox.faults.add({ fault: 'out-of-stock' })
+    const orderId = await app.buy('1001')
+    await app.settle()
+    expect((await app.purchases(orderId)).map(({ state, holdReason }) => `${state} ${holdReason}`)).toEqual([
       'rejected null',
       'planned out_of_stock',
     ])
-    await harbour.pass(30 * MINUTE)
-    expect(await harbour.state(orderId)).toBe('fulfilled')
-    harbour.expectLedger({ charges: 1, keys: 1 })
+    await app.pass(30 * MINUTE)
+    expect(await app.state(orderId)).toBe('fulfilled')
+    app.expectLedger({ charges: 1, keys: 1 })
   })
 
   test('is checked without a fault by its dialect, and the check of another dialect reports its refusals', async () => {
@@ -72,14 +72,14 @@ describe('a supplier that refuses with HTTP 200 and success: false', () => {
   })
 
   test('has an order looked up whose answer is such a refusal after all was charged', async () => {
-    const harbour = await openHarbour({ dialect: refusingDialect })
-    harbour.sandbox.faults.add({ fault: 'error-after', kind: 'internal' })
-    const orderId = await harbour.buy('1001')
-    await harbour.settle()
-    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'unknown' })
-    await harbour.pass(MINUTE)
-    expect(await harbour.state(orderId)).toBe('fulfilled')
-    expect(harbour.sent).toHaveLength(1)
-    harbour.expectLedger({ charges: 1, keys: 1 })
+    const app = await openTestApp({ dialect: refusingDialect })
+    app.sandbox.faults.add({ fault: 'error-after', kind: 'internal' })
+    const orderId = await app.buy('1001')
+    await app.settle()
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'unknown' })
+    await app.pass(MINUTE)
+    expect(await app.state(orderId)).toBe('fulfilled')
+    expect(app.sent).toHaveLength(1)
+    app.expectLedger({ charges: 1, keys: 1 })
   })
 })

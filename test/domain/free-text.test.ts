@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { withoutKeys } from '../../src/domain/free-text.ts'
 import { Secret } from '../../src/secret.ts'
 import { errorAnswer } from '../../src/supplier/records.ts'
-import { defaultDialect, first, openHarbour } from '../support/harbour.ts'
 import { HOUR, known, MINUTE } from '../support/reviews.ts'
+import { defaultDialect, first, openTestApp } from '../support/test-app.ts'
 
 describe('what a supplier writes for people', () => {
   test.each([
@@ -47,38 +47,38 @@ describe('what a supplier writes for people', () => {
 
 describe('an order that fails after some of its keys came', () => {
   async function openPart() {
-    const harbour = await openHarbour()
-    harbour.sandbox.faults.add({ fault: 'partial-keys', first: 1, status: 'open', delayMs: 20 * HOUR })
-    return harbour
+    const app = await openTestApp()
+    app.sandbox.faults.add({ fault: 'partial-keys', first: 1, status: 'open', delayMs: 20 * HOUR })
+    return app
   }
 
   test('keeps no licence key in its failure message, though the supplier quotes one', async () => {
-    const harbour = await openPart()
-    const orderId = await harbour.buy('1001', { quantity: 3 })
-    await harbour.pass(MINUTE)
-    const key = first([...harbour.shop.keys().values()].flat())
-    harbour.sandbox.world.orders.fail(first(known(harbour)), `key ${key} was revoked by the publisher`)
-    await harbour.pass(20 * MINUTE)
-    expect((await harbour.purchase(orderId)).failureMessage).toBe('key [removed] was revoked by the publisher')
-    expect(harbour.lines.filter((line) => line.includes(key))).toEqual([])
+    const app = await openPart()
+    const orderId = await app.buy('1001', { quantity: 3 })
+    await app.pass(MINUTE)
+    const key = first([...app.shop.keys().values()].flat())
+    app.sandbox.world.orders.fail(first(known(app)), `key ${key} was revoked by the publisher`)
+    await app.pass(20 * MINUTE)
+    expect((await app.purchase(orderId)).failureMessage).toBe('key [removed] was revoked by the publisher')
+    expect(app.lines.filter((line) => line.includes(key))).toEqual([])
   })
 
   test('keeps none that is a word, and that the order no longer lists', async () => {
-    const harbour = await openPart()
-    const { order } = harbour.supplier
+    const app = await openPart()
+    const { order } = app.supplier
     let keys = [new Secret('Wintergarten')]
-    harbour.supplier.order = async (id) => {
+    app.supplier.order = async (id) => {
       const read = await order(id)
       return read && { ...read, keys }
     }
     // A process uses the supplier of its start.
-    await harbour.restart()
-    const orderId = await harbour.buy('1001', { quantity: 3 })
-    await harbour.pass(MINUTE)
-    expect([...harbour.shop.keys().values()].flat()).toEqual(['Wintergarten'])
+    await app.restart()
+    const orderId = await app.buy('1001', { quantity: 3 })
+    await app.pass(MINUTE)
+    expect([...app.shop.keys().values()].flat()).toEqual(['Wintergarten'])
     keys = []
-    harbour.sandbox.world.orders.fail(first(known(harbour)), 'the key Wintergarten was revoked')
-    await harbour.pass(20 * MINUTE)
-    expect((await harbour.purchase(orderId)).failureMessage).toBe('the key [removed] was revoked')
+    app.sandbox.world.orders.fail(first(known(app)), 'the key Wintergarten was revoked')
+    await app.pass(20 * MINUTE)
+    expect((await app.purchase(orderId)).failureMessage).toBe('the key [removed] was revoked')
   })
 })

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { audit, tokens } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { type ApiWorld, openApi } from '../support/api-world.ts'
-import { STORE } from '../support/harbour.ts'
 import { exchange, requestBytes } from '../support/raw-http.ts'
+import { STORE } from '../support/test-app.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 

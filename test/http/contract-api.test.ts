@@ -11,7 +11,7 @@ import {
   operationsOf,
 } from '../support/contract-broken.ts'
 import type { Json } from '../support/contract-schema.ts'
-import { STORE } from '../support/harbour.ts'
+import { STORE } from '../support/test-app.ts'
 
 const document = openApiDocument(apiOperations({ ordering: {} } as ApiContext))
 const operations = operationsOf(document).filter(({ id }) => id !== 'viewOpenApi')

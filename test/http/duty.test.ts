@@ -3,7 +3,7 @@ import { insertSyncRun } from '../../src/storage/runs.ts'
 import { audit } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { type ApiWorld, OTHER_STORE, openApi } from '../support/api-world.ts'
-import { STORE } from '../support/harbour.ts'
+import { STORE } from '../support/test-app.ts'
 
 async function handIn(world: ApiWorld, unitPrice = '999.00', reference = '1001') {
   const [offer] = await world.offers()

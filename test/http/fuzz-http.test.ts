@@ -21,11 +21,11 @@ import { audit, deliveries, purchases, storeOrders, tokens, webhooks } from '../
 import { openDatabase } from '../../src/storage/sqlite/open.ts'
 import { build } from '../../src/storage/statement.ts'
 import { openVault } from '../../src/vault/vault.ts'
+import { startCheckedSandbox } from '../support/checked-sandbox.ts'
 import { apiDocument, hold } from '../support/contract.ts'
 import { DIALECT, SECRET } from '../support/delivery.ts'
 import { bytesOf, mutate, randomOf } from '../support/fuzz-requests.ts'
 import { DOOR, delivery, type Keys, ORDERS, order, templateOf } from '../support/fuzz-templates.ts'
-import { startHeldSandbox } from '../support/held.ts'
 import { exchange } from '../support/raw-http.ts'
 import { addWebhook } from '../support/webhook-endpoint.ts'
 
@@ -72,7 +72,7 @@ type Service = Awaited<ReturnType<typeof openService>>
 async function openService() {
   const folder = mkdtempSync(path.join(tmpdir(), 'quayside-fuzz-'))
   const apiKey = 'sk_test_0123456789abcdef'
-  const sandbox = await startHeldSandbox({ dialect: DIALECT, apiKey, requestsPerMinute: 1_000_000 })
+  const sandbox = await startCheckedSandbox({ dialect: DIALECT, apiKey, requestsPerMinute: 1_000_000 })
   const ports = { port: await freePort(), storePort: await freePort() }
   const configFile = writeDemoConfig({ folder, baseUrl: sandbox.baseUrl, apiKey, dialect: 'reseller-v1.1', ...ports })
   const config = loadConfig(configFile, {})

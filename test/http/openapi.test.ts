@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { apiRouter } from '../../src/http/api/api.ts'
 import { offersByProduct, putOffer } from '../../src/storage/offers.ts'
 import { type Answer, type ApiWorld, type Ask, openApi } from '../support/api-world.ts'
-import { STORE } from '../support/harbour.ts'
 import { answerSchema, faultsOf, type OpenApi, operationOf } from '../support/openapi-check.ts'
+import { STORE } from '../support/test-app.ts'
 
 async function documentOf(world: ApiWorld): Promise<OpenApi> {
   const answer = await fetch(`${world.url}/api/v1/openapi.json`)

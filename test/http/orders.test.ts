@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { purchases, storeOrders } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { type ApiWorld, OTHER_STORE, openApi } from '../support/api-world.ts'
-import { defaultDialect, STORE } from '../support/harbour.ts'
+import { defaultDialect, STORE } from '../support/test-app.ts'
 
 async function skuOf(world: ApiWorld): Promise<string> {
   const [offer] = await world.offers()

@@ -10,7 +10,7 @@ import { listingsOfVariants, pageOfListings, putListings } from '../../src/stora
 import { type Offer, putOffer } from '../../src/storage/offers.ts'
 import { type ApiWorld, openApi } from '../support/api-world.ts'
 import { run, temporaryFolder, widest } from '../support/cli-run.ts'
-import { STORE } from '../support/harbour.ts'
+import { STORE } from '../support/test-app.ts'
 
 const CSV = { 'content-type': 'text/csv; charset=utf-8' }
 const AT = `/stores/${STORE}/listings`

@@ -3,11 +3,11 @@ import { unfreeze } from '../../src/ordering/actions.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
 import { currentFreeze } from '../../src/storage/settings.ts'
-import { first, type Harbour, openHarbour } from '../support/harbour.ts'
 import { buyBeside, decide, HOUR, keysShort, known, MINUTE, orderedTwice } from '../support/reviews.ts'
+import { first, openTestApp, type TestApp } from '../support/test-app.ts'
 
 /** The supplier's next answers about one order say that it failed, whatever it is. */
-function readsAsFailed({ ordering: { supplier } }: Harbour, times: number): void {
+function readsAsFailed({ ordering: { supplier } }: TestApp, times: number): void {
   const order = supplier.order.bind(supplier)
   let left = times
   supplier.order = async (id) => {
@@ -18,7 +18,7 @@ function readsAsFailed({ ordering: { supplier } }: Harbour, times: number): void
 }
 
 /** A supplier whose order ids have blanks in them, where the sandbox's have hyphens. */
-function withBlanksInIds({ ordering: { supplier } }: Harbour): void {
+function withBlanksInIds({ ordering: { supplier } }: TestApp): void {
   const order = supplier.order.bind(supplier)
   const orders = supplier.orders.bind(supplier)
   const blanks = <T extends { id: string }>(one: T): T => ({ ...one, id: one.id.replaceAll('-', ' ') })
@@ -33,202 +33,202 @@ function withBlanksInIds({ ordering: { supplier } }: Harbour): void {
 }
 
 /** A purchase in review because the list could not be read for a day, and an order for it that carries no reference. */
-async function boughtByHand(harbour: Harbour) {
-  const { supplier } = harbour.ordering
+async function boughtByHand(app: TestApp) {
+  const { supplier } = app.ordering
   const { orders } = supplier
   supplier.orders = () => Promise.reject(new Error('the list is broken'))
-  harbour.sandbox.faults.add({ fault: 'error-before' })
-  const orderId = await harbour.buy('1001')
-  await harbour.pass(26 * HOUR, HOUR)
+  app.sandbox.faults.add({ fault: 'error-before' })
+  const orderId = await app.buy('1001')
+  await app.pass(26 * HOUR, HOUR)
   supplier.orders = orders
-  const { state, supplierProductId, body: sent } = await harbour.purchase(orderId)
+  const { state, supplierProductId, body: sent } = await app.purchase(orderId)
   expect(state).toBe('review')
   const body = JSON.stringify({ ...JSON.parse(sent), external_order_id: undefined })
   expect(body).toContain(supplierProductId)
-  return { orderId, byHand: await buyBeside(harbour, body, 'by-hand') }
+  return { orderId, byHand: await buyBeside(app, body, 'by-hand') }
 }
 
 describe('adopting an order', () => {
   test('of two that were found delivers it, and the other does not freeze buying again', async () => {
-    const harbour = await openHarbour()
-    const { orderId, second } = await orderedTwice(harbour)
-    await decide(harbour, orderId, { type: 'adopt', orderId: second })
-    await harbour.pass(MINUTE)
-    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'fulfilled', supplierOrderId: second, note: null })
-    expect(await currentFreeze(harbour.db), 'a decision does not lift the freeze').toBeDefined()
-    await unfreeze(harbour.ordering, 'ann')
-    await sweep(harbour.ordering)
-    await harbour.pass(HOUR)
-    await sweep(harbour.ordering)
-    expect(await currentFreeze(harbour.db)).toBeUndefined()
-    expect(await harbour.discrepancies()).toEqual(['double_charge'])
-    harbour.expectLedger({ charges: 2, keys: 1, perPart: 2 })
+    const app = await openTestApp()
+    const { orderId, second } = await orderedTwice(app)
+    await decide(app, orderId, { type: 'adopt', orderId: second })
+    await app.pass(MINUTE)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'fulfilled', supplierOrderId: second, note: null })
+    expect(await currentFreeze(app.db), 'a decision does not lift the freeze').toBeDefined()
+    await unfreeze(app.ordering, 'ann')
+    await sweep(app.ordering)
+    await app.pass(HOUR)
+    await sweep(app.ordering)
+    expect(await currentFreeze(app.db)).toBeUndefined()
+    expect(await app.discrepancies()).toEqual(['double_charge'])
+    app.expectLedger({ charges: 2, keys: 1, perPart: 2 })
   })
 
   test.each(['adopt', 'close'] as const)(
     'whose id has blanks: after %s no sweep freezes buying again',
     async (type) => {
-      const harbour = await openHarbour()
-      withBlanksInIds(harbour)
-      const { orderId, second } = await orderedTwice(harbour)
-      await decide(harbour, orderId, { type, orderId: second.replaceAll('-', ' ') })
-      await unfreeze(harbour.ordering, 'ann')
+      const app = await openTestApp()
+      withBlanksInIds(app)
+      const { orderId, second } = await orderedTwice(app)
+      await decide(app, orderId, { type, orderId: second.replaceAll('-', ' ') })
+      await unfreeze(app.ordering, 'ann')
       for (let time = 0; time < 3; time += 1) {
-        await sweep(harbour.ordering)
-        await harbour.pass(20 * MINUTE)
-        expect(await currentFreeze(harbour.db)).toBeUndefined()
+        await sweep(app.ordering)
+        await app.pass(20 * MINUTE)
+        expect(await currentFreeze(app.db)).toBeUndefined()
       }
-      expect(await harbour.purchase(orderId)).toMatchObject({ state: type === 'adopt' ? 'fulfilled' : 'cancelled' })
-      expect(await harbour.discrepancies()).toEqual(['double_charge'])
-      harbour.expectLedger({ charges: 2, keys: type === 'adopt' ? 1 : 0, perPart: 2 })
+      expect(await app.purchase(orderId)).toMatchObject({ state: type === 'adopt' ? 'fulfilled' : 'cancelled' })
+      expect(await app.discrepancies()).toEqual(['double_charge'])
+      app.expectLedger({ charges: 2, keys: type === 'adopt' ? 1 : 0, perPart: 2 })
     },
   )
 
   test('in place of the one that is known does not freeze buying over the one before', async () => {
-    const harbour = await openHarbour()
-    harbour.sandbox.faults.add({ fault: 'hold-open', times: 2 })
-    const orderId = await harbour.buy('1001')
-    await harbour.settle()
-    const { body, supplierOrderId } = await harbour.purchase(orderId)
-    const other = await buyBeside(harbour, body, 'somebody-else')
-    await sweep(harbour.ordering)
-    expect(await currentFreeze(harbour.db)).toMatchObject({ purchaseId: (await harbour.purchase(orderId)).id })
-    await decide(harbour, orderId, { type: 'adopt', orderId: other })
-    await unfreeze(harbour.ordering, 'ann')
-    await sweep(harbour.ordering)
-    expect(await currentFreeze(harbour.db)).toBeUndefined()
-    harbour.sandbox.world.orders.complete(first(known(harbour).filter(({ id }) => id === other)))
-    await harbour.pass(HOUR)
-    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'fulfilled', supplierOrderId: other })
+    const app = await openTestApp()
+    app.sandbox.faults.add({ fault: 'hold-open', times: 2 })
+    const orderId = await app.buy('1001')
+    await app.settle()
+    const { body, supplierOrderId } = await app.purchase(orderId)
+    const other = await buyBeside(app, body, 'somebody-else')
+    await sweep(app.ordering)
+    expect(await currentFreeze(app.db)).toMatchObject({ purchaseId: (await app.purchase(orderId)).id })
+    await decide(app, orderId, { type: 'adopt', orderId: other })
+    await unfreeze(app.ordering, 'ann')
+    await sweep(app.ordering)
+    expect(await currentFreeze(app.db)).toBeUndefined()
+    app.sandbox.world.orders.complete(first(known(app).filter(({ id }) => id === other)))
+    await app.pass(HOUR)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'fulfilled', supplierOrderId: other })
     expect(supplierOrderId).not.toBe(other)
-    harbour.expectLedger({ charges: 2, keys: 1, perPart: 2 })
+    app.expectLedger({ charges: 2, keys: 1, perPart: 2 })
   })
 
   test('anew takes the keys that came while it waited for a person', async () => {
-    const harbour = await openHarbour()
-    const orderId = await keysShort(harbour, 5, 2)
-    const { supplierOrderId } = await harbour.purchase(orderId)
-    await harbour.pass(20 * HOUR)
-    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'review' })
-    await decide(harbour, orderId, { type: 'adopt', orderId: String(supplierOrderId) })
-    await harbour.pass(MINUTE)
-    expect(await harbour.state(orderId)).toBe('fulfilled')
-    harbour.expectLedger({ charges: 1, keys: 5 })
+    const app = await openTestApp()
+    const orderId = await keysShort(app, 5, 2)
+    const { supplierOrderId } = await app.purchase(orderId)
+    await app.pass(20 * HOUR)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'review' })
+    await decide(app, orderId, { type: 'adopt', orderId: String(supplierOrderId) })
+    await app.pass(MINUTE)
+    expect(await app.state(orderId)).toBe('fulfilled')
+    app.expectLedger({ charges: 1, keys: 5 })
   })
 
   test('is not the last word when the supplier calls it failed and then completes it after all', async () => {
-    const harbour = await openHarbour()
-    const { orderId, second } = await orderedTwice(harbour)
-    await unfreeze(harbour.ordering, 'ann')
-    readsAsFailed(harbour, 2)
-    await decide(harbour, orderId, { type: 'adopt', orderId: second })
-    await harbour.pass(MINUTE)
-    expect(await harbour.state(orderId)).toBe('failed')
-    await sweep(harbour.ordering)
-    await harbour.pass(HOUR)
-    expect(await harbour.purchase(orderId), 'the store was told that it failed').toMatchObject({ state: 'review' })
-    await decide(harbour, orderId, { type: 'hand_over' })
-    await harbour.pass(MINUTE)
-    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'fulfilled', supplierOrderId: second })
-    expect(harbour.shop.keys().get('1001/1')).toEqual(harbour.sandbox.world.orders.keysOf(second))
+    const app = await openTestApp()
+    const { orderId, second } = await orderedTwice(app)
+    await unfreeze(app.ordering, 'ann')
+    readsAsFailed(app, 2)
+    await decide(app, orderId, { type: 'adopt', orderId: second })
+    await app.pass(MINUTE)
+    expect(await app.state(orderId)).toBe('failed')
+    await sweep(app.ordering)
+    await app.pass(HOUR)
+    expect(await app.purchase(orderId), 'the store was told that it failed').toMatchObject({ state: 'review' })
+    await decide(app, orderId, { type: 'hand_over' })
+    await app.pass(MINUTE)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'fulfilled', supplierOrderId: second })
+    expect(app.shop.keys().get('1001/1')).toEqual(app.sandbox.world.orders.keysOf(second))
   })
 
   test('that the person bought by hand at the supplier hands its keys over', async () => {
-    const harbour = await openHarbour()
-    const { orderId, byHand } = await boughtByHand(harbour)
-    await decide(harbour, orderId, { type: 'adopt', orderId: byHand })
-    await harbour.pass(MINUTE)
-    expect(await harbour.state(orderId)).toBe('fulfilled')
-    expect(harbour.shop.keys().get('1001/1')).toEqual(harbour.sandbox.world.orders.keysOf(byHand))
+    const app = await openTestApp()
+    const { orderId, byHand } = await boughtByHand(app)
+    await decide(app, orderId, { type: 'adopt', orderId: byHand })
+    await app.pass(MINUTE)
+    expect(await app.state(orderId)).toBe('fulfilled')
+    expect(app.shop.keys().get('1001/1')).toEqual(app.sandbox.world.orders.keysOf(byHand))
   })
 
   test('that was bought by hand is compared by the sweep too, though it carries no reference', async () => {
-    const harbour = await openHarbour()
-    const { orderId, byHand } = await boughtByHand(harbour)
-    readsAsFailed(harbour, 2)
-    await decide(harbour, orderId, { type: 'adopt', orderId: byHand })
-    await harbour.pass(MINUTE)
-    expect(await harbour.state(orderId)).toBe('failed')
-    await sweep(harbour.ordering)
-    await harbour.pass(HOUR)
-    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'review', supplierOrderId: byHand })
-    expect(await harbour.discrepancies()).toEqual([])
+    const app = await openTestApp()
+    const { orderId, byHand } = await boughtByHand(app)
+    readsAsFailed(app, 2)
+    await decide(app, orderId, { type: 'adopt', orderId: byHand })
+    await app.pass(MINUTE)
+    expect(await app.state(orderId)).toBe('failed')
+    await sweep(app.ordering)
+    await app.pass(HOUR)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'review', supplierOrderId: byHand })
+    expect(await app.discrepancies()).toEqual([])
   })
 
   test('is refused when it belongs to another purchase, is a stranger, or is not there', async () => {
-    const harbour = await openHarbour()
-    const other = await harbour.buy('1000')
-    await harbour.pass(MINUTE)
-    const { orderId } = await orderedTwice(harbour)
-    const before = await harbour.purchase(orderId)
-    const offers = await harbour.offers()
+    const app = await openTestApp()
+    const other = await app.buy('1000')
+    await app.pass(MINUTE)
+    const { orderId } = await orderedTwice(app)
+    const before = await app.purchase(orderId)
+    const offers = await app.offers()
     const strange = { ...JSON.parse(before.body), external_order_id: 'of-somebody-else' }
-    const foreign = await buyBeside(harbour, JSON.stringify(strange), 'foreign')
+    const foreign = await buyBeside(app, JSON.stringify(strange), 'foreign')
     const another = { ...JSON.parse(before.body), external_order_id: undefined, productId: offers[1]?.productId }
-    const otherProduct = await buyBeside(harbour, JSON.stringify(another), 'other-product')
+    const otherProduct = await buyBeside(app, JSON.stringify(another), 'other-product')
     const refused: [string, string][] = [
-      [String((await harbour.purchase(other)).supplierOrderId), 'order_taken'],
+      [String((await app.purchase(other)).supplierOrderId), 'order_taken'],
       [foreign, 'order_foreign'],
       [otherProduct, 'order_foreign'],
       ['01890000-0000-7000-8000-000000000000', 'order_unknown'],
     ]
     for (const [id, reason] of refused) {
-      await expect(decide(harbour, orderId, { type: 'adopt', orderId: id }), id).rejects.toMatchObject({ reason })
+      await expect(decide(app, orderId, { type: 'adopt', orderId: id }), id).rejects.toMatchObject({ reason })
     }
     for (const id of ['', '.', '..', ' ', 'a\nb', 'x'.repeat(201)]) {
       const fields = [{ field: 'orderId', message: expect.any(String) }]
-      await expect(decide(harbour, orderId, { type: 'adopt', orderId: id }), id).rejects.toMatchObject({ fields })
+      await expect(decide(app, orderId, { type: 'adopt', orderId: id }), id).rejects.toMatchObject({ fields })
     }
-    expect(await harbour.purchase(orderId)).toEqual(before)
-    expect(await harbour.db.query(auditOf(before.id)), 'what was refused is no decision').toEqual([])
+    expect(await app.purchase(orderId)).toEqual(before)
+    expect(await app.db.query(auditOf(before.id)), 'what was refused is no decision').toEqual([])
   })
 
   test('of another purchase that does not know it yet is refused by its reference', async () => {
-    const harbour = await openHarbour()
-    const { orderId } = await orderedTwice(harbour)
-    await unfreeze(harbour.ordering, 'ann')
-    harbour.sandbox.faults.add({ fault: 'answer-lost' })
-    const other = await harbour.buy('1002')
-    await harbour.round()
-    expect(await harbour.purchase(other)).toMatchObject({ state: 'unknown', supplierOrderId: null })
-    const theirs = first(known(harbour)).id
-    await expect(decide(harbour, orderId, { type: 'adopt', orderId: theirs })).rejects.toMatchObject({
+    const app = await openTestApp()
+    const { orderId } = await orderedTwice(app)
+    await unfreeze(app.ordering, 'ann')
+    app.sandbox.faults.add({ fault: 'answer-lost' })
+    const other = await app.buy('1002')
+    await app.round()
+    expect(await app.purchase(other)).toMatchObject({ state: 'unknown', supplierOrderId: null })
+    const theirs = first(known(app)).id
+    await expect(decide(app, orderId, { type: 'adopt', orderId: theirs })).rejects.toMatchObject({
       reason: 'order_taken',
     })
   })
 
   test('that a person bought by hand goes to one purchase only', async () => {
-    const harbour = await openHarbour()
-    const { orderId } = await orderedTwice(harbour)
-    const byHand = { ...JSON.parse((await harbour.purchase(orderId)).body), external_order_id: undefined }
-    const adopt = { type: 'adopt', orderId: await buyBeside(harbour, JSON.stringify(byHand), 'by-hand') } as const
-    await decide(harbour, orderId, adopt)
-    await unfreeze(harbour.ordering, 'ann')
-    const { orderId: other } = await orderedTwice(harbour, '1002')
-    await expect(decide(harbour, other, adopt)).rejects.toMatchObject({ reason: 'order_taken' })
+    const app = await openTestApp()
+    const { orderId } = await orderedTwice(app)
+    const byHand = { ...JSON.parse((await app.purchase(orderId)).body), external_order_id: undefined }
+    const adopt = { type: 'adopt', orderId: await buyBeside(app, JSON.stringify(byHand), 'by-hand') } as const
+    await decide(app, orderId, adopt)
+    await unfreeze(app.ordering, 'ann')
+    const { orderId: other } = await orderedTwice(app, '1002')
+    await expect(decide(app, other, adopt)).rejects.toMatchObject({ reason: 'order_taken' })
   })
 
   test('is refused while keys of another order are stored', async () => {
-    const harbour = await openHarbour()
-    const orderId = await keysShort(harbour, 5, 2)
-    const other = await buyBeside(harbour, (await harbour.purchase(orderId)).body, 'somebody-else')
-    await expect(decide(harbour, orderId, { type: 'adopt', orderId: other })).rejects.toMatchObject({
+    const app = await openTestApp()
+    const orderId = await keysShort(app, 5, 2)
+    const other = await buyBeside(app, (await app.purchase(orderId)).body, 'somebody-else')
+    await expect(decide(app, orderId, { type: 'adopt', orderId: other })).rejects.toMatchObject({
       reason: 'keys_of_another_order',
     })
   })
 
   test('that cannot be read now changes nothing, and the next try does', async () => {
-    const harbour = await openHarbour()
-    const { orderId, own } = await orderedTwice(harbour)
-    harbour.sandbox.faults.add({ fault: 'rate-limit', times: 9, match: { path: `/orders/${own}` } })
-    await expect(decide(harbour, orderId, { type: 'adopt', orderId: own })).rejects.toMatchObject({
+    const app = await openTestApp()
+    const { orderId, own } = await orderedTwice(app)
+    app.sandbox.faults.add({ fault: 'rate-limit', times: 9, match: { path: `/orders/${own}` } })
+    await expect(decide(app, orderId, { type: 'adopt', orderId: own })).rejects.toMatchObject({
       code: 'unavailable',
     })
-    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'review' })
-    harbour.sandbox.faults.clear()
-    harbour.move(MINUTE)
-    await decide(harbour, orderId, { type: 'adopt', orderId: own })
-    await harbour.pass(MINUTE)
-    expect(await harbour.state(orderId)).toBe('fulfilled')
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'review' })
+    app.sandbox.faults.clear()
+    app.move(MINUTE)
+    await decide(app, orderId, { type: 'adopt', orderId: own })
+    await app.pass(MINUTE)
+    expect(await app.state(orderId)).toBe('fulfilled')
   })
 })

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { watchClock } from '../../src/jobs.ts'
 import { afterClockJump } from '../../src/ordering/recover.ts'
 import type { OrderRequest } from '../../src/supplier/client.ts'
-import { defaultDialect, type Harbour, openHarbour, until } from '../support/harbour.ts'
 import { openRestoreWorld } from '../support/restore-world.ts'
+import { defaultDialect, openTestApp, type TestApp, until } from '../support/test-app.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -15,8 +15,8 @@ const LAG_MS = (defaultDialect().listLagSeconds - 2) * SECOND
 /** A supplier that forgets keys at once, and a network that keeps the first request for almost as long as it may. */
 async function slowRoad({ answers }: { answers: boolean }) {
   const forgetful = { ...defaultDialect(), idempotencyMemorySeconds: 1 }
-  const harbour = await openHarbour({ sandboxDialect: forgetful })
-  const { supplier } = harbour.ordering
+  const app = await openTestApp({ sandboxDialect: forgetful })
+  const { supplier } = app.ordering
   const { placeOrder } = supplier
   let held: OrderRequest | undefined
   supplier.placeOrder = (request) => {
@@ -27,75 +27,75 @@ async function slowRoad({ answers }: { answers: boolean }) {
     return Promise.resolve({ outcome: 'unknown', cause: 'timeout', rejection: false, evidence })
   }
   const arrive = async (): Promise<void> => {
-    harbour.sandbox.faults.add({ fault: 'list-lag', delayMs: LAG_MS })
+    app.sandbox.faults.add({ fault: 'list-lag', delayMs: LAG_MS })
     if (held) await placeOrder({ ...held, beforeWrite: () => true })
   }
-  return { harbour, arrive, sent: () => held !== undefined }
+  return { app, arrive, sent: () => held !== undefined }
 }
 
 /** A quarter of an hour as the service lives it, in ticks of two seconds; the request runs as late as it may. */
-async function live(harbour: Harbour, arrive: () => Promise<void>, jumpMs = 0): Promise<void> {
-  const { monotonic } = harbour.ordering
+async function live(app: TestApp, arrive: () => Promise<void>, jumpMs = 0): Promise<void> {
+  const { monotonic } = app.ordering
   const start = monotonic()
-  const clockJumped = watchClock(harbour.now, monotonic)
-  harbour.jump(jumpMs)
+  const clockJumped = watchClock(app.now, monotonic)
+  app.jump(jumpMs)
   for (let passed = 0; passed < 15 * MINUTE; passed = monotonic() - start) {
     if (passed === LATE_MS) await arrive()
-    harbour.move(2 * SECOND)
-    if (clockJumped()) await afterClockJump(harbour.ordering)
-    await harbour.settle()
+    app.move(2 * SECOND)
+    if (clockJumped()) await afterClockJump(app.ordering)
+    await app.settle()
   }
 }
 
 describe('a clock that is put ahead while a request is on its way', () => {
   test.for([3, 9, 20])('by %i minutes does not have it sent a second time', async (minutes) => {
-    const { harbour, arrive } = await slowRoad({ answers: true })
-    const orderId = await harbour.buy('1001')
-    await harbour.settle()
-    await live(harbour, arrive, minutes * MINUTE)
-    expect(harbour.sandbox.world.report().charges).toHaveLength(1)
-    expect(await harbour.state(orderId)).toBe('fulfilled')
+    const { app, arrive } = await slowRoad({ answers: true })
+    const orderId = await app.buy('1001')
+    await app.settle()
+    await live(app, arrive, minutes * MINUTE)
+    expect(app.sandbox.world.report().charges).toHaveLength(1)
+    expect(await app.state(orderId)).toBe('fulfilled')
   })
 
   test('by three minutes again and again delays what is not there, and no longer than one time', async () => {
-    const { harbour } = await slowRoad({ answers: true })
-    const orderId = await harbour.buy('1001')
-    await harbour.settle()
+    const { app } = await slowRoad({ answers: true })
+    const orderId = await app.buy('1001')
+    await app.settle()
     for (let jumps = 0; jumps < 10; jumps += 1) {
-      harbour.jump(3 * MINUTE)
-      await harbour.pass(30 * SECOND, 2 * SECOND)
+      app.jump(3 * MINUTE)
+      await app.pass(30 * SECOND, 2 * SECOND)
     }
-    expect(await harbour.state(orderId)).toBe('fulfilled')
-    harbour.expectLedger({ charges: 1, keys: 1 })
+    expect(await app.state(orderId)).toBe('fulfilled')
+    app.expectLedger({ charges: 1, keys: 1 })
   })
 })
 
 describe('a clock that is put ahead between a kill and the next start', () => {
   test.for([3, 9, 20])('by %i minutes does not have what was on its way sent a second time', async (minutes) => {
-    const { harbour, arrive, sent } = await slowRoad({ answers: false })
-    const orderId = await harbour.buy('1001')
-    void harbour.round()
+    const { app, arrive, sent } = await slowRoad({ answers: false })
+    const orderId = await app.buy('1001')
+    void app.round()
     await until(sent)
-    harbour.jump(minutes * MINUTE)
-    await harbour.restart()
-    await live(harbour, arrive)
-    expect(harbour.sandbox.world.report().charges).toHaveLength(1)
-    expect(await harbour.state(orderId)).toBe('fulfilled')
+    app.jump(minutes * MINUTE)
+    await app.restart()
+    await live(app, arrive)
+    expect(app.sandbox.world.report().charges).toHaveLength(1)
+    expect(await app.state(orderId)).toBe('fulfilled')
   })
 
   test('has a scan of the process before prove nothing any more', async () => {
-    const { harbour } = await slowRoad({ answers: true })
-    const orderId = await harbour.buy('1001')
-    await harbour.settle()
-    await harbour.pass(3.5 * MINUTE, 2 * SECOND)
-    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'unknown', absentSince: expect.any(Number) })
-    harbour.jump(9 * MINUTE)
-    await harbour.restart()
-    await harbour.pass(3 * MINUTE, 2 * SECOND)
-    expect(harbour.sent, 'it may still be on its way').toEqual([])
-    await harbour.pass(3 * MINUTE, 2 * SECOND)
-    expect(await harbour.state(orderId)).toBe('fulfilled')
-    harbour.expectLedger({ charges: 1, keys: 1 })
+    const { app } = await slowRoad({ answers: true })
+    const orderId = await app.buy('1001')
+    await app.settle()
+    await app.pass(3.5 * MINUTE, 2 * SECOND)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'unknown', absentSince: expect.any(Number) })
+    app.jump(9 * MINUTE)
+    await app.restart()
+    await app.pass(3 * MINUTE, 2 * SECOND)
+    expect(app.sent, 'it may still be on its way').toEqual([])
+    await app.pass(3 * MINUTE, 2 * SECOND)
+    expect(await app.state(orderId)).toBe('fulfilled')
+    app.expectLedger({ charges: 1, keys: 1 })
   })
 })
 
@@ -106,26 +106,26 @@ describe('a clock that is put ahead after a restore', () => {
     const dialect = { ...rest, orders: { ...orders, externalOrderId: null } }
     const forgetful = { ...dialect, idempotencyMemorySeconds: 1 }
     const world = await openRestoreWorld({ dialect, sandboxDialect: forgetful })
-    const { harbour } = world
-    const { placeOrder } = harbour.ordering.supplier
+    const { app } = world
+    const { placeOrder } = app.ordering.supplier
     let held: OrderRequest | undefined
-    harbour.ordering.supplier.placeOrder = (request) => {
+    app.ordering.supplier.placeOrder = (request) => {
       held = request
       return new Promise(() => {})
     }
-    const orderId = await harbour.buy('1001')
+    const orderId = await app.buy('1001')
     const planned = world.backUp()
-    void harbour.round()
+    void app.round()
     await until(() => held !== undefined)
     await world.restore(planned)
     await world.work()
-    harbour.jump(minutes * MINUTE)
+    app.jump(minutes * MINUTE)
     await world.pass(LATE_MS, 5 * SECOND)
-    harbour.sandbox.faults.add({ fault: 'list-lag', delayMs: LAG_MS })
+    app.sandbox.faults.add({ fault: 'list-lag', delayMs: LAG_MS })
     if (held) await placeOrder({ ...held, beforeWrite: () => true })
     await world.pass(15 * MINUTE, 5 * SECOND)
-    expect(harbour.sandbox.world.report().charges).toHaveLength(1)
-    expect(await harbour.state(orderId)).toBe('fulfilled')
+    expect(app.sandbox.world.report().charges).toHaveLength(1)
+    expect(await app.state(orderId)).toBe('fulfilled')
   })
 })
 
@@ -136,13 +136,13 @@ describe('a clock that was ahead when a purchase was sent', () => {
       const { orders, ...rest } = defaultDialect()
       // The list is paged by time: the window begins by our clock, and the orders carry the supplier's.
       const dialect = { ...rest, orders: { ...orders, externalOrderId: null } }
-      const harbour = await openHarbour({ dialect, sandboxDialect: { ...dialect, idempotencyMemorySeconds: 1 } })
-      harbour.jump(minutes * MINUTE)
-      harbour.sandbox.faults.add({ fault: 'answer-lost' })
-      const orderId = await harbour.buy('1001')
-      await harbour.pass(20 * MINUTE, 10 * SECOND)
-      expect(harbour.sandbox.world.report().charges).toHaveLength(1)
-      expect(await harbour.state(orderId)).toBe('fulfilled')
+      const app = await openTestApp({ dialect, sandboxDialect: { ...dialect, idempotencyMemorySeconds: 1 } })
+      app.jump(minutes * MINUTE)
+      app.sandbox.faults.add({ fault: 'answer-lost' })
+      const orderId = await app.buy('1001')
+      await app.pass(20 * MINUTE, 10 * SECOND)
+      expect(app.sandbox.world.report().charges).toHaveLength(1)
+      expect(await app.state(orderId)).toBe('fulfilled')
     },
   )
 })

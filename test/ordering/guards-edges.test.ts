@@ -8,27 +8,27 @@ import { capsOf, firstFailingGuard } from '../../src/ordering/guards.ts'
 import { insertBalance } from '../../src/storage/evidence.ts'
 import { type Offer, putOffer } from '../../src/storage/offers.ts'
 import { type Purchase, reservedUnder } from '../../src/storage/purchases.ts'
-import { type Harbour, type HarbourOptions, openHarbour } from '../support/harbour.ts'
+import { openTestApp, type TestApp, type TestAppOptions } from '../support/test-app.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 
 const decimal = (minor: number) => formatDecimal({ minor, currency: 'EUR' })
-const caps = (cap: Partial<{ order: number; hour: number; day: number }>): HarbourOptions => ({
+const caps = (cap: Partial<{ order: number; hour: number; day: number }>): TestAppOptions => ({
   policy: { caps: { order: null, hour: null, day: null, ...cap } },
 })
 
 /** A purchase that nothing holds: an offer of 10.00 with stock for ten, a ceiling of 12.00, and money enough. */
-async function openPlanned(options: HarbourOptions = {}) {
-  const harbour = await openHarbour(options)
-  const offer = await harbour.offer()
-  const { orderId } = await harbour.order('1001', [{ sku: offer.sku }])
-  const purchase: Purchase = { ...(await harbour.purchase(orderId)), ceilingMinor: 1_200 }
+async function openPlanned(options: TestAppOptions = {}) {
+  const app = await openTestApp(options)
+  const offer = await app.offer()
+  const { orderId } = await app.order('1001', [{ sku: offer.sku }])
+  const purchase: Purchase = { ...(await app.purchase(orderId)), ceilingMinor: 1_200 }
   const asked = { offers: 0, balances: 0 }
-  const { readBalance } = harbour.ordering
+  const { readBalance } = app.ordering
   const ordering = {
-    ...harbour.ordering,
+    ...app.ordering,
     refreshOffer: async () => {
       asked.offers += 1
     },
@@ -40,8 +40,8 @@ async function openPlanned(options: HarbourOptions = {}) {
   const set = async (fields: Partial<Offer>) => {
     const changed = { ...offer, costMinor: 1_000, localStock: 5, providerStock: 5, ...fields }
     const { productId, goneAt, heldAt } = changed
-    await harbour.db.commit([
-      putOffer({ ...changed, asOf: harbour.now() + 1, changedAt: harbour.now() }),
+    await app.db.commit([
+      putOffer({ ...changed, asOf: app.now() + 1, changedAt: app.now() }),
       {
         statement: sql`update offers set gone_at = ${goneAt}, held_at = ${heldAt} where product_id = ${productId}`,
         rows: 1,
@@ -50,10 +50,10 @@ async function openPlanned(options: HarbourOptions = {}) {
   }
   await set({})
   const guard = (fields: Partial<Purchase> = {}) => firstFailingGuard(ordering, { ...purchase, ...fields })
-  return { harbour, ordering, purchase, offer, asked, set, guard }
+  return { app, ordering, purchase, offer, asked, set, guard }
 }
 
-const balanceOf = async ({ db, ordering, now }: Harbour, amountMinor: number, readAt = now(), currency = 'EUR') => {
+const balanceOf = async ({ db, ordering, now }: TestApp, amountMinor: number, readAt = now(), currency = 'EUR') => {
   const reading = { id: ordering.newId(), readAt, amountMinor, currency, tier: null, limits: null }
   await db.commit([insertBalance(reading)])
 }
@@ -64,11 +64,11 @@ test('nothing holds a purchase that every guard lets pass', async () => {
 })
 
 test('a freeze holds for five minutes at a time, with its reason', async () => {
-  const { harbour, guard, asked } = await openPlanned()
-  await freeze(harbour.ordering, 'we take stock', 'ann')
+  const { app, guard, asked } = await openPlanned()
+  await freeze(app.ordering, 'we take stock', 'ann')
   expect(await guard()).toEqual({
     guard: 'frozen',
-    notBefore: harbour.now() + 5 * MINUTE,
+    notBefore: app.now() + 5 * MINUTE,
     note: 'buying is frozen: we take stock',
   })
   expect(asked.offers, 'nothing is asked for what cannot be bought').toBe(0)
@@ -86,9 +86,9 @@ describe('the stock', () => {
     ['is there and cannot be bought', { available: false }, 1, short],
     ['is of an offer that is gone', { goneAt: 1 }, 1, 'the supplier no longer has the product'],
   ])('%s', async (_, fields, quantity, note) => {
-    const { harbour, set, guard } = await openPlanned()
+    const { app, set, guard } = await openPlanned()
     await set(fields)
-    const notBefore = harbour.now() + rejectedDelayMs(1, 0.5)
+    const notBefore = app.now() + rejectedDelayMs(1, 0.5)
     expect(await guard({ quantity })).toEqual(
       note === undefined ? undefined : { guard: 'out_of_stock', notBefore, note },
     )
@@ -104,25 +104,25 @@ describe('the stock', () => {
   })
 
   test('of a product that is not in the catalogue holds for longer with each generation', async () => {
-    const { harbour, guard } = await openPlanned()
+    const { app, guard } = await openPlanned()
     const unknown = { supplierProductId: 'none', generation: 3 }
-    const notBefore = harbour.now() + rejectedDelayMs(3, 0.5)
+    const notBefore = app.now() + rejectedDelayMs(3, 0.5)
     expect(await guard(unknown)).toEqual({ guard: 'out_of_stock', notBefore, note: short })
   })
 })
 
 describe('an offer', () => {
   test('is asked for again after a minute, product by product', async () => {
-    const { harbour, guard, asked } = await openPlanned()
+    const { app, guard, asked } = await openPlanned()
     await guard()
     await guard()
     expect(asked.offers).toBe(1)
     await guard({ supplierProductId: 'another' })
     expect(asked.offers).toBe(2)
-    harbour.move(MINUTE)
+    app.move(MINUTE)
     await guard()
     expect(asked.offers, 'a minute is not over a minute').toBe(2)
-    harbour.move(1)
+    app.move(1)
     await guard()
     expect(asked.offers).toBe(3)
     await guard()
@@ -130,9 +130,9 @@ describe('an offer', () => {
   })
 
   test('is remembered as confirmed with ten thousand others at most', async () => {
-    const { harbour, guard, ordering } = await openPlanned()
+    const { app, guard, ordering } = await openPlanned()
     const { checked } = ordering.pace
-    for (let at = 1; at < 10_000; at += 1) checked.set(`product ${at}`, harbour.now())
+    for (let at = 1; at < 10_000; at += 1) checked.set(`product ${at}`, app.now())
     await guard()
     expect(checked.size).toBe(10_000)
     await guard({ supplierProductId: 'one more' })
@@ -142,13 +142,13 @@ describe('an offer', () => {
 
 describe('the ceiling', () => {
   test('holds what costs more, for a quarter of an hour, and not what costs as much', async () => {
-    const { harbour, set, guard } = await openPlanned()
+    const { app, set, guard } = await openPlanned()
     await set({ costMinor: 1_200 })
     expect(await guard()).toBeUndefined()
     await set({ costMinor: 1_201 })
     expect(await guard()).toEqual({
       guard: 'ceiling',
-      notBefore: harbour.now() + 15 * MINUTE,
+      notBefore: app.now() + 15 * MINUTE,
       note: `one unit costs ${decimal(1_201)} EUR, the ceiling is ${decimal(1_200)}`,
     })
   })
@@ -163,8 +163,8 @@ describe('the ceiling', () => {
   })
 
   test('holds the offer of an earlier purchase that cost more, until an operator releases it', async () => {
-    const { harbour, set, guard } = await openPlanned()
-    await set({ heldAt: harbour.now() })
+    const { app, set, guard } = await openPlanned()
+    await set({ heldAt: app.now() })
     expect(await guard()).toMatchObject({ guard: 'ceiling', note: expect.stringContaining('an earlier purchase') })
   })
 
@@ -174,11 +174,11 @@ describe('the ceiling', () => {
     ['negative', 'a cost below 0'],
     ['currency', 'the cost in another currency'],
   ] as const)('holds an offer whose cost is at fault: %s', async (costFault, what) => {
-    const { harbour, set, guard } = await openPlanned()
+    const { app, set, guard } = await openPlanned()
     await set({ costFault })
     expect(await guard()).toEqual({
       guard: 'ceiling',
-      notBefore: harbour.now() + 15 * MINUTE,
+      notBefore: app.now() + 15 * MINUTE,
       note: `the supplier states ${what}: ask the supplier; it is bought once the cost is right`,
     })
   })
@@ -190,11 +190,11 @@ describe('a spend cap', () => {
     ['hour', MINUTE],
     ['day', 5 * MINUTE],
   ] as const)('of the %s lets pass what reaches it, and holds what exceeds it', async (name, againMs) => {
-    const { harbour, guard } = await openPlanned(caps({ [name]: 2_400 }))
+    const { app, guard } = await openPlanned(caps({ [name]: 2_400 }))
     expect(await guard({ quantity: 2 })).toBeUndefined()
     expect(await guard({ ceilingMinor: 1_201, quantity: 2 })).toEqual({
       guard: 'spend_cap',
-      notBefore: harbour.now() + againMs,
+      notBefore: app.now() + againMs,
       note: `would exceed the spend cap of ${decimal(2_400)} per ${name}`,
     })
   })
@@ -208,10 +208,10 @@ describe('a spend cap', () => {
   })
 
   test('of an hour or a day reaches back for what may still have been running at its beginning', async () => {
-    const { ordering, harbour, purchase } = await openPlanned(caps({ order: 1, hour: 2, day: 3 }))
+    const { ordering, app, purchase } = await openPlanned(caps({ order: 1, hour: 2, day: 3 }))
     const { settleSeconds } = ordering.dialect
     // The intent is stored a deadline before the request may leave, which then settles.
-    const began = harbour.now() - (settleSeconds * SECOND) / 3 - settleSeconds * SECOND
+    const began = app.now() - (settleSeconds * SECOND) / 3 - settleSeconds * SECOND
     expect(capsOf(ordering, purchase)).toEqual([
       { name: 'order', minor: 1, scope: { orderId: purchase.orderId }, againMs: 15 * MINUTE },
       { name: 'hour', minor: 2, scope: { since: began - HOUR }, againMs: MINUTE },
@@ -220,9 +220,9 @@ describe('a spend cap', () => {
   })
 
   test('counts what was bought before it', async () => {
-    const { harbour, guard } = await openPlanned(caps({ hour: 100_000 }))
-    await harbour.settle()
-    const [bought] = await harbour.db.query(reservedUnder({ since: 0 }))
+    const { app, guard } = await openPlanned(caps({ hour: 100_000 }))
+    await app.settle()
+    const [bought] = await app.db.query(reservedUnder({ since: 0 }))
     const total = bought?.total ?? 0
     expect(total).toBeGreaterThan(0)
     const room = 100_000 - total
@@ -233,75 +233,75 @@ describe('a spend cap', () => {
 
 describe('the balance', () => {
   test('covers what costs as much, by the cost and not by the ceiling', async () => {
-    const { harbour, guard, asked } = await openPlanned()
-    await balanceOf(harbour, 2_000)
+    const { app, guard, asked } = await openPlanned()
+    await balanceOf(app, 2_000)
     expect(await guard({ quantity: 2 })).toBeUndefined()
     expect(asked.balances).toBe(0)
   })
 
   test('that is too low holds for a minute, and says what is missing', async () => {
-    const { harbour, guard, asked } = await openPlanned()
-    await balanceOf(harbour, 1_999)
+    const { app, guard, asked } = await openPlanned()
+    await balanceOf(app, 1_999)
     expect(await guard({ quantity: 2 })).toEqual({
       guard: 'balance',
-      notBefore: harbour.now() + MINUTE,
+      notBefore: app.now() + MINUTE,
       note: `needs ${decimal(2_000)} EUR, the balance has ${decimal(1_999)}: top it up`,
     })
     expect(asked.balances, 'it was read just now').toBe(0)
-    await balanceOf(harbour, -5, harbour.now() + 1)
+    await balanceOf(app, -5, app.now() + 1)
     expect(await guard()).toMatchObject({ note: expect.stringContaining(`the balance has ${decimal(0)}:`) })
   })
 
   test('that is too low is read again once a minute has passed, and not where it covers all', async () => {
-    const { harbour, guard, asked } = await openPlanned()
-    await balanceOf(harbour, 999)
-    harbour.move(MINUTE - 1)
+    const { app, guard, asked } = await openPlanned()
+    await balanceOf(app, 999)
+    app.move(MINUTE - 1)
     expect(await guard()).toMatchObject({ guard: 'balance' })
     expect(asked.balances).toBe(0)
-    harbour.move(1)
+    app.move(1)
     expect(await guard(), 'the supplier has more by now').toBeUndefined()
     expect(asked.balances).toBe(1)
-    harbour.move(HOUR)
+    app.move(HOUR)
     expect(await guard()).toBeUndefined()
     expect(asked.balances).toBe(1)
   })
 
   test('that was never read is read first', async () => {
-    const { guard, asked, harbour } = await openPlanned()
-    await harbour.db.commit([{ statement: sql`delete from balance_readings`, rows: 'any' }])
+    const { guard, asked, app } = await openPlanned()
+    await app.db.commit([{ statement: sql`delete from balance_readings`, rows: 'any' }])
     expect(await guard()).toBeUndefined()
     expect(asked.balances).toBe(1)
   })
 
   test('in another currency holds nothing', async () => {
-    const { harbour, guard } = await openPlanned()
-    await balanceOf(harbour, 1, harbour.now() + 1, 'USD')
+    const { app, guard } = await openPlanned()
+    await balanceOf(app, 1, app.now() + 1, 'USD')
     expect(await guard()).toBeUndefined()
   })
 
   test('is less by what was sent since it was read', async () => {
-    const { harbour, guard } = await openPlanned()
-    await harbour.settle()
-    const [sent] = await harbour.db.query(reservedUnder({ since: 0 }))
+    const { app, guard } = await openPlanned()
+    await app.settle()
+    const [sent] = await app.db.query(reservedUnder({ since: 0 }))
     expect(sent?.total).toBeGreaterThan(0)
-    await balanceOf(harbour, 10_000)
+    await balanceOf(app, 10_000)
     expect(await guard({ quantity: 10 })).toMatchObject({
       note: `needs ${decimal(10_000)} EUR, the balance has ${decimal(10_000 - (sent?.total ?? 0))}: top it up`,
     })
-    await balanceOf(harbour, 10_000, harbour.now() + 1)
+    await balanceOf(app, 10_000, app.now() + 1)
     expect(await guard({ quantity: 10 }), 'a reading after the request knows of it').toBeUndefined()
   })
 })
 
 test('the first guard that holds is the one that is told: freeze, stock, ceiling, spend cap, balance', async () => {
-  const { harbour, set, guard } = await openPlanned(caps({ order: 1 }))
-  await balanceOf(harbour, 1, harbour.now() + 1)
+  const { app, set, guard } = await openPlanned(caps({ order: 1 }))
+  await balanceOf(app, 1, app.now() + 1)
   await set({ localStock: 0, providerStock: 0, costMinor: 5_000 })
   const held: (string | undefined)[] = []
   const next = async (fields?: Partial<Purchase>) => void held.push((await guard(fields))?.guard)
-  await freeze(harbour.ordering, 'we take stock', 'ann')
+  await freeze(app.ordering, 'we take stock', 'ann')
   await next()
-  await harbour.db.commit([{ statement: sql`delete from settings`, rows: 'any' }])
+  await app.db.commit([{ statement: sql`delete from settings`, rows: 'any' }])
   await next()
   await set({ costMinor: 5_000 })
   await next()

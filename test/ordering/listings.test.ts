@@ -6,9 +6,9 @@ import { type ListingRow, putListings } from '../../src/storage/listings.ts'
 import { offersByProduct, putOffer } from '../../src/storage/offers.ts'
 import { nextPublications } from '../../src/storage/publications.ts'
 import { memoryDatabase, TEST_NOW } from '../support/database.ts'
-import { openHarbour, STORE } from '../support/harbour.ts'
 import { offerRow } from '../support/publish-world.ts'
 import { sellingPolicy } from '../support/selling.ts'
+import { openTestApp, STORE } from '../support/test-app.ts'
 
 const listing = (variant: string, fields: Partial<ListingRow>): ListingRow => ({
   ...newListing(STORE, { variant, sku: variant, linkedBy: 'person' }, TEST_NOW),
@@ -19,17 +19,17 @@ const listing = (variant: string, fields: Partial<ListingRow>): ListingRow => ({
 
 describe('a purchase that finds its offer out of stock', () => {
   test('owes every store a look at it, in the commit that finds it', async () => {
-    const harbour = await openHarbour()
-    const orderId = await harbour.buy('1001')
-    harbour.sandbox.faults.add({ fault: 'out-of-stock' })
-    await harbour.round()
-    const purchase = await harbour.purchase(orderId)
+    const app = await openTestApp()
+    const orderId = await app.buy('1001')
+    app.sandbox.faults.add({ fault: 'out-of-stock' })
+    await app.round()
+    const purchase = await app.purchase(orderId)
     expect(purchase).toMatchObject({ generation: 2, holdReason: 'out_of_stock' })
-    const [owed] = await harbour.db.query(nextPublications(STORE, 10))
+    const [owed] = await app.db.query(nextPublications(STORE, 10))
     expect(owed?.productIds).toEqual([purchase.supplierProductId])
-    const offers = await harbour.db.query(offersByProduct([purchase.supplierProductId]))
+    const offers = await app.db.query(offersByProduct([purchase.supplierProductId]))
     const store = { id: STORE, policy: sellingPolicy() }
-    const [assessed] = await assess(harbour.db, store, { offers }, harbour.now())
+    const [assessed] = await assess(app.db, store, { offers }, app.now())
     expect(assessed?.decision.content).toMatchObject({ stock: 0, available: false })
   })
 })

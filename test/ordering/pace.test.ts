@@ -4,191 +4,191 @@ import { sweep } from '../../src/reconciliation/sweep.ts'
 import { changePurchase, purchasesInState } from '../../src/storage/purchases.ts'
 import { currentFreeze } from '../../src/storage/settings.ts'
 import { databaseFile } from '../support/database.ts'
-import { first, type Harbour, openHarbour } from '../support/harbour.ts'
+import { first, openTestApp, type TestApp } from '../support/test-app.ts'
 
 const MINUTE = 60_000
 
 /** Takes that many orders of one line, with stock and balance for all of them. */
-async function buyMany(harbour: Harbour, count: number): Promise<{ orders: string[]; sku: string }> {
-  const { sku, productId } = await harbour.offer()
-  harbour.sandbox.world.offers.change(productId, { stock: 1_000 })
-  harbour.sandbox.world.topUp(10_000_000)
-  await harbour.ordering.readBalance()
-  await harbour.ordering.refreshOffer(productId)
+async function buyMany(app: TestApp, count: number): Promise<{ orders: string[]; sku: string }> {
+  const { sku, productId } = await app.offer()
+  app.sandbox.world.offers.change(productId, { stock: 1_000 })
+  app.sandbox.world.topUp(10_000_000)
+  await app.ordering.readBalance()
+  await app.ordering.refreshOffer(productId)
   // Confirmed for ever: this is about orders, not about offers.
-  harbour.ordering.pace.checked.set(productId, Number.MAX_SAFE_INTEGER)
+  app.ordering.pace.checked.set(productId, Number.MAX_SAFE_INTEGER)
   const orders: string[] = []
   for (let number = 1; number <= count; number += 1) {
-    orders.push((await harbour.order(String(number), [{ sku }])).orderId)
+    orders.push((await app.order(String(number), [{ sku }])).orderId)
   }
   return { orders, sku }
 }
 
 describe('a supplier whose answers are ambiguous', () => {
   test('is sent nothing more after three in a row, then one order at a time, then all', async () => {
-    const harbour = await openHarbour({ policy: { inFlight: 1 } })
-    harbour.sandbox.faults.add({ fault: 'answer-lost', times: 4 })
-    await buyMany(harbour, 8)
-    await harbour.settle()
-    expect(harbour.sent).toHaveLength(3)
-    expect(harbour.ordering.pace.breaker.phase).toBe('open')
-    harbour.sandbox.faults.add({ fault: 'error-before', match: { path: '/orders', method: 'GET' }, times: 9 })
-    await harbour.pass(2_000)
-    expect(harbour.sent, 'no look-up has succeeded').toHaveLength(3)
-    await harbour.pass(5_000)
-    expect(harbour.sent, 'one was tried, and its answer was lost too').toHaveLength(4)
-    expect(harbour.ordering.pace.breaker.phase).toBe('open')
-    await harbour.pass(2 * MINUTE)
-    expect(harbour.ordering.pace.breaker.phase).toBe('closed')
-    harbour.expectLedger({ charges: 8, keys: 8 })
+    const app = await openTestApp({ policy: { inFlight: 1 } })
+    app.sandbox.faults.add({ fault: 'answer-lost', times: 4 })
+    await buyMany(app, 8)
+    await app.settle()
+    expect(app.sent).toHaveLength(3)
+    expect(app.ordering.pace.breaker.phase).toBe('open')
+    app.sandbox.faults.add({ fault: 'error-before', match: { path: '/orders', method: 'GET' }, times: 9 })
+    await app.pass(2_000)
+    expect(app.sent, 'no look-up has succeeded').toHaveLength(3)
+    await app.pass(5_000)
+    expect(app.sent, 'one was tried, and its answer was lost too').toHaveLength(4)
+    expect(app.ordering.pace.breaker.phase).toBe('open')
+    await app.pass(2 * MINUTE)
+    expect(app.ordering.pace.breaker.phase).toBe('closed')
+    app.expectLedger({ charges: 8, keys: 8 })
   })
 
   test('is sent new orders again when a sweep, not a look-up, has found all that were ambiguous', async () => {
-    const harbour = await openHarbour({ policy: { inFlight: 1 } })
-    harbour.sandbox.faults.add({ fault: 'answer-lost', times: 3 })
-    const { orders } = await buyMany(harbour, 4)
-    await harbour.settle()
-    const states = () => Promise.all(orders.map(async (orderId) => (await harbour.purchase(orderId)).state))
+    const app = await openTestApp({ policy: { inFlight: 1 } })
+    app.sandbox.faults.add({ fault: 'answer-lost', times: 3 })
+    const { orders } = await buyMany(app, 4)
+    await app.settle()
+    const states = () => Promise.all(orders.map(async (orderId) => (await app.purchase(orderId)).state))
     expect(await states()).toEqual(['unknown', 'unknown', 'unknown', 'planned'])
-    await sweep(harbour.ordering)
+    await sweep(app.ordering)
     expect(await states()).toEqual(['accepted', 'accepted', 'accepted', 'planned'])
-    await harbour.pass(2 * MINUTE)
-    harbour.expectLedger({ charges: 4, keys: 4 })
+    await app.pass(2 * MINUTE)
+    app.expectLedger({ charges: 4, keys: 4 })
   })
 
   test('is not taken for well because nobody could reach it', async () => {
-    const harbour = await openHarbour({ policy: { inFlight: 1 }, sandboxFile: databaseFile() })
-    harbour.sandbox.faults.add({ fault: 'answer-lost', times: 2 })
-    const { sku } = await buyMany(harbour, 2)
-    await harbour.settle()
-    expect(harbour.ordering.pace.breaker).toMatchObject({ phase: 'closed', ambiguousInRow: 2 })
-    await harbour.supplierDown()
-    await harbour.order('3', [{ sku }])
-    await harbour.settle()
-    expect(harbour.sent).toHaveLength(3)
-    expect(harbour.ordering.pace.breaker.ambiguousInRow).toBe(2)
+    const app = await openTestApp({ policy: { inFlight: 1 }, sandboxFile: databaseFile() })
+    app.sandbox.faults.add({ fault: 'answer-lost', times: 2 })
+    const { sku } = await buyMany(app, 2)
+    await app.settle()
+    expect(app.ordering.pace.breaker).toMatchObject({ phase: 'closed', ambiguousInRow: 2 })
+    await app.supplierDown()
+    await app.order('3', [{ sku }])
+    await app.settle()
+    expect(app.sent).toHaveLength(3)
+    expect(app.ordering.pace.breaker.ambiguousInRow).toBe(2)
   })
 })
 
 describe('repeats', () => {
   test('stay under their budget, and new orders pass them by', async () => {
-    const harbour = await openHarbour({ sandboxFile: databaseFile(), policy: { inFlight: 4 } })
-    const { orders, sku } = await buyMany(harbour, 60)
-    await harbour.supplierDown()
-    await harbour.settle()
-    expect(harbour.sent).toHaveLength(60)
-    await harbour.supplierUp()
-    harbour.move(5_000)
-    const fresh = (await harbour.order('fresh', [{ sku }])).orderId
-    await harbour.settle()
-    expect(await harbour.purchase(fresh)).toMatchObject({ state: 'accepted' })
-    expect(harbour.sent.length - 61).toBeLessThanOrEqual(6)
-    await harbour.pass(MINUTE - 6_000, 3_000)
-    expect(harbour.sent.length - 61).toBeLessThanOrEqual(6)
-    await harbour.pass(12 * MINUTE, 10_000)
-    for (const order of orders) expect(await harbour.state(order)).toBe('fulfilled')
-    harbour.expectLedger({ charges: 61, keys: 61 })
+    const app = await openTestApp({ sandboxFile: databaseFile(), policy: { inFlight: 4 } })
+    const { orders, sku } = await buyMany(app, 60)
+    await app.supplierDown()
+    await app.settle()
+    expect(app.sent).toHaveLength(60)
+    await app.supplierUp()
+    app.move(5_000)
+    const fresh = (await app.order('fresh', [{ sku }])).orderId
+    await app.settle()
+    expect(await app.purchase(fresh)).toMatchObject({ state: 'accepted' })
+    expect(app.sent.length - 61).toBeLessThanOrEqual(6)
+    await app.pass(MINUTE - 6_000, 3_000)
+    expect(app.sent.length - 61).toBeLessThanOrEqual(6)
+    await app.pass(12 * MINUTE, 10_000)
+    for (const order of orders) expect(await app.state(order)).toBe('fulfilled')
+    app.expectLedger({ charges: 61, keys: 61 })
   })
 })
 
 describe('a purchase that fails inside Quayside', () => {
   test('goes to a person after eight equal errors, while the others go on', async () => {
-    const harbour = await openHarbour()
-    const bad = await harbour.buy('1001')
-    await harbour.settle()
-    const good = await harbour.buy('1002')
-    const { vault } = harbour
+    const app = await openTestApp()
+    const bad = await app.buy('1001')
+    await app.settle()
+    const good = await app.buy('1002')
+    const { vault } = app
     let poison: string | undefined
     const reads: number[] = []
-    harbour.ordering.vault = {
+    app.ordering.vault = {
       ...vault,
       blindIndex: (text) => {
         poison ??= text
         if (text !== poison) return vault.blindIndex(text)
-        reads.push(harbour.now())
+        reads.push(app.now())
         throw new Error('this key is poison')
       },
     }
-    await harbour.pass(5 * MINUTE, 2_000)
-    const states = [(await harbour.purchase(bad)).state, (await harbour.purchase(good)).state].sort()
+    await app.pass(5 * MINUTE, 2_000)
+    const states = [(await app.purchase(bad)).state, (await app.purchase(good)).state].sort()
     expect(states).toEqual(['fulfilled', 'review'])
     expect(reads.length, 'a review is read again only now and then').toBeLessThan(12)
-    expect(await harbour.alerts()).toContain('poisoned')
-    harbour.expectLedger({ charges: 2, keys: 1 })
+    expect(await app.alerts()).toContain('poisoned')
+    app.expectLedger({ charges: 2, keys: 1 })
   })
 
   test('goes to a person when it must not be sent because an earlier attempt may have been charged', async () => {
-    const harbour = await openHarbour()
-    harbour.sandbox.faults.add({ fault: 'failed-order' })
-    const orderId = await harbour.buy('1001')
-    await harbour.pass(10_000)
-    const { id } = await harbour.purchase(orderId)
-    await retryPurchase(harbour.ordering, id, 'ann')
+    const app = await openTestApp()
+    app.sandbox.faults.add({ fault: 'failed-order' })
+    const orderId = await app.buy('1001')
+    await app.pass(10_000)
+    const { id } = await app.purchase(orderId)
+    await retryPurchase(app.ordering, id, 'ann')
     // As a bug would leave it: planned anew although nobody has written the first one off.
-    const [failed] = await harbour.purchases(orderId)
+    const [failed] = await app.purchases(orderId)
     if (!failed) throw new Error('there is a first attempt')
-    await harbour.db.commit([changePurchase(failed, { writtenOffAt: null }, harbour.now())])
-    const other = await harbour.buy('1002')
-    await harbour.pass(5 * MINUTE)
-    expect(await harbour.purchase(orderId)).toMatchObject({ generation: 2, state: 'review' })
-    expect(await harbour.state(other)).toBe('fulfilled')
-    expect(harbour.sent).toHaveLength(2)
-    expect(first(await harbour.alerts())).toBe('poisoned')
-    harbour.expectLedger({ charges: 1, keys: 1 })
+    await app.db.commit([changePurchase(failed, { writtenOffAt: null }, app.now())])
+    const other = await app.buy('1002')
+    await app.pass(5 * MINUTE)
+    expect(await app.purchase(orderId)).toMatchObject({ generation: 2, state: 'review' })
+    expect(await app.state(other)).toBe('fulfilled')
+    expect(app.sent).toHaveLength(2)
+    expect(first(await app.alerts())).toBe('poisoned')
+    app.expectLedger({ charges: 1, keys: 1 })
   })
 })
 
 describe('many reviews', () => {
   /** Orders that end in review: each failed at the supplier after its first key. */
-  async function reviews(harbour: Harbour, references: string[]): Promise<void> {
+  async function reviews(app: TestApp, references: string[]): Promise<void> {
     for (const reference of references) {
-      harbour.sandbox.faults.add({ fault: 'partial-keys', first: 1, status: 'open', delayMs: 30 * MINUTE })
-      await harbour.buy(reference, { quantity: 2 })
+      app.sandbox.faults.add({ fault: 'partial-keys', first: 1, status: 'open', delayMs: 30 * MINUTE })
+      await app.buy(reference, { quantity: 2 })
     }
-    await harbour.pass(10_000)
-    const { orders } = harbour.sandbox.world
+    await app.pass(10_000)
+    const { orders } = app.sandbox.world
     for (const order of orders.known(references.length)) orders.fail(order, 'no more of them')
-    await harbour.pass(MINUTE)
+    await app.pass(MINUTE)
   }
 
   test('that cancellations caused stop nothing, however many come: what was bought and paid is known', async () => {
-    const harbour = await openHarbour()
-    await reviews(harbour, ['1', '2', '3'])
+    const app = await openTestApp()
+    await reviews(app, ['1', '2', '3'])
     for (const reference of ['4', '5', '6', '7']) {
-      const orderId = await harbour.buy(reference)
-      await harbour.settle()
-      await cancelOrder(harbour.ordering, orderId, 'shop')
+      const orderId = await app.buy(reference)
+      await app.settle()
+      await cancelOrder(app.ordering, orderId, 'shop')
     }
-    await harbour.pass(10_000)
-    expect(await harbour.db.query(purchasesInState('review', 10))).toHaveLength(7)
-    expect(await currentFreeze(harbour.db)).toBeUndefined()
-    expect(await harbour.alerts()).not.toContain('freeze')
-    await reviews(harbour, ['8'])
-    expect(await currentFreeze(harbour.db)).toMatchObject({ reason: expect.stringMatching(/^4 purchases within/) })
+    await app.pass(10_000)
+    expect(await app.db.query(purchasesInState('review', 10))).toHaveLength(7)
+    expect(await currentFreeze(app.db)).toBeUndefined()
+    expect(await app.alerts()).not.toContain('freeze')
+    await reviews(app, ['8'])
+    expect(await currentFreeze(app.db)).toMatchObject({ reason: expect.stringMatching(/^4 purchases within/) })
   })
 
   test('more than three within an hour stop all buying until a person lets it go on', async () => {
-    const harbour = await openHarbour()
-    await reviews(harbour, ['1', '2', '3'])
-    expect(await currentFreeze(harbour.db)).toBeUndefined()
-    await reviews(harbour, ['4'])
-    expect(await currentFreeze(harbour.db)).toMatchObject({ actor: 'quayside', reason: expect.stringContaining('4') })
-    expect(await harbour.alerts()).toContain('freeze')
-    const next = await harbour.buy('5')
-    await harbour.pass(MINUTE)
-    expect(await harbour.purchase(next)).toMatchObject({ holdReason: 'frozen' })
-    await unfreeze(harbour.ordering, 'ann')
-    await reviews(harbour, ['6'])
-    expect(await currentFreeze(harbour.db), 'a new count begins').toBeUndefined()
+    const app = await openTestApp()
+    await reviews(app, ['1', '2', '3'])
+    expect(await currentFreeze(app.db)).toBeUndefined()
+    await reviews(app, ['4'])
+    expect(await currentFreeze(app.db)).toMatchObject({ actor: 'quayside', reason: expect.stringContaining('4') })
+    expect(await app.alerts()).toContain('freeze')
+    const next = await app.buy('5')
+    await app.pass(MINUTE)
+    expect(await app.purchase(next)).toMatchObject({ holdReason: 'frozen' })
+    await unfreeze(app.ordering, 'ann')
+    await reviews(app, ['6'])
+    expect(await currentFreeze(app.db), 'a new count begins').toBeUndefined()
   })
 
   test('five of the last hundred purchases stop it too, however slowly they come', async () => {
-    const harbour = await openHarbour()
+    const app = await openTestApp()
     for (const reference of ['1', '2', '3', '4', '5']) {
-      expect(await currentFreeze(harbour.db)).toBeUndefined()
-      await reviews(harbour, [reference])
-      harbour.move(61 * MINUTE)
+      expect(await currentFreeze(app.db)).toBeUndefined()
+      await reviews(app, [reference])
+      app.move(61 * MINUTE)
     }
-    expect(await currentFreeze(harbour.db)).toMatchObject({ reason: expect.stringContaining('5 of the last 100') })
+    expect(await currentFreeze(app.db)).toMatchObject({ reason: expect.stringContaining('5 of the last 100') })
   })
 })

@@ -6,8 +6,8 @@ import { ordersUnder, PROOF_SKEW_MS, pagesSince, type ScanOptions, scanFor } fro
 import { Secret } from '../../src/secret.ts'
 import { createSupplier } from '../../src/supplier/client.ts'
 import { TEST_NOW } from '../support/database.ts'
-import { defaultDialect, openHarbour } from '../support/harbour.ts'
 import { sendJson, startHttp } from '../support/supplier-server.ts'
+import { defaultDialect, openTestApp } from '../support/test-app.ts'
 
 /** A page as a supplier writes it: its orders by their ids, rows that cannot be read, a count, a flag. */
 interface Page {
@@ -49,14 +49,14 @@ async function pagesOf(pages: Page[], { dialect = defaultDialect(), again = page
     await supplier.close()
     await server.close()
   })
-  const harbour = await openHarbour({ dialect })
-  const ordering = { ...harbour.ordering, supplier }
+  const app = await openTestApp({ dialect })
+  const ordering = { ...app.ordering, supplier }
   const scan = async (from = 0, options: ScanOptions = {}) => {
     const seen: string[][] = []
     for await (const some of pagesSince(ordering, from, options)) seen.push(some.map(({ id }) => id))
     return seen
   }
-  return { harbour, asked, ordering, scan, numbers: () => asked.map((query) => Number(query.page)) }
+  return { app, asked, ordering, scan, numbers: () => asked.map((query) => Number(query.page)) }
 }
 
 interface Options {
@@ -253,10 +253,10 @@ describe('a look-up without a filter', () => {
   async function looked(proves: boolean, sent = true) {
     const dialect = { ...defaultDialect(), orders: { ...defaultDialect().orders, externalOrderId: null } }
     const pages = [page(['a'], { total: 2 })]
-    const { harbour, ordering, asked } = await pagesOf(pages, { dialect })
-    const orderId = await harbour.buy('1001')
-    if (sent) await harbour.settle()
-    const purchase = await harbour.purchase(orderId)
+    const { app, ordering, asked } = await pagesOf(pages, { dialect })
+    const orderId = await app.buy('1001')
+    if (sent) await app.settle()
+    const purchase = await app.purchase(orderId)
     pages.push(page(['x'], { reference: purchase.externalOrderId, total: 2 }))
     const found = await scanFor(ordering, purchase, { proves })
     expect(found.map(({ id }) => id)).toEqual(['x'])
@@ -276,7 +276,7 @@ describe('a look-up without a filter', () => {
     const dialect = { ...defaultDialect(), orders: { ...defaultDialect().orders, externalOrderId: null } }
     const counted = page(['a', 'b'], { total: 5_000 })
     const without = await pagesOf([counted], { dialect })
-    const purchase = await without.harbour.purchase(await without.harbour.buy('1001'))
+    const purchase = await without.app.purchase(await without.app.buy('1001'))
     const look = ({ ordering }: typeof without) => scanFor(ordering, purchase, { proves: true })
     await expect(look(without)).rejects.toThrow('counts 5000 orders and listed 2')
     const pages = [counted, page(['x'], { reference: purchase.externalOrderId })]
@@ -286,17 +286,17 @@ describe('a look-up without a filter', () => {
   test('reads on behind a count that is reached, as long as it has found nothing', async () => {
     const dialect = { ...defaultDialect(), orders: { ...defaultDialect().orders, externalOrderId: null } }
     const pages = [page(['a'], { total: 1 })]
-    const { harbour, ordering, numbers } = await pagesOf(pages, { dialect })
-    const purchase = await harbour.purchase(await harbour.buy('1001'))
+    const { app, ordering, numbers } = await pagesOf(pages, { dialect })
+    const purchase = await app.purchase(await app.buy('1001'))
     pages.push(page(['x'], { reference: purchase.externalOrderId, total: 1 }))
     expect(await scanFor(ordering, purchase, { proves: true })).toMatchObject([{ id: 'x' }])
     expect(numbers()).toEqual([1, 2])
   })
 
   test('is not made where a filter that has found an order before has the answer', async () => {
-    const { harbour, ordering, asked } = await pagesOf([page([])])
+    const { app, ordering, asked } = await pagesOf([page([])])
     ordering.pace.referenceFilter = 'finds'
-    const purchase = await harbour.purchase(await harbour.buy('1001'))
+    const purchase = await app.purchase(await app.buy('1001'))
     expect(await scanFor(ordering, purchase, { proves: true })).toEqual([])
     expect(asked).toEqual([{ page: '1', limit: '100', external_order_id: purchase.externalOrderId }])
   })

@@ -4,7 +4,7 @@ import { pagesSince, scanFor } from '../../src/ordering/scan.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
 import { currentFreeze } from '../../src/storage/settings.ts'
 import type { OrderQuery } from '../../src/supplier/client.ts'
-import { defaultDialect, type Harbour, openHarbour } from '../support/harbour.ts'
+import { defaultDialect, openTestApp, type TestApp } from '../support/test-app.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -14,12 +14,12 @@ describe("a scan of the supplier's orders", () => {
 
   /** Orders of others, placed at the supplier directly. */
   async function openShelf() {
-    const harbour = await openHarbour({ dialect: paged() })
-    const { productId } = await harbour.offer()
+    const app = await openTestApp({ dialect: paged() })
+    const { productId } = await app.offer()
     const place = async (count: number, from: number) => {
       for (let number = from; number < from + count; number += 1) {
-        harbour.move(1)
-        const answer = await fetch(`${harbour.sandbox.baseUrl}/orders`, {
+        app.move(1)
+        const answer = await fetch(`${app.sandbox.baseUrl}/orders`, {
           method: 'POST',
           headers: {
             'x-api-key': 'sk_test_0123456789abcdef',
@@ -31,22 +31,22 @@ describe("a scan of the supplier's orders", () => {
         expect(answer.status).toBe(201)
       }
     }
-    return { harbour, place }
+    return { app, place }
   }
 
   test('reads every order once, over all its pages', async () => {
-    const { harbour, place } = await openShelf()
+    const { app, place } = await openShelf()
     await place(5, 1)
     const seen: (string | undefined)[] = []
-    for await (const page of pagesSince(harbour.ordering, 0)) seen.push(...page.map((order) => order.externalOrderId))
+    for await (const page of pagesSince(app.ordering, 0)) seen.push(...page.map((order) => order.externalOrderId))
     expect(seen.toSorted()).toEqual(['other-1', 'other-2', 'other-3', 'other-4', 'other-5'])
   })
 
   test('still counts when some orders came while it was read', async () => {
-    const { harbour, place } = await openShelf()
+    const { app, place } = await openShelf()
     await place(4, 1)
     const seen: (string | undefined)[] = []
-    for await (const page of pagesSince(harbour.ordering, 0)) {
+    for await (const page of pagesSince(app.ordering, 0)) {
       if (seen.length === 0) await place(1, 5)
       seen.push(...page.map((order) => order.externalOrderId))
     }
@@ -54,11 +54,11 @@ describe("a scan of the supplier's orders", () => {
   })
 
   test('does not count when more orders came than a page holds', async () => {
-    const { harbour, place } = await openShelf()
+    const { app, place } = await openShelf()
     await place(4, 1)
     const scan = async () => {
       let pages = 0
-      for await (const _page of pagesSince(harbour.ordering, 0)) {
+      for await (const _page of pagesSince(app.ordering, 0)) {
         pages += 1
         if (pages === 1) await place(3, 5)
       }
@@ -84,23 +84,23 @@ interface Lost {
 /** A purchase whose answer was lost, and four younger orders of others in the supplier's list. */
 async function loseAnAnswer({ dialect = forgetful(), supplier = {} }: Lost = {}) {
   const sandboxDialect = { ...dialect, idempotencyMemorySeconds: 1, ...supplier }
-  const harbour = await openHarbour({ dialect, sandboxDialect })
-  harbour.sandbox.faults.add({ fault: 'answer-lost' })
-  const orderId = await harbour.buy('1001')
-  await harbour.settle()
-  expect(await harbour.purchase(orderId)).toMatchObject({ state: 'unknown' })
-  for (const number of [1, 2, 3, 4]) await placeForeign(harbour, `other.shop.${number}`)
-  return { harbour, orderId }
+  const app = await openTestApp({ dialect, sandboxDialect })
+  app.sandbox.faults.add({ fault: 'answer-lost' })
+  const orderId = await app.buy('1001')
+  await app.settle()
+  expect(await app.purchase(orderId)).toMatchObject({ state: 'unknown' })
+  for (const number of [1, 2, 3, 4]) await placeForeign(app, `other.shop.${number}`)
+  return { app, orderId }
 }
 
-async function placeForeign(harbour: Harbour, externalOrderId: string): Promise<void> {
-  harbour.move(1)
-  const { productId } = await harbour.offer()
-  harbour.sandbox.world.orders.place(externalOrderId, externalOrderId, { productId, quantity: 1, externalOrderId })
+async function placeForeign(app: TestApp, externalOrderId: string): Promise<void> {
+  app.move(1)
+  const { productId } = await app.offer()
+  app.sandbox.world.orders.place(externalOrderId, externalOrderId, { productId, quantity: 1, externalOrderId })
 }
 
 /** Every page of the supplier's orders that is asked for from now on. */
-function asked({ ordering, supplier }: Harbour): OrderQuery[] {
+function asked({ ordering, supplier }: TestApp): OrderQuery[] {
   const queries: OrderQuery[] = []
   ordering.supplier.orders = (query) => {
     queries.push(query)
@@ -112,7 +112,7 @@ function asked({ ordering, supplier }: Harbour): OrderQuery[] {
 const onOrders = { times: 10_000, match: { path: '/orders' } }
 
 describe('a purchase whose answer was lost is not bought again', () => {
-  const bent: [name: string, lost: Lost, fault: Parameters<Harbour['sandbox']['faults']['add']>[0] | undefined][] = [
+  const bent: [name: string, lost: Lost, fault: Parameters<TestApp['sandbox']['faults']['add']>[0] | undefined][] = [
     ['behind pages that are shorter than was asked for', {}, { fault: 'short-pages', most: 2, ...onOrders }],
     ['behind a page that is shorter than was asked for', {}, { fault: 'short-pages', most: 3, ...onOrders }],
     ['behind the highest count that the supplier tells', {}, { fault: 'capped-total', most: 3, ...onOrders }],
@@ -133,137 +133,137 @@ describe('a purchase whose answer was lost is not bought again', () => {
     ],
   ]
   test.each(bent)('%s', async (_name, lost, fault) => {
-    const { harbour, orderId } = await loseAnAnswer(lost)
-    if (fault) harbour.sandbox.faults.add(fault)
-    await harbour.pass(20 * MINUTE, 30 * SECOND)
-    expect(harbour.sent).toHaveLength(1)
-    expect(['unknown', 'review', 'fulfilled']).toContain((await harbour.purchase(orderId)).state)
-    harbour.expectLedger({ charges: 5, keys: fault ? 1 : 0 })
+    const { app, orderId } = await loseAnAnswer(lost)
+    if (fault) app.sandbox.faults.add(fault)
+    await app.pass(20 * MINUTE, 30 * SECOND)
+    expect(app.sent).toHaveLength(1)
+    expect(['unknown', 'review', 'fulfilled']).toContain((await app.purchase(orderId)).state)
+    app.expectLedger({ charges: 5, keys: fault ? 1 : 0 })
   })
 
   test('but is found where the list has it, and bought where the list has all the others', async () => {
-    const { harbour, orderId } = await loseAnAnswer()
-    harbour.sandbox.faults.add({ fault: 'error-before' })
-    const gone = await harbour.buy('1002')
-    await harbour.pass(20 * MINUTE, 30 * SECOND)
-    expect([await harbour.state(orderId), await harbour.state(gone)]).toEqual(['fulfilled', 'fulfilled'])
-    expect(harbour.sent).toHaveLength(3)
-    harbour.expectLedger({ charges: 6, keys: 2 })
+    const { app, orderId } = await loseAnAnswer()
+    app.sandbox.faults.add({ fault: 'error-before' })
+    const gone = await app.buy('1002')
+    await app.pass(20 * MINUTE, 30 * SECOND)
+    expect([await app.state(orderId), await app.state(gone)]).toEqual(['fulfilled', 'fulfilled'])
+    expect(app.sent).toHaveLength(3)
+    app.expectLedger({ charges: 6, keys: 2 })
   })
 })
 
 describe('a supplier that ignores the filter by reference', () => {
   /** It answers with the orders of all. */
   async function openDeaf() {
-    const harbour = await openHarbour()
-    const { supplier } = harbour
-    harbour.ordering.supplier.orders = ({ externalOrderId: _, ...query }) => supplier.orders(query)
-    return harbour
+    const app = await openTestApp()
+    const { supplier } = app
+    app.ordering.supplier.orders = ({ externalOrderId: _, ...query }) => supplier.orders(query)
+    return app
   }
 
   test('is asked for its list: orders of others are not taken for ours', async () => {
-    const harbour = await openDeaf()
-    harbour.sandbox.faults.add({ fault: 'answer-lost' })
-    const orderId = await harbour.buy('1001')
-    await harbour.settle()
-    for (const number of [1, 2]) await placeForeign(harbour, `other.shop.${number}`)
-    const found = await scanFor(harbour.ordering, await harbour.purchase(orderId), { proves: true })
-    expect(found.map((order) => order.externalOrderId)).toEqual([(await harbour.purchase(orderId)).externalOrderId])
-    await harbour.pass(MINUTE)
-    expect(await harbour.state(orderId)).toBe('fulfilled')
-    expect(await harbour.discrepancies()).toEqual([])
+    const app = await openDeaf()
+    app.sandbox.faults.add({ fault: 'answer-lost' })
+    const orderId = await app.buy('1001')
+    await app.settle()
+    for (const number of [1, 2]) await placeForeign(app, `other.shop.${number}`)
+    const found = await scanFor(app.ordering, await app.purchase(orderId), { proves: true })
+    expect(found.map((order) => order.externalOrderId)).toEqual([(await app.purchase(orderId)).externalOrderId])
+    await app.pass(MINUTE)
+    expect(await app.state(orderId)).toBe('fulfilled')
+    expect(await app.discrepancies()).toEqual([])
   })
 
   test('does not hand its orders to a purchase that was never charged', async () => {
-    const harbour = await openDeaf()
-    harbour.sandbox.faults.add({ fault: 'error-before' })
-    const orderId = await harbour.buy('1001')
-    await harbour.settle()
-    await placeForeign(harbour, 'other.shop.1')
-    await harbour.pass(2 * MINUTE)
-    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'unknown', supplierOrderId: null })
-    await harbour.pass(10 * MINUTE)
-    expect(await harbour.state(orderId)).toBe('fulfilled')
-    expect(await harbour.discrepancies()).toEqual([])
-    harbour.expectLedger({ charges: 2, keys: 1 })
+    const app = await openDeaf()
+    app.sandbox.faults.add({ fault: 'error-before' })
+    const orderId = await app.buy('1001')
+    await app.settle()
+    await placeForeign(app, 'other.shop.1')
+    await app.pass(2 * MINUTE)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'unknown', supplierOrderId: null })
+    await app.pass(10 * MINUTE)
+    expect(await app.state(orderId)).toBe('fulfilled')
+    expect(await app.discrepancies()).toEqual([])
+    app.expectLedger({ charges: 2, keys: 1 })
   })
 })
 
 describe('a second order for a part', () => {
   test('is seen behind pages that are shorter than was asked for, and freezes', async () => {
-    const harbour = await openHarbour({ dialect: forgetful() })
-    const orderId = await harbour.buy('1001')
-    await harbour.pass(MINUTE)
-    await placeForeign(harbour, (await harbour.purchase(orderId)).externalOrderId)
-    for (const number of [1, 2, 3]) await placeForeign(harbour, `other.shop.${number}`)
-    harbour.sandbox.faults.add({ fault: 'short-pages', most: 3, ...onOrders })
-    expect(await sweep(harbour.ordering, 0)).toMatchObject({ orders: 5, matched: 2 })
-    expect(await harbour.discrepancies()).toEqual(['double_charge'])
-    expect(await harbour.alerts()).toEqual(['double_charge', 'freeze'])
-    expect(await currentFreeze(harbour.db)).toBeDefined()
+    const app = await openTestApp({ dialect: forgetful() })
+    const orderId = await app.buy('1001')
+    await app.pass(MINUTE)
+    await placeForeign(app, (await app.purchase(orderId)).externalOrderId)
+    for (const number of [1, 2, 3]) await placeForeign(app, `other.shop.${number}`)
+    app.sandbox.faults.add({ fault: 'short-pages', most: 3, ...onOrders })
+    expect(await sweep(app.ordering, 0)).toMatchObject({ orders: 5, matched: 2 })
+    expect(await app.discrepancies()).toEqual(['double_charge'])
+    expect(await app.alerts()).toEqual(['double_charge', 'freeze'])
+    expect(await currentFreeze(app.db)).toBeDefined()
   })
 })
 
 describe("a count of the supplier's", () => {
-  const seenOf = async (harbour: Harbour, from: number) => {
+  const seenOf = async (app: TestApp, from: number) => {
     const seen: (string | undefined)[] = []
-    for await (const page of pagesSince(harbour.ordering, from)) seen.push(...page.map((one) => one.externalOrderId))
+    for await (const page of pagesSince(app.ordering, from)) seen.push(...page.map((one) => one.externalOrderId))
     return seen
   }
 
   test('that is higher than the rows that came makes the list invalid', async () => {
-    const harbour = await openHarbour({ dialect: forgetful() })
-    for (const number of [1, 2, 3]) await placeForeign(harbour, `other.shop.${number}`)
-    const { supplier } = harbour
-    harbour.ordering.supplier.orders = async (query) => {
+    const app = await openTestApp({ dialect: forgetful() })
+    for (const number of [1, 2, 3]) await placeForeign(app, `other.shop.${number}`)
+    const { supplier } = app
+    app.ordering.supplier.orders = async (query) => {
       const page = await supplier.orders(query)
       return { ...page, items: page.items.filter(({ externalOrderId }) => externalOrderId !== 'other.shop.1') }
     }
-    await expect(seenOf(harbour, 0)).rejects.toThrow('counts 3 orders and listed 2')
+    await expect(seenOf(app, 0)).rejects.toThrow('counts 3 orders and listed 2')
   })
 
   test('that goes up while the list is read changes nothing', async () => {
-    const harbour = await openHarbour({ dialect: forgetful() })
-    for (const number of [1, 2, 3, 4, 5]) await placeForeign(harbour, `other.shop.${number}`)
-    const { supplier } = harbour
-    harbour.ordering.supplier.orders = async (query) => {
+    const app = await openTestApp({ dialect: forgetful() })
+    for (const number of [1, 2, 3, 4, 5]) await placeForeign(app, `other.shop.${number}`)
+    const { supplier } = app
+    app.ordering.supplier.orders = async (query) => {
       const page = await supplier.orders(query)
       return { ...page, total: (page.total ?? 0) + query.page - 1 }
     }
-    expect(await seenOf(harbour, 0)).toHaveLength(5)
+    expect(await seenOf(app, 0)).toHaveLength(5)
   })
 
   test('of all orders says nothing of a window, and the dialect tells', async () => {
     const dialect = forgetful({ totalFiltered: false })
-    const harbour = await openHarbour({ dialect })
-    await placeForeign(harbour, 'other.shop.1')
-    harbour.move(10 * MINUTE)
-    await placeForeign(harbour, 'other.shop.2')
-    expect(await harbour.supplier.orders({ page: 1 })).toMatchObject({ total: 2 })
-    expect(await harbour.supplier.orders({ page: 1, from: harbour.now() })).not.toHaveProperty('total')
-    expect(await seenOf(harbour, harbour.now() - MINUTE)).toEqual(['other.shop.2'])
+    const app = await openTestApp({ dialect })
+    await placeForeign(app, 'other.shop.1')
+    app.move(10 * MINUTE)
+    await placeForeign(app, 'other.shop.2')
+    expect(await app.supplier.orders({ page: 1 })).toMatchObject({ total: 2 })
+    expect(await app.supplier.orders({ page: 1, from: app.now() })).not.toHaveProperty('total')
+    expect(await seenOf(app, app.now() - MINUTE)).toEqual(['other.shop.2'])
   })
 
   test('of all orders, where the dialect believes it to be of the window, proves nothing', async () => {
     const sandboxDialect = forgetful({ totalFiltered: false })
-    const harbour = await openHarbour({ dialect: forgetful(), sandboxDialect })
-    await placeForeign(harbour, 'other.shop.1')
-    harbour.move(10 * MINUTE)
-    await placeForeign(harbour, 'other.shop.2')
-    await expect(seenOf(harbour, harbour.now() - MINUTE)).rejects.toThrow('counts 2 orders and listed 1')
+    const app = await openTestApp({ dialect: forgetful(), sandboxDialect })
+    await placeForeign(app, 'other.shop.1')
+    app.move(10 * MINUTE)
+    await placeForeign(app, 'other.shop.2')
+    await expect(seenOf(app, app.now() - MINUTE)).rejects.toThrow('counts 2 orders and listed 1')
   })
 })
 
 describe('the requests of a look-up', () => {
   const looked = async (dialect: Dialect, { isThere, isProven = false }: { isThere: boolean; isProven?: boolean }) => {
-    const harbour = await openHarbour({ dialect })
-    harbour.sandbox.faults.add({ fault: isThere ? 'answer-lost' : 'error-before' })
-    const orderId = await harbour.buy('1001')
-    await harbour.settle()
-    await placeForeign(harbour, 'other.shop.1')
-    if (isProven) harbour.ordering.pace.referenceFilter = 'finds'
-    const queries = asked(harbour)
-    const found = await scanFor(harbour.ordering, await harbour.purchase(orderId), { proves: true })
+    const app = await openTestApp({ dialect })
+    app.sandbox.faults.add({ fault: isThere ? 'answer-lost' : 'error-before' })
+    const orderId = await app.buy('1001')
+    await app.settle()
+    await placeForeign(app, 'other.shop.1')
+    if (isProven) app.ordering.pace.referenceFilter = 'finds'
+    const queries = asked(app)
+    const found = await scanFor(app.ordering, await app.purchase(orderId), { proves: true })
     expect(found).toHaveLength(isThere ? 1 : 0)
     return queries.map(({ page, externalOrderId }) => (externalOrderId === undefined ? page : 'by reference'))
   }

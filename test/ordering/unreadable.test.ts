@@ -4,7 +4,7 @@ import type { Dialect } from '../../src/dialect/dialect.ts'
 import { cancelOrder } from '../../src/ordering/actions.ts'
 import { type AlertEffect, listOutbox } from '../../src/storage/outbox.ts'
 import { openApi } from '../support/api-world.ts'
-import { defaultDialect, type Harbour, openHarbour } from '../support/harbour.ts'
+import { defaultDialect, openTestApp, type TestApp } from '../support/test-app.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -13,14 +13,14 @@ const MINUTE = 60 * SECOND
 async function openUnreadable(policy = {}) {
   const sandboxDialect = defaultDialect()
   const order: Dialect['order'] = { ...sandboxDialect.order, quantity: sandboxDialect.order.amount }
-  const harbour = await openHarbour({ dialect: { ...sandboxDialect, order }, sandboxDialect, policy })
-  const { sku, productId } = await harbour.offer()
-  harbour.sandbox.world.offers.change(productId, { stock: 1_000 })
+  const app = await openTestApp({ dialect: { ...sandboxDialect, order }, sandboxDialect, policy })
+  const { sku, productId } = await app.offer()
+  app.sandbox.world.offers.change(productId, { stock: 1_000 })
   return {
-    harbour,
+    app,
     buy: (count: number, from = 1): Promise<string[]> =>
       Promise.all(
-        Array.from({ length: count }, async (_, n) => (await harbour.order(String(from + n), [{ sku }])).orderId),
+        Array.from({ length: count }, async (_, n) => (await app.order(String(from + n), [{ sku }])).orderId),
       ),
     mend: (): void => {
       order.quantity = sandboxDialect.order.quantity
@@ -28,8 +28,8 @@ async function openUnreadable(policy = {}) {
   }
 }
 
-const charges = ({ sandbox }: Harbour): number => sandbox.world.report().charges.length
-const alertsOf = async ({ db }: Harbour, type: string) =>
+const charges = ({ sandbox }: TestApp): number => sandbox.world.report().charges.length
+const alertsOf = async ({ db }: TestApp, type: string) =>
   (await db.query(listOutbox({ kind: 'alert', limit: 100 })))
     .filter((row) => row.type === type)
     .map(({ payload }) => payload as AlertEffect['payload'])
@@ -64,10 +64,10 @@ test('status names the answers that cannot be read, until they are', async () =>
 
 describe('answers of the supplier that cannot be read', () => {
   test('alert at the first one of a kind, with the request, the field and the value', async () => {
-    const { harbour, buy } = await openUnreadable()
+    const { app, buy } = await openUnreadable()
     await buy(1)
-    await harbour.pass(5 * SECOND)
-    const alerts = await alertsOf(harbour, 'unreadable_answer')
+    await app.pass(5 * SECOND)
+    const alerts = await alertsOf(app, 'unreadable_answer')
     expect(alerts.map(({ request }) => request).sort()).toEqual(['GET /orders', 'GET /orders/{id}', 'POST /orders'])
     for (const alert of alerts) {
       expect(alert).toMatchObject({ field: 'amount', setting: 'order.quantity', value: expect.stringMatching(/^"\d/) })
@@ -76,40 +76,40 @@ describe('answers of the supplier that cannot be read', () => {
       )
       expect(alert.requestId).toMatch(/^req/)
     }
-    await harbour.pass(30 * MINUTE, MINUTE)
-    expect(await alertsOf(harbour, 'unreadable_answer')).toHaveLength(3)
+    await app.pass(30 * MINUTE, MINUTE)
+    expect(await alertsOf(app, 'unreadable_answer')).toHaveLength(3)
   })
 
   test('pause buying: of 22 orders no more are charged than were under way', async () => {
-    const { harbour, buy } = await openUnreadable()
+    const { app, buy } = await openUnreadable()
     await buy(22)
-    await harbour.pass(10 * MINUTE, 10 * SECOND)
-    expect(charges(harbour)).toBeGreaterThan(0)
-    expect(charges(harbour)).toBeLessThanOrEqual(harbour.ordering.policy.inFlight)
+    await app.pass(10 * MINUTE, 10 * SECOND)
+    expect(charges(app)).toBeGreaterThan(0)
+    expect(charges(app)).toBeLessThanOrEqual(app.ordering.policy.inFlight)
   })
 
   test('pause buying until one is read, and then all is bought once', async () => {
-    const { harbour, buy, mend } = await openUnreadable()
+    const { app, buy, mend } = await openUnreadable()
     await buy(8)
-    await harbour.pass(5 * MINUTE, 10 * SECOND)
-    expect(harbour.ordering.supplier.unreadable()).not.toEqual([])
+    await app.pass(5 * MINUTE, 10 * SECOND)
+    expect(app.ordering.supplier.unreadable()).not.toEqual([])
     mend()
-    await harbour.pass(20 * MINUTE, 10 * SECOND)
-    harbour.expectLedger({ charges: 8, keys: 8 })
-    expect(harbour.ordering.supplier.unreadable()).toEqual([])
+    await app.pass(20 * MINUTE, 10 * SECOND)
+    app.expectLedger({ charges: 8, keys: 8 })
+    expect(app.ordering.supplier.unreadable()).toEqual([])
   })
 
   test('pause buying no longer once the order in doubt was read by its id, although no order is listed', async () => {
-    const { harbour, buy, mend } = await openUnreadable()
-    harbour.sandbox.faults.add({ fault: 'list-lag', delayMs: 24 * 60 * MINUTE })
+    const { app, buy, mend } = await openUnreadable()
+    app.sandbox.faults.add({ fault: 'list-lag', delayMs: 24 * 60 * MINUTE })
     const [orderId = ''] = await buy(1)
-    await harbour.settle()
+    await app.settle()
     mend()
-    await cancelOrder(harbour.ordering, orderId, 'test')
-    await harbour.pass(20 * MINUTE, 10 * SECOND)
-    expect(await harbour.purchase(orderId)).toMatchObject({ state: 'review' })
+    await cancelOrder(app.ordering, orderId, 'test')
+    await app.pass(20 * MINUTE, 10 * SECOND)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'review' })
     const [next = ''] = await buy(1, 2)
-    await harbour.pass(MINUTE, 10 * SECOND)
-    expect(await harbour.state(next)).toBe('fulfilled')
+    await app.pass(MINUTE, 10 * SECOND)
+    expect(await app.state(next)).toBe('fulfilled')
   })
 })

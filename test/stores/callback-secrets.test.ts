@@ -7,7 +7,7 @@ import { backendStore } from '../../src/stores/backend/backend.ts'
 import { openCallbackSecrets } from '../../src/stores/backend/signature.ts'
 import { type ApiWorld, OTHER_STORE, openApi } from '../support/api-world.ts'
 import { run, widest } from '../support/cli-run.ts'
-import { STORE } from '../support/harbour.ts'
+import { STORE } from '../support/test-app.ts'
 
 const DAY_MS = 86_400_000
 
@@ -41,7 +41,7 @@ describe('a new callback secret', () => {
     const secret = secretIn(rotated)
     expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
 
-    // The shop of the harbour still has the old one.
+    // The shop of the app still has the old one.
     await world.pass(60_000)
     expect(await world.state(orderId)).toBe('fulfilled')
     expect(world.shop.refused()).toBe(0)

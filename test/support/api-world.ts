@@ -1,4 +1,4 @@
-/** The API for tests: the real server, router and flows over a harbour, with a token for every role. */
+/** The API for tests: the real server, router and flows over a app, with a token for every role. */
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -24,7 +24,7 @@ import { insertSyncRun, syncRunById } from '../../src/storage/runs.ts'
 import { openKeys } from '../../src/vault/keys.ts'
 import { hold } from './contract.ts'
 import { databaseFile, fileDatabase } from './database.ts'
-import { type HarbourOptions, KEY_ENCRYPTION_KEY, openHarbour, STORE } from './harbour.ts'
+import { KEY_ENCRYPTION_KEY, openTestApp, STORE, type TestAppOptions } from './test-app.ts'
 
 export const OTHER_STORE = 'other-ef56gh78'
 
@@ -51,12 +51,12 @@ export interface Ask {
 
 export type ApiWorld = Awaited<ReturnType<typeof openApi>>
 
-export async function openApi(harbourOptions: HarbourOptions = {}) {
-  const harbour = await openHarbour(harbourOptions)
-  const { db, ordering, supplier, vault, now } = harbour
-  const { inbox, sweeps, catalogue } = harbour.runtime
+export async function openApi(options: TestAppOptions = {}) {
+  const app = await openTestApp(options)
+  const { db, ordering, supplier, vault, now } = app
+  const { inbox, sweeps, catalogue } = app.runtime
   const newId = createIds(now, randomBytes)
-  const config = loadConfig(configFile(harbour.sandbox.baseUrl), {
+  const config = loadConfig(configFile(app.sandbox.baseUrl), {
     QUAYSIDE_API_KEY: 'sk_test_0123456789abcdef',
     QUAYSIDE_KEY_ENCRYPTION_KEY: randomBytes(32).toString('base64'),
   })
@@ -78,7 +78,7 @@ export async function openApi(harbourOptions: HarbourOptions = {}) {
     newId,
     log: ordering.log,
   })
-  // The database of the harbour is in memory; what is backed up is another one, in a file.
+  // The database of the app is in memory; what is backed up is another one, in a file.
   const file = databaseFile()
   fileDatabase(file)
   const backups = createBackups({
@@ -110,7 +110,7 @@ export async function openApi(harbourOptions: HarbourOptions = {}) {
     inbox,
     webhooks,
     captures,
-    callbackSecrets: harbour.callbackSecrets,
+    callbackSecrets: app.callbackSecrets,
     backups,
     keys,
     randomBytes,
@@ -179,7 +179,7 @@ export async function openApi(harbourOptions: HarbourOptions = {}) {
   const publish = async (): Promise<void> => {
     while ((await publishNext({ ...publisher, monotonic: now, random: () => 0.5 }, selling)) > 0);
   }
-  return { ...harbour, url, ask, mint, tokens, captures, api, operations, held, publish }
+  return { ...app, url, ask, mint, tokens, captures, api, operations, held, publish }
 }
 
 function configFile(baseUrl: string): string {

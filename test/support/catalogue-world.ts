@@ -14,8 +14,8 @@ import { publications } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { createSupplier } from '../../src/supplier/client.ts'
 import { API_KEY, dialectOf, STORES } from './catalogue-parties.ts'
+import { startCheckedSandbox } from './checked-sandbox.ts'
 import { memoryDatabase, TEST_NOW } from './database.ts'
-import { startHeldSandbox } from './held.ts'
 import { sendJson, dialect as shippedDialect, startHttp } from './supplier-server.ts'
 
 export interface WorldOptions {
@@ -77,7 +77,7 @@ export type World = ReturnType<typeof openCatalogue>
 export async function sandboxWorld(options: { dialect?: Dialect; db?: Database } & Partial<SandboxOptions> = {}) {
   const { dialect = shippedDialect, db, ...rest } = options
   const clock = { at: TEST_NOW }
-  const sandbox = await startHeldSandbox({
+  const sandbox = await startCheckedSandbox({
     dialect,
     apiKey: API_KEY,
     now: () => clock.at,

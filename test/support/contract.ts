@@ -2,7 +2,6 @@
  * Holds a server to its OpenAPI document: every answer, whoever asked, is compared with what the document says of that
  * operation and status. A header or a field that the document does not name is a fault, as is one that is missing.
  */
-
 import { subscribe } from 'node:diagnostics_channel'
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { apiOperations } from '../../src/http/api/api.ts'

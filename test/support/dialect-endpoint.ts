@@ -1,4 +1,4 @@
-/** A webhook of a harbour at its sandbox, and the real endpoint and inbox behind it: what the sandbox sends comes in here. */
+/** A webhook of a app at its sandbox, and the real endpoint and inbox behind it: what the sandbox sends comes in here. */
 import { randomBytes } from 'node:crypto'
 import { Router } from 'express'
 import { onTestFinished } from 'vitest'
@@ -11,10 +11,10 @@ import { openInbox } from '../../src/inbox/receive.ts'
 import { createWebhook } from '../../src/inbox/webhooks.ts'
 import { deliveries } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
-import type { Harbour } from './harbour.ts'
+import type { TestApp } from './test-app.ts'
 
-export async function openDeliveryEndpoint(harbour: Harbour, dialect: Dialect) {
-  const { db, vault, now, ordering, supplier } = harbour
+export async function openDeliveryEndpoint(app: TestApp, dialect: Dialect) {
+  const { db, vault, now, ordering, supplier } = app
   const newId = createIds(now, randomBytes)
   const received: string[] = []
   const refreshed: string[] = []

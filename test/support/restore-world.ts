@@ -1,5 +1,4 @@
-/** A harbour whose database is backed up after every commit, and can be put back to any of them. */
-
+/** A app whose database is backed up after every commit, and can be put back to any of them. */
 import { rmSync } from 'node:fs'
 import Connection from 'better-sqlite3'
 import { onTestFinished } from 'vitest'
@@ -14,11 +13,11 @@ import { migrate } from '../../src/storage/sqlite/migrate.ts'
 import { sqliteDatabase } from '../../src/storage/sqlite/sqlite.ts'
 import { build } from '../../src/storage/statement.ts'
 import { databaseFile, programMigrations, TEST_NOW } from './database.ts'
-import { type HarbourOptions, type OrderLine, openHarbour } from './harbour.ts'
+import { type OrderLine, openTestApp, type TestAppOptions } from './test-app.ts'
 
 export type RestoreWorld = Awaited<ReturnType<typeof openRestoreWorld>>
 
-export async function openRestoreWorld(options: HarbourOptions = {}) {
+export async function openRestoreWorld(options: TestAppOptions = {}) {
   const backups: Buffer[] = []
   let connection = new Connection(':memory:')
   migrate(connection, programMigrations(), () => TEST_NOW)
@@ -42,16 +41,16 @@ export async function openRestoreWorld(options: HarbourOptions = {}) {
     close: () => current.close(),
   }
   onTestFinished(() => database.close())
-  const harbour = await openHarbour({ ...options, database })
-  const { db, now } = harbour
-  const newId = harbour.ordering.newId
-  const { log } = harbour.ordering
+  const app = await openTestApp({ ...options, database })
+  const { db, now } = app
+  const newId = app.ordering.newId
+  const { log } = app.ordering
   const file = databaseFile()
   const keys = await db.query(build.select().from(dataKeys))
   const marker = openMarker(file)
   const adopt = (): void => {
-    harbour.ordering.mark = (attempt) => marker.note(attempt)
-    harbour.ordering.beginEpoch = (epoch) => marker.begin({ epoch, attempt: null })
+    app.ordering.mark = (attempt) => marker.note(attempt)
+    app.ordering.beginEpoch = (epoch) => marker.begin({ epoch, attempt: null })
   }
   /** The stores of the first database are as new as itself. */
   let stores: readonly { id: string }[] = []
@@ -67,28 +66,28 @@ export async function openRestoreWorld(options: HarbourOptions = {}) {
   /** A new process, on whatever database is there, as after a start. */
   const start = async (): Promise<boolean> => {
     const recognised = await recogniseRestore({ db, marker, now, newId, log, stores })
-    await harbour.restart()
+    await app.restart()
     adopt()
     // The service reads the catalogue at its start, and a backup may be older than the first reading.
     const [offers] = await db.query(countOffers())
-    if (offers?.total === 0) await harbour.offers()
+    if (offers?.total === 0) await app.offers()
     return recognised
   }
   /** Everything that is due, the mapping included. A list that cannot be read now is read at the next round. */
   const work = async (): Promise<void> => {
-    await reattachOrders(harbour.ordering).catch((error: unknown) => {
+    await reattachOrders(app.ordering).catch((error: unknown) => {
       if (!(error instanceof Failure)) throw error
     })
-    await harbour.settle()
+    await app.settle()
   }
   const pass = async (ms: number, stepMs: number): Promise<void> => {
     for (const end = now() + ms; now() < end; ) {
-      harbour.move(Math.min(stepMs, end - now()))
+      app.move(Math.min(stepMs, end - now()))
       await work()
     }
   }
   return {
-    harbour,
+    app,
     backups,
     start,
     work,
@@ -136,11 +135,11 @@ export async function openRestoreWorld(options: HarbourOptions = {}) {
       current = engine(connection)
       await db.commit([{ statement: build.insert(dataKeys).values(keys), rows: keys.length }])
       await db.commit([setStoresMade(made, now())])
-      stores = harbour.ordering.stores
+      stores = app.ordering.stores
       await start()
     },
     /** What the store hands in: the same again is the same order. */
-    handIn: (reference: string, lines: OrderLine[]) => harbour.order(reference, lines),
+    handIn: (reference: string, lines: OrderLine[]) => app.order(reference, lines),
   }
 }
 

@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Dialect, readDialect, valueAt } from '../../src/dialect/dialect.ts'
 import type { SandboxOptions } from '../../src/sandbox/server.ts'
-import { startHeldSandbox } from './held.ts'
+import { startCheckedSandbox } from './checked-sandbox.ts'
 import { seeded } from './seeded.ts'
 
 export const defaultDialect = (): Dialect =>
@@ -26,7 +26,7 @@ export async function openSandbox(options: Partial<SandboxOptions> = {}) {
   const clock = { now: startAt }
   const now = () => clock.now
   const random = seeded(7)
-  const sandbox = await startHeldSandbox({ apiKey, now, random, seed: 1, automatic: false, ...options, dialect })
+  const sandbox = await startCheckedSandbox({ apiKey, now, random, seed: 1, automatic: false, ...options, dialect })
 
   const send = async (url: string, method: string, body: unknown, headers: Record<string, string>): Promise<Reply> => {
     const content = body === undefined ? {} : { 'content-type': 'application/json' }

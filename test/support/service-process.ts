@@ -15,14 +15,14 @@ import { purchases } from '../../src/storage/schema.ts'
 import { openDatabase } from '../../src/storage/sqlite/open.ts'
 import { build } from '../../src/storage/statement.ts'
 import { openVault } from '../../src/vault/vault.ts'
+import { checkedService, expectNoFaults, startCheckedSandbox } from './checked-sandbox.ts'
 import { DIALECT, orderEvent, SECRET, signedDelivery, timestampOf } from './delivery.ts'
-import { expectNoFaults, heldService, startHeldSandbox } from './held.ts'
 import { addWebhook } from './webhook-endpoint.ts'
 
 export const DOOR = '/webhooks/supplier/burst'
 
 /** Loaded before the entry: ends the service where QUAYSIDE_CRASH says. */
-const CRASH = path.join(import.meta.dirname, 'crash.ts')
+const CRASH = path.join(import.meta.dirname, './crash.ts')
 
 /** A connection that is kept would be found dead after a crash, by the next request. */
 const CLOSE = { headers: { connection: 'close' } }
@@ -43,7 +43,7 @@ export async function openInstallation(
   const dialect = { ...DIALECT, ...settings }
   const dialectFile = path.join(folder, 'dialect.json')
   writeFileSync(dialectFile, JSON.stringify(dialect))
-  const sandbox = await startHeldSandbox({ dialect, apiKey, requestsPerMinute: 1_000_000 })
+  const sandbox = await startCheckedSandbox({ dialect, apiKey, requestsPerMinute: 1_000_000 })
   const [port, storePort] = [await freePort(), await freePort()]
   const configFile = writeDemoConfig({
     folder,
@@ -60,7 +60,7 @@ export async function openInstallation(
   await setUp.close()
   const url = `http://127.0.0.1:${port}`
   const faultsFile = path.join(folder, 'faults')
-  const held = heldService(port, faultsFile)
+  const held = checkedService(port, faultsFile)
   let service: ChildProcess | undefined
   onTestFinished(async () => {
     service?.kill('SIGKILL')

@@ -1,5 +1,4 @@
 /** A program that commits one after the other: `node committer.ts <database file> <count>` says `committed-<n>` after each. */
-
 import { settings } from '../../../src/storage/schema.ts'
 import { openDatabase } from '../../../src/storage/sqlite/open.ts'
 import { build } from '../../../src/storage/statement.ts'

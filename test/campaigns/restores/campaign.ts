@@ -1,4 +1,4 @@
-/** A run on the harbour with faults, backed up after every commit, and what is left of it after restores. */
+/** A run on the app with faults, backed up after every commit, and what is left of it after restores. */
 import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'vitest'
 import { finalStates } from '../../../src/domain/purchase.ts'
@@ -11,10 +11,10 @@ import { purchases } from '../../../src/storage/schema.ts'
 import { currentFreeze } from '../../../src/storage/settings.ts'
 import { build } from '../../../src/storage/statement.ts'
 import { doubleChargesIn, standingCharges } from '../../support/charges.ts'
-import { defaultDialect, type OrderLine } from '../../support/harbour.ts'
 import { lineOf } from '../../support/references.ts'
 import { openRestoreWorld, type RestoreWorld } from '../../support/restore-world.ts'
 import { seeded } from '../../support/seeded.ts'
+import { defaultDialect, type OrderLine } from '../../support/test-app.ts'
 import { type CancellationRecord, recordCancellations } from './cancellations.ts'
 import { type Figures, noFigures } from './figures.ts'
 import { refusedOften } from './story.ts'
@@ -56,7 +56,7 @@ export async function restoreCampaign(options: CampaignOptions): Promise<Figures
   const world = await openRestoreWorld({ random, dialect: dialectOf(seed), sandboxDialect: supplierOf(seed) })
   cutLists(world, seed)
   const bought: Bought[] = []
-  const record = recordCancellations(world.harbour)
+  const record = recordCancellations(world.app)
   const skus = await stockUp(world)
   const first = world.backups.length
   const story = await tell(world, bought, skus)
@@ -92,7 +92,7 @@ export async function restoreCampaign(options: CampaignOptions): Promise<Figures
     // Backups from the middle of a restore are put back too; a few of them, for the sake of memory.
     run.push(...world.backups.splice(made).filter(() => chance.next() < 0.05))
   }
-  figures.charges += world.harbour.sandbox.world.report().charges.length
+  figures.charges += world.app.sandbox.world.report().charges.length
   return figures
 }
 
@@ -109,10 +109,10 @@ function supplierOf(seed: number) {
 }
 
 /** Every fourth supplier gives pages of three rows, whatever was asked for; another fourth counts no more than five. */
-function cutLists({ harbour }: RestoreWorld, seed: number): void {
+function cutLists({ app }: RestoreWorld, seed: number): void {
   const ofLists = { times: 1_000_000, match: { path: '/orders', method: 'GET' } }
-  if (seed % 4 === 1) harbour.sandbox.faults.add({ fault: 'short-pages', most: 3, ...ofLists })
-  if (seed % 4 === 3) harbour.sandbox.faults.add({ fault: 'capped-total', most: 5, ...ofLists })
+  if (seed % 4 === 1) app.sandbox.faults.add({ fault: 'short-pages', most: 3, ...ofLists })
+  if (seed % 4 === 3) app.sandbox.faults.add({ fault: 'capped-total', most: 5, ...ofLists })
 }
 
 function createChance(seed: number) {
@@ -123,11 +123,11 @@ function createChance(seed: number) {
 type Chance = ReturnType<typeof createChance>
 
 /** Four products that never run out, and money enough: what runs out here does so by a fault. */
-async function stockUp({ harbour }: RestoreWorld): Promise<string[]> {
-  const offers = (await harbour.offers()).slice(0, 4)
-  for (const { productId } of offers) harbour.sandbox.world.offers.change(productId, { stock: 1_000_000 })
-  harbour.sandbox.world.topUp(100_000_000)
-  await harbour.ordering.readBalance()
+async function stockUp({ app }: RestoreWorld): Promise<string[]> {
+  const offers = (await app.offers()).slice(0, 4)
+  for (const { productId } of offers) app.sandbox.world.offers.change(productId, { stock: 1_000_000 })
+  app.sandbox.world.topUp(100_000_000)
+  await app.ordering.readBalance()
   return offers.map(({ sku }) => sku)
 }
 
@@ -140,7 +140,7 @@ function tell(world: RestoreWorld, bought: Bought[], skus: string[]): Promise<Bu
 
 /** One thing that happens in the life of the shop. */
 async function live(world: RestoreWorld, chance: Chance, shop: Shop, skus: string[]): Promise<void> {
-  const { harbour } = world
+  const { app } = world
   const { bought } = shop
   const dice = chance.next()
   if (dice < 0.35) await buy(world, chance, bought, skus)
@@ -150,7 +150,7 @@ async function live(world: RestoreWorld, chance: Chance, shop: Shop, skus: strin
   else if (dice < 0.76) await retryFailed(world, shop.record)
   else if (dice < 0.8) await world.pass(2 * HOUR, 10 * MINUTE)
   await world.pass(chance.pick([SECOND, 5 * SECOND, 30 * SECOND, 3 * MINUTE]), 10 * SECOND)
-  if (await currentFreeze(harbour.db)) await unfreeze(harbour.ordering, 'test')
+  if (await currentFreeze(app.db)) await unfreeze(app.ordering, 'test')
 }
 
 async function buy({ handIn }: RestoreWorld, chance: Chance, bought: Bought[], skus: string[]): Promise<void> {
@@ -164,8 +164,8 @@ async function buy({ handIn }: RestoreWorld, chance: Chance, bought: Bought[], s
   await handIn(one.reference, lines)
 }
 
-function addFault({ harbour }: RestoreWorld, chance: Chance): void {
-  const { faults } = harbour.sandbox
+function addFault({ app }: RestoreWorld, chance: Chance): void {
+  const { faults } = app.sandbox
   const times = chance.whole(1, 2)
   const fault = chance.pick([
     ...(['answer-lost', 'error-before', 'error-after', 'out-of-stock', 'insufficient-balance'] as const),
@@ -181,20 +181,20 @@ function addFault({ harbour }: RestoreWorld, chance: Chance): void {
 }
 
 async function crash(world: RestoreWorld, chance: Chance, bought: Bought[], skus: string[]): Promise<void> {
-  const { harbour } = world
-  harbour.crash.at = chance.pick(POINTS)
+  const { app } = world
+  app.crash.at = chance.pick(POINTS)
   await buy(world, chance, bought, skus)
-  await harbour.runUntilDeath()
+  await app.runUntilDeath()
   await world.start()
 }
 
 /** The last thing before a restore: an order that the supplier has charged and does not list yet. */
 async function dieWhileBuying(world: RestoreWorld, chance: Chance, bought: Bought[], skus: string[]): Promise<void> {
-  const { harbour } = world
-  harbour.sandbox.faults.add({ fault: 'list-lag', delayMs: 50 * SECOND })
-  harbour.crash.at = chance.pick(['answered', 'recorded'])
+  const { app } = world
+  app.sandbox.faults.add({ fault: 'list-lag', delayMs: 50 * SECOND })
+  app.crash.at = chance.pick(['answered', 'recorded'])
   await buy(world, chance, bought, skus)
-  await harbour.runUntilDeath()
+  await app.runUntilDeath()
 }
 
 /**
@@ -203,10 +203,10 @@ async function dieWhileBuying(world: RestoreWorld, chance: Chance, bought: Bough
  * @returns the backups from before its last generation was planned
  */
 async function cancelWhileOpen(world: RestoreWorld, chance: Chance, shop: Shop, skus: string[]): Promise<Buffer[]> {
-  const { harbour, backups } = world
+  const { app, backups } = world
   const from = backups.length
-  harbour.sandbox.faults.add({ fault: 'out-of-stock' })
-  harbour.sandbox.faults.add({ fault: 'hold-open' })
+  app.sandbox.faults.add({ fault: 'out-of-stock' })
+  app.sandbox.faults.add({ fault: 'hold-open' })
   await buy(world, chance, shop.bought, skus)
   const older = backups.slice(from)
   await world.pass(2 * HOUR, 10 * MINUTE)
@@ -215,27 +215,27 @@ async function cancelWhileOpen(world: RestoreWorld, chance: Chance, shop: Shop, 
 }
 
 /** What the supplier held open comes to its end. */
-function settleOpenOrders({ harbour }: RestoreWorld): void {
-  const { orders } = harbour.sandbox.world
+function settleOpenOrders({ app }: RestoreWorld): void {
+  const { orders } = app.sandbox.world
   for (const order of orders.known(10_000)) {
     if (order.status === 'open' && order.dueAt === null) orders.complete(order)
   }
 }
 
 async function cancel(
-  { harbour, handIn }: RestoreWorld,
+  { app, handIn }: RestoreWorld,
   one: Bought | undefined,
   record: CancellationRecord,
 ): Promise<void> {
   if (!one) return
   one.cancelled = true
   const { orderId } = await handIn(one.reference, one.lines)
-  await cancelOrder(harbour.ordering, orderId, 'test')
+  await cancelOrder(app.ordering, orderId, 'test')
   record.cancelled(one.reference)
 }
 
-async function retryFailed({ harbour }: RestoreWorld, record: CancellationRecord): Promise<void> {
-  const rows = await harbour.db.query(build.select().from(purchases))
+async function retryFailed({ app }: RestoreWorld, record: CancellationRecord): Promise<void> {
+  const rows = await app.db.query(build.select().from(purchases))
   const failed = rows.find(
     (row) =>
       row.state === 'failed' &&
@@ -244,10 +244,7 @@ async function retryFailed({ harbour }: RestoreWorld, record: CancellationRecord
       ),
   )
   if (!failed) return
-  await retryPurchase(harbour.ordering, failed.id, 'test').then(
-    () => record.decided(failed.externalOrderId),
-    unlessRefused,
-  )
+  await retryPurchase(app.ordering, failed.id, 'test').then(() => record.decided(failed.externalOrderId), unlessRefused)
 }
 
 function unlessRefused(error: unknown): void {
@@ -256,10 +253,10 @@ function unlessRefused(error: unknown): void {
 
 /** A person lets buying go on as soon as that is possible, before any store has handed in anything. */
 async function lift(world: RestoreWorld, figures: Figures): Promise<void> {
-  const { harbour } = world
-  for (let minute = 0; minute < 10 && (await currentFreeze(harbour.db)); minute += 1) {
+  const { app } = world
+  for (let minute = 0; minute < 10 && (await currentFreeze(app.db)); minute += 1) {
     await world.pass(MINUTE, MINUTE)
-    await unfreeze(harbour.ordering, 'test').then(() => (figures.lifted += 1), unlessRefused)
+    await unfreeze(app.ordering, 'test').then(() => (figures.lifted += 1), unlessRefused)
   }
   await world.pass(HOUR, 20 * MINUTE)
 }
@@ -282,27 +279,27 @@ async function handInAgain(
 
 /** Until every purchase is final; a person decides what waits for one. */
 async function finish(world: RestoreWorld, record: CancellationRecord, figures: Figures): Promise<void> {
-  const { harbour } = world
+  const { app } = world
   settleOpenOrders(world)
   for (let round = 0; round < 60; round += 1) {
-    const rows = await harbour.db.query(build.select().from(purchases))
+    const rows = await app.db.query(build.select().from(purchases))
     const open = rows.filter((row) => !finalStates.includes(row.state))
-    const [unclaimed] = await harbour.db.query(countUnclaimed())
-    if (open.length === 0 && unclaimed?.total === 0 && !(await currentFreeze(harbour.db))) return
+    const [unclaimed] = await app.db.query(countUnclaimed())
+    if (open.length === 0 && unclaimed?.total === 0 && !(await currentFreeze(app.db))) return
     for (const row of open.filter(({ state }) => state === 'review')) {
       const reason = 'nobody knows better'
       const decision = row.supplierOrderId === null ? ({ type: 'close' } as const) : ({ type: 'hand_over' } as const)
-      await decidePurchase(harbour.ordering, row.id, decision, { actor: 'test', reason }).then(() => {
+      await decidePurchase(app.ordering, row.id, decision, { actor: 'test', reason }).then(() => {
         figures.decided += 1
         if (decision.type === 'hand_over') record.decided(row.externalOrderId)
       }, unlessRefused)
     }
-    if (await currentFreeze(harbour.db)) {
-      await unfreeze(harbour.ordering, 'test').then(() => (figures.lifted += 1), unlessRefused)
+    if (await currentFreeze(app.db)) {
+      await unfreeze(app.ordering, 'test').then(() => (figures.lifted += 1), unlessRefused)
     }
     await world.pass(20 * MINUTE, MINUTE)
   }
-  const rows = await harbour.db.query(build.select().from(purchases))
+  const rows = await app.db.query(build.select().from(purchases))
   const stuck = rows.filter((row) => !finalStates.includes(row.state))
   expect(
     stuck.map(({ state, holdReason, note }) => `${state} ${holdReason} ${note}`),
@@ -328,8 +325,8 @@ interface Found {
 const NO_FAULT: Found = { twice: [], foreign: [], tooMany: [], orphans: [], closes: true, cancelled: [] }
 
 /** What the sandbox's ledger and the shop's own record say, whatever Quayside believes. */
-async function judge({ harbour }: RestoreWorld, { bought, record }: Shop, figures: Figures): Promise<Found> {
-  const { charges, refunds, keysIssued, closes } = harbour.sandbox.world.report()
+async function judge({ app }: RestoreWorld, { bought, record }: Shop, figures: Figures): Promise<Found> {
+  const { charges, refunds, keysIssued, closes } = app.sandbox.world.report()
   // Nothing is written off here: the supplier gives back what it failed, so each part has one charge that stands.
   const twice = doubleChargesIn(standingCharges({ charges, refunds }), new Set()).map(({ part }) => part)
   figures.doubleCharges += twice.length
@@ -338,7 +335,7 @@ async function judge({ harbour }: RestoreWorld, { bought, record }: Shop, figure
     Object.entries(keysIssued).flatMap(([reference, keys]) => keys.map((key) => `${lineOf(reference)} ${key}`)),
   )
   // A callback may come again after a restore, under another id: the same keys for the same line.
-  const atShop = new Map([...harbour.shop.keys()].map(([line, keys]) => [line, new Set(keys)]))
+  const atShop = new Map([...app.shop.keys()].map(([line, keys]) => [line, new Set(keys)]))
   const foreign = [...atShop].flatMap(([line, keys]) => [...keys].filter((key) => !issued.has(`${line} ${key}`)))
   const tooMany = bought.flatMap(({ reference, lines }) =>
     lines
@@ -346,9 +343,9 @@ async function judge({ harbour }: RestoreWorld, { bought, record }: Shop, figure
       .filter(({ line, quantity }) => (atShop.get(line)?.size ?? 0) > quantity),
   )
   // Every charge has its purchase again, or a person has decided on it.
-  const rows = await harbour.db.query(build.select().from(purchases))
+  const rows = await app.db.query(build.select().from(purchases))
   const known = new Set(rows.flatMap((row) => [row.supplierOrderId, ...row.ordersSeen]))
-  const kept = harbour.sandbox.world.orders
+  const kept = app.sandbox.world.orders
     .known(10_000)
     .filter(({ status }) => status === 'open' || status === 'completed')
   const orphans = kept.filter(({ id }) => !known.has(id)).map(({ externalOrderId }) => externalOrderId)

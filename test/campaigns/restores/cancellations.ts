@@ -1,5 +1,4 @@
 /** What the store cancelled, what an operator decided and which keys came, in the order in which they happened. */
-
 import { storeOrders } from '../../../src/storage/schema.ts'
 import { build } from '../../../src/storage/statement.ts'
 import {
@@ -8,12 +7,12 @@ import {
   type KeysDecision,
   keysHandedOverAfterCancellation,
 } from '../../support/cancelled-keys.ts'
-import type { Harbour } from '../../support/harbour.ts'
 import { lineOf } from '../../support/references.ts'
+import type { TestApp } from '../../support/test-app.ts'
 
 export type CancellationRecord = ReturnType<typeof recordCancellations>
 
-export function recordCancellations(harbour: Harbour) {
+export function recordCancellations(app: TestApp) {
   let cancellations: Cancellation[] = []
   const decisions: KeysDecision[] = []
   const keys = new Map<string, FirstHandOver>()
@@ -21,7 +20,7 @@ export function recordCancellations(harbour: Harbour) {
   let heard = 0
   /** Notes the keys that came since, before what happens now. */
   const next = (): number => {
-    const received = harbour.shop.received().slice(heard)
+    const received = app.shop.received().slice(heard)
     heard += received.length
     for (const { type, data } of received) {
       if (type !== 'line.fulfilled') continue
@@ -47,7 +46,7 @@ export function recordCancellations(harbour: Harbour) {
     /** A cancellation that the backup does not know is asked for again, or it is lost. */
     restored: async (): Promise<void> => {
       next()
-      const known = await harbour.db.query(build.select().from(storeOrders))
+      const known = await app.db.query(build.select().from(storeOrders))
       cancellations = cancellations.filter(({ reference }) =>
         known.some((order) => order.reference === reference && order.cancelRequestedAt !== null),
       )

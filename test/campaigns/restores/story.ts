@@ -1,7 +1,7 @@
 /** One order that is refused more often than anybody would count, and bought in the end; backed up all the while. */
 import { expect } from 'vitest'
-import type { OrderLine } from '../../support/harbour.ts'
 import type { RestoreWorld } from '../../support/restore-world.ts'
+import type { OrderLine } from '../../support/test-app.ts'
 
 const MINUTE = 60_000
 
@@ -14,16 +14,16 @@ export const REFUSALS = 11
  * @returns the backups from its first commit to its last; half of them are older than the last eleven refusals
  */
 export async function refusedOften(
-  { harbour, backups, handIn, pass }: RestoreWorld,
+  { app, backups, handIn, pass }: RestoreWorld,
   reference: string,
   lines: [OrderLine],
 ): Promise<Buffer[]> {
   const from = backups.length
   const { orderId } = await handIn(reference, lines)
-  harbour.sandbox.faults.add({ fault: 'out-of-stock', times: 2 * REFUSALS })
-  const ended = async () => (await harbour.purchases(orderId)).some(({ state }) => state === 'fulfilled')
+  app.sandbox.faults.add({ fault: 'out-of-stock', times: 2 * REFUSALS })
+  const ended = async () => (await app.purchases(orderId)).some(({ state }) => state === 'fulfilled')
   for (let round = 0; round < 200 && !(await ended()); round += 1) await pass(20 * MINUTE, 10 * MINUTE)
-  const generations = (await harbour.purchases(orderId)).map(({ state }) => state)
+  const generations = (await app.purchases(orderId)).map(({ state }) => state)
   expect(generations).toEqual([...Array.from({ length: 2 * REFUSALS }, () => 'rejected'), 'fulfilled'])
   return backups.slice(from)
 }

@@ -1,5 +1,4 @@
 /** What customers of the store do: they order, and some think better of it. The store keeps at it until it is heard. */
-
 import { cancelOrder } from '../../../src/ordering/actions.ts'
 import { type OrderInput, takeOrder } from '../../../src/ordering/intake.ts'
 import type { Cancellation } from '../../support/cancelled-keys.ts'

@@ -1,5 +1,4 @@
 /** The sandbox without its server: the real world and endpoints, answering requests that nobody put on a wire. */
-
 import type { Dialect, ErrorKind } from '../../../src/dialect/dialect.ts'
 import { createBuckets } from '../../../src/sandbox/api.ts'
 import { generatedCatalogue } from '../../../src/sandbox/catalogue.ts'

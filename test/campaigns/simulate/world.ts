@@ -1,5 +1,4 @@
 /** The simulated world of one seed: supplier, road, machine, store, and the deliveries between them. */
-
 import { type Dialect, readDialect } from '../../../src/dialect/dialect.ts'
 import { createWebhook } from '../../../src/inbox/webhooks.ts'
 import type { OrderingPolicy } from '../../../src/ordering/ordering.ts'

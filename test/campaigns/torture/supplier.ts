@@ -1,5 +1,4 @@
 /** The supplier of a torture run, in a process of its own: the sandbox, its world in a file, so that it can be killed too. */
-
 import { readDialect } from '../../../src/dialect/dialect.ts'
 import { startSandbox } from '../../../src/sandbox/server.ts'
 

@@ -2,5 +2,5 @@
 import { appendFileSync } from 'node:fs'
 import { apiDocument, hold } from './contract.ts'
 
-const { HELD_PORT = '', HELD_FAULTS = '' } = process.env
-hold(Number(HELD_PORT), '/api/v1', apiDocument, ['/docs'], (fault) => appendFileSync(HELD_FAULTS, `${fault}\n`))
+const { CHECKED_PORT = '', CHECKED_FAULTS = '' } = process.env
+hold(Number(CHECKED_PORT), '/api/v1', apiDocument, ['/docs'], (fault) => appendFileSync(CHECKED_FAULTS, `${fault}\n`))

@@ -20,14 +20,14 @@ import { backendStore } from '../../src/stores/backend/backend.ts'
 import { openCallbackSecrets, secretText } from '../../src/stores/backend/signature.ts'
 import { createSupplier, type OrderRequest } from '../../src/supplier/client.ts'
 import { openVault } from '../../src/vault/vault.ts'
+import { startCheckedSandbox } from './checked-sandbox.ts'
 import { memoryDatabase, TEST_NOW } from './database.ts'
-import { startProcess } from './harbour-process.ts'
-import { startHeldSandbox } from './held.ts'
 import { lineOf, partOf } from './references.ts'
 import { sellingPolicy } from './selling.ts'
+import { startProcess } from './test-process.ts'
 
 export const STORE = 'demo-ab12cd34'
-/** What every harbour's database is sealed under. */
+/** What every app's database is sealed under. */
 export const KEY_ENCRYPTION_KEY = new Secret(Buffer.alloc(32, 'kek').toString('base64'))
 const SANDBOX_KEY = 'sk_test_0123456789abcdef'
 const SECOND = 1_000
@@ -35,7 +35,7 @@ const SECOND = 1_000
 export const defaultDialect = (): Dialect =>
   readDialect(new URL('../../config/dialects/reseller-v1.1.json', import.meta.url))
 
-export interface HarbourOptions {
+export interface TestAppOptions {
   dialect?: Dialect
   /** What the supplier really does, where the dialect is wrong about it. */
   sandboxDialect?: Dialect
@@ -58,9 +58,9 @@ export interface OrderLine {
   id?: string
 }
 
-export type Harbour = Awaited<ReturnType<typeof openHarbour>>
+export type TestApp = Awaited<ReturnType<typeof openTestApp>>
 
-export async function openHarbour(options: HarbourOptions = {}) {
+export async function openTestApp(options: TestAppOptions = {}) {
   const { dialect = defaultDialect(), random = () => 0.5, apiKey = SANDBOX_KEY } = options
   let clock = TEST_NOW
   /** How far the wall clock of Quayside, and of the store that checks its signatures, is ahead of the time that passes. */
@@ -69,7 +69,7 @@ export async function openHarbour(options: HarbourOptions = {}) {
   const monotonic = () => clock
   const lines: string[] = []
   const openSandbox = (port?: number) =>
-    startHeldSandbox({
+    startCheckedSandbox({
       dialect: options.sandboxDialect ?? dialect,
       apiKey: SANDBOX_KEY,
       now: monotonic,
@@ -127,7 +127,7 @@ export async function openHarbour(options: HarbourOptions = {}) {
     for (let round = 0; round < 50; round += 1) {
       if ((await current.round()) + (supplierIsUp ? sandbox.advance() : 0) === 0) return
     }
-    throw new Error('the harbour does not come to rest')
+    throw new Error('the app does not come to rest')
   }
   /** Moves the clock on in steps and runs what is due at each. */
   const pass = async (ms: number, stepMs = Math.max(SECOND, Math.floor(ms / 20))): Promise<void> => {

@@ -9,7 +9,7 @@ import { type Held, hold } from './contract.ts'
 const MESSAGE = 'answers that are not as the OpenAPI document says'
 
 /** The sandbox, held to its document until it is closed. */
-export async function startHeldSandbox(options: SandboxOptions): Promise<Sandbox & { held: Held }> {
+export async function startCheckedSandbox(options: SandboxOptions): Promise<Sandbox & { held: Held }> {
   const sandbox = await startSandbox(options)
   const held = hold(Number(new URL(sandbox.baseUrl).port), '/v1', openapiOf(options.dialect))
   const close = async (): Promise<void> => {
@@ -23,12 +23,12 @@ export async function startHeldSandbox(options: SandboxOptions): Promise<Sandbox
 }
 
 /** What a service in a process of its own needs, beside its command, to write down its faults. */
-export const heldService = (port: number, faultsFile: string) => ({
-  args: ['../../src/quick-imports.js', 'held-service.ts'].flatMap((name) => [
+export const checkedService = (port: number, faultsFile: string) => ({
+  args: ['../../src/quick-imports.js', 'checked-service.ts'].flatMap((name) => [
     '--import',
     fileURLToPath(new URL(name, import.meta.url)),
   ]),
-  env: { HELD_PORT: String(port), HELD_FAULTS: faultsFile },
+  env: { CHECKED_PORT: String(port), CHECKED_FAULTS: faultsFile },
 })
 
 /** Fails when a service has written down a fault. */
