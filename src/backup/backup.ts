@@ -18,7 +18,7 @@ const DAY = 24 * 3_600_000
 export interface Backups {
   /** Where they are kept. */
   folder: string
-  /** Makes one now, and lets go of those whose time is over. @throws Failure `conflict` while one is being made */
+  /** Makes one now, and prunes those that are kept for long enough. @throws Failure `conflict` while one is being made */
   make: (actor: string) => Promise<Backup>
   /** Newest first. */
   list: () => Backup[]

@@ -50,7 +50,7 @@ export interface ImportReport {
   truncated: boolean
 }
 
-/** Problems that one report lists: who has more of them mends the cause and sends the file again. */
+/** Most problems that one report lists. */
 export const PROBLEMS_MAX = 1_000
 
 /** Lines that are decided on and committed together. */
@@ -203,8 +203,8 @@ function note(report: ImportReport, problem: LineProblem): void {
 const PAGE_LISTINGS = 500
 
 /**
- * The listings of a store as a CSV file, by variant, piece by piece. Sent back as it is, it changes nothing: a listing
- * that nobody linked has no action.
+ * The listings of a store as a CSV file, by variant, piece by piece. An import of the unchanged file changes nothing: a
+ * listing that is not linked by hand has no action.
  */
 export async function* exportLinks(db: Database, store: string): AsyncGenerator<string> {
   yield FILE_START + csvText([[...lineColumns, ...shownColumns]])

@@ -129,8 +129,7 @@ export const releaseListing = (linking: Linking, asked: Asked, { price, reason }
   })
 
 /**
- * Tells the store again at once, even one that is left alone for now. What it did not take before still counts: it is
- * told as it would be by itself later.
+ * Pushes a listing again at once, also to a store that is paused. Earlier failures still count.
  *
  * @throws Failure `not_found`; `conflict`
  */

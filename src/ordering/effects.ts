@@ -117,7 +117,7 @@ export function effectChanges(
     const foreign = order.currency !== undefined && order.currency !== purchase.currency
     if (order.amountMinor === undefined) return []
     if (!foreign && order.amountMinor <= purchase.ceilingMinor * purchase.quantity) return []
-    // Told when the amount is news: an offer that a person has released is not held again by the same purchase.
+    // Only a new amount counts: an offer that a person has released is not held again by the same purchase.
     const news = foreign ? order.statusWord !== purchase.supplierStatus : order.amountMinor !== purchase.amountMinor
     if (!news) return []
     return [

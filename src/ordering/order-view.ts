@@ -134,7 +134,7 @@ export async function viewOrder(
     ...transitions
       .filter((one) => one.row !== 'none' && one.row !== 'released')
       .map((one) => ({ at: one.at, what: `purchase ${one.after}`, detail: one.detail ?? one.row })),
-    ...effects.filter((one) => one.kind === 'callback').map(toldEntry),
+    ...effects.filter((one) => one.kind === 'callback').map(updateEntry),
   ].sort((a, b) => a.at - b.at)
   return { ...order, state, lines: views, timeline }
 }
@@ -142,7 +142,7 @@ export async function viewOrder(
 const handedOver = (keys: LicenceKey[], purchaseId: string): LicenceKey[] =>
   keys.filter((key) => key.purchaseId === purchaseId && key.handedOverAt !== null)
 
-function toldEntry(effect: OutboxRow): { at: number; what: string; detail: string | null } {
+function updateEntry(effect: OutboxRow): { at: number; what: string; detail: string | null } {
   if (effect.doneAt !== null) return { at: effect.doneAt, what: `${effect.type} confirmed by the store`, detail: null }
   const detail = effect.lastError ?? 'waits to be sent'
   return {

@@ -125,7 +125,7 @@ async function known(ordering: Ordering, row: Purchase, order: SupplierOrder): P
   return moved ? 'news' : 'none'
 }
 
-/** Nobody needs to look for its purchase any more. */
+/** No purchase has to be found for it any more. */
 const claimed = ({ id }: { id: string }): Change[] => [dropUnclaimed(id), dropOrphan(id)]
 
 const AFTER_RESTORE = 'found after a restore'
@@ -144,7 +144,7 @@ async function putIn(
   const live = liveOf(rows)
   const template = live ?? rows.at(-1)
   const now = ordering.now()
-  // Whoever holds its lease is at work on it; the next round comes when that is over.
+  // The worker that holds its lease is at work on it. The next round comes when that is over.
   if (!template || (live?.leaseUntil ?? 0) > now) return 'open'
   const id = ordering.newId()
   const sentAt = order.createdAt ?? now

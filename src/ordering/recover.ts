@@ -108,7 +108,7 @@ export async function afterClockJump(ordering: Pick<Ordering, 'db' | 'now' | 'pa
     countingFromNow(now),
     writtenNow(now),
   ])
-  // For ever is the end of the service; everything else was an instant.
+  // An infinite pause is the end of the service; every other one was an instant.
   if (Number.isFinite(pace.pausedUntil)) pace.pausedUntil = 0
   Object.assign(pace, { firstSends: [], repeats: [] })
   pace.checked.clear()

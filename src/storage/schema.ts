@@ -152,7 +152,7 @@ export const listings = sqliteTable(
     reason: text('reason'),
     /** The same as a sentence. */
     detail: text('detail'),
-    /** Tellings in a row that failed. */
+    /** Pushes in a row that failed. */
     attempts: integer('attempts').notNull().default(0),
     nextTryAt: instant('next_try_at'),
     /** What the store has confirmed last, or has answered that it has instead of what was pushed. */
