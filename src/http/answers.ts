@@ -16,7 +16,7 @@ const statuses: Record<FailureCode, number> = {
 }
 
 /** Reasons that have a status of their own. */
-const finer: Record<string, number> = { too_large: 413, evidence_changed: 412 }
+const finer: Record<string, number> = { evidence_changed: 412, too_large: 413, unsupported_media_type: 415 }
 
 /** Seconds that a sender is asked to wait: a locked database is free again by then, and a restart is over. */
 const RETRY_AFTER_SECONDS = 5

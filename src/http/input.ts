@@ -1,13 +1,10 @@
 import { createHash } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import getRawBody from 'raw-body'
 import { z } from 'zod'
 import { roles, scopes } from '../access/tokens.ts'
 import { parseDecimal } from '../domain/money.ts'
 import { Failure } from '../errors.ts'
 import { decisionTypes } from '../ordering/choices.ts'
 import type { OrderInput } from '../ordering/intake.ts'
-import { inviteBody } from './raw-bodies.ts'
 
 /** The same sentence for whatever is wrong with a field: what would be right. */
 const must = (words: string) => (issue: { input?: unknown }) =>
@@ -246,37 +243,4 @@ export function check<S extends z.ZodType>(shape: S, value: unknown, whole: stri
   })
   const [first] = faults
   throw new Failure('invalid', `${first?.field}: ${first?.message}`, { fields: faults.slice(0, FAULTS_MAX) })
-}
-
-/** 256 KiB: a hundred lines with the longest texts are under 150. */
-const BODY_MAX = 256 * 1024
-
-/** A body as it came, or why it was left unread. */
-export type JsonBody = { json: unknown } | { status: 413 | 415; code: string; message: string }
-
-/**
- * Reads a JSON body; an absent one is `{}`.
- *
- * @throws Failure `invalid` for a body that is no JSON; raw-body's own error for one that was cut off
- */
-export async function readJson(request: IncomingMessage, response: ServerResponse): Promise<JsonBody> {
-  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers
-  const length = request.headers['content-length'] ?? null
-  if (length === '0' || (length === null && request.headers['transfer-encoding'] === undefined)) return { json: {} }
-  if (encoding !== 'identity' || !/^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(type)) {
-    const message = 'send JSON in UTF-8, not compressed, with Content-Type: application/json'
-    return { status: 415, code: 'unsupported_media_type', message }
-  }
-  inviteBody(request, response, BODY_MAX)
-  const bytes = await getRawBody(request, { limit: BODY_MAX, length }).catch((error: { status?: number }) => {
-    if (error.status === 413) return undefined
-    throw error
-  })
-  if (!bytes) return { status: 413, code: 'too_large', message: 'the body is larger than 256 KiB' }
-  try {
-    return { json: JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) }
-  } catch (cause) {
-    const place = /at position \d+( \(line \d+ column \d+\))?/.exec(String(cause))?.[0]
-    throw new Failure('invalid', `the body is not JSON in UTF-8${place ? `: see ${place.slice(3)}` : ''}`, { cause })
-  }
 }

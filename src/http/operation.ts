@@ -1,8 +1,6 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type Response, Router } from 'express'
-import getRawBody from 'raw-body'
 import { z } from 'zod'
 import { type Allowed, type Authenticate, assertAllowed, type Caller } from '../access/auth.ts'
 import type { Backups } from '../backup/backup.ts'
@@ -17,9 +15,9 @@ import type { Fulfilment } from '../ordering/fulfil.ts'
 import type { SweepRunner } from '../reconciliation/sweep.ts'
 import type { CallbackSecrets } from '../stores/backend/signature.ts'
 import type { Keys } from '../vault/keys.ts'
-import { answerError, methodNotAllowed } from './answers.ts'
-import { check, fields, readJson, versionIn } from './input.ts'
-import { inviteBody } from './raw-bodies.ts'
+import { methodNotAllowed } from './answers.ts'
+import { readCsv, readJson } from './bodies.ts'
+import { check, fields, versionIn } from './input.ts'
 
 /** What the handlers of the API work with: each calls the functions of the flows itself. */
 export interface ApiContext {
@@ -120,24 +118,13 @@ export function routerOf(operations: Operation[], authenticate: Authenticate): R
       assertAllowed(caller, allowed)
       const checked = check(queryShape, request.query, 'query')
       const version = ifMatch ? versionIn(request.get('if-match')) : ''
-      const read = file
-        ? await readCsv(request, response, file.bytesMax)
-        : body
-          ? await readJson(request, response)
-          : { json: undefined }
-      if ('status' in read) {
-        // The rest of the body stays unread, so that the connection cannot carry another request.
-        response.set('connection', 'close')
-        answerError(response, read.status, { code: read.code, message: read.message })
-        return
-      }
       const call = {
         caller,
         path: request.params as Record<string, string>,
         query: checked,
         version,
-        body: body && 'json' in read ? check(body, read.json, 'body') : undefined,
-        file: 'bytes' in read ? read.bytes : NO_FILE,
+        body: body && check(body, await readJson(request, response), 'body'),
+        file: file ? await readCsv(request, response, file.bytesMax) : NO_FILE,
       }
       const { status, data } = await handle(call)
       if (answer === csvFile) await sendCsv(response, status, data as CsvFile)
@@ -233,27 +220,6 @@ export async function sendCsv(response: Response, status: number, { name, pieces
     'content-disposition': `attachment; filename="${name}"`,
   })
   await sendPieces(response, pieces)
-}
-
-/** A file as it came, or why it was left unread. */
-export type CsvBody = { bytes: Uint8Array } | { status: 413 | 415; code: string; message: string }
-
-/** @throws raw-body's own error for a body that was cut off */
-export async function readCsv(request: IncomingMessage, response: ServerResponse, bytesMax: number): Promise<CsvBody> {
-  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers
-  if (encoding !== 'identity' || !/^text\/csv\s*(;\s*(charset="?utf-8"?|header=present)\s*)*$/i.test(type)) {
-    const message = 'send CSV in UTF-8, not compressed, with Content-Type: text/csv'
-    return { status: 415, code: 'unsupported_media_type', message }
-  }
-  const length = request.headers['content-length'] ?? null
-  inviteBody(request, response, bytesMax)
-  const bytes = await getRawBody(request, { limit: bytesMax, length }).catch((error: { status?: number }) => {
-    if (error.status === 413) return undefined
-    throw error
-  })
-  if (bytes) return { bytes }
-  const message = `the file is larger than ${Math.floor(bytesMax / 1024 / 1024)} MiB: divide it`
-  return { status: 413, code: 'too_large', message }
 }
 
 /**

@@ -2,7 +2,7 @@ import { type Request, type Response, Router } from 'express'
 import type { Inbox } from '../inbox/receive.ts'
 import { SUPPLIER_PATH } from '../inbox/sources.ts'
 import { answerError, methodNotAllowed } from './answers.ts'
-import { createRawBodies, type NoBody, type RawBodies } from './raw-bodies.ts'
+import { createRawBodies, type NoBody, type RawBodies } from './bodies.ts'
 
 /** The one answer to a stored delivery, made once: this server gives it most often. */
 const STORED = Buffer.from(JSON.stringify({ success: true, data: { stored: true } }))

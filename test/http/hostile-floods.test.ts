@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { networkOf } from '../../src/http/raw-bodies.ts'
+import { networkOf } from '../../src/http/bodies.ts'
 import { signedDelivery } from '../support/delivery.ts'
 import { type Answer, readAnswer } from '../support/raw-http.ts'
 import { openEndpoint, type WebhookEndpoint } from '../support/webhook-endpoint.ts'

@@ -15,11 +15,12 @@ import { storeOperations } from './stores.ts'
 /** The API, to be mounted under /api/v1. Its own description, and the page drawn from it, are all that needs no token. */
 export function apiRouter(context: ApiContext, authenticate: Authenticate): Router {
   const operations = apiOperations(context)
-  let document: ReturnType<typeof openApiDocument> | undefined
+  /** Made when it is first asked for, and kept as text: as objects it takes a megabyte. */
+  let document: string | undefined
   return routerOf(operations, authenticate)
     .get('/openapi.json', (_request, response) => {
-      document ??= openApiDocument(operations)
-      response.json(document)
+      document ??= JSON.stringify(openApiDocument(operations))
+      response.type('json').send(document)
     })
     .use(referenceRouter())
 }

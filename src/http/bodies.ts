@@ -1,0 +1,172 @@
+/** Reading bodies: JSON and CSV of checked callers whole, deliveries that are not verified yet within bounds. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isIPv6 } from 'node:net'
+import getRawBody from 'raw-body'
+import { Failure } from '../errors.ts'
+
+/** 256 KiB: a hundred order lines with the longest texts are under 150. */
+const JSON_MAX = 256 * 1024
+
+/**
+ * Reads a JSON body; an absent one is `{}`.
+ *
+ * @throws Failure `invalid` for a body that is not JSON, is too large or has another type; raw-body's own error for one
+ * that was cut off
+ */
+export async function readJson(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
+  const { 'content-length': length, 'transfer-encoding': transfer } = request.headers
+  if (length === '0' || (length === undefined && transfer === undefined)) return {}
+  const bytes = await readWhole(request, response, {
+    type: /^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i,
+    wanted: 'send JSON in UTF-8, not compressed, with Content-Type: application/json',
+    bytesMax: JSON_MAX,
+    tooLarge: 'the body is larger than 256 KiB',
+  })
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+  } catch (cause) {
+    const position = /at position \d+( \(line \d+ column \d+\))?/.exec(String(cause))?.[0]
+    throw new Failure('invalid', `the body is not JSON in UTF-8${position ? `: see ${position.slice(3)}` : ''}`, {
+      cause,
+    })
+  }
+}
+
+/** Reads a CSV file. @throws Failure `invalid`, and raw-body's own error, as `readJson` does */
+export const readCsv = (request: IncomingMessage, response: ServerResponse, bytesMax: number): Promise<Uint8Array> =>
+  readWhole(request, response, {
+    type: /^text\/csv\s*(;\s*(charset="?utf-8"?|header=present)\s*)*$/i,
+    wanted: 'send CSV in UTF-8, not compressed, with Content-Type: text/csv',
+    bytesMax,
+    tooLarge: `the file is larger than ${Math.floor(bytesMax / 1024 / 1024)} MiB: divide it`,
+  })
+
+interface Expected {
+  /** Of the header Content-Type. */
+  type: RegExp
+  wanted: string
+  bytesMax: number
+  tooLarge: string
+}
+
+async function readWhole(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { type, wanted, bytesMax, tooLarge }: Expected,
+): Promise<Uint8Array> {
+  const refuse = (reason: string, message: string): never => {
+    // The rest of the body stays unread, so that the connection cannot carry another request.
+    response.setHeader('connection', 'close')
+    throw new Failure('invalid', message, { reason })
+  }
+  const { 'content-type': given = '', 'content-encoding': encoding = 'identity' } = request.headers
+  if (encoding !== 'identity' || !type.test(given)) refuse('unsupported_media_type', wanted)
+  inviteBody(request, response, bytesMax)
+  const length = request.headers['content-length'] ?? null
+  return getRawBody(request, { limit: bytesMax, length }).catch((error: unknown) => {
+    if (isTooLarge(error)) refuse('too_large', tooLarge)
+    throw error
+  })
+}
+
+/** Bounds for bodies of requests that are not verified yet. */
+export const bodyLimits = {
+  /** 256 KiB: a hundred times what a delivery needs. */
+  bytesMax: 256 * 1024,
+  /** A genuine body needs one round trip; 256 KiB in 5 s are 420 kbit/s. */
+  timeoutMs: 5_000,
+  /** Unfinished bodies of one remote address. A supplier and a proxy have one each: room for a burst, a quarter of the total. */
+  perAddress: 250,
+  /** Unfinished bodies of all addresses: 256 MiB when all of them are as large as they may be. */
+  total: 1_000,
+}
+
+export type BodyLimits = typeof bodyLimits
+
+/** Why there is no body. `aborted`: the sender disconnected. */
+export type NoBody = 'too_large' | 'too_slow' | 'gave_way' | 'aborted'
+
+export interface RawBodies {
+  read(request: IncomingMessage, response: ServerResponse): Promise<Buffer | NoBody>
+  /** How many bodies are unfinished. */
+  waiting(): number
+}
+
+interface Slot {
+  network: string
+  giveWay: () => void
+}
+
+/**
+ * Reads the bodies of requests that are not verified yet, in a bounded number of slots.
+ *
+ * A sender that begins bodies and ends none must not keep a genuine delivery out. So a new body is always let in: when no
+ * slot is free, the oldest unfinished body is dropped. A genuine body arrives within a moment, so that the oldest one is
+ * hardly ever genuine, even when a flood and the supplier come through the address of one proxy.
+ */
+export function createRawBodies(changed: Partial<BodyLimits> = {}): RawBodies {
+  const { bytesMax, timeoutMs, perAddress, total } = { ...bodyLimits, ...changed }
+  /** Oldest first, as in each set of `byNetwork`. */
+  const slots = new Set<Slot>()
+  const byNetwork = new Map<string, Set<Slot>>()
+
+  function free(slot: Slot): void {
+    slots.delete(slot)
+    const own = byNetwork.get(slot.network)
+    own?.delete(slot)
+    if (own?.size === 0) byNetwork.delete(slot.network)
+  }
+
+  function take(slot: Slot): void {
+    const own = byNetwork.get(slot.network)
+    const full = own && own.size >= perAddress ? own : slots.size >= total ? slots : []
+    for (const oldest of full) {
+      free(oldest)
+      oldest.giveWay()
+      break
+    }
+    slots.add(slot)
+    byNetwork.set(slot.network, (byNetwork.get(slot.network) ?? new Set<Slot>()).add(slot))
+  }
+
+  return {
+    waiting: () => slots.size,
+    read: (request, response) =>
+      new Promise((resolve) => {
+        const slot = { network: networkOf(request.socket.remoteAddress ?? ''), giveWay: () => end('gave_way') }
+        const timer = setTimeout(() => end('too_slow'), timeoutMs)
+        function end(outcome: Buffer | NoBody): void {
+          clearTimeout(timer)
+          free(slot)
+          resolve(outcome)
+        }
+        take(slot)
+        inviteBody(request, response, bytesMax)
+        getRawBody(request, { limit: bytesMax, length: request.headers['content-length'] ?? null }).then(
+          end,
+          (error: unknown) => end(isTooLarge(error) ? 'too_large' : 'aborted'),
+        )
+      }),
+  }
+}
+
+/**
+ * Answers `Expect: 100-continue`: only now, when nothing but the body can decide, and not for one that is too large. Where
+ * the body is never read, the sender has its final answer before it has sent any of it.
+ */
+export function inviteBody(request: IncomingMessage, response: ServerResponse, bytesMax: number): void {
+  const { expect, 'content-length': length = '0' } = request.headers
+  if (expect !== undefined && request.httpVersionMinor > 0 && Number(length) <= bytesMax) response.writeContinue()
+}
+
+const isTooLarge = (error: unknown): boolean => error instanceof Error && 'status' in error && error.status === 413
+
+/** The remote address, or of an IPv6 address the /64: one sender has all addresses of such a network. */
+export function networkOf(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
+  if (mapped !== undefined) return mapped
+  if (!isIPv6(address)) return address
+  const [left = [], right = []] = address.split('::').map((half) => half.split(':').filter((group) => group !== ''))
+  const zeros: string[] = Array(8 - left.length - right.length).fill('0')
+  return [...left, ...zeros, ...right].slice(0, 4).join(':')
+}
