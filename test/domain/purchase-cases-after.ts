@@ -4,7 +4,7 @@ import { EARLIER, NOW, order } from '../support/facts.ts'
 import { type Case, says, stays, to } from './purchase-case.ts'
 
 const nextGeneration: Effect = { plan: null, notBefore: null }
-const plannedAnew = stays('retried', {}, [nextGeneration])
+const plannedAgain = stays('retried', {}, [nextGeneration])
 const writtenOff = stays('retried', { writtenOffAt: NOW }, [nextGeneration])
 const handedOver = (effects: Effect[]) =>
   to('completed', 'handed_over', { handOverHeldAt: null, cancelRequestedAt: null }, effects)
@@ -44,19 +44,19 @@ export const otherCases: Case[] = [
   {
     when: 'an operator retries it',
     input: { type: 'retry' },
-    gives: { 'rejected cancelled': plannedAnew, failed: writtenOff },
+    gives: { 'rejected cancelled': plannedAgain, failed: writtenOff },
   },
   {
     when: 'an operator retries it, and no order of it is known',
     facts: { supplierOrderId: null },
     input: { type: 'retry' },
-    gives: { 'rejected cancelled': plannedAnew, failed: writtenOff },
+    gives: { 'rejected cancelled': plannedAgain, failed: writtenOff },
   },
   {
     when: 'an operator retries it after the supplier refunded it',
     facts: { refundedAt: EARLIER, supplierOrderId: 'own' },
     input: { type: 'retry' },
-    gives: { 'rejected failed cancelled': plannedAnew },
+    gives: { 'rejected failed cancelled': plannedAgain },
   },
   ...(
     [

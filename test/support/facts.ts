@@ -9,7 +9,7 @@ export const MINUTE = 60_000
 export const HOUR = 60 * MINUTE
 export const EARLIER = NOW - 10 * MINUTE
 
-/** A purchase of two units that nobody cancelled, well before its deadline; the store was told nothing about it. */
+/** A purchase of two units, not cancelled and well before its deadline; the store was not notified about it. */
 const fresh: PurchaseFacts = {
   state: 'planned',
   holdReason: null,

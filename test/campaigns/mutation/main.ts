@@ -22,7 +22,7 @@ interface Run {
   tests?: string[]
 }
 
-/** Each file of `src/ordering` with the tests that are about it: they have a database and servers, and take long. */
+/** Each of these files with the tests that are about it: they have a database and servers, and take long. */
 const ordering: Record<string, string[]> = {
   'src/ordering/fulfil.ts': ['test/ordering/fulfil.test.ts'],
   'src/ordering/guards.ts': ['test/ordering/guards-edges.test.ts'],

@@ -280,7 +280,7 @@ describe('a purchase that lives through anything', () => {
     )
   })
 
-  test('is neither given up nor bought anew once the supplier has charged it', () => {
+  test('is neither given up nor bought again once the supplier has charged it', () => {
     // A supplier that keeps its word: a key is charged once, and scans tell the truth.
     const step = fc.constantFrom(
       'send',
