@@ -9,7 +9,7 @@ import { allTokens, insertToken, revokeToken as markRevoked, type TokenRow } fro
 export const roles = ['store', 'viewer', 'operator', 'admin'] as const
 export type Role = (typeof roles)[number]
 
-/** What a store token may do: hand in and see orders, and see the licence keys in them. */
+/** What a store token may do: place and see orders, and see the licence keys in them. */
 export const scopes = ['orders', 'keys'] as const
 export type Scope = (typeof scopes)[number]
 

@@ -2,7 +2,7 @@ import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { codeOf, Failure, type FailureCode, type FieldFault, messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
 
-/** Statuses of failures: the one place that knows them. */
+/** The status of each failure code. */
 const statuses: Record<FailureCode, number> = {
   invalid: 400,
   unauthenticated: 401,
@@ -15,7 +15,7 @@ const statuses: Record<FailureCode, number> = {
   unknown_outcome: 503,
 }
 
-/** Reasons that have a status of their own. */
+/** Reasons with a status of their own. */
 const finer: Record<string, number> = { evidence_changed: 412, too_large: 413, unsupported_media_type: 415 }
 
 /** Seconds that a sender is asked to wait: a locked database is free again by then, and a restart is over. */
@@ -56,8 +56,7 @@ export const answerFailure =
     if (status === 500) log.error('http.failed', { requestId, error: messageOf(thrown) })
     if (status === 503) log.warn('http.unavailable', { requestId, code, error: messageOf(thrown) })
     const fields = thrown instanceof Failure && thrown.fields.length > 0 ? { fields: thrown.fields } : {}
-    const message =
-      code === 'internal' ? 'something went wrong here; the log has it under the request id' : messageOf(thrown)
+    const message = code === 'internal' ? 'internal error; the log has it under the request id' : messageOf(thrown)
     const name = thrown instanceof Failure && thrown.reason !== undefined ? thrown.reason : code
     answerError(response, status, { code: name, message, ...fields })
   }
@@ -70,12 +69,12 @@ export const methodNotAllowed =
     answerError(response, 405, { code: 'method_not_allowed', message: `only ${allow} is served here` })
   }
 
-/** Answers a path that does not exist. It is not repeated: an answer shows nothing that a request brought. */
+/** Answers a path that does not exist, without repeating it. */
 export const notFound: RequestHandler = (_request, response) => {
   answerError(response, 404, { code: 'not_found', message: 'there is nothing at this path' })
 }
 
-/** What body parsers and the router throw at malformed requests, in words that repeat nothing of them. */
+/** The errors that body parsers and the router throw at malformed requests, in words that repeat nothing of them. */
 function refusalOf(error: unknown): { status: number; code: string; message: string } | undefined {
   if (!(error instanceof Error) || error instanceof Failure || !('status' in error)) return undefined
   switch (error.status) {

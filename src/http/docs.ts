@@ -4,8 +4,8 @@ import swagger from 'swagger-ui-dist/package.json' with { type: 'json' }
 import { methodNotAllowed } from './answers.ts'
 
 /**
- * `/docs`: the description of the API as a page for people, drawn by Swagger UI from the installed package. It asks for
- * no token and cannot use one: it shows operations and sends none, since a wrong click could buy something.
+ * `/docs`: the description of the API as a page for people, drawn by Swagger UI from the installed package. It needs
+ * no token and cannot use one: it sends no requests, because a wrong click could buy something.
  */
 export function referenceRouter(): Router {
   const router = Router({ strict: true, caseSensitive: true })
@@ -35,7 +35,7 @@ const own = 'no-cache'
 /** A year, the most that is of use: the version of the package is in the path. */
 const packaged = 'public, max-age=31536000, immutable'
 
-/** Nothing but our own files and the icons inside the style sheet; no script and no style in the page itself. */
+/** Only our own files and the icons inside the style sheet; no script and no style in the page itself. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -66,7 +66,7 @@ const page = `<!DOCTYPE html>
 </html>
 `
 
-/** Without a validator address Swagger UI would send ours to a stranger; the locks lead to a form for tokens. */
+/** Without this setting Swagger UI would send our address to a third party; the locks lead to a form for tokens. */
 const start = `SwaggerUIBundle({
   url: 'openapi.json',
   dom_id: '#reference',

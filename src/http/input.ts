@@ -6,7 +6,7 @@ import { Failure } from '../errors.ts'
 import { decisionTypes } from '../ordering/choices.ts'
 import type { OrderInput } from '../ordering/intake.ts'
 
-/** The same sentence for whatever is wrong with a field: what would be right. */
+/** The message of every fault of a field: what would be right. */
 const must = (words: string) => (issue: { input?: unknown }) =>
   issue.input === undefined ? `missing: ${words}` : `must be ${words}`
 
@@ -29,8 +29,8 @@ function text(max: number, min = 1) {
 }
 
 /**
- * A name that a store gives: two of them that look alike are the same. Refused are all characters that no one sees and those
- * that turn the direction of writing.
+ * A name that a store gives: two of them that look alike are the same. Invisible characters and those that
+ * change the direction of writing are refused.
  */
 function reference(max: number) {
   const words = must(
@@ -57,7 +57,7 @@ const line = fields({
   /** The store's own id of the line; callbacks carry it. */
   id: reference(100),
   sku: text(100),
-  /** 10,000: far above what a person buys, far below what would flood the supplier with parts. */
+  /** 10,000: far above what a customer buys, far below what would flood the supplier with parts. */
   quantity: whole(1, 10_000),
   /** What the customer paid for one unit: bounds what it may cost. */
   unitPrice: decimal('decimal text such as "19.99"').optional(),
@@ -111,7 +111,7 @@ export const orderInput = ({ reference, lines }: z.infer<typeof orderBody>): Ord
   })),
 })
 
-/** SHA-256, in hex, that is equal for equal orders: neither the sequence of fields nor that of lines changes it. */
+/** SHA-256 in hex, equal for equal orders: the sequence of fields and lines does not matter. */
 export function orderDigest({ reference, lines }: OrderInput): string {
   const canonical = lines
     .map(({ currency, id, quantity, sku, unitPriceMinor }) => ({ currency, id, quantity, sku, unitPriceMinor }))
@@ -128,7 +128,7 @@ export const releaseBody = fields({
   ceiling: decimal('the most that one unit may cost, such as "12.34"').optional(),
   overrideSpendCap,
 })
-/** Body of a person's decision. The audit keeps the reason: a word or two at least. */
+/** Body of an operator's decision. The audit keeps the reason. */
 export const decisionBody = fields({
   decision: oneOf(decisionTypes),
   /** Of the supplier; goes with `adopt` alone. */
@@ -148,10 +148,10 @@ export const decisionBody = fields({
   .meta({
     examples: [{ decision: 'hand_over', reason: 'the customer takes two of three' }],
   })
-/** Body of the changes of a listing that a person has to account for. */
+/** Body of changes of a listing that need a reason. */
 export const reasonBody = fields({ reason: text(500) })
-/** Body of a price that is let pass: the one that waits, as it was shown. */
-export const passBody = fields({ price: decimal('decimal text such as "23.99"'), reason: text(500) }).meta({
+/** Body of the approval of a held price: the price that was shown. */
+export const approvalBody = fields({ price: decimal('decimal text such as "23.99"'), reason: text(500) }).meta({
   examples: [{ price: '23.99', reason: 'the supplier confirmed it' }],
 })
 /** Body of a link. */
@@ -230,7 +230,7 @@ export function versionIn(header: string | undefined): string {
 
 export const choice = <const T extends readonly string[]>(values: T) => oneOf(values).optional()
 
-/** Most faults that one answer lists: an input with more is not of this API at all. */
+/** Most faults that one answer lists: an input with more was not made for this API. */
 const FAULTS_MAX = 100
 
 /** @throws Failure `invalid` that names every field at fault */

@@ -58,8 +58,7 @@ export interface Call<Q, B> {
 }
 
 /**
- * One operation of the API, as data: the routes are made from it, and so is the OpenAPI document, which therefore
- * cannot say anything else.
+ * One operation of the API, as data: the routes and the OpenAPI document are made from it, so that they agree.
  */
 export interface Operation<
   Q extends z.core.$ZodLooseShape = z.core.$ZodLooseShape,
@@ -78,7 +77,7 @@ export interface Operation<
   query?: Q
   /** An absent body is read as `{}`. */
   body?: B
-  /** The request carries If-Match with the version that it was decided on: where it is found, and what it is of. */
+  /** The request requires If-Match: what its version is, for the document. */
   ifMatch?: string
   /** The body is a CSV file instead, of at most so many bytes. */
   file?: { bytesMax: number }
@@ -91,7 +90,7 @@ export interface Operation<
   handle: (call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>>) => Promise<{ status: S; data: z.input<A> }>
 }
 
-/** Lets the compiler hold a handler against the shapes beside it; what comes out is one of a list. */
+/** Lets the compiler check a handler against its shapes; the result fits a list of operations. */
 export const operation = <Q extends z.core.$ZodLooseShape, B extends z.ZodType, A extends z.ZodType, S extends number>(
   declared: Operation<Q, B, A, S>,
 ): Operation => declared as unknown as Operation
@@ -160,7 +159,7 @@ export function jsonLines<S extends z.ZodType>(event: S) {
 /** The shape of one line of such an answer; undefined for another kind. */
 export const lineShapeOf = (answer: z.ZodType): z.ZodType | undefined => lineShapes.get(answer)
 
-/** Sends events as they come. The answer has begun, so that what goes wrong is its last line. */
+/** Sends events as they come. The answer has begun, so an error becomes its last line. */
 export async function sendLines(
   response: Response,
   status: number,
@@ -199,13 +198,13 @@ function linesOf(events: Events<unknown>, line: z.ZodType): AsyncIterableIterato
 
 function brokenBy(error: unknown): z.infer<typeof Broken> {
   const code = codeOf(error)
-  const message = code === 'internal' ? 'something went wrong here; the log has it' : messageOf(error)
+  const message = code === 'internal' ? 'internal error; see the log' : messageOf(error)
   return { type: 'error', code, message }
 }
 
 /** A success that is a file and not JSON. */
 export interface CsvFile {
-  /** What a browser stores it under. */
+  /** The file name that a browser stores it under. */
   name: string
   pieces: AsyncIterable<string>
 }

@@ -1,9 +1,9 @@
 /**
- * The HTTP side: one server for deliveries, our API and the probes. It knows limits, statuses and the shape of answers;
- * what requests mean is decided by the flows that its routers call.
+ * The HTTP server for deliveries, the API and the probes. It knows limits, statuses and the shape of answers; the flows
+ * that its routers call decide what a request does.
  *
- * Every answer carries an id of ours, and nothing that the request brought. What may go wrong: slow, silent, oversized
- * and malformed senders, each of which is answered shortly or not at all, and then disconnected.
+ * Every answer carries an id of ours and repeats nothing of the request. Slow, silent, oversized and malformed senders
+ * get a short answer or none, and are then disconnected.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -18,13 +18,13 @@ export const serverLimits = {
   headerMaxBytes: 16 * 1024,
   /** A sender that has not finished its headers by then is answered 408. */
   headersTimeoutMs: 10_000,
-  /** The same for the whole request: 256 KiB in 15 s is slower than any line that a supplier has. */
+  /** The same for the whole request: 256 KiB in 15 s is slower than the line of any supplier. */
   requestTimeoutMs: 15_000,
-  /** How often the two above are checked; Node's own 30 s would make them mean nothing. */
+  /** How often the two above are checked; Node's default of 30 s would make them useless. */
   checkIntervalMs: 2_000,
   /** Silent sockets live for 12 s and cost some 10 KiB each: 8,192 of them fit in 80 MiB and leave room for the rest. */
   connectionsMax: 8_192,
-  /** How long requests that are under way may take from `drain` on. Docker kills after 10 s: it is less. */
+  /** How long running requests may take after `drain`. Less than the 10 s after which Docker kills. */
   drainMs: 8_000,
 }
 
@@ -49,7 +49,7 @@ export interface HttpOptions {
 export interface HttpServer {
   /** @returns the address it listens on: with port 0, the one it was given */
   listen(host: string, port: number): Promise<AddressInfo>
-  /** From now on every request but a probe is answered 503; what is under way is finished. */
+  /** From now on every request but a probe is answered 503; running requests are finished. */
   drain(): void
   /**
    * Drains, stops listening, closes idle sockets now and the busy ones after their answer or at the deadline, which
@@ -109,7 +109,7 @@ export function createHttpServer(options: HttpOptions): HttpServer {
   }
 }
 
-/** What to do where the service cannot listen. */
+/** Why the service cannot listen, and what to do. */
 function listenFault(cause: NodeJS.ErrnoException, host: string, port: number): Error {
   if (cause.code !== 'EADDRINUSE') return cause
   const message = `another program listens at ${host}:${port}, perhaps the demo: stop it, or set listen.port or --port`
@@ -141,7 +141,7 @@ function application(options: HttpOptions, draining: () => boolean): Express {
 
 /**
  * A path as servers and proxies agree on it: from the root, without a host before it, a second slash, a fragment or a
- * backslash. Express would read some of the others as a path that they are not.
+ * backslash. Express would read some of the others as a different path.
  */
 const PATH_FORM = /^\/(?!\/)[!\x22\x24-\x5b\x5d-\x7e]*$/
 
@@ -170,7 +170,7 @@ function admit({ log, newId, monotonic, count }: HttpOptions): RequestHandler {
 }
 
 /**
- * What Node lets through and proxies may read otherwise: no version, no host or several, a length beyond all numbers, an
+ * Refuses what Node accepts and proxies may read otherwise: no version, no host or several, an absurd length, an
  * expectation that this server does not fulfil.
  */
 const isFramed = ({ httpVersionMajor, httpVersionMinor, headers, headersDistinct }: Request): boolean => {
@@ -202,7 +202,7 @@ function trackSockets(server: Server): { closeIdle(): void } {
   }
   for (const event of ['request', 'checkExpectation', 'checkContinue']) server.on(event, track)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    // The parser says the same of every further byte.
+    // The parser reports the same for every further byte.
     if (broken.has(socket)) return
     broken.add(socket)
     const gone = error.code === 'ECONNRESET'
@@ -234,7 +234,7 @@ const LINGER_MS = 1_000
 
 /**
  * Ends a connection after its last bytes. What the sender still writes is read and dropped for a moment: a connection that
- * is cut with unread bytes takes the answer away that is on its way.
+ * is cut with unread bytes loses the answer that is on its way.
  */
 function hangUp(socket: Socket, text: string): void {
   if (!socket.writable) {

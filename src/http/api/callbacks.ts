@@ -48,7 +48,7 @@ export const callbacks: { type: string; when: string; data: z.ZodType; answer?: 
     data: z.object({
       listings: z.array(
         Listing.extend({
-          revision: z.int().meta({ description: 'The larger one is the newer one, in whatever order they come' }),
+          revision: z.int().meta({ description: 'The larger one is newer, in any order of arrival' }),
         }),
       ),
     }),
@@ -57,9 +57,9 @@ export const callbacks: { type: string; when: string; data: z.ZodType; answer?: 
         z.object({
           id: z.string(),
           ok: z.boolean(),
-          reason: z.string().optional().meta({ description: 'Why not; shown to the people who run Quayside' }),
+          reason: z.string().optional().meta({ description: 'Why not; shown to operators' }),
           price: z.string().optional().meta({ description: 'What you have stored; compared with what was sent' }),
-          stock: z.int().nullable().optional().meta({ description: 'The same of the stock' }),
+          stock: z.int().nullable().optional().meta({ description: 'The stock that you have stored, likewise' }),
         }),
       ),
     }),

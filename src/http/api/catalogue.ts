@@ -23,7 +23,7 @@ const syncRun = z
     dry: z.boolean().meta({ description: 'A dry run: it changed nothing, and lists no changes' }),
     error: words,
     requestId: words,
-    pagesBroken: count.meta({ description: 'Pages that the supplier did not give readably: the run ends as failed' }),
+    pagesBroken: count.meta({ description: 'Pages that could not be read: the run ends as failed' }),
     firstUnreadable: z.object({ field: z.string(), path: z.string(), value: z.string() }).nullable().meta({
       description:
         'The first field that made an offer unreadable: its setting in the dialect, its path, and what was there',
@@ -45,7 +45,7 @@ const requestId = words.meta({ description: "The supplier's id of the request" }
 const Start = z.object({
   type: z.literal('start'),
   at,
-  syncUnderWay: words.meta({ description: 'A sync run that changes the same offers meanwhile' }),
+  syncUnderWay: words.meta({ description: 'A running sync run that changes the same offers' }),
 })
 const Progress = z.object({
   type: z.literal('progress'),
@@ -66,7 +66,7 @@ const Offer = z.object({
 })
 const Doubt = z
   .object({ type: z.literal('doubt'), page: count.nullable(), message: z.string(), requestId })
-  .meta({ description: 'What of the reading is not certain' })
+  .meta({ description: 'What is uncertain about this run' })
 const Listing = z.object({
   type: z.literal('listing'),
   store: z.string(),
@@ -96,9 +96,9 @@ const End = z
       costFaults: count,
     }),
     stores: z.array(z.object({ store: z.string(), pushed: count, held: count })),
-    truncated: z.boolean().meta({ description: 'More would change than the lines before say' }),
+    truncated: z.boolean().meta({ description: 'More would change than the lines list' }),
   })
-  .meta({ description: 'The last line; its counts are whole' })
+  .meta({ description: 'The last line; its counts are complete' })
 
 /** Reading what the supplier sells. */
 export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'ordering' | 'syncs'>): Operation[] {

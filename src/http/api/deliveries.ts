@@ -178,7 +178,7 @@ export function webhookOperations({
       body: webhookBody,
       summary: 'Take a new signing secret into use, while the old one stays valid until it is retired.',
       answer: z.object({ webhook: Webhook, replaces: z.array(z.string()) }),
-      success: { 201: 'Created; `replaces` are to be removed at the supplier and then retired' },
+      success: { 201: 'Created; remove those in `replaces` at the supplier, then retire them' },
       failures: { ...creating, 409: '`no_webhook`: there is none yet' },
       async handle({ caller, body }) {
         const { webhook, replaces } = await webhooks.rotate(body.url, caller.actor)
@@ -190,7 +190,7 @@ export function webhookOperations({
       method: 'post',
       path: '/webhooks/:id/retire',
       allowed: admin,
-      summary: 'Take the secret of a replaced webhook out of use: what still comes is counted, and has no effect.',
+      summary: 'Take the secret of a replaced webhook out of use: later deliveries are counted and have no effect.',
       answer: Webhook,
       success: { 200: 'Retired, now or before' },
       failures: { 404: 'unknown id', 409: '`not_replaced`: no later webhook has taken over' },
@@ -216,9 +216,9 @@ export function webhookOperations({
 
 const CaptureState = z
   .object({
-    closesAt: at.meta({ description: 'Until then refused deliveries are taken' }),
+    closesAt: at.meta({ description: 'Until then refused deliveries are kept' }),
     keptUntil: at.meta({ description: 'Then they are deleted' }),
-    left: count.meta({ description: 'How many more are taken' }),
+    left: count.meta({ description: 'How many more are kept' }),
   })
   .meta({ id: 'CaptureState' })
 const entry = { id: z.string(), path: z.string(), reason: z.string(), receivedAt: at }
@@ -229,7 +229,7 @@ const CaptureList = z.object({
 const CaptureDetail = z.object({
   ...entry,
   headers: z.record(z.string(), z.array(z.string())),
-  body: z.string().meta({ description: 'The bytes as they came, in base64' }),
+  body: z.string().meta({ description: 'The bytes as received, in base64' }),
 })
 
 /** Refused deliveries, kept for a while to fit a dialect. */
@@ -243,8 +243,8 @@ export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>): O
       path,
       allowed: admin,
       answer: CaptureState,
-      summary: 'Keep the next refused deliveries, at most 10 in 15 minutes, to find out how they are signed.',
-      success: { 201: 'From now on; what was kept before is deleted' },
+      summary: 'Keep the next refused deliveries, at most 10 in 15 minutes, to see how they are signed.',
+      success: { 201: 'Started; deliveries kept before are deleted' },
       handle: async ({ caller }) => ({ status: 201, data: await captures.start(caller.actor) }),
     }),
     operation({
@@ -253,7 +253,7 @@ export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>): O
       path,
       allowed: admin,
       answer: CaptureList,
-      summary: 'Refused deliveries that are kept, oldest first.',
+      summary: 'The kept deliveries, oldest first.',
       success: { 200: 'All of them' },
       handle: async () => ok({ open: captures.open() ?? null, items: await captures.list() }),
     }),
@@ -263,7 +263,7 @@ export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>): O
       path: `${path}/:id`,
       allowed: admin,
       answer: CaptureDetail,
-      summary: 'One refused delivery as it came, headers and body; the audit records it.',
+      summary: 'One refused delivery as received, headers and body; the audit records the view.',
       success: { 200: 'The delivery' },
       failures: { 404: 'unknown id, or deleted already' },
       handle: async ({ caller, path: { id = '' } }) => ok(await captures.show(id, caller.actor)),

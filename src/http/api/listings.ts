@@ -11,7 +11,7 @@ import { exportLinks, importLinks, PROBLEMS_MAX } from '../../listings/links-fil
 import type { Explanation, ListingHistory } from '../../listings/listings.ts'
 import { explainOffer, listingBySku, listListings, viewListing } from '../../listings/listings.ts'
 import { type ListingPrice, type ListingRow, pageOfListings } from '../../storage/listings.ts'
-import { anyText, choice, linkBody, paging, passBody, reasonBody } from '../input.ts'
+import { anyText, approvalBody, choice, linkBody, paging, reasonBody } from '../input.ts'
 import { type ApiContext, configuredStore, csvFile, type Operation, ok, operation } from '../operation.ts'
 import { storeOf } from './orders.ts'
 import { storeAt } from './stores.ts'
@@ -21,7 +21,7 @@ const content = {
   name: z.string(),
   category: words,
   price: amount,
-  compareAt: amount.nullable().meta({ description: 'The price before, for display; above the price' }),
+  compareAt: amount.nullable().meta({ description: 'The earlier price, for display; above the price' }),
   currency,
   stock: count.nullable().meta({ description: 'Null when it is available and not counted' }),
   available: z.boolean(),
@@ -64,7 +64,7 @@ const StoreListing = view(storeListing, shown)
 const Detail = view(
   storeListing
     .extend({
-      wanted: Content.nullable().meta({ description: 'What the store is to have now' }),
+      wanted: Content.nullable().meta({ description: 'What the store should have now' }),
       prices: z.array(
         view(
           z.object({ at, price: amount, currency, cause: oneOf(['first', 'cost', 'policy', 'approved']) }),
@@ -123,7 +123,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
       summary: 'One listing, by its id or its SKU.',
       answer: Listing,
       success: { 200: 'The listing as it is now' },
-      failures: { 404: 'it is no listing', 409: 'the SKU fits several offers: `ambiguous_sku`' },
+      failures: { 404: 'there is no such listing', 409: 'the SKU fits several offers: `ambiguous_sku`' },
       async handle({ caller, path }) {
         const listing = await listingBySku(db, selling(storeOf(caller)), path.sku ?? '', now())
         if (!listing) throw new Failure('not_found', 'the SKU is no listing; GET /api/v1/listings shows all')
@@ -166,7 +166,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
       method: 'get',
       path: '/stores/:store/listings/:variant',
       allowed: both,
-      summary: 'One listing: what the store has, what it is to have, and the prices that it had.',
+      summary: 'One listing: what the store has, what it should have, and its earlier prices.',
       answer: Detail,
       success: { 200: 'The listing' },
       failures: { 404: unknown },
@@ -215,12 +215,12 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
       name: 'releaseListing',
       path: '/stores/:store/listings/:variant/release',
       ...change,
-      body: passBody,
+      body: approvalBody,
       summary: 'Approve the held price that was shown, and no other.',
       success: { 200: 'The listing; it is pushed to the store next' },
       failures: {
         404: unknown,
-        409: '`not_held`: no price waits; `changed`: another one does, which the message names',
+        409: '`not_held`: no price waits; `changed`: another price waits, which the message names',
       },
       handle: ({ caller, path, body }) => changed(caller, path, { ...body, change: 'release' }),
     }),
@@ -237,11 +237,11 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
 }
 
 const ImportReport = z.object({
-  lines: count.meta({ description: 'Below the header: each is counted once in what follows' }),
+  lines: count.meta({ description: 'Lines below the header; each is counted once below' }),
   linked: count,
   unlinked: count,
   ignored: count,
-  unchanged: count.meta({ description: 'The listing was as the line says' }),
+  unchanged: count.meta({ description: 'The listing was already as the line says' }),
   refused: count.meta({ description: 'Nothing was done for the line' }),
   problems: z
     .array(z.object({ line: z.int().min(1), column: words, message: z.string() }))
@@ -275,7 +275,7 @@ export function listingFileOperations({ ordering, stores }: Pick<ApiContext, 'or
       query: { dry_run: choice(['true', 'false']) },
       summary: 'Link, unlink and ignore listings as a CSV file says, line by line; with dry_run=true only report.',
       file: { bytesMax: fileLimits.bytesMax },
-      success: { 200: 'What became of each line, good or bad' },
+      success: { 200: 'The result of each line' },
       failures: { 404: 'no such store' },
       async handle({ caller, path, query, file }) {
         const store = storeAt(stores, caller, path)
@@ -292,7 +292,7 @@ const why = z.string().meta({ description: 'What was done, and why' })
 const PriceStep = view(
   z.object({
     step: z.enum(['cost', 'currency', 'rule', 'band', 'floor', 'rounding', 'compare_at', 'held']),
-    amount: amount.nullable().meta({ description: 'What the price stands at after the step' }),
+    amount: amount.nullable().meta({ description: 'The price after the step' }),
     currency,
     detail: why,
   }),
@@ -311,19 +311,19 @@ export const Price = view(
       outcome: z.enum(['priced', 'held']),
       price: amount.nullable().meta({ description: 'Null while it is held' }),
       compareAt: amount.nullable().meta({ description: 'Above the price, or null' }),
-      floor: amount.nullable().meta({ description: 'The cost and the margin: no price is under it' }),
+      floor: amount.nullable().meta({ description: 'Cost plus margin: no price is below it' }),
       currency,
       reason: z
         .string()
         .nullable()
-        .meta({ description: 'Why no price can be said', examples: ['cost_zero', 'no_rate'] }),
+        .meta({ description: 'Why there is no price', examples: ['cost_zero', 'no_rate'] }),
       steps: z.array(PriceStep),
       stock: z.object({ stock: units, available: z.boolean(), steps: StockSteps }),
-      listings: z.array(StoreListing).meta({ description: 'How it stands in the store, which may have another price' }),
+      listings: z.array(StoreListing).meta({ description: 'The listings in the store, which may have another price' }),
       takenBy: z.object({ id: z.string(), productId: words }).nullable().meta({
-        description: 'A listing of something else under the SKU: while it stands, none is begun for this offer',
+        description: 'A listing of another offer under the SKU: as long as it exists, this offer gets none',
       }),
-      passes: z.boolean().meta({ description: 'Whether the import filters of the store let it through' }),
+      passes: z.boolean().meta({ description: 'Whether it matches the import filters of the store' }),
     })
     .meta({ id: 'Price' }),
   ({ store, offer, price, stock, listings, takenBy, passes }: Explanation & { store: string }) => ({
@@ -351,9 +351,9 @@ export function priceOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       method: 'get',
       path: '/stores/:store/prices/:sku',
       allowed: { people: 'viewer' },
-      summary: 'How the price of one SKU in one store comes about, step by step, and the stock that is shown.',
+      summary: 'How the price of one SKU in one store is computed, step by step, and the stock that is shown.',
       answer: Price,
-      success: { 200: 'As the rules, the rates and the offer are now' },
+      success: { 200: 'By the current rules, rates and offer' },
       failures: { 404: 'no such store, or nothing under the SKU', 409: 'two offers have the SKU: `ambiguous_sku`' },
       async handle({ path: { store = '', sku = '' } }) {
         return ok({ store, ...(await explainOffer(db, configuredStore(context, store), sku, now())) })

@@ -93,7 +93,7 @@ const Reading = view(
     currency: z.string(),
     quantity: z.int().nullable(),
     createdAt: maybeAt,
-    keys: count.meta({ description: 'How many it carries; they are never shown here' }),
+    keys: count.meta({ description: 'How many keys it carries; they are never shown here' }),
     differs: z.array(z.enum(['reference', 'product', 'quantity'])).meta({ description: 'From what was sent' }),
   }),
   (row: OrderReading) => ({ ...row, amount: amountOf(row.amountMinor, row.currency) }),

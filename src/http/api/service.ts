@@ -82,7 +82,7 @@ const Status = view(
         catalogueFailure: z
           .object({ run: z.string(), at: maybeAt, error: words })
           .nullable()
-          .meta({ description: 'The last reading of the catalogue that ended, where it failed' }),
+          .meta({ description: 'The last sync run that ended, if it failed' }),
         balanceAt: maybeAt,
       }),
       sweep: z
@@ -95,16 +95,16 @@ const Status = view(
             request: z.string().meta({ description: 'Method and path, such as GET /orders' }),
             field: z.string().meta({ description: 'The path at which the answer cannot be read' }),
             setting: z.string().meta({ description: 'The setting of the dialect that holds the path' }),
-            value: z.string().meta({ description: 'What is there, in a few words; never a secret' }),
+            value: z.string().meta({ description: 'The value, shortened; never a secret' }),
             requestId: words,
             since: at,
             pausesBuying: z.boolean(),
           }),
         )
-        .meta({ description: 'Answers of the supplier that cannot be read, each until one of its kind is' }),
+        .meta({ description: 'Kinds of supplier answers that cannot be read, each until one of its kind can' }),
       paused: z
         .array(z.object({ store: z.string(), until: at, error: words }))
-        .meta({ description: 'Stores that did not take their listings, and are left alone until then' }),
+        .meta({ description: 'Stores that refused their listings; nothing is pushed to them until then' }),
     })
     .meta({ id: 'Status' }),
   ({
@@ -247,7 +247,7 @@ export function serviceOperations({ ordering, stores }: Pick<ApiContext, 'orderi
       body: unfreezeBody,
       summary: 'Lift causes of the freeze. Buying resumes once none is left; a later cause stays.',
       answer: FreezeNow,
-      success: { 200: 'Lifted; what still stands, or null' },
+      success: { 200: 'Lifted; the freeze that remains, or null' },
       failures: {
         409: 'none of these causes stands and another does, or orders are not reattached yet after a restore, or a new database was not compared yet',
       },
@@ -354,7 +354,7 @@ const Backup = view(
 const BackupList = z.object({ folder: z.string(), items: z.array(Backup), next: z.null() })
 const Made = z.object({ folder: z.string(), backup: Backup })
 const Rotated = z.object({
-  before: z.string().meta({ description: 'Name of the key-encryption key before' }),
+  before: z.string().meta({ description: 'Name of the previous key-encryption key' }),
   after: z.string().meta({ description: 'Name of the key that the service needs from its next start on' }),
 })
 
