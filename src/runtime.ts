@@ -2,7 +2,6 @@
  * The flows, wired: which context each of them works on, which workers run them, and who wakes whom. The program, the
  * simulation and the tests start the same runtime and differ only in what they pass in.
  */
-
 import type { Catalogue } from './catalogue/context.ts'
 import { refreshOffer } from './catalogue/offers.ts'
 import { createSyncRunner, type SyncRunner } from './catalogue/sync.ts'

@@ -2,7 +2,6 @@
  * A dry run: a sync run and the publishing after it, on a copy of the catalogue and the listings. Each store is replaced
  * by one that confirms everything. What the run changed in the copy is what a sync run would change.
  */
-
 import type { SellingStore } from '../listings/assess.ts'
 import { type ListingDifference, listingDifferences } from '../listings/listing-differences.ts'
 import { type Publisher, publishNext } from '../listings/publish.ts'

@@ -9,7 +9,6 @@
  * moves while it is read, leaves the run complete but with a doubt in its `error`. Either way nothing is counted as
  * missing, and only an offer that two runs without doubt missed is marked gone (`gone.ts`).
  */
-
 import { factOf } from '../domain/offer.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { first, need, StaleWrite } from '../storage/database.ts'

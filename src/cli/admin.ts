@@ -2,8 +2,7 @@ import path from 'node:path'
 import { sentence, wrap } from '../domain/text-layout.ts'
 import { CONFIG_FILE, configFileOf } from './client.ts'
 import type { CommandRow } from './command.ts'
-import { commandLine } from './invocation.ts'
-import { age, asRow, cell, instant, key, number, type Row, right } from './output.ts'
+import { age, asRow, cell, commandLine, instant, key, number, type Row, right } from './output.ts'
 import { wholeText } from './stores.ts'
 
 /** Who may use the API. */

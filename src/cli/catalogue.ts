@@ -1,13 +1,13 @@
 import { columnsOf, wrap } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import type { Call, CommandRow } from './command.ts'
-import { commandLine } from './invocation.ts'
 import {
   ago,
   asRow,
   asRows,
   type Columns,
   cell,
+  commandLine,
   details,
   duration,
   exitCodes,

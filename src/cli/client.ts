@@ -5,8 +5,7 @@ import { configShape } from '../config/config.ts'
 import { plain } from '../domain/text-layout.ts'
 import { Failure, type FailureCode, type FieldFault, messageOf } from '../errors.ts'
 import { Secret } from '../secret.ts'
-import { commandLine } from './invocation.ts'
-import { asRow, asRows, NOT_RUNNING, type Row } from './output.ts'
+import { asRow, asRows, commandLine, NOT_RUNNING, type Row } from './output.ts'
 
 /** Query values; those that are undefined are left out. */
 export type Query = Record<string, string | number | boolean | undefined>

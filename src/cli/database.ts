@@ -6,8 +6,7 @@ import { Failure } from '../errors.ts'
 import { createDatabase } from '../installation.ts'
 import { CONFIG_FILE, configFileOf } from './client.ts'
 import { type Io, print, widthOf } from './command.ts'
-import { commandLine } from './invocation.ts'
-import { cell, details, exitCodes, instant } from './output.ts'
+import { cell, commandLine, details, exitCodes, instant } from './output.ts'
 
 export interface RestoreFlags {
   keyFile?: string

@@ -1,7 +1,6 @@
 import { wrap } from '../domain/text-layout.ts'
 import type { CommandRow } from './command.ts'
-import { commandLine } from './invocation.ts'
-import { ago, asRow, asRows, cell, details, instant, key, number, type Row, table } from './output.ts'
+import { ago, asRow, asRows, cell, commandLine, details, instant, key, number, type Row, table } from './output.ts'
 
 /** The signed webhook requests that the supplier sent, as received. */
 export const deliveries: CommandRow[] = [

@@ -4,8 +4,7 @@ import { Failure, messageOf } from '../errors.ts'
 import type { Supplier } from '../supplier/client.ts'
 import { type Client, type ConnectionOptions, connectionOf, createClient } from './client.ts'
 import type { Visit } from './doctor.ts'
-import { commandLine } from './invocation.ts'
-import { asRow, asRows, cell, counted, instant, NOT_RUNNING, type Row } from './output.ts'
+import { asRow, asRows, cell, commandLine, counted, instant, NOT_RUNNING, type Row } from './output.ts'
 import { FIX_DIALECT, pausedOf, unreadableOf, waitingListings } from './status.ts'
 
 export type Service = { client: Client; status: Record<string, unknown> } | { fault: Failure }

@@ -7,8 +7,7 @@ import { rateHint } from '../supplier/rate-limit.ts'
 import type { Page } from '../supplier/read.ts'
 import { ANSWER_MAX_BYTES, type Exchange, exchange, headerText, openAgent } from '../supplier/request.ts'
 import type { Report, Visit } from './doctor.ts'
-import { commandLine } from './invocation.ts'
-import { counted, duration } from './output.ts'
+import { commandLine, counted, duration } from './output.ts'
 import { chooseProducts, productText } from './supplier-sample.ts'
 
 /** The revision that this program is written for. */

@@ -30,8 +30,7 @@ import { CONFIG_FILE } from './client.ts'
 import { type Io, print, proseWidth } from './command.ts'
 import { clearTextWarnings, ENCRYPT } from './doctor.ts'
 import { askAnswers, type Flags, flagAnswers, type SupplierAnswers } from './init-questions.ts'
-import { commandLine, quoted } from './invocation.ts'
-import { details, exitCodes } from './output.ts'
+import { commandLine, details, exitCodes, quoted } from './output.ts'
 import {
   accessFault,
   productTable,

@@ -3,19 +3,20 @@ import { fileLimits } from '../domain/listing-csv.ts'
 import { columnsOf, wrap } from '../domain/text-layout.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { type Call, type CommandRow, confirmed, type Io, storeOf } from './command.ts'
-import { commandLine, quoted } from './invocation.ts'
 import {
   ago,
   asRow,
   asRows,
   type Columns,
   cell,
+  commandLine,
   details,
   exitCodes,
   instant,
   key,
   money,
   type Pair,
+  quoted,
   type Row,
   right,
   table,

@@ -1,13 +1,13 @@
 import { wrap } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { type Call, type CommandRow, confirmed } from './command.ts'
-import { commandLine } from './invocation.ts'
 import { whyOf } from './orders.ts'
 import {
   age,
   asRow,
   asRows,
   cell,
+  commandLine,
   details,
   instant,
   key,

@@ -1,12 +1,12 @@
 import { wrap } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { type Call, type CommandRow, pageOptions } from './command.ts'
-import { commandLine } from './invocation.ts'
 import {
   ago,
   asRow,
   asRows,
   cell,
+  commandLine,
   details,
   exitCodes,
   instant,

@@ -6,7 +6,7 @@ import { Failure, messageOf } from '../errors.ts'
 import { createLog } from '../log.ts'
 import { CONFIG_FILE, demoFolder } from './client.ts'
 import type { Io } from './command.ts'
-import { commandLine } from './invocation.ts'
+import { commandLine } from './output.ts'
 
 /** The supervisor should start the process again: only a new start finds out what the database holds (EX_TEMPFAIL). */
 const EXIT_RESTART = 75

@@ -1,8 +1,7 @@
 import { cut, plain, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { type Call, type CommandRow, confirmed } from './command.ts'
-import { commandLine } from './invocation.ts'
-import { asRow, asRows, cell, counted, countsText, details, instant, money, type Row } from './output.ts'
+import { asRow, asRows, cell, commandLine, counted, countsText, details, instant, money, type Row } from './output.ts'
 import { oldUntil } from './stores.ts'
 
 /** What a person on duty looks at first. */

@@ -3,8 +3,7 @@ import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import type { Client } from './client.ts'
 import type { CommandRow } from './command.ts'
-import { commandLine } from './invocation.ts'
-import { age, asRow, asRows, cell, countsText, instant, key, type Row } from './output.ts'
+import { age, asRow, asRows, cell, commandLine, countsText, instant, key, type Row } from './output.ts'
 
 /** Where is sold, and the secrets that callbacks are signed with. */
 export const stores: CommandRow[] = [

@@ -12,9 +12,8 @@ import type { SupplierOffer } from '../domain/supplier.ts'
 import { Failure, messageOf } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { createSupplier, type Supplier } from '../supplier/client.ts'
-import { Unreadable } from '../supplier/unreadable.ts'
-import { commandLine } from './invocation.ts'
-import { type Columns, right, table } from './output.ts'
+import { Unreadable } from '../supplier/read.ts'
+import { type Columns, commandLine, right, table } from './output.ts'
 
 const COUNT = 3
 

@@ -1,10 +1,11 @@
-/* The settings of stores: how each kind is reached, how each sells, and rates of exchange. */
 import { z } from 'zod'
 import type { ImportFilter, StorePolicy } from '../domain/listing.ts'
 import { parseDecimal } from '../domain/money.ts'
 import { pricingPolicy } from '../domain/pricing.ts'
 import { readRules } from '../domain/pricing-rules.ts'
 import { readRate } from '../domain/rates.ts'
+
+/* The settings of stores: how each kind is reached, how each sells, and rates of exchange. */
 
 export const percent = z.string().regex(/^\d{1,4}(\.\d{1,4})?$/, 'a percentage as text, such as "12.5"')
 export const amount = z.string().regex(/^\d{1,12}(\.\d{1,3})?$/, 'an amount as text, such as "250.00"')

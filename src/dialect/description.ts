@@ -1,5 +1,6 @@
-/* Reads the schemas of an OpenAPI 3.1 document: follows references, joins `allOf`, requires nothing. */
 import { valueAt } from './dialect.ts'
+
+/* Reads the schemas of an OpenAPI 3.1 document: follows references, joins `allOf`, requires nothing. */
 
 export type Node = Record<string, unknown>
 

@@ -1,8 +1,9 @@
-/* The shape of a dialect. First its parts: paths, headers, amounts. */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { type EventName, eventNames, type OrderStatus, orderStatuses } from '../domain/supplier.ts'
 import { Failure } from '../errors.ts'
+
+/* The shape of a dialect. First its parts: paths, headers, amounts. */
 
 export const path = z.string().regex(/^$|^[^.]+(\.[^.]+)*$/, 'a dotted path')
 export const parameter = z.string().min(1)

@@ -7,7 +7,6 @@
  * is never under the floor (cost plus margin, each rounded up), also after rounding. For one product a higher cost never
  * gives a lower price.
  */
-
 import { exact, formatDecimal, raiseByPercent, roundPrice } from './money.ts'
 import type { CostFault } from './offer.ts'
 import {

@@ -2,7 +2,6 @@
  * Decisions after a restore: a restored database knows less than the supplier, and must not buy again what the previous
  * database has bought.
  */
-
 import { isOver, type PurchaseState } from './purchase.ts'
 import { moneyIsOut, type OrderStatus } from './supplier.ts'
 

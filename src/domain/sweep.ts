@@ -2,7 +2,6 @@
  * Decisions of a sweep: which of the supplier's orders are ours, what they mean for their purchase, and how far back the
  * sweep reads. One page proves that an order exists; only a scan that is valid as a whole proves that one is absent.
  */
-
 import { isOver, type PurchaseState } from './purchase.ts'
 import { carriesStore } from './purchase-keys.ts'
 import { moneyIsOut, type OrderStatus } from './supplier.ts'

@@ -1,5 +1,5 @@
 import { Router } from 'express'
-import { type Authenticate, assertAllowed } from '../access/auth.ts'
+import { type Authenticate, assertAllowed } from '../access/tokens.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import { methodNotAllowed } from './answers.ts'
 

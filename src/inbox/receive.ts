@@ -4,7 +4,6 @@
  * An acknowledged delivery is committed and fsynced. A delivery that is not authentic leaves no row. `process.ts` works on
  * stored ones, also after a crash: each is never more than a hint to read from the other side.
  */
-
 import { strict as assert } from 'node:assert'
 import type { Context } from '../context.ts'
 import type { Dialect } from '../dialect/dialect.ts'

@@ -4,8 +4,7 @@ import type { Change } from '../storage/database.ts'
 import type { Delivery } from '../storage/deliveries.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { hintPurchase, type Purchase, purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
-import { readJson } from '../supplier/json.ts'
-import { textAt } from '../supplier/records.ts'
+import { readJson, textAt } from '../supplier/records.ts'
 
 /** What a delivery says, as far as it is believed: which event, and what of ours it is about. */
 export type DeliveryReading =

@@ -1,5 +1,4 @@
 /** How a listing differs from what it was before: each field as a person reads it, old and new, with the reason. */
-
 import type { StorePolicy } from '../domain/listing.ts'
 import { formatDecimal, priceTexts } from '../domain/money.ts'
 import { explainPrice } from '../domain/pricing.ts'

@@ -9,7 +9,6 @@
  * store takes without harm. A store that cannot be reached is paused, longer each time, and its queue stays. A listing that
  * it refuses waits alone. One batch runs for a store at a time, so that no push overtakes another.
  */
-
 import { createHash } from 'node:crypto'
 import type { Context } from '../context.ts'
 import type { StorePolicy } from '../domain/listing.ts'

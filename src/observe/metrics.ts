@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
-import type { UnreadableAnswer } from '../supplier/unreadable.ts'
+import type { UnreadableAnswer } from '../supplier/read.ts'
 import type { Standing } from './standing.ts'
 
 /** What is counted while the service works. Labels have few values: outcomes and patterns, never ids. */

@@ -29,8 +29,7 @@ import {
   refreshUnlessHinted,
 } from '../storage/purchases.ts'
 import { keysOfPurchase, type LicenceKey, nameOfLine } from '../storage/store-orders.ts'
-import { unitsLeft } from './choices.ts'
-import { effectChanges, keysWaiting, type Reading } from './effects.ts'
+import { effectChanges, keysWaiting, type Reading, unitsLeft } from './effects.ts'
 import { freezeForReviews } from './guards.ts'
 import type { Ordering } from './ordering.ts'
 

@@ -1,8 +1,7 @@
 import { formatDecimal } from '../domain/money.ts'
 import { mayBuy, type PurchaseState } from '../domain/purchase.ts'
-import { hasLeft } from '../domain/store-order.ts'
-import type { Attempt } from '../storage/evidence.ts'
 import type { Loaded } from './advance.ts'
+import { handedOverIn, unitsLeft } from './effects.ts'
 
 /** What a person can decide on one purchase, in the order in which it is shown. */
 export const decisionTypes = ['adopt', 'hand_over', 'close', 'buy_again'] as const
@@ -27,21 +26,6 @@ export interface Circumstances {
   elsewhere: string[]
   frozen: boolean
 }
-
-/** Supplier orders that were seen for a purchase, its own first: adopted, shown to a person, or named by an answer. */
-export function ordersOf(
-  { purchase }: Pick<Loaded, 'purchase'>,
-  attempts: Pick<Attempt, 'supplierOrderId'>[],
-): string[] {
-  const all = [purchase.supplierOrderId, ...purchase.ordersSeen, ...attempts.map((one) => one.supplierOrderId)]
-  return [...new Set(all.filter((id): id is string => id !== null && id !== ''))]
-}
-
-/** Units of it that the store has keys for, or is being given them right now. */
-export const unitsLeft = ({ keys }: Pick<Loaded, 'keys'>): number => keys.filter(hasLeft).length
-
-/** Keys that the store has once all that came are handed over: at most the quantity. */
-export const handedOverIn = ({ purchase, keys }: Loaded): number => Math.min(keys.length, purchase.quantity)
 
 /** @returns why a decision is not possible, for a machine and for a person; undefined when it is */
 export function refusalOf(loaded: Loaded, type: DecisionType): { reason: string; message: string } | undefined {

@@ -1,18 +1,18 @@
 import type { Effect, HoldReason, Transition } from '../domain/purchase.ts'
 import { externalOrderId, idempotencyKey, type PurchaseName } from '../domain/purchase-keys.ts'
+import { hasLeft } from '../domain/store-order.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import type { Change } from '../storage/database.ts'
+import type { Attempt } from '../storage/evidence.ts'
 import { insertDiscrepancy } from '../storage/evidence.ts'
-import { takeBackKeys } from '../storage/hand-overs.ts'
 import { holdOffer, markOutOfStock } from '../storage/offers.ts'
-import { enqueueAlert, enqueueUpdate, type UpdateEffect, withdrawEffect } from '../storage/outbox.ts'
+import { enqueueAlert, enqueueUpdate, takeBackKeys, type UpdateEffect, withdrawEffect } from '../storage/outbox.ts'
 import { enqueuePublications } from '../storage/publications.ts'
 import { changePurchase, insertPurchase, type NewPurchase, type PurchaseUpdate } from '../storage/purchases.ts'
 import { setFreeze } from '../storage/settings.ts'
 import { assignKey, insertKey, type LicenceKey, markReopened } from '../storage/store-orders.ts'
 import { orderBody } from '../supplier/client.ts'
 import type { Loaded } from './advance.ts'
-import { handedOverIn, unitsLeft } from './choices.ts'
 import type { Ordering } from './ordering.ts'
 
 /** An order as read from the supplier, with its keys, each once. */
@@ -250,3 +250,18 @@ export function plannedPurchase(
     quantity,
   }
 }
+
+/** Supplier orders that were seen for a purchase, its own first: adopted, shown to a person, or named by an answer. */
+export function ordersOf(
+  { purchase }: Pick<Loaded, 'purchase'>,
+  attempts: Pick<Attempt, 'supplierOrderId'>[],
+): string[] {
+  const all = [purchase.supplierOrderId, ...purchase.ordersSeen, ...attempts.map((one) => one.supplierOrderId)]
+  return [...new Set(all.filter((id): id is string => id !== null && id !== ''))]
+}
+
+/** Units of it that the store has keys for, or is being given them right now. */
+export const unitsLeft = ({ keys }: Pick<Loaded, 'keys'>): number => keys.filter(hasLeft).length
+
+/** Keys that the store has once all that came are handed over: at most the quantity. */
+export const handedOverIn = ({ purchase, keys }: Loaded): number => Math.min(keys.length, purchase.quantity)

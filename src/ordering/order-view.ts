@@ -13,8 +13,7 @@ import {
   type StoreOrder,
   storeOrderById,
 } from '../storage/store-orders.ts'
-import type { Ordering } from './ordering.ts'
-import { openKey } from './ordering.ts'
+import { type Ordering, openKey } from './ordering.ts'
 
 /** A store order as it is now, all derived. Instants in epoch milliseconds. */
 export interface OrderView

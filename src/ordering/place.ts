@@ -6,19 +6,20 @@ import { isReattaching } from '../storage/restores.ts'
 import { orphansUnder } from '../storage/runs.ts'
 import { advance } from './advance.ts'
 import {
+  alertUnreadable,
+  endPause,
   firstFailingGuard,
+  firstSendsNow,
   type GuardResult,
   isUnauthorized,
   mayRepeat,
   noteSend,
   pauseUnauthorized,
 } from './guards.ts'
-import { inParallel } from './in-parallel.ts'
-import type { Ordering } from './ordering.ts'
+import { inParallel, type Ordering } from './ordering.ts'
 import { boughtBefore } from './reattach.ts'
 import { noteFailure } from './recover.ts'
 import { type Claim, claim, intend, release, transmit } from './send.ts'
-import { alertUnreadable, endPause, firstSendsNow } from './unreadable.ts'
 
 /** Rows taken in one go: enough to keep the sends under way busy, few enough to notice a freeze soon. */
 const BATCH = 50

@@ -14,8 +14,7 @@ import {
 import { assertNotElsewhere, keysByBlindIndex, keysOfPurchase } from '../storage/store-orders.ts'
 import { advance, type Loaded } from './advance.ts'
 import { keysToStore, type Reading } from './effects.ts'
-import type { Ordering } from './ordering.ts'
-import { openKey } from './ordering.ts'
+import { type Ordering, openKey } from './ordering.ts'
 
 /**
  * Reads a purchase's order from the supplier and applies it: where deliveries, polling and sweeps all end.

@@ -28,8 +28,7 @@ import {
 } from '../storage/purchases.ts'
 import { interruptSweeps } from '../storage/runs.ts'
 import { advance } from './advance.ts'
-import { noteIntent } from './not-found-proof.ts'
-import type { Ordering } from './ordering.ts'
+import { noteIntent, type Ordering } from './ordering.ts'
 
 const BATCH = 500
 /** Most open outcomes whose not-found proof starts over at the start. */

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { type AnswerQuality, afterAnswer } from '../domain/breaker.ts'
-import { notExecutedDelayMs, rejectedDelayMs } from '../domain/pace.ts'
+import { type AnswerQuality, afterAnswer, notExecutedDelayMs, rejectedDelayMs } from '../domain/pace.ts'
 import { type Answer, mayBuy, type PurchaseInput, type Transition } from '../domain/purchase.ts'
 import { answerClass, type Placement } from '../domain/supplier.ts'
 import { messageOf } from '../errors.ts'
@@ -11,9 +10,7 @@ import { assertWithinCap, claimPurchase, freeLease, type Purchase, type Purchase
 import { assertNoFreeze } from '../storage/settings.ts'
 import { advance, type Loaded } from './advance.ts'
 import { capsOf, pauseUnauthorized } from './guards.ts'
-import { forgetIntent, noteIntent } from './not-found-proof.ts'
-import type { Ordering } from './ordering.ts'
-import { deadlineMs } from './ordering.ts'
+import { deadlineMs, forgetIntent, noteIntent, type Ordering } from './ordering.ts'
 
 /**
  * Commits the intent to send: the row in `sending`, its attempt and its reservation, all before the first byte leaves.

@@ -12,7 +12,6 @@
  * A purchase is found by the reference that it would have. All generations are tried, because a part may have been refused
  * many times since the backup.
  */
-
 import type { Context } from '../context.ts'
 import { LATE_ORDERS_MS, nextRoundAt, SCANS_MIN } from '../domain/restore.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
@@ -20,9 +19,7 @@ import { isNews, isOurs } from '../domain/sweep.ts'
 import { Failure, messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { resumeBuying } from '../ordering/actions.ts'
-import { roundsOf } from '../ordering/not-found-proof.ts'
-import type { Ordering } from '../ordering/ordering.ts'
-import { gapsOf } from '../ordering/ordering.ts'
+import { gapsOf, type Ordering, roundsOf } from '../ordering/ordering.ts'
 import { type Part, partsOf, unclaimedOf } from '../ordering/parts.ts'
 import { reattachOrder } from '../ordering/reattach.ts'
 import { PROOF_SKEW_MS, pagesSince } from '../ordering/scan.ts'

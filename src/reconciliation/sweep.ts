@@ -1,4 +1,4 @@
-import { afterLookUp } from '../domain/breaker.ts'
+import { afterLookUp } from '../domain/pace.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import { comparison, isOurs, NIGHTLY_MS, nightlyFrom, nightlyOverdue, RECENT_MS, SKEW_MS } from '../domain/sweep.ts'
 import { Failure, messageOf } from '../errors.ts'

@@ -1,11 +1,11 @@
-/* Writes the supplier's records in a dialect. Every answer of the API is shaped here. */
-
 import { type Dialect, type ErrorKind, type EventName, flagValue, type OrderStatus, putAt } from '../dialect/dialect.ts'
 import { decimalsOf, formatDecimal } from '../domain/money.ts'
 import { type Offer, sellable } from './offers.ts'
 import type { Order } from './orders.ts'
 import { refusalFacts } from './refusal.ts'
 import type { EventSubject, Webhook } from './webhooks.ts'
+
+/* Writes the supplier's records in a dialect. Every answer of the API is shaped here. */
 
 type Body = Record<string, unknown>
 

@@ -1,8 +1,9 @@
-/* Reads requests strictly: an unknown name is refused, so that a misspelt filter never goes unnoticed. */
 import { type Dialect, type EventName, eventNames, type OrderStatus, valueAt } from '../dialect/dialect.ts'
 import type { OfferFilter } from './offers.ts'
 import type { OrderFilter, OrderRequest } from './orders.ts'
 import { Refusal } from './refusal.ts'
+
+/* Reads requests strictly: an unknown name is refused, so that a misspelt filter never goes unnoticed. */
 
 /** A request to the API. */
 export interface ApiCall {

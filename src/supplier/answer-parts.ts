@@ -1,7 +1,7 @@
-/* Finds the lists and records in a supplier's answers, also where the dialect has a wrong path for them. */
 import { type Dialect, valueAt } from '../dialect/dialect.ts'
-import { LongInteger } from './json.ts'
-import { asId, seenText } from './records.ts'
+import { asId, LongInteger, seenText } from './records.ts'
+
+/* Finds the lists and records in a supplier's answers, also where the dialect has a wrong path for them. */
 
 /** The answer to a GET. */
 export interface Answer {

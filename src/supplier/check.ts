@@ -4,7 +4,6 @@
  * A real answer decides. The supplier's OpenAPI document counts only for facts that no answer shows, and only where it
  * states them exactly (`check-document`). Nothing is guessed from sentences.
  */
-
 import { type Dialect, dialectShape, type ErrorKind, errorKinds, valueAt } from '../dialect/dialect.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
 import {

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
 import { type Dialect, valueAt } from '../dialect/dialect.ts'
 import type { AnswerEvidence, ExpectedOrder, NotExecutedCause, Placement, SupplierOrder } from '../domain/supplier.ts'
-import { readJson } from './json.ts'
 import { retryAfterMs } from './rate-limit.ts'
+import { NO_JSON } from './read.ts'
 import {
   type ErrorAnswer,
   errorAnswer,
   orderIdIn,
+  readJson,
   readOrder,
   refusalUnder2xx,
   requestIdOf,
@@ -15,7 +16,6 @@ import {
   unwrap,
 } from './records.ts'
 import { type Exchange, headerText } from './request.ts'
-import { NO_JSON } from './unreadable.ts'
 
 export interface SentOrder {
   dialect: Dialect

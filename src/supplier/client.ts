@@ -23,6 +23,7 @@ import { classify, disagreement, unreadIn } from './classify.ts'
 import { readOffer } from './offer-record.ts'
 import { createPacer } from './rate-limit.ts'
 import {
+  createAnswers,
   get,
   judge,
   type Page,
@@ -32,11 +33,11 @@ import {
   readPage,
   type SupplierLink,
   send,
+  type UnreadableAnswer,
   unreadable,
 } from './read.ts'
 import { type Read, readBalance, readOrder, readWebhook, unreadField, unwrap, writeInstant } from './records.ts'
 import { ANSWER_MAX_BYTES, type Network, sockets } from './request.ts'
-import { createAnswers, type UnreadableAnswer } from './unreadable.ts'
 
 export interface SupplierSettings {
   /** http or https, ends in `/v1`; one slash after it is removed. */

@@ -1,5 +1,3 @@
-/* Records of the catalogue. A sync run reads up to a million of them: the dialect's paths are parsed only once. */
-
 import { type Dialect, parentOf } from '../dialect/dialect.ts'
 import { type CostFault, UNDATED } from '../domain/offer.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
@@ -16,6 +14,8 @@ import {
   type Read,
   unreadField,
 } from './records.ts'
+
+/* Records of the catalogue. A sync run reads up to a million of them: the dialect's paths are parsed only once. */
 
 type Reader = (record: unknown) => Read<SupplierOffer>
 

@@ -1,8 +1,8 @@
-/* The fields of the supplier's records for `dialect check`: the kind of each and its usual names. */
-
 import { type Dialect, valueAt } from '../dialect/dialect.ts'
 import { formatDecimal } from '../domain/money.ts'
 import { asAmount, asCount, asCurrency, asFlag, asId, asInstant, asMoney, asText } from './records.ts'
+
+/* The fields of the supplier's records for `dialect check`: the kind of each and its usual names. */
 
 export type RecordGroup = 'product' | 'order' | 'balance' | 'webhook'
 

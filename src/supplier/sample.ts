@@ -4,11 +4,10 @@ import { type Dialect, readDialect, valueAt } from '../dialect/dialect.ts'
 import { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { type Answer, candidatesFor, findList, isObject } from './answer-parts.ts'
-import { readJson } from './json.ts'
 import { retryAfterMs } from './rate-limit.ts'
 import { withoutKey } from './read.ts'
 import { recordFields } from './record-fields.ts'
-import { asId, errorAnswer, writeInstant } from './records.ts'
+import { asId, errorAnswer, readJson, writeInstant } from './records.ts'
 import { exchange, openAgent, PAGE_MAX_BYTES } from './request.ts'
 
 export interface SampleSource {

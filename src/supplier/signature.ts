@@ -2,8 +2,7 @@ import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqua
 import type { Dialect } from '../dialect/dialect.ts'
 import { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
-import { readJson } from './json.ts'
-import { textAt } from './records.ts'
+import { readJson, textAt } from './records.ts'
 
 /** The signed facts of an authentic delivery. */
 export interface Signed {

@@ -88,7 +88,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
       external_order_id: 'sandbox storage',
       id: 'cli demo http ordering sandbox storage supplier top',
       in_stock: 'storage',
-      keys: 'access cli http ordering supplier top storage',
+      keys: 'access cli http ordering storage supplier top',
       limit: 'cli',
       local_stock: 'sandbox storage',
       name: 'cli domain http listings storage supplier',

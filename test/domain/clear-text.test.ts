@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isClearText } from '../../src/domain/clear-text.ts'
+import { isClearText } from '../../src/cli/doctor.ts'
 
 describe('what is sent to an address', () => {
   test.each([

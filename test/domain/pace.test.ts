@@ -5,12 +5,10 @@ import {
   afterDoubts,
   afterLookUp,
   type Breaker,
-  closedBreaker,
-  firstSendsMax,
-} from '../../src/domain/breaker.ts'
-import {
   callbackDelayMs,
+  closedBreaker,
   deliveryDelayMs,
+  firstSendsMax,
   fullJitter,
   notExecutedDelayMs,
   refreshDelayMs,

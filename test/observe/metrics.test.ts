@@ -1,7 +1,6 @@
 import { Router } from 'express'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createAuth } from '../../src/access/auth.ts'
-import { tokenDigest } from '../../src/access/tokens.ts'
+import { createAuth, tokenDigest } from '../../src/access/tokens.ts'
 import { healthRouter, metricsRouter } from '../../src/http/probes.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { createMetrics, type Observed } from '../../src/observe/metrics.ts'

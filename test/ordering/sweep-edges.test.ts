@@ -1,7 +1,7 @@
 /** A sweep at its edges: what it must find, what it leaves behind, and what it is worth when it fails. */
 import { sql } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
-import { closedBreaker } from '../../src/domain/breaker.ts'
+import { closedBreaker } from '../../src/domain/pace.ts'
 import { externalOrderId } from '../../src/domain/purchase-keys.ts'
 import { RECENT_MS, SKEW_MS } from '../../src/domain/sweep.ts'
 import { Failure } from '../../src/errors.ts'

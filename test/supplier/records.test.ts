@@ -4,9 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { apiVersion } from '../../src/dialect/description.ts'
 import type { Dialect } from '../../src/dialect/dialect.ts'
 import { readDelivery } from '../../src/inbox/supplier-events.ts'
-import { readJson } from '../../src/supplier/json.ts'
 import { readOffer } from '../../src/supplier/offer-record.ts'
-import { errorAnswer, readBalance, readOrder, readWebhook, writeInstant } from '../../src/supplier/records.ts'
+import { errorAnswer, readBalance, readJson, readOrder, readWebhook, writeInstant } from '../../src/supplier/records.ts'
 import { dialect, otherDialect } from '../support/supplier-server.ts'
 
 const product = {

@@ -1,5 +1,5 @@
 import type { Router } from 'express'
-import type { Authenticate } from '../../access/auth.ts'
+import type { Authenticate } from '../../access/tokens.ts'
 import { referenceRouter } from '../docs.ts'
 import { openApiDocument } from '../openapi.ts'
 import { type ApiContext, type Operation, routerOf } from '../operation.ts'

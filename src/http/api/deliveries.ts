@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { assertAllowed } from '../../access/auth.ts'
+import { assertAllowed } from '../../access/tokens.ts'
 import { replay, reveal as revealBody } from '../../inbox/process.ts'
 import type { Traffic } from '../../inbox/receive.ts'
 import { supplierSourceId } from '../../inbox/sources.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Caller } from '../../access/auth.ts'
+import type { Caller } from '../../access/tokens.ts'
 import { linkers, listingStates } from '../../domain/listing.ts'
 import { fileLimits } from '../../domain/listing-csv.ts'
 import { priceTexts } from '../../domain/money.ts'
@@ -8,8 +8,14 @@ import { Failure } from '../../errors.ts'
 import { knownOf } from '../../listings/assess.ts'
 import { changeListing, type Linking, type ListingChange } from '../../listings/links.ts'
 import { exportLinks, importLinks, PROBLEMS_MAX } from '../../listings/links-file.ts'
-import type { Explanation, ListingHistory } from '../../listings/listings.ts'
-import { explainOffer, listingBySku, listListings, viewListing } from '../../listings/listings.ts'
+import {
+  type Explanation,
+  explainOffer,
+  type ListingHistory,
+  listingBySku,
+  listListings,
+  viewListing,
+} from '../../listings/listings.ts'
 import { type ListingPrice, type ListingRow, pageOfListings } from '../../storage/listings.ts'
 import { anyText, approvalBody, choice, linkBody, paging, reasonBody } from '../input.ts'
 import { type ApiContext, configuredStore, csvFile, type Operation, ok, operation } from '../operation.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Caller } from '../../access/auth.ts'
+import type { Caller } from '../../access/tokens.ts'
 import { lineStates, orderStates } from '../../domain/store-order.ts'
 import { Failure } from '../../errors.ts'
 import { cancelOrder } from '../../ordering/actions.ts'

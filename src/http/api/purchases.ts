@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { assertAllowed } from '../../access/auth.ts'
+import { assertAllowed } from '../../access/tokens.ts'
 import { parseDecimal } from '../../domain/money.ts'
 import { holdReasons, purchaseStates } from '../../domain/purchase.ts'
 import { orderStatuses } from '../../domain/supplier.ts'

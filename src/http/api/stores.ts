@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Caller } from '../../access/auth.ts'
+import type { Caller } from '../../access/tokens.ts'
 import type { StoreSettings } from '../../config/store-settings.ts'
 import { Failure } from '../../errors.ts'
 import { countListings } from '../../storage/listings.ts'

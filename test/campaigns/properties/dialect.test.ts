@@ -7,9 +7,8 @@ import { type Dialect, putAt, readDialect, valueAt } from '../../../src/dialect/
 import { withoutKeys } from '../../../src/domain/free-text.ts'
 import { decimalsOf, formatDecimal } from '../../../src/domain/money.ts'
 import { Failure } from '../../../src/errors.ts'
-import { readJson } from '../../../src/supplier/json.ts'
 import { readOffer } from '../../../src/supplier/offer-record.ts'
-import { errorAnswer, readOrder } from '../../../src/supplier/records.ts'
+import { errorAnswer, readJson, readOrder } from '../../../src/supplier/records.ts'
 import { dialects, pathsFor, write } from '../../support/dialect-arbitrary.ts'
 import { bothDialects, leavesOf } from '../../support/dialect-pair.ts'
 
