@@ -4,7 +4,7 @@ import { formatDecimal } from '../../domain/money.ts'
 
 /** Epoch milliseconds, shown as ISO 8601 text. */
 export const at = z
-  .int()
+  .number()
   .transform((ms) => new Date(ms).toISOString())
   .pipe(z.string().meta({ format: 'date-time', examples: ['2026-03-01T09:30:00.000Z'] }))
 export const maybeAt = at.nullable()
