@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { externalOrderId, firstOf, generationOf, rangeOf } from '../../src/domain/purchase-keys.ts'
 import { generationsToAsk } from '../../src/domain/restore.ts'
 import { unfreeze } from '../../src/ordering/actions.ts'
 import { viewEvidence } from '../../src/ordering/evidence.ts'
@@ -136,34 +135,7 @@ describe('an order of a known part under a reference that no purchase has', () =
   })
 })
 
-describe('the generation that a reference is of', () => {
-  const part = { store: 'main-1', reference: '10.01~a', line: '1', part: 2 }
-  test.each([120, 64, 65])('is found for every number, with a cap of %i characters', (cap) => {
-    for (const name of [part, { ...part, reference: 'x'.repeat(80) }]) {
-      for (const generation of [1, 2, 9, 10, 11, 99, 100, 250]) {
-        const reference = externalOrderId({ ...name, generation }, cap)
-        const { from, to } = rangeOf(name, cap)
-        expect(generationOf(reference, name, cap)).toBe(generation)
-        expect(reference >= from && reference < to).toBe(true)
-        const one = externalOrderId({ ...name, generation: 1 }, cap)
-        const where = firstOf(reference)
-        expect(where && ('is' in where ? where.is === one : one.startsWith(where.begins))).toBe(true)
-        for (const other of [
-          { ...name, part: 22 },
-          { ...name, line: '11' },
-          { ...name, store: 'main-2' },
-        ]) {
-          expect(generationOf(reference, other, cap)).toBeUndefined()
-        }
-      }
-    }
-  })
-
-  test.each(['', 'q1.main-1.1', 'q1.main-1.10%2E01%7Ea.1.2.', 'q1.main-1.10%2E01%7Ea.1.2.01', 'somebody else'])(
-    'is none for %j',
-    (text) => expect(generationOf(text, part, 120)).toBeUndefined(),
-  )
-
+describe('a generation after a restore', () => {
   test('is asked for by reference up to ten behind the newest one, those that are over left out', () => {
     expect(generationsToAsk([{ generation: 1, state: 'planned' }])).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
     const often = Array.from({ length: 12 }, (_, place) => ({ generation: place + 1, state: 'rejected' }) as const)

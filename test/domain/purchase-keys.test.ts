@@ -1,7 +1,15 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { carriesStore, externalOrderId, idempotencyKey, type PurchaseName } from '../../src/domain/purchase-keys.ts'
+import {
+  carriesStore,
+  externalOrderId,
+  firstOf,
+  generationOf,
+  idempotencyKey,
+  type PurchaseName,
+  rangeOf,
+} from '../../src/domain/purchase-keys.ts'
 
 const name: PurchaseName = { store: 'demo-a1b2c3d4', reference: '1001', line: '1', part: 1, generation: 1 }
 const foreign: PurchaseName = {
@@ -159,5 +167,73 @@ describe('a reference of a store', () => {
     expect(carriesStore(`${cut}0`, store, 64)).toBe(false)
     expect(carriesStore(cut.replace('~', '.'), store, 64)).toBe(false)
     expect(carriesStore(cut, store, 65)).toBe(false)
+  })
+})
+
+describe('the generation that a reference is of', () => {
+  const part = { store: 'main-1', reference: '10.01~a', line: '1', part: 2 }
+  test.each([120, 64, 65])('is found for every number, with a cap of %i characters', (cap) => {
+    for (const name of [part, { ...part, reference: 'x'.repeat(80) }]) {
+      for (const generation of [1, 2, 9, 10, 11, 99, 100, 250]) {
+        const reference = externalOrderId({ ...name, generation }, cap)
+        const { from, to } = rangeOf(name, cap)
+        expect(generationOf(reference, name, cap)).toBe(generation)
+        expect(reference >= from && reference < to).toBe(true)
+        const one = externalOrderId({ ...name, generation: 1 }, cap)
+        const where = firstOf(reference)
+        expect(where && ('is' in where ? where.is === one : one.startsWith(where.begins))).toBe(true)
+        for (const other of [
+          { ...name, part: 22 },
+          { ...name, line: '11' },
+          { ...name, store: 'main-2' },
+        ]) {
+          expect(generationOf(reference, other, cap)).toBeUndefined()
+        }
+      }
+    }
+  })
+
+  test.each([
+    '',
+    'q1.main-1.1',
+    'q1.main-1.10%2E01%7Ea.1.2.',
+    'q1.main-1.10%2E01%7Ea.1.2.01',
+    'q1.main-1.10%2E01%7Ea.1.2.1x',
+    'another text',
+  ])('is none for %j', (text) => expect(generationOf(text, part, 120)).toBeUndefined())
+
+  test('is compared with the first thousand where a digest hides it', () => {
+    const name = { ...part, reference: 'x'.repeat(80) }
+    expect(generationOf(externalOrderId({ ...name, generation: 1_000 }, 64), name, 64)).toBe(1_000)
+    expect(generationOf(externalOrderId({ ...name, generation: 1_001 }, 64), name, 64)).toBeUndefined()
+  })
+})
+
+describe('the references of a part', () => {
+  const part = { store: 'main-1', reference: 'x'.repeat(40), line: '1', part: 2 }
+
+  test('are searched by all that comes before the generation, while nine digits have room behind it', () => {
+    const stem = `q1.main-1.${part.reference}.1.2.`
+    expect(stem).toHaveLength(55)
+    expect(rangeOf(part, 64)).toEqual({ from: stem, to: `${stem}\x7f` })
+  })
+
+  test('are searched by what is left before a digest, where a generation may lack room', () => {
+    const beginning = `q1.main-1.${'x'.repeat(21)}`
+    expect(rangeOf({ ...part, reference: 'x'.repeat(41) }, 64)).toEqual({ from: beginning, to: `${beginning}\x7f` })
+  })
+
+  const digest = '0123456789abcdef'.repeat(2)
+  test.each<[string, ReturnType<typeof firstOf>]>([
+    ['q1.main-1.1001.1.2.13', { is: 'q1.main-1.1001.1.2.1' }],
+    ['q1.main-1.1001.1.2.123456789', { is: 'q1.main-1.1001.1.2.1' }],
+    ['q1.main-1.1001.1.2.1234567890', undefined],
+    ['q1.main-1.1001.1.2.01', undefined],
+    ['q1.main-1.1001.1.2.1x', undefined],
+    [`q1.main-1.10~${digest}`, { begins: 'q1.main-1.10' }],
+    [`q1.main-1.10~${digest}x`, undefined],
+    [`q1.main-1.10~${digest.slice(1)}`, undefined],
+  ])('%j begins with the same part as %j', (reference, first) => {
+    expect(firstOf(reference)).toEqual(first)
   })
 })
