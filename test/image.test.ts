@@ -114,7 +114,7 @@ describe(`the image, its steps executed in a folder and run as ${who}`, () => {
     const image = built(context)
     const { exit, said } = start(image, [...image.entrypoint, ...image.cmd])
     expect(await exit).toBe(4)
-    expect(said.err.replaceAll(/\s+/g, ' ')).toContain('quayside init')
+    expect(said.err.replaceAll(/\s+/g, ' ')).toContain('quayside.js init')
   })
 
   test('is set up, healthy, sells, and ends with 0, writing to the volume alone', async (context) => {

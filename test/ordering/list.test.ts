@@ -132,10 +132,10 @@ describe("the supplier's list", () => {
     const orderId = await app.buy('1001')
     await app.pass(30 * MINUTE)
     app.sandbox.world.orders.complete(known(app))
-    expect(await sweep(app.ordering)).toMatchObject({ orders: 1, matched: 1, hinted: 1 })
+    expect(await sweep(app.ordering)).toMatchObject({ orders: 1, matched: 1, refreshed: 1 })
     await app.settle()
     expect(await app.state(orderId)).toBe('fulfilled')
-    expect(await sweep(app.ordering)).toMatchObject({ matched: 1, hinted: 0 })
+    expect(await sweep(app.ordering)).toMatchObject({ matched: 1, refreshed: 0 })
   })
 
   test('is not asked about a purchase again and again when a hint is worth nothing', async () => {
