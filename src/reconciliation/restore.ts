@@ -176,7 +176,8 @@ async function reattachParts(ordering: Ordering): Promise<void> {
       const key = `${part.lineId} ${part.part}`
       if (seen.has(key)) continue
       seen.add(key)
-      for (const { generation, supplierOrderId } of await unclaimedOf(ordering, part)) {
+      // The latest generation first: it was only sent after those before it had failed or were written off.
+      for (const { generation, supplierOrderId } of (await unclaimedOf(ordering, part)).toReversed()) {
         if (ordering.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
         await reattachOne(ordering, part, generation, supplierOrderId)
       }

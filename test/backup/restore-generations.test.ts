@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { generationsToAsk } from '../../src/domain/restore.ts'
 import { unfreeze } from '../../src/ordering/actions.ts'
+import { decidePurchase } from '../../src/ordering/decide.ts'
 import { viewEvidence } from '../../src/ordering/evidence.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
 import { currentFreeze } from '../../src/storage/settings.ts'
@@ -87,6 +88,36 @@ describe('a part that was refused many times before it was bought', () => {
     expect(await newestOf(world, orderId)).toBe('11 fulfilled')
     expect(await currentFreeze(app.db)).toBeUndefined()
     expect(await app.discrepancies()).toEqual([])
+  })
+})
+
+describe('a part that an operator bought again', () => {
+  test('gets no key of the order that was written off after a restore from before both', async () => {
+    const world = await openRestoreWorld()
+    const { app } = world
+    const { sku } = await app.offer()
+    const before = world.backUp()
+    app.sandbox.faults.add({ fault: 'hold-open' })
+    const { orderId } = await world.handIn('1001', [{ sku }])
+    await world.pass(MINUTE, 10 * SECOND)
+    const { id, supplierOrderId } = await app.purchase(orderId)
+    await decidePurchase(app.ordering, id, { type: 'buy_again' }, { actor: 'ann', reason: 'it never comes' })
+    await world.pass(5 * MINUTE, MINUTE)
+    expect(await newestOf(world, orderId)).toBe('2 fulfilled')
+    const keys = [...app.shop.keys().values()].flat()
+    expect(keys).toHaveLength(1)
+    app.sandbox.world.orders.complete(
+      app.sandbox.world.orders.get(supplierOrderId ?? '') as NonNullable<
+        ReturnType<typeof app.sandbox.world.orders.get>
+      >,
+    )
+
+    await world.restore(before)
+    await world.handIn('1001', [{ sku }])
+    await world.pass(30 * MINUTE, MINUTE)
+    expect(new Set([...app.shop.keys().values()].flat())).toEqual(new Set(keys))
+    expect(charges(app)).toBe(2)
+    expect(await app.discrepancies(), 'people see the order that was written off').toContain('double_charge')
   })
 })
 
