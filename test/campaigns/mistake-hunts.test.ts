@@ -8,7 +8,7 @@ import { mistakes } from './mistakes/list.ts'
 const ROOT = resolve(import.meta.dirname, '../..')
 const VITEST = resolve(ROOT, 'node_modules/vitest/vitest.mjs')
 /** The hunt ends at the first wrong seed; the mistake that hides best is found by seed 117. */
-const SEEDS = 200
+const SEEDS = 500
 const runs = isNeeded('campaigns')
 const needs = runs ? '' : ' (skipped: a campaign, which .ci/run runs)'
 
@@ -47,7 +47,7 @@ describe.runIf(runs)(`a seeded mistake${needs}`, { timeout: 1_200_000 }, () => {
     ({ name, foundBy }) => {
       const { status, stdout } = testedWith(name, foundBy ?? '')
       expect(status).toBe(1)
-      expect(stdout).toMatch(/Tests +1 failed \| /)
+      expect(stdout).toMatch(/Tests +\d+ failed/)
     },
   )
 })

@@ -236,6 +236,7 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'refusal-beats-order',
     does: 'takes a refusal for a proof that nothing was charged although it carries the id of an order',
+    foundBy: 'test/supplier/refusal.test.ts',
     edits: [
       {
         file: 'supplier/classify.ts',
