@@ -1,7 +1,7 @@
 /**
  * The composition root: one process, one database file, everything wired by hand.
  *
- * What starts here ends here: pumps, schedules, server, clients, database, in the order that loses nothing.
+ * What starts here ends here: workers, jobs, server, clients, database, in the order that loses nothing.
  */
 import { randomBytes } from 'node:crypto'
 import { rmSync, writeFileSync } from 'node:fs'
@@ -14,6 +14,7 @@ import { createAuth, mintToken } from './access/tokens.ts'
 import { createBackups } from './backup/backup.ts'
 import { createDryRunner } from './catalogue/dry-runner.ts'
 import type { Config } from './config/config.ts'
+import { registeredAt } from './context.ts'
 import { parseDecimal } from './domain/money.ts'
 import { readRate } from './domain/rates.ts'
 import { type Failure, messageOf } from './errors.ts'
@@ -32,7 +33,7 @@ import { createMetrics } from './observe/metrics.ts'
 import { readStanding } from './observe/standing.ts'
 import type { OrderingPolicy } from './ordering/ordering.ts'
 import { recogniseRestore } from './reconciliation/restore.ts'
-import { databaseWith, receiveWith, registeredAt, startRuntime } from './runtime.ts'
+import { databaseWith, receiveWith, startRuntime } from './runtime.ts'
 import { openMarker } from './storage/marker.ts'
 import { databaseFileOf, fileSystemOf, fileSystemType, openDatabase } from './storage/sqlite/open.ts'
 import { openCallbackSecrets } from './stores/backend/signature.ts'
@@ -209,7 +210,7 @@ function policyOf({ ordering, rates, spendCaps, dialectFacts }: Config): Orderin
   }
 }
 
-/** How often it is looked whether a restore is to be reattached: two reads of the database when there is none. */
+/** Seconds between two rounds of reattaching orders. Without a restore a round is two reads of the database. */
 const REATTACH_SECONDS = 5
 
 /** How long connections may take to close; one with an open request would wait for the deadline of that request. */

@@ -16,3 +16,15 @@ export interface Context {
   newId: () => string
   log: Log
 }
+
+let hook: ((point: string) => void) | undefined
+
+/**
+ * Registers what the service calls at its crash points. A module that tests load with `--import` does so: it loads nothing of
+ * the program, so that what is loaded after it can still change the program.
+ */
+export const registerAt = (at: (point: string) => void): void => {
+  hook = at
+}
+
+export const registeredAt = (): ((point: string) => void) | undefined => hook

@@ -58,7 +58,6 @@ export interface Hooks {
 export interface Runtime {
   ordering: Fulfilment
   catalogue: Catalogue
-  publisher: Publisher
   inbox: Inbox
   syncs: SyncRunner
   sweeps: SweepRunner
@@ -106,7 +105,7 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
   const context = { db, vault, supplier, dialect, now, monotonic, random, newId, log, wake }
   const catalogue: Catalogue = {
     ...context,
-    stores: [...stores],
+    stores,
     signal: halt.signal,
     wake: (_what, productIds) => void releaseForOffers(ordering, productIds).catch(logged('holds.kept')),
     requestSync: (cause) => syncs.follow(cause),
@@ -139,8 +138,12 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     onStored: () => wake('inbox'),
     onStale: () => void sweeps.recent('stale').catch(logged('sweep.failed')),
   })
-  const { refreshOffer: offer, readBalance } = ordering
-  const processing = { ...context, countProcessed, refreshOffer: offer, readBalance }
+  const processing = {
+    ...context,
+    countProcessed,
+    refreshOffer: ordering.refreshOffer,
+    readBalance: ordering.readBalance,
+  }
   const publisher: Publisher = { ...context, stores, storeOf }
   const publishing = stores.map((store) => () => publishNext(publisher, store))
   const work: Runtime['work'] = {
@@ -160,7 +163,6 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
   return {
     ordering,
     catalogue,
-    publisher,
     inbox,
     syncs,
     sweeps,
@@ -203,15 +205,6 @@ export type ServicePoint =
   | 'acknowledged'
 
 export type AtPoint = (point: ServicePoint | RotationPoint) => void
-
-let registered: AtPoint | undefined
-
-/** Registers what the service calls at these instants; a module that tests load with `--import` does so. */
-export const registerAt = (at: AtPoint): void => {
-  registered = at
-}
-
-export const registeredAt = (): AtPoint | undefined => registered
 
 /** The database, with the instants around each of its commits. */
 export const databaseWith = (at: AtPoint | undefined, db: Database): Database =>

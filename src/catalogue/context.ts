@@ -9,7 +9,7 @@ export interface Catalogue extends Pick<Context, 'db' | 'now' | 'newId' | 'log'>
   /** Products that are being asked for one by one, and by how many at once. */
   reads: Map<string, number>
   /** The stores for which changed listings are queued. */
-  stores: { id: string }[]
+  stores: readonly { id: string }[]
   /** These products came back in stock or cost less: purchases that are held for them may continue. */
   wake: (what: 'holds', productIds: string[]) => void
   /** Asks for a sync run that begins after now: one that is under way has read old prices. Never waits for it. */

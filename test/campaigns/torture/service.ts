@@ -57,8 +57,7 @@ export function createService({ folder, configFile, preload, env }: ServiceOptio
   let child: ChildProcess | undefined
   let last: Promise<Ended> = Promise.resolve({ code: 0, signal: null })
   const crash = path.join(import.meta.dirname, '../../support/crash.ts')
-  // A mistake must be in place before the hooks of the crash points load the runtime.
-  const imports = [path.join(import.meta.dirname, './clock.ts'), ...preload, crash].flatMap((file) => [
+  const imports = [path.join(import.meta.dirname, './clock.ts'), crash, ...preload].flatMap((file) => [
     '--import',
     file,
   ])
