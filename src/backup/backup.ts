@@ -6,7 +6,7 @@ import { Failure, messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Secret } from '../secret.ts'
 import type { Database } from '../storage/database.ts'
-import { insertAudit } from '../storage/evidence.ts'
+import { audited } from '../storage/evidence.ts'
 import { forget, syncFolder } from '../storage/files.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { currentEpoch } from '../storage/restores.ts'
@@ -82,7 +82,7 @@ export function createBackups(parts: BackupParts): Backups {
     list: () => listBackups(folder),
     make: async (actor) => {
       const backup = await make()
-      await db.commit([insertAudit({ id: newId(), at: now(), actor, action: 'backup', subject: backup.file })])
+      await db.commit([audited({ newId, now }, actor, 'backup', backup.file)])
       return backup
     },
     scheduled: async () => {

@@ -11,6 +11,7 @@ import { insertSyncRun, runningSyncRuns, type SyncRun } from '../storage/runs.ts
 import { databaseFileOf } from '../storage/sqlite/open.ts'
 import type { Catalogue } from './context.ts'
 import type { DryRunEvent, DryRunState } from './dry-run.ts'
+import { endOf } from './sync.ts'
 
 export type DryRunner = (options: { most: number }) => Promise<AsyncIterableIterator<DryRunEvent, void>>
 
@@ -211,23 +212,12 @@ const newRun = (id: string, startedAt: number): SyncRun => ({
 
 function logEnd({ log }: Catalogue, state: DryRunState & { run: SyncRun }, requests: number): void {
   const { run, costFaults, fieldsUnreadable, listings } = state
-  const { offersSeen, offersNew, offersChanged, offersUnreadable, offersGone, pages, pagesBroken } = run
   log.info('sync.dry_run', {
-    runId: run.id,
-    pages,
-    pagesBroken,
+    ...endOf(run),
     requests,
-    offersSeen,
-    offersNew,
-    offersChanged,
-    offersUnreadable,
-    offersGone,
     costFaults,
     fieldsUnreadable,
     count: listings,
-    durationMs: (run.finishedAt ?? run.startedAt) - run.startedAt,
-    error: run.error,
-    requestId: run.requestId,
     outcome: run.state,
   })
 }

@@ -252,23 +252,12 @@ async function store({ db, now }: Catalogue, reading: SyncReading, set: Partial<
 }
 
 function logEnd({ log }: Catalogue, { run, pages: requests, costFaults }: SyncReading): void {
-  const { offersSeen, offersNew, offersChanged, offersUnreadable, offersGone, pages, pagesBroken } = run
   const fields = {
-    runId: run.id,
+    ...endOf(run),
     reason: run.cause,
-    pages,
-    pagesBroken,
     requests: requests.asked(),
-    offersSeen,
-    offersNew,
-    offersChanged,
-    offersUnreadable,
-    offersGone,
     costFaults,
     fieldsUnreadable: requests.unread(),
-    durationMs: (run.finishedAt ?? run.startedAt) - run.startedAt,
-    error: run.error,
-    requestId: run.requestId,
   }
   if (run.state === 'complete') log.info('sync.complete', fields)
   else log.warn('sync.failed', { ...fields, cursor: run.cursor })
@@ -326,3 +315,18 @@ export function createSyncRunner(catalogue: Catalogue): SyncRunner {
     },
   }
 }
+
+/** What the log says of a run that has ended, a dry one too. */
+export const endOf = (run: SyncRun) => ({
+  runId: run.id,
+  pages: run.pages,
+  pagesBroken: run.pagesBroken,
+  offersSeen: run.offersSeen,
+  offersNew: run.offersNew,
+  offersChanged: run.offersChanged,
+  offersUnreadable: run.offersUnreadable,
+  offersGone: run.offersGone,
+  durationMs: (run.finishedAt ?? run.startedAt) - run.startedAt,
+  error: run.error,
+  requestId: run.requestId,
+})

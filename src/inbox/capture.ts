@@ -2,7 +2,7 @@ import type { Context } from '../context.ts'
 import { messageOf } from '../errors.ts'
 import { need } from '../storage/database.ts'
 import { captureById, deleteCaptures, insertCapture, listCaptures } from '../storage/deliveries.ts'
-import { insertAudit } from '../storage/evidence.ts'
+import { audited, insertAudit } from '../storage/evidence.ts'
 import type { Inbox, Receipt, ReceivedRequest } from './receive.ts'
 
 export type CaptureDeps = Pick<Context, 'db' | 'vault' | 'now' | 'newId' | 'log'>
@@ -91,7 +91,7 @@ export function createCaptures({ db, vault, now, newId, log }: CaptureDeps): Cap
     list: () => db.query(listCaptures()),
     show: async (id, actor) => {
       const row = await need(db, captureById(id), 'captured delivery', id)
-      await db.commit([insertAudit({ id: newId(), at: now(), actor, action: 'capture.reveal', subject: id })])
+      await db.commit([audited({ newId, now }, actor, 'capture.reveal', id)])
       const text = vault.open({ table: 'captures', row: id }, row.ciphertext, row.keyId).toString('utf8')
       const { headers, body } = JSON.parse(text) as Pick<CaptureContent, 'headers' | 'body'>
       return { id, path: row.path, reason: row.reason, receivedAt: row.receivedAt, headers, body }

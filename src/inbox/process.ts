@@ -15,7 +15,7 @@ import {
   replayDelivery,
   settleDelivery,
 } from '../storage/deliveries.ts'
-import { insertAudit } from '../storage/evidence.ts'
+import { audited } from '../storage/evidence.ts'
 import { forgetListingPrices, thinListingPrices } from '../storage/listings.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import type { Vault } from '../vault/vault.ts'
@@ -286,10 +286,7 @@ export async function replay(
   actor: string,
 ): Promise<void> {
   try {
-    await db.commit([
-      replayDelivery(id, now()),
-      insertAudit({ id: newId(), at: now(), actor, action: 'delivery.replay', subject: id }),
-    ])
+    await db.commit([replayDelivery(id, now()), audited({ newId, now }, actor, 'delivery.replay', id)])
   } catch (error) {
     if (error instanceof StaleWrite) throw new Failure('not_found', `there is no delivery with the id ${id}`)
     throw error
@@ -304,6 +301,6 @@ export async function reveal(
   actor: string,
 ): Promise<string> {
   const row = await need(db, deliveryById(id), 'delivery', id)
-  await db.commit([insertAudit({ id: newId(), at: now(), actor, action: 'delivery.reveal', subject: id })])
+  await db.commit([audited({ newId, now }, actor, 'delivery.reveal', id)])
   return vault.open({ table: 'deliveries', row: row.id }, row.ciphertext, row.keyId).toString('utf8')
 }

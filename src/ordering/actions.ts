@@ -1,7 +1,9 @@
 /** What people and stores ask of ordering. The audit records each of them in the commit that does it. */
+
 import { mayBuy } from '../domain/purchase.ts'
 import { codeOf, Failure } from '../errors.ts'
 import { type Database, need } from '../storage/database.ts'
+import { audited } from '../storage/evidence.ts'
 import { releaseOffer } from '../storage/offers.ts'
 import {
   heldPurchases,
@@ -15,7 +17,7 @@ import { clearRestoreHold, currentEpoch, isReattaching } from '../storage/restor
 import { clearFreeze, currentFreeze, RESTORE_CAUSE, setFreeze } from '../storage/settings.ts'
 import { markCancelRequested, requestCancellation, storeOrderById } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
-import { audited, type Ordering } from './ordering.ts'
+import type { Ordering } from './ordering.ts'
 
 /**
  * Cancels a store order. Purchases that were never sent end at once; the others are flagged and end as the table says.

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { PurchaseInput } from '../domain/purchase.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import { codeOf, Failure } from '../errors.ts'
-import { attemptsOf, type Discrepancy, discrepanciesOf, insertAudit } from '../storage/evidence.ts'
+import { attemptsOf, audited, type Discrepancy, discrepanciesOf } from '../storage/evidence.ts'
 import { redeliverEffect } from '../storage/outbox.ts'
 import { purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
 import { CAPS_OVERRIDDEN } from './actions.ts'
@@ -69,14 +69,7 @@ export async function decidePurchase(
       columns: { note: noteOf(decision) },
       nextGeneration: overridesCap(decision) ? { spendCapOverriddenAt: ordering.now() } : {},
       also: ({ keys }) => [
-        insertAudit({
-          id: ordering.newId(),
-          at: ordering.now(),
-          actor,
-          subject: purchaseId,
-          action: `purchase.${decision.type}`,
-          detail: auditText(decision, reason),
-        }),
+        audited(ordering, actor, `purchase.${decision.type}`, purchaseId, auditText(decision, reason)),
         // A hand-over that waited for this decision is sent now, not at its next try.
         ...waitingHandOvers(keys).map((id) => ({ ...redeliverEffect(id, ordering.now()), rows: 'any' as const })),
       ],

@@ -3,6 +3,7 @@ import { hasLeft } from '../domain/store-order.ts'
 import type { LineFulfilled, StoreUpdate } from '../domain/store-update.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { type Change, first, StaleWrite } from '../storage/database.ts'
+import { audited } from '../storage/evidence.ts'
 import {
   beginCallback,
   beginHandOver,
@@ -31,7 +32,7 @@ import {
 import type { PushResult, Store } from '../stores/store.ts'
 import { advance, type Loaded, load } from './advance.ts'
 import { orderStanding, type Standing } from './order-view.ts'
-import { audited, inParallel, type Ordering, openKey } from './ordering.ts'
+import { inParallel, type Ordering, openKey } from './ordering.ts'
 
 export interface Fulfilment extends Ordering {
   /** The store of an id; undefined when the configuration no longer has it. */

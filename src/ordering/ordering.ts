@@ -2,8 +2,6 @@ import type { Context } from '../context.ts'
 import type { Dialect } from '../dialect/dialect.ts'
 import { type Breaker, closedBreaker } from '../domain/pace.ts'
 import type { Rate } from '../domain/rates.ts'
-import type { Change } from '../storage/database.ts'
-import { insertAudit } from '../storage/evidence.ts'
 import type { Purchase } from '../storage/purchases.ts'
 import type { Supplier } from '../supplier/client.ts'
 import type { OrderingStore } from './intake.ts'
@@ -127,15 +125,6 @@ export const openKey = (
   const place = { table: 'licence_keys', row: key.purchaseId, ordinal: key.ordinal }
   return vault.open(place, key.ciphertext, key.keyId).toString('utf8')
 }
-
-/** The line of the audit for what a person or a store asked for. */
-export const audited = (
-  { newId, now }: Pick<Ordering, 'newId' | 'now'>,
-  actor: string,
-  action: string,
-  subject: string,
-  detail?: string,
-): Change => insertAudit({ id: newId(), at: now(), actor, action, subject, detail: detail ?? null })
 
 /**
  * Handles a list of items with some workers at once, in the order of the list.

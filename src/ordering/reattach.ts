@@ -264,6 +264,7 @@ export async function boughtBefore(ordering: Ordering, purchase: Purchase): Prom
     for (const [id, generation] of await askedFor(ordering, part, generationsToAsk(rows))) found.set(id, generation)
   }
   let stop = false
+  // The latest generation first, as after every scan.
   for (const [id, generation] of [...found].sort(([, a], [, b]) => b - a)) {
     if ((await reattachOrder(ordering, part, generation, id)) !== 'none') stop = true
   }

@@ -121,22 +121,37 @@ const fromOf = ({ unknownFrom }: Epoch): number => Math.max(0, unknownFrom - PRO
 
 /** Notes the orders of our stores that no purchase has as its own, page by page. */
 async function scanned(ordering: Ordering, epoch: Epoch): Promise<Epoch> {
-  let unreadable = 0
-  const onUnreadable = (rows: readonly unknown[]): void => {
-    unreadable += rows.length
-  }
-  let listMax: number | undefined
-  const onListEnd = (most: number): void => {
-    listMax = most
-  }
+  const { pages, hidden } = readList(ordering, fromOf(epoch))
   let ours = 0
-  const options = { pagesMax: PAGES_MAX, onUnreadable, onListEnd }
-  for await (const orders of pagesSince(ordering, fromOf(epoch), options)) {
-    if (ordering.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
-    ours += await noteNews(ordering, orders)
-  }
+  for await (const orders of pages) ours += await noteNews(ordering, orders)
+  const { unreadable, listMax } = hidden
   const listEnd = listMax === undefined ? null : { listMax, ours }
   return { ...epoch, scans: epoch.scans + 1, unreadable, listEnd }
+}
+
+/**
+ * Reads the supplier's orders since an instant, page by page.
+ *
+ * @returns `hidden`: what the list has not shown, complete once all pages are read; `listMax` where the list ended there
+ */
+function readList(ordering: Ordering, from: number) {
+  const hidden: { unreadable: number; listMax: number | undefined } = { unreadable: 0, listMax: undefined }
+  const options: Parameters<typeof pagesSince>[2] = {
+    pagesMax: PAGES_MAX,
+    onUnreadable: (rows) => {
+      hidden.unreadable += rows.length
+    },
+    onListEnd: (most) => {
+      hidden.listMax = most
+    },
+  }
+  async function* pages(): AsyncGenerator<SupplierOrder[], void> {
+    for await (const orders of pagesSince(ordering, from, options)) {
+      if (ordering.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
+      yield orders
+    }
+  }
+  return { pages: pages(), hidden }
 }
 
 /** @returns how many of them were placed for our stores */
@@ -396,19 +411,12 @@ export async function compareNew(ordering: Ordering): Promise<'due' | 'done'> {
  */
 async function causeOf(ordering: Ordering): Promise<string | undefined> {
   const { dialect, stores } = ordering
-  let unreadable = 0
-  const onUnreadable = (rows: readonly unknown[]): void => {
-    unreadable += rows.length
-  }
-  let listMax: number | undefined
-  const onListEnd = (most: number): void => {
-    listMax = most
-  }
-  for await (const orders of pagesSince(ordering, 0, { pagesMax: PAGES_MAX, onUnreadable, onListEnd })) {
-    if (ordering.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
+  const { pages, hidden } = readList(ordering, 0)
+  for await (const orders of pages) {
     const ours = orders.find((order) => isOurs(order.externalOrderId, stores, dialect.externalOrderIdMax))
     if (ours) return `the database is new, and the supplier has order ${ours.id} of its stores`
   }
+  const { unreadable, listMax } = hidden
   if (listMax !== undefined) {
     return `the database is new, and the supplier's order list ends at ${listMax} orders (paging.listMax): older orders are not shown`
   }

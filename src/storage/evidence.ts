@@ -1,4 +1,5 @@
 import { and, asc, desc, eq, gt, inArray, ne, notInArray, sql } from 'drizzle-orm'
+import type { Change } from './database.ts'
 import { audit, balanceReadings, discrepancies, purchaseAttempts, transitions } from './schema.ts'
 import { build, change, page, statement } from './statement.ts'
 
@@ -103,3 +104,12 @@ export const insertBalance = change(1, (row: typeof balanceReadings.$inferInsert
 )
 
 export const insertAudit = change(1, (row: AuditRow) => build.insert(audit).values(row))
+
+/** The line of the audit, as of now, for what a person or a store asked for. */
+export const audited = (
+  { newId, now }: { newId: () => string; now: () => number },
+  actor: string,
+  action: string,
+  subject: string,
+  detail?: string,
+): Change => insertAudit({ id: newId(), at: now(), actor, action, subject, detail: detail ?? null })

@@ -334,6 +334,7 @@ noArguments.push('allTokens', 'allWebhooks', 'lastCompleteSync', 'lastEndedSync'
 noArguments.push('allCallbackSecrets', 'allPublishing', 'categoriesOfOffers', 'countListings', 'countPublications')
 noArguments.push('lastCompleteSweep', 'allBalanceAccounts', 'countOpenOutcomes', 'unsettledMinor', 'suspectAccounts')
 const others = [
+  'audited',
   'effectOf',
   'refreshUnlessHinted',
   'currentFreeze',

@@ -1,5 +1,10 @@
 /** What the tests of the catalogue and the process that they kill agree on. */
+import { randomBytes } from 'node:crypto'
 import { type Dialect, readDialect } from '../../src/dialect/dialect.ts'
+import { createIds } from '../../src/ids.ts'
+import { Secret } from '../../src/secret.ts'
+import { openDatabase } from '../../src/storage/sqlite/open.ts'
+import { createSupplier } from '../../src/supplier/client.ts'
 
 export const API_KEY = 'sk_test_0123456789abcdef'
 export const STORES = [{ id: 'north-ab12cd34' }, { id: 'south-ef56gh78' }]
@@ -11,3 +16,30 @@ export const dialectOf = (limitMax: number, paging: Partial<Dialect['paging']> =
   ...shipped,
   paging: { ...shipped.paging, limitMax, limitDefault: limitMax, ...paging },
 })
+
+const silent = () => {}
+
+/** What a process of its own reads a list with, on a database in a file and the clock of the machine. */
+export function catalogueOf(file: string, baseUrl: string, limitMax: number) {
+  const dialect = dialectOf(limitMax)
+  const now = Date.now
+  return {
+    db: openDatabase({ file, now }),
+    dialect,
+    stores: STORES,
+    now,
+    newId: createIds(now, randomBytes),
+    log: { info: silent, warn: silent, error: silent },
+    wake: silent,
+    requestSync: silent,
+    reads: new Map<string, number>(),
+    supplier: createSupplier({
+      baseUrl,
+      dialect,
+      apiKey: new Secret(API_KEY),
+      now,
+      random: Math.random,
+      sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+    }),
+  }
+}
