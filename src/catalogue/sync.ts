@@ -11,7 +11,7 @@
  */
 import { factOf } from '../domain/offer.ts'
 import { Failure, messageOf } from '../errors.ts'
-import { first, need, StaleWrite } from '../storage/database.ts'
+import { first, need, retryStale } from '../storage/database.ts'
 import {
   assertNoRunningSync,
   changeSyncRun,
@@ -33,6 +33,9 @@ export interface StartedSync {
   created: boolean
 }
 
+/** Tries to start a run while others start and end theirs in between. */
+const STARTS_MAX = 5
+
 /**
  * Creates a run, or finds the one that is under way: there is never more than one. `runSync` reads it.
  *
@@ -42,23 +45,18 @@ export async function startSync(
   { db, now, newId, log }: Pick<Catalogue, 'db' | 'now' | 'newId' | 'log'>,
   cause: string,
 ): Promise<StartedSync> {
-  for (;;) {
+  // Where another caller starts one in between, the next try finds it.
+  return retryStale(STARTS_MAX, async () => {
     const running = await first(db, runningSyncRuns())
     if (running) return { runId: running.id, created: false }
     const runId = newId()
-    try {
-      await db.commit([
-        assertNoRunningSync(),
-        insertSyncRun({ id: runId, cause, state: 'running', startedAt: now(), cursor: 1 }),
-      ])
-    } catch (error) {
-      // Another caller started one in between; the next round finds it.
-      if (error instanceof StaleWrite) continue
-      throw error
-    }
+    await db.commit([
+      assertNoRunningSync(),
+      insertSyncRun({ id: runId, cause, state: 'running', startedAt: now(), cursor: 1 }),
+    ])
     log.info('sync.started', { runId, reason: cause })
     return { runId, created: true }
-  }
+  })
 }
 
 /**

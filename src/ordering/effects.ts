@@ -4,7 +4,7 @@ import { hasLeft } from '../domain/store-order.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import type { Change } from '../storage/database.ts'
 import type { Attempt } from '../storage/evidence.ts'
-import { insertDiscrepancy } from '../storage/evidence.ts'
+import { reportDiscrepancy } from '../storage/evidence.ts'
 import { holdOffer, markOutOfStock } from '../storage/offers.ts'
 import { enqueueAlert, enqueueUpdate, takeBackKeys, type UpdateEffect, withdrawEffect } from '../storage/outbox.ts'
 import { enqueuePublications } from '../storage/publications.ts'
@@ -81,15 +81,13 @@ export function effectChanges(
     } else {
       const { discrepancy: kind, orderId } = effect
       after.push(
-        insertDiscrepancy({
-          id: ordering.newId(),
+        ...reportDiscrepancy(ordering, {
           kind,
           subject: purchase.id,
           supplierOrderId: orderId,
           detail: `${purchase.externalOrderId} in ${purchase.state}`,
-          foundAt: now,
+          alert: about(`${purchase.id}:${orderId}`),
         }),
-        alert(kind, `${purchase.id}:${orderId}`),
       )
     }
   }
@@ -107,9 +105,13 @@ export function effectChanges(
     return [markOutOfStock(productId, now), ...enqueuePublications(ordering.stores, [productId], because)]
   }
 
-  function alert(type: string, occasion: string): Change {
+  function about(occasion: string) {
     const payload = { purchaseId: purchase.id, note: decision.set.note ?? null }
-    return enqueueAlert(ordering, { type, occasion, payload, orderId: purchase.orderId })
+    return { occasion, payload, orderId: purchase.orderId }
+  }
+
+  function alert(type: string, occasion: string): Change {
+    return enqueueAlert(ordering, { type, ...about(occasion) })
   }
 
   /** Above the ceiling the money is spent and the customer gets the keys; the offer waits for a person. */
@@ -122,13 +124,11 @@ export function effectChanges(
     if (!news) return []
     return [
       holdOffer(purchase.supplierProductId, now),
-      alert('over_ceiling', purchase.id),
-      insertDiscrepancy({
-        id: ordering.newId(),
+      ...reportDiscrepancy(ordering, {
         kind: 'over_ceiling',
         subject: purchase.id,
         supplierOrderId: order.id,
-        foundAt: now,
+        alert: about(purchase.id),
         detail: `charged ${order.amountMinor} ${order.currency ?? purchase.currency} in minor units, the ceiling of one is ${purchase.ceilingMinor} ${purchase.currency}`,
       }),
     ]

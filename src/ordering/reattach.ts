@@ -3,7 +3,7 @@ import { externalOrderId } from '../domain/purchase-keys.ts'
 import { doubtedAt, generationsToAsk, mayBeForgotten, reattachmentOf } from '../domain/restore.ts'
 import { moneyIsOut, type OrderStatus, type SupplierOrder } from '../domain/supplier.ts'
 import { type Change, first } from '../storage/database.ts'
-import { insertDiscrepancy, insertTransition } from '../storage/evidence.ts'
+import { insertTransition, reportDiscrepancy } from '../storage/evidence.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { changePurchase, insertPurchase, type Purchase, purchaseById, purchasesOfPart } from '../storage/purchases.ts'
 import { currentEpoch, dropOrphan, dropUnclaimed, noteUnclaimed } from '../storage/restores.ts'
@@ -311,19 +311,16 @@ export function reportDuplicate(
   const what = `order ${order.id} at the supplier is ${order.statusWord} and was bought for the same part as generation ${generation}`
   const reason = `purchase ${purchase.id}: ${what}, which has no purchase here`
   const about = { payload: { purchaseId: purchase.id, note: reason }, orderId: purchase.orderId }
-  const alert = (type: string, occasion: string): Change => enqueueAlert(ordering, { type, occasion, ...about })
   return [
-    insertDiscrepancy({
-      id: ordering.newId(),
+    ...reportDiscrepancy(ordering, {
       kind: 'double_charge',
       subject: purchase.id,
       supplierOrderId: order.id,
-      foundAt: now,
+      alert: { occasion: `${purchase.id}:${order.id}`, ...about },
       detail: `${order.externalOrderId} is ${order.statusWord} at the supplier, and ${purchase.externalOrderId} is ${purchase.state}`,
     }),
     dropOrphan(order.id),
     setFreeze({ reason, actor: 'quayside', at: now, purchaseId: purchase.id }),
-    alert('double_charge', `${purchase.id}:${order.id}`),
-    alert('freeze', `${purchase.id}:${now}`),
+    enqueueAlert(ordering, { type: 'freeze', occasion: `${purchase.id}:${now}`, ...about }),
   ]
 }

@@ -25,8 +25,7 @@ import {
   unsettledMinor,
 } from '../storage/balance.ts'
 import { type Change, first, StaleWrite } from '../storage/database.ts'
-import { type BalanceReading, insertBalance, insertDiscrepancy, latestBalance } from '../storage/evidence.ts'
-import { enqueueAlert } from '../storage/outbox.ts'
+import { type BalanceReading, insertBalance, latestBalance, reportDiscrepancy } from '../storage/evidence.ts'
 
 const HOUR = 3_600_000
 
@@ -155,26 +154,16 @@ function recorded(
 }
 
 function alarm(ordering: Explaining, reading: BalanceReading, account: BalanceAccount, fall: Movement): Change[] {
-  const { newId, now: clock } = ordering
-  const now = clock()
   const since = new Date(account.explainedAt).toISOString()
   const note = `the balance fell by ${text(0 - fall.minor, reading)} more than our orders explain, after ${since}`
-  return [
-    insertDiscrepancy({
-      id: newId(),
-      kind: 'balance_unexplained',
-      subject: reading.id,
-      supplierOrderId: '',
-      detail: note,
-      foundAt: now,
-    }),
+  return reportDiscrepancy(ordering, {
+    kind: 'balance_unexplained',
+    subject: reading.id,
+    supplierOrderId: '',
+    detail: note,
     // Another client on the same API key would alert with every order. Each fall is recorded all the same.
-    enqueueAlert(ordering, {
-      type: 'balance_unexplained',
-      occasion: String(Math.floor(now / HOUR)),
-      payload: { note },
-    }),
-  ]
+    alert: { occasion: String(Math.floor(ordering.now() / HOUR)), payload: { note } },
+  })
 }
 
 const text = (minor: number, { currency }: BalanceReading): string =>

@@ -9,7 +9,7 @@ import { wasShown } from '../ordering/read-order.ts'
 import { reportDuplicate } from '../ordering/reattach.ts'
 import { clearSuspicion, suspectAccounts } from '../storage/balance.ts'
 import { type Change, first } from '../storage/database.ts'
-import { insertDiscrepancy, lastUnfreeze } from '../storage/evidence.ts'
+import { insertDiscrepancy, lastUnfreeze, reportDiscrepancy } from '../storage/evidence.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { type Purchase, purchaseById, purchasesOfPart } from '../storage/purchases.ts'
 import { currentEpoch, restoreHold } from '../storage/restores.ts'
@@ -183,24 +183,14 @@ async function waiting({ db }: Ordering, purchaseId: string, supplierOrderId: st
 
 /** A completed purchase has its keys and goes on. People are alerted that its order is gone. */
 async function recordMissing(ordering: Ordering, purchase: Purchase, supplierOrderId: string) {
-  const { db, newId, now: clock, wake } = ordering
   const { id: purchaseId, orderId, externalOrderId } = purchase
-  const now = clock()
-  await db.commit([
-    insertDiscrepancy({
-      id: newId(),
-      kind: 'missing',
-      subject: purchaseId,
-      supplierOrderId,
-      foundAt: now,
-      detail: `${externalOrderId} in ${purchase.state}`,
-    }),
-    enqueueAlert(ordering, {
-      type: 'missing',
-      occasion: `${purchaseId}:${supplierOrderId}`,
-      orderId,
-      payload: { purchaseId, note: null },
-    }),
-  ])
-  wake('outbox')
+  const changes = reportDiscrepancy(ordering, {
+    kind: 'missing',
+    subject: purchaseId,
+    supplierOrderId,
+    detail: `${externalOrderId} in ${purchase.state}`,
+    alert: { occasion: `${purchaseId}:${supplierOrderId}`, orderId, payload: { purchaseId, note: null } },
+  })
+  await ordering.db.commit(changes)
+  ordering.wake('outbox')
 }

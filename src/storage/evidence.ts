@@ -1,5 +1,6 @@
 import { and, asc, desc, eq, gt, inArray, ne, notInArray, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
+import { type Alert, enqueueAlert } from './outbox.ts'
 import { audit, balanceReadings, discrepancies, purchaseAttempts, transitions } from './schema.ts'
 import { build, change, page, statement } from './statement.ts'
 
@@ -95,6 +96,20 @@ export const insertTransition = change(1, (row: typeof transitions.$inferInsert)
 )
 
 /** One difference is recorded once, however often it is found. */
+/** A difference between the books, and the alert that people get of it; the alert has the kind as its type. */
+export interface DiscrepancyReport extends Omit<typeof discrepancies.$inferInsert, 'id' | 'foundAt'> {
+  alert: Omit<Alert, 'type'>
+}
+
+/** Records a difference as of now, and alerts people. A second one of the same kind, subject and order is not stored. */
+export const reportDiscrepancy = (
+  context: { newId: () => string; now: () => number },
+  { alert, ...row }: DiscrepancyReport,
+): Change[] => [
+  insertDiscrepancy({ ...row, id: context.newId(), foundAt: context.now() }),
+  enqueueAlert(context, { type: row.kind, ...alert }),
+]
+
 export const insertDiscrepancy = change('any', (row: typeof discrepancies.$inferInsert) =>
   build.insert(discrepancies).values(row).onConflictDoNothing(),
 )

@@ -10,7 +10,7 @@ import {
   storeOrders,
   unclaimedOrders,
 } from './schema.ts'
-import { clearSetting, type Freeze, putSetting, readSetting } from './settings.ts'
+import { clearSetting, type Freeze, jsonSetting, RESTORE_CAUSE } from './settings.ts'
 import { build, change, statement } from './statement.ts'
 
 /** Which life of the database this is, and what is known of the one before. Instants in epoch milliseconds. */
@@ -40,40 +40,29 @@ export interface ListEnd {
   ours: number
 }
 
-const EPOCH = 'epoch'
-const HOLD = 'restore'
+const epochSetting = jsonSetting<Epoch>('epoch')
+const madeSetting = jsonSetting<readonly string[]>('stores_made')
+const holdSetting = jsonSetting<Freeze>(RESTORE_CAUSE)
 /** Who is said to hold buying after a restore. */
 export const RESTORE_ACTOR = 'restore'
 
 /** @returns undefined for a database that no start has marked yet */
-export async function currentEpoch(db: Database): Promise<Epoch | undefined> {
-  const text = await readSetting(db, EPOCH)
-  return text === undefined ? undefined : (JSON.parse(text) as Epoch)
-}
+export const currentEpoch = (db: Database): Promise<Epoch | undefined> => epochSetting.read(db)
 
-export const setEpoch = (epoch: Epoch, now: number): Change => putSetting(EPOCH, JSON.stringify(epoch), now)
-
-const STORES_MADE = 'stores_made'
+export const setEpoch = (epoch: Epoch, now: number): Change => epochSetting.put(epoch, now)
 
 /** Notes which stores got their permanent id together with this database: no other one can have bought for them. */
-export const setStoresMade = (ids: readonly string[], now: number): Change =>
-  putSetting(STORES_MADE, JSON.stringify(ids), now)
+export const setStoresMade = (ids: readonly string[], now: number): Change => madeSetting.put(ids, now)
 
-export async function storesMade(db: Database): Promise<string[]> {
-  const text = await readSetting(db, STORES_MADE)
-  return text === undefined ? [] : (JSON.parse(text) as string[])
-}
+export const storesMade = async (db: Database): Promise<readonly string[]> => (await madeSetting.read(db)) ?? []
 
 /** The hold of a restore: like a freeze, and lifted by itself once everything is reattached. */
-export const setRestoreHold = (hold: Freeze, now: number): Change => putSetting(HOLD, JSON.stringify(hold), now)
+export const setRestoreHold = (hold: Freeze, now: number): Change => holdSetting.put(hold, now)
 
-export const clearRestoreHold = (): Change => clearSetting(HOLD)
+export const clearRestoreHold = (): Change => clearSetting(RESTORE_CAUSE)
 
 /** @returns undefined when none stands */
-export async function restoreHold(db: Database): Promise<Freeze | undefined> {
-  const text = await readSetting(db, HOLD)
-  return text === undefined ? undefined : (JSON.parse(text) as Freeze)
-}
+export const restoreHold = (db: Database): Promise<Freeze | undefined> => holdSetting.read(db)
 
 /** Whether buying is on hold for a restore and the supplier's orders are not reattached yet. */
 export const isReattaching = async (db: Database): Promise<boolean> =>

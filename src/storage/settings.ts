@@ -23,12 +23,11 @@ export interface StandingFreeze extends Freeze {
   causes: FreezeCause[]
 }
 
-const FREEZE = 'freeze'
+const FREEZE = 'freeze:'
 /** Id of the hold of a restore, which is lifted by itself and after all others. */
 export const RESTORE_CAUSE = 'restore'
-/** What one version wrote, that knew of one cause only. */
-const idOf = (name: string): string => (name.startsWith(`${FREEZE}:`) ? name.slice(FREEZE.length + 1) : name)
-const nameOf = (id: string): string => (id === FREEZE ? id : `${FREEZE}:${id}`)
+const idOf = (name: string): string => (name === RESTORE_CAUSE ? name : name.slice(FREEZE.length))
+const nameOf = (id: string): string => `${FREEZE}${id}`
 
 /** What stops buying: the causes of a freeze, a row each, because each is lifted by itself; and the hold of a restore. */
 const stops = or(eq(settings.name, RESTORE_CAUSE), like(settings.name, `${FREEZE}%`))
@@ -77,6 +76,15 @@ export async function readSetting(db: Pick<Database, 'query'>, name: string): Pr
   const row = await first(db, settingByName(name))
   return row?.value
 }
+
+/** A fact of the installation that is kept as JSON. */
+export const jsonSetting = <T>(name: string) => ({
+  read: async (db: Pick<Database, 'query'>): Promise<T | undefined> => {
+    const text = await readSetting(db, name)
+    return text === undefined ? undefined : (JSON.parse(text) as T)
+  },
+  put: (value: T, now: number): Change => putSetting(name, JSON.stringify(value), now),
+})
 
 export const putSetting = change(1, (name: string, value: string, now: number) =>
   build

@@ -2,7 +2,7 @@ import { and, asc, eq, exists, gt, isNull, or } from 'drizzle-orm'
 import { alias } from 'drizzle-orm/sqlite-core'
 import type { Change, Database } from './database.ts'
 import { webhooks } from './schema.ts'
-import { putSetting, readSetting } from './settings.ts'
+import { jsonSetting } from './settings.ts'
 import { build, change, statement } from './statement.ts'
 
 export type Webhook = typeof webhooks.$inferSelect
@@ -46,12 +46,9 @@ export interface UnheldWebhooks {
   replacedAt: number
 }
 
-const UNHELD = 'unheld_webhooks'
+const unheldSetting = jsonSetting<UnheldWebhooks>('unheld_webhooks')
 
-export async function unheldWebhooks(db: Database): Promise<UnheldWebhooks> {
-  const text = await readSetting(db, UNHELD)
-  return text === undefined ? { webhooks: [], replacedAt: 0 } : (JSON.parse(text) as UnheldWebhooks)
-}
+export const unheldWebhooks = async (db: Database): Promise<UnheldWebhooks> =>
+  (await unheldSetting.read(db)) ?? { webhooks: [], replacedAt: 0 }
 
-export const putUnheldWebhooks = (seen: UnheldWebhooks, now: number): Change =>
-  putSetting(UNHELD, JSON.stringify(seen), now)
+export const putUnheldWebhooks = (seen: UnheldWebhooks, now: number): Change => unheldSetting.put(seen, now)

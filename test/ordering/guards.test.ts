@@ -3,7 +3,7 @@ import { formatDecimal } from '../../src/domain/money.ts'
 import { freeze, releasePurchase, unfreeze } from '../../src/ordering/actions.ts'
 import { placeDue } from '../../src/ordering/place.ts'
 import { offersByProduct } from '../../src/storage/offers.ts'
-import { clearFreeze, currentFreeze, putSetting } from '../../src/storage/settings.ts'
+import { clearFreeze, currentFreeze } from '../../src/storage/settings.ts'
 import { defaultDialect, first, openTestApp } from '../support/test-app.ts'
 
 const MINUTE = 60_000
@@ -227,18 +227,6 @@ describe('before anything is bought', () => {
     await app.db.commit([clearFreeze(causes.map(({ id }) => id))])
     await app.restart()
     await app.pass(30 * MINUTE)
-    expect(await app.state(orderId)).toBe('fulfilled')
-  })
-
-  test('a freeze that an earlier version wrote down holds, and is lifted like any other', async () => {
-    const app = await openTestApp()
-    const frozen = { reason: 'we take stock', actor: 'ann', at: app.now() }
-    await app.db.commit([putSetting('freeze', JSON.stringify(frozen), app.now())])
-    const orderId = await app.buy('1001')
-    await app.pass(MINUTE)
-    expect(await app.purchase(orderId)).toMatchObject({ state: 'planned', holdReason: 'frozen' })
-    await unfreeze(app.ordering, 'bea', ['freeze'])
-    await app.pass(MINUTE)
     expect(await app.state(orderId)).toBe('fulfilled')
   })
 

@@ -335,6 +335,8 @@ noArguments.push('allCallbackSecrets', 'allPublishing', 'categoriesOfOffers', 'c
 noArguments.push('lastCompleteSweep', 'allBalanceAccounts', 'countOpenOutcomes', 'unsettledMinor', 'suspectAccounts')
 const others = [
   'audited',
+  'reportDiscrepancy',
+  'jsonSetting',
   'effectOf',
   'refreshUnlessHinted',
   'currentFreeze',

@@ -67,7 +67,10 @@ async function campaign(): Promise<number> {
   let wrong = 0
   const onReport = (report: Report): void => {
     done += 1
-    if (isRed(report)) wrong += 1
+    if (isRed(report)) {
+      wrong += 1
+      process.stderr.write(`\nseed ${report.seed} is wrong${report.campaign === 'outside' ? ', outside' : ''}\n`)
+    }
     const line = `${done} of about ${count} seeds, ${wrong} wrong`
     if (process.stderr.isTTY) process.stderr.write(`\r${line} `)
     else if (done % LOGGED_EVERY === 0) process.stderr.write(`${line}\n`)
