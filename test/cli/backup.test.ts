@@ -1,12 +1,14 @@
+import { readFileSync, renameSync, statSync, truncateSync } from 'node:fs'
 import path from 'node:path'
-import { describe, expect, test, vi } from 'vitest'
-import { restoreBackup } from '../../src/backup/restore.ts'
+import { describe, expect, test } from 'vitest'
+import { makeBackup } from '../../src/backup/backup.ts'
 import { sizeText } from '../../src/cli/admin.ts'
-import { Failure } from '../../src/errors.ts'
-import { run, startService, widest, writePlace } from '../support/cli-run.ts'
-import { refusedOrigin } from '../support/supplier-server.ts'
-
-vi.mock(import('../../src/backup/restore.ts'), { spy: true })
+import { loadConfig } from '../../src/config/config.ts'
+import { DEMO_STORE, writeDemoConfig } from '../../src/demo/files.ts'
+import { createDatabase } from '../../src/installation.ts'
+import { Secret } from '../../src/secret.ts'
+import { holdDatabase } from '../../src/storage/sqlite/open.ts'
+import { run, startService, temporaryFolder, widest } from '../support/cli-run.ts'
 
 const now = () => Date.parse('2026-03-02T02:20:00.000Z')
 const backup = {
@@ -110,43 +112,55 @@ describe('quayside status after a restore', () => {
   })
 })
 
+/** A fresh database that is configured, and its backup of a day ago, made under a key that is not the set one any more. */
+const madeAt = '2026-03-01T02:20:00.000Z'
+async function backedUp() {
+  const folder = temporaryFolder()
+  const place = { baseUrl: 'http://127.0.0.1:1/v1', apiKey: 'k'.repeat(20), dialect: 'reseller-v1.1' }
+  const more = { dataDir: 'data/run' }
+  const config = writeDemoConfig({ folder, ...place, port: 1, storePort: 1, more })
+  const { database } = await createDatabase(loadConfig(config, {}))
+  const [keyFile, oldKeyFile] = [path.join(folder, 'secrets', 'key-encryption-key'), path.join(folder, 'old.txt')]
+  renameSync(keyFile, oldKeyFile)
+  const key = new Secret(readFileSync(oldKeyFile, 'utf8'))
+  const { file } = await makeBackup(
+    { database, folder },
+    { madeAt: Date.parse(madeAt), epoch: 1, stores: [DEMO_STORE] },
+    key,
+  )
+  writeDemoConfig({ folder, ...place, port: 1, storePort: 1, more })
+  return { folder, config, database, file: path.join(folder, file), oldKeyFile }
+}
 describe('quayside restore', () => {
-  const restored = {
-    database: 'data/run/quayside.db',
-    madeAt: '2026-03-01T02:20:00.000Z',
-    epoch: 3,
-    replaced: 'data/run/quayside.db.replaced-20260302T022000000Z',
-  }
-
   test('says what was put where and what to do next, within 80 columns', async () => {
-    const place = writePlace(await refusedOrigin())
-    vi.mocked(restoreBackup).mockResolvedValue(restored)
-    const argv = ['restore', 'old.backup', '--key-file', 'old.txt', '--config', place.config]
-    const { exitCode, stdout } = await run(argv, { terminal: true, now })
-    const given = { configFile: place.config, demo: false, backup: 'old.backup', keyFile: 'old.txt' }
-    expect(restoreBackup).toHaveBeenCalledExactlyOnceWith(given, {})
-    expect(exitCode).toBe(0)
-    expect(stdout).toMatch(
-      /^Restored {2}data\/run\/quayside.db\nAs of {5}2026-03-01 02:20:00Z \(1 d ago\)\nEpoch {5}3\n/,
+    const { folder, config, database, file, oldKeyFile } = await backedUp()
+    // Only the key of --key-file opens the backup.
+    const argv = ['restore', file, '--key-file', oldKeyFile, '--config', config]
+    const { exitCode, stdout, stderr } = await run(argv, { terminal: true, now })
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    const shown = stdout.replaceAll(folder, '.')
+    expect(shown).toMatch(
+      /^Restored {2}.\/data\/run\/quayside.db\nAs of {5}2026-03-01 02:20:00Z \(1 d ago\)\nEpoch {5}2\n/,
     )
     expect(stdout).toContain('Let your stores hand in again what came after the backup')
-    expect(widest(stdout)).toBeLessThanOrEqual(80)
+    expect(widest(shown)).toBeLessThanOrEqual(80)
     const json = await run([...argv, '--json'], { now })
-    expect(JSON.parse(json.stdout)).toEqual(restored)
+    const replaced = expect.stringMatching(/\/quayside\.db\.replaced-\d{8}T\d{9}Z$/)
+    expect(JSON.parse(json.stdout)).toEqual({ database, madeAt, epoch: 3, replaced })
   })
 
   test('of a damaged backup fails, and does not say that the command line is wrong', async () => {
-    const place = writePlace(await refusedOrigin())
-    const damaged = new Failure('invalid', 'the backup is damaged', { reason: 'backup_damaged' })
-    vi.mocked(restoreBackup).mockRejectedValue(damaged)
-    const { exitCode } = await run(['restore', 'old.backup', '--config', place.config])
-    expect(exitCode).toBe(1)
+    const { config, file, oldKeyFile } = await backedUp()
+    truncateSync(file, statSync(file).size - 1)
+    const { exitCode, stderr } = await run(['restore', file, '--key-file', oldKeyFile, '--config', config])
+    expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: expect.stringContaining('the backup is damaged') })
   })
 
   test('under a running service is refused, with exit code 5', async () => {
-    const place = writePlace(await refusedOrigin())
-    vi.mocked(restoreBackup).mockRejectedValue(new Failure('conflict', 'stop it first', { reason: 'database_in_use' }))
-    const { exitCode, stderr } = await run(['restore', 'old.backup', '--config', place.config])
-    expect({ exitCode, stderr }).toEqual({ exitCode: 5, stderr: 'quayside: stop it first\n' })
+    const { config, database, file, oldKeyFile } = await backedUp()
+    const running = holdDatabase(database)
+    const { exitCode, stderr } = await run(['restore', file, '--key-file', oldKeyFile, '--config', config])
+    running.free()
+    expect({ exitCode, stderr }).toEqual({ exitCode: 5, stderr: expect.stringContaining('stop it first') })
   })
 })

@@ -1,68 +1,25 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { sampleOf } from '../../src/cli/supplier-sample.ts'
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
-import type { SupplierOffer } from '../../src/domain/supplier.ts'
-import { Failure } from '../../src/errors.ts'
-import { checkSetUp, openSetUp, type SetUp, setUpOf } from '../../src/installation.ts'
+import { openSetUp } from '../../src/installation.ts'
 import { Secret } from '../../src/secret.ts'
+import { databaseFileOf, openToRead } from '../../src/storage/sqlite/open.ts'
+import { allTokens } from '../../src/storage/tokens.ts'
 import { nameOfKey } from '../../src/vault/vault.ts'
 import { startCheckedSandbox } from '../support/checked-sandbox.ts'
 import { type RunOptions, run, temporaryFolder, widest } from '../support/cli-run.ts'
-import { contrary } from '../support/dialect-pair.ts'
-
-vi.mock(import('../../src/installation.ts'), { spy: true })
-vi.mock(import('../../src/cli/supplier-sample.ts'), { spy: true })
+import { contrary, standard } from '../support/dialect-pair.ts'
 
 const API_KEY = 'key-of-the-reseller-0123456789'
-const BASE_URL = 'https://supplier.example/api/v1'
 const CALLBACK_URL = 'https://shop.example/quayside'
+
+/** A supplier with two products; it sends nothing by itself. */
+const supplier = await startCheckedSandbox({ dialect: standard, apiKey: API_KEY, offers: 2, automatic: false })
+afterAll(() => supplier.close())
+const BASE_URL = supplier.baseUrl
 const required = ['--base-url', BASE_URL, '--callback-url', CALLBACK_URL]
-
-/** A set-up without a database; what it was asked is kept. */
-function quietSetUp(changes: Partial<SetUp> = {}) {
-  const asked: string[] = []
-  const setUp: SetUp = {
-    createWebhook: async () => {
-      asked.push('webhook')
-      return { id: 'wh_1', url: 'https://quayside.example/webhooks/supplier' }
-    },
-    createStoreToken: async (store) => {
-      asked.push(`token ${store}`)
-      return new Secret('qs_s_first')
-    },
-    callbackSecret: async () => new Secret('whsec_callback'),
-    close: async () => {
-      asked.push('close')
-    },
-    discard: async () => {
-      asked.push('discard')
-    },
-    ...changes,
-  }
-  vi.mocked(checkSetUp).mockResolvedValue(undefined)
-  vi.mocked(setUpOf).mockResolvedValue(setUp)
-  return asked
-}
-
-const office: SupplierOffer = {
-  productId: 'p1',
-  sku: 'OFF-1',
-  name: 'Office',
-  costMinor: 1_527,
-  currency: 'EUR',
-  localStock: 3,
-  providerStock: 4,
-  available: true,
-}
-
-/** The database in the data folder of the configuration, and a supplier that has two products. */
-beforeEach(() => {
-  vi.mocked(checkSetUp).mockReset()
-  vi.mocked(setUpOf).mockReset()
-  vi.mocked(sampleOf).mockResolvedValue([office, { ...office, name: 'Game', available: false }])
-})
+const webhooksOf = ({ world }: typeof supplier) => world.webhooks.list().map(({ url }) => url)
 
 function place() {
   const folder = temporaryFolder()
@@ -87,7 +44,7 @@ const tree = (folder: string) =>
 describe('init by flags', () => {
   it('writes a configuration that the service accepts, and secrets that only their owner reads', async () => {
     const { file, keyFile, secret } = place()
-    const asked = quietSetUp()
+    const webhooks = webhooksOf(supplier)
     const flags = ['--store-name', "Änna's Games", '--markup', '12.5']
     const { exitCode, stdout, stderr } = await init(file, keyFile, flags, { terminal: true })
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
@@ -103,18 +60,29 @@ describe('init by flags', () => {
     expect(modeOf(path.dirname(secret('api-key')))).toBe(0o700)
     expect([modeOf(secret('api-key')), modeOf(secret('key-encryption-key'))]).toEqual([0o600, 0o600])
 
-    expect(asked).toEqual([`token ${config.stores[0]?.id}`, 'close'])
-    expect(stdout).toContain('qs_s_first')
-    expect(stdout).toContain('whsec_callback')
+    const db = openToRead(databaseFileOf(config.dataDir))
+    const tokens = await db.query(allTokens())
+    await db.close()
+    expect(tokens).toMatchObject([{ role: 'store', store: config.stores[0]?.id, name: "Änna's Games (first)" }])
+    expect(stdout).toContain(` ${tokens[0]?.hint}`)
+    // Only one process has a database open to write: init has closed it.
+    const setUp = await openSetUp(file, {})
+    const callbackSecret = await setUp.callbackSecret(config.stores[0]?.id ?? '')
+    await setUp.close()
+    expect(stdout).toContain(callbackSecret.reveal())
+    expect(webhooksOf(supplier), 'no webhook without --public-url').toEqual(webhooks)
     expect(stdout).not.toContain(API_KEY)
     expect(widest(stdout.replaceAll(path.dirname(path.dirname(file)), ''))).toBeLessThanOrEqual(80)
   })
 
   it('prints one JSON document with --json, without the API key', async () => {
     const { file, keyFile } = place()
-    quietSetUp()
     const { stdout } = await init(file, keyFile, ['--json', '--public-url', 'https://quayside.example'])
-    expect(JSON.parse(stdout)).toMatchObject({ token: 'qs_s_first', webhook: { id: 'wh_1' } })
+    const [webhook] = supplier.world.webhooks.list()
+    expect(JSON.parse(stdout)).toMatchObject({
+      token: expect.stringMatching(/^qs_s_/),
+      webhook: { id: webhook?.id, url: 'https://quayside.example/webhooks/supplier' },
+    })
     expect(stdout).not.toContain(API_KEY)
   })
 
@@ -130,8 +98,10 @@ describe('init by flags', () => {
 
   it('keeps the store id, the key-encryption key and all other settings under --force', async () => {
     const { file, keyFile, secret } = place()
-    quietSetUp()
-    await init(file, keyFile, ['--store-name', 'First'])
+    const key = Buffer.from('0123456789abcdef0123456789abcdef').toString('base64')
+    mkdirSync(path.dirname(secret('key-encryption-key')), { recursive: true })
+    writeFileSync(secret('key-encryption-key'), `${key}\n`, { mode: 0o600 })
+    expect(await init(file, keyFile, ['--store-name', 'First'])).toMatchObject({ exitCode: 0, stderr: '' })
     const before = readJson(file)
     const store = {
       ...before.stores[0],
@@ -139,7 +109,6 @@ describe('init by flags', () => {
       pricing: { markup: { flat: '1.00' }, bands: [{ percent: '9' }] },
     }
     writeFileSync(file, JSON.stringify({ ...before, stores: [store], spendCaps: { order: '50.00' } }))
-    writeFileSync(secret('key-encryption-key'), `${Buffer.alloc(32, 9).toString('base64')}\n`, { mode: 0o600 })
     const { stdout } = await init(file, keyFile, ['--store-name', 'Second', '--force'])
     const after = loadConfig(file, {})
     expect(after.stores).toMatchObject([{ id: before.stores[0].id, name: 'Second' }])
@@ -149,7 +118,7 @@ describe('init by flags', () => {
       bands: [{ percent: '9' }],
     })
     expect(after.stores[0]?.stock.buffer).toBe(2)
-    expect(after.keyEncryptionKey.reveal()).toBe(Buffer.alloc(32, 9).toString('base64'))
+    expect(after.keyEncryptionKey.reveal()).toBe(key)
     expect(stdout).toContain('key-encryption key')
   })
 
@@ -174,7 +143,6 @@ describe('init by flags', () => {
 
   it('takes the API key from the environment and does not write it down', async () => {
     const { file, secret } = place()
-    quietSetUp()
     const env = { QUAYSIDE_API_KEY: API_KEY }
     const argv = ['init', '--yes', '--config', file, ...required]
     expect((await run(argv, { env })).exitCode).toBe(0)
@@ -200,17 +168,16 @@ describe('init by flags', () => {
 
   it('warns of http:// to a remote supplier or store, and not to a private one', async () => {
     const { file, keyFile } = place()
-    quietSetUp()
-    const flags = ['--base-url', 'http://supplier.example/v1', '--callback-url', 'http://8.8.8.8/callbacks', '--json']
-    const warned = await init(file, keyFile, flags)
+    const remote = ['--base-url', 'http://supplier.example/v1', '--callback-url', 'http://8.8.8.8/callbacks']
+    const warned = await init(file, keyFile, [...remote, '--offline', '--json'])
     expect(warned.exitCode).toBe(0)
     expect(JSON.parse(warned.stdout).warnings).toEqual([
       expect.stringContaining('http://supplier.example/v1'),
       expect.stringContaining('http://8.8.8.8/callbacks'),
     ])
-    const again = await init(file, keyFile, ['--force', ...flags.slice(0, -1)])
+    const again = await init(file, keyFile, ['--force', ...remote, '--offline'])
     expect(again.stdout).toMatch(/WARNING: the API key (.|\n)*WARNING: licence keys /)
-    const near = ['--base-url', 'http://127.0.0.1:8090/v1', '--callback-url', 'http://10.0.0.7/callbacks', '--json']
+    const near = ['--callback-url', 'http://10.0.0.7/callbacks', '--json']
     const quiet = await init(file, keyFile, ['--force', ...near])
     expect(JSON.parse(quiet.stdout).warnings).toEqual([])
   })
@@ -244,22 +211,16 @@ describe('init by flags', () => {
   it('leaves nothing behind when it fails in the middle, and what was there as it was', async () => {
     const { folder, file, keyFile } = place()
     const before = tree(folder)
-    const { setUpOf: open } =
-      await vi.importActual<typeof import('../../src/installation.ts')>('../../src/installation.ts')
-    const fail = () =>
-      vi.mocked(setUpOf).mockImplementationOnce(async (config) => ({
-        ...(await open(config)),
-        createStoreToken: () => Promise.reject(new Failure('unavailable', 'the disk is full')),
-      }))
-    fail()
-    expect(await init(file, keyFile)).toMatchObject({ exitCode: 1, stdout: '' })
+    // The webhook comes last, when everything else is made.
+    const fail = (...flags: string[]) => {
+      supplier.faults.add({ fault: 'error-before', match: { method: 'POST', path: '/webhooks' } })
+      return init(file, keyFile, ['--public-url', 'https://elsewhere.example', ...flags])
+    }
+    expect(await fail()).toMatchObject({ exitCode: 1, stdout: '' })
     expect(tree(folder)).toEqual(before)
     await init(file, keyFile)
     const [whole, text] = [tree(folder), readFileSync(file, 'utf8')]
-    fail()
-    expect(await init(file, keyFile, ['--force', '--markup', '99'])).toMatchObject({
-      exitCode: 1,
-    })
+    expect(await fail('--force', '--markup', '99')).toMatchObject({ exitCode: 1 })
     expect([tree(folder), readFileSync(file, 'utf8')]).toEqual([whole, text])
   })
 })
@@ -267,7 +228,6 @@ describe('init by flags', () => {
 describe('init by asking', () => {
   it('says what each answer means, asks again for a wrong one, and never shows the API key', async () => {
     const { file } = place()
-    quietSetUp()
     const typed = [
       ...[
         'https://supplier.example/api',
@@ -303,7 +263,6 @@ describe('init by asking', () => {
 
   it('takes what an earlier configuration says for an empty answer, and - for none', async () => {
     const { file, keyFile } = place()
-    quietSetUp()
     await init(file, keyFile, ['--public-url', 'https://quayside.example', '--markup', '7'])
     const typed = ['', '', '', '', '', '', '-', '']
     const { exitCode } = await run(['init', '--force', '--config', file], { terminal: true, typed })
@@ -321,9 +280,8 @@ async function differingSupplier() {
   const sandbox = await startCheckedSandbox({ dialect: contrary, apiKey: API_KEY, requestsPerMinute: 1_000 })
   onTestFinished(() => sandbox.close())
   const { file, keyFile, folder } = place()
-  vi.mocked(sampleOf).mockReset()
   const flags = ['--base-url', sandbox.baseUrl, '--public-url', 'https://quayside.example']
-  const webhooks = () => sandbox.world.webhooks.list().map(({ url }) => url)
+  const webhooks = () => webhooksOf(sandbox)
   return {
     sandbox,
     file,
@@ -376,20 +334,24 @@ describe('init at a supplier that differs', () => {
 })
 
 describe('the three products that init shows', () => {
+  const [office, game] = supplier.world.offers.list({}, 0, 2).items
+  supplier.world.offers.change(office?.id ?? '', { priceMinor: 1_527, localStock: 3, providerStock: 4 })
+  supplier.world.offers.change(game?.id ?? '', { priceMinor: 1_527, available: false })
   const asked = (answer: string) => {
-    const { file } = place()
+    const { folder, file } = place()
     const typed = [BASE_URL, '', API_KEY, answer, '', CALLBACK_URL, '', '']
-    return { file, ran: run(['init', '--config', file], { terminal: true, typed }) }
+    return { folder, file, before: tree(folder), ran: run(['init', '--config', file], { terminal: true, typed }) }
   }
 
   it.each(['yes', 'y', 'Y'])(
     'have name, cost and stock, and a person who types "%s" says that they are right',
     async (yes) => {
-      quietSetUp()
       const { file, ran } = asked(yes)
       const { stdout } = await ran
       expect(stdout).toMatch(
-        /NAME +COST +STOCK\r?\nOffice +15\.27 EUR +7 \(3 local, 4 provider\)\r?\nGame +15\.27 EUR +cannot be bought/,
+        new RegExp(
+          `NAME +COST +STOCK\\r?\\n${office?.name} +15\\.27 EUR +7 \\(3 local, 4 provider\\)\\r?\\n${game?.name} +15\\.27 EUR +cannot be bought`,
+        ),
       )
       expect(stdout).toContain('Are they right (yes or no) [yes]: ')
       expect(existsSync(file)).toBe(true)
@@ -397,9 +359,8 @@ describe('the three products that init shows', () => {
   )
 
   it.each(['no', 'n'])('end the set-up when a person says "%s": nothing is written', async (no) => {
-    const opened = quietSetUp()
-    const { file, ran } = asked(no)
+    const { folder, before, ran } = asked(no)
     expect(await ran).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--dialect') })
-    expect([existsSync(path.dirname(file)), opened]).toEqual([false, []])
+    expect(tree(folder)).toEqual(before)
   })
 })

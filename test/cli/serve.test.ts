@@ -1,15 +1,19 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { text } from 'node:stream/consumers'
 import { Router } from 'express'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { type App, openApp } from '../../src/app.ts'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { commandLine } from '../../src/cli/output.ts'
+import { loadConfig } from '../../src/config/config.ts'
 import { freePort, writeDemoConfig } from '../../src/demo/files.ts'
-import { banner, callbackLine, openDemo } from '../../src/demo/service.ts'
+import { banner, callbackLine } from '../../src/demo/service.ts'
 import { createHttpServer } from '../../src/http/server.ts'
-import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts'
+import { createDatabase, openSetUp } from '../../src/installation.ts'
+import { generatedCatalogue } from '../../src/sandbox/catalogue.ts'
 import { run, temporaryFolder, widest } from '../support/cli-run.ts'
+import { startHttp } from '../support/supplier-server.ts'
 
 const place = () => ({
   folder: temporaryFolder(),
@@ -18,23 +22,26 @@ const place = () => ({
   dialect: 'reseller-v1.1',
 })
 
-vi.mock(import('../../src/app.ts'), { spy: true })
-vi.mock(import('../../src/demo/service.ts'), { spy: true })
-vi.mock(import('../../src/sandbox/server.ts'), { spy: true })
+const program = (...argv: string[]) =>
+  spawn(process.execPath, ['src/quayside.js', ...argv], { cwd: path.join(import.meta.dirname, '../..') })
 
 describe('what runs in the foreground', () => {
   it('is what the named configuration says, and never the demo by a misspelt name', async () => {
-    const close = vi.fn(async () => {})
-    vi.mocked(openApp).mockResolvedValue({ url: 'http://127.0.0.1:1', close } as Partial<App> as App)
-    const config = writeDemoConfig({ ...place(), port: 8123, storePort: 1 })
-    expect((await run(['serve', '--config', config, '--port', '0'])).exitCode).toBe(0)
-    expect((await run(['serve', '--config', `${config}.typo`])).exitCode).toBe(4)
-    const listen = { host: '127.0.0.1', port: 0 }
-    expect(openApp).toHaveBeenCalledExactlyOnceWith(
-      expect.objectContaining({ config: expect.objectContaining({ file: config, listen }) }),
-    )
-    expect(close).toHaveBeenCalledOnce()
-    expect(openDemo).not.toHaveBeenCalled()
+    const { folder, ...more } = place()
+    const held = await startHttp((_heard, response) => response.end())
+    onTestFinished(() => held.close())
+    // The port of the configuration is taken: the service can only listen at the one that the command line names.
+    const port = Number(new URL(held.origin).port)
+    const config = writeDemoConfig({ folder, ...more, port, storePort: 1 })
+    await createDatabase(loadConfig(config, {}))
+    const env = { QUAYSIDE_DATA_DIR: path.join(folder, 'demo') }
+    const served = await run(['serve', '--config', config, '--port', '0'], { env })
+    expect(served.exitCode).toBe(0)
+    const [, url = ''] = /^Quayside listens at (http:\/\/127\.0\.0\.1:\d+)\n$/.exec(served.stderr) ?? []
+    await expect(fetch(`${url}/livez`), 'closed').rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } })
+    await (await openSetUp(config, {})).close()
+    expect((await run(['serve', '--config', `${config}.typo`], { env })).exitCode).toBe(4)
+    expect(existsSync(env.QUAYSIDE_DATA_DIR), 'no demo').toBe(false)
   })
 
   it('prints no line of the demo wider than 80 columns, and the address of its API in one piece', () => {
@@ -73,9 +80,7 @@ describe('what runs in the foreground', () => {
   it('asks for the lost database before it names the command that creates an empty one, within 80 columns', async () => {
     const { folder, ...more } = place()
     const config = writeDemoConfig({ folder, ...more, port: await freePort(), storePort: 1 })
-    const child = spawn(process.execPath, ['src/quayside.js', 'serve', '--config', config], {
-      cwd: path.join(import.meta.dirname, '../..'),
-    })
+    const child = program('serve', '--config', config)
     const said = await text(child.stderr)
     expect(child.exitCode).not.toBe(0)
     expect(widest(said.replaceAll(folder, 'data'))).toBeLessThanOrEqual(80)
@@ -110,17 +115,17 @@ describe('what runs in the foreground', () => {
   })
 
   it('gets the options of the sandbox as numbers', async () => {
-    const sandbox = { baseUrl: 'http://127.0.0.1:1/v1', controlUrl: 'http://127.0.0.1:1', close: async () => {} }
-    vi.mocked(startSandbox).mockResolvedValue(sandbox as Partial<Sandbox> as Sandbox)
-    const { exitCode } = await run(['sandbox', '--offers', '50000', '--seed', '7', '--port', '0'])
-    const dialect = expect.objectContaining({ name: 'reseller-v1.1' })
-    expect(startSandbox).toHaveBeenCalledExactlyOnceWith({
-      port: 0,
-      offers: 50_000,
-      seed: 7,
-      dialect,
-      apiKey: 'sandbox-key',
-    })
-    expect(exitCode).toBe(0)
+    const child = program('sandbox', '--offers', '50000', '--seed', '7', '--port', '0')
+    onTestFinished(() => void child.kill('SIGKILL'))
+    const ended = once(child, 'exit')
+    const [said] = (await once(child.stderr, 'data')) as [Buffer]
+    const [baseUrl = ''] = /http:\/\/127\.0\.0\.1:\d+\/v1/.exec(String(said)) ?? []
+    expect(new URL(baseUrl).port, 'a free one').not.toBe('8090')
+    // Named and answered as the dialect reseller-v1.1 says.
+    const answer = await fetch(`${baseUrl}/products?limit=1`, { headers: { 'x-api-key': 'sandbox-key' } })
+    const { id, sku, name } = generatedCatalogue(50_000, 7).at(0)
+    expect(await answer.json()).toMatchObject({ success: true, data: { items: [{ id, sku, name }], total: 50_000 } })
+    child.kill('SIGTERM')
+    expect(await ended).toEqual([0, null])
   })
 })
