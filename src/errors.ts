@@ -28,17 +28,25 @@ export class Failure extends Error {
   readonly fields: FieldFault[]
   /** A finer name for machines, where the code alone says too little: `reference_reused`. */
   readonly reason: string | undefined
+  /** Of the answer that it came in, from the supplier or, on the command line, from the service. */
+  readonly requestId: string | undefined
 
   constructor(
     code: FailureCode,
     message: string,
-    detail: { cause?: unknown; fields?: FieldFault[]; reason?: string } = {},
+    detail: {
+      cause?: unknown
+      fields?: FieldFault[]
+      reason?: string | undefined
+      requestId?: string | undefined
+    } = {},
   ) {
     super(message, detail.cause === undefined ? undefined : { cause: detail.cause })
     this.name = 'Failure'
     this.code = code
     this.fields = detail.fields ?? []
     this.reason = detail.reason
+    this.requestId = detail.requestId
   }
 }
 

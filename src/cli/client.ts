@@ -181,12 +181,12 @@ function refusal(origin: string, status: number, answer: Record<string, unknown>
     field: plain(String(fault.field ?? '')),
     message: plain(String(fault.message ?? '')),
   }))
-  const request = typeof answer.request_id === 'string' ? `, request ${plain(answer.request_id)}` : ''
-  const said = `${plain(typeof message === 'string' ? message : 'refused')} (${plain(code)}${request})`
+  const said = plain(typeof message === 'string' ? message : 'refused')
   const hint = status === 401 ? tokenHint(absentTokenFile) : next[status]
   return new Failure(codes[status] ?? (status >= 500 ? 'internal' : 'rejected'), hint ? `${said}\n${hint}` : said, {
     fields: faults,
     reason: plain(code),
+    requestId: typeof answer.request_id === 'string' ? plain(answer.request_id) : undefined,
   })
 }
 

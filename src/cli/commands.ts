@@ -3,7 +3,8 @@
  * itself; only `init`, `database create` and `restore` open the database, and only while no service runs. `doctor` reads
  * it beside the service. What a command runs beyond asking the service is loaded when it runs.
  *
- * What a command throws ends here and becomes its exit code; its words go to standard error, with what to do next.
+ * What a command throws ends here and becomes its exit code; its words go to standard error, with what to do next, or as
+ * one JSON document with `--json`.
  */
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
@@ -20,7 +21,7 @@ import type { DoctorOptions } from './doctor.ts'
 import type { InitOptions } from './init.ts'
 import { listings } from './listings.ts'
 import { orders } from './orders.ts'
-import { commandLine, exitCodeOf, exitCodes } from './output.ts'
+import { commandLine, exitCodeOf, exitCodes, exitCodesText, failureDocument, messageLines } from './output.ts'
 import { purchases, reviews } from './purchases.ts'
 import { balance, sweeps } from './reconcile.ts'
 import type { SandboxSettings } from './serve.ts'
@@ -30,6 +31,7 @@ import { stores } from './stores.ts'
 /** Runs one command. @param argv without the program itself; @returns the exit code, never throws */
 export async function runCommand(argv: string[], io: Io): Promise<number> {
   let exitCode: number = exitCodes.ok
+  const json = beforeDashes(argv).includes('--json')
   const session: Session = {
     io,
     end: (code) => {
@@ -39,16 +41,22 @@ export async function runCommand(argv: string[], io: Io): Promise<number> {
   // A reader that has seen enough, such as `head`, closes the pipe: that is no fault, and must not stop a service.
   io.stdout.on('error', () => {})
   try {
-    await commandsOf(session).parseAsync(argv, { from: 'user' })
+    await commandsOf(session, json).parseAsync(argv, { from: 'user' })
     return exitCode
   } catch (error) {
+    const code = exitCodeOf(error)
+    if (json && code !== exitCodes.ok) io.stderr.write(`${JSON.stringify(failureDocument(error), undefined, 2)}\n`)
     // Commander has written what it has to say before it throws.
-    if (!(error instanceof CommanderError)) io.stderr.write(faultText(error, Math.min(io.columns, 80)))
-    return exitCodeOf(error)
+    else if (!(error instanceof CommanderError)) io.stderr.write(faultText(error, Math.min(io.columns, 80)))
+    return code
   }
 }
 
-function commandsOf(session: Session): Command {
+/** What follows `--` is no option. */
+const beforeDashes = (argv: string[]): string[] => argv.slice(0, argv.includes('--') ? argv.indexOf('--') : undefined)
+
+/** @param json faults are written by the caller, as JSON */
+function commandsOf(session: Session, json: boolean): Command {
   const { io } = session
   const root = new Command('quayside')
     .description('Lands licence keys from a wholesale supplier in your online stores.')
@@ -61,7 +69,7 @@ function commandsOf(session: Session): Command {
     .exitOverride()
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),
-      writeErr: (text) => void io.stderr.write(text),
+      writeErr: (text) => void (json || io.stderr.write(text)),
       outputError: (text, write) => write(text.replace(/^error: /, 'quayside: ')),
       getOutHelpWidth: () => io.columns,
       getErrHelpWidth: () => io.columns,
@@ -253,17 +261,15 @@ Examples:
   quayside sync --follow          read the catalogue now and watch
   quayside orders show 1001       one order from store to fulfilment
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 service not running, 4 not found,
-5 refused.
-`
+Exit codes:
+${exitCodesText}`
 
 /** A fault for a person: what is wrong, what to do next, then the fields. The same in a pipe as in a terminal. */
 function faultText(error: unknown, width: number): string {
   const fields = error instanceof Failure ? error.fields : []
   const known = codeOf(error) !== 'internal' || error instanceof Failure
   const text = known ? messageOf(error) : `this should not happen: ${messageOf(error)}`
-  const lines = text
-    .split('\n')
+  const lines = (error instanceof Failure ? messageLines(error) : text.split('\n'))
     .map((line) => plain(line))
     // A line that is a command stays in one piece, to be copied.
     .map((line, index) =>

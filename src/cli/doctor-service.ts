@@ -4,7 +4,7 @@ import { Failure, messageOf } from '../errors.ts'
 import type { Supplier } from '../supplier/client.ts'
 import { type Client, type ConnectionOptions, connectionOf, createClient } from './client.ts'
 import type { Visit } from './doctor.ts'
-import { asRow, asRows, cell, commandLine, counted, instant, NOT_RUNNING, type Row } from './output.ts'
+import { asRow, asRows, cell, commandLine, counted, instant, messageLines, NOT_RUNNING, type Row } from './output.ts'
 import { FIX_DIALECT, pausedOf, unreadableOf, waitingListings } from './status.ts'
 
 export type Service = { client: Client; status: Record<string, unknown> } | { fault: Failure }
@@ -78,7 +78,7 @@ export async function checkPublicUrl({ config, report }: Visit): Promise<void> {
 /** Whether it runs, and what waits there for a person. */
 export async function checkDuties({ io, report }: Visit, service: Service): Promise<void> {
   if ('fault' in service) {
-    const [first = '', ...more] = service.fault.message.split('\n')
+    const [first = '', ...more] = messageLines(service.fault)
     report(service.fault.reason === NOT_RUNNING ? 'warn' : 'fail', 'service', first, more.join(' ') || undefined)
     return
   }

@@ -131,8 +131,7 @@ async function checked(installation: Installation): Promise<Plan> {
 function saying(what: string, error: unknown): Failure {
   const known = error instanceof Failure ? error : new Failure('unavailable', messageOf(error))
   const { code, message, fields, reason } = known
-  const detail = { cause: error, fields, ...(reason === undefined ? {} : { reason }) }
-  return new Failure(code, `${what}: ${message}`, detail)
+  return new Failure(code, `${what}: ${message}`, { cause: error, fields, reason })
 }
 
 /** What comes next: the command, and what it does. */

@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { CommanderError } from 'commander'
 import { columnsOf, cut, plain, sentence } from '../domain/text-layout.ts'
-import { codeOf, Failure, type FailureCode } from '../errors.ts'
+import { codeOf, Failure, type FailureCode, messageOf } from '../errors.ts'
 
 /** Columns by their titles: a field that is printed as it is, what makes the text, or more about the column. */
 export type Columns<R extends object = Row> = Record<string, (keyof R & string) | CellText<R> | Column<R>>
@@ -161,19 +161,24 @@ export function tookText({ startedAt, finishedAt }: Row): string {
   return ms < 10_000 ? `${(ms / 1_000).toFixed(1)} s` : duration(ms)
 }
 
-/** What a script can act on. Nothing else in the program knows these numbers. */
-export const exitCodes = {
-  ok: 0,
-  /** Something went wrong, or a check found something wrong. */
-  failed: 1,
-  /** The command line or an argument is wrong: the same again fails again. */
-  usage: 2,
-  /** Nothing listens where the service should. */
-  notRunning: 3,
-  notFound: 4,
-  /** The service, a file or the state of a record says no. */
-  refused: 5,
+/** What a script can act on, with its meaning for the help. Nothing else in the program knows these numbers. */
+const exits = {
+  ok: [0, 'done'],
+  failed: [1, 'failed, or a check found something wrong'],
+  usage: [2, 'wrong usage: the same command line fails again'],
+  notRunning: [3, 'the service is not running'],
+  notFound: [4, 'not found'],
+  refused: [5, 'refused by the service, by a file or by the state of a record'],
+  restart: [75, 'the database failed under the service: start it again'],
 } as const
+
+type ExitName = keyof typeof exits
+const entries = Object.entries(exits) as [ExitName, (typeof exits)[ExitName]][]
+
+export const exitCodes = Object.fromEntries(entries.map(([name, [code]]) => [name, code])) as Record<ExitName, number>
+
+/** A line for each. */
+export const exitCodesText = entries.map(([, [code, means]]) => `  ${String(code).padEnd(4)}${means}\n`).join('')
 
 /** The reason of a Failure `unavailable` when nothing listens at the service's address. */
 export const NOT_RUNNING = 'service_not_running'
@@ -199,6 +204,32 @@ export function exitCodeOf(error: unknown): number {
   // The command line was right, and the file is not.
   if (error instanceof Failure && error.reason === DAMAGED) return exitCodes.failed
   return codes[codeOf(error)]
+}
+
+/**
+ * What a failure says, line by line: first what is wrong, with the service's code and request id if it comes from there,
+ * then what to do next.
+ */
+export function messageLines({ message, reason, requestId }: Failure): string[] {
+  const [first = '', ...more] = message.split('\n')
+  return [requestId === undefined ? first : `${first} (${reason}, request ${requestId})`, ...more]
+}
+
+/** What a command threw, as `--json` prints it: the error envelope of the API. */
+export function failureDocument(error: unknown) {
+  const { reason, fields = [], requestId = null } = error instanceof Failure ? error : {}
+  const code = error instanceof CommanderError ? 'invalid' : (reason ?? codeOf(error))
+  // Commander's messages begin so.
+  const message = messageOf(error).replace(/^error: /, '')
+  return {
+    success: false,
+    error: {
+      code,
+      message,
+      ...(fields.length > 0 && { fields }),
+    },
+    request_id: requestId,
+  }
 }
 
 /** The folder of the program: a clone, a package that was installed, or `/app` of the image. */

@@ -6,10 +6,7 @@ import { Failure, messageOf } from '../errors.ts'
 import { createLog } from '../log.ts'
 import { CONFIG_FILE, demoFolder } from './client.ts'
 import type { Io } from './command.ts'
-import { commandLine } from './output.ts'
-
-/** The supervisor should start the process again: only a new start finds out what the database holds (EX_TEMPFAIL). */
-const EXIT_RESTART = 75
+import { commandLine, exitCodes } from './output.ts'
 
 /**
  * Runs the service until a signal: with a configuration the real thing, without one the demo.
@@ -30,7 +27,7 @@ export async function runService(io: Io, { config, port }: { config?: string; po
   const running = exists ? await startService(io, configFile, config, port) : await startDemo(io, port)
   await stopped
   await running.close()
-  return 0
+  return exitCodes.ok
 }
 
 interface Running {
@@ -68,7 +65,7 @@ async function startService(
 function onFatal(failure: Error): void {
   writeSync(2, `quayside: ${messageOf(failure)}; ending, to be started again\n`)
   // A moment for the 503 answers to those who wait; nothing is taken in any more.
-  setTimeout(() => process.exit(EXIT_RESTART), 200)
+  setTimeout(() => process.exit(exitCodes.restart), 200)
 }
 
 /**
@@ -111,5 +108,5 @@ export async function runSandbox(io: Io, { dialect, ...settings }: SandboxSettin
   io.stderr.write(`The sandbox serves the Reseller API at ${sandbox.baseUrl},\nits controls at ${sandbox.controlUrl}\n`)
   await stopped
   await sandbox.close()
-  return 0
+  return exitCodes.ok
 }

@@ -21,23 +21,28 @@ const finer: Record<string, number> = { evidence_changed: 412, too_large: 413, u
 /** Seconds that a sender is asked to wait: a locked database is free again by then, and a restart is over. */
 const RETRY_AFTER_SECONDS = 5
 
-/**
- * Answers with the error envelope of the Reseller API: one shape for clients of both APIs.
- *
- * @param code a failure's code, or a finer name for machines
- */
-export function answerError(
-  response: Response,
-  status: number,
-  error: { code: string; message: string; fields?: FieldFault[] },
-): void {
+/** An error as callers see it. */
+export interface ApiError {
+  /** A failure's code, or a finer name for machines. */
+  code: string
+  message: string
+  fields?: FieldFault[]
+}
+
+/** The error envelope of the Reseller API: one shape for clients of both APIs. */
+export const errorBody = (error: ApiError, requestId: string | null) => ({
+  success: false,
+  error,
+  request_id: requestId,
+})
+
+export function answerError(response: Response, status: number, error: ApiError): void {
   if (response.headersSent) {
     response.destroy()
     return
   }
   if (status === 503) response.set('retry-after', String(RETRY_AFTER_SECONDS))
-  const requestId = response.get('x-request-id') ?? null
-  response.status(status).json({ success: false, error, request_id: requestId })
+  response.status(status).json(errorBody(error, response.get('x-request-id') ?? null))
 }
 
 /** Answers what a handler threw, and logs it once. */

@@ -5,12 +5,12 @@
  * Every answer carries an id of ours and repeats nothing of the request. Slow, silent, oversized and malformed senders
  * get a short answer or none, and are then disconnected.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import express, { type Express, type Request, type RequestHandler, type Router } from 'express'
 import { Failure } from '../errors.ts'
 import type { Log } from '../log.ts'
-import { answerError, answerFailure, notFound } from './answers.ts'
+import { answerError, answerFailure, errorBody, notFound } from './answers.ts'
 
 /** Limits of the server, each against one way to keep it busy. */
 export const serverLimits = {
@@ -79,7 +79,7 @@ export function createHttpServer(options: HttpOptions): HttpServer {
   // A sender that ends its side after a whole request still reads its answer.
   Object.assign(server, { httpAllowHalfOpen: true })
   server.maxConnections = limits.connectionsMax
-  const sockets = trackSockets(server)
+  const sockets = trackSockets(server, options)
 
   const drain = (): number => {
     drainingSince ??= options.monotonic()
@@ -145,11 +145,20 @@ function application(options: HttpOptions, draining: () => boolean): Express {
  */
 const PATH_FORM = /^\/(?!\/)[!\x22\x24-\x5b\x5d-\x7e]*$/
 
+/** Of every answer. */
+const headersOf = (requestId: string) => ({
+  'x-request-id': requestId,
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+})
+
+const MALFORMED = { code: 'invalid', message: 'the request is malformed' }
+
 function admit({ log, newId, monotonic, count }: HttpOptions): RequestHandler {
   return (request, response, next) => {
     const startedAt = monotonic()
     const requestId = newId()
-    response.set({ 'x-request-id': requestId, 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' })
+    response.set(headersOf(requestId))
     response.once('finish', () => {
       const route = request.route ? `${request.baseUrl}${String(request.route.path)}` : 'none'
       const { statusCode: status } = response
@@ -161,7 +170,7 @@ function admit({ log, newId, monotonic, count }: HttpOptions): RequestHandler {
     if (request.headers.expect !== undefined) response.set('connection', 'close')
     if (!isFramed(request)) {
       response.set('connection', 'close')
-      answerError(response, 400, { code: 'invalid', message: 'the request is malformed' })
+      answerError(response, 400, MALFORMED)
       return
     }
     if (!PATH_FORM.test(request.url)) return notFound(request, response, next)
@@ -184,7 +193,7 @@ const isFramed = ({ httpVersionMajor, httpVersionMinor, headers, headersDistinct
 }
 
 /** Knows which sockets wait for an answer: the others may be closed at any time. */
-function trackSockets(server: Server): { closeIdle(): void } {
+function trackSockets(server: Server, options: HttpOptions): { closeIdle(): void } {
   const pending = new Map<Socket, Set<ServerResponse>>()
   const broken = new WeakSet<Socket>()
   let closing = false
@@ -206,18 +215,21 @@ function trackSockets(server: Server): { closeIdle(): void } {
     if (broken.has(socket)) return
     broken.add(socket)
     const gone = error.code === 'ECONNRESET'
-    const refusal = error.code === 'HPE_INVALID_EOF_STATE' ? '' : refusalOf(error.code)
+    const end = (isCut: boolean): void => {
+      const isAnswered = !isCut && error.code !== 'HPE_INVALID_EOF_STATE' && socket.writable
+      hangUp(socket, isAnswered ? refusalOf(error.code, options) : '')
+    }
     // Requests that were read whole get their answers first, and so does one whose answer has begun: the error is what
     // came after it.
     const first = [...(pending.get(socket) ?? [])].filter(({ req, headersSent }) => req.complete || headersSent)
     const begun = first.some(({ req }) => !req.complete)
     let waited = first.length
     if (gone) socket.destroy()
-    else if (waited === 0) hangUp(socket, refusal)
+    else if (waited === 0) end(false)
     for (const response of first) {
       response.once('close', () => {
         waited -= 1
-        if (waited === 0) hangUp(socket, begun ? '' : refusal)
+        if (waited === 0) end(begun)
       })
     }
   })
@@ -246,12 +258,30 @@ function hangUp(socket: Socket, text: string): void {
   socket.once('close', () => clearTimeout(cut))
 }
 
-const refusalOf = (code: string | undefined): string =>
-  `HTTP/1.1 ${statusLineOf(code)}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`
+/** What the HTTP parser refuses, by the code of its error; anything else is malformed. */
+const refusals: Record<string, { status: number; code: string; message: string }> = {
+  HPE_HEADER_OVERFLOW: {
+    status: 431,
+    code: 'headers_too_large',
+    message: `the request line and the headers are larger than ${serverLimits.headerMaxBytes / 1024} KiB`,
+  },
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: { status: 413, code: 'too_large', message: 'the extensions of a chunk are too large' },
+  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, code: 'too_slow', message: 'the request did not come in time' },
+}
 
-function statusLineOf(code: string | undefined): string {
-  if (code === 'HPE_HEADER_OVERFLOW') return '431 Request Header Fields Too Large'
-  if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return '413 Payload Too Large'
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return '408 Request Timeout'
-  return '400 Bad Request'
+/** The answer to a request that no handler ever sees, as bytes: the same headers, body and log line as every other. */
+function refusalOf(cause: string | undefined, { log, newId, count }: HttpOptions): string {
+  const { status, ...error } = refusals[cause ?? ''] ?? { status: 400, ...MALFORMED }
+  const requestId = newId()
+  count?.('none', status)
+  log.info('http.request', { requestId, path: 'none', status })
+  const body = JSON.stringify(errorBody(error, requestId))
+  const headers = {
+    ...headersOf(requestId),
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(body),
+    connection: 'close',
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`
 }

@@ -331,16 +331,15 @@ export interface UnreadableAnswer extends UnreadableSample {
 /** The failure of a record or page whose field cannot be read. */
 export class Unreadable extends Failure {
   readonly unread: UnreadField
-  readonly requestId: string | undefined
 
   constructor(unread: UnreadField, message: string, requestId: string | undefined) {
     const { field } = unread
     super('unavailable', message, {
       reason: 'unreadable',
       fields: [{ field, message: 'missing, or not as the dialect says' }],
+      requestId,
     })
     this.unread = unread
-    this.requestId = requestId
   }
 }
 

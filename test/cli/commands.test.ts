@@ -1,7 +1,8 @@
-import { chmodSync, rmSync } from 'node:fs'
+import { chmodSync, readFileSync, rmSync } from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { connectionOf } from '../../src/cli/client.ts'
+import { exitCodes } from '../../src/cli/output.ts'
 import { type Answers, Refusal, run, startService, widest, writePlace } from '../support/cli-run.ts'
 import { refusedOrigin, startHttp } from '../support/supplier-server.ts'
 
@@ -501,10 +502,17 @@ describe('an exit code', () => {
         throw new Refusal(status, code, 'cannot do that', fields)
       },
     })
-    const { exitCode, stdout, stderr } = await run(['status', '--json', '--config', config])
+    const { exitCode, stdout, stderr } = await run(['status', '--config', config])
     expect({ exitCode, stdout }).toEqual({ exitCode: expected, stdout: '' })
     expect(stderr).toContain(`cannot do that (${code}, request req-7)`)
     expect(stderr).toContain('limit: must be small')
+    const json = await run(['status', '--json', '--config', config])
+    expect(json).toMatchObject({ exitCode: expected, stdout: '' })
+    expect(JSON.parse(json.stderr)).toEqual({
+      success: false,
+      error: { code, message: expect.stringMatching(/^cannot do that(\n|$)/), fields },
+      request_id: 'req-7',
+    })
   })
 
   it('is 3 when nothing listens, with the command that starts it', async () => {
@@ -559,6 +567,42 @@ describe('an exit code', () => {
     const { exitCode, stdout, stderr } = await run(command.split(' ').filter(Boolean))
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
     expect(stderr).toMatch(/--help/)
+  })
+
+  it.each([
+    ['status --bogus', 2, 'invalid', "unknown option '--bogus'"],
+    ['tokens create --role viewer', 2, 'invalid', "required option '--name <name>' not specified"],
+    ['purchases list --config none.json', 2, 'invalid', /^none.json cannot be read as JSON: /],
+    ['restore none.backup', 4, 'not_found', /^there is no configuration/],
+    ['frob', 2, 'invalid', "unknown command 'frob'"],
+    ['init --yes', 2, 'invalid', /some answers are missing/],
+  ])(
+    'with --json comes with one JSON document that says why: `quayside %s`',
+    async (command, exitCode, code, message) => {
+      const answer = await run([...command.split(' '), '--json'])
+      expect(answer).toMatchObject({ exitCode, stdout: '' })
+      expect(JSON.parse(answer.stderr)).toMatchObject({
+        success: false,
+        error: { code, message: expect.stringMatching(message) },
+        request_id: null,
+      })
+    },
+  )
+
+  it('3 with --json says that nothing listens, under a name of its own', async () => {
+    const { config } = writePlace(await refusedOrigin())
+    const { exitCode, stderr } = await run(['status', '--json', '--config', config])
+    expect({ exitCode, ...JSON.parse(stderr).error }).toMatchObject({ exitCode: 3, code: 'service_not_running' })
+  })
+
+  it('is listed in the help and in docs/operations.md, each with one meaning', async () => {
+    const { stdout } = await run(['--help'])
+    const listed = [...(stdout.split('Exit codes:\n')[1] ?? '').matchAll(/^ {2}(\d+) +(.+)$/gm)].map(
+      ([, ...row]) => row,
+    )
+    expect(listed.map(([code]) => Number(code))).toEqual(Object.values(exitCodes))
+    const rows = readFileSync('docs/operations.md', 'utf8').matchAll(/^\| (\d+) \| (.+) \|$/gm)
+    expect([...rows].map(([, ...row]) => row)).toEqual(listed)
   })
 
   it('is 0 for help and version', async () => {

@@ -182,6 +182,46 @@ describe('a request, as bytes', () => {
   })
 })
 
+describe('what the HTTP parser refuses is answered as every other error, with a request id that the log has', () => {
+  test.each([
+    [400, 'invalid', 'JUNK\r\n\r\n'],
+    [400, 'invalid', `GET /livez HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n`],
+    [408, 'too_slow', `POST ${PATH} HTTP/1.1\r\nhost: quay`],
+    [
+      413,
+      'too_large',
+      `${START.join('\r\n')}\r\ntransfer-encoding: chunked\r\n\r\n1;${'a'.repeat(20_000)}\r\n\0\r\n0\r\n\r\n`,
+    ],
+    [431, 'headers_too_large', `GET /livez HTTP/1.1\r\nhost: a\r\nx-a: ${'a'.repeat(17_000)}\r\n\r\n`],
+  ])('%i %s', async (status, code, text) => {
+    const endpoint = await openEndpoint({
+      limits: { headersTimeoutMs: 200, requestTimeoutMs: 200, checkIntervalMs: 20 },
+    })
+    const answer = await exchange(endpoint.port, Buffer.from(text))
+    expect(answer).toMatchObject({
+      status,
+      headers: {
+        'content-type': 'application/json; charset=utf-8',
+        'content-length': String(Buffer.byteLength(answer?.body ?? '')),
+        'x-content-type-options': 'nosniff',
+        'cache-control': 'no-store',
+        connection: 'close',
+      },
+    })
+    const requestId = answer?.headers['x-request-id']
+    expect(requestId).toMatch(/^[0-9a-z]{26}$/)
+    expect(JSON.parse(answer?.body ?? '')).toEqual({
+      success: false,
+      error: { code, message: expect.stringMatching(/^[a-z]/) },
+      request_id: requestId,
+    })
+    expect(endpoint.seen.lines.filter((line) => line.includes(String(requestId)))).toEqual([
+      expect.stringContaining(`"status":${status}`),
+    ])
+    expect(endpoint.seen.counts).toEqual([`none ${status}`])
+  })
+})
+
 describe('a sender', () => {
   test('that goes away inside the body is not answered, and nothing is stored', async () => {
     const endpoint = await openEndpoint()
