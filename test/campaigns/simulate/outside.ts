@@ -3,13 +3,14 @@
  * Then nobody can know what was charged, and two charges for one part do happen. What is promised here is less: each is
  * noticed, buying stops and people are told, within one sweep of the instant at which the list shows both orders.
  */
+import { doubleChargesIn } from '../../support/charges.ts'
 import { partOf } from '../../support/references.ts'
 import { createChance } from './chance.ts'
 import type { Fault } from './fault.ts'
 import { shortPages } from './fault-supplier.ts'
 import type { Operator } from './operator.ts'
 import type { Plan } from './plan.ts'
-import { standingCharges } from './verdict.ts'
+import { standingCharges, writtenOffBy } from './verdict.ts'
 import { HOUR, MINUTE, shipped, type World } from './world.ts'
 
 const forgetful: Fault = {
@@ -84,7 +85,7 @@ const SWEEP_MS = 15 * MINUTE
 const SLACK_MS = 30_000
 
 export interface Detection {
-  /** Charges of a part beyond one. */
+  /** Charges of a part beyond one, and beyond those that the operator ordered by a write-off. */
   outside: number
   /** Those that were recorded as a discrepancy, with buying frozen and an alert for people, within one sweep. */
   outsideDetected: number
@@ -104,11 +105,11 @@ export function detectionOf(world: World, operator: Operator): Detection {
     return Math.max(hiddenUntil, createdAt)
   }
   const result: Detection = { outside: 0, outsideDetected: 0 }
-  const parts = Map.groupBy(standingCharges(world, operator), ({ externalOrderId }) => partOf(externalOrderId))
-  for (const [part, charges] of parts) {
-    const extra = charges.length - 1
-    if (extra < 1) continue
-    const ids = charges.map(({ orderId }) => orderId)
+  const standing = standingCharges(world, operator)
+  const parts = Map.groupBy(standing, ({ externalOrderId }) => partOf(externalOrderId))
+  for (const { part, charges, meant } of doubleChargesIn(standing, writtenOffBy(operator))) {
+    const extra = charges - meant
+    const ids = (parts.get(part) ?? []).map(({ orderId }) => orderId)
     const limit = Math.max(...ids.map(shownFrom)) + SWEEP_MS + SLACK_MS
     const isTold = ['double_charge', 'freeze'].every((type) => told.get(type, limit) !== undefined)
     const found = ids.filter((id) => (reported.get(id)?.foundAt ?? Number.POSITIVE_INFINITY) <= limit)

@@ -5,7 +5,8 @@ import { orderBody } from '../../../src/supplier/client.ts'
 import type { Cancellation } from '../../support/cancelled-keys.ts'
 import { groundlessFreezes } from '../../support/freeze-causes.ts'
 import { API_KEY } from './host.ts'
-import { createBook, type Decided } from './operator.ts'
+import { createBook, type Decided, type Operator } from './operator.ts'
+import { detectionOf } from './outside.ts'
 import { planOf } from './plan.ts'
 import { STORE } from './process.ts'
 import { verdictOf, type Witnesses } from './verdict.ts'
@@ -25,6 +26,13 @@ const retryOf = (generation: number): Decided => ({
   orders: [],
   writesOff: true,
 })
+
+interface HeardWhen {
+  at?: number
+  begunAt?: number
+  timestamp?: number
+  complete?: boolean
+}
 
 /** One part of a line, and what the supplier charged for its generations. */
 async function partOf({ quantity }: { quantity: number }) {
@@ -74,13 +82,20 @@ async function partOf({ quantity }: { quantity: number }) {
     deaths,
     groundless,
     /** The store hears of all keys of a generation. */
-    handOver: (generation: number, when: { at?: number; begunAt?: number; timestamp?: number } = {}): void => {
-      const { at = 0, begunAt = at, timestamp = begunAt } = when
+    handOver: (generation: number, when: HeardWhen = {}): void => {
+      const { at = 0, begunAt = at, timestamp = begunAt, complete = true } = when
       const keys = supplier.world.report().keysIssued[reference(generation)]
-      const data = { reference: 's1', line: '1', keys, complete: true }
+      const data = { reference: 's1', line: '1', keys, complete }
       world.store.heard.push({ id: `keys of ${generation}`, type: 'line.fulfilled', at, begunAt, timestamp, data })
     },
+    /** The store hears that a part of the line has failed, after a restore. */
+    failLine: ({ restoredAt, at }: { restoredAt: number; at: number }): void => {
+      world.restoredAt = restoredAt
+      const data = { reference: 's1', line: '1' }
+      world.store.heard.push({ id: 'failed', type: 'line.failed', at, begunAt: at, timestamp: at, data })
+    },
     verdict: () => verdictOf(witnesses as unknown as Witnesses),
+    detection: () => detectionOf(world, witnesses.operator as unknown as Operator),
   }
 }
 
@@ -115,6 +130,30 @@ describe('the verdict of a seed', () => {
     expect(tooMany()).toEqual([])
     handOver(2)
     expect(tooMany()).toEqual(['s1/1: 4 keys for a quantity of 2'])
+  })
+})
+
+describe('a line of which the store has all keys', () => {
+  test('must be reported as complete, unless people gave a part of it up after a restore', async () => {
+    const { charge, handOver, failLine, verdict } = await partOf({ quantity: 1 })
+    charge(1)
+    handOver(1, { at: 100, complete: false })
+    const incomplete = () => verdict().broken.filter((text) => text.includes('never saw complete'))
+    expect(incomplete()).toEqual(['s1/1: the store never saw complete'])
+    failLine({ restoredAt: 200, at: 300 })
+    expect(incomplete()).toEqual([])
+  })
+})
+
+describe('a double charge outside the promises', () => {
+  test('is counted apart from what the operator bought again', async () => {
+    const { decided, charge, detection } = await partOf({ quantity: 1 })
+    charge(1)
+    decided.push(retryOf(1))
+    charge(2)
+    expect(detection()).toEqual({ outside: 0, outsideDetected: 0 })
+    charge(2, 'another-key')
+    expect(detection()).toEqual({ outside: 1, outsideDetected: 0 })
   })
 })
 

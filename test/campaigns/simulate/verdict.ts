@@ -68,7 +68,7 @@ export function standingCharges({ supplier }: World, { claimed }: Operator): Cha
 }
 
 /** External references of the generations whose money the operator took for lost. */
-const writtenOffBy = ({ decided }: Operator): Set<string> =>
+export const writtenOffBy = ({ decided }: Operator): Set<string> =>
   new Set(decided.filter(({ writesOff }) => writesOff).map(({ reference }) => reference))
 
 /** Orders of the supplier that are on record as a discrepancy, or that the operator was shown and decided on. */
