@@ -133,10 +133,18 @@ function application(options: HttpOptions, draining: () => boolean): Express {
   })
   app.use(options.webhooks)
   app.use(options.health)
-  for (const router of options.api) app.use('/api/v1', router)
+  for (const router of options.api) app.use(API, mounted, router)
   app.use(notFound)
   app.use(answerFailure(options.log))
   return app
+}
+
+const API = '/api/v1'
+
+/** Notes where the router that follows is mounted: after an error Express has forgotten it. */
+const mounted: RequestHandler = (request, response, next) => {
+  response.locals.mount = request.baseUrl
+  next()
 }
 
 /**
@@ -160,7 +168,7 @@ function admit({ log, newId, monotonic, count }: HttpOptions): RequestHandler {
     const requestId = newId()
     response.set(headersOf(requestId))
     response.once('finish', () => {
-      const route = request.route ? `${request.baseUrl}${String(request.route.path)}` : 'none'
+      const route = request.route ? `${response.locals.mount ?? ''}${String(request.route.path)}` : 'none'
       const { statusCode: status } = response
       count?.(route, status)
       const durationMs = Math.round(monotonic() - startedAt)

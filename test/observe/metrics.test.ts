@@ -1,6 +1,7 @@
 import { Router } from 'express'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createAuth, tokenDigest } from '../../src/access/tokens.ts'
+import { Failure } from '../../src/errors.ts'
 import { healthRouter, metricsRouter } from '../../src/http/probes.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { createMetrics, type Observed } from '../../src/observe/metrics.ts'
@@ -24,10 +25,14 @@ async function probes() {
     }),
   }
   const metrics = createMetrics(() => state.observe())
+  const api = Router().get('/orders/:reference', (request, response) => {
+    if (request.params.reference !== '1001') throw new Failure('not_found', 'no order has this reference')
+    response.json({})
+  })
   const quiet = () => undefined
   const server = createHttpServer({
     webhooks: Router(),
-    api: [],
+    api: [api],
     health: Router()
       .use(healthRouter({ status: () => state.health() }))
       .use(metricsRouter(createAuth({ db, ownerDigest: tokenDigest(TOKEN), now: Date.now }), metrics)),
@@ -58,6 +63,17 @@ describe('a scrape', () => {
     expect(text).toContain('quayside_http_requests_total{route="none",status="404"} 1')
     expect(text).toContain('quayside_purchases{state="accepted",hold=""} 3')
     expect(text).toContain('quayside_frozen 1')
+  })
+
+  test('counted one route under two labels: a refusal had no /api/v1 before it', async () => {
+    const { get } = await probes()
+    await get('/api/v1/orders/1001')
+    await get('/api/v1/orders/1002')
+    const lines = (await (await get('/metrics')).text()).split('\n').filter((line) => line.includes('/orders'))
+    expect(lines).toEqual([
+      'quayside_http_requests_total{route="/api/v1/orders/:reference",status="200"} 1',
+      'quayside_http_requests_total{route="/api/v1/orders/:reference",status="404"} 1',
+    ])
   })
 
   test('leaves out what is gone or cannot be read, and has the counters still', async () => {
