@@ -121,30 +121,35 @@ export async function viewOrder(
     }
     return view
   })
+  const counted = `${lines.length} ${lines.length === 1 ? 'line' : 'lines'}`
   const timeline = [
-    { at: order.receivedAt, what: 'order taken', detail: `${lines.length} ${lines.length === 1 ? 'line' : 'lines'}` },
+    { id: order.id, at: order.receivedAt, what: 'order taken', detail: counted },
     ...attempts
       .filter((one) => one.kind === 'place')
       .map((one) => ({
+        id: one.id,
         at: one.at,
         what: `purchase ${one.stage === 'sent' ? 'sent' : 'answered'}`,
         detail: one.detail,
       })),
     ...transitions
       .filter((one) => one.row !== 'none' && one.row !== 'released')
-      .map((one) => ({ at: one.at, what: `purchase ${one.after}`, detail: one.detail ?? one.row })),
+      .map((one) => ({ id: one.id, at: one.at, what: `purchase ${one.after}`, detail: one.detail ?? one.row })),
     ...effects.filter((one) => one.kind === 'callback').map(updateEntry),
-  ].sort((a, b) => a.at - b.at)
+    // Within one millisecond the ids, which sort by their making, are in the order in which it happened.
+  ].sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1))
   return { ...order, state, lines: views, timeline }
 }
 
 const handedOver = (keys: LicenceKey[], purchaseId: string): LicenceKey[] =>
   keys.filter((key) => key.purchaseId === purchaseId && key.handedOverAt !== null)
 
-function updateEntry(effect: OutboxRow): { at: number; what: string; detail: string | null } {
-  if (effect.doneAt !== null) return { at: effect.doneAt, what: `${effect.type} confirmed by the store`, detail: null }
+function updateEntry(effect: OutboxRow): { id: string; at: number; what: string; detail: string | null } {
+  const { id, doneAt } = effect
+  if (doneAt !== null) return { id, at: doneAt, what: `${effect.type} confirmed by the store`, detail: null }
   const detail = effect.lastError ?? 'waits to be sent'
   return {
+    id,
     at: effect.createdAt,
     what: `${effect.type} ${effect.state === 'dead' ? 'not delivered' : 'queued'}`,
     detail,

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { retryPurchase } from '../../src/ordering/actions.ts'
 import { advance } from '../../src/ordering/advance.ts'
+import { viewOrder } from '../../src/ordering/order-view.ts'
 import { refreshDue } from '../../src/ordering/refresh.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
 import { keysOfPurchases } from '../../src/storage/store-orders.ts'
@@ -96,6 +97,23 @@ describe('keys of an accepted order', () => {
     const states = await Promise.all(orders.map(async (id) => (await app.purchase(id)).state))
     expect(states.sort()).toEqual(['fulfilled', 'review'])
     expect(app.shop.duplicates()).toEqual([])
+  })
+})
+
+describe('the timeline of an order', () => {
+  test('listed "sent" before "sending" when both came within one millisecond', async () => {
+    const app = await openTestApp()
+    const orderId = await app.buy('1001')
+    await app.settle()
+    const { timeline } = await viewOrder(app.ordering, orderId, { keys: false })
+    expect(new Set(timeline.map(({ at }) => at)).size).toBe(1)
+    expect(timeline.map(({ what }) => what)).toEqual([
+      'order taken',
+      'purchase sending',
+      'purchase sent',
+      'purchase answered',
+      'purchase accepted',
+    ])
   })
 })
 
