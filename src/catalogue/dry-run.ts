@@ -5,7 +5,7 @@
 import type { SellingStore } from '../listings/assess.ts'
 import { type ListingDifference, listingDifferences } from '../listings/listing-differences.ts'
 import { type Publisher, publishNext } from '../listings/publish.ts'
-import { changesOfRunAfter, countMissedOnce, missedTwice } from '../storage/offers.ts'
+import { changesOfRun, countMissedOnce, missedTwice } from '../storage/offers.ts'
 import { resumePublishing } from '../storage/publications.ts'
 import { insertSyncRun, type SyncRun } from '../storage/runs.ts'
 import { listingsBefore } from '../storage/sqlite/snapshot.ts'
@@ -113,7 +113,7 @@ export async function dryRun({ catalogue, stores, run, most, report }: DryRunPar
   const reportOffers = async (): Promise<void> => {
     if (offers.truncated) return
     const left = most - offers.reported
-    const found = await db.query(changesOfRunAfter(run.id, offers.last, left + 1))
+    const found = await db.query(changesOfRun(run.id, offers.last, left + 1))
     for (const { id, ...change } of found.slice(0, left)) {
       report({ type: 'offer', ...change }, state)
       offers.last = id

@@ -96,8 +96,7 @@ function runText(run: Row, { io, width }: Call): string {
   const changes = asRows(run.changes)
   const none = run.dry ? 'A dry run: it changed nothing, and what it reported is not kept.' : 'No offer changed.'
   if (changes.length === 0) return `${details(pairs, width)}\n${none}\n`
-  const columns: Columns = { OFFER: (row) => cell(row.sku ?? row.productId), ...changeColumns }
-  return `${details(pairs, width)}\n${table(changes, columns, width)}`
+  return `${details(pairs, width)}\n${table(changes, offerColumns, width)}`
 }
 
 /** Twice a second looks alive and is a small load for a read of one row. */
@@ -260,7 +259,7 @@ const underWay = ({ syncUnderWay }: Row): string =>
   `The sync run ${cell(syncUnderWay)} is under way: what it has stored is no change any more.\n`
 
 const changeColumns: Columns = { FIELD: 'field', BEFORE: number('before'), AFTER: number('after') }
-const offerColumns: Columns = { OFFER: 'sku', ...changeColumns }
+const offerColumns: Columns = { SKU: 'sku', NAME: 'name', ...changeColumns }
 const listingColumns: Columns = {
   LISTING: ({ variant }) => (variant === '' ? '' : cell(variant)),
   ...changeColumns,

@@ -207,22 +207,8 @@ export const releaseOffer = change('any', (productId: string) =>
 
 export const insertOfferChanges: (rows: (typeof offerChanges.$inferInsert)[]) => Change[] = insertMany(offerChanges)
 
-export const changesOfRun = statement((runId: string, limit: number) =>
-  build
-    .select({
-      productId: offerChanges.productId,
-      field: offerChanges.field,
-      before: offerChanges.before,
-      after: offerChanges.after,
-    })
-    .from(offerChanges)
-    .where(eq(offerChanges.runId, runId))
-    .orderBy(asc(offerChanges.id))
-    .limit(limit),
-)
-
 /** Changes of a run with SKU and name of their offers, in the order they were recorded; `after` is the last one seen. */
-export const changesOfRunAfter = statement((runId: string, after: string, limit: number) =>
+export const changesOfRun = statement((runId: string, after: string, limit: number) =>
   build
     .select({
       id: offerChanges.id,

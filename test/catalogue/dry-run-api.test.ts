@@ -157,7 +157,7 @@ describe('quayside sync --dry-run', () => {
     for (const bar of drawn.split('\r').slice(1)) expect(bar.length).toBe(79)
     expect(drawn).toContain('5/5 pages')
     expect(widest(printed)).toBeLessThanOrEqual(80)
-    expect(printed).toMatch(/^SKU-p00001 +cost +10\.00 +11\.00$/m)
+    expect(printed).toMatch(/^SKU-p00001 +Product p00001 +cost +10\.00 +11\.00$/m)
     expect(printed).toMatch(/^SKU-p00001 +price +12\.00 +13\.20 +markup: the cost plus 20 %$/m)
     expect(printed).toMatch(/^ +stock +7 +0 +fewer than 3 count as none$/m)
     expect(printed.replaceAll(/\s+/g, ' ')).toContain(

@@ -89,14 +89,14 @@ describe('a dry run', () => {
     const callbacks = world.told().length
     const run = await world.sync()
 
-    const changes = await db.query(changesOfRun(run.id, 100))
+    const changes = await db.query(changesOfRun(run.id, '', 100))
     const plain = of(events, 'offer').map(({ productId, field, before, after }) => ({
       productId,
       field,
       before,
       after,
     }))
-    expect(plain).toEqual(changes)
+    expect(changes).toMatchObject(plain)
     expect(plain.length).toBeGreaterThan(8)
     const told = of(events, 'listing').filter((listing) => listing.pushed)
     expect(told.map(({ variant }) => variant).sort()).toEqual(world.told().slice(callbacks).flat().sort())
@@ -158,7 +158,7 @@ describe('a dry run', () => {
           before,
           after,
         }))
-        expect(offers).toEqual(await db.query(changesOfRun(run.id, 1_000)))
+        expect(await db.query(changesOfRun(run.id, '', 1_000))).toMatchObject(offers)
         const listings = of(events, 'listing')
         const tells = listings.filter((listing) => listing.pushed)
         const named = told().slice(callbacks).flat()

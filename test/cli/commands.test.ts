@@ -249,7 +249,7 @@ const answers: Answers = {
   'GET /sync/runs': page(syncRun),
   [`GET /sync/runs/${id}`]: () => ({
     ...syncRun,
-    changes: [{ productId: 'df5dda66-a706-49a1-b881-f45800b4d7fe', field: 'name', before: long, after: `${long}!` }],
+    changes: [{ productId: id, sku: 'GAM-RAIL4', name: long, field: 'name', before: long, after: `${long}!` }],
   }),
   'POST /sync': () => ({ run: { ...syncRun, state: 'running' } }),
   'POST /sweeps': () => ({ sweep: { ...sweep, state: 'running', finishedAt: null, error: null } }),

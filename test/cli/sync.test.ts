@@ -118,6 +118,15 @@ describe('sync --follow', () => {
 })
 
 describe('sync show', () => {
+  it('named a changed offer by its product id alone', async () => {
+    const change = { productId: 'df5dda66-a706-49a1-b881-f45800b4d7fe', sku: 'GAM-RAIL4', name: 'Railway Empire 4' }
+    const price = { ...change, field: 'cost', before: '12.00', after: '13.50' }
+    const { config } = await startRun([{ ...complete, changes: [price] }])
+    const { stdout } = await run(['sync', 'show', 'run1', '--config', config], { terminal: true })
+    expect(stdout).toMatch(/^SKU +NAME +FIELD +BEFORE +AFTER\nGAM-RAIL4 +Railway Empire 4 +cost +12\.00 +13\.50$/m)
+    expect(stdout).not.toContain(change.productId)
+  })
+
   it('says of a dry run that it changed nothing, however many offers it found changed', async () => {
     const { config } = await startRun([{ ...complete, dry: true }])
     const { exitCode, stdout } = await run(['sync', 'show', 'run1', '--config', config])

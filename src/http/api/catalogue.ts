@@ -32,9 +32,17 @@ const syncRun = z
   .meta({ id: 'SyncRun' })
 const SyncRun = view(syncRun, (row: SyncRunRow) => row)
 
-const detail = syncRun
-  .extend({ changes: z.array(z.object({ productId: z.string(), field: z.string(), before: words, after: words })) })
-  .meta({ id: 'SyncRunDetail' })
+/** One difference in one offer. */
+const offerChange = {
+  productId: z.string(),
+  sku: z.string(),
+  name: z.string(),
+  field: z.string().meta({ description: '`presence` for one that is new, listed again or gone' }),
+  before: words,
+  after: words,
+}
+
+const detail = syncRun.extend({ changes: z.array(z.object(offerChange)) }).meta({ id: 'SyncRunDetail' })
 const SyncRunDetail = view(detail, (row: SyncRunRow & Pick<z.input<typeof detail>, 'changes'>) => row)
 
 /** Changes of one sync run that are shown: more than a person reads; the run counts all of them. */
@@ -55,15 +63,7 @@ const Progress = z.object({
   changed: count.meta({ description: 'Offers that would be new or changed' }),
   listings: count.meta({ description: 'Listings that would change; they are decided once every page is read' }),
 })
-const Offer = z.object({
-  type: z.literal('offer'),
-  productId: z.string(),
-  sku: z.string(),
-  name: z.string(),
-  field: z.string().meta({ description: '`presence` for one that would be new, listed again or gone' }),
-  before: words,
-  after: words,
-})
+const Offer = z.object({ type: z.literal('offer'), ...offerChange })
 const Doubt = z
   .object({ type: z.literal('doubt'), page: count.nullable(), message: z.string(), requestId })
   .meta({ description: 'What is uncertain about this run' })
@@ -142,7 +142,7 @@ export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'or
       failures: { 404: 'unknown id' },
       async handle({ path }) {
         const run = await need(db, syncRunById(path.id ?? ''), 'sync run', path.id ?? '')
-        return ok({ ...run, changes: await db.query(changesOfRun(run.id, CHANGES_MAX)) })
+        return ok({ ...run, changes: await db.query(changesOfRun(run.id, '', CHANGES_MAX)) })
       },
     }),
   ]
