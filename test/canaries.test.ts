@@ -55,7 +55,7 @@ describe('a secret', { timeout: 240_000 }, () => {
     }
   })
 
-  test('is found by the same search where somebody is entitled to it', () => {
+  test('is found by the same search where the reader is entitled to it', () => {
     const find = finderOf(harvest.secrets)
     const found = new Set(harvest.entitled.flatMap(([, text]) => find(text)))
     for (const kind of ['licence key', 'token of viewer', 'customer text', 'unreadable delivery']) {

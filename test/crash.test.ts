@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { CrashPoint } from '../src/ordering/ordering.ts'
 import { openInstallation } from './support/service-process.ts'
 
-/** A request has run within six seconds, or never will: nobody waits for minutes. */
+/** A request has run within six seconds, or never will: the test need not wait for minutes. */
 const SETTLES_SOON = { settleSeconds: 6, listLagSeconds: 0.2, scanGapSeconds: 0.5 }
 
 /** Every point of a purchase; a look-up comes only where an answer was lost. */

@@ -15,9 +15,9 @@ const context = path.join(import.meta.dirname, '..')
 const text = readFileSync(path.join(context, 'Dockerfile'), 'utf8')
 const API_KEY = 'sk_test_0123456789abcdef'
 
-/** Nobody on this machine; only root can become it. Anybody else is unprivileged already, and stays who it is. */
-const nobody = process.getuid?.() === 0 ? 65_534 : undefined
-const who = nobody === undefined ? 'the current user, who is not root' : 'uid 65534'
+/** A user id without an account; only root can become it. Every other user is unprivileged already and stays the same. */
+const otherUid = process.getuid?.() === 0 ? 65_534 : undefined
+const who = otherUid === undefined ? 'the current user, who is not root' : 'uid 65534'
 
 /** npm takes five seconds with a near registry; a far one on a busy machine may take a minute. */
 const BUILD_MS = 180_000
@@ -42,7 +42,7 @@ describe(`the image, its steps executed in a folder and run as ${who}`, () => {
       context,
       folder,
       node: process.execPath,
-      owner: nobody,
+      owner: otherUid,
     }
     try {
       image = await buildImage(build)
@@ -71,7 +71,7 @@ describe(`the image, its steps executed in a folder and run as ${who}`, () => {
       cwd: workdir,
       env: { ...env, ...more, PATH: `${root}/usr/local/bin:/usr/bin:/bin` },
       stdio: ['ignore', 'pipe', 'pipe'],
-      ...(nobody === undefined ? {} : { uid: nobody, gid: nobody }),
+      ...(otherUid === undefined ? {} : { uid: otherUid, gid: otherUid }),
     })
     running.push(child)
     const said = { out: '', err: '' }
@@ -216,7 +216,7 @@ describe('the build', () => {
 function secretFile(file: string, text: string): string {
   chmodSync(path.dirname(file), 0o755)
   writeFileSync(file, text, { mode: 0o400 })
-  if (nobody !== undefined) chownSync(file, nobody, nobody)
+  if (otherUid !== undefined) chownSync(file, otherUid, otherUid)
   return file
 }
 
@@ -242,10 +242,10 @@ function treeOf(root: string, volumes: string[]): Map<string, string> {
 
 /** What the unprivileged user has where everybody may write. */
 function strewnFiles(): string[] {
-  const places = nobody === undefined ? [] : ['/tmp', '/var/tmp', '/dev/shm']
+  const places = otherUid === undefined ? [] : ['/tmp', '/var/tmp', '/dev/shm']
   return places.flatMap((place) =>
     readdirSync(place)
       .map((name) => path.join(place, name))
-      .filter((file) => lstatSync(file, { throwIfNoEntry: false })?.uid === nobody),
+      .filter((file) => lstatSync(file, { throwIfNoEntry: false })?.uid === otherUid),
   )
 }

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { deliveries, purchases, storeOrders } from '../src/storage/schema.ts'
 import { build } from '../src/storage/statement.ts'
 import { readAnswer, requestBytes } from './support/raw-http.ts'
-import { DOOR, delivery, type Installation, openInstallation, until } from './support/service-process.ts'
+import { delivery, type Installation, openInstallation, until, WEBHOOK_PATH } from './support/service-process.ts'
 
 /** Docker's patience, the shortest of those that stop services: after it comes SIGKILL. */
 const GRACE_MS = 10_000
@@ -13,7 +13,7 @@ const GRACE_MS = 10_000
 /** A delivery whose head the server has read, and whose last byte is missing. */
 async function begin(port: number, id: string) {
   const { headers, body } = delivery(id)
-  const bytes = requestBytes({ target: DOOR, headers: [...headers, ['expect', '100-continue']], body })
+  const bytes = requestBytes({ target: WEBHOOK_PATH, headers: [...headers, ['expect', '100-continue']], body })
   const socket = connect({ port, host: '127.0.0.1' })
   let text = ''
   socket.on('data', (chunk) => {

@@ -92,7 +92,7 @@ describe('a backup', () => {
     expect(backups.list()).toHaveLength(1)
   })
 
-  test('lets go of those over the count and over the age, and of nothing else in the folder', async () => {
+  test('prunes those over the count and over the age, and nothing else in the folder', async () => {
     const yard = openYard({ keep: 3, keepDays: 2 })
     const backups = yard.open()
     const names: string[] = []
@@ -114,7 +114,7 @@ describe('a backup', () => {
     expect(backups.list().map(({ header }) => header === undefined)).toEqual([false, true])
   })
 
-  test('that cannot be made is told once a day when the schedule wanted it, and leaves nothing behind', async () => {
+  test('that cannot be made is reported once a day when the schedule wanted it, and leaves nothing behind', async () => {
     const yard = openYard()
     writeFileSync(yard.folder, 'a file where the folder should be')
     const backups = yard.open()

@@ -79,7 +79,7 @@ describe('a purchase that the backup knows as planned', () => {
     expect(charges(app)).toBe(1)
   })
 
-  test('and whose deadline is over is not told to the store as never bought before that is known', async () => {
+  test('and whose deadline is over is not reported to the store as never bought before that is known', async () => {
     const { world, app, orderId, planned } = await openShop()
     await world.pass(MINUTE, 10 * SECOND)
     await world.pass(80 * HOUR, 20 * HOUR)
@@ -89,7 +89,7 @@ describe('a purchase that the backup knows as planned', () => {
     expect(app.callbacks('line.failed')).toEqual([])
   })
 
-  test('and that the store cancels while it is not reattached is not told as never bought', async () => {
+  test('and that the store cancels while it is not reattached is not reported as never bought', async () => {
     const { world, app, orderId, planned } = await openShop()
     await world.pass(MINUTE, 10 * SECOND)
     await world.restore(planned)
@@ -284,7 +284,7 @@ describe('an order that the supplier lists and does not know when it is asked fo
     return { ...shop, phantom }
   }
 
-  test('holds its part and all buying until a person is shown it, and not for ever', async () => {
+  test('holds its part and all buying until a person is shown it, and then no longer', async () => {
     const { world, app, orderId, phantom } = await listPhantom()
     expect(await app.purchase(orderId)).toMatchObject({
       state: 'review',
@@ -366,7 +366,7 @@ describe('a database file that was copied back', () => {
     expect(charges(app)).toBe(1)
   })
 
-  test('is bought twice from when nobody recognises it: what the marker is for', async () => {
+  test('is bought twice where it is not recognised: what the marker is for', async () => {
     const { world, app, planned } = await openShop()
     await world.pass(MINUTE, 10 * SECOND)
     await world.pass(FORGOTTEN, 10 * HOUR)
@@ -393,7 +393,7 @@ describe('a database file that was copied back', () => {
 describe('the marker beside a database', () => {
   const facts = { epoch: 3, attempt: '01k3m5x7z9abcdefghjkmnpqrs' }
 
-  test('keeps what was noted last, whoever writes at the same instant', async () => {
+  test('keeps what was noted last, also when two write at the same instant', async () => {
     const file = databaseFile()
     const marker = openMarker(file)
     expect(marker.read()).toBeUndefined()
@@ -437,7 +437,7 @@ describe('the marker beside a database', () => {
   })
 })
 
-/** An order as somebody else would place it under our reference. */
+/** An order as another program would place it under our reference. */
 async function orderAtSupplier({ sandbox }: TestApp, reference: string, productId: string): Promise<void> {
   const answer = await fetch(`${sandbox.baseUrl}/orders`, {
     method: 'POST',

@@ -122,7 +122,7 @@ describe('a part that an operator bought again', () => {
 })
 
 describe('an order of a known part under a reference that no purchase has', () => {
-  /** Bought once here, and once more by a database that nobody knows of. */
+  /** Bought once here, and once more by a database of which nothing is known. */
   async function buyBesides(generation: number, status: 'completed' | 'failed' = 'completed') {
     const world = await openRestoreWorld()
     const { app } = world
@@ -148,7 +148,7 @@ describe('an order of a known part under a reference that no purchase has', () =
     })
   })
 
-  test('freezes once: what a person has let go is not held again', async () => {
+  test('freezes once: what a person has released is not held again', async () => {
     const { app } = await buyBesides(2)
     await sweep(app.ordering)
     await unfreeze(app.ordering, 'test')
@@ -174,7 +174,7 @@ describe('a generation after a restore', () => {
   })
 })
 
-/** An order as somebody else would place it under our reference. */
+/** An order as another program would place it under our reference. */
 async function orderBesides({ sandbox }: TestApp, reference: string, productId: string): Promise<void> {
   const answer = await fetch(`${sandbox.baseUrl}/orders`, {
     method: 'POST',

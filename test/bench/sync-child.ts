@@ -27,8 +27,8 @@ export interface SyncFigures {
   offerRows: number
   /** Rows in which it is recorded what changed. */
   changeRows: number
-  /** Products that the store is owed a look at by this run. */
-  toldStores: number
+  /** Products that this run queued for the store. */
+  queuedForStore: number
   offersNew: number
   offersChanged: number
   error: string | null
@@ -42,7 +42,7 @@ const figures = {
   written: 0,
   offerRows: 0,
   changeRows: 0,
-  toldStores: 0,
+  queuedForStore: 0,
   offersNew: 0,
   offersChanged: 0,
 }
@@ -84,16 +84,16 @@ async function sync(): Promise<number> {
     wake: () => {},
     requestSync: () => {},
   }
-  const [before, told, recorded, begunAt] = [await changesSoFar(), await owedSoFar(), await recordedSoFar(), now()]
+  const [before, queued, recorded, begunAt] = [await changesSoFar(), await queuedSoFar(), await recordedSoFar(), now()]
   const { runId } = await startSync(catalogue, 'bench')
   const run = await runSync(catalogue, runId)
   const { offersSeen, offersNew, offersChanged, pages } = run
   const written = (await changesSoFar()) - before
-  const toldStores = (await owedSoFar()) - told
+  const queuedForStore = (await queuedSoFar()) - queued
   error = run.state === 'complete' ? run.error : run.state
   const offerRows = await offersSince(begunAt)
   const changeRows = (await recordedSoFar()) - recorded
-  Object.assign(figures, { pages, written, offerRows, changeRows, toldStores, offersNew, offersChanged })
+  Object.assign(figures, { pages, written, offerRows, changeRows, queuedForStore, offersNew, offersChanged })
   await supplier.close()
   return offersSeen
 }
@@ -103,7 +103,7 @@ const changesSoFar = () => countOf(sql<{ count: number }>`select total_changes()
 const offersSince = (at: number) =>
   countOf(sql<{ count: number }>`select count(*) as count from offers where changed_at >= ${at}`)
 const recordedSoFar = () => countOf(sql<{ count: number }>`select count(*) as count from offer_changes`)
-const owedSoFar = () =>
+const queuedSoFar = () =>
   countOf(sql<{ count: number }>`select coalesce(sum(json_array_length(product_ids)), 0) as count from publications`)
 
 const startedAt = performance.now()

@@ -115,9 +115,9 @@ function judge(speed: Speed, memory: Memory, offers: number) {
     requests: [...speed.noChange, ...speed.firstImport].every(({ requests }) => requests <= pages + 1),
     // One row of the run for each second that passed, and two at its ends.
     noChangeWrites: speed.noChange.every(({ written, wallMs }) => written <= wallMs / 1_000 + 4),
-    onePercent: speed.onePercent.offersChanged === onePercent && speed.onePercent.toldStores === onePercent,
+    onePercent: speed.onePercent.offersChanged === onePercent && speed.onePercent.queuedForStore === onePercent,
     onePercentRows: speed.onePercent.offerRows === onePercent && onePercentWrites(speed.onePercent),
-    secondRun: speed.after.offersChanged === 0 && speed.after.toldStores === 0,
+    secondRun: speed.after.offersChanged === 0 && speed.after.queuedForStore === 0,
     errors: [...speed.noChange, ...speed.firstImport, speed.onePercent].every(({ error }) => error === null),
   }
   const missed = Object.entries(checks).flatMap(([name, held]) => (held ? [] : [name]))
@@ -126,14 +126,14 @@ function judge(speed: Speed, memory: Memory, offers: number) {
 
 /**
  * Whether a run wrote the offers that differ and no other: beside them, what is recorded of each, and for each page on
- * which one differs the run and what the store is owed. One row of the run for each second that passed, and two at its ends.
+ * which one differs the run and what is queued for the store. One row of the run for each second that passed, and two at its ends.
  */
 const onePercentWrites = ({ written, offersChanged, changeRows, pages, wallMs }: SyncFigures): boolean =>
   written <= offersChanged + changeRows + 2 * Math.min(pages, offersChanged) + wallMs / 1_000 + 4
 
 function figuresOf(speed: Speed, { small, large, sizes }: Memory) {
   const seconds = (list: SyncFigures[]) => Number((medianOf(list.map(({ wallMs }) => wallMs)) / 1_000).toFixed(2))
-  const { offersChanged, offerRows, toldStores, written } = speed.onePercent
+  const { offersChanged, offerRows, queuedForStore, written } = speed.onePercent
   return {
     floorS: seconds(speed.floor),
     noChangeS: seconds(speed.noChange),
@@ -142,7 +142,7 @@ function figuresOf(speed: Speed, { small, large, sizes }: Memory) {
     supplierCpuS: Number((speed.supplierMs / 1_000).toFixed(2)),
     requests: speed.noChange[0]?.requests,
     noChangeWrites: Math.max(...speed.noChange.map((one) => one.written)),
-    onePercent: { offersChanged, offerRows, toldStores, written },
+    onePercent: { offersChanged, offerRows, queuedForStore, written },
     memoryMB: Object.fromEntries(sizes.map((size, at) => [size, Math.round(((at ? large : small) ?? 0) / MEGABYTE)])),
   }
 }
@@ -159,7 +159,7 @@ function rowsOf(speed: Speed, memory: Memory, ratios: Record<string, number>): R
     ['first import', `${figures.firstImportS} s`, `ratio ${ratio('firstImport')}, of CPU ${ratio('firstImportCpu')}`],
     ['requests for the list', `${figures.requests}`],
     ['rows written, no change', `${figures.noChangeWrites}`],
-    ['1 % changed: offers', `${onePercent.offersChanged}`, `told to the store ${onePercent.toldStores}`],
+    ['1 % changed: offers', `${onePercent.offersChanged}`, `queued for the store ${onePercent.queuedForStore}`],
     ['1 % changed: rows written', `${onePercent.written}`, `of offers ${onePercent.offerRows}`],
     ...Object.entries(figures.memoryMB).map(([size, mb]) => [`peak memory, ${size} offers`, `${mb} MB`]),
     ['memory, the larger to the smaller', ratio('memoryGrowth')],

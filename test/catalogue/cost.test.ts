@@ -13,7 +13,7 @@ const faults = [
 
 describe('an offer whose cost cannot be believed', () => {
   it.each(faults)('keeps its last good cost beside the fault %s, and gets well again: %j', async (fault, fields) => {
-    const { sync, list, offer, db, owed, woken, logged } = await listWorld(3)
+    const { sync, list, offer, db, queued, woken, logged } = await listWorld(3)
     await sync()
     list.records[1] = productRecord(idAt(1), { ...fields, local_stock: 1 })
     const sick = await sync()
@@ -29,7 +29,7 @@ describe('an offer whose cost cannot be believed', () => {
       { productId: idAt(1), field: 'costFault', before: null, after: fault },
       { productId: idAt(1), field: 'localStock', before: '3', after: '1' },
     ])
-    expect((await owed()).at(-1), 'the stores must take it out of sale').toEqual([idAt(1)])
+    expect((await queued()).at(-1), 'the stores must take it out of sale').toEqual([idAt(1)])
     expect(logged('sync.complete').at(-1)).toMatchObject({ costFaults: 1 })
     const again = await sync()
     expect(again, 'the same fault is no news').toMatchObject({ offersChanged: 0 })
@@ -45,7 +45,7 @@ describe('an offer whose cost cannot be believed', () => {
       ['cost', '10.00', '15.00'],
       ['costFault', fault, null],
     ])
-    expect((await owed()).at(-1)).toEqual([idAt(1)])
+    expect((await queued()).at(-1)).toEqual([idAt(1)])
     expect(woken, 'what waited for a cost may go on').toEqual([idAt(1)])
   })
 
@@ -58,11 +58,11 @@ describe('an offer whose cost cannot be believed', () => {
   })
 
   it('is found by an event as by a run', async () => {
-    const { catalogue, sync, list, offer, owed } = await listWorld(2)
+    const { catalogue, sync, list, offer, queued } = await listWorld(2)
     await sync()
     list.records[0] = productRecord(idAt(0), { api_price: '0' })
     await refreshOffer(catalogue, idAt(0))
     expect(await offer(idAt(0))).toMatchObject({ costFault: 'zero', costMinor: 1_000 })
-    expect((await owed()).at(-1)).toEqual([idAt(0)])
+    expect((await queued()).at(-1)).toEqual([idAt(0)])
   })
 })

@@ -25,7 +25,7 @@ async function dryService() {
   await world.sync()
   selling.clock.at = world.clock.at
   await selling.settle()
-  // Waits at the third page when it is told to.
+  // Waits at the third page when the test says so.
   const gate: { opened?: Promise<void> } = {}
   const { products } = catalogue.supplier
   catalogue.supplier = {
@@ -90,7 +90,7 @@ describe('POST /sync/dry-run', () => {
     })
   })
 
-  test('is one at a time, and free again when whoever asked has gone away', async () => {
+  test('is one at a time, and free again when its caller has gone away', async () => {
     const { ask, gate, scratch, pages } = await dryService()
     let open = () => {}
     gate.opened = new Promise((resolve) => {
@@ -124,7 +124,7 @@ describe('POST /sync/dry-run', () => {
     expect((await ask()).status).toBe(503)
   })
 
-  test('is for operators, takes how much is told, and is described line by line', async () => {
+  test('is for operators, takes a limit of events, and is described line by line', async () => {
     const world = await openApi()
     const asked = (token: string, query = '') => world.ask('POST', `/sync/dry-run${query}`, { token })
     expect((await asked(world.tokens.viewer)).status).toBe(403)

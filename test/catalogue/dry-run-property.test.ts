@@ -99,7 +99,7 @@ const scenario = fc.record({
   changed: fc.option(settings, { nil: undefined }),
   links: fc.array(fc.record({ variant: fc.nat({ max: 20 }), product: fc.nat({ max: 17 }) }), { maxLength: 4 }),
   ignored: fc.option(fc.nat({ max: 17 }), { nil: undefined }),
-  /** Whether the stores have been told of everything when the dry run begins. */
+  /** Whether everything was pushed to the stores when the dry run begins. */
   settled: fc.constantFrom(true, true, false),
 })
 type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never
@@ -279,8 +279,8 @@ async function compare(given: Scenario) {
     })
     const listings = new Map(ofType('listing').map((event) => [`${event.store} ${event.variant}`, event]))
     const pushed = [...shops].flatMap(([store, shop]) => [...shop.pushed].map((variant) => `${store} ${variant}`))
-    const told = [...listings].flatMap(([key, listing]) => (listing.pushed ? [key] : []))
-    expect(told.toSorted()).toEqual(pushed.toSorted())
+    const predicted = [...listings].flatMap(([key, listing]) => (listing.pushed ? [key] : []))
+    expect(predicted.toSorted()).toEqual(pushed.toSorted())
     for (const [key, row] of after) {
       const [was, listing] = [before.get(key), listings.get(key)]
       const [shownBefore, shownAfter] = [shown(was), shown(row)]

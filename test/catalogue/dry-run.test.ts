@@ -17,7 +17,7 @@ type Of<T extends DryRunEvent['type']> = Extract<DryRunEvent, { type: T }>
 const of = <T extends DryRunEvent['type']>(events: DryRunEvent[], type: T): Of<T>[] =>
   events.filter((event): event is Of<T> => event.type === type)
 
-/** A supplier of so many products, and a store that was told of all of them. */
+/** A supplier of so many products, all of them pushed to one store. */
 async function dryWorld(count: number, settings: Parameters<typeof publishWorld>[0] = {}) {
   const file = databaseFile()
   const db = fileDatabase(file)
@@ -73,7 +73,7 @@ function dumpOf(file: string): Record<string, unknown[]> {
 const endOf = (events: DryRunEvent[]) => of(events, 'end')[0] as Of<'end'>
 
 describe('a dry run', () => {
-  it('tells what a sync run right after changes, and what the store is told then, and writes nothing', async () => {
+  it('says what a sync run right after changes, and what is pushed to the store then, and writes nothing', async () => {
     const world = await dryWorld(25, { stock: { zeroUnder: 3 } })
     const { list, linking, db } = world
     await linkListing(linking, { store: STORE, variant: 'bundle', actor: 'test' }, { productId: idAt(3) })
@@ -86,7 +86,7 @@ describe('a dry run', () => {
     // A second product under a SKU, on another page than the first.
     list.records.push(productRecord(idAt(25)), productRecord(idAt(26), { sku: `SKU-${idAt(2)}` }))
     const events = await world.dry()
-    const callbacks = world.told().length
+    const callbacks = world.pushed().length
     const run = await world.sync()
 
     const changes = await db.query(changesOfRun(run.id, '', 100))
@@ -98,9 +98,9 @@ describe('a dry run', () => {
     }))
     expect(changes).toMatchObject(plain)
     expect(plain.length).toBeGreaterThan(8)
-    const told = of(events, 'listing').filter((listing) => listing.pushed)
-    expect(told.map(({ variant }) => variant).sort()).toEqual(world.told().slice(callbacks).flat().sort())
-    for (const { variant, changes: fields, state } of told) {
+    const predicted = of(events, 'listing').filter((listing) => listing.pushed)
+    expect(predicted.map(({ variant }) => variant).sort()).toEqual(world.pushed().slice(callbacks).flat().sort())
+    for (const { variant, changes: fields, state } of predicted) {
       const row = await world.row(variant)
       const listing = world.shop.listings().get(variant)
       expect({ variant, state: row?.state }).toEqual({ variant, state })
@@ -116,7 +116,7 @@ describe('a dry run', () => {
       pages: 3,
       truncated: false,
       offers: { seen: run.offersSeen, new: 2, changed: 5, gone: 0, missed: 0, unreadable: 0, costFaults: 1 },
-      stores: [{ store: STORE, pushed: told.length, held: 3 }],
+      stores: [{ store: STORE, pushed: predicted.length, held: 3 }],
     })
   })
 
@@ -125,7 +125,7 @@ describe('a dry run', () => {
     async (seed) => {
       const settings = { stock: { zeroUnder: 2, cap: 9 }, listings: { text: 'product' } }
       const world = await dryWorld(60, { ...settings, pricing: { compareAt: { percent: '10' }, jumpPercent: '40' } })
-      const { list, linking, db, shop, told } = world
+      const { list, linking, db, shop, pushed } = world
       const random = seeded(seed)
       const any = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T
       const record = (id: string) =>
@@ -148,7 +148,7 @@ describe('a dry run', () => {
           .map((before) => (random() < 0.15 ? record(String(before.id)) : before))
         if (random() < 0.5) list.records.push(record(`new-${seed}-${round}`))
         const before = new Map(shop.listings())
-        const callbacks = told().length
+        const callbacks = pushed().length
         const events = await world.dry(10_000)
         const run = await world.sync()
 
@@ -161,7 +161,7 @@ describe('a dry run', () => {
         expect(await db.query(changesOfRun(run.id, '', 1_000))).toMatchObject(offers)
         const listings = of(events, 'listing')
         const tells = listings.filter((listing) => listing.pushed)
-        const named = told().slice(callbacks).flat()
+        const named = pushed().slice(callbacks).flat()
         expect(tells.map(({ variant }) => variant).toSorted()).toEqual([...new Set(named)].toSorted())
         for (const { variant, changes } of tells) {
           const after = shop.listings().get(variant)
@@ -209,7 +209,7 @@ describe('a dry run', () => {
   })
 
   it('calls gone what the run would be the second to miss, and says that others were missed once', async () => {
-    const { list, dry, sync, clock, told } = await dryWorld(20)
+    const { list, dry, sync, clock, pushed } = await dryWorld(20)
     list.records.splice(4, 1)
     expect(endOf(await dry()).offers).toMatchObject({ gone: 0, missed: 1 })
     await sync()
@@ -223,7 +223,7 @@ describe('a dry run', () => {
     expect(fields).toEqual([['stock', '0']])
     expect(endOf(events).offers).toMatchObject({ gone: 1, missed: 1 })
     expect(await sync()).toMatchObject({ offersGone: 1 })
-    expect(told().at(-1)).toEqual([`SKU-${idAt(4)}`])
+    expect(pushed().at(-1)).toEqual([`SKU-${idAt(4)}`])
   })
 
   it('calls nothing gone behind the highest count that the supplier tells', async () => {
@@ -237,7 +237,7 @@ describe('a dry run', () => {
   })
 
   it('tells a listing that its store has refused again when its offer changes, however long it would wait', async () => {
-    const { list, dry, sync, shop, told, row } = await dryWorld(3)
+    const { list, dry, sync, shop, pushed, row } = await dryWorld(3)
     shop.answerListings(({ id }) => ({ id, ok: false, reason: 'no such variant' }))
     list.records[1] = productRecord(idAt(1), { local_stock: 1 })
     await sync()
@@ -250,7 +250,7 @@ describe('a dry run', () => {
     ])
     expect(listings[0]?.changes[0]?.reason).toBe('pushed again: not confirmed yet')
     await sync()
-    expect(told().at(-1)).toEqual([`SKU-${idAt(1)}`])
+    expect(pushed().at(-1)).toEqual([`SKU-${idAt(1)}`])
   })
 
   it('tells nothing where nothing would change', async () => {
@@ -290,7 +290,7 @@ describe('a dry run', () => {
     expect(endOf(events)).toMatchObject({ truncated: true, offers: { changed: 12 }, stores: [{ pushed: 12 }] })
   })
 
-  it('leaves no file behind, also when whoever listens stops in the middle', async () => {
+  it('leaves no file behind, also when the reader stops in the middle', async () => {
     const { db, runner, copy, pages, dry } = await dryWorld(40)
     await dry()
     pages.length = 0

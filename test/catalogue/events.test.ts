@@ -14,14 +14,14 @@ const iso = (at: number) => new Date(at).toISOString()
 
 describe('an event about an offer', () => {
   it('imports an offer that no run has seen yet', async () => {
-    const { catalogue, offer, owed } = await sandboxWorld()
+    const { catalogue, offer, queued } = await sandboxWorld()
     await refreshOffer(catalogue, product.id)
     expect(await offer(product.id)).toMatchObject({ sku: product.sku, costMinor: product.priceMinor, seenRunId: null })
-    expect(await owed()).toEqual([[product.id]])
+    expect(await queued()).toEqual([[product.id]])
   })
 
   it('stores a change, tells the stores once and wakes what is held', async () => {
-    const { catalogue, sandbox, clock, db, offer, owed, woken } = await sandboxWorld()
+    const { catalogue, sandbox, clock, db, offer, queued, woken } = await sandboxWorld()
     sandbox.world.offers.change(product.id, { localStock: 0, providerStock: 0 })
     await refreshOffer(catalogue, product.id)
     clock.at += 5_000
@@ -35,7 +35,7 @@ describe('an event about an offer', () => {
       ['localStock', '0', '8', null],
       ['availability', 'unavailable', 'available', null],
     ])
-    expect(await owed()).toEqual([[product.id], [product.id]])
+    expect(await queued()).toEqual([[product.id], [product.id]])
     expect(woken).toEqual([product.id])
   })
 
@@ -48,19 +48,19 @@ describe('an event about an offer', () => {
   })
 
   it('changes nothing when the supplier does not know the product', async () => {
-    const { catalogue, sandbox, offer, owed, logged } = await sandboxWorld()
+    const { catalogue, sandbox, offer, queued, logged } = await sandboxWorld()
     await refreshOffer(catalogue, product.id)
     sandbox.world.offers.change(product.id, { withdrawn: true })
     await refreshOffer(catalogue, product.id)
     expect(await offer(product.id)).toMatchObject({ goneAt: null, missedRuns: 0 })
-    expect(await owed()).toHaveLength(1)
+    expect(await queued()).toHaveLength(1)
     expect(logged('offer.unknown')).toMatchObject([{ id: product.id }])
   })
 })
 
 describe('an older fact', () => {
   it('does not overwrite a newer one, whichever way it comes', async () => {
-    const { catalogue, list, sync, offer, owed, clock } = await listWorld(5)
+    const { catalogue, list, sync, offer, queued, clock } = await listWorld(5)
     const record = (at: number, price: string) => productRecord(idAt(2), { api_price: price, updated_at: iso(at) })
     clock.at = TEST_NOW + 60_000
     list.records[2] = record(TEST_NOW + 50_000, '9.00')
@@ -69,7 +69,7 @@ describe('an older fact', () => {
     await refreshOffer(catalogue, idAt(2))
     expect(await sync()).toMatchObject({ state: 'complete', offersSeen: 5, offersChanged: 0 })
     expect(await offer(idAt(2))).toMatchObject({ costMinor: 900, asOf: TEST_NOW + 50_000, missedRuns: 0 })
-    expect((await owed()).flat().filter((id) => id === idAt(2))).toHaveLength(1)
+    expect((await queued()).flat().filter((id) => id === idAt(2))).toHaveLength(1)
     await catalogue.db.commit([
       putOffer({
         productId: idAt(2),

@@ -15,8 +15,8 @@ const presence = (productId: string, before: string | null, after: string) => ({
 })
 
 describe('an offer that left the catalogue', () => {
-  it('is gone only after two complete runs missed it, and the stores are told', async () => {
-    const { sync, offer, sandbox, db, owed } = await sandboxWorld({ dialect: dialectOf(25) })
+  it('is gone only after two complete runs missed it, and is then queued for the stores', async () => {
+    const { sync, offer, sandbox, db, queued } = await sandboxWorld({ dialect: dialectOf(25) })
     await sync()
     const { id } = shippedCatalogue().at(30)
     sandbox.world.offers.change(id, { withdrawn: true })
@@ -26,7 +26,7 @@ describe('an offer that left the catalogue', () => {
     expect(second).toMatchObject({ state: 'complete', offersGone: 1 })
     expect((await offer(id))?.goneAt).not.toBeNull()
     expect(await db.query(changesOfRun(second.id, '', 10))).toMatchObject([presence(id, 'listed', 'gone')])
-    expect((await owed()).at(-1)).toEqual([id])
+    expect((await queued()).at(-1)).toEqual([id])
     expect(await sync()).toMatchObject({ offersGone: 0, offersChanged: 0 })
   })
 
@@ -64,7 +64,7 @@ describe('an offer that left the catalogue', () => {
     await sync()
     const [hidden] = list.records.splice(3, 1)
     await sync()
-    // An event has told of it meanwhile, as it will be: the list lags behind that.
+    // An event has announced it meanwhile, as it will be: the list lags behind that.
     await db.commit([
       { statement: sql`update offers set as_of = as_of + 3600000 where product_id = ${idAt(3)}`, rows: 1 },
     ])
@@ -99,7 +99,7 @@ describe('an offer that left the catalogue', () => {
     if (options?.paging === undefined) expect(stored.filter(({ missedRuns }) => missedRuns > 0)).toEqual([])
   })
 
-  it('is told from a record that cannot be read by asking for it', async () => {
+  it('is distinguished from a record that cannot be read by asking for it', async () => {
     const { sync, list, offer } = await listWorld(20)
     await sync()
     list.records[3] = productRecord(idAt(3), { available: 'perhaps' })
@@ -129,7 +129,7 @@ describe('a supplier that gives fewer offers a page than were asked for', () => 
   const shortPages = (most: number) =>
     ({ fault: 'short-pages', most, times: 10_000, match: { path: '/products' } }) as const
 
-  it('has offers that are gone, and its page size is told once', async () => {
+  it('has offers that are gone, and its page size is reported once', async () => {
     const { sync, offer, sandbox, logged } = await sandboxWorld({ dialect: dialectOf(25) })
     sandbox.faults.add(shortPages(10))
     const size = shippedCatalogue().size

@@ -53,7 +53,7 @@ describe('a sync run that was cut short', () => {
     expect(run).toMatchObject({ state: 'complete', offersGone: 0 })
     expect(run.error).toContain('resumed')
     expect(pages).toEqual([])
-    expect(await offer(idAt(5)), 'and counts nobody').toMatchObject({ missedRuns: 0 })
+    expect(await offer(idAt(5)), 'and counts no offer as missed').toMatchObject({ missedRuns: 0 })
   })
 
   it('is resumed after kill -9 without reading a stored page again', { timeout: 30_000 }, async () => {
@@ -67,7 +67,7 @@ describe('a sync run that was cut short', () => {
     expect(pages).toEqual([1, 2, 3, 4])
     pages.length = 0
 
-    const { catalogue, offers, owed } = openCatalogue({ baseUrl, dialect, clock, db: fileDatabase(file) })
+    const { catalogue, offers, queued } = openCatalogue({ baseUrl, dialect, clock, db: fileDatabase(file) })
     // The fifth page is asked for while the fourth is being stored: whether that was done in time is chance.
     const stored = (await offers()).length / 10
     expect([3, 4]).toContain(stored)
@@ -81,6 +81,6 @@ describe('a sync run that was cut short', () => {
     })
     expect(pages).toEqual([1, 2, 3, 4, 5, 6].slice(stored))
     expect(await offers()).toHaveLength(60)
-    expect((await owed()).map((productIds) => productIds.length)).toEqual([10, 10, 10, 10, 10, 10])
+    expect((await queued()).map((productIds) => productIds.length)).toEqual([10, 10, 10, 10, 10, 10])
   })
 })

@@ -51,7 +51,7 @@ it(`a sync that is killed at ${KILLS} random points loses and doubles nothing`, 
   raw.close()
   const now = { at: Date.now() }
   const world = openCatalogue({ baseUrl, dialect, clock: now, db: fileDatabase(file, () => now.at) })
-  const { catalogue, db, sync, offers, owed } = world
+  const { catalogue, db, sync, offers, queued } = world
   const { runId } = await startSync(catalogue, 'test')
   expect(await runSync(catalogue, runId), lives.join(', ')).toMatchObject({ state: 'complete' })
   // What moved on pages that a resumed run had behind it is found by the next one; after that nothing is left to find.
@@ -70,7 +70,7 @@ it(`a sync that is killed at ${KILLS} random points loses and doubles nothing`, 
   expect(stored.map(({ productId, costMinor }) => [productId, costMinor])).toEqual(
     Array.from({ length: OFFERS }, (_, place) => [idAt(place), costOf(place)]),
   )
-  // Each change once, each from what the one before left, up to what is there now; and each owed to each store once.
+  // Each change once, each from what the one before left, up to what is there now; and each queued for each store once.
   const changes = await db.query(build.select().from(offerChanges).orderBy(offerChanges.id))
   const byProduct = Map.groupBy(changes, ({ productId }) => productId)
   for (const { productId, costMinor } of stored) {
@@ -85,8 +85,8 @@ it(`a sync that is killed at ${KILLS} random points loses and doubles nothing`, 
     if (seen.length > 0) expect(parseDecimal(seen.at(-1)?.after ?? '', 'EUR'), productId).toBe(costMinor)
     expect(seen.every(({ before, after }) => before !== after)).toBe(true)
   }
-  const told = (await owed()).flat().toSorted()
-  expect(told).toEqual(changes.map(({ productId }) => productId).toSorted())
+  const queuedIds = (await queued()).flat().toSorted()
+  expect(queuedIds).toEqual(changes.map(({ productId }) => productId).toSorted())
 
   const runs = await db.query(build.select().from(syncRuns))
   expect(runs.reduce((sum, run) => sum + run.offersNew, 0)).toBe(OFFERS)

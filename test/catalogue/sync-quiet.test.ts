@@ -21,15 +21,15 @@ describe('a sync that finds nothing new', () => {
   })
 
   it('writes one offer and its change where one price changed', async () => {
-    const { sync, db, list, owed } = await listWorld(300)
+    const { sync, db, list, queued } = await listWorld(300)
     await sync()
-    const told = (await owed()).flat().length
+    const queuedBefore = (await queued()).flat().length
     const written = async () => (await db.query(sql<{ n: number }>`select total_changes() as n`))[0]?.n ?? 0
     const before = await written()
     list.records[123] = productRecord(idAt(123), { api_price: '12.34' })
     expect(await sync()).toMatchObject({ offersChanged: 1 })
     expect((await written()) - before, 'offer, change, two stores, four times the run').toBeLessThanOrEqual(8)
-    expect((await owed()).flat().slice(told)).toEqual([idAt(123)])
+    expect((await queued()).flat().slice(queuedBefore)).toEqual([idAt(123)])
   })
 
   it('asks for one page more than there are where the supplier neither counts nor says what follows', async () => {
@@ -74,7 +74,7 @@ describe('an offer that was found unchanged, which is written nowhere', () => {
   it('is not overwritten by an older answer that comes later', async () => {
     const { catalogue, sync, list, offer, clock } = await listWorld(5)
     await sync()
-    // Somebody asks for one offer, and the answer, a price of that moment, is long under way.
+    // Another part of the program asks for one offer, and the answer, a price of that moment, is long under way.
     clock.at += 1_000
     const waited = Promise.withResolvers<Awaited<ReturnType<typeof catalogue.supplier.product>>>()
     const slow = { ...catalogue, supplier: { ...catalogue.supplier, product: () => waited.promise } }

@@ -14,7 +14,7 @@ const shipped = shippedCatalogue()
 
 describe('a sync run', () => {
   it('imports every product with every attribute of the specification', async () => {
-    const { sync, offers, logged, owed } = await sandboxWorld({ dialect: dialectOf(25) })
+    const { sync, offers, logged, queued } = await sandboxWorld({ dialect: dialectOf(25) })
     const run = await sync()
     expect(run).toMatchObject({ state: 'complete', offersSeen: shipped.size, offersNew: shipped.size, error: null })
     expect(run).toMatchObject({ pages: Math.ceil(shipped.size / 25), pagesTotal: Math.ceil(shipped.size / 25) })
@@ -39,7 +39,7 @@ describe('a sync run', () => {
         goneAt: null,
       })
     }
-    expect((await owed()).flat().sort()).toEqual(stored.map(({ productId }) => productId))
+    expect((await queued()).flat().sort()).toEqual(stored.map(({ productId }) => productId))
     expect(logged('sync.complete')).toMatchObject([{ runId: run.id, offersSeen: shipped.size, durationMs: 0 }])
   })
 
@@ -49,18 +49,18 @@ describe('a sync run', () => {
     expect(await offers()).toHaveLength(shipped.size)
   })
 
-  it('changes nothing and owes nothing when nothing changed', async () => {
-    const { sync, db, owed } = await sandboxWorld({ dialect: dialectOf(25) })
+  it('changes nothing and queues nothing when nothing changed', async () => {
+    const { sync, db, queued } = await sandboxWorld({ dialect: dialectOf(25) })
     await sync()
-    const before = await owed()
+    const before = await queued()
     const second = await sync()
     expect(second).toMatchObject({ state: 'complete', offersSeen: shipped.size, offersNew: 0, offersChanged: 0 })
     expect(await db.query(changesOfRun(second.id, '', 10))).toEqual([])
-    expect(await owed()).toEqual(before)
+    expect(await queued()).toEqual(before)
   })
 
   it('finds a changed price and stock and shows them before and after', async () => {
-    const { sync, db, owed, sandbox, clock, woken } = await sandboxWorld()
+    const { sync, db, queued, sandbox, clock, woken } = await sandboxWorld()
     await sync()
     const product = shipped.at(0)
     clock.at += 1_000
@@ -74,18 +74,18 @@ describe('a sync run', () => {
     ])
     const cost = changes.find(({ field }) => field === 'cost')
     expect(Number(cost?.before) - Number(cost?.after)).toBeCloseTo(1)
-    for (const { id } of STORES) expect((await owed(id)).at(-1)).toEqual([product.id])
+    for (const { id } of STORES) expect((await queued(id)).at(-1)).toEqual([product.id])
     expect(woken).toEqual([product.id])
   })
 
   it('tells the stores nothing of a change that no listing shows', async () => {
-    const { sync, list, db, owed } = await listWorld(3)
+    const { sync, list, db, queued } = await listWorld(3)
     await sync()
     list.records[1] = productRecord(idAt(1), { cashback: '0.20', fulfillment_origin: 'provider' })
     const run = await sync()
     const fields = (await db.query(changesOfRun(run.id, '', 10))).map(({ field }) => field)
     expect(fields.sort()).toEqual(['cashback', 'origin'])
-    expect(await owed()).toHaveLength(1)
+    expect(await queued()).toHaveLength(1)
   })
 
   it('counts a product that cannot be read, logs its request and imports the others', async () => {
@@ -157,7 +157,7 @@ describe('a sync run', () => {
     expect(pages).toEqual([1, 2, 3])
   })
 
-  it('ends when a supplier repeats its first page for ever', async () => {
+  it('ends when a supplier repeats its first page without an end', async () => {
     const { sync, list, hooks, pages } = await listWorld(50)
     hooks.tamper = (_page, answer) => {
       answer.items = list.records.slice(0, 10)

@@ -4,7 +4,7 @@ import { markOutOfStock } from '../../src/storage/offers.ts'
 import { idAt, listWorld, productRecord } from '../support/catalogue-world.ts'
 
 it('a new cost was kept out for as long as another field of the record could not be read', async () => {
-  const { catalogue, sync, list, offer, owed, logged } = await listWorld(20)
+  const { catalogue, sync, list, offer, queued, logged } = await listWorld(20)
   await sync()
   const odd: Record<string, unknown>[] = [
     ...[{ base_price: 'n/a' }, { base_price: '-1.00' }, { base_price: '12.005' }, { cashback: 'x' }],
@@ -23,7 +23,7 @@ it('a new cost was kept out for as long as another field of the record could not
   expect(await offer(idAt(5)), 'never more than is known').toMatchObject({ localStock: 0, providerStock: 4 })
   expect(await offer(idAt(6))).toMatchObject({ localStock: 3, providerStock: 0 })
   expect(await offer(idAt(11)), 'no name: not read').toMatchObject({ costMinor: 1_000 })
-  expect((await owed()).at(-1)).toEqual([idAt(10)])
+  expect((await queued()).at(-1)).toEqual([idAt(10)])
   expect(logged('sync.complete').at(-1)).toMatchObject({
     fieldsUnreadable:
       `base_price: 3, first of ${idAt(0)}; cashback: 1, first of ${idAt(3)}; local_stock: 2, first of ${idAt(4)}; ` +

@@ -83,7 +83,7 @@ describe('quayside status after a restore', () => {
     return stdout.slice(stdout.indexOf('For a person'))
   }
 
-  test('says that the hold ends by itself while the orders are reattached, and sends nobody to an empty list', async () => {
+  test('says that the hold ends by itself while the orders are reattached, and names no empty list', async () => {
     const text = await during("restored, epoch 2; the supplier's orders are being reattached: 1 of 2 scans are done")
     expect(text).toContain("it ends by itself once the supplier's orders are reattached")
     expect(text).not.toContain('discrepancies')

@@ -12,7 +12,7 @@ const call = (...argv: string[]) =>
   run(['listings', ...argv, '--url', world.url, '--token', world.tokens.owner], { terminal: true, now: world.now })
 const inStore = (...argv: string[]) => call(...argv, '--store', STORE)
 const release = ['listings', 'release', 'SKU-a', '--reason', 'confirmed', '--store', STORE]
-/** Where nobody can be asked, or with what somebody types. */
+/** Without a terminal, or with what a person types. */
 const piped = () => run([...release, '--url', world.url, '--token', world.tokens.owner], { now: world.now })
 const asked = (typed: string) =>
   run([...release, '--url', world.url, '--token', world.tokens.owner], {
@@ -72,7 +72,7 @@ describe('quayside listings', () => {
     ])
   })
 
-  test('lists SKUs that nobody can say an offer for, until a person does', async () => {
+  test('lists SKUs that match no offer until a person links them', async () => {
     expect((await inStore('problems')).stdout).toMatch(
       /^TWICE +held +ambiguous sku: the SKU TWICE is of 2 products: b, c$/m,
     )
@@ -140,7 +140,7 @@ describe('a release without a price', () => {
     expect(await row()).toMatchObject({ state: 'held', wantedPrice: '36.00' })
   })
 
-  test('is refused where nobody can be asked, with the command that names the price and the store', async () => {
+  test('is refused without a terminal, with the command that names the price and the store', async () => {
     const { exitCode, stderr } = await piped()
     expect(exitCode).toBe(2)
     expect(stderr).toContain(`release SKU-a --price 36.00 --store ${STORE} --reason confirmed`)

@@ -43,7 +43,7 @@ describe('the entry', () => {
     expect(stderr).toContain("unknown command 'frob'")
   })
 
-  it('ends quietly when whoever reads its output has seen enough', async () => {
+  it('ends quietly when the reader of its output has seen enough', async () => {
     const child = spawn(process.execPath, [entry, '--help'], { stdio: ['ignore', 'pipe', 'pipe'] })
     child.stdout.destroy()
     let stderr = ''

@@ -93,7 +93,7 @@ describe('a person on duty', () => {
     [['--close', '--override-spend-cap', '--reason', 'it costs nothing'], 2, 'overrideSpendCap'],
     [['--adopt', 'a\tb', '--reason', 'a tabulator in it'], 2, 'orderId'],
     [['--adopt', '01890000-0000-7000-8000-000000000000', '--reason', 'is it this'], 5, 'the supplier knows no order'],
-  ])('who asks for %j is told what is wrong, and nothing happens', async (options, exitCode, said) => {
+  ])('who asks for %j reads what is wrong, and nothing happens', async (options, exitCode, said) => {
     const world = await openApi()
     const orderId = await keysShort(world, 5, 0)
     const before = await world.purchase(orderId)
@@ -104,11 +104,11 @@ describe('a person on duty', () => {
   })
 })
 
-/** What `show` hands to whoever reads it. */
+/** What `show` hands to its reader. */
 const versionOf = async (world: ApiWorld, id: string): Promise<string> =>
   /--evidence (\S+)/.exec((await terminal(world)('reviews', 'show', id, '--stored')).stdout)?.[1] ?? 'none'
 
-describe('a decision by somebody who was not shown what it stands on', () => {
+describe('a decision by a person who was not shown what it stands on', () => {
   test('is not taken in a pipe, nor when the answer is no', async () => {
     const world = await openApi()
     const orderId = await keysShort(world, 5, 2)

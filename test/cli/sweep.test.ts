@@ -24,7 +24,7 @@ const sweep = {
   error: null as string | null,
 }
 
-/** A service whose sweep is over at the third look, as told. */
+/** A service whose sweep is over at the third look. */
 async function sweeping(ended: Partial<typeof sweep>) {
   let looks = 0
   return startService({

@@ -94,7 +94,7 @@ describe('the fixed answers of the contrary dialect are read as what they say', 
       {
         status: 'failed',
         failureCode: 'E_EMPTY',
-        failureMessage: 'Nobody had one left.',
+        failureMessage: 'No seller had one left.',
         updatedAt: 1_767_225_602_000,
       },
     ],

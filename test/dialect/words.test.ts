@@ -105,7 +105,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
     },
   },
   {
-    why: 'settings of the dialect by their own names, with which a fault is told, and common names of an amount',
+    why: 'settings of the dialect by their own names, which name a fault, and common names of an amount',
     words: {
       amount: 'supplier',
       'error.code': 'supplier',

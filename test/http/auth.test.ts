@@ -95,7 +95,7 @@ describe('a token', () => {
     expect((await world.ask('DELETE', `/tokens/${id}`)).status).toBe(404)
   })
 
-  test('lacking a role or scope is told which one is needed', async () => {
+  test('lacking a role or scope gets the name of the one that is needed', async () => {
     const world = await openApi()
     const message = async (method: string, path: string, token: string) =>
       (await world.ask(method, path, { token, body: {} })).body.error.message

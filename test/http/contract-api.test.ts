@@ -40,7 +40,7 @@ const valid: Record<string, Json> = {
   rotateWebhook: { url: 'https://shop.example/hook' },
 }
 
-/** Whoever may ask: people everywhere but where only a store may. */
+/** The token that may ask: people everywhere but where only a store may. */
 function tokenFor(world: ApiWorld, { id }: OperationPlace): string {
   const allowed = world.operations.find(({ name }) => name === id)?.allowed
   return allowed?.people === undefined ? world.tokens.store : world.tokens.owner

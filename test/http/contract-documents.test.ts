@@ -43,7 +43,7 @@ describe('an answer that is not as the document says', () => {
   const data = (change: object) => JSON.stringify({ success: true, data: { ...listing, ...change } })
   const failure = JSON.stringify({ success: false, error: { code: 'a', message: 'b' }, request_id: '1' })
 
-  test('is told from one that is', () => {
+  test('is distinguished from one that is', () => {
     expect(contract.faultsOf({ ...right, body: data({}) })).toEqual([])
     expect(contract.faultsOf({ ...right, path: '/nowhere', status: 404, body: failure })).toEqual([])
   })

@@ -25,7 +25,7 @@ import { startCheckedSandbox } from '../support/checked-sandbox.ts'
 import { apiDocument, hold } from '../support/contract.ts'
 import { DIALECT, SECRET } from '../support/delivery.ts'
 import { bytesOf, mutate, randomOf } from '../support/fuzz-requests.ts'
-import { DOOR, delivery, type Keys, ORDERS, order, templateOf } from '../support/fuzz-templates.ts'
+import { delivery, type Keys, ORDERS, order, templateOf, WEBHOOK_PATH } from '../support/fuzz-templates.ts'
 import { exchange } from '../support/raw-http.ts'
 import { addWebhook } from '../support/webhook-endpoint.ts'
 
@@ -92,7 +92,7 @@ async function openService() {
     const wanted = { name: 'v', role: 'viewer' as const, store: null, scopes: [], expiresInDays: null }
     return (await createToken(flows, wanted, 'test')).token.reveal()
   })
-  /** How many rows there are of what somebody from outside could cause. */
+  /** How many rows there are of what a caller from outside could cause. */
   const stored = () =>
     withDatabase(async (db) => ({
       deliveries: (await db.query(build.select().from(deliveries))).length,
@@ -151,10 +151,10 @@ async function fuzz({ port, errors }: Service, keys: Keys, half: 0 | 1) {
   const send = async (n: number): Promise<void> => {
     const random = randomOf(SEED * 1_000_003 + n)
     const template = templateOf(random, keys, String(n))
-    const atEndpoint = template.target === DOOR
+    const atEndpoint = template.target === WEBHOOK_PATH
     const following = (atEndpoint ? delivery : order)(keys, `${n}-next`)
     for (const { target, body } of [template, following]) {
-      if (target === DOOR) seen.signed.add(fingerprint(body))
+      if (target === WEBHOOK_PATH) seen.signed.add(fingerprint(body))
       if (target === ORDERS) seen.orders += 1
     }
     const pieces = mutate(random, template, following)

@@ -374,7 +374,7 @@ const replayRows: Row[] = [
     states: ['orphan'],
   },
   {
-    name: 'an event of a type that nobody knows',
+    name: 'an event of an unknown type',
     requests: [signedDelivery({ body: { event: 'order.exploded', data: { order_id: 'ord_1' } } })],
     status: 200,
     states: ['ignored'],
@@ -413,7 +413,7 @@ const replayRows: Row[] = [
     states: ['ignored'],
   },
   {
-    name: 'the external reference of another line: left alone, and told',
+    name: 'the external reference of another line: left alone, and reported',
     before: async ({ db }) => {
       await addPurchase(db, 1)
       await addPurchase(db, 2)

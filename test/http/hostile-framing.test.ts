@@ -63,7 +63,7 @@ const rows: Row[] = [
   },
   { name: 'a query', bytes: [target(`${PATH}?a=1`)], status: 200, rows: 1 },
   {
-    name: 'no host, and an expectation that nobody fulfils: refused in our own words, not by the HTTP library',
+    name: 'no host, and an expectation that no server fulfils: refused in our own words, not by the HTTP library',
     bytes: [
       raw([`POST ${PATH} HTTP/1.1`, 'connection: close', HEADERS, LENGTH]),
       withLines(LENGTH, 'expect: a miracle'),
@@ -85,7 +85,7 @@ const rows: Row[] = [
     status: 400,
   },
   {
-    name: 'transfer encodings that nobody has',
+    name: 'unknown transfer encodings',
     bytes: ['xchunked', 'chunked, identity'].map((text) => withLines(`transfer-encoding: ${text}`)),
     status: 400,
   },
@@ -300,7 +300,7 @@ describe('an answer of 503', () => {
 })
 
 describe('closing the server', () => {
-  test('finishes what is under way, closes silent sockets and lets nobody in', async () => {
+  test('finishes what is under way, closes silent sockets and refuses new connections', async () => {
     const began = Promise.withResolvers<void>()
     const stored = Promise.withResolvers<{ outcome: 'stored'; id: string }>()
     const endpoint = await openEndpoint({

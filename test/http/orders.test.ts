@@ -98,7 +98,7 @@ describe('handing in an order', () => {
 })
 
 describe('seeing an order', () => {
-  test('shows the licence keys to a token with the scope keys, and to nobody else', async () => {
+  test('shows the licence keys to a token with the scope keys, and to no other', async () => {
     const world = await openApi()
     const body = orderOf(await skuOf(world))
     await world.ask('POST', '/orders', { token: world.tokens.store, body })

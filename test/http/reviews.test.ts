@@ -253,7 +253,7 @@ describe('the end of a freeze', () => {
   }
   const frozen = async (world: ApiWorld) => ((await world.ask('GET', '/status')).body.data as unknown as Shown).freeze
 
-  test('does not lift the freeze for a second purchase that nobody has seen', async () => {
+  test('does not lift the freeze for a second purchase that no operator has seen', async () => {
     const world = await openApi()
     const one = await orderedTwice(world, '1001')
     const shown = (await frozen(world))?.causes ?? []

@@ -86,12 +86,12 @@ test.each<[string, RequestListener, unknown]>([
   else expect(published).toMatchObject({ outcome: 'answered', answers })
 })
 
-test('a refusal is told from no answer, and nothing of it is repeated', async () => {
+test('a refusal is distinguished from no answer, and nothing of it is repeated', async () => {
   const refused = await publish((_request, response) => void response.writeHead(500).end('secret'))
   expect(refused).toEqual({ outcome: 'refused', status: 500, detail: 'answered 500' })
 })
 
-test('an answer that breaks off in the middle is none: nobody knows what it would have said', async () => {
+test('an answer that breaks off in the middle counts as none: the rest of it is unknown', async () => {
   const cut = await publish((_request, response) => {
     response.writeHead(200, { 'content-length': '100' }).write('{"results":[')
     setImmediate(() => response.destroy())

@@ -28,7 +28,7 @@ const line = (fields: Partial<ListingLine>): ListingLine => ({
   ...fields,
 })
 
-/** Cells as supplier and stores may have them, and as nobody should. */
+/** Cells as supplier and stores may have them, and as they should not. */
 const hostileText = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.string({
@@ -144,7 +144,7 @@ describe('a file', () => {
   })
 })
 
-describe('a file that nobody can read', () => {
+describe('an unreadable file', () => {
   const utf16 = Buffer.from('\ufeffvariant,sku\nV1,A\n', 'utf16le')
   test.each<[string, string | Uint8Array, string]>([
     ['is empty', '', 'the file is empty'],

@@ -77,7 +77,7 @@ describe('an import', () => {
     expect(entry).toMatchObject({ actor: 'owner', action: 'listing.link', detail })
     await publish()
     expect((await ask('GET', `${AT}/V1`, { token: tokens.viewer })).body.data).toMatchObject({ state: 'synced' })
-    // The store was never told of `old`: nothing is left of it without its link.
+    // `old` was never pushed to the store: nothing is left of it without its link.
     expect((await send(`\ufeff${file}\r\n`)).body.data).toMatchObject({ lines: 4, unchanged: 3, refused: 1 })
   })
 

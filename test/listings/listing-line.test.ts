@@ -135,7 +135,7 @@ describe('a line', () => {
         unchanged,
       ],
       ['leaves what is held', { sku: 'A', product: '', variation: '' }, { listing: unclear }, unchanged],
-      ['leaves names that nobody could link', { variant: 'V\0', sku: 'A' }, { listing: unclear }, unchanged],
+      ['leaves names that cannot be linked', { variant: 'V\0', sku: 'A' }, { listing: unclear }, unchanged],
       [
         'links once it names a product',
         { sku: 'A', product: 'p1' },

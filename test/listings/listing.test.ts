@@ -118,6 +118,6 @@ describe('what a store can sell', () => {
     const view = await viewListing(world.db, world.store, 'SKU-a', TEST_NOW)
     expect(view).toMatchObject({ row: { knownPriceMinor: 1_200 }, wanted: { priceMinor: 1_320 } })
     expect(view.prices).toMatchObject([{ priceMinor: 1_200, cause: 'first' }])
-    await expect(viewListing(world.db, world.store, 'nobody', TEST_NOW)).rejects.toThrow('no listing nobody')
+    await expect(viewListing(world.db, world.store, 'absent', TEST_NOW)).rejects.toThrow('no listing absent')
   })
 })

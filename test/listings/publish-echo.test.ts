@@ -1,4 +1,4 @@
-/** Stores that make a price of their own of what they are told, and what a jump is measured from meanwhile and after. */
+/** Stores that change the price that is pushed to them, and what a jump is measured from meanwhile and after. */
 import { describe, expect, test } from 'vitest'
 import { linkListing, retryListing } from '../../src/listings/links.ts'
 import { offerRow, type PublishWorld, publishWorld } from '../support/publish-world.ts'
@@ -27,7 +27,7 @@ async function later(world: PublishWorld, tries = 1): Promise<void> {
 const good = { 'SKU-a': '13.20 x 5' }
 
 describe('a good price after a store had made a wrong one of it', () => {
-  test('is not held as a jump when a person has it told again', async () => {
+  test('is not held as a jump when a person has it pushed again', async () => {
     const world = await mistaken()
     world.shop.answerListings('simple')
     await retryListing(world.linking, world.asked('SKU-a'))
@@ -36,7 +36,7 @@ describe('a good price after a store had made a wrong one of it', () => {
     expect(await world.states()).toEqual({ 'SKU-a': 'synced' })
   })
 
-  test('is not held as a jump when a person had it told again before the store was mended', async () => {
+  test('is not held as a jump when a person had it pushed again before the store was fixed', async () => {
     const world = await mistaken()
     for (let count = 0; count < 3; count += 1) {
       await retryListing(world.linking, world.asked('SKU-a'))
@@ -68,7 +68,7 @@ describe('a good price after a store had made a wrong one of it', () => {
     expect(world.sold()).toEqual(good)
   })
 
-  test('is not held as a jump when a person links it anew', async () => {
+  test('is not held as a jump when a person links it again', async () => {
     const world = await mistaken()
     world.shop.answerListings('simple')
     await linkListing(world.linking, world.asked('SKU-a'), { productId: 'a' })
@@ -76,7 +76,7 @@ describe('a good price after a store had made a wrong one of it', () => {
     expect(world.sold()).toEqual(good)
   })
 
-  test('is still held when it jumps from the price that the store was told', async () => {
+  test('is still held when it jumps from the price that was pushed', async () => {
     for (const act of ['retry', 'cost'] as const) {
       const world = await mistaken()
       world.shop.answerListings('simple')
@@ -93,7 +93,7 @@ describe('a good price after a store had made a wrong one of it', () => {
 })
 
 describe('a listing that a store did not take', () => {
-  test('is told again after 5 seconds, also when its stock had to be taken out first', async () => {
+  test('is pushed again after 5 seconds, also when its stock had to be taken out first', async () => {
     const world = await publishWorld()
     await world.stock(offerRow('a'))
     await world.settle()
@@ -109,7 +109,7 @@ describe('a listing that a store did not take', () => {
     expect(world.sold()['SKU-a']).toMatch(/^16\.80 x /)
   })
 
-  test('waits from the beginning again, and sells nothing under its floor, after a person had it told again', async () => {
+  test('waits from the beginning again, and sells nothing under its floor, after a person had it pushed again', async () => {
     const world = await publishWorld()
     await world.stock(offerRow('a'))
     await world.settle()

@@ -107,7 +107,7 @@ describe('a price that jumps', () => {
 })
 
 describe('an offer without a price', () => {
-  test('gets no stock where a store has it, and is told to no store that has it not', async () => {
+  test('gets no stock where a store has it, and is not pushed to a store that does not have it', async () => {
     const world = await publishWorld()
     await world.stock(offerRow('a'))
     await world.settle()
@@ -119,7 +119,7 @@ describe('an offer without a price', () => {
 })
 
 describe('the offer of a listing', () => {
-  test('is nobody where two offers have the SKU: it gets no stock until a person says which it is', async () => {
+  test('is none where two offers have the SKU: it gets no stock until a person says which it is', async () => {
     const world = await publishWorld()
     await world.stock(offerRow('a'))
     await world.settle()
@@ -144,7 +144,7 @@ describe('the offer of a listing', () => {
     expect(world.sold()).toEqual({ v1: '12.00 x 5', v2: '12.00 x 5' })
     await world.stock(offerRow('a', { localStock: 0 }))
     await world.settle()
-    expect(world.told().at(-1)?.toSorted()).toEqual(['v1', 'v2'])
+    expect(world.pushed().at(-1)?.toSorted()).toEqual(['v1', 'v2'])
   })
 
   test('has no stock any more when its link is taken back and its SKU is of no offer', async () => {
@@ -160,7 +160,7 @@ describe('the offer of a listing', () => {
     expect(await reasonOf(unlinkListing(world.linking, world.asked('SKU-a')))).toBe('not_linked')
   })
 
-  test('is not told of while the variant is ignored, and is told anew after', async () => {
+  test('is not pushed while the variant is ignored, and is pushed again after', async () => {
     const world = await publishWorld()
     await world.stock(offerRow('a'))
     await world.settle()
@@ -175,7 +175,7 @@ describe('the offer of a listing', () => {
     expect(world.sold()).toEqual({ 'SKU-a': '13.20 x 5' })
   })
 
-  test('is decided by the person when one acts while the store is being told', async () => {
+  test('is decided by the person when one acts while it is pushed to the store', async () => {
     const world = await publishWorld()
     await world.stock(offerRow('a'))
     const { backend } = world
@@ -211,7 +211,7 @@ describe('the offer of a listing', () => {
     expect(await world.states()).toEqual({ NEW: 'synced', 'SKU-a': 'held: missing' })
   })
 
-  test('is told at once when a person asks for it, even to a store that is left alone', async () => {
+  test('is pushed at once when a person asks for it, even to a store that is left alone', async () => {
     const world = await publishWorld()
     world.shop.answerNext(503)
     await world.stock(offerRow('a'))
@@ -230,16 +230,16 @@ describe('an ignored listing', () => {
     await linkListing(world.linking, world.asked('SKU-a'), { productId: 'b' })
     await world.settle()
     await ignoreListing(world.linking, world.asked('SKU-a'), 'own stock')
-    const told = world.told().length
+    const pushes = world.pushed().length
     await unlinkListing(world.linking, world.asked('SKU-a'))
     await world.settle()
-    expect(world.told()).toHaveLength(told)
+    expect(world.pushed()).toHaveLength(pushes)
     expect(await world.row('SKU-a')).toMatchObject({ state: 'ignored', productId: null, linkedBy: 'sku' })
   })
 })
 
 describe('a released price', () => {
-  test('does not wait any more before the store is told', async () => {
+  test('does not wait any more before it is pushed', async () => {
     const world = await publishWorld()
     await world.stock(offerRow('a'))
     await world.settle()

@@ -1,4 +1,4 @@
-/** What stores are told of their listings, and when: over real SQLite and real HTTP. */
+/** What is pushed to stores, and when: over real SQLite and real HTTP. */
 import { describe, expect, test } from 'vitest'
 import { createWorker, together } from '../../src/jobs.ts'
 import { publishNext } from '../../src/listings/publish.ts'
@@ -14,11 +14,11 @@ import { offerRow, products, publishWorld, STORE } from '../support/publish-worl
 const MINUTE = 60_000
 
 describe('a store', () => {
-  test('is told of every offer once, in batches, and of nothing in a second run', async () => {
+  test('gets every offer once, in batches, and nothing in a second run', async () => {
     const world = await publishWorld()
     await world.stock(...products(250))
     await world.settle()
-    expect(world.told().map((listings) => listings.length)).toEqual([100, 100, 50])
+    expect(world.pushed().map((listings) => listings.length)).toEqual([100, 100, 50])
     expect(world.shop.listings().get('SKU-p007')).toMatchObject({
       sku: 'SKU-p007',
       name: 'Product p007',
@@ -31,11 +31,11 @@ describe('a store', () => {
     })
     await world.stock(...products(250))
     await world.settle()
-    expect(world.told()).toHaveLength(3)
+    expect(world.pushed()).toHaveLength(3)
     expect(new Set(Object.values(await world.states()))).toEqual(new Set(['synced']))
   })
 
-  test('is told 1 % when 1 % changed, in one callback, however many publications owe it', async () => {
+  test('gets 1 % when 1 % changed, in one callback, however many publications name it', async () => {
     const world = await publishWorld()
     await world.stock(...products(100))
     await world.settle()
@@ -43,11 +43,11 @@ describe('a store', () => {
       await world.stock(offerRow(productId, productId === 'p050' ? { costMinor: 1_100 } : {}))
     }
     await world.settle()
-    expect(world.told().slice(1)).toEqual([['SKU-p050']])
+    expect(world.pushed().slice(1)).toEqual([['SKU-p050']])
     expect(world.sold()['SKU-p050']).toBe('13.20 x 5')
   })
 
-  test('is told that there is none left when the supplier has none, and none available when the offer is gone', async () => {
+  test('gets a stock of 0 when the supplier has none, and none available when the offer is gone', async () => {
     const world = await publishWorld()
     await world.stock(offerRow('a'), offerRow('b'))
     await world.settle()
@@ -69,14 +69,14 @@ describe('a store', () => {
     await world.settle()
     world.configure({ pricing: { markup: { percent: '30' } } })
     await world.settle()
-    expect(world.told().map((listings) => listings.length)).toEqual([100, 20, 100, 20])
+    expect(world.pushed().map((listings) => listings.length)).toEqual([100, 20, 100, 20])
     expect(world.sold()['SKU-p119']).toBe('13.00 x 5')
     world.configure({ pricing: { markup: { percent: '30' } } })
     await world.settle()
-    expect(world.told()).toHaveLength(4)
+    expect(world.pushed()).toHaveLength(4)
   })
 
-  test('is told new prices when another rate comes into force', async () => {
+  test('gets new prices when another rate comes into force', async () => {
     const from = new Date(1_700_000_000_000 + 60 * MINUTE).toISOString()
     const rates = [
       { from: 'EUR', to: 'USD', rate: '1.1' },
@@ -111,12 +111,12 @@ describe('a pass of 100 products', () => {
     const [unchanged = 0, changed = 0] = counts
     expect(unchanged).toBeLessThan(20)
     expect(changed).toBeLessThan(40)
-    expect(world.told().map((listings) => listings.length)).toEqual([100, 100])
+    expect(world.pushed().map((listings) => listings.length)).toEqual([100, 100])
   })
 })
 
 describe('what a store answers', () => {
-  test('counts for each listing: one that it refuses is failed and told again later, the others are not', async () => {
+  test('counts for each listing: one that it refuses is failed and pushed again later, the others are not', async () => {
     const world = await publishWorld()
     world.shop.answerListings(({ id }) =>
       id === 'SKU-b' ? { id, ok: false, reason: 'no such variant' } : { id, ok: true },
@@ -130,7 +130,7 @@ describe('what a store answers', () => {
     expect(await world.settle()).toBe(0)
     world.clock.at += 2_000
     await world.settle()
-    expect(world.told()).toEqual([['SKU-a', 'SKU-b'], ['SKU-b']])
+    expect(world.pushed()).toEqual([['SKU-a', 'SKU-b'], ['SKU-b']])
     expect(await world.states()).toEqual({ 'SKU-a': 'synced', 'SKU-b': 'synced' })
   })
 
@@ -163,14 +163,14 @@ describe('what a store answers', () => {
 })
 
 describe('a store that is down', () => {
-  test('is left alone longer each time, whatever it is owed, and gets it all when it is back', async () => {
+  test('is left alone longer each time, whatever is queued for it, and gets it all when it is back', async () => {
     const world = await publishWorld()
     world.shop.answerNext(503, 4)
     await world.stock(...products(150))
     await world.settle()
     await world.stock(offerRow('z'))
     await world.settle()
-    expect(world.told()).toEqual([])
+    expect(world.pushed()).toEqual([])
     expect(await world.row('SKU-p000')).toMatchObject({ state: 'pending', reason: 'refused', attempts: 0 })
     const waits: number[] = []
     for (let tries = 0; tries < 4; tries += 1) {
@@ -191,7 +191,7 @@ describe('a store that is down', () => {
     })
   })
 
-  test('is told the newest values when it is back, not those of the time', async () => {
+  test('gets the newest values when it is back, not those of the time', async () => {
     const world = await publishWorld()
     world.shop.answerNext(503)
     await world.stock(offerRow('a'))
@@ -204,7 +204,7 @@ describe('a store that is down', () => {
 })
 
 describe('a store after a restore', () => {
-  test('is told everything again, under revisions above those that it has seen since the backup', async () => {
+  test('gets everything again, under revisions above those that it has seen since the backup', async () => {
     const world = await publishWorld()
     const epoch = {
       restoredAt: null,
@@ -237,9 +237,9 @@ describe('a store after a restore', () => {
   })
 })
 
-describe('stores that are told side by side', () => {
+describe('stores that are served side by side', () => {
   test('do not wait for one that is slow', async () => {
-    const told: string[] = []
+    const served: string[] = []
     let release = () => {}
     const slow = new Promise<void>((resolve) => {
       release = resolve
@@ -251,7 +251,7 @@ describe('stores that are told side by side', () => {
         if (left === 0) return 0
         left -= 1
         await work()
-        told.push(name)
+        served.push(name)
         return 1
       }
       return createWorker('publish', run, { log, stopped: () => false })
@@ -260,14 +260,14 @@ describe('stores that are told side by side', () => {
     const both = together([first, second])
     both.wake()
     await second.idle()
-    expect(told).toEqual(['quick'])
+    expect(served).toEqual(['quick'])
     release()
     await both.idle()
-    expect(told).toEqual(['quick', 'slow'])
+    expect(served).toEqual(['quick', 'slow'])
   })
 })
 
-describe('a process that dies between telling and recording', () => {
+describe('a process that dies between pushing and recording', () => {
   test('tells the same again under a higher revision, and nothing is there twice', async () => {
     const world = await publishWorld()
     await world.stock(offerRow('a'), offerRow('b'))
@@ -286,7 +286,7 @@ describe('a process that dies between telling and recording', () => {
     const before = world.shop.listings()
     await world.settle()
     const after = world.shop.listings()
-    expect(world.told()).toEqual([
+    expect(world.pushed()).toEqual([
       ['SKU-a', 'SKU-b'],
       ['SKU-a', 'SKU-b'],
     ])
@@ -336,7 +336,7 @@ describe('a process that dies between telling and recording', () => {
     }
   })
 
-  test('does not take back what it may have told when the price is as before again', async () => {
+  test('does not take back what it may have pushed when the price is as before again', async () => {
     const world = await publishWorld()
     await world.stock(offerRow('a'))
     await world.settle()
@@ -399,7 +399,7 @@ describe('a store that does not take a price rise', () => {
     }
   }
 
-  test('sells nothing under cost meanwhile, is told of to people once, and sells again when it takes it', async () => {
+  test('sells nothing under cost meanwhile, alerts people once, and sells again when it takes it', async () => {
     const world = await publishWorld()
     await world.stock(offerRow('a'))
     await world.settle()
@@ -408,7 +408,7 @@ describe('a store that does not take a price rise', () => {
       locked(price) ? { id, ok: false, reason: 'price locked' } : { id, ok: true },
     )
     await rise(world)
-    expect(world.told().length).toBeGreaterThan(5)
+    expect(world.pushed().length).toBeGreaterThan(5)
     expect(await world.row('SKU-a')).toMatchObject({ knownPriceMinor: 1_200, knownStock: 0, state: 'failed' })
     expect(await world.row('SKU-a')).toMatchObject({ reason: 'refused', detail: 'price locked' })
     const effects = await world.db.query(build.select().from(outbox))

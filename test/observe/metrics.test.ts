@@ -93,7 +93,7 @@ describe('a scrape', () => {
     ])
   })
 
-  test('is not harmed by a label that nobody declared', async () => {
+  test('is not harmed by a label that was not declared', async () => {
     const { metrics } = await probes()
     expect(() => metrics.count('deliveries', { nonsense: 'x' })).not.toThrow()
     expect((await metrics.scrape()).text).not.toContain('nonsense')

@@ -104,7 +104,7 @@ describe('adopting an order', () => {
     app.expectLedger({ charges: 2, keys: 1, perPart: 2 })
   })
 
-  test('anew takes the keys that came while it waited for a person', async () => {
+  test('a second time takes the keys that came while it waited for a person', async () => {
     const app = await openTestApp()
     const orderId = await keysShort(app, 5, 2)
     const { supplierOrderId } = await app.purchase(orderId)
@@ -126,7 +126,7 @@ describe('adopting an order', () => {
     expect(await app.state(orderId)).toBe('failed')
     await sweep(app.ordering)
     await app.pass(HOUR)
-    expect(await app.purchase(orderId), 'the store was told that it failed').toMatchObject({ state: 'review' })
+    expect(await app.purchase(orderId), 'the store was notified of the failure').toMatchObject({ state: 'review' })
     await decide(app, orderId, { type: 'hand_over' })
     await app.pass(MINUTE)
     expect(await app.purchase(orderId)).toMatchObject({ state: 'fulfilled', supplierOrderId: second })

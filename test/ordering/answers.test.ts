@@ -185,7 +185,7 @@ describe('an order that did not leave', () => {
 })
 
 describe('an order that was refused', () => {
-  test('is planned anew under another key when it was out of stock', async () => {
+  test('is planned again under another key when it was out of stock', async () => {
     const app = await openTestApp()
     app.sandbox.faults.add({ fault: 'out-of-stock' })
     const orderId = await app.buy('1001')
@@ -200,7 +200,7 @@ describe('an order that was refused', () => {
     app.expectLedger({ charges: 1, keys: 1 })
   })
 
-  test('is planned anew when the balance did not cover it, and bought after a top-up', async () => {
+  test('is planned again when the balance did not cover it, and bought after a top-up', async () => {
     const app = await openTestApp()
     const { sku, costMinor } = await app.offer()
     // The balance that was read last is not the one that the supplier finds.
@@ -214,7 +214,7 @@ describe('an order that was refused', () => {
     app.expectLedger({ charges: 1, keys: 1 })
   })
 
-  test('fails with its code, and the store is told what to do', async () => {
+  test('fails with its code, and the store gets advice', async () => {
     const app = await openTestApp()
     const offer = await app.offer()
     const { orderId } = await app.order('1001', [{ sku: offer.sku }])

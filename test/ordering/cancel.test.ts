@@ -93,7 +93,7 @@ describe('cancelling a store order', () => {
     }
     await app.settle()
     await app.pass(10_000)
-    expect(await app.state(orderId), 'nobody waits for the lease to end').toBe('cancelled')
+    expect(await app.state(orderId), 'without a wait for the lease to end').toBe('cancelled')
     expect(app.sent).toEqual([])
   })
 

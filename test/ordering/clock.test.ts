@@ -38,7 +38,7 @@ describe('a clock that was put back by two hours', () => {
     app.expectLedger({ charges: 1, keys: 1 })
   })
 
-  test('does not keep a store from being told', async () => {
+  test('does not keep a callback from its store', async () => {
     const app = await openTestApp()
     app.shop.answerNext(500, 2)
     const orderId = await app.buy('1001')

@@ -134,7 +134,7 @@ describe('a decision', () => {
     })
   })
 
-  test('of two people at the same instant counts once, and the other is told what happened', async () => {
+  test('of two people at the same instant counts once, and the other person is shown what happened', async () => {
     const app = await openTestApp()
     const { orderId, own, second } = await orderedTwice(app)
     const tries = await Promise.allSettled([
@@ -167,7 +167,7 @@ describe('a decision', () => {
     app.expectLedger({ charges: 2, keys: 2, perPart: 2 })
   })
 
-  test('meets a cancellation that comes at the same instant, and is asked for anew', async () => {
+  test('meets a cancellation that comes at the same instant, and is asked for again', async () => {
     const app = await openTestApp()
     const orderId = await keysShort(app, 2, 1)
     const { order } = app.ordering.supplier

@@ -13,7 +13,7 @@ const misses = { fault: 'filter-misses' as const, times: 10_000, match: { path: 
 /** A supplier with a filter by reference that forgets its idempotency keys at once. */
 const openForgetful = () => openTestApp({ sandboxDialect: { ...defaultDialect(), idempotencyMemorySeconds: 1 } })
 
-/** An order of somebody else, placed at the supplier directly. */
+/** An order of another customer, placed at the supplier directly. */
 async function placeForeign(app: TestApp, externalOrderId: string | null): Promise<void> {
   app.move(1)
   const { productId } = await app.offer()

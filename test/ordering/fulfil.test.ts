@@ -216,15 +216,15 @@ describe('keys', () => {
     })
   })
 
-  test('of two parts whose callbacks crossed are told to be complete by one more, without keys', async () => {
+  test('of two parts whose callbacks crossed are reported complete by one more callback, without keys', async () => {
     const dialect = { ...defaultDialect(), quantityMax: 3 }
     const { app } = await openReady(['1001'], [{ quantity: 4 }], { dialect })
     app.shop.answerNext(500, 1)
     await deliverDue(app.ordering)
     expect(app.callbacks('line.fulfilled').map(({ data }) => data.complete)).toEqual([false])
     await app.pass(MINUTE)
-    const told = app.callbacks('line.fulfilled').map(({ data }) => [data.complete, (data.keys as string[]).length])
-    expect(told.slice(1)).toEqual([
+    const callbacks = app.callbacks('line.fulfilled').map(({ data }) => [data.complete, (data.keys as string[]).length])
+    expect(callbacks.slice(1)).toEqual([
       [false, 3],
       [true, 0],
     ])

@@ -63,12 +63,12 @@ describe('closing', () => {
     await decide(app, orderId, { type: 'close' })
     await app.pass(2 * HOUR)
     expect(await app.state(orderId)).toBe('cancelled')
-    expect(await app.db.query(listOutbox({ state: 'due', limit: 10 })), 'nothing waits for ever').toEqual([])
+    expect(await app.db.query(listOutbox({ state: 'due', limit: 10 })), 'nothing waits without an end').toEqual([])
     expect(app.callbacks('line.fulfilled')).toEqual([])
     app.expectLedger({ charges: 1, keys: 0 })
   })
 
-  test('leaves keys that were leaving on their way, and the store is told of the others', async () => {
+  test('leaves keys that were leaving on their way, and the store is notified of the others', async () => {
     const app = await openTestApp()
     app.shop.answerNext(500, 3)
     const orderId = await failedAfterFirstKey(app, 3)

@@ -293,7 +293,7 @@ describe('the balance', () => {
   })
 })
 
-test('the first guard that holds is the one that is told: freeze, stock, ceiling, spend cap, balance', async () => {
+test('the first guard that holds is the one that is shown: freeze, stock, ceiling, spend cap, balance', async () => {
   const { app, set, guard } = await openPlanned(caps({ order: 1 }))
   await balanceOf(app, 1, app.now() + 1)
   await set({ localStock: 0, providerStock: 0, costMinor: 5_000 })

@@ -218,7 +218,7 @@ describe('before anything is bought', () => {
     app.expectLedger({ charges: 1, keys: 1 })
   })
 
-  test('a freeze that was lifted a moment before a crash holds nothing for ever', async () => {
+  test('a freeze that was lifted a moment before a crash does not hold purchases afterwards', async () => {
     const app = await openTestApp()
     await freeze(app.ordering, 'we take stock', 'ann')
     const orderId = await app.buy('1001')

@@ -97,8 +97,8 @@ describe('taking a store order', () => {
       [3, 1],
     ])
     app.expectLedger({ charges: 3, keys: 7 })
-    const told = app.callbacks('line.fulfilled').map(({ data }) => [data.delivered, data.complete])
-    expect(told.at(-1), 'the store hears that the line is complete').toEqual([7, true])
+    const callbacks = app.callbacks('line.fulfilled').map(({ data }) => [data.delivered, data.complete])
+    expect(callbacks.at(-1), 'the store hears that the line is complete').toEqual([7, true])
   })
 
   test('leaves a line alone that is none of ours', async () => {

@@ -18,15 +18,15 @@ const listing = (variant: string, fields: Partial<ListingRow>): ListingRow => ({
 })
 
 describe('a purchase that finds its offer out of stock', () => {
-  test('owes every store a look at it, in the commit that finds it', async () => {
+  test('queues its offer for every store, in the commit that finds it', async () => {
     const app = await openTestApp()
     const orderId = await app.buy('1001')
     app.sandbox.faults.add({ fault: 'out-of-stock' })
     await app.round()
     const purchase = await app.purchase(orderId)
     expect(purchase).toMatchObject({ generation: 2, holdReason: 'out_of_stock' })
-    const [owed] = await app.db.query(nextPublications(STORE, 10))
-    expect(owed?.productIds).toEqual([purchase.supplierProductId])
+    const [queued] = await app.db.query(nextPublications(STORE, 10))
+    expect(queued?.productIds).toEqual([purchase.supplierProductId])
     const offers = await app.db.query(offersByProduct([purchase.supplierProductId]))
     const store = { id: STORE, policy: sellingPolicy() }
     const [assessed] = await assess(app.db, store, { offers }, app.now())
@@ -81,7 +81,7 @@ describe('the line of an order', () => {
     expect(await meant('TWICE')).toBe('d')
   })
 
-  test('means nobody where two variants under its SKU are linked to two offers', async () => {
+  test('means no offer where two variants under its SKU are linked to two offers', async () => {
     const meant = await world([
       listing('v1', { productId: 'a', sku: 'OURS' }),
       listing('v2', { productId: 'b', sku: 'OURS' }),

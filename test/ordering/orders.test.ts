@@ -23,8 +23,8 @@ describe('keys of an accepted order', () => {
     app.expectLedger({ charges: 1, keys: 2 })
     await app.pass(30 * MINUTE)
     expect(await app.state(orderId)).toBe('fulfilled')
-    const told = app.callbacks('line.fulfilled').map(({ data }) => [data.delivered, data.complete])
-    expect(told).toEqual([
+    const callbacks = app.callbacks('line.fulfilled').map(({ data }) => [data.delivered, data.complete])
+    expect(callbacks).toEqual([
       [2, false],
       [5, true],
     ])
@@ -118,7 +118,7 @@ describe('the timeline of an order', () => {
 })
 
 describe('an accepted order that goes wrong', () => {
-  test('tells the store its code and advice, and an operator may buy anew', async () => {
+  test('tells the store its code and advice, and an operator may buy again', async () => {
     const app = await openTestApp()
     app.sandbox.faults.add({ fault: 'failed-order' })
     const orderId = await app.buy('1001')
@@ -139,7 +139,7 @@ describe('an accepted order that goes wrong', () => {
     app.expectLedger({ charges: 1, keys: 1 })
   })
 
-  test('is bought anew only after a decision on the generation that may have been charged', async () => {
+  test('is bought again only after a decision on the generation that may have been charged', async () => {
     const app = await openTestApp()
     app.sandbox.faults.add({ fault: 'out-of-stock' })
     const orderId = await app.buy('1001', {})

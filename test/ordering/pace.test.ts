@@ -15,7 +15,7 @@ async function buyMany(app: TestApp, count: number): Promise<{ orders: string[];
   app.sandbox.world.topUp(10_000_000)
   await app.ordering.readBalance()
   await app.ordering.refreshOffer(productId)
-  // Confirmed for ever: this is about orders, not about offers.
+  // Confirmed for good: this is about orders, not about offers.
   app.ordering.pace.checked.set(productId, Number.MAX_SAFE_INTEGER)
   const orders: string[] = []
   for (let number = 1; number <= count; number += 1) {
@@ -56,7 +56,7 @@ describe('a supplier whose answers are ambiguous', () => {
     app.expectLedger({ charges: 4, keys: 4 })
   })
 
-  test('is not taken for well because nobody could reach it', async () => {
+  test('does not count as healthy because no request reached it', async () => {
     const app = await openTestApp({ policy: { inFlight: 1 }, sandboxFile: databaseFile() })
     app.sandbox.faults.add({ fault: 'answer-lost', times: 2 })
     const { sku } = await buyMany(app, 2)
@@ -124,7 +124,7 @@ describe('a purchase that fails inside Quayside', () => {
     await app.pass(10_000)
     const { id } = await app.purchase(orderId)
     await retryPurchase(app.ordering, id, 'ann')
-    // As a bug would leave it: planned anew although nobody has written the first one off.
+    // As a bug would leave it: planned again although no operator has written the first one off.
     const [failed] = await app.purchases(orderId)
     if (!failed) throw new Error('there is a first attempt')
     await app.db.commit([changePurchase(failed, { writtenOffAt: null }, app.now())])

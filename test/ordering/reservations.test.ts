@@ -7,7 +7,7 @@ import { reservedUnder } from '../../src/storage/purchases.ts'
 import { by, decide, HOUR, known, MINUTE } from '../support/reviews.ts'
 import { defaultDialect, first, openTestApp, type TestAppOptions } from '../support/test-app.ts'
 
-/** A app whose offers cost less than their ceiling: what is reserved and what is spent can be told apart. */
+/** A app whose offers cost less than their ceiling: what is reserved and what is spent can be distinguished. */
 async function openRoomy(options: TestAppOptions = {}) {
   const app = await openTestApp(options)
   const { costMinor } = await app.offer()

@@ -1,4 +1,4 @@
-/** A supplier whose answers about orders cannot be read: people are told at once, and nothing more is bought. */
+/** A supplier whose answers about orders cannot be read: people are alerted at once, and nothing more is bought. */
 import { describe, expect, test } from 'vitest'
 import type { Dialect } from '../../src/dialect/dialect.ts'
 import { cancelOrder } from '../../src/ordering/actions.ts'
@@ -9,7 +9,7 @@ import { defaultDialect, openTestApp, type TestApp } from '../support/test-app.t
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 
-/** A dialect that looks for the quantity of an order where the supplier has the amount, until it is mended. */
+/** A dialect that looks for the quantity of an order where the supplier has the amount, until it is fixed. */
 async function openUnreadable(policy = {}) {
   const sandboxDialect = defaultDialect()
   const order: Dialect['order'] = { ...sandboxDialect.order, quantity: sandboxDialect.order.amount }
@@ -22,7 +22,7 @@ async function openUnreadable(policy = {}) {
       Promise.all(
         Array.from({ length: count }, async (_, n) => (await app.order(String(from + n), [{ sku }])).orderId),
       ),
-    mend: (): void => {
+    fix: (): void => {
       order.quantity = sandboxDialect.order.quantity
     },
   }
@@ -89,22 +89,22 @@ describe('answers of the supplier that cannot be read', () => {
   })
 
   test('pause buying until one is read, and then all is bought once', async () => {
-    const { app, buy, mend } = await openUnreadable()
+    const { app, buy, fix } = await openUnreadable()
     await buy(8)
     await app.pass(5 * MINUTE, 10 * SECOND)
     expect(app.ordering.supplier.unreadable()).not.toEqual([])
-    mend()
+    fix()
     await app.pass(20 * MINUTE, 10 * SECOND)
     app.expectLedger({ charges: 8, keys: 8 })
     expect(app.ordering.supplier.unreadable()).toEqual([])
   })
 
   test('pause buying no longer once the order in doubt was read by its id, although no order is listed', async () => {
-    const { app, buy, mend } = await openUnreadable()
+    const { app, buy, fix } = await openUnreadable()
     app.sandbox.faults.add({ fault: 'list-lag', delayMs: 24 * 60 * MINUTE })
     const [orderId = ''] = await buy(1)
     await app.settle()
-    mend()
+    fix()
     await cancelOrder(app.ordering, orderId, 'test')
     await app.pass(20 * MINUTE, 10 * SECOND)
     expect(await app.purchase(orderId)).toMatchObject({ state: 'review' })

@@ -49,7 +49,7 @@ describe('a balance', () => {
     expect(account).toMatchObject({ chargesMinor: 1_000, pendingAt: null, explainedAt: NOW + 1 })
   })
 
-  test('that rose is a refund as far as one is owed, once it is seen again', () => {
+  test('that rose is a refund as far as one is owed back, once it is seen again', () => {
     const failed = seen(1, 10_000, { chargesMinor: 1_000, returnsMinor: 1_000 })
     expect(read([failed]).happened).toEqual(['charge -1000'])
     const { account, happened } = read([failed, seen(1 + AGAIN_MS, 10_000)])
@@ -69,7 +69,7 @@ describe('a balance', () => {
     expect(read([...risen, ...learned]).happened).toEqual(['charge -1000', 'refund 1000'])
   })
 
-  test('that fell for no reason is believed at the second reading, and told once', () => {
+  test('that fell for no reason is believed at the second reading, and reported once', () => {
     const { account, happened } = read([seen(0, 9_000)])
     expect(happened).toEqual([])
     expect(account).toMatchObject({ pendingMinor: -1_000, pendingAt: NOW, explainedAt: NOW })
@@ -80,8 +80,8 @@ describe('a balance', () => {
   test('is not believed twice within a minute', () => {
     const soon = [seen(0, 9_000), seen(1, 9_000), seen(AGAIN_MS - 1, 9_000)]
     expect(read(soon).happened).toEqual([])
-    const owed = { returnsMinor: 1_000 }
-    expect(read([seen(0, 11_000, owed), seen(AGAIN_MS - 1, 11_000)]).happened).toEqual([])
+    const returns = { returnsMinor: 1_000 }
+    expect(read([seen(0, 11_000, returns), seen(AGAIN_MS - 1, 11_000)]).happened).toEqual([])
   })
 
   test('that fell for no reason and came back did not fall', () => {
@@ -97,7 +97,7 @@ describe('a balance', () => {
     expect(account.pendingAt).toBeNull()
   })
 
-  test('that falls further while a fall waits is told for each', () => {
+  test('that falls further while a fall waits is reported for each', () => {
     const { account, happened } = read([seen(0, 9_000), seen(AGAIN_MS, 8_500), seen(2 * AGAIN_MS, 8_500)])
     expect(happened).toEqual(['unexplained -1000', 'unexplained -500'])
     expect(account.unexplainedMinor).toBe(1_500)
@@ -110,7 +110,7 @@ describe('a balance', () => {
     const more = [seen(0, 8_900, review), seen(AGAIN_MS, 8_900, review)]
     expect(read(more).happened, 'only what goes beyond').toEqual(['unexplained -100'])
     const decided = [...readings, seen(3 * AGAIN_MS, 9_000), seen(4 * AGAIN_MS, 9_000)]
-    expect(read(decided).happened, 'nobody owned up to it').toEqual(['unexplained -1000'])
+    expect(read(decided).happened, 'no operator explained it').toEqual(['unexplained -1000'])
   })
 
   test('that fell by what orders without a known amount may have cost is a charge', () => {
@@ -169,20 +169,20 @@ describe('the account', () => {
     const moment = fc.record({ event, waitMs: fc.integer({ min: 1, max: 2 * CREDIT_MS }), reads: fc.boolean() })
     fc.assert(
       fc.property(fc.array(moment, { maxLength: 30 }), (moments) => {
-        let [balance, charges, owed, readAt] = [begun.startMinor, 0, 0, NOW]
+        let [balance, charges, returns, readAt] = [begun.startMinor, 0, 0, NOW]
         let account = begun
         const step = () => {
           account = explain(account, {
-            ...seen(0, balance, { chargesMinor: charges, returnsMinor: owed }),
+            ...seen(0, balance, { chargesMinor: charges, returnsMinor: returns }),
             readAt,
           }).account
-          ;[charges, owed] = [0, 0]
+          ;[charges, returns] = [0, 0]
         }
         for (const { event: one, waitMs, reads } of moments) {
           readAt += waitMs
           balance += one.kind === 'charge' || one.kind === 'theft' ? -one.minor : one.minor
           if (one.kind === 'charge') charges += one.minor
-          if (one.kind === 'refund') owed += one.minor
+          if (one.kind === 'refund') returns += one.minor
           if (reads) step()
         }
         for (let quiet = 0; quiet < 4; quiet += 1) {

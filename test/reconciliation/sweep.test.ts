@@ -31,7 +31,7 @@ async function placeBeside(app: TestApp, reference: string | null): Promise<stri
 const ours = (reference: string, store = STORE) =>
   externalOrderId({ store, reference, line: '1', part: 1, generation: 1 }, defaultDialect().externalOrderIdMax)
 
-/** The supplier no longer lists an order, and no longer knows it either unless told so. */
+/** The supplier no longer lists an order, and no longer knows it either, unless `known`. */
 function forget(app: TestApp, orderId: string, { listed = false, known = false } = {}): void {
   const { supplier } = app
   app.ordering.supplier.orders = async (query) => {
@@ -84,7 +84,7 @@ describe("a sweep of the supplier's orders", () => {
     expect(await app.discrepancies()).toEqual(['orphan'])
     expect(await lastSweep(app)).toMatchObject({ state: 'complete', fromAt: 0, orders: 5, orphans: 1, foreign: 3 })
     await sweep(app.ordering, 0)
-    expect(await app.alerts(), 'told once, however often it is found').toEqual(['orphan'])
+    expect(await app.alerts(), 'one alert, however often it is found').toEqual(['orphan'])
     expect(await currentFreeze(app.db), 'an orphan alone stops nothing').toBeUndefined()
     await placeBeside(app, ours('1004'))
     expect(await sweep(app.ordering, 0)).toMatchObject({ orphans: 2 })
@@ -139,7 +139,7 @@ describe("a sweep of the supplier's orders", () => {
     app.sandbox.faults.add({ fault: 'list-lag', delayMs: DAY })
     const orderId = await app.buy('1001')
     await app.settle()
-    // The first look-up comes when the key may be forgotten: nobody can know, and a person decides.
+    // The first look-up comes when the key may be forgotten: what ran is unknown, and a person decides.
     app.move(HOUR)
     await app.pass(20 * MINUTE)
     const lost = await app.purchase(orderId)
@@ -293,7 +293,7 @@ describe('a sweep that could not read the whole list', () => {
     expect(await lastSweep(app)).toMatchObject({ state: 'failed', unreadable: 1, matched: 2, missing: 0 })
   })
 
-  test('does not go round for ever with a supplier that answers every page with the same orders', async () => {
+  test('does not go round without an end with a supplier that answers every page with the same orders', async () => {
     const app = await openTestApp(pagesOf(2))
     for (let number = 1; number <= 3; number += 1) await placeBeside(app, `other-${number}`)
     const { supplier } = app

@@ -71,10 +71,10 @@ describe('group commit', () => {
 describe('a refused commit', () => {
   test('that is stale leaves nothing behind and its neighbours alone', async () => {
     const { database, names, count } = tracedDatabase()
-    const nobody = build.update(settings).set({ value: 'x' }).where(eq(settings.name, 'nobody'))
+    const absent = build.update(settings).set({ value: 'x' }).where(eq(settings.name, 'nobody'))
     const outcomes = await Promise.allSettled([
       database.commit([insert('before')]),
-      database.commit([insert('lost'), change(nobody, 1)]),
+      database.commit([insert('lost'), change(absent, 1)]),
       database.commit([insert('after')]),
     ])
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])

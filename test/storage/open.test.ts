@@ -12,7 +12,7 @@ import { openDatabase } from '../../src/storage/sqlite/open.ts'
 import { build } from '../../src/storage/statement.ts'
 import { databaseFile, fileDatabase, programMigrations, TEST_NOW } from '../support/database.ts'
 
-/** What a second process runs: it opens the file, says so, and commits for ever, printing what is acknowledged. */
+/** What a second process runs: it opens the file, says so, and commits until it is killed, printing what is acknowledged. */
 const WRITER = `
   import { writeSync } from 'node:fs'
   import { build } from '${new URL('../../src/storage/statement.ts', import.meta.url)}'

@@ -60,7 +60,7 @@ const cases: [string, SQLWrapper, string][] = [
     pageOfListings({ store: 's', state: 'held', limit: 1 }),
     'listings_state (store=? AND state=?)',
   ],
-  ['what a store is owed', nextPublications('s', 1), 'publications_store (store=?)'],
+  ['what is queued for a store', nextPublications('s', 1), 'publications_store (store=?)'],
   ['the next of the whole catalogue', offersFrom('', 1), 'sqlite_autoindex_offers_1 (product_id>?)'],
   ['prices to be thinned', thinListingPrices(1, 2).statement, 'listing_prices_at (at>? AND at<?)'],
   ['prices to be forgotten', forgetListingPrices(1).statement, 'listing_prices_at (at<?)'],

@@ -174,7 +174,7 @@ export async function openApi(options: TestAppOptions = {}) {
     stores: [selling],
     storeOf: ordering.storeOf,
   }
-  /** Tells the store of its listings until nothing is owed. */
+  /** Pushes listings to the store until nothing is queued. */
   const publish = async (): Promise<void> => {
     while ((await publishNext({ ...publisher, monotonic: now, random: () => 0.5 }, selling)) > 0);
   }

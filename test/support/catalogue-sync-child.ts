@@ -1,4 +1,4 @@
-/** A process of its own that reads a sync run, until it is killed: it never gets past the page it is told to stop at. */
+/** A process of its own that reads a sync run, until it is killed: it never gets past the page that its arguments name. */
 import { runSync, startSync } from '../../src/catalogue/sync.ts'
 import { catalogueOf } from './catalogue-parties.ts'
 

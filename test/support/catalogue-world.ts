@@ -61,8 +61,8 @@ export function openCatalogue({ baseUrl, dialect, db, clock = { at: TEST_NOW } }
     },
     offer: async (productId: string) => (await catalogue.db.query(offersByProduct([productId])))[0],
     offers: () => catalogue.db.query(listOffers({ limit: 100_000 })),
-    /** What is owed to one store, oldest first. */
-    owed: async (store = STORES[0]?.id) => {
+    /** Products that are queued for one store, oldest first. */
+    queued: async (store = STORES[0]?.id) => {
       const rows = await catalogue.db.query(build.select().from(publications).orderBy(publications.id))
       const own = rows.filter((row) => row.store === store)
       return own.map(({ productIds }) => productIds ?? [])

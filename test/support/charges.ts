@@ -41,16 +41,16 @@ export function doubleChargesIn(standing: readonly LedgerEntry[], writtenOff: Re
 }
 
 /**
- * Parts with more standing charges than one, of which no operator was told: each charge beyond the first must be on record, as
+ * Parts with more standing charges than one, of which no operator knows: each charge beyond the first must be on record, as
  * a discrepancy or as an order that an operator was shown and decided on. Also one that a write-off allows: it is only
  * meant where it is known.
  *
- * @param told ids of the supplier's orders that are on record
+ * @param reported ids of the supplier's orders that are on record
  */
-export function untoldChargesIn(standing: readonly LedgerEntry[], told: ReadonlySet<string>): string[] {
+export function unreportedChargesIn(standing: readonly LedgerEntry[], reported: ReadonlySet<string>): string[] {
   const parts = Map.groupBy(standing, ({ externalOrderId }) => partOf(externalOrderId ?? ''))
   return [...parts].flatMap(([part, entries]) => {
-    const known = entries.filter(({ orderId }) => told.has(orderId ?? '')).length
+    const known = entries.filter(({ orderId }) => reported.has(orderId ?? '')).length
     return entries.length - known > 1 ? [`${part}: ${entries.length} charges, and ${known} of them are on record`] : []
   })
 }

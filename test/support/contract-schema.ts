@@ -54,7 +54,7 @@ function resolved(document: Json, pointer: string): { pointer: string; value: Js
 
 /**
  * A copy in which no object may carry a field that its schema does not name. The document itself leaves answers open, so
- * that clients bear with new fields; whoever makes the answers has to name all of them.
+ * that clients bear with new fields; the server has to name all of them.
  */
 export const closed = (document: Json): Json => closedPart(document, document) as Json
 

@@ -1,5 +1,5 @@
 /**
- * Holds a server to its OpenAPI document: every answer, whoever asked, is compared with what the document says of that
+ * Holds a server to its OpenAPI document: every answer to any caller is compared with what the document says of that
  * operation and status. A header or a field that the document does not name is a fault, as is one that is missing.
  */
 import { subscribe } from 'node:diagnostics_channel'

@@ -1,4 +1,4 @@
-/** Any dialect: the default one with its paths, words and representations drawn anew. */
+/** Any dialect: the default one with its paths, words and representations drawn at random. */
 import fc from 'fast-check'
 import type { Dialect } from '../../src/dialect/dialect.ts'
 import { standard } from './dialect-pair.ts'

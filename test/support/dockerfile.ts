@@ -32,7 +32,7 @@ export interface Build {
   folder: string
   /** The `node` that stands for the one of the base image. */
   node: string
-  /** Who owns what `--chown` gives away; undefined: nobody can, because the builder is not root. */
+  /** Who owns what `--chown` gives away; undefined: that is impossible, because the builder is not root. */
   owner: number | undefined
 }
 

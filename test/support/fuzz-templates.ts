@@ -18,14 +18,14 @@ export interface Keys {
   sku: string
 }
 
-export const DOOR = '/webhooks/supplier/fuzz'
+export const WEBHOOK_PATH = '/webhooks/supplier/fuzz'
 export const ORDERS = '/api/v1/orders'
 
 /** A delivery that nothing is wrong with, other than perhaps its secret; its body is like no other. */
 export function delivery({ secret }: Keys, id: string): Template {
   const timestamp = timestampOf(Date.now())
   const { headers, body } = signedDelivery({ secret, timestamp, deliveryId: id, body: orderEvent({ order_id: id }) })
-  return { method: 'POST', target: DOOR, headers: [...CLOSING, ...headers], body }
+  return { method: 'POST', target: WEBHOOK_PATH, headers: [...CLOSING, ...headers], body }
 }
 
 /** A store order that nothing is wrong with, other than perhaps its token; its reference is like no other. */

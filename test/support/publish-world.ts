@@ -1,4 +1,4 @@
-/** Publishing for tests: the real flows on real SQLite, a shop over HTTP that answers as it is told, a clock moved by hand. */
+/** Publishing for tests: the real flows on real SQLite, a shop over HTTP that answers as the test says, a clock moved by hand. */
 import { randomBytes } from 'node:crypto'
 import { eq } from 'drizzle-orm'
 import { onTestFinished } from 'vitest'
@@ -67,7 +67,7 @@ export async function publishWorld(settings: Parameters<typeof sellingPolicy>[0]
     storeOf: () => backend,
   }
   const linking: Linking = { db, now, newId, wake: () => {} }
-  /** Runs passes until nothing is owed. */
+  /** Runs passes until nothing is queued. */
   const settle = async (): Promise<number> => {
     for (let passes = 0; passes < 200; passes += 1) if ((await publishNext(publisher, store)) === 0) return passes
     throw new Error('publishing does not come to rest')
@@ -91,14 +91,14 @@ export async function publishWorld(settings: Parameters<typeof sellingPolicy>[0]
     configure: (other: Parameters<typeof sellingPolicy>[0]) => {
       store = { id: STORE, policy: sellingPolicy(other) }
     },
-    /** Stores offers as a sync run does, with what the store is owed. */
+    /** Stores offers as a sync run does, with what it queues for the store. */
     stock: async (...rows: NewOffer[]): Promise<void> => {
-      const owed = enqueuePublications(
+      const queued = enqueuePublications(
         [store],
         rows.map(({ productId }) => productId),
         { newId, now: now(), cause: 'test' },
       )
-      await db.commit([...rows.map((offer) => putOffer({ ...offer, asOf: now(), changedAt: now() })), ...owed])
+      await db.commit([...rows.map((offer) => putOffer({ ...offer, asOf: now(), changedAt: now() })), ...queued])
     },
     /** Marks an offer as gone, as two complete runs that did not see it do. */
     vanish: (productId: string) =>
@@ -123,7 +123,7 @@ export async function publishWorld(settings: Parameters<typeof sellingPolicy>[0]
         ]),
       ),
     /** Variants of each callback about listings, in the order they came. */
-    told: () =>
+    pushed: () =>
       shop
         .received()
         .filter(({ type }) => type === 'listings.changed')

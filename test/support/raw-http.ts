@@ -1,4 +1,4 @@
-/** A client that writes the bytes it is told to: malformed and repeated headers cannot be sent by a proper one. */
+/** A client that writes the given bytes: malformed and repeated headers cannot be sent by a proper one. */
 import { connect } from 'node:net'
 import type { HeaderLine } from './delivery.ts'
 

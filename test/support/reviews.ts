@@ -59,7 +59,7 @@ export async function failedAfterFirstKey(app: TestApp, quantity: number): Promi
   return orderId
 }
 
-/** A purchase that is cancelled between its last key and its hand-over: in review, the hand-over owed and held. */
+/** A purchase that is cancelled between its last key and its hand-over: in review, the hand-over queued and held. */
 export async function cancelledBeforeHandOver(app: TestApp): Promise<string> {
   const orderId = await app.buy('1001')
   await app.settle()

@@ -76,7 +76,7 @@ export function productOf(sandbox: Awaited<ReturnType<typeof openSandbox>>, sku:
   return offer
 }
 
-/** A receiver of deliveries that answers what it is told and keeps what it got. */
+/** A receiver of deliveries that answers as the test says and keeps what it got. */
 export async function openReceiver(answer: () => number = () => 200) {
   const got: { headers: IncomingHttpHeaders; body: string }[] = []
   const server = createServer((request, response) => {

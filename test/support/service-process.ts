@@ -19,7 +19,7 @@ import { checkedService, expectNoFaults, startCheckedSandbox } from './checked-s
 import { DIALECT, orderEvent, SECRET, signedDelivery, timestampOf } from './delivery.ts'
 import { addWebhook } from './webhook-endpoint.ts'
 
-export const DOOR = '/webhooks/supplier/burst'
+export const WEBHOOK_PATH = '/webhooks/supplier/burst'
 
 /** Loaded before the entry: ends the service where QUAYSIDE_CRASH says. */
 const CRASH = path.join(import.meta.dirname, './crash.ts')
@@ -127,7 +127,7 @@ export async function openInstallation(
       ),
     deliver: (id: string, agent: Agent | false) => {
       const { headers, body } = delivery(id)
-      return post(`${url}${DOOR}`, agent, Object.fromEntries(headers), body)
+      return post(`${url}${WEBHOOK_PATH}`, agent, Object.fromEntries(headers), body)
     },
     /** The only purchase, when the service has ended. */
     purchase: () => withDatabase(async (db) => (await db.query(build.select().from(purchases)))[0]),

@@ -142,7 +142,7 @@ export async function startTcp(speak: (socket: Socket, request: string) => void)
   return { origin, heard, close, connections: () => sockets.size }
 }
 
-/** A port that nobody listens on. */
+/** A port that no program listens on. */
 export async function refusedOrigin(): Promise<string> {
   const server = createTcpServer()
   const origin = await listen(server)

@@ -42,7 +42,7 @@ export interface TestAppOptions {
   policy?: Partial<OrderingPolicy>
   balanceMinor?: number
   database?: Database
-  /** 0.5 unless told: waits with jitter are then half their most. */
+  /** Default: 0.5. Waits with jitter are then half their most. */
   random?: () => number
   /** The key that Quayside presents. */
   apiKey?: string

@@ -134,7 +134,7 @@ describe('a start', () => {
     expect(again.keys.current()).toBe(next)
   })
 
-  test('with keys of which none fits is told about the one that is set', async () => {
+  test('with keys of which none fits names the one that is set', async () => {
     const db = memoryDatabase()
     const [right, wrong] = [key(), key()]
     await vaultOf(db, right)

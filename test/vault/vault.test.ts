@@ -116,7 +116,7 @@ describe('the vault', () => {
     expect(await database.query(build.select({ id: dataKeys.id }).from(dataKeys))).toEqual([{ id: 1 }])
   })
 
-  test('does not open with another key-encryption key, and says which setting to mend', async () => {
+  test('does not open with another key-encryption key, and says which setting to fix', async () => {
     const database = memoryDatabase()
     await vaultOf(database)
     await expect(vaultOf(database, OTHER_KEY)).rejects.toMatchObject({

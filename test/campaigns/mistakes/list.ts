@@ -112,7 +112,7 @@ export const mistakes: readonly Mistake[] = [
   },
   {
     name: 'key-reused-after-rejection',
-    does: 'sends a key again that was answered with a rejection, and gets the same answer for ever',
+    does: 'sends a key again that was answered with a rejection, and gets the same answer each time',
     edits: [
       {
         file: 'domain/purchase-table.ts',

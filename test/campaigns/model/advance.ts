@@ -70,7 +70,7 @@ function applied(
   const purchase = purchaseOf(state, generation)
   if (typeof effect === 'object') {
     if (!('plan' in effect)) return state
-    // The bounds end here, as if whoever does it had died before the commit.
+    // The bounds end here, as if the worker had died before the commit.
     if (state.purchases[1] || model.bounds.generations === 1) return undefined
     const key = model.rules.nextKey(purchase.key)
     const planned = plannedPurchase({ key, hold: effect.plan, delayed: effect.notBefore !== null })
@@ -104,5 +104,5 @@ function handOver({ rules }: Model, state: State, generation: Generation): State
   const { keysStored, handOvers } = purchaseOf(state, generation)
   const room = rules.handsOverOnce ? QUANTITY - handOvers : QUANTITY
   if (room === 0 || keysStored === 0) return state
-  return withPurchase(state, generation, { handOvers: handOvers + 1, handOver: 'owed' })
+  return withPurchase(state, generation, { handOvers: handOvers + 1, handOver: 'queued' })
 }

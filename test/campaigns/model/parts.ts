@@ -40,9 +40,9 @@ export const parts: readonly Part[] = [
 ]
 
 export const worldWords: Record<World, string> = {
-  remembers: 'knows a key again; its list may leave an order out for ever',
+  remembers: 'knows a key again; its list may leave an order out always',
   lists: 'lists an order in time; it may forget a key at once',
-  neither: 'may forget a key at once, and leave an order out for ever',
+  neither: 'may forget a key at once, and leave an order out always',
 }
 
 /** Rows of the table that no part reaches, by the state they are taken in, with the reason. */

@@ -28,7 +28,7 @@ export function people(model: Model, state: State): void {
   }
 }
 
-/** The store cancels its order: all purchases of it are marked, whoever holds them. */
+/** The store cancels its order: all purchases of it are marked, also those that a worker holds. */
 function cancel(model: Model, state: State): void {
   if (!model.bounds.cancels || state.purchases.every((purchase) => !purchase || purchase.cancelAsked)) return
   let next = state

@@ -7,8 +7,9 @@ import type { Promised } from './step.ts'
 /** @returns a promise that a state as such breaks */
 export function brokenIn(state: State): Promised | undefined {
   if (state.place.world !== 'neither' && bitsOf(chargesOf(state)).length > 1) return 'one charge per part'
-  const told = state.purchases.filter((one) => one && !one.writtenOff && one.handOver === 'told')
-  if (told.length > 1 || state.purchases.some((one) => one && one.handOvers > 1)) return 'keys are handed over once'
+  const delivered = state.purchases.filter((one) => one && !one.writtenOff && one.handOver === 'delivered')
+  if (delivered.length > 1 || state.purchases.some((one) => one && one.handOvers > 1))
+    return 'keys are handed over once'
   return undefined
 }
 
@@ -41,7 +42,7 @@ export function brokenBy(
   return overlooks(before, after, generation, input) ? 'a second order freezes buying' : undefined
 }
 
-/** Two charges for the part were in sight that nobody had decided on, and buying goes on. */
+/** Two charges for the part were in sight that no operator had decided on, and buying goes on. */
 function overlooks(
   before: State,
   after: State,
@@ -63,7 +64,7 @@ export const isSettled = (state: State): boolean =>
   state.requests.every((request) => request === undefined) &&
   generations.every((generation) => {
     const purchase = state.purchases[generation]
-    return !purchase || (finalStates.includes(purchase.state) && purchase.handOver !== 'owed')
+    return !purchase || (finalStates.includes(purchase.state) && purchase.handOver !== 'queued')
   })
 
 /** A person is asked to decide: a purchase is in review, or buying is frozen. */

@@ -111,7 +111,7 @@ function factsOf(purchase: Purchase, over: Over): Omit<PurchaseFacts, 'newest' |
     supplierOrderId: purchase.order < 0 ? null : nameOf(purchase.order),
     quantity: QUANTITY,
     keysStored: bitsOf(purchase.keysStored).length,
-    keysWaiting: purchase.handOver === 'owed' && !purchase.handOverBegun ? QUANTITY : 0,
+    keysWaiting: purchase.handOver === 'queued' && !purchase.handOverBegun ? QUANTITY : 0,
     keysLeft: purchase.handOvers > 0 && purchase.handOverBegun ? QUANTITY : 0,
     keysShortSince: at(purchase.keysShort, over === 'keys' ? NOW - DAY : NOW),
     unknownAt: at(purchase.state === 'unknown', over === 'scan' ? NOW - DAY : NOW),

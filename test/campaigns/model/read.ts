@@ -60,7 +60,7 @@ export function reads(model: Model, state: State): void {
   }
 }
 
-/** The order that an answer named is read by its id, as it is or with other contents; one that nobody made is not known. */
+/** The order that an answer named is read by its id, as it is or with other contents; one that the supplier never made is not known. */
 function readsNamed(model: Model, state: State, generation: Generation): void {
   const { state: is, named } = purchaseOf(state, generation)
   const order = state.orders[named]
@@ -83,7 +83,7 @@ function readsOf(model: Model, state: State, generation: Generation, number: num
   shows(state, {})
   // The supplier may answer a read with what was long ago.
   if (order.view !== 'open') applied(model, state, { generation, number, view: 'open', elsewhere: false })
-  // What becomes of an order that nobody waits for changes nothing here.
+  // What becomes of an order that no request waits for changes nothing here.
   if (isOver(purchaseOf(state, generation))) return
   for (const view of next[order.view]) shows(state, { view })
   if (state.place.oddities === model.bounds.oddities) return
@@ -148,25 +148,25 @@ function inputOf(state: State, { generation, number, view, elsewhere }: Reading,
 
 const count = (set: number): number => set.toString(2).replaceAll('0', '').length
 
-/** Keys that are owed go to the store, which counts a repeated message once: fulfil.ts and hand-over.ts. */
+/** Keys that are queued go to the store, which counts a repeated message once: fulfil.ts and hand-over.ts. */
 export function handOvers(model: Model, state: State): void {
   for (const generation of generations) {
     const purchase = state.purchases[generation]
     if (!purchase || purchase.handOver === 'none') continue
     const name = `purchase ${generation + 1}`
-    if (purchase.handOver === 'owed') {
+    if (purchase.handOver === 'queued') {
       const may = !purchase.handOverHeld && (!purchase.cancelAsked || purchase.handOverBegun)
       if (may && !purchase.handOverBegun) {
         const next = withColumns(state, generation, { handOverBegun: true })
         model.emit({ next, says: () => `the keys of ${name} are about to leave` })
       }
-      // From here on nothing stops them: whoever began is on its way.
+      // From here on nothing stops them: a hand-over that began is on its way.
       if (purchase.handOverBegun) {
-        const next = withColumns(state, generation, { handOver: 'told' })
+        const next = withColumns(state, generation, { handOver: 'delivered' })
         model.emit({ next, says: () => `the store has the keys of ${name}` })
       }
     }
-    const confirmed = purchase.handOver === 'told' && model.rules.confirms(count(purchase.keysStored))
+    const confirmed = purchase.handOver === 'delivered' && model.rules.confirms(count(purchase.keysStored))
     if (confirmed && purchase.state === 'completed' && purchase.lease === 0) {
       const moved = advance(model, state, generation, { type: 'confirmed' })
       if (moved)

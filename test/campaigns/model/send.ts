@@ -19,7 +19,7 @@ import {
 } from './state.ts'
 import type { Model, Promised } from './step.ts'
 
-/** What may happen to purchases whose turn has come: place.ts, up to the lease; and to those nobody sends any more. */
+/** What may happen to purchases whose turn has come: place.ts, up to the lease; and to those that are not sent any more. */
 export function placements(model: Model, state: State): void {
   for (const generation of generations) {
     const purchase = state.purchases[generation]
@@ -51,7 +51,7 @@ export function placements(model: Model, state: State): void {
   }
 }
 
-/** The lease is taken in a commit of its own: whoever held it before is fenced off. */
+/** The lease is taken in a commit of its own: the worker that held it before is fenced off. */
 export function claimed(model: Model, state: State, place: number, does: Partial<Worker> & { purchase: Generation }) {
   const { purchase } = does
   const taken = withPurchase(state, purchase, { lease: model.rules.durations.lease })

@@ -17,7 +17,7 @@ export const generations: readonly Generation[] = [0, 1]
 /**
  * What the supplier can be relied on for. In all three a request runs once, within `settle`, or never.
  *
- *   remembers  it knows a key again; its list may leave an order out for ever
+ *   remembers  it knows a key again; its list may leave an order out always
  *   lists      its list shows an order after `listLag`; it may forget a key at once
  *   neither    nothing holds: two charges cannot be excluded, only detected
  */
@@ -49,7 +49,7 @@ export interface Purchase {
   keysStored: number
   /** How often a key was given to a hand-over. */
   handOvers: number
-  handOver: 'none' | 'owed' | 'told'
+  handOver: 'none' | 'queued' | 'delivered'
   handOverBegun: boolean
   handOverHeld: boolean
   keysShort: boolean
@@ -62,7 +62,7 @@ export interface Purchase {
   sinceSent: number
   /** Ticks since the first scan that did not find it, as far as they matter; -1 when there is none. */
   sinceAbsent: number
-  /** That scan began late enough after the last send. Nobody but the promises sees this. */
+  /** That scan began late enough after the last send. Only the promises see this. */
   absentCounts: boolean
 }
 
@@ -70,11 +70,11 @@ export interface Purchase {
 export interface Worker {
   doing: 'idle' | 'claimed' | 'intended' | 'waits' | 'answered' | 'scanned'
   purchase: Generation
-  /** Nobody has taken the lease since. */
+  /** The lease was not taken since. */
   fenced: boolean
   /** Claimed because absence was proven. */
   repeat: boolean
-  /** Absence was proven as it must be. Nobody but the promises sees this. */
+  /** Absence was proven as it must be. Only the promises see this. */
   proven: boolean
   /** Request that it waits for, from 0; -1 when no answer can come any more. */
   request: number
@@ -97,7 +97,7 @@ export interface Worker {
  */
 export type AnswerKind = 'accepted' | 'differs' | 'not_executed' | 'out_of_stock' | 'refused' | 'lost'
 
-/** Number of an order that an answer names and nobody made. */
+/** Number of an order that an answer names and the supplier never made. */
 export const GHOST = 5
 
 /** A POST /orders that left and may still run. */

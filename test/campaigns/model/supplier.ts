@@ -39,7 +39,7 @@ function run(model: Model, state: State, place: number, request: Kept<Request>):
     }
     const odd = state.place.oddities < model.bounds.oddities
     const ghost = odd ? answered(state, place, withOddity(over), 'differs', GHOST) : undefined
-    if (ghost) emit({ next: ghost, says: () => `key ${request.key + 1} is answered with an order that nobody made` })
+    if (ghost) emit({ next: ghost, says: () => `key ${request.key + 1} is answered with an order that was never made` })
   }
   const runs = (from: State, order: number, says: string): void => {
     // The network may deliver it once more; a supplier that forgets would charge for that, so only where it does not.
@@ -48,8 +48,8 @@ function run(model: Model, state: State, place: number, request: Kept<Request>):
       if (!after) continue
       if (after !== copied) emit({ next: after, says: () => `${says}; the answer is lost` })
       else emit({ next: after, says: () => `${says}; the answer is lost, and a copy of the request is under way` })
-      const told = answered(from, place, after, 'accepted', order)
-      if (told) emit({ next: told, says: () => `${says}, and the answer arrives` })
+      const answeredState = answered(from, place, after, 'accepted', order)
+      if (answeredState) emit({ next: answeredState, says: () => `${says}, and the answer arrives` })
       if (from.place.oddities === model.bounds.oddities) continue
       const bent = answered(state, place, withOddity(after), 'differs', order)
       if (bent) emit({ next: bent, says: () => `${says}, and the answer names it and differs` })
@@ -79,14 +79,14 @@ const wordsOf = {
   refused: 'a refusal',
 }
 
-/** A request is over; nobody gets an answer to it any more. */
+/** A request is over; no sender gets an answer to it any more. */
 export function ended(state: State, place: number): State {
   return withWorkers(withRequest(state, place, undefined), (worker) =>
     worker.doing === 'waits' && worker.request === place ? { request: -1 } : undefined,
   )
 }
 
-/** @returns the state after its sender has the answer; undefined when nobody waits for it */
+/** @returns the state after its sender has the answer; undefined when no sender waits for it */
 function answered(before: State, place: number, after: State, kind: AnswerKind, order: number): State | undefined {
   const waits = before.workers.findIndex((worker) => worker.doing === 'waits' && worker.request === place)
   const worker = before.workers[waits]

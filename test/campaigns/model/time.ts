@@ -1,8 +1,8 @@
 /**
  * Time and crashes: they happen to everybody at any instant.
  *
- * Nobody puts a clock ahead or back here: leases, writes and absence are counted on clocks that never jump. A process that
- * starts anew counts absence anew, which only makes its scans later than some that are tried here.
+ * No clock is put ahead or back here: leases, writes and absence are counted on clocks that never jump. A process that
+ * starts again counts absence from the beginning, which only makes its scans later than some that are tried here.
  */
 import type { Durations } from './rules.ts'
 import {
@@ -68,7 +68,7 @@ function later(purchase: Purchase, { scanGap }: Durations, countsFrom: number): 
 /**
  * A worker dies in the middle of what it does; or the whole process does, with all its workers.
  *
- * One worker that dies leaves its lease (one process of several on one database); when the only process starts anew, all
+ * One worker that dies leaves its lease (one process of several on one database); when the only process starts again, all
  * leases are void: ordering/resume.ts.
  */
 export function crash(model: Model, state: State): void {
@@ -83,7 +83,7 @@ export function crash(model: Model, state: State): void {
   for (const generation of generations) {
     if (next.purchases[generation]?.lease) next = withColumns(next, generation, { lease: 0 })
   }
-  model.emit({ next, says: () => 'the process dies and starts anew: all leases are void' })
+  model.emit({ next, says: () => 'the process dies and starts again: all leases are void' })
 }
 
 export const whatItDid = {

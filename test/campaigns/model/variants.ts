@@ -51,7 +51,7 @@ const instead =
     return decision && { ...decision, ...change(decision, facts, input) }
   }
 
-const anew: Transition['effects'] = [{ plan: null, notBefore: null }]
+const buyAgain: Transition['effects'] = [{ plan: null, notBefore: null }]
 
 export const variants: readonly Variant[] = [
   {
@@ -178,11 +178,11 @@ export const variants: readonly Variant[] = [
   },
   {
     name: 'new-key-after-absence',
-    does: 'what no list shows is bought anew under another key, not repeated under its own',
+    does: 'what no list shows is bought again under another key, not repeated under its own',
     breaks: 'one charge per part',
     world: 'remembers',
     change: {
-      transition: instead(({ row }) => (row === 'sent_again' ? { next: 'rejected', effects: anew } : undefined)),
+      transition: instead(({ row }) => (row === 'sent_again' ? { next: 'rejected', effects: buyAgain } : undefined)),
     },
   },
   {
@@ -193,7 +193,9 @@ export const variants: readonly Variant[] = [
     change: {
       oneOpen: false,
       mayBuy: () => true,
-      transition: instead(({ next }, facts) => (next === 'unknown' && facts.newest ? { effects: anew } : undefined)),
+      transition: instead(({ next }, facts) =>
+        next === 'unknown' && facts.newest ? { effects: buyAgain } : undefined,
+      ),
     },
   },
   {
@@ -209,7 +211,7 @@ export const variants: readonly Variant[] = [
   },
   {
     name: 'bytes-rebuilt',
-    does: 'a repeat carries bytes that are made anew, not those that were stored',
+    does: 'a repeat carries bytes that are made again, not those that were stored',
     breaks: 'a request carries the bytes stored with its key',
     world: 'remembers',
     change: { bytesStored: (purchase) => !purchase.maybeCharged },
@@ -278,7 +280,7 @@ export const variants: readonly Variant[] = [
   },
   {
     name: 'lost-send-forgotten',
-    does: 'nobody asks what became of a request whose sender died',
+    does: 'no worker asks what became of a request whose sender died',
     breaks: endings[1],
     world: 'remembers',
     change: {

@@ -39,7 +39,7 @@ export interface Run {
 
 const program = (name: string): string => path.join(import.meta.dirname, name)
 
-/** A folder for runs and their images; whoever asks for it removes it. */
+/** A folder for runs and their images; the caller removes it. */
 export const openFolder = (): string => mkdtempSync(path.join(tmpdir(), 'quayside-power-cut-'))
 
 /** Commits one after the other through the real engine. */

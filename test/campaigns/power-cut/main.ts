@@ -22,7 +22,7 @@ if (!canTrace()) {
   process.exit(2)
 }
 
-const told = (what: string, { answers, syncs, early }: Run) =>
+const sayRun = (what: string, { answers, syncs, early }: Run) =>
   say(`${what}: ${answers.length} acknowledged, ${syncs} fsyncs of the log, ${early.length} acknowledged too early`)
 const judged = (what: string, { images, acknowledged, losing, broken }: Verdict) =>
   say([`${what}: ${images} images, ${acknowledged} to be found, ${losing} images miss some`, ...broken].join('\n'))
@@ -31,13 +31,13 @@ const folder = openFolder()
 try {
   say(`seed ${seed}`)
   const commits = await runCommits(folder, count)
-  told('commits one by one', commits)
+  sayRun('commits one by one', commits)
   const real = await runDeliveries(folder, count, 'FULL')
-  told('deliveries', real)
+  sayRun('deliveries', real)
   const verdict = await cutPower(folder, real, { images, seed })
   judged('power cuts', verdict)
   const control = await runDeliveries(folder, count, 'NORMAL')
-  told('control, synchronous=NORMAL', control)
+  sayRun('control, synchronous=NORMAL', control)
   const controlVerdict = await cutPower(folder, control, { images, seed })
   judged('power cuts of the control', controlVerdict)
   const passed = [

@@ -137,7 +137,7 @@ function readSpeech(name: string, peer: string, args: string): WithoutSpan<Call>
 
 /**
  * The name of a file that survives a power cut; empty for the folder itself, undefined for what does not matter: other
- * files, the empty lock file, and the shared-memory index, which SQLite makes anew from the log.
+ * files, the empty lock file, and the shared-memory index, which SQLite rebuilds from the log.
  */
 function followed(path: string, folder: string): string | undefined {
   if (path === folder) return ''

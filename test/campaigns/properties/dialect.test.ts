@@ -233,7 +233,7 @@ describe('under any dialect', () => {
     )
   })
 
-  test('an order whose status nobody listed stays open, whatever objects have by themselves', () => {
+  test('an order whose status is not listed stays open, whatever objects have by themselves', () => {
     const words = fc.oneof(text, fc.constantFrom('constructor', 'toString', '__proto__', 'hasOwnProperty', 'valueOf'))
     fc.assert(
       fc.property(dialects, words, (dialect, word) => {
@@ -312,7 +312,7 @@ describe('under any dialect', () => {
   })
 })
 
-/** What a value is to a schema; whole numbers are told from fractions. */
+/** What a value is to a schema; whole numbers differ from fractions. */
 function kindOf(value: unknown): string {
   if (typeof value === 'number') return Number.isSafeInteger(value) && value > 0 ? 'number' : 'fraction'
   return Array.isArray(value) ? 'list' : typeof value

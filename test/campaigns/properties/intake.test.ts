@@ -13,7 +13,7 @@ function isPlain(text: string, max: number): boolean {
   return [...text].length <= max && text.isWellFormed() && visible && ends
 }
 
-/** The same of a reference, which has no character that nobody sees either. */
+/** The same of a reference, which has no invisible character either. */
 const isReference = (text: string, max: number): boolean =>
   isPlain(text, max) && !/[\p{Cf}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\u2800]/u.test(text)
 

@@ -74,14 +74,14 @@ describe('the rate-limit headers', () => {
         fc.nat(),
         units,
         fc.integer({ min: 1, max: 3_600 }),
-        (limit, told, n, unit, left) => {
+        (limit, isStated, n, unit, left) => {
           const now = Date.UTC(2026, 0)
           const remaining = n % (limit + 1)
           const resetAt = now + left * SECOND
           const reset = { epoch_s: resetAt / SECOND, epoch_ms: resetAt, left_s: left }[unit]
-          const given = headers(told ? String(limit) : undefined, String(remaining), String(reset))
+          const given = headers(isStated ? String(limit) : undefined, String(remaining), String(reset))
           expect(rateHint(given, { ...standard, rateResetUnit: unit }, now)).toEqual({
-            limit: told ? limit : undefined,
+            limit: isStated ? limit : undefined,
             remaining,
             resetAt,
           })
@@ -147,7 +147,7 @@ async function use(limit: number, batches: { reads: number; ms: number }[]): Pro
       if (used > limit) refused += 1
       hints.push({ limit, remaining: Math.max(0, limit - used), resetAt: windowAt + 60_000 })
     }
-    // Answers come when all have left: what was told before them is older than what is under way.
+    // Answers come when all have left: a hint from before them is older than what is under way.
     time += ms
     for (const hint of hints) pacer.observe(hint)
   }

@@ -1,4 +1,4 @@
-/** What holds of every decision about what a store is told, whatever the offer, the store and the rules. */
+/** What holds of every decision about what is pushed to a store, whatever the offer, the store and the rules. */
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import type { PublishedOffer, StorePolicy } from '../../../src/domain/listing.ts'
@@ -75,7 +75,7 @@ const stores: fc.Arbitrary<StorePolicy> = fc
   })
   .map((pricing) => sellingPolicy({ pricing }))
 
-/** Whether the store may sell at what it is told: there is nothing to sell, or the price clears the floor. */
+/** Whether the store may sell at what is pushed: there is nothing to sell, or the price clears the floor. */
 function isSafe(match: Match, { priceMinor, stock, available }: ListingContent, store: StorePolicy): boolean {
   if (stock === 0 && !available) return true
   const priced = match.outcome === 'matched' ? priceOf(match.offer, store.pricing, AT) : undefined
@@ -83,12 +83,12 @@ function isSafe(match: Match, { priceMinor, stock, available }: ListingContent, 
 }
 
 export const publicationProperties: Record<string, () => fc.IProperty<[Match, ListingFacts, StorePolicy]>> = {
-  'no store is told a price under the floor together with stock': () =>
+  'no price under the floor is pushed together with stock': () =>
     fc.property(matches, facts, stores, (match, given, store) => {
       const { content, push } = decideListing(match, given, store, AT)
       return !push || content === null || isSafe(match, content, store)
     }),
-  'where a telling may have arrived and nothing may be sold, zero is told': () =>
+  'where a push may have arrived and nothing may be sold, zero is pushed': () =>
     fc.property(matches, facts, stores, (match, given, store) => {
       const mayHave = given.known ?? given.sent
       const may = match.outcome === 'matched' && priceOf(match.offer, store.pricing, AT).outcome === 'priced'
@@ -98,7 +98,7 @@ export const publicationProperties: Record<string, () => fc.IProperty<[Match, Li
       const isKnown = given.settled && given.known?.stock === 0 && !given.known.available
       return content?.stock === 0 && !content.available && content.priceMinor === mayHave.priceMinor && push !== isKnown
     }),
-  'a store that did not take what it was told sells nothing at a price under the floor by what it is told next': () =>
+  'a store that did not take a push sells nothing at a price under the floor by the next one': () =>
     fc.property(matches, facts, stores, (match, given, store) => {
       const { known, sent, failing } = given
       const priced = match.outcome === 'matched' ? priceOf(match.offer, store.pricing, AT) : undefined
@@ -107,11 +107,11 @@ export const publicationProperties: Record<string, () => fc.IProperty<[Match, Li
       const { content, push } = decideListing(match, given, store, AT)
       return !(isLow(known) || isLow(sent)) || (push && content?.stock === 0 && !content.available)
     }),
-  'no store is told the same twice: once it has it, the decision stands and tells nothing': () =>
+  'nothing is pushed twice: once the store has it, the decision stays and pushes nothing': () =>
     fc.property(matches, facts, stores, (match, given, store) => {
       const first = decideListing(match, given, store, AT)
       if (first.content === null) return !first.push
-      // Nothing is sold meanwhile, and what it did not take is told again.
+      // Nothing is sold meanwhile, and what it did not take is pushed again.
       if (first.state === 'failed' || first.state === 'pending') return first.push && first.content.stock === 0
       const known = first.content
       const taken = { known, sent: null, open: false, failing: false, settled: true, jumpFrom: known }

@@ -287,7 +287,7 @@ async function finish(world: RestoreWorld, record: CancellationRecord, figures: 
     const [unclaimed] = await app.db.query(countUnclaimed())
     if (open.length === 0 && unclaimed?.total === 0 && !(await currentFreeze(app.db))) return
     for (const row of open.filter(({ state }) => state === 'review')) {
-      const reason = 'nobody knows better'
+      const reason = 'no better evidence'
       const decision = row.supplierOrderId === null ? ({ type: 'close' } as const) : ({ type: 'hand_over' } as const)
       await decidePurchase(app.ordering, row.id, decision, { actor: 'test', reason }).then(() => {
         figures.decided += 1

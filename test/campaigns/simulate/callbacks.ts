@@ -1,4 +1,4 @@
-/** What a store makes of its callbacks that keeps the first body of each id and drops repeats, as it is told to. */
+/** What a store makes of its callbacks that keeps the first body of each id and drops repeats, as the documentation asks. */
 import type { Witnesses } from './verdict.ts'
 
 export function brokenCallbacks({ world, customers }: Pick<Witnesses, 'world' | 'customers'>): string[] {

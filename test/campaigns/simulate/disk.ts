@@ -39,7 +39,7 @@ export function createDisk({ engine, life, chance, at, onStored, mayCommit }: Di
       } finally {
         onStored()
         at('committed')
-        // The answer of a commit that a dead process asked for reaches nobody, whatever it says.
+        // The answer of a commit that a dead process asked for reaches no caller, whatever it says.
         if (!life.isOpen()) await life.opened()
       }
     },

@@ -22,10 +22,10 @@ export function dueReader(connection: Connection.Database): () => Due {
       (select min(max(refresh_at, ${lease})) from purchases
         where refresh_at is not null and state <> 'sending') as refreshed,
       (select min(${lease}) from purchases where state = 'sending') as lost,
-      (select min(not_before) from outbox where state = 'due') as told,
+      (select min(not_before) from outbox where state = 'due') as callbacks,
       (select min(coalesce((select paused_until from publishing where publishing.store = publications.store), 0))
-        from publications) as owed,
-      (select min(next_try_at) from listings where next_try_at is not null) as untold,
+        from publications) as publications,
+      (select min(next_try_at) from listings where next_try_at is not null) as retries,
       (select min(not_before) from deliveries where state in ('stored', 'retry', 'orphan')) as taken`)
   const earliest = (...instants: (number | null | undefined)[]): number | undefined => {
     const known = instants.filter((at) => typeof at === 'number')
@@ -39,9 +39,9 @@ export function dueReader(connection: Connection.Database): () => Due {
     }
     set('place', earliest(row.placed, row.ended, row.closed))
     set('refresh', earliest(row.refreshed, row.lost))
-    set('outbox', earliest(row.told))
+    set('outbox', earliest(row.callbacks))
     set('inbox', earliest(row.taken))
-    set('publish', earliest(row.owed, row.untold))
+    set('publish', earliest(row.publications, row.retries))
     return due
   }
 }

@@ -7,7 +7,7 @@ export interface EventLog {
   digest(): string
   /** The newest lines. */
   tail(): string[]
-  /** Told of each line as it is added. */
+  /** Called with each line as it is added. */
   listeners: Set<(what: string, fields: Record<string, unknown>) => void>
 }
 

@@ -59,7 +59,7 @@ const refusedWithOrder: Change = (given) => {
 const otherOrder = ofOrder((order) => ({ ...order, external_order_id: 'somebody-else' }))
 export const otherQuantity = ofOrder((order) => ({ ...order, quantity: order.quantity + 1 }))
 
-/** An order that nobody made. */
+/** An order that was never made. */
 const ghost = ofOrder((order) => ({ ...order, id: `ghost-${order.id}`, external_order_id: 'somebody-else' }))
 /** Another order of ours, as of a supplier that mixes up its answers. */
 const mixedUp = ({ supplier, chance }: World): Change =>
@@ -76,7 +76,7 @@ function placing(world: World): Change[] {
   return [...whole, ...named, ...named]
 }
 
-/** The request with this key is answered with an order that nobody made, and does not run. */
+/** The request with this key is answered with an order that was never made, and does not run. */
 function answerWithGhost({ supplier }: World, key: string): void {
   const act = ({ headers, body }: Asked): Given | undefined => {
     if (headers[supplier.dialect.headers.idempotencyKey] !== key) return undefined
@@ -103,7 +103,7 @@ export const oneKeyMore = (now: number): Change =>
 
 /**
  * A key that is with the store already, as of a supplier that mixes up its shelves. One that was handed over before a
- * restore nobody here can know again: the supplier alone says whose it is.
+ * restore this side cannot recognise: the supplier alone says whose it is.
  */
 export const keyOfAnother = ({ store, restoredAt }: World): Change => {
   const known = store.heard.filter(({ at }) => restoredAt === undefined || at > restoredAt + 1_000)
@@ -134,14 +134,14 @@ export const otherQuantities: Change = ofPage((orders) =>
   orders.map((order) => ({ ...order, quantity: order.quantity + 1 })),
 )
 
-/** Each order stands in the list twice, the second time under an id that nobody knows. */
+/** Each order stands in the list twice, the second time under an unknown id. */
 export const listedTwice: Change = ofPage((orders) =>
   orders.flatMap((order) => [order, { ...order, id: `ghost-${String(order.id).slice(0, 8)}` }]),
 )
 
 /**
  * Lists that are wrong about orders, each in one way. Under another reference alone an order is hidden: with a supplier that
- * forgets keys as well nobody can know what ran, and nothing is promised.
+ * forgets keys as well what ran is unknown, and nothing is promised.
  */
 export const bentLists = ({ settings }: World): Change[] => [
   ...(settings.supplier.idempotencyMemorySeconds === undefined ? [underEarlier] : []),

@@ -6,7 +6,7 @@ import type { Attempt } from './sender.ts'
 import { MINUTE, PUBLIC_URL } from './world.ts'
 
 const SECOND = 1_000
-const DOOR = `${PUBLIC_URL}/webhooks/supplier`
+const WEBHOOK_URL = `${PUBLIC_URL}/webhooks/supplier`
 
 const bent: Fault = {
   id: 'F23',
@@ -74,7 +74,7 @@ const forged: Fault = {
       const deliveryId = `forged-${chance.between(1, 1_000_000)}`
       if (again) {
         const other = chance.odds(0.5) ? { [dialect.signature.deliveryIdHeader ?? 'x']: deliveryId } : {}
-        await world.door(DOOR, distinct({ ...again.headers, ...other }), Buffer.from(again.body))
+        await world.endpoint(WEBHOOK_URL, distinct({ ...again.headers, ...other }), Buffer.from(again.body))
         return
       }
       const order = chance.pick(
@@ -86,7 +86,7 @@ const forged: Fault = {
       const body = JSON.stringify({ event: 'order.failed', data: { order_id: order, status: 'failed' } })
       const secret = createHmac('sha256', 'stranger').update(deliveryId).digest('hex')
       const headers = signedHeaders(dialect, { secret, deliveryId, body, at: timeline.now() })
-      const status = await world.door(DOOR, distinct(headers), Buffer.from(body))
+      const status = await world.endpoint(WEBHOOK_URL, distinct(headers), Buffer.from(body))
       if (status !== undefined && status < 300) scene.watch.violate(`a forged delivery was answered ${status}`)
     }
     const stop = attimes(scene, chance.between(3, 12), () => void forge())
@@ -102,7 +102,7 @@ const distinct = (headers: Record<string, string>) =>
 
 const rotated: Fault = {
   id: 'F33',
-  what: 'signing secrets are rotated in mid-stream: two webhooks are alive; some deliveries carry a secret nobody holds',
+  what: 'signing secrets are rotated in mid-stream: two webhooks are alive; some deliveries carry an unknown secret',
   begin: (scene) => {
     const { world, chance, fired } = scene
     const stop = attimes(scene, chance.between(1, 2), () => {

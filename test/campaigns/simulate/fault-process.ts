@@ -44,7 +44,7 @@ const killedAtPoint: Fault = {
       fired()
       return true
     }
-    // A point that nobody comes to for half of the time is given up for one that is met all the time.
+    // A point that no process reaches for half of the time is given up for one that is met all the time.
     const late = timeline.now() + spanMs / 2
     const atPoint = (point: DeathPoint): boolean =>
       (point === where || (point === 'committed' && !died && timeline.now() > late)) && dies()
@@ -73,7 +73,7 @@ const clockJumps: Fault = {
     const { host, timeline } = world
     const set = (ms: number): void => {
       const [victim] = host.alive()
-      // A machine that is started anew with another clock: nobody saw it jump.
+      // A machine that is started again with another clock: no process saw it jump.
       if (victim && chance.odds(0.3)) host.kill(victim)
       host.setClock(ms)
       watch.clockMoved()
@@ -160,7 +160,7 @@ const restored: Fault = {
     let copy: Buffer | undefined
     let waits = false
     const takeAt = chance.between(0, Math.floor(spanMs / 4))
-    /** Copies with purchases that were not sent yet are the ones that hurt: taken anew until there is one. */
+    /** Copies with purchases that were not sent yet are the ones that hurt: taken again until there is one. */
     const take = (left: number): void => {
       if (waits || left === 0) return
       copy = host.connection().serialize()

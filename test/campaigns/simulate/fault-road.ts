@@ -59,7 +59,7 @@ const answerLost = onTrips(
 
 const answerLate = onTrips(
   'F12',
-  'answers come when nobody waits any more',
+  'answers come when the sender waits no more',
   { orders: 0.6, reads: 0.1 },
   (trip, chance) => {
     trip.backMs = chance.between(10, 120) * SECOND

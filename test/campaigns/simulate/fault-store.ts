@@ -4,7 +4,7 @@ import type { Change } from '../../../src/storage/database.ts'
 import { claimPurchase } from '../../../src/storage/purchases.ts'
 import { type Bound, isBound } from '../../../src/storage/statement.ts'
 import { attimes, type Fault } from './fault.ts'
-import type { Telling } from './store.ts'
+import type { CallbackTransit } from './store.ts'
 import { PUBLIC_URL } from './world.ts'
 
 const SECOND = 1_000
@@ -15,16 +15,16 @@ const storeInTrouble: Fault = {
   begin: ({ world, chance, fired }) => {
     const kind = chance.pick(['down', 'slow', 'refuses', 'unheard', 'all'] as const)
     const share = chance.pick([0.5, 1])
-    const hook = (telling: Telling): void => {
+    const hook = (transit: CallbackTransit): void => {
       if (!chance.odds(share)) return
       const now = kind === 'all' ? chance.pick(['down', 'slow', 'refuses', 'unheard'] as const) : kind
       fired()
-      if (now === 'down') telling.refused = chance.pick(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND'])
-      if (now === 'slow') telling.backMs = chance.between(5, 40) * SECOND
-      if (now === 'unheard') telling.answerLost = true
+      if (now === 'down') transit.refused = chance.pick(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND'])
+      if (now === 'slow') transit.backMs = chance.between(5, 40) * SECOND
+      if (now === 'unheard') transit.answerLost = true
       if (now === 'refuses') {
-        telling.status = chance.pick([500, 503, 429, 404, 307])
-        telling.recorded = chance.odds(0.5)
+        transit.status = chance.pick([500, 503, 429, 404, 307])
+        transit.recorded = chance.odds(0.5)
       }
     }
     world.store.hooks.add(hook)
@@ -38,7 +38,7 @@ const taking = claimPurchase({ id: '', version: 0, leaseEpoch: 0 }, '', 0, 0).st
 /** Rows whose lease cannot be taken and orders that cannot be read: bugs of ours, as far as the machine can tell. */
 const poison: Fault = {
   id: 'F38',
-  what: 'poisoned rows in front of good ones, and deliveries that nobody can read',
+  what: 'poisoned rows in front of good ones, and unreadable deliveries',
   begin: (scene) => {
     const { world, chance, fired } = scene
     const { host, supplier, sender, timeline } = world

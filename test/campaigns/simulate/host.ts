@@ -209,7 +209,7 @@ export async function openHost({ timeline, chance, log, dialect, policy, road, e
       process.life.die()
       for (const tell of deaths) tell()
     },
-    /** SIGTERM; whoever supervises is told when the process has ended. */
+    /** SIGTERM; the supervisor is notified when the process has ended. */
     stop: async (process: SimProcess, drainMs: number): Promise<void> => {
       await process.stop(drainMs)
       for (const tell of deaths) tell()

@@ -1,6 +1,6 @@
 /**
- * `npm run simulate -- --seeds 1000`: plays a thousand seeds. `--seed 7` begins at that one, and plays it alone unless
- * told otherwise. `--outside` plays only the campaign outside the promises. `--mistake NAME` makes a mistake in the
+ * `npm run simulate -- --seeds 1000`: plays a thousand seeds. `--seed 7` begins at that one, and plays it alone
+ * without `--seeds`. `--outside` plays only the campaign outside the promises. `--mistake NAME` makes a mistake in the
  * program and plays until it is found. `--log FILE` writes what happened in a single seed, line by line.
  *
  * The last line is one JSON object; the exit code is 1 unless it says `passed`.
@@ -35,7 +35,7 @@ const { values } = parseArgs({
 })
 const HELP = `npm run simulate -- [options]
 
-  --seeds N       how many seeds; 100 unless told
+  --seeds N       how many seeds; default: 100
   --seed S        the first one; alone unless --seeds is given
   --mistake NAME  make a mistake in the program, play until it is found
   --outside       only seeds outside the promises, where double charges happen

@@ -36,7 +36,7 @@ export interface Trip {
 export interface Road {
   /** Faults, asked for each request. */
   hooks: Set<(trip: Trip) => void>
-  /** Told of each request right after its first byte was written, and when its sender no longer waits for it. */
+  /** Called with each request right after its first byte was written, and when its sender no longer waits for it. */
   watchers: Set<{ written(trip: Trip): void; ended(trip: Trip): void }>
   /** The network as one process sees it. */
   of(process: { name: string; life: Life }): Network

@@ -84,7 +84,7 @@ export interface Temper {
   everyMs: number
   /** A review that nothing was found for is left alone for so long: an order may still turn up. */
   patienceMs: number
-  /** How often a part that failed is bought anew. */
+  /** How often a part that failed is bought again. */
   retries: number
 }
 
@@ -134,7 +134,7 @@ export function createOperator(world: World, temper: Temper) {
       const open = all.some(({ state }) => state === 'review')
       if (!open || chance.odds(0.5)) await lift(process)
     }
-    for (const effect of await ordering.db.query(owed)) {
+    for (const effect of await ordering.db.query(queuedCallbacks)) {
       if (effect.state === 'done' || effect.attempts < 2) continue
       await ordering.db.commit([{ ...redeliverEffect(effect.id, ordering.now()), rows: 'any' }])
       ordering.wake('outbox')
@@ -201,7 +201,7 @@ export function createOperator(world: World, temper: Temper) {
     const close: Decision = { type: 'close' }
     const again: Decision = { type: 'buy_again' }
     const both = chance.odds(0.5) ? [close, again] : [again, close]
-    // The evidence says that the store has one of its keys for another line: nobody hands that over again, unless all
+    // The evidence says that the store has one of its keys for another line: an operator does not hand that over again, unless all
     // keys of this one are there before.
     if (purchase.note?.includes('on another line')) return refusalOf(loaded, 'close') ? [handOver] : both
     if (purchase.cancelRequestedAt !== null && chance.odds(0.5)) return [close, handOver]
@@ -247,7 +247,7 @@ export function createOperator(world: World, temper: Temper) {
     if (purchase.cancelRequestedAt !== null || purchase.generation > temper.retries || !chance.odds(0.5)) return
     if (timeline.now() > retriesUntil || times(`retry ${purchase.id}`) > 0) return
     const reference = purchase.externalOrderId
-    // That one was rejected says that nothing was charged for it: nobody means to pay twice then.
+    // That one was rejected says that nothing was charged for it: no second payment is meant then.
     const charged = purchase.maybeChargedAt !== null || purchase.ordersSeen.length > 0
     const writesOff = purchase.state === 'failed' || (purchase.state === 'cancelled' && charged)
     const orders = ordersOf({ purchase }, [])
@@ -307,7 +307,7 @@ const REVIEWS_IN_DOUBT = `select count(distinct purchase_id) as total from trans
   where after = 'review' and before <> 'review' and row not like '%cancel%'`
 
 const newestReports = listDiscrepancies({ limit: 50 })
-const owed = listOutbox({ kind: 'callback', limit: 50 })
+const queuedCallbacks = listOutbox({ kind: 'callback', limit: 50 })
 
 /** All but those whose keys are with the store; a run has a few dozen. */
 const unsettled = build

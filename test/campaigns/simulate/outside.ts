@@ -1,7 +1,7 @@
 /**
  * Outside the promises: the supplier forgets keys at once and lists orders far too late, or refuses what it has run.
- * Then nobody can know what was charged, and two charges for one part do happen. What is promised here is less: each is
- * noticed, buying stops and people are told, within one sweep of the instant at which the list shows both orders.
+ * Then what was charged is unknown, and two charges for one part do happen. What is promised here is less: each is
+ * noticed, buying stops and people are alerted, within one sweep of the instant at which the list shows both orders.
  */
 import { doubleChargesIn } from '../../support/charges.ts'
 import { partOf } from '../../support/references.ts'
@@ -75,7 +75,7 @@ export function outsidePlanOf(seed: number): Plan {
     spanMs,
     story: undefined,
     faults: chosen.map((one) => ({ fault: one, fromMs: 0, spanMs })),
-    // Nobody decides before the report is there.
+    // The operator does not decide before the report is there.
     temper: { everyMs: 40 * MINUTE, patienceMs: HOUR, retries: 0 },
   }
 }
@@ -97,7 +97,7 @@ export function detectionOf(world: World, operator: Operator): Detection {
   const reported = connection.prepare<[string], { foundAt: number | null }>(
     `select min(found_at) as foundAt from discrepancies where kind = 'double_charge' and supplier_order_id = ?`,
   )
-  const told = connection.prepare<[string, number]>(
+  const alerted = connection.prepare<[string, number]>(
     `select 1 from outbox where kind = 'alert' and type = ? and created_at <= ? limit 1`,
   )
   const shownFrom = (id: string): number => {
@@ -111,12 +111,13 @@ export function detectionOf(world: World, operator: Operator): Detection {
     const extra = charges - meant
     const ids = (parts.get(part) ?? []).map(({ orderId }) => orderId)
     const limit = Math.max(...ids.map(shownFrom)) + SWEEP_MS + SLACK_MS
-    const isTold = ['double_charge', 'freeze'].every((type) => told.get(type, limit) !== undefined)
+    const isAlerted = ['double_charge', 'freeze'].every((type) => alerted.get(type, limit) !== undefined)
     const found = ids.filter((id) => (reported.get(id)?.foundAt ?? Number.POSITIVE_INFINITY) <= limit)
-    const detected = isTold ? Math.min(extra, found.length) : 0
+    const detected = isAlerted ? Math.min(extra, found.length) : 0
     result.outside += extra
     result.outsideDetected += detected
-    if (detected < extra) log.add('verdict', 'not noticed in time', { part, orders: ids, found: found.length, isTold })
+    if (detected < extra)
+      log.add('verdict', 'not noticed in time', { part, orders: ids, found: found.length, isAlerted })
   }
   return result
 }

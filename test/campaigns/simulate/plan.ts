@@ -18,7 +18,7 @@ export interface Planned {
 export interface Plan {
   settings: Settings
   faults: Planned[]
-  /** What is told beside them, from the beginning to the end. */
+  /** What happens beside them, from the beginning to the end. */
   story: Story | undefined
   /** How long there may be faults. */
   spanMs: number

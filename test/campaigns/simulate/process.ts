@@ -165,7 +165,7 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
   repeat(every.syncMs, 'sync.failed', () => syncs.finish('schedule'))
   void ordering.readBalance().catch(warned('balance.unread'))
   syncs.follow('start')
-  // Whoever was mapping may have died while another one lived on.
+  // The process that reattached orders may have died while another one lived on.
   void mapping()
   events.add(name, 'started', { fresh })
   return {

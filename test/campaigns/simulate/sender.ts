@@ -29,14 +29,18 @@ export interface Acknowledged {
   at: number
 }
 
-/** Takes a delivery in; undefined when nobody answers. */
-export type Door = (url: string, headers: Record<string, string[]>, body: Buffer) => Promise<number | undefined>
+/** Takes a delivery in; undefined when no process answers. */
+export type WebhookEndpoint = (
+  url: string,
+  headers: Record<string, string[]>,
+  body: Buffer,
+) => Promise<number | undefined>
 
 export interface SenderOptions {
   supplier: SimSupplier
   timeline: Timeline
   chance: Chance
-  door: Door
+  endpoint: WebhookEndpoint
 }
 
 /** A receiver that takes longer is counted as not reached. */
@@ -44,7 +48,7 @@ const PATIENCE_MS = 10_000
 
 export type Sender = ReturnType<typeof createSender>
 
-export function createSender({ supplier, timeline, chance, door }: SenderOptions) {
+export function createSender({ supplier, timeline, chance, endpoint }: SenderOptions) {
   const { webhooks } = supplier.world
   const hooks = new Set<(attempt: Attempt) => void>()
   const acknowledged: Acknowledged[] = []
@@ -108,7 +112,7 @@ export function createSender({ supplier, timeline, chance, door }: SenderOptions
   const arrive = ({ webhook, headers, body, delivery }: Attempt): Promise<number | undefined> =>
     bring(webhook.url, headers, body, delivery.deliveryId)
 
-  /** Brings a delivery to the door now, and notes it when it is acknowledged. */
+  /** Brings a delivery to the endpoint now, and notes it when it is acknowledged. */
   async function bring(
     url: string,
     headers: Record<string, string>,
@@ -116,7 +120,7 @@ export function createSender({ supplier, timeline, chance, door }: SenderOptions
     deliveryId: string,
   ): Promise<number | undefined> {
     const distinct = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]))
-    const status = await door(url, distinct, Buffer.from(body))
+    const status = await endpoint(url, distinct, Buffer.from(body))
     if (status !== undefined && status >= 200 && status < 300) {
       acknowledged.push({ deliveryId, body, at: timeline.now() })
     }

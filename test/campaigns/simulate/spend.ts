@@ -61,7 +61,7 @@ export function overspent({ world, operator, watch }: Witnesses): string[] {
   return broken
 }
 
-/** What a purchase might have cost at most, as it was told when it was sent. */
+/** What a purchase might have cost at most, as it was shown when it was sent. */
 function ceilingsOf({ host }: Witnesses['world']) {
   const row = host
     .connection()

@@ -8,7 +8,7 @@ import type { Timeline } from './timeline.ts'
 export const CALLBACK_URL = 'https://store.test/callbacks'
 
 /** One callback on its way, as faults may change it. */
-export interface Telling {
+export interface CallbackTransit {
   travelMs: number
   refused: string | undefined
   /** Answered instead of 204; recorded all the same when `recorded`. */
@@ -48,7 +48,7 @@ const TOLERANCE_MS = 300_000
 export type SimStore = ReturnType<typeof createStore>
 
 export function createStore({ timeline, chance, secret }: StoreOptions) {
-  const hooks = new Set<(telling: Telling) => void>()
+  const hooks = new Set<(transit: CallbackTransit) => void>()
   const listeners = new Set<(heard: Heard) => void>()
   const heard: Heard[] = []
   /** Callback -> the body under which it came first. */
@@ -99,7 +99,7 @@ export function createStore({ timeline, chance, secret }: StoreOptions) {
 
     override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
       const { life } = this
-      const telling: Telling = {
+      const transit: CallbackTransit = {
         travelMs: chance.between(1, 30),
         backMs: chance.between(1, 30),
         refused: undefined,
@@ -107,7 +107,7 @@ export function createStore({ timeline, chance, secret }: StoreOptions) {
         recorded: true,
         answerLost: false,
       }
-      for (const hook of hooks) hook(telling)
+      for (const hook of hooks) hook(transit)
       const id = String((options.headers as Record<string, string>)['webhook-id'])
       const isFirst = !begun.has(id)
       // What was noted right before a pause leaves right after it.
@@ -137,9 +137,9 @@ export function createStore({ timeline, chance, secret }: StoreOptions) {
         handler.onResponseStart?.(controller, status, {}, '')
         handler.onResponseEnd?.(controller, {})
       }
-      const { refused } = telling
+      const { refused } = transit
       if (!UNSENT.includes(refused)) handler.onRequestStart?.(controller, {})
-      timeline.after(telling.travelMs, () => {
+      timeline.after(transit.travelMs, () => {
         if (refused !== undefined) {
           life.reach(() => {
             fail(Object.assign(new Error(refused), { code: refused }))
@@ -149,9 +149,9 @@ export function createStore({ timeline, chance, secret }: StoreOptions) {
           })
           return
         }
-        const taken = telling.recorded ? take(options.headers as Record<string, string>, String(options.body)) : true
-        if (telling.answerLost) return
-        timeline.after(telling.backMs, () => life.reach(() => answer(taken ? telling.status : 401)))
+        const taken = transit.recorded ? take(options.headers as Record<string, string>, String(options.body)) : true
+        if (transit.answerLost) return
+        timeline.after(transit.backMs, () => life.reach(() => answer(taken ? transit.status : 401)))
       })
       return true
     }

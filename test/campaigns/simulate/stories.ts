@@ -15,7 +15,7 @@ const DAYS_EVERY = 50
  */
 const ROUND = 11
 
-/** The story of a seed; all are told in turn, the long ones rarely. */
+/** The story of a seed; all are played in turn, the long ones rarely. */
 export function storyOf(seed: number, pair: readonly string[]): Story | undefined {
   const [long] = stories.filter(({ days }) => days)
   const short = stories.filter(({ days }) => !days)
@@ -23,8 +23,8 @@ export function storyOf(seed: number, pair: readonly string[]): Story | undefine
   const round = [...short, ...short.filter(({ temper }) => temper)]
   const place = (seed - 1) % ROUND
   const isPlain = place === ROUND - 1 && Math.floor((seed - 1) / ROUND) % 2 === 1
-  const told = isPlain ? undefined : round[place]
-  const story = seed % DAYS_EVERY === 0 ? long : told
+  const usual = isPlain ? undefined : round[place]
+  const story = seed % DAYS_EVERY === 0 ? long : usual
   const fits = story?.needs?.every((id) => pair.every((other) => mayMeet(id, other))) ?? true
   return story && fits && !story.without?.some((id) => pair.includes(id)) ? story : undefined
 }

@@ -43,8 +43,8 @@ const hastyCustomers: Story = {
         })
       }
     }
-    const slow: Parameters<typeof store.hooks.add>[0] = (telling) => {
-      telling.backMs = chance.between(3, 9) * SECOND
+    const slow: Parameters<typeof store.hooks.add>[0] = (transit) => {
+      transit.backMs = chance.between(3, 9) * SECOND
     }
     log.listeners.add(hear)
     if (!down) store.hooks.add(slow)

@@ -9,7 +9,7 @@ import type { Temper } from './operator.ts'
 export interface Story extends Fault {
   /** Cells of the transition table that it is there for. */
   aims: readonly string[]
-  /** Faults that it is told with, from the beginning to the end. */
+  /** Faults that it is played with, from the beginning to the end. */
   needs?: readonly string[]
   /** Faults that would take it out of the promises. */
   without?: readonly string[]
@@ -19,7 +19,7 @@ export interface Story extends Fault {
   days?: true
 }
 
-/** Stands on the road while the story is told. */
+/** Stands on the road while the story is played. */
 export function onRoad({ world: { road } }: Scene, hook: (trip: Trip) => void): () => void {
   road.hooks.add(hook)
   return () => void road.hooks.delete(hook)
@@ -33,10 +33,10 @@ export function stockAll({ world: { supplier } }: Scene, stock: number): void {
   for (const { id } of supplier.world.offers.list({}, 0, 100).items) supplier.changeOffer(id, { stock })
 }
 
-/** The store hears nothing while the story is told. */
+/** The store hears nothing while the story is played. */
 export function storeDown({ world: { store } }: Scene): () => void {
-  const hook: Parameters<typeof store.hooks.add>[0] = (telling) => {
-    telling.refused = 'ECONNREFUSED'
+  const hook: Parameters<typeof store.hooks.add>[0] = (transit) => {
+    transit.refused = 'ECONNREFUSED'
   }
   store.hooks.add(hook)
   return () => void store.hooks.delete(hook)

@@ -1,4 +1,4 @@
-/** The sandbox without its server: the real world and endpoints, answering requests that nobody put on a wire. */
+/** The sandbox without its server: the real world and endpoints, answering requests that never were on a wire. */
 import type { Dialect, ErrorKind } from '../../../src/dialect/dialect.ts'
 import { createBuckets } from '../../../src/sandbox/api.ts'
 import { generatedCatalogue } from '../../../src/sandbox/catalogue.ts'
@@ -75,13 +75,13 @@ export function openSupplier({ dialect, timeline, chance, apiKey, balanceMinor, 
   const said = { limited: 0 }
   const settings = {
     apiKey,
-    /** Stock is looked at before the key is: a repeat may be told that there is none. */
+    /** Stock is looked at before the key is: a repeat may be answered that there is none. */
     stockBeforeKey: false,
     /** Two requests with one key that overlap are both run. */
     notAtomic: false,
   }
 
-  /** Something may have moved: orders that are due, deliveries that are owed. */
+  /** Something may have moved: orders that are due, deliveries that are due. */
   const move = (): void => {
     if (world.advance() > 0) later()
     for (const tell of changed) tell()
@@ -164,7 +164,7 @@ export function openSupplier({ dialect, timeline, chance, apiKey, balanceMinor, 
       const body = Buffer.isBuffer(answer.body) ? answer.body : Buffer.from(JSON.stringify(answer.body))
       return { status: answer.status, headers: { ...headers, ...answer.headers }, body }
     },
-    /** Changes an offer by hand; whoever listens hears of it. */
+    /** Changes an offer by hand; subscribers are notified. */
     changeOffer: (id: string, change: Parameters<typeof world.offers.change>[1]): void => {
       world.offers.change(id, change)
       for (const tell of changed) tell()

@@ -1,6 +1,6 @@
 /** What became of a seed: by the sandbox's ledger and the store's own record, whatever Quayside believes. */
 import type { LedgerEntry } from '../../../src/sandbox/ledger.ts'
-import { standingCharges as chargesThatStand, doubleChargesIn, untoldChargesIn } from '../../support/charges.ts'
+import { standingCharges as chargesThatStand, doubleChargesIn, unreportedChargesIn } from '../../support/charges.ts'
 import { isOurs, lineOf, partOf } from '../../support/references.ts'
 import { brokenCallbacks } from './callbacks.ts'
 import { cancelledKeys } from './cancelled.ts'
@@ -40,10 +40,10 @@ export function verdictOf(witnesses: Witnesses): Verdict {
   if (!report.closes) broken.push('the books of the supplier do not close')
   const store = storeRecord(witnesses, report.keysIssued)
   broken.push(...store.broken, ...cancelledKeys(witnesses), ...brokenCallbacks(witnesses))
-  broken.push(...operator.groundless, ...untoldChargesIn(standing, ordersTold(witnesses)))
+  broken.push(...operator.groundless, ...unreportedChargesIn(standing, ordersReported(witnesses)))
   const issued = new Map<string, string>()
   for (const [reference, keys] of Object.entries(report.keysIssued)) {
-    for (const key of keys) issued.set(key, isOurs(reference) ? lineOf(reference) : 'nobody')
+    for (const key of keys) issued.set(key, isOurs(reference) ? lineOf(reference) : 'no line')
   }
   const foreign = [...store.keys].filter(([key, line]) => issued.get(key) !== line)
   for (const [key, line] of foreign) world.log.add('verdict', 'foreign key', { key, line })
@@ -72,7 +72,7 @@ export const writtenOffBy = ({ decided }: Operator): Set<string> =>
   new Set(decided.filter(({ writesOff }) => writesOff).map(({ reference }) => reference))
 
 /** Orders of the supplier that are on record as a discrepancy, or that the operator was shown and decided on. */
-function ordersTold({ world, operator }: Witnesses): Set<string> {
+function ordersReported({ world, operator }: Witnesses): Set<string> {
   const reported = world.host.connection().prepare<[], { id: string }>(REPORTED).all()
   return new Set([...reported.map(({ id }) => id), ...operator.decided.flatMap(({ orders }) => orders)])
 }
@@ -148,7 +148,7 @@ function lostDeliveries({ world }: Witnesses): number {
   return lost.length
 }
 
-/** Purchases that are not at their end, and store orders that their store was not told the end of. */
+/** Purchases that are not at their end, and store orders that whose end their store does not know. */
 export function unfinished({ host, store }: World, { placed }: Customers) {
   const open = host.connection().prepare<[], Unfinished>(UNFINISHED).all()
   const closed = new Set(store.heard.filter(({ type }) => type === 'order.closed').map(({ data }) => data.reference))
@@ -170,6 +170,6 @@ const UNFINISHED = `select external_order_id as reference, state, hold_reason as
 function stuck({ world, customers }: Witnesses): number {
   const { open, silent } = unfinished(world, customers)
   for (const purchase of open) world.log.add('verdict', 'stuck', purchase)
-  for (const { reference } of silent) world.log.add('verdict', 'never told', { reference })
+  for (const { reference } of silent) world.log.add('verdict', 'never notified', { reference })
   return open.length + silent.length
 }

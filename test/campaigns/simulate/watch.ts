@@ -28,7 +28,7 @@ export function createWatch(world: World) {
   const broken: string[] = []
   /** Key -> the bytes it was first sent with. */
   const bytes = new Map<string, string>()
-  /** Key -> its requests that somebody waits for. */
+  /** Key -> its requests that a sender waits for. */
   const inFlight = new Map<string, number>()
   const sends: { at: number; repeat: boolean }[] = []
   /** The wall clock was moved lately: instants in rows mean little. */

@@ -6,7 +6,7 @@ import { type Chance, createChance } from './chance.ts'
 import { createEventLog } from './event-log.ts'
 import { API_KEY, openHost } from './host.ts'
 import { createRoad } from './network.ts'
-import { createSender, type Door } from './sender.ts'
+import { createSender, type WebhookEndpoint } from './sender.ts'
 import { createStore } from './store.ts'
 import { openSupplier, type SimSupplier } from './supplier.ts'
 import { createTimeline } from './timeline.ts'
@@ -74,7 +74,7 @@ export async function openWorld(seed: number, settings: Settings, write?: (line:
   })
   const store = createStore({ timeline, chance: chance.named('store'), secret: host.callbackSecret() })
   host.connectStore(store)
-  const door: Door = async (url, headers, body) => {
+  const endpoint: WebhookEndpoint = async (url, headers, body) => {
     const path = url.slice(PUBLIC_URL.length)
     const receipt = await host.ask((process) => process.inbox.receive({ path, headers, body }))
     if (receipt === undefined) return undefined
@@ -89,7 +89,7 @@ export async function openWorld(seed: number, settings: Settings, write?: (line:
       hide(supplier, body, lagChance.odds(0.5) ? lag.mostMs : lagChance.between(lag.leastMs, lag.mostMs))
     return undefined
   })
-  const sender = createSender({ supplier, timeline, chance: chance.named('sender'), door })
+  const sender = createSender({ supplier, timeline, chance: chance.named('sender'), endpoint })
   const world = {
     seed,
     settings,
@@ -103,7 +103,7 @@ export async function openWorld(seed: number, settings: Settings, write?: (line:
     store,
     sender,
     lag,
-    door,
+    endpoint,
     /** When an older copy of the database took its place. */
     restoredAt: undefined as number | undefined,
     /** Called when that happens. */

@@ -56,7 +56,7 @@ export interface Shopping {
   cancellations: Cancellation[]
 }
 
-interface Door {
+interface ShopAccess {
   /** Base address of the REST API, through the proxy. */
   api: string
   token: string
@@ -70,7 +70,7 @@ const DEADLINE_MS = 5_000
 /** Hands in every order at its time, each until it is acknowledged. @returns when all of them are */
 export async function shop(
   orders: PlannedOrder[],
-  door: Door,
+  access: ShopAccess,
   { chance, shopping, stopped }: { chance: Chance; shopping: Shopping; stopped: () => boolean },
 ): Promise<void> {
   const startedAt = performance.now()
@@ -80,13 +80,13 @@ export async function shop(
     const lines = order.lines.map(({ id, quantity }, index) => ({
       id,
       quantity,
-      sku: door.skus[(place + index) % door.skus.length],
+      sku: access.skus[(place + index) % access.skus.length],
     }))
     const body = JSON.stringify({ reference: order.reference, lines })
     // An impatient store asks twice at once.
-    const again = draws.happens(0.05) ? send(door, '/orders', body).catch(() => 0) : undefined
+    const again = draws.happens(0.05) ? send(access, '/orders', body).catch(() => 0) : undefined
     await repeat(draws, stopped, async () => {
-      const status = await send(door, '/orders', body)
+      const status = await send(access, '/orders', body)
       if (status === 409 || status === 422 || status === 400) shopping.refused.push(`${order.reference}: ${status}`)
       return status === 200 || status === 202
     })
@@ -95,7 +95,7 @@ export async function shop(
     shopping.taken.set(order.reference, order)
     if (order.cancelAfterMs === null) return
     await sleep(order.cancelAfterMs)
-    await cancel(order.reference, door, { chance: draws, shopping, stopped })
+    await cancel(order.reference, access, { chance: draws, shopping, stopped })
   })
   await Promise.all(pending)
 }
@@ -106,10 +106,10 @@ interface Round {
   stopped: () => boolean
 }
 
-async function cancel(reference: string, door: Door, { chance, shopping, stopped }: Round): Promise<void> {
+async function cancel(reference: string, access: ShopAccess, { chance, shopping, stopped }: Round): Promise<void> {
   await repeat(chance, stopped, async () => {
     const askedAt = Date.now()
-    const isAcknowledged = (await send(door, `/orders/${reference}/cancel`)) === 200
+    const isAcknowledged = (await send(access, `/orders/${reference}/cancel`)) === 200
     if (isAcknowledged) shopping.cancellations.push({ reference, askedAt, at: Date.now() })
     return isAcknowledged
   })
@@ -121,7 +121,7 @@ const WHILE_OPEN = 0.05
 /** Cancels orders at the instant that hurts: they are paid for at the supplier, and their keys have not come. */
 export async function cancelWhileOpen(
   orders: PlannedOrder[],
-  { door, office, durationMs }: { door: Door; office: BackOffice; durationMs: number },
+  { access, office, durationMs }: { access: ShopAccess; office: BackOffice; durationMs: number },
   round: Round,
 ): Promise<void> {
   const everyMs = durationMs / (orders.length * WHILE_OPEN)
@@ -135,7 +135,7 @@ export async function cancelWhileOpen(
     if (!order) continue
     from = performance.now()
     order.cancelAfterMs = 0
-    await cancel(order.reference, door, round)
+    await cancel(order.reference, access, round)
   }
 }
 
@@ -146,7 +146,7 @@ async function repeat(chance: Chance, stopped: () => boolean, act: () => Promise
   while (!stopped() && !(await act().catch(() => false))) await sleep(chance.between(...AGAIN_MS))
 }
 
-async function send({ api, token }: Door, path: string, body?: string): Promise<number> {
+async function send({ api, token }: ShopAccess, path: string, body?: string): Promise<number> {
   const answer = await fetch(`${api}${path}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, connection: 'close', 'content-type': 'application/json' },

@@ -1,5 +1,5 @@
 /**
- * Whoever else can reach the address for deliveries: sends what was never signed, signed by another, altered or old.
+ * Another sender that can reach the address for deliveries: sends what was never signed, signed by another, altered or old.
  *
  * Nothing of it may be obeyed. A genuine delivery that is sent once more may be acknowledged, since it was; it must be
  * the same delivery for the service, under any id.
@@ -25,7 +25,7 @@ export interface Forgeries {
 const CAPTURED_MAX = 50
 const DEADLINE_MS = 3_000
 
-/** Keeps deliveries that pass by whole, as somebody in the middle could. */
+/** Keeps deliveries that pass by whole, as a proxy in the middle could. */
 export function createTap(): { seen: Captured[]; tap: (head: Buffer) => void } {
   const seen: Captured[] = []
   return {

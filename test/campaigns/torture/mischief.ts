@@ -93,7 +93,7 @@ const PRANKS: Record<string, { weight: number; slow?: boolean; play: Prank }> = 
 /** More than any run sells. */
 export const STOCK = 1_000_000
 
-/** Plays one prank every so often until it is told to stop. */
+/** Plays one prank every so often until it is stopped. */
 export async function makeMischief(
   victims: Victims,
   { chance, everyMs, slow, stopped }: { chance: Chance; everyMs: number; slow: boolean; stopped: () => boolean },

@@ -1,7 +1,7 @@
 /**
  * The person on duty, scripted: decides reviews, lets buying go on after a freeze, puts back what waits for long.
  *
- * It knows what a person knows: what the service shows, and what the supplier says on the phone. It buys anew only what
+ * It knows what a person knows: what the service shows, and what the supplier says on the phone. It buys again only what
  * the supplier's books do not have, and only once a request that was still on its way must have run.
  */
 import type { KeysDecision } from '../../support/cancelled-keys.ts'
@@ -131,7 +131,7 @@ function decisionOn(
   const [order] = own.filter(({ status }) => status === 'open' || status === 'completed')
   if (!order) return certain ? { decision: own.length > 0 ? 'close' : 'buy_again' } : undefined
   if (order.status === 'open' || order.keys.length < order.quantity) return undefined
-  // What the store cancelled has been paid for: the customer gets the keys rather than nobody.
+  // What the store cancelled has been paid for: the customer gets the keys.
   const cancelled = /cancelled by the store/.test(purchase.note ?? '')
   if (cancelled || /hand-over waits/.test(purchase.note ?? '')) return { decision: 'hand_over' }
   return { decision: 'adopt', orderId: order.id }

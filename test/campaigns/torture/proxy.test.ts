@@ -88,7 +88,7 @@ describe('the proxy of the torture', () => {
     expect(heard()).toBe('a')
   })
 
-  test('refuses everybody while it is away, and nobody once it is back', async () => {
+  test('refuses every client while it is away, and none once it is back', async () => {
     const { say, proxy, heard } = await openWay()
     await proxy.away()
     expect(await say('a')).toBe('')

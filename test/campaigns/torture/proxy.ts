@@ -13,7 +13,7 @@ export type Damage =
   | { kind: 'dropped' }
   /** The request is passed on late, while the client still waits. */
   | { kind: 'delayed'; ms: number }
-  /** The request is passed on when the client has given up; what is answered then, nobody hears. */
+  /** The request is passed on when the client has given up; the answer reaches no client. */
   | { kind: 'held'; ms: number }
   /** The request ran; the connection ends before a byte of its answer. */
   | { kind: 'answer_lost' }

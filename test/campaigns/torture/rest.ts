@@ -10,7 +10,7 @@ import { type Deaths, noteUnexpected } from './supervise.ts'
 
 interface Calm {
   patienceSeconds: number
-  /** An end of the service is one that nobody asked for. */
+  /** An end of the service that the run did not cause. */
   deaths: Deaths
   onMoving: (what: string[]) => void
 }
@@ -57,7 +57,7 @@ async function stillMoving({ office, duty, readRecord }: Scene, orders: PlannedO
   const arrived = new Set(sent.flatMap(({ state, deliveryId }) => (state === 'delivered' ? [deliveryId] : [])))
   // The second copy of one that arrived brings no news.
   const due = sent.filter(({ state, deliveryId }) => state === 'due' && !arrived.has(deliveryId))
-  // The supplier would wait for minutes after many attempts: its people send again what is owed.
+  // The supplier would wait for minutes after many attempts: its people send again what is due.
   for (const { deliveryId, dueAt } of due) {
     if (dueAt > Date.now() + 5_000) await office.post(`/deliveries/${deliveryId}/resend`)
   }

@@ -106,7 +106,7 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
       everySecond(() => settleOpenOrders(scene.office, supplierStaff), over),
       cancelWhileOpen(
         orders,
-        { door: scene, office: scene.office, durationMs },
+        { access: scene, office: scene.office, durationMs },
         { chance: chance.fork('hasty customers'), shopping, stopped: over },
       ),
     ])
@@ -197,7 +197,7 @@ const progressOf =
   })
 
 async function everySecond(act: () => Promise<unknown>, stopped: () => boolean): Promise<void> {
-  // Whatever fails, since somebody is down, is done the next time.
+  // Whatever fails, because a party is down, is done the next time.
   for (; !stopped(); await sleep(LOOK_MS)) await act().catch(() => {})
 }
 

@@ -16,7 +16,7 @@ import { startParty } from './party.ts'
 import { createService } from './service.ts'
 
 /**
- * The supplier's times, so that nobody waits for minutes: what follows from them keeps its proportions, a request waits
+ * The supplier's times, so that no run waits for minutes: what follows from them keeps its proportions, a request waits
  * for its answer a third of the first and a lease lasts twice that.
  */
 export const TIMES = { settleSeconds: 6, listLagSeconds: 1, scanGapSeconds: 2, quantityMax: 3 }

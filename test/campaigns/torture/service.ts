@@ -37,7 +37,7 @@ export interface Service {
 
 const ENTRY = path.join(import.meta.dirname, '../../../src/quayside.js')
 const LISTENS = /Quayside listens at/
-/** Lines kept for whoever has to read why it ended. */
+/** Lines kept to show why it ended. */
 const LINES_MAX = 30
 
 export interface ServiceOptions {

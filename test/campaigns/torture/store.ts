@@ -9,7 +9,7 @@ export interface StoreSettings {
 
 process.on('disconnect', () => process.exit(0))
 const shop = await startShop(JSON.parse(process.argv[2] ?? '{}') as StoreSettings)
-/** What the runner asks for: the next callbacks are answered so, unrecorded, or recorded when told. */
+/** What the runner asks for: the next callbacks are answered so, unrecorded, or recorded on request. */
 process.on('message', ({ status, recorded }: { status: number; recorded: boolean }) => {
   shop.answerNext(status, 1, recorded ? 'recorded' : undefined)
 })

@@ -11,7 +11,7 @@ export interface Deaths {
   kills: Record<string, number>
   /** Lives that ended in another way than by kill -9, by kind. */
   others: Record<string, number>
-  /** Ends that nobody asked for, with the last lines. */
+  /** Ends that the run did not cause, with the last lines. */
   unexpected: string[]
 }
 

@@ -82,7 +82,7 @@ describe('the verdict of a torture run', () => {
     expect(judged(() => ({}))).toEqual({ found: {}, notes: [], booksClose: true })
   })
 
-  test('finds a part that was charged twice, and whose second keys nobody has', () => {
+  test('finds a part that was charged twice, and whose second keys the store does not have', () => {
     const { found } = judged(({ ledger }) => ({
       ledger: { ...ledger, charges: [...ledger.charges, charge('c', reference('1', 2))] },
     }))
@@ -106,14 +106,14 @@ describe('the verdict of a torture run', () => {
     })
   })
 
-  test('finds a charge for an order that nobody knows', () => {
+  test('finds a charge for an unknown order', () => {
     const { found } = judged(({ ledger }) => ({
       ledger: { ...ledger, charges: [...ledger.charges, charge('c', 'q1.demo-ab12cd34.t9.1.1.1')] },
     }))
     expect(found).toEqual({ orphanCharges: 1 })
   })
 
-  test('finds a charge that the store was told had failed', () => {
+  test('finds a charge that was reported to the store as failed', () => {
     const failed = callback('line.failed', { line: '1', quantity: 2 })
     expect(judged(({ record }) => ({ record: [failed, ...record] })).found).toEqual({ orphanCharges: 1 })
   })

@@ -34,13 +34,13 @@ export interface Evidence {
 export interface Verdict {
   /** Charges of one part of a store line that stand beside another. */
   doubleCharges: number
-  /** Charges that stand while the store lacks their keys on that line, or was told that it failed. */
+  /** Charges that stand while the store lacks their keys on that line, or got a failure for it. */
   orphanCharges: number
   /** Deliveries that were answered with 2xx and that the service does not know. */
   lostDeliveries: number
   /** Licence keys that came twice, on another line than they were bought for, or above the quantity of their line. */
   duplicateFulfilments: number
-  /** Orders that were not taken, or whose end the store was not told. */
+  /** Orders that were not taken, or whose end was not reported to the store. */
   stuck: number
   /** Orders whose charges, less what came back, exceed the spend cap without an override. */
   overspent: number
@@ -62,7 +62,7 @@ export function judge(evidence: Evidence): Verdict {
   const { ledger } = evidence
   const notes: string[] = []
   const standing = standingCharges(ledger)
-  const toldKeys = keysOfLines(evidence.record)
+  const deliveredKeys = keysOfLines(evidence.record)
 
   let doubleCharges = 0
   // The operator of a torture run writes off only what the supplier's books do not have.
@@ -73,20 +73,20 @@ export function judge(evidence: Evidence): Verdict {
   let orphanCharges = 0
   for (const { externalOrderId } of standing) {
     const line = lineCharged(externalOrderId)
-    const has = new Set(toldKeys.get(line) ?? [])
+    const has = new Set(deliveredKeys.get(line) ?? [])
     const issued = ledger.keysIssued[externalOrderId ?? ''] ?? []
     if (issued.length > 0 && issued.every((key) => has.has(key))) continue
     orphanCharges += 1
     notes.push(`${externalOrderId} was charged, and the store lacks its keys`)
   }
-  const denied = deniedIn(evidence, toldKeys)
+  const denied = deniedIn(evidence, deliveredKeys)
   const lost = evidence.sent.filter(
     ({ state, lastStatus, deliveryId }) =>
       state === 'delivered' && (lastStatus ?? 0) < 300 && !evidence.listed.has(deliveryId),
   )
   notes.push(...lost.map(({ deliveryId, event }) => `${event} ${deliveryId} was acknowledged and is nowhere`))
   const duplicates = duplicatesIn(evidence)
-  const stuck = stuckIn(evidence, toldKeys)
+  const stuck = stuckIn(evidence, deliveredKeys)
   const cancelled = cancelledIn(evidence)
   const overspent = overspentIn(evidence, standing)
   if (!ledger.closes) notes.push("the supplier's sums do not close")
@@ -163,7 +163,7 @@ function duplicatesIn({ orders, ledger, record }: Evidence): string[] {
   return duplicates
 }
 
-/** Units of each line that the store was told will not come. */
+/** Units of each line that were reported to the store as failed. */
 function failedOfLines(record: ShopCallback[]): Map<string, number> {
   const failed = new Map<string, number>()
   for (const callback of record) {
@@ -175,21 +175,21 @@ function failedOfLines(record: ShopCallback[]): Map<string, number> {
 }
 
 /** A charge that was taken for a failure comes to light later, and a person hands its keys over: too late for the customer. */
-function deniedIn({ orders, record }: Evidence, toldKeys: Map<string, string[]>): string[] {
+function deniedIn({ orders, record }: Evidence, deliveredKeys: Map<string, string[]>): string[] {
   const failed = failedOfLines(record)
   return orders.flatMap(({ reference, lines, cancelAfterMs }) =>
     lines.flatMap(({ id, quantity }) => {
       const line = `${reference}/${id}`
-      const keys = new Set(toldKeys.get(line) ?? []).size
-      const told = failed.get(line) ?? 0
-      // A cancelled one is told at once, and a person may give the customer what had been bought all the same.
-      if (cancelAfterMs !== null || told === 0 || keys + told <= quantity) return []
-      return [`line ${line} was told that ${told} units failed, and then had ${keys} of ${quantity} keys`]
+      const keys = new Set(deliveredKeys.get(line) ?? []).size
+      const refused = failed.get(line) ?? 0
+      // A cancelled one is reported at once, and a person may give the customer what had been bought all the same.
+      if (cancelAfterMs !== null || refused === 0 || keys + refused <= quantity) return []
+      return [`line ${line} got a failure for ${refused} units, and then had ${keys} of ${quantity} keys`]
     }),
   )
 }
 
-function stuckIn({ orders, taken, record }: Evidence, toldKeys: Map<string, string[]>): string[] {
+function stuckIn({ orders, taken, record }: Evidence, deliveredKeys: Map<string, string[]>): string[] {
   const closed = new Set(record.filter(({ type }) => type === 'order.closed').map(({ data }) => data.reference))
   const failed = failedOfLines(record)
   return orders.flatMap(({ reference, lines }) => {
@@ -197,7 +197,7 @@ function stuckIn({ orders, taken, record }: Evidence, toldKeys: Map<string, stri
     if (!closed.has(reference)) return [`order ${reference} has no end`]
     const short = lines.find(({ id, quantity }) => {
       const line = `${reference}/${id}`
-      return new Set(toldKeys.get(line) ?? []).size + (failed.get(line) ?? 0) < quantity
+      return new Set(deliveredKeys.get(line) ?? []).size + (failed.get(line) ?? 0) < quantity
     })
     return short ? [`line ${reference}/${short.id} was closed with units that neither came nor failed`] : []
   })

@@ -8,7 +8,7 @@ export interface Ask {
   /** Sent as JSON; a text is sent as it is. */
   body?: unknown
   headers?: Record<string, string>
-  /** Whoever asks is entitled to the secrets in the answer. */
+  /** The caller is entitled to the secrets in the answer. */
   entitled?: boolean
 }
 

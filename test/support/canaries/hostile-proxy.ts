@@ -1,4 +1,4 @@
-/** Something between Quayside and another party that answers in the party's place, when it is told to. */
+/** Something between Quayside and another party that answers in the party's place, when the test says so. */
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

@@ -14,7 +14,7 @@ import { startHostileProxy } from './hostile-proxy.ts'
 
 export const API_KEY = 'sk_live_canary_7f3a9d1c5e8b2046'
 
-/** A request has run within three seconds, or never will: nobody waits for minutes. */
+/** A request has run within three seconds, or never will: the test need not wait for minutes. */
 const SETTLES_SOON = { settleSeconds: 3, listLagSeconds: 0.2, scanGapSeconds: 0.5 }
 
 export type CanaryInstallation = Awaited<ReturnType<typeof openCanaryInstallation>>
@@ -109,5 +109,5 @@ export async function openCanaryInstallation() {
   }
 }
 
-/** A connection that is kept would be found dead after a crash, by whoever asks next. */
+/** A connection that is kept would be found dead after a crash, by the next request. */
 const CLOSE = { connection: 'close' }

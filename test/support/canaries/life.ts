@@ -64,7 +64,7 @@ export function spoilAnswers({ supplier, store }: CanaryInstallation, { plant }:
       trace: plant('trace of the supplier'),
       error: { code: 'invalid_request', message, details: [plant('details of the supplier')] },
     })
-  const told = `The API key ${API_KEY} may not do this.`
+  const message = `The API key ${API_KEY} may not do this.`
   const at = (method: string, path: string) => ({ method, path })
   const headers = { 'content-type': 'text/html', 'x-debug': plant('header of the supplier') }
   for (const [method, path] of [
@@ -80,7 +80,7 @@ export function spoilAnswers({ supplier, store }: CanaryInstallation, { plant }:
       answer: (heard) => ({ status: 500, headers, body: echo(heard.headers) }),
     })
     supplier.substitute({ ...at(method, path), answer: () => ({ status: 502, headers, body: html('Bad Gateway') }) })
-    supplier.substitute({ ...at(method, path), answer: () => ({ status: 400, headers, body: refusal(told) }) })
+    supplier.substitute({ ...at(method, path), answer: () => ({ status: 400, headers, body: refusal(message) }) })
     supplier.substitute({
       ...at(method, path),
       reaches: true,

@@ -30,7 +30,7 @@ export function quoteKeys({ sandbox, supplier, shop }: CanaryInstallation): void
   }
 }
 
-/** Waits until what the supplier wrote about an order that failed, and about one it refused, is shown to whoever may see purchases. */
+/** Waits until what the supplier wrote about an order that failed, and about one it refused, is shown to those who may see purchases. */
 export const quotesArrive = ({ ask }: Harvest, token: string): Promise<void> =>
   until('what the supplier wrote', async () => {
     const { data } = await ask('GET', '/api/v1/purchases?limit=200', { token })
