@@ -26,7 +26,7 @@ export interface DryRunProgress {
   pages: number
   pagesTotal: number | null
   offers: number
-  /** Offers that would be new or changed. */
+  new: number
   changed: number
   /** Listings that publishing has touched so far. */
   listings: number
@@ -216,7 +216,8 @@ const progressOf = ({ pages, pagesTotal, offersSeen, offersNew, offersChanged }:
   pages,
   pagesTotal,
   offers: offersSeen,
-  changed: offersNew + offersChanged,
+  new: offersNew,
+  changed: offersChanged,
 })
 
 function endOf({ run, costFaults }: DryRunState, missed: number): Omit<DryRunEnd, 'stores' | 'truncated'> {

@@ -149,10 +149,14 @@ const count = (value: unknown): number => (typeof value === 'number' ? value : 0
 /** A run without its changes, which may be many; `quayside sync show` has them. */
 const progress = ({ changes: _, ...run }: Row): Row => run
 
-/** Leaves room for the words of a large catalogue on 80 columns, so that the bar keeps its length. */
+/** Characters of a bar. With the words of a large catalogue it is shorter, and below the least there is none. */
 const BAR = 14
+const BAR_MIN = 5
 
-/** One line, exactly `width` wide so that it covers the one before. */
+/**
+ * One line, exactly `width` wide so that it covers the one before. It counts what is new and what is changed as the end
+ * does. The speed is left out where there is no room for it.
+ */
 export function bar(
   run: Row,
   start: { at: number; pages: number; offers: number },
@@ -163,18 +167,24 @@ export function bar(
   const elapsed = Math.max(1, now - start.at)
   const [read, offers] = [pages - start.pages, count(run.offersSeen) - start.offers]
   const left = total > 0 && read > 0 && run.state === 'running' ? ((total - pages) * elapsed) / read : undefined
-  const words = [
-    total > 0 ? `${cell(pages)}/${cell(total)} pages` : `${cell(pages)} pages`,
-    `${cell(count(run.offersSeen))} offers`,
-    `${cell(count(run.offersChanged) + count(run.offersNew))} changed`,
-    ...(offers > 0 ? [`${cell(Math.round((offers * 1_000) / elapsed))}/s`] : []),
-    // A dry run decides on the listings when every page is read: that is not 0 s.
-    ...(left === undefined || left < 1_000 ? [] : [`${duration(left)} left`]),
-  ].join('  ')
-  const space = width - columnsOf(words) - 4
-  if (space < 5) return words.slice(0, width).padEnd(width)
+  const wordsWith = (...speed: string[]) =>
+    [
+      total > 0 ? `${cell(pages)}/${cell(total)} pages` : `${cell(pages)} page${pages === 1 ? '' : 's'}`,
+      `${cell(count(run.offersSeen))} offers`,
+      `${cell(count(run.offersNew))} new`,
+      `${cell(count(run.offersChanged))} changed`,
+      ...speed,
+      // A dry run decides on the listings when every page is read: that is not 0 s.
+      ...(left === undefined || left < 1_000 ? [] : [`${duration(left)} left`]),
+    ].join('  ')
+  const spaceBeside = (words: string) => width - columnsOf(words) - 4
+  const long = offers > 0 ? wordsWith(`${cell(Math.round((offers * 1_000) / elapsed))}/s`) : wordsWith()
+  const words = spaceBeside(long) < BAR_MIN ? wordsWith() : long
+  const space = spaceBeside(words)
+  if (space < BAR_MIN) return words.slice(0, width).padEnd(width)
   const size = Math.min(space, BAR)
-  const done = total > 0 ? Math.round(size * Math.min(1, pages / total)) : 0
+  const part = run.state === 'complete' ? 1 : total > 0 ? Math.min(1, pages / total) : 0
+  const done = Math.round(size * part)
   return `[${'#'.repeat(done)}${'-'.repeat(size - done)}]  ${words}`.padEnd(width)
 }
 
@@ -210,7 +220,8 @@ export async function showDryRun(call: Call): Promise<number> {
   let shownAt = Number.NEGATIVE_INFINITY
   let drawn: Row | undefined
   const draw = (event: Row): void => {
-    const run = { ...event, state: 'running', offersSeen: event.offers, offersChanged: event.changed }
+    const { offers, new: offersNew, changed } = event
+    const run = { ...event, state: 'running', offersSeen: offers, offersNew, offersChanged: changed }
     const now = io.now()
     drawn = run
     if (io.isTerminal) io.stdout.write(`\r${bar(run, start, now, io.columns - 1)}`)
@@ -236,7 +247,7 @@ export async function showDryRun(call: Call): Promise<number> {
   if (!json) {
     // The bar keeps what it showed last: nothing is left to be done.
     if (drawn && io.isTerminal)
-      io.stdout.write(`\r${bar({ ...drawn, state: 'ended' }, start, io.now(), io.columns - 1)}\n`)
+      io.stdout.write(`\r${bar({ ...drawn, state: end.state }, start, io.now(), io.columns - 1)}\n`)
     io.stdout.write(dryRunEnd(changes, end, call.width))
   }
   return end.state === 'complete' ? exitCodes.ok : exitCodes.failed

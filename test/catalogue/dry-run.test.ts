@@ -290,6 +290,15 @@ describe('a dry run', () => {
     expect(endOf(events)).toMatchObject({ truncated: true, offers: { changed: 12 }, stores: [{ pushed: 12 }] })
   })
 
+  it('counted new offers as changed while it went on, and as new in the end', async () => {
+    const { list, dry } = await dryWorld(12)
+    list.records[0] = productRecord(idAt(0), { api_price: '11.00' })
+    list.records.push(productRecord(idAt(12)))
+    const events = await dry()
+    expect(of(events, 'progress').at(-1)).toMatchObject({ offers: 13, new: 1, changed: 1 })
+    expect(endOf(events)).toMatchObject({ offers: { seen: 13, new: 1, changed: 1 } })
+  })
+
   it('leaves no file behind, also when the reader stops in the middle', async () => {
     const { db, runner, copy, pages, dry } = await dryWorld(40)
     await dry()

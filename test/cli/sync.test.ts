@@ -54,9 +54,34 @@ describe('sync --follow', () => {
     expect(exitCode).toBe(0)
     const drawn = stdout.split('\r').slice(1)
     expect(drawn.map((line) => line.split('\n')[0]?.length)).toEqual(Array(drawn.length).fill(79))
-    expect(drawn[1]).toMatch(/^\[#{4}-{10}\] {2}10\/40 pages {2}1,000 offers {2}3 changed {2}\d+\/s {2}\d+ s left/)
+    expect(drawn[1]).toMatch(
+      /^\[#{4}-{10}\] {2}10\/40 pages {2}1,000 offers {2}0 new {2}3 changed {2}\d+\/s {2}\d+ s left/,
+    )
     expect(stdout).toContain('Complete: 4,000 offers, 0 new, 7 changed, 0 gone.')
     expect(stdout).toContain('quayside sync show run1')
+  })
+
+  it('counted a first import as changed, and ended with the same offers as new', async () => {
+    const imported = { ...complete, pages: 1, pagesTotal: 1, offersSeen: 61, offersNew: 61, offersChanged: 0 }
+    const { config } = await startRun([imported])
+    const { stdout } = await run(['sync', '--follow', '--config', config], { terminal: true, now: clock() })
+    expect(stdout).toMatch(/\r\[#{14}\] {2}1\/1 pages {2}61 offers {2}61 new {2}0 changed {2}\d+\/s +\n/)
+    expect(stdout).toContain('Complete: 61 offers, 61 new, 0 changed, 0 gone.')
+  })
+
+  it('ended with an empty bar where the supplier does not count its offers', async () => {
+    const { config } = await startRun([{ ...complete, pages: 1, pagesTotal: null }])
+    const { stdout } = await run(['sync', '--follow', '--config', config], { terminal: true, now: clock() })
+    expect(stdout).toMatch(/\r\[#{14}\] {2}1 page {2}/)
+  })
+
+  it('keeps a bar within 80 columns beside the counts of a million offers', async () => {
+    const large = { ...begun, pages: 5_000, pagesTotal: 10_000, offersSeen: 500_000, offersNew: 500_000 }
+    const { config } = await startRun([large, complete])
+    const { stdout } = await run(['sync', '--follow', '--config', config], { terminal: true, now: clock() })
+    expect(stdout).toMatch(
+      /\r\[#+-+\] {2}5,000\/10,000 pages {2}500,000 offers {2}500,000 new {2}0 changed {2}\d s left\r/,
+    )
   })
 
   it('said "0 s left" for as long as all pages were read and it went on', async () => {

@@ -60,7 +60,8 @@ const Progress = z.object({
   pages: count,
   pagesTotal: count.nullable(),
   offers: count,
-  changed: count.meta({ description: 'Offers that would be new or changed' }),
+  new: count.meta({ description: 'Offers that would be new' }),
+  changed: count.meta({ description: 'Offers that would be changed' }),
   listings: count.meta({ description: 'Listings that would change; they are decided once every page is read' }),
 })
 const Offer = z.object({ type: z.literal('offer'), ...offerChange })
