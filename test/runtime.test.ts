@@ -8,24 +8,8 @@ import { openTestApp, STORE, type TestApp } from './support/test-app.ts'
 const MINUTE = 60_000
 
 /** A runtime whose workers run when they are woken, as in the program, on the database of the test. */
-async function awake({ ordering, db, supplier, store }: TestApp): Promise<Runtime> {
-  const { vault, dialect, policy, now, monotonic, random, newId, log } = ordering
-  return startRuntime({
-    db,
-    vault,
-    supplier,
-    dialect,
-    stores: [{ id: STORE, policy: sellingPolicy() }],
-    storeOf: () => store,
-    policy,
-    owner: 'awake',
-    now,
-    monotonic,
-    random,
-    newId,
-    log,
-  })
-}
+const awake = ({ ordering, supplier }: TestApp): Promise<Runtime> =>
+  startRuntime({ ...ordering, supplier, stores: [{ id: STORE, policy: sellingPolicy() }], owner: 'awake' })
 
 describe('the runtime', () => {
   test('publishes an offer at once that was refreshed', async () => {

@@ -56,7 +56,7 @@ describe('null in a dialect', () => {
   test('for the product of an event: such an event is ignored, and an order event is not', async () => {
     const dialect = { ...standard, event: { ...standard.event, productId: null } }
     const app = await openTestApp({ dialect })
-    const endpoint = await openDeliveryEndpoint(app, dialect)
+    const endpoint = await openDeliveryEndpoint(app)
     const { productId } = await app.offer()
     app.sandbox.world.offers.change(productId, { stock: 0 })
     await app.buy('1001')
@@ -74,7 +74,7 @@ describe('null in a dialect', () => {
     const names = { ...standard.event.names, 'product.price_changed': null, 'balance.low': null }
     const dialect = { ...standard, event: { ...standard.event, names } }
     const app = await openTestApp({ dialect })
-    await openDeliveryEndpoint(app, dialect)
+    await openDeliveryEndpoint(app)
     expect(app.sandbox.world.webhooks.list().map(({ events }) => events)).toEqual([
       ['order.completed', 'order.failed', 'product.restocked', 'product.out_of_stock'],
     ])

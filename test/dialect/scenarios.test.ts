@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { readBalance } from '../../src/reconciliation/balance.ts'
 import { insertBalance } from '../../src/storage/evidence.ts'
+import { offersByProduct } from '../../src/storage/offers.ts'
 import { sandboxWorld } from '../support/catalogue-world.ts'
 import { openDeliveryEndpoint } from '../support/dialect-endpoint.ts'
 import { bothDialects } from '../support/dialect-pair.ts'
@@ -133,7 +134,7 @@ describe.each(bothDialects)('under the dialect $name', ({ dialect }) => {
 
   test('a delivery that comes twice is stored once, and brings the order home before any poll', async () => {
     const app = await openTestApp({ dialect })
-    const endpoint = await openDeliveryEndpoint(app, dialect)
+    const endpoint = await openDeliveryEndpoint(app)
     app.sandbox.faults.add({ fault: 'duplicate-delivery', times: 2, match: { event: 'order.completed' } })
     const orderId = await app.buy('1001')
     // Placed, and read once while it is still open; then it completes, and no poll reads it.
@@ -152,7 +153,7 @@ describe.each(bothDialects)('under the dialect $name', ({ dialect }) => {
 
   test('all six events are read', async () => {
     const app = await openTestApp({ dialect, balanceMinor: 12_000 })
-    const endpoint = await openDeliveryEndpoint(app, dialect)
+    const endpoint = await openDeliveryEndpoint(app)
     const [one, other] = await app.offers()
     const { offers, orders } = app.sandbox.world
     const change = { localStock: 0, providerStock: 0 }
@@ -173,7 +174,8 @@ describe.each(bothDialects)('under the dialect $name', ({ dialect }) => {
       ...['product.out_of_stock', 'product.price_changed', 'product.restocked'],
     ])
     expect([...new Set(await endpoint.states())].sort()).toEqual(['applied', 'orphan'])
-    expect(endpoint.refreshed).toContain(one?.productId)
+    const [refreshed] = await app.db.query(offersByProduct([one?.productId ?? '']))
+    expect(refreshed).toMatchObject({ costMinor: 1_234, available: true })
   })
 
   test('the catalogue is read in pages, whole, with prices, stock and instants', async () => {

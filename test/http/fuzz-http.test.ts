@@ -27,7 +27,7 @@ import { DIALECT, SECRET } from '../support/delivery.ts'
 import { bytesOf, mutate, randomOf } from '../support/fuzz-requests.ts'
 import { delivery, type Keys, ORDERS, order, templateOf, WEBHOOK_PATH } from '../support/fuzz-templates.ts'
 import { exchange } from '../support/raw-http.ts'
-import { addWebhook } from '../support/webhook-endpoint.ts'
+import { addWebhook } from '../support/webhook-server.ts'
 
 /** Another one tries other requests; a finding names the one that it came with. */
 const SEED = Number(process.env.QUAYSIDE_FUZZ_SEED ?? 1)

@@ -14,10 +14,8 @@ import { openApiDocument } from '../../src/http/openapi.ts'
 import type { ApiContext } from '../../src/http/operation.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { webhookRouter } from '../../src/http/webhooks.ts'
-import { createIds } from '../../src/ids.ts'
 import { createCaptures } from '../../src/inbox/capture.ts'
 import { webhookActions } from '../../src/inbox/webhooks.ts'
-import { publishNext } from '../../src/listings/publish.ts'
 import { Secret } from '../../src/secret.ts'
 import { insertSyncRun, syncRunById } from '../../src/storage/runs.ts'
 import { openKeys } from '../../src/vault/keys.ts'
@@ -52,9 +50,9 @@ export type ApiWorld = Awaited<ReturnType<typeof openApi>>
 
 export async function openApi(options: TestAppOptions = {}) {
   const app = await openTestApp(options)
-  const { db, ordering, supplier, vault, now } = app
-  const { inbox, sweeps, catalogue } = app.runtime
-  const newId = createIds(now, randomBytes)
+  const { ordering, runtime, supplier } = app
+  const { db, now, newId, log } = ordering
+  const { inbox, sweeps, catalogue } = runtime
   const config = loadConfig(configFile(app.sandbox.baseUrl), {
     QUAYSIDE_API_KEY: 'sk_test_0123456789abcdef',
     QUAYSIDE_KEY_ENCRYPTION_KEY: randomBytes(32).toString('base64'),
@@ -67,39 +65,15 @@ export async function openApi(options: TestAppOptions = {}) {
     if (!run) throw new Error('the run that was started is not there')
     return run
   }
-  const { keys } = await openKeys({
-    config: {
-      keyEncryptionKey: KEY_ENCRYPTION_KEY,
-      nextKeyEncryptionKey: () => new Secret(randomBytes(32).toString('base64')),
-    },
-    db,
-    now,
-    newId,
-    log: ordering.log,
-  })
+  const nextKeyEncryptionKey = () => new Secret(randomBytes(32).toString('base64'))
+  const ownKeys = { keyEncryptionKey: KEY_ENCRYPTION_KEY, nextKeyEncryptionKey }
+  const { keys } = await openKeys({ config: ownKeys, db, now, newId, log })
   // The database of the app is in memory; what is backed up is another one, in a file.
   const file = databaseFile()
   fileDatabase(file)
-  const backups = createBackups({
-    config: { ...config, dataDir: dirname(file) },
-    file,
-    db,
-    keys,
-    now,
-    newId,
-    log: ordering.log,
-  })
-  const captures = createCaptures({ db, vault, now, newId, log: ordering.log })
-  const webhooks = webhookActions({
-    db,
-    vault,
-    supplier,
-    now,
-    newId,
-    log: ordering.log,
-    publicUrl: config.publicUrl,
-    inbox,
-  })
+  const backups = createBackups({ ...ordering, config: { ...config, dataDir: dirname(file) }, file, keys })
+  const captures = createCaptures(ordering)
+  const webhooks = webhookActions({ ...ordering, supplier, publicUrl: config.publicUrl, inbox })
   const api: ApiContext = {
     ordering,
     stores: config.stores,
@@ -120,9 +94,9 @@ export async function openApi(options: TestAppOptions = {}) {
     webhooks: webhookRouter(inbox),
     api: [apiRouter(api, authenticate)],
     health: Router(),
-    log: ordering.log,
+    log,
     newId,
-    monotonic: now,
+    monotonic: ordering.monotonic,
   })
   const { port } = await server.listen('127.0.0.1', 0)
   const operations = apiOperations(api)
@@ -165,18 +139,9 @@ export async function openApi(options: TestAppOptions = {}) {
     const read: unknown = type === 'text/csv' ? text : type === 'application/x-ndjson' ? lines() : JSON.parse(text)
     return { status: answer.status, headers: answer.headers, body: read as Answer['body'] }
   }
-  const selling = config.stores.find(({ id }) => id === STORE) as (typeof config.stores)[number]
-  const publisher = {
-    db,
-    now,
-    newId,
-    log: ordering.log,
-    stores: [selling],
-    storeOf: ordering.storeOf,
-  }
   /** Pushes listings to the store until nothing is queued. */
   const publish = async (): Promise<void> => {
-    while ((await publishNext({ ...publisher, monotonic: now, random: () => 0.5 }, selling)) > 0);
+    while ((await runtime.work.publish()) > 0);
   }
   return { ...app, url, ask, mint, tokens, captures, api, operations, held, publish }
 }

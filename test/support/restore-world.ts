@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs'
 import Connection from 'better-sqlite3'
 import { onTestFinished } from 'vitest'
 import { Failure } from '../../src/errors.ts'
-import { noteRestore, reattachOrders, recogniseRestore } from '../../src/reconciliation/restore.ts'
+import { noteRestore, recogniseRestore } from '../../src/reconciliation/restore.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { openMarker } from '../../src/storage/marker.ts'
 import { countOffers } from '../../src/storage/offers.ts'
@@ -41,21 +41,15 @@ export async function openRestoreWorld(options: TestAppOptions = {}) {
     close: () => current.close(),
   }
   onTestFinished(() => database.close())
-  const app = await openTestApp({ ...options, database })
-  const { db, now } = app
-  const newId = app.ordering.newId
-  const { log } = app.ordering
   const file = databaseFile()
-  const keys = await db.query(build.select().from(dataKeys))
   const marker = openMarker(file)
-  const adopt = (): void => {
-    app.ordering.mark = (attempt) => marker.note(attempt)
-    app.ordering.beginEpoch = (epoch) => marker.begin({ epoch, attempt: null })
-  }
+  const app = await openTestApp({ ...options, database, marker })
+  const { db, now } = app
+  const { newId, log } = app.ordering
+  const keys = await db.query(build.select().from(dataKeys))
   /** The stores of the first database are as new as itself. */
   let stores: readonly { id: string }[] = []
   await recogniseRestore({ db, marker, now, newId, log, stores })
-  adopt()
 
   const swap = (bytes: Buffer): void => {
     connection = new Connection(bytes)
@@ -67,7 +61,6 @@ export async function openRestoreWorld(options: TestAppOptions = {}) {
   const start = async (): Promise<boolean> => {
     const recognised = await recogniseRestore({ db, marker, now, newId, log, stores })
     await app.restart()
-    adopt()
     // The service reads the catalogue at its start, and a backup may be older than the first reading.
     const [offers] = await db.query(countOffers())
     if (offers?.total === 0) await app.offers()
@@ -75,7 +68,7 @@ export async function openRestoreWorld(options: TestAppOptions = {}) {
   }
   /** Everything that is due, the mapping included. A list that cannot be read now is read at the next round. */
   const work = async (): Promise<void> => {
-    await reattachOrders(app.ordering).catch((error: unknown) => {
+    await app.runtime.reattachOrders().catch((error: unknown) => {
       if (!(error instanceof Failure)) throw error
     })
     await app.settle()

@@ -17,7 +17,7 @@ import { build } from '../../src/storage/statement.ts'
 import { openVault } from '../../src/vault/vault.ts'
 import { checkedService, expectNoFaults, startCheckedSandbox } from './checked-sandbox.ts'
 import { DIALECT, orderEvent, SECRET, signedDelivery, timestampOf } from './delivery.ts'
-import { addWebhook } from './webhook-endpoint.ts'
+import { addWebhook } from './webhook-server.ts'
 
 export const WEBHOOK_PATH = '/webhooks/supplier/burst'
 

@@ -13,6 +13,7 @@ import { resume } from '../../src/ordering/recover.ts'
 import { Secret } from '../../src/secret.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { listDiscrepancies } from '../../src/storage/evidence.ts'
+import type { Marker } from '../../src/storage/marker.ts'
 import { offersByProduct, putOffer } from '../../src/storage/offers.ts'
 import { listOutbox } from '../../src/storage/outbox.ts'
 import { purchasesOfOrder } from '../../src/storage/purchases.ts'
@@ -42,6 +43,8 @@ export interface TestAppOptions {
   policy?: Partial<OrderingPolicy>
   balanceMinor?: number
   database?: Database
+  /** The file beside the database. */
+  marker?: Marker
   /** Default: 0.5. Waits with jitter are then half their most. */
   random?: () => number
   /** The key that Quayside presents. */
@@ -113,6 +116,7 @@ export async function openTestApp(options: TestAppOptions = {}) {
       log,
       owner,
       policy: options.policy ?? {},
+      ...(options.marker && { marker: options.marker }),
       stores: [{ id: STORE, policy: sellingPolicy() }],
       storeOf: (id) => (id === STORE ? store : undefined),
       onSend: (request) => void sent.push(request),

@@ -3,7 +3,7 @@ import type { CrashPoint, OrderingPolicy } from '../../src/ordering/ordering.ts'
 import { type RuntimeParts, startRuntime } from '../../src/runtime.ts'
 import type { OrderRequest } from '../../src/supplier/client.ts'
 
-export interface ProcessParts extends Omit<RuntimeParts, 'policy' | 'hooks' | 'marker'> {
+export interface ProcessParts extends Omit<RuntimeParts, 'policy' | 'hooks'> {
   policy: Partial<OrderingPolicy>
   /** Called with every POST /orders that is asked for. */
   onSend: (request: OrderRequest) => void

@@ -17,11 +17,11 @@ import { insertPurchase, type NewPurchase, type Purchase } from '../../src/stora
 import { deliveries, outbox, purchases } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { insertLine, insertStoreOrder } from '../../src/storage/store-orders.ts'
-import { insertWebhook } from '../../src/storage/webhooks.ts'
-import { openVault, type Vault } from '../../src/vault/vault.ts'
+import { openVault } from '../../src/vault/vault.ts'
 import { memoryDatabase, TEST_NOW } from './database.ts'
 import { DIALECT, SECRET, type SignedDelivery } from './delivery.ts'
 import { type Answer, exchange, type RawRequest, requestBytes } from './raw-http.ts'
+import { addWebhook } from './webhook-server.ts'
 
 export const VAULT_KEY = new Secret('QTrGnJ7+vkHvxYbWkC6B1w0yq5qkq3dZJ4m6yX2n8tA=')
 
@@ -124,17 +124,6 @@ export async function openEndpoint(options: EndpointOptions = {}) {
     alerts: async () => (await db.query(build.select().from(outbox).orderBy(outbox.id))).map(({ type }) => type),
     purchases: () => db.query(build.select().from(purchases).orderBy(purchases.id)),
   }
-}
-
-export async function addWebhook(
-  db: Database,
-  vault: Vault,
-  { path, secret, createdAt }: { path: string; secret: string; createdAt: number },
-): Promise<void> {
-  const id = `wh_${path || 'first'}`
-  const { ciphertext, keyId } = vault.seal({ table: 'webhooks', row: id }, secret)
-  const url = `https://quayside.test/webhooks/supplier/${path}`
-  await db.commit([insertWebhook({ id, path, url, events: [], secret: ciphertext, keyId, createdAt })])
 }
 
 /** Stores a purchase with its order and line: accepted as `ord_<n>` under the reference `ref_<n>`, but for what is said. */

@@ -9,7 +9,7 @@ import { createLog } from '../../src/log.ts'
 import { Secret } from '../../src/secret.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { insertWebhook } from '../../src/storage/webhooks.ts'
-import { openVault } from '../../src/vault/vault.ts'
+import { openVault, type Vault } from '../../src/vault/vault.ts'
 import { DIALECT, SECRET } from './delivery.ts'
 
 const nothing = () => undefined
@@ -17,11 +17,7 @@ const nothing = () => undefined
 /** Opens the endpoint of a fresh database on a free port of loopback. */
 export async function serveWebhooks(db: Database, key: string, now: () => number) {
   const vault = await openVault({ database: db, keyEncryptionKey: new Secret(key), now })
-  const { ciphertext, keyId } = vault.seal({ table: 'webhooks', row: 'wh_first' }, SECRET)
-  const url = 'https://quayside.test/webhooks/supplier'
-  await db.commit([
-    insertWebhook({ id: 'wh_first', path: '', url, events: [], secret: ciphertext, keyId, createdAt: now() }),
-  ])
+  await addWebhook(db, vault, { path: '', secret: SECRET, createdAt: now() })
   const log = createLog({ level: 'error', write: nothing })
   const newId = createIds(now, randomBytes)
   const inbox = await openInbox({
@@ -45,4 +41,15 @@ export async function serveWebhooks(db: Database, key: string, now: () => number
   })
   const { port } = await server.listen('127.0.0.1', 0)
   return { port, close: () => server.close() }
+}
+
+export async function addWebhook(
+  db: Database,
+  vault: Vault,
+  { path, secret, createdAt }: { path: string; secret: string; createdAt: number },
+): Promise<void> {
+  const id = `wh_${path || 'first'}`
+  const { ciphertext, keyId } = vault.seal({ table: 'webhooks', row: id }, secret)
+  const url = `https://quayside.test/webhooks/supplier/${path}`
+  await db.commit([insertWebhook({ id, path, url, events: [], secret: ciphertext, keyId, createdAt })])
 }
