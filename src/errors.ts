@@ -1,14 +1,83 @@
-/** The codes a Failure can carry. Few on purpose: what a caller does next differs for each. */
-export type FailureCode =
-  | 'invalid'
-  | 'unauthenticated'
-  | 'forbidden'
-  | 'not_found'
-  | 'conflict'
-  | 'rejected'
-  | 'unavailable'
-  | 'unknown_outcome'
-  | 'internal'
+/** The codes a Failure can carry, as clients of the API read them. Few on purpose: what a caller does next differs for each. */
+export const failureCodes = {
+  invalid: 'some input is wrong; `fields` names each fault',
+  unauthenticated: 'no token, or one that is unknown, revoked or expired',
+  forbidden: 'the token lacks the role, the scope or the store',
+  not_found: 'there is no such record or path',
+  conflict: 'the state of the record does not allow it',
+  rejected: 'the supplier or the state of the service says no for good',
+  unavailable: 'not now: try again after Retry-After',
+  unknown_outcome: 'it may have happened or not: look before you repeat it; an order may simply be posted again',
+  internal: 'a fault of Quayside; its log has it under the request id',
+}
+export type FailureCode = keyof typeof failureCodes
+
+/** Finer names for machines, where the code alone says too little: clients of the API get one in its place. */
+export const failureReasons = {
+  all_handed_over: 'the store has all keys of the purchase: hand over what came, and it is done',
+  ambiguous_reference: 'several stores have an order under the reference: name one by `store`',
+  ambiguous_sku: 'the SKU stands for more than one listing or offer: name a listing by its `id`',
+  backup_failed: 'no backup was made; the message says why',
+  backup_underway: 'another backup is being made',
+  busy: 'the purchase is being worked on: try again',
+  changed: 'it has changed since it was shown: read it again',
+  dry_run_under_way: 'there is one dry run at a time',
+  evidence_changed: 'the evidence has changed since that version: read it again',
+  frozen: 'buying is frozen',
+  ignored: 'the listing is ignored',
+  keys_of_another_order: 'the purchase has keys of another order of the supplier',
+  new_database_uncompared: 'the database is new, and the orders of the supplier were not compared with it yet',
+  no_answer: 'the supplier gave no whole answer',
+  no_keys: 'no licence key has come: there is nothing to hand over',
+  no_known_sku: 'no line of the order is one of the listings',
+  no_next_key: 'no next key-encryption key is configured',
+  no_webhook: 'there is no webhook yet: create one',
+  not_decidable: 'the state of the purchase leaves nothing to decide',
+  not_held: 'it is not held',
+  not_ignored: 'the listing is not ignored',
+  not_linked: 'the listing has no link',
+  not_replaced: 'no later webhook has taken over: rotate first',
+  not_retriable: 'the purchase cannot be bought again: it has not ended, or a later one was bought for it',
+  order_foreign: 'the order of the supplier is for something else',
+  order_taken: 'the order of the supplier belongs to another purchase',
+  order_unknown: 'the supplier has no such order',
+  other_currency: 'no rate is configured from the currency of the price to that of the supplier',
+  rate_limited: 'the rate limit of the supplier is used up',
+  redirect: 'the supplier redirects, which is refused',
+  reference_reused: 'a different order has this reference',
+  restore_unfinished: 'the orders of the supplier are not reattached yet after a restore',
+  rotated_meanwhile: 'the secret was rotated by another call',
+  same_key: 'the next key-encryption key is the one in use',
+  server_error: 'the supplier failed',
+  supplier_rejected: 'the supplier refused the request; the message has its code',
+  too_large: 'the body, or one part of it, is too large',
+  too_many_purchases: 'the order makes too many purchases: split it into several',
+  too_many_secrets: 'too many callback secrets are valid: wait until one expires',
+  unauthorized: 'the supplier refuses our API key',
+  unexpected_status: 'the supplier answered with a status that is not known',
+  unreachable: 'the supplier cannot be reached: nothing was sent',
+  unreadable: 'the answer of the supplier cannot be read',
+  unsupported_media_type: 'the body has another type, or is compressed',
+  wrong_key: 'the key-encryption key does not open the database',
+} as const
+
+/** The same for commands on this machine, such as a restore; the API answers none of them. */
+const localReasons = [
+  'address_in_use',
+  'backup_damaged',
+  'cost',
+  'database_exists',
+  'database_in_use',
+  'database_newer',
+  'empty',
+  'migration_changed',
+  'network_file_system',
+  'no_database',
+  'other_stores',
+  'service_not_running',
+] as const
+
+export type FailureReason = keyof typeof failureReasons | 'not_found' | (typeof localReasons)[number]
 
 /** One fault of an input: which field, what is wrong with it and what would be right. */
 export interface FieldFault {
@@ -26,8 +95,7 @@ export class Failure extends Error {
   readonly code: FailureCode
   /** Set with `invalid`: every fault of the input, not only the first. */
   readonly fields: FieldFault[]
-  /** A finer name for machines, where the code alone says too little: `reference_reused`. */
-  readonly reason: string | undefined
+  readonly reason: FailureReason | undefined
   /** Of the answer that it came in, from the supplier or, on the command line, from the service. */
   readonly requestId: string | undefined
 
@@ -37,7 +105,7 @@ export class Failure extends Error {
     detail: {
       cause?: unknown
       fields?: FieldFault[]
-      reason?: string | undefined
+      reason?: FailureReason | undefined
       requestId?: string | undefined
     } = {},
   ) {

@@ -33,7 +33,7 @@ async function ask(read: 'products' | 'product', argument: unknown): Promise<unk
   waiting.delete(id)
   if ('value' in answer) return answer.value
   const { code, message, reason } = answer.failure
-  throw new Failure(code, message, reason === undefined ? {} : { reason })
+  throw new Failure(code, message, { reason })
 }
 
 try {

@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises'
 import path from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Dialect } from '../dialect/dialect.ts'
-import { codeOf, Failure, type FailureCode, messageOf } from '../errors.ts'
+import { codeOf, Failure, type FailureCode, type FailureReason, messageOf } from '../errors.ts'
 import type { SellingStore } from '../listings/assess.ts'
 import { first } from '../storage/database.ts'
 import { insertSyncRun, runningSyncRuns, type SyncRun } from '../storage/runs.ts'
@@ -42,7 +42,7 @@ export type SupplierAnswer = { id: number } & ({ value: unknown } | { failure: P
 interface PlainFailure {
   code: FailureCode
   message: string
-  reason?: string | undefined
+  reason?: FailureReason | undefined
 }
 
 interface RunnerParts {

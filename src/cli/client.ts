@@ -3,7 +3,7 @@ import path from 'node:path'
 import { z } from 'zod'
 import { configShape } from '../config/config.ts'
 import { plain } from '../domain/text-layout.ts'
-import { Failure, type FailureCode, type FieldFault, messageOf } from '../errors.ts'
+import { Failure, type FailureCode, type FailureReason, type FieldFault, messageOf } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import { asRow, asRows, commandLine, NOT_RUNNING, type Row } from './output.ts'
 
@@ -185,7 +185,8 @@ function refusal(origin: string, status: number, answer: Record<string, unknown>
   const hint = status === 401 ? tokenHint(absentTokenFile) : next[status]
   return new Failure(codes[status] ?? (status >= 500 ? 'internal' : 'rejected'), hint ? `${said}\n${hint}` : said, {
     fields: faults,
-    reason: plain(code),
+    // Of a service of another version, perhaps: any word.
+    reason: plain(code) as FailureReason,
     requestId: typeof answer.request_id === 'string' ? plain(answer.request_id) : undefined,
   })
 }

@@ -212,7 +212,8 @@ export function exitCodeOf(error: unknown): number {
  */
 export function messageLines({ message, reason, requestId }: Failure): string[] {
   const [first = '', ...more] = message.split('\n')
-  return [requestId === undefined ? first : `${first} (${reason}, request ${requestId})`, ...more]
+  const isNamed = requestId === undefined || first.includes(requestId)
+  return [isNamed ? first : `${first} (${reason}, request ${requestId})`, ...more]
 }
 
 /** What a command threw, as `--json` prints it: the error envelope of the API. */

@@ -1,5 +1,13 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
-import { codeOf, Failure, type FailureCode, type FieldFault, messageOf } from '../errors.ts'
+import {
+  codeOf,
+  Failure,
+  type FailureCode,
+  type FieldFault,
+  failureCodes,
+  failureReasons,
+  messageOf,
+} from '../errors.ts'
 import type { Log } from '../log.ts'
 
 /** The status of each failure code. */
@@ -21,10 +29,20 @@ const finer: Record<string, number> = { evidence_changed: 412, too_large: 413, u
 /** Seconds that a sender is asked to wait: a locked database is free again by then, and a restart is over. */
 const RETRY_AFTER_SECONDS = 5
 
+/** Codes of what no handler is asked for. */
+const httpCodes = {
+  headers_too_large: 'the request line and the headers are too large',
+  method_not_allowed: 'the path exists under another method; see the header Allow',
+  too_slow: 'the request did not come in time',
+} as const
+
+/** Every code of an error, with what it means. */
+export const errorCodes = { ...failureCodes, ...failureReasons, ...httpCodes }
+export type ErrorCode = keyof typeof errorCodes
+
 /** An error as callers see it. */
 export interface ApiError {
-  /** A failure's code, or a finer name for machines. */
-  code: string
+  code: ErrorCode
   message: string
   fields?: FieldFault[]
 }
@@ -62,9 +80,14 @@ export const answerFailure =
     if (status === 503) log.warn('http.unavailable', { requestId, code, error: messageOf(thrown) })
     const fields = thrown instanceof Failure && thrown.fields.length > 0 ? { fields: thrown.fields } : {}
     const message = code === 'internal' ? 'internal error; the log has it under the request id' : messageOf(thrown)
-    const name = thrown instanceof Failure && thrown.reason !== undefined ? thrown.reason : code
-    answerError(response, status, { code: name, message, ...fields })
+    answerError(response, status, { code: nameOf(thrown), message, ...fields })
   }
+
+/** The reason of a failure if it has one that callers know, else its code. */
+function nameOf(thrown: unknown): ErrorCode {
+  const reason = thrown instanceof Failure ? thrown.reason : undefined
+  return reason !== undefined && Object.hasOwn(failureReasons, reason) ? (reason as ErrorCode) : codeOf(thrown)
+}
 
 /** Answers a path that exists under another method. */
 export const methodNotAllowed =
@@ -80,7 +103,7 @@ export const notFound: RequestHandler = (_request, response) => {
 }
 
 /** The errors that body parsers and the router throw at malformed requests, in words that repeat nothing of them. */
-function refusalOf(error: unknown): { status: number; code: string; message: string } | undefined {
+function refusalOf(error: unknown): (ApiError & { status: number }) | undefined {
   if (!(error instanceof Error) || error instanceof Failure || !('status' in error)) return undefined
   switch (error.status) {
     case 400:

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isIPv6 } from 'node:net'
 import getRawBody from 'raw-body'
-import { Failure } from '../errors.ts'
+import { Failure, type FailureReason } from '../errors.ts'
 
 /** 256 KiB: a hundred order lines with the longest texts are under 150. */
 const JSON_MAX = 256 * 1024
@@ -54,7 +54,7 @@ async function readWhole(
   response: ServerResponse,
   { type, wanted, bytesMax, tooLarge }: Expected,
 ): Promise<Uint8Array> {
-  const refuse = (reason: string, message: string): never => {
+  const refuse = (reason: FailureReason, message: string): never => {
     // The rest of the body stays unread, so that the connection cannot carry another request.
     response.setHeader('connection', 'close')
     throw new Failure('invalid', message, { reason })

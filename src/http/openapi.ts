@@ -8,6 +8,7 @@ import {
   type ZodOpenApiPathsObject,
   type ZodOpenApiResponseObject,
 } from 'zod-openapi'
+import { type ErrorCode as Code, errorCodes } from './answers.ts'
 import { callbacks } from './api/callbacks.ts'
 import { fields } from './input.ts'
 import { csvFile, lineShapeOf, type Operation } from './operation.ts'
@@ -50,15 +51,32 @@ function override({ jsonSchema, zodSchema: { _zod } }: ZodOpenApiOverrideContext
   if (_zod.def.type === 'object' && !(_zod.def as z.core.$ZodObjectDef).catchall) delete jsonSchema.additionalProperties
 }
 
+const ErrorCode = z.enum(Object.keys(errorCodes) as Code[]).meta({
+  id: 'ErrorCode',
+  description: [
+    'What went wrong, for machines. Later versions may add codes: read an unknown one by its HTTP status.',
+    '',
+    ...Object.entries(errorCodes).map(([code, means]) => `- \`${code}\`: ${means}`),
+  ].join('\n'),
+})
+
 const Failed = z
   .object({
     success: z.literal(false),
     error: z.object({
-      code: z.string(),
-      message: z.string(),
-      fields: z.array(z.object({ field: z.string(), message: z.string() })).optional(),
+      code: ErrorCode,
+      message: z.string().meta({ description: 'What is wrong, for people: the words may change' }),
+      fields: z
+        .array(
+          z.object({
+            field: z.string().meta({ description: 'Path of the field, such as `lines.0.quantity`' }),
+            message: z.string().meta({ description: 'What is wrong with it, and what would be right' }),
+          }),
+        )
+        .optional()
+        .meta({ description: 'Every fault of the input, not only the first' }),
     }),
-    request_id: z.string().nullable(),
+    request_id: z.string().nullable().meta({ description: 'The log has the request under it; as in X-Request-Id' }),
   })
   .meta({
     id: 'Failed',

@@ -7,7 +7,7 @@ import type { Backups } from '../backup/backup.ts'
 import type { DryRunner } from '../catalogue/dry-runner.ts'
 import type { SyncRunner } from '../catalogue/sync.ts'
 import type { SellingStore } from '../config/config.ts'
-import { codeOf, Failure, messageOf } from '../errors.ts'
+import { codeOf, Failure, type FailureCode, failureCodes, messageOf } from '../errors.ts'
 import type { Captures } from '../inbox/capture.ts'
 import type { Inbox } from '../inbox/receive.ts'
 import type { WebhookActions } from '../inbox/webhooks.ts'
@@ -144,7 +144,7 @@ export function routerOf(operations: Operation[], authenticate: Authenticate): R
 export type Events<E> = AsyncIterableIterator<E, void>
 
 const Broken = z
-  .object({ type: z.literal('error'), code: z.string(), message: z.string() })
+  .object({ type: z.literal('error'), code: z.enum(Object.keys(failureCodes) as FailureCode[]), message: z.string() })
   .meta({ description: 'The last line of a run that broke off: the lines before are incomplete' })
 
 const lineShapes = new WeakMap<z.ZodType, z.ZodType>()

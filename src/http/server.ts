@@ -10,7 +10,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import express, { type Express, type Request, type RequestHandler, type Router } from 'express'
 import { Failure } from '../errors.ts'
 import type { Log } from '../log.ts'
-import { answerError, answerFailure, errorBody, notFound } from './answers.ts'
+import { type ApiError, answerError, answerFailure, errorBody, notFound } from './answers.ts'
 
 /** Limits of the server, each against one way to keep it busy. */
 export const serverLimits = {
@@ -160,7 +160,7 @@ const headersOf = (requestId: string) => ({
   'cache-control': 'no-store',
 })
 
-const MALFORMED = { code: 'invalid', message: 'the request is malformed' }
+const MALFORMED: ApiError = { code: 'invalid', message: 'the request is malformed' }
 
 function admit({ log, newId, monotonic, count }: HttpOptions): RequestHandler {
   return (request, response, next) => {
@@ -267,7 +267,7 @@ function hangUp(socket: Socket, text: string): void {
 }
 
 /** What the HTTP parser refuses, by the code of its error; anything else is malformed. */
-const refusals: Record<string, { status: number; code: string; message: string }> = {
+const refusals: Record<string, ApiError & { status: number }> = {
   HPE_HEADER_OVERFLOW: {
     status: 431,
     code: 'headers_too_large',

@@ -1,16 +1,16 @@
 import { type Request, type Response, Router } from 'express'
 import type { Inbox } from '../inbox/receive.ts'
 import { SUPPLIER_PATH } from '../inbox/sources.ts'
-import { answerError, methodNotAllowed } from './answers.ts'
+import { type ApiError, answerError, methodNotAllowed } from './answers.ts'
 import { createRawBodies, type NoBody, type RawBodies } from './bodies.ts'
 
 /** The one answer to a stored delivery, made once: this server gives it most often. */
 const STORED = Buffer.from(JSON.stringify({ success: true, data: { stored: true } }))
 const STORED_HEADERS = { 'content-type': 'application/json; charset=utf-8', 'content-length': STORED.length }
 
-const NOT_AUTHENTIC = { code: 'unauthenticated', message: 'the delivery is not authentic' }
+const NOT_AUTHENTIC: ApiError = { code: 'unauthenticated', message: 'the delivery is not authentic' }
 
-const NO_BODY: Record<Exclude<NoBody, 'aborted'>, [status: number, error: { code: string; message: string }]> = {
+const NO_BODY: Record<Exclude<NoBody, 'aborted'>, [status: number, error: ApiError]> = {
   too_large: [413, { code: 'too_large', message: 'the body is larger than 256 KiB' }],
   too_slow: [408, { code: 'too_slow', message: 'the body did not come within 5 seconds' }],
   gave_way: [503, { code: 'unavailable', message: 'too many unfinished requests at once' }],
@@ -33,7 +33,7 @@ export function webhookRouter(inbox: Pick<Inbox, 'judge' | 'receive'>, bodies: R
     const encodings = request.headersDistinct['content-encoding'] ?? []
     if (encodings.length > 1 || encodings.some((encoding) => encoding.toLowerCase() !== 'identity')) {
       // Never inflated: a kilobyte may hold a gigabyte.
-      refuseUnread(response, 415, { code: 'unsupported_encoding', message: 'the body must not be compressed' })
+      refuseUnread(response, 415, { code: 'unsupported_media_type', message: 'the body must not be compressed' })
       return
     }
     const { path, headersDistinct: headers } = request
@@ -73,7 +73,7 @@ export function webhookRouter(inbox: Pick<Inbox, 'judge' | 'receive'>, bodies: R
 const NAMED_PATHS = [`${SUPPLIER_PATH}/:webhook`, '/webhooks/stores/:store']
 
 /** The rest of the body stays unread, so that the connection cannot carry another request. */
-function refuseUnread(response: Response, status: number, error: { code: string; message: string }): void {
+function refuseUnread(response: Response, status: number, error: ApiError): void {
   response.set('connection', 'close')
   answerError(response, status, error)
 }

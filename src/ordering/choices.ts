@@ -1,5 +1,6 @@
 import { formatDecimal } from '../domain/money.ts'
 import { mayBuy, type PurchaseState } from '../domain/purchase.ts'
+import type { FailureReason } from '../errors.ts'
 import type { Loaded } from './advance.ts'
 import { handedOverIn, unitsLeft } from './effects.ts'
 
@@ -28,7 +29,7 @@ export interface Circumstances {
 }
 
 /** @returns why a decision is not possible, for a machine and for a person; undefined when it is */
-export function refusalOf(loaded: Loaded, type: DecisionType): { reason: string; message: string } | undefined {
+export function refusalOf(loaded: Loaded, type: DecisionType): { reason: FailureReason; message: string } | undefined {
   const { purchase, keys, generations } = loaded
   if (purchase.state !== 'review' && purchase.state !== 'accepted') {
     return { reason: 'not_decidable', message: `the purchase is ${purchase.state}: ${insteadOf[purchase.state]}` }

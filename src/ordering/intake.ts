@@ -1,7 +1,7 @@
 import { passesFilter, type StorePolicy } from '../domain/listing.ts'
 import { ceilingMinor } from '../domain/pricing.ts'
 import { countParts, PARTS_MAX, splitQuantity } from '../domain/store-order.ts'
-import { codeOf, Failure } from '../errors.ts'
+import { codeOf, Failure, type FailureReason } from '../errors.ts'
 import { type Change, first } from '../storage/database.ts'
 import { type ListingRow, listingsOfSkus, listingsOfVariants } from '../storage/listings.ts'
 import { goneOffersBySku, type Offer, offersByProduct, offersBySku } from '../storage/offers.ts'
@@ -124,7 +124,7 @@ function ceilingsOf({ policy, now }: Ordering, input: OrderInput, offers: Map<st
   const at = now()
   const ceilings = new Map<Line, number>()
   const fields: { field: string; message: string }[] = []
-  let reason: string | undefined
+  let reason: FailureReason | undefined
   for (const [place, line] of input.lines.entries()) {
     const offer = offers.get(line.sku)
     if (!offer) continue
@@ -146,7 +146,7 @@ function ceilingsOf({ policy, now }: Ordering, input: OrderInput, offers: Map<st
   }
   const [fault] = fields
   if (!fault) return ceilings
-  throw new Failure('invalid', `${fault.field}: ${fault.message}`, { ...(reason && { reason }), fields })
+  throw new Failure('invalid', `${fault.field}: ${fault.message}`, { reason, fields })
 }
 
 /** Names the line with which the purchases of an order become too many. */

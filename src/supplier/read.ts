@@ -1,7 +1,7 @@
 import pRetry from 'p-retry'
 import { type Dialect, valueAt } from '../dialect/dialect.ts'
 import type { Placement } from '../domain/supplier.ts'
-import { Failure } from '../errors.ts'
+import { Failure, type FailureReason } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { type Pacer, rateHint, rateLimited, retryAfterMs } from './rate-limit.ts'
 import {
@@ -275,7 +275,7 @@ export function judge(link: SupplierLink, ended: Exchange): Got | { failure: Fai
   if (!error)
     return { failure: unavailable('unexpected_status', `answered ${status} without an error envelope`, named) }
   const text = `the supplier rejected the request: ${error.code}${error.message === '' ? '' : `: ${error.message}`}`
-  return { failure: new Failure('rejected', idText(text, named), { reason: error.code }) }
+  return { failure: new Failure('rejected', idText(text, named), { reason: 'supplier_rejected' }) }
 }
 
 const keyHeader = ({ dialect, apiKey }: SupplierLink): Record<string, string> => ({
@@ -291,7 +291,7 @@ export const unreadable = (unread: UnreadField, requestId: string | undefined): 
   return new Unreadable(unread, idText(what, requestId), requestId)
 }
 
-const unavailable = (reason: string, what: string, requestId?: string): Failure =>
+const unavailable = (reason: FailureReason, what: string, requestId?: string): Failure =>
   new Failure('unavailable', idText(`the supplier ${what}`, requestId), { reason })
 
 const idText = (text: string, requestId: string | undefined): string =>

@@ -63,13 +63,13 @@ const groups: { why: string; words: Record<string, string> }[] = [
   {
     why: "kinds of error, codes of Failure and reasons of a hold, to which the supplier's codes are mapped",
     words: {
-      forbidden: 'access cli http sandbox supplier top',
+      forbidden: 'access cli http sandbox supplier',
       gone: 'catalogue domain listings sandbox supplier',
       insufficient_balance: 'sandbox supplier',
       limit_exceeded: 'sandbox supplier',
       not_found: 'access backup catalogue cli http inbox listings ordering sandbox storage supplier top',
       out_of_stock: 'domain http ordering sandbox supplier',
-      rate_limited: 'catalogue domain ordering sandbox supplier',
+      rate_limited: 'catalogue domain ordering sandbox supplier top',
       unauthorized: 'catalogue cli domain ordering supplier',
       unavailable: 'backup catalogue cli domain http inbox ordering reconciliation sandbox storage stores supplier top',
     },

@@ -41,7 +41,7 @@ describe('an answer that is not as the document says', () => {
   }
   const right = { method: 'GET', path: '/listings/A', status: 200, headers }
   const data = (change: object) => JSON.stringify({ success: true, data: { ...listing, ...change } })
-  const failure = JSON.stringify({ success: false, error: { code: 'a', message: 'b' }, request_id: '1' })
+  const failure = JSON.stringify({ success: false, error: { code: 'invalid', message: 'b' }, request_id: '1' })
 
   test('is distinguished from one that is', () => {
     expect(contract.faultsOf({ ...right, body: data({}) })).toEqual([])
@@ -54,6 +54,11 @@ describe('an answer that is not as the document says', () => {
     ['a field of another kind', { body: data({ stock: '1' }) }, 'must be integer'],
     ['an undocumented status', { status: 418, body: failure }, 'the status is not in the document'],
     ['an undocumented header', { headers: { ...headers, 'x-cost': '1' }, body: data({}) }, 'x-cost: not in'],
+    [
+      'a code that is none of the enumeration',
+      { status: 404, body: failure.replace('invalid', 'no_such') },
+      'allowedValues',
+    ],
     ['no request id', { headers: { ...headers, 'x-request-id': undefined }, body: data({}) }, 'X-Request-Id: missing'],
     ['no WWW-Authenticate on 401', { status: 401, body: failure }, 'WWW-Authenticate: missing'],
     ['no JSON', { body: '<html>' }, 'the body is not JSON'],

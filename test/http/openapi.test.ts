@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { errorCodes } from '../../src/http/answers.ts'
 import { apiRouter } from '../../src/http/api/api.ts'
 import { offersByProduct, putOffer } from '../../src/storage/offers.ts'
 import { type Answer, type ApiWorld, type Ask, openApi } from '../support/api-world.ts'
@@ -163,7 +164,22 @@ async function listingsTour(world: ApiWorld, ask: TourAsk, productId: string): P
   await ask('GET', '/stores/nowhere/listings')
 }
 
+test('a refusal of the supplier has a code of ours, never the word of the supplier', async () => {
+  const world = await openApi()
+  const url = `https://quayside.test/${'x'.repeat(3_000)}`
+  const { status, body } = await world.ask('POST', '/webhooks', { body: { url } })
+  expect({ status, code: body.error.code }).toEqual({ status: 422, code: 'supplier_rejected' })
+  expect(body.error.message).toMatch(/^the supplier rejected the request: invalid_/)
+})
+
 describe('the OpenAPI document', () => {
+  test('lists every code of an error, with what it means', async () => {
+    const document = await documentOf(await openApi())
+    const { enum: codes = [], description = '' } = document.components.schemas.ErrorCode ?? {}
+    expect(codes).toEqual(Object.keys(errorCodes))
+    for (const code of codes) expect(description).toMatch(new RegExp(`^- \`${code}\`: [a-z]`, 'm'))
+  })
+
   test('names every route of the API, and no other', async () => {
     const world = await openApi()
     const document = await documentOf(world)

@@ -431,7 +431,7 @@ describe('a supplier whose refusals come as HTTP 200', () => {
   it('has rejected a request, and made no webhook, when it says so', async () => {
     const make = (supplier: Supplier) => supplier.createWebhook({ url: 'https://x/y', events: ['order.completed'] })
     const { read } = await asked('invalid_request', make)
-    await expect(read).rejects.toMatchObject({ code: 'rejected', reason: 'invalid_request' })
+    await expect(read).rejects.toMatchObject({ code: 'rejected', reason: 'supplier_rejected' })
     const { read: broken } = await asked('internal_error', make)
     await expect(broken).rejects.toMatchObject({ code: 'unknown_outcome' })
   })
@@ -486,7 +486,7 @@ describe('a read that fails', () => {
   })
 
   it.each<[number, string, object]>([
-    [400, 'invalid_request', { code: 'rejected', reason: 'invalid_request' }],
+    [400, 'invalid_request', { code: 'rejected', reason: 'supplier_rejected' }],
     [401, 'unauthorized', { code: 'unavailable', reason: 'unauthorized' }],
     [403, 'forbidden', { code: 'unavailable', reason: 'unauthorized' }],
     [302, 'x', { code: 'unavailable', reason: 'redirect' }],
@@ -586,7 +586,7 @@ describe('webhooks of the supplier', () => {
     const server = await http((_, response) => fault(response, 422, 'bad_url'))
     await expect(client(server.origin).supplier.createWebhook(wanted)).rejects.toMatchObject({
       code: 'rejected',
-      reason: 'bad_url',
+      reason: 'supplier_rejected',
     })
   })
 })

@@ -21,6 +21,7 @@ interface Schema {
   const?: unknown
   enum?: unknown[]
   anyOf?: Schema[]
+  description?: string
   properties?: Record<string, Schema>
   required?: string[]
   items?: Schema
