@@ -32,6 +32,7 @@ import type { Log } from './log.ts'
 import { createMetrics } from './observe/metrics.ts'
 import { readStanding } from './observe/standing.ts'
 import type { OrderingPolicy } from './ordering/ordering.ts'
+import { askAgain } from './ordering/outages.ts'
 import { recogniseRestore } from './reconciliation/restore.ts'
 import { databaseWith, receiveWith, startRuntime } from './runtime.ts'
 import { openMarker } from './storage/marker.ts'
@@ -136,7 +137,11 @@ export async function openApp({ config, log, onFatal }: AppOptions): Promise<App
   const health = {
     status: () => ({
       reasons: runtime.isStopping() ? ['draining'] : [],
-      notes: notesOf({ clock_suspect: inbox.clockSuspect(), answers_unreadable: supplier.unreadable().length > 0 }),
+      notes: notesOf({
+        clock_suspect: inbox.clockSuspect(),
+        answers_unreadable: supplier.unreadable().length > 0,
+        supplier_unreachable: Boolean(ordering.pace.outage),
+      }),
     }),
   }
   const server = createHttpServer({
@@ -170,6 +175,7 @@ export async function openApp({ config, log, onFatal }: AppOptions): Promise<App
   }
   const endTick = everySeconds(config.ordering.tickSeconds, 'tick', tick, log)
   const endReattaching = everySeconds(REATTACH_SECONDS, 'restore', runtime.reattachOrders, log)
+  const endAsking = everySeconds(ASK_SECONDS, 'supplier', () => askAgain(ordering), log)
   const logged = (event: string) => (error: unknown) => log.warn(event, { error: messageOf(error) })
   void runtime.reattachOrders().catch(logged('restore.failed'))
   void ordering.readBalance().catch(logged('balance.unread'))
@@ -183,7 +189,7 @@ export async function openApp({ config, log, onFatal }: AppOptions): Promise<App
     runtime.stop()
     server.drain()
     log.info('service.stopping')
-    const work = [endTick(), endReattaching(), ...timers.map(({ end }) => end()), runtime.idle()]
+    const work = [endTick(), endReattaching(), endAsking(), ...timers.map(({ end }) => end()), runtime.idle()]
     // The server still listens, and answers new requests with 503.
     const finished = await within(serverLimits.drainMs, Promise.all(work))
     await server.close()
@@ -212,6 +218,9 @@ function policyOf({ ordering, rates, spendCaps, dialectFacts }: Config): Orderin
 
 /** Seconds between two rounds of reattaching orders. Without a restore a round is two reads of the database. */
 const REATTACH_SECONDS = 5
+
+/** Seconds between two requests that only find out whether the supplier answers again. */
+const ASK_SECONDS = 60
 
 /** How long connections may take to close; one with an open request would wait for the deadline of that request. */
 const LINGER_MS = 500

@@ -16,6 +16,7 @@ import { type Publisher, publishNext } from './listings/publish.ts'
 import { releaseForOffers } from './ordering/actions.ts'
 import { closeOrders, deliverDue, type Fulfilment } from './ordering/fulfil.ts'
 import { type CrashPoint, freshPace, type OrderingPolicy, type WorkerName } from './ordering/ordering.ts'
+import { watchSupplier } from './ordering/outages.ts'
 import { placeDue } from './ordering/place.ts'
 import { afterClockJump, resume } from './ordering/recover.ts'
 import { refreshDue } from './ordering/refresh.ts'
@@ -148,7 +149,11 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
   const publishing = stores.map((store) => () => publishNext(publisher, store))
   const work: Runtime['work'] = {
     inbox: () => processDue(processing),
-    place: async () => (await placeDue(ordering)) + (await closeOrders(ordering)),
+    place: async () => {
+      const placed = await placeDue(ordering)
+      await watchSupplier(ordering)
+      return placed + (await closeOrders(ordering))
+    },
     refresh: () => refreshDue(ordering),
     outbox: async () => (await deliverDue(ordering)) + (await closeOrders(ordering)),
     publish: async () => (await Promise.all(publishing.map((run) => run()))).reduce((all, done) => all + done, 0),

@@ -30,6 +30,7 @@ function statusText(facts: Row, now: number, width: number): string {
       '',
       `and by ${cell(actor)}, ${instant(at, now)}: ${cell(reason)}`,
     ]),
+    ...supplierPairs(asRow(facts.supplier), now),
     [
       'Balance',
       facts.balance ? `${money(balance.amount, balance.currency)}, ${instant(balance.readAt, now)}` : 'not read yet',
@@ -61,6 +62,16 @@ function statusText(facts: Row, now: number, width: number): string {
     ...pausedOf(facts.paused, now).map((line) => sentence(line, width, DUE)),
   ]
   return details(pairs, width) + (due.length === 0 ? '' : `\nFor a person:\n${due.join('')}`)
+}
+
+/** Whether the supplier answers; where it does not: since when, how, and what waits for it. */
+function supplierPairs({ unreachableSince, error, lastAnswerAt, waiting }: Row, now: number): [string, string][] {
+  const last = lastAnswerAt ? `last answer ${instant(lastAnswerAt, now)}` : 'no answer yet'
+  if (!unreachableSince) return [['Supplier', last]]
+  return [
+    ['Supplier', `DOWN since ${instant(unreachableSince, now)}: ${cell(error)}`],
+    ['', `${last}; ${counted(waiting, 'purchase waits', 'purchases wait')} for it`],
+  ]
 }
 
 const DUE = { lead: '  ', hang: 4 }

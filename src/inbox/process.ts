@@ -17,6 +17,7 @@ import {
 } from '../storage/deliveries.ts'
 import { audited } from '../storage/evidence.ts'
 import { forgetListingPrices, thinListingPrices } from '../storage/listings.ts'
+import { forgetOutages } from '../storage/outages.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import type { Vault } from '../vault/vault.ts'
 import { readerOf, type StoreSource } from './sources.ts'
@@ -269,12 +270,16 @@ const DAILY_PRICES_MS = 365 * DAY_MS
 /** Days that are thinned each night: a week, should the service have been down. */
 const THINNED_MS = 7 * DAY_MS
 
+/** As far back as a question about an order goes. */
+const OUTAGES_MS = 365 * DAY_MS
+
 /**
- * Deletes the bodies of deliveries after 30 days and their rows after 90. Thins the prices of listings; the current price of each
- * is never deleted.
+ * Deletes the bodies of deliveries after 30 days and their rows after 90, and outages after a year. Thins the prices of listings;
+ * the current price of each is never deleted.
  */
 export async function forgetOld({ db, now }: { db: Database; now: () => number }): Promise<void> {
   await db.commit([forgetDeliveries(idBound(now() - ROWS_MS)), forgetBodies(idBound(now() - BODIES_MS))])
+  await db.commit([forgetOutages(idBound(now() - OUTAGES_MS))])
   const daily = now() - PRICES_MS
   await db.commit([thinListingPrices(daily - THINNED_MS, daily), forgetListingPrices(now() - DAILY_PRICES_MS)])
 }

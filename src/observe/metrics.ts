@@ -83,6 +83,10 @@ const gauges: Record<string, GaugeSource> = {
     labels: ['request', 'setting'],
     read: ({ unreadable }) => unreadable.map(({ request, setting }) => [1, { request, setting }]),
   },
+  supplier_silence_seconds: {
+    help: 'For how long no request to the supplier has been answered; 0 while it answers',
+    read: ({ outage, now }) => (outage ? seconds(outage.beganAt, now) : [[0]]),
+  },
   clock_suspect: {
     help: '1 while every authentic delivery is outside the tolerated time',
     read: ({ clockSuspect }) => [[clockSuspect ? 1 : 0]],

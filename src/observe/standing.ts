@@ -4,6 +4,7 @@ import { countDeliveries } from '../storage/deliveries.ts'
 import { countDiscrepancies, latestBalance } from '../storage/evidence.ts'
 import { countListings } from '../storage/listings.ts'
 import { countOffers } from '../storage/offers.ts'
+import { openOutage } from '../storage/outages.ts'
 import { countOutbox } from '../storage/outbox.ts'
 import { allPublishing } from '../storage/publications.ts'
 import { countByState } from '../storage/purchases.ts'
@@ -30,6 +31,7 @@ export async function readStanding(db: Database) {
     [completeSync],
     [endedSync],
     [sweep],
+    [outage],
   ] = await Promise.all([
     db.query(latestBalance()),
     db.query(allBalanceAccounts()),
@@ -45,6 +47,7 @@ export async function readStanding(db: Database) {
     db.query(lastCompleteSync()),
     db.query(lastEndedSync()),
     db.query(lastCompleteSweep()),
+    db.query(openOutage()),
   ])
   return {
     balance,
@@ -61,5 +64,6 @@ export async function readStanding(db: Database) {
     completeSync,
     endedSync,
     sweep,
+    outage,
   }
 }

@@ -2,13 +2,14 @@ import type { Context } from '../context.ts'
 import type { Dialect } from '../dialect/dialect.ts'
 import { type Breaker, closedBreaker } from '../domain/pace.ts'
 import type { Rate } from '../domain/rates.ts'
+import type { Outage } from '../storage/outages.ts'
 import type { Purchase } from '../storage/purchases.ts'
 import type { Supplier } from '../supplier/client.ts'
 import type { OrderingStore } from './intake.ts'
 
 export type OrderingSupplier = Pick<
   Supplier,
-  'placeOrder' | 'order' | 'orders' | 'agrees' | 'unreadable' | 'pausedUntil'
+  'placeOrder' | 'order' | 'orders' | 'agrees' | 'unreadable' | 'reach' | 'pausedUntil'
 >
 
 /** Named instants at which a test may end the process: before and after each commit, send and answer. */
@@ -53,6 +54,8 @@ export interface Pace {
   alerted: ReadonlySet<string>
   /** When such answers are asked for again at the earliest, on the clock that never jumps. */
   readAgainAt: number
+  /** The outage of the supplier that is not over; null: there is none. Absent until it is read. */
+  outage?: (Outage & { isAlerted?: true }) | null
   /** Instants of the first sends and of the repeats of the last minute. */
   firstSends: number[]
   repeats: number[]

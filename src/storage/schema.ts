@@ -528,6 +528,20 @@ export const discrepancies = sqliteTable(
   ],
 )
 
+/** A time in which no request to the supplier was answered. */
+export const outages = sqliteTable(
+  'outages',
+  {
+    id: text('id').primaryKey(),
+    /** The first request that was not answered, and the first one that was again. */
+    beganAt: instant('began_at').notNull(),
+    endedAt: instant('ended_at'),
+    /** How that first request failed: the supplier `cannot be reached: ECONNREFUSED`. */
+    error: text('error').notNull(),
+  },
+  (t) => [index('outages_ended').on(t.endedAt)],
+)
+
 /** One comparison of the supplier's orders with our purchases. */
 export const sweeps = sqliteTable('sweeps', {
   id: text('id').primaryKey(),

@@ -22,6 +22,7 @@ import { Secret } from '../secret.ts'
 import { classify, disagreement, unreadIn } from './classify.ts'
 import { readOffer } from './offer-record.ts'
 import { createPacer } from './rate-limit.ts'
+import { createReach, type Reach } from './reach.ts'
 import {
   createAnswers,
   get,
@@ -108,6 +109,8 @@ export interface Supplier {
   openapi(): Promise<unknown>
   /** The kinds of answers that cannot be read at present. */
   unreadable(): readonly UnreadableAnswer[]
+  /** Whether it answers. */
+  reach(): Reach
   /** Until when the API key is paused after a 429, epoch milliseconds; undefined when it is not. */
   pausedUntil(): number | undefined
   /** Ends when all open exchanges have ended; each has its deadline. */
@@ -139,9 +142,22 @@ export function createSupplier(settings: SupplierSettings): Supplier {
   }
   const pacer = createPacer({ now, sleep, random })
   const answers = createAnswers(now)
+  const reach = createReach(now)
   const orderAgent = network.open(ORDER_CONNECTIONS)
   const agent = network.open(READ_CONNECTIONS)
-  const link: SupplierLink = { dialect, base, apiKey, now, sleep, random, fetchDeadlineMs, pacer, agent, network }
+  const link: SupplierLink = {
+    dialect,
+    base,
+    apiKey,
+    now,
+    sleep,
+    random,
+    fetchDeadlineMs,
+    pacer,
+    noteReach: reach.note,
+    agent,
+    network,
+  }
   return {
     products: ({ search, category, inStock, ...paged }) => {
       const names = dialect.products
@@ -227,6 +243,7 @@ export function createSupplier(settings: SupplierSettings): Supplier {
       throw new Failure('unavailable', 'the supplier serves no OpenAPI description', { reason: 'not_found' })
     },
     unreadable: answers.list,
+    reach: reach.read,
     pausedUntil: () => pacer.pausedUntil(),
     close: async () => {
       await Promise.all([agent.close(), orderAgent.close()])

@@ -4,6 +4,7 @@ import type { Placement } from '../domain/supplier.ts'
 import { Failure, type FailureReason } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { type Pacer, rateHint, rateLimited, retryAfterMs } from './rate-limit.ts'
+import { noAnswerText } from './reach.ts'
 import {
   asFlag,
   countAt,
@@ -40,6 +41,8 @@ export interface SupplierLink {
   /** For one try of a read. */
   fetchDeadlineMs: number
   pacer: Pacer
+  /** Is given every exchange. */
+  noteReach: (ended: Exchange) => void
   /** Connections for everything but orders, so that look-ups are never starved. */
   agent: Connections
   network: Network
@@ -209,6 +212,7 @@ export async function send(
     headers: { accept: 'application/json', 'user-agent': 'quayside', ...request.headers },
   }
   const ended = withoutKey(await exchange(agent, whole, link.network.after), link.apiKey.reveal())
+  link.noteReach(ended)
   if (ended.stage === 'not_sent' || ended.status === undefined || ended.headers === undefined) return ended
   link.pacer.observe(rateHint(ended.headers, link.dialect, link.now()))
   if (ended.status === 429) link.pacer.pause(askedWaitMs(link, ended.headers))
@@ -236,11 +240,11 @@ export function withoutKey<E extends Exchange>(ended: E, key: string): E {
  */
 export function judge(link: SupplierLink, ended: Exchange): Got | { failure: Failure; againMs?: number } {
   if (ended.stage === 'not_sent') {
-    return { failure: unavailable('unreachable', `cannot be reached: ${ended.cause}`), againMs: BACKOFF_MS }
+    return { failure: unavailable('unreachable', noAnswerText(ended)), againMs: BACKOFF_MS }
   }
   const requestId = headerText(ended.headers, link.dialect.headers.requestId)
   if (ended.stage === 'lost') {
-    return { failure: unavailable('no_answer', `gave no whole answer: ${ended.cause}`, requestId), againMs: BACKOFF_MS }
+    return { failure: unavailable('no_answer', noAnswerText(ended), requestId), againMs: BACKOFF_MS }
   }
   const { status, headers, body } = ended
   const json = ended.unreadable === undefined ? readJson(body) : undefined

@@ -190,6 +190,7 @@ const answers: Answers = {
       alerts: {},
       discrepancies: {},
     },
+    supplier: { unreachableSince: at, error: long, lastAnswerAt: at, waiting: 1_234_567 },
     freshness: { catalogueAt: at, balanceAt: at },
     sweep: { finishedAt: at, orders: 1_234_567, orphans: 12_345, foreign: 0, missing: 1 },
   }),
@@ -389,6 +390,26 @@ describe('status', () => {
     expect(widest(stdout)).toBeLessThanOrEqual(80)
     expect(stdout).toMatch(/^Catalogue +not read yet\n +FAILED 20[-0-9]+ [:0-9]+Z \(2 min ago\): the supplier .*…$/m)
     expect(stdout).toContain(`For a person:\n  catalogue not read: npx quayside sync show ${id}\n`)
+  })
+
+  it('said nothing of a supplier that is down', async () => {
+    const now = () => Date.parse(at) + 120_000
+    const supplierLines = async (supplier: object) => {
+      const { config } = await startService({ 'GET /status': () => ({ freeze: null, counts: {}, supplier }) })
+      const { stdout } = await run(['status', '--config', config], { terminal: true, now })
+      expect(widest(stdout)).toBeLessThanOrEqual(80)
+      return stdout.slice(stdout.indexOf('Supplier'), stdout.indexOf('Balance'))
+    }
+    const well = { unreachableSince: null, error: null, lastAnswerAt: at, waiting: 3 }
+    expect(await supplierLines(well)).toBe('Supplier       last answer 2026-08-02 14:03:11Z (2 min ago)\n')
+    expect(
+      await supplierLines({ ...well, unreachableSince: at, error: 'cannot be reached: ECONNREFUSED' }),
+    ).toBe(`Supplier       DOWN since 2026-08-02 14:03:11Z (2 min ago): cannot be reached:
+               ECONNREFUSED
+               last answer 2026-08-02 14:03:11Z (2 min ago); 3 purchases wait
+               for it
+`)
+    expect(await supplierLines({ ...well, lastAnswerAt: null })).toContain('no answer yet')
   })
 
   it('says which answers of the supplier cannot be read, and that buying is paused for them', async () => {

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { createIds } from '../../src/ids.ts'
+import { createIds, idBound } from '../../src/ids.ts'
 import { forgetOld } from '../../src/inbox/process.ts'
 import { insertDelivery } from '../../src/storage/deliveries.ts'
 import { insertListingPrices } from '../../src/storage/listings.ts'
-import { deliveries, listingPrices } from '../../src/storage/schema.ts'
+import { insertOutage } from '../../src/storage/outages.ts'
+import { deliveries, listingPrices, outages } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { memoryDatabase, TEST_NOW } from '../support/database.ts'
 
@@ -36,6 +37,17 @@ describe('old deliveries', () => {
       ['29', 'sealed'],
     ])
   })
+})
+
+test('outages are forgotten after a year', async () => {
+  const db = memoryDatabase()
+  const outage = (days: number) => {
+    const beganAt = TEST_NOW - days * DAY
+    return insertOutage({ id: idBound(beganAt), beganAt, endedAt: beganAt + 1, error: `${days}` })
+  }
+  await db.commit([outage(400), outage(360)])
+  await forgetOld({ db, now: () => TEST_NOW })
+  expect((await db.query(build.select().from(outages))).map(({ error }) => error)).toEqual(['360'])
 })
 
 describe('the prices of a listing', () => {

@@ -236,6 +236,9 @@ const calls: Record<string, unknown[]> = {
   sweepById: ['s'],
   listSweeps: [page],
   lastSweepOver: [1, 'complete'],
+  insertOutage: [{ id: 'o', beganAt: at, error: 'cannot be reached' }],
+  endOutage: ['o', at],
+  forgetOutages: ['0'],
   changeSweep: ['s', { state: 'complete' }],
   interruptSweeps: [at],
   forgetSweeps: ['0'],
@@ -331,7 +334,14 @@ noArguments.push(
 noArguments.push('clearRestoreHold', 'countUnclaimed', 'dropMatched', 'forgetAccounts', 'lastInstants')
 noArguments.push('allTokens', 'allWebhooks', 'lastCompleteSync', 'lastEndedSync', 'runningSyncRuns', 'listCaptures')
 noArguments.push('allCallbackSecrets', 'allPublishing', 'categoriesOfOffers', 'countListings', 'countPublications')
-noArguments.push('lastCompleteSweep', 'allBalanceAccounts', 'countOpenOutcomes', 'unsettledMinor', 'suspectAccounts')
+noArguments.push(
+  'openOutage',
+  'lastCompleteSweep',
+  'allBalanceAccounts',
+  'countOpenOutcomes',
+  'unsettledMinor',
+  'suspectAccounts',
+)
 const others = [
   'audited',
   'reportDiscrepancy',

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { createToken, revokeToken, roles, scopes } from '../../access/tokens.ts'
 import type { Backup as BackupRecord } from '../../backup/backup.ts'
+import type { PurchaseState } from '../../domain/purchase.ts'
 import { Failure } from '../../errors.ts'
 import { readStanding, type Standing } from '../../observe/standing.ts'
 import { freeze, unfreeze } from '../../ordering/actions.ts'
@@ -10,7 +11,7 @@ import { need } from '../../storage/database.ts'
 import { listOutbox, type OutboxRow, outboxById } from '../../storage/outbox.ts'
 import { currentFreeze } from '../../storage/settings.ts'
 import { allTokens } from '../../storage/tokens.ts'
-import type { UnreadableAnswer } from '../../supplier/read.ts'
+import type { Supplier } from '../../supplier/client.ts'
 import { choice, freezeBody, paging, tokenBody, unfreezeBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import { Reading } from './reconcile.ts'
@@ -102,6 +103,14 @@ const Status = view(
           }),
         )
         .meta({ description: 'Kinds of supplier answers that cannot be read, each until one of its kind can' }),
+      supplier: z
+        .object({
+          unreachableSince: maybeAt.meta({ description: 'The first request since which none was answered' }),
+          error: words.meta({ description: 'How that request failed' }),
+          lastAnswerAt: maybeAt,
+          waiting: count.meta({ description: 'Purchases whose next step is a request to the supplier' }),
+        })
+        .meta({ description: 'Whether the supplier answers' }),
       paused: z
         .array(z.object({ store: z.string(), until: at, error: words }))
         .meta({ description: 'Stores that refused their listings; nothing is pushed to them until then' }),
@@ -110,13 +119,13 @@ const Status = view(
   ({
     standing,
     stores,
-    unreadable,
+    supplier,
   }: {
     standing: Standing
     stores: string[]
-    unreadable: readonly UnreadableAnswer[]
+    supplier: Pick<Supplier, 'unreadable' | 'reach'>
   }) => {
-    const { balance, purchases, offers, deliveries, outbox, discrepancies, listings, endedSync } = standing
+    const { balance, purchases, offers, deliveries, outbox, discrepancies, listings, endedSync, outage } = standing
     const byState = (rows: Total<{ state: string }>[]) => tally(rows, ({ state }) => state)
     return {
       balance: balance ?? null,
@@ -147,18 +156,30 @@ const Status = view(
         balanceAt: balance?.readAt ?? null,
       },
       sweep: standing.sweep ?? null,
-      unreadable: unreadable.map((answer) => ({
+      unreadable: supplier.unreadable().map((answer) => ({
         ...answer,
         value: answer.seen,
         requestId: answer.requestId ?? null,
         pausesBuying: pausesBuying(answer),
       })),
+      supplier: {
+        unreachableSince: outage?.beganAt ?? null,
+        error: outage?.error ?? null,
+        // A service that was just started has the balance from before.
+        lastAnswerAt: supplier.reach().answered?.lastAt ?? balance?.readAt ?? null,
+        waiting: purchases
+          .filter(({ state, holdReason }) => waitsForSupplier.includes(state) && holdReason === null)
+          .reduce((sum, { total }) => sum + total, 0),
+      },
       paused: standing.publishing.flatMap(({ store, pausedUntil, lastError }) =>
         pausedUntil === null ? [] : [{ store, until: pausedUntil, error: lastError }],
       ),
     }
   },
 )
+
+/** States in which a purchase that is not held needs the supplier next. */
+const waitsForSupplier: readonly PurchaseState[] = ['planned', 'waiting', 'sending', 'unknown', 'accepted']
 
 type Total<R> = R & { total: number }
 
@@ -188,13 +209,13 @@ export function serviceOperations({ ordering, stores }: Pick<ApiContext, 'orderi
       path: '/status',
       allowed: viewer,
       answer: Status,
-      summary: 'The state of the service: balance, freeze, counts, freshness.',
+      summary: 'The state of the service: whether the supplier answers, balance, freeze, counts, freshness.',
       success: { 200: 'As of now' },
       handle: async () =>
         ok({
           standing: await readStanding(db),
           stores: stores.map(byId),
-          unreadable: ordering.supplier.unreadable(),
+          supplier: ordering.supplier,
         }),
     }),
     operation({

@@ -331,6 +331,14 @@ create table captures (
   key_id integer not null
 ) strict;
 
+create table outages (
+  id text not null primary key,
+  began_at integer not null,
+  ended_at integer,
+  error text not null
+) strict;
+create index outages_ended on outages (ended_at);
+
 create table sweeps (
   id text not null primary key,
   cause text not null,

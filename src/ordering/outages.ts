@@ -1,0 +1,49 @@
+/**
+ * Outages of the supplier: when its answers stopped, when they came back, and an alert for a long one.
+ */
+import { first } from '../storage/database.ts'
+import { endOutage, insertOutage, openOutage } from '../storage/outages.ts'
+import { enqueueAlert } from '../storage/outbox.ts'
+import type { Ordering } from './ordering.ts'
+
+/** Requests that fail within this time may be one that is tried again: a lost connection is no outage. */
+const LEAST_MS = 1_000
+
+/** A restart of the supplier is over by then. */
+const ALERT_MS = 5 * 60_000
+
+/** Notes an outage when it begins and when it ends, and alerts people once it lasts. */
+export async function watchSupplier(ordering: Ordering): Promise<void> {
+  const { db, pace, supplier, newId, log } = ordering
+  if (pace.outage === undefined) pace.outage = (await first(db, openOutage())) ?? null
+  const { answered, unanswered } = supplier.reach()
+  if (!unanswered) {
+    if (!pace.outage || !answered) return
+    const { id, beganAt } = pace.outage
+    await db.commit([endOutage(id, answered.since)])
+    pace.outage = null
+    log.info('supplier.answers', { durationMs: answered.since - beganAt })
+    return
+  }
+  const { since, lastAt, error } = unanswered
+  if (!pace.outage) {
+    if (lastAt - since < LEAST_MS) return
+    const outage = { id: newId(), beganAt: since, endedAt: null, error }
+    await db.commit([insertOutage(outage)])
+    pace.outage = outage
+    log.warn('supplier.unreachable', { error })
+  }
+  const { id, beganAt, isAlerted } = pace.outage
+  if (isAlerted || lastAt - beganAt < ALERT_MS) return
+  const note = `no request to the supplier was answered since ${new Date(beganAt).toISOString()}; it ${error}`
+  await db.commit([
+    enqueueAlert(ordering, { type: 'supplier_unreachable', occasion: id, payload: { note, outage: id } }),
+  ])
+  pace.outage.isAlerted = true
+  ordering.wake('outbox')
+}
+
+/** Asks the supplier for something during an outage, so that its end is noticed although nothing else is due. */
+export async function askAgain({ pace, readBalance }: Pick<Ordering, 'pace' | 'readBalance'>): Promise<void> {
+  if (pace.outage) await readBalance().catch(() => {})
+}

@@ -1,0 +1,20 @@
+import { and, eq, isNull, lt } from 'drizzle-orm'
+import { outages } from './schema.ts'
+import { build, change, statement } from './statement.ts'
+
+export type Outage = typeof outages.$inferSelect
+
+/** The outage that is not over as far as is known; at most one. */
+export const openOutage = statement(() => build.select().from(outages).where(isNull(outages.endedAt)).limit(1))
+
+export const insertOutage = change(1, (row: typeof outages.$inferInsert) => build.insert(outages).values(row))
+
+export const endOutage = change('any', (id: string, endedAt: number) =>
+  build
+    .update(outages)
+    .set({ endedAt })
+    .where(and(eq(outages.id, id), isNull(outages.endedAt))),
+)
+
+/** @param beforeId see `idBound` */
+export const forgetOutages = change('any', (beforeId: string) => build.delete(outages).where(lt(outages.id, beforeId)))

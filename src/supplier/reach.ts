@@ -1,0 +1,39 @@
+import type { Exchange } from './request.ts'
+
+/** Whether the supplier answers, as the requests of this process show. Instants in epoch milliseconds. */
+export interface Reach {
+  /** The answers since the last failure, or since the start; undefined before the first one. */
+  answered: { since: number; lastAt: number } | undefined
+  /** The requests since that answer, none of which was answered; undefined while the last one was. */
+  unanswered: { since: number; lastAt: number; error: string } | undefined
+}
+
+/** What the supplier did when no whole answer came. */
+export const noAnswerText = ({ stage, cause }: Exclude<Exchange, { stage: 'answered' }>): string =>
+  stage === 'not_sent' ? `cannot be reached: ${cause}` : `gave no whole answer: ${cause}`
+
+/** Why an exchange is no answer; undefined for one that is. A 5xx is none: most outages show as one, from a proxy. */
+function failureText(ended: Exchange): string | undefined {
+  if (ended.stage !== 'answered') return noAnswerText(ended)
+  return ended.status >= 500 ? `answered ${ended.status}` : undefined
+}
+
+/** Remembers the last answer, and what has failed since. */
+export function createReach(now: () => number) {
+  let reach: Reach = { answered: undefined, unanswered: undefined }
+  return {
+    /** Takes every exchange with the supplier into account. */
+    note(ended: Exchange): void {
+      // The caller held the request back: that says nothing about the supplier.
+      if (ended.stage === 'not_sent' && ended.heldBack) return
+      const at = now()
+      const error = failureText(ended)
+      const { answered, unanswered } = reach
+      if (error === undefined) {
+        const since = unanswered ? at : (answered?.since ?? at)
+        reach = { answered: { since, lastAt: at }, unanswered: undefined }
+      } else reach = { answered, unanswered: { since: unanswered?.since ?? at, lastAt: at, error } }
+    },
+    read: (): Reach => reach,
+  }
+}

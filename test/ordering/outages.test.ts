@@ -1,0 +1,148 @@
+/** A supplier that is away: what people and machines see of it, while it lasts and afterwards. */
+import { describe, expect, test } from 'vitest'
+import { createMetrics } from '../../src/observe/metrics.ts'
+import { readStanding } from '../../src/observe/standing.ts'
+import { askAgain } from '../../src/ordering/outages.ts'
+import { type AlertEffect, listOutbox } from '../../src/storage/outbox.ts'
+import { openApi } from '../support/api-world.ts'
+import { databaseFile } from '../support/database.ts'
+import { first, openTestApp, type TestApp } from '../support/test-app.ts'
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+
+const text = (at: number) => new Date(at).toISOString()
+const alertsOf = async ({ db }: Pick<TestApp, 'db'>) =>
+  (await db.query(listOutbox({ kind: 'alert', limit: 100 })))
+    .filter(({ type }) => type === 'supplier_unreachable')
+    .map(({ payload }) => payload as AlertEffect['payload'])
+
+/** Takes an order of an offer that is listed, when the supplier is down already. */
+async function buyWhileDown(app: TestApp): Promise<string> {
+  const { sku } = await app.offer()
+  await app.supplierDown()
+  return (await app.order('1', [{ sku }])).orderId
+}
+
+/** The metric as a scrape has it. */
+async function silence({ db, now }: Pick<TestApp, 'db' | 'now'>): Promise<string | undefined> {
+  const metrics = createMetrics(async () => ({
+    ...(await readStanding(db)),
+    now: now(),
+    clockSuspect: false,
+    unreadable: [],
+  }))
+  return (await metrics.scrape()).text.match(/^quayside_supplier_silence_seconds.*$/m)?.[0]
+}
+
+describe('while the supplier is down', () => {
+  test('the status said nothing: not since when, not the last answer, not what waits', async () => {
+    const world = await openApi({ sandboxFile: databaseFile() })
+    const supplier = async () => (await world.ask('GET', '/status')).body.data.supplier
+    const { sku } = await world.offer()
+    await world.order('1', [{ sku }])
+    await world.pass(20 * SECOND)
+    const answered = { unreachableSince: null, error: null, lastAnswerAt: expect.any(String), waiting: 0 }
+    expect(await supplier()).toEqual(answered)
+
+    await world.supplierDown()
+    const lastAnswerAt = ((await supplier()) as { lastAnswerAt: string }).lastAnswerAt
+    world.move(MINUTE)
+    const since = world.now()
+    await world.order('2', [{ sku }])
+    await world.settle()
+    await world.pass(2 * MINUTE)
+    expect(await supplier()).toEqual({
+      unreachableSince: text(since),
+      error: 'cannot be reached: ECONNREFUSED',
+      lastAnswerAt,
+      waiting: 1,
+    })
+
+    await world.supplierUp()
+    await world.pass(MINUTE)
+    expect(await supplier()).toEqual(answered)
+    world.expectLedger({ charges: 2, keys: 2 })
+  })
+
+  test('the metric of its silence had no sample, or none while it answers', async () => {
+    const app = await openTestApp({ sandboxFile: databaseFile() })
+    expect(await silence(app)).toBe('quayside_supplier_silence_seconds 0')
+    await buyWhileDown(app)
+    await app.settle()
+    await app.pass(2 * MINUTE)
+    expect(await silence(app)).toBe('quayside_supplier_silence_seconds 120')
+    await app.supplierUp()
+    await app.pass(MINUTE)
+    expect(await silence(app)).toBe('quayside_supplier_silence_seconds 0')
+  })
+
+  test('no alert went out, however long it lasted: one goes out after five minutes', async () => {
+    const app = await openTestApp({ sandboxFile: databaseFile() })
+    const since = text(app.now())
+    await buyWhileDown(app)
+    await app.settle()
+    await app.pass(4.5 * MINUTE)
+    expect(await alertsOf(app)).toEqual([])
+    await app.pass(20 * MINUTE, 10 * SECOND)
+    expect(await alertsOf(app)).toEqual([
+      {
+        note: `no request to the supplier was answered since ${since}; it cannot be reached: ECONNREFUSED`,
+        outage: expect.any(String),
+      },
+    ])
+  })
+
+  test('a proxy that answers 503 for it is no answer', async () => {
+    const app = await openTestApp()
+    app.sandbox.faults.add({ fault: 'error-before', match: { path: '/' }, times: 1_000 })
+    await app.buy('1')
+    await app.settle()
+    await app.pass(30 * SECOND)
+    expect(app.ordering.pace.outage).toMatchObject({ error: expect.stringMatching(/^answered 5\d\d$/) })
+  })
+})
+
+describe('an outage', () => {
+  test('goes on after a restart, from where it began', async () => {
+    const app = await openTestApp({ sandboxFile: databaseFile() })
+    const since = app.now()
+    await buyWhileDown(app)
+    await app.settle()
+    await app.pass(4 * MINUTE)
+    await app.restart()
+    await app.pass(2 * MINUTE)
+    expect((await readStanding(app.db)).outage).toMatchObject({ beganAt: since })
+    expect(await alertsOf(app)).toHaveLength(1)
+    await app.supplierUp()
+    await app.pass(MINUTE)
+    expect((await readStanding(app.db)).outage).toBeUndefined()
+  })
+
+  test('is none where a request that is tried again is answered', async () => {
+    const app = await openTestApp()
+    app.sandbox.faults.add({ fault: 'error-before', match: { path: '/balance', method: 'GET' }, times: 2 })
+    await app.ordering.readBalance()
+    await app.pass(MINUTE)
+    expect(app.lines.filter((line) => line.includes('supplier.unreachable'))).toEqual([])
+  })
+
+  test('of a shop where nothing is due was over only with the next scheduled read', async () => {
+    const app = await openTestApp({ sandboxFile: databaseFile() })
+    await app.supplierDown()
+    await app.ordering.readBalance().catch(() => {})
+    app.move(5 * SECOND)
+    await app.ordering.readBalance().catch(() => {})
+    await app.settle()
+    expect(app.ordering.pace.outage).toBeTruthy()
+    await app.supplierUp()
+    await app.pass(MINUTE)
+    expect(app.ordering.pace.outage, 'no request was due').toBeTruthy()
+    await askAgain(app.ordering)
+    await app.settle()
+    expect(app.ordering.pace.outage).toBeNull()
+    expect(JSON.parse(first(app.lines.filter((line) => line.includes('supplier.answers'))))).toMatchObject({
+      durationMs: MINUTE + 5 * SECOND,
+    })
+  })
+})
