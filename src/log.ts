@@ -1,4 +1,4 @@
-import { pino } from 'pino'
+import { plain } from './domain/text-layout.ts'
 
 /**
  * The fields that a log line may carry. Whatever is not listed does not compile, and is dropped when it comes anyway:
@@ -73,23 +73,63 @@ export interface Log {
 
 const allowed: ReadonlySet<string> = new Set(fieldNames)
 
-/** @param write takes one finished line; a failing one never fails the work that logs */
-export function createLog(options: { level: string; write: (line: string) => void }): Log {
-  const logger = pino(
-    { level: options.level, base: null, timestamp: pino.stdTimeFunctions.isoTime, messageKey: 'event' },
-    { write: options.write },
-  )
+const LEVELS = { debug: 0, info: 1, warn: 2, error: 3 }
+
+interface LogRecord {
+  /** ISO 8601, UTC. */
+  time: string
+  event: string
+  level: keyof Log
+  fields: LogFields
+}
+
+export interface LogOptions {
+  /** The least level that is written. */
+  level: keyof typeof LEVELS
+  /** Takes one finished line; a failing one never fails the work that logs. */
+  write: (line: string) => void
+  /** How a record becomes a line (default: JSON). */
+  lineOf?: (record: LogRecord) => string
+}
+
+export function createLog({ level: least, write, lineOf = jsonLine }: LogOptions): Log {
   const line =
-    (level: 'info' | 'warn' | 'error') =>
+    (level: keyof Log) =>
     (event: string, fields: LogFields = {}): void => {
+      if (LEVELS[level] < LEVELS[least]) return
       try {
         const kept = Object.entries(fields).filter(
           ([name, value]) => allowed.has(name) && (value === null || typeof value !== 'object'),
         )
-        logger[level](Object.fromEntries(kept), event)
+        const time = new Date().toISOString()
+        write(`${lineOf({ time, event, level, fields: Object.fromEntries(kept) })}\n`)
       } catch {
         // Work goes on without its log line: a broken pipe must not stop a purchase.
       }
     }
   return { info: line('info'), warn: line('warn'), error: line('error') }
+}
+
+const jsonLine = ({ time, event, level, fields }: LogRecord): string =>
+  JSON.stringify({ time, event, level, ...fields })
+
+const DIM = 2
+const COLOURS = { info: 32, warn: 33, error: 31 }
+
+/** A record for a terminal: `2026-08-02 14:03:11Z info  sync.complete pages=1 offersSeen=61`. Empty fields are left out. */
+export const terminalLine =
+  ({ colours }: { colours: boolean }) =>
+  ({ time, event, level, fields }: LogRecord): string => {
+    const paint = (colour: number, text: string) => (colours ? `\u001b[${colour}m${text}\u001b[0m` : text)
+    const shown = Object.entries(fields)
+      .filter(([, value]) => value !== undefined && value !== null)
+      .map(([name, value]) => `${paint(DIM, `${name}=`)}${valueText(String(value))}`)
+    const at = paint(DIM, `${time.slice(0, 19).replace('T', ' ')}Z`)
+    return [at, paint(COLOURS[level], level.padEnd(5)), event, ...shown].join(' ')
+  }
+
+/** Without control characters: a path or a message from outside could overwrite earlier lines. */
+function valueText(text: string): string {
+  const shown = plain(text)
+  return /^[^\s"=]+$/.test(shown) ? shown : JSON.stringify(shown)
 }

@@ -3,7 +3,7 @@ import { existsSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { loadConfig } from '../config/config.ts'
 import { Failure, messageOf } from '../errors.ts'
-import { createLog } from '../log.ts'
+import { createLog, terminalLine } from '../log.ts'
 import { CONFIG_FILE, demoFolder } from './client.ts'
 import type { Io } from './command.ts'
 import { commandLine, exitCodes } from './output.ts'
@@ -53,7 +53,11 @@ async function startService(
   port: number | undefined,
 ): Promise<Running> {
   const config = loadConfig(configFile, io.env)
-  const log = createLog({ level: config.logLevel, write: (line) => void io.stdout.write(line) })
+  const log = createLog({
+    level: config.logLevel,
+    write: (line) => void io.stdout.write(line),
+    ...(io.isTerminal && { lineOf: terminalLine({ colours: !io.env.NO_COLOR }) }),
+  })
   const listen = { host: io.env.QUAYSIDE_HOST || config.listen.host, port: port ?? config.listen.port }
   const { openApp } = await import('../app.ts')
   const opened = openApp({ config: { ...config, listen }, log, onFatal })

@@ -13,6 +13,8 @@ import { openSetUp } from '../installation.ts'
 import { listListings } from '../listings/listings.ts'
 import { createLog } from '../log.ts'
 import { startSandbox } from '../sandbox/server.ts'
+import { type Database, first } from '../storage/database.ts'
+import { storeOrderByReference } from '../storage/store-orders.ts'
 import { DEMO_STORE, freePort, keepSecret, writeDemoConfig } from './files.ts'
 import { type ShopCallback, startShop } from './shop.ts'
 
@@ -70,6 +72,7 @@ export async function openDemo({
   await app.sync()
   const [store] = config.stores as [SellingStore]
   const { listings } = await listListings(app.api.ordering.db, store, { limit: 200 }, Date.now())
+  const reference = await freeReference(app.api.ordering.db)
   const listing = listings.find(({ available, stock }) => available && (stock === null || stock > 10)) ?? listings[0]
   out.write(
     banner({
@@ -77,6 +80,7 @@ export async function openDemo({
       sandboxUrl: sandbox.baseUrl,
       shopUrl: shop.url,
       token: tokenText,
+      reference,
       sku: listing?.sku ?? '',
       count: listings.length,
       folder,
@@ -92,6 +96,13 @@ export async function openDemo({
       logFile.end()
     },
   }
+}
+
+/** The first reference from 1001 on that no order has: a taken one repeats its order, and nothing happens. */
+async function freeReference(db: Database): Promise<string> {
+  let number = 1001
+  while (await first(db, storeOrderByReference(DEMO_STORE, String(number)))) number += 1
+  return String(number)
 }
 
 /**
@@ -126,6 +137,7 @@ interface Shown {
   sandboxUrl: string
   shopUrl: string
   token: string
+  reference: string
   sku: string
   count: number
   folder: string
@@ -133,10 +145,10 @@ interface Shown {
 }
 
 /** What the demo says when everything runs; a terminal of 80 columns shows it whole. */
-export function banner({ url, sandboxUrl, shopUrl, token, sku, count, folder, commandLine }: Shown): string {
+export function banner({ url, sandboxUrl, shopUrl, token, reference, sku, count, folder, commandLine }: Shown): string {
   const shown = path.relative(process.cwd(), folder) || '.'
   const next = [
-    [commandLine('orders show 1001'), 'from the store order to the keys'],
+    [commandLine(`orders show ${reference}`), 'from the store order to the keys'],
     [commandLine('status'), 'balance, freshness, queue'],
     [commandLine('--help'), 'everything else'],
   ].map(([command = '', does]) => `  ${command.padEnd(30)}  ${does}`)
@@ -155,7 +167,7 @@ Place an order:
   curl -s ${url}/api/v1/orders \\
    -H 'Authorization: Bearer ${token}' \\
    -H 'Content-Type: application/json' \\
-   -d '{"reference":"1001","lines":[{"id":"1","sku":"${sku}","quantity":2}]}'
+   -d '{"reference":"${reference}","lines":[{"id":"1","sku":"${sku}","quantity":2}]}'
 
 Then look at it, from another terminal:
 

@@ -52,6 +52,7 @@ describe('what runs in the foreground', () => {
       shopUrl: `${port(65_533)}/callbacks`,
       count: 1_000,
       token: `qs_s_${'a'.repeat(43)}`,
+      reference: '1001',
       sku: 'GAM-RAIL4',
       folder: 'data/demo',
       commandLine,

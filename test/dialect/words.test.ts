@@ -83,7 +83,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
       category: 'domain listings storage supplier',
       created_at: 'sandbox storage',
       currency: 'config domain http listings observe storage supplier',
-      event: 'cli inbox storage supplier top',
+      event: 'cli inbox storage supplier',
       events: 'sandbox storage',
       external_order_id: 'sandbox storage',
       id: 'cli demo http ordering sandbox storage supplier top',

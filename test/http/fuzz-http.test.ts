@@ -105,8 +105,8 @@ async function openService() {
   const before = await stored()
   const errors: string[] = []
   const write = (line: string): void => {
-    const { level, event } = JSON.parse(line) as { level: number; event: string }
-    if (level >= 50 && event !== 'alert') errors.push(line)
+    const { level, event } = JSON.parse(line) as { level: string; event: string }
+    if (level === 'error' && event !== 'alert') errors.push(line)
   }
   const log = createLog({ level: 'info', write })
   const app = await openApp({ config, log, onFatal: (failure) => errors.push(failure.message) })

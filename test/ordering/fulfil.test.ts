@@ -295,7 +295,9 @@ describe('an alert', () => {
     ])
     expect(await deliverDue(app.ordering)).toBe(1)
     const [alert] = await rows(app, 'alert')
-    expect(linesOf(app, 'alert')).toMatchObject([{ level: 50, id: alert?.id, type: 'freeze', detail: 'we take stock' }])
+    expect(linesOf(app, 'alert')).toMatchObject([
+      { level: 'error', id: alert?.id, type: 'freeze', detail: 'we take stock' },
+    ])
     expect(alert).toMatchObject({ state: 'done', attempts: 1, doneAt: app.now() })
     expect(await deliverDue(app.ordering)).toBe(0)
   })

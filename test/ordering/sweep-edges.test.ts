@@ -98,7 +98,7 @@ describe('a sweep', () => {
     }
     await expect(sweep(app.ordering)).rejects.toThrow('the supplier is away')
     expect(await lastSweep(app)).toMatchObject({ state: 'failed', error: 'the supplier is away', pages: 0 })
-    expect(linesOf(app, 'sweep.failed')).toMatchObject([{ level: 40, error: 'the supplier is away', pages: 0 }])
+    expect(linesOf(app, 'sweep.failed')).toMatchObject([{ level: 'warn', error: 'the supplier is away', pages: 0 }])
     expect(linesOf(app, 'sweep.complete')).toEqual([])
   })
 
@@ -126,7 +126,7 @@ describe('a sweep', () => {
       return page
     }
     await runSweep(app.ordering, begun)
-    expect(linesOf(app, 'sweep.unrecorded')).toMatchObject([{ id: begun.id, level: 40 }])
+    expect(linesOf(app, 'sweep.unrecorded')).toMatchObject([{ id: begun.id, level: 'warn' }])
   })
 
   test('leaves out what was made later, where it is asked to', async () => {

@@ -1,0 +1,57 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { freePort } from '../../src/demo/files.ts'
+import { openDemo } from '../../src/demo/service.ts'
+import { temporaryFolder, widest } from '../support/cli-run.ts'
+import { until } from '../support/service-process.ts'
+
+/** Starts the demo and reads its banner; `order` sends the request that the banner prints. */
+async function started(dataDir: string, port: number) {
+  let printed = ''
+  const demo = await openDemo({
+    port,
+    dataDir,
+    onFatal: (failure) => {
+      throw failure
+    },
+    out: {
+      write: (text) => {
+        printed += text
+      },
+    },
+    commandLine: (command) => `npx quayside ${command}`,
+  })
+  let isOpen = true
+  const close = async () => {
+    if (isOpen) await demo.close()
+    isOpen = false
+  }
+  onTestFinished(close)
+  const [, url = ''] = /curl -s (\S+)/.exec(printed) ?? []
+  const [, token = ''] = /Bearer (\S+)'/.exec(printed) ?? []
+  const [, body = ''] = /-d '(.+)'/.exec(printed) ?? []
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  return {
+    banner: printed,
+    offered: (JSON.parse(body) as { reference: string }).reference,
+    order: async () => (await fetch(url, { method: 'POST', headers, body })).status,
+    keysOf: (reference: string) => until('the keys', () => printed.includes(`order ${reference} is fulfilled`)),
+    close,
+  }
+}
+
+test('the banner of a demo that was started again offered an order that was there, and nothing happened', async () => {
+  const folder = temporaryFolder()
+  const port = await freePort()
+  const first = await started(folder, port)
+  expect(first.offered).toBe('1001')
+  expect(await first.order()).toBe(202)
+  await first.keysOf('1001')
+  await first.close()
+
+  const second = await started(folder, port)
+  expect(second.offered).toBe('1002')
+  expect(second.banner).toContain('npx quayside orders show 1002')
+  expect(widest(second.banner.replaceAll(folder, 'data/demo'))).toBeLessThanOrEqual(80)
+  expect(await second.order()).toBe(202)
+  await second.keysOf('1002')
+})
