@@ -118,6 +118,10 @@ export function callbackLine({ type, data }: ShopCallback): string {
       return line(`${order}, line ${data.line}: ${(data.keys as string[]).join(' ')}`)
     case 'line.failed':
       return line(`${order}, line ${data.line}: ${data.code}: ${data.message}`)
+    case 'line.held':
+      return line(`${order}, line ${data.line} waits: ${data.message}`)
+    case 'line.resumed':
+      return line(`${order}, line ${data.line} is bought now`)
     case 'order.closed':
       return line(`${order} is ${data.state}`)
     case 'listings.changed': {

@@ -49,17 +49,47 @@ export interface LineFailed {
   advice: string
 }
 
-/** A line waits: nothing is lost, and it goes on by itself or once an operator releases it. */
+/** Units of a line wait: nothing is lost, and they go on by themselves or once an operator releases them. */
 export interface LineHeld {
   type: 'line.held'
   order: OrderRef
   line: LineRef
   /** How many units wait. */
   units: number
-  reason: HoldReason
+  reason: ReportedHold
   /** Why, as a sentence. */
   message: string
 }
+
+/** Units that waited are bought now. */
+export interface LineResumed {
+  type: 'line.resumed'
+  order: OrderRef
+  line: LineRef
+  /** How many units go on. */
+  units: number
+}
+
+/** Holds that a store learns of, each with the sentence for it: the customer waits for a price, a restock or a top-up. */
+export const reportedHolds = {
+  out_of_stock: 'the supplier has none left: it is bought once there is stock again',
+  balance: 'the balance at the supplier is too low: it is bought after a top-up',
+  ceiling: 'the cost is above what this order allows: the people who run Quayside decide',
+} satisfies Partial<Record<HoldReason, string>>
+export type ReportedHold = keyof typeof reportedHolds
+
+/**
+ * The reason of a hold that the store must still learn of; each reason once, until the purchase goes on. A hold is not over
+ * when its cause is gone, because the next try may meet it again: it is over when the supplier has taken the order.
+ */
+export function holdToReport(
+  reported: ReportedHold | null,
+  reason: HoldReason | null | undefined,
+): ReportedHold | undefined {
+  return reason !== null && reason !== undefined && isReported(reason) && reason !== reported ? reason : undefined
+}
+
+const isReported = (reason: HoldReason): reason is ReportedHold => reason in reportedHolds
 
 /** Nothing of the order moves any more. */
 export interface OrderClosed {
@@ -69,4 +99,4 @@ export interface OrderClosed {
 }
 
 /** What is pushed to a store about its orders. */
-export type StoreUpdate = LineFulfilled | LineFailed | OrderClosed
+export type StoreUpdate = LineFulfilled | LineFailed | LineHeld | LineResumed | OrderClosed

@@ -1,6 +1,7 @@
 import type { Effect, HoldReason, Transition } from '../domain/purchase.ts'
 import { externalOrderId, idempotencyKey, type PurchaseName } from '../domain/purchase-keys.ts'
 import { hasLeft } from '../domain/store-order.ts'
+import { holdToReport, type ReportedHold } from '../domain/store-update.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import type { Change } from '../storage/database.ts'
 import type { Attempt } from '../storage/evidence.ts'
@@ -58,24 +59,33 @@ export function effectChanges(
   if (has('store_keys') || has('hand_over')) {
     after.push(...keyChanges(ordering, loaded, has('hand_over'), has('store_keys') ? reading : undefined, now))
   }
+  const hold = holdToReport(purchase.holdReported, decision.set.holdReason)
+  if (hold !== undefined) {
+    changes.set.holdReported = hold
+    after.push(heldUpdate(purchase.id, hold))
+  }
+  if (decision.next === 'accepted' && purchase.holdReported !== null) {
+    changes.set.holdReported = null
+    const payload = { purchaseId: purchase.id, units: purchase.quantity - unitsLeft(loaded) }
+    after.push(push({ kind: 'callback', type: 'line.resumed', payload }))
+  }
   if (has('withdraw')) after.push(...withdrawal(loaded))
   if (has('notify_failed')) {
     changes.set.failureNotifiedAt = now
     const units = purchase.quantity - (has('hand_over') ? handedOverIn(loaded) : unitsLeft(loaded))
     const payload = { purchaseId: purchase.id, units, row: decision.row }
-    const update: UpdateEffect = { kind: 'callback', type: 'line.failed', payload }
     const dedupeKey = `failed:${purchase.id}:${purchase.version}`
-    const { orderId } = purchase
-    after.push(enqueueUpdate(update, { id: ordering.newId(), store: loaded.name.store, orderId, dedupeKey, at: now }))
+    after.push(push({ kind: 'callback', type: 'line.failed', payload }, dedupeKey))
   }
   for (const effect of decision.effects) {
     if (typeof effect === 'string') continue
     if ('plan' in effect) {
       // What the supplier has just refused is not offered for sale until it says otherwise.
       if (effect.plan === 'out_of_stock') after.push(...outOfStock(purchase.supplierProductId))
-      after.push(
-        insertPurchase({ ...plannedNext(ordering, loaded, effect.plan, effect.notBefore, now), ...nextGeneration }),
-      )
+      const next = plannedNext(ordering, loaded, effect.plan, effect.notBefore, now)
+      const held = holdToReport(purchase.holdReported, effect.plan)
+      after.push(insertPurchase({ ...next, holdReported: held ?? purchase.holdReported, ...nextGeneration }))
+      if (held !== undefined) after.push(heldUpdate(next.id, held))
       // The order may be reported as closed. It is reported again when this purchase has ended.
       after.push(markReopened(purchase.orderId))
     } else {
@@ -99,6 +109,22 @@ export function effectChanges(
   if (has('alert')) after.push(alert(decision.row, `${purchase.id}:${purchase.version}`))
   if (reading) after.push(...overCeiling(reading.order))
   return changes
+
+  function push(update: UpdateEffect, dedupeKey?: string): Change {
+    const id = ordering.newId()
+    return enqueueUpdate(update, {
+      id,
+      store: loaded.name.store,
+      orderId: purchase.orderId,
+      dedupeKey: dedupeKey ?? id,
+      at: now,
+    })
+  }
+
+  function heldUpdate(purchaseId: string, reason: ReportedHold): Change {
+    const payload = { purchaseId, units: purchase.quantity - unitsLeft(loaded), reason }
+    return push({ kind: 'callback', type: 'line.held', payload })
+  }
 
   function outOfStock(productId: string): Change[] {
     const because = { newId: ordering.newId, now, cause: `purchase ${purchase.id}` }

@@ -1,6 +1,7 @@
 import { callbackDelayMs } from '../domain/pace.ts'
+import { finalStates } from '../domain/purchase.ts'
 import { hasLeft } from '../domain/store-order.ts'
-import type { LineFulfilled, StoreUpdate } from '../domain/store-update.ts'
+import { type LineFulfilled, reportedHolds, type StoreUpdate } from '../domain/store-update.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { type Change, first, StaleWrite } from '../storage/database.ts'
 import { audited } from '../storage/evidence.ts'
@@ -83,6 +84,10 @@ async function deliver(fulfilment: Fulfilment, row: OutboxRow): Promise<void> {
 
 async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRow, effect: UpdateEffect) {
   const { db, now, log } = fulfilment
+  if (effect.type === 'line.held' && !(await isStillHeld(fulfilment, effect))) {
+    await db.commit([markEffectDone(row.id, row.attempts, now())])
+    return
+  }
   const sealed = effect.type === 'line.fulfilled' ? await db.query(keysOfHandOver(row.id)) : []
   const fresh = sealed.filter((key) => key.handedOverAt === null).length
   const update = await updateOf(fulfilment, row, fresh)
@@ -123,6 +128,10 @@ async function push(
   switch (update.type) {
     case 'line.failed':
       return store.reportFailure({ ...attempt, ...update })
+    case 'line.held':
+      return store.reportHeld?.({ ...attempt, ...update }) ?? NOT_FOR_THIS_KIND
+    case 'line.resumed':
+      return store.reportResumed?.({ ...attempt, ...update }) ?? NOT_FOR_THIS_KIND
     case 'order.closed':
       return store.closeOrder({ ...attempt, ...update })
     case 'line.fulfilled': {
@@ -136,6 +145,18 @@ async function push(
       return store.fulfil({ ...attempt, ...update, keys })
     }
   }
+}
+
+/** A kind of store that has no place for an update needs none. */
+const NOT_FOR_THIS_KIND: PushResult = { outcome: 'confirmed' }
+
+/** A hold that ended before its store could hear of it is not reported: what came after it would seem undone. */
+async function isStillHeld(
+  ordering: Ordering,
+  { payload: { purchaseId, reason } }: Extract<UpdateEffect, { type: 'line.held' }>,
+): Promise<boolean> {
+  const loaded = await load(ordering, purchaseId)
+  return loaded?.generations.some((one) => !finalStates.includes(one.state) && one.holdReported === reason) ?? false
 }
 
 type SealedKey = Parameters<typeof openKey>[1]
@@ -347,6 +368,11 @@ export async function updateOf(ordering: Ordering, row: OutboxRow, fresh: number
   if (effect.type === 'line.failed') {
     return { type: 'line.failed', ...about, ...failureOf(loaded, effect, ordering.now()) }
   }
+  if (effect.type === 'line.held') {
+    const { units, reason } = effect.payload
+    return { type: 'line.held', ...about, units, reason, message: reportedHolds[reason] }
+  }
+  if (effect.type === 'line.resumed') return { type: 'line.resumed', ...about, units: effect.payload.units }
   const standing = await orderStanding(ordering, loaded.purchase.orderId)
   const before = standing?.lines.find((one) => one.line.id === line.id)?.delivered ?? 0
   const delivered = before + fresh

@@ -23,14 +23,17 @@ export interface OrderView
   timeline: { at: number; what: string; detail: string | null }[]
 }
 
-export interface LineView {
+export interface LineProgress {
   /** The store's own id of the line. */
   id: string
   sku: string
-  name: string | null
   quantity: number
   state: LineState
   delivered: number
+}
+
+export interface LineView extends LineProgress {
+  name: string | null
   keys?: string[]
   purchases: Purchase[]
 }
@@ -59,11 +62,11 @@ export async function orderStanding({ db }: Pick<Ordering, 'db'>, orderId: strin
 
 export type Standing = NonNullable<Awaited<ReturnType<typeof orderStanding>>>
 
-/** The derived states of a page of orders, with three reads however many there are. */
+/** The derived states of a page of orders and of their lines, with three reads however many there are. */
 export async function statesOfOrders(
   db: Database,
   orders: StoreOrder[],
-): Promise<(StoreOrder & { state: OrderState })[]> {
+): Promise<(StoreOrder & { state: OrderState; lines: LineProgress[] })[]> {
   const ids = orders.map((order) => order.id)
   if (ids.length === 0) return []
   const [lines, parts, confirmed] = await Promise.all([
@@ -77,9 +80,10 @@ export async function statesOfOrders(
   return orders.map((order) => {
     const facts = (linesOf.get(order.id) ?? []).map((line) => {
       const own = (partsOf.get(line.id) ?? []).map((part) => ({ ...part, handedOver: keys.get(part.id) ?? 0 }))
-      return { state: lineState(own), delivered: delivered(own) }
+      const { line: id, sku, quantity } = line
+      return { id, sku, quantity, state: lineState(own), delivered: delivered(own) }
     })
-    return { ...order, state: orderState(facts) }
+    return { ...order, state: orderState(facts), lines: facts }
   })
 }
 

@@ -1,6 +1,6 @@
 import { and, asc, eq, isNotNull, isNull, lte, notExists, or, sql } from 'drizzle-orm'
 import type { OrderState } from '../domain/store-order.ts'
-import type { StoreUpdate } from '../domain/store-update.ts'
+import type { ReportedHold, StoreUpdate } from '../domain/store-update.ts'
 import type { Change } from './database.ts'
 import { licenceKeys, outbox, purchases } from './schema.ts'
 import { build, change, page, statement } from './statement.ts'
@@ -19,6 +19,9 @@ export type UpdateEffect =
   | { kind: 'callback'; type: 'line.fulfilled'; payload: { purchaseId: string; count: number } }
   /** `row`: the row of the purchase table that ended the purchase. */
   | { kind: 'callback'; type: 'line.failed'; payload: { purchaseId: string; units: number; row: string } }
+  /** `reason`: the hold; a hold that has ended meanwhile is not reported. */
+  | { kind: 'callback'; type: 'line.held'; payload: { purchaseId: string; units: number; reason: ReportedHold } }
+  | { kind: 'callback'; type: 'line.resumed'; payload: { purchaseId: string; units: number } }
   | { kind: 'callback'; type: 'order.closed'; payload: { state: OrderState } }
 
 /** A sentence for people, and what it is about. */

@@ -6,12 +6,13 @@
  * ids are made by the app.
  * Whatever is secret (keys, payloads, signing secrets) is a ciphertext before it gets here.
  */
+
 import { sql } from 'drizzle-orm'
 import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 import type { LinkedBy, ListingState } from '../domain/listing.ts'
 import type { CostFault } from '../domain/offer.ts'
 import type { HoldReason, PurchaseState } from '../domain/purchase.ts'
-import type { StoreUpdate } from '../domain/store-update.ts'
+import type { ReportedHold, StoreUpdate } from '../domain/store-update.ts'
 import type { Effect } from './outbox.ts'
 
 const bytes = (name: string) => blob(name, { mode: 'buffer' })
@@ -403,6 +404,8 @@ export const purchases = sqliteTable(
     handOverHeldAt: instant('hand_over_held_at'),
     handOverBegunAt: instant('hand_over_begun_at'),
     failureNotifiedAt: instant('failure_notified_at'),
+    /** The hold that the store last heard of, until the supplier takes the order. */
+    holdReported: text('hold_reported').$type<ReportedHold>(),
     refundedAt: instant('refunded_at'),
     writtenOffAt: instant('written_off_at'),
     /** Ids of supplier orders seen while an operator must decide; a list. */

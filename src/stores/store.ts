@@ -8,7 +8,7 @@
  * Instants are epoch milliseconds. Prices are decimal text beside their ISO 4217 currency.
  */
 import type { ItemAnswer } from '../domain/acknowledgement.ts'
-import type { LineFailed, LineFulfilled, LineHeld, OrderClosed } from '../domain/store-update.ts'
+import type { LineFailed, LineFulfilled, LineHeld, LineResumed, OrderClosed } from '../domain/store-update.ts'
 
 /** Why the store did not confirm. `detail` is a sentence of ours; nothing of the store's answer is in it. */
 export type NotConfirmed =
@@ -138,8 +138,10 @@ export interface Store {
   fulfil(update: Pushed<LineFulfilled> & { keys: string[] }): Promise<PushResult>
   /** Reports that units of a line will not come. */
   reportFailure(update: Pushed<LineFailed>): Promise<PushResult>
-  /** Reports that a line waits. */
+  /** Reports that units of a line wait. */
   reportHeld?(update: Pushed<LineHeld>): Promise<PushResult>
+  /** Reports that units that waited are bought now. */
+  reportResumed?(update: Pushed<LineResumed>): Promise<PushResult>
   /** Reports that nothing of an order moves any more. */
   closeOrder(update: Pushed<OrderClosed>): Promise<PushResult>
 

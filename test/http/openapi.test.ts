@@ -228,7 +228,14 @@ describe('the OpenAPI document', () => {
       if (schema) expect(faultsOf(document, schema, { type, timestamp, data }), JSON.stringify(data)).toEqual([])
       types.add(type)
     }
-    expect([...types].sort()).toEqual(['line.failed', 'line.fulfilled', 'listings.changed', 'order.closed'])
+    expect([...types].sort()).toEqual([
+      'line.failed',
+      'line.fulfilled',
+      'line.held',
+      'line.resumed',
+      'listings.changed',
+      'order.closed',
+    ])
   })
 
   test('points nowhere that is not there', async () => {

@@ -167,6 +167,22 @@ describe('seeing an order', () => {
     expect(other.body.data).toEqual({ items: [], next: null })
   })
 
+  test('lists a store its own orders with their lines, to compare with its own books, and no other order', async () => {
+    const world = await openApi()
+    const sku = await skuOf(world)
+    await world.ask('POST', '/orders', { token: world.tokens.store, body: orderOf(sku) })
+    await world.ask('POST', '/orders', { token: world.tokens.other, body: orderOf(sku, 'theirs') })
+    await world.pass(10_000)
+    const own = await world.ask('GET', '/orders', { token: world.tokens.store })
+    expect(own.body.data).toMatchObject({
+      items: [{ reference: '1001', lines: [{ id: '1', sku, quantity: 2, state: 'fulfilled', delivered: 2 }] }],
+      next: null,
+    })
+    expect(own.body.data.items).toHaveLength(1)
+    const named = await world.ask('GET', `/orders?store=${OTHER_STORE}`, { token: world.tokens.store })
+    expect(named.status).toBe(403)
+  })
+
   test('lists the same states as the orders themselves have', async () => {
     const world = await openApi()
     const sku = await skuOf(world)

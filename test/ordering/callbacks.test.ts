@@ -176,9 +176,10 @@ describe('callbacks under one id', () => {
   test('keep the reason that a store was given for a line when the order is cancelled before it is repeated', async () => {
     const app = await openTestApp({ balanceMinor: 0, policy: { deadlineMs: HOUR } })
     const left = overhear(app)
-    app.shop.answerNext(500, 1, 'recorded')
     const orderId = await app.buy('1001')
-    await app.pass(HOUR, MINUTE)
+    await app.pass(HOUR - MINUTE, MINUTE)
+    app.shop.answerNext(500, 1, 'recorded')
+    await app.pass(MINUTE)
     await cancel(app, orderId)
     await app.pass(HOUR)
     const failed = left.filter(({ type }) => type === 'line.failed').map(({ data }) => data)

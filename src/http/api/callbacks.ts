@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { type ReportedHold, reportedHolds } from '../../domain/store-update.ts'
 import { Listing } from './listings.ts'
 
 const line = {
@@ -31,6 +32,24 @@ export const callbacks: { type: string; when: string; data: z.ZodType; answer?: 
       code: z.string().meta({ examples: ['out_of_stock', 'cancelled', 'deadline', 'closed', 'short'] }),
       message: z.string(),
       advice: z.string().meta({ description: 'What to do now' }),
+    }),
+  },
+  {
+    type: 'line.held',
+    when: 'Units of a line wait: for a price that the order allows, for stock or for balance. Sent once for each reason.',
+    data: z.object({
+      ...line,
+      quantity: z.int().meta({ description: 'Units that wait' }),
+      reason: z.enum(Object.keys(reportedHolds) as ReportedHold[]),
+      message: z.string(),
+    }),
+  },
+  {
+    type: 'line.resumed',
+    when: 'Units that waited are bought: the supplier has taken the order.',
+    data: z.object({
+      ...line,
+      quantity: z.int().meta({ description: 'Units that go on' }),
     }),
   },
   {

@@ -26,19 +26,23 @@ const head = {
   closedAt: maybeAt,
 }
 
-const OrderEntry = z.object({ id: z.string(), ...head }).meta({ id: 'OrderEntry' })
+const line = {
+  id: z.string().meta({ description: "The store's own id of the line" }),
+  sku: z.string(),
+  quantity: z.int(),
+  state: z.enum(lineStates),
+  delivered: count.meta({ description: 'Licence keys that the store has confirmed' }),
+}
+
+const OrderEntry = z.object({ id: z.string(), ...head, lines: z.array(z.object(line)) }).meta({ id: 'OrderEntry' })
 
 const Order = z
   .object({
     ...head,
     lines: z.array(
       z.object({
-        id: z.string().meta({ description: "The store's own id of the line" }),
-        sku: z.string(),
+        ...line,
         name: words.meta({ description: 'Null for a line that is not one of the listings' }),
-        quantity: z.int(),
-        state: z.enum(lineStates),
-        delivered: count.meta({ description: 'Licence keys that the store has confirmed' }),
         keys: z.array(z.string()).optional().meta({ description: 'Only for a token with the scope keys' }),
         purchases: z.array(Purchase),
       }),
@@ -82,12 +86,13 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       name: 'listOrders',
       method: 'get',
       path: '/orders',
-      allowed: { people: 'viewer' },
-      summary: 'Store orders, newest first.',
+      allowed: { store: 'orders', people: 'viewer' },
+      summary: 'Store orders with their lines, newest first. A store token sees the orders of its own store.',
       query: { ...paging, ...storeQuery },
       answer: page(OrderEntry),
       success: { 200: 'A page of orders' },
-      async handle({ query: { limit, before, store } }) {
+      async handle({ caller, query: { limit, before, store: named } }) {
+        const store = storeAsked(caller, named)
         const rows = await db.query(listStoreOrders({ store, before, limit: limit + 1 }))
         return ok(pageOf(await statesOfOrders(db, rows), limit, byId))
       },
@@ -135,12 +140,16 @@ export function storeOf({ store }: Caller): string {
   return store
 }
 
+/** The store whose orders a caller asks for: a store token speaks for its own only; undefined: every store. */
+function storeAsked({ store }: Caller, named: string | undefined): string | undefined {
+  if (store === null) return named
+  if (named !== undefined && named !== store) throw new Failure('forbidden', 'the token is bound to another store')
+  return store
+}
+
 /** A store token finds its own orders only; a person names the store where the reference alone does not. */
 async function findOrder(db: Database, caller: Caller, reference: string, named?: string): Promise<StoreOrder> {
-  if (caller.store !== null && named !== undefined && named !== caller.store) {
-    throw new Failure('forbidden', 'the token is bound to another store')
-  }
-  const store = caller.store ?? named
+  const store = storeAsked(caller, named)
   const found = await db.query(
     store === undefined ? storeOrdersByReference(reference) : storeOrderByReference(store, reference),
   )

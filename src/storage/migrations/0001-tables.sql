@@ -154,6 +154,7 @@ create table purchases (
   hand_over_held_at integer,
   hand_over_begun_at integer,
   failure_notified_at integer,
+  hold_reported text,
   refunded_at integer,
   written_off_at integer,
   orders_seen text not null default '[]',

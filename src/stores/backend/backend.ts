@@ -26,7 +26,7 @@ export interface BackendOptions {
 /** One POST: everything of it but `data` and `type` is in headers or derived from `at`. */
 interface Callback {
   id: string
-  type: 'line.fulfilled' | 'line.failed' | 'order.closed' | 'listings.changed' | 'test'
+  type: 'line.fulfilled' | 'line.failed' | 'line.held' | 'line.resumed' | 'order.closed' | 'listings.changed' | 'test'
   at: number
   data: object
 }
@@ -92,6 +92,12 @@ export function backendStore(options: BackendOptions): Store {
       const data = { ...lineData(order, line), quantity: units, state, code, message, advice }
       return push({ id, type: 'line.failed', at, data })
     },
+    reportHeld: ({ id, at, order, line, units, reason, message }) => {
+      const data = { ...lineData(order, line), quantity: units, reason, message }
+      return push({ id, type: 'line.held', at, data })
+    },
+    reportResumed: ({ id, at, order, line, units }) =>
+      push({ id, type: 'line.resumed', at, data: { ...lineData(order, line), quantity: units } }),
     closeOrder: ({ id, at, order: { store, reference }, state }) =>
       push({ id, type: 'order.closed', at, data: { store, reference, state } }),
     test: () => push({ id: newId(), type: 'test', at: now(), data: {} }),
