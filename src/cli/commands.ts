@@ -98,6 +98,8 @@ const init: CommandRow = {
     '--callback-url <address>': 'where the store gets keys and failures',
     '--public-url <address>': 'where the supplier reaches this service; polling alone without it',
     '--markup <percent>': 'listing price = cost plus this',
+    '--data-dir <folder>': 'where the database is kept; default: data/run',
+    '--port <number>': { about: 'where the service listens; default: 8080', parse: whole(65_535) },
     '--yes': 'ask nothing: what no flag says takes its default',
     '--offline': 'write the set-up without asking the supplier: no check, no webhook',
     '--force': 'write over a configuration; store ids and the key-encryption key stay',

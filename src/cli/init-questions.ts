@@ -24,6 +24,9 @@ export interface Flags {
   callbackUrl?: string
   publicUrl?: string
   markup?: string
+  /** Of the database; a relative one starts at the working directory. */
+  dataDir?: string
+  port?: number
 }
 
 /** Without a name and a price rule nothing could be shown or sold; both are one line to change. */
@@ -32,7 +35,11 @@ const MARKUP = '20'
 
 /** What a dialect is called in the configuration: a name as it is, a path from the folder of the configuration. */
 const dialectSetting = (given: string, folder: string): string =>
-  given.endsWith('.json') ? path.relative(path.resolve(folder), path.resolve(given)) : given
+  given.endsWith('.json') ? pathSetting(given, folder) : given
+
+/** A path of the command line, as the configuration has it: an absolute one stays, another starts at its folder. */
+const pathSetting = (given: string, folder: string): string =>
+  path.isAbsolute(given) ? given : path.relative(path.resolve(folder), path.resolve(given))
 
 /**
  * The answers without a question: flags, then what an earlier configuration says, then defaults.
@@ -62,6 +69,8 @@ function defaultsOf(flags: Flags, { settings, folder }: Existing): Omit<Answers,
     callbackUrl: flags.callbackUrl ?? store?.callbackUrl ?? '',
     publicUrl: flags.publicUrl ?? settings?.publicUrl ?? null,
     markup: flags.markup ?? store?.pricing.markup.percent ?? MARKUP,
+    dataDir: flags.dataDir === undefined ? settings?.dataDir : pathSetting(flags.dataDir, folder),
+    port: flags.port ?? settings?.listen.port,
   }
 }
 
@@ -141,7 +150,8 @@ export async function askAnswers(asking: Asking): Promise<Answers> {
       fault: faultOf(percent),
     })
     const { baseUrl, dialect, apiKey } = supplier
-    return { baseUrl, dialect, apiKey, storeName, callbackUrl, publicUrl: publicUrl || null, markup }
+    const { dataDir, port } = before
+    return { baseUrl, dialect, apiKey, storeName, callbackUrl, publicUrl: publicUrl || null, markup, dataDir, port }
   } finally {
     terminal.close()
   }

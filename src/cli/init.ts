@@ -261,6 +261,9 @@ export interface Answers {
   callbackUrl: string
   publicUrl: string | null
   markup: string
+  /** Undefined: the default of the configuration, as for the port. */
+  dataDir: string | undefined
+  port: number | undefined
 }
 
 export interface Existing {
@@ -333,6 +336,8 @@ export function planInstallation(installation: Installation): Plan {
     supplier: { ...existing.settings?.supplier, baseUrl: answers.baseUrl, dialect: answers.dialect },
     stores: [{ ...store, id: storeId, kind: 'backend', name, callbackUrl, pricing }, ...others],
     publicUrl: answers.publicUrl,
+    dataDir: answers.dataDir,
+    ...(answers.port === undefined ? {} : { listen: { ...existing.settings?.listen, port: answers.port } }),
   }
   const kept = [...existing.kept]
   const files: Plan['files'] = []

@@ -75,6 +75,28 @@ describe('init by flags', () => {
     expect(widest(stdout.replaceAll(path.dirname(path.dirname(file)), ''))).toBeLessThanOrEqual(80)
   })
 
+  it('keeps the database in the folder of --data-dir, from wherever it is started, and sets the port', async () => {
+    const { file, keyFile, folder } = place()
+    const dataDir = path.join(folder, 'disk', 'quayside')
+    const { exitCode } = await init(file, keyFile, [
+      '--data-dir',
+      path.relative(process.cwd(), dataDir),
+      '--port',
+      '9090',
+    ])
+    expect(exitCode).toBe(0)
+    const config = loadConfig(file, {})
+    expect(config.dataDir).toBe(dataDir)
+    expect(config.listen).toEqual({ host: '127.0.0.1', port: 9090 })
+    expect(existsSync(databaseFileOf(dataDir))).toBe(true)
+    expect(readJson(file).dataDir).toBe('../disk/quayside')
+    const wrong = await init(file, keyFile, ['--force', '--port', '99999'])
+    expect(wrong).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--port') })
+    // What no flag says stays as it was.
+    expect((await init(file, keyFile, ['--force'])).exitCode).toBe(0)
+    expect(loadConfig(file, {})).toMatchObject({ dataDir, listen: { port: 9090 } })
+  })
+
   it('prints one JSON document with --json, without the API key', async () => {
     const { file, keyFile } = place()
     const { stdout } = await init(file, keyFile, ['--json', '--public-url', 'https://quayside.example'])
