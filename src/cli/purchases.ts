@@ -90,7 +90,8 @@ function purchaseText(purchase: Row, { io, width }: Call): string {
     Boolean(purchase.cancelRequestedAt) && ['Cancellation', `asked ${instant(purchase.cancelRequestedAt, now)}`],
     ...nextOf(purchase),
   ]
-  return [details(pairs, width), attemptsText(purchase, width), changesText(purchase, width)].join('\n')
+  const tables = [attemptsText(purchase, width), outagesText(purchase, width), changesText(purchase, width)]
+  return [details(pairs, width), ...tables.filter((text) => text !== '')].join('\n')
 }
 
 /** What has to be changed for a release to help. */
@@ -121,6 +122,14 @@ function attemptsText(purchase: Row, width: number): string {
     'REQUEST ID': 'requestId',
   }
   return table(rows, columns, width)
+}
+
+/** When the supplier was away while the purchase waited for it. */
+function outagesText(purchase: Row, width: number): string {
+  const rows = asRows(purchase.outages)
+  return rows.length === 0
+    ? ''
+    : table(rows, { 'OUTAGE AT': time('beganAt'), UNTIL: time('endedAt'), ERROR: 'error' }, width)
 }
 
 function changesText(purchase: Row, width: number): string {

@@ -70,7 +70,7 @@ function supplierPairs({ unreachableSince, error, lastAnswerAt, waiting }: Row, 
   if (!unreachableSince) return [['Supplier', last]]
   return [
     ['Supplier', `DOWN since ${instant(unreachableSince, now)}: ${cell(error)}`],
-    ['', `${last}; ${counted(waiting, 'purchase waits', 'purchases wait')} for it`],
+    ['', `${last}; ${counted(waiting, 'purchase waits', 'purchases wait')}`],
   ]
 }
 

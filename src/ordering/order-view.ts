@@ -1,8 +1,9 @@
 import { delivered, hasLeft, type LineState, lineState, type OrderState, orderState } from '../domain/store-order.ts'
 import { Failure } from '../errors.ts'
 import type { Database } from '../storage/database.ts'
-import { attemptsOf, transitionsOf } from '../storage/evidence.ts'
+import { type Attempt, attemptsOf, type TransitionRow, transitionsOf } from '../storage/evidence.ts'
 import { offersByProduct } from '../storage/offers.ts'
+import type { Outage } from '../storage/outages.ts'
 import { type OutboxRow, outboxOfOrder } from '../storage/outbox.ts'
 import { type Purchase, purchasesOfOrder, purchasesOfOrders } from '../storage/purchases.ts'
 import {
@@ -14,13 +15,22 @@ import {
   storeOrderById,
 } from '../storage/store-orders.ts'
 import { type Ordering, openKey } from './ordering.ts'
+import { outagesDuring } from './outages.ts'
 
 /** A store order as it is now, all derived. Instants in epoch milliseconds. */
 export interface OrderView
   extends Pick<StoreOrder, 'store' | 'reference' | 'receivedAt' | 'cancelRequestedAt' | 'closedAt'> {
   state: OrderState
   lines: LineView[]
-  timeline: { at: number; what: string; detail: string | null }[]
+  timeline: Entry[]
+}
+
+interface Entry {
+  /** Sorts entries of one millisecond. */
+  id: string
+  at: number
+  what: string
+  detail: string | null
 }
 
 export interface LineProgress {
@@ -108,6 +118,8 @@ export async function viewOrder(
     ids.length > 0 ? db.query(transitionsOf(ids)) : [],
     products.length > 0 ? db.query(offersByProduct(products)) : [],
   ])
+  const purchases = lines.flatMap((line) => line.purchases)
+  const outages = await outagesDuring(ordering, purchases, transitions)
   const views = lines.map(({ line, purchases, state, delivered }): LineView => {
     const view: LineView = {
       id: line.line,
@@ -126,20 +138,21 @@ export async function viewOrder(
     return view
   })
   const counted = `${lines.length} ${lines.length === 1 ? 'line' : 'lines'}`
-  const timeline = [
+  const timeline: Entry[] = [
     { id: order.id, at: order.receivedAt, what: 'order taken', detail: counted },
     ...attempts
       .filter((one) => one.kind === 'place')
       .map((one) => ({
         id: one.id,
         at: one.at,
-        what: `purchase ${one.stage === 'sent' ? 'sent' : 'answered'}`,
+        what: `purchase ${attemptWord(one)}`,
         detail: one.detail,
       })),
     ...transitions
       .filter((one) => one.row !== 'none' && one.row !== 'released')
-      .map((one) => ({ id: one.id, at: one.at, what: `purchase ${one.after}`, detail: one.detail ?? one.row })),
+      .map((one) => ({ id: one.id, at: one.at, what: `purchase ${one.after}`, detail: one.detail ?? rowText(one) })),
     ...effects.filter((one) => one.kind === 'callback').map(updateEntry),
+    ...outages.flatMap((outage) => outageEntries(outage, order)),
     // Within one millisecond the ids, which sort by their making, are in the order in which it happened.
   ].sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1))
   return { ...order, state, lines: views, timeline }
@@ -148,7 +161,30 @@ export async function viewOrder(
 const handedOver = (keys: LicenceKey[], purchaseId: string): LicenceKey[] =>
   keys.filter((key) => key.purchaseId === purchaseId && key.handedOverAt !== null)
 
-function updateEntry(effect: OutboxRow): { id: string; at: number; what: string; detail: string | null } {
+/** The row of the table says why, but for a first send, where it would say `sent` before the purchase is. */
+const rowText = ({ row }: TransitionRow): string | null => (row === 'sent' ? null : row)
+
+/** A request that never left is `not sent`; one without any answer is `unanswered`. */
+function attemptWord({ stage, status, class: answerClass }: Attempt): string {
+  if (stage === 'sent') return 'sent'
+  if (status !== null) return 'answered'
+  return answerClass === 'not_executed' ? 'not sent' : 'unanswered'
+}
+
+/** Where an outage began while the order waited, and where it ended. */
+function outageEntries({ id, beganAt, endedAt, error }: Outage, order: StoreOrder): Entry[] {
+  const what = 'supplier away'
+  const began =
+    beganAt >= order.receivedAt
+      ? { id, at: beganAt, what, detail: error }
+      : // Right after the order was taken.
+        { id: `${order.id}~`, at: order.receivedAt, what, detail: `since ${new Date(beganAt).toISOString()}: ${error}` }
+  if (endedAt === null) return [began]
+  const after = `after ${Math.round((endedAt - beganAt) / 1_000)} s`
+  return [began, { id, at: endedAt, what: 'supplier answers again', detail: after }]
+}
+
+function updateEntry(effect: OutboxRow): Entry {
   const { id, doneAt } = effect
   if (doneAt !== null) return { id, at: doneAt, what: `${effect.type} confirmed by the store`, detail: null }
   const detail = effect.lastError ?? 'waits to be sent'

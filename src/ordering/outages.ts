@@ -1,9 +1,12 @@
 /**
  * Outages of the supplier: when its answers stopped, when they came back, and an alert for a long one.
  */
+import { finalStates } from '../domain/purchase.ts'
 import { first } from '../storage/database.ts'
-import { endOutage, insertOutage, openOutage } from '../storage/outages.ts'
+import type { TransitionRow } from '../storage/evidence.ts'
+import { endOutage, insertOutage, type Outage, openOutage, outagesBetween } from '../storage/outages.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
+import type { Purchase } from '../storage/purchases.ts'
 import type { Ordering } from './ordering.ts'
 
 /** Requests that fail within this time may be one that is tried again: a lost connection is no outage. */
@@ -41,6 +44,25 @@ export async function watchSupplier(ordering: Ordering): Promise<void> {
   ])
   pace.outage.isAlerted = true
   ordering.wake('outbox')
+}
+
+/** Outages that one view shows: more say nothing new. */
+const SHOWN_MAX = 20
+
+/** The outages while one of these purchases waited for the supplier, newest first. */
+export async function outagesDuring(
+  { db }: Pick<Ordering, 'db'>,
+  purchases: Pick<Purchase, 'id' | 'state' | 'createdAt'>[],
+  transitions: Pick<TransitionRow, 'purchaseId' | 'at' | 'after'>[],
+): Promise<Outage[]> {
+  if (purchases.length === 0) return []
+  const untils = purchases.map(({ id, state }) => {
+    if (state !== 'completed' && !finalStates.includes(state)) return Number.MAX_SAFE_INTEGER
+    return Math.max(0, ...transitions.filter((one) => one.purchaseId === id && one.after === state).map(({ at }) => at))
+  })
+  const [from, until] = [Math.min(...purchases.map(({ createdAt }) => createdAt)), Math.max(...untils)]
+  const open = (await db.query(openOutage())).filter(({ beganAt }) => beganAt <= until)
+  return [...open, ...(await db.query(outagesBetween(from, until, SHOWN_MAX)))]
 }
 
 /** Asks the supplier for something during an outage, so that its end is noticed although nothing else is due. */

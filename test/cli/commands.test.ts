@@ -201,6 +201,7 @@ const answers: Answers = {
   [`GET /purchases/${id}`]: () => ({
     ...purchase,
     attempts: [{ kind: 'place', stage: 'answered', number: 1, at, status: 409, code: 'out_of_stock', requestId: id }],
+    outages: [{ beganAt: at, endedAt: null, error: long }],
     transitions: [{ at, input: 'due', row: 'planned', before: 'planned', after: 'waiting', actor: null, detail: long }],
   }),
   [`GET /purchases/${id}/evidence`]: () => evidence,
@@ -407,7 +408,6 @@ describe('status', () => {
     ).toBe(`Supplier       DOWN since 2026-08-02 14:03:11Z (2 min ago): cannot be reached:
                ECONNREFUSED
                last answer 2026-08-02 14:03:11Z (2 min ago); 3 purchases wait
-               for it
 `)
     expect(await supplierLines({ ...well, lastAnswerAt: null })).toContain('no answer yet')
   })

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { createMetrics } from '../../src/observe/metrics.ts'
 import { readStanding } from '../../src/observe/standing.ts'
+import { viewOrder } from '../../src/ordering/order-view.ts'
 import { askAgain } from '../../src/ordering/outages.ts'
 import { type AlertEffect, listOutbox } from '../../src/storage/outbox.ts'
 import { openApi } from '../support/api-world.ts'
@@ -101,6 +102,83 @@ describe('while the supplier is down', () => {
     await app.pass(30 * SECOND)
     expect(app.ordering.pace.outage).toMatchObject({ error: expect.stringMatching(/^answered 5\d\d$/) })
   })
+})
+
+describe('the timeline of an order', () => {
+  const timelineOf = async (app: TestApp, orderId: string) =>
+    (await viewOrder(app.ordering, orderId, { keys: false })).timeline
+
+  test('forgot that the supplier was away while it waited', async () => {
+    const app = await openTestApp({ sandboxFile: databaseFile() })
+    const since = app.now()
+    const orderId = await buyWhileDown(app)
+    await app.settle()
+    await app.pass(2 * MINUTE)
+    expect((await timelineOf(app, orderId)).map(({ what }) => what)).toEqual(['order taken', 'supplier away'])
+    await app.supplierUp()
+    await app.pass(MINUTE)
+    const timeline = await timelineOf(app, orderId)
+    expect(timeline.slice(0, 4)).toMatchObject([
+      { at: since, what: 'order taken' },
+      { at: since, what: 'supplier away', detail: 'cannot be reached: ECONNREFUSED' },
+      { what: 'supplier answers again', detail: expect.stringMatching(/^after 1[23]\d s$/) },
+      { what: 'purchase sending' },
+    ])
+    expect(timeline.map(({ at }) => at)).toEqual(timeline.map(({ at }) => at).toSorted((a, b) => a - b))
+    expect(await app.state(orderId)).toBe('fulfilled')
+  })
+
+  test('has no outage that came after its keys, and says since when one lasted that was there before it', async () => {
+    const app = await openTestApp({ sandboxFile: databaseFile() })
+    const { sku } = await app.offer()
+    const early = (await app.order('0', [{ sku }])).orderId
+    await app.pass(MINUTE)
+    const since = text(app.now() + SECOND)
+    app.move(SECOND)
+    await buyWhileDown(app)
+    await app.settle()
+    await app.pass(MINUTE)
+    const late = (await app.order('2', [{ sku }])).orderId
+    const whats = async (orderId: string) => (await timelineOf(app, orderId)).map(({ what }) => what)
+    expect(await whats(early)).not.toContain('supplier away')
+    expect(await timelineOf(app, late)).toMatchObject([
+      { what: 'order taken' },
+      { what: 'supplier away', detail: `since ${since}: cannot be reached: ECONNREFUSED` },
+    ])
+  })
+
+  test('said "answered" of a request that never left', async () => {
+    const app = await openTestApp({ sandboxFile: databaseFile() })
+    const { sku, productId } = await app.offer()
+    app.ordering.pace.checked.set(productId, Number.MAX_SAFE_INTEGER)
+    await app.supplierDown()
+    const { orderId } = await app.order('1', [{ sku }])
+    await app.settle()
+    expect(await timelineOf(app, orderId)).toMatchObject([
+      { what: 'order taken' },
+      { what: 'purchase sending' },
+      { what: 'purchase sent' },
+      { what: 'purchase not sent', detail: 'nothing was sent: ECONNREFUSED' },
+      { what: 'purchase waiting' },
+    ])
+  })
+})
+
+test('a purchase shows the outages while it waited', async () => {
+  const world = await openApi({ sandboxFile: databaseFile() })
+  const { sku } = await world.offer()
+  await world.supplierDown()
+  const since = text(world.now())
+  await world.order('1', [{ sku }])
+  await world.settle()
+  await world.pass(2 * MINUTE)
+  const [entry] = (await world.ask('GET', '/purchases')).body.data.items
+  const outages = async () => (await world.ask('GET', `/purchases/${entry?.id}`)).body.data.outages
+  const outage = { beganAt: since, endedAt: null, error: 'cannot be reached: ECONNREFUSED' }
+  expect(await outages()).toEqual([outage])
+  await world.supplierUp()
+  await world.pass(MINUTE)
+  expect(await outages()).toEqual([{ ...outage, endedAt: expect.any(String) }])
 })
 
 describe('an outage', () => {

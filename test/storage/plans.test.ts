@@ -22,7 +22,7 @@ import {
   unlinkedListings,
 } from '../../src/storage/listings.ts'
 import { skusOfOffers } from '../../src/storage/offers.ts'
-import { openOutage } from '../../src/storage/outages.ts'
+import { openOutage, outagesBetween } from '../../src/storage/outages.ts'
 import { nextPublications, offersFrom } from '../../src/storage/publications.ts'
 import { assertWithinCap, reservedUnder } from '../../src/storage/purchases.ts'
 import { knownOrphans, oldestWrittenOff, purchasesToBeListed } from '../../src/storage/runs.ts'
@@ -49,6 +49,7 @@ const cases: [string, SQLWrapper, string][] = [
   ],
   ['what was taken back', returnsBefore('reversed', 1), 'discrepancies_once (kind=?)'],
   ['the outage that is not over', openOutage(), 'outages_ended (ended_at=?)'],
+  ['outages while an order waited', outagesBetween(1, 2, 20), 'outages_ended (ended_at>?)'],
   ['what waits for a person', unsettledMinor(), 'purchases_due (state=?)'],
   ['purchases whose order must be listed', purchasesToBeListed(1, 1, 1), 'purchases_due (state=?)'],
   ['what was written off', oldestWrittenOff(1), 'purchases_written_off (written_off_at>?)'],

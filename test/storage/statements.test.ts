@@ -237,6 +237,7 @@ const calls: Record<string, unknown[]> = {
   listSweeps: [page],
   lastSweepOver: [1, 'complete'],
   insertOutage: [{ id: 'o', beganAt: at, error: 'cannot be reached' }],
+  outagesBetween: [0, at, 1],
   endOutage: ['o', at],
   forgetOutages: ['0'],
   changeSweep: ['s', { state: 'complete' }],

@@ -8,6 +8,7 @@ import { releasePurchase, retryPurchase } from '../../ordering/actions.ts'
 import { decisionTypes } from '../../ordering/choices.ts'
 import { type Decision, decidePurchase } from '../../ordering/decide.ts'
 import { type Evidence as EvidenceRows, type OrderReading, viewEvidence } from '../../ordering/evidence.ts'
+import { outagesDuring } from '../../ordering/outages.ts'
 import { need } from '../../storage/database.ts'
 import { attemptsOf, enteredAt, transitionsOf } from '../../storage/evidence.ts'
 import { listPurchases, type Purchase as PurchaseRow, purchaseById } from '../../storage/purchases.ts'
@@ -81,9 +82,18 @@ const Transition = z
   .meta({ id: 'Transition' })
 
 const detail = entry
-  .extend({ attempts: z.array(Attempt), transitions: z.array(Transition) })
+  .extend({
+    attempts: z.array(Attempt),
+    transitions: z.array(Transition),
+    outages: z
+      .array(z.object({ beganAt: at, endedAt: maybeAt, error: z.string() }))
+      .meta({ description: 'While it waited, no request to the supplier was answered in these times; newest first' }),
+  })
   .meta({ id: 'PurchaseDetail' })
-const PurchaseDetail = view(detail, amountsOf<Entry & Pick<z.input<typeof detail>, 'attempts' | 'transitions'>>)
+const PurchaseDetail = view(
+  detail,
+  amountsOf<Entry & Pick<z.input<typeof detail>, 'attempts' | 'transitions' | 'outages'>>,
+)
 
 const Reading = view(
   z.object({
@@ -176,7 +186,8 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
       db.query(transitionsOf([id])),
       withSince([purchase]),
     ])
-    return { ...purchase, attempts, transitions, since: entry?.since ?? purchase.createdAt }
+    const outages = await outagesDuring(ordering, [purchase], transitions)
+    return { ...purchase, attempts, transitions, outages, since: entry?.since ?? purchase.createdAt }
   }
 
   return [
