@@ -1,7 +1,7 @@
 /**
  * The public states of a store order and its lines: derived from the purchases, never stored.
  */
-import { type HoldReason, isOver, type PurchaseState } from './purchase.ts'
+import { finalStates, type HoldReason, isOver, type PurchaseState } from './purchase.ts'
 
 export const lineStates = ['not_ours', 'open', 'held', 'partly_fulfilled', 'fulfilled', 'failed', 'cancelled'] as const
 export type LineState = (typeof lineStates)[number]
@@ -70,6 +70,17 @@ export function orderState(lines: { state: LineState; delivered: number }[]): Or
   if (ours.some((line) => line.delivered > 0)) return 'partly_fulfilled'
   return ours.some((line) => line.state === 'failed') ? 'failed' : 'cancelled'
 }
+
+/**
+ * Whether an order may be reported as closed: no purchase moves any more, and the store has confirmed every key that began to
+ * leave. Keys that were leaving when their purchase was given up still count. `ordersToClose` finds the same orders by SQL.
+ */
+export const mayClose = (
+  lines: { purchases: { state: PurchaseState }[] }[],
+  keys: { begunAt: number | null; handedOverAt: number | null }[],
+): boolean =>
+  lines.every(({ purchases }) => purchases.every(({ state }) => finalStates.includes(state))) &&
+  keys.every((key) => key.begunAt === null || key.handedOverAt !== null)
 
 /** Most purchases of one order: one commit writes all of them and blocks the process meanwhile. */
 export const PARTS_MAX = 1_000

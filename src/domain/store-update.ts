@@ -33,6 +33,10 @@ export interface LineFulfilled {
   complete: boolean
 }
 
+/** Whether a store learns from this update that it has all keys of a line. */
+export const isComplete = (update: StoreUpdate): update is LineFulfilled =>
+  update.type === 'line.fulfilled' && update.complete
+
 /** Units of a line will not come. */
 export interface LineFailed {
   type: 'line.failed'

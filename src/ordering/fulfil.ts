@@ -1,9 +1,8 @@
 import { callbackDelayMs } from '../domain/pace.ts'
 import { finalStates } from '../domain/purchase.ts'
-import { hasLeft } from '../domain/store-order.ts'
-import { type LineFulfilled, reportedHolds, type StoreUpdate } from '../domain/store-update.ts'
+import { isComplete, reportedHolds, type StoreUpdate } from '../domain/store-update.ts'
 import { Failure, messageOf } from '../errors.ts'
-import { type Change, first, StaleWrite } from '../storage/database.ts'
+import { first, StaleWrite } from '../storage/database.ts'
 import { audited } from '../storage/evidence.ts'
 import {
   beginCallback,
@@ -11,28 +10,20 @@ import {
   dueOutbox,
   effectOf,
   enqueueAlert,
-  enqueueUpdate,
   markEffectDead,
   markEffectDone,
   markHandOverUnsent,
   markUnsent,
   type OutboxRow,
-  outboxOfOrder,
   postponeEffect,
   redeliverEffect,
   type UpdateEffect,
 } from '../storage/outbox.ts'
-import {
-  keysOfHandOver,
-  lineById,
-  markClosed,
-  markHandedOver,
-  ordersToClose,
-  storeOrderById,
-} from '../storage/store-orders.ts'
+import { keysOfHandOver, lineById, markHandedOver, storeOrderById } from '../storage/store-orders.ts'
 import type { PushResult, Store } from '../stores/store.ts'
 import { advance, type Loaded, load } from './advance.ts'
-import { orderStanding, type Standing } from './order-view.ts'
+import { announceCompletion } from './close.ts'
+import { orderStanding } from './order-view.ts'
 import { inParallel, type Ordering, openKey } from './ordering.ts'
 
 export interface Fulfilment extends Ordering {
@@ -237,86 +228,6 @@ export async function confirmHandOver(ordering: Ordering, purchaseId: string): P
   })
   return decision !== undefined
 }
-
-/**
- * Closes orders of which nothing moves any more, and enqueues that for their stores.
- *
- * It searches for them, instead of being called by what ends a purchase: so two purchases that end at the same instant, or a
- * crash in between, leave no order open.
- *
- * @returns how many orders were closed
- */
-export async function closeOrders(ordering: Ordering): Promise<number> {
-  let closed = 0
-  for (const { id } of await ordering.db.query(ordersToClose(BATCH))) {
-    if (await closeOrder(ordering, id)) closed += 1
-  }
-  if (closed > 0) ordering.wake('outbox')
-  return closed
-}
-
-async function closeOrder(ordering: Ordering, orderId: string): Promise<boolean> {
-  const standing = await orderStanding(ordering, orderId)
-  // Keys that were leaving when their purchase was given up still count: the order closes once the store has them.
-  if (!standing || standing.state === 'open' || keysOnTheWay(standing)) return false
-  const { order, state } = standing
-  const now = ordering.now()
-  const completions = await completionsOf(ordering, standing)
-  try {
-    await ordering.db.commit([
-      markClosed(orderId, now),
-      ...completions,
-      enqueueUpdate(
-        { kind: 'callback', type: 'order.closed', payload: { state } },
-        { id: ordering.newId(), store: order.store, orderId, dedupeKey: `closed:${orderId}:${now}`, at: now },
-      ),
-    ])
-  } catch (error) {
-    if (error instanceof StaleWrite) return false
-    throw error
-  }
-  ordering.log.info('order.closed', { id: orderId, store: order.store, reference: order.reference, state })
-  return true
-}
-
-const keysOnTheWay = ({ keys }: Standing): boolean => keys.some((key) => key.handedOverAt === null && hasLeft(key))
-
-/**
- * Reports a line as complete where no update with keys did.
- *
- * What an update says is fixed when it is first sent. Of two updates of one line the first may be confirmed last: then each was
- * sent while the other one was not confirmed, and neither was `complete`. An update of its own does, without keys.
- */
-export async function announceCompletion(ordering: Ordering, { orderId }: OutboxRow): Promise<void> {
-  const standing = await orderStanding(ordering, orderId ?? '')
-  const changes = standing ? await completionsOf(ordering, standing) : []
-  if (changes.length === 0) return
-  await ordering.db.commit(changes)
-  ordering.wake('outbox')
-}
-
-/** An update for each line of which the store has all keys and that no update reported as complete; enqueued once, however often this is called. */
-export async function completionsOf(ordering: Ordering, { order, lines }: Standing): Promise<Change[]> {
-  const whole = lines.filter(({ line, delivered }) => delivered > 0 && delivered === line.quantity)
-  if (whole.length === 0) return []
-  const at = ordering.now()
-  const sent = (await ordering.db.query(outboxOfOrder(order.id))).map(({ sentUpdate }) => sentUpdate)
-  const complete = new Set(sent.flatMap((update) => (update && isComplete(update) ? [update.line.id] : [])))
-  return whole
-    .filter(({ line }) => !complete.has(line.line))
-    .flatMap(({ line, purchases }) => {
-      const last = purchases.at(-1)
-      if (!last) return []
-      return [
-        enqueueUpdate(
-          { kind: 'callback', type: 'line.fulfilled', payload: { purchaseId: last.id, count: 0 } },
-          { id: ordering.newId(), store: order.store, orderId: order.id, dedupeKey: `complete:${line.id}`, at },
-        ),
-      ]
-    })
-}
-
-const isComplete = (update: StoreUpdate): update is LineFulfilled => update.type === 'line.fulfilled' && update.complete
 
 /** Puts a dead or waiting effect back into the outbox, due now. @throws Failure `not_found`, also for one that is done */
 export async function redeliver(ordering: Ordering, outboxId: string, actor: string): Promise<void> {

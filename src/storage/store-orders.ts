@@ -42,19 +42,35 @@ export const nameOfLine = statement((lineId: string) =>
     .where(eq(storeOrderLines.id, lineId)),
 )
 
-const nothingMoves = notExists(
-  build
-    .select({ id: purchases.id })
-    .from(purchases)
-    .where(and(eq(purchases.orderId, storeOrders.id), notInArray(purchases.state, [...finalStates]))),
+/**
+ * The orders that `mayClose` of `domain/store-order.ts` allows: no purchase moves any more, and no key that began to leave is
+ * without the confirmation of the store.
+ */
+const closable = and(
+  notExists(
+    build
+      .select({ id: purchases.id })
+      .from(purchases)
+      .where(and(eq(purchases.orderId, storeOrders.id), notInArray(purchases.state, [...finalStates]))),
+  ),
+  notExists(
+    build
+      .select({ id: purchases.id })
+      .from(purchases)
+      .innerJoin(licenceKeys, eq(licenceKeys.purchaseId, purchases.id))
+      .where(
+        and(eq(purchases.orderId, storeOrders.id), isNotNull(licenceKeys.begunAt), isNull(licenceKeys.handedOverAt)),
+      ),
+  ),
 )
 
-/** Orders in which nothing moves any more and that are not reported as closed. */
+/** Orders that may be closed and are not reported as closed, oldest first. */
 export const ordersToClose = statement((limit: number) =>
   build
     .select({ id: storeOrders.id })
     .from(storeOrders)
-    .where(and(isNull(storeOrders.closedAt), nothingMoves))
+    .where(and(isNull(storeOrders.closedAt), closable))
+    .orderBy(asc(storeOrders.receivedAt))
     .limit(limit),
 )
 
@@ -96,12 +112,12 @@ export const carryCancellation = change(1, (purchaseId: string) =>
     .where(eq(purchases.id, purchaseId)),
 )
 
-/** Guarded on being open, so that the closing is reported once; and on nothing moving, since a retry may have come between. */
+/** Stale when the order is closed already, or may no longer be closed because a retry came between. */
 export const markClosed = change(1, (id: string, now: number) =>
   build
     .update(storeOrders)
     .set({ closedAt: now })
-    .where(and(eq(storeOrders.id, id), isNull(storeOrders.closedAt), nothingMoves)),
+    .where(and(eq(storeOrders.id, id), isNull(storeOrders.closedAt), closable)),
 )
 
 export const markReopened = change('any', (id: string) =>

@@ -26,6 +26,7 @@ import { openOutage, outagesBetween } from '../../src/storage/outages.ts'
 import { nextPublications, offersFrom } from '../../src/storage/publications.ts'
 import { assertWithinCap, reservedUnder } from '../../src/storage/purchases.ts'
 import { knownOrphans, oldestWrittenOff, purchasesToBeListed } from '../../src/storage/runs.ts'
+import { markClosed, ordersToClose } from '../../src/storage/store-orders.ts'
 import { tracedDatabase } from '../support/database.ts'
 
 const cases: [string, SQLWrapper, string][] = [
@@ -67,17 +68,33 @@ const cases: [string, SQLWrapper, string][] = [
   ['the next of the whole catalogue', offersFrom('', 1), 'sqlite_autoindex_offers_1 (product_id>?)'],
   ['prices to be thinned', thinListingPrices(1, 2).statement, 'listing_prices_at (at>? AND at<?)'],
   ['prices to be forgotten', forgetListingPrices(1).statement, 'listing_prices_at (at<?)'],
+  ['purchases of an order that is closed', markClosed('o', 1).statement, 'purchases_order (order_id=?)'],
   ['orphans on record', knownOrphans(['a']), 'discrepancies_once (kind=? AND subject=?)'],
 ]
 
 test.each(cases)('%s are found by an index', (_what, statement, index) => {
-  const { connection } = tracedDatabase()
-  const { sql, params } = new SQLiteSyncDialect().sqlToQuery(statement.getSQL())
-  const plan = connection
-    .prepare<unknown[], { detail: string }>(`explain query plan ${sql}`)
-    // A value that is bound later is planned for like any other.
-    .all(...params.map((param) => (typeof param === 'object' ? null : param)))
-    .map(({ detail }) => detail)
+  const plan = planOf(statement)
   expect(plan.join('\n')).toContain(index)
   expect(plan.filter((step) => step.startsWith('SCAN'))).toEqual([])
 })
+
+test('orders to close are searched among the open ones, oldest first and without sorting', () => {
+  expect(planOf(ordersToClose(1)).filter((step) => !step.startsWith('CORRELATED'))).toEqual([
+    'SCAN store_orders USING INDEX store_orders_open',
+    'SEARCH purchases USING INDEX purchases_order (order_id=?)',
+    'SEARCH purchases USING INDEX purchases_order (order_id=?)',
+    'SEARCH licence_keys USING INDEX sqlite_autoindex_licence_keys_1 (purchase_id=?)',
+  ])
+})
+
+function planOf(statement: SQLWrapper): string[] {
+  const { connection } = tracedDatabase()
+  const { sql, params } = new SQLiteSyncDialect().sqlToQuery(statement.getSQL())
+  return (
+    connection
+      .prepare<unknown[], { detail: string }>(`explain query plan ${sql}`)
+      // A value that is bound later is planned for like any other.
+      .all(...params.map((param) => (typeof param === 'object' ? null : param)))
+      .map(({ detail }) => detail)
+  )
+}
