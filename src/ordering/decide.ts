@@ -13,7 +13,7 @@ import { handedOverIn, ordersOf } from './effects.ts'
 import { confirmHandOver } from './fulfil.ts'
 import type { Ordering } from './ordering.ts'
 import { unclaimedOf } from './parts.ts'
-import { foundOrders } from './read-order.ts'
+import { distinctKeys, foundOrders } from './read-order.ts'
 
 /** What a person can decide on a purchase in `review`, and on one that is `accepted`. */
 export type Decision =
@@ -128,12 +128,15 @@ async function orderToAdopt(ordering: Ordering, loaded: Loaded, orderId: string)
   }
   const [owner] = (await ordering.db.query(purchasesBySupplierOrder([orderId]))).filter(({ id }) => id !== purchase.id)
   if (owner) throw taken(orderId, `purchase ${owner.id}`)
-  if (keys.length > 0 && purchase.supplierOrderId !== orderId) {
+  const order = await ordering.supplier.order(orderId)
+  if (!order) throw new Failure('conflict', `the supplier knows no order ${orderId}`, { reason: 'order_unknown' })
+  // A list may have shown a copy of the order under another id: its keys say which order they came from.
+  const ofOrder = new Set(distinctKeys(ordering, order).map(({ blindIndex }) => blindIndex.toString('hex')))
+  const isTheirOrder = keys.every(({ blindIndex }) => ofOrder.has(blindIndex.toString('hex')))
+  if (purchase.supplierOrderId !== orderId && !isTheirOrder) {
     const message = `keys of order ${purchase.supplierOrderId} came already: those of another order cannot be mixed with them`
     throw new Failure('conflict', message, { reason: 'keys_of_another_order' })
   }
-  const order = await ordering.supplier.order(orderId)
-  if (!order) throw new Failure('conflict', `the supplier knows no order ${orderId}`, { reason: 'order_unknown' })
   const reference = order.externalOrderId
   if (reference === purchase.externalOrderId) return order
   const [named] = reference === undefined ? [] : await ordering.db.query(purchasesByExternalId([reference]))

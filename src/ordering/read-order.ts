@@ -105,7 +105,7 @@ const readAttempt = ({ newId, now }: Ordering, purchase: Purchase, order: Suppli
   })
 
 /** The keys of an order, each once: a key that a supplier lists twice is still one key. */
-function distinctKeys({ vault }: Ordering, order: SupplierOrder): Reading['keys'] {
+export function distinctKeys({ vault }: Ordering, order: SupplierOrder): Reading['keys'] {
   const distinct = new Map<string, Reading['keys'][number]>()
   for (const key of order.keys) {
     const text = key.reveal()

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { unfreeze } from '../../src/ordering/actions.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
+import { changePurchase } from '../../src/storage/purchases.ts'
 import { currentFreeze } from '../../src/storage/settings.ts'
 import { buyBeside, decide, HOUR, keysShort, known, MINUTE, orderedTwice } from '../support/reviews.ts'
 import { first, openTestApp, type TestApp } from '../support/test-app.ts'
@@ -215,6 +216,17 @@ describe('adopting an order', () => {
     await expect(decide(app, orderId, { type: 'adopt', orderId: other })).rejects.toMatchObject({
       reason: 'keys_of_another_order',
     })
+  })
+
+  test('is allowed when its keys are the stored ones, although the purchase is under another id', async () => {
+    const app = await openTestApp()
+    const orderId = await keysShort(app, 5, 2)
+    const purchase = await app.purchase(orderId)
+    const own = purchase.supplierOrderId ?? ''
+    // As after a list that showed the order under a second id, which the supplier now denies.
+    await app.db.commit([changePurchase(purchase, { supplierOrderId: 'a-copy' }, app.now())])
+    await decide(app, orderId, { type: 'adopt', orderId: own })
+    expect(await app.purchase(orderId)).toMatchObject({ supplierOrderId: own })
   })
 
   test('that cannot be read now changes nothing, and the next try does', async () => {

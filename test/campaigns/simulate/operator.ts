@@ -122,7 +122,9 @@ export function createOperator(world: World, temper: Temper) {
     for (const purchase of all) {
       if (purchase.state === 'review' && !mayResolve(purchase)) await decide(process, purchase)
       const doubtful = isLate(purchase) || reported.has(purchase.id)
-      if (purchase.state === 'accepted' && doubtful && chance.odds(0.3)) await decide(process, purchase)
+      if (purchase.state === 'accepted' && doubtful && (chance.odds(0.3) || isLongDoubtful(purchase))) {
+        await decide(process, purchase)
+      }
       if (purchase.holdReason === 'ceiling') await release(process, purchase)
       if (purchase.holdReason === 'spend_cap' && isLongHeld(purchase)) await override(process, purchase)
       if (isOver(purchase) && isNewest(purchase, all)) await retry(process, purchase)
@@ -148,6 +150,8 @@ export function createOperator(world: World, temper: Temper) {
     return at
   }
   const isLate = ({ acceptedAt }: Purchase): boolean => acceptedAt !== null && timeline.now() - acceptedAt > LATE_MS
+  /** A report that stays is not left to chance. */
+  const isLongDoubtful = ({ id }: Purchase): boolean => timeline.now() - firstSeen(`${id} in doubt`) > HOUR
   const mayResolve = (purchase: Purchase): boolean =>
     purchase.supplierOrderId === null &&
     purchase.ordersSeen.length === 0 &&
