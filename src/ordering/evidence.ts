@@ -1,12 +1,11 @@
 import type { OrderStatus, SupplierOrder } from '../domain/supplier.ts'
 import { Failure, messageOf } from '../errors.ts'
+import { type Discrepancy, discrepanciesOf } from '../storage/discrepancies.ts'
 import {
   type Attempt,
   type AuditEntry,
   attemptsOf,
   auditOf,
-  type Discrepancy,
-  discrepanciesOf,
   enteredAt,
   type TransitionRow,
   transitionsOf,

@@ -1,9 +1,9 @@
 import type { PurchaseInput } from '../domain/purchase.ts'
 import { messageOf } from '../errors.ts'
 import { first } from '../storage/database.ts'
+import { orphansUnder } from '../storage/discrepancies.ts'
 import { changePurchase, dueEndings, duePlacements, type Purchase, purchaseById } from '../storage/purchases.ts'
 import { isReattaching } from '../storage/restores.ts'
-import { orphansUnder } from '../storage/runs.ts'
 import { advance } from './advance.ts'
 import {
   alertUnreadable,

@@ -8,6 +8,7 @@ import { releaseHeld } from '../ordering/actions.ts'
 import type { Ordering } from '../ordering/ordering.ts'
 import {
   type BalanceAccount,
+  type BalanceReading,
   balanceAccount,
   changeAccount,
   chargesBefore,
@@ -18,14 +19,16 @@ import {
   forgetBalanceReadings,
   forgetMovements,
   insertAccount,
+  insertBalance,
   insertMovement,
+  latestBalance,
   latestTier,
   type OwedBack,
   returnsBefore,
   unsettledMinor,
 } from '../storage/balance.ts'
 import { type Change, first, StaleWrite } from '../storage/database.ts'
-import { type BalanceReading, insertBalance, latestBalance, reportDiscrepancy } from '../storage/evidence.ts'
+import { reportDiscrepancy } from '../storage/discrepancies.ts'
 
 const HOUR = 3_600_000
 

@@ -9,17 +9,15 @@ import { foundOrders } from '../ordering/read-order.ts'
 import { noteFailure } from '../ordering/recover.ts'
 import { pagesSince } from '../ordering/scan.ts'
 import { first } from '../storage/database.ts'
-import { hintPurchase, type Purchase, purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
 import {
-  changeSweep,
-  forgetSweeps,
-  insertSweep,
-  lastSweepOver,
+  hintPurchase,
   oldestWrittenOff,
+  type Purchase,
+  purchasesByExternalId,
+  purchasesBySupplierOrder,
   purchasesToBeListed,
-  type Sweep,
-  sweepById,
-} from '../storage/runs.ts'
+} from '../storage/purchases.ts'
+import { changeSweep, forgetSweeps, insertSweep, lastSweepOver, type Sweep, sweepById } from '../storage/runs.ts'
 import { afterSuspicion, checkUnlisted, maySpend, recordOrphans, suspectedFrom } from './unmatched.ts'
 
 /** A million orders at a hundred a page. */

@@ -9,11 +9,17 @@ import { wasShown } from '../ordering/read-order.ts'
 import { reportDuplicate } from '../ordering/reattach.ts'
 import { clearSuspicion, suspectAccounts } from '../storage/balance.ts'
 import { type Change, first } from '../storage/database.ts'
-import { insertDiscrepancy, lastUnfreeze, reportDiscrepancy } from '../storage/evidence.ts'
+import {
+  insertDiscrepancy,
+  knownDuplicates,
+  knownOrphans,
+  orphansFoundAfter,
+  reportDiscrepancy,
+} from '../storage/discrepancies.ts'
+import { lastUnfreeze } from '../storage/evidence.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { type Purchase, purchaseById, purchasesOfPart } from '../storage/purchases.ts'
 import { currentEpoch, restoreHold } from '../storage/restores.ts'
-import { knownDuplicates, knownOrphans, orphansFoundAfter } from '../storage/runs.ts'
 import { setFreeze } from '../storage/settings.ts'
 
 const HOUR = 3_600_000

@@ -5,6 +5,7 @@ import { build, change, page, statement } from './statement.ts'
 
 export type BalanceAccount = typeof balanceAccounts.$inferSelect
 export type BalanceMovement = typeof balanceMovements.$inferSelect
+export type BalanceReading = typeof balanceReadings.$inferSelect
 
 export const balanceAccount = statement((currency: string) =>
   build.select().from(balanceAccounts).where(eq(balanceAccounts.currency, currency)),
@@ -165,6 +166,10 @@ export const clearSuspicion = change('any', (suspectFrom: number, begunAt: numbe
     .where(and(gte(balanceAccounts.suspectFrom, suspectFrom), lte(balanceAccounts.judgedAt, begunAt))),
 )
 
+export const latestBalance = statement(() =>
+  build.select().from(balanceReadings).orderBy(desc(balanceReadings.readAt), desc(balanceReadings.id)).limit(1),
+)
+
 /** The VIP tier as last stated: a reading without one says nothing about it. */
 export const latestTier = statement(() =>
   build
@@ -173,6 +178,10 @@ export const latestTier = statement(() =>
     .where(isNotNull(balanceReadings.tier))
     .orderBy(desc(balanceReadings.readAt), desc(balanceReadings.id))
     .limit(1),
+)
+
+export const insertBalance = change(1, (row: typeof balanceReadings.$inferInsert) =>
+  build.insert(balanceReadings).values(row),
 )
 
 /** Forgets readings before an instant, and those beyond the newest `keptMax`. */

@@ -1,13 +1,10 @@
 import { and, asc, desc, eq, gt, inArray, ne, notInArray, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
-import { type Alert, enqueueAlert } from './outbox.ts'
-import { audit, balanceReadings, discrepancies, purchaseAttempts, transitions } from './schema.ts'
-import { build, change, page, statement } from './statement.ts'
+import { audit, purchaseAttempts, transitions } from './schema.ts'
+import { build, change, statement } from './statement.ts'
 
 export type Attempt = typeof purchaseAttempts.$inferSelect
 export type TransitionRow = typeof transitions.$inferSelect
-export type BalanceReading = typeof balanceReadings.$inferSelect
-export type Discrepancy = typeof discrepancies.$inferSelect
 export type AuditRow = typeof audit.$inferInsert
 export type AuditEntry = typeof audit.$inferSelect
 
@@ -61,30 +58,9 @@ export const lastUnfreeze = statement(() =>
   build.select({ at: audit.at }).from(audit).where(eq(audit.action, 'unfreeze')).orderBy(desc(audit.at)).limit(1),
 )
 
-export const listDiscrepancies = page(discrepancies)
-
-export const discrepanciesOf = statement((purchaseId: string) =>
-  build
-    .select()
-    .from(discrepancies)
-    .where(eq(discrepancies.subject, purchaseId))
-    .orderBy(asc(discrepancies.foundAt), asc(discrepancies.id)),
-)
-
 /** What people did to one subject, oldest first. */
 export const auditOf = statement((subject: string) =>
   build.select().from(audit).where(eq(audit.subject, subject)).orderBy(asc(audit.at), asc(audit.id)),
-)
-
-export const countDiscrepancies = statement(() =>
-  build
-    .select({ kind: discrepancies.kind, total: sql<number>`count(*)`.as('total') })
-    .from(discrepancies)
-    .groupBy(discrepancies.kind),
-)
-
-export const latestBalance = statement(() =>
-  build.select().from(balanceReadings).orderBy(desc(balanceReadings.readAt), desc(balanceReadings.id)).limit(1),
 )
 
 export const insertAttempt = change(1, (row: typeof purchaseAttempts.$inferInsert) =>
@@ -93,29 +69,6 @@ export const insertAttempt = change(1, (row: typeof purchaseAttempts.$inferInser
 
 export const insertTransition = change(1, (row: typeof transitions.$inferInsert) =>
   build.insert(transitions).values(row),
-)
-
-/** One difference is recorded once, however often it is found. */
-/** A difference between the books, and the alert that people get of it; the alert has the kind as its type. */
-export interface DiscrepancyReport extends Omit<typeof discrepancies.$inferInsert, 'id' | 'foundAt'> {
-  alert: Omit<Alert, 'type'>
-}
-
-/** Records a difference as of now, and alerts people. A second one of the same kind, subject and order is not stored. */
-export const reportDiscrepancy = (
-  context: { newId: () => string; now: () => number },
-  { alert, ...row }: DiscrepancyReport,
-): Change[] => [
-  insertDiscrepancy({ ...row, id: context.newId(), foundAt: context.now() }),
-  enqueueAlert(context, { type: row.kind, ...alert }),
-]
-
-export const insertDiscrepancy = change('any', (row: typeof discrepancies.$inferInsert) =>
-  build.insert(discrepancies).values(row).onConflictDoNothing(),
-)
-
-export const insertBalance = change(1, (row: typeof balanceReadings.$inferInsert) =>
-  build.insert(balanceReadings).values(row),
 )
 
 export const insertAudit = change(1, (row: AuditRow) => build.insert(audit).values(row))

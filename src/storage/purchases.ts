@@ -120,6 +120,36 @@ export const purchasesInState = statement((state: PurchaseState, limit: number) 
   build.select().from(purchases).where(eq(purchases.state, state)).limit(limit),
 )
 
+/**
+ * Purchases whose order the supplier's list must hold: sent after an instant, or ever; accepted before another one; and
+ * neither over nor with a person.
+ */
+export const purchasesToBeListed = statement((sentFrom: number | undefined, acceptedBefore: number, limit: number) =>
+  build
+    .select({ id: purchases.id, supplierOrderId: purchases.supplierOrderId })
+    .from(purchases)
+    .where(
+      and(
+        inArray(purchases.state, ['accepted', 'completed']),
+        isNotNull(purchases.supplierOrderId),
+        lte(purchases.acceptedAt, acceptedBefore),
+        sentFrom === undefined ? undefined : gte(purchases.firstSentAt, sentFrom),
+      ),
+    )
+    .orderBy(asc(purchases.acceptedAt))
+    .limit(limit),
+)
+
+/** When the oldest of the purchases that were written off after an instant was sent first; null when there is none. */
+export const oldestWrittenOff = statement((since: number) =>
+  build
+    .select({
+      sentAt: sql<number | null>`min(coalesce(${purchases.firstSentAt}, ${purchases.createdAt}))`.as('sent_at'),
+    })
+    .from(purchases)
+    .where(gte(purchases.writtenOffAt, since)),
+)
+
 export const countByState = statement(() =>
   build
     .select({

@@ -3,7 +3,6 @@ import type { Change, Database } from './database.ts'
 import {
   balanceAccounts,
   balanceReadings,
-  discrepancies,
   purchaseAttempts,
   purchases,
   storeOrderLines,
@@ -107,11 +106,6 @@ export const noteUnclaimed = change(1, (row: UnclaimedOrder) =>
 
 export const dropUnclaimed = change('any', (supplierOrderId: string) =>
   build.delete(unclaimedOrders).where(eq(unclaimedOrders.supplierOrderId, supplierOrderId)),
-)
-
-/** The order has its purchase again: it is no orphan for people to look at any more. */
-export const dropOrphan = change('any', (supplierOrderId: string) =>
-  build.delete(discrepancies).where(and(eq(discrepancies.kind, 'orphan'), eq(discrepancies.subject, supplierOrderId))),
 )
 
 /** Those whose references lie in a range of texts, from the first up to the second. */

@@ -1,5 +1,5 @@
-import { and, asc, desc, eq, gt, gte, inArray, isNotNull, lt, lte, sql } from 'drizzle-orm'
-import { discrepancies, purchases, sweeps, syncRuns } from './schema.ts'
+import { and, desc, eq, inArray, lt, lte, sql } from 'drizzle-orm'
+import { sweeps, syncRuns } from './schema.ts'
 import { build, change, page, statement } from './statement.ts'
 
 export type SyncRun = typeof syncRuns.$inferSelect
@@ -83,66 +83,3 @@ export const interruptSweeps = change('any', (now: number) =>
 
 /** @param beforeId see `idBound` */
 export const forgetSweeps = change('any', (beforeId: string) => build.delete(sweeps).where(lt(sweeps.id, beforeId)))
-
-/** Those of these orders that are on record as having no purchase. */
-export const knownOrphans = statement((supplierOrderIds: string[]) =>
-  build
-    .select({ id: discrepancies.subject })
-    .from(discrepancies)
-    .where(and(eq(discrepancies.kind, 'orphan'), inArray(discrepancies.subject, supplierOrderIds))),
-)
-
-/** Orders that are on record under this reference of ours as having no purchase. */
-export const orphansUnder = statement((externalOrderId: string) =>
-  build
-    .select({ id: discrepancies.subject })
-    .from(discrepancies)
-    .where(and(eq(discrepancies.kind, 'orphan'), eq(discrepancies.externalOrderId, externalOrderId)))
-    .orderBy(asc(discrepancies.foundAt), asc(discrepancies.id)),
-)
-
-/** The references of orders that were put on record as having no purchase after an instant. */
-export const orphansFoundAfter = statement((at: number) =>
-  build
-    .select({ externalOrderId: discrepancies.externalOrderId })
-    .from(discrepancies)
-    .where(and(eq(discrepancies.kind, 'orphan'), gt(discrepancies.foundAt, at))),
-)
-
-/** Those of these orders that are on record as charged a second time for a part. */
-export const knownDuplicates = statement((supplierOrderIds: string[]) =>
-  build
-    .select({ id: discrepancies.supplierOrderId })
-    .from(discrepancies)
-    .where(and(eq(discrepancies.kind, 'double_charge'), inArray(discrepancies.supplierOrderId, supplierOrderIds))),
-)
-
-/**
- * Purchases whose order the supplier's list must hold: sent after an instant, or ever; accepted before another one; and
- * neither over nor with a person.
- */
-export const purchasesToBeListed = statement((sentFrom: number | undefined, acceptedBefore: number, limit: number) =>
-  build
-    .select({ id: purchases.id, supplierOrderId: purchases.supplierOrderId })
-    .from(purchases)
-    .where(
-      and(
-        inArray(purchases.state, ['accepted', 'completed']),
-        isNotNull(purchases.supplierOrderId),
-        lte(purchases.acceptedAt, acceptedBefore),
-        sentFrom === undefined ? undefined : gte(purchases.firstSentAt, sentFrom),
-      ),
-    )
-    .orderBy(asc(purchases.acceptedAt))
-    .limit(limit),
-)
-
-/** When the oldest of the purchases that were written off after an instant was sent first; null when there is none. */
-export const oldestWrittenOff = statement((since: number) =>
-  build
-    .select({
-      sentAt: sql<number | null>`min(coalesce(${purchases.firstSentAt}, ${purchases.createdAt}))`.as('sent_at'),
-    })
-    .from(purchases)
-    .where(gte(purchases.writtenOffAt, since)),
-)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { readBalance } from '../../src/reconciliation/balance.ts'
-import { insertBalance } from '../../src/storage/evidence.ts'
+import { insertBalance } from '../../src/storage/balance.ts'
 import { offersByProduct } from '../../src/storage/offers.ts'
 import { sandboxWorld } from '../support/catalogue-world.ts'
 import { openDeliveryEndpoint } from '../support/dialect-endpoint.ts'

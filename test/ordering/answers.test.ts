@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { attemptsOf, insertBalance } from '../../src/storage/evidence.ts'
+import { insertBalance } from '../../src/storage/balance.ts'
+import { attemptsOf } from '../../src/storage/evidence.ts'
 import { databaseFile } from '../support/database.ts'
 import { defaultDialect, first, openTestApp, type TestApp, until } from '../support/test-app.ts'
 

@@ -11,6 +11,7 @@ import {
   returnsBefore,
   unsettledMinor,
 } from '../../src/storage/balance.ts'
+import { knownOrphans } from '../../src/storage/discrepancies.ts'
 import { reviewedSince } from '../../src/storage/evidence.ts'
 import {
   dueListings,
@@ -24,8 +25,7 @@ import {
 import { skusOfOffers } from '../../src/storage/offers.ts'
 import { openOutage, outagesBetween } from '../../src/storage/outages.ts'
 import { nextPublications, offersFrom } from '../../src/storage/publications.ts'
-import { assertWithinCap, reservedUnder } from '../../src/storage/purchases.ts'
-import { knownOrphans, oldestWrittenOff, purchasesToBeListed } from '../../src/storage/runs.ts'
+import { assertWithinCap, oldestWrittenOff, purchasesToBeListed, reservedUnder } from '../../src/storage/purchases.ts'
 import { markClosed, ordersToClose } from '../../src/storage/store-orders.ts'
 import { tracedDatabase } from '../support/database.ts'
 

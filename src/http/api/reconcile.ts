@@ -1,8 +1,15 @@
 import { z } from 'zod'
 import { expectedMinor } from '../../domain/balance.ts'
-import { allBalanceAccounts, type BalanceAccount, type BalanceMovement, listMovements } from '../../storage/balance.ts'
+import {
+  allBalanceAccounts,
+  type BalanceAccount,
+  type BalanceMovement,
+  type BalanceReading,
+  latestBalance,
+  listMovements,
+} from '../../storage/balance.ts'
 import { need } from '../../storage/database.ts'
-import { type BalanceReading, latestBalance, listDiscrepancies } from '../../storage/evidence.ts'
+import { listDiscrepancies } from '../../storage/discrepancies.ts'
 import { listSweeps, type Sweep as SweepRow, sweepById } from '../../storage/runs.ts'
 import { paging } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'

@@ -1,0 +1,81 @@
+import { and, asc, eq, gt, inArray, sql } from 'drizzle-orm'
+import type { Change } from './database.ts'
+import { type Alert, enqueueAlert } from './outbox.ts'
+import { discrepancies } from './schema.ts'
+import { build, change, page, statement } from './statement.ts'
+
+export type Discrepancy = typeof discrepancies.$inferSelect
+
+export const listDiscrepancies = page(discrepancies)
+
+export const discrepanciesOf = statement((purchaseId: string) =>
+  build
+    .select()
+    .from(discrepancies)
+    .where(eq(discrepancies.subject, purchaseId))
+    .orderBy(asc(discrepancies.foundAt), asc(discrepancies.id)),
+)
+
+export const countDiscrepancies = statement(() =>
+  build
+    .select({ kind: discrepancies.kind, total: sql<number>`count(*)`.as('total') })
+    .from(discrepancies)
+    .groupBy(discrepancies.kind),
+)
+
+/** Those of these orders that are on record as having no purchase. */
+export const knownOrphans = statement((supplierOrderIds: string[]) =>
+  build
+    .select({ id: discrepancies.subject })
+    .from(discrepancies)
+    .where(and(eq(discrepancies.kind, 'orphan'), inArray(discrepancies.subject, supplierOrderIds))),
+)
+
+/** Orders that are on record under this reference of ours as having no purchase. */
+export const orphansUnder = statement((externalOrderId: string) =>
+  build
+    .select({ id: discrepancies.subject })
+    .from(discrepancies)
+    .where(and(eq(discrepancies.kind, 'orphan'), eq(discrepancies.externalOrderId, externalOrderId)))
+    .orderBy(asc(discrepancies.foundAt), asc(discrepancies.id)),
+)
+
+/** The references of orders that were put on record as having no purchase after an instant. */
+export const orphansFoundAfter = statement((at: number) =>
+  build
+    .select({ externalOrderId: discrepancies.externalOrderId })
+    .from(discrepancies)
+    .where(and(eq(discrepancies.kind, 'orphan'), gt(discrepancies.foundAt, at))),
+)
+
+/** Those of these orders that are on record as charged a second time for a part. */
+export const knownDuplicates = statement((supplierOrderIds: string[]) =>
+  build
+    .select({ id: discrepancies.supplierOrderId })
+    .from(discrepancies)
+    .where(and(eq(discrepancies.kind, 'double_charge'), inArray(discrepancies.supplierOrderId, supplierOrderIds))),
+)
+
+/** A difference between the books, and the alert that people get of it; the alert has the kind as its type. */
+export interface DiscrepancyReport extends Omit<typeof discrepancies.$inferInsert, 'id' | 'foundAt'> {
+  alert: Omit<Alert, 'type'>
+}
+
+/** Records a difference as of now, and alerts people. A second one of the same kind, subject and order is not stored. */
+export const reportDiscrepancy = (
+  context: { newId: () => string; now: () => number },
+  { alert, ...row }: DiscrepancyReport,
+): Change[] => [
+  insertDiscrepancy({ ...row, id: context.newId(), foundAt: context.now() }),
+  enqueueAlert(context, { type: row.kind, ...alert }),
+]
+
+/** One difference is recorded once, however often it is found. */
+export const insertDiscrepancy = change('any', (row: typeof discrepancies.$inferInsert) =>
+  build.insert(discrepancies).values(row).onConflictDoNothing(),
+)
+
+/** The order has its purchase again: it is no orphan for people to look at any more. */
+export const dropOrphan = change('any', (supplierOrderId: string) =>
+  build.delete(discrepancies).where(and(eq(discrepancies.kind, 'orphan'), eq(discrepancies.subject, supplierOrderId))),
+)
