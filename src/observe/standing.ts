@@ -1,7 +1,9 @@
 import { allBalanceAccounts, latestBalance } from '../storage/balance.ts'
+import { allCallbackSecrets } from '../storage/callback-secrets.ts'
 import type { Database } from '../storage/database.ts'
 import { countDeliveries } from '../storage/deliveries.ts'
 import { countDiscrepancies } from '../storage/discrepancies.ts'
+import { currentFreeze } from '../storage/freezes.ts'
 import { countListings } from '../storage/listings.ts'
 import { countOffers } from '../storage/offers.ts'
 import { openOutage } from '../storage/outages.ts'
@@ -9,8 +11,6 @@ import { countOutbox } from '../storage/outbox.ts'
 import { allPublishing } from '../storage/publications.ts'
 import { countByState } from '../storage/purchases.ts'
 import { lastCompleteSweep, lastCompleteSync, lastEndedSync } from '../storage/runs.ts'
-import { currentFreeze } from '../storage/settings.ts'
-import { allCallbackSecrets } from '../storage/tokens.ts'
 
 export type Standing = Awaited<ReturnType<typeof readStanding>>
 

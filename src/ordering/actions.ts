@@ -4,6 +4,7 @@ import { mayBuy } from '../domain/purchase.ts'
 import { codeOf, Failure } from '../errors.ts'
 import { type Database, need } from '../storage/database.ts'
 import { audited } from '../storage/evidence.ts'
+import { clearFreeze, currentFreeze, RESTORE_CAUSE, setFreeze } from '../storage/freezes.ts'
 import { releaseOffer } from '../storage/offers.ts'
 import {
   heldPurchases,
@@ -14,7 +15,6 @@ import {
   purchasesOfPart,
 } from '../storage/purchases.ts'
 import { clearRestoreHold, currentEpoch, isReattaching } from '../storage/restores.ts'
-import { clearFreeze, currentFreeze, RESTORE_CAUSE, setFreeze } from '../storage/settings.ts'
 import { markCancelRequested, requestCancellation, storeOrderById } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
 import type { Ordering } from './ordering.ts'

@@ -18,6 +18,7 @@ import {
 } from '../domain/purchase.ts'
 import { type Change, first, retryStale } from '../storage/database.ts'
 import { insertTransition } from '../storage/evidence.ts'
+import { keysOfPurchase, type LicenceKey } from '../storage/licence-keys.ts'
 import {
   changePurchase,
   hintPurchase,
@@ -28,7 +29,7 @@ import {
   purchasesOfPart,
   refreshUnlessHinted,
 } from '../storage/purchases.ts'
-import { keysOfPurchase, type LicenceKey, nameOfLine } from '../storage/store-orders.ts'
+import { nameOfLine } from '../storage/store-orders.ts'
 import { effectChanges, keysWaiting, type Reading, unitsLeft } from './effects.ts'
 import { freezeForReviews } from './guards.ts'
 import type { Ordering } from './ordering.ts'

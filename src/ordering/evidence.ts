@@ -10,9 +10,9 @@ import {
   type TransitionRow,
   transitionsOf,
 } from '../storage/evidence.ts'
+import { currentFreeze, type StandingFreeze } from '../storage/freezes.ts'
+import { keysByBlindIndex } from '../storage/licence-keys.ts'
 import { type Purchase, purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
-import { currentFreeze, type StandingFreeze } from '../storage/settings.ts'
-import { keysByBlindIndex } from '../storage/store-orders.ts'
 import { load } from './advance.ts'
 import { type Choice, choicesOf } from './choices.ts'
 import { versionOf } from './decide.ts'

@@ -4,22 +4,21 @@ import { isComplete, reportedHolds, type StoreUpdate } from '../domain/store-upd
 import { Failure, messageOf } from '../errors.ts'
 import { first, StaleWrite } from '../storage/database.ts'
 import { audited } from '../storage/evidence.ts'
+import { beginHandOver, keysOfHandOver, markHandedOver, markHandOverUnsent } from '../storage/licence-keys.ts'
 import {
   beginCallback,
-  beginHandOver,
   dueOutbox,
   effectOf,
   enqueueAlert,
   markEffectDead,
   markEffectDone,
-  markHandOverUnsent,
   markUnsent,
   type OutboxRow,
   postponeEffect,
   redeliverEffect,
   type UpdateEffect,
 } from '../storage/outbox.ts'
-import { keysOfHandOver, lineById, markHandedOver, storeOrderById } from '../storage/store-orders.ts'
+import { lineById, storeOrderById } from '../storage/store-orders.ts'
 import type { PushResult, Store } from '../stores/store.ts'
 import { advance, type Loaded, load } from './advance.ts'
 import { announceCompletion } from './close.ts'

@@ -7,6 +7,7 @@ import { Failure } from '../errors.ts'
 import { latestBalance } from '../storage/balance.ts'
 import { type Change, first } from '../storage/database.ts'
 import { lastUnfreeze, reviewedSince } from '../storage/evidence.ts'
+import { currentFreeze, setFreeze } from '../storage/freezes.ts'
 import { type Offer, offersByProduct } from '../storage/offers.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import {
@@ -17,7 +18,6 @@ import {
   reservedBeyondReading,
   reservedUnder,
 } from '../storage/purchases.ts'
-import { currentFreeze, setFreeze } from '../storage/settings.ts'
 import type { UnreadableAnswer } from '../supplier/read.ts'
 import { deadlineMs, gapsOf, type Ordering } from './ordering.ts'
 

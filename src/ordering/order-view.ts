@@ -2,18 +2,12 @@ import { delivered, hasLeft, type LineState, lineState, type OrderState, orderSt
 import { Failure } from '../errors.ts'
 import type { Database } from '../storage/database.ts'
 import { type Attempt, attemptsOf, type TransitionRow, transitionsOf } from '../storage/evidence.ts'
+import { countHandedOver, keysOfPurchases, type LicenceKey } from '../storage/licence-keys.ts'
 import { offersByProduct } from '../storage/offers.ts'
 import type { Outage } from '../storage/outages.ts'
 import { type OutboxRow, outboxOfOrder } from '../storage/outbox.ts'
 import { type Purchase, purchasesOfOrder, purchasesOfOrders } from '../storage/purchases.ts'
-import {
-  countHandedOver,
-  keysOfPurchases,
-  type LicenceKey,
-  linesOfOrders,
-  type StoreOrder,
-  storeOrderById,
-} from '../storage/store-orders.ts'
+import { linesOfOrders, type StoreOrder, storeOrderById } from '../storage/store-orders.ts'
 import { type Ordering, openKey } from './ordering.ts'
 import { outagesDuring } from './outages.ts'
 

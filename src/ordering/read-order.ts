@@ -4,6 +4,7 @@ import { type FoundOrder, finalStates, isOver } from '../domain/purchase.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import { type Change, first } from '../storage/database.ts'
 import { insertAttempt } from '../storage/evidence.ts'
+import { assertNotElsewhere, keysByBlindIndex, keysOfPurchase } from '../storage/licence-keys.ts'
 import {
   changePurchase,
   type Purchase,
@@ -11,7 +12,6 @@ import {
   purchasesBySupplierOrder,
   refreshUnlessHinted,
 } from '../storage/purchases.ts'
-import { assertNotElsewhere, keysByBlindIndex, keysOfPurchase } from '../storage/store-orders.ts'
 import { advance, type Loaded } from './advance.ts'
 import { keysToStore, type Reading } from './effects.ts'
 import { type Ordering, openKey } from './ordering.ts'

@@ -17,10 +17,10 @@ import {
   reportDiscrepancy,
 } from '../storage/discrepancies.ts'
 import { lastUnfreeze } from '../storage/evidence.ts'
+import { setFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { type Purchase, purchaseById, purchasesOfPart } from '../storage/purchases.ts'
 import { currentEpoch, restoreHold } from '../storage/restores.ts'
-import { setFreeze } from '../storage/settings.ts'
 
 const HOUR = 3_600_000
 /** Two may be left over from an accident. A third within the hour means that it goes on. */

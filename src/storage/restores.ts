@@ -1,5 +1,6 @@
 import { and, asc, eq, gt, gte, inArray, isNotNull, lt, sql } from 'drizzle-orm'
 import type { Change, Database } from './database.ts'
+import { type Freeze, RESTORE_CAUSE } from './freezes.ts'
 import {
   balanceAccounts,
   balanceReadings,
@@ -9,7 +10,7 @@ import {
   storeOrders,
   unclaimedOrders,
 } from './schema.ts'
-import { clearSetting, type Freeze, jsonSetting, RESTORE_CAUSE } from './settings.ts'
+import { clearSetting, jsonSetting } from './settings.ts'
 import { build, change, statement } from './statement.ts'
 
 /** Which life of the database this is, and what is known of the one before. Instants in epoch milliseconds. */

@@ -1,73 +1,7 @@
-import { createHash } from 'node:crypto'
-import { asc, eq, inArray, like, or } from 'drizzle-orm'
+import { eq } from 'drizzle-orm'
 import { type Change, type Database, first } from './database.ts'
 import { settings } from './schema.ts'
 import { build, change, statement } from './statement.ts'
-
-/** One cause of a freeze: while one stands, nothing is bought. */
-export interface Freeze {
-  reason: string
-  actor: string
-  at: number
-  /** The purchase that a second order was found for; absent when a person froze buying, or many reviews did. */
-  purchaseId?: string
-}
-
-/** A cause under the id by which it is lifted. */
-export interface FreezeCause extends Freeze {
-  id: string
-}
-
-/** A freeze as it stands: its first cause, where the trouble began, and all of them, the oldest first. */
-export interface StandingFreeze extends Freeze {
-  causes: FreezeCause[]
-}
-
-const FREEZE = 'freeze:'
-/** Id of the hold of a restore, which is lifted by itself and after all others. */
-export const RESTORE_CAUSE = 'restore'
-const idOf = (name: string): string => (name === RESTORE_CAUSE ? name : name.slice(FREEZE.length))
-const nameOf = (id: string): string => `${FREEZE}${id}`
-
-/** What stops buying: the causes of a freeze, a row each, because each is lifted by itself; and the hold of a restore. */
-const stops = or(eq(settings.name, RESTORE_CAUSE), like(settings.name, `${FREEZE}%`))
-const standingStops = statement(() => build.select().from(settings).where(stops).orderBy(asc(settings.name)))
-
-/** @returns the freeze, else the hold of a restore; undefined when buying is free */
-export async function currentFreeze(db: Database): Promise<StandingFreeze | undefined> {
-  const rows = await db.query(standingStops())
-  const causes = rows
-    .map((row): FreezeCause => ({ ...(JSON.parse(row.value) as Freeze), id: idOf(row.name) }))
-    .sort((a, b) => Number(a.id === RESTORE_CAUSE) - Number(b.id === RESTORE_CAUSE) || a.at - b.at)
-  const [first] = causes
-  if (!first) return undefined
-  const { id: _, ...freeze } = first
-  return { ...freeze, causes }
-}
-
-/**
- * Adds a cause for which nothing is bought.
- *
- * @param sameAs what makes it the same as a cause that is in force, which then stays as it is; default: a new cause
- */
-export const setFreeze = (freeze: Freeze, sameAs = JSON.stringify(freeze)): Change =>
-  addCause({
-    name: nameOf(shortDigest(sameAs)),
-    value: JSON.stringify(freeze),
-    changedAt: freeze.at,
-  })
-const addCause = change('any', (row: typeof settings.$inferInsert) =>
-  build.insert(settings).values(row).onConflictDoNothing(),
-)
-
-const shortDigest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8)
-
-/** Takes causes away by their ids; others that came meanwhile stay. */
-export const clearFreeze = (ids: readonly string[]): Change => clearSettings(ids.map(nameOf))
-const clearSettings = change('any', (names: string[]) => build.delete(settings).where(inArray(settings.name, names)))
-
-/** Part of a commit that buys: fails as stale while a freeze stands, so that none slips in between. */
-export const assertNoFreeze = change(0, (now: number) => build.update(settings).set({ changedAt: now }).where(stops))
 
 const settingByName = statement((name: string) => build.select().from(settings).where(eq(settings.name, name)))
 

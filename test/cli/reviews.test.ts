@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { currentFreeze } from '../../src/storage/settings.ts'
+import { currentFreeze } from '../../src/storage/freezes.ts'
 import { type ApiWorld, openApi } from '../support/api-world.ts'
 import { type RunOptions, run, writePlace } from '../support/cli-run.ts'
 import { keysShort, MINUTE, orderedTwice } from '../support/reviews.ts'

@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { cancelOrder, freeze, retryPurchase } from '../../src/ordering/actions.ts'
 import { refreshDue } from '../../src/ordering/refresh.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
-import { keysOfPurchases, markCancelRequested, requestCancellation } from '../../src/storage/store-orders.ts'
+import { keysOfPurchases } from '../../src/storage/licence-keys.ts'
+import { markCancelRequested, requestCancellation } from '../../src/storage/store-orders.ts'
 import { first, openTestApp, type TestApp } from '../support/test-app.ts'
 
 const MINUTE = 60_000

@@ -6,9 +6,9 @@ import { mayClose } from '../../src/domain/store-order.ts'
 import { closeOrders } from '../../src/ordering/close.ts'
 import { orderStanding } from '../../src/ordering/order-view.ts'
 import { StaleWrite } from '../../src/storage/database.ts'
+import { insertKey } from '../../src/storage/licence-keys.ts'
 import { insertPurchase } from '../../src/storage/purchases.ts'
 import {
-  insertKey,
   insertLine,
   insertStoreOrder,
   markClosed,

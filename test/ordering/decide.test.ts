@@ -4,7 +4,7 @@ import { decidePurchase } from '../../src/ordering/decide.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
 import { Secret } from '../../src/secret.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
-import { currentFreeze } from '../../src/storage/settings.ts'
+import { currentFreeze } from '../../src/storage/freezes.ts'
 import {
   by,
   cancelledBeforeHandOver,

@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { retryPurchase, unfreeze } from '../../src/ordering/actions.ts'
 import { viewOrder } from '../../src/ordering/order-view.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
+import { currentFreeze } from '../../src/storage/freezes.ts'
+import { keysOfPurchases } from '../../src/storage/licence-keys.ts'
 import { listOutbox } from '../../src/storage/outbox.ts'
-import { currentFreeze } from '../../src/storage/settings.ts'
-import { keysOfPurchases } from '../../src/storage/store-orders.ts'
 import {
   buyBeside,
   by,

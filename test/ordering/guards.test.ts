@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { formatDecimal } from '../../src/domain/money.ts'
 import { freeze, releasePurchase, unfreeze } from '../../src/ordering/actions.ts'
 import { placeDue } from '../../src/ordering/place.ts'
+import { clearFreeze, currentFreeze } from '../../src/storage/freezes.ts'
 import { offersByProduct } from '../../src/storage/offers.ts'
-import { clearFreeze, currentFreeze } from '../../src/storage/settings.ts'
 import { defaultDialect, first, openTestApp } from '../support/test-app.ts'
 
 const MINUTE = 60_000

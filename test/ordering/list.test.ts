@@ -3,9 +3,9 @@ import { cancelOrder, unfreeze } from '../../src/ordering/actions.ts'
 import { advance } from '../../src/ordering/advance.ts'
 import { refreshDue } from '../../src/ordering/refresh.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
+import { currentFreeze } from '../../src/storage/freezes.ts'
+import { keysOfPurchases } from '../../src/storage/licence-keys.ts'
 import { hintPurchase } from '../../src/storage/purchases.ts'
-import { currentFreeze } from '../../src/storage/settings.ts'
-import { keysOfPurchases } from '../../src/storage/store-orders.ts'
 import { defaultDialect, first, openTestApp, type TestApp } from '../support/test-app.ts'
 
 const MINUTE = 60_000

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { cancelOrder } from '../../src/ordering/actions.ts'
 import type { Decision, Order, OrderRequest } from '../../src/sandbox/orders.ts'
 import { attemptsOf } from '../../src/storage/evidence.ts'
-import { currentFreeze } from '../../src/storage/settings.ts'
+import { currentFreeze } from '../../src/storage/freezes.ts'
 import { decide, HOUR, known, MINUTE } from '../support/reviews.ts'
 import { first, openTestApp, type TestApp } from '../support/test-app.ts'
 

@@ -4,7 +4,7 @@ import { advance } from '../../src/ordering/advance.ts'
 import { viewOrder } from '../../src/ordering/order-view.ts'
 import { refreshDue } from '../../src/ordering/refresh.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
-import { keysOfPurchases } from '../../src/storage/store-orders.ts'
+import { keysOfPurchases } from '../../src/storage/licence-keys.ts'
 import { databaseFile } from '../support/database.ts'
 import { first, openTestApp, type TestApp } from '../support/test-app.ts'
 

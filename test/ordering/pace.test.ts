@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { cancelOrder, retryPurchase, unfreeze } from '../../src/ordering/actions.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
+import { currentFreeze } from '../../src/storage/freezes.ts'
 import { changePurchase, purchasesInState } from '../../src/storage/purchases.ts'
-import { currentFreeze } from '../../src/storage/settings.ts'
 import { databaseFile } from '../support/database.ts'
 import { first, openTestApp, type TestApp } from '../support/test-app.ts'
 

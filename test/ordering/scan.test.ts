@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Dialect } from '../../src/dialect/dialect.ts'
 import { pagesSince, scanFor } from '../../src/ordering/scan.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
-import { currentFreeze } from '../../src/storage/settings.ts'
+import { currentFreeze } from '../../src/storage/freezes.ts'
 import type { OrderQuery } from '../../src/supplier/client.ts'
 import { defaultDialect, openTestApp, type TestApp } from '../support/test-app.ts'
 

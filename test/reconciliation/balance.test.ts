@@ -7,7 +7,7 @@ import { explainBalance } from '../../src/reconciliation/balance.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
 import { balanceAccount, latestBalance, listMovements } from '../../src/storage/balance.ts'
 import { listDiscrepancies } from '../../src/storage/discrepancies.ts'
-import { currentFreeze } from '../../src/storage/settings.ts'
+import { currentFreeze } from '../../src/storage/freezes.ts'
 import { defaultDialect, first, openTestApp, STORE, type TestApp } from '../support/test-app.ts'
 
 const MINUTE = 60_000

@@ -1,14 +1,14 @@
 import { createHmac } from 'node:crypto'
 import { codeOf, Failure } from '../../errors.ts'
 import { Secret } from '../../secret.ts'
-import type { Database } from '../../storage/database.ts'
-import { insertAudit } from '../../storage/evidence.ts'
 import {
   allCallbackSecrets,
   type CallbackSecret,
   endCallbackSecrets,
   insertCallbackSecret,
-} from '../../storage/tokens.ts'
+} from '../../storage/callback-secrets.ts'
+import type { Database } from '../../storage/database.ts'
+import { insertAudit } from '../../storage/evidence.ts'
 import type { Vault } from '../../vault/vault.ts'
 
 /**

@@ -143,7 +143,7 @@ export const mistakes: readonly Mistake[] = [
         replace: 'if (facts.quantity > 0) return undefined',
       },
       {
-        file: 'storage/outbox.ts',
+        file: 'storage/licence-keys.ts',
         find: 'or(isNull(purchases.cancelRequestedAt), sql`',
         replace: 'or(sql`1 = 1`, sql`',
       },

@@ -1,0 +1,135 @@
+import { and, asc, eq, inArray, isNotNull, isNull, ne, notExists, or, sql } from 'drizzle-orm'
+import type { Change } from './database.ts'
+import { licenceKeys, outbox, purchases } from './schema.ts'
+import { build, change, statement } from './statement.ts'
+
+export type LicenceKey = typeof licenceKeys.$inferSelect
+
+export const keysOfPurchase = statement((purchaseId: string) =>
+  build.select().from(licenceKeys).where(eq(licenceKeys.purchaseId, purchaseId)).orderBy(asc(licenceKeys.ordinal)),
+)
+
+export const keysOfPurchases = statement((purchaseIds: string[]) =>
+  build
+    .select()
+    .from(licenceKeys)
+    .where(inArray(licenceKeys.purchaseId, purchaseIds))
+    .orderBy(asc(licenceKeys.purchaseId), asc(licenceKeys.ordinal)),
+)
+
+/** How many keys the store has confirmed, by purchase. */
+export const countHandedOver = statement((orderIds: string[]) =>
+  build
+    .select({ purchaseId: licenceKeys.purchaseId, total: sql<number>`count(*)`.as('total') })
+    .from(licenceKeys)
+    .innerJoin(purchases, eq(purchases.id, licenceKeys.purchaseId))
+    .where(and(inArray(purchases.orderId, orderIds), isNotNull(licenceKeys.handedOverAt)))
+    .groupBy(licenceKeys.purchaseId),
+)
+
+export const keysOfHandOver = statement((outboxId: string) =>
+  build.select().from(licenceKeys).where(eq(licenceKeys.handOverId, outboxId)).orderBy(asc(licenceKeys.ordinal)),
+)
+
+/** Which purchases hold one of these keys already. */
+export const keysByBlindIndex = statement((blindIndexes: Buffer[]) =>
+  build
+    .select({ purchaseId: licenceKeys.purchaseId, ordinal: licenceKeys.ordinal, blindIndex: licenceKeys.blindIndex })
+    .from(licenceKeys)
+    .where(inArray(licenceKeys.blindIndex, blindIndexes)),
+)
+
+export const insertKey = change(1, (row: typeof licenceKeys.$inferInsert) => build.insert(licenceKeys).values(row))
+
+/** Part of a commit that stores keys: stale when another purchase has stored one of them in the meantime. */
+export const assertNotElsewhere = change(0, (purchaseId: string, blindIndexes: Buffer[]) =>
+  build
+    .update(licenceKeys)
+    .set({ storedAt: sql`${licenceKeys.storedAt}` })
+    .where(and(inArray(licenceKeys.blindIndex, blindIndexes), ne(licenceKeys.purchaseId, purchaseId))),
+)
+
+/** Gives one key to a hand-over; a key is in one hand-over at most. */
+export const assignKey = change(1, (purchaseId: string, ordinal: number, outboxId: string) =>
+  build
+    .update(licenceKeys)
+    .set({ handOverId: outboxId })
+    .where(
+      and(eq(licenceKeys.purchaseId, purchaseId), eq(licenceKeys.ordinal, ordinal), isNull(licenceKeys.handOverId)),
+    ),
+)
+
+const handOverBegins = change(1, (purchaseId: string, outboxId: string, now: number) => {
+  const hasBegun = build
+    .select({ id: outbox.id })
+    .from(outbox)
+    .where(and(eq(outbox.id, outboxId), sql`${outbox.sends} > 0`))
+  return build
+    .update(purchases)
+    .set({ handOverBegunAt: sql`coalesce(${purchases.handOverBegunAt}, ${now})` })
+    .where(
+      and(
+        eq(purchases.id, purchaseId),
+        isNull(purchases.handOverHeldAt),
+        or(isNull(purchases.cancelRequestedAt), sql`exists ${hasBegun}`),
+      ),
+    )
+})
+const keysBegin = change('any', (outboxId: string, now: number) =>
+  build
+    .update(licenceKeys)
+    .set({ begunAt: sql`coalesce(${licenceKeys.begunAt}, ${now})` })
+    .where(eq(licenceKeys.handOverId, outboxId)),
+)
+/**
+ * Keys are about to leave with that callback. Stale when an operator must look at the purchase first, and when a
+ * cancellation came before this callback began. Stands before `beginCallback` in the commit.
+ */
+export const beginHandOver = (purchaseId: string, outboxId: string, now: number): Change[] => [
+  handOverBegins(purchaseId, outboxId, now),
+  keysBegin(outboxId, now),
+]
+
+export const markHandedOver = change('any', (outboxId: string, now: number) =>
+  build
+    .update(licenceKeys)
+    .set({ handedOverAt: now })
+    .where(and(eq(licenceKeys.handOverId, outboxId), isNull(licenceKeys.handedOverAt))),
+)
+
+const keysUnsent = change('any', (outboxId: string) =>
+  build.update(licenceKeys).set({ begunAt: null }).where(eq(licenceKeys.handOverId, outboxId)),
+)
+const handOverUnsent = change('any', (purchaseId: string) =>
+  build
+    .update(purchases)
+    .set({ handOverBegunAt: null })
+    .where(
+      and(
+        eq(purchases.id, purchaseId),
+        notExists(
+          build
+            .select({ ordinal: licenceKeys.ordinal })
+            .from(licenceKeys)
+            .where(and(eq(licenceKeys.purchaseId, purchases.id), isNotNull(licenceKeys.begunAt))),
+        ),
+      ),
+    ),
+)
+/** No key left with that callback. Stands behind `markUnsent` in the commit. */
+export const markHandOverUnsent = (purchaseId: string, outboxId: string): Change[] => [
+  keysUnsent(outboxId),
+  handOverUnsent(purchaseId),
+]
+
+/** Takes back the keys of hand-overs that have not begun. Stale when one of them begins in between. */
+export const takeBackKeys = change(
+  (_purchaseId, count) => count,
+  (purchaseId: string, _count: number) =>
+    build
+      .update(licenceKeys)
+      .set({ handOverId: null })
+      .where(
+        and(eq(licenceKeys.purchaseId, purchaseId), isNotNull(licenceKeys.handOverId), isNull(licenceKeys.begunAt)),
+      ),
+)
