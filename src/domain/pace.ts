@@ -2,6 +2,8 @@
  * When to try again: pure arithmetic over attempts, with the random number as an argument.
  */
 
+import type { PurchaseState } from './purchase.ts'
+
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 
@@ -23,6 +25,28 @@ const REFRESH_MS = [2 * SECOND, 5 * SECOND, 15 * SECOND, MINUTE, 5 * MINUTE, 15 
 /** @param refreshes reads or look-ups made since the state was entered */
 export const refreshDelayMs = (refreshes: number): number =>
   REFRESH_MS[Math.min(refreshes, REFRESH_MS.length - 1)] as number
+
+/** What is not urgent waits for a delivery or a person: it is read as often as anything that is not final must be. */
+const REREAD_MS = 15 * MINUTE
+
+/**
+ * When a purchase is read or looked up next.
+ *
+ * @param refreshes reads or look-ups made since the state was entered
+ * @returns null in the states in which there is nothing to read: not sent yet, being sent, or final
+ */
+export function nextReadAt(state: PurchaseState, refreshes: number, now: number): number | null {
+  switch (state) {
+    case 'unknown':
+    case 'accepted':
+      return now + refreshDelayMs(refreshes)
+    case 'completed':
+    case 'review':
+      return now + REREAD_MS
+    default:
+      return null
+  }
+}
 
 /** After a request that never left: 1 s x 2^n with full jitter, at most 5 minutes, so that an outage is not hammered. */
 export const notExecutedDelayMs = (attempt: number, random: number): number =>

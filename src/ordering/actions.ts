@@ -1,6 +1,4 @@
 /** What people and stores ask of ordering. The audit records each of them in the commit that does it. */
-
-import { mayBuy } from '../domain/purchase.ts'
 import { codeOf, Failure } from '../errors.ts'
 import { type Database, need } from '../storage/database.ts'
 import { audited } from '../storage/evidence.ts'
@@ -17,6 +15,7 @@ import {
 import { clearRestoreHold, currentEpoch, isReattaching } from '../storage/restores.ts'
 import { markCancelRequested, requestCancellation, storeOrderById } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
+import { otherMayBeCharged } from './choices.ts'
 import type { Ordering } from './ordering.ts'
 
 /**
@@ -58,12 +57,8 @@ export async function cancelOrder(ordering: Ordering, orderId: string, actor: st
 export async function retryPurchase(ordering: Ordering, purchaseId: string, actor: string): Promise<void> {
   const purchase = await existing(ordering, purchaseId)
   const generations = await ordering.db.query(purchasesOfPart(purchase.lineId, purchase.part))
-  const others = generations.filter((other) => other.id !== purchaseId)
-  const unproven = others.find((other) => !mayBuy([other]))
-  if (unproven) {
-    const message = `generation ${unproven.generation} of it, purchase ${unproven.id}, may have been charged: decide on that one`
-    throw new Failure('conflict', message, { reason: 'not_retriable' })
-  }
+  const refusal = otherMayBeCharged(generations, purchaseId)
+  if (refusal) throw new Failure('conflict', refusal.message, { reason: refusal.reason })
   const audit = audited(ordering, actor, 'purchase.retry', purchaseId)
   const decision = await advance(ordering, purchaseId, () => ({ type: 'retry' }), { actor, also: () => [audit] }).catch(
     (error: unknown) => {

@@ -6,7 +6,7 @@
  * only the supplier can know is asked of the supplier, never guessed.
  */
 import assert from 'node:assert/strict'
-import { refreshDelayMs } from '../domain/pace.ts'
+import { nextReadAt } from '../domain/pace.ts'
 import {
   type Effect,
   finalStates,
@@ -196,9 +196,6 @@ function announce(ordering: Ordering, purchase: Purchase, decision: Transition):
   ordering.wake('outbox')
 }
 
-/** Longest time between two reads of an order that is not final. */
-const REREAD_MS = 15 * 60_000
-
 /**
  * The columns that follow from a transition: state, instants, the next refresh, the lease and the reservation.
  */
@@ -226,17 +223,17 @@ export function stamps({ purchase }: Loaded, decision: Transition, now: number, 
 
   function refresh(): PurchaseUpdate {
     if (effects.includes('read_now')) return { refreshAt: now, refreshes: 0 }
-    if (finalStates.includes(next)) return { refreshAt: entered ? null : refreshUnlessHinted(purchase, null) }
-    // These three states have no schedule. An instant here is a hint that waits for the end of the request under way.
-    if (next === 'planned' || next === 'waiting') return {}
-    if (next === 'sending') return purchase.state === 'unknown' ? { refreshAt: null } : {}
-    if (entered && next === 'unknown') {
-      const hintedAt = purchase.state === 'sending' ? purchase.refreshAt : null
-      return { refreshAt: Math.min(hintedAt ?? now + refreshDelayMs(0), now + refreshDelayMs(0)), refreshes: 1 }
+    const refreshes = entered ? 0 : purchase.refreshes
+    const readAt = nextReadAt(next, refreshes, now)
+    if (readAt !== null) {
+      // A hint that came during the request had to wait for its end.
+      const hintedAt = purchase.state === 'sending' ? (purchase.refreshAt ?? readAt) : undefined
+      const refreshAt = hintedAt === undefined ? refreshUnlessHinted(purchase, readAt) : Math.min(hintedAt, readAt)
+      return { refreshAt, refreshes: refreshes + 1 }
     }
-    if (entered && next !== 'accepted') return { refreshAt: refreshUnlessHinted(purchase, now + REREAD_MS) }
-    const wait = next === 'accepted' ? refreshDelayMs(purchase.refreshes) : REREAD_MS
-    return { refreshAt: refreshUnlessHinted(purchase, now + wait), refreshes: purchase.refreshes + 1 }
+    if (finalStates.includes(next)) return { refreshAt: entered ? null : refreshUnlessHinted(purchase, null) }
+    // An instant in one of the other states is a hint that waits for the end of the request under way.
+    return next === 'sending' && purchase.state === 'unknown' ? { refreshAt: null } : {}
   }
 
   /** The ceiling while it is open what it costs, the amount once known, nothing once that is proven. */

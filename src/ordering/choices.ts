@@ -28,8 +28,14 @@ export interface Circumstances {
   frozen: boolean
 }
 
-/** @returns why a decision is not possible, for a machine and for a person; undefined when it is */
-export function refusalOf(loaded: Loaded, type: DecisionType): { reason: FailureReason; message: string } | undefined {
+/** Why something is not possible, for a machine and for a person. */
+interface Refusal {
+  reason: FailureReason
+  message: string
+}
+
+/** @returns why a decision is not possible; undefined when it is */
+export function refusalOf(loaded: Loaded, type: DecisionType): Refusal | undefined {
   const { purchase, keys, generations } = loaded
   if (purchase.state !== 'review' && purchase.state !== 'accepted') {
     return { reason: 'not_decidable', message: `the purchase is ${purchase.state}: ${insteadOf[purchase.state]}` }
@@ -42,12 +48,15 @@ export function refusalOf(loaded: Loaded, type: DecisionType): { reason: Failure
     const message = 'the store has all its keys already: hand over what came, and it is done'
     return { reason: 'all_handed_over', message }
   }
-  const unproven = generations.find((other) => other.id !== purchase.id && !mayBuy([other]))
-  if (type === 'buy_again' && unproven) {
-    const message = `generation ${unproven.generation} of it, purchase ${unproven.id}, may have been charged: decide on that one`
-    return { reason: 'not_retriable', message }
-  }
-  return undefined
+  return type === 'buy_again' ? otherMayBeCharged(generations, purchase.id) : undefined
+}
+
+/** @returns why a part is not bought again: another generation of it than this purchase may have been charged */
+export function otherMayBeCharged(generations: Loaded['generations'], purchaseId: string): Refusal | undefined {
+  const unproven = generations.find((other) => other.id !== purchaseId && !mayBuy([other]))
+  if (!unproven) return undefined
+  const message = `generation ${unproven.generation} of it, purchase ${unproven.id}, may have been charged: decide on that one`
+  return { reason: 'not_retriable', message }
 }
 
 const ended = 'it has ended; quayside purchases retry buys it again'

@@ -13,13 +13,12 @@ import {
   type GuardResult,
   isUnauthorized,
   mayRepeat,
-  noteSend,
   pauseUnauthorized,
 } from './guards.ts'
 import { inParallel, type Ordering } from './ordering.ts'
 import { boughtBefore } from './reattach.ts'
 import { noteFailure } from './recover.ts'
-import { type Claim, claim, intend, release, transmit } from './send.ts'
+import { prepareSend } from './send.ts'
 
 /** Rows taken in one go: enough to keep the sends under way busy, few enough to notice a freeze soon. */
 const BATCH = 50
@@ -30,11 +29,8 @@ const STEP_ASIDE_MS = 10_000
 /** A turn with nothing in its way. */
 const DUE: Extract<PurchaseInput, { type: 'due' }> = { type: 'due', guard: null, notBefore: null, orphans: [] }
 
-/** A purchase whose intent is durable: what is left is to send it. */
-interface Intent {
-  held: Claim
-  purchase: Purchase
-}
+/** Sends a purchase whose intent is durable. */
+type Send = () => Promise<void>
 
 /**
  * Places every purchase whose turn has come.
@@ -53,7 +49,7 @@ export async function placeDue(ordering: Ordering): Promise<number> {
   await endPause(ordering)
   const due = await ordering.db.query(duePlacements(now, BATCH))
   let handled = 0
-  let last: Promise<Intent | 'put_off' | undefined> = Promise.resolve(undefined)
+  let last: Promise<Send | 'put_off' | undefined> = Promise.resolve(undefined)
   const inTurn = (purchase: Purchase) => {
     last = last.catch(() => undefined).then(() => prepare(ordering, purchase))
     return last
@@ -62,7 +58,7 @@ export async function placeDue(ordering: Ordering): Promise<number> {
     try {
       const ready = await inTurn(purchase)
       if (ready) handled += 1
-      if (ready && ready !== 'put_off') await transmit(ordering, ready.held, ready.purchase)
+      if (ready && ready !== 'put_off') await ready()
     } catch (error) {
       await noteFailure(ordering, purchase.id, error)
     }
@@ -91,7 +87,7 @@ async function endDue(ordering: Ordering): Promise<void> {
  *
  * @returns undefined when the purchase has changed or another works on it
  */
-async function prepare(ordering: Ordering, due: Purchase): Promise<Intent | 'put_off' | undefined> {
+async function prepare(ordering: Ordering, due: Purchase): Promise<Send | 'put_off' | undefined> {
   const purchase = await first(ordering.db, purchaseById(due.id))
   if (!purchase || purchase.version !== due.version) return undefined
   // It is not sent any more; it ends as soon as it is known that it never was.
@@ -129,18 +125,7 @@ async function prepare(ordering: Ordering, due: Purchase): Promise<Intent | 'put
     return reviewed && 'put_off'
   }
   const free = await first(ordering.db, purchaseById(purchase.id))
-  const held = free && (await claim(ordering, free))
-  if (!held) return undefined
-  const intended = await intend(ordering, held, () => DUE).catch(async (error: unknown) => {
-    await release(ordering, held)
-    throw error
-  })
-  if (!intended) {
-    await release(ordering, held)
-    return undefined
-  }
-  noteSend(ordering, purchase.sends > 0)
-  return { held, purchase: intended }
+  return free && (await prepareSend(ordering, free, () => DUE))
 }
 
 /** Reads the row again, because a guard that read the balance may have released it. */

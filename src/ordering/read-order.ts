@@ -1,6 +1,6 @@
 import { withoutKeys } from '../domain/free-text.ts'
-import { refreshDelayMs } from '../domain/pace.ts'
-import { type FoundOrder, finalStates, isOver } from '../domain/purchase.ts'
+import { nextReadAt } from '../domain/pace.ts'
+import { type FoundOrder, isOver } from '../domain/purchase.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import { type Change, first } from '../storage/database.ts'
 import { insertAttempt } from '../storage/evidence.ts'
@@ -141,9 +141,6 @@ export async function foundOrders(
   }))
 }
 
-/** What is not urgent is read every 15 minutes. */
-const REREAD_MS = 15 * 60_000
-
 /**
  * Sets when a purchase is read or looked up next, after a look that changed nothing else.
  *
@@ -162,10 +159,8 @@ export async function reschedule(
   // What was sent since is not what was looked for.
   if (!fresh || fresh.state !== purchase.state || fresh.lastSentAt !== purchase.lastSentAt) return
   if (fresh.leaseUntil !== null && fresh.leaseUntil > now) return
-  const urgent = purchase.state === 'unknown' || purchase.state === 'accepted'
-  const usual = urgent ? refreshDelayMs(purchase.refreshes) : REREAD_MS
-  const waits = [...finalStates, 'planned', 'waiting'].includes(purchase.state)
-  const next = waits ? null : Math.max(now + 1, Math.min(now + usual, notLaterThan))
+  const readAt = nextReadAt(purchase.state, purchase.refreshes, now)
+  const next = readAt === null ? null : Math.max(now + 1, Math.min(readAt, notLaterThan))
   const columns = { ...set, refreshes: purchase.refreshes + 1, refreshAt: refreshUnlessHinted(purchase, next) }
   await ordering.db.commit([changePurchase(fresh, columns, now)])
 }

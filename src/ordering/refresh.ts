@@ -10,13 +10,13 @@ import { dueRefreshes, lostSends, type Purchase, purchaseById, purchasesByExtern
 import { isReattaching } from '../storage/restores.ts'
 import { advance } from './advance.ts'
 import { confirmHandOver } from './fulfil.ts'
-import { alertUnreadable, mayRepeat, noteSend } from './guards.ts'
+import { alertUnreadable, mayRepeat } from './guards.ts'
 import { deadlineMs, gapsOf, inParallel, type LastRequest, type Ordering, rememberedOf } from './ordering.ts'
 import { foundOrders, readOrder, reschedule } from './read-order.ts'
 import { boughtBefore } from './reattach.ts'
 import { noteFailure } from './recover.ts'
 import { scanFor } from './scan.ts'
-import { claim, intend, release, transmit } from './send.ts'
+import { prepareSend } from './send.ts'
 
 const BATCH = 100
 /** Reads side by side; reads have connections of their own, so that they are never starved by orders. */
@@ -202,19 +202,10 @@ async function provenAbsent(ordering: Ordering, purchase: Purchase, begunAt: num
   const repeats = !frozen && purchase.cancelRequestedAt === null
   if (repeats && !mayRepeat(ordering)) return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + 10_000)
   if (repeats && (await boughtBefore(ordering, purchase))) return reschedule(ordering, purchase, { scannedAt: begunAt })
-  const held = await claim(ordering, purchase)
-  if (!held) return
   // The answer belongs to the row as it was scanned: whatever was sent since makes the proof void.
-  const intended = await intend(ordering, held, (loaded) =>
+  const send = await prepareSend(ordering, purchase, (loaded) =>
     loaded.purchase.lastSentAt === purchase.lastSentAt && loaded.purchase.state === 'unknown' ? input : undefined,
-  ).catch(async (error: unknown) => {
-    await release(ordering, held)
-    throw error
-  })
-  if (intended) {
-    noteSend(ordering, true)
-    return transmit(ordering, held, intended)
-  }
-  await release(ordering, held)
+  )
+  if (send) return send()
   await reschedule(ordering, purchase, { scannedAt: begunAt })
 }

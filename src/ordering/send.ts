@@ -9,16 +9,44 @@ import { insertAttempt } from '../storage/evidence.ts'
 import { assertNoFreeze } from '../storage/freezes.ts'
 import { assertWithinCap, claimPurchase, freeLease, type Purchase, type PurchaseUpdate } from '../storage/purchases.ts'
 import { advance, type Loaded } from './advance.ts'
-import { capsOf, pauseUnauthorized } from './guards.ts'
+import { capsOf, noteSend, pauseUnauthorized } from './guards.ts'
 import { deadlineMs, forgetIntent, noteIntent, type Ordering } from './ordering.ts'
+
+/**
+ * Takes the lease of a purchase and commits the intent to send it; the lease is given back when it is not to be sent.
+ *
+ * @param input leads to `sending` when the table agrees; a first send and a repeat differ only in it
+ * @returns what sends it, once; undefined when it is not to be sent, or another worker has it
+ */
+export async function prepareSend(
+  ordering: Ordering,
+  purchase: Purchase,
+  input: (loaded: Loaded) => PurchaseInput | undefined,
+): Promise<(() => Promise<void>) | undefined> {
+  const held = await claim(ordering, purchase)
+  if (!held) return undefined
+  let intended: Purchase | undefined
+  try {
+    intended = await intend(ordering, held, input)
+  } catch (error) {
+    await release(ordering, held)
+    throw error
+  }
+  if (!intended) {
+    await release(ordering, held)
+    return undefined
+  }
+  const sent = intended
+  noteSend(ordering, sent.sends > 0)
+  return () => transmit(ordering, held, sent)
+}
 
 /**
  * Commits the intent to send: the row in `sending`, its attempt and its reservation, all before the first byte leaves.
  *
- * @param input leads to `sending` when the table agrees; a first send and a repeat differ only in it
  * @returns the purchase for `transmit`, as it was before; undefined when it is not to be sent
  */
-export async function intend(
+async function intend(
   ordering: Ordering,
   held: Claim,
   input: (loaded: Loaded) => PurchaseInput | undefined,
@@ -60,7 +88,7 @@ export async function intend(
  *
  * @see Reseller API v1.1, section 4, POST /orders, rule 1
  */
-export async function transmit(ordering: Ordering, held: Claim, purchase: Purchase): Promise<void> {
+async function transmit(ordering: Ordering, held: Claim, purchase: Purchase): Promise<void> {
   const placement = await ordering.supplier.placeOrder({
     body: purchase.body,
     idempotencyKey: purchase.idempotencyKey,
@@ -193,7 +221,7 @@ function nextAttemptAt(ordering: Ordering, purchase: Purchase, placement: Placem
 }
 
 /** A lease: until when its holder alone may change the purchase, on a clock that does not jump. */
-export interface Claim {
+interface Claim {
   purchaseId: string
   epoch: number
   leaseEndMonotonic: number
@@ -209,7 +237,7 @@ const leaseMs = ({ dialect }: Ordering): number => dialect.settleSeconds * 2_000
  *
  * @returns undefined when another holds it or the row has changed since it was read
  */
-export async function claim(ordering: Ordering, purchase: Purchase): Promise<Claim | undefined> {
+async function claim(ordering: Ordering, purchase: Purchase): Promise<Claim | undefined> {
   const now = ordering.now()
   const start = ordering.monotonic()
   ordering.at('claiming')
@@ -229,6 +257,6 @@ export async function claim(ordering: Ordering, purchase: Purchase): Promise<Cla
 }
 
 /** Gives back the lease of a purchase that was not sent, so that other workers need not wait for its end. */
-export async function release({ db }: Pick<Ordering, 'db'>, held: Claim): Promise<void> {
+async function release({ db }: Pick<Ordering, 'db'>, held: Claim): Promise<void> {
   await db.commit([freeLease(held.purchaseId, held.epoch)])
 }

@@ -10,10 +10,12 @@ import {
   deliveryDelayMs,
   firstSendsMax,
   fullJitter,
+  nextReadAt,
   notExecutedDelayMs,
   refreshDelayMs,
   rejectedDelayMs,
 } from '../../src/domain/pace.ts'
+import { finalStates, purchaseStates } from '../../src/domain/purchase.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -49,6 +51,17 @@ describe('a wait', () => {
       ...[2, 5, 15, 60, 300].map((seconds) => seconds * SECOND),
       ...[15, 15, 15, 15].map((minutes) => minutes * MINUTE),
     ])
+  })
+
+  test('before a read follows from the state: quick while the outcome is open, none where there is nothing to read', () => {
+    const waits = purchaseStates.map((state) => [state, [0, 9].map((refreshes) => nextReadAt(state, refreshes, 0))])
+    expect(Object.fromEntries(waits)).toEqual({
+      unknown: [2 * SECOND, 15 * MINUTE],
+      accepted: [2 * SECOND, 15 * MINUTE],
+      completed: [15 * MINUTE, 15 * MINUTE],
+      review: [15 * MINUTE, 15 * MINUTE],
+      ...Object.fromEntries(['planned', 'waiting', 'sending', ...finalStates].map((state) => [state, [null, null]])),
+    })
   })
 
   test('after a request that never left is a second to five minutes', () => {
