@@ -148,6 +148,7 @@ export async function openApp({ config, log, onFatal }: AppOptions): Promise<App
     webhooks: webhookRouter({
       judge: captures.watchHead(inbox.judge),
       receive: captures.watch(receiveWith(at, inbox.receive)),
+      countRefused: inbox.countRefused,
     }),
     api: [apiRouter(api, authenticate)],
     health: Router().use(healthRouter(health)).use(metricsRouter(authenticate, metrics)),

@@ -44,6 +44,7 @@ function statusText(facts: Row, now: number, width: number): string {
     ['Purchases', countsText(counts.purchases)],
     ['Held', countsText(counts.held)],
     ['Deliveries', countsText(counts.deliveries)],
+    ...refusedPairs(asRow(facts.refusedDeliveries), now),
     ['Callbacks', countsText(counts.callbacks)],
     ['Alerts', countsText(counts.alerts)],
     ['Discrepancies', countsText(counts.discrepancies)],
@@ -71,6 +72,15 @@ function supplierPairs({ unreachableSince, error, lastAnswerAt, waiting }: Row, 
   return [
     ['Supplier', `DOWN since ${instant(unreachableSince, now)}: ${cell(error)}`],
     ['', `${last}; ${counted(waiting, 'purchase waits', 'purchases wait')}`],
+  ]
+}
+
+/** Deliveries that were refused since the start of the service, by reason. */
+function refusedPairs({ since, total, lastAt, reasons }: Row, now: number): [string, string][] {
+  if (!Number(total)) return []
+  return [
+    ['Refused', `${counted(total, 'delivery', 'deliveries')} since the start, ${instant(since, now)}:`],
+    ['', `${countsText(reasons)}; last ${instant(lastAt, now)}`],
   ]
 }
 

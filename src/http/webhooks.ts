@@ -26,13 +26,17 @@ const NO_BODY: Record<Exclude<NoBody, 'aborted'>, [status: number, error: ApiErr
  *
  * @see Reseller API v1.1, section 6
  */
-export function webhookRouter(inbox: Pick<Inbox, 'judge' | 'receive'>, bodies: RawBodies = createRawBodies()): Router {
+export function webhookRouter(
+  inbox: Pick<Inbox, 'judge' | 'receive' | 'countRefused'>,
+  bodies: RawBodies = createRawBodies(),
+): Router {
   const router = Router({ strict: true, caseSensitive: true })
 
   async function take(request: Request, response: Response): Promise<void> {
     const encodings = request.headersDistinct['content-encoding'] ?? []
     if (encodings.length > 1 || encodings.some((encoding) => encoding.toLowerCase() !== 'identity')) {
       // Never inflated: a kilobyte may hold a gigabyte.
+      inbox.countRefused('compressed')
       refuseUnread(response, 415, { code: 'unsupported_media_type', message: 'the body must not be compressed' })
       return
     }
@@ -43,7 +47,9 @@ export function webhookRouter(inbox: Pick<Inbox, 'judge' | 'receive'>, bodies: R
     }
     const body = await bodies.read(request, response)
     if (!Buffer.isBuffer(body)) {
-      if (body !== 'aborted') refuseUnread(response, ...NO_BODY[body])
+      if (body === 'aborted') return
+      inbox.countRefused(body)
+      refuseUnread(response, ...NO_BODY[body])
       return
     }
     const { outcome } = await inbox.receive({ path, headers, body })

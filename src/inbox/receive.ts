@@ -19,7 +19,7 @@ export interface ReceiveDeps extends Pick<Context, 'db' | 'vault' | 'now' | 'new
   /** The stores that send deliveries. Default: none. */
   storeSources?: readonly Source[]
   /** Counts what became of a request; reasons are for people who run the service, never for the sender. */
-  countReceived: (outcome: Receipt['outcome'], reason: string) => void
+  countReceived: (outcome: Receipt['outcome'] | 'refused', reason: string) => void
   /** A row was stored: there is something to process. */
   onStored: () => void
   /** An authentic delivery was stale and never stored, so others may be lost: asks for a sweep, at most once a minute. */
@@ -71,13 +71,17 @@ export interface Inbox {
    * @throws Failure `invalid` when a secret is too short, empty or padded; those in use stay in use
    */
   reload(): Promise<void>
+  /** Counts a delivery whose body was not read. @param reason such as `too_large` */
+  countRefused(reason: string): void
   /** What came from each source since the start, by its id. */
   traffic(): Map<string, Traffic>
+  /** What was refused since the start of the service, by reason. */
+  refused(): { since: number; reasons: Map<string, Traffic> }
   /** True while every authentic delivery is stale: the clock of this machine is probably wrong. */
   clockSuspect(): boolean
 }
 
-/** Authentic and fresh deliveries of one source. */
+/** Deliveries of one kind: those of one source that were authentic and fresh, or those that were refused for one reason. */
 export interface Traffic {
   count: number
   /** Epoch milliseconds. */
@@ -89,6 +93,11 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
   const { db, vault, now, newId, countReceived } = deps
   let sources = await readSources(deps)
   const traffic = new Map<string, Traffic>()
+  const refused = new Map<string, Traffic>()
+  const openedAt = now()
+  const countIn = (kinds: Map<string, Traffic>, kind: string, at: number): void => {
+    kinds.set(kind, { count: (kinds.get(kind)?.count ?? 0) + 1, lastAt: at })
+  }
   const staleness = watchStaleness({
     now,
     onStale: deps.onStale,
@@ -96,7 +105,9 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
   })
 
   function refuse(refusal: HeadRefusal): HeadRefusal {
-    countReceived(refusal.outcome, refusal.outcome === 'not_authentic' ? refusal.reason : '')
+    const reason = refusal.outcome === 'not_authentic' ? refusal.reason : ''
+    countReceived(refusal.outcome, reason)
+    countIn(refused, reason || refusal.outcome, now())
     return refusal
   }
 
@@ -118,7 +129,7 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
       return verified
     }
     if (verified.outcome === 'stale') return stale(source, verified, body)
-    traffic.set(source.id, { count: (traffic.get(source.id)?.count ?? 0) + 1, lastAt: receivedAt })
+    countIn(traffic, source.id, receivedAt)
     if (source.state === 'retired') {
       countReceived('retired', 'retired_webhook')
       return { outcome: 'retired' }
@@ -140,6 +151,7 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
     // A secret that is out of use says nothing about the clock.
     const seen = state === 'retired' ? 'counted' : staleness.sawStale(mac)
     countReceived('stale', seen === 'counted' ? 'stale' : 'repeated')
+    countIn(refused, 'stale', now())
     return { outcome: 'stale' }
   }
 
@@ -183,7 +195,12 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
     reload: async () => {
       sources = await readSources(deps)
     },
+    countRefused: (reason) => {
+      countReceived('refused', reason)
+      countIn(refused, reason, now())
+    },
     traffic: () => new Map(traffic),
+    refused: () => ({ since: openedAt, reasons: new Map(refused) }),
     clockSuspect: staleness.suspect,
   }
 }

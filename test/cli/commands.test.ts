@@ -191,6 +191,12 @@ const answers: Answers = {
       discrepancies: {},
     },
     supplier: { unreachableSince: at, error: long, lastAnswerAt: at, waiting: 1_234_567 },
+    refusedDeliveries: {
+      since: at,
+      total: 1_234_567,
+      lastAt: at,
+      reasons: { mismatch: 1_234_566, missing_signature: 1 },
+    },
     freshness: { catalogueAt: at, balanceAt: at },
     sweep: { finishedAt: at, orders: 1_234_567, orphans: 12_345, foreign: 0, missing: 1 },
   }),
@@ -391,6 +397,16 @@ describe('status', () => {
     expect(widest(stdout)).toBeLessThanOrEqual(80)
     expect(stdout).toMatch(/^Catalogue +not read yet\n +FAILED 20[-0-9]+ [:0-9]+Z \(2 min ago\): the supplier .*…$/m)
     expect(stdout).toContain(`For a person:\n  catalogue not read: npx quayside sync show ${id}\n`)
+  })
+
+  it('said nothing of refused deliveries', async () => {
+    const refusedDeliveries = { since: at, total: 3, lastAt: at, reasons: { mismatch: 2, too_large: 1 } }
+    const { config } = await startService({ 'GET /status': () => ({ freeze: null, counts: {}, refusedDeliveries }) })
+    const now = () => Date.parse(at) + 120_000
+    const { stdout } = await run(['status', '--config', config], { terminal: true, now })
+    expect(stdout).toContain(`Refused        3 deliveries since the start, 2026-08-02 14:03:11Z (2 min ago):
+               2 mismatch, 1 too large; last 2026-08-02 14:03:11Z (2 min ago)
+`)
   })
 
   it('said nothing of a supplier that is down', async () => {

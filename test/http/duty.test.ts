@@ -138,6 +138,35 @@ describe('people on duty', () => {
     ])
   })
 
+  test('saw nothing in the status of deliveries that were refused', async () => {
+    const world = await openApi()
+    const refused = async () => (await world.ask('GET', '/status')).body.data.refusedDeliveries
+    expect(await refused()).toMatchObject({ total: 0, lastAt: null, reasons: {} })
+    await world.ask('POST', '/webhooks', { body: { url: world.url } })
+    const deliver = async (path: string, headers: Record<string, string>) =>
+      (await fetch(`${world.url}${path}`, { method: 'POST', body: '{}', headers: { connection: 'close', ...headers } }))
+        .status
+    const forged = {
+      'x-service-timestamp': String(Math.floor(world.now() / 1_000)),
+      'x-service-signature': 'f'.repeat(64),
+    }
+    const statuses = [
+      await deliver('/webhooks/supplier', {}),
+      await deliver('/webhooks/supplier', forged),
+      await deliver('/webhooks/supplier', forged),
+      await deliver('/webhooks/supplier/none', forged),
+      await deliver('/webhooks/supplier', { ...forged, 'content-encoding': 'gzip' }),
+    ]
+    expect(statuses).toEqual([401, 401, 401, 401, 415])
+    expect(await refused()).toEqual({
+      since: expect.any(String),
+      total: 5,
+      lastAt: new Date(world.now()).toISOString(),
+      reasons: { mismatch: 2, missing_signature: 1, unknown_path: 1, compressed: 1 },
+    })
+    expect((await world.ask('GET', '/deliveries')).body.data.items).toEqual([])
+  })
+
   test('never see the secret of a webhook', async () => {
     const world = await openApi()
     const made = await world.ask('POST', '/webhooks', { body: { url: world.url } })

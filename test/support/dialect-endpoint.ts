@@ -13,7 +13,7 @@ export async function openDeliveryEndpoint({ db, ordering, runtime, supplier }: 
   const received: string[] = []
   const server = createHttpServer({
     webhooks: webhookRouter({
-      judge: inbox.judge,
+      ...inbox,
       receive: async (request) => {
         const receipt = await inbox.receive(request)
         received.push(receipt.outcome)

@@ -88,7 +88,7 @@ export async function openEndpoint(options: EndpointOptions = {}) {
   const inbox = await openInbox(deps)
   const bodies = createRawBodies(options.bodies)
   const server = createHttpServer({
-    webhooks: webhookRouter({ judge: inbox.judge, receive: options.receive ?? inbox.receive }, bodies),
+    webhooks: webhookRouter({ ...inbox, receive: options.receive ?? inbox.receive }, bodies),
     api: [],
     health: healthRouter({
       status: () => ({ reasons: [], notes: inbox.clockSuspect() ? ['clock_suspect'] : [] }),

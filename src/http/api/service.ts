@@ -3,6 +3,7 @@ import { createToken, revokeToken, roles, scopes } from '../../access/tokens.ts'
 import type { Backup as BackupRecord } from '../../backup/backup.ts'
 import type { PurchaseState } from '../../domain/purchase.ts'
 import { Failure } from '../../errors.ts'
+import type { Inbox } from '../../inbox/receive.ts'
 import { readStanding, type Standing } from '../../observe/standing.ts'
 import { freeze, unfreeze } from '../../ordering/actions.ts'
 import { redeliver } from '../../ordering/fulfil.ts'
@@ -111,6 +112,16 @@ const Status = view(
           waiting: count.meta({ description: 'Purchases whose next step is a request to the supplier' }),
         })
         .meta({ description: 'Whether the supplier answers' }),
+      refusedDeliveries: z
+        .object({
+          since: at.meta({ description: 'The start of the service' }),
+          total: count,
+          lastAt: maybeAt,
+          reasons: z.record(z.string(), count).meta({
+            description: 'How many for each reason, such as `mismatch` of the signature, answered 401, and `too_large`',
+          }),
+        })
+        .meta({ description: 'Deliveries that were refused: 401 and the like. Nothing of them is stored' }),
       paused: z
         .array(z.object({ store: z.string(), until: at, error: words }))
         .meta({ description: 'Stores that refused their listings; nothing is pushed to them until then' }),
@@ -120,10 +131,12 @@ const Status = view(
     standing,
     stores,
     supplier,
+    refused,
   }: {
     standing: Standing
     stores: string[]
     supplier: Pick<Supplier, 'unreadable' | 'reach'>
+    refused: ReturnType<Inbox['refused']>
   }) => {
     const { balance, purchases, offers, deliveries, outbox, discrepancies, listings, endedSync, outage } = standing
     const byState = (rows: Total<{ state: string }>[]) => tally(rows, ({ state }) => state)
@@ -171,12 +184,23 @@ const Status = view(
           .filter(({ state, holdReason }) => waitsForSupplier.includes(state) && holdReason === null)
           .reduce((sum, { total }) => sum + total, 0),
       },
+      refusedDeliveries: refusedView(refused),
       paused: standing.publishing.flatMap(({ store, pausedUntil, lastError }) =>
         pausedUntil === null ? [] : [{ store, until: pausedUntil, error: lastError }],
       ),
     }
   },
 )
+
+function refusedView({ since, reasons }: ReturnType<Inbox['refused']>) {
+  const kinds = [...reasons].toSorted(([, a], [, b]) => b.count - a.count)
+  return {
+    since,
+    total: kinds.reduce((sum, [, { count }]) => sum + count, 0),
+    lastAt: kinds.length === 0 ? null : Math.max(...kinds.map(([, { lastAt }]) => lastAt)),
+    reasons: Object.fromEntries(kinds.map(([reason, { count }]) => [reason, count])),
+  }
+}
 
 /** States in which a purchase that is not held needs the supplier next. */
 const waitsForSupplier: readonly PurchaseState[] = ['planned', 'waiting', 'sending', 'unknown', 'accepted']
@@ -197,7 +221,11 @@ const effectStates = ['due', 'done', 'dead'] as const
 const effectKinds = ['callback', 'alert'] as const
 
 /** The service as a whole: its status, what is queued for stores and operators, and the freeze. */
-export function serviceOperations({ ordering, stores }: Pick<ApiContext, 'ordering' | 'stores'>): Operation[] {
+export function serviceOperations({
+  ordering,
+  stores,
+  inbox,
+}: Pick<ApiContext, 'ordering' | 'stores' | 'inbox'>): Operation[] {
   const { db } = ordering
   const viewer = { people: 'viewer' } as const
   const operator = { people: 'operator' } as const
@@ -216,6 +244,7 @@ export function serviceOperations({ ordering, stores }: Pick<ApiContext, 'orderi
           standing: await readStanding(db),
           stores: stores.map(byId),
           supplier: ordering.supplier,
+          refused: inbox.refused(),
         }),
     }),
     operation({
