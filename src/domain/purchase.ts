@@ -24,7 +24,7 @@ export const purchaseStates = [
 ] as const
 export type PurchaseState = (typeof purchaseStates)[number]
 
-export const holdReasons = ['out_of_stock', 'balance', 'ceiling', 'spend_cap', 'risk', 'frozen'] as const
+export const holdReasons = ['out_of_stock', 'balance', 'ceiling', 'spend_cap', 'frozen'] as const
 export type HoldReason = (typeof holdReasons)[number]
 
 /** States after which nothing more is expected. */

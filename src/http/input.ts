@@ -19,64 +19,115 @@ export const fields = <S extends z.core.$ZodLooseShape>(shape: S) =>
         : must('a JSON object')(issue),
   })
 
-/** Text that reads the same everywhere: no control characters, no lone surrogates, nothing blank at its ends. */
-function text(max: number, min = 1) {
-  const words = must(`text of ${min} to ${max} characters, without control characters and without spaces at its ends`)
+/**
+ * What the document says of a text: its length, and no ASCII control characters and no space at its ends. Patterns of
+ * other languages know neither classes of Unicode nor look-around, so that the description says the rest in words.
+ */
+const described = (about: string, min: number, max: number, rule: string) => ({
+  description: `${about}. ${min} to ${max} characters, ${rule}`,
+  minLength: min,
+  maxLength: max,
+  pattern: '^[^\\x00-\\x20\\x7f]([^\\x00-\\x1f\\x7f]*[^\\x00-\\x20\\x7f])?$',
+})
+
+/**
+ * Text that reads the same everywhere: no control characters, no lone surrogates, nothing blank at its ends.
+ *
+ * @param about what it is, for the document
+ */
+function text(max: number, about: string, min = 1) {
+  const rule = 'without control characters and without spaces at its ends'
   const inner = '[^\\p{Cc}\\p{Cs}\\p{Zl}\\p{Zp}]'
   const end = '[^\\p{Cc}\\p{Cf}\\p{Cs}\\p{Z}]'
   const pattern = new RegExp(`^(?=.{${min},${max}}$)${end}(?:${inner}*${end})?$`, 'su')
-  return z.string({ error: words }).regex(pattern, { error: words })
+  return matching(pattern, `text of ${min} to ${max} characters, ${rule}`).meta(described(about, min, max, rule))
 }
 
 /**
  * A name that a store gives: two of them that look alike are the same. Invisible characters and those that
  * change the direction of writing are refused.
  */
-function reference(max: number) {
-  const words = must(
-    `text of 1 to ${max} characters, without control, invisible and bidirectional characters and without spaces at its ends`,
-  )
+function reference(max: number, about: string) {
+  const rule = 'without control, invisible and bidirectional characters and without spaces at its ends'
   const hidden = '\\p{Cc}\\p{Cf}\\p{Cs}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\u2800'
   const end = `[^${hidden}\\p{Zs}]`
   const pattern = new RegExp(`^(?=.{1,${max}}$)${end}(?:[^${hidden}]*${end})?$`, 'su')
-  return z.string({ error: words }).regex(pattern, { error: words })
+  return matching(pattern, `text of 1 to ${max} characters, ${rule}`).meta(described(about, 1, max, rule))
 }
+
+/** Text that must match a pattern that is not part of the document. */
+const matching = (pattern: RegExp, words: string) =>
+  z.string({ error: must(words) }).refine((given) => pattern.test(given), { error: must(words) })
 
 function whole(min: number, max: number) {
   const error = must(`a whole number from ${min} to ${max}`)
   return z.int({ error }).min(min, { error }).max(max, { error })
 }
 
+/** A whole number in a query, where everything is text; for clients it is a number. */
+const queryNumber = (min: number, max: number, fallback: number, about: string) =>
+  matching(/^\d{1,5}$/, `a whole number from ${min} to ${max}`)
+    .transform(Number)
+    .pipe(whole(min, max))
+    .default(fallback)
+    .meta({ description: about, override: { type: 'integer', minimum: min, maximum: max, default: fallback } })
+
+/** Likewise a yes or no; no by default. */
+export const queryFlag = (about: string) =>
+  z
+    .stringbool({ truthy: ['true'], falsy: ['false'], case: 'sensitive', error: must('one of true, false') })
+    .default(false)
+    .meta({ description: about, override: { type: 'boolean', default: false } })
+
+/** A text in a query that may be left out. The document wants its description outside. */
+function queryText(about: string) {
+  const shape = text(200, about)
+  return shape.optional().meta({ description: shape.description })
+}
+
 const decimal = (words: string) =>
-  z.string({ error: must(words) }).regex(/^\d{1,12}(\.\d{1,3})?$/, { error: must(words) })
+  z.string({ error: must(words) }).regex(/^[0-9]{1,12}(\.[0-9]{1,3})?$/, { error: must(words) })
 const oneOf = <const T extends readonly string[]>(values: T) =>
   z.enum(values, { error: must(`one of ${values.join(', ')}`) })
 const id = z.string({ error: must('an id') }).regex(/^[0-9A-Za-z_-]{1,64}$/, { error: must('an id') })
 
 const line = fields({
-  /** The store's own id of the line; callbacks carry it. */
-  id: reference(100),
-  sku: text(100),
+  id: reference(100, "The store's own id of the line, unique in the order, which callbacks carry"),
+  sku: text(100, 'What was bought: the `id` or the `sku` of a listing'),
   /** 10,000: far above what a customer buys, far below what would flood the supplier with parts. */
-  quantity: whole(1, 10_000),
-  /** What the customer paid for one unit: bounds what it may cost. */
-  unitPrice: decimal('decimal text such as "19.99"').optional(),
+  quantity: whole(1, 10_000).meta({ description: 'How many licence keys the customer bought' }),
+  unitPrice: decimal('decimal text such as "19.99"')
+    .optional()
+    .meta({
+      description:
+        'What the customer paid for one unit, as decimal text; a unit is not bought for more. With `currency`',
+      examples: ['19.99'],
+    }),
   currency: z
     .string()
     .regex(/^[A-Z]{3}$/, { error: must('an ISO 4217 code such as "EUR"') })
-    .optional(),
-})
+    .optional()
+    .meta({ description: 'The currency of `unitPrice`, ISO 4217. With `unitPrice`', examples: ['EUR'] }),
+}).meta({ id: 'OrderLineBody' })
+
+/** The sandbox sells it. */
+export const orderExample = {
+  reference: '1001',
+  lines: [{ id: '1', sku: 'GAM-RAIL4', quantity: 2, unitPrice: '24.90', currency: 'EUR' }],
+}
 
 /** Body of POST /orders. */
 export const orderBody = fields({
-  /** The store's own number of the order. The two that are left out are path segments that clients resolve away. */
-  reference: reference(200).refine((given) => given !== '.' && given !== '..', {
-    error: must('more than dots'),
-  }),
+  /** The two that are left out are path segments that clients resolve away. */
+  reference: reference(
+    200,
+    "The store's own number of the order, unique in the store, and neither `.` nor `..`",
+  ).refine((given) => given !== '.' && given !== '..', { error: must('more than dots') }),
   lines: z
     .array(line, { error: must('a list of 1 to 100 lines') })
     .min(1, { error: must('a list of 1 to 100 lines') })
-    .max(100, { error: must('a list of 1 to 100 lines') }),
+    .max(100, { error: must('a list of 1 to 100 lines') })
+    .meta({ description: 'What was bought: one item and quantity in each line' }),
 })
   .superRefine(({ lines }, context) => {
     const first = new Map<string, number>()
@@ -93,9 +144,7 @@ export const orderBody = fields({
     }
   })
   .meta({
-    examples: [
-      { reference: '1001', lines: [{ id: '1', sku: 'WIN-11-PRO', quantity: 1, unitPrice: '19.99', currency: 'EUR' }] },
-    ],
+    examples: [orderExample],
   })
 
 /** A checked body in the words of ordering: `"19.9"` and `"19.90"` are one amount. */
@@ -122,20 +171,25 @@ export function orderDigest({ reference, lines }: OrderInput): string {
 }
 
 /** Whether one purchase may exceed the spend caps of its order, the hour and the day. */
-const overrideSpendCap = z.boolean({ error: must('true or false') }).optional()
+const overrideSpendCap = z
+  .boolean({ error: must('true or false') })
+  .optional()
+  .meta({ description: 'Let this purchase exceed the spend caps of its order, the hour and the day' })
+const reason = (min = 1) => text(500, 'Why, for the audit', min)
 
 export const releaseBody = fields({
-  ceiling: decimal('the most that one unit may cost, such as "12.34"').optional(),
+  ceiling: decimal('the most that one unit may cost, such as "12.34"')
+    .optional()
+    .meta({ description: "The most that one unit may cost, in the supplier's currency", examples: ['12.34'] }),
   overrideSpendCap,
 })
 /** Body of an operator's decision. The audit keeps the reason. */
 export const decisionBody = fields({
-  decision: oneOf(decisionTypes),
-  /** Of the supplier; goes with `adopt` alone. */
-  orderId: text(200).optional(),
+  decision: oneOf(decisionTypes).meta({ description: 'The evidence says what each would do now' }),
+  orderId: text(200, "The supplier's order that is to be adopted; goes with `adopt` alone").optional(),
   /** Goes with `buy_again` alone. */
   overrideSpendCap,
-  reason: text(500, 3),
+  reason: reason(3),
 })
   .superRefine(({ decision, orderId, overrideSpendCap }, context) => {
     const fault = (field: string, message: string) => context.addIssue({ code: 'custom', path: [field], message })
@@ -149,17 +203,20 @@ export const decisionBody = fields({
     examples: [{ decision: 'hand_over', reason: 'the customer takes two of three' }],
   })
 /** Body of changes of a listing that need a reason. */
-export const reasonBody = fields({ reason: text(500) })
+export const reasonBody = fields({ reason: reason() })
 /** Body of the approval of a held price: the price that was shown. */
-export const approvalBody = fields({ price: decimal('decimal text such as "23.99"'), reason: text(500) }).meta({
+export const approvalBody = fields({
+  price: decimal('decimal text such as "23.99"').meta({ description: 'The `wantedPrice` that was shown' }),
+  reason: reason(),
+}).meta({
   examples: [{ price: '23.99', reason: 'the supplier confirmed it' }],
 })
 /** Body of a link. */
 export const linkBody = fields({
-  productId: text(200).optional(),
-  offerSku: text(200).optional(),
-  sku: text(200).optional(),
-  variation: text(200).optional(),
+  productId: text(200, "The offer, by the supplier's id of the product; or `offerSku`").optional(),
+  offerSku: text(200, "The offer, by the supplier's SKU, if one offer has it; or `productId`").optional(),
+  sku: text(200, "The store's own SKU of the variant").optional(),
+  variation: text(200, 'The name of the variant, for people').optional(),
 })
   .superRefine(({ productId, offerSku }, context) => {
     if ((productId === undefined) !== (offerSku === undefined)) return
@@ -167,28 +224,35 @@ export const linkBody = fields({
     context.addIssue({ code: 'custom', path: ['productId'], message })
   })
   .meta({ examples: [{ offerSku: 'GAM-RAIL4', variation: 'Europe' }] })
-export const freezeBody = fields({ reason: text(500) })
+export const freezeBody = fields({ reason: reason() })
 /** Body of the end of a freeze: the causes that were shown. */
 export const unfreezeBody = fields({
   causes: z
-    .array(text(20), { error: must('a list of ids of causes') })
+    .array(text(20, 'Id of a cause'), { error: must('a list of ids of causes') })
     .min(1, { error: must('one cause or more') })
-    .max(1_000),
+    .max(1_000)
+    .meta({ description: 'The causes that were shown by GET /status; a newer one stays' }),
 }).meta({ examples: [{ causes: ['9f86d081'] }] })
 /** Body of the rotation of a callback secret: a week is enough to install it, weekend included. */
-export const rotateSecretBody = fields({ overlapHours: whole(0, 720).default(168) })
+export const rotateSecretBody = fields({
+  overlapHours: whole(0, 720).default(168).meta({ description: 'How long the previous secret stays valid' }),
+})
 export const webhookBody = fields({
-  url: z.url({ protocol: /^https?$/, error: must('an address that starts with http:// or https://') }).optional(),
+  url: z
+    .url({ protocol: /^https?$/, error: must('an address that starts with http:// or https://') })
+    .optional()
+    .meta({ description: 'Where the supplier reaches this service; else `publicUrl` of the configuration' }),
 })
 export const tokenBody = fields({
-  name: text(100),
-  role: oneOf(roles),
-  store: text(50).optional(),
+  name: text(100, 'Whose token it is, for people'),
+  role: oneOf(roles).meta({ description: 'Each person may what the one before may: viewer, operator, admin' }),
+  store: text(50, 'Id of the store that a store token speaks for').optional(),
   scopes: z
     .array(oneOf(scopes), { error: must('a list of scopes') })
     .max(scopes.length)
-    .optional(),
-  expiresInDays: whole(1, 3650).optional(),
+    .optional()
+    .meta({ description: 'Of a store token: `orders` places and reads orders, `keys` shows licence keys' }),
+  expiresInDays: whole(1, 3650).optional().meta({ description: 'Never, if it is left out' }),
 }).superRefine(({ role, store, scopes }, context) => {
   const fault = (field: string, message: string) => context.addIssue({ code: 'custom', path: [field], message })
   if (role === 'store' && store === undefined) fault('store', 'missing: a store token speaks for one store')
@@ -199,22 +263,14 @@ export const tokenBody = fields({
 
 /** Query of every list: how many, and the id of the last one seen. */
 export const paging = {
-  limit: z
-    .string()
-    .regex(/^\d{1,3}$/, { error: must('a whole number from 1 to 200') })
-    .transform(Number)
-    .pipe(whole(1, 200))
-    .default(50),
-  before: id.optional(),
+  limit: queryNumber(1, 200, 50, 'How many a page has at most'),
+  before: id.optional().meta({ description: '`next` of the page before this one' }),
 }
-export const anyText = text(200).optional()
+/** In the place of `before`, where a list goes by the store's own ids. */
+export const after = queryText('`next` of the page before this one')
+export const inStore = queryText('Id of a store: only its orders count')
 /** How many changes are listed one by one. */
-export const most = z
-  .string()
-  .regex(/^\d{1,5}$/, { error: must('a whole number from 0 to 10000') })
-  .transform(Number)
-  .pipe(whole(0, 10_000))
-  .default(1_000)
+export const most = queryNumber(0, 10_000, 1_000, 'How many changes of offers, and of listings, are listed')
 
 /**
  * The version that a change requires, from the header If-Match.
@@ -228,7 +284,9 @@ export function versionIn(header: string | undefined): string {
   throw new Failure('invalid', `If-Match: ${message}`, { fields: [{ field: 'If-Match', message }] })
 }
 
-export const choice = <const T extends readonly string[]>(values: T) => oneOf(values).optional()
+/** @param about what the filter is for */
+export const choice = <const T extends readonly string[]>(values: T, about: string) =>
+  oneOf(values).optional().meta({ description: about })
 
 /** Most faults that one answer lists: an input with more was not made for this API. */
 const FAULTS_MAX = 100

@@ -10,6 +10,8 @@ import {
 } from 'zod-openapi'
 import { type ErrorCode as Code, errorCodes } from './answers.ts'
 import { callbacks } from './api/callbacks.ts'
+import { meaningsText } from './api/views.ts'
+import { guide } from './guide.ts'
 import { fields } from './input.ts'
 import { csvFile, lineShapeOf, type Operation } from './operation.ts'
 
@@ -26,8 +28,8 @@ export function openApiDocument(operations: Operation[]) {
       info: {
         title: 'Quayside',
         version: '1',
-        description:
-          'Place paid store orders and get licence keys. Every answer carries X-Request-Id; errors have one envelope.',
+        summary: 'Place paid store orders and get licence keys.',
+        description: guide,
         license: { name: 'MIT', identifier: 'MIT' },
       },
       servers: [{ url: '/api/v1' }],
@@ -56,7 +58,7 @@ const ErrorCode = z.enum(Object.keys(errorCodes) as Code[]).meta({
   description: [
     'What went wrong, for machines. Later versions may add codes: read an unknown one by its HTTP status.',
     '',
-    ...Object.entries(errorCodes).map(([code, means]) => `- \`${code}\`: ${means}`),
+    meaningsText(errorCodes),
   ].join('\n'),
 })
 
@@ -170,9 +172,20 @@ const commonFailures = {
   Unavailable: 'Not now: try again after Retry-After',
 }
 
+/** What a piece of a path is, by its name; anything else is an id from a list. */
+const piecesOfPaths: Record<string, string> = {
+  reference: "The store's own number of the order",
+  store: 'Id of a store, as GET /stores shows it',
+  sku: 'SKU or `id` of a listing',
+  variant: 'The `id` of a listing',
+}
+
 function describe(one: Operation): ZodOpenApiOperationObject {
   const { people, store } = one.allowed
-  const pieces = [...one.path.matchAll(/:(\w+)/g)].map(([, name]) => [name, z.string()])
+  const pieces = [...one.path.matchAll(/:(\w+)/g)].map(([, name = '']) => [
+    name,
+    z.string().meta({ description: piecesOfPaths[name] ?? 'As its list shows it' }),
+  ])
   const body = one.body && {
     required: !one.body.safeParse({}).success,
     content: json(named(one.body, `${one.name}Body`)),

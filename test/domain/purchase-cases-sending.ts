@@ -127,7 +127,7 @@ export const releasedCases: Case[] = [
     input: released('time'),
     gives: {},
   },
-  { when: 'an operator releases it', facts: { holdReason: 'risk' }, input: released('operator'), gives: free },
+  { when: 'an operator releases it', facts: { holdReason: 'frozen' }, input: released('operator'), gives: free },
   {
     when: 'an operator releases it with another ceiling',
     facts: { holdReason: 'ceiling', notBefore: NOW + HOUR },

@@ -2,11 +2,14 @@ import { z } from 'zod'
 import { type ReportedHold, reportedHolds } from '../../domain/store-update.ts'
 import { Listing } from './listings.ts'
 
+const order = {
+  store: z.string().meta({ description: 'Id of the store' }),
+  reference: z.string().meta({ description: "The store's own number of the order" }),
+}
 const line = {
-  store: z.string(),
-  reference: z.string(),
+  ...order,
   line: z.string().meta({ description: "The store's own id of the line" }),
-  sku: z.string(),
+  sku: z.string().meta({ description: 'As the store wrote it' }),
 }
 
 /** The callbacks to a store, for its developers: when each is sent and what its `data` carries. */
@@ -28,9 +31,12 @@ export const callbacks: { type: string; when: string; data: z.ZodType; answer?: 
     data: z.object({
       ...line,
       quantity: z.int().meta({ description: 'Units that will not come' }),
-      state: z.enum(['failed', 'cancelled']),
-      code: z.string().meta({ examples: ['out_of_stock', 'cancelled', 'deadline', 'closed', 'short'] }),
-      message: z.string(),
+      state: z.enum(['failed', 'cancelled']).meta({ description: 'Whether it was cancelled, or went wrong' }),
+      code: z.string().meta({
+        description: 'Why, for machines: a code of the supplier, or `cancelled`, `deadline`, `closed` or `short`',
+        examples: ['out_of_stock', 'cancelled', 'deadline', 'closed', 'short'],
+      }),
+      message: z.string().meta({ description: 'Why, for people' }),
       advice: z.string().meta({ description: 'What to do now' }),
     }),
   },
@@ -40,8 +46,8 @@ export const callbacks: { type: string; when: string; data: z.ZodType; answer?: 
     data: z.object({
       ...line,
       quantity: z.int().meta({ description: 'Units that wait' }),
-      reason: z.enum(Object.keys(reportedHolds) as ReportedHold[]),
-      message: z.string(),
+      reason: z.enum(Object.keys(reportedHolds) as ReportedHold[]).meta({ description: 'Why, for machines' }),
+      message: z.string().meta({ description: 'Why, for people' }),
     }),
   },
   {
@@ -56,26 +62,29 @@ export const callbacks: { type: string; when: string; data: z.ZodType; answer?: 
     type: 'order.closed',
     when: 'The order is finished.',
     data: z.object({
-      store: z.string(),
-      reference: z.string(),
-      state: z.enum(['fulfilled', 'partly_fulfilled', 'failed', 'cancelled']),
+      ...order,
+      state: z
+        .enum(['fulfilled', 'partly_fulfilled', 'failed', 'cancelled'])
+        .meta({ description: 'Whether all, some or no keys came, and why none did' }),
     }),
   },
   {
     type: 'listings.changed',
     when: 'Listings that differ from what you have, at most 100. Answer with what became of each, or with any 2xx.',
     data: z.object({
-      listings: z.array(
-        Listing.extend({
-          revision: z.int().meta({ description: 'The larger one is newer, in any order of arrival' }),
-        }),
-      ),
+      listings: z
+        .array(
+          Listing.extend({
+            revision: z.int().meta({ description: 'The larger one is newer, in any order of arrival' }),
+          }),
+        )
+        .meta({ description: 'What changed' }),
     }),
     answer: z.object({
       results: z.array(
         z.object({
-          id: z.string(),
-          ok: z.boolean(),
+          id: z.string().meta({ description: 'Of the listing' }),
+          ok: z.boolean().meta({ description: 'Whether you took it' }),
           reason: z.string().optional().meta({ description: 'Why not; shown to operators' }),
           price: z.string().optional().meta({ description: 'What you have stored; compared with what was sent' }),
           stock: z.int().nullable().optional().meta({ description: 'The stock that you have stored, likewise' }),

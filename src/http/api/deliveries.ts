@@ -6,7 +6,7 @@ import { supplierSourceId } from '../../inbox/sources.ts'
 import { need } from '../../storage/database.ts'
 import { deliveryById, listDeliveries } from '../../storage/deliveries.ts'
 import { allWebhooks, type Webhook as WebhookRow } from '../../storage/webhooks.ts'
-import { choice, paging, webhookBody } from '../input.ts'
+import { choice, paging, queryFlag, webhookBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import { at, byId, count, maybeAt, page, pageOf, view, words } from './views.ts'
 
@@ -45,7 +45,7 @@ export function deliveryOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
       path: '/deliveries',
       allowed: viewer,
       summary: 'Deliveries of the supplier, newest first.',
-      query: { ...paging, state: choice(deliveryStates) },
+      query: { ...paging, state: choice(deliveryStates, 'Only deliveries in this state') },
       answer: page(Delivery),
       success: { 200: 'A page of deliveries' },
       async handle({ query: { limit, ...filter } }) {
@@ -59,12 +59,11 @@ export function deliveryOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
       path: '/deliveries/:id',
       allowed: viewer,
       summary: 'One delivery. An admin sees its body with reveal=true, which the audit records.',
-      query: { reveal: choice(['true', 'false']) },
+      query: { reveal: queryFlag('Show the body; for admins') },
       answer: DeliveryDetail,
       success: { 200: 'The delivery' },
       failures: { 404: 'unknown id' },
-      async handle({ caller, path, query }) {
-        const reveal = query.reveal === 'true'
+      async handle({ caller, path, query: { reveal } }) {
         if (reveal) assertAllowed(caller, { people: 'admin' })
         const delivery = await found(path.id)
         if (!reveal) return ok(delivery)

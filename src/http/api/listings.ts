@@ -17,24 +17,30 @@ import {
   viewListing,
 } from '../../listings/listings.ts'
 import { type ListingPrice, type ListingRow, pageOfListings } from '../../storage/listings.ts'
-import { anyText, approvalBody, choice, linkBody, paging, reasonBody } from '../input.ts'
+import { after, approvalBody, choice, linkBody, paging, queryFlag, reasonBody } from '../input.ts'
 import { type ApiContext, configuredStore, csvFile, type Operation, ok, operation } from '../operation.ts'
 import { storeOf } from './orders.ts'
 import { storeAt } from './stores.ts'
 import { amount, amountOf, at, count, currency, maybeAt, oneOf, page, pageOf, view, words } from './views.ts'
 
 const content = {
-  name: z.string(),
-  category: words,
-  price: amount,
+  name: z.string().meta({ description: 'Of the product, in the words of the supplier' }),
+  category: words.meta({ description: 'In the words of the supplier; null for none' }),
+  price: amount.meta({ description: 'Decimal text: what the customer pays for one unit' }),
   compareAt: amount.nullable().meta({ description: 'The earlier price, for display; above the price' }),
-  currency,
+  currency: currency.meta({ description: 'Of the prices, ISO 4217' }),
   stock: count.nullable().meta({ description: 'Null when it is available and not counted' }),
-  available: z.boolean(),
+  available: z.boolean().meta({ description: 'Whether it can be sold now' }),
 }
 const variant = z.string().meta({ description: "The store's own reference of what it sells; without a link, the SKU" })
 
-export const Listing = z.object({ id: variant, sku: z.string(), ...content }).meta({ id: 'Listing' })
+export const Listing = z
+  .object({
+    id: variant,
+    sku: z.string().meta({ description: "The supplier's SKU, or the store's own of a linked variant" }),
+    ...content,
+  })
+  .meta({ id: 'Listing' })
 
 const Content = view(z.object(content), ({ priceMinor, compareAtMinor, ...rest }: ListingContent) => ({
   ...rest,
@@ -113,7 +119,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
       path: '/listings',
       allowed: { store: 'orders' },
       summary: 'What the store can sell, with price and stock.',
-      query: { limit: paging.limit, after: anyText },
+      query: { limit: paging.limit, after },
       answer: page(Listing),
       success: { 200: 'A page of listings; `next` goes into `after`' },
       async handle({ caller, query: { limit, after } }) {
@@ -142,7 +148,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
       path: '/stores/:store/listings',
       allowed: both,
       summary: 'The listings of a store with what was pushed to it, by id.',
-      query: { limit: paging.limit, after: anyText, state: choice(listingStates) },
+      query: { limit: paging.limit, after, state: choice(listingStates, 'Only listings in this state') },
       answer: page(StoreListing),
       failures: { 404: 'no such store' },
       success: { 200: 'A page of listings; `next` goes into `after`' },
@@ -157,7 +163,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
       path: '/stores/:store/listing-problems',
       allowed: both,
       summary: 'Listings that need a link: ambiguous, missing and duplicate SKUs.',
-      query: { limit: paging.limit, after: anyText },
+      query: { limit: paging.limit, after },
       answer: page(StoreListing),
       success: { 200: 'A page of listings; `next` goes into `after`' },
       failures: { 404: 'no such store' },
@@ -278,15 +284,15 @@ export function listingFileOperations({ ordering, stores }: Pick<ApiContext, 'or
       path: '/stores/:store/listings/import',
       allowed: { people: 'operator' },
       answer: ImportReport,
-      query: { dry_run: choice(['true', 'false']) },
+      query: { dry_run: queryFlag('Only report what would be done') },
       summary: 'Link, unlink and ignore listings as a CSV file says, line by line; with dry_run=true only report.',
       file: { bytesMax: fileLimits.bytesMax },
       success: { 200: 'The result of each line' },
       failures: { 404: 'no such store' },
       async handle({ caller, path, query, file }) {
         const store = storeAt(stores, caller, path)
-        const dryRun = query.dry_run === 'true'
-        return ok(await importLinks(linkingOf(ordering), { store, actor: caller.actor, dryRun }, file))
+        const asked = { store, actor: caller.actor, dryRun: query.dry_run }
+        return ok(await importLinks(linkingOf(ordering), asked, file))
       },
     }),
   ]

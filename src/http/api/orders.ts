@@ -12,42 +12,80 @@ import {
   storeOrderByReference,
   storeOrdersByReference,
 } from '../../storage/store-orders.ts'
-import { anyText, orderBody, orderDigest, orderInput, paging } from '../input.ts'
+import { inStore, orderBody, orderDigest, orderInput, paging } from '../input.ts'
 import { type ApiContext, configuredStore, type Operation, ok, operation } from '../operation.ts'
 import { Purchase } from './purchases.ts'
-import { at, byId, count, maybeAt, page, pageOf, words } from './views.ts'
+import { at, byId, count, enumeration, maybeAt, page, pageOf, words } from './views.ts'
+
+const OrderState = enumeration('OrderState', orderStates, {
+  open: 'some line has not ended',
+  fulfilled: 'every line got all its keys',
+  partly_fulfilled: 'all lines have ended, and only some keys came',
+  failed: 'all lines have ended without a key, one of them because it failed',
+  cancelled: 'all lines were cancelled before a key came',
+})
+const LineState = enumeration('LineState', lineStates, {
+  not_ours: 'the SKU is none of the listings: nothing is bought, and the state of the order leaves it out',
+  open: 'it is being bought',
+  held: 'it waits: `holdReason` of its purchases says for what',
+  partly_fulfilled: 'some keys are handed over, and more may come',
+  fulfilled: 'all keys are handed over',
+  failed: 'it has ended: no keys but the `delivered` ones come',
+  cancelled: 'it was cancelled, or an operator closed it: no keys but the `delivered` ones come',
+})
 
 const head = {
-  store: z.string(),
-  reference: z.string(),
-  state: z.enum(orderStates),
-  receivedAt: at,
-  cancelRequestedAt: maybeAt,
-  closedAt: maybeAt,
+  store: z.string().meta({ description: 'Id of the store' }),
+  reference: z.string().meta({ description: "The store's own number of the order", examples: ['1001'] }),
+  state: OrderState,
+  receivedAt: at.meta({ description: 'When it was taken' }),
+  cancelRequestedAt: maybeAt.meta({ description: 'When its cancellation was requested' }),
+  closedAt: maybeAt.meta({ description: 'When its last line ended' }),
 }
 
 const line = {
-  id: z.string().meta({ description: "The store's own id of the line" }),
-  sku: z.string(),
-  quantity: z.int(),
-  state: z.enum(lineStates),
+  id: z.string().meta({ description: "The store's own id of the line", examples: ['1'] }),
+  sku: z.string().meta({ description: 'As the store wrote it', examples: ['GAM-RAIL4'] }),
+  quantity: z.int().meta({ description: 'How many licence keys were ordered' }),
+  state: LineState,
   delivered: count.meta({ description: 'Licence keys that the store has confirmed' }),
 }
+const LineEntry = z.object(line).meta({ id: 'OrderLineEntry' })
+const OrderEntry = z
+  .object({
+    id: z.string().meta({ description: 'Id of the order here' }),
+    ...head,
+    lines: z.array(LineEntry).meta({ description: 'As the store ordered them' }),
+  })
+  .meta({ id: 'OrderEntry' })
 
-const OrderEntry = z.object({ id: z.string(), ...head, lines: z.array(z.object(line)) }).meta({ id: 'OrderEntry' })
+const Line = z
+  .object({
+    ...line,
+    name: words.meta({ description: 'Of the product; null for a line that is not one of the listings' }),
+    keys: z
+      .array(z.string())
+      .optional()
+      .meta({ description: 'The licence keys that were handed over; only for a token with the scope `keys`' }),
+    purchases: z
+      .array(Purchase)
+      .meta({ description: 'What was bought for it at the supplier, and what is to be bought' }),
+  })
+  .meta({ id: 'OrderLine' })
+
+const TimelineEntry = z
+  .object({
+    at: at.meta({ description: 'When it happened' }),
+    what: z.string().meta({ description: 'What happened, for people', examples: ['purchase accepted'] }),
+    detail: words.meta({ description: 'More about it, for people' }),
+  })
+  .meta({ id: 'TimelineEntry' })
 
 const Order = z
   .object({
     ...head,
-    lines: z.array(
-      z.object({
-        ...line,
-        name: words.meta({ description: 'Null for a line that is not one of the listings' }),
-        keys: z.array(z.string()).optional().meta({ description: 'Only for a token with the scope keys' }),
-        purchases: z.array(Purchase),
-      }),
-    ),
-    timeline: z.array(z.object({ at, what: z.string(), detail: words })),
+    lines: z.array(Line).meta({ description: 'As the store ordered them' }),
+    timeline: z.array(TimelineEntry).meta({ description: 'What happened, the oldest first' }),
   })
   .meta({ id: 'Order' })
 
@@ -56,7 +94,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
   const { ordering } = context
   const { db } = ordering
   const view = (orderId: string, caller: Caller) => viewOrder(ordering, orderId, { keys: caller.scopes.has('keys') })
-  const storeQuery = { store: anyText }
+  const storeQuery = { store: inStore }
   const unknown = 'no order has this reference'
   const ambiguous = 'several stores have an order under this reference: `ambiguous_reference`'
 

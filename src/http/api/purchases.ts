@@ -12,33 +12,72 @@ import { outagesDuring } from '../../ordering/outages.ts'
 import { need } from '../../storage/database.ts'
 import { attemptsOf, enteredAt, transitionsOf } from '../../storage/evidence.ts'
 import { listPurchases, type Purchase as PurchaseRow, purchaseById } from '../../storage/purchases.ts'
-import { choice, decisionBody, paging, releaseBody } from '../input.ts'
+import { choice, decisionBody, paging, queryFlag, releaseBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import { Discrepancy } from './reconcile.ts'
 import { Freeze } from './service.ts'
-import { amount, amountOf, at, byId, count, currency, maybeAt, page, pageOf, view, words } from './views.ts'
+import {
+  amount,
+  amountOf,
+  at,
+  byId,
+  count,
+  currency,
+  enumeration,
+  maybeAt,
+  page,
+  pageOf,
+  view,
+  words,
+} from './views.ts'
+
+const State = enumeration('PurchaseState', purchaseStates, {
+  planned: 'it is to be sent',
+  waiting: 'nothing was charged: it is sent again later',
+  sending: 'it is being sent, or its answer is awaited',
+  unknown: 'it may be charged: it is looked up at the supplier',
+  accepted: 'the supplier has taken it: its keys are to come',
+  completed: 'its keys have come and are being handed over',
+  fulfilled: 'the store has its keys',
+  rejected: 'the supplier refused it: nothing was charged',
+  failed: 'the supplier took it and did not deliver',
+  cancelled: 'it was given up: nothing was charged, or an operator closed it',
+  review: 'it waits for the decision of an operator',
+})
+const Hold = enumeration('HoldReason', holdReasons, {
+  out_of_stock: 'the supplier has none left',
+  balance: 'the balance at the supplier is too low',
+  ceiling: 'a unit costs more than its ceiling',
+  spend_cap: 'a spend cap of the order, the hour or the day is reached',
+  frozen: 'all buying is stopped',
+})
 
 const shape = z
   .object({
-    id: z.string(),
-    part: z.int(),
-    generation: z.int(),
-    state: z.enum(purchaseStates),
-    holdReason: z.enum(holdReasons).nullable().meta({ description: 'What keeps it from being bought now' }),
-    note: words,
-    notBefore: maybeAt,
-    quantity: z.int(),
+    id: z.string().meta({ description: 'Id of the purchase' }),
+    part: z.int().meta({
+      description:
+        'Which part of its line, from 1: a quantity above what the supplier sells at once is bought in several',
+    }),
+    generation: z
+      .int()
+      .meta({ description: '1 for the first purchase of the part, one more each time it is bought again' }),
+    state: State,
+    holdReason: Hold.nullable().meta({ description: 'What keeps it from being bought now' }),
+    note: words.meta({ description: 'About the hold or the review, for people' }),
+    notBefore: maybeAt.meta({ description: 'Nothing is done with it before' }),
+    quantity: z.int().meta({ description: 'Units that it buys' }),
     cancelRequestedAt: maybeAt.meta({
       description: 'When the store asked to cancel it; what was bought already stays',
     }),
     ceiling: amount.meta({ description: 'The most that one unit may cost' }),
     amount: amount.nullable().meta({ description: 'What it cost in all, once known' }),
-    currency,
-    supplierOrderId: words,
-    externalOrderId: z.string(),
-    failureCode: words,
-    failureMessage: words,
-    changedAt: at,
+    currency: currency.meta({ description: 'Of `ceiling` and `amount`: the one that the supplier sells in' }),
+    supplierOrderId: words.meta({ description: "The supplier's id of its order, once known" }),
+    externalOrderId: z.string().meta({ description: 'Our reference of it, which the supplier shows with its order' }),
+    failureCode: words.meta({ description: "Why it failed or was rejected: the supplier's code" }),
+    failureMessage: words.meta({ description: "The same in the supplier's words" }),
+    changedAt: at.meta({ description: 'When anything of it changed last' }),
   })
   .meta({ id: 'Purchase' })
 const amountsOf = <R extends PurchaseRow>(row: R) => ({
@@ -137,7 +176,7 @@ const Evidence = view(
         z.object({
           id: z.string(),
           generation: z.int(),
-          state: z.enum(purchaseStates),
+          state: State,
           supplierOrderId: words,
           writtenOffAt: maybeAt,
           refundedAt: maybeAt,
@@ -197,7 +236,7 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
       path: '/purchases',
       allowed: viewer,
       summary: 'Purchases at the supplier, newest first.',
-      query: { ...paging, state: choice(purchaseStates) },
+      query: { ...paging, state: choice(purchaseStates, 'Only purchases in this state') },
       answer: page(PurchaseEntry),
       success: { 200: 'A page of purchases' },
       async handle({ query: { limit, ...filter } }) {
@@ -258,12 +297,11 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
       allowed: viewer,
       summary:
         'What is known of a purchase, and what each decision would do. With read=true an operator asks the supplier too.',
-      query: { read: choice(['true', 'false']) },
+      query: { read: queryFlag('Read its orders from the supplier; for operators') },
       answer: Evidence,
       success: { 200: 'The evidence' },
       failures: { 404: 'unknown id' },
-      async handle({ caller, path, query }) {
-        const read = query.read === 'true'
+      async handle({ caller, path, query: { read } }) {
         if (read) assertAllowed(caller, operator)
         return ok(await viewEvidence(ordering, path.id ?? '', { read }))
       },

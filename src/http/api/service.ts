@@ -253,7 +253,11 @@ export function serviceOperations({
       path: '/outbox',
       allowed: viewer,
       summary: 'Callbacks and alerts, queued or sent, newest first.',
-      query: { ...paging, state: choice(effectStates), kind: choice(effectKinds) },
+      query: {
+        ...paging,
+        state: choice(effectStates, 'Only messages in this state'),
+        kind: choice(effectKinds, 'Only callbacks to stores, or only alerts to operators'),
+      },
       answer: page(Effect),
       success: { 200: 'A page of the outbox' },
       async handle({ query: { limit, ...filter } }) {

@@ -14,6 +14,19 @@ export const counts = z.record(z.string(), count)
 export const currency = z.string().meta({ description: 'ISO 4217', examples: ['EUR'] })
 export const amount = z.string().meta({ description: 'Decimal text in the currency beside it', examples: ['19.99'] })
 
+/** Words with what each means, as a list in Markdown. */
+export const meaningsText = (means: Record<string, string>): string =>
+  Object.entries(means)
+    .map(([word, text]) => `- \`${word}\`: ${text}`)
+    .join('\n')
+
+/** Words of the document under a name of their own, with what each means. */
+export const enumeration = <const T extends readonly string[]>(
+  id: string,
+  values: T,
+  means: Record<T[number], string>,
+) => z.enum(values).meta({ id, description: meaningsText(means) })
+
 /** Text of a column that holds one of these words. */
 export const oneOf = <const T extends readonly string[]>(values: T) => z.string().pipe(z.enum(values))
 
