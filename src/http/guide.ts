@@ -1,4 +1,11 @@
+import { errorBody } from './answers.ts'
 import { orderExample } from './input.ts'
+
+const fault = { field: 'lines.0.quantity', message: 'must be a whole number from 1 to 10000' }
+export const failureExample = errorBody(
+  { code: 'invalid', message: `${fault.field}: ${fault.message}`, fields: [fault] },
+  '01kb3q8z4x9r2m5t7v0w1y3a6c',
+)
 
 /** One page for developers of a store's backend, as the OpenAPI document and its page begin with it. */
 export const guide = `Quayside buys licence keys for the paid orders of a store and hands them over. A store posts an order, and gets
@@ -64,15 +71,7 @@ for people; \`fields\` names every fault of the input. \`request_id\` is in the 
 when you ask for help.
 
 \`\`\`json
-{
-  "success": false,
-  "error": {
-    "code": "invalid",
-    "message": "lines.0.quantity: must be a whole number from 1 to 10000",
-    "fields": [{ "field": "lines.0.quantity", "message": "must be a whole number from 1 to 10000" }]
-  },
-  "request_id": "01kb3q8z4x9r2m5t7v0w1y3a6c"
-}
+${JSON.stringify(failureExample, undefined, 2)}
 \`\`\`
 
 | status | means |

@@ -143,9 +143,7 @@ export const orderBody = fields({
       }
     }
   })
-  .meta({
-    examples: [orderExample],
-  })
+  .meta({ examples: [orderExample] })
 
 /** A checked body in the words of ordering: `"19.9"` and `"19.90"` are one amount. */
 export const orderInput = ({ reference, lines }: z.infer<typeof orderBody>): OrderInput => ({
@@ -182,7 +180,7 @@ export const releaseBody = fields({
     .optional()
     .meta({ description: "The most that one unit may cost, in the supplier's currency", examples: ['12.34'] }),
   overrideSpendCap,
-})
+}).meta({ examples: [{ ceiling: '24.90' }] })
 /** Body of an operator's decision. The audit keeps the reason. */
 export const decisionBody = fields({
   decision: oneOf(decisionTypes).meta({ description: 'The evidence says what each would do now' }),
@@ -200,10 +198,10 @@ export const decisionBody = fields({
     }
   })
   .meta({
-    examples: [{ decision: 'hand_over', reason: 'the customer takes two of three' }],
+    examples: [{ decision: 'close', reason: 'the customer was refunded' }],
   })
 /** Body of changes of a listing that need a reason. */
-export const reasonBody = fields({ reason: reason() })
+export const reasonBody = fields({ reason: reason() }).meta({ examples: [{ reason: 'sold by hand' }] })
 /** Body of the approval of a held price: the price that was shown. */
 export const approvalBody = fields({
   price: decimal('decimal text such as "23.99"').meta({ description: 'The `wantedPrice` that was shown' }),
@@ -224,7 +222,7 @@ export const linkBody = fields({
     context.addIssue({ code: 'custom', path: ['productId'], message })
   })
   .meta({ examples: [{ offerSku: 'GAM-RAIL4', variation: 'Europe' }] })
-export const freezeBody = fields({ reason: reason() })
+export const freezeBody = fields({ reason: reason() }).meta({ examples: [{ reason: 'checking prices' }] })
 /** Body of the end of a freeze: the causes that were shown. */
 export const unfreezeBody = fields({
   causes: z
@@ -236,13 +234,13 @@ export const unfreezeBody = fields({
 /** Body of the rotation of a callback secret: a week is enough to install it, weekend included. */
 export const rotateSecretBody = fields({
   overlapHours: whole(0, 720).default(168).meta({ description: 'How long the previous secret stays valid' }),
-})
+}).meta({ examples: [{ overlapHours: 168 }] })
 export const webhookBody = fields({
   url: z
     .url({ protocol: /^https?$/, error: must('an address that starts with http:// or https://') })
     .optional()
     .meta({ description: 'Where the supplier reaches this service; else `publicUrl` of the configuration' }),
-})
+}).meta({ examples: [{ url: 'https://quayside.example' }] })
 export const tokenBody = fields({
   name: text(100, 'Whose token it is, for people'),
   role: oneOf(roles).meta({ description: 'Each person may what the one before may: viewer, operator, admin' }),
@@ -253,13 +251,15 @@ export const tokenBody = fields({
     .optional()
     .meta({ description: 'Of a store token: `orders` places and reads orders, `keys` shows licence keys' }),
   expiresInDays: whole(1, 3650).optional().meta({ description: 'Never, if it is left out' }),
-}).superRefine(({ role, store, scopes }, context) => {
-  const fault = (field: string, message: string) => context.addIssue({ code: 'custom', path: [field], message })
-  if (role === 'store' && store === undefined) fault('store', 'missing: a store token speaks for one store')
-  if (role === 'store' && !scopes?.length) fault('scopes', 'missing: orders, keys or both')
-  if (role !== 'store' && store !== undefined) fault('store', 'only a store token is bound to a store')
-  if (role !== 'store' && scopes !== undefined) fault('scopes', 'only a store token has scopes')
 })
+  .superRefine(({ role, store, scopes }, context) => {
+    const fault = (field: string, message: string) => context.addIssue({ code: 'custom', path: [field], message })
+    if (role === 'store' && store === undefined) fault('store', 'missing: a store token speaks for one store')
+    if (role === 'store' && !scopes?.length) fault('scopes', 'missing: orders, keys or both')
+    if (role !== 'store' && store !== undefined) fault('store', 'only a store token is bound to a store')
+    if (role !== 'store' && scopes !== undefined) fault('scopes', 'only a store token has scopes')
+  })
+  .meta({ examples: [{ name: 'anna', role: 'operator', expiresInDays: 90 }] })
 
 /** Query of every list: how many, and the id of the last one seen. */
 export const paging = {

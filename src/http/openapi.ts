@@ -11,7 +11,7 @@ import {
 import { type ErrorCode as Code, errorCodes } from './answers.ts'
 import { callbacks } from './api/callbacks.ts'
 import { meaningsText } from './api/views.ts'
-import { guide } from './guide.ts'
+import { failureExample, guide } from './guide.ts'
 import { fields } from './input.ts'
 import { csvFile, lineShapeOf, type Operation } from './operation.ts'
 
@@ -82,17 +82,7 @@ const Failed = z
   })
   .meta({
     id: 'Failed',
-    examples: [
-      {
-        success: false,
-        error: {
-          code: 'invalid',
-          message: 'lines.0.quantity: must be a whole number from 1 to 10000',
-          fields: [{ field: 'lines.0.quantity', message: 'must be a whole number from 1 to 10000' }],
-        },
-        request_id: '01kb3q8z4x9r2m5t7v0w1y3a6c',
-      },
-    ],
+    examples: [failureExample],
   })
 
 const bearer = (description: string) => ({ type: 'http' as const, scheme: 'bearer', description })

@@ -97,7 +97,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
       provider_stock: 'sandbox storage',
       quantity: 'cli demo http ordering storage supplier',
       secret: 'cli storage',
-      sku: 'cli demo domain listings ordering storage',
+      sku: 'cli demo domain http listings ordering storage',
       status: 'cli demo domain http observe sandbox storage top',
       total: 'storage',
       updated_at: 'sandbox',
@@ -107,7 +107,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
   {
     why: 'settings of the dialect by their own names, which name a fault, and common names of an amount',
     words: {
-      amount: 'supplier',
+      amount: 'http supplier',
       'error.code': 'supplier',
       from: 'supplier',
       to: 'supplier',
@@ -116,7 +116,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
   {
     why: 'our own HTTP answers, which have the envelope of the API on purpose, and what HTTP itself defines',
     words: {
-      data: 'demo',
+      data: 'demo http',
       request_id: 'cli http storage',
       'retry-after': 'http',
       'x-request-id': 'http',

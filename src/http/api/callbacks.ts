@@ -81,15 +81,17 @@ export const callbacks: { type: string; when: string; data: z.ZodType; answer?: 
         .meta({ description: 'What changed' }),
     }),
     answer: z.object({
-      results: z.array(
-        z.object({
-          id: z.string().meta({ description: 'Of the listing' }),
-          ok: z.boolean().meta({ description: 'Whether you took it' }),
-          reason: z.string().optional().meta({ description: 'Why not; shown to operators' }),
-          price: z.string().optional().meta({ description: 'What you have stored; compared with what was sent' }),
-          stock: z.int().nullable().optional().meta({ description: 'The stock that you have stored, likewise' }),
-        }),
-      ),
+      results: z
+        .array(
+          z.object({
+            id: z.string().meta({ description: 'Of the listing' }),
+            ok: z.boolean().meta({ description: 'Whether you took it' }),
+            reason: z.string().optional().meta({ description: 'Why not; shown to operators' }),
+            price: z.string().optional().meta({ description: 'What you have stored; compared with what was sent' }),
+            stock: z.int().nullable().optional().meta({ description: 'The stock that you have stored, likewise' }),
+          }),
+        )
+        .meta({ description: 'One for each listing; a listing without one counts as not taken' }),
     }),
   },
 ]

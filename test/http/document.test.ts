@@ -1,0 +1,190 @@
+/** What people, generators of clients and other languages read in the OpenAPI document. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { orderBody, orderExample } from '../../src/http/input.ts'
+import { offersByProduct, putOffer } from '../../src/storage/offers.ts'
+import { type ApiWorld, openApi } from '../support/api-world.ts'
+import { apiDocument } from '../support/contract.ts'
+import { type Json, schemasOf } from '../support/contract-schema.ts'
+import { first, STORE } from '../support/test-app.ts'
+
+const document = JSON.parse(JSON.stringify(apiDocument)) as Json
+const schemas = schemasOf(document)
+
+/** Every object of the document, with where it is. */
+function* objectsIn(value: unknown, at = '#'): Generator<[at: string, value: Json]> {
+  if (typeof value !== 'object' || value === null) return
+  if (!Array.isArray(value)) yield [at, value as Json]
+  for (const [name, inner] of Object.entries(value)) yield* objectsIn(inner, `${at}/${name}`)
+}
+const objects = [...objectsIn(document)]
+
+describe('a pattern', () => {
+  const patterns = new Set(objects.map(([, { pattern }]) => pattern).filter((one) => typeof one === 'string'))
+
+  test('is one that Python, Go, Java and Rust compile: no class of Unicode, no look-around, no reference back', () => {
+    expect(patterns.size).toBeGreaterThan(3)
+    // Literals, classes of ASCII, plain groups, and how often they repeat.
+    const portable =
+      /^\^(?:[\w.@$]|\\x[0-9a-f]{2}|\\[.]|\[\^?(?:[\w-]|\\x[0-9a-f]{2})+\]|\((?!\?)|\)|[*+?]|\{\d+(,\d+)?\})*\$$/
+    expect([...patterns].filter((one) => !portable.test(one))).toEqual([])
+  })
+
+  test('lets pass every text that the API takes, and the description has the rest of the rule in words', () => {
+    const at = '#/components/schemas/TakeOrderBody'
+    const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 8 })
+    const order = fc.record({
+      reference: text,
+      lines: fc.array(fc.record({ id: text, sku: text, quantity: fc.nat(9) })),
+    })
+    let taken = 0
+    fc.assert(
+      fc.property(order, (body) => {
+        if (!orderBody.safeParse(body).success) return
+        taken += 1
+        expect(schemas.faultsOf(at, body)).toEqual([])
+      }),
+      { numRuns: 5_000, seed: 1 },
+    )
+    expect(taken).toBeGreaterThan(200)
+    for (const reference of ['Ünï-1', '注文 1001', 'x'.repeat(200), '🎁'.repeat(200)]) {
+      expect(schemas.faultsOf(at, { ...orderExample, reference })).toEqual([])
+    }
+    for (const reference of ['', ' 1001', '1001\n', 'a\u0000b', 'x'.repeat(201)]) {
+      expect(schemas.faultsOf(at, { ...orderExample, reference }), JSON.stringify(reference)).not.toEqual([])
+    }
+    expect(schemas.at(`${at}/properties/reference`).value.description).toMatch(/without control, invisible and/)
+  })
+})
+
+test('a number in a query is a number, and a yes or no a boolean', () => {
+  const parameters = objects.map(([, value]) => value).filter(({ in: place }) => place === 'query')
+  const typeOf = (name: string) =>
+    new Set(parameters.filter((one) => one.name === name).map(({ schema }) => (schema as Json).type))
+  for (const name of ['limit', 'most']) expect([...typeOf(name)], name).toEqual(['integer'])
+  for (const name of ['read', 'reveal', 'dry_run']) expect([...typeOf(name)], name).toEqual(['boolean'])
+})
+
+test('each field of an order, its callbacks, a listing and an error is described, and each parameter', () => {
+  const described = [
+    ...['TakeOrderBody', 'OrderLineBody', 'Order', 'OrderLine', 'OrderEntry', 'OrderLineEntry', 'TimelineEntry'],
+    ...['Purchase', 'LineFulfilled', 'LineFailed', 'LineHeld', 'LineResumed', 'OrderClosed', 'ListingsChanged'],
+    ...['ListingsChangedResults', 'Listing', 'Failed'],
+  ]
+  const isDescribed = ({ description, $ref, anyOf }: Json): boolean =>
+    typeof description === 'string' ||
+    (typeof $ref === 'string' && isDescribed(schemas.at($ref).value)) ||
+    (Array.isArray(anyOf) && anyOf.some(isDescribed))
+  const bare = objects.flatMap(([at, { properties, in: place, description }]) => {
+    if (['query', 'path', 'header'].includes(String(place)) && description === undefined) return [at]
+    const [, name = ''] = /^#\/components\/schemas\/(\w+)/.exec(at) ?? []
+    if (!described.includes(name) || typeof properties !== 'object') return []
+    const fields = Object.entries(properties as Record<string, Json>)
+    // The envelope says nothing that its name does not.
+    const known = ['success', 'error']
+    return fields.flatMap(([field, value]) => (known.includes(field) || isDescribed(value) ? [] : [`${at}.${field}`]))
+  })
+  expect(bare).toEqual([])
+  for (const name of described) expect(schemas.at(`#/components/schemas/${name}`).value.properties, name).toBeDefined()
+})
+
+describe('the guide at the top', () => {
+  const guide = (document.info as { description: string }).description
+
+  test('is one page on tokens, idempotency, callbacks, retries and errors', () => {
+    const titles = [...guide.matchAll(/^## (.+)$/gm)].map(([, title]) => title)
+    expect(titles).toEqual(['Tokens', 'Placing an order', 'Idempotency', 'Callbacks', 'Retries', 'Errors'])
+    expect(guide.split('\n').length).toBeLessThan(100)
+  })
+
+  test('shows an error as it is answered, and every status that there is', async () => {
+    const world = await openApi()
+    const [line] = orderExample.lines
+    const lines = [{ ...line, quantity: 0 }]
+    const { body } = await world.ask('POST', '/orders', { token: world.tokens.store, body: { ...orderExample, lines } })
+    const shown = JSON.parse(/```json\n(.*?)```/s.exec(guide)?.[1] ?? '') as typeof body
+    expect({ ...shown, request_id: body.request_id }).toEqual(body)
+    const statuses = objects.flatMap(([at]) => /^#\/paths\/.*\/responses\/([45]\d\d)$/.exec(at)?.[1] ?? [])
+    const table = guide.slice(guide.indexOf('| status |'))
+    for (const status of new Set(statuses)) expect(table, status).toMatch(new RegExp(`^\\| [^|]*\\b${status}\\b`, 'm'))
+  })
+})
+
+describe('an example', () => {
+  /** What an example needs to be there first. @returns where it goes, and what only the service knows of the body */
+  const ready: Record<string, (world: ApiWorld) => Promise<{ path?: string; token?: string; known?: object }>> = {
+    takeOrder: async ({ tokens }) => ({ token: tokens.store }),
+    linkListing: async () => ({ path: `/stores/${STORE}/listings/v1/link` }),
+    ignoreListing: async (world) => {
+      await world.publish()
+      return { path: `/stores/${STORE}/listings/GAM-RAIL4/ignore` }
+    },
+    releaseListing: async (world) => {
+      await world.publish()
+      const { id } = first(world.sandbox.world.offers.list({}, 0, 100).items.filter(({ sku }) => sku === 'GAM-RAIL4'))
+      const offer = first(await world.db.query(offersByProduct([id])))
+      await world.db.commit([putOffer({ ...offer, costMinor: offer.costMinor * 3, asOf: offer.asOf + 1 })])
+      const path = `/stores/${STORE}/listings/GAM-RAIL4`
+      await world.ask('POST', `${path}/retry`)
+      await world.publish()
+      return { path: `${path}/release`, known: { price: (await world.ask('GET', path)).body.data.wantedPrice } }
+    },
+    releasePurchase: async (world) => {
+      const lines = [{ id: '1', sku: 'GAM-RAIL4', quantity: 1, unitPrice: '0.01', currency: 'EUR' }]
+      await world.ask('POST', '/orders', { token: world.tokens.store, body: { reference: 'dear', lines } })
+      await world.pass(2_000)
+      return { path: `/purchases/${(await world.ask('GET', '/purchases')).body.data.items[0]?.id}/release` }
+    },
+    decidePurchase: async (world) => {
+      world.sandbox.faults.add({ fault: 'hold-open' })
+      await world.ask('POST', '/orders', { token: world.tokens.store, body: orderExample })
+      await world.pass(2_000)
+      const id = (await world.ask('GET', '/purchases?state=accepted')).body.data.items[0]?.id
+      return { path: `/purchases/${id}/decision` }
+    },
+    freeze: async () => ({}),
+    unfreeze: async (world) => {
+      await world.ask('POST', '/freeze', { body: { reason: 'a look first' } })
+      const { causes } = (await world.ask('GET', '/status')).body.data.freeze as { causes: { id: string }[] }
+      return { known: { causes: causes.map(({ id }) => id) } }
+    },
+    rotateCallbackSecret: async () => ({ path: `/stores/${STORE}/rotate-secret` }),
+    createToken: async () => ({}),
+    createWebhook: async () => ({}),
+    rotateWebhook: async (world) => {
+      await world.ask('POST', '/webhooks', { body: { url: 'https://quayside.example' } })
+      return {}
+    },
+  }
+  const bodies = objects.flatMap(([at, { operationId, requestBody }]) => {
+    const content = (requestBody as { content: Record<string, { schema: { $ref: string } }> } | undefined)?.content
+    const schema = content?.['application/json']?.schema
+    if (!schema || !at.startsWith('#/paths/')) return []
+    const path = at.replace(/^#\/paths\//, '').replace(/\/post$/, '')
+    return { name: String(operationId), path, examples: (schemas.at(schema.$ref).value.examples ?? []) as object[] }
+  })
+
+  test.each(bodies)('of the body of $name works against the sandbox', async ({ name, path, examples }) => {
+    expect(examples).not.toEqual([])
+    for (const example of examples) {
+      const world = await openApi()
+      await world.offers()
+      const { known, token = world.tokens.owner, ...at } = (await ready[name]?.(world)) ?? {}
+      const target = at.path ?? path
+      const evidence = await world.ask('GET', target.replace(/decision$/, 'evidence'))
+      const headers = { 'if-match': `"${evidence.body.data?.evidenceVersion}"` }
+      const answer = await world.ask('POST', target, { token, body: { ...example, ...known }, headers })
+      expect(answer.status, JSON.stringify(answer.body)).toBeLessThan(300)
+    }
+  })
+
+  test('of an order brings its licence keys', async () => {
+    const world = await openApi()
+    await world.offers()
+    const token = world.tokens.store
+    expect((await world.ask('POST', '/orders', { token, body: orderExample })).status).toBe(202)
+    await world.pass(10_000)
+    expect(world.shop.keys().get('1001/1')).toHaveLength(2)
+    expect((await world.ask('POST', '/orders', { token, body: orderExample })).body.data.state).toBe('fulfilled')
+  })
+})
