@@ -2,7 +2,7 @@
 import { codeOf, Failure } from '../errors.ts'
 import { type Database, need } from '../storage/database.ts'
 import { audited } from '../storage/evidence.ts'
-import { clearFreeze, currentFreeze, RESTORE_CAUSE, setFreeze } from '../storage/freezes.ts'
+import { clearFreeze, currentFreeze, RESTORE_CAUSE } from '../storage/freezes.ts'
 import { releaseOffer } from '../storage/offers.ts'
 import {
   heldPurchases,
@@ -129,16 +129,6 @@ export async function releasePurchase(
   // Other purchases may be held for the same offer.
   await releaseHeld(ordering, 'ceiling', purchase.supplierProductId)
   ordering.wake('place')
-}
-
-/** Stops all buying, first sends and repeats; reads and look-ups go on. A second freeze is a second cause. */
-export async function freeze(ordering: Ordering, reason: string, actor: string): Promise<void> {
-  const at = ordering.now()
-  await ordering.db.commit([
-    setFreeze({ reason, actor, at }, `${actor}: ${reason}`),
-    audited(ordering, actor, 'freeze', 'buying', reason),
-  ])
-  ordering.log.warn('frozen', { actor, reason })
 }
 
 /**

@@ -31,7 +31,7 @@ import {
 } from '../storage/purchases.ts'
 import { nameOfLine } from '../storage/store-orders.ts'
 import { effectChanges, keysWaiting, type Reading, unitsLeft } from './effects.ts'
-import { freezeForReviews } from './guards.ts'
+import { freezeForReviews } from './freeze.ts'
 import type { Ordering } from './ordering.ts'
 
 /** A purchase with what its siblings and its keys add to the decision. */

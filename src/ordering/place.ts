@@ -5,20 +5,12 @@ import { orphansUnder } from '../storage/discrepancies.ts'
 import { changePurchase, dueEndings, duePlacements, type Purchase, purchaseById } from '../storage/purchases.ts'
 import { isReattaching } from '../storage/restores.ts'
 import { advance } from './advance.ts'
-import {
-  alertUnreadable,
-  endPause,
-  firstFailingGuard,
-  firstSendsNow,
-  type GuardResult,
-  isUnauthorized,
-  mayRepeat,
-  pauseUnauthorized,
-} from './guards.ts'
+import { firstFailingGuard, type GuardResult } from './guards.ts'
 import { inParallel, type Ordering } from './ordering.ts'
 import { boughtBefore } from './reattach.ts'
 import { noteFailure } from './recover.ts'
-import { prepareSend } from './send.ts'
+import { isUnauthorized, mayRepeat, pauseUnauthorized, prepareSend } from './send.ts'
+import { alertUnreadable, endPause, firstSendsNow } from './unreadable-answers.ts'
 
 /** Rows taken in one go: enough to keep the sends under way busy, few enough to notice a freeze soon. */
 const BATCH = 50

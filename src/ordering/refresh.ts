@@ -10,13 +10,13 @@ import { dueRefreshes, lostSends, type Purchase, purchaseById, purchasesByExtern
 import { isReattaching } from '../storage/restores.ts'
 import { advance } from './advance.ts'
 import { confirmHandOver } from './fulfil.ts'
-import { alertUnreadable, mayRepeat } from './guards.ts'
 import { deadlineMs, gapsOf, inParallel, type LastRequest, type Ordering, rememberedOf } from './ordering.ts'
 import { foundOrders, readOrder, reschedule } from './read-order.ts'
 import { boughtBefore } from './reattach.ts'
 import { noteFailure } from './recover.ts'
 import { scanFor } from './scan.ts'
-import { prepareSend } from './send.ts'
+import { mayRepeat, prepareSend } from './send.ts'
+import { alertUnreadable } from './unreadable-answers.ts'
 
 const BATCH = 100
 /** Reads side by side; reads have connections of their own, so that they are never starved by orders. */

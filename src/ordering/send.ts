@@ -3,13 +3,14 @@ import { createHash } from 'node:crypto'
 import { type AnswerQuality, afterAnswer, notExecutedDelayMs, rejectedDelayMs } from '../domain/pace.ts'
 import { type Answer, mayBuy, type PurchaseInput, type Transition } from '../domain/purchase.ts'
 import { answerClass, type Placement } from '../domain/supplier.ts'
-import { messageOf } from '../errors.ts'
+import { Failure, messageOf } from '../errors.ts'
 import { type Change, StaleWrite } from '../storage/database.ts'
 import { insertAttempt } from '../storage/evidence.ts'
 import { assertNoFreeze } from '../storage/freezes.ts'
+import { enqueueAlert } from '../storage/outbox.ts'
 import { assertWithinCap, claimPurchase, freeLease, type Purchase, type PurchaseUpdate } from '../storage/purchases.ts'
 import { advance, type Loaded } from './advance.ts'
-import { capsOf, noteSend, pauseUnauthorized } from './guards.ts'
+import { capsOf } from './guards.ts'
 import { deadlineMs, forgetIntent, noteIntent, type Ordering } from './ordering.ts'
 
 /**
@@ -260,3 +261,42 @@ async function claim(ordering: Ordering, purchase: Purchase): Promise<Claim | un
 async function release({ db }: Pick<Ordering, 'db'>, held: Claim): Promise<void> {
   await db.commit([freeLease(held.purchaseId, held.epoch)])
 }
+
+const WINDOW_MS = 60_000
+/** Repeats per minute that are always allowed, so that a quiet shop recovers quickly. */
+const REPEATS_MIN = 6
+
+/**
+ * Whether another repeat may leave: repeats stay under a tenth of the first attempts of the last minute, but never
+ * under 6 a minute. A failing supplier is not flooded with repeats.
+ */
+export function mayRepeat({ pace, now }: Pick<Ordering, 'pace' | 'now'>): boolean {
+  const since = now() - WINDOW_MS
+  pace.firstSends = pace.firstSends.filter((at) => at > since)
+  pace.repeats = pace.repeats.filter((at) => at > since)
+  return pace.repeats.length < Math.max(REPEATS_MIN, Math.floor(pace.firstSends.length / 10))
+}
+
+/** Counts a request that is about to leave. */
+export function noteSend({ pace, now }: Pick<Ordering, 'pace' | 'now'>, repeat: boolean): void {
+  const sends = repeat ? pace.repeats : pace.firstSends
+  sends.push(now())
+}
+
+/** Each request would be refused until the key is corrected. */
+const PAUSE_MS = 60_000
+
+/**
+ * Pauses buying because the supplier has refused the API key.
+ *
+ * @returns the alert, at most one an hour
+ */
+export function pauseUnauthorized(ordering: Ordering): Change {
+  const now = ordering.now()
+  ordering.pace.pausedUntil = now + PAUSE_MS
+  const payload = { note: 'the supplier refuses the API key: buying pauses until it is corrected' }
+  return enqueueAlert(ordering, { type: 'unauthorized', occasion: String(Math.floor(now / 3_600_000)), payload })
+}
+
+/** Whether a read failed because of the API key. */
+export const isUnauthorized = (error: unknown): boolean => error instanceof Failure && error.reason === 'unauthorized'

@@ -1,30 +1,19 @@
 import { isOver } from '../domain/purchase.ts'
-import { carriesStore } from '../domain/purchase-keys.ts'
 import { moneyIsOut, type SupplierOrder } from '../domain/supplier.ts'
 import { SKEW_MS } from '../domain/sweep.ts'
 import { advance } from '../ordering/advance.ts'
+import { freezeForOrphans } from '../ordering/freeze.ts'
 import type { Ordering } from '../ordering/ordering.ts'
 import { type Part, partsOf, unclaimedOf } from '../ordering/parts.ts'
 import { wasShown } from '../ordering/read-order.ts'
 import { reportDuplicate } from '../ordering/reattach.ts'
 import { clearSuspicion, suspectAccounts } from '../storage/balance.ts'
 import { type Change, first } from '../storage/database.ts'
-import {
-  insertDiscrepancy,
-  knownDuplicates,
-  knownOrphans,
-  orphansFoundAfter,
-  reportDiscrepancy,
-} from '../storage/discrepancies.ts'
-import { lastUnfreeze } from '../storage/evidence.ts'
+import { insertDiscrepancy, knownDuplicates, knownOrphans, reportDiscrepancy } from '../storage/discrepancies.ts'
 import { setFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { type Purchase, purchaseById, purchasesOfPart } from '../storage/purchases.ts'
-import { currentEpoch, restoreHold } from '../storage/restores.ts'
-
-const HOUR = 3_600_000
-/** Two may be left over from an accident. A third within the hour means that it goes on. */
-const ORPHANS_MAX = 3
+import { currentEpoch } from '../storage/restores.ts'
 
 /**
  * Records orders of the supplier that carry a reference of our stores and have no purchase. Causes are a lost or restored
@@ -67,36 +56,6 @@ export async function recordOrphans(
   ])
   ordering.wake('outbox')
   return orphans
-}
-
-/**
- * Stops all buying when many orphans of one store are new within an hour, because another client then buys for this store.
- *
- * @returns changes for the commit that records the orphans
- *
- * Only orphans since the last unfreeze count. None counts while the orders of a restore are being reattached.
- */
-async function freezeForOrphans(ordering: Ordering, fresh: SupplierOrder[]): Promise<Change[]> {
-  const { db, dialect, stores } = ordering
-  if (await restoreHold(db)) return []
-  const now = ordering.now()
-  const [[unfrozen], epoch] = await Promise.all([db.query(lastUnfreeze()), currentEpoch(db)])
-  const since = Math.max(now - HOUR, unfrozen?.at ?? 0, epoch?.reattachedAt ?? 0)
-  const earlier = await db.query(orphansFoundAfter(since))
-  const references = [...earlier, ...fresh].map(({ externalOrderId }) => externalOrderId ?? '')
-  return stores.flatMap(({ id }) => {
-    const count = references.filter((reference) => carriesStore(reference, id, dialect.externalOrderIdMax)).length
-    if (count < ORPHANS_MAX) return []
-    const reason = `${count} orders at the supplier, new within an hour, carry references of store ${id} and have no purchase here`
-    return [
-      setFreeze({ reason, actor: 'quayside', at: now }, `orphans:${id}`),
-      enqueueAlert(ordering, {
-        type: 'freeze',
-        occasion: `orphans:${id}:${unfrozen?.at ?? 0}`,
-        payload: { note: reason },
-      }),
-    ]
-  })
 }
 
 /**

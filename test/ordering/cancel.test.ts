@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { cancelOrder, freeze, retryPurchase } from '../../src/ordering/actions.ts'
+import { cancelOrder, retryPurchase } from '../../src/ordering/actions.ts'
+import { freeze } from '../../src/ordering/freeze.ts'
 import { refreshDue } from '../../src/ordering/refresh.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
 import { keysOfPurchases } from '../../src/storage/licence-keys.ts'

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { formatDecimal } from '../../src/domain/money.ts'
-import { freeze, releasePurchase, unfreeze } from '../../src/ordering/actions.ts'
+import { releasePurchase, unfreeze } from '../../src/ordering/actions.ts'
+import { freeze } from '../../src/ordering/freeze.ts'
 import { placeDue } from '../../src/ordering/place.ts'
 import { clearFreeze, currentFreeze } from '../../src/storage/freezes.ts'
 import { offersByProduct } from '../../src/storage/offers.ts'

@@ -1,6 +1,6 @@
 /** The judge of a simulated seed must be able to find what it is there for. */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { freeze } from '../../../src/ordering/actions.ts'
+import { freeze } from '../../../src/ordering/freeze.ts'
 import { orderBody } from '../../../src/supplier/client.ts'
 import type { Cancellation } from '../../support/cancelled-keys.ts'
 import { groundlessFreezes } from '../../support/freeze-causes.ts'

@@ -1,0 +1,81 @@
+/** Answers of the supplier that cannot be read, and what they pause. */
+
+import { afterDoubts, firstSendsMax } from '../domain/pace.ts'
+import { enqueueAlert } from '../storage/outbox.ts'
+import { purchasesInState } from '../storage/purchases.ts'
+import type { UnreadableAnswer } from '../supplier/read.ts'
+import type { Ordering } from './ordering.ts'
+
+const HOUR_MS = 3_600_000
+
+/** Answers that pause buying are asked for again this often: once they are read, buying goes on. */
+const READ_AGAIN_MS = 60_000
+
+/** Requests by whose answers alone a charge is found again. While one of them cannot be read, no new order is sent. */
+const OF_ORDERS: readonly string[] = ['GET /orders', 'GET /orders/{id}']
+
+const blinds = ({ request, partly }: UnreadableAnswer): boolean => OF_ORDERS.includes(request) && !partly
+
+/**
+ * Whether an answer that cannot be read keeps first sends back: none leaves while orders cannot be read, and one at a time,
+ * each after a look-up that read an order, while the answers to new orders cannot be.
+ */
+export const pausesBuying = (answer: UnreadableAnswer): boolean => blinds(answer) || answer.request === 'POST /orders'
+
+/** One sentence for people. */
+export const unreadableText = ({ request, field, setting, seen }: UnreadableAnswer): string =>
+  `the answer to ${request} cannot be read: ${field} (${setting} of the dialect) has ${seen} there`
+
+/** How many first sends may be under way at once. */
+export const firstSendsNow = ({ pace, policy, supplier }: Ordering): number =>
+  supplier.unreadable().some(blinds) ? 0 : firstSendsMax(pace.breaker, policy.inFlight)
+
+/** Alerts people to each kind of answer that cannot be read, once while it lasts and at most once an hour. */
+export async function alertUnreadable(ordering: Ordering): Promise<void> {
+  const { pace, supplier, db, log } = ordering
+  const standing = supplier.unreadable()
+  if (standing.length === 0 && pace.alerted.size === 0) return
+  const news = standing.filter((answer) => !pace.alerted.has(kindOf(answer)))
+  const alerts = news.map((answer) => {
+    const { request, field, setting, seen: value, requestId = null, since } = answer
+    const next = pausesBuying(answer) ? '; nothing new is bought until one is read' : ''
+    const note = `${unreadableText(answer)}${next}`
+    return enqueueAlert(ordering, {
+      type: 'unreadable_answer',
+      occasion: `${kindOf(answer)} ${Math.floor(since / HOUR_MS)}`,
+      payload: { note, request, field, setting, value, requestId },
+    })
+  })
+  if (alerts.length > 0) {
+    await db.commit(alerts)
+    ordering.wake('outbox')
+  }
+  for (const answer of news) {
+    log.warn('supplier.unreadable', { detail: unreadableText(answer), requestId: answer.requestId })
+  }
+  pace.alerted = new Set(standing.map(kindOf))
+}
+
+const kindOf = ({ request, setting }: UnreadableAnswer): string => `${request} ${setting}`
+
+/**
+ * Finds out whether buying may go on: asks again for the answers that pause it, and ends the pause after an answer to an
+ * order that could not be read once no purchase is in doubt.
+ */
+export async function endPause(ordering: Ordering): Promise<void> {
+  const { pace, supplier, db } = ordering
+  if (pace.breaker.unread) {
+    const open = await Promise.all([db.query(purchasesInState('sending', 1)), db.query(purchasesInState('unknown', 1))])
+    if (open.every((rows) => rows.length === 0)) pace.breaker = afterDoubts(pace.breaker)
+  }
+  const pausing = supplier.unreadable().filter(blinds)
+  if (pausing.length === 0) pace.readAgainAt = 0
+  if (pausing.length === 0 || ordering.monotonic() < pace.readAgainAt) return
+  // The first try waits a while: other reads that are due may succeed before.
+  const isNew = pace.readAgainAt === 0
+  pace.readAgainAt = ordering.monotonic() + READ_AGAIN_MS
+  if (isNew) return
+  await Promise.allSettled(
+    pausing.map(({ id }) => (id === undefined ? supplier.orders({ page: 1 }) : supplier.order(id))),
+  )
+}
