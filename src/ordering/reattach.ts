@@ -8,7 +8,7 @@ import { insertTransition } from '../storage/evidence.ts'
 import { setFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { changePurchase, insertPurchase, type Purchase, purchaseById, purchasesOfPart } from '../storage/purchases.ts'
-import { currentEpoch, dropUnclaimed, noteUnclaimed } from '../storage/restores.ts'
+import { currentEpoch, dropUnclaimed, isReattaching, noteUnclaimed } from '../storage/restores.ts'
 import { carryCancellation, markReopened, nameOfLine, storeOrderById } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
 import { plannedPurchase } from './effects.ts'
@@ -251,7 +251,7 @@ export async function boughtBefore(ordering: Ordering, purchase: Purchase): Prom
   const epoch = await currentEpoch(ordering.db)
   if (!epoch || epoch.restoredAt === null) return false
   const { restoredAt, unknownFrom, listEnd } = epoch
-  if (epoch.reattachedAt === null) return true
+  if (await isReattaching(ordering.db)) return true
   const [[name], [order]] = await Promise.all([
     ordering.db.query(nameOfLine(purchase.lineId)),
     ordering.db.query(storeOrderById(purchase.orderId)),

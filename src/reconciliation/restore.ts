@@ -37,6 +37,7 @@ import {
   dropMatched,
   type Epoch,
   forgetAccounts,
+  isReattaching,
   type ListEnd,
   lastInstants,
   noteUnclaimed,
@@ -350,8 +351,8 @@ export async function noteRestore(
   const next = Math.max(known, Number.isFinite(epochMin) ? epochMin : known) + 1
   const last = await first(db, lastInstants())
   const latest = unknownFrom ?? Math.max(0, last?.sentAt ?? 0, last?.receivedAt ?? 0, last?.readAt ?? 0)
-  // What an earlier restore has not reattached is still unknown.
-  const pending = before && before.restoredAt !== null && before.reattachedAt === null
+  // What an earlier restore has not reattached is still unknown, and so is everything to a new database before it is compared.
+  const pending = before && (await isReattaching(db))
   const from = pending ? Math.min(before.unknownFrom, latest) : latest
   const epoch: Epoch = { ...firstEpoch, epoch: next, restoredAt: now, unknownFrom: from }
   const reason = `${cause}; nothing is bought until the supplier's orders are reattached, some minutes from now`

@@ -13,7 +13,7 @@ import { insertDiscrepancy, knownDuplicates, knownOrphans, reportDiscrepancy } f
 import { setFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { type Purchase, purchaseById, purchasesOfPart } from '../storage/purchases.ts'
-import { currentEpoch } from '../storage/restores.ts'
+import { isReattaching } from '../storage/restores.ts'
 
 /**
  * Records orders of the supplier that carry a reference of our stores and have no purchase. Causes are a lost or restored
@@ -73,15 +73,14 @@ async function reportDuplicates(ordering: Ordering, orders: SupplierOrder[]): Pr
   if (parts.size === 0) return new Set()
   const seconds = await db.query(knownDuplicates(orders.map(({ id }) => id)))
   const shown = new Set(seconds.map(({ id }) => id ?? ''))
-  const epoch = await currentEpoch(db)
-  const isReattaching = epoch !== undefined && epoch.restoredAt !== null && epoch.reattachedAt === null
+  const reattaching = await isReattaching(db)
   for (const order of orders) {
     const { part, generation } = parts.get(order.externalOrderId ?? '') ?? {}
     if (!part || generation === undefined || shown.has(order.id)) continue
     const rows = await db.query(purchasesOfPart(part.lineId, part.part))
     const newest = rows.find(({ state }) => !isOver(state)) ?? rows.at(-1)
     if (wasShown(rows, order.id)) shown.add(order.id)
-    else if (newest && !isReattaching && moneyIsOut(order.status) && !(await isNoted(ordering, part, order.id))) {
+    else if (newest && !reattaching && moneyIsOut(order.status) && !(await isNoted(ordering, part, order.id))) {
       await db.commit(reportDuplicate(ordering, newest, generation, order))
       ordering.wake('outbox')
       shown.add(order.id)

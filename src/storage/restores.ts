@@ -64,7 +64,10 @@ export const clearRestoreHold = (): Change => clearSetting(RESTORE_CAUSE)
 /** @returns undefined when none stands */
 export const restoreHold = (db: Database): Promise<Freeze | undefined> => holdSetting.read(db)
 
-/** Whether buying is on hold for a restore and the supplier's orders are not reattached yet. */
+/**
+ * Whether buying is on hold until the supplier's orders are reattached after a restore, or compared with a new database. Until
+ * then the database does not know what was bought.
+ */
 export const isReattaching = async (db: Database): Promise<boolean> =>
   (await restoreHold(db)) !== undefined && (await currentEpoch(db))?.reattachedAt === null
 

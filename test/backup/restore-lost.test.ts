@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Dialect } from '../../src/dialect/dialect.ts'
 import { Failure } from '../../src/errors.ts'
 import { unfreeze } from '../../src/ordering/actions.ts'
+import { sweep } from '../../src/reconciliation/sweep.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
 import { currentFreeze } from '../../src/storage/freezes.ts'
 import { currentEpoch } from '../../src/storage/restores.ts'
@@ -99,6 +100,42 @@ describe('a new database', () => {
     expect(await copyBack(found)).toBe(true)
     await buy('1002')
     await pass(MAPPED, 30 * SECOND)
+    expect(app.sandbox.world.report().charges).toHaveLength(2)
+  })
+
+  test('reports no duplicate charge in a sweep that comes before its orders were compared', async () => {
+    const { app, buy, pass, lose, frozen } = await openShop()
+    app.sandbox.faults.add({ fault: 'out-of-stock', times: 1 })
+    const before = await buy('1001')
+    await pass(2 * HOUR, 5 * MINUTE)
+    expect((await app.purchases(before.orderId)).map(({ state }) => state)).toEqual(['rejected', 'fulfilled'])
+    await lose()
+    const { orderId } = await buy('1001')
+    await sweep(app.ordering)
+    expect(await app.discrepancies()).toEqual(['orphan'])
+    await pass(MAPPED, 30 * SECOND)
+    expect(await app.state(orderId)).toBe('fulfilled')
+    expect(await app.discrepancies()).toEqual([])
+    expect(await frozen()).toBeUndefined()
+    expect(app.sandbox.world.report().charges).toHaveLength(1)
+  })
+
+  test('that is put back from a backup before its orders were compared buys nothing of the lost one again', async () => {
+    const { app, buy, pass, lose, backUp, restore } = await openShop()
+    await buy('1001')
+    await pass(MINUTE, 10 * SECOND)
+    await pass(LONG, 10 * HOUR)
+    const { orders } = app.ordering.supplier
+    await lose()
+    app.ordering.supplier.orders = () => Promise.reject(new Failure('unavailable', 'the list is broken'))
+    await buy('1002')
+    await pass(HOUR, 10 * MINUTE)
+    const backup = backUp()
+    app.ordering.supplier.orders = orders
+    await restore(backup)
+    await pass(MAPPED, 30 * SECOND)
+    await buy('1001')
+    await pass(HOUR, MINUTE)
     expect(app.sandbox.world.report().charges).toHaveLength(2)
   })
 
