@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { CrashPoint } from '../src/ordering/ordering.ts'
+import type { CrashPoint } from '../src/ordering/context.ts'
 import { openInstallation } from './support/service-process.ts'
 
 /** A request has run within six seconds, or never will: the test need not wait for minutes. */

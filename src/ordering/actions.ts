@@ -16,7 +16,7 @@ import { clearRestoreHold, currentEpoch, isReattaching } from '../storage/restor
 import { markCancelRequested, requestCancellation, storeOrderById } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
 import { otherMayBeCharged } from './choices.ts'
-import type { Ordering } from './ordering.ts'
+import type { Ordering } from './context.ts'
 
 /**
  * Cancels a store order. Purchases that were never sent end at once; the others are flagged and end as the table says.

@@ -30,9 +30,9 @@ import {
   refreshUnlessHinted,
 } from '../storage/purchases.ts'
 import { nameOfLine } from '../storage/store-orders.ts'
+import type { Ordering } from './context.ts'
 import { effectChanges, keysWaiting, type Reading, unitsLeft } from './effects.ts'
 import { freezeForReviews } from './freeze.ts'
-import type { Ordering } from './ordering.ts'
 
 /** A purchase with what its siblings and its keys add to the decision. */
 export interface Loaded {

@@ -3,8 +3,8 @@ import { isComplete } from '../domain/store-update.ts'
 import { type Change, StaleWrite } from '../storage/database.ts'
 import { enqueueUpdate, type OutboxRow, outboxOfOrder } from '../storage/outbox.ts'
 import { markClosed, ordersToClose } from '../storage/store-orders.ts'
+import type { Ordering } from './context.ts'
 import { orderStanding, type Standing } from './order-view.ts'
-import type { Ordering } from './ordering.ts'
 
 const BATCH = 100
 

@@ -10,9 +10,9 @@ import { purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purc
 import { CAPS_OVERRIDDEN } from './actions.ts'
 import { advance, type Loaded, load } from './advance.ts'
 import { type DecisionType, refusalOf } from './choices.ts'
+import type { Ordering } from './context.ts'
 import { handedOverIn, ordersOf } from './effects.ts'
 import { confirmHandOver } from './fulfil.ts'
-import type { Ordering } from './ordering.ts'
 import { unclaimedOf } from './parts.ts'
 import { distinctKeys, foundOrders } from './read-order.ts'
 

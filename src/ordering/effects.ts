@@ -15,7 +15,7 @@ import { changePurchase, insertPurchase, type NewPurchase, type PurchaseUpdate }
 import { markReopened } from '../storage/store-orders.ts'
 import { orderBody } from '../supplier/client.ts'
 import type { Loaded } from './advance.ts'
-import type { Ordering } from './ordering.ts'
+import type { Ordering } from './context.ts'
 
 /** An order as read from the supplier, with its keys, each once. */
 export interface Reading {
@@ -209,6 +209,15 @@ function keyChanges(
   const dedupeKey = `keys:${purchase.id}:${outboxId}`
   const { orderId } = purchase
   return [...changes, enqueueUpdate(update, { id: outboxId, store: name.store, orderId, dedupeKey, at: now })]
+}
+
+/** The text of a stored licence key. */
+export const openKey = (
+  { vault }: Pick<Ordering, 'vault'>,
+  key: { purchaseId: string; ordinal: number; ciphertext: Buffer; keyId: number },
+): string => {
+  const place = { table: 'licence_keys', row: key.purchaseId, ordinal: key.ordinal }
+  return vault.open(place, key.ciphertext, key.keyId).toString('utf8')
 }
 
 /** Hand-overs that have not begun to leave stay here; stale when one of them begins in between. */

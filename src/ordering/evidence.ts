@@ -15,9 +15,9 @@ import { keysByBlindIndex } from '../storage/licence-keys.ts'
 import { type Purchase, purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
 import { load } from './advance.ts'
 import { type Choice, choicesOf } from './choices.ts'
+import type { Ordering } from './context.ts'
 import { versionOf } from './decide.ts'
 import { ordersOf, unitsLeft } from './effects.ts'
-import type { Ordering } from './ordering.ts'
 import { unclaimedOf } from './parts.ts'
 
 /**

@@ -10,7 +10,7 @@ import { setFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { listPurchases } from '../storage/purchases.ts'
 import { currentEpoch, restoreHold } from '../storage/restores.ts'
-import type { Ordering } from './ordering.ts'
+import type { Ordering } from './context.ts'
 
 const HOUR_MS = 3_600_000
 

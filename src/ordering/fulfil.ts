@@ -22,8 +22,9 @@ import { lineById, storeOrderById } from '../storage/store-orders.ts'
 import type { PushResult, Store } from '../stores/store.ts'
 import { advance, type Loaded, load } from './advance.ts'
 import { announceCompletion } from './close.ts'
+import { inParallel, type Ordering } from './context.ts'
+import { openKey } from './effects.ts'
 import { orderStanding } from './order-view.ts'
-import { inParallel, type Ordering, openKey } from './ordering.ts'
 
 export interface Fulfilment extends Ordering {
   /** The store of an id; undefined when the configuration no longer has it. */

@@ -7,7 +7,7 @@ import { first } from '../storage/database.ts'
 import { currentFreeze } from '../storage/freezes.ts'
 import { type Offer, offersByProduct } from '../storage/offers.ts'
 import { type CapScope, type Purchase, reservedBeyondReading, reservedUnder } from '../storage/purchases.ts'
-import { deadlineMs, gapsOf, type Ordering } from './ordering.ts'
+import { deadlineMs, gapsOf, type Ordering } from './context.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE

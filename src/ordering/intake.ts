@@ -1,4 +1,4 @@
-import { passesFilter, type StorePolicy } from '../domain/listing.ts'
+import { passesFilter } from '../domain/listing.ts'
 import { ceilingMinor } from '../domain/pricing.ts'
 import { countParts, PARTS_MAX, splitQuantity } from '../domain/store-order.ts'
 import { codeOf, Failure, type FailureReason } from '../errors.ts'
@@ -7,8 +7,8 @@ import { type ListingRow, listingsOfSkus, listingsOfVariants } from '../storage/
 import { goneOffersBySku, type Offer, offersByProduct, offersBySku } from '../storage/offers.ts'
 import { insertPurchase } from '../storage/purchases.ts'
 import { insertLine, insertStoreOrder, storeOrderByReference } from '../storage/store-orders.ts'
+import type { Ordering } from './context.ts'
 import { plannedPurchase } from './effects.ts'
-import type { Ordering } from './ordering.ts'
 
 /** A store order as a store hands it in, checked and normalised. */
 export interface OrderInput {
@@ -188,12 +188,6 @@ function purchasesOfLine(
       changedAt: now,
     }),
   )
-}
-
-/** A store that orders may come from, with the offers that it lists by itself; without a policy all of them. */
-export interface OrderingStore {
-  id: string
-  policy?: { filter: StorePolicy['filter'] }
 }
 
 /**

@@ -8,7 +8,8 @@ import type { Outage } from '../storage/outages.ts'
 import { type OutboxRow, outboxOfOrder } from '../storage/outbox.ts'
 import { type Purchase, purchasesOfOrder, purchasesOfOrders } from '../storage/purchases.ts'
 import { linesOfOrders, type StoreOrder, storeOrderById } from '../storage/store-orders.ts'
-import { type Ordering, openKey } from './ordering.ts'
+import type { Ordering } from './context.ts'
+import { openKey } from './effects.ts'
 import { outagesDuring } from './outages.ts'
 
 /** A store order as it is now, all derived. Instants in epoch milliseconds. */

@@ -7,7 +7,7 @@ import type { TransitionRow } from '../storage/evidence.ts'
 import { endOutage, insertOutage, type Outage, openOutage, outagesBetween } from '../storage/outages.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import type { Purchase } from '../storage/purchases.ts'
-import type { Ordering } from './ordering.ts'
+import type { Ordering } from './context.ts'
 
 /** Requests that fail within this time may be one that is tried again: a lost connection is no outage. */
 const LEAST_MS = 1_000

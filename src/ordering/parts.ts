@@ -1,6 +1,6 @@
 import { firstOf, generationOf, type PartName, rangeOf, textsFrom } from '../domain/purchase-keys.ts'
 import { partsNamed, partsWithin, type UnclaimedOrder, unclaimedWithin } from '../storage/restores.ts'
-import type { Ordering } from './ordering.ts'
+import type { Ordering } from './context.ts'
 
 /** A part of a line, by its row and by what its keys are derived from. */
 export interface Part extends PartName {

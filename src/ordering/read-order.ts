@@ -13,8 +13,8 @@ import {
   refreshUnlessHinted,
 } from '../storage/purchases.ts'
 import { advance, type Loaded } from './advance.ts'
-import { keysToStore, type Reading } from './effects.ts'
-import { type Ordering, openKey } from './ordering.ts'
+import type { Ordering } from './context.ts'
+import { keysToStore, openKey, type Reading } from './effects.ts'
 
 /**
  * Reads a purchase's order from the supplier and applies it: where deliveries, polling and sweeps all end.

@@ -28,7 +28,8 @@ import {
 } from '../storage/purchases.ts'
 import { interruptSweeps } from '../storage/runs.ts'
 import { advance } from './advance.ts'
-import { noteIntent, type Ordering } from './ordering.ts'
+import type { Ordering } from './context.ts'
+import { noteIntent } from './last-requests.ts'
 
 const BATCH = 500
 /** Most open outcomes whose not-found proof starts over at the start. */

@@ -2,7 +2,7 @@ import type { SupplierOrder } from '../domain/supplier.ts'
 import { SKEW_MS } from '../domain/sweep.ts'
 import { Failure } from '../errors.ts'
 import type { Purchase } from '../storage/purchases.ts'
-import type { Ordering } from './ordering.ts'
+import type { Ordering } from './context.ts'
 
 /** Pages of one scan: beyond this the window is wrong, and an unbounded scan would starve everything else. */
 const PAGES_MAX = 200

@@ -10,8 +10,9 @@ import { assertNoFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { assertWithinCap, claimPurchase, freeLease, type Purchase, type PurchaseUpdate } from '../storage/purchases.ts'
 import { advance, type Loaded } from './advance.ts'
+import { deadlineMs, type Ordering } from './context.ts'
 import { capsOf } from './guards.ts'
-import { deadlineMs, forgetIntent, noteIntent, type Ordering } from './ordering.ts'
+import { forgetIntent, noteIntent } from './last-requests.ts'
 
 /**
  * Takes the lease of a purchase and commits the intent to send it; the lease is given back when it is not to be sent.

@@ -4,7 +4,7 @@ import { afterDoubts, firstSendsMax } from '../domain/pace.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { purchasesInState } from '../storage/purchases.ts'
 import type { UnreadableAnswer } from '../supplier/read.ts'
-import type { Ordering } from './ordering.ts'
+import type { Ordering } from './context.ts'
 
 const HOUR_MS = 3_600_000
 

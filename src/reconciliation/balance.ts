@@ -5,7 +5,7 @@ import type { SupplierBalance } from '../domain/supplier.ts'
 import { messageOf } from '../errors.ts'
 import { idBound } from '../ids.ts'
 import { releaseHeld } from '../ordering/actions.ts'
-import type { Ordering } from '../ordering/ordering.ts'
+import type { Ordering } from '../ordering/context.ts'
 import {
   type BalanceAccount,
   type BalanceReading,

@@ -19,7 +19,7 @@ import { isNews, isOurs } from '../domain/sweep.ts'
 import { Failure, messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { resumeBuying } from '../ordering/actions.ts'
-import { gapsOf, type Ordering, roundsOf } from '../ordering/ordering.ts'
+import { gapsOf, type Ordering, type Rounds } from '../ordering/context.ts'
 import { type Part, partsOf, unclaimedOf } from '../ordering/parts.ts'
 import { reattachOrder } from '../ordering/reattach.ts'
 import { PROOF_SKEW_MS, pagesSince } from '../ordering/scan.ts'
@@ -109,6 +109,12 @@ export async function reattachOrders(ordering: Ordering): Promise<'over' | 'due'
   await db.commit([setEpoch(after, clock())])
   await conclude(ordering, after)
   return 'done'
+}
+
+/** The wait starts over in a new process, because a request that left before the restore may still be on its way. */
+export function roundsOf({ pace, monotonic }: Pick<Ordering, 'pace' | 'monotonic'>, epoch: number): Rounds {
+  if (pace.rounds?.epoch !== epoch) pace.rounds = { epoch, restoredAt: monotonic(), roundAt: null }
+  return pace.rounds
 }
 
 /** Whether orders are left whose part may still come: handed in again late, or freed by an operator's decision. */

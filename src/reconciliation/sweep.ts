@@ -4,7 +4,7 @@ import { comparison, isOurs, NIGHTLY_MS, nightlyFrom, nightlyOverdue, RECENT_MS,
 import { Failure, messageOf } from '../errors.ts'
 import { idBound } from '../ids.ts'
 import { advance } from '../ordering/advance.ts'
-import type { Ordering } from '../ordering/ordering.ts'
+import type { Ordering } from '../ordering/context.ts'
 import { foundOrders } from '../ordering/read-order.ts'
 import { noteFailure } from '../ordering/recover.ts'
 import { pagesSince } from '../ordering/scan.ts'

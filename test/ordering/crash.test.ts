@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { CrashPoint } from '../../src/ordering/ordering.ts'
+import type { CrashPoint } from '../../src/ordering/context.ts'
 import { refreshDue } from '../../src/ordering/refresh.ts'
 import { changePurchase } from '../../src/storage/purchases.ts'
 import { openTestApp, type TestApp } from '../support/test-app.ts'

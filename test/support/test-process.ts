@@ -1,5 +1,5 @@
 /** One Quayside process for tests: the runtime over a shared database, and a death that leaves everything where it is. */
-import type { CrashPoint, OrderingPolicy } from '../../src/ordering/ordering.ts'
+import type { CrashPoint, OrderingPolicy } from '../../src/ordering/context.ts'
 import { type RuntimeParts, startRuntime } from '../../src/runtime.ts'
 import type { OrderRequest } from '../../src/supplier/client.ts'
 

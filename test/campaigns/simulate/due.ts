@@ -1,5 +1,5 @@
 import type Connection from 'better-sqlite3'
-import type { WorkerName } from '../../../src/ordering/ordering.ts'
+import type { WorkerName } from '../../../src/ordering/context.ts'
 
 /** When each pump has something to do next, by the process's clock; absent when it has nothing to wait for. */
 export type Due = Partial<Record<WorkerName, number>>

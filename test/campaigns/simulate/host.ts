@@ -2,7 +2,7 @@
 import Connection from 'better-sqlite3'
 import type { Dialect } from '../../../src/dialect/dialect.ts'
 import { messageOf } from '../../../src/errors.ts'
-import type { OrderingPolicy, WorkerName } from '../../../src/ordering/ordering.ts'
+import type { OrderingPolicy, WorkerName } from '../../../src/ordering/context.ts'
 import { Secret } from '../../../src/secret.ts'
 import type { Change, Database } from '../../../src/storage/database.ts'
 import type { Marker, MarkerFacts } from '../../../src/storage/marker.ts'

@@ -1,5 +1,5 @@
 /** What a seed is: which faults meet, when, for how long, and what the world is like. */
-import type { OrderingPolicy } from '../../../src/ordering/ordering.ts'
+import type { OrderingPolicy } from '../../../src/ordering/context.ts'
 import { createChance } from './chance.ts'
 import type { Fault } from './fault.ts'
 import { faults, mayMeet, pairs } from './faults.ts'

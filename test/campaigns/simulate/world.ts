@@ -1,7 +1,7 @@
 /** The simulated world of one seed: supplier, road, machine, store, and the deliveries between them. */
 import { type Dialect, readDialect } from '../../../src/dialect/dialect.ts'
 import { createWebhook } from '../../../src/inbox/webhooks.ts'
-import type { OrderingPolicy } from '../../../src/ordering/ordering.ts'
+import type { OrderingPolicy } from '../../../src/ordering/context.ts'
 import { type Chance, createChance } from './chance.ts'
 import { createEventLog } from './event-log.ts'
 import { API_KEY, openHost } from './host.ts'

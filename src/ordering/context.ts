@@ -1,11 +1,10 @@
 import type { Context } from '../context.ts'
 import type { Dialect } from '../dialect/dialect.ts'
+import type { StorePolicy } from '../domain/listing.ts'
 import { type Breaker, closedBreaker } from '../domain/pace.ts'
 import type { Rate } from '../domain/rates.ts'
 import type { Outage } from '../storage/outages.ts'
-import type { Purchase } from '../storage/purchases.ts'
 import type { Supplier } from '../supplier/client.ts'
-import type { OrderingStore } from './intake.ts'
 
 export type OrderingSupplier = Pick<
   Supplier,
@@ -45,6 +44,12 @@ export interface OrderingPolicy {
   caps: { order: number | null; hour: number | null; day: number | null }
 }
 
+/** A store that orders may come from, with the offers that it lists by itself; without a policy all of them. */
+export interface OrderingStore {
+  id: string
+  policy?: { filter: StorePolicy['filter'] }
+}
+
 /** What placing remembers between its runs; lost at a restart, when nothing is under way. */
 export interface Pace {
   breaker: Breaker
@@ -69,6 +74,27 @@ export interface Pace {
   rounds?: Rounds
   /** When a new database may be compared again, on the clock that never jumps; absent before the first time. */
   compareAt?: number
+}
+
+/**
+ * What this process remembers of a purchase's last request, in milliseconds of the monotonic clock. It ends with the process,
+ * because that clock does.
+ */
+export interface LastRequest {
+  /** `lastSentAt` of the row at that time: a newer value means another request. */
+  lastSentAt: number | null
+  /** When its intent was stored, or when this process first read it, which was later. */
+  sentAt: number
+  /** When the first valid scan that found nothing began. */
+  absentSince?: number
+}
+
+/** The rounds of reattaching orders after a restore as this process knows them, on the monotonic clock. */
+export interface Rounds {
+  epoch: number
+  /** When this process first read of the restore. */
+  restoredAt: number
+  roundAt: number | null
 }
 
 export const freshPace = (): Pace => ({
@@ -120,15 +146,6 @@ export const gapsOf = ({ settleSeconds, listLagSeconds }: Ordering['dialect']) =
   listLagMs: listLagSeconds * 1_000,
 })
 
-/** The text of a stored licence key. */
-export const openKey = (
-  { vault }: Pick<Ordering, 'vault'>,
-  key: { purchaseId: string; ordinal: number; ciphertext: Buffer; keyId: number },
-): string => {
-  const place = { table: 'licence_keys', row: key.purchaseId, ordinal: key.ordinal }
-  return vault.open(place, key.ciphertext, key.keyId).toString('utf8')
-}
-
 /**
  * Handles a list of items with some workers at once, in the order of the list.
  *
@@ -149,62 +166,4 @@ export async function inParallel<T>(
     }
   }
   await Promise.all(Array.from({ length: workers }, (_, worker) => work(worker)))
-}
-
-/**
- * What this process remembers of a purchase's last request, in milliseconds of the monotonic clock. It ends with the process,
- * because that clock does.
- */
-export interface LastRequest {
-  /** `lastSentAt` of the row at that time: a newer value means another request. */
-  lastSentAt: number | null
-  /** When its intent was stored, or when this process first read it, which was later. */
-  sentAt: number
-  /** When the first valid scan that found nothing began. */
-  absentSince?: number
-}
-
-/** A purchase that is open for longer waits for something else. If it is forgotten here, its proof starts over. */
-const KEPT_MS = 48 * 3_600_000
-
-/** Remembers that the intent to send a purchase was stored just now. @param lastSentAt the wall clock, as in the row */
-export function noteIntent({ pace, monotonic }: Ordering, purchaseId: string, lastSentAt: number | null): LastRequest {
-  const now = monotonic()
-  for (const [id, { sentAt }] of pace.lastRequests) {
-    if (now - sentAt < KEPT_MS) break
-    pace.lastRequests.delete(id)
-  }
-  const noted: LastRequest = { lastSentAt, sentAt: now }
-  // Deleted first, so that the map stays in order of age.
-  pace.lastRequests.delete(purchaseId)
-  pace.lastRequests.set(purchaseId, noted)
-  return noted
-}
-
-/** Forgets an answered request: no order has to be found for it. */
-export const forgetIntent = ({ pace }: Ordering, purchaseId: string): void => void pace.lastRequests.delete(purchaseId)
-
-/**
- * What is remembered of the last request of a purchase.
- *
- * A request of another process counts as sent now. It left earlier, but the instant in its row is of a clock that may have
- * been put ahead since. This delays a purchase whose process died by some minutes, and prevents a second charge.
- */
-export function rememberedOf(ordering: Ordering, { id, lastSentAt }: Pick<Purchase, 'id' | 'lastSentAt'>): LastRequest {
-  const known = ordering.pace.lastRequests.get(id)
-  return known?.lastSentAt === lastSentAt ? known : noteIntent(ordering, id, lastSentAt)
-}
-
-/** The rounds of reattaching orders after a restore as this process knows them, on the monotonic clock. */
-export interface Rounds {
-  epoch: number
-  /** When this process first read of the restore. */
-  restoredAt: number
-  roundAt: number | null
-}
-
-/** The wait starts over in a new process, because a request that left before the restore may still be on its way. */
-export function roundsOf({ pace, monotonic }: Pick<Ordering, 'pace' | 'monotonic'>, epoch: number): Rounds {
-  if (pace.rounds?.epoch !== epoch) pace.rounds = { epoch, restoredAt: monotonic(), roundAt: null }
-  return pace.rounds
 }
