@@ -4,7 +4,7 @@
  * What starts here ends here: workers, jobs, server, clients, database, in the order that loses nothing.
  */
 import { randomBytes } from 'node:crypto'
-import { rmSync, writeFileSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { hostname } from 'node:os'
 import path from 'node:path'
 import { performance } from 'node:perf_hooks'
@@ -35,6 +35,7 @@ import type { OrderingPolicy } from './ordering/context.ts'
 import { askAgain } from './ordering/outages.ts'
 import { recogniseRestore } from './reconciliation/restore.ts'
 import { databaseWith, receiveWith, startRuntime } from './runtime.ts'
+import { writeText } from './storage/files.ts'
 import { openMarker } from './storage/marker.ts'
 import { databaseFileOf, fileSystemOf, fileSystemType, openDatabase } from './storage/sqlite/open.ts'
 import { openCallbackSecrets } from './stores/backend/signature.ts'
@@ -234,7 +235,7 @@ const within = (ms: number, work: Promise<unknown>): Promise<boolean> =>
 function writeOwnerToken(dataDir: string, token: string): string {
   const file = path.join(dataDir, 'owner.token')
   rmSync(file, { force: true })
-  writeFileSync(file, `${token}\n`, { mode: 0o600 })
+  writeText(file, `${token}\n`, 0o600)
   return file
 }
 

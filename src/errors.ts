@@ -1,3 +1,6 @@
+import { existsSync, statSync } from 'node:fs'
+import path from 'node:path'
+
 /** The codes a Failure can carry, as clients of the API read them. Few on purpose: what a caller does next differs for each. */
 export const failureCodes = {
   invalid: 'some input is wrong; `fields` names each fault',
@@ -121,5 +124,104 @@ export class Failure extends Error {
 /** The code of any thrown value; strangers are `internal`, so that nothing leaks. */
 export const codeOf = (error: unknown): FailureCode => (error instanceof Failure ? error.code : 'internal')
 
-/** The text of any thrown value, for logs and for people who run the service. */
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+/**
+ * The text of any thrown value, for logs and for people who run the service.
+ *
+ * @param file what was read or written, see `systemFailure`
+ */
+export function messageOf(error: unknown, file?: string): string {
+  const shown = systemFailure(error, file) ?? error
+  return shown instanceof Error ? shown.message : String(shown)
+}
+
+/** What Node and SQLite say of an error of the operating system. */
+interface SystemError {
+  code: string
+  syscall?: string
+  path?: string
+  /** Of a rename: where to. */
+  dest?: string
+  address?: string
+  port?: number
+}
+
+/**
+ * An error of the operating system that a person can cause and put right, as a sentence that names the file or the port
+ * and says what to do.
+ *
+ * @param given the file, for errors that do not name it
+ * @returns undefined for any other value
+ */
+export function systemFailure(error: unknown, given?: string): Failure | undefined {
+  if (!(error instanceof Error) || !('code' in error) || error instanceof Failure) return undefined
+  const facts = error as unknown as SystemError
+  const [code, message] = systemFault(facts, facts.dest ?? facts.path ?? given) ?? []
+  if (code === undefined || message === undefined) return undefined
+  return new Failure(code, message, {
+    cause: error,
+    reason: facts.code === 'EADDRINUSE' ? 'address_in_use' : undefined,
+  })
+}
+
+function systemFault(
+  { code, syscall, address, port }: SystemError,
+  given: string | undefined,
+): [FailureCode, string] | undefined {
+  const file = given ?? 'the file'
+  const disk = given === undefined ? 'the disk' : `the disk of ${given}`
+  const isListening = syscall === 'listen'
+  switch (code) {
+    case 'EADDRINUSE':
+      return [
+        'conflict',
+        `another program listens at ${address}:${port}, perhaps the demo: stop it, or take another port by --port`,
+      ]
+    case 'EADDRNOTAVAIL':
+      if (!isListening) return undefined
+      return ['invalid', `this machine has no address ${address}: listen at one that it has, such as 127.0.0.1`]
+    case 'EACCES':
+    case 'EPERM':
+      if (isListening) return ['forbidden', `this user may not listen at port ${port}: take one from 1024 on by --port`]
+      return ['forbidden', `this user may not read or write ${file}: change its owner or mode, or those of its folder`]
+    case 'ENOENT':
+      return given === undefined ? undefined : ['not_found', missing(given)]
+    case 'ENOTDIR':
+    case 'EEXIST': {
+      const blocking = given === undefined ? undefined : fileAbove(given)
+      if (blocking === undefined) return undefined
+      return ['conflict', `${blocking} is a file where a folder is needed: move it away, or name another folder`]
+    }
+    case 'EISDIR':
+    case 'ERR_FS_EISDIR':
+      return ['invalid', `${file} is a folder where a file is needed: name a file`]
+    case 'EROFS':
+    case 'SQLITE_READONLY':
+      return ['unavailable', `${file} can only be read: its disk or its mode allows no writing`]
+    case 'ENOSPC':
+    case 'EDQUOT':
+    case 'SQLITE_FULL':
+      return ['unavailable', `${disk} is full: make room, then try again`]
+    case 'SQLITE_NOTADB':
+      return ['invalid', `${file} is no SQLite database: name another file, or move it away`]
+    case 'EMFILE':
+    case 'ENFILE':
+      return ['unavailable', 'too many files are open: raise the limit by `ulimit -n`, then try again']
+    case 'EIO':
+      return ['unavailable', `${disk} cannot be read or written: check it`]
+    default:
+      return undefined
+  }
+}
+
+function missing(file: string): string {
+  const folder = path.dirname(file)
+  if (existsSync(folder)) return `there is no ${file}: check the name`
+  return `there is no folder ${folder}: make it by \`mkdir -p ${folder}\`, or name another one`
+}
+
+/** The file that stands where a path needs a folder. */
+function fileAbove(file: string): string | undefined {
+  for (let there = path.resolve(file); ; there = path.dirname(there)) {
+    if (existsSync(there)) return statSync(there).isDirectory() ? undefined : there
+  }
+}

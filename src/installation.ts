@@ -64,11 +64,14 @@ export async function createDatabase(config: Config): Promise<{ database: string
   return { database }
 }
 
+const notFolder = (file: string): Error =>
+  new Error(`${file} is a file where a folder is needed: move it away, or set another dataDir`)
+
 function assertWritable(folder: string): void {
   let there = folder
   while (!existsSync(there)) there = path.dirname(there)
   try {
-    if (!statSync(there).isDirectory()) throw new Error(`${there} is not a folder`)
+    if (!statSync(there).isDirectory()) throw notFolder(there)
     accessSync(there, constants.W_OK | constants.X_OK)
   } catch (cause) {
     throw new Failure('unavailable', `the data folder ${folder} cannot be written to: ${messageOf(cause)}`, { cause })

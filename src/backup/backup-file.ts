@@ -13,7 +13,7 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
 import { closeSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
 import { z } from 'zod'
-import { Failure, messageOf } from '../errors.ts'
+import { Failure, messageOf, systemFailure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { keySetting, nameOfKey, parseKey } from '../vault/vault.ts'
 
@@ -194,6 +194,8 @@ function withFiles(from: string, to: string, work: (source: number, target: numb
     try {
       work(source, target)
       fsyncSync(target)
+    } catch (error) {
+      throw systemFailure(error, to) ?? error
     } finally {
       closeSync(target)
     }

@@ -20,7 +20,7 @@ const outcome = ((): BackupOutcome => {
     makeBackup(workerData as BackupJob)
     return { made: true }
   } catch (error) {
-    return { made: false, why: messageOf(error) }
+    return { made: false, why: messageOf(error, (workerData as BackupJob).plain) }
   }
 })()
 parentPort?.postMessage(outcome)

@@ -161,7 +161,7 @@ export async function makeBackup(
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     outcome = await run(job)
   } catch (error) {
-    outcome = { made: false, why: String(error) }
+    outcome = { made: false, why: messageOf(error, folder) }
   }
   if (outcome.made) return readBackup(folder, file)
   throw new Failure('unavailable', `no backup was made: ${outcome.why}`, { reason: 'backup_failed' })

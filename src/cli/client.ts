@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { z } from 'zod'
-import { configShape } from '../config/config.ts'
+import { configShape, readJson } from '../config/config.ts'
 import { plain } from '../domain/text-layout.ts'
 import { Failure, type FailureCode, type FailureReason, type FieldFault, messageOf } from '../errors.ts'
 import { Secret } from '../secret.ts'
@@ -273,14 +273,6 @@ export function readPlace(file: string | undefined): z.infer<typeof placeShape> 
 
 /** Relative paths of the configuration are relative to its folder. */
 export const resolveFrom = (file = CONFIG_FILE, relative: string): string => path.resolve(path.dirname(file), relative)
-
-function readJson(file: string): unknown {
-  try {
-    return JSON.parse(readFileSync(file, 'utf8'))
-  } catch (error) {
-    throw new Failure('invalid', `${file} cannot be read as JSON: ${messageOf(error)}`, { cause: error })
-  }
-}
 
 /** A service that listens everywhere is reached on loopback. */
 function originOf({ host, port }: { host: string; port: number }): string {

@@ -7,9 +7,10 @@
  * one JSON document with `--json`.
  */
 import { readFileSync } from 'node:fs'
+import { setImmediate } from 'node:timers/promises'
 import { Command, CommanderError } from 'commander'
 import { plain, sentence } from '../domain/text-layout.ts'
-import { codeOf, Failure, messageOf } from '../errors.ts'
+import { codeOf, Failure, messageOf, systemFailure } from '../errors.ts'
 import { backups, keys, tokens } from './admin.ts'
 import { prices, syncs } from './catalogue.ts'
 import { CONFIG_FILE } from './client.ts'
@@ -38,18 +39,30 @@ export async function runCommand(argv: string[], io: Io): Promise<number> {
       exitCode = code
     },
   }
-  // A reader that has seen enough, such as `head`, closes the pipe: that is no fault, and must not stop a service.
-  io.stdout.on('error', () => {})
+  let lost: unknown
+  // A reader that has seen enough, such as `head`, closes the pipe: that is no fault. Nothing lost must stop a service.
+  io.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') lost ??= error
+  })
   try {
     await commandsOf(session, json).parseAsync(argv, { from: 'user' })
-    return exitCode
   } catch (error) {
-    const code = exitCodeOf(error)
-    if (json && code !== exitCodes.ok) io.stderr.write(`${JSON.stringify(failureDocument(error), undefined, 2)}\n`)
-    // Commander has written what it has to say before it throws.
-    else if (!(error instanceof CommanderError)) io.stderr.write(faultText(error, Math.min(io.columns, 80)))
-    return code
+    exitCode = writeFault(io, error, json)
   }
+  // The error of the last write comes after it.
+  await setImmediate()
+  if (lost === undefined || exitCode !== exitCodes.ok) return exitCode
+  return writeFault(io, systemFailure(lost, 'standard output') ?? lost, json)
+}
+
+/** Says why a command ended. @returns its exit code */
+function writeFault(io: Io, thrown: unknown, json: boolean): number {
+  const error = systemFailure(thrown) ?? thrown
+  const code = exitCodeOf(error)
+  if (json && code !== exitCodes.ok) io.stderr.write(`${JSON.stringify(failureDocument(error), undefined, 2)}\n`)
+  // Commander has written what it has to say before it throws.
+  else if (!(error instanceof CommanderError)) io.stderr.write(faultText(error, Math.min(io.columns, 80)))
+  return code
 }
 
 /** What follows `--` is no option. */

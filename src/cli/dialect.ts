@@ -1,11 +1,10 @@
-import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { z } from 'zod'
-import { loadConfig } from '../config/config.ts'
+import { loadConfig, readJson, readText } from '../config/config.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
 import { columnsOf, plain, wrap } from '../domain/text-layout.ts'
-import { Failure, messageOf } from '../errors.ts'
+import { Failure } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import { checkDialect, type DialectFinding, isFault, offersIn, type SettingVerdict } from '../supplier/check.ts'
 import { readBaseUrl } from '../supplier/client.ts'
@@ -30,7 +29,7 @@ export interface CheckOptions {
 /** `dialect check`: reads the supplier and says of every field of the dialect what was read. @returns the exit code */
 export async function runCheck(io: Io, options: CheckOptions): Promise<number> {
   const { baseUrl, facts, apiKey } = subjectOf(options, io.env)
-  const saved = options.document === undefined ? undefined : readDocument(options.document)
+  const saved = options.document === undefined ? undefined : readJson(options.document)
   const { now, sleep } = io
   const reading = readSample({ baseUrl, dialect: facts, apiKey, now, sleep, document: saved })
   const sample = await reading.catch((error: unknown) => {
@@ -83,14 +82,6 @@ const DIALECT = 'reseller-v1.1'
 const dialectFile = (name: string): string =>
   name.endsWith('.json') ? path.resolve(name) : path.join(import.meta.dirname, '../../config/dialects', `${name}.json`)
 
-function readDocument(file: string): unknown {
-  try {
-    return JSON.parse(readFileSync(file, 'utf8'))
-  } catch (cause) {
-    throw new Failure('invalid', `${file} cannot be read as JSON: ${messageOf(cause)}`, { cause })
-  }
-}
-
 /** What the default dialect tolerates; no delivery shows it. */
 const TOLERANCE_SECONDS = 300
 
@@ -127,13 +118,7 @@ const NO_ID = `It verifies. No header is named for a delivery ID, and ${TOLERANC
 const lines = (text: string, io: Io): string => `${wrap(text, Math.min(widthOf(io), 100)).join('\n')}\n`
 
 function readDelivery(file: string): CapturedDelivery {
-  let json: unknown
-  try {
-    json = JSON.parse(readText(file))
-  } catch (cause) {
-    throw new Failure('invalid', `${file} cannot be read as JSON: ${messageOf(cause)}`, { cause })
-  }
-  const result = fileShape.safeParse(json)
+  const result = fileShape.safeParse(readJson(file))
   if (!result.success) {
     const fields = result.error.issues.map(({ path, message }) => ({ field: path.join('.') || 'the file', message }))
     throw new Failure('invalid', `${file} is no captured delivery`, { fields })
@@ -141,14 +126,6 @@ function readDelivery(file: string): CapturedDelivery {
   const { headers, body } = result.data
   const distinct = Object.entries(headers).map(([name, values]) => [name.toLowerCase(), [values].flat()])
   return { headers: Object.fromEntries(distinct), body: Buffer.from(body, 'base64') }
-}
-
-function readText(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (cause) {
-    throw new Failure('invalid', `${file} cannot be read: ${messageOf(cause)}`, { cause })
-  }
 }
 
 interface Checked {

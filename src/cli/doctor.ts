@@ -4,7 +4,7 @@ import { type Config, DATA_DIR, loadConfig } from '../config/config.ts'
 import { namesInRules, nearestName, type RuleName } from '../domain/pricing-rules.ts'
 import { rateAt } from '../domain/rates.ts'
 import { plain, wrap } from '../domain/text-layout.ts'
-import { Failure, messageOf } from '../errors.ts'
+import { codeOf, Failure, messageOf } from '../errors.ts'
 import { type Inspection, inspect } from '../installation.ts'
 import { fileSystemOf, fileSystemType } from '../storage/sqlite/open.ts'
 import { unreadableText } from './catalogue.ts'
@@ -133,7 +133,8 @@ export function checkConfig(
   } catch (error) {
     const fields = error instanceof Failure ? error.fields : []
     const fix = `fix it in ${file}`
-    if (fields.length === 0) report('fail', 'configuration', messageOf(error), fix)
+    if (fields.length === 0)
+      report('fail', 'configuration', messageOf(error), codeOf(error) === 'invalid' ? fix : undefined)
     for (const fault of fields) {
       const secret = fault.field.startsWith('QUAYSIDE_')
       const check = fault.field === 'supplier.dialect' ? 'dialect' : secret ? 'secret' : 'configuration'
@@ -166,6 +167,14 @@ export function checkRates({ stores, dialectFacts }: Config, now: number, report
 
 /** Secrets are for their owner's eyes: files 0600, their folder 0700. */
 export function checkModes(file: string | undefined, report: Report): void {
+  try {
+    reportModes(file, report)
+  } catch (error) {
+    report('fail', 'file modes', messageOf(error))
+  }
+}
+
+function reportModes(file: string | undefined, report: Report): void {
   const folder = path.join(path.dirname(file ?? CONFIG_FILE), 'secrets')
   const names = existsSync(folder) ? readdirSync(folder).map((name) => path.join(folder, name)) : []
   const owner = path.join(dataDirOf(file), 'owner.token')

@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
-import { configShape, dialectFileOf } from '../config/config.ts'
+import { configShape, dialectFileOf, readText } from '../config/config.ts'
 import { backendShape, percent } from '../config/store-settings.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
@@ -78,12 +77,7 @@ const hasApiKey = (env: Io['env'], existing: Existing): boolean =>
   existing.apiKeyFile || Boolean(env.QUAYSIDE_API_KEY) || Boolean(env.QUAYSIDE_API_KEY_FILE)
 
 export function readKeyFile(file: string): Secret {
-  try {
-    return asKey(readFileSync(file, 'utf8'))
-  } catch (error) {
-    if (error instanceof Failure) throw error
-    throw new Failure('invalid', `--api-key-file: ${messageOf(error)}`, { cause: error })
-  }
+  return asKey(readText(file))
 }
 
 function asKey(text: string): Secret {

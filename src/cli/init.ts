@@ -8,7 +8,6 @@ import {
   rmdirSync,
   rmSync,
   statSync,
-  writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
 import {
@@ -26,6 +25,7 @@ import { columnsOf, wrap } from '../domain/text-layout.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { checkSetUp, type SetUp, setUpOf } from '../installation.ts'
 import { Secret } from '../secret.ts'
+import { writeText } from '../storage/files.ts'
 import { CONFIG_FILE } from './client.ts'
 import { type Io, print, proseWidth } from './command.ts'
 import { clearTextWarnings, ENCRYPT } from './doctor.ts'
@@ -390,7 +390,7 @@ function remember(files: string[], folder: string): () => void {
 /** A whole file or none, whenever the machine stops. */
 function replace(file: string, text: string | Buffer, mode: number): void {
   const next = `${file}.new`
-  writeFileSync(next, text, { mode })
+  writeText(next, text, mode)
   chmodSync(next, mode)
   renameSync(next, file)
 }

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { fileLimits } from '../domain/listing-csv.ts'
 import { columnsOf, wrap } from '../domain/text-layout.ts'
-import { Failure, messageOf } from '../errors.ts'
+import { Failure, systemFailure } from '../errors.ts'
 import { type Call, type CommandRow, confirmed, type Io, storeOf } from './command.ts'
 import {
   ago,
@@ -277,8 +277,7 @@ async function read(file: string, io: Io): Promise<Uint8Array<ArrayBuffer>> {
     if (statSync(file).size > fileLimits.bytesMax) throw tooLarge(file)
     return new Uint8Array(readFileSync(file))
   } catch (error) {
-    if (error instanceof Failure) throw error
-    throw new Failure('invalid', `the file cannot be read: ${messageOf(error)}`, { cause: error })
+    throw systemFailure(error, file) ?? error
   }
 }
 

@@ -1,5 +1,5 @@
 /** The two commands that stay in the foreground until a signal: the service, and the sandbox alone. */
-import { existsSync, writeSync } from 'node:fs'
+import { statSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { loadConfig } from '../config/config.ts'
 import { Failure, messageOf } from '../errors.ts'
@@ -18,7 +18,8 @@ import { commandLine, exitCodes } from './output.ts'
 export async function runService(io: Io, { config, port }: { config?: string; port?: number }): Promise<number> {
   const named = config ?? (io.env.QUAYSIDE_CONFIG || undefined)
   const configFile = named ?? CONFIG_FILE
-  const exists = existsSync(configFile)
+  // A file that this user may not see throws: it is there, and must not be taken for a missing one.
+  const exists = statSync(configFile, { throwIfNoEntry: false }) !== undefined
   if (named !== undefined && !exists) {
     const init = commandLine(`init --config ${named}`)
     throw new Failure('not_found', `there is no ${named}; \`${init}\` makes one`)

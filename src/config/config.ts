@@ -8,7 +8,7 @@ import { z } from 'zod'
 import { type Dialect, readDialect } from '../dialect/dialect.ts'
 import type { StorePolicy } from '../domain/listing.ts'
 import { parseDecimal } from '../domain/money.ts'
-import { Failure, type FieldFault, messageOf } from '../errors.ts'
+import { Failure, type FieldFault, messageOf, systemFailure } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import {
   amount,
@@ -206,11 +206,22 @@ export function readSecretFile(file: string): Secret {
   return secret
 }
 
-function readJson(file: string): unknown {
+/** @throws Failure that says why the file cannot be read */
+export function readText(file: string): string {
   try {
-    return JSON.parse(readFileSync(file, 'utf8'))
+    return readFileSync(file, 'utf8')
   } catch (error) {
-    throw new Failure('invalid', `${file} cannot be read as JSON: ${messageOf(error)}`, { cause: error })
+    throw systemFailure(error, file) ?? error
+  }
+}
+
+/** @throws Failure as `readText` does; `invalid` where the text is no JSON */
+export function readJson(file: string): unknown {
+  const text = readText(file)
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw new Failure('invalid', `${file} is not JSON: ${messageOf(cause)}`, { cause })
   }
 }
 
@@ -238,10 +249,15 @@ function readSecret(
     faults.push({ field: source.variable, message })
     return new Secret('')
   }
-  if (!existsSync(file)) return fault(`not set: set it, or ${source.variable}_FILE, or write the file ${file}`)
-  if ((statSync(file).mode & 0o077) !== 0) return fault(`others can read ${file}: chmod 600 ${file}`)
-  const text = readFileSync(file, 'utf8').trim()
-  return text === '' ? fault(`the file ${file} is empty`) : new Secret(text)
+  try {
+    const facts = statSync(file, { throwIfNoEntry: false })
+    if (!facts) return fault(`not set: set it, or ${source.variable}_FILE, or write the file ${file}`)
+    if ((facts.mode & 0o077) !== 0) return fault(`others can read ${file}: chmod 600 ${file}`)
+    const text = readText(file).trim()
+    return text === '' ? fault(`the file ${file} is empty`) : new Secret(text)
+  } catch (error) {
+    return fault(messageOf(error))
+  }
 }
 
 /** The file of `supplier.dialect`. @param folder where the configuration is */

@@ -1,8 +1,9 @@
 /** The files and ports of an installation without a configuration: what the demos and the tests of whole processes need. */
 import { randomBytes } from 'node:crypto'
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import path from 'node:path'
+import { writeText } from '../storage/files.ts'
 
 /** The demo store's permanent id. */
 export const DEMO_STORE = 'demo-quaysi00'
@@ -41,7 +42,7 @@ export function writeDemoConfig(place: DemoPlace): string {
     ...place.more,
   }
   const file = path.join(folder, 'demo.json')
-  writeFileSync(file, `${JSON.stringify(settings, null, 2)}\n`)
+  writeText(file, `${JSON.stringify(settings, null, 2)}\n`, 0o644)
   return file
 }
 
@@ -50,16 +51,16 @@ export function keepSecret(folder: string, name: string, make: () => string): st
   const secrets = path.join(folder, 'secrets')
   mkdirSync(secrets, { recursive: true, mode: 0o700 })
   const file = path.join(secrets, name)
-  if (!existsSync(file)) writeFileSync(file, make(), { mode: 0o600 })
+  if (!existsSync(file)) writeText(file, make(), 0o600)
   chmodSync(file, 0o600)
   return readFileSync(file, 'utf8')
 }
 
-/** The wanted port, or a free one when something listens there. */
-export function freePort(wanted = 0): Promise<number> {
+/** The wanted port, or a free one when something listens there. @param strict rejects instead of taking another */
+export function freePort(wanted = 0, { strict = wanted === 0 } = {}): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer()
-    probe.once('error', (error) => (wanted === 0 ? reject(error) : resolve(freePort())))
+    probe.once('error', (error) => (strict ? reject(error) : resolve(freePort())))
     probe.listen(wanted, '127.0.0.1', () => {
       const address = probe.address()
       probe.close(() => resolve(typeof address === 'object' && address ? address.port : wanted))

@@ -2,7 +2,7 @@
  * What `npm start` runs when nothing is configured: the service, the sandbox as its supplier and a demo store, each
  * reached by its address like the real ones would be. Everything is kept in the data folder, so that a restart goes on.
  */
-import { createWriteStream, existsSync, mkdirSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { openApp } from '../app.ts'
 import { loadConfig, type SellingStore } from '../config/config.ts'
@@ -14,12 +14,13 @@ import { listListings } from '../listings/listings.ts'
 import { createLog } from '../log.ts'
 import { startSandbox } from '../sandbox/server.ts'
 import { type Database, first } from '../storage/database.ts'
+import { assertFree, databaseFileOf } from '../storage/sqlite/open.ts'
 import { storeOrderByReference } from '../storage/store-orders.ts'
 import { DEMO_STORE, freePort, keepSecret, writeDemoConfig } from './files.ts'
 import { type ShopCallback, startShop } from './shop.ts'
 
 export interface DemoOptions {
-  /** Of the service; 8080 or a free one by default. The supplier and the store take the two that follow, or free ones. */
+  /** Of the service (default: 8080, or a free one). The supplier and the store take the two that follow, or free ones. */
   port: number | undefined
   dataDir: string
   onFatal: (failure: Failure) => void
@@ -30,9 +31,10 @@ export interface DemoOptions {
 
 const API_KEY = 'demo-key-of-the-embedded-sandbox'
 const DIALECT = 'reseller-v1.1'
+const PORT_MAX = 65_535
 
 export async function openDemo({
-  port = 8080,
+  port: wanted,
   dataDir,
   onFatal,
   out,
@@ -40,7 +42,11 @@ export async function openDemo({
 }: DemoOptions): Promise<{ close: () => Promise<void> }> {
   const folder = path.resolve(dataDir)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const ports = { service: await freePort(port), supplier: await freePort(port + 1), store: await freePort(port + 2) }
+  // A second demo in this folder must not write its ports over those of the first.
+  assertFree(databaseFileOf(folder))
+  const port = await freePort(wanted ?? 8080, { strict: wanted !== undefined })
+  const after = (step: number) => freePort(port + step > PORT_MAX ? 0 : port + step)
+  const ports = { service: port, supplier: await after(1), store: await after(2) }
   const sandbox = await startSandbox({
     dialect: readDialect(new URL(`../../config/dialects/${DIALECT}.json`, import.meta.url)),
     apiKey: API_KEY,
@@ -65,8 +71,10 @@ export async function openDemo({
     port: ports.store,
     onCallback: (callback) => out.write(callbackLine(callback)),
   })
-  const logFile = createWriteStream(path.join(folder, 'quayside.log'), { flags: 'a', mode: 0o600 })
-  const log = createLog({ level: 'info', write: (line) => void logFile.write(line) })
+  const append = (text: string) => appendFileSync(path.join(folder, 'quayside.log'), text, { mode: 0o600 })
+  // A log that cannot be written fails the start here, and nothing later.
+  append('')
+  const log = createLog({ level: 'info', write: append })
   const app = await openApp({ config, log, onFatal })
   out.write('Reading the catalogue of the sandbox …\n')
   await app.sync()
@@ -93,7 +101,6 @@ export async function openDemo({
       await app.close()
       await shop.close()
       await sandbox.close()
-      logFile.end()
     },
   }
 }

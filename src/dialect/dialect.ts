@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { type EventName, eventNames, type OrderStatus, orderStatuses } from '../domain/supplier.ts'
-import { Failure } from '../errors.ts'
+import { Failure, messageOf } from '../errors.ts'
 
 /* The shape of a dialect. First its parts: paths, headers, amounts. */
 
@@ -288,7 +288,8 @@ export function readDialect(file: string | URL): Dialect {
   try {
     json = JSON.parse(readFileSync(file, 'utf8'))
   } catch (cause) {
-    throw new Failure('invalid', `the dialect file ${String(file)} cannot be read`, { cause })
+    if (!(cause instanceof SyntaxError)) throw new Failure('invalid', messageOf(cause, String(file)), { cause })
+    throw new Failure('invalid', `the dialect file ${String(file)} is not JSON: ${cause.message}`, { cause })
   }
   const result = dialectShape.safeParse(json)
   if (result.success) return result.data

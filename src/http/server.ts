@@ -8,7 +8,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import express, { type Express, type Request, type RequestHandler, type Router } from 'express'
-import { Failure } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { type ApiError, answerError, answerFailure, errorBody, notFound } from './answers.ts'
 
@@ -89,10 +88,9 @@ export function createHttpServer(options: HttpOptions): HttpServer {
     drain: () => void drain(),
     listen: (host, port) =>
       new Promise((resolve, reject) => {
-        const fail = (error: NodeJS.ErrnoException) => reject(listenFault(error, host, port))
-        server.once('error', fail)
+        server.once('error', reject)
         server.listen(port, host, () => {
-          server.off('error', fail)
+          server.off('error', reject)
           resolve(server.address() as AddressInfo)
         })
       }),
@@ -107,13 +105,6 @@ export function createHttpServer(options: HttpOptions): HttpServer {
         sockets.closeIdle()
       }),
   }
-}
-
-/** Why the service cannot listen, and what to do. */
-function listenFault(cause: NodeJS.ErrnoException, host: string, port: number): Error {
-  if (cause.code !== 'EADDRINUSE') return cause
-  const message = `another program listens at ${host}:${port}, perhaps the demo: stop it, or set listen.port or --port`
-  return new Failure('conflict', message, { cause, reason: 'address_in_use' })
 }
 
 function application(options: HttpOptions, draining: () => boolean): Express {

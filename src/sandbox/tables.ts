@@ -1,4 +1,6 @@
+import { closeSync, openSync } from 'node:fs'
 import Database from 'better-sqlite3'
+import { systemFailure } from '../errors.ts'
 
 export type Tables = Database.Database
 
@@ -8,12 +10,19 @@ export type Tables = Database.Database
  * Synchronous FULL in WAL: every answer is on disk first, so a killed sandbox never forgets a charge.
  */
 export function openTables(file: string | undefined): Tables {
+  // SQLite would not say what is wrong with the path.
+  if (file !== undefined) closeSync(openSync(file, 'a', 0o600))
   const db = new Database(file ?? ':memory:')
-  db.pragma('journal_mode = WAL')
-  db.pragma('synchronous = FULL')
-  db.pragma('foreign_keys = ON')
-  db.exec(tables)
-  return db
+  try {
+    db.pragma('journal_mode = WAL')
+    db.pragma('synchronous = FULL')
+    db.pragma('foreign_keys = ON')
+    db.exec(tables)
+    return db
+  } catch (error) {
+    db.close()
+    throw systemFailure(error, file) ?? error
+  }
 }
 
 /** The ledger and the issued keys refuse update and delete: tests judge Quayside by them. */

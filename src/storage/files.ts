@@ -1,6 +1,16 @@
-import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { open, rename } from 'node:fs/promises'
 import path from 'node:path'
+import { systemFailure } from '../errors.ts'
+
+/** @throws Failure that says why the file cannot be written */
+export function writeText(file: string, text: string | Buffer, mode: number): void {
+  try {
+    writeFileSync(file, text, { mode })
+  } catch (error) {
+    throw systemFailure(error, file) ?? error
+  }
+}
 
 /** Gives a finished, fsynced file its name, replacing what had it, and makes sure that the name is on the disk. */
 export function placeFile(from: string, to: string): void {
@@ -25,6 +35,8 @@ export async function replaceText(file: string, text: string): Promise<void> {
   try {
     await handle.writeFile(text)
     await handle.sync()
+  } catch (error) {
+    throw systemFailure(error, next) ?? error
   } finally {
     await handle.close()
   }

@@ -609,7 +609,7 @@ describe('an exit code', () => {
   it.each([
     ['status --bogus', 2, 'invalid', "unknown option '--bogus'"],
     ['tokens create --role viewer', 2, 'invalid', "required option '--name <name>' not specified"],
-    ['purchases list --config none.json', 2, 'invalid', /^none.json cannot be read as JSON: /],
+    ['purchases list --config none.json', 4, 'not_found', /^there is no none.json: /],
     ['restore none.backup', 4, 'not_found', /^there is no configuration/],
     ['frob', 2, 'invalid', "unknown command 'frob'"],
     ['init --yes', 2, 'invalid', /some answers are missing/],

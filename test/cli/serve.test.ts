@@ -3,13 +3,11 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { text } from 'node:stream/consumers'
-import { Router } from 'express'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { commandLine } from '../../src/cli/output.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { freePort, writeDemoConfig } from '../../src/demo/files.ts'
 import { banner, callbackLine } from '../../src/demo/service.ts'
-import { createHttpServer } from '../../src/http/server.ts'
 import { createDatabase, openSetUp } from '../../src/installation.ts'
 import { generatedCatalogue } from '../../src/sandbox/catalogue.ts'
 import { run, temporaryFolder, widest } from '../support/cli-run.ts'
@@ -92,27 +90,6 @@ describe('what runs in the foreground', () => {
     expect(command).toBeGreaterThan(lost)
     expect(words).toContain(`npx quayside restore <backup> --config ${config}`)
     expect(words).toContain(`npx quayside database create --config ${config}`)
-  })
-
-  it('says that another program has the port, and what to do', async () => {
-    const quiet = () => undefined
-    const serverOf = () =>
-      createHttpServer({
-        webhooks: Router(),
-        api: [],
-        health: Router(),
-        log: { info: quiet, warn: quiet, error: quiet },
-        newId: () => 'request-1',
-        monotonic: () => performance.now(),
-        count: quiet,
-      })
-    const first = serverOf()
-    const { port } = await first.listen('127.0.0.1', 0)
-    onTestFinished(() => first.close())
-    await expect(serverOf().listen('127.0.0.1', port)).rejects.toMatchObject({
-      code: 'conflict',
-      message: expect.stringMatching(/^another program listens at 127\.0\.0\.1:\d+, perhaps the demo: stop it/),
-    })
   })
 
   it('gets the options of the sandbox as numbers', async () => {

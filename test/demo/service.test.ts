@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { freePort } from '../../src/demo/files.ts'
 import { openDemo } from '../../src/demo/service.ts'
@@ -38,6 +40,14 @@ async function started(dataDir: string, port: number) {
     close,
   }
 }
+
+test('a second demo in the same folder wrote its ports over those of the first, which no command reached then', async () => {
+  const folder = temporaryFolder()
+  await started(folder, await freePort())
+  const written = readFileSync(path.join(folder, 'demo.json'), 'utf8')
+  await expect(started(folder, await freePort())).rejects.toMatchObject({ reason: 'database_in_use' })
+  expect(readFileSync(path.join(folder, 'demo.json'), 'utf8')).toBe(written)
+})
 
 test('the banner of a demo that was started again offered an order that was there, and nothing happened', async () => {
   const folder = temporaryFolder()

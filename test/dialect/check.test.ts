@@ -540,7 +540,7 @@ describe('quayside dialect check', () => {
     expect(refused.stderr).toContain('GET /balance answered 401')
     expect(refused.stderr).not.toContain('another-key')
     const unread = await run(['dialect', 'check', '--config', config, '--document', '/nowhere'], { env })
-    expect(unread).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('/nowhere') })
+    expect(unread).toMatchObject({ exitCode: 4, stderr: expect.stringContaining('/nowhere') })
     const none = await run(['dialect', 'check', '--config', '/nowhere.json'], { env })
     expect(none.exitCode).not.toBe(0)
   })

@@ -63,7 +63,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
   {
     why: "kinds of error, codes of Failure and reasons of a hold, to which the supplier's codes are mapped",
     words: {
-      forbidden: 'access cli http sandbox supplier',
+      forbidden: 'access cli http sandbox supplier top',
       gone: 'catalogue domain listings sandbox supplier',
       insufficient_balance: 'sandbox supplier',
       limit_exceeded: 'sandbox supplier',

@@ -352,7 +352,7 @@ describe('quayside listings', () => {
     const name = file('V1,A\n')
     for (const [argument, message, code] of [
       [name, 'the column variant is missing', 2],
-      [`${name}.not`, 'the file cannot be read: ENOENT', 2],
+      [`${name}.not`, `there is no ${name}.not`, 4],
     ] as const) {
       const { exitCode, stdout, stderr } = await quayside('import', argument)
       expect([exitCode, stdout, stderr]).toEqual([code, '', expect.stringContaining(message)])

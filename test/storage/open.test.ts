@@ -129,7 +129,7 @@ describe('a database file', () => {
     writeFileSync(file, 'these are not the bytes of a database '.repeat(100))
     for (let n = 0; n < 2; n++) {
       const refusal = await failureOf(() => openDatabase({ file, now: () => TEST_NOW }))
-      expect(refusal).toMatchObject({ code: 'unavailable', message: expect.stringContaining('not a database') })
+      expect(refusal).toMatchObject({ code: 'unavailable', message: expect.stringContaining('is no SQLite database') })
     }
   })
 })

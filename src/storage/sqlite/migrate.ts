@@ -66,6 +66,6 @@ function apply(connection: Connection.Database, { version, name, sql, digest }: 
     connection.exec('commit')
   } catch (cause) {
     if (connection.inTransaction) connection.exec('rollback')
-    throw new Failure('internal', `migration "${name}" failed: ${messageOf(cause)}`, { cause })
+    throw new Failure('internal', `migration "${name}" failed: ${messageOf(cause, connection.name)}`, { cause })
   }
 }

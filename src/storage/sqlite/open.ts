@@ -1,5 +1,7 @@
 import {
+  accessSync,
   closeSync,
+  constants,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -69,20 +71,21 @@ export function openToRead(file: string): Pick<Database, 'query' | 'close'> {
       },
     }
   } catch (cause) {
-    throw new Failure('unavailable', `the database ${file} cannot be opened: ${messageOf(cause)}`, { cause })
+    throw new Failure('unavailable', `the database ${file} cannot be opened: ${whyNot(file, cause)}`, { cause })
   }
 }
 
 /** Whether there is a database with tables; a file that a crash left empty is none. */
 export function databaseExists(file: string): boolean {
   if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return false
-  const connection = new Connection(file, { readonly: true, fileMustExist: true, timeout: 1_000 })
+  let connection: Connection.Database | undefined
   try {
+    connection = new Connection(file, { readonly: true, fileMustExist: true, timeout: 1_000 })
     return hasTables(connection)
   } catch (cause) {
-    throw new Failure('unavailable', `the database ${file} cannot be read: ${messageOf(cause)}`, { cause })
+    throw new Failure('unavailable', `the database ${file} cannot be read: ${whyNot(file, cause)}`, { cause })
   } finally {
-    connection.close()
+    connection?.close()
   }
 }
 
@@ -128,7 +131,9 @@ function makeReady(file: string, now: () => number, mustExist = false): Connecti
   } catch (error) {
     connection.close()
     if (error instanceof Failure) throw error
-    throw new Failure('unavailable', `the database ${file} cannot be opened: ${messageOf(error)}`, { cause: error })
+    throw new Failure('unavailable', `the database ${file} cannot be opened: ${messageOf(error, file)}`, {
+      cause: error,
+    })
   }
 }
 
@@ -254,10 +259,22 @@ export function makePrivate(file: string): void {
     mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 })
     closeSync(openSync(file, 'wx', 0o600))
   } catch (cause) {
-    if (existsSync(file)) return
-    throw new Failure('unavailable', `the file ${file} cannot be made: ${messageOf(cause)}`, { cause })
+    const fault = existsSync(file) ? accessFault(file) : cause
+    if (fault !== undefined) throw new Failure('unavailable', messageOf(fault, file), { cause: fault })
   }
 }
+
+/** Why this user cannot use a file, in the words of the operating system: SQLite says little. */
+function accessFault(file: string): unknown {
+  try {
+    accessSync(file, constants.R_OK | constants.W_OK)
+    return statSync(file).isDirectory() ? Object.assign(new Error('a folder'), { code: 'EISDIR' }) : undefined
+  } catch (error) {
+    return error
+  }
+}
+
+const whyNot = (file: string, cause: unknown): string => messageOf(accessFault(file) ?? cause, file)
 
 /** A kind of file system, as `statfs` of Linux numbers it. */
 export interface FileSystem {

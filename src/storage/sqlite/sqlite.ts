@@ -118,7 +118,9 @@ export function sqliteDatabase(
 
   function fail(group: Member[], cause: unknown): void {
     refusal = 'the database failed; Quayside ends and reads at its next start what was stored'
-    const failure = new Failure('unknown_outcome', `the database failed: ${messageOf(cause)}`, { cause })
+    const failure = new Failure('unknown_outcome', `the database failed: ${messageOf(cause, connection.name)}`, {
+      cause,
+    })
     try {
       if (connection.inTransaction) connection.exec('rollback')
     } catch {
