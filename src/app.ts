@@ -163,7 +163,7 @@ export async function openApp({ config, log, onFatal }: AppOptions): Promise<App
   const ownerTokenFile = writeOwnerToken(config.dataDir, owner.token.reveal())
   const timers = [
     every(config.syncCron, 'sync', () => syncs.finish('schedule'), log),
-    every(config.balanceCron, 'balance', ordering.readBalance, log),
+    every(config.balanceCron, 'balance', ordering.checkBalance, log),
     every(config.sweepCron, 'sweep', () => sweeps.recent('schedule'), log),
     every('40 2 * * *', 'nightly', () => sweeps.start('nightly'), log),
     every('10 3 * * *', 'webhooks', () => webhooks.check(), log),
@@ -180,7 +180,7 @@ export async function openApp({ config, log, onFatal }: AppOptions): Promise<App
   const endAsking = everySeconds(ASK_SECONDS, 'supplier', () => askAgain(ordering), log)
   const logged = (event: string) => (error: unknown) => log.warn(event, { error: messageOf(error) })
   void runtime.reattachOrders().catch(logged('restore.failed'))
-  void ordering.readBalance().catch(logged('balance.unread'))
+  void ordering.checkBalance().catch(logged('balance.unread'))
   void webhooks.check().catch(logged('webhooks.unchecked'))
   syncs.follow('start')
   runtime.wakeAll()

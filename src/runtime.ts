@@ -109,7 +109,7 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     ...context,
     stores,
     signal: halt.signal,
-    wake: (_what, productIds) => void releaseForOffers(ordering, productIds).catch(logged('holds.kept')),
+    releaseHolds: (productIds) => void releaseForOffers(ordering, productIds).catch(logged('holds.kept')),
     requestSync: (cause) => syncs.follow(cause),
     reads: new Map(),
   }
@@ -127,7 +127,7 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
       await refreshOffer(catalogue, productId)
       wake('publish')
     },
-    readBalance: async () => sweeps.behind(await checkBalance(ordering, catalogue), 'balance'),
+    checkBalance: async () => sweeps.behind(await checkBalance(ordering, catalogue), 'balance'),
     ...(marker && {
       mark: (attempt: string) => marker.note(attempt),
       beginEpoch: (epoch: number) => marker.begin({ epoch, attempt: null }),
@@ -144,7 +144,7 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     ...context,
     countProcessed,
     refreshOffer: ordering.refreshOffer,
-    readBalance: ordering.readBalance,
+    checkBalance: ordering.checkBalance,
   }
   const publisher: Publisher = { ...context, stores, storeOf }
   const publishing = stores.map((store) => () => publishNext(publisher, store))

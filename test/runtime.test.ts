@@ -31,7 +31,7 @@ describe('the runtime', () => {
     app.sandbox.world.topUp(1_000_000)
     app.move(1_000)
     const runtime = await awake(app)
-    await runtime.ordering.readBalance()
+    await runtime.ordering.checkBalance()
     await runtime.idle()
     expect(await app.purchase(orderId)).toMatchObject({ state: 'accepted', holdReason: null })
   })
@@ -47,7 +47,7 @@ describe('the runtime', () => {
     })
     for (let time = 0; time < 2; time += 1) {
       app.move(5 * MINUTE)
-      await runtime.ordering.readBalance()
+      await runtime.ordering.checkBalance()
       await runtime.idle()
     }
     expect(await app.db.query(listSweeps({ limit: 10 }))).toMatchObject([{ cause: 'balance', state: 'complete' }])

@@ -11,7 +11,7 @@ export interface Catalogue extends Pick<Context, 'db' | 'now' | 'newId' | 'log'>
   /** The stores for which changed listings are queued. */
   stores: readonly { id: string }[]
   /** These products came back in stock or cost less: purchases that are held for them may continue. */
-  wake: (what: 'holds', productIds: string[]) => void
+  releaseHolds: (productIds: string[]) => void
   /** Asks for a sync run that begins after now: one that is under way has read old prices. Never waits for it. */
   requestSync: (cause: 'tier_changed') => void
   /** Once aborted, a run stops after the page it is at and stays `running`: the next start resumes it. */

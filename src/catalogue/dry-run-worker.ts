@@ -53,7 +53,7 @@ try {
     now,
     newId: createIds(now, randomBytes),
     log: { info: silent, warn: silent, error: silent },
-    wake: silent,
+    releaseHolds: silent,
     requestSync: silent,
   }
   await dryRun({ catalogue, stores, run, most, report: (event, state) => post({ type: 'report', event, state }) })

@@ -36,7 +36,7 @@ const TRIES_MAX = 3
 export const CHANGED_ELSEWHERE = 'the same offers or the same sync run are being changed elsewhere'
 
 /**
- * Stores what differs, in one commit with the changes that `rest` adds, and wakes the holds that may end by it.
+ * Stores what differs, in one commit with the changes that `rest` adds, and releases the holds that may end by it.
  *
  * @throws Failure `conflict` when other commits keep changing the same rows; nothing is stored
  */
@@ -52,7 +52,7 @@ export async function applyOffers(
   }
   const plan = await retryStale(TRIES_MAX, attempt, CHANGED_ELSEWHERE)
   for (const rowid of plan.rowids) read.seen?.add(rowid)
-  if (plan.freed.length > 0) catalogue.wake('holds', plan.freed)
+  if (plan.freed.length > 0) catalogue.releaseHolds(plan.freed)
   return plan
 }
 

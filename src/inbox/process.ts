@@ -45,7 +45,7 @@ export interface ProcessDeps extends HandlerDeps {
   /** Reads one offer from the supplier. */
   refreshOffer: (productId: string) => Promise<void>
   /** Reads the balance from the supplier. */
-  readBalance: () => Promise<void>
+  checkBalance: () => Promise<void>
 }
 
 /** Rows of one run: with bodies of 256 KiB they are 25 MiB. */
@@ -144,8 +144,9 @@ async function readOnce(deps: ProcessDeps, items: { row: Delivery; reading: Open
   const [first] = items
   const about = first?.reading
   if (!first || !about) return []
-  if (about.kind === 'store_order') return [await settle(deps, first.row, () => takeOrder(deps, first.row, about))]
-  const read = about.kind === 'product' ? deps.refreshOffer(about.productId) : deps.readBalance()
+  if (about.kind === 'store_order')
+    return [await settle(deps, first.row, () => takeDeliveredOrder(deps, first.row, about))]
+  const read = about.kind === 'product' ? deps.refreshOffer(about.productId) : deps.checkBalance()
   // Every row of the group waits for the read and handles its failure.
   return Promise.all(
     items.map(({ row, reading }) =>
@@ -159,7 +160,7 @@ async function readOnce(deps: ProcessDeps, items: { row: Delivery; reading: Open
   )
 }
 
-async function takeOrder(
+async function takeDeliveredOrder(
   deps: ProcessDeps,
   row: Delivery,
   { event, take }: Extract<DeliveryReading, { kind: 'store_order' }>,

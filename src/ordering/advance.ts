@@ -46,7 +46,7 @@ export interface Loaded {
 
 export interface Advance {
   /** The lease that the caller holds; without it a purchase under a live lease is only hinted at. */
-  epoch?: number
+  leaseEpoch?: number
   /** What was just read from the supplier. */
   reading?: Reading
   /** Further columns, after those of the decision. */
@@ -81,18 +81,18 @@ export async function advance(
   ordering: Ordering,
   purchaseId: string,
   input: (loaded: Loaded) => PurchaseInput | undefined,
-  { epoch, reading, columns, nextGeneration, also, actor, detail }: Advance = {},
+  { leaseEpoch, reading, columns, nextGeneration, also, actor, detail }: Advance = {},
 ): Promise<Transition | undefined> {
   return retryStale(STALE_MAX, async () => {
     const loaded = await load(ordering, purchaseId)
     if (!loaded) return undefined
     const { purchase } = loaded
     const now = ordering.now()
-    if (epoch === undefined && purchase.leaseUntil !== null && purchase.leaseUntil > now) {
+    if (leaseEpoch === undefined && purchase.leaseUntil !== null && purchase.leaseUntil > now) {
       await ordering.db.commit([hintPurchase(purchaseId, now)])
       return undefined
     }
-    if (epoch !== undefined && purchase.leaseEpoch !== epoch) return undefined
+    if (leaseEpoch !== undefined && purchase.leaseEpoch !== leaseEpoch) return undefined
     const given = asDecidedNow(input(loaded), loaded)
     if (!given) return undefined
     const decision = transition(factsOf(loaded), given, now)

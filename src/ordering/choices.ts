@@ -22,7 +22,7 @@ export interface Circumstances {
   /** Ids of the supplier's orders that were seen for it. */
   orders: string[]
   /** Those of them that a restore found: bought for this part as a generation that no purchase here has. */
-  unclaimed: { supplierOrderId: string; generation: number }[]
+  unattached: { supplierOrderId: string; generation: number }[]
   /** Purchases of other lines that hold one of its keys. */
   elsewhere: string[]
   frozen: boolean
@@ -90,7 +90,7 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
     orders.length > 1 ? 'The other orders seen count as decided: they do not freeze buying again.' : '',
     purchase.cancelRequestedAt === null ? '' : 'The store has cancelled: keys that come wait for a person once more.',
   ],
-  hand_over: (loaded, { elsewhere, unclaimed }) => {
+  hand_over: (loaded, { elsewhere, unattached }) => {
     const { purchase, keys } = loaded
     const missing = purchase.quantity - handedOverIn(loaded)
     return [
@@ -101,22 +101,22 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
         ? `The store is notified that ${units(missing)} will not come; keys that come later are not taken.`
         : '',
       purchase.cancelRequestedAt === null ? '' : "The store's cancellation is cleared.",
-      boughtToo(unclaimed, 'a person decides on it after this.'),
+      boughtToo(unattached, 'a person decides on it after this.'),
       elsewhere.length > 0 ? `Mind: a key of it is on purchase ${elsewhere.join(', ')} too.` : '',
     ]
   },
-  close: (loaded, { orders, unclaimed }) => [
+  close: (loaded, { orders, unattached }) => [
     `Ends it as cancelled; the store is notified that ${units(loaded.purchase.quantity - unitsLeft(loaded))} will not come.`,
-    boughtToo(unclaimed, 'it then takes the place of this one, and its keys wait for a person.'),
+    boughtToo(unattached, 'it then takes the place of this one, and its keys wait for a person.'),
     keptHere(loaded),
     moneyGone(orders),
   ],
-  buy_again: (loaded, { orders, unclaimed, frozen }) => {
+  buy_again: (loaded, { orders, unattached, frozen }) => {
     const { purchase } = loaded
     const price = formatDecimal({ minor: purchase.ceilingMinor, currency: purchase.currency })
     return [
       `Writes it off and buys ${units(purchase.quantity - unitsLeft(loaded))} again, at most ${price} ${purchase.currency} each.`,
-      boughtToo(unclaimed, 'it is read before anything is bought, and may be taken instead.'),
+      boughtToo(unattached, 'it is read before anything is bought, and may be taken instead.'),
       keptHere(loaded),
       moneyGone(orders),
       purchase.cancelRequestedAt === null ? '' : 'The store has cancelled: this buys all the same.',
@@ -126,8 +126,8 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
 }
 
 /** Names the other orders that a restore found for the part. */
-function boughtToo(unclaimed: Circumstances['unclaimed'], then: string): string {
-  const found = unclaimed.map(({ supplierOrderId, generation }) => `${supplierOrderId} as generation ${generation}`)
+function boughtToo(unattached: Circumstances['unattached'], then: string): string {
+  const found = unattached.map(({ supplierOrderId, generation }) => `${supplierOrderId} as generation ${generation}`)
   return found.length === 0 ? '' : `Mind: the same part was bought by order ${found.join(' and ')}; ${then}`
 }
 

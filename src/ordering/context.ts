@@ -123,7 +123,7 @@ export interface Ordering extends Context {
   /** Reads one offer from the supplier again. */
   refreshOffer: (productId: string) => Promise<void>
   /** Reads the balance again. */
-  readBalance: () => Promise<void>
+  checkBalance: () => Promise<void>
   /**
    * Notes an attempt in the marker file, before the request leaves, so that an older copy of the database is recognised.
    * Absent for a database in memory, which cannot be restored.

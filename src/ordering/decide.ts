@@ -13,7 +13,7 @@ import { type DecisionType, refusalOf } from './choices.ts'
 import type { Ordering } from './context.ts'
 import { handedOverIn, ordersOf } from './effects.ts'
 import { confirmHandOver } from './fulfil.ts'
-import { unclaimedOf } from './parts.ts'
+import { unattachedOf } from './parts.ts'
 import { distinctKeys, foundOrders } from './read-order.ts'
 
 /** What a person can decide on a purchase in `review`, and on one that is `accepted`. */
@@ -55,7 +55,7 @@ export async function decidePurchase(
   { actor, reason, evidenceVersion }: DecidedBy,
 ): Promise<void> {
   const seen = await existing(ordering, purchaseId)
-  assertAllowed(seen, decision.type, ordering.now())
+  assertDecidable(seen, decision.type, ordering.now())
   if (evidenceVersion !== undefined && evidenceVersion !== (await versionNow(ordering, seen))) {
     throw changed(seen, evidenceVersion)
   }
@@ -93,7 +93,7 @@ async function existing(ordering: Ordering, purchaseId: string): Promise<Loaded>
   return loaded
 }
 
-function assertAllowed(loaded: Loaded, type: DecisionType, now: number): void {
+function assertDecidable(loaded: Loaded, type: DecisionType, now: number): void {
   const { leaseUntil } = loaded.purchase
   if (leaseUntil !== null && leaseUntil > now) {
     const message = 'the purchase is being worked on: look again in a few minutes'
@@ -169,7 +169,7 @@ function changed(loaded: Loaded, version = ''): Failure {
 /** Nothing was changed: the failure gives the reason, by the present state of the purchase. */
 async function refuseLate(ordering: Ordering, purchaseId: string, type: DecisionType): Promise<never> {
   const loaded = await existing(ordering, purchaseId)
-  assertAllowed(loaded, type, ordering.now())
+  assertDecidable(loaded, type, ordering.now())
   throw changed(loaded)
 }
 
@@ -232,11 +232,11 @@ export function versionOf(loaded: Loaded, { orders, discrepancies }: Beside): st
 /** The version of the evidence as it would be shown now. */
 export async function versionNow({ db, dialect }: Pick<Ordering, 'db' | 'dialect'>, loaded: Loaded): Promise<string> {
   const { purchase, name } = loaded
-  const [attempts, discrepancies, unclaimed] = await Promise.all([
+  const [attempts, discrepancies, unattached] = await Promise.all([
     db.query(attemptsOf([purchase.id])),
     db.query(discrepanciesOf(purchase.id)),
-    unclaimedOf({ db, dialect }, { ...name, part: purchase.part }),
+    unattachedOf({ db, dialect }, { ...name, part: purchase.part }),
   ])
-  const orders = [...ordersOf(loaded, attempts), ...unclaimed.map(({ supplierOrderId }) => supplierOrderId)]
+  const orders = [...ordersOf(loaded, attempts), ...unattached.map(({ supplierOrderId }) => supplierOrderId)]
   return versionOf(loaded, { orders: [...new Set(orders)], discrepancies })
 }

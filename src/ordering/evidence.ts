@@ -18,7 +18,7 @@ import { type Choice, choicesOf } from './choices.ts'
 import type { Ordering } from './context.ts'
 import { versionOf } from './decide.ts'
 import { ordersOf, unitsLeft } from './effects.ts'
-import { unclaimedOf } from './parts.ts'
+import { unattachedOf } from './parts.ts'
 
 /**
  * All that a person needs to decide on one purchase: what happened, what is at the supplier, and what each decision would
@@ -114,8 +114,8 @@ export async function viewEvidence(
     currentFreeze(db),
   ])
   const elsewhere = [...new Set(holders.map((key) => key.purchaseId).filter((id) => id !== purchaseId))]
-  const unclaimed = await unclaimedOf(ordering, { ...name, part: purchase.part })
-  const generationOf = new Map(unclaimed.map((one) => [one.supplierOrderId, one.generation]))
+  const unattached = await unattachedOf(ordering, { ...name, part: purchase.part })
+  const generationOf = new Map(unattached.map((one) => [one.supplierOrderId, one.generation]))
   const ids = [...new Set([...ordersOf(loaded, attempts), ...generationOf.keys()])]
   const evidenceVersion = versionOf(loaded, { orders: ids, discrepancies })
   return {
@@ -136,7 +136,7 @@ export async function viewEvidence(
       })),
     ),
     generations: generations.filter((other) => other.id !== purchaseId),
-    choices: choicesOf(loaded, { orders: ids, unclaimed, elsewhere, frozen: freeze !== undefined }),
+    choices: choicesOf(loaded, { orders: ids, unattached, elsewhere, frozen: freeze !== undefined }),
   }
 }
 

@@ -141,7 +141,7 @@ async function balanceGuard(ordering: Ordering, purchase: Purchase, offer: Offer
   let known = await freeBalance(ordering)
   // A top-up ends the hold by itself: what does not cover the purchase is read again, once a minute for all of them.
   if (!known || (known.freeMinor < needed && ordering.now() - known.readAt >= MINUTE)) {
-    await ordering.readBalance()
+    await ordering.checkBalance()
     known = await freeBalance(ordering)
   }
   if (!known || known.currency !== purchase.currency || known.freeMinor >= needed) return undefined

@@ -66,6 +66,6 @@ export async function outagesDuring(
 }
 
 /** Asks the supplier for something during an outage, so that its end is noticed although nothing else is due. */
-export async function askAgain({ pace, readBalance }: Pick<Ordering, 'pace' | 'readBalance'>): Promise<void> {
-  if (pace.outage) await readBalance().catch(() => {})
+export async function askAgain({ pace, checkBalance }: Pick<Ordering, 'pace' | 'checkBalance'>): Promise<void> {
+  if (pace.outage) await checkBalance().catch(() => {})
 }

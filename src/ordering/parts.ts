@@ -1,5 +1,5 @@
 import { firstOf, generationOf, type PartName, rangeOf, textsFrom } from '../domain/purchase-keys.ts'
-import { partsNamed, partsWithin, type UnclaimedOrder, unclaimedWithin } from '../storage/restores.ts'
+import { partsNamed, partsWithin, type UnattachedOrder, unattachedWithin } from '../storage/restores.ts'
 import type { Ordering } from './context.ts'
 
 /** A part of a line, by its row and by what its keys are derived from. */
@@ -54,11 +54,11 @@ async function partOfDigest({ db, dialect }: Pick<Ordering, 'db' | 'dialect'>, r
 }
 
 /** The orders of a part that a restore noted and no purchase has, the first generation first. */
-export async function unclaimedOf(
+export async function unattachedOf(
   { db, dialect }: Pick<Ordering, 'db' | 'dialect'>,
   part: PartName,
-): Promise<(UnclaimedOrder & { generation: number })[]> {
-  const noted = await db.query(unclaimedWithin(rangeOf(part, dialect.externalOrderIdMax)))
+): Promise<(UnattachedOrder & { generation: number })[]> {
+  const noted = await db.query(unattachedWithin(rangeOf(part, dialect.externalOrderIdMax)))
   return noted
     .flatMap((one) => {
       const generation = generationOf(one.reference, part, dialect.externalOrderIdMax)

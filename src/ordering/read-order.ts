@@ -23,7 +23,11 @@ import { keysToStore, openKey, type Reading } from './effects.ts'
  *
  * @throws Failure `unavailable` when the supplier cannot be read
  */
-export async function readOrder(ordering: Ordering, purchase: Purchase, supplierOrderId: string): Promise<void> {
+export async function readSupplierOrder(
+  ordering: Ordering,
+  purchase: Purchase,
+  supplierOrderId: string,
+): Promise<void> {
   const order = await ordering.supplier.order(supplierOrderId)
   ordering.at('read')
   if (!order) {

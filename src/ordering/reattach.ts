@@ -8,17 +8,17 @@ import { insertTransition } from '../storage/evidence.ts'
 import { setFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { changePurchase, insertPurchase, type Purchase, purchaseById, purchasesOfPart } from '../storage/purchases.ts'
-import { currentEpoch, dropUnclaimed, isReattaching, noteUnclaimed } from '../storage/restores.ts'
+import { currentEpoch, dropUnattached, isReattaching, noteUnattached } from '../storage/restores.ts'
 import { carryCancellation, markReopened, nameOfLine, storeOrderById } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
 import { gapsOf, type Ordering } from './context.ts'
 import { plannedPurchase } from './effects.ts'
-import { type Part, unclaimedOf } from './parts.ts'
-import { foundOrders, readOrder, wasShown } from './read-order.ts'
+import { type Part, unattachedOf } from './parts.ts'
+import { foundOrders, readSupplierOrder, wasShown } from './read-order.ts'
 import { ordersUnder } from './scan.ts'
 
 /** `news` when the part has changed; `none` when all of it was known; `open` when it cannot be decided now. */
-type Claimed = 'news' | 'none' | 'open'
+type Reattached = 'news' | 'none' | 'open'
 
 /**
  * Gives an order of the supplier back to the part that it was bought for, after a restore.
@@ -31,16 +31,16 @@ export async function reattachOrder(
   part: Part,
   generation: number,
   supplierOrderId: string,
-): Promise<Claimed> {
+): Promise<Reattached> {
   const order = await ordering.supplier.order(supplierOrderId)
   if (!order) return onlyListed(ordering, part, generation, supplierOrderId)
   let rows = await rowsOf(ordering, part)
-  let claim = reattachmentOf(rows, { generation, status: order.status })
-  if (claim === 'read') {
-    claim = await decideAfterRead(ordering, part, generation, order)
+  let reattachment = reattachmentOf(rows, { generation, status: order.status })
+  if (reattachment === 'read') {
+    reattachment = await decideAfterRead(ordering, part, generation, order)
     rows = await rowsOf(ordering, part)
   }
-  switch (claim) {
+  switch (reattachment) {
     case 'known': {
       const row = rows.find((one) => one.generation === generation)
       return row ? known(ordering, row, order) : 'open'
@@ -49,7 +49,7 @@ export async function reattachOrder(
     case 'supersede':
       return putIn(ordering, part, generation, order)
     case 'nothing':
-      await ordering.db.commit(claimed(order))
+      await ordering.db.commit(reattached(order))
       return 'none'
     case 'double_charge':
     case 'person':
@@ -68,19 +68,19 @@ const liveOf = (rows: Purchase[]): Purchase | undefined => rows.find((row) => !i
  * The list shows an order that the supplier does not know when it is asked for it. It may still come, so it is asked for
  * again for a while; then a person is shown it, because nothing else would ever end the wait of its part.
  */
-async function onlyListed(ordering: Ordering, part: Part, generation: number, id: string): Promise<Claimed> {
+async function onlyListed(ordering: Ordering, part: Part, generation: number, id: string): Promise<Reattached> {
   const { db, dialect, now: clock } = ordering
   const rows = await rowsOf(ordering, part)
   if (wasShown(rows, id)) {
-    await db.commit(claimed({ id }))
+    await db.commit(reattached({ id }))
     return 'none'
   }
   const reference = externalOrderId({ ...part, generation }, dialect.externalOrderIdMax)
-  const noted = (await unclaimedOf(ordering, part)).find(({ supplierOrderId }) => supplierOrderId === id)
+  const noted = (await unattachedOf(ordering, part)).find(({ supplierOrderId }) => supplierOrderId === id)
   const now = clock()
   // A clock that was put back would let it wait for days.
   if (!noted || noted.seenAt > now) {
-    await db.commit([noteUnclaimed({ supplierOrderId: id, reference, status: noted?.status ?? 'open', seenAt: now })])
+    await db.commit([noteUnattached({ supplierOrderId: id, reference, status: noted?.status ?? 'open', seenAt: now })])
     return 'open'
   }
   const row = liveOf(rows) ?? rows.find((one) => one.generation === generation)
@@ -92,23 +92,23 @@ async function onlyListed(ordering: Ordering, part: Part, generation: number, id
     columns: (_, { next }) => (next === 'review' ? { note } : {}),
   })
   if (!moved) return 'open'
-  await db.commit(claimed({ id }))
+  await db.commit(reattached({ id }))
   return 'news'
 }
 
 /** Reads the order of the generation that is under way; when it is under way all the same, both were charged. */
 async function decideAfterRead(ordering: Ordering, part: Part, generation: number, order: SupplierOrder) {
   const live = liveOf(await rowsOf(ordering, part))
-  if (live?.supplierOrderId) await readOrder(ordering, live, live.supplierOrderId)
-  const claim = reattachmentOf(await rowsOf(ordering, part), { generation, status: order.status })
-  if (claim !== 'read') return claim
+  if (live?.supplierOrderId) await readSupplierOrder(ordering, live, live.supplierOrderId)
+  const reattachment = reattachmentOf(await rowsOf(ordering, part), { generation, status: order.status })
+  if (reattachment !== 'read') return reattachment
   return moneyIsOut(order.status) ? 'double_charge' : 'nothing'
 }
 
 /** The generation has a row, and the transition table says what the order means to it. */
-async function known(ordering: Ordering, row: Purchase, order: SupplierOrder): Promise<Claimed> {
+async function known(ordering: Ordering, row: Purchase, order: SupplierOrder): Promise<Reattached> {
   if (row.supplierOrderId === order.id || wasShown([row], order.id)) {
-    await ordering.db.commit(claimed(order))
+    await ordering.db.commit(reattached(order))
     return 'none'
   }
   const orders = await foundOrders(ordering, row, [order])
@@ -120,12 +120,12 @@ async function known(ordering: Ordering, row: Purchase, order: SupplierOrder): P
   const after = await first(ordering.db, purchaseById(row.id))
   // Under a lease it is only hinted at: its holder, or the next round, decides.
   if (!moved && after?.leaseUntil !== null) return 'open'
-  await ordering.db.commit(claimed(order))
+  await ordering.db.commit(reattached(order))
   return moved ? 'news' : 'none'
 }
 
 /** No purchase has to be found for it any more. */
-const claimed = ({ id }: { id: string }): Change[] => [dropUnclaimed(id), dropOrphan(id)]
+const reattached = ({ id }: { id: string }): Change[] => [dropUnattached(id), dropOrphan(id)]
 
 const AFTER_RESTORE = 'found after a restore'
 
@@ -213,12 +213,17 @@ function superseded({ newId }: Ordering, live: Purchase, order: SupplierOrder, n
  * What is under way meets an order of another generation: the table makes a review or a double charge of it; where nothing
  * is under way, it is a double charge. Once a person was shown it, no purchase is searched for it.
  */
-async function showPerson(ordering: Ordering, part: Part, generation: number, order: SupplierOrder): Promise<Claimed> {
+async function showPerson(
+  ordering: Ordering,
+  part: Part,
+  generation: number,
+  order: SupplierOrder,
+): Promise<Reattached> {
   const { db } = ordering
   const rows = await rowsOf(ordering, part)
   const known = await db.query(knownDuplicates([order.id]))
   if (known.length > 0 || wasShown(rows, order.id)) {
-    await db.commit(claimed(order))
+    await db.commit(reattached(order))
     return 'none'
   }
   const live = liveOf(rows)
@@ -226,14 +231,14 @@ async function showPerson(ordering: Ordering, part: Part, generation: number, or
   // The review shows the order to the person who decides, and it is read again after the decision.
   if (!newest || live?.state === 'review') return 'open'
   if (!live) {
-    await db.commit([...reportDuplicate(ordering, newest, generation, order), ...claimed(order)])
+    await db.commit([...reportDuplicate(ordering, newest, generation, order), ...reattached(order)])
     ordering.wake('outbox')
     return 'news'
   }
   const orders = await foundOrders(ordering, live, [order])
   await advance(ordering, live.id, () => ({ type: 'found', orders }), { detail: AFTER_RESTORE })
   if (!wasShown(await rowsOf(ordering, part), order.id)) return 'open'
-  await db.commit(claimed(order))
+  await db.commit(reattached(order))
   return 'news'
 }
 
@@ -258,7 +263,7 @@ export async function boughtBefore(ordering: Ordering, purchase: Purchase): Prom
   ])
   if (!name || !order) return true
   const part: Part = { ...name, lineId: purchase.lineId, part: purchase.part }
-  const found = new Map((await unclaimedOf(ordering, part)).map((one) => [one.supplierOrderId, one.generation]))
+  const found = new Map((await unattachedOf(ordering, part)).map((one) => [one.supplierOrderId, one.generation]))
   if (mayBeForgotten(order.receivedAt, { restoredAt, unknownFrom, isCutOff: listEnd !== null })) {
     const rows = await ordering.db.query(purchasesOfPart(part.lineId, part.part))
     for (const [id, generation] of await askedFor(ordering, part, generationsToAsk(rows))) found.set(id, generation)

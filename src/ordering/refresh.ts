@@ -12,7 +12,7 @@ import { advance } from './advance.ts'
 import { deadlineMs, gapsOf, inParallel, type LastRequest, type Ordering } from './context.ts'
 import { confirmHandOver } from './fulfil.ts'
 import { rememberedOf } from './last-requests.ts'
-import { foundOrders, readOrder, reschedule } from './read-order.ts'
+import { foundOrders, readSupplierOrder, reschedule } from './read-order.ts'
 import { boughtBefore } from './reattach.ts'
 import { noteFailure } from './recover.ts'
 import { scanFor } from './scan.ts'
@@ -56,7 +56,7 @@ async function refresh(ordering: Ordering, purchase: Purchase): Promise<void> {
   if (purchase.supplierOrderId === null) return lookUp(ordering, purchase)
   // A process that ended between the store's yes and this row left only the keys marked.
   if (purchase.state === 'completed' && (await confirmHandOver(ordering, purchase.id))) return
-  await readOrder(ordering, purchase, purchase.supplierOrderId)
+  await readSupplierOrder(ordering, purchase, purchase.supplierOrderId)
 }
 
 /**

@@ -50,7 +50,7 @@ export async function prepareSend(
  */
 async function intend(
   ordering: Ordering,
-  held: Claim,
+  held: Lease,
   input: (loaded: Loaded) => PurchaseInput | undefined,
 ): Promise<Purchase | undefined> {
   ordering.at('intending')
@@ -70,7 +70,7 @@ async function intend(
     ]
   }
   const decision = await advance(ordering, held.purchaseId, input, {
-    epoch: held.epoch,
+    leaseEpoch: held.leaseEpoch,
     also,
     columns: ({ purchase }, { next }) => {
       sentAt = ordering.now()
@@ -90,7 +90,7 @@ async function intend(
  *
  * @see Reseller API v1.1, section 4, POST /orders, rule 1
  */
-async function transmit(ordering: Ordering, held: Claim, purchase: Purchase): Promise<void> {
+async function transmit(ordering: Ordering, held: Lease, purchase: Purchase): Promise<void> {
   const placement = await ordering.supplier.placeOrder({
     body: purchase.body,
     idempotencyKey: purchase.idempotencyKey,
@@ -116,7 +116,7 @@ async function transmit(ordering: Ordering, held: Claim, purchase: Purchase): Pr
 /** The balance is not what was read last: the guard holds the whole queue by the new reading, not one by one. */
 async function balanceChanged(ordering: Ordering): Promise<void> {
   try {
-    await ordering.readBalance()
+    await ordering.checkBalance()
   } catch (error) {
     ordering.log.warn('balance.unread', { error: messageOf(error) })
   }
@@ -152,7 +152,7 @@ function sentAttempt({ now }: Ordering, purchase: Purchase, id: string): Change 
 }
 
 /** Writes down what came back: the evidence in any case, the transition if the lease is still ours. */
-async function record(ordering: Ordering, held: Claim, purchase: Purchase, placement: Placement): Promise<void> {
+async function record(ordering: Ordering, held: Lease, purchase: Purchase, placement: Placement): Promise<void> {
   const now = ordering.now()
   const { evidence } = placement
   const { pace } = ordering
@@ -182,7 +182,7 @@ async function record(ordering: Ordering, held: Claim, purchase: Purchase, place
   await Promise.all([
     ordering.db.commit(unauthorized ? [attempt, pauseUnauthorized(ordering)] : [attempt]),
     advance(ordering, purchase.id, () => ({ type: 'answer', answer, notBefore }), {
-      epoch: held.epoch,
+      leaseEpoch: held.leaseEpoch,
       detail: evidence.detail,
       ...(rejected ? { columns: { failureCode: placement.code, failureMessage: placement.message } } : {}),
     }),
@@ -223,9 +223,9 @@ function nextAttemptAt(ordering: Ordering, purchase: Purchase, placement: Placem
 }
 
 /** A lease: until when its holder alone may change the purchase, on a clock that does not jump. */
-interface Claim {
+interface Lease {
   purchaseId: string
-  epoch: number
+  leaseEpoch: number
   leaseEndMonotonic: number
   /** Until when a request may be written: look-ups count from then, so that none leaves later. */
   writeEndMonotonic: number
@@ -239,7 +239,7 @@ const leaseMs = ({ dialect }: Ordering): number => dialect.settleSeconds * 2_000
  *
  * @returns undefined when another holds it or the row has changed since it was read
  */
-async function claim(ordering: Ordering, purchase: Purchase): Promise<Claim | undefined> {
+async function claim(ordering: Ordering, purchase: Purchase): Promise<Lease | undefined> {
   const now = ordering.now()
   const start = ordering.monotonic()
   ordering.at('claiming')
@@ -252,15 +252,15 @@ async function claim(ordering: Ordering, purchase: Purchase): Promise<Claim | un
   ordering.at('claimed')
   return {
     purchaseId: purchase.id,
-    epoch: purchase.leaseEpoch + 1,
+    leaseEpoch: purchase.leaseEpoch + 1,
     leaseEndMonotonic: start + leaseMs(ordering),
     writeEndMonotonic: start + deadlineMs(ordering),
   }
 }
 
 /** Gives back the lease of a purchase that was not sent, so that other workers need not wait for its end. */
-async function release({ db }: Pick<Ordering, 'db'>, held: Claim): Promise<void> {
-  await db.commit([freeLease(held.purchaseId, held.epoch)])
+async function release({ db }: Pick<Ordering, 'db'>, held: Lease): Promise<void> {
+  await db.commit([freeLease(held.purchaseId, held.leaseEpoch)])
 }
 
 const WINDOW_MS = 60_000

@@ -44,11 +44,11 @@ type Explaining = Pick<Ordering, 'db' | 'now' | 'newId' | 'log' | 'wake'>
  * Reads the balance, and releases the purchases that are held for it when it rose.
  *
  * @returns the instant from which a sweep has to look for what took money; undefined when nothing is suspect
- * @throws Failure as `readBalance` does
+ * @throws Failure as `fetchBalance` does
  */
 export async function checkBalance(ordering: Ordering, catalogue: Catalogue): Promise<number | undefined> {
   const before = await first(ordering.db, latestBalance())
-  const reading = await readBalance(catalogue)
+  const reading = await fetchBalance(catalogue)
   if (!before || reading.amountMinor > before.amountMinor) await releaseHeld(ordering, 'balance')
   return explainBalance(ordering, reading)
 }
@@ -188,7 +188,7 @@ const KEPT_MAX = 10_000
  *   under way may be missing from the answer
  * @throws Failure `unavailable` or `rejected` when the supplier does not answer, or not readably
  */
-export async function readBalance({ db, supplier, now, newId, log, requestSync }: Catalogue): Promise<BalanceReading> {
+export async function fetchBalance({ db, supplier, now, newId, log, requestSync }: Catalogue): Promise<BalanceReading> {
   const readAt = now()
   const balance = await supplier.balance()
   const reading: BalanceReading = {

@@ -20,7 +20,7 @@ import { Failure, messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { resumeBuying } from '../ordering/actions.ts'
 import { gapsOf, type Ordering, type Rounds } from '../ordering/context.ts'
-import { type Part, partsOf, unclaimedOf } from '../ordering/parts.ts'
+import { type Part, partsOf, unattachedOf } from '../ordering/parts.ts'
 import { reattachOrder } from '../ordering/reattach.ts'
 import { PROOF_SKEW_MS, pagesSince } from '../ordering/scan.ts'
 import { type Change, type Database, first } from '../storage/database.ts'
@@ -31,7 +31,7 @@ import { purchasesByExternalId } from '../storage/purchases.ts'
 import {
   attemptById,
   clearRestoreHold,
-  countUnclaimed,
+  countUnattached,
   currentEpoch,
   distrustSends,
   dropMatched,
@@ -40,13 +40,13 @@ import {
   isReattaching,
   type ListEnd,
   lastInstants,
-  noteUnclaimed,
+  noteUnattached,
   RESTORE_ACTOR,
   restoreHold,
   setEpoch,
   setRestoreHold,
   storesMade,
-  unclaimedPage,
+  unattachedPage,
 } from '../storage/restores.ts'
 import { sweep } from './sweep.ts'
 
@@ -120,8 +120,8 @@ export function roundsOf({ pace, monotonic }: Pick<Ordering, 'pace' | 'monotonic
 /** Whether orders are left whose part may still come: handed in again late, or freed by an operator's decision. */
 async function mayStillReattach({ db, now }: Ordering, restoredAt: number): Promise<boolean> {
   if (now() - restoredAt > LATE_ORDERS_MS) return false
-  const unclaimed = await first(db, countUnclaimed())
-  return (unclaimed?.total ?? 0) > 0
+  const unattached = await first(db, countUnattached())
+  return (unattached?.total ?? 0) > 0
 }
 
 const fromOf = ({ unknownFrom }: Epoch): number => Math.max(0, unknownFrom - PROOF_SKEW_MS)
@@ -173,7 +173,7 @@ async function noteNews({ db, dialect, stores, now }: Ordering, orders: Supplier
   })
   await db.commit(
     news.map(({ id, externalOrderId, status }) =>
-      noteUnclaimed({ supplierOrderId: id, reference: externalOrderId ?? '', status, seenAt: now() }),
+      noteUnattached({ supplierOrderId: id, reference: externalOrderId ?? '', status, seenAt: now() }),
     ),
   )
   return ours.length
@@ -184,7 +184,7 @@ async function reattachParts(ordering: Ordering): Promise<void> {
   const { db } = ordering
   const seen = new Set<string>()
   for (let after = ''; ; ) {
-    const noted = await db.query(unclaimedPage({ after, limit: BATCH }))
+    const noted = await db.query(unattachedPage({ after, limit: BATCH }))
     const last = noted.at(-1)
     if (!last) return
     // Orders that have found their purchase by another way meanwhile are settled.
@@ -199,7 +199,7 @@ async function reattachParts(ordering: Ordering): Promise<void> {
       if (seen.has(key)) continue
       seen.add(key)
       // The latest generation first: it was only sent after those before it had failed or were written off.
-      for (const { generation, supplierOrderId } of (await unclaimedOf(ordering, part)).toReversed()) {
+      for (const { generation, supplierOrderId } of (await unattachedOf(ordering, part)).toReversed()) {
         if (ordering.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
         await reattachOne(ordering, part, generation, supplierOrderId)
       }
@@ -224,8 +224,8 @@ async function conclude(ordering: Ordering, epoch: Epoch): Promise<void> {
   const { db, newId, now: clock, log } = ordering
   if (epoch.reattachedAt === null)
     return updateReason(ordering, epoch, [`${epoch.scans} of ${SCANS_MIN} scans are done`])
-  const unclaimed = await first(db, countUnclaimed())
-  const questions = questionsOf(unclaimed?.total ?? 0, epoch)
+  const unattached = await first(db, countUnattached())
+  const questions = questionsOf(unattached?.total ?? 0, epoch)
   if (questions.length > 0) return updateReason(ordering, epoch, questions)
   if (!(await restoreHold(db))) return
   const now = clock()
@@ -247,12 +247,12 @@ async function updateReason({ db, now }: Ordering, epoch: Epoch, why: string[]):
   if (reason !== hold.reason) await db.commit([setRestoreHold({ ...hold, reason }, now())])
 }
 
-function questionsOf(unclaimed: number, { unreadable, listEnd }: Epoch): string[] {
+function questionsOf(unattached: number, { unreadable, listEnd }: Epoch): string[] {
   const are = (count: number) => (count === 1 ? '1 order' : `${count} orders`)
   return [
-    ...(unclaimed > 0
+    ...(unattached > 0
       ? [
-          `${unclaimed === 1 ? '1 supplier order has' : `${unclaimed} supplier orders have`} no matching purchase: run quayside discrepancies list, and let the stores hand in again what came after the backup`,
+          `${unattached === 1 ? '1 supplier order has' : `${unattached} supplier orders have`} no matching purchase: run quayside discrepancies list, and let the stores hand in again what came after the backup`,
         ]
       : []),
     ...(unreadable > 0 ? [`${are(unreadable)} in the supplier's list cannot be read`] : []),

@@ -4,7 +4,7 @@ import { SKEW_MS } from '../domain/sweep.ts'
 import { advance } from '../ordering/advance.ts'
 import type { Ordering } from '../ordering/context.ts'
 import { freezeForOrphans } from '../ordering/freeze.ts'
-import { type Part, partsOf, unclaimedOf } from '../ordering/parts.ts'
+import { type Part, partsOf, unattachedOf } from '../ordering/parts.ts'
 import { wasShown } from '../ordering/read-order.ts'
 import { reportDuplicate } from '../ordering/reattach.ts'
 import { clearSuspicion, suspectAccounts } from '../storage/balance.ts'
@@ -90,7 +90,7 @@ async function reportDuplicates(ordering: Ordering, orders: SupplierOrder[]): Pr
 }
 
 const isNoted = async (ordering: Ordering, part: Part, id: string): Promise<boolean> =>
-  (await unclaimedOf(ordering, part)).some(({ supplierOrderId }) => supplierOrderId === id)
+  (await unattachedOf(ordering, part)).some(({ supplierOrderId }) => supplierOrderId === id)
 
 /** The earliest instant from which an unexplained fall of the balance may come; undefined without one. */
 export async function suspectedFrom({ db }: Ordering): Promise<number | undefined> {

@@ -198,11 +198,11 @@ export const claimPurchase = (seen: Seen, owner: string, until: number, now: num
   takeLease(seen.id, seen.version, owner, until, now)
 
 /** Gives a lease back. Does nothing once it was taken again, or while it guards a request under way. */
-export const freeLease = change('any', (id: string, epoch: number) =>
+export const freeLease = change('any', (id: string, leaseEpoch: number) =>
   build
     .update(purchases)
     .set({ leaseOwner: null, leaseUntil: null, version: sql`${purchases.version} + 1` })
-    .where(and(eq(purchases.id, id), eq(purchases.leaseEpoch, epoch), ne(purchases.state, 'sending'))),
+    .where(and(eq(purchases.id, id), eq(purchases.leaseEpoch, leaseEpoch), ne(purchases.state, 'sending'))),
 )
 
 /** Frees all leases: at start, when only this process can use the file. */

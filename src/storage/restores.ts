@@ -8,7 +8,7 @@ import {
   purchases,
   storeOrderLines,
   storeOrders,
-  unclaimedOrders,
+  unattachedOrders,
 } from './schema.ts'
 import { clearSetting, jsonSetting } from './settings.ts'
 import { build, change, statement } from './statement.ts'
@@ -96,45 +96,45 @@ export const distrustSends = change('any', (now: number) =>
 /** What the balance did since is not in this database: its account begins again with the next reading. */
 export const forgetAccounts = change('any', () => build.delete(balanceAccounts))
 
-export type UnclaimedOrder = typeof unclaimedOrders.$inferSelect
+export type UnattachedOrder = typeof unattachedOrders.$inferSelect
 
-export const noteUnclaimed = change(1, (row: UnclaimedOrder) =>
+export const noteUnattached = change(1, (row: UnattachedOrder) =>
   build
-    .insert(unclaimedOrders)
+    .insert(unattachedOrders)
     .values(row)
     .onConflictDoUpdate({
-      target: unclaimedOrders.supplierOrderId,
+      target: unattachedOrders.supplierOrderId,
       set: { status: row.status, seenAt: row.seenAt },
     }),
 )
 
-export const dropUnclaimed = change('any', (supplierOrderId: string) =>
-  build.delete(unclaimedOrders).where(eq(unclaimedOrders.supplierOrderId, supplierOrderId)),
+export const dropUnattached = change('any', (supplierOrderId: string) =>
+  build.delete(unattachedOrders).where(eq(unattachedOrders.supplierOrderId, supplierOrderId)),
 )
 
 /** Those whose references lie in a range of texts, from the first up to the second. */
-export const unclaimedWithin = statement(({ from, to }: { from: string; to: string }) =>
+export const unattachedWithin = statement(({ from, to }: { from: string; to: string }) =>
   build
     .select()
-    .from(unclaimedOrders)
-    .where(and(gte(unclaimedOrders.reference, from), lt(unclaimedOrders.reference, to))),
+    .from(unattachedOrders)
+    .where(and(gte(unattachedOrders.reference, from), lt(unattachedOrders.reference, to))),
 )
 
 /** A page of all that are noted; `after` is the id of the last one seen. */
-export const unclaimedPage = statement((filter: { after: string; limit: number }) =>
+export const unattachedPage = statement((filter: { after: string; limit: number }) =>
   build
     .select()
-    .from(unclaimedOrders)
-    .where(gt(unclaimedOrders.supplierOrderId, filter.after))
-    .orderBy(asc(unclaimedOrders.supplierOrderId))
+    .from(unattachedOrders)
+    .where(gt(unattachedOrders.supplierOrderId, filter.after))
+    .orderBy(asc(unattachedOrders.supplierOrderId))
     .limit(filter.limit),
 )
 
 /** Orders that have become those of purchases by another way: a sweep has found them, or a person adopted them. */
 export const dropMatched = change('any', () =>
-  build.delete(unclaimedOrders).where(
+  build.delete(unattachedOrders).where(
     inArray(
-      unclaimedOrders.supplierOrderId,
+      unattachedOrders.supplierOrderId,
       build
         .select({ id: sql<string>`${purchases.supplierOrderId}` })
         .from(purchases)
@@ -144,11 +144,11 @@ export const dropMatched = change('any', () =>
 )
 
 /** How many orders no purchase has, those whose money is back left out. */
-export const countUnclaimed = statement(() =>
+export const countUnattached = statement(() =>
   build
     .select({ total: sql<number>`count(*)`.as('total') })
-    .from(unclaimedOrders)
-    .where(inArray(unclaimedOrders.status, ['open', 'completed'])),
+    .from(unattachedOrders)
+    .where(inArray(unattachedOrders.status, ['open', 'completed'])),
 )
 
 const ofPart = {

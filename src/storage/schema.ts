@@ -574,8 +574,8 @@ export const sweeps = sqliteTable('sweeps', {
 })
 
 /** Orders of the supplier under references of ours that no purchase had when they were seen, after a restore. */
-export const unclaimedOrders = sqliteTable(
-  'unclaimed_orders',
+export const unattachedOrders = sqliteTable(
+  'unattached_orders',
   {
     supplierOrderId: text('supplier_order_id').primaryKey(),
     /** The external reference that it carries. */
@@ -584,7 +584,7 @@ export const unclaimedOrders = sqliteTable(
     status: text('status').notNull(),
     seenAt: instant('seen_at').notNull(),
   },
-  (t) => [index('unclaimed_orders_reference').on(t.reference)],
+  (t) => [index('unattached_orders_reference').on(t.reference)],
 )
 
 /** Effects that are enqueued for a store or for people. */

@@ -2,7 +2,7 @@ import { type Dialect, eventNames, parentOf, valueAt } from '../dialect/dialect.
 import { formatDecimal } from '../domain/money.ts'
 import { candidatesFor, findList, findRecord, isObject, shownText, valuesByPath } from './answer-parts.ts'
 import type { Judged } from './check.ts'
-import { readOffer } from './offer-record.ts'
+import { parseOffer } from './offer-record.ts'
 import {
   type FieldCheck,
   type FieldKind,
@@ -11,7 +11,7 @@ import {
   type RecordGroup,
   recordFields,
 } from './record-fields.ts'
-import { asCount, asId, type Read, readBalance, readOrder, readWebhook, seenText } from './records.ts'
+import { asCount, asId, parseBalance, parseOrder, parseWebhook, type Read, seenText } from './records.ts'
 import type { Sample } from './sample.ts'
 
 /** The records of one kind in the sample. */
@@ -101,10 +101,10 @@ function checkGroup(dialect: Dialect, { group, from, rows, single, absent }: Rec
 /** The readers of the running service decide: a record that they refuse is a fault, also when each field could be read. */
 function wholeRecords(dialect: Dialect, group: RecordGroup, records: unknown[], facts: Judged[]): Judged[] {
   const read: Record<RecordGroup, (record: unknown, dialect: Dialect) => Read<unknown>> = {
-    product: readOffer,
-    order: readOrder,
-    balance: readBalance,
-    webhook: readWebhook,
+    product: parseOffer,
+    order: parseOrder,
+    balance: parseBalance,
+    webhook: parseWebhook,
   }
   const refused = records.map((record) => read[group](record, dialect)).filter((result) => !result.ok)
   const [first] = refused

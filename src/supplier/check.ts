@@ -18,7 +18,7 @@ import {
 } from './answer-parts.ts'
 import { checkDocument } from './check-document.ts'
 import { checkRecords } from './check-records.ts'
-import { readOffer } from './offer-record.ts'
+import { parseOffer } from './offer-record.ts'
 import { rateHint } from './rate-limit.ts'
 import { flagWordsIn } from './record-fields.ts'
 import { asCount, asFlag, asText, seenText } from './records.ts'
@@ -93,7 +93,7 @@ export function checkDialect(dialect: Dialect, sample: Sample): DialectFinding[]
 /** The products of the first page that the dialect can read. */
 export const offersIn = ({ products }: Sample, dialect: Dialect): SupplierOffer[] =>
   (findList(products.json, dialect)?.value ?? [])
-    .map((record) => readOffer(record, dialect))
+    .map((record) => parseOffer(record, dialect))
     .flatMap((read) => (read.ok ? [read.value] : []))
 
 /** Each setting by its path. A list is one setting, and so is a setting with several forms. */

@@ -7,8 +7,8 @@ import {
   type ErrorAnswer,
   errorAnswer,
   orderIdIn,
+  parseOrder,
   readJson,
-  readOrder,
   refusalUnder2xx,
   requestIdOf,
   type UnreadField,
@@ -125,7 +125,7 @@ function classifySuccess(json: unknown, seen: AnswerEvidence, asked: SentOrder):
   const { dialect, expected } = asked
   const wrapped = json === undefined ? undefined : unwrap(json, dialect)
   if (!wrapped?.ok) return unknown(seen, 'unreadable', 'answered 2xx without a success envelope')
-  const order = readOrder(wrapped.value, dialect)
+  const order = parseOrder(wrapped.value, dialect)
   if (!order.ok) return unknown(seen, 'unreadable', `answered 2xx with an order whose ${order.field} cannot be read`)
   const differs = disagreement(order.value, expected, dialect)
   if (differs !== undefined) return unknown(seen, 'disagrees', `answered 2xx with another ${differs} than was sent`)
@@ -139,7 +139,7 @@ export function unreadIn(exchange: Exchange, dialect: Dialect): UnreadField | un
   if (json === undefined) return NO_JSON
   if (exchange.status > 299) return unreadField('error.code', dialect.error.code, valueAt(json, dialect.error.code))
   const wrapped = unwrap(json, dialect)
-  const order = wrapped.ok ? readOrder(wrapped.value, dialect) : wrapped
+  const order = wrapped.ok ? parseOrder(wrapped.value, dialect) : wrapped
   return order.ok ? undefined : order
 }
 

@@ -20,7 +20,7 @@ import type {
 import { Failure } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import { classify, disagreement, unreadIn } from './classify.ts'
-import { readOffer } from './offer-record.ts'
+import { parseOffer } from './offer-record.ts'
 import { createPacer } from './rate-limit.ts'
 import { createReach, type Reach } from './reach.ts'
 import {
@@ -37,7 +37,7 @@ import {
   type UnreadableAnswer,
   unreadable,
 } from './read.ts'
-import { type Read, readBalance, readOrder, readWebhook, unreadField, unwrap, writeInstant } from './records.ts'
+import { parseBalance, parseOrder, parseWebhook, type Read, unreadField, unwrap, writeInstant } from './records.ts'
 import { ANSWER_MAX_BYTES, type Network, sockets } from './request.ts'
 
 export interface SupplierSettings {
@@ -167,7 +167,7 @@ export function createSupplier(settings: SupplierSettings): Supplier {
         [names.category, category],
         [names.inStock, stock],
       ]
-      const page = readPage(link, '/products', { ...paged, id: dialect.product.id, filters }, readOffer)
+      const page = readPage(link, '/products', { ...paged, id: dialect.product.id, filters }, parseOffer)
       // The sync run reports single unreadable offers.
       return answers.page('GET /products', page, {
         all: paged.page === 1 && !filters.some(([, value]) => value),
@@ -178,12 +178,12 @@ export function createSupplier(settings: SupplierSettings): Supplier {
       answers.one(
         'GET /products/{id}',
         readOne(link, `/products/${segment(productId)}`, (record) =>
-          only(productId, readOffer(record, dialect), 'product.id', dialect.product.id, (offer) => offer.productId),
+          only(productId, parseOffer(record, dialect), 'product.id', dialect.product.id, (offer) => offer.productId),
         ),
         productId,
       ),
     balance: async () => {
-      const balance = await answers.one('GET /balance', readOne(link, '/balance', readBalance))
+      const balance = await answers.one('GET /balance', readOne(link, '/balance', parseBalance))
       if (!balance) throw new Failure('unavailable', 'the supplier knows no balance', { reason: 'not_found' })
       return balance
     },
@@ -216,7 +216,7 @@ export function createSupplier(settings: SupplierSettings): Supplier {
         [names.to, instant(to)],
         [names.status, status && onlyWordFor(status, dialect)],
       ]
-      const page = readPage(link, '/orders', { ...paged, filters }, readOrder)
+      const page = readPage(link, '/orders', { ...paged, filters }, parseOrder)
       return answers.page('GET /orders', page, {
         all: paged.page === 1 && !filters.some(([, value]) => value),
         partly: true,
@@ -226,14 +226,14 @@ export function createSupplier(settings: SupplierSettings): Supplier {
       answers.one(
         'GET /orders/{id}',
         readOne(link, `/orders/${segment(orderId)}`, (record) =>
-          only(orderId, readOrder(record, dialect), 'order.id', dialect.order.id, (order) => order.id),
+          only(orderId, parseOrder(record, dialect), 'order.id', dialect.order.id, (order) => order.id),
         ),
         orderId,
       ),
     agrees: (order, expected) => disagreement(order, expected, dialect) === undefined,
     webhooks: () => {
       const items = dialect.lists.webhooks ?? dialect.paging.items
-      const page = readPage(link, '/webhooks', { filters: [], items }, readWebhook)
+      const page = readPage(link, '/webhooks', { filters: [], items }, parseWebhook)
       return answers.page('GET /webhooks', page, { all: true, partly: false })
     },
     createWebhook: (wanted) => createWebhook(link, wanted),
@@ -341,7 +341,7 @@ export async function createWebhook(
     throw refused ? answer.failure : unknownWebhook(answer.failure)
   }
   const data = unwrap(answer.json, dialect)
-  const webhook = data.ok ? readWebhook(data.value, dialect) : data
+  const webhook = data.ok ? parseWebhook(data.value, dialect) : data
   if (!webhook.ok) throw unknownWebhook(unreadable(webhook, answer.requestId))
   const { secret, ...rest } = webhook.value
   if (!secret)

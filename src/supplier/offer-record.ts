@@ -27,7 +27,7 @@ const readers = new WeakMap<Dialect, Reader>()
  * A record is still an offer when its cost is invalid (`costFault`) or an optional field cannot be read (`unread`): without
  * the record, the offer would be sold at the price and from the stock of yesterday.
  */
-export function readOffer(record: unknown, dialect: Dialect): Read<SupplierOffer> {
+export function parseOffer(record: unknown, dialect: Dialect): Read<SupplierOffer> {
   let reader = readers.get(dialect)
   if (!reader) {
     reader = offerReader(dialect)

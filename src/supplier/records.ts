@@ -75,7 +75,7 @@ export function orderIdIn(json: unknown, dialect: Dialect): string | undefined {
 /** The request id that an error envelope names. */
 export const requestIdOf = (json: unknown, { error }: Dialect): string | undefined => textAt(json, error.requestId)
 
-export function readOrder(record: unknown, dialect: Dialect): Read<SupplierOrder> {
+export function parseOrder(record: unknown, dialect: Dialect): Read<SupplierOrder> {
   const { order } = dialect
   const { need, may, result } = fieldsOf(record, dialect, 'order')
   const currency = may(order.currency, asCurrency) ?? dialect.money.currency
@@ -106,7 +106,7 @@ export function readOrder(record: unknown, dialect: Dialect): Read<SupplierOrder
   })
 }
 
-export function readBalance(record: unknown, dialect: Dialect): Read<SupplierBalance> {
+export function parseBalance(record: unknown, dialect: Dialect): Read<SupplierBalance> {
   const { balance } = dialect
   const { need, may, result } = fieldsOf(record, dialect, 'balance')
   const currency = may(balance.currency, asCurrency) ?? dialect.money.currency
@@ -121,7 +121,7 @@ export function readBalance(record: unknown, dialect: Dialect): Read<SupplierBal
   })
 }
 
-export function readWebhook(record: unknown, dialect: Dialect): Read<SupplierWebhook> {
+export function parseWebhook(record: unknown, dialect: Dialect): Read<SupplierWebhook> {
   const { webhook } = dialect
   const { need, may, result } = fieldsOf(record, dialect, 'webhook')
   return result<SupplierWebhook>({

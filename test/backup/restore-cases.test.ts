@@ -346,7 +346,7 @@ describe('the hold of a restore', () => {
     await world.pass(MINUTE, 10 * SECOND)
     await world.pass(FORGOTTEN, 10 * HOUR)
     await world.restore(planned)
-    await app.ordering.readBalance()
+    await app.ordering.checkBalance()
     const inBetween = world.backUp()
     await world.restore(inBetween)
     await world.pass(MAPPED, 30 * SECOND)

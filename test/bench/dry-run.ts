@@ -56,7 +56,7 @@ export async function benchDryRun(say: (text: string) => void, offers = OFFERS) 
       now,
       newId: createIds(now, randomBytes),
       log: { info: silent, warn: silent, error: silent },
-      wake: silent,
+      releaseHolds: silent,
       requestSync: silent,
     },
     stores,

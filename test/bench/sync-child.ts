@@ -81,7 +81,7 @@ async function sync(): Promise<number> {
     newId: createIds(now, randomBytes),
     log: createLog({ level: 'error', write: (line) => void process.stderr.write(line) }),
     reads: new Map(),
-    wake: () => {},
+    releaseHolds: () => {},
     requestSync: () => {},
   }
   const [before, queued, recorded, begunAt] = [await changesSoFar(), await queuedSoFar(), await recordedSoFar(), now()]

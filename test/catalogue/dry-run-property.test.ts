@@ -187,7 +187,7 @@ async function compare(given: Scenario) {
     now,
     newId,
     log,
-    wake: () => {},
+    releaseHolds: () => {},
     requestSync: () => {},
   }
   const shops = new Map(stores.map(({ id }) => [id, shopOf(() => behaviours)]))

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { refreshOffer } from '../../src/catalogue/offers.ts'
-import { readBalance } from '../../src/reconciliation/balance.ts'
+import { fetchBalance } from '../../src/reconciliation/balance.ts'
 import { shippedCatalogue } from '../../src/sandbox/catalogue.ts'
 import { insertBalance } from '../../src/storage/balance.ts'
 import { putOffer } from '../../src/storage/offers.ts'
@@ -106,7 +106,7 @@ describe('an older fact', () => {
 describe('a reading of the balance', () => {
   it('keeps amount, tier and limits', async () => {
     const { catalogue, db } = await sandboxWorld({ balanceMinor: 123_456 })
-    const reading = await readBalance(catalogue)
+    const reading = await fetchBalance(catalogue)
     expect(reading).toMatchObject({ readAt: TEST_NOW, amountMinor: 123_456, currency: 'EUR', tier: 'gold' })
     expect(reading.limits).toEqual({ requestsPerMinute: 1_000_000, quantityMax: 100 })
     expect(await db.query(build.select().from(balanceReadings))).toEqual([reading])
@@ -114,8 +114,8 @@ describe('a reading of the balance', () => {
 
   it('asks for a sync run when the tier changed, and only then', async () => {
     const { catalogue, db, syncsAsked, clock } = await sandboxWorld()
-    await readBalance(catalogue)
-    await readBalance(catalogue)
+    await fetchBalance(catalogue)
+    await fetchBalance(catalogue)
     expect(syncsAsked).toEqual([])
     clock.at += 1_000
     const old = { id: 'zz', readAt: clock.at, amountMinor: 1, currency: 'EUR' }
@@ -123,7 +123,7 @@ describe('a reading of the balance', () => {
     clock.at += 1_000
     await db.commit([insertBalance({ ...old, id: 'zzz', readAt: clock.at, tier: null })])
     clock.at += 1_000
-    await readBalance(catalogue)
+    await fetchBalance(catalogue)
     expect(syncsAsked).toEqual(['tier_changed'])
   })
 
@@ -137,7 +137,7 @@ describe('a reading of the balance', () => {
       await db.commit(Array.from({ length: count }, (_, place) => reading(TEST_NOW + from + place)))
     }
     clock.at = TEST_NOW + 20_000
-    await readBalance(catalogue)
+    await fetchBalance(catalogue)
     const kept = await db.query(build.select().from(balanceReadings).orderBy(balanceReadings.readAt))
     expect(kept).toHaveLength(10_000)
     expect(kept[0]?.readAt).toBe(TEST_NOW + 6)

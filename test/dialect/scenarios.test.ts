@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { readBalance } from '../../src/reconciliation/balance.ts'
+import { fetchBalance } from '../../src/reconciliation/balance.ts'
 import { insertBalance } from '../../src/storage/balance.ts'
 import { offersByProduct } from '../../src/storage/offers.ts'
 import { sandboxWorld } from '../support/catalogue-world.ts'
@@ -205,13 +205,13 @@ describe.each(bothDialects)('under the dialect $name', ({ dialect }) => {
 
   test('another VIP tier asks for a sync run', async () => {
     const { catalogue, clock, db, syncsAsked } = await sandboxWorld({ dialect })
-    const reading = await readBalance(catalogue)
+    const reading = await fetchBalance(catalogue)
     expect(reading).toMatchObject({ amountMinor: 250_000, currency: dialect.money.currency, tier: 'gold' })
     expect(reading.limits).toMatchObject({ quantityMax: dialect.quantityMax })
     clock.at += 1_000
     await db.commit([insertBalance({ ...reading, id: 'x', readAt: clock.at, tier: 'silver' })])
     clock.at += 1_000
-    await readBalance(catalogue)
+    await fetchBalance(catalogue)
     expect(syncsAsked).toEqual(['tier_changed'])
   })
 })

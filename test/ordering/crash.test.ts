@@ -87,7 +87,7 @@ describe('a process that dies', () => {
     const lines = Array.from({ length: 60 }, () => ({ sku }))
     app.sandbox.faults.add({ fault: 'hold-open', times: 60 })
     app.sandbox.world.topUp(1_000_000)
-    await app.ordering.readBalance()
+    await app.ordering.checkBalance()
     app.sandbox.world.offers.change((await app.offer()).productId, { stock: 100 })
     const { orderId } = await app.order('1001', lines)
     await app.settle()

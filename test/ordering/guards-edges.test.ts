@@ -26,15 +26,15 @@ async function openPlanned(options: TestAppOptions = {}) {
   const { orderId } = await app.order('1001', [{ sku: offer.sku }])
   const purchase: Purchase = { ...(await app.purchase(orderId)), ceilingMinor: 1_200 }
   const asked = { offers: 0, balances: 0 }
-  const { readBalance } = app.ordering
+  const { checkBalance } = app.ordering
   const ordering = {
     ...app.ordering,
     refreshOffer: async () => {
       asked.offers += 1
     },
-    readBalance: async () => {
+    checkBalance: async () => {
       asked.balances += 1
-      await readBalance()
+      await checkBalance()
     },
   }
   const set = async (fields: Partial<Offer>) => {

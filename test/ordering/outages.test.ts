@@ -200,7 +200,7 @@ describe('an outage', () => {
   test('is none where a request that is tried again is answered', async () => {
     const app = await openTestApp()
     app.sandbox.faults.add({ fault: 'error-before', match: { path: '/balance', method: 'GET' }, times: 2 })
-    await app.ordering.readBalance()
+    await app.ordering.checkBalance()
     await app.pass(MINUTE)
     expect(app.lines.filter((line) => line.includes('supplier.unreachable'))).toEqual([])
   })
@@ -208,9 +208,9 @@ describe('an outage', () => {
   test('of a shop where nothing is due was over only with the next scheduled read', async () => {
     const app = await openTestApp({ sandboxFile: databaseFile() })
     await app.supplierDown()
-    await app.ordering.readBalance().catch(() => {})
+    await app.ordering.checkBalance().catch(() => {})
     app.move(5 * SECOND)
-    await app.ordering.readBalance().catch(() => {})
+    await app.ordering.checkBalance().catch(() => {})
     await app.settle()
     expect(app.ordering.pace.outage).toBeTruthy()
     await app.supplierUp()

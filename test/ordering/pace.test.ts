@@ -13,7 +13,7 @@ async function buyMany(app: TestApp, count: number): Promise<{ orders: string[];
   const { sku, productId } = await app.offer()
   app.sandbox.world.offers.change(productId, { stock: 1_000 })
   app.sandbox.world.topUp(10_000_000)
-  await app.ordering.readBalance()
+  await app.ordering.checkBalance()
   await app.ordering.refreshOffer(productId)
   // Confirmed for good: this is about orders, not about offers.
   app.ordering.pace.checked.set(productId, Number.MAX_SAFE_INTEGER)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Placement } from '../../src/domain/supplier.ts'
-import { readOrder } from '../../src/ordering/read-order.ts'
+import { readSupplierOrder } from '../../src/ordering/read-order.ts'
 import { lookUp } from '../../src/ordering/refresh.ts'
 import type { OrderRequest } from '../../src/supplier/client.ts'
 import { buyBeside, decide, known, MINUTE } from '../support/reviews.ts'
@@ -127,7 +127,7 @@ describe('a read that takes long', () => {
       await decide(app, orderId, { type: 'adopt', orderId: second })
       return read && { ...read, status: 'failed', statusWord: 'failed' }
     }
-    await readOrder(slow, before, own)
+    await readSupplierOrder(slow, before, own)
     expect(await app.purchase(orderId)).toMatchObject({ state: 'accepted', supplierOrderId: second })
   })
 })

@@ -17,7 +17,7 @@ const HOUR = 60 * MINUTE
 async function watch(app: TestApp, ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 5 * MINUTE) {
     await app.pass(5 * MINUTE, MINUTE)
-    await app.ordering.readBalance()
+    await app.ordering.checkBalance()
     await app.runtime.idle()
   }
 }
@@ -220,7 +220,7 @@ describe('the balance at the supplier', () => {
     await app.pass(5 * MINUTE, MINUTE)
     expect(await app.purchase(orderId)).toMatchObject({ state: 'accepted', amountMinor: null })
     app.sandbox.world.topUp(5_000)
-    await app.ordering.readBalance()
+    await app.ordering.checkBalance()
     expect(await movements(app)).toHaveLength(1)
     app.ordering.supplier.order = supplier.order
     await watch(app, 45 * MINUTE)
@@ -236,7 +236,7 @@ describe('the balance at the supplier', () => {
     expect(first(app.sent)).toBeDefined()
     for (let time = 0; time < 3; time += 1) {
       app.move(5 * MINUTE)
-      await app.ordering.readBalance()
+      await app.ordering.checkBalance()
     }
     expect(await movements(app)).toHaveLength(1)
     await watch(app, 15 * MINUTE)
@@ -279,7 +279,7 @@ describe('the balance at the supplier', () => {
     const app = await openTestApp()
     await app.buy('1001')
     await app.pass(MINUTE)
-    await app.ordering.readBalance()
+    await app.ordering.checkBalance()
     const reading = first(await app.db.query(latestBalance()))
     const before = await accountOf(app)
     await Promise.all([

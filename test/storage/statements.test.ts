@@ -172,11 +172,11 @@ const calls: Record<string, unknown[]> = {
   setStoresMade: [['demo-ab12cd34'], at],
   attemptById: ['a'],
   distrustSends: [at],
-  noteUnclaimed: [{ supplierOrderId: 's', reference: 'r', status: 'open', seenAt: at }],
-  unclaimedWithin: [{ from: 'r', to: 's' }],
-  unclaimedPage: [{ after: '', limit: 1 }],
+  noteUnattached: [{ supplierOrderId: 's', reference: 'r', status: 'open', seenAt: at }],
+  unattachedWithin: [{ from: 'r', to: 's' }],
+  unattachedPage: [{ after: '', limit: 1 }],
   partsNamed: [['r', 's']],
-  dropUnclaimed: ['s'],
+  dropUnattached: ['s'],
   dropOrphan: ['s'],
   partsWithin: [{ from: 'r', to: 's', after: '', limit: 1 }],
   ...Object.fromEntries(
@@ -332,7 +332,7 @@ noArguments.push(
   'latestBalance',
   'latestTier',
 )
-noArguments.push('clearRestoreHold', 'countUnclaimed', 'dropMatched', 'forgetAccounts', 'lastInstants')
+noArguments.push('clearRestoreHold', 'countUnattached', 'dropMatched', 'forgetAccounts', 'lastInstants')
 noArguments.push('allTokens', 'allWebhooks', 'lastCompleteSync', 'lastEndedSync', 'runningSyncRuns', 'listCaptures')
 noArguments.push('allCallbackSecrets', 'allPublishing', 'categoriesOfOffers', 'countListings', 'countPublications')
 noArguments.push(

@@ -4,8 +4,15 @@ import { describe, expect, it } from 'vitest'
 import { apiVersion } from '../../src/dialect/description.ts'
 import type { Dialect } from '../../src/dialect/dialect.ts'
 import { readDelivery } from '../../src/inbox/supplier-events.ts'
-import { readOffer } from '../../src/supplier/offer-record.ts'
-import { errorAnswer, readBalance, readJson, readOrder, readWebhook, writeInstant } from '../../src/supplier/records.ts'
+import { parseOffer } from '../../src/supplier/offer-record.ts'
+import {
+  errorAnswer,
+  parseBalance,
+  parseOrder,
+  parseWebhook,
+  readJson,
+  writeInstant,
+} from '../../src/supplier/records.ts'
 import { dialect, otherDialect } from '../support/supplier-server.ts'
 
 const product = {
@@ -39,7 +46,7 @@ const values = (keys: { reveal(): string }[]) => keys.map((key) => key.reveal())
 
 describe('a product of the supplier', () => {
   it('is read completely', () => {
-    expect(readOffer(product, dialect)).toEqual({
+    expect(parseOffer(product, dialect)).toEqual({
       ok: true,
       value: {
         productId: 'p1',
@@ -69,7 +76,7 @@ describe('a product of the supplier', () => {
       sellable: false,
       changed: 1_700_000_000,
     }
-    expect(readOffer(record, otherDialect)).toEqual({
+    expect(parseOffer(record, otherDialect)).toEqual({
       ok: true,
       value: {
         productId: '42',
@@ -87,7 +94,7 @@ describe('a product of the supplier', () => {
 
   it('may leave out optional fields', () => {
     const bare = { id: 'p1', sku: 'S', name: '', api_price: '1', available: true, category: null, local_stock: null }
-    expect(readOffer(bare, dialect)).toEqual({
+    expect(parseOffer(bare, dialect)).toEqual({
       ok: true,
       value: { productId: 'p1', sku: 'S', name: '', costMinor: 100, currency: 'EUR', available: true },
     })
@@ -104,7 +111,7 @@ describe('a product of the supplier', () => {
     ['available', 'yes'],
     ['available', undefined],
   ])('cannot be read when %s is %j, and the field is named', (field, value) => {
-    expect(readOffer({ ...product, [field]: value }, dialect)).toMatchObject({ ok: false, field })
+    expect(parseOffer({ ...product, [field]: value }, dialect)).toMatchObject({ ok: false, field })
   })
 
   it.each<[string, Record<string, unknown>]>([
@@ -118,7 +125,7 @@ describe('a product of the supplier', () => {
     ['currency', { currency: 'eur' }],
     ['currency', { currency: 7, api_price: null }],
   ])('whose only trouble is its cost is kept, with the fault %s: %j', (costFault, fields) => {
-    const read = readOffer({ ...product, ...fields }, dialect)
+    const read = parseOffer({ ...product, ...fields }, dialect)
     expect(read).toMatchObject({ ok: true, value: { productId: 'p1', localStock: 3, available: true, costFault } })
     const { costMinor = -1, basePriceMinor } = read.ok ? read.value : {}
     expect(costMinor).toBe(costFault === 'currency' && fields.api_price === undefined ? 1_299 : 0)
@@ -142,19 +149,19 @@ describe('a product of the supplier', () => {
     ['updated_at', 'yesterday', 'asOf', 0],
     ['updated_at', '2026-13-45T00:00:00Z', 'asOf', 0],
   ])('whose optional %s is %j is kept with its cost, and the field is named', (field, value, key, counts) => {
-    const good = readOffer(product, dialect)
-    const read = readOffer({ ...product, [field]: value }, dialect)
+    const good = parseOffer(product, dialect)
+    const read = parseOffer({ ...product, [field]: value }, dialect)
     expect(read).toEqual({ ok: true, value: { ...(good.ok && good.value), unread: [field], [key]: counts } })
   })
 
   it.each([null, undefined, 7, 'text', []])('cannot be %j', (record) => {
-    expect(readOffer(record, dialect).ok).toBe(false)
+    expect(parseOffer(record, dialect).ok).toBe(false)
   })
 })
 
 describe('money of the supplier', () => {
   const cost = (representation: Dialect['money']['representation'], currency: string, value: unknown) => {
-    const offer = readOffer(
+    const offer = parseOffer(
       { ...product, currency, api_price: value, base_price: null, cashback: null },
       {
         ...dialect,
@@ -217,7 +224,7 @@ describe('money of the supplier', () => {
 
   it('with an exponent next to it is not read as if there were none: 15.27 is never 152.70', () => {
     const read = (representation: Dialect['money']['representation'], price: object) => {
-      const offer = readOffer(
+      const offer = parseOffer(
         { ...product, price },
         {
           ...dialect,
@@ -237,7 +244,7 @@ describe('money of the supplier', () => {
     expect(read('decimal', { amount: '15.27', scale: 2 }), 'how many decimals the text has').toBe(1_527)
     const order = { id: 'o1', external_order_id: 'q1', status: 'completed', amount: 15_270, exponent: 3 }
     const minor = { ...dialect, money: { ...dialect.money, representation: 'minor' as const } }
-    expect(readOrder(order, minor)).toMatchObject({ ok: false, field: 'amount' })
+    expect(parseOrder(order, minor)).toMatchObject({ ok: false, field: 'amount' })
   })
 
   it('as amount and exponent is exact for every price', () => {
@@ -260,7 +267,7 @@ describe('money of the supplier', () => {
 
 describe('an order of the supplier', () => {
   it('is read completely, and its keys do not print', () => {
-    const read = readOrder(order, dialect)
+    const read = parseOrder(order, dialect)
     expect(read).toMatchObject({
       ok: true,
       value: {
@@ -282,7 +289,7 @@ describe('an order of the supplier', () => {
   })
 
   it('is read by the paths of the dialect alone', () => {
-    const read = readOrder(
+    const read = parseOrder(
       { no: 9, ref: 'r', count: 1, phase: 'BACK', sum: 500, goods: [{ code: 'K' }], why: 'w' },
       otherDialect,
     )
@@ -291,7 +298,7 @@ describe('an order of the supplier', () => {
   })
 
   it.each(['queued', 'constructor', '__proto__', 'COMPLETED'])('stays open under an unmapped status: %s', (status) => {
-    expect(readOrder({ ...order, status }, dialect)).toMatchObject({ value: { status: 'open', statusWord: status } })
+    expect(parseOrder({ ...order, status }, dialect)).toMatchObject({ value: { status: 'open', statusWord: status } })
   })
 
   it.each<[string, unknown]>([
@@ -309,13 +316,13 @@ describe('an order of the supplier', () => {
     ['external_order_id', 7],
     ['created_at', 1_700_000_000],
   ])('cannot be read when %s is %j', (field, value) => {
-    expect(readOrder({ ...order, [field]: value }, dialect)).toMatchObject({ ok: false, field })
+    expect(parseOrder({ ...order, [field]: value }, dialect)).toMatchObject({ ok: false, field })
   })
 
   it('says what was there instead, and never a licence key', () => {
     const keyLike = 'AAAA-BBBB-1234'
     const seen = (fields: object) => {
-      const read = readOrder({ ...order, ...fields }, dialect)
+      const read = parseOrder({ ...order, ...fields }, dialect)
       return read.ok ? undefined : [read.setting, read.seen]
     }
     expect(seen({ keys: keyLike })).toEqual(['order.keys', `a string of ${keyLike.length} characters`])
@@ -335,7 +342,7 @@ describe('an order of the supplier', () => {
   })
 
   it('may have no keys yet, and no reference of ours', () => {
-    const read = readOrder({ ...order, keys: null, external_order_id: null }, dialect)
+    const read = parseOrder({ ...order, keys: null, external_order_id: null }, dialect)
     expect(read).toMatchObject({ ok: true, value: { keys: [], externalOrderId: undefined } })
   })
 })
@@ -348,16 +355,18 @@ describe('an id that is a number beyond 2^53', () => {
   it.each(['9007199254740993', '9007199254740992', '18446744073709551615', '-9007199254740993', '1'.repeat(200)])(
     'is read exactly: %s',
     (id) => {
-      expect(readOrder(parsed(orderText(id)), dialect)).toMatchObject({ ok: true, value: { id, productId: id } })
+      expect(parseOrder(parsed(orderText(id)), dialect)).toMatchObject({ ok: true, value: { id, productId: id } })
       const product = parsed(`{"id":${id},"sku":"S","name":"N","api_price":"1.00","available":true}`)
-      expect(readOffer(product, dialect)).toMatchObject({ ok: true, value: { productId: id } })
+      expect(parseOffer(product, dialect)).toMatchObject({ ok: true, value: { productId: id } })
     },
   )
 
   it('is an id in any record, and two ids that differ in their last digit are different', () => {
-    const [one, other] = ['9007199254740992', '9007199254740993'].map((id) => readOrder(parsed(orderText(id)), dialect))
+    const [one, other] = ['9007199254740992', '9007199254740993'].map((id) =>
+      parseOrder(parsed(orderText(id)), dialect),
+    )
     expect(one?.ok && one.value.id).not.toBe(other?.ok && other.value.id)
-    const keyed = readOrder(parsed(orderText('7', ',"keys":["1234567890123456"]')), dialect)
+    const keyed = parseOrder(parsed(orderText('7', ',"keys":["1234567890123456"]')), dialect)
     expect(keyed).toMatchObject({ ok: true, value: { id: '7' } })
   })
 
@@ -366,19 +375,22 @@ describe('an id that is a number beyond 2^53', () => {
     ['9007199254740993.5', 'a fraction'],
     ['1'.repeat(201), 'longer than an id'],
   ])('is refused where it cannot be exact: %s (%s)', (id) => {
-    expect(readOrder(parsed(orderText(id)), dialect)).toMatchObject({ ok: false, field: 'id' })
+    expect(parseOrder(parsed(orderText(id)), dialect)).toMatchObject({ ok: false, field: 'id' })
   })
 
   it('is only ever an id: no amount, count, text, flag or key is read so', () => {
     const long = '9007199254740993'
-    const refused = (more: string) => readOrder(parsed(orderText('7', more)), dialect)
+    const refused = (more: string) => parseOrder(parsed(orderText('7', more)), dialect)
     expect(refused(`,"amount":${long}`)).toMatchObject({ ok: false, field: 'amount', seen: long })
     expect(refused(`,"keys":[${long}]`)).toMatchObject({ ok: false, field: 'keys' })
     expect(refused(`,"failure":{"message":${long}}`)).toMatchObject({ ok: false, field: 'failure.message' })
     const minor = { ...dialect, money: { ...dialect.money, representation: 'minor' as const } }
-    expect(readOrder(parsed(orderText('7', `,"amount":${long}`)), minor)).toMatchObject({ ok: false, field: 'amount' })
+    expect(parseOrder(parsed(orderText('7', `,"amount":${long}`)), minor)).toMatchObject({ ok: false, field: 'amount' })
     const number = { ...dialect, money: { ...dialect.money, representation: 'number' as const } }
-    expect(readOrder(parsed(orderText('7', `,"amount":${long}`)), number)).toMatchObject({ ok: false, field: 'amount' })
+    expect(parseOrder(parsed(orderText('7', `,"amount":${long}`)), number)).toMatchObject({
+      ok: false,
+      field: 'amount',
+    })
   })
 
   it('names the order of a delivery', () => {
@@ -406,24 +418,24 @@ describe('balance and webhooks of the supplier', () => {
       vip_tier: 'gold',
       limits: { requests_per_minute: 60, max_quantity: 50 },
     }
-    expect(readBalance(balance, dialect)).toEqual({
+    expect(parseBalance(balance, dialect)).toEqual({
       ok: true,
       value: { amountMinor: -320, currency: 'EUR', tier: 'gold', requestsPerMinute: 60, quantityMax: 50 },
     })
     const webhook = { id: 'w1', url: 'https://x/y', events: ['order.completed', 'order.shipped'], secret: 's3cret' }
-    const read = readWebhook(webhook, dialect)
+    const read = parseWebhook(webhook, dialect)
     expect(read).toMatchObject({ ok: true, value: { id: 'w1', url: 'https://x/y', events: ['order.completed'] } })
     expect(JSON.stringify(read)).not.toContain('s3cret')
   })
 
   it('cannot be read without their required fields', () => {
-    expect(readBalance({ currency: 'EUR' }, dialect)).toEqual({
+    expect(parseBalance({ currency: 'EUR' }, dialect)).toEqual({
       ok: false,
       field: 'balance',
       setting: 'balance.amount',
       seen: 'nothing',
     })
-    expect(readWebhook({ id: 'w1', url: 'u', events: 'all' }, dialect)).toEqual({
+    expect(parseWebhook({ id: 'w1', url: 'u', events: 'all' }, dialect)).toEqual({
       ok: false,
       field: 'events',
       setting: 'webhook.events',
@@ -443,7 +455,7 @@ describe('readers of the supplier', () => {
     const records = fc.oneof(fc.jsonValue(), overlaid(product), overlaid(order))
     fc.assert(
       fc.property(records, fc.constantFrom(dialect, otherDialect), (record, under) => {
-        for (const read of [readOffer, readOrder, readBalance, readWebhook]) {
+        for (const read of [parseOffer, parseOrder, parseBalance, parseWebhook]) {
           expect(typeof read(record, under).ok).toBe('boolean')
         }
         expect(errorAnswer(record, under)?.code).not.toBe('')

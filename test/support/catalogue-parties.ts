@@ -30,7 +30,7 @@ export function catalogueOf(file: string, baseUrl: string, limitMax: number) {
     now,
     newId: createIds(now, randomBytes),
     log: { info: silent, warn: silent, error: silent },
-    wake: silent,
+    releaseHolds: silent,
     requestSync: silent,
     reads: new Map<string, number>(),
     supplier: createSupplier({

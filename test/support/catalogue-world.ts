@@ -42,7 +42,7 @@ export function openCatalogue({ baseUrl, dialect, db, clock = { at: TEST_NOW } }
     now,
     newId: createIds(now, randomBytes),
     log: createLog({ level: 'info', write: (line) => void lines.push(JSON.parse(line) as Record<string, unknown>) }),
-    wake: (_what, productIds) => void woken.push(...productIds),
+    releaseHolds: (productIds) => void woken.push(...productIds),
     requestSync: (cause) => void syncsAsked.push(cause),
     reads: new Map(),
   }

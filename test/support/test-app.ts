@@ -188,7 +188,7 @@ export async function openTestApp(options: TestAppOptions = {}) {
     const all = await purchases(orderId)
     return first(all.toSorted((a, b) => b.generation - a.generation))
   }
-  if (apiKey === SANDBOX_KEY) await current.ordering.readBalance()
+  if (apiKey === SANDBOX_KEY) await current.ordering.checkBalance()
   await current.runtime.idle()
   return {
     shop,

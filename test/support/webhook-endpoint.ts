@@ -35,7 +35,7 @@ export interface EndpointOptions {
   /** What the routers get instead of the opened inbox. */
   receive?: Awaited<ReturnType<typeof openInbox>>['receive']
   refreshOffer?: ProcessDeps['refreshOffer']
-  readBalance?: ProcessDeps['readBalance']
+  checkBalance?: ProcessDeps['checkBalance']
   storeSources?: StoreSource[]
 }
 
@@ -80,9 +80,9 @@ export async function openEndpoint(options: EndpointOptions = {}) {
       seen.refreshed.push(productId)
       await options.refreshOffer?.(productId)
     },
-    readBalance: async () => {
+    checkBalance: async () => {
       seen.balanceReads += 1
-      await options.readBalance?.()
+      await options.checkBalance?.()
     },
   }
   const inbox = await openInbox(deps)

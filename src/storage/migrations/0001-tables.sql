@@ -397,13 +397,13 @@ create index purchases_written_off on purchases (written_off_at) where written_o
 create index transitions_reviews on transitions (at) where after = 'review';
 
 -- Orders of the supplier under references of ours that no purchase had when they were seen, after a restore.
-create table unclaimed_orders (
+create table unattached_orders (
   supplier_order_id text not null primary key,
   reference text not null,
   status text not null,
   seen_at integer not null
 ) strict;
-create index unclaimed_orders_reference on unclaimed_orders (reference);
+create index unattached_orders_reference on unattached_orders (reference);
 
 create index offers_missed on offers (missed_runs) where missed_runs > 1 and gone_at is null;
 

@@ -7,8 +7,8 @@ import { type Dialect, putAt, readDialect, valueAt } from '../../../src/dialect/
 import { withoutKeys } from '../../../src/domain/free-text.ts'
 import { decimalsOf, formatDecimal } from '../../../src/domain/money.ts'
 import { Failure } from '../../../src/errors.ts'
-import { readOffer } from '../../../src/supplier/offer-record.ts'
-import { errorAnswer, readJson, readOrder } from '../../../src/supplier/records.ts'
+import { parseOffer } from '../../../src/supplier/offer-record.ts'
+import { errorAnswer, parseOrder, readJson } from '../../../src/supplier/records.ts'
 import { dialects, pathsFor, write } from '../../support/dialect-arbitrary.ts'
 import { bothDialects, leavesOf } from '../../support/dialect-pair.ts'
 
@@ -206,7 +206,7 @@ describe('under any dialect', () => {
         put(order.failureMessage, given.failureMessage)
         put(order.createdAt, instantOf(given.createdAt, dialect))
         put(order.updatedAt, instantOf(given.updatedAt, dialect))
-        const read = readOrder(JSON.parse(JSON.stringify(record)), dialect)
+        const read = parseOrder(JSON.parse(JSON.stringify(record)), dialect)
         if (!read.ok) throw new Error(`cannot be read at ${read.field}`)
         const { keys, ...rest } = read.value
         const optional = {
@@ -241,7 +241,7 @@ describe('under any dialect', () => {
         const record = {}
         write(record, dialect.order.id, 'o1')
         write(record, dialect.order.status, word)
-        expect(readOrder(record, dialect)).toMatchObject({ ok: true, value: { status: 'open', statusWord: word } })
+        expect(parseOrder(record, dialect)).toMatchObject({ ok: true, value: { status: 'open', statusWord: word } })
       }),
       { numRuns: 200 },
     )
@@ -272,7 +272,7 @@ describe('under any dialect', () => {
         put(product.localStock, given.stock)
         put(product.available, given.available)
         put(product.updatedAt, instantOf(given.at, dialect))
-        const read = readOffer(JSON.parse(JSON.stringify(record)), dialect)
+        const read = parseOffer(JSON.parse(JSON.stringify(record)), dialect)
         expect(read).toEqual({
           ok: true,
           value: {
@@ -303,7 +303,7 @@ describe('under any dialect', () => {
         ),
         (dialect, bytes) => {
           const json = readJson(Buffer.from(bytes))
-          for (const read of [readOrder, readOffer]) expect(read(json, dialect)).toMatchObject({ ok: false })
+          for (const read of [parseOrder, parseOffer]) expect(read(json, dialect)).toMatchObject({ ok: false })
           expect(errorAnswer(json, dialect)).toBeUndefined()
         },
       ),

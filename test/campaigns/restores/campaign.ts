@@ -7,7 +7,7 @@ import { cancelOrder, retryPurchase, unfreeze } from '../../../src/ordering/acti
 import type { CrashPoint } from '../../../src/ordering/context.ts'
 import { decidePurchase } from '../../../src/ordering/decide.ts'
 import { currentFreeze } from '../../../src/storage/freezes.ts'
-import { countUnclaimed } from '../../../src/storage/restores.ts'
+import { countUnattached } from '../../../src/storage/restores.ts'
 import { purchases } from '../../../src/storage/schema.ts'
 import { build } from '../../../src/storage/statement.ts'
 import { doubleChargesIn, standingCharges } from '../../support/charges.ts'
@@ -127,7 +127,7 @@ async function stockUp({ app }: RestoreWorld): Promise<string[]> {
   const offers = (await app.offers()).slice(0, 4)
   for (const { productId } of offers) app.sandbox.world.offers.change(productId, { stock: 1_000_000 })
   app.sandbox.world.topUp(100_000_000)
-  await app.ordering.readBalance()
+  await app.ordering.checkBalance()
   return offers.map(({ sku }) => sku)
 }
 
@@ -284,8 +284,8 @@ async function finish(world: RestoreWorld, record: CancellationRecord, figures: 
   for (let round = 0; round < 60; round += 1) {
     const rows = await app.db.query(build.select().from(purchases))
     const open = rows.filter((row) => !finalStates.includes(row.state))
-    const [unclaimed] = await app.db.query(countUnclaimed())
-    if (open.length === 0 && unclaimed?.total === 0 && !(await currentFreeze(app.db))) return
+    const [unattached] = await app.db.query(countUnattached())
+    if (open.length === 0 && unattached?.total === 0 && !(await currentFreeze(app.db))) return
     for (const row of open.filter(({ state }) => state === 'review')) {
       const reason = 'no better evidence'
       const decision = row.supplierOrderId === null ? ({ type: 'close' } as const) : ({ type: 'hand_over' } as const)

@@ -159,11 +159,11 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
     await recogniseRestore({ db, marker: parts.marker, now, newId, log, stores: [] })
     await runtime.resume()
   }
-  repeat(every.balanceMs, 'balance.unread', ordering.readBalance)
+  repeat(every.balanceMs, 'balance.unread', ordering.checkBalance)
   repeat(every.sweepMs, 'sweep.failed', () => sweeps.recent('schedule'))
   repeat(24 * HOUR, 'sweep.failed', () => sweeps.start('nightly'))
   repeat(every.syncMs, 'sync.failed', () => syncs.finish('schedule'))
-  void ordering.readBalance().catch(warned('balance.unread'))
+  void ordering.checkBalance().catch(warned('balance.unread'))
   syncs.follow('start')
   // The process that reattached orders may have died while another one lived on.
   void mapping()
