@@ -1,7 +1,19 @@
 import { cut, plain, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { type Call, type CommandRow, confirmed } from './command.ts'
-import { asRow, asRows, cell, commandLine, counted, countsText, details, instant, money, type Row } from './output.ts'
+import {
+  age,
+  asRow,
+  asRows,
+  cell,
+  commandLine,
+  counted,
+  countsText,
+  details,
+  instant,
+  money,
+  type Row,
+} from './output.ts'
 import { oldUntil } from './stores.ts'
 
 /** What a person on duty looks at first. */
@@ -46,7 +58,7 @@ function statusText(facts: Row, now: number, width: number): string {
     ['Deliveries', countsText(counts.deliveries)],
     ...refusedPairs(asRow(facts.refusedDeliveries), now),
     ['Callbacks', countsText(counts.callbacks)],
-    ['Alerts', countsText(counts.alerts)],
+    ['Alerts', alertCounts(facts.alerts)],
     ['Discrepancies', countsText(counts.discrepancies)],
     ['Sweep', sweepText(asRow(facts.sweep), now)],
     ...asRows(facts.stores).flatMap(({ store, callbackSecret }): [string, string][] => {
@@ -62,7 +74,11 @@ function statusText(facts: Row, now: number, width: number): string {
     ...dutiesOf(facts, width).map((line) => `  ${line}\n`),
     ...pausedOf(facts.paused, now).map((line) => sentence(line, width, DUE)),
   ]
-  return details(pairs, width) + (due.length === 0 ? '' : `\nFor a person:\n${due.join('')}`)
+  return (
+    details(pairs, width) +
+    (due.length === 0 ? '' : `\nFor a person:\n${due.join('')}`) +
+    alertsText(facts.alerts, now, width)
+  )
 }
 
 /** Whether the supplier answers; where it does not: since when, how, and what waits for it. */
@@ -73,6 +89,47 @@ function supplierPairs({ unreachableSince, error, lastAnswerAt, waiting }: Row, 
     ['Supplier', `DOWN since ${instant(unreachableSince, now)}: ${cell(error)}`],
     ['', `${last}; ${counted(waiting, 'purchase waits', 'purchases wait')}`],
   ]
+}
+
+const inState = (alerts: unknown, state: 'open' | 'ended'): Row[] =>
+  asRows(alerts).filter((alert) => alert.state === state)
+
+const alertCounts = (alerts: unknown): string =>
+  countsText({ open: inState(alerts, 'open').length, ended: inState(alerts, 'ended').length })
+
+/** Alerts of one state that a person reads at once; the others are counted. */
+const ALERTS_SHOWN = 10
+
+/** Each open alert with what it is about and what to do; below them those that have ended. */
+function alertsText(alerts: unknown, now: number, width: number): string {
+  const open = inState(alerts, 'open')
+  const ended = inState(alerts, 'ended')
+  const more = (all: Row[]) =>
+    all.length > ALERTS_SHOWN
+      ? [`  ${all.length - ALERTS_SHOWN} more: ${commandLine('outbox list --kind alert')}\n`]
+      : []
+  return [
+    ...(open.length > 0 ? ['\nOpen alerts:\n'] : []),
+    ...open.slice(0, ALERTS_SHOWN).map((alert) => openAlert(alert, now, width)),
+    ...more(open),
+    ...(ended.length > 0 ? ['\nAlerts that ended by themselves:\n'] : []),
+    ...ended.slice(0, ALERTS_SHOWN).map((alert) => sentence(raised(alert, now), width, DUE)),
+    ...more(ended),
+  ].join('')
+}
+
+const raised = ({ type, subject, at }: Row, now: number): string =>
+  `${cell(type)}${subject ? ` of ${cell(subject)}` : ''}, raised ${age(at, now)} ago`
+
+function openAlert(alert: Row, now: number, width: number): string {
+  const command = commandLine(cell(alert.command).replace(/^quayside /, ''))
+  const todo = `${cell(alert.advice)}: ${command}`
+  return [
+    sentence(raised(alert, now), width, DUE),
+    ...(alert.note ? [sentence(cell(alert.note), width, { lead: '    ', hang: 4 })] : []),
+    // A command stays in one piece, to be copied.
+    todo.length + 4 <= Math.min(width, 80) ? `    ${todo}\n` : `    ${cell(alert.advice)}:\n      ${command}\n`,
+  ].join('')
 }
 
 /** Deliveries that were refused since the start of the service, by reason. */

@@ -28,7 +28,7 @@ export interface ApiContext {
   syncs: Pick<SyncRunner, 'start'>
   sweeps: Pick<SweepRunner, 'start'>
   dryRun: DryRunner
-  inbox: Pick<Inbox, 'traffic' | 'refused'>
+  inbox: Pick<Inbox, 'traffic' | 'refused' | 'clockSuspect'>
   webhooks: WebhookActions
   captures: Pick<Captures, 'start' | 'open' | 'list' | 'show'>
   callbackSecrets: Pick<CallbackSecrets, 'rotate'>

@@ -170,7 +170,12 @@ async function failed(fulfilment: Fulfilment, row: OutboxRow, error: string): Pr
   const occasion = `${row.id}:${now()}`
   await db.commit([
     markEffectDead(row.id, attempts, error),
-    enqueueAlert(fulfilment, { type: 'dead_letter', occasion, payload: { note }, orderId: row.orderId }),
+    enqueueAlert(fulfilment, {
+      type: 'dead_letter',
+      occasion,
+      payload: { note, callback: row.id },
+      orderId: row.orderId,
+    }),
   ])
 }
 

@@ -1,4 +1,4 @@
-import { and, asc, eq, isNull, lte, or, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gte, isNull, lte, or, sql } from 'drizzle-orm'
 import type { OrderState } from '../domain/store-order.ts'
 import type { ReportedHold, StoreUpdate } from '../domain/store-update.ts'
 import type { Change } from './database.ts'
@@ -51,6 +51,17 @@ export const dueOutbox = statement((now: number, limit: number) =>
 )
 
 export const listOutbox = page(outbox, ['state', 'kind'])
+
+/** The newest alerts since an id. */
+export const alertsFrom = statement((fromId: string, limit: number) =>
+  build
+    .select()
+    .from(outbox)
+    // Written out and not bound, so that SQLite sees that its index of the alerts alone is enough.
+    .where(and(sql`${outbox.kind} = 'alert'`, gte(outbox.id, fromId)))
+    .orderBy(desc(outbox.id))
+    .limit(limit),
+)
 
 export const countOutbox = statement(() =>
   build

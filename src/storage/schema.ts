@@ -617,6 +617,7 @@ export const outbox = sqliteTable(
     uniqueIndex('outbox_dedupe').on(t.dedupeKey),
     index('outbox_due').on(t.state, t.notBefore),
     index('outbox_order').on(t.orderId),
+    index('outbox_alerts').on(t.id).where(sql`kind = 'alert'`),
   ],
 )
 

@@ -6,6 +6,8 @@ export interface Reach {
   answered: { since: number; lastAt: number } | undefined
   /** The requests since that answer, none of which was answered; undefined while the last one was. */
   unanswered: { since: number; lastAt: number; error: string } | undefined
+  /** The last answer was 401 or 403. */
+  refusesKey: boolean
 }
 
 /** What the supplier did when no whole answer came. */
@@ -20,7 +22,7 @@ function failureText(ended: Exchange): string | undefined {
 
 /** Remembers the last answer, and what has failed since. */
 export function createReach(now: () => number) {
-  let reach: Reach = { answered: undefined, unanswered: undefined }
+  let reach: Reach = { answered: undefined, unanswered: undefined, refusesKey: false }
   return {
     /** Takes every exchange with the supplier into account. */
     note(ended: Exchange): void {
@@ -31,8 +33,9 @@ export function createReach(now: () => number) {
       const { answered, unanswered } = reach
       if (error === undefined) {
         const since = unanswered ? at : (answered?.since ?? at)
-        reach = { answered: { since, lastAt: at }, unanswered: undefined }
-      } else reach = { answered, unanswered: { since: unanswered?.since ?? at, lastAt: at, error } }
+        const refusesKey = ended.stage === 'answered' && (ended.status === 401 || ended.status === 403)
+        reach = { answered: { since, lastAt: at }, unanswered: undefined, refusesKey }
+      } else reach = { ...reach, unanswered: { since: unanswered?.since ?? at, lastAt: at, error } }
     },
     read: (): Reach => reach,
   }

@@ -191,6 +191,16 @@ const answers: Answers = {
       discrepancies: {},
     },
     supplier: { unreachableSince: at, error: long, lastAnswerAt: at, waiting: 1_234_567 },
+    alerts: Array.from({ length: 12 }, (_, place) => ({
+      id,
+      type: 'absent_and_not_safe',
+      subject: id,
+      note: long,
+      advice: 'ask the supplier, with the request ids',
+      command: `quayside reviews show ${id}`,
+      at,
+      state: place === 0 ? 'ended' : 'open',
+    })),
     refusedDeliveries: {
       since: at,
       total: 1_234_567,
@@ -397,6 +407,43 @@ describe('status', () => {
     expect(widest(stdout)).toBeLessThanOrEqual(80)
     expect(stdout).toMatch(/^Catalogue +not read yet\n +FAILED 20[-0-9]+ [:0-9]+Z \(2 min ago\): the supplier .*…$/m)
     expect(stdout).toContain(`For a person:\n  catalogue not read: npx quayside sync show ${id}\n`)
+  })
+
+  it('counted alerts, and named none of them', async () => {
+    const alert = { id, note: null, subject: null, advice: 'wait; if it lasts, ask the supplier', at }
+    const alerts = [
+      {
+        ...alert,
+        type: 'supplier_unreachable',
+        note: 'it cannot be reached',
+        command: 'quayside doctor',
+        state: 'open',
+      },
+      {
+        ...alert,
+        type: 'keys_short',
+        subject: id,
+        advice: 'decide',
+        command: `quayside reviews show ${id}`,
+        state: 'open',
+      },
+      { ...alert, type: 'all_stale', command: 'quayside doctor', state: 'ended' },
+    ]
+    const { config } = await startService({ 'GET /status': () => ({ freeze: null, counts: {}, alerts }) })
+    const now = () => Date.parse(at) + 120_000
+    const { stdout } = await run(['status', '--config', config], { terminal: true, now })
+    expect(widest(stdout)).toBeLessThanOrEqual(80)
+    expect(stdout).toMatch(/^Alerts +2 open, 1 ended$/m)
+    expect(stdout.slice(stdout.indexOf('Open alerts'))).toBe(`Open alerts:
+  supplier_unreachable, raised 2 min ago
+    it cannot be reached
+    wait; if it lasts, ask the supplier: npx quayside doctor
+  keys_short of 01k3m5x7z9abcdefghjkmnpqrs, raised 2 min ago
+    decide: npx quayside reviews show 01k3m5x7z9abcdefghjkmnpqrs
+
+Alerts that ended by themselves:
+  all_stale, raised 2 min ago
+`)
   })
 
   it('said nothing of refused deliveries', async () => {

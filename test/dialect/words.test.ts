@@ -47,9 +47,9 @@ const groups: { why: string; words: Record<string, string> }[] = [
   {
     why: 'states, holds and events of the glossary: the API names the events, and we kept its names',
     words: {
-      balance: 'catalogue cli domain http inbox ordering reconciliation supplier top',
+      balance: 'catalogue cli domain http inbox observe ordering reconciliation supplier top',
       completed: 'domain ordering reconciliation sandbox storage supplier',
-      failed: 'catalogue cli domain http listings ordering reconciliation sandbox storage supplier',
+      failed: 'catalogue cli domain http listings observe ordering reconciliation sandbox storage supplier',
       pending: 'domain http listings storage',
       refunded: 'domain sandbox',
       'balance.low': 'domain inbox sandbox',

@@ -24,6 +24,7 @@ import {
 } from '../../src/storage/listings.ts'
 import { skusOfOffers } from '../../src/storage/offers.ts'
 import { openOutage, outagesBetween } from '../../src/storage/outages.ts'
+import { alertsFrom } from '../../src/storage/outbox.ts'
 import { nextPublications, offersFrom } from '../../src/storage/publications.ts'
 import { assertWithinCap, oldestWrittenOff, purchasesToBeListed, reservedUnder } from '../../src/storage/purchases.ts'
 import { markClosed, ordersToClose } from '../../src/storage/store-orders.ts'
@@ -51,6 +52,7 @@ const cases: [string, SQLWrapper, string][] = [
   ['what was taken back', returnsBefore('reversed', 1), 'discrepancies_once (kind=?)'],
   ['the outage that is not over', openOutage(), 'outages_ended (ended_at=?)'],
   ['outages while an order waited', outagesBetween(1, 2, 20), 'outages_ended (ended_at>?)'],
+  ['alerts of the last days', alertsFrom('0', 1), 'outbox_alerts (id>?)'],
   ['what waits for a person', unsettledMinor(), 'purchases_due (state=?)'],
   ['purchases whose order must be listed', purchasesToBeListed(1, 1, 1), 'purchases_due (state=?)'],
   ['what was written off', oldestWrittenOff(1), 'purchases_written_off (written_off_at>?)'],

@@ -238,6 +238,7 @@ const calls: Record<string, unknown[]> = {
   lastSweepOver: [1, 'complete'],
   insertOutage: [{ id: 'o', beganAt: at, error: 'cannot be reached' }],
   outagesBetween: [0, at, 1],
+  alertsFrom: ['0', 1],
   endOutage: ['o', at],
   forgetOutages: ['0'],
   changeSweep: ['s', { state: 'complete' }],

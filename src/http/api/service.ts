@@ -4,6 +4,7 @@ import type { Backup as BackupRecord } from '../../backup/backup.ts'
 import type { PurchaseState } from '../../domain/purchase.ts'
 import { Failure } from '../../errors.ts'
 import type { Inbox } from '../../inbox/receive.ts'
+import { readAlerts, type StandingAlert } from '../../observe/alerts.ts'
 import { readStanding, type Standing } from '../../observe/standing.ts'
 import { unfreeze } from '../../ordering/actions.ts'
 import { freeze } from '../../ordering/freeze.ts'
@@ -123,6 +124,22 @@ const Status = view(
           }),
         })
         .meta({ description: 'Deliveries that were refused: 401 and the like. Nothing of them is stored' }),
+      alerts: z
+        .array(
+          z.object({
+            id: z.string(),
+            type: z.string().meta({ description: 'Name of the alert', examples: ['freeze'] }),
+            subject: words.meta({ description: 'The id of what it is about; null for the service as a whole' }),
+            note: words,
+            advice: z.string().meta({ description: 'What to do' }),
+            command: z.string().meta({ description: 'The command to begin with', examples: ['quayside reviews'] }),
+            at,
+            state: z.enum(['open', 'ended']).meta({ description: 'Ended when what it reports is over' }),
+          }),
+        )
+        .meta({
+          description: 'Alerts that are open, and those of the last day that ended by themselves; newest first',
+        }),
       paused: z
         .array(z.object({ store: z.string(), until: at, error: words }))
         .meta({ description: 'Stores that refused their listings; nothing is pushed to them until then' }),
@@ -133,11 +150,13 @@ const Status = view(
     stores,
     supplier,
     refused,
+    alerts,
   }: {
     standing: Standing
     stores: string[]
     supplier: Pick<Supplier, 'unreadable' | 'reach'>
     refused: ReturnType<Inbox['refused']>
+    alerts: StandingAlert[]
   }) => {
     const { balance, purchases, offers, deliveries, outbox, discrepancies, listings, endedSync, outage } = standing
     const byState = (rows: Total<{ state: string }>[]) => tally(rows, ({ state }) => state)
@@ -186,6 +205,10 @@ const Status = view(
           .reduce((sum, { total }) => sum + total, 0),
       },
       refusedDeliveries: refusedView(refused),
+      alerts: alerts.map(({ isOver, ...alert }) => ({
+        ...alert,
+        state: isOver ? ('ended' as const) : ('open' as const),
+      })),
       paused: standing.publishing.flatMap(({ store, pausedUntil, lastError }) =>
         pausedUntil === null ? [] : [{ store, until: pausedUntil, error: lastError }],
       ),
@@ -226,7 +249,8 @@ export function serviceOperations({
   ordering,
   stores,
   inbox,
-}: Pick<ApiContext, 'ordering' | 'stores' | 'inbox'>): Operation[] {
+  backups,
+}: Pick<ApiContext, 'ordering' | 'stores' | 'inbox' | 'backups'>): Operation[] {
   const { db } = ordering
   const viewer = { people: 'viewer' } as const
   const operator = { people: 'operator' } as const
@@ -238,15 +262,19 @@ export function serviceOperations({
       path: '/status',
       allowed: viewer,
       answer: Status,
-      summary: 'The state of the service: whether the supplier answers, balance, freeze, counts, freshness.',
+      summary: 'The state of the service: whether the supplier answers, balance, freeze, counts, freshness, alerts.',
       success: { 200: 'As of now' },
-      handle: async () =>
-        ok({
-          standing: await readStanding(db),
-          stores: stores.map(byId),
-          supplier: ordering.supplier,
-          refused: inbox.refused(),
-        }),
+      async handle() {
+        const { supplier, now } = ordering
+        const standing = await readStanding(db)
+        const service = {
+          supplier,
+          clockSuspect: inbox.clockSuspect(),
+          lastBackupAt: () => backups.list().find(({ header }) => header)?.header?.madeAt,
+        }
+        const alerts = await readAlerts(db, standing, service, now())
+        return ok({ standing, stores: stores.map(byId), supplier, refused: inbox.refused(), alerts })
+      },
     }),
     operation({
       name: 'listOutbox',

@@ -255,6 +255,7 @@ create table outbox (
 create unique index outbox_dedupe on outbox (dedupe_key);
 create index outbox_due on outbox (state, not_before);
 create index outbox_order on outbox (order_id);
+create index outbox_alerts on outbox (id) where kind = 'alert';
 
 create table webhooks (
   id text not null primary key,

@@ -1,0 +1,153 @@
+/** Alerts in the status: what they are about, what to do, and that they end when what they report is over. */
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { alertRules } from '../../src/observe/alerts.ts'
+import { decidePurchase } from '../../src/ordering/decide.ts'
+import { viewEvidence } from '../../src/ordering/evidence.ts'
+import { redeliver } from '../../src/ordering/fulfil.ts'
+import { sweep } from '../../src/reconciliation/sweep.ts'
+import { enqueueAlert } from '../../src/storage/outbox.ts'
+import { type ApiWorld, openApi } from '../support/api-world.ts'
+import { databaseFile } from '../support/database.ts'
+import { defaultDialect, first } from '../support/test-app.ts'
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+
+interface Alert {
+  type: string
+  subject: string | null
+  note: string | null
+  advice: string
+  command: string
+  state: string
+}
+
+const alertsOf = async (world: ApiWorld) => (await world.ask('GET', '/status')).body.data.alerts as unknown as Alert[]
+const statesOf = async (world: ApiWorld) => (await alertsOf(world)).map(({ type, state }) => `${type} ${state}`)
+
+describe('the status', () => {
+  test('counted alerts, and did not say which, about what, and what to do', async () => {
+    const world = await openApi()
+    expect(await alertsOf(world)).toEqual([])
+    world.sandbox.faults.add({ fault: 'partial-keys', first: 2, delayMs: 20 * HOUR })
+    const orderId = await world.buy('1001', { quantity: 5 })
+    await world.pass(2 * HOUR)
+    const { id } = await world.purchase(orderId)
+    expect(await alertsOf(world)).toMatchObject([
+      {
+        type: 'keys_short',
+        subject: id,
+        note: expect.stringContaining('only 2 of 5 keys'),
+        advice: 'decide',
+        command: `quayside reviews show ${id}`,
+        state: 'open',
+      },
+    ])
+    const { evidenceVersion } = await viewEvidence(world.ordering, id, { read: false })
+    const decision = { actor: 'ann', reason: 'two are enough', evidenceVersion }
+    await decidePurchase(world.ordering, id, { type: 'hand_over' }, decision)
+    await world.settle()
+    expect(await statesOf(world)).toEqual(['keys_short ended'])
+  })
+
+  test('went on showing the alert of an outage that was over', async () => {
+    const world = await openApi({ sandboxFile: databaseFile() })
+    const { sku } = await world.offer()
+    await world.supplierDown()
+    await world.order('1', [{ sku }])
+    await world.settle()
+    await world.pass(10 * MINUTE)
+    expect(await statesOf(world)).toEqual(['supplier_unreachable open'])
+    await world.supplierUp()
+    await world.pass(10 * MINUTE)
+    expect(await statesOf(world)).toEqual(['supplier_unreachable ended'])
+    await world.pass(2 * DAY, HOUR)
+    expect(await statesOf(world), 'it is no news any more').toEqual([])
+  })
+
+  test('shows a freeze for two orders of one part until it is lifted and the purchase decided', async () => {
+    const world = await openApi({ sandboxDialect: { ...defaultDialect(), idempotencyMemorySeconds: 60 } })
+    world.sandbox.faults.add({ fault: 'answer-lost' })
+    world.sandbox.faults.add({ fault: 'list-lag', delayMs: HOUR })
+    const { id } = await world.purchase(await world.buy('1001'))
+    await world.pass(20 * MINUTE, 10_000)
+    await world.pass(HOUR)
+    await sweep(world.ordering)
+    expect((await statesOf(world)).toSorted()).toEqual(['double_charge open', 'freeze open'])
+    for (const alert of await alertsOf(world)) expect(alert.subject).toBe(id)
+    const { freeze } = (await world.ask('GET', '/status')).body.data as unknown as {
+      freeze: { causes: { id: string }[] }
+    }
+    await world.ask('POST', '/unfreeze', { body: { causes: freeze.causes.map((cause) => cause.id) } })
+    expect((await statesOf(world)).toSorted()).toEqual(['double_charge ended', 'freeze ended'])
+  })
+
+  test('shows a callback that used up its attempts until it is sent again', async () => {
+    const world = await openApi()
+    for (let attempt = 0; attempt < 20; attempt += 1) world.shop.answerNext(500)
+    await world.buy('1001')
+    await world.pass(5 * DAY, HOUR)
+    const dead = first((await alertsOf(world)).filter(({ type }) => type === 'dead_letter'))
+    expect(dead).toMatchObject({ state: 'open', command: `quayside outbox redeliver ${dead.subject}` })
+    for (const { subject } of await alertsOf(world)) await redeliver(world.ordering, subject ?? '', 'ann')
+    await world.settle()
+    expect((await statesOf(world)).filter((text) => text.endsWith('open'))).toEqual([])
+  })
+
+  test('shows that the API key is refused until an answer shows that it is not', async () => {
+    const world = await openApi({ apiKey: 'sk_test_another_key_0000' })
+    await world.buy('1001')
+    await world.settle()
+    expect(await statesOf(world)).toEqual(['unauthorized open'])
+  })
+
+  test('shows an alert of a single event for three days, and the same one once', async () => {
+    const world = await openApi()
+    const { ordering } = world
+    const low = (occasion: string) =>
+      enqueueAlert(ordering, { type: 'balance_low', occasion, payload: { note: 'the balance is low' } })
+    await world.db.commit([low('1'), low('2')])
+    expect(await alertsOf(world)).toMatchObject([
+      { type: 'balance_low', subject: null, state: 'open', advice: 'top up' },
+    ])
+    world.move(3 * DAY + 1)
+    expect(await alertsOf(world)).toEqual([])
+  })
+
+  test('shows a listing and a failed backup until they are right, and a wrong clock while it seems to be', async () => {
+    const world = await openApi()
+    const { ordering, db } = world
+    const raise = (type: string, payload: Record<string, string>) =>
+      enqueueAlert(ordering, { type, occasion: '1', payload: { note: null, ...payload } })
+    await db.commit([
+      raise('backup_failed', {}),
+      raise('listing_failed', { store: 'shop' }),
+      raise('all_stale', {}),
+      raise('webhook_unheld', { webhook: 'w' }),
+      raise('orphan_delivery', { delivery: 'd' }),
+      raise('unreadable_answer', { request: 'GET /orders', field: 'amount' }),
+    ])
+    expect((await statesOf(world)).toSorted()).toEqual([
+      'all_stale ended',
+      'backup_failed open',
+      'listing_failed ended',
+      'orphan_delivery ended',
+      'unreadable_answer ended',
+      'webhook_unheld ended',
+    ])
+    world.move(1)
+    expect((await world.ask('POST', '/backups')).status).toBe(201)
+    expect(await statesOf(world)).toContain('backup_failed ended')
+  })
+})
+
+test('the page for people on duty explains every alert, and each names a command', () => {
+  const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+  const table = page.split('## Alerts')[1]?.split('\n## ')[0] ?? ''
+  const named = table
+    .split('\n')
+    .flatMap((line) => [...(line.split('|')[1] ?? '').matchAll(/`(\w+)`/g)].map(([, name]) => name))
+  expect(named.toSorted()).toEqual(Object.keys(alertRules).toSorted())
+})
