@@ -31,6 +31,7 @@ import { every, everySeconds } from './jobs.ts'
 import type { Log } from './log.ts'
 import { createMetrics } from './observe/metrics.ts'
 import { readStanding } from './observe/standing.ts'
+import { createTail } from './observe/tail.ts'
 import type { OrderingPolicy } from './ordering/context.ts'
 import { askAgain } from './ordering/outages.ts'
 import { recogniseRestore } from './reconciliation/restore.ts'
@@ -64,7 +65,9 @@ export interface App {
 const now = (): number => Date.now()
 const monotonic = (): number => performance.now()
 
-export async function openApp({ config, log, onFatal }: AppOptions): Promise<App> {
+export async function openApp({ config, log: written, onFatal }: AppOptions): Promise<App> {
+  const tail = createTail(written)
+  const { log } = tail
   const at = registeredAt()
   const newId = createIds(now, pooledRandomBytes)
   const file = databaseFileOf(config.dataDir)
@@ -131,6 +134,7 @@ export async function openApp({ config, log, onFatal }: AppOptions): Promise<App
     callbackSecrets: signing,
     backups,
     keys,
+    tail,
     randomBytes,
   }
   const owner = mintToken('admin', randomBytes)
@@ -191,6 +195,7 @@ export async function openApp({ config, log, onFatal }: AppOptions): Promise<App
     runtime.stop()
     server.drain()
     log.info('service.stopping')
+    tail.end()
     const work = [endTick(), endReattaching(), endAsking(), ...timers.map(({ end }) => end()), runtime.idle()]
     // The server still listens, and answers new requests with 503.
     const finished = await within(serverLimits.drainMs, Promise.all(work))

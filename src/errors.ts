@@ -55,6 +55,8 @@ export const failureReasons = {
   supplier_rejected: 'the supplier refused the request; the message has its code',
   too_large: 'the body, or one part of it, is too large',
   too_many_purchases: 'the order makes too many purchases: split it into several',
+  no_callbacks: 'this kind of store gets no callbacks',
+  too_many_watchers: 'twenty clients watch the events already',
   too_many_secrets: 'too many callback secrets are valid: wait until one expires',
   unauthorized: 'the supplier refuses our API key',
   unexpected_status: 'the supplier answered with a status that is not known',

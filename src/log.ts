@@ -75,7 +75,7 @@ const allowed: ReadonlySet<string> = new Set(fieldNames)
 
 const LEVELS = { debug: 0, info: 1, warn: 2, error: 3 }
 
-interface LogRecord {
+export interface LogRecord {
   /** ISO 8601, UTC. */
   time: string
   event: string
@@ -98,16 +98,20 @@ export function createLog({ level: least, write, lineOf = jsonLine }: LogOptions
     (event: string, fields: LogFields = {}): void => {
       if (LEVELS[level] < LEVELS[least]) return
       try {
-        const kept = Object.entries(fields).filter(
-          ([name, value]) => allowed.has(name) && (value === null || typeof value !== 'object'),
-        )
-        const time = new Date().toISOString()
-        write(`${lineOf({ time, event, level, fields: Object.fromEntries(kept) })}\n`)
+        write(`${lineOf(recordOf(level, event, fields))}\n`)
       } catch {
         // Work goes on without its log line: a broken pipe must not stop a purchase.
       }
     }
   return { info: line('info'), warn: line('warn'), error: line('error') }
+}
+
+/** What is kept of a record: the fields that are listed, and no objects. */
+export function recordOf(level: keyof Log, event: string, fields: LogFields): LogRecord {
+  const kept = Object.entries(fields).filter(
+    ([name, value]) => allowed.has(name) && value !== undefined && (value === null || typeof value !== 'object'),
+  )
+  return { time: new Date().toISOString(), event, level, fields: Object.fromEntries(kept) }
 }
 
 const jsonLine = ({ time, event, level, fields }: LogRecord): string =>

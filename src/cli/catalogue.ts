@@ -230,7 +230,7 @@ export async function showDryRun(call: Call): Promise<number> {
       shownAt = now
     }
   }
-  for await (const event of await client.events(['sync', 'dry-run'], { most: call.option('most') })) {
+  for await (const event of await client.events('POST', ['sync', 'dry-run'], { most: call.option('most') })) {
     if (!io.stdout.writable) return exitCodes.failed
     if (json) io.stdout.write(`${JSON.stringify(event)}\n`)
     else if (event.type === 'start' && event.syncUnderWay) io.stdout.write(underWay(event))

@@ -19,7 +19,7 @@ export interface Client {
   /** Sends a CSV file. */
   upload(path: string[], file: Uint8Array<ArrayBuffer>, query?: Query): Promise<Row>
   /** Asks for events and gives each as it comes; throws when they break off. */
-  events(path: string[], query?: Query): Promise<AsyncIterable<Row>>
+  events(method: 'GET' | 'POST', path: string[], query?: Query): Promise<AsyncIterable<Row>>
   /** Gets a file, piece by piece; throws when it breaks off. */
   download(path: string[]): Promise<AsyncIterable<Uint8Array>>
 }
@@ -96,8 +96,8 @@ export function createClient({ origin, token, tokenFile }: Connection): Client {
     get: (path, query) => send('GET', path, { query }),
     post: (path, body) => send('POST', path, { body }),
     upload: (path, body, query) => send('POST', path, { body, query, deadlineMs: FILE_DEADLINE_MS }),
-    async events(path, query) {
-      const response = await request('POST', path, { query, deadlineMs: EVENTS_DEADLINE_MS })
+    async events(method, path, query) {
+      const response = await request(method, path, { query, deadlineMs: EVENTS_DEADLINE_MS })
       return linesOf(await stream(response, 'application/x-ndjson', EVENTS_DEADLINE_MS))
     },
     async download(path) {

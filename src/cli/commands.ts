@@ -27,7 +27,8 @@ import { purchases, reviews } from './purchases.ts'
 import { balance, sweeps } from './reconcile.ts'
 import type { SandboxSettings } from './serve.ts'
 import { freezes, status } from './status.ts'
-import { stores } from './stores.ts'
+import { stores, trigger } from './stores.ts'
+import { tail } from './tail.ts'
 
 /** Runs one command. @param argv without the program itself; @returns the exit code, never throws */
 export async function runCommand(argv: string[], io: Io): Promise<number> {
@@ -249,10 +250,11 @@ Examples:
 }
 
 const groups: Record<string, CommandRow[]> = {
-  'Set-up': [init, ...database, doctor, ...serve, ...tokens, ...stores, ...webhooks, ...dialect, ...captures],
+  'Set-up': [init, ...database, doctor, ...serve, ...tokens, ...stores, trigger, ...webhooks, ...dialect, ...captures],
   'Keeping it safe': [...backups, restore, ...keys],
   'Watching and deciding': [
     status,
+    tail,
     ...syncs,
     ...prices,
     ...listings,

@@ -2,8 +2,8 @@ import { InvalidArgumentError } from 'commander'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import type { Client } from './client.ts'
-import type { CommandRow } from './command.ts'
-import { age, asRow, asRows, cell, commandLine, countsText, instant, key, type Row } from './output.ts'
+import { type CommandRow, storeOf } from './command.ts'
+import { age, asRow, asRows, cell, commandLine, countsText, exitCodes, instant, key, type Row } from './output.ts'
 
 /** Where is sold, and the secrets that callbacks are signed with. */
 export const stores: CommandRow[] = [
@@ -60,6 +60,32 @@ are refused and repeated until the store has the new one.`,
     },
   },
 ]
+
+/** A callback that a developer asks for while writing the receiver. */
+export const trigger: CommandRow = {
+  command: 'trigger <type>',
+  about: 'send your store an example of a callback, marked as a test',
+  args: ['line.fulfilled, line.failed, line.held, line.resumed or order.closed'],
+  options: { '--store <id>': 'which store, when there are several' },
+  help: `
+The callback is signed as all others are, its body has "test": true, and its
+order is one that no shop has. It is sent once and stored nowhere.
+
+Example:
+  quayside trigger line.fulfilled`,
+  act: async (call) => {
+    const sent = await call.client.post(['stores', await storeOf(call), 'trigger'], { type: call.args[0] })
+    const isConfirmed = sent.outcome === 'confirmed'
+    call.print(sent, () => {
+      const as = `${cell(sent.type)}, sent as ${cell(sent.id)}`
+      const text = isConfirmed
+        ? `The store confirmed ${as}, in ${cell(sent.ms)} ms.`
+        : `The store did not confirm ${as}: ${cell(sent.detail)}.`
+      return sentence(text, call.width)
+    })
+    return isConfirmed ? exitCodes.ok : exitCodes.failed
+  },
+}
 
 /** Nothing records when the first secret was made: it is derived from the data key. */
 function secretAge(callbackSecret: unknown, now: number): string {

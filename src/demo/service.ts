@@ -116,8 +116,8 @@ async function freeReference(db: Database): Promise<string> {
  * What the demo store prints of a callback, wrapped for a terminal of 80 columns. The licence keys are the sandbox's
  * own, worth nothing.
  */
-export function callbackLine({ type, data }: ShopCallback): string {
-  const lead = `  store ◂ ${type.padEnd(17)}`
+export function callbackLine({ type, data, test }: ShopCallback): string {
+  const lead = `  store ◂ ${type.padEnd(17)}${test ? 'TEST ' : ''}`
   const order = `order ${data.reference}`
   const line = (text: string): string => sentence(plain(text), 80, { lead })
   switch (type) {

@@ -9,6 +9,8 @@ export interface ShopCallback {
   type: string
   timestamp: string
   data: Record<string, unknown>
+  /** An example that a developer asked for: shown, and not kept. */
+  test?: true
 }
 
 /** A licence key that came more than once: where it was first, and where again. */
@@ -101,6 +103,10 @@ export async function startShop(options: ShopOptions): Promise<Shop> {
       refused += 1
       return { status: 401 }
     }
+    if (callback.test) {
+      onCallback?.(callback)
+      return { status: 204 }
+    }
     const plan = planned.shift()
     if (plan && !plan.recorded) return { status: plan.status }
     if (ids.has(id)) repeated += 1
@@ -173,8 +179,8 @@ function isAuthentic(secret: string, headers: IncomingHttpHeaders, body: Buffer,
 
 function readCallback(id: string, body: Buffer): ShopCallback | undefined {
   try {
-    const { type, timestamp, data } = JSON.parse(body.toString('utf8')) as Partial<ShopCallback>
-    return { id, type: String(type), timestamp: String(timestamp), data: data ?? {} }
+    const { type, timestamp, data, test } = JSON.parse(body.toString('utf8')) as Partial<ShopCallback>
+    return { id, type: String(type), timestamp: String(timestamp), data: data ?? {}, ...(test ? { test } : {}) }
   } catch {
     return undefined
   }

@@ -117,7 +117,7 @@ const groups: Record<string, { description: string; pieces: string[] }> = {
   },
   Service: {
     description: 'The state of the service, and the switch for buying.',
-    pieces: ['status', 'freeze', 'unfreeze', 'balance', 'backups', 'keys'],
+    pieces: ['status', 'events', 'freeze', 'unfreeze', 'balance', 'backups', 'keys'],
   },
   Purchases: { description: 'Orders of ours at the supplier.', pieces: ['purchases', 'discrepancies', 'sweeps'] },
   Deliveries: {
@@ -271,6 +271,7 @@ const webhook = ({ type, when, data, answer }: (typeof callbacks)[number]) => ({
         z.object({
           type: z.literal(type),
           timestamp: z.string().meta({ format: 'date-time' }),
+          test: z.literal(true).optional().meta({ description: 'An example of `quayside trigger`: nothing happened' }),
           data: data.meta({ id: pascal(type) }),
         }),
       ),

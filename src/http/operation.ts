@@ -11,6 +11,7 @@ import { codeOf, Failure, type FailureCode, failureCodes, messageOf } from '../e
 import type { Captures } from '../inbox/capture.ts'
 import type { Inbox } from '../inbox/receive.ts'
 import type { WebhookActions } from '../inbox/webhooks.ts'
+import type { Tail } from '../observe/tail.ts'
 import type { Fulfilment } from '../ordering/fulfil.ts'
 import type { SweepRunner } from '../reconciliation/sweep.ts'
 import type { CallbackSecrets } from '../stores/backend/signature.ts'
@@ -34,6 +35,7 @@ export interface ApiContext {
   callbackSecrets: Pick<CallbackSecrets, 'rotate'>
   backups: Pick<Backups, 'folder' | 'make' | 'list'>
   keys: Pick<Keys, 'rotate'>
+  tail: Pick<Tail, 'watch'>
   randomBytes: (count: number) => Buffer
 }
 
@@ -167,6 +169,10 @@ export async function sendLines(
   line: z.ZodType,
 ): Promise<void> {
   response.status(status).set('content-type', 'application/x-ndjson; charset=utf-8')
+  // The first event may come much later, and the client learns now that it was let in.
+  response.flushHeaders()
+  // The server answers clients that have closed their half of the connection; one that watches has left then.
+  response.req.socket.once('end', () => response.destroy())
   await sendPieces(response, linesOf(events, line))
 }
 

@@ -8,7 +8,14 @@
  * Instants are epoch milliseconds. Prices are decimal text beside their ISO 4217 currency.
  */
 import type { ItemAnswer } from '../domain/acknowledgement.ts'
-import type { LineFailed, LineFulfilled, LineHeld, LineResumed, OrderClosed } from '../domain/store-update.ts'
+import type {
+  LineFailed,
+  LineFulfilled,
+  LineHeld,
+  LineResumed,
+  OrderClosed,
+  StoreUpdate,
+} from '../domain/store-update.ts'
 
 /** Why the store did not confirm. `detail` is a sentence of ours; nothing of the store's answer is in it. */
 export type NotConfirmed =
@@ -156,6 +163,9 @@ export interface Store {
   ordersSince?(cursor: string | null): Promise<ChangedOrders>
   /** Makes the store send its orders to this address of ours; harmless when it already does. */
   provision?(url: string): Promise<PushResult>
+
+  /** Sends an example of an update, marked as a test. */
+  sendExample?(update: Pushed<StoreUpdate> & { keys: string[] }): Promise<PushResult>
 
   /** Tries address and credentials, without effect in the store. `detail` says what to do. */
   test(): Promise<PushResult>

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { errorCodes } from '../../src/http/answers.ts'
 import { apiRouter } from '../../src/http/api/api.ts'
@@ -38,6 +39,16 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await world.pass(2_000)
   for (const reference of ['done', 'dear', 'gone', 'nowhere'])
     await ask('GET', `/orders/${reference}`, { token: store })
+  const watched = ask('GET', '/events')
+  let isOver = false
+  void watched.then(() => {
+    isOver = true
+  })
+  while (!isOver) {
+    await turn()
+    world.tail.end()
+  }
+  await ask('POST', `/stores/${STORE}/trigger`, { body: { type: 'line.fulfilled' } })
   for (const list of ['/orders', '/purchases', '/deliveries', '/outbox', '/webhooks', '/discrepancies', '/tokens']) {
     await ask('GET', `${list}`)
   }

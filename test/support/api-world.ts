@@ -16,6 +16,7 @@ import { createHttpServer } from '../../src/http/server.ts'
 import { webhookRouter } from '../../src/http/webhooks.ts'
 import { createCaptures } from '../../src/inbox/capture.ts'
 import { webhookActions } from '../../src/inbox/webhooks.ts'
+import { createTail } from '../../src/observe/tail.ts'
 import { Secret } from '../../src/secret.ts'
 import { insertSyncRun, syncRunById } from '../../src/storage/runs.ts'
 import { openKeys } from '../../src/vault/keys.ts'
@@ -74,6 +75,7 @@ export async function openApi(options: TestAppOptions = {}) {
   const backups = createBackups({ ...ordering, config: { ...config, dataDir: dirname(file) }, file, keys })
   const captures = createCaptures(ordering)
   const webhooks = webhookActions({ ...ordering, supplier, publicUrl: config.publicUrl, inbox })
+  const tail = createTail(ordering.log)
   const api: ApiContext = {
     ordering,
     stores: config.stores,
@@ -86,6 +88,7 @@ export async function openApi(options: TestAppOptions = {}) {
     callbackSecrets: app.callbackSecrets,
     backups,
     keys,
+    tail,
     randomBytes,
   }
   const owner = mintToken('admin', randomBytes)
@@ -143,7 +146,7 @@ export async function openApi(options: TestAppOptions = {}) {
   const publish = async (): Promise<void> => {
     while ((await runtime.work.publish()) > 0);
   }
-  return { ...app, url, ask, mint, tokens, captures, api, operations, held, publish }
+  return { ...app, url, ask, mint, tokens, captures, tail, api, operations, held, publish }
 }
 
 function configFile(baseUrl: string): string {

@@ -17,6 +17,8 @@ export interface RunOptions {
   /** All of standard input, from a pipe. */
   piped?: string
   now?: () => number
+  /** The signal that ends a command which runs until then (default: at once). */
+  stopped?: Promise<void>
 }
 
 /** Runs one command to its end. */
@@ -40,7 +42,7 @@ export async function run(argv: string[], options: RunOptions = {}) {
     sleep: () => new Promise((resolve) => setImmediate(resolve)),
     random: () => 0.5,
     randomBytes: (count) => new Uint8Array(count).map((_, place) => place * 7 + 3),
-    stopSignal: () => Promise.resolve(),
+    stopSignal: () => options.stopped ?? Promise.resolve(),
   })
   return { exitCode, stdout: out.text(), stderr: err.text() }
 }

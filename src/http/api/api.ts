@@ -5,6 +5,7 @@ import { openApiDocument } from '../openapi.ts'
 import { type ApiContext, type Operation, routerOf } from '../operation.ts'
 import { dryRunOperations, syncOperations } from './catalogue.ts'
 import { deliveryOperations, dialectOperations, webhookOperations } from './deliveries.ts'
+import { eventOperations } from './events.ts'
 import { listingFileOperations, listingOperations, priceOperations } from './listings.ts'
 import { orderOperations } from './orders.ts'
 import { purchaseOperations } from './purchases.ts'
@@ -31,6 +32,7 @@ export const apiOperations = (context: ApiContext): Operation[] => [
   ...listingFileOperations(context),
   ...listingOperations(context),
   ...serviceOperations(context),
+  ...eventOperations(context),
   ...purchaseOperations(context),
   ...deliveryOperations(context),
   ...syncOperations(context),

@@ -3,9 +3,11 @@ import type { Caller } from '../../access/tokens.ts'
 import type { StoreSettings } from '../../config/store-settings.ts'
 import { Failure } from '../../errors.ts'
 import { allCallbackSecrets, type CallbackSecret } from '../../storage/callback-secrets.ts'
+import { audited } from '../../storage/evidence.ts'
 import { countListings } from '../../storage/listings.ts'
 import { allPublishing, countPublications } from '../../storage/publications.ts'
-import { rotateSecretBody } from '../input.ts'
+import { EXAMPLE_KEYS, examples, updateTypes } from '../../stores/examples.ts'
+import { fields, rotateSecretBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import { at, count, counts, maybeAt, words } from './views.ts'
 
@@ -47,6 +49,14 @@ const RotatedSecret = z.object({
   previousUntil: at.meta({ description: 'Until then callbacks are signed with the previous secret, too' }),
 })
 
+const Triggered = z.object({
+  id: z.string().meta({ description: 'The `webhook-id` under which it was sent' }),
+  type: z.enum(updateTypes),
+  outcome: z.enum(['confirmed', 'refused', 'unavailable']),
+  detail: words.meta({ description: 'Why it was not confirmed' }),
+  ms: count.meta({ description: 'How long the store took, in milliseconds' }),
+})
+
 /** A store as the configuration has it, as far as the API shows it. */
 export type ConfiguredStore = Pick<StoreSettings, 'id' | 'name' | 'kind' | 'callbackUrl'>
 
@@ -71,10 +81,11 @@ function withoutSecrets(address: string): string {
 
 /** Stores: where each is, how publishing to it goes, and what callbacks to it are signed with. */
 export function storeOperations({
-  ordering: { db },
+  ordering,
   callbackSecrets,
   stores,
 }: Pick<ApiContext, 'ordering' | 'callbackSecrets' | 'stores'>): Operation[] {
+  const { db } = ordering
   return [
     operation({
       name: 'listStores',
@@ -107,6 +118,33 @@ export function storeOperations({
           }
         })
         return ok({ items })
+      },
+    }),
+    operation({
+      name: 'triggerUpdate',
+      method: 'post',
+      path: '/stores/:store/trigger',
+      summary: 'Send the store an example of a callback, marked `test: true`. It is sent once and stored nowhere.',
+      allowed: { people: 'operator' },
+      body: fields({ type: z.enum(updateTypes) }),
+      answer: Triggered,
+      success: { 200: 'What the store answered' },
+      failures: { 404: 'no such store', 409: '`no_callbacks`: this kind of store gets none' },
+      async handle({ caller, path, body: { type } }) {
+        const store = storeAt(stores, caller, path)
+        const { db, newId, now, monotonic } = ordering
+        const adapter = ordering.storeOf(store)
+        if (!adapter?.sendExample) {
+          throw new Failure('conflict', 'this kind of store gets no callbacks', { reason: 'no_callbacks' })
+        }
+        await db.commit([audited(ordering, caller.actor, 'store.trigger', store, type)])
+        const id = newId()
+        const began = monotonic()
+        const update = examples[type]({ store, reference: `test-${id}` })
+        const keys = type === 'line.fulfilled' ? EXAMPLE_KEYS : []
+        const result = await adapter.sendExample({ ...update, id, at: now(), keys })
+        const detail = result.outcome === 'confirmed' ? null : result.detail
+        return ok({ id: `msg_${id}`, type, outcome: result.outcome, detail, ms: Math.round(monotonic() - began) })
       },
     }),
     operation({

@@ -1,7 +1,7 @@
 import { Agent, type Dispatcher, request } from 'undici'
 import { z } from 'zod'
 import type { ItemAnswer } from '../../domain/acknowledgement.ts'
-import type { LineRef, OrderRef } from '../../domain/store-update.ts'
+import type { LineRef, OrderRef, StoreUpdate } from '../../domain/store-update.ts'
 import { messageOf } from '../../errors.ts'
 import type { NotConfirmed, PublishResult, PushResult, Store } from '../store.ts'
 import { signatureHeaders } from './signature.ts'
@@ -26,9 +26,11 @@ export interface BackendOptions {
 /** One POST: everything of it but `data` and `type` is in headers or derived from `at`. */
 interface Callback {
   id: string
-  type: 'line.fulfilled' | 'line.failed' | 'line.held' | 'line.resumed' | 'order.closed' | 'listings.changed' | 'test'
+  type: StoreUpdate['type'] | 'listings.changed' | 'test'
   at: number
   data: object
+  /** An example: the body says so. */
+  test?: true
 }
 
 /**
@@ -44,10 +46,10 @@ export function backendStore(options: BackendOptions): Store {
 
   /** @param read what to make of the body of a 2xx */
   async function post<T>(
-    { id, type, at, data }: Callback,
+    { id, type, at, data, test }: Callback,
     read: (body: Dispatcher.ResponseData['body'], signal: AbortSignal) => Promise<T>,
   ): Promise<T | NotConfirmed> {
-    const body = JSON.stringify({ type, timestamp: new Date(at).toISOString(), data })
+    const body = JSON.stringify({ type, timestamp: new Date(at).toISOString(), test, data })
     const signal = timeout(deadlineMs)
     let mayHaveLeft = false
     const dispatcher = beforeWrite(agent, () => {
@@ -86,22 +88,39 @@ export function backendStore(options: BackendOptions): Store {
       post({ id, type: 'listings.changed', at, data: { listings } }, async (body): Promise<PublishResult> => {
         return { outcome: 'answered', answers: await readListingAnswer(body) }
       }),
-    fulfil: ({ id, at, order, line, keys, delivered, complete }) =>
-      push({ id, type: 'line.fulfilled', at, data: { ...lineData(order, line), delivered, complete, keys } }),
-    reportFailure: ({ id, at, order, line, units, state, code, message, advice }) => {
-      const data = { ...lineData(order, line), quantity: units, state, code, message, advice }
-      return push({ id, type: 'line.failed', at, data })
-    },
-    reportHeld: ({ id, at, order, line, units, reason, message }) => {
-      const data = { ...lineData(order, line), quantity: units, reason, message }
-      return push({ id, type: 'line.held', at, data })
-    },
-    reportResumed: ({ id, at, order, line, units }) =>
-      push({ id, type: 'line.resumed', at, data: { ...lineData(order, line), quantity: units } }),
-    closeOrder: ({ id, at, order: { store, reference }, state }) =>
-      push({ id, type: 'order.closed', at, data: { store, reference, state } }),
+    fulfil: ({ id, at, keys, ...update }) => push({ id, at, type: update.type, data: dataOf(update, keys) }),
+    reportFailure: ({ id, at, ...update }) => push({ id, at, type: update.type, data: dataOf(update) }),
+    reportHeld: ({ id, at, ...update }) => push({ id, at, type: update.type, data: dataOf(update) }),
+    reportResumed: ({ id, at, ...update }) => push({ id, at, type: update.type, data: dataOf(update) }),
+    closeOrder: ({ id, at, ...update }) => push({ id, at, type: update.type, data: dataOf(update) }),
+    sendExample: ({ id, at, keys, ...update }) =>
+      push({ id, at, type: update.type, data: dataOf(update, keys), test: true }),
     test: () => push({ id: newId(), type: 'test', at: now(), data: {} }),
     close: () => agent.destroy(),
+  }
+}
+
+/** What `data` of a callback says; the order of its fields is part of the body, which repeats must have alike. */
+function dataOf(update: StoreUpdate, keys: string[] = []): object {
+  switch (update.type) {
+    case 'line.fulfilled': {
+      const { order, line, delivered, complete } = update
+      return { ...lineData(order, line), delivered, complete, keys }
+    }
+    case 'line.failed': {
+      const { order, line, units, state, code, message, advice } = update
+      return { ...lineData(order, line), quantity: units, state, code, message, advice }
+    }
+    case 'line.held': {
+      const { order, line, units, reason, message } = update
+      return { ...lineData(order, line), quantity: units, reason, message }
+    }
+    case 'line.resumed':
+      return { ...lineData(update.order, update.line), quantity: update.units }
+    case 'order.closed': {
+      const { store, reference } = update.order
+      return { store, reference, state: update.state }
+    }
   }
 }
 

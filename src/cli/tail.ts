@@ -1,0 +1,37 @@
+import { Failure } from '../errors.ts'
+import { type LogRecord, terminalLine } from '../log.ts'
+import type { Call, CommandRow } from './command.ts'
+import { NOT_RUNNING } from './output.ts'
+
+/** What most people want to see: what the supplier sends, what is bought, what the stores get, and alerts. */
+const SHOWN = /^(delivery|purchase|order|callback|alert|frozen|unfrozen|tail)\b/
+
+/** The service as it works, for the person who watches it or tries something on it. */
+export const tail: CommandRow = {
+  command: 'tail',
+  about: 'watch deliveries, purchases and hand-overs as they happen',
+  options: { '--all': 'every record of the log' },
+  help: `
+It shows what happens from now on, until Ctrl-C. With --json each record is a
+line of JSON.
+
+Examples:
+  quayside tail
+  quayside tail --all --json | jq 'select(.level != "info")'`,
+  act: async (call) => {
+    const events = await call.client.events('GET', ['events'])
+    await Promise.race([show(call, events), call.io.stopSignal()])
+    return undefined
+  },
+}
+
+/** @throws Failure `unavailable` once the service has ended */
+async function show({ io, json, flag, client }: Call, events: AsyncIterable<object>): Promise<void> {
+  const lineOf = terminalLine({ colours: io.isTerminal && !io.env.NO_COLOR })
+  for await (const record of events as AsyncIterable<LogRecord>) {
+    if (!io.stdout.writable) return
+    if (record.event === 'tail.idle' || (!flag('all') && !SHOWN.test(record.event))) continue
+    io.stdout.write(`${json ? JSON.stringify(record) : lineOf(record)}\n`)
+  }
+  throw new Failure('unavailable', `Quayside at ${client.origin} has ended.`, { reason: NOT_RUNNING })
+}

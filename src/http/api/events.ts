@@ -1,0 +1,33 @@
+import { z } from 'zod'
+import { Failure } from '../../errors.ts'
+import { type ApiContext, jsonLines, type Operation, ok, operation } from '../operation.ts'
+
+const ServiceEvent = z
+  .object({
+    time: z.iso.datetime(),
+    level: z.enum(['info', 'warn', 'error']),
+    event: z.string().meta({ examples: ['delivery.applied', 'purchase.accepted', 'callback.confirmed'] }),
+    fields: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
+  })
+  .meta({ id: 'ServiceEvent' })
+
+/** What happens in the service, while it happens. */
+export function eventOperations({ tail }: Pick<ApiContext, 'tail'>): Operation[] {
+  return [
+    operation({
+      name: 'watchEvents',
+      method: 'get',
+      path: '/events',
+      summary: 'The records of the log from now on, a line of JSON each, until the client or the service ends.',
+      allowed: { people: 'viewer' },
+      answer: jsonLines(ServiceEvent),
+      success: { 200: 'Begins at once; a record that is skipped for a slow reader is counted in `tail.skipped`' },
+      failures: { 409: '`too_many_watchers`: twenty watch already' },
+      async handle() {
+        const records = tail.watch()
+        if (!records) throw new Failure('conflict', 'twenty watch already', { reason: 'too_many_watchers' })
+        return ok(records)
+      },
+    }),
+  ]
+}

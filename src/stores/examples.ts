@@ -1,0 +1,34 @@
+import { type OrderRef, reportedHolds, type StoreUpdate } from '../domain/store-update.ts'
+
+/** Licence keys of an example: worth nothing, and unlike any real one. */
+export const EXAMPLE_KEYS = ['TEST-0000-0000-0001', 'TEST-0000-0000-0002']
+
+const line = { id: '1', sku: 'TEST', quantity: EXAMPLE_KEYS.length }
+
+/** An update of each type, for an order that no shop has. */
+export const examples: { [Type in StoreUpdate['type']]: (order: OrderRef) => Extract<StoreUpdate, { type: Type }> } = {
+  'line.fulfilled': (order) => ({ type: 'line.fulfilled', order, line, delivered: line.quantity, complete: true }),
+  'line.failed': (order) => ({
+    type: 'line.failed',
+    order,
+    line,
+    units: line.quantity,
+    state: 'failed',
+    code: 'out_of_stock',
+    message: 'this is a test: nothing failed',
+    advice: 'Do nothing.',
+  }),
+  'line.held': (order) => ({
+    type: 'line.held',
+    order,
+    line,
+    units: line.quantity,
+    reason: 'out_of_stock',
+    message: reportedHolds.out_of_stock,
+  }),
+  'line.resumed': (order) => ({ type: 'line.resumed', order, line, units: line.quantity }),
+  'order.closed': (order) => ({ type: 'order.closed', order, state: 'fulfilled' }),
+}
+
+export type UpdateType = keyof typeof examples
+export const updateTypes = Object.keys(examples) as [UpdateType, ...UpdateType[]]
