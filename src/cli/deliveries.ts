@@ -184,18 +184,6 @@ function checkedText(found: Row): string {
   return `${lines.join('\n')}\n`
 }
 
-/** Where our purchases and the supplier's orders differ. */
-export const discrepancies: CommandRow[] = [
-  { command: 'discrepancies', about: "where our purchases and the supplier's orders differ" },
-  {
-    command: 'discrepancies list',
-    about: 'discrepancies, the newest first',
-    call: 'GET /discrepancies',
-    empty: `None is on record. \`${commandLine('status')}\` says when a sweep last compared all orders.`,
-    columns: { KIND: key('kind'), SUBJECT: key('subject'), AGE: ago('foundAt'), DETAIL: 'detail' },
-  },
-]
-
 /** Refused deliveries, kept for a while by the running service, for `dialect detect`. */
 export const captures: CommandRow[] = [
   { command: 'dialect capture', about: 'refused deliveries to detect from: start, list, show' },

@@ -125,6 +125,18 @@ function errorCounts({ notListed, errors, unreadable }: Row): Pair[] {
   return rows.filter(([, count]) => Number(count) > 0).map(([label, count, what]) => [label, `${cell(count)} ${what}`])
 }
 
+/** Where our purchases and the supplier's orders differ. */
+export const discrepancies: CommandRow[] = [
+  { command: 'discrepancies', about: "where our purchases and the supplier's orders differ" },
+  {
+    command: 'discrepancies list',
+    about: 'discrepancies, the newest first',
+    call: 'GET /discrepancies',
+    empty: `None is on record. \`${commandLine('status')}\` says when a sweep last compared all orders.`,
+    columns: { KIND: key('kind'), SUBJECT: key('subject'), AGE: ago('foundAt'), DETAIL: 'detail' },
+  },
+]
+
 /** The money at the supplier and what explains it. */
 export const balance: CommandRow = {
   command: 'balance',

@@ -90,10 +90,10 @@ export const configShape = z.strictObject({
 export type Settings = z.infer<typeof configShape>
 
 /** A store with the policy that it sells by. */
-export type SellingStore = StoreSettings & { currency: string; policy: StorePolicy }
+export type ConfiguredStore = StoreSettings & { currency: string; policy: StorePolicy }
 
 export interface Config extends Omit<Settings, 'stores'> {
-  stores: SellingStore[]
+  stores: ConfiguredStore[]
   /** The path of the configuration file. */
   file: string
   dialectFile: string

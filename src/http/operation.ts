@@ -6,7 +6,7 @@ import { type Allowed, type Authenticate, assertAllowed, type Caller } from '../
 import type { Backups } from '../backup/backup.ts'
 import type { DryRunner } from '../catalogue/dry-runner.ts'
 import type { SyncRunner } from '../catalogue/sync.ts'
-import type { SellingStore } from '../config/config.ts'
+import type { ConfiguredStore } from '../config/config.ts'
 import { codeOf, Failure, type FailureCode, failureCodes, messageOf } from '../errors.ts'
 import type { Captures } from '../inbox/capture.ts'
 import type { Inbox } from '../inbox/receive.ts'
@@ -25,7 +25,7 @@ export interface ApiContext {
   /** The context of ordering, which holds the database, the vault, the clock and the log as well. */
   ordering: Fulfilment
   /** The configured stores. */
-  stores: readonly SellingStore[]
+  stores: readonly ConfiguredStore[]
   syncs: Pick<SyncRunner, 'start'>
   sweeps: Pick<SweepRunner, 'start'>
   dryRun: DryRunner
@@ -40,7 +40,7 @@ export interface ApiContext {
 }
 
 /** @throws Failure `not_found` for a store that is not configured */
-export function configuredStore({ stores }: Pick<ApiContext, 'stores'>, id: string): SellingStore {
+export function configuredStore({ stores }: Pick<ApiContext, 'stores'>, id: string): ConfiguredStore {
   const store = stores.find((one) => one.id === id)
   if (!store) throw new Failure('not_found', `the configuration has no store ${id}`)
   return store

@@ -24,7 +24,7 @@ import { type Change, type Database, retryStale, StaleWrite } from '../storage/d
 import { insertAudit } from '../storage/evidence.ts'
 import { type ListingRow, listingsOfVariants, pageOfListings, putListings } from '../storage/listings.ts'
 import { offersByProduct, offersBySku } from '../storage/offers.ts'
-import { following, ignored, type Linking, linkedTo, unlinked } from './links.ts'
+import { following, ignored, type Linking, linkedTo, unlinked } from './actions.ts'
 
 /** Whose listings a file is for, and who sent it. */
 export interface Import {

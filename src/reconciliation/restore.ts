@@ -112,7 +112,7 @@ export async function reattachOrders(ordering: Ordering): Promise<'over' | 'due'
 }
 
 /** The wait starts over in a new process, because a request that left before the restore may still be on its way. */
-export function roundsOf({ pace, monotonic }: Pick<Ordering, 'pace' | 'monotonic'>, epoch: number): Rounds {
+function roundsOf({ pace, monotonic }: Pick<Ordering, 'pace' | 'monotonic'>, epoch: number): Rounds {
   if (pace.rounds?.epoch !== epoch) pace.rounds = { epoch, restoredAt: monotonic(), roundAt: null }
   return pace.rounds
 }

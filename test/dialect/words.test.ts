@@ -91,7 +91,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
       keys: 'access cli http ordering storage supplier top',
       limit: 'cli',
       local_stock: 'sandbox storage',
-      name: 'cli domain http listings storage supplier',
+      name: 'cli domain listings storage supplier',
       productId: 'http listings supplier',
       product_id: 'sandbox storage',
       provider_stock: 'sandbox storage',

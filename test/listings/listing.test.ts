@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest'
 import { mattersToListings, type PublishedOffer, passesFilter } from '../../src/domain/listing.ts'
 import { codeOf } from '../../src/errors.ts'
-import { linkListing } from '../../src/listings/links.ts'
+import { linkListing } from '../../src/listings/actions.ts'
 import { listingBySku, listListings, viewListing } from '../../src/listings/listings.ts'
 import { TEST_NOW } from '../support/database.ts'
 import { offerRow, publishWorld } from '../support/publish-world.ts'

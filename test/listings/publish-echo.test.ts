@@ -1,6 +1,6 @@
 /** Stores that change the price that is pushed to them, and what a jump is measured from meanwhile and after. */
 import { describe, expect, test } from 'vitest'
-import { linkListing, retryListing } from '../../src/listings/links.ts'
+import { linkListing, retryListing } from '../../src/listings/actions.ts'
 import { offerRow, type PublishWorld, publishWorld } from '../support/publish-world.ts'
 
 const MINUTE = 60_000

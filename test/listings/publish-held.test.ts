@@ -7,7 +7,7 @@ import {
   retryListing,
   unignoreListing,
   unlinkListing,
-} from '../../src/listings/links.ts'
+} from '../../src/listings/actions.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
 import { pricesOfListing } from '../../src/storage/listings.ts'
 import { offerRow, publishWorld, STORE } from '../support/publish-world.ts'

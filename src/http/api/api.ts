@@ -3,15 +3,18 @@ import type { Authenticate } from '../../access/tokens.ts'
 import { referenceRouter } from '../docs.ts'
 import { openApiDocument } from '../openapi.ts'
 import { type ApiContext, type Operation, routerOf } from '../operation.ts'
+import { backupOperations } from './backups.ts'
 import { dryRunOperations, syncOperations } from './catalogue.ts'
 import { deliveryOperations, dialectOperations, webhookOperations } from './deliveries.ts'
 import { eventOperations } from './events.ts'
 import { listingFileOperations, listingOperations, priceOperations } from './listings.ts'
 import { orderOperations } from './orders.ts'
+import { outboxOperations } from './outbox.ts'
 import { purchaseOperations } from './purchases.ts'
 import { sweepOperations } from './reconcile.ts'
-import { backupOperations, serviceOperations, tokenOperations } from './service.ts'
+import { statusOperations } from './status.ts'
 import { storeOperations } from './stores.ts'
+import { tokenOperations } from './tokens.ts'
 
 /** The API, to be mounted under /api/v1. Its own description, and the page drawn from it, are all that needs no token. */
 export function apiRouter(context: ApiContext, authenticate: Authenticate): Router {
@@ -31,7 +34,8 @@ export const apiOperations = (context: ApiContext): Operation[] => [
   // Before the listings: `export` would be the id of one.
   ...listingFileOperations(context),
   ...listingOperations(context),
-  ...serviceOperations(context),
+  ...statusOperations(context),
+  ...outboxOperations(context),
   ...eventOperations(context),
   ...purchaseOperations(context),
   ...deliveryOperations(context),

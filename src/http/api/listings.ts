@@ -5,8 +5,8 @@ import { fileLimits } from '../../domain/listing-csv.ts'
 import { priceTexts } from '../../domain/money.ts'
 import { type ListingContent, unclear } from '../../domain/publication.ts'
 import { Failure } from '../../errors.ts'
+import { changeListing, type Linking, type ListingChange } from '../../listings/actions.ts'
 import { knownOf } from '../../listings/assess.ts'
-import { changeListing, type Linking, type ListingChange } from '../../listings/links.ts'
 import { exportLinks, importLinks, PROBLEMS_MAX } from '../../listings/links-file.ts'
 import {
   type Explanation,

@@ -15,7 +15,7 @@ import { listPurchases, type Purchase as PurchaseRow, purchaseById } from '../..
 import { choice, decisionBody, paging, queryFlag, releaseBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import { Discrepancy } from './reconcile.ts'
-import { Freeze } from './service.ts'
+import { Freeze } from './status.ts'
 import {
   amount,
   amountOf,

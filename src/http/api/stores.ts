@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Caller } from '../../access/tokens.ts'
-import type { StoreSettings } from '../../config/store-settings.ts'
+import type { ConfiguredStore } from '../../config/config.ts'
 import { Failure } from '../../errors.ts'
 import { allCallbackSecrets, type CallbackSecret } from '../../storage/callback-secrets.ts'
 import { audited } from '../../storage/evidence.ts'
@@ -56,9 +56,6 @@ const Triggered = z.object({
   detail: words.meta({ description: 'Why it was not confirmed' }),
   ms: count.meta({ description: 'How long the store took, in milliseconds' }),
 })
-
-/** A store as the configuration has it, as far as the API shows it. */
-export type ConfiguredStore = Pick<StoreSettings, 'id' | 'name' | 'kind' | 'callbackUrl'>
 
 /** The store that a path is of; a store token sees its own only. @throws Failure `forbidden`, `not_found` */
 export function storeAt(

@@ -1,45 +1,18 @@
 import { z } from 'zod'
-import { createToken, revokeToken, roles, scopes } from '../../access/tokens.ts'
-import type { Backup as BackupRecord } from '../../backup/backup.ts'
 import type { PurchaseState } from '../../domain/purchase.ts'
-import { Failure } from '../../errors.ts'
 import type { Inbox } from '../../inbox/receive.ts'
 import { readAlerts, type StandingAlert } from '../../observe/alerts.ts'
 import { readStanding, type Standing } from '../../observe/standing.ts'
 import { unfreeze } from '../../ordering/actions.ts'
 import { freeze } from '../../ordering/freeze.ts'
-import { redeliver } from '../../ordering/fulfil.ts'
 import { pausesBuying } from '../../ordering/unreadable-answers.ts'
-import { need } from '../../storage/database.ts'
 import { currentFreeze } from '../../storage/freezes.ts'
-import { listOutbox, type OutboxRow, outboxById } from '../../storage/outbox.ts'
-import { allTokens } from '../../storage/tokens.ts'
 import type { Supplier } from '../../supplier/client.ts'
-import { choice, freezeBody, paging, tokenBody, unfreezeBody } from '../input.ts'
+import { freezeBody, unfreezeBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import { Reading } from './reconcile.ts'
 import { CallbackSecretStanding, callbackSecretOf } from './stores.ts'
-import { at, byId, count, counts, maybeAt, oneOf, page, pageOf, view, words } from './views.ts'
-
-const Effect = view(
-  z
-    .object({
-      id: z.string(),
-      kind: z.string(),
-      type: z.string(),
-      store: words,
-      orderId: words,
-      state: z.string(),
-      attempts: count,
-      notBefore: at,
-      lastError: words,
-      createdAt: at,
-      doneAt: maybeAt,
-      about: z.record(z.string(), z.unknown()).meta({ description: 'What it is about: ids and notes, never keys' }),
-    })
-    .meta({ id: 'Effect' }),
-  (row: OutboxRow) => ({ ...row, about: { ...row.payload } }),
-)
+import { at, byId, count, counts, maybeAt, view, words } from './views.ts'
 
 const cause = {
   reason: z.string(),
@@ -241,11 +214,8 @@ function tally<R>(rows: Total<R>[], name: (row: R) => string | null): Record<str
   return sums
 }
 
-const effectStates = ['due', 'done', 'dead'] as const
-const effectKinds = ['callback', 'alert'] as const
-
-/** The service as a whole: its status, what is queued for stores and operators, and the freeze. */
-export function serviceOperations({
+/** The service as a whole: its status, and the freeze. */
+export function statusOperations({
   ordering,
   stores,
   inbox,
@@ -274,38 +244,6 @@ export function serviceOperations({
         }
         const alerts = await readAlerts(db, standing, service, now())
         return ok({ standing, stores: stores.map(byId), supplier, refused: inbox.refused(), alerts })
-      },
-    }),
-    operation({
-      name: 'listOutbox',
-      method: 'get',
-      path: '/outbox',
-      allowed: viewer,
-      summary: 'Callbacks and alerts, queued or sent, newest first.',
-      query: {
-        ...paging,
-        state: choice(effectStates, 'Only messages in this state'),
-        kind: choice(effectKinds, 'Only callbacks to stores, or only alerts to operators'),
-      },
-      answer: page(Effect),
-      success: { 200: 'A page of the outbox' },
-      async handle({ query: { limit, ...filter } }) {
-        const rows = await db.query(listOutbox({ ...filter, limit: limit + 1 }))
-        return ok(pageOf(rows, limit, byId))
-      },
-    }),
-    operation({
-      name: 'redeliverEffect',
-      method: 'post',
-      path: '/outbox/:id/redeliver',
-      allowed: operator,
-      summary: 'Send a waiting or dead callback again at once; its attempts start over.',
-      answer: Effect,
-      success: { 200: 'The callback, due now' },
-      failures: { 404: 'unknown id, or already done' },
-      async handle({ caller, path }) {
-        await redeliver(ordering, path.id ?? '', caller.actor)
-        return ok(await need(db, outboxById(path.id ?? ''), 'outbox row', path.id ?? ''))
       },
     }),
     operation({
@@ -338,146 +276,6 @@ export function serviceOperations({
         await unfreeze(ordering, caller.actor, body.causes)
         return ok(await freezeNow())
       },
-    }),
-  ]
-}
-
-const token = z.object({
-  id: z.string(),
-  name: z.string(),
-  hint: z.string(),
-  role: oneOf(roles),
-  store: words,
-  scopes: z.array(oneOf(scopes)),
-  createdAt: at,
-  expiresAt: maybeAt,
-  revokedAt: maybeAt,
-})
-const Token = token.meta({ id: 'Token' })
-const NewToken = token.extend({ token: z.string().meta({ description: 'Shown this once' }) }).meta({ id: 'NewToken' })
-
-/** Tokens: admins create, list and revoke them. */
-export function tokenOperations({
-  ordering,
-  stores,
-  randomBytes,
-}: Pick<ApiContext, 'ordering' | 'stores' | 'randomBytes'>): Operation[] {
-  const { db, now, newId } = ordering
-  const context = { db, now, newId, randomBytes }
-  const admin = { people: 'admin' } as const
-  return [
-    operation({
-      name: 'listTokens',
-      method: 'get',
-      path: '/tokens',
-      allowed: admin,
-      summary: 'All tokens, revoked ones too, without their text.',
-      answer: page(Token),
-      success: { 200: 'All of them' },
-      handle: async () => ok({ items: await db.query(allTokens()), next: null }),
-    }),
-    operation({
-      name: 'createToken',
-      method: 'post',
-      path: '/tokens',
-      allowed: admin,
-      body: tokenBody,
-      summary: 'Create a token. Its text is in this answer and never shown again.',
-      answer: NewToken,
-      success: { 201: 'Created' },
-      async handle({ caller, body: { name, role, store = null, scopes = [], expiresInDays = null } }) {
-        if (store !== null && !stores.some(({ id }) => id === store)) {
-          const message = `must be one of ${stores.map(({ id }) => id).join(', ')}`
-          throw new Failure('invalid', `store: ${message}`, { fields: [{ field: 'store', message }] })
-        }
-        const wanted = { name, role, store, scopes: [...new Set(scopes)], expiresInDays }
-        const { token, row } = await createToken(context, wanted, caller.actor)
-        return { status: 201, data: { ...row, token: token.reveal() } }
-      },
-    }),
-    operation({
-      name: 'revokeToken',
-      method: 'delete',
-      path: '/tokens/:id',
-      allowed: admin,
-      summary: 'Revoke a token at once. The owner token cannot be revoked: it changes with each start.',
-      answer: Token,
-      success: { 200: 'Revoked' },
-      failures: { 404: 'unknown id, or already revoked' },
-      handle: async ({ caller, path }) => ok(await revokeToken(context, path.id ?? '', caller.actor)),
-    }),
-  ]
-}
-
-const Backup = view(
-  z
-    .object({
-      file: z.string().meta({ description: 'Name in the folder of the backups' }),
-      bytes: count,
-      readable: z.boolean().meta({ description: 'False for a file that is no backup of this kind' }),
-      madeAt: maybeAt,
-      epoch: z
-        .int()
-        .nullable()
-        .meta({ description: '1 for a database that was never restored; one more for each restore' }),
-      stores: z.array(z.string()).meta({ description: 'Permanent ids of the stores that it holds orders of' }),
-      keyName: words.meta({ description: 'The key-encryption key that it needs', examples: ['3f9a01c2'] }),
-    })
-    .meta({ id: 'Backup' }),
-  ({ file, bytes, header }: BackupRecord) => ({
-    file,
-    bytes,
-    readable: header !== undefined,
-    stores: header?.stores ?? [],
-    madeAt: header?.madeAt ?? null,
-    epoch: header?.epoch ?? null,
-    keyName: header?.keyName ?? null,
-  }),
-)
-const BackupList = z.object({ folder: z.string(), items: z.array(Backup), next: z.null() })
-const Made = z.object({ folder: z.string(), backup: Backup })
-const Rotated = z.object({
-  before: z.string().meta({ description: 'Name of the previous key-encryption key' }),
-  after: z.string().meta({ description: 'Name of the key that the service needs from its next start on' }),
-})
-
-/** Backups, and the key that the database is sealed under. */
-export function backupOperations({ backups, keys }: Pick<ApiContext, 'backups' | 'keys'>): Operation[] {
-  return [
-    operation({
-      name: 'listBackups',
-      method: 'get',
-      path: '/backups',
-      allowed: { people: 'viewer' },
-      answer: BackupList,
-      summary: 'The backups, newest first.',
-      success: { 200: 'All of them' },
-      handle: async () => ok({ folder: backups.folder, items: backups.list(), next: null }),
-    }),
-    operation({
-      name: 'makeBackup',
-      method: 'post',
-      path: '/backups',
-      allowed: { people: 'operator' },
-      answer: Made,
-      summary: 'Make a backup now: copied, checked, encrypted, and on the disk before the answer.',
-      success: { 201: 'Made' },
-      failures: { 409: 'another backup is being made', 503: 'none could be made; no file is left' },
-      handle: async ({ caller }) => ({
-        status: 201,
-        data: { folder: backups.folder, backup: await backups.make(caller.actor) },
-      }),
-    }),
-    operation({
-      name: 'rotateKeys',
-      method: 'post',
-      path: '/keys/rotate',
-      allowed: { people: 'admin' },
-      answer: Rotated,
-      summary: 'Rotate to the next key-encryption key, which the service reads from its own secrets.',
-      success: { 200: 'Rotated; the service needs the new key from its next start on' },
-      failures: { 409: 'there is no next key, or it is the one in use' },
-      handle: async ({ caller }) => ok(await keys.rotate(caller.actor)),
     }),
   ]
 }

@@ -1,0 +1,77 @@
+import { z } from 'zod'
+import type { Backup as BackupRecord } from '../../backup/backup.ts'
+import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { count, maybeAt, view, words } from './views.ts'
+
+const Backup = view(
+  z
+    .object({
+      file: z.string().meta({ description: 'Name in the folder of the backups' }),
+      bytes: count,
+      readable: z.boolean().meta({ description: 'False for a file that is no backup of this kind' }),
+      madeAt: maybeAt,
+      epoch: z
+        .int()
+        .nullable()
+        .meta({ description: '1 for a database that was never restored; one more for each restore' }),
+      stores: z.array(z.string()).meta({ description: 'Permanent ids of the stores that it holds orders of' }),
+      keyName: words.meta({ description: 'The key-encryption key that it needs', examples: ['3f9a01c2'] }),
+    })
+    .meta({ id: 'Backup' }),
+  ({ file, bytes, header }: BackupRecord) => ({
+    file,
+    bytes,
+    readable: header !== undefined,
+    stores: header?.stores ?? [],
+    madeAt: header?.madeAt ?? null,
+    epoch: header?.epoch ?? null,
+    keyName: header?.keyName ?? null,
+  }),
+)
+const BackupList = z.object({ folder: z.string(), items: z.array(Backup), next: z.null() })
+const Made = z.object({ folder: z.string(), backup: Backup })
+const Rotated = z.object({
+  before: z.string().meta({ description: 'Name of the previous key-encryption key' }),
+  after: z.string().meta({ description: 'Name of the key that the service needs from its next start on' }),
+})
+
+/** Backups, and the key that the database is sealed under. */
+export function backupOperations({ backups, keys }: Pick<ApiContext, 'backups' | 'keys'>): Operation[] {
+  return [
+    operation({
+      name: 'listBackups',
+      method: 'get',
+      path: '/backups',
+      allowed: { people: 'viewer' },
+      answer: BackupList,
+      summary: 'The backups, newest first.',
+      success: { 200: 'All of them' },
+      handle: async () => ok({ folder: backups.folder, items: backups.list(), next: null }),
+    }),
+    operation({
+      name: 'makeBackup',
+      method: 'post',
+      path: '/backups',
+      allowed: { people: 'operator' },
+      answer: Made,
+      summary: 'Make a backup now: copied, checked, encrypted, and on the disk before the answer.',
+      success: { 201: 'Made' },
+      failures: { 409: 'another backup is being made', 503: 'none could be made; no file is left' },
+      handle: async ({ caller }) => ({
+        status: 201,
+        data: { folder: backups.folder, backup: await backups.make(caller.actor) },
+      }),
+    }),
+    operation({
+      name: 'rotateKeys',
+      method: 'post',
+      path: '/keys/rotate',
+      allowed: { people: 'admin' },
+      answer: Rotated,
+      summary: 'Rotate to the next key-encryption key, which the service reads from its own secrets.',
+      success: { 200: 'Rotated; the service needs the new key from its next start on' },
+      failures: { 409: 'there is no next key, or it is the one in use' },
+      handle: async ({ caller }) => ok(await keys.rotate(caller.actor)),
+    }),
+  ]
+}

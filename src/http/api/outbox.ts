@@ -1,0 +1,69 @@
+import { z } from 'zod'
+import { redeliver } from '../../ordering/fulfil.ts'
+import { need } from '../../storage/database.ts'
+import { listOutbox, type OutboxRow, outboxById } from '../../storage/outbox.ts'
+import { choice, paging } from '../input.ts'
+import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { at, byId, count, maybeAt, page, pageOf, view, words } from './views.ts'
+
+const Effect = view(
+  z
+    .object({
+      id: z.string(),
+      kind: z.string(),
+      type: z.string(),
+      store: words,
+      orderId: words,
+      state: z.string(),
+      attempts: count,
+      notBefore: at,
+      lastError: words,
+      createdAt: at,
+      doneAt: maybeAt,
+      about: z.record(z.string(), z.unknown()).meta({ description: 'What it is about: ids and notes, never keys' }),
+    })
+    .meta({ id: 'Effect' }),
+  (row: OutboxRow) => ({ ...row, about: { ...row.payload } }),
+)
+
+const effectStates = ['due', 'done', 'dead'] as const
+const effectKinds = ['callback', 'alert'] as const
+
+/** What is queued for stores and operators. */
+export function outboxOperations({ ordering }: Pick<ApiContext, 'ordering'>): Operation[] {
+  const { db } = ordering
+  return [
+    operation({
+      name: 'listOutbox',
+      method: 'get',
+      path: '/outbox',
+      allowed: { people: 'viewer' },
+      summary: 'Callbacks and alerts, queued or sent, newest first.',
+      query: {
+        ...paging,
+        state: choice(effectStates, 'Only messages in this state'),
+        kind: choice(effectKinds, 'Only callbacks to stores, or only alerts to operators'),
+      },
+      answer: page(Effect),
+      success: { 200: 'A page of the outbox' },
+      async handle({ query: { limit, ...filter } }) {
+        const rows = await db.query(listOutbox({ ...filter, limit: limit + 1 }))
+        return ok(pageOf(rows, limit, byId))
+      },
+    }),
+    operation({
+      name: 'redeliverEffect',
+      method: 'post',
+      path: '/outbox/:id/redeliver',
+      allowed: { people: 'operator' },
+      summary: 'Send a waiting or dead callback again at once; its attempts start over.',
+      answer: Effect,
+      success: { 200: 'The callback, due now' },
+      failures: { 404: 'unknown id, or already done' },
+      async handle({ caller, path }) {
+        await redeliver(ordering, path.id ?? '', caller.actor)
+        return ok(await need(db, outboxById(path.id ?? ''), 'outbox row', path.id ?? ''))
+      },
+    }),
+  ]
+}

@@ -1,0 +1,74 @@
+import { z } from 'zod'
+import { createToken, revokeToken, roles, scopes } from '../../access/tokens.ts'
+import { Failure } from '../../errors.ts'
+import { allTokens } from '../../storage/tokens.ts'
+import { tokenBody } from '../input.ts'
+import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { at, maybeAt, oneOf, page, words } from './views.ts'
+
+const token = z.object({
+  id: z.string(),
+  name: z.string(),
+  hint: z.string(),
+  role: oneOf(roles),
+  store: words,
+  scopes: z.array(oneOf(scopes)),
+  createdAt: at,
+  expiresAt: maybeAt,
+  revokedAt: maybeAt,
+})
+const Token = token.meta({ id: 'Token' })
+const NewToken = token.extend({ token: z.string().meta({ description: 'Shown this once' }) }).meta({ id: 'NewToken' })
+
+/** Tokens: admins create, list and revoke them. */
+export function tokenOperations({
+  ordering,
+  stores,
+  randomBytes,
+}: Pick<ApiContext, 'ordering' | 'stores' | 'randomBytes'>): Operation[] {
+  const { db, now, newId } = ordering
+  const context = { db, now, newId, randomBytes }
+  const admin = { people: 'admin' } as const
+  return [
+    operation({
+      name: 'listTokens',
+      method: 'get',
+      path: '/tokens',
+      allowed: admin,
+      summary: 'All tokens, revoked ones too, without their text.',
+      answer: page(Token),
+      success: { 200: 'All of them' },
+      handle: async () => ok({ items: await db.query(allTokens()), next: null }),
+    }),
+    operation({
+      name: 'createToken',
+      method: 'post',
+      path: '/tokens',
+      allowed: admin,
+      body: tokenBody,
+      summary: 'Create a token. Its text is in this answer and never shown again.',
+      answer: NewToken,
+      success: { 201: 'Created' },
+      async handle({ caller, body: { name, role, store = null, scopes = [], expiresInDays = null } }) {
+        if (store !== null && !stores.some(({ id }) => id === store)) {
+          const message = `must be one of ${stores.map(({ id }) => id).join(', ')}`
+          throw new Failure('invalid', `store: ${message}`, { fields: [{ field: 'store', message }] })
+        }
+        const wanted = { name, role, store, scopes: [...new Set(scopes)], expiresInDays }
+        const { token, row } = await createToken(context, wanted, caller.actor)
+        return { status: 201, data: { ...row, token: token.reveal() } }
+      },
+    }),
+    operation({
+      name: 'revokeToken',
+      method: 'delete',
+      path: '/tokens/:id',
+      allowed: admin,
+      summary: 'Revoke a token at once. The owner token cannot be revoked: it changes with each start.',
+      answer: Token,
+      success: { 200: 'Revoked' },
+      failures: { 404: 'unknown id, or already revoked' },
+      handle: async ({ caller, path }) => ok(await revokeToken(context, path.id ?? '', caller.actor)),
+    }),
+  ]
+}
