@@ -17,7 +17,7 @@ import type { Config } from './config/config.ts'
 import { registeredAt } from './context.ts'
 import { parseDecimal } from './domain/money.ts'
 import { readRate } from './domain/rates.ts'
-import { type Failure, messageOf } from './errors.ts'
+import type { Failure } from './errors.ts'
 import { apiRouter } from './http/api/api.ts'
 import type { ApiContext } from './http/operation.ts'
 import { healthRouter, metricsRouter, notesOf } from './http/probes.ts'
@@ -25,15 +25,13 @@ import { createHttpServer, serverLimits } from './http/server.ts'
 import { webhookRouter } from './http/webhooks.ts'
 import { createIds, pooledRandomBytes } from './ids.ts'
 import { createCaptures } from './inbox/capture.ts'
-import { forgetOld } from './inbox/process.ts'
 import { webhookActions } from './inbox/webhooks.ts'
-import { every, everySeconds } from './jobs.ts'
+import { startJobs } from './jobs.ts'
 import type { Log } from './log.ts'
 import { createMetrics } from './observe/metrics.ts'
 import { readStanding } from './observe/standing.ts'
 import { createTail } from './observe/tail.ts'
 import type { OrderingPolicy } from './ordering/context.ts'
-import { askAgain } from './ordering/outages.ts'
 import { recogniseRestore } from './reconciliation/restore.ts'
 import { databaseWith, receiveWith, startRuntime } from './runtime.ts'
 import { writeText } from './storage/files.ts'
@@ -165,29 +163,7 @@ export async function openApp({ config, log: written, onFatal }: AppOptions): Pr
   await runtime.resume()
   const { address, port } = await server.listen(config.listen.host, config.listen.port)
   const ownerTokenFile = writeOwnerToken(config.dataDir, owner.token.reveal())
-  const timers = [
-    every(config.syncCron, 'sync', () => syncs.finish('schedule'), log),
-    every(config.balanceCron, 'balance', ordering.checkBalance, log),
-    every(config.sweepCron, 'sweep', () => sweeps.recent('schedule'), log),
-    every('40 2 * * *', 'nightly', () => sweeps.start('nightly'), log),
-    every('10 3 * * *', 'webhooks', () => webhooks.check(), log),
-    every('17 3 * * *', 'forget', () => forgetOld({ db, now }), log),
-    ...(config.backups.cron === null ? [] : [every(config.backups.cron, 'backup', backups.scheduled, log)]),
-  ]
-  const tick = async (): Promise<void> => {
-    if (await runtime.checkClock()) for (const timer of timers) timer.rearm()
-    runtime.wakeAll()
-    await captures.expire()
-  }
-  const endTick = everySeconds(config.ordering.tickSeconds, 'tick', tick, log)
-  const endReattaching = everySeconds(REATTACH_SECONDS, 'restore', runtime.reattachOrders, log)
-  const endAsking = everySeconds(ASK_SECONDS, 'supplier', () => askAgain(ordering), log)
-  const logged = (event: string) => (error: unknown) => log.warn(event, { error: messageOf(error) })
-  void runtime.reattachOrders().catch(logged('restore.failed'))
-  void ordering.checkBalance().catch(logged('balance.unread'))
-  void webhooks.check().catch(logged('webhooks.unchecked'))
-  syncs.follow('start')
-  runtime.wakeAll()
+  const endJobs = startJobs({ config, db, now, log, runtime, webhooks, backups, captures })
   const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}`
   log.info('service.started', { address: url, file: config.file, settings: settingsLine(config) })
 
@@ -196,7 +172,7 @@ export async function openApp({ config, log: written, onFatal }: AppOptions): Pr
     server.drain()
     log.info('service.stopping')
     tail.end()
-    const work = [endTick(), endReattaching(), endAsking(), ...timers.map(({ end }) => end()), runtime.idle()]
+    const work = [endJobs(), runtime.idle()]
     // The server still listens, and answers new requests with 503.
     const finished = await within(serverLimits.drainMs, Promise.all(work))
     await server.close()
@@ -222,12 +198,6 @@ function policyOf({ ordering, rates, spendCaps, dialectFacts }: Config): Orderin
     caps: { order: amount(spendCaps.order), hour: amount(spendCaps.hour), day: amount(spendCaps.day) },
   }
 }
-
-/** Seconds between two rounds of reattaching orders. Without a restore a round is two reads of the database. */
-const REATTACH_SECONDS = 5
-
-/** Seconds between two requests that only find out whether the supplier answers again. */
-const ASK_SECONDS = 60
 
 /** How long connections may take to close; one with an open request would wait for the deadline of that request. */
 const LINGER_MS = 500

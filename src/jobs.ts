@@ -1,71 +1,79 @@
-/**
- * When things run: workers that are woken, a tick that wakes them all the same, and node-cron for times of the day.
- */
+/** When things run: the tick that wakes every worker, what runs every few seconds, and node-cron for times of the day. */
+
 import { type ScheduledTask, schedule } from 'node-cron'
+import type { Backups } from './backup/backup.ts'
+import type { Config } from './config/config.ts'
 import { messageOf } from './errors.ts'
+import type { Captures } from './inbox/capture.ts'
+import { forgetOld } from './inbox/process.ts'
+import type { WebhookActions } from './inbox/webhooks.ts'
 import type { Log } from './log.ts'
+import { askAgain } from './ordering/outages.ts'
+import type { Runtime } from './runtime.ts'
+import type { Database } from './storage/database.ts'
 
-/** Runs its work whenever there may be some, never twice at once. */
-export interface Worker {
-  /** Asks for a run: starts one, or another one after the one under way. */
-  wake(): void
-  /** Resolves when nothing runs any more. */
-  idle(): Promise<void>
+export interface JobParts {
+  config: Config
+  db: Database
+  now: () => number
+  log: Log
+  runtime: Runtime
+  webhooks: Pick<WebhookActions, 'check'>
+  backups: Pick<Backups, 'scheduled'>
+  captures: Pick<Captures, 'expire'>
 }
 
 /**
- * Makes a worker of a function that does a batch of what is due and returns how much that was.
+ * Starts what runs by the clock, and runs at once what may have come while the service was stopped.
  *
- * It is called again at once while it found work, and once more when it was woken meanwhile. An error ends the run, is
- * logged, and the next wake tries again.
+ * @returns ends all of it; resolves when nothing of it is under way
  */
-export function createWorker(
-  name: string,
-  run: () => Promise<number>,
-  { log, stopped }: { log: Log; stopped: () => boolean },
-): Worker {
-  let running: Promise<void> | undefined
-  let again = false
-  const loop = async (): Promise<void> => {
-    do {
-      again = false
-      try {
-        while (!stopped() && (await run()) > 0) again = false
-      } catch (error) {
-        log.warn('worker.failed', { kind: name, error: messageOf(error) })
-      }
-    } while (again && !stopped())
+export function startJobs({
+  config,
+  db,
+  now,
+  log,
+  runtime,
+  webhooks,
+  backups,
+  captures,
+}: JobParts): () => Promise<void> {
+  const timers = [
+    every(config.syncCron, 'sync', () => runtime.syncs.finish('schedule'), log),
+    every(config.balanceCron, 'balance', runtime.ordering.checkBalance, log),
+    every(config.sweepCron, 'sweep', () => runtime.sweeps.recent('schedule'), log),
+    every('40 2 * * *', 'nightly', () => runtime.sweeps.start('nightly'), log),
+    every('10 3 * * *', 'webhooks', () => webhooks.check(), log),
+    every('17 3 * * *', 'forget', () => forgetOld({ db, now }), log),
+    ...(config.backups.cron === null ? [] : [every(config.backups.cron, 'backup', backups.scheduled, log)]),
+  ]
+  const tick = async (): Promise<void> => {
+    if (await runtime.checkClock()) for (const timer of timers) timer.rearm()
+    runtime.wakeAll()
+    await captures.expire()
   }
-  return {
-    wake() {
-      if (stopped()) return
-      if (running !== undefined) {
-        again = true
-        return
-      }
-      running = loop().finally(() => {
-        running = undefined
-        if (again) this.wake()
-      })
-    },
-    idle: async () => {
-      while (running !== undefined) await running
-    },
+  const endTick = everySeconds(config.ordering.tickSeconds, 'tick', tick, log)
+  const endReattaching = everySeconds(REATTACH_SECONDS, 'restore', runtime.reattachOrders, log)
+  const endAsking = everySeconds(ASK_SECONDS, 'supplier', () => askAgain(runtime.ordering), log)
+  const logged = (event: string) => (error: unknown) => log.warn(event, { error: messageOf(error) })
+  void runtime.reattachOrders().catch(logged('restore.failed'))
+  void runtime.ordering.checkBalance().catch(logged('balance.unread'))
+  void webhooks.check().catch(logged('webhooks.unchecked'))
+  runtime.syncs.follow('start')
+  runtime.wakeAll()
+  return async () => {
+    await Promise.all([endTick(), endReattaching(), endAsking(), ...timers.map(({ end }) => end())])
   }
 }
 
-/** Several workers as one. */
-export const together = (workers: Worker[]): Worker => ({
-  wake: () => {
-    for (const worker of workers) worker.wake()
-  },
-  idle: async () => {
-    await Promise.all(workers.map((worker) => worker.idle()))
-  },
-})
+/** Seconds between two rounds of reattaching orders. Without a restore a round is two reads of the database. */
+const REATTACH_SECONDS = 5
+
+/** Seconds between two requests that only find out whether the supplier answers again. */
+const ASK_SECONDS = 60
 
 /** Work at the times of a cron expression. */
-export interface Schedule {
+interface Schedule {
   /** Computes its next time again. After a jump of the clock the timer that was set before waits too long. */
   rearm(): void
   /** Ends it; resolves when a run under way is over. */
@@ -73,7 +81,7 @@ export interface Schedule {
 }
 
 /** Runs work at the times of a cron expression, never overlapping itself. */
-export function every(expression: string, name: string, work: () => Promise<unknown>, log: Log): Schedule {
+function every(expression: string, name: string, work: () => Promise<unknown>, log: Log): Schedule {
   const run = onePass(name, work, log)
   const arm = (): ScheduledTask => schedule(expression, run.start, { name, noOverlap: true })
   let task = arm()
@@ -95,12 +103,7 @@ export function every(expression: string, name: string, work: () => Promise<unkn
  *
  * @returns ends it and resolves when a run under way is over
  */
-export function everySeconds(
-  seconds: number,
-  name: string,
-  work: () => Promise<unknown>,
-  log: Log,
-): () => Promise<void> {
+function everySeconds(seconds: number, name: string, work: () => Promise<unknown>, log: Log): () => Promise<void> {
   const run = onePass(name, work, log)
   const timer = setInterval(run.start, seconds * 1_000)
   return async () => {
@@ -124,25 +127,5 @@ function onePass(name: string, work: () => Promise<unknown>, log: Log) {
     idle: async (): Promise<void> => {
       await running
     },
-  }
-}
-
-/** A backward jump of this much, or a forward one of that much, is no drift: times taken before it mean nothing. */
-const JUMP_BACK_MS = 60_000
-const JUMP_AHEAD_MS = 600_000
-
-/**
- * Watches the wall clock against one that never jumps.
- *
- * @returns asks whether the clock has jumped since the last call
- */
-export function watchClock(now: () => number, monotonic: () => number): () => boolean {
-  let wall = now()
-  let steady = monotonic()
-  return () => {
-    const drift = now() - wall - (monotonic() - steady)
-    wall = now()
-    steady = monotonic()
-    return drift < -JUMP_BACK_MS || drift > JUMP_AHEAD_MS
   }
 }

@@ -10,9 +10,9 @@ import type { Dialect } from './dialect/dialect.ts'
 import { messageOf } from './errors.ts'
 import { processDue } from './inbox/process.ts'
 import { type Inbox, openInbox, type ReceiveDeps } from './inbox/receive.ts'
-import { createWorker, together, type Worker, watchClock } from './jobs.ts'
 import type { SellingStore } from './listings/assess.ts'
 import { type Publisher, publishNext } from './listings/publish.ts'
+import type { Log } from './log.ts'
 import { releaseForOffers } from './ordering/actions.ts'
 import { closeOrders } from './ordering/close.ts'
 import { type CrashPoint, freshPace, type OrderingPolicy, type WorkerName } from './ordering/context.ts'
@@ -193,6 +193,85 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     idle: async () => {
       await Promise.all([syncs.idle(), sweeps.idle(), ...Object.values(workers).map((worker) => worker.idle())])
     },
+  }
+}
+
+/** Runs its work whenever there may be some, never twice at once. */
+export interface Worker {
+  /** Asks for a run: starts one, or another one after the one under way. */
+  wake(): void
+  /** Resolves when nothing runs any more. */
+  idle(): Promise<void>
+}
+
+/**
+ * Makes a worker of a function that does a batch of what is due and returns how much that was.
+ *
+ * It is called again at once while it found work, and once more when it was woken meanwhile. An error ends the run, is
+ * logged, and the next wake tries again.
+ */
+export function createWorker(
+  name: string,
+  run: () => Promise<number>,
+  { log, stopped }: { log: Log; stopped: () => boolean },
+): Worker {
+  let running: Promise<void> | undefined
+  let again = false
+  const loop = async (): Promise<void> => {
+    do {
+      again = false
+      try {
+        while (!stopped() && (await run()) > 0) again = false
+      } catch (error) {
+        log.warn('worker.failed', { kind: name, error: messageOf(error) })
+      }
+    } while (again && !stopped())
+  }
+  return {
+    wake() {
+      if (stopped()) return
+      if (running !== undefined) {
+        again = true
+        return
+      }
+      running = loop().finally(() => {
+        running = undefined
+        if (again) this.wake()
+      })
+    },
+    idle: async () => {
+      while (running !== undefined) await running
+    },
+  }
+}
+
+/** Several workers as one. */
+export const together = (workers: Worker[]): Worker => ({
+  wake: () => {
+    for (const worker of workers) worker.wake()
+  },
+  idle: async () => {
+    await Promise.all(workers.map((worker) => worker.idle()))
+  },
+})
+
+/** A backward jump of this much, or a forward one of that much, is no drift: times taken before it mean nothing. */
+const JUMP_BACK_MS = 60_000
+const JUMP_AHEAD_MS = 600_000
+
+/**
+ * Watches the wall clock against one that never jumps.
+ *
+ * @returns asks whether the clock has jumped since the last call
+ */
+export function watchClock(now: () => number, monotonic: () => number): () => boolean {
+  let wall = now()
+  let steady = monotonic()
+  return () => {
+    const drift = now() - wall - (monotonic() - steady)
+    wall = now()
+    steady = monotonic()
+    return drift < -JUMP_BACK_MS || drift > JUMP_AHEAD_MS
   }
 }
 

@@ -1,8 +1,8 @@
 /** What is pushed to stores, and when: over real SQLite and real HTTP. */
 import { describe, expect, test } from 'vitest'
-import { createWorker, together } from '../../src/jobs.ts'
 import { publishNext } from '../../src/listings/publish.ts'
 import { createLog } from '../../src/log.ts'
+import { createWorker, together } from '../../src/runtime.ts'
 import { pricesOfListing, putListings } from '../../src/storage/listings.ts'
 import { publishingOf } from '../../src/storage/publications.ts'
 import { setEpoch } from '../../src/storage/restores.ts'
