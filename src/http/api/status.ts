@@ -48,7 +48,7 @@ const Status = view(
         offers: z.object({ total: count, inStock: count }),
         deliveries: counts,
         callbacks: counts,
-        alerts: counts,
+        alerts: counts.meta({ description: 'By whether they were logged; `alerts` has which of them are open' }),
         discrepancies: counts,
       }),
       stores: z
