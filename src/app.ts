@@ -29,7 +29,7 @@ import { webhookActions } from './inbox/webhooks.ts'
 import { startJobs } from './jobs.ts'
 import type { Log } from './log.ts'
 import { createMetrics } from './observe/metrics.ts'
-import { readStanding } from './observe/standing.ts'
+import { readStatus } from './observe/status.ts'
 import { createTail } from './observe/tail.ts'
 import type { OrderingPolicy } from './ordering/context.ts'
 import { recogniseRestore } from './reconciliation/restore.ts'
@@ -109,7 +109,7 @@ export async function openApp({ config, log: written, onFatal }: AppOptions): Pr
   })
   const { ordering, catalogue, inbox, syncs, sweeps } = runtime
   const observe = async () => ({
-    ...(await readStanding(db)),
+    ...(await readStatus(db)),
     now: now(),
     clockSuspect: inbox.clockSuspect(),
     unreadable: supplier.unreadable(),

@@ -226,4 +226,4 @@ export const outdated = <T extends { madeAt: number }>(backups: readonly T[], ke
   backups
     .toSorted((a, b) => b.madeAt - a.madeAt)
     .slice(1)
-    .filter(({ madeAt }, place) => place + 1 >= keep.count || now - madeAt > keep.ageMs)
+    .filter(({ madeAt }, index) => index + 1 >= keep.count || now - madeAt > keep.ageMs)

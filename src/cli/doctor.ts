@@ -320,8 +320,6 @@ export function clearTextWarnings({
 /** What to do about each of them. */
 export const ENCRYPT = 'use an https:// address; http:// is for this machine and private networks'
 
-/** Whether an address is on this machine or on a private network, as far as its host says. */
-
 /** Names that no public name server answers. */
 const PRIVATE_NAMES = /^[^.]+$|\.(localhost|local|localdomain|internal|intranet|lan|home\.arpa|svc)$/
 

@@ -323,7 +323,7 @@ export function nextOf(freeze: Row, seen?: unknown): string[] {
   return [...new Set(looks), `when that is settled: ${commandLine('unfreeze')}`]
 }
 
-/** A restore's hold says in its reason how far the mapping is: once that is through, it waits for people. */
+/** A restore's hold says in its reason how far reattaching is: once that is through, it waits for people. */
 function afterRestore({ reason }: Row): string[] {
   const why = cell(reason)
   if (why.startsWith('the database is new: ')) {

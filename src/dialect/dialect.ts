@@ -1,9 +1,13 @@
+/**
+ * The dialect: every fact that the Reseller API v1.1 leaves open, as data.
+ *
+ * A file in `config/dialects` fits a supplier, never code. Paths are dotted (`data.order_id`); an empty path is the value
+ * itself. `null` means that the supplier has no such thing.
+ */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { type EventName, eventNames, type OrderStatus, orderStatuses } from '../domain/supplier.ts'
 import { Failure, messageOf } from '../errors.ts'
-
-/* The shape of a dialect. First its parts: paths, headers, amounts. */
 
 export const path = z.string().regex(/^$|^[^.]+(\.[^.]+)*$/, 'a dotted path')
 export const parameter = z.string().min(1)
@@ -29,13 +33,6 @@ export const moneyRepresentation = z.union([
   z.enum(['decimal', 'number', 'minor']),
   z.strictObject({ amount: path.min(1), exponent: path.min(1), counts: z.enum(['decimals', 'power_of_ten']) }),
 ])
-
-/**
- * The dialect: every fact that the Reseller API v1.1 leaves open, as data.
- *
- * A file in `config/dialects` fits a supplier, never code. Paths are dotted (`data.order_id`); an empty path is the value
- * itself. `null` means that the supplier has no such thing.
- */
 
 /** The error kinds that Quayside distinguishes; `supplier/classify` says what each means for money. */
 export const errorKinds = [

@@ -410,5 +410,4 @@ export const acceptedRows: readonly Row[] = [
 ]
 
 /** The transition table, in the order in which its rows are tried. The row names are stored as evidence. */
-
 export const rows: readonly Row[] = [...sendingRows, ...acceptedRows]

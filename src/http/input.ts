@@ -131,11 +131,11 @@ export const orderBody = fields({
 })
   .superRefine(({ lines }, context) => {
     const first = new Map<string, number>()
-    for (const [place, { id, unitPrice, currency }] of lines.entries()) {
+    for (const [index, { id, unitPrice, currency }] of lines.entries()) {
       const fault = (field: string, message: string) =>
-        context.addIssue({ code: 'custom', path: ['lines', place, field], message })
+        context.addIssue({ code: 'custom', path: ['lines', index, field], message })
       if (first.has(id)) fault('id', `must differ from line to line; lines.${first.get(id)} has it too`)
-      else first.set(id, place)
+      else first.set(id, index)
       if (unitPrice !== undefined && currency === undefined) fault('currency', 'missing: it goes with unitPrice')
       if (unitPrice === undefined && currency !== undefined) fault('unitPrice', 'missing: it goes with currency')
       if (unitPrice !== undefined && currency !== undefined && parseDecimal(unitPrice, currency) === undefined) {

@@ -8,7 +8,7 @@ import { type AlertEffect, alertsFrom, type OutboxRow, outboxById } from '../sto
 import { purchaseById } from '../storage/purchases.ts'
 import { unheldWebhooks } from '../storage/webhooks.ts'
 import type { Supplier } from '../supplier/client.ts'
-import type { Standing } from './standing.ts'
+import type { StoredStatus } from './status.ts'
 
 export interface StandingAlert {
   id: string
@@ -36,7 +36,7 @@ export interface ServiceFacts {
 
 interface Facts extends ServiceFacts {
   db: Database
-  standing: Standing
+  status: StoredStatus
   now: number
 }
 
@@ -59,8 +59,8 @@ const DAY = 24 * 3_600_000
 const EVENT_MS = 3 * DAY
 const eventIsOver: AlertRule['isOver'] = (_about, { now }, raisedAt) => now - raisedAt > EVENT_MS
 
-const isFrozenFor = (purchaseId: unknown, { standing }: Facts): boolean =>
-  standing.freeze?.causes.some((cause) => typeof purchaseId === 'string' && cause.purchaseId === purchaseId) ?? false
+const isFrozenFor = (purchaseId: unknown, { status }: Facts): boolean =>
+  status.freeze?.causes.some((cause) => typeof purchaseId === 'string' && cause.purchaseId === purchaseId) ?? false
 
 const purchaseOf = ({ purchaseId }: About, { db }: Facts) => first(db, purchaseById(purchaseId ?? ''))
 
@@ -96,7 +96,7 @@ export const alertRules: Record<string, AlertRule> = {
     null,
     'wait; if it lasts, ask the supplier',
     'doctor',
-    ({ outage }, { standing }) => standing.outage?.id !== outage,
+    ({ outage }, { status }) => status.outage?.id !== outage,
   ),
   unauthorized: of(
     null,
@@ -116,13 +116,13 @@ export const alertRules: Record<string, AlertRule> = {
     'settle the cause, then unfreeze',
     'reviews',
     ({ purchaseId, note }, facts) =>
-      !(isFrozenFor(purchaseId, facts) || facts.standing.freeze?.causes.some(({ reason }) => reason === note)),
+      !(isFrozenFor(purchaseId, facts) || facts.status.freeze?.causes.some(({ reason }) => reason === note)),
   ),
   restored: of(
     null,
     'hand in the orders that came after the backup',
     'discrepancies list',
-    (_about, { standing }) => !standing.freeze?.causes.some(({ actor }) => actor === 'restore'),
+    (_about, { status }) => !status.freeze?.causes.some(({ actor }) => actor === 'restore'),
   ),
   double_charge: of(
     PURCHASE,
@@ -184,7 +184,7 @@ export const alertRules: Record<string, AlertRule> = {
     'store',
     'fix the store',
     'listings list --state failed --store ',
-    ({ store }, { standing }) => !standing.listings.some((row) => row.store === store && row.state === 'failed'),
+    ({ store }, { status }) => !status.listings.some((row) => row.store === store && row.state === 'failed'),
   ),
 }
 
@@ -201,11 +201,11 @@ const OVER_SHOWN_MS = DAY
 /** The alerts that are open, and those of the last day that are over; the newest first, each about a subject once. */
 export async function readAlerts(
   db: Database,
-  standing: Standing,
+  status: StoredStatus,
   service: ServiceFacts,
   now: number,
 ): Promise<StandingAlert[]> {
-  const facts: Facts = { ...service, db, standing, now }
+  const facts: Facts = { ...service, db, status, now }
   const seen = new Set<string>()
   const shown: StandingAlert[] = []
   for (const row of await db.query(alertsFrom(idBound(now - AGE_MS), ALERTS_MAX))) {

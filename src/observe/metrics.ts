@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { UnreadableAnswer } from '../supplier/read.ts'
-import type { Standing } from './standing.ts'
+import type { StoredStatus } from './status.ts'
 
 /** What is counted while the service works. Labels have few values: outcomes and patterns, never ids. */
 const counters = {
@@ -10,7 +10,7 @@ const counters = {
 }
 
 /** What each scrape reads. */
-export interface Observed extends Standing {
+export interface Observed extends StoredStatus {
   /** Epoch milliseconds. */
   now: number
   clockSuspect: boolean

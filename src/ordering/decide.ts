@@ -202,7 +202,7 @@ function noteOf({ type }: Decision): string | null {
 }
 
 /** Orders and differences of the evidence, apart from the purchase itself. */
-export interface Beside {
+export interface EvidenceAround {
   /** Ids of the supplier's orders that a person is shown. */
   orders: readonly string[]
   discrepancies: readonly Pick<Discrepancy, 'id'>[]
@@ -223,7 +223,7 @@ export const decisiveFacts = ({ purchase, keys, generations }: Loaded): string =
  * Version of the evidence: a caller that decides sends it back, and a decision on outdated evidence is refused. It begins
  * with the state, for people.
  */
-export function versionOf(loaded: Loaded, { orders, discrepancies }: Beside): string {
+export function versionOf(loaded: Loaded, { orders, discrepancies }: EvidenceAround): string {
   const all = [decisiveFacts(loaded), orders.toSorted(), discrepancies.map(({ id }) => id).toSorted()]
   const digest = createHash('sha256').update(JSON.stringify(all)).digest('hex')
   return `${loaded.purchase.state}-${digest.slice(0, 12)}`

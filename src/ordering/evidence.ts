@@ -41,8 +41,8 @@ export interface Evidence {
   /** The other generations of the part, oldest first. */
   generations: Purchase[]
   attempts: Attempt[]
-  /** What its requests met; repeated equal answers are one entry. */
-  transitions: Met[]
+  /** What came in and how the purchase moved by it; equal entries in a row are one. */
+  transitions: RepeatedTransition[]
   discrepancies: Discrepancy[]
   /** What people did to it, and why. */
   audit: AuditEntry[]
@@ -53,7 +53,7 @@ export interface Evidence {
 }
 
 /** A transition, or an input that changed nothing; `times` in a row, the last one at `lastAt`. */
-export interface Met extends TransitionRow {
+export interface RepeatedTransition extends TransitionRow {
   times: number
   lastAt: number
 }
@@ -130,8 +130,8 @@ export async function viewEvidence(
     since: entered?.at ?? purchase.createdAt,
     keys: { stored: keys.length, left: unitsLeft(loaded), elsewhere },
     orders: await Promise.all(
-      ids.map(async (id, place) => ({
-        ...(await seenOrder(ordering, purchase, id, read && place < READ_MAX)),
+      ids.map(async (id, index) => ({
+        ...(await seenOrder(ordering, purchase, id, read && index < READ_MAX)),
         generation: generationOf.get(id) ?? null,
       })),
     ),
@@ -141,15 +141,15 @@ export async function viewEvidence(
 }
 
 /** A sweep that finds what is decided already says so every quarter of an hour: a reader needs it once. */
-function together(rows: TransitionRow[]): Met[] {
-  const met: Met[] = []
+function together(rows: TransitionRow[]): RepeatedTransition[] {
+  const entries: RepeatedTransition[] = []
   const same = (row: TransitionRow) => [row.input, row.row, row.before, row.after, row.actor, row.detail].join('\n')
   for (const row of rows) {
-    const last = met.at(-1)
+    const last = entries.at(-1)
     if (last && same(last) === same(row)) Object.assign(last, { times: last.times + 1, lastAt: row.at })
-    else met.push({ ...row, times: 1, lastAt: row.at })
+    else entries.push({ ...row, times: 1, lastAt: row.at })
   }
-  return met
+  return entries
 }
 
 async function seenOrder(

@@ -36,9 +36,8 @@ const RECENT_MAX = 5
  * Only reviews since the last unfreeze count, so that the same ones do not stop buying again. A review after a cancellation
  * does not count, because it leaves no money in doubt.
  *
- * @returns changes for the commit that brings one more
- *
  * @param row of the transition table that brings the purchase into review
+ * @returns changes for the commit that brings one more
  */
 export async function freezeForReviews(ordering: Ordering, purchaseId: string, row: string): Promise<Change[]> {
   if (reviewsByCancellation.includes(row)) return []
@@ -71,9 +70,9 @@ const ORPHANS_MAX = 3
 /**
  * Stops all buying when many orphans of one store are new within an hour, because another client then buys for this store.
  *
- * @returns changes for the commit that records the orphans
- *
  * Only orphans since the last unfreeze count. None counts while the orders of a restore are being reattached.
+ *
+ * @returns changes for the commit that records the orphans
  */
 export async function freezeForOrphans(ordering: Ordering, fresh: SupplierOrder[]): Promise<Change[]> {
   const { db, dialect, stores } = ordering

@@ -51,9 +51,9 @@ export async function takeOrder(ordering: Ordering, store: string, input: OrderI
   ]
   // Lines are listed by id, so sorted ids keep the order in which the store sent them.
   const lineIds = input.lines.map(() => ordering.newId()).sort()
-  for (const [place, line] of input.lines.entries()) {
+  for (const [index, line] of input.lines.entries()) {
     const offer = offers.get(line.sku)
-    const lineId = lineIds[place] as string
+    const lineId = lineIds[index] as string
     changes.push(
       insertLine({
         id: lineId,
@@ -107,8 +107,8 @@ async function listedOffers(ordering: Ordering, store: string, input: OrderInput
   if (offers.size > 0) return offers
   throw new Failure('rejected', 'no line of the order is one of the listings', {
     reason: 'no_known_sku',
-    fields: input.lines.map((line, place) => ({
-      field: `lines.${place}.sku`,
+    fields: input.lines.map((line, index) => ({
+      field: `lines.${index}.sku`,
       message: `${line.sku} is no listing; GET /api/v1/listings shows all`,
     })),
   })
@@ -125,7 +125,7 @@ function ceilingsOf({ policy, now }: Ordering, input: OrderInput, offers: Map<st
   const ceilings = new Map<Line, number>()
   const fields: { field: string; message: string }[] = []
   let reason: FailureReason | undefined
-  for (const [place, line] of input.lines.entries()) {
+  for (const [index, line] of input.lines.entries()) {
     const offer = offers.get(line.sku)
     if (!offer) continue
     const ceiling = ceilingMinor({
@@ -140,9 +140,9 @@ function ceilingsOf({ policy, now }: Ordering, input: OrderInput, offers: Map<st
     else if (ceiling === 'no_rate') {
       const [from, to] = [line.currency, offer.currency]
       const message = `must be ${to}, in which the supplier sells ${line.sku}; for ${from}, configure a rate from ${from} to ${to} in \`rates\``
-      fields.push({ field: `lines.${place}.currency`, message })
+      fields.push({ field: `lines.${index}.currency`, message })
       reason = 'other_currency'
-    } else fields.push({ field: `lines.${place}.unitPrice`, message: 'too large to be exact' })
+    } else fields.push({ field: `lines.${index}.unitPrice`, message: 'too large to be exact' })
   }
   const [fault] = fields
   if (!fault) return ceilings
@@ -152,13 +152,13 @@ function ceilingsOf({ policy, now }: Ordering, input: OrderInput, offers: Map<st
 /** Names the line with which the purchases of an order become too many. */
 function assertFewParts({ dialect }: Ordering, input: OrderInput, offers: Map<string, Offer>): void {
   let parts = 0
-  for (const [place, line] of input.lines.entries()) {
+  for (const [index, line] of input.lines.entries()) {
     if (!offers.has(line.sku)) continue
     parts += countParts(line.quantity, dialect.quantityMax)
     if (parts <= PARTS_MAX) continue
     const units = `unit${dialect.quantityMax === 1 ? '' : 's'}`
     const message = `makes too many purchases: the supplier sells at most ${dialect.quantityMax} ${units} at once, and one order may make at most ${PARTS_MAX}; split the order into several`
-    const field = `lines.${place}.quantity`
+    const field = `lines.${index}.quantity`
     throw new Failure('invalid', `${field}: ${message}`, {
       reason: 'too_many_purchases',
       fields: [{ field, message }],
@@ -230,12 +230,12 @@ export async function offersOfLines(
   for (const [sku, offers] of Map.groupBy(gone, ({ sku }) => sku)) underSku.set(sku, offers)
   const filter = stores.find(({ id }) => id === store)?.policy?.filter
   const found = new Map<string, Offer>()
-  for (const [place, reference] of wanted.entries()) {
+  for (const [index, reference] of wanted.entries()) {
     const rows = rowsOf(reference)
     if (rows.length > 0 && rows.every(({ state }) => state === 'ignored')) continue
     const ids = [...new Set(rows.flatMap((row) => (isLinked(row) ? [row.productId] : [])))]
     const candidates =
-      ids.length > 0 ? ids.flatMap((id) => byProduct.get(id) ?? []) : (underSku.get(skus[place] ?? '') ?? [])
+      ids.length > 0 ? ids.flatMap((id) => byProduct.get(id) ?? []) : (underSku.get(skus[index] ?? '') ?? [])
     const [offer, other] = candidates
     if (!offer) continue
     if (rows.length === 0 && filter && !candidates.some((one) => passesFilter(one, { ...filter, inStockOnly: false })))

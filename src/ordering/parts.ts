@@ -40,7 +40,7 @@ export async function partsOf(
   return found
 }
 
-/** A digest cannot be taken back to what it is of: the references of all parts that it may be of are made. */
+/** A digest cannot be reversed: compute the references of every candidate part and compare. */
 async function partOfDigest({ db, dialect }: Pick<Ordering, 'db' | 'dialect'>, reference: string, begins: string) {
   for (let after = ''; ; ) {
     const rows = await db.query(partsWithin({ ...textsFrom(begins), after, limit: BATCH }))

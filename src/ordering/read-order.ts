@@ -80,7 +80,7 @@ export async function applyOrder(ordering: Ordering, purchase: Purchase, order: 
   )
 }
 
-/** What is said about an order may name keys of it that came earlier, and that it no longer lists. */
+/** Failure texts may quote licence keys that the order no longer lists: mask them. */
 async function withoutItsKeys(ordering: Ordering, { id }: Purchase, order: SupplierOrder): Promise<SupplierOrder> {
   const { failureCode, failureMessage } = order
   if (failureCode === undefined && failureMessage === undefined) return order

@@ -249,7 +249,7 @@ async function showPerson(
  * the restore is looked up at the supplier as well, under the references of its next ten generations; so is one that
  * comes in the weeks after it, where the supplier's list did not show all orders.
  *
- * @returns true when the purchase is not to be sent now: it has moved on, or waits for the mapping or for a person
+ * @returns true when the purchase is not to be sent now: it has moved on, or waits for its orders to be reattached or for a person
  * @throws Failure `unavailable` when the supplier cannot be read
  */
 export async function boughtBefore(ordering: Ordering, purchase: Purchase): Promise<boolean> {
@@ -279,7 +279,7 @@ export async function boughtBefore(ordering: Ordering, purchase: Purchase): Prom
 /**
  * The supplier's orders under the references of these generations, one question for each.
  *
- * Without a filter by reference, or where it is not honoured, there is nothing to ask: the mapping has read the whole
+ * Without a filter by reference, or where it is not honoured, there is nothing to ask: reattaching has read the whole
  * list twice, and noted what it found. Where that list did not show all orders, an operator has looked for the others.
  *
  * @returns pairs of a supplier order and its generation
@@ -300,8 +300,8 @@ async function askedFor(
 }
 
 /**
- * What an order of the supplier leaves that was bought for a part which has purchases here, but none under its reference:
- * a double charge, or one to be as soon as the part is bought here. All buying is frozen until a person has seen it.
+ * Reports a supplier order whose part has purchases here, but none under the reference of the order. The part is charged twice,
+ * or will be as soon as it is bought here. The report freezes all buying until a person has seen it.
  *
  * @param purchase the one of the part that a person is shown with it
  * @param generation of the part whose reference the order carries

@@ -72,13 +72,13 @@ export async function resume(ordering: Ordering): Promise<number> {
 
 async function spread({ db, now }: Ordering): Promise<void> {
   const start = now()
-  for (let place = 0; ; ) {
+  for (let index = 0; ; ) {
     const due = await db.query(dueRefreshes(start, BATCH))
     if (due.length === 0) return
     await db.commit(
       due.map((purchase): Change => {
-        const refreshAt = start + 1 + ((place * SPREAD_STEP_MS) % SPREAD_MS)
-        place += 1
+        const refreshAt = start + 1 + ((index * SPREAD_STEP_MS) % SPREAD_MS)
+        index += 1
         return changePurchase(purchase, { refreshAt }, start)
       }),
     )
@@ -135,8 +135,8 @@ const TRY_AGAIN_MS = 5_000
 /**
  * Notes that one purchase could not be handled, so that the others go on.
  *
- * A failing supplier or a lost race is no error of the row. `sending` stays: only a look-up can answer. So is a
- * row under a lease: its holder goes on, or the lease ends.
+ * A failing supplier or a lost race does not count as an error of the row. A row in `sending` is left alone, because only a
+ * look-up can say what became of it. So is a row under a lease: its holder goes on, or the lease ends.
  */
 export async function noteFailure(ordering: Ordering, purchaseId: string, error: unknown): Promise<void> {
   const text = messageOf(error).slice(0, 300)

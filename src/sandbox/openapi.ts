@@ -260,8 +260,7 @@ const idempotencyParameter = ({ headers, idempotencyMemorySeconds }: Dialect): S
   schema: { type: 'string', minLength: 1, maxLength: idempotencyKeyMax },
 })
 
-/** The JSON Schemas of all requests and answers, by the dialect's paths. */
-
+/** A JSON Schema of a request or an answer, by the dialect's paths. */
 export type Schema = Record<string, unknown>
 
 /** One field: its dotted path (null: the supplier has none), its schema, and whether it can be missing. */

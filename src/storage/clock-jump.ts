@@ -86,7 +86,7 @@ export const writtenAfter = statement((at: number) =>
     .limit(1),
 )
 
-/** What was written in a future that turned out to be none counts as written now, so that it is not met at each start. */
+/** What was written in a future that turned out to be none counts as written now, so that not each start finds it. */
 export const writtenNow = change('any', (now: number) =>
   build
     .update(purchases)

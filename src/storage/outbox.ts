@@ -140,12 +140,8 @@ export const withdrawEffect = change('any', (id: string) =>
 )
 
 /**
- * When a callback begins to leave. One commit notes it before the first byte, because a process that dies after that
- * byte must not take the callback for unsent. Where no byte left, a second commit takes the note back.
- */
-
-/**
- * A byte of the callback is about to leave.
+ * Notes that a byte of the callback is about to leave. The commit comes before the first byte, because a process that dies after
+ * that byte must not take the callback for unsent. Where no byte left, `markUnsent` takes the note back.
  *
  * @param sentUpdate its contents without licence keys; stale when an earlier attempt had others
  */

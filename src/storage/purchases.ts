@@ -244,7 +244,6 @@ export const distrustTimes = change('any', (now: number) =>
 )
 
 /** What counts against the spend caps and the balance: what purchases may cost, and what they did cost. */
-
 const reserved = { total: sql<number>`coalesce(sum(${purchases.reservedMinor}), 0)`.as('total') }
 
 /** A request may be on its way, or be repeated at any time: it counts however long ago it was sent. */

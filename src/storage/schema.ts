@@ -462,7 +462,7 @@ export const purchaseAttempts = sqliteTable(
   (t) => [index('purchase_attempts_purchase').on(t.purchaseId, t.at)],
 )
 
-/** Every input that a purchase met, with the row of the transition table that answered it; `none` is evidence too. */
+/** Every input that a purchase got, with the row of the transition table that answered it; `none` is evidence too. */
 export const transitions = sqliteTable(
   'transitions',
   {

@@ -21,7 +21,7 @@ import { openVault } from '../../src/vault/vault.ts'
 import { run } from '../support/cli-run.ts'
 import { type Installation, openInstallation, until } from '../support/service-process.ts'
 
-/** A request has run within some seconds, or never will: the mapping takes no longer. */
+/** A request has run within some seconds, or never will: reattaching takes no longer. */
 const SETTLES_SOON = { settleSeconds: 3, listLagSeconds: 0.2, scanGapSeconds: 0.5 }
 const ENTRY = path.join(import.meta.dirname, '../../src/quayside.js')
 /** Processes are started a dozen times here, on a machine that has other things to do. */

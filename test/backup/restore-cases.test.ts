@@ -18,7 +18,7 @@ const HOUR = 60 * MINUTE
 /** Longer than the supplier remembers an idempotency key. */
 const FORGOTTEN = 30 * HOUR
 /** Long enough for two scans: settle and list lag, then the gap. */
-const MAPPED = 10 * MINUTE
+const REATTACHED = 10 * MINUTE
 
 /** A supplier whose orders can only be listed, not asked for by their reference. */
 const withoutFilter = { ...defaultDialect(), orders: { ...defaultDialect().orders, externalOrderId: null } }
@@ -46,7 +46,7 @@ describe('a purchase that the backup knows as planned', () => {
     await world.pass(2 * MINUTE, 10 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 planned'])
     expect((await app.purchase(orderId)).holdReason).toBe('frozen')
-    await world.pass(MAPPED, 30 * SECOND)
+    await world.pass(REATTACHED, 30 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
     expect(await stands(world)).toBeUndefined()
     expect(app.sent).toHaveLength(1)
@@ -57,7 +57,7 @@ describe('a purchase that the backup knows as planned', () => {
   test('and that was never bought goes out once everything is reattached', async () => {
     const { world, app, orderId, planned } = await openShop()
     await world.restore(planned)
-    await world.pass(MAPPED, 30 * SECOND)
+    await world.pass(REATTACHED, 30 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
     app.expectLedger({ charges: 1, keys: 1 })
   })
@@ -74,7 +74,7 @@ describe('a purchase that the backup knows as planned', () => {
     await world.pass(MINUTE, 10 * SECOND)
     expect(charges(app)).toBe(1)
     await world.restore(planned)
-    await world.pass(MAPPED + HOUR, MINUTE)
+    await world.pass(REATTACHED + HOUR, MINUTE)
     const rows = (await app.purchases(orderId)).map(({ state, holdReason }) => `${state} ${holdReason}`)
     expect(rows).toEqual(['fulfilled null', 'planned spend_cap'])
     expect(charges(app)).toBe(1)
@@ -85,7 +85,7 @@ describe('a purchase that the backup knows as planned', () => {
     await world.pass(MINUTE, 10 * SECOND)
     await world.pass(80 * HOUR, 20 * HOUR)
     await world.restore(planned)
-    await world.pass(MAPPED, 30 * SECOND)
+    await world.pass(REATTACHED, 30 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
     expect(app.callbacks('line.failed')).toEqual([])
   })
@@ -97,7 +97,7 @@ describe('a purchase that the backup knows as planned', () => {
     await cancelOrder(app.ordering, orderId, 'test')
     await world.pass(MINUTE, 10 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 planned'])
-    await world.pass(MAPPED, 30 * SECOND)
+    await world.pass(REATTACHED, 30 * SECOND)
     expect(await app.purchase(orderId)).toMatchObject({
       state: 'review',
       note: expect.stringContaining('cancelled'),
@@ -115,7 +115,7 @@ describe('a purchase that the backup knows as planned', () => {
     expect(await rowsOf(world, orderId)).toEqual(['1 rejected', '2 fulfilled'])
     await world.pass(FORGOTTEN, 10 * HOUR)
     await world.restore(planned)
-    await world.pass(MAPPED, 30 * SECOND)
+    await world.pass(REATTACHED, 30 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 cancelled', '2 fulfilled'])
     expect(charges(app)).toBe(1)
     expect(await app.state(orderId)).toBe('fulfilled')
@@ -130,7 +130,7 @@ describe('a purchase that the backup knows as planned', () => {
     expect(await rowsOf(world, orderId)).toEqual(['1 failed', '2 fulfilled'])
     await world.pass(FORGOTTEN, 10 * HOUR)
     await world.restore(planned)
-    await world.pass(MAPPED, 30 * SECOND)
+    await world.pass(REATTACHED, 30 * SECOND)
     expect((await rowsOf(world, orderId)).at(-1)).toBe('2 fulfilled')
     expect(app.sandbox.world.report()).toMatchObject({ charges: { length: 2 }, refunds: { length: 1 } })
   })
@@ -146,7 +146,7 @@ describe('an order of the supplier whose store order the backup does not hold', 
     await shop.world.pass(MINUTE, 10 * SECOND)
     await shop.world.pass(FORGOTTEN, 10 * HOUR)
     await shop.world.restore(before)
-    await shop.world.pass(MAPPED, 30 * SECOND)
+    await shop.world.pass(REATTACHED, 30 * SECOND)
     return shop
   }
 
@@ -208,7 +208,7 @@ describe('a cancelled order whose later generation the backup does not know', ()
     await world.restore(backup)
     await again()
     app.sandbox.world.orders.complete(first(app.sandbox.world.orders.known(1)))
-    await world.pass(MAPPED, 30 * SECOND)
+    await world.pass(REATTACHED, 30 * SECOND)
     expect((await rowsOf(world, orderId)).at(-1)).toBe('2 review')
     expect((await app.purchase(orderId)).note).toContain('cancelled by the store')
     app.expectLedger({ charges: 1, keys: 0 })
@@ -244,7 +244,7 @@ describe('two orders of the supplier for one part', () => {
     const { externalOrderId, supplierProductId } = await app.purchase(orderId)
     await orderAtSupplier(app, externalOrderId.replace(/\.1$/, '.2'), supplierProductId)
     await world.restore(fulfilled)
-    await world.pass(MAPPED, 30 * SECOND)
+    await world.pass(REATTACHED, 30 * SECOND)
     expect(await app.discrepancies()).toContain('double_charge')
     expect((await currentFreeze(app.db))?.actor).toBe('quayside')
     expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
@@ -259,7 +259,7 @@ describe('two orders of the supplier for one part', () => {
     const { externalOrderId, supplierProductId } = await app.purchase(orderId)
     await world.pass(HOUR, 5 * MINUTE)
     await world.restore(waiting)
-    await world.pass(MAPPED, 30 * SECOND)
+    await world.pass(REATTACHED, 30 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 rejected', '2 fulfilled'])
     await orderAtSupplier(app, externalOrderId.replace(/\.2$/, '.1'), supplierProductId)
     await sweep(app.ordering)
@@ -278,7 +278,7 @@ describe('an order that the supplier lists and does not know when it is asked fo
     const { order } = app.supplier
     app.supplier.order = async (id) => (id === phantom ? undefined : order(id))
     await world.restore(planned)
-    await world.pass(MAPPED, 30 * SECOND)
+    await world.pass(REATTACHED, 30 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 planned'])
     expect(await stands(world)).toBe('restore')
     await world.pass(HOUR / 2, 30 * SECOND)
@@ -300,7 +300,7 @@ describe('an order that the supplier lists and does not know when it is asked fo
     const { world, app, orderId } = await listPhantom()
     const { id } = await app.purchase(orderId)
     await decidePurchase(app.ordering, id, { type: 'buy_again' }, { actor: 'test', reason: 'it never came' })
-    await world.pass(MAPPED, 30 * SECOND)
+    await world.pass(REATTACHED, 30 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 cancelled', '2 fulfilled'])
     expect(app.sent).toHaveLength(1)
   })
@@ -321,7 +321,7 @@ describe('the hold of a restore', () => {
     const { world, app, planned } = await openShop()
     await world.restore(planned)
     await freeze(app.ordering, 'prices look wrong', 'anna')
-    await world.pass(MAPPED, 30 * SECOND)
+    await world.pass(REATTACHED, 30 * SECOND)
     expect(await currentFreeze(app.db)).toMatchObject({ reason: 'prices look wrong', actor: 'anna' })
     await unfreeze(app.ordering, 'anna')
     await world.pass(MINUTE, 10 * SECOND)
@@ -337,7 +337,7 @@ describe('the hold of a restore', () => {
     expect((await currentFreeze(app.db))?.reason).toMatch(/being reattached: the last try failed: /)
     expect(charges(app)).toBe(0)
     app.sandbox.faults.clear()
-    await world.pass(MAPPED, 30 * SECOND)
+    await world.pass(REATTACHED, 30 * SECOND)
     app.expectLedger({ charges: 1, keys: 1 })
   })
 
@@ -349,7 +349,7 @@ describe('the hold of a restore', () => {
     await app.ordering.checkBalance()
     const inBetween = world.backUp()
     await world.restore(inBetween)
-    await world.pass(MAPPED, 30 * SECOND)
+    await world.pass(REATTACHED, 30 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
     expect(charges(app)).toBe(1)
   })
@@ -362,7 +362,7 @@ describe('a database file that was copied back', () => {
     await world.pass(FORGOTTEN, 10 * HOUR)
     expect(await world.copyBack(planned)).toBe(true)
     expect((await currentFreeze(app.db))?.reason).toContain('an older copy')
-    await world.pass(MAPPED, 30 * SECOND)
+    await world.pass(REATTACHED, 30 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
     expect(charges(app)).toBe(1)
   })
@@ -372,7 +372,7 @@ describe('a database file that was copied back', () => {
     await world.pass(MINUTE, 10 * SECOND)
     await world.pass(FORGOTTEN, 10 * HOUR)
     await world.copyBackUnnoticed(planned)
-    await world.pass(MAPPED, 30 * SECOND)
+    await world.pass(REATTACHED, 30 * SECOND)
     expect(charges(app)).toBe(2)
   })
 

@@ -52,14 +52,14 @@ describe('an order that is found under the reference of a generation', () => {
   })
 })
 
-describe('a round of the mapping', () => {
+describe('a round of reattaching', () => {
   const waits = { settleMs: 90 * SECOND, listLagMs: 60 * SECOND, gapMs: 60 * SECOND }
 
   test('begins when the last request must have run and must show, and the next after the gap', () => {
-    const mapping = { restoredAt: 1_000_000, scans: 0, roundAt: null }
-    expect(nextRoundAt(mapping, waits)).toBe(1_150_000)
-    expect(nextRoundAt({ ...mapping, roundAt: 1_160_000 }, waits)).toBe(1_220_000)
-    expect(nextRoundAt({ ...mapping, roundAt: 1_000 }, waits)).toBe(1_150_000)
+    const progress = { restoredAt: 1_000_000, scans: 0, roundAt: null }
+    expect(nextRoundAt(progress, waits)).toBe(1_150_000)
+    expect(nextRoundAt({ ...progress, roundAt: 1_160_000 }, waits)).toBe(1_220_000)
+    expect(nextRoundAt({ ...progress, roundAt: 1_000 }, waits)).toBe(1_150_000)
   })
 
   test('asks for an order that is only listed for a quarter of an hour after it must show', () => {

@@ -16,7 +16,7 @@ const HOUR = 60 * MINUTE
 /** Longer than the time before a restore that is looked at again. */
 const LONG = 60 * HOUR
 /** The supplier's orders are reattached within these minutes. */
-const MAPPED = 8 * MINUTE
+const REATTACHED = 8 * MINUTE
 
 async function openShop(dialect: Dialect = defaultDialect()) {
   const world = await openRestoreWorld({ dialect })
@@ -56,7 +56,7 @@ describe('a new database', () => {
     expect(await currentEpoch(app.db)).toMatchObject({ epoch: 2 })
     expect(await app.alerts()).toContain('restored')
     expect(app.sent).toHaveLength(2)
-    await pass(MAPPED, 30 * SECOND)
+    await pass(REATTACHED, 30 * SECOND)
     expect(await app.state(orderId)).toBe('fulfilled')
     expect(await frozen()).toMatchObject({ reason: expect.stringContaining('1 supplier order has') })
     await unfreeze(app.ordering, 'ann')
@@ -73,7 +73,7 @@ describe('a new database', () => {
     await pass(MINUTE, 10 * SECOND)
     await lose()
     await buy('1001')
-    await pass(MAPPED, 30 * SECOND)
+    await pass(REATTACHED, 30 * SECOND)
     const before = backUp()
     await buy('1002')
     await pass(MINUTE, 10 * SECOND)
@@ -86,20 +86,20 @@ describe('a new database', () => {
     const { app, buy, pass, lose, restore, copyBack, backUp } = await openShop()
     await buy('1001')
     await restore(backUp())
-    await pass(MAPPED, 30 * SECOND)
+    await pass(REATTACHED, 30 * SECOND)
     await restore(backUp())
-    await pass(MAPPED, 30 * SECOND)
+    await pass(REATTACHED, 30 * SECOND)
     const found = backUp()
     expect(await currentEpoch(app.db)).toMatchObject({ epoch: 3 })
     await lose()
     await buy('1001')
-    await pass(MAPPED, 30 * SECOND)
+    await pass(REATTACHED, 30 * SECOND)
     await buy('1002')
     await pass(MINUTE, 10 * SECOND)
     expect(await currentEpoch(app.db)).toMatchObject({ epoch: 2 })
     expect(await copyBack(found)).toBe(true)
     await buy('1002')
-    await pass(MAPPED, 30 * SECOND)
+    await pass(REATTACHED, 30 * SECOND)
     expect(app.sandbox.world.report().charges).toHaveLength(2)
   })
 
@@ -113,7 +113,7 @@ describe('a new database', () => {
     const { orderId } = await buy('1001')
     await sweep(app.ordering)
     expect(await app.discrepancies()).toEqual(['orphan'])
-    await pass(MAPPED, 30 * SECOND)
+    await pass(REATTACHED, 30 * SECOND)
     expect(await app.state(orderId)).toBe('fulfilled')
     expect(await app.discrepancies()).toEqual([])
     expect(await frozen()).toBeUndefined()
@@ -133,7 +133,7 @@ describe('a new database', () => {
     const backup = backUp()
     app.ordering.supplier.orders = orders
     await restore(backup)
-    await pass(MAPPED, 30 * SECOND)
+    await pass(REATTACHED, 30 * SECOND)
     await buy('1001')
     await pass(HOUR, MINUTE)
     expect(app.sandbox.world.report().charges).toHaveLength(2)
@@ -196,7 +196,7 @@ describe('a new database', () => {
     await placeForeign(app, 5)
     await lose()
     const { orderId } = await buy('1001')
-    await pass(MAPPED, 30 * SECOND)
+    await pass(REATTACHED, 30 * SECOND)
     expect(app.sent).toEqual([])
     const { reason } = (await frozen()) ?? {}
     expect(reason).toContain('ends at 4 orders (paging.listMax), and none of those 4 is of its stores')
@@ -226,17 +226,17 @@ describe('a new database', () => {
     await pass(MINUTE, 10 * SECOND)
     await pass(LONG, 10 * HOUR)
     await lose()
-    await pass(MAPPED, 30 * SECOND)
+    await pass(REATTACHED, 30 * SECOND)
     expect(await frozen()).toMatchObject({
       reason: expect.stringContaining('1 supplier order has no matching purchase'),
     })
     expect(await frozen()).toMatchObject({ reason: expect.stringContaining('and 1 of those 4 is of its stores') })
     await buy('1002')
     const { orderId } = await buy('1001')
-    await pass(MAPPED, 30 * SECOND)
+    await pass(REATTACHED, 30 * SECOND)
     expect((await frozen())?.reason).not.toContain('no matching purchase')
     await unfreeze(app.ordering, 'ann')
-    await pass(MAPPED, 30 * SECOND)
+    await pass(REATTACHED, 30 * SECOND)
     expect(await app.state(orderId)).toBe('fulfilled')
     expect(app.sent).toHaveLength(2)
     expect(app.sandbox.world.report().charges).toHaveLength(6)

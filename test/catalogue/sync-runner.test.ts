@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createSyncRunner } from '../../src/catalogue/sync.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
-import { readStanding } from '../../src/observe/standing.ts'
+import { readStatus } from '../../src/observe/status.ts'
 import { insertSyncRun, listSyncRuns } from '../../src/storage/runs.ts'
 import { idAt, listWorld } from '../support/catalogue-world.ts'
 
@@ -41,7 +41,7 @@ it('the age of the last complete run was no figure any more after twenty runs th
   }
   for (let failed = 1; failed <= 21; failed += 1) expect(await sync()).toMatchObject({ state: 'failed' })
   const metrics = createMetrics(async () => ({
-    ...(await readStanding(db)),
+    ...(await readStatus(db)),
     now: clock.at,
     clockSuspect: false,
     unreadable: [],

@@ -5,7 +5,7 @@ import { Failure } from '../../src/errors.ts'
 import { healthRouter, metricsRouter } from '../../src/http/probes.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { createMetrics, type Observed } from '../../src/observe/metrics.ts'
-import { readStanding } from '../../src/observe/standing.ts'
+import { readStatus } from '../../src/observe/status.ts'
 import { memoryDatabase } from '../support/database.ts'
 
 const TOKEN = 'owner-token-of-this-test'
@@ -16,7 +16,7 @@ async function probes() {
   const state = {
     health: () => ({ reasons: [] as string[], notes: [] as string[] }),
     observe: async (): Promise<Observed> => ({
-      ...(await readStanding(db)),
+      ...(await readStatus(db)),
       freeze: { reason: 'a look first', actor: 'owner', at: 0, causes: [] },
       purchases: [{ state: 'accepted', holdReason: null, total: 3 }],
       now: 0,

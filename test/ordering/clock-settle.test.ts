@@ -102,7 +102,7 @@ describe('a clock that is put ahead between a kill and the next start', () => {
 describe('a clock that is put ahead after a restore', () => {
   test.for([3, 9])('by %i minutes does not have a part bought that is on its way to being bought', async (minutes) => {
     const { orders, ...rest } = defaultDialect()
-    // Nothing can be asked for by its reference: what the mapping has not found is taken for absent.
+    // Nothing can be asked for by its reference: what reattaching has not found is taken for absent.
     const dialect = { ...rest, orders: { ...orders, externalOrderId: null } }
     const forgetful = { ...dialect, idempotencyMemorySeconds: 1 }
     const world = await openRestoreWorld({ dialect, sandboxDialect: forgetful })

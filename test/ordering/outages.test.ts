@@ -1,7 +1,7 @@
 /** A supplier that is away: what people and machines see of it, while it lasts and afterwards. */
 import { describe, expect, test } from 'vitest'
 import { createMetrics } from '../../src/observe/metrics.ts'
-import { readStanding } from '../../src/observe/standing.ts'
+import { readStatus } from '../../src/observe/status.ts'
 import { viewOrder } from '../../src/ordering/order-view.ts'
 import { askAgain } from '../../src/ordering/outages.ts'
 import { type AlertEffect, listOutbox } from '../../src/storage/outbox.ts'
@@ -28,7 +28,7 @@ async function buyWhileDown(app: TestApp): Promise<string> {
 /** The metric as a scrape has it. */
 async function silence({ db, now }: Pick<TestApp, 'db' | 'now'>): Promise<string | undefined> {
   const metrics = createMetrics(async () => ({
-    ...(await readStanding(db)),
+    ...(await readStatus(db)),
     now: now(),
     clockSuspect: false,
     unreadable: [],
@@ -190,11 +190,11 @@ describe('an outage', () => {
     await app.pass(4 * MINUTE)
     await app.restart()
     await app.pass(2 * MINUTE)
-    expect((await readStanding(app.db)).outage).toMatchObject({ beganAt: since })
+    expect((await readStatus(app.db)).outage).toMatchObject({ beganAt: since })
     expect(await alertsOf(app)).toHaveLength(1)
     await app.supplierUp()
     await app.pass(MINUTE)
-    expect((await readStanding(app.db)).outage).toBeUndefined()
+    expect((await readStatus(app.db)).outage).toBeUndefined()
   })
 
   test('is none where a request that is tried again is answered', async () => {

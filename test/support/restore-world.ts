@@ -66,7 +66,7 @@ export async function openRestoreWorld(options: TestAppOptions = {}) {
     if (offers?.total === 0) await app.offers()
     return recognised
   }
-  /** Everything that is due, the mapping included. A list that cannot be read now is read at the next round. */
+  /** Everything that is due, reattaching included. A list that cannot be read now is read at the next round. */
   const work = async (): Promise<void> => {
     await app.runtime.reattachOrders().catch((error: unknown) => {
       if (!(error instanceof Failure)) throw error

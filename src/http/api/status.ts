@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { PurchaseState } from '../../domain/purchase.ts'
 import type { Inbox } from '../../inbox/receive.ts'
 import { readAlerts, type StandingAlert } from '../../observe/alerts.ts'
-import { readStanding, type Standing } from '../../observe/standing.ts'
+import { readStatus, type StoredStatus } from '../../observe/status.ts'
 import { unfreeze } from '../../ordering/actions.ts'
 import { freeze } from '../../ordering/freeze.ts'
 import { pausesBuying } from '../../ordering/unreadable-answers.ts'
@@ -119,25 +119,25 @@ const Status = view(
     })
     .meta({ id: 'Status' }),
   ({
-    standing,
+    status,
     stores,
     supplier,
     refused,
     alerts,
   }: {
-    standing: Standing
+    status: StoredStatus
     stores: string[]
     supplier: Pick<Supplier, 'unreadable' | 'reach'>
     refused: ReturnType<Inbox['refused']>
     alerts: StandingAlert[]
   }) => {
-    const { balance, purchases, offers, deliveries, outbox, discrepancies, listings, endedSync, outage } = standing
+    const { balance, purchases, offers, deliveries, outbox, discrepancies, listings, endedSync, outage } = status
     const byState = (rows: Total<{ state: string }>[]) => tally(rows, ({ state }) => state)
     return {
       balance: balance ?? null,
       tier: balance?.tier ?? null,
       limits: balance?.limits ?? null,
-      freeze: standing.freeze ?? null,
+      freeze: status.freeze ?? null,
       counts: {
         purchases: byState(purchases),
         listings: byState(listings),
@@ -151,17 +151,17 @@ const Status = view(
       stores: stores.map((store) => ({
         store,
         listings: byState(listings.filter((row) => row.store === store)),
-        callbackSecret: callbackSecretOf(standing.callbackSecrets, store),
+        callbackSecret: callbackSecretOf(status.callbackSecrets, store),
       })),
       freshness: {
-        catalogueAt: standing.completeSync?.finishedAt ?? null,
+        catalogueAt: status.completeSync?.finishedAt ?? null,
         catalogueFailure:
           endedSync?.state === 'failed'
             ? { run: endedSync.id, at: endedSync.finishedAt, error: endedSync.error }
             : null,
         balanceAt: balance?.readAt ?? null,
       },
-      sweep: standing.sweep ?? null,
+      sweep: status.sweep ?? null,
       unreadable: supplier.unreadable().map((answer) => ({
         ...answer,
         value: answer.seen,
@@ -182,7 +182,7 @@ const Status = view(
         ...alert,
         state: isOver ? ('ended' as const) : ('open' as const),
       })),
-      paused: standing.publishing.flatMap(({ store, pausedUntil, lastError }) =>
+      paused: status.publishing.flatMap(({ store, pausedUntil, lastError }) =>
         pausedUntil === null ? [] : [{ store, until: pausedUntil, error: lastError }],
       ),
     }
@@ -236,14 +236,14 @@ export function statusOperations({
       success: { 200: 'As of now' },
       async handle() {
         const { supplier, now } = ordering
-        const standing = await readStanding(db)
+        const status = await readStatus(db)
         const service = {
           supplier,
           clockSuspect: inbox.clockSuspect(),
           lastBackupAt: () => backups.list().find(({ header }) => header)?.header?.madeAt,
         }
-        const alerts = await readAlerts(db, standing, service, now())
-        return ok({ standing, stores: stores.map(byId), supplier, refused: inbox.refused(), alerts })
+        const alerts = await readAlerts(db, status, service, now())
+        return ok({ status, stores: stores.map(byId), supplier, refused: inbox.refused(), alerts })
       },
     }),
     operation({

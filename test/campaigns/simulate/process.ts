@@ -28,7 +28,7 @@ export const STORE = 'sim-ab12cd34'
 
 const HOUR = 3_600_000
 /** The program looks every 5 s; a restore is over some minutes later either way. */
-const MAPPING_MS = 20_000
+const REATTACH_MS = 20_000
 
 /** Where a process may die: the program's own named points, around each commit, and after each answer to a request. */
 export type DeathPoint = CrashPoint | 'committing' | 'committed' | 'acknowledged'
@@ -148,10 +148,10 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
       repeat(ms, what, job)
     })
   }
-  /** Looks every few seconds, like the program; ends when there is nothing to map, since only a start can change that. */
-  async function mapping(): Promise<void> {
+  /** Looks every few seconds, like the program; ends when there is nothing to reattach, since only a start can change that. */
+  async function reattaching(): Promise<void> {
     while (!stopped() && (await runtime.reattachOrders().catch(warned('restore.failed'))) !== 'over') {
-      await life.sleep(MAPPING_MS)
+      await life.sleep(REATTACH_MS)
     }
   }
   if (fresh) {
@@ -166,7 +166,7 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
   void ordering.checkBalance().catch(warned('balance.unread'))
   syncs.follow('start')
   // The process that reattached orders may have died while another one lived on.
-  void mapping()
+  void reattaching()
   events.add(name, 'started', { fresh })
   return {
     name,

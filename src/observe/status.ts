@@ -12,10 +12,10 @@ import { allPublishing } from '../storage/publications.ts'
 import { countByState } from '../storage/purchases.ts'
 import { lastCompleteSweep, lastCompleteSync, lastEndedSync } from '../storage/runs.ts'
 
-export type Standing = Awaited<ReturnType<typeof readStanding>>
+export type StoredStatus = Awaited<ReturnType<typeof readStatus>>
 
 /** The state of the service as stored: `GET /status` and the metrics show the same read. */
-export async function readStanding(db: Database) {
+export async function readStatus(db: Database) {
   const [
     [balance],
     accounts,
