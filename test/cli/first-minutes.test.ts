@@ -1,7 +1,7 @@
 /** What a new user does first, in a folder as `git clone` leaves it, with the program itself. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -35,6 +35,13 @@ function cloned(onTestFinished: TestContext['onTestFinished']) {
   return {
     folder,
     start,
+    /** Runs a line of the shell to its end. */
+    shell: async (line: string) => {
+      const child = spawn('bash', ['-c', line], { cwd: folder, env: environment })
+      running.push(child)
+      const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
+      return { code: code as number | null, out, err }
+    },
     /** Runs one command to its end. */
     run: async (...argv: string[]) => {
       const { out, err, exit } = start(...argv)
@@ -42,6 +49,16 @@ function cloned(onTestFinished: TestContext['onTestFinished']) {
       return { code: code as number | null, out: await out, err: await err }
     },
   }
+}
+
+/** The commands of the README that lead from a clone to the first licence key, each in one piece. */
+function commandsOfTheReadme(): string[] {
+  const readme = readFileSync(path.join(REPOSITORY, 'README.md'), 'utf8')
+  const [, block = ''] = /## The first five things[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme) ?? []
+  return block
+    .replaceAll(/\\\n\s+/g, '')
+    .trim()
+    .split('\n')
 }
 
 /** Nothing that configures Quayside reaches the processes from here. */
@@ -89,6 +106,51 @@ test('the demo runs, init sets up the real thing beside it, doctor finds no faul
   })
   const body = JSON.stringify({ reference: '1001', lines: [{ id: '1', sku, quantity: 1 }] })
   expect((await fetch(`${url}/api/v1/orders`, { method: 'POST', headers, body })).status).toBe(202)
+  await until('the licence key', () => shop.keys().get('1001/1'))
+  service.child.kill('SIGTERM')
+  expect((await service.exit)[0]).toBe(0)
+})
+
+test('the README leads from a clone to the first licence key of a supplier with another dialect, in six commands', async ({
+  onTestFinished,
+}) => {
+  const { folder, start, shell } = cloned(onTestFinished)
+  const [port, supplierPort, storePort] = [await freePort(), await freePort(), await freePort()]
+  const commands = commandsOfTheReadme()
+  expect(commands).toHaveLength(6)
+  const [install, init = '', doctor = '', serve = '', listings = '', order = ''] = commands
+  expect(install, 'which has run where this test runs').toBe('npm ci')
+
+  // What a reader has, in place of the examples.
+  start('sandbox', '--dialect', 'contrary', '--api-key', API_KEY, '--port', String(supplierPort))
+  const supplierUrl = `http://127.0.0.1:${supplierPort}/v1`
+  await until('the supplier', () => fetch(supplierUrl, { headers: { connection: 'close' } }).catch(() => undefined))
+  writeFileSync(path.join(folder, 'key.txt'), API_KEY)
+  const own = (command: string) =>
+    command
+      .replace('https://supplier.example/api/v1', supplierUrl)
+      .replace('reseller-v1.1', 'contrary')
+      .replace('https://shop.example/callbacks', `http://127.0.0.1:${storePort}/callbacks`)
+      .replace('127.0.0.1:8080', `127.0.0.1:${port}`)
+
+  const made = await shell(`${own(init)} --port ${port}`)
+  expect(made).toMatchObject({ code: 0, err: '' })
+  const [token = '', secret = ''] = ['token', 'callback secret'].map(
+    (name) => new RegExp(`^  ${name} +(\\S+)$`, 'm').exec(made.out)?.[1],
+  )
+  const shop = await startShop({ secret, port: storePort })
+  onTestFinished(() => shop.close())
+  expect(await shell(own(doctor))).toMatchObject({ code: 0 })
+  const service = start('serve')
+  expect(serve, 'which runs quayside serve').toBe('npm start')
+  let sku = ''
+  await until('the catalogue', async () => {
+    const { out } = await shell(own(listings))
+    sku = /^(\S+) +synced +.* [1-9]\d+ /m.exec(out)?.[1] ?? ''
+    return sku !== ''
+  })
+  const taken = await shell(own(order).replace('qs_s_…', token).replace('GAM-RAIL4', sku))
+  expect(JSON.parse(taken.out), taken.out).toMatchObject({ success: true, data: { reference: '1001' } })
   await until('the licence key', () => shop.keys().get('1001/1'))
   service.child.kill('SIGTERM')
   expect((await service.exit)[0]).toBe(0)
