@@ -5,6 +5,7 @@ import { parseDecimal } from '../domain/money.ts'
 import { Failure } from '../errors.ts'
 import { decisionTypes } from '../ordering/choices.ts'
 import type { OrderInput } from '../ordering/intake.ts'
+import { updateTypes } from '../stores/examples.ts'
 
 /** The message of every fault of a field: what would be right. */
 const must = (words: string) => (issue: { input?: unknown }) =>
@@ -231,6 +232,10 @@ export const unfreezeBody = fields({
     .max(1_000)
     .meta({ description: 'The causes that were shown by GET /status; a newer one stays' }),
 }).meta({ examples: [{ causes: ['9f86d081'] }] })
+/** Body of a test callback. */
+export const triggerBody = fields({
+  type: oneOf(updateTypes).meta({ description: 'Which callback: an example of it is sent' }),
+}).meta({ examples: [{ type: 'line.fulfilled' }] })
 /** Body of the rotation of a callback secret: a week is enough to install it, weekend included. */
 export const rotateSecretBody = fields({
   overlapHours: whole(0, 720).default(168).meta({ description: 'How long the previous secret stays valid' }),

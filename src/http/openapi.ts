@@ -28,7 +28,6 @@ export function openApiDocument(operations: Operation[]) {
       info: {
         title: 'Quayside',
         version: '1',
-        summary: 'Place paid store orders and get licence keys.',
         description: guide,
         license: { name: 'MIT', identifier: 'MIT' },
       },
@@ -46,10 +45,23 @@ export function openApiDocument(operations: Operation[]) {
   )
 }
 
-/** Answers may gain fields. Whole numbers end where those of JSON do, which needs no mention. */
+/**
+ * Answers may gain fields. Whole numbers end where those of JSON do, which needs no mention.
+ *
+ * The rest is for generators that know OpenAPI 3.0 better than 3.1: what may be null is a type and not an alternative, a
+ * constant text an enumeration of one, and a constant yes or no, of which they make code that does not run, is described.
+ */
 function override({ jsonSchema, zodSchema: { _zod } }: ZodOpenApiOverrideContext): void {
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
+  const { anyOf: [shape, none, ...more] = [], ...rest } = jsonSchema
+  if (none?.type === 'null' && typeof shape?.type === 'string' && more.length === 0) {
+    delete jsonSchema.anyOf
+    Object.assign(jsonSchema, shape, rest, { type: [shape.type, 'null'] })
+    if (shape.enum) jsonSchema.enum = [...shape.enum, null]
+  }
+  if (typeof jsonSchema.const === 'string') jsonSchema.enum = [jsonSchema.const]
+  delete jsonSchema.const
   if (_zod.def.type === 'object' && !(_zod.def as z.core.$ZodObjectDef).catchall) delete jsonSchema.additionalProperties
 }
 
@@ -64,7 +76,7 @@ const ErrorCode = z.enum(Object.keys(errorCodes) as Code[]).meta({
 
 const Failed = z
   .object({
-    success: z.literal(false),
+    success: z.literal(false).meta({ description: 'Always false' }),
     error: z.object({
       code: ErrorCode,
       message: z.string().meta({ description: 'What is wrong, for people: the words may change' }),
@@ -95,7 +107,7 @@ type Headers = oas31.HeadersObject
 const answerHeader = (description: string, schema: object) => ({ required: true, description, schema })
 const headerComponents = {
   'X-Request-Id': answerHeader('Name it when you ask for help', { type: 'string' }),
-  'WWW-Authenticate': answerHeader('The scheme of the token', { const: 'Bearer' }),
+  'WWW-Authenticate': answerHeader('The scheme of the token', { type: 'string', enum: ['Bearer'] }),
   'Retry-After': answerHeader('Seconds to wait', { type: 'integer', minimum: 1 }),
   'Content-Disposition': answerHeader('The name of the file', { type: 'string' }),
 }
@@ -172,6 +184,7 @@ const piecesOfPaths: Record<string, string> = {
 
 function describe(one: Operation): ZodOpenApiOperationObject {
   const { people, store } = one.allowed
+  const success = successOf(one)
   const pieces = [...one.path.matchAll(/:(\w+)/g)].map(([, name = '']) => [
     name,
     z.string().meta({ description: piecesOfPaths[name] ?? 'As its list shows it' }),
@@ -194,7 +207,7 @@ function describe(one: Operation): ZodOpenApiOperationObject {
     ...(body && { requestBody: body }),
     ...(one.file && { requestBody: { required: true, content: csv } }),
     responses: {
-      ...mapValues(one.success, (description) => succeeded(one, description)),
+      ...mapValues(one.success, (description) => ({ description, ...success })),
       400: common('Invalid'),
       401: common('Unauthenticated'),
       403: common('Forbidden'),
@@ -209,15 +222,17 @@ function describe(one: Operation): ZodOpenApiOperationObject {
   }
 }
 
-function succeeded({ name, answer }: Operation, description: string): ZodOpenApiResponseObject {
-  if (answer === csvFile) {
-    return { description, headers: { ...headers, ...headerNamed('Content-Disposition') }, content: csv }
-  }
+/** What every success of an operation has. Its envelope has a name: generators would number those without one. */
+function successOf({ name, answer }: Operation): Omit<ZodOpenApiResponseObject, 'description'> {
+  if (answer === csvFile) return { headers: { ...headers, ...headerNamed('Content-Disposition') }, content: csv }
   const line = lineShapeOf(answer)
   // Each line is one.
-  if (line) return { description, headers, content: { 'application/x-ndjson': { schema: named(line, `${name}Line`) } } }
-  const envelope = z.object({ success: z.literal(true), data: named(answer, `${name}Answer`) })
-  return { description, headers, content: json(envelope) }
+  if (line) return { headers, content: { 'application/x-ndjson': { schema: named(line, `${name}Line`) } } }
+  const envelope = z.object({
+    success: z.literal(true).meta({ description: 'Always true' }),
+    data: named(answer, `${name}Answer`),
+  })
+  return { headers, content: json(named(envelope, `${name}Success`)) }
 }
 
 /** A shape that has no name of its own is a component under the name of its operation. */

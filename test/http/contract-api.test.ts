@@ -37,6 +37,7 @@ const valid: Record<string, Json> = {
   ignoreListing: { reason: 'sold by hand' },
   releaseListing: { price: '36.00', reason: 'the supplier confirmed it' },
   rotateCallbackSecret: { overlapHours: 24 },
+  triggerUpdate: { type: 'line.fulfilled' },
   rotateWebhook: { url: 'https://shop.example/hook' },
 }
 

@@ -148,6 +148,7 @@ describe('an example', () => {
       const { causes } = (await world.ask('GET', '/status')).body.data.freeze as { causes: { id: string }[] }
       return { known: { causes: causes.map(({ id }) => id) } }
     },
+    triggerUpdate: async () => ({ path: `/stores/${STORE}/trigger` }),
     rotateCallbackSecret: async () => ({ path: `/stores/${STORE}/rotate-secret` }),
     createToken: async () => ({}),
     createWebhook: async () => ({}),

@@ -87,6 +87,7 @@ export async function openInstallation(
     shop,
     port,
     url,
+    token,
     withDatabase,
     folder,
     configFile,

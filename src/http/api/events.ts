@@ -4,10 +4,15 @@ import { type ApiContext, jsonLines, type Operation, ok, operation } from '../op
 
 const ServiceEvent = z
   .object({
-    time: z.iso.datetime(),
-    level: z.enum(['info', 'warn', 'error']),
-    event: z.string().meta({ examples: ['delivery.applied', 'purchase.accepted', 'callback.confirmed'] }),
-    fields: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
+    time: z.string().meta({ format: 'date-time', description: 'When it happened' }),
+    level: z.enum(['info', 'warn', 'error']).meta({ description: 'How urgent it is' }),
+    event: z.string().meta({
+      description: 'What happened',
+      examples: ['delivery.applied', 'purchase.accepted', 'callback.confirmed'],
+    }),
+    fields: z
+      .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))
+      .meta({ description: 'More about it, by name' }),
   })
   .meta({ id: 'ServiceEvent' })
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { assertAllowed } from '../../access/tokens.ts'
 import { parseDecimal } from '../../domain/money.ts'
-import { holdReasons, purchaseStates } from '../../domain/purchase.ts'
+import { type HoldReason, holdReasons, purchaseStates } from '../../domain/purchase.ts'
 import { orderStatuses } from '../../domain/supplier.ts'
 import { Failure } from '../../errors.ts'
 import { releasePurchase, retryPurchase } from '../../ordering/actions.ts'
@@ -25,6 +25,7 @@ import {
   currency,
   enumeration,
   maybeAt,
+  meaningsText,
   page,
   pageOf,
   view,
@@ -44,13 +45,19 @@ const State = enumeration('PurchaseState', purchaseStates, {
   cancelled: 'it was given up: nothing was charged, or an operator closed it',
   review: 'it waits for the decision of an operator',
 })
-const Hold = enumeration('HoldReason', holdReasons, {
-  out_of_stock: 'the supplier has none left',
-  balance: 'the balance at the supplier is too low',
-  ceiling: 'a unit costs more than its ceiling',
-  spend_cap: 'a spend cap of the order, the hour or the day is reached',
-  frozen: 'all buying is stopped',
-})
+/** Without a name: generators for OpenAPI 3.0 know no reference that may be null. */
+const Hold = z
+  .enum(holdReasons)
+  .nullable()
+  .meta({
+    description: `What keeps it from being bought now\n\n${meaningsText({
+      out_of_stock: 'the supplier has none left',
+      balance: 'the balance at the supplier is too low',
+      ceiling: 'a unit costs more than its ceiling',
+      spend_cap: 'a spend cap of the order, the hour or the day is reached',
+      frozen: 'all buying is stopped',
+    } satisfies Record<HoldReason, string>)}`,
+  })
 
 const shape = z
   .object({
@@ -63,7 +70,7 @@ const shape = z
       .int()
       .meta({ description: '1 for the first purchase of the part, one more each time it is bought again' }),
     state: State,
-    holdReason: Hold.nullable().meta({ description: 'What keeps it from being bought now' }),
+    holdReason: Hold,
     note: words.meta({ description: 'About the hold or the review, for people' }),
     notBefore: maybeAt.meta({ description: 'Nothing is done with it before' }),
     quantity: z.int().meta({ description: 'Units that it buys' }),

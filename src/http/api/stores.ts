@@ -7,7 +7,7 @@ import { audited } from '../../storage/evidence.ts'
 import { countListings } from '../../storage/listings.ts'
 import { allPublishing, countPublications } from '../../storage/publications.ts'
 import { EXAMPLE_KEYS, examples, updateTypes } from '../../stores/examples.ts'
-import { fields, rotateSecretBody } from '../input.ts'
+import { rotateSecretBody, triggerBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import { at, count, counts, maybeAt, words } from './views.ts'
 
@@ -123,7 +123,7 @@ export function storeOperations({
       path: '/stores/:store/trigger',
       summary: 'Send the store an example of a callback, marked `test: true`. It is sent once and stored nowhere.',
       allowed: { people: 'operator' },
-      body: fields({ type: z.enum(updateTypes) }),
+      body: triggerBody,
       answer: Triggered,
       success: { 200: 'What the store answered' },
       failures: { 404: 'no such store', 409: '`no_callbacks`: this kind of store gets none' },
