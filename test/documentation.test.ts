@@ -12,6 +12,8 @@ import { apiOperations } from '../src/http/api/api.ts'
 import { callbacks } from '../src/http/api/callbacks.ts'
 import type { ApiContext } from '../src/http/operation.ts'
 import { decisionTypes } from '../src/ordering/choices.ts'
+import { controls } from '../src/sandbox/control-table.ts'
+import { faultOptions, faultTable, matchFields } from '../src/sandbox/faults.ts'
 import { readListingAnswer } from '../src/stores/backend/backend.ts'
 import { otherCases } from './domain/purchase-cases-after.ts'
 import { foundCases } from './domain/purchase-cases-found.ts'
@@ -237,6 +239,38 @@ describe('the page for people on duty', () => {
     const exitCode = await runCommand([...words.split(' '), '--help'], { ...io, ...outside })
     expect(exitCode).toBe(0)
     expect(String(out.read())).toContain(`Usage: quayside ${words}`)
+  })
+})
+
+describe('the page on the sandbox', () => {
+  const page = read('docs/sandbox.md')
+
+  test('names every control, and what it does', () => {
+    const rows = controls.map(({ call, does }) => `| \`${call.replace(' /', ' /sandbox/')}\` | ${does}`)
+    expect(rows.filter((row) => !page.includes(row))).toEqual([])
+  })
+
+  test('names every fault, what it does and the options that it reads', () => {
+    const rows = Object.entries(faultTable).map(([name, { does, ...more }]) => {
+      const options = 'options' in more ? more.options.map((option) => `\`${option}\``).join(', ') : ''
+      return `| \`${name}\` | ${does} | ${options}`
+    })
+    expect(rows.filter((row) => !page.includes(row))).toEqual([])
+  })
+
+  test('names every option, what it means and its default', () => {
+    const rows = [...faultOptions, ...matchFields].map(({ name, does }) => `| \`${name}\` | ${does} |`)
+    expect(rows.filter((row) => !page.includes(row))).toEqual([])
+  })
+
+  test('names nothing that is not there', () => {
+    const named = [...page.matchAll(/^\| `([^`]+)` \|/gm)].map(([, name = '']) => name)
+    const known = [
+      ...controls.map(({ call }) => call.replace(' /', ' /sandbox/')),
+      ...Object.keys(faultTable),
+      ...[...faultOptions, ...matchFields].map(({ name }) => name),
+    ]
+    expect(named.filter((name) => !known.includes(name))).toEqual([])
   })
 })
 

@@ -25,7 +25,7 @@ import { orders } from './orders.ts'
 import { commandLine, exitCodeOf, exitCodes, exitCodesText, failureDocument, messageLines } from './output.ts'
 import { purchases, reviews } from './purchases.ts'
 import { balance, discrepancies, sweeps } from './reconcile.ts'
-import type { SandboxSettings } from './serve.ts'
+import { sandbox } from './sandbox.ts'
 import { freezes, status } from './status.ts'
 import { stores, trigger } from './stores.ts'
 import { tail } from './tail.ts'
@@ -161,32 +161,15 @@ Examples:
   run: async (io, options: DoctorOptions) => (await import('./doctor.ts')).runDoctor(io, options),
 }
 
-const serve: CommandRow[] = [
-  {
-    command: 'serve',
-    about: 'run the service; without a configuration, a demo against the sandbox',
-    options: {
-      '--config <file>': `configuration, else QUAYSIDE_CONFIG, else ${CONFIG_FILE}`,
-      '--port <number>': { about: "instead of the configuration's; 0 takes a free one", parse: whole(65_535) },
-    },
-    run: async (io, options: { config?: string; port?: number }) =>
-      (await import('./serve.ts')).runService(io, options),
+const serve: CommandRow = {
+  command: 'serve',
+  about: 'run the service; without a configuration, a demo against the sandbox',
+  options: {
+    '--config <file>': `configuration, else QUAYSIDE_CONFIG, else ${CONFIG_FILE}`,
+    '--port <number>': { about: "instead of the configuration's; 0 takes a free one", parse: whole(65_535) },
   },
-  {
-    command: 'sandbox',
-    about: 'run a supplier to try things on: the whole Reseller API v1.1',
-    options: {
-      '--port <number>': { about: 'where it listens; 0 takes a free one', parse: whole(65_535), fallback: 8090 },
-      '--offers <count>': { about: 'sell a generated catalogue of this size', parse: whole(10_000_000) },
-      '--seed <number>': { about: 'of the generated catalogue', parse: whole(2 ** 31) },
-      '--dialect <name|file>': { about: 'the dialect that it speaks', fallback: 'reseller-v1.1' },
-      '--file <file>': 'keep the world in this SQLite file (default: it ends with the process)',
-      '--api-key <key>': { about: 'the key that it lets in', fallback: 'sandbox-key' },
-    },
-    help: '\nExample:\n  quayside sandbox --offers 50000 --seed 7 --file data/run/sandbox.db',
-    run: async (io, options: SandboxSettings) => (await import('./serve.ts')).runSandbox(io, options),
-  },
-]
+  run: async (io, options: { config?: string; port?: number }) => (await import('./serve.ts')).runService(io, options),
+}
 
 const dialect: CommandRow[] = [
   { command: 'dialect', about: 'fit a supplier: check its facts, detect its signature' },
@@ -250,7 +233,19 @@ Examples:
 }
 
 const groups: Record<string, CommandRow[]> = {
-  'Set-up': [init, ...database, doctor, ...serve, ...tokens, ...stores, trigger, ...webhooks, ...dialect, ...captures],
+  'Set-up': [
+    init,
+    ...database,
+    doctor,
+    serve,
+    ...sandbox,
+    ...tokens,
+    ...stores,
+    trigger,
+    ...webhooks,
+    ...dialect,
+    ...captures,
+  ],
   'Keeping it safe': [...backups, restore, ...keys],
   'Watching and deciding': [
     status,

@@ -110,7 +110,10 @@ export async function runSandbox(io: Io, { dialect, ...settings }: SandboxSettin
     : path.join(import.meta.dirname, '../../config/dialects', `${dialect}.json`)
   const stopped = io.stopSignal()
   const sandbox = await startSandbox({ ...settings, dialect: readDialect(file) })
-  io.stderr.write(`The sandbox serves the Reseller API at ${sandbox.baseUrl},\nits controls at ${sandbox.controlUrl}\n`)
+  const { origin } = new URL(sandbox.baseUrl)
+  io.stderr.write(
+    `The sandbox serves the Reseller API at ${sandbox.baseUrl}\nOpen ${origin} for its controls and faults\n`,
+  )
   await stopped
   await sandbox.close()
   return exitCodes.ok

@@ -161,14 +161,15 @@ export function banner({ url, sandboxUrl, shopUrl, token, reference, sku, count,
   const next = [
     [commandLine(`orders show ${reference}`), 'from the store order to the keys'],
     [commandLine('status'), 'balance, freshness, queue'],
+    [commandLine('sandbox fault set answer-lost'), 'loses the answer to the next order'],
     [commandLine('--help'), 'everything else'],
-  ].map(([command = '', does]) => `  ${command.padEnd(30)}  ${does}`)
+  ].map(([command = '', does]) => `  ${command.padEnd(42)}  ${does}`)
   return `
 Quayside is running as a demo: nothing is configured, no real money moves.
 
   service   ${url}
   its API   ${url}/api/v1/openapi.json
-  supplier  ${sandboxUrl}  the sandbox, ${count} products
+  supplier  ${new URL(sandboxUrl).origin}  the sandbox, ${count} products: open it
   store     ${shopUrl}  its callbacks are printed here
   data      ${shown}
   its log   ${path.join(shown, 'quayside.log')}

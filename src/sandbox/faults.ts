@@ -1,60 +1,145 @@
 import { z } from 'zod'
 
+/** What a fault applies to, and by which fields of `match` it can be chosen. */
+export const faultSubjects = {
+  request: {
+    title: 'Faults of a request; without `path`, of the POST that creates an order',
+    match: ['path', 'method', 'externalOrderId', 'productId'],
+  },
+  order: { title: 'Faults of an order that is placed', match: ['externalOrderId', 'productId'] },
+  list: { title: 'Faults of a list', match: ['path', 'method'] },
+  delivery: { title: 'Faults of a webhook delivery', match: ['event', 'externalOrderId', 'productId'] },
+} as const
+
+interface FaultFacts {
+  of: keyof typeof faultSubjects
+  does: string
+  /** The options that it reads beside `times` and `match`. */
+  options?: readonly string[]
+}
+
 /**
  * The faults that a test or a person can set, each used up after `times` matching requests, orders or deliveries.
  *
  * They are kept in memory only: a restarted sandbox has none.
  */
-const requestFaults = ['answer-lost', 'error-before', 'error-after', 'slow', 'rate-limit'] as const
-const orderFaults = [
-  'out-of-stock',
-  'insufficient-balance',
-  'failed-order',
-  'list-lag',
-  'partial-keys',
-  'hold-open',
-] as const
-const listFaults = ['short-pages', 'capped-total', 'filter-misses'] as const
-const deliveryFaults = ['duplicate-delivery', 'reorder-deliveries', 'drop-delivery'] as const
+export const faultTable = {
+  'answer-lost': { of: 'request', does: 'runs the request, then hangs up without an answer' },
+  'error-before': { of: 'request', does: 'answers with an error and runs nothing', options: ['kind'] },
+  'error-after': { of: 'request', does: 'runs the request, then answers with an error', options: ['kind'] },
+  slow: { of: 'request', does: 'answers late', options: ['delayMs', 'stage'] },
+  'rate-limit': {
+    of: 'request',
+    does: 'answers 429 and runs nothing',
+    options: ['retryAfter', 'retryAfterForm'],
+  },
+  'out-of-stock': { of: 'order', does: 'refuses the order as sold out' },
+  'insufficient-balance': { of: 'order', does: 'refuses the order for lack of balance' },
+  'failed-order': { of: 'order', does: 'takes the order, then fails it and gives the money back' },
+  'list-lag': { of: 'order', does: 'leaves the new order out of the list for a while', options: ['delayMs'] },
+  'partial-keys': {
+    of: 'order',
+    does: 'hands out some keys first and the others later',
+    options: ['first', 'delayMs', 'status'],
+  },
+  'hold-open': { of: 'order', does: 'keeps the order open until a control moves it' },
+  'short-pages': { of: 'list', does: 'gives fewer rows on a page than were asked for', options: ['most'] },
+  'capped-total': { of: 'list', does: 'counts no more than `most`', options: ['most'] },
+  'filter-misses': { of: 'list', does: 'finds no order by its reference' },
+  'duplicate-delivery': { of: 'delivery', does: 'sends a delivery twice' },
+  'reorder-deliveries': {
+    of: 'delivery',
+    does: 'holds a delivery back until the next one is out',
+    options: ['delayMs'],
+  },
+  'drop-delivery': { of: 'delivery', does: 'never sends a delivery' },
+} as const satisfies Record<string, FaultFacts>
+export type FaultName = keyof typeof faultTable
+
+export const factsOf = (fault: FaultName): FaultFacts => faultTable[fault]
 
 /** A day: longer waits belong to the clock of a test, not to a fault. */
 const delayMaxMs = 86_400_000
 
-export const faultShape = z.strictObject({
-  fault: z.enum([...requestFaults, ...orderFaults, ...listFaults, ...deliveryFaults]),
-  /** How often it fires before it is used up. */
-  times: z.number().int().positive().default(1),
-  /** All named fields must match. Without `path` a request fault applies only to the POST that creates an order. */
-  match: z
-    .strictObject({
-      /** The beginning of the order's external reference. */
-      externalOrderId: z.string().min(1).optional(),
-      productId: z.string().min(1).optional(),
-      /** Path under the base address: `/orders` is that path and every path below it, `/` is every request. */
-      path: z.string().startsWith('/').optional(),
-      method: z.string().toUpperCase().optional(),
-      /** Our name of an event, such as `order.completed`. */
-      event: z.string().min(1).optional(),
-    })
-    .default({}),
-  /** `slow`: the delay; `list-lag`: how long hidden; `partial-keys`: when the rest comes; `reorder-deliveries`: the longest wait. */
-  delayMs: z.number().int().min(0).max(delayMaxMs).optional(),
-  /** `slow`: wait `before` the request is run, or `after` it (the default). */
-  stage: z.enum(['before', 'after']).default('after'),
-  /** `error-before` and `error-after`: which failure is answered. */
-  kind: z.enum(['internal', 'unavailable', 'in_progress']).default('internal'),
-  /** `rate-limit`: seconds to wait; a text is sent unchanged; null sends no header. */
-  retryAfter: z.union([z.number().int(), z.string(), z.null()]).default(1),
-  /** `rate-limit`: whether a number is written as seconds or as the HTTP date of that instant. */
-  retryAfterForm: z.enum(['seconds', 'date']).default('seconds'),
-  /** `partial-keys`: how many come first (default: half of them, rounded down). */
-  first: z.number().int().min(0).optional(),
-  /** `short-pages`: most rows on a page, for any requested size; `capped-total`: the highest count that is shown. */
-  most: z.number().int().positive().default(10),
-  /** `partial-keys`: the status of the order while keys are missing. */
-  status: z.enum(['completed', 'open']).default('completed'),
+/** All named fields must match. */
+export const matchShape = z.strictObject({
+  path: z
+    .string()
+    .startsWith('/')
+    .optional()
+    .describe('this path of the API and all below it, such as `/orders`; `/` is every request'),
+  method: z.string().toUpperCase().optional().describe('the method of the request'),
+  externalOrderId: z.string().min(1).optional().describe("the beginning of the order's reference"),
+  productId: z.string().min(1).optional().describe('the id of the product'),
+  event: z.string().min(1).optional().describe('the event, such as `order.completed`'),
 })
-export type FaultName = z.infer<typeof faultShape>['fault']
+
+export const faultShape = z.strictObject({
+  fault: z.enum(Object.keys(faultTable) as [FaultName, ...FaultName[]]),
+  times: z.number().int().positive().default(1).describe('how often it fires before it is used up'),
+  match: matchShape.default({}),
+  delayMs: z
+    .number()
+    .int()
+    .min(0)
+    .max(delayMaxMs)
+    .optional()
+    .describe(
+      'milliseconds: how late the answer is (1000 without it), how long the order is hidden or the delivery held back, or when the other keys come',
+    ),
+  stage: z.enum(['before', 'after']).default('after').describe('waits `before` or `after` the request is run'),
+  kind: z
+    .enum(['internal', 'unavailable', 'in_progress'])
+    .default('internal')
+    .describe('which error: `internal`, `unavailable` or `in_progress`'),
+  retryAfter: z
+    .union([z.number().int(), z.string(), z.null()])
+    .default(1)
+    .describe('seconds to wait; a text is sent as it is, null (`none` on the command line) sends no header'),
+  retryAfterForm: z
+    .enum(['seconds', 'date'])
+    .default('seconds')
+    .describe('`seconds`, or `date` for the HTTP date of that instant'),
+  first: z.number().int().min(0).optional().describe('how many keys come first; half of them without it'),
+  most: z.number().int().positive().default(10).describe('most rows on a page, or the highest count'),
+  status: z
+    .enum(['completed', 'open'])
+    .default('completed')
+    .describe('the order is `completed` or `open` while keys are missing'),
+})
+
+/** The options of faults and the fields of `match`, with what each means and its default. */
+export const faultOptions = rowsOf(faultShape.omit({ fault: true, match: true }))
+export const matchFields = rowsOf(matchShape)
+
+function rowsOf({ shape }: z.ZodObject): { name: string; does: string }[] {
+  return Object.entries(shape).map(([name, field]) => {
+    const { data } = field.safeParse(undefined)
+    const { description = '' } = field
+    return { name, does: data === undefined ? description : `${description} (default: ${String(data)})` }
+  })
+}
+
+/**
+ * Reads a fault as a person sets it.
+ *
+ * @throws z.ZodError with every fault of the input; an option that the fault does not read is one
+ */
+export function readFault(input: unknown): z.infer<typeof faultShape> {
+  readableShape.parse(input)
+  return faultShape.parse(input)
+}
+
+const readableShape = z
+  .looseObject({ fault: faultShape.shape.fault, match: z.looseObject({}).default({}) })
+  .superRefine(({ fault, match, ...options }, context) => {
+    const { of, options: own = [] } = factsOf(fault)
+    const readable: readonly string[] = ['times', ...own]
+    const choosable: readonly string[] = faultSubjects[of].match
+    const refuse = (path: string[]) => context.addIssue({ code: 'custom', path, message: `${fault} does not read it` })
+    for (const name of Object.keys(options)) if (!readable.includes(name)) refuse([name])
+    for (const name of Object.keys(match)) if (!choosable.includes(name)) refuse(['match', name])
+  })
 
 /** An active fault: how often it can still fire and how often it has fired. */
 export interface SandboxFault extends z.infer<typeof faultShape> {
@@ -117,8 +202,8 @@ export function createFaults(): Faults {
 }
 
 function matches({ fault, match }: SandboxFault, subject: Subject): boolean {
-  const forRequests: readonly string[] = requestFaults
-  if (forRequests.includes(fault) && match.path === undefined && !subject.createsOrder) return false
+  const { of } = factsOf(fault)
+  if (of === 'request' && match.path === undefined && !subject.createsOrder) return false
   if (match.path !== undefined && !isUnder(subject.path ?? '', match.path)) return false
   if (match.method !== undefined && match.method !== subject.method) return false
   if (match.event !== undefined && match.event !== subject.event) return false

@@ -2,8 +2,8 @@
  * The sandbox: a supplier of our own that speaks the Reseller API v1.1, whole, in any dialect.
  *
  * Its ledger is always true: it records every charge and every issued key, with any faults and after any number of kills.
- * The sandbox shares only the dialect and the money with the rest of Quayside, and signs by itself, so that it cannot agree
- * with a bug of our client.
+ * The sandbox shares only the dialect, the money and the layout of texts with the rest of Quayside, and signs by itself, so
+ * that it cannot agree with a bug of our client.
  */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -15,6 +15,7 @@ import { cryptoRandom } from './chance.ts'
 import { createControl } from './control.ts'
 import { routesOf } from './endpoints.ts'
 import { createFaults, type Faults } from './faults.ts'
+import { frontPage } from './front-page.ts'
 import { openapiOf } from './openapi.ts'
 import { createSender } from './webhooks.ts'
 import { openWorld, type World } from './world.ts'
@@ -89,6 +90,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const { pause } = waits
   const app = express()
   app.disable('x-powered-by').disable('etag').disable('query parser').enable('case sensitive routing')
+  app.get(['/', '/sandbox'], frontPage())
   app.use('/sandbox', createControl({ world, faults, dialect }))
   app.use('/v1', createApi({ dialect, routes, faults, apiKey, requestsPerMinute, now, random, pause }))
   // Other paths have no routes, but the same envelope and request id.

@@ -360,7 +360,7 @@ describe('the help', () => {
       wide.push(...stdout.split('\n').filter((line) => line.length > 80))
       // Options and examples follow the usage; the commands are what stands indented under the other titles.
       const parts = stdout.split('\n\n').filter((part) => /^[A-Z][a-z -]+:\n {2}[a-z]/.test(part))
-      const listed = parts.filter((part) => !/^(Arguments|Examples?):/.test(part))
+      const listed = parts.filter((part) => !/^(Arguments:|Examples?:|Faults of|Options of)/.test(part))
       const names = listed.flatMap((part) => [...part.matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name]) => `${name}`))
       for (const name of names.filter((one) => one !== 'help')) await walk([...words, name])
     }

@@ -1,0 +1,195 @@
+/** The sandbox on the command line: running it, and the faults of one that runs. */
+import { existsSync } from 'node:fs'
+import path from 'node:path'
+import { z } from 'zod'
+import { readJson } from '../config/config.ts'
+import { sentence } from '../domain/text-layout.ts'
+import { Failure } from '../errors.ts'
+import { type FaultName, factsOf, faultOptions, faultTable, matchFields, readFault } from '../sandbox/faults.ts'
+import { faultSections, sectionsOfPage, sectionsText } from '../sandbox/front-page.ts'
+import { demoFolder } from './client.ts'
+import { type CommandRow, fileOptions, type Io, print, proseWidth, whole, widthOf } from './command.ts'
+import { asRow, asRows, cell, commandLine, counted, exitCodes, NOT_RUNNING, number, type Row, table } from './output.ts'
+import type { SandboxSettings } from './serve.ts'
+
+const PORT = 8090
+const DEFAULT_ORIGIN = `http://127.0.0.1:${PORT}`
+
+const shared = {
+  '--url <address>': `address of the sandbox, else ${DEFAULT_ORIGIN}, else the demo's`,
+  '--json': fileOptions['--json'],
+}
+
+interface FaultFlags extends Record<string, unknown> {
+  url?: string
+  json?: true
+}
+
+export const sandbox: CommandRow[] = [
+  {
+    command: 'sandbox',
+    about: 'run a supplier to try things on: the whole Reseller API v1.1',
+    options: {
+      '--port <number>': { about: 'where it listens; 0 takes a free one', parse: whole(65_535), fallback: PORT },
+      '--offers <count>': { about: 'sell a generated catalogue of this size', parse: whole(10_000_000) },
+      '--seed <number>': { about: 'of the generated catalogue', parse: whole(2 ** 31) },
+      '--dialect <name|file>': { about: 'the dialect that it speaks', fallback: 'reseller-v1.1' },
+      '--file <file>': 'keep the world in this SQLite file (default: it ends with the process)',
+      '--api-key <key>': { about: 'the key that it lets in', fallback: 'sandbox-key' },
+    },
+    help: `
+${sectionsText(sectionsOfPage())}
+Examples:
+  quayside sandbox --offers 50000 --seed 7 --file data/sandbox.db
+  quayside sandbox fault set answer-lost`,
+    run: async (io, options: SandboxSettings) => (await import('./serve.ts')).runSandbox(io, options),
+  },
+  { command: 'sandbox fault', about: 'faults of a running sandbox: list, set, clear' },
+  {
+    command: 'sandbox fault list',
+    about: 'the faults that are set, and how often each fired',
+    options: shared,
+    run: listFaults,
+  },
+  {
+    command: 'sandbox fault set <fault>',
+    about: 'set a fault; the next requests, orders or deliveries meet it',
+    args: ['its name, as `quayside sandbox --help` lists it'],
+    options: {
+      ...Object.fromEntries(
+        [...faultOptions, ...matchFields].map(({ name, does }) => [`${flagOf(name)} <value>`, does]),
+      ),
+      ...shared,
+    },
+    help: `
+${sectionsText(faultSections())}
+Examples:
+  quayside sandbox fault set answer-lost
+  quayside sandbox fault set slow --delay-ms 5000 --times 3
+  quayside sandbox fault set rate-limit --path /products --retry-after 30`,
+    run: setFault,
+  },
+  {
+    command: 'sandbox fault clear',
+    about: 'clear all faults',
+    options: shared,
+    run: clearFaults,
+  },
+]
+
+/** `delayMs` is `--delay-ms`. */
+function flagOf(name: string): string {
+  return `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+}
+
+async function listFaults(io: Io, { url, json }: FaultFlags): Promise<number> {
+  const { origin, faults } = await findSandbox(url, io.env)
+  print(io, json === true, { sandbox: origin, faults }, () => {
+    const none = `No fault is set at ${origin}. \`${commandLine('sandbox fault set <fault>')}\` sets one; \`${commandLine('sandbox --help')}\` lists them.`
+    if (faults.length === 0) return sentence(none, proseWidth(io))
+    const columns = { FAULT: 'fault', LEFT: number('left'), FIRED: number('fired'), OPTIONS: optionsText } as const
+    return table(faults, columns, widthOf(io))
+  })
+  return exitCodes.ok
+}
+
+async function setFault(io: Io, { url, json, ...given }: FaultFlags, name = ''): Promise<number> {
+  const input = {
+    fault: name,
+    ...valuesOf(given, faultOptions, readValue),
+    match: valuesOf(given, matchFields, String),
+  }
+  const wanted = checkedFault(input)
+  const { origin } = await findSandbox(url, io.env)
+  const fault = await ask(origin, 'POST', input)
+  print(io, json === true, fault, () => {
+    const times = counted(wanted.times, 'time', 'times')
+    return sentence(`${name} is set at ${origin}, for ${times}: it ${factsOf(wanted.fault).does}.`, proseWidth(io))
+  })
+  return exitCodes.ok
+}
+
+async function clearFaults(io: Io, { url, json }: FaultFlags): Promise<number> {
+  const { origin, faults } = await findSandbox(url, io.env)
+  await ask(origin, 'DELETE')
+  const text = `${counted(faults.length, 'fault', 'faults')} cleared at ${origin}.`
+  print(io, json === true, { sandbox: origin, cleared: faults.length }, () => sentence(text, proseWidth(io)))
+  return exitCodes.ok
+}
+
+/** The given ones of these options, by name. */
+const valuesOf = (given: Row, options: { name: string }[], read: (text: string) => unknown): Row =>
+  Object.fromEntries(
+    options.flatMap(({ name }) => (typeof given[name] === 'string' ? [[name, read(given[name])]] : [])),
+  )
+
+const readValue = (text: string): unknown => (text === 'none' ? null : /^-?\d{1,15}$/.test(text) ? Number(text) : text)
+
+/** @throws Failure `invalid` that names each wrong option as it was typed */
+function checkedFault(input: { fault: string }): ReturnType<typeof readFault> {
+  const names = Object.keys(faultTable)
+  if (!names.includes(input.fault)) {
+    throw new Failure('invalid', `there is no fault '${input.fault}': name one of ${names.join(', ')}`)
+  }
+  try {
+    return readFault(input)
+  } catch (cause) {
+    if (!(cause instanceof z.ZodError)) throw cause
+    const fields = cause.issues.map((issue) => ({
+      field: flagOf(String(issue.path.at(-1))),
+      message: issue.code === 'invalid_type' ? `must be a ${issue.expected}` : issue.message,
+    }))
+    throw new Failure('invalid', `the fault ${input.fault} cannot be set so`, { fields, cause })
+  }
+}
+
+/** The options that it reads, and what it is limited to. */
+function optionsText(fault: Row): string {
+  const options = (factsOf(fault.fault as FaultName).options ?? []).map((name) => [name, fault[name]] as const)
+  return [...options, ...Object.entries(asRow(fault.match))]
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name}=${String(value)}`)
+    .join(' ')
+}
+
+/**
+ * The sandbox that answers: at the named address, else at the default one, else where the demo started its own.
+ *
+ * @throws Failure `unavailable` when none answers
+ */
+async function findSandbox(url: string | undefined, env: Io['env']): Promise<{ origin: string; faults: Row[] }> {
+  const origins = url === undefined ? [DEFAULT_ORIGIN, ...demoOrigins(env)] : [originOf(url)]
+  for (const origin of origins) {
+    const { faults } = await ask(origin, 'GET').catch((): Row => ({}))
+    if (Array.isArray(faults)) return { origin, faults: asRows(faults) }
+  }
+  const start = `Start one by \`${commandLine('sandbox')}\`, or name its address by --url.`
+  throw new Failure('unavailable', `no sandbox answers at ${origins.join(' or ')}.\n${start}`, { reason: NOT_RUNNING })
+}
+
+function demoOrigins(env: Io['env']): string[] {
+  const file = path.join(demoFolder(env), 'demo.json')
+  return existsSync(file) ? [originOf(cell(asRow(asRow(readJson(file)).supplier).baseUrl))] : []
+}
+
+function originOf(url: string): string {
+  if (URL.canParse(url) && /^https?:/.test(url)) return new URL(url).origin
+  throw new Failure('invalid', `not an address of a sandbox: ${url}; give one such as ${DEFAULT_ORIGIN}`)
+}
+
+/** A sandbox answers in milliseconds. */
+const DEADLINE_MS = 10_000
+
+/** @throws Failure `rejected` with the words of the sandbox */
+async function ask(origin: string, method: string, body?: object): Promise<Row> {
+  const response = await fetch(`${origin}/sandbox/faults`, {
+    method,
+    ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+    redirect: 'manual',
+    signal: AbortSignal.timeout(DEADLINE_MS),
+  })
+  if (response.status === 204) return {}
+  const answer = asRow(await response.json())
+  if (!response.ok) throw new Failure('rejected', `the sandbox at ${origin} refused: ${cell(answer.error)}`)
+  return answer
+}
