@@ -1,3 +1,4 @@
+import { pino } from 'pino'
 import { plain } from './domain/text-layout.ts'
 
 /**
@@ -73,8 +74,6 @@ export interface Log {
 
 const allowed: ReadonlySet<string> = new Set(fieldNames)
 
-const LEVELS = { debug: 0, info: 1, warn: 2, error: 3 }
-
 export interface LogRecord {
   /** ISO 8601, UTC. */
   time: string
@@ -85,20 +84,29 @@ export interface LogRecord {
 
 export interface LogOptions {
   /** The least level that is written. */
-  level: keyof typeof LEVELS
+  level: 'debug' | keyof Log
   /** Takes one finished line; a failing one never fails the work that logs. */
   write: (line: string) => void
   /** How a record becomes a line (default: JSON). */
   lineOf?: (record: LogRecord) => string
 }
 
-export function createLog({ level: least, write, lineOf = jsonLine }: LogOptions): Log {
+export function createLog({ level: least, write, lineOf }: LogOptions): Log {
+  const logger = pino(
+    {
+      level: least,
+      base: null,
+      // pino begins a line with the level; people look for the time and the event first.
+      formatters: { level: () => ({}) },
+      timestamp: () => `"time":"${new Date().toISOString()}"`,
+    },
+    { write: (text) => write(lineOf === undefined ? text : `${lineOf(recordIn(text))}\n`) },
+  )
   const line =
     (level: keyof Log) =>
     (event: string, fields: LogFields = {}): void => {
-      if (LEVELS[level] < LEVELS[least]) return
       try {
-        write(`${lineOf(recordOf(level, event, fields))}\n`)
+        logger[level]({ event, level, ...kept(fields) })
       } catch {
         // Work goes on without its log line: a broken pipe must not stop a purchase.
       }
@@ -106,16 +114,26 @@ export function createLog({ level: least, write, lineOf = jsonLine }: LogOptions
   return { info: line('info'), warn: line('warn'), error: line('error') }
 }
 
-/** What is kept of a record: the fields that are listed, and no objects. */
-export function recordOf(level: keyof Log, event: string, fields: LogFields): LogRecord {
-  const kept = Object.entries(fields).filter(
-    ([name, value]) => allowed.has(name) && value !== undefined && (value === null || typeof value !== 'object'),
-  )
-  return { time: new Date().toISOString(), event, level, fields: Object.fromEntries(kept) }
+function recordIn(text: string): LogRecord {
+  const { time, event, level, ...fields } = JSON.parse(text) as Omit<LogRecord, 'fields'>
+  return { time, event, level, fields }
 }
 
-const jsonLine = ({ time, event, level, fields }: LogRecord): string =>
-  JSON.stringify({ time, event, level, ...fields })
+/** The fields that are listed, without objects. */
+const kept = (fields: LogFields): LogFields =>
+  Object.fromEntries(
+    Object.entries(fields).filter(
+      ([name, value]) => allowed.has(name) && value !== undefined && (value === null || typeof value !== 'object'),
+    ),
+  )
+
+/** A record as of now. */
+export const recordOf = (level: keyof Log, event: string, fields: LogFields): LogRecord => ({
+  time: new Date().toISOString(),
+  event,
+  level,
+  fields: kept(fields),
+})
 
 const DIM = 2
 const COLOURS = { info: 32, warn: 33, error: 31 }
