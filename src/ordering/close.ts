@@ -54,7 +54,7 @@ async function closeOrder(ordering: Ordering, orderId: string): Promise<boolean>
  * What an update says is fixed when it is first sent. Of two updates of one line the first may be confirmed last: then each was
  * sent while the other one was not confirmed, and neither was `complete`. An update of its own does, without keys.
  */
-export async function announceCompletion(ordering: Ordering, { orderId }: OutboxRow): Promise<void> {
+export async function announceCompletion(ordering: Ordering, { orderId }: Pick<OutboxRow, 'orderId'>): Promise<void> {
   const standing = await orderStanding(ordering, orderId ?? '')
   const changes = standing ? await completionsOf(ordering, standing) : []
   if (changes.length === 0) return
@@ -64,21 +64,21 @@ export async function announceCompletion(ordering: Ordering, { orderId }: Outbox
 
 /** An update for each line of which the store has all keys and that no update reported as complete; enqueued once, however often this is called. */
 async function completionsOf(ordering: Ordering, { order, lines }: Standing): Promise<Change[]> {
-  const whole = lines.filter(({ line, delivered }) => delivered > 0 && delivered === line.quantity)
+  const whole = lines.filter(({ line, delivered }) => delivered === line.quantity)
   if (whole.length === 0) return []
   const at = ordering.now()
   const sent = (await ordering.db.query(outboxOfOrder(order.id))).map(({ sentUpdate }) => sentUpdate)
-  const complete = new Set(sent.flatMap((update) => (update && isComplete(update) ? [update.line.id] : [])))
+  const complete = new Set(sent.filter((update) => update !== null && isComplete(update)).map(({ line }) => line.id))
   return whole
     .filter(({ line }) => !complete.has(line.line))
-    .flatMap(({ line, purchases }) => {
-      const last = purchases.at(-1)
-      if (!last) return []
-      return [
-        enqueueUpdate(
-          { kind: 'callback', type: 'line.fulfilled', payload: { purchaseId: last.id, count: 0 } },
-          { id: ordering.newId(), store: order.store, orderId: order.id, dedupeKey: `complete:${line.id}`, at },
+    .flatMap(({ line, purchases }) =>
+      purchases
+        .slice(-1)
+        .map(({ id: purchaseId }) =>
+          enqueueUpdate(
+            { kind: 'callback', type: 'line.fulfilled', payload: { purchaseId, count: 0 } },
+            { id: ordering.newId(), store: order.store, orderId: order.id, dedupeKey: `complete:${line.id}`, at },
+          ),
         ),
-      ]
-    })
+    )
 }

@@ -24,8 +24,8 @@ interface Run {
 
 /** Each of these files with the tests that are about it: they have a database and servers, and take long. */
 const ordering: Record<string, string[]> = {
-  'src/ordering/close.ts': ['test/ordering/close.test.ts', 'test/ordering/fulfil.test.ts'],
-  'src/ordering/fulfil.ts': ['test/ordering/fulfil.test.ts'],
+  'src/ordering/close.ts': ['test/ordering/close.test.ts'],
+  'src/ordering/fulfil.ts': ['test/ordering/fulfil.test.ts', 'test/ordering/fulfil-edges.test.ts'],
   'src/ordering/guards.ts': ['test/ordering/guards-edges.test.ts'],
   'src/ordering/scan.ts': ['test/ordering/scan-edges.test.ts', 'test/ordering/filter.test.ts'],
   'src/reconciliation/sweep.ts': ['test/ordering/sweep-edges.test.ts', 'test/reconciliation/sweep.test.ts'],
