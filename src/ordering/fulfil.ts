@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { callbackDelayMs } from '../domain/pace.ts'
 import { finalStates } from '../domain/purchase.ts'
 import { isComplete, reportedHolds, type StoreUpdate } from '../domain/store-update.ts'
@@ -81,7 +82,7 @@ async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRo
   }
   const sealed = effect.type === 'line.fulfilled' ? await db.query(keysOfHandOver(row.id)) : []
   const fresh = sealed.filter((key) => key.handedOverAt === null).length
-  const update = await updateOf(fulfilment, row, fresh)
+  const update = await updateOf(fulfilment, row, effect, fresh)
   const handsOver = effect.type === 'line.fulfilled' && sealed.length > 0 ? effect.payload.purchaseId : undefined
   const outgoing: Outgoing = { row, update, handsOver }
   if (!(await beginSending(fulfilment, outgoing))) return park(fulfilment, row, 'the hand-over waits for a person')
@@ -180,7 +181,7 @@ async function failed(fulfilment: Fulfilment, row: OutboxRow, error: string): Pr
 }
 
 /** An update that is about to be sent. */
-export interface Outgoing {
+interface Outgoing {
   row: OutboxRow
   update: StoreUpdate
   /** The purchase whose keys it hands over; undefined when it carries none. */
@@ -192,7 +193,7 @@ export interface Outgoing {
  *
  * @returns false when an operator must look first, or a cancellation came before; then nothing may leave
  */
-export async function beginSending(ordering: Ordering, { row, update, handsOver }: Outgoing): Promise<boolean> {
+async function beginSending(ordering: Ordering, { row, update, handsOver }: Outgoing): Promise<boolean> {
   const begin = beginCallback({ id: row.id, sentUpdate: update })
   try {
     await ordering.db.commit(
@@ -208,7 +209,7 @@ export async function beginSending(ordering: Ordering, { row, update, handsOver 
 }
 
 /** Takes the note back when no byte left, unless an earlier attempt may have sent one. A cancellation counts again. */
-export async function noteUnsent(ordering: Ordering, { row, handsOver }: Outgoing): Promise<void> {
+async function noteUnsent(ordering: Ordering, { row, handsOver }: Outgoing): Promise<void> {
   const unsent = markUnsent(row.id)
   try {
     await ordering.db.commit(handsOver === undefined ? [unsent] : [unsent, ...markHandOverUnsent(handsOver, row.id)])
@@ -262,20 +263,23 @@ const ADVICE: Record<string, string> = {
  *
  * @param fresh licence keys that the store first gets with this update
  */
-export async function updateOf(ordering: Ordering, row: OutboxRow, fresh: number): Promise<StoreUpdate> {
-  if (row.sentUpdate) return row.sentUpdate
-  const effect = effectOf(row)
-  if (effect.kind === 'alert') throw new Error('an alert is for people, not for a store')
+async function updateOf(
+  ordering: Ordering,
+  { sentUpdate, orderId }: OutboxRow,
+  effect: UpdateEffect,
+  fresh: number,
+): Promise<StoreUpdate> {
+  if (sentUpdate) return sentUpdate
   if (effect.type === 'order.closed') {
-    const order = await first(ordering.db, storeOrderById(row.orderId ?? ''))
-    if (!order) throw new Error('the order of the update is gone')
+    const order = await first(ordering.db, storeOrderById(orderId ?? ''))
+    assert(order, 'an order is never deleted')
     const { store, reference } = order
     return { type: 'order.closed', order: { store, reference }, state: effect.payload.state }
   }
   const loaded = await load(ordering, effect.payload.purchaseId)
-  if (!loaded) throw new Error('the purchase of the update is gone')
+  assert(loaded, 'a purchase is never deleted')
   const line = await first(ordering.db, lineById(loaded.purchase.lineId))
-  if (!line) throw new Error('the line of the update is gone')
+  assert(line, 'a purchase has its line')
   const { store, reference } = loaded.name
   const about = {
     order: { store, reference },

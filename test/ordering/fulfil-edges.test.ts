@@ -1,0 +1,472 @@
+/** Updates for a store, one at a time: what each says, what it leaves behind, and when keys count as handed over. */
+import { sql } from 'drizzle-orm'
+import { describe, expect, test } from 'vitest'
+import type { PurchaseState } from '../../src/domain/purchase.ts'
+import { reportedHolds, type StoreUpdate } from '../../src/domain/store-update.ts'
+import { confirmHandOver, deliverDue, redeliver } from '../../src/ordering/fulfil.ts'
+import { refreshDue } from '../../src/ordering/refresh.ts'
+import type { Change } from '../../src/storage/database.ts'
+import { auditOf } from '../../src/storage/evidence.ts'
+import { keysOfPurchases } from '../../src/storage/licence-keys.ts'
+import { enqueueUpdate, outboxById, type UpdateEffect } from '../../src/storage/outbox.ts'
+import { type Purchase, purchasesOfOrder } from '../../src/storage/purchases.ts'
+import { requestCancellation } from '../../src/storage/store-orders.ts'
+import type { Pushed, PushResult, Store } from '../../src/stores/store.ts'
+import { defaultDialect, first, openTestApp, STORE, type TestApp, type TestAppOptions } from '../support/test-app.ts'
+
+const MINUTE = 60_000
+
+const away: PushResult = { outcome: 'unavailable', mayHaveLeft: false, detail: 'nothing listens there' }
+
+/** A store that gives each update to the test, which answers for it. */
+function noting(app: TestApp, answer: (update: Pushed<StoreUpdate>) => PushResult | Promise<PushResult>): Store {
+  return {
+    ...app.store,
+    fulfil: async (update) => answer(update),
+    reportFailure: async (update) => answer(update),
+    reportHeld: async (update) => answer(update),
+    reportResumed: async (update) => answer(update),
+    closeOrder: async (update) => answer(update),
+  }
+}
+
+/** An order of two units whose purchase was not sent, and a store that notes what it gets. */
+async function openOrder() {
+  const app = await openTestApp()
+  const { sku } = await app.offer()
+  const { orderId } = await app.order('1001', [{ sku, id: 'gid-7', quantity: 2 }])
+  const { id: purchaseId } = await app.purchase(orderId)
+  const pushed: Pushed<StoreUpdate>[] = []
+  const store = noting(app, (update) => {
+    pushed.push(update)
+    return { outcome: 'confirmed' }
+  })
+  app.ordering.storeOf = () => store
+  const about = { order: { store: STORE, reference: '1001' }, line: { id: 'gid-7', sku, quantity: 2 } }
+  return { app, orderId, purchaseId, pushed, store, about }
+}
+
+/** An order whose keys are there, with the update that is to hand them over. */
+async function openReady(options: TestAppOptions = {}, quantity = 1) {
+  const app = await openTestApp(options)
+  const orderId = await app.buy('1001', { quantity })
+  await app.settle()
+  app.move(2_000)
+  app.sandbox.advance()
+  await refreshDue(app.ordering)
+  app.lines.length = 0
+  const keys = async () => app.db.query(keysOfPurchases((await app.purchases(orderId)).map(({ id }) => id)))
+  const handOverId = first(await keys()).handOverId ?? ''
+  return { app, orderId, keys, row: () => rowOf(app, handOverId) }
+}
+
+const rowOf = async ({ db }: TestApp, id: string) => first(await db.query(outboxById(id)))
+const linesOf = ({ lines }: TestApp, event: string) =>
+  lines.map((text) => JSON.parse(text)).filter((line) => line.event === event)
+
+/** Enqueues an update as the flows do. Returns its id. */
+async function enqueue({ db, ordering }: TestApp, orderId: string, effect: UpdateEffect): Promise<string> {
+  const id = ordering.newId()
+  await db.commit([enqueueUpdate(effect, { id, store: STORE, orderId, dedupeKey: id, at: ordering.now() })])
+  return id
+}
+
+const set = ({ db }: TestApp, change: ReturnType<typeof sql>) => db.commit([{ statement: change, rows: 'any' }])
+
+/** Makes one commit fail: the first after `skip` others. */
+function failCommit({ ordering, db }: TestApp, skip = 0): void {
+  let left = skip
+  const commit = async (changes: Change[]) => {
+    left -= 1
+    if (left >= 0) return db.commit(changes)
+    ordering.db = db
+    throw new Error('the disk is full')
+  }
+  ordering.db = { ...db, commit }
+}
+
+describe('what a store learns of a line that fails', () => {
+  const fail = async (purchase: Partial<Purchase>, row: string) => {
+    const { app, orderId, purchaseId, pushed, about } = await openOrder()
+    const { state, cancelRequestedAt, deadlineAt, failureCode, failureMessage } = {
+      ...(await app.purchase(orderId)),
+      ...purchase,
+    }
+    await set(
+      app,
+      sql`update purchases set state = ${state}, cancel_requested_at = ${cancelRequestedAt}, deadline_at = ${deadlineAt},
+      failure_code = ${failureCode}, failure_message = ${failureMessage}`,
+    )
+    await enqueue(app, orderId, { kind: 'callback', type: 'line.failed', payload: { purchaseId, units: 1, row } })
+    await deliverDue(app.ordering)
+    return { update: first(pushed), about, app }
+  }
+  type Said = { state: PurchaseState; code: string; message: string; advice: string }
+  const cases: [string, Partial<Purchase>, string, Said][] = [
+    [
+      'the supplier failed it and gave a reason: the people at the store may have it tried again',
+      { state: 'failed', failureCode: 'vendor_gone', failureMessage: 'the vendor is gone' },
+      'failed',
+      { state: 'failed', code: 'vendor_gone', message: 'vendor is gone', advice: 'retry the purchase' },
+    ],
+    [
+      'the supplier failed it without a reason',
+      { state: 'failed' },
+      'failed',
+      { state: 'failed', code: 'failed', message: 'supplier could not deliver', advice: 'retry the purchase' },
+    ],
+    [
+      'it was out of stock: nothing was bought',
+      { state: 'rejected', failureCode: 'out_of_stock', failureMessage: 'none left' },
+      'rejected',
+      { state: 'failed', code: 'out_of_stock', message: 'none left', advice: 'nothing was bought' },
+    ],
+    [
+      'the store cancelled it: nothing was bought',
+      { state: 'cancelled', cancelRequestedAt: 1 },
+      'cancelled',
+      { state: 'cancelled', code: 'cancelled', message: 'request of the store', advice: 'Nothing was bought' },
+    ],
+    [
+      'the store cancelled it after its deadline: the cancellation is the reason',
+      { state: 'cancelled', cancelRequestedAt: 1, deadlineAt: 1 },
+      'cancelled',
+      { state: 'cancelled', code: 'cancelled', message: 'request of the store', advice: 'Nothing was bought' },
+    ],
+    [
+      'the store cancelled it and it failed by itself: the failure is the reason',
+      { state: 'failed', cancelRequestedAt: 1, deadlineAt: 1, failureCode: 'vendor_gone' },
+      'failed',
+      { state: 'failed', code: 'vendor_gone', message: 'supplier could not deliver', advice: 'retry the purchase' },
+    ],
+    [
+      'its deadline came: nothing was charged',
+      { state: 'cancelled', deadlineAt: 1 },
+      'deadline',
+      { state: 'cancelled', code: 'deadline', message: 'before its deadline', advice: 'nothing was charged' },
+    ],
+    [
+      'it ended before its deadline, without a cancellation',
+      { state: 'cancelled', deadlineAt: Number.MAX_SAFE_INTEGER },
+      'cancelled',
+      { state: 'cancelled', code: 'cancelled', message: 'could not deliver', advice: 'Nothing was bought' },
+    ],
+    [
+      'an operator gave it up: what was charged is not for the store',
+      { state: 'cancelled' },
+      'closed',
+      { state: 'cancelled', code: 'closed', message: 'given up', advice: 'Nothing more of it will come' },
+    ],
+    [
+      'an operator gave it up after the store had cancelled it',
+      { state: 'cancelled', cancelRequestedAt: 1 },
+      'closed',
+      {
+        state: 'cancelled',
+        code: 'cancelled',
+        message: 'request of the store',
+        advice: 'Nothing more of it will come',
+      },
+    ],
+    [
+      'an operator handed over fewer keys: the missing ones are to be refunded',
+      { state: 'completed' },
+      'handed_over',
+      { state: 'failed', code: 'short', message: 'fewer keys came', advice: 'units that are missing' },
+    ],
+  ]
+  test.each(cases)('%s', async (_title, purchase, row, { message, advice, ...said }) => {
+    const { update, about } = await fail(purchase, row)
+    expect(update).toMatchObject({
+      type: 'line.failed',
+      ...about,
+      units: 1,
+      ...said,
+      message: expect.stringContaining(message),
+      advice: expect.stringContaining(advice),
+    })
+  })
+
+  test('at the very instant of its deadline is that its deadline came', async () => {
+    const { app } = await openOrder()
+    const at = app.now()
+    const { update } = await fail({ state: 'cancelled', deadlineAt: at }, 'deadline')
+    expect(update).toMatchObject({ code: 'deadline' })
+  })
+})
+
+describe('a hold', () => {
+  const held = (purchaseId: string): UpdateEffect => ({
+    kind: 'callback',
+    type: 'line.held',
+    payload: { purchaseId, units: 2, reason: 'out_of_stock' },
+  })
+
+  test('is reported with its units, its reason and the sentence for it', async () => {
+    const { app, orderId, purchaseId, pushed, about } = await openOrder()
+    await set(app, sql`update purchases set hold_reported = 'out_of_stock'`)
+    const id = await enqueue(app, orderId, held(purchaseId))
+    await deliverDue(app.ordering)
+    const message = reportedHolds.out_of_stock
+    expect(pushed).toEqual([
+      { id, at: app.now(), type: 'line.held', ...about, units: 2, reason: 'out_of_stock', message },
+    ])
+    expect(await rowOf(app, id)).toMatchObject({ state: 'done', attempts: 1 })
+  })
+
+  test.each([
+    ['that has ended', sql`update purchases set hold_reported = null`],
+    ['that has another reason by now', sql`update purchases set hold_reported = 'balance'`],
+    ['of a purchase that has ended', sql`update purchases set hold_reported = 'out_of_stock', state = 'cancelled'`],
+  ])('%s is not reported late, and that is no attempt', async (_what, change) => {
+    const { app, orderId, purchaseId, pushed } = await openOrder()
+    await set(app, change)
+    const id = await enqueue(app, orderId, held(purchaseId))
+    expect(await deliverDue(app.ordering)).toBe(1)
+    expect(pushed).toEqual([])
+    expect(await rowOf(app, id)).toMatchObject({ state: 'done', attempts: 0, doneAt: app.now(), sentUpdate: null })
+    expect(linesOf(app, 'callback.confirmed')).toEqual([])
+  })
+
+  test('and its end are done at once where the kind of store has no place for them', async () => {
+    const { app, orderId, purchaseId, pushed, store } = await openOrder()
+    const { reportHeld: _held, reportResumed: _resumed, ...rest } = store
+    app.ordering.storeOf = () => rest
+    await set(app, sql`update purchases set hold_reported = 'out_of_stock'`)
+    const ids = [
+      await enqueue(app, orderId, held(purchaseId)),
+      await enqueue(app, orderId, { kind: 'callback', type: 'line.resumed', payload: { purchaseId, units: 2 } }),
+    ]
+    await deliverDue(app.ordering)
+    expect(pushed).toEqual([])
+    for (const id of ids) expect(await rowOf(app, id)).toMatchObject({ state: 'done', attempts: 1 })
+  })
+})
+
+test('a line that goes on is reported with the units that go on', async () => {
+  const { app, orderId, purchaseId, pushed, about } = await openOrder()
+  const id = await enqueue(app, orderId, {
+    kind: 'callback',
+    type: 'line.resumed',
+    payload: { purchaseId, units: 1 },
+  })
+  const at = app.now()
+  app.move(MINUTE)
+  await deliverDue(app.ordering)
+  expect(pushed, 'it happened when it was enqueued').toEqual([{ id, at, type: 'line.resumed', ...about, units: 1 }])
+})
+
+test('the end of an order is reported with the state that it was closed in', async () => {
+  const { app, orderId, pushed, about } = await openOrder()
+  const id = await enqueue(app, orderId, { kind: 'callback', type: 'order.closed', payload: { state: 'failed' } })
+  await deliverDue(app.ordering)
+  expect(pushed).toEqual([{ id, at: app.now(), type: 'order.closed', order: about.order, state: 'failed' }])
+})
+
+test('an update that was sent says the same when it is repeated, whatever has changed since', async () => {
+  const { app, orderId, purchaseId, pushed } = await openOrder()
+  app.ordering.storeOf = () =>
+    noting(app, (update) => {
+      pushed.push(update)
+      return { outcome: 'refused', status: 500, detail: 'answered 500' }
+    })
+  await set(app, sql`update purchases set state = 'cancelled', deadline_at = 1`)
+  await enqueue(app, orderId, {
+    kind: 'callback',
+    type: 'line.failed',
+    payload: { purchaseId, units: 2, row: 'deadline' },
+  })
+  await deliverDue(app.ordering)
+  await set(app, sql`update purchases set cancel_requested_at = 1`)
+  app.move(MINUTE)
+  await deliverDue(app.ordering)
+  expect(pushed.map((update) => 'code' in update && update.code)).toEqual(['deadline', 'deadline'])
+  expect(pushed[1]).toEqual(pushed[0])
+})
+
+describe('a hand-over', () => {
+  test('counts the keys that the store has with it, and says which one is the last', async () => {
+    const { app, orderId } = await openReady({ dialect: { ...defaultDialect(), quantityMax: 3 } }, 4)
+    const said: unknown[] = []
+    app.ordering.storeOf = () =>
+      noting(app, (update) => {
+        if (update.type === 'line.fulfilled' && 'keys' in update) {
+          const { delivered, complete, line, order } = update
+          said.push([(update.keys as string[]).length, delivered, complete, line.quantity, order.reference])
+        }
+        return { outcome: 'confirmed' }
+      })
+    expect(await deliverDue(app.ordering)).toBe(2)
+    expect(said).toEqual([
+      [3, 3, false, 4, '1001'],
+      [1, 4, true, 4, '1001'],
+    ])
+    expect((await app.db.query(purchasesOfOrder(orderId))).map(({ state }) => state)).toEqual([
+      'fulfilled',
+      'fulfilled',
+    ])
+    expect(await deliverDue(app.ordering), 'the last one has said that it is all').toBe(0)
+  })
+
+  test('is logged with the time that the store took, whatever it answered', async () => {
+    const { app } = await openReady()
+    const answers: PushResult[] = [
+      { outcome: 'refused', status: 500, detail: 'answered 500' },
+      { outcome: 'confirmed' },
+    ]
+    app.ordering.storeOf = () =>
+      noting(app, () => {
+        app.move(1_500)
+        return answers.shift() ?? away
+      })
+    await deliverDue(app.ordering)
+    app.move(MINUTE)
+    await deliverDue(app.ordering)
+    expect(linesOf(app, 'callback.failed')).toMatchObject([{ attempts: 1, durationMs: 1_500 }])
+    expect(linesOf(app, 'callback.confirmed')).toMatchObject([{ attempts: 2, durationMs: 1_500 }])
+  })
+
+  test('of which no byte left has not begun: a cancellation that came meanwhile holds the keys at once', async () => {
+    const { app, orderId, keys, row } = await openReady()
+    app.ordering.storeOf = () =>
+      noting(app, async () => {
+        expect(first(await keys()).begunAt, 'it is noted before it leaves').toBe(app.now())
+        await app.db.commit([requestCancellation(orderId, app.now())])
+        return away
+      })
+    await deliverDue(app.ordering)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'review', handOverBegunAt: null })
+    expect(first(await keys())).toMatchObject({ begunAt: null, handedOverAt: null })
+    expect(await row()).toMatchObject({ sentUpdate: null, sends: 0, attempts: 1, lastError: 'nothing listens there' })
+  })
+
+  test('of which a byte may have left has begun, also when its repeat finds no store', async () => {
+    const { app, orderId, keys, row } = await openReady()
+    const answers: PushResult[] = [{ ...away, mayHaveLeft: true, detail: 'no answer' }, away]
+    app.ordering.storeOf = () => noting(app, () => answers.shift() ?? away)
+    for (const [attempts, lastError] of [
+      [1, 'no answer'],
+      [2, 'nothing listens there'],
+    ] as const) {
+      await deliverDue(app.ordering)
+      expect(await row()).toMatchObject({ attempts, lastError, sends: attempts })
+      expect((await row()).sentUpdate).not.toBeNull()
+      expect(first(await keys()).begunAt).not.toBeNull()
+      expect(await app.purchase(orderId)).toMatchObject({ state: 'completed', handOverBegunAt: expect.any(Number) })
+      app.move(10 * MINUTE)
+    }
+  })
+
+  test('whose note cannot be stored does not leave, and is tried again', async () => {
+    const { app, keys, row } = await openReady()
+    failCommit(app)
+    await deliverDue(app.ordering)
+    expect(await row()).toMatchObject({ state: 'due', attempts: 1, lastError: 'the disk is full', sends: 0 })
+    expect(first(await keys()).begunAt).toBeNull()
+    expect(app.callbacks('line.fulfilled')).toEqual([])
+  })
+
+  test('counts as begun where it could not be noted that no byte left', async () => {
+    const { app, row } = await openReady()
+    app.ordering.storeOf = () => noting(app, () => away)
+    failCommit(app, 1)
+    await deliverDue(app.ordering)
+    expect(await row()).toMatchObject({ state: 'due', attempts: 1, lastError: 'the disk is full', sends: 1 })
+  })
+})
+
+test('an update without keys that did not leave is written again as things are by then', async () => {
+  const { app, orderId, purchaseId } = await openOrder()
+  app.ordering.storeOf = () => noting(app, () => away)
+  await set(app, sql`update purchases set cancel_requested_at = 1`)
+  const effect: UpdateEffect = { kind: 'callback', type: 'line.resumed', payload: { purchaseId, units: 2 } }
+  const id = await enqueue(app, orderId, effect)
+  await deliverDue(app.ordering)
+  expect(await rowOf(app, id)).toMatchObject({ attempts: 1, sends: 0, sentUpdate: null })
+  expect(await app.purchase(orderId), 'it hands nothing over').toMatchObject({ state: 'planned' })
+})
+
+test('that all keys of a line have come is reported also where a cancellation came too late for them', async () => {
+  const { app, orderId, purchaseId, pushed, about } = await openOrder()
+  await set(app, sql`update purchases set cancel_requested_at = 1`)
+  const id = await enqueue(app, orderId, {
+    kind: 'callback',
+    type: 'line.fulfilled',
+    payload: { purchaseId, count: 0 },
+  })
+  await deliverDue(app.ordering)
+  expect(pushed).toMatchObject([{ id, type: 'line.fulfilled', ...about, keys: [] }])
+})
+
+describe('a purchase is fulfilled', () => {
+  const confirmed = (app: TestApp, ordinal: number) =>
+    set(app, sql`update licence_keys set begun_at = 1, handed_over_at = 1 where ordinal = ${ordinal}`)
+
+  test('once the store has confirmed each of its keys, and once', async () => {
+    const { app, orderId } = await openReady({}, 2)
+    const { id } = await app.purchase(orderId)
+    expect(await confirmHandOver(app.ordering, id)).toBe(false)
+    await confirmed(app, 1)
+    expect(await confirmHandOver(app.ordering, id)).toBe(false)
+    await confirmed(app, 2)
+    expect(await confirmHandOver(app.ordering, id)).toBe(true)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'fulfilled' })
+    expect(await confirmHandOver(app.ordering, id)).toBe(false)
+  })
+
+  test('with as many keys as were ordered, where more came', async () => {
+    const { app, orderId } = await openReady({}, 2)
+    const { id } = await app.purchase(orderId)
+    await set(app, sql`update purchases set quantity = 1`)
+    await confirmed(app, 1)
+    expect(await confirmHandOver(app.ordering, id)).toBe(true)
+  })
+
+  test('with all keys that came, where an operator hands over fewer', async () => {
+    const { app, orderId } = await openReady({}, 2)
+    const { id } = await app.purchase(orderId)
+    await set(app, sql`delete from licence_keys where ordinal = 2`)
+    await confirmed(app, 1)
+    expect(await confirmHandOver(app.ordering, id)).toBe(true)
+  })
+
+  test('never without a key', async () => {
+    const { app, orderId } = await openReady()
+    const { id } = await app.purchase(orderId)
+    await set(app, sql`delete from licence_keys`)
+    expect(await confirmHandOver(app.ordering, id)).toBe(false)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'completed' })
+  })
+})
+
+describe('putting an update back', () => {
+  test('makes it due now, with all its attempts, and is audited', async () => {
+    const { app, row } = await openReady()
+    app.shop.answerNext(503, 1)
+    await deliverDue(app.ordering)
+    const wakes: string[] = []
+    app.ordering.wake = (what) => void wakes.push(what)
+    const { id } = await row()
+    await redeliver(app.ordering, id, 'ann')
+    expect(await row()).toMatchObject({ state: 'due', attempts: 0, notBefore: app.now() })
+    expect(wakes).toEqual(['outbox'])
+    expect(await app.db.query(auditOf(id))).toMatchObject([{ actor: 'ann', action: 'outbox.redeliver' }])
+  })
+
+  test('that the store has confirmed is refused, by its id', async () => {
+    const { app, row } = await openReady()
+    await deliverDue(app.ordering)
+    const { id } = await row()
+    await expect(redeliver(app.ordering, id, 'ann')).rejects.toMatchObject({
+      code: 'not_found',
+      message: expect.stringContaining(id),
+    })
+    expect(await app.db.query(auditOf(id))).toEqual([])
+  })
+
+  test('that cannot be stored says why', async () => {
+    const { app, row } = await openReady()
+    failCommit(app)
+    await expect(redeliver(app.ordering, (await row()).id, 'ann')).rejects.toThrow('the disk is full')
+  })
+})
