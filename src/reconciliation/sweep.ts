@@ -17,6 +17,7 @@ import {
   purchasesBySupplierOrder,
   purchasesToBeListed,
 } from '../storage/purchases.ts'
+import { isReattaching } from '../storage/restores.ts'
 import { changeSweep, forgetSweeps, insertSweep, lastSweepOver, type Sweep, sweepById } from '../storage/runs.ts'
 import { afterSuspicion, checkUnlisted, maySpend, recordOrphans, suspectedFrom } from './unmatched.ts'
 
@@ -209,6 +210,8 @@ async function compare(ordering: Ordering, purchase: Purchase, orders: SupplierO
   const said = comparison(purchase, orders)
   if (said === 'agrees') return false
   if (said === 'found') {
+    // After a restore the orders of a part are reattached together, the latest generation first.
+    if (purchase.firstSentAt === null && (await isReattaching(ordering.db))) return false
     const found = await foundOrders(ordering, purchase, orders)
     const decision = await advance(ordering, purchase.id, () => ({ type: 'found', orders: found }), { detail: 'sweep' })
     return decision !== undefined
