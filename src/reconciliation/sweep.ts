@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { afterLookUp } from '../domain/pace.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import { comparison, isOurs, NIGHTLY_MS, nightlyFrom, nightlyOverdue, RECENT_MS, SKEW_MS } from '../domain/sweep.ts'
@@ -52,7 +53,7 @@ export async function beginSweep({ db, now, newId }: Ordering, from: number, cau
   const id = newId()
   await db.commit([insertSweep({ id, cause, state: 'running', fromAt: Math.max(0, from), startedAt: now() })])
   const begun = await first(db, sweepById(id))
-  if (!begun) throw new Failure('internal', `the sweep ${id} is gone`)
+  assert(begun, 'a sweep was just stored')
   return begun
 }
 
@@ -183,7 +184,7 @@ async function compareKnown(ordering: Ordering, swept: Swept, orders: SupplierOr
   const { db } = ordering
   const references = orders.map((order) => order.externalOrderId).filter((reference) => reference !== undefined)
   const [byReference, byOrder] = await Promise.all([
-    references.length > 0 ? db.query(purchasesByExternalId(references)) : [],
+    db.query(purchasesByExternalId(references)),
     db.query(purchasesBySupplierOrder(orders.map(({ id }) => id))),
   ])
   // A supplier may list no references, and a person may have adopted an order with another reference.

@@ -3,9 +3,11 @@ import { sql } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import { closedBreaker } from '../../src/domain/pace.ts'
 import { externalOrderId } from '../../src/domain/purchase-keys.ts'
-import { RECENT_MS, SKEW_MS } from '../../src/domain/sweep.ts'
+import type { SupplierOrder } from '../../src/domain/supplier.ts'
+import { NIGHTLY_MS, RECENT_MS, SKEW_MS } from '../../src/domain/sweep.ts'
 import { Failure } from '../../src/errors.ts'
-import { beginSweep, runSweep, sweep } from '../../src/reconciliation/sweep.ts'
+import { beginSweep, createSweepRunner, runSweep, sweep } from '../../src/reconciliation/sweep.ts'
+import { transitionsOf } from '../../src/storage/evidence.ts'
 import { currentFreeze } from '../../src/storage/freezes.ts'
 import { insertSweep, listSweeps, type Sweep } from '../../src/storage/runs.ts'
 import type { Supplier } from '../../src/supplier/client.ts'
@@ -13,7 +15,8 @@ import { defaultDialect, first, openTestApp, STORE, type TestApp } from '../supp
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
-const DAY = 24 * 60 * MINUTE
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
 
 const lastSweep = async ({ db }: TestApp): Promise<Sweep> => first(await db.query(listSweeps({ limit: 1 })))
 const linesOf = ({ lines }: TestApp, event: string) =>
@@ -86,7 +89,7 @@ describe('a sweep', () => {
       finishedAt: app.now(),
     })
     expect(linesOf(app, 'sweep.complete')).toEqual([
-      expect.objectContaining({ id: begun.id, cause: 'nightly', ...counts, durationMs: 3_000 }),
+      expect.objectContaining({ level: 'info', id: begun.id, cause: 'nightly', ...counts, durationMs: 3_000 }),
     ])
     expect(linesOf(app, 'sweep.failed')).toEqual([])
   })
@@ -192,6 +195,27 @@ describe('a purchase must be in the list', () => {
     expect(await sweep(app.ordering, 0)).toMatchObject({ notListed: 1 })
   })
 
+  test('and is not asked for when it is', async () => {
+    const { app } = await openUnlisted()
+    app.move(DAY)
+    app.ordering.supplier.orders = app.supplier.orders
+    app.ordering.supplier.order = () => Promise.reject(new Failure('unavailable', 'the supplier is away'))
+    expect(await sweep(app.ordering)).toMatchObject({ orders: 1, matched: 1, errors: 0, notListed: 0 })
+  })
+
+  test('where it still waits when the list was read', async () => {
+    const { app } = await openUnlisted()
+    app.move(DAY)
+    const { orders } = app.ordering.supplier
+    app.ordering.supplier.orders = async (query) => {
+      await app.db.commit([{ statement: sql`update purchases set state = 'review'`, rows: 1 }])
+      return orders(query)
+    }
+    const swept = await sweep(app.ordering)
+    expect(swept).toMatchObject({ errors: 0, missing: 0, notListed: 0 })
+    expect(swept).not.toHaveProperty('moved')
+  })
+
   test('and is counted as trouble when it cannot be asked for', async () => {
     const { app } = await openUnlisted()
     app.move(DAY)
@@ -242,8 +266,21 @@ describe('a fall of the balance that nothing explains', () => {
     await suspect(app, app.now())
     await placeOurs(app, 'gone')
     await sweep(app.ordering, 0)
-    expect(await currentFreeze(app.db)).toMatchObject({ actor: 'quayside' })
+    expect(await currentFreeze(app.db)).toMatchObject({
+      actor: 'quayside',
+      causes: [{ reason: expect.stringContaining('1 order of our stores') }],
+    })
     expect(await app.alerts()).toEqual(['freeze', 'orphan'])
+  })
+
+  test('is not explained by an order that is older than it', async () => {
+    const app = await openTestApp()
+    await placeOurs(app, 'gone')
+    app.move(HOUR)
+    await suspect(app, app.now())
+    await sweep(app.ordering, 0)
+    expect(await currentFreeze(app.db)).toBeUndefined()
+    expect(await suspected(app)).toBeNull()
   })
 
   test('near the beginning of time is looked behind by a sweep of everything', async () => {
@@ -251,5 +288,164 @@ describe('a fall of the balance that nothing explains', () => {
     await suspect(app, 5)
     await sweep(app.ordering, 0)
     expect(await suspected(app)).toBeNull()
+  })
+})
+
+describe("a purchase of ours in the supplier's list", () => {
+  /** A fulfilled purchase, and a supplier whose list shows its orders as `change` says. */
+  async function openListed(change: (order: SupplierOrder) => Partial<SupplierOrder>) {
+    const app = await openTestApp()
+    const orderId = await app.buy('1001')
+    await app.pass(MINUTE)
+    const { supplier } = app
+    app.ordering.supplier.orders = async (query) => {
+      const page = await supplier.orders(query)
+      return { ...page, items: page.items.map((order) => ({ ...order, ...change(order) })) }
+    }
+    return { app, purchase: await app.purchase(orderId) }
+  }
+
+  test.each([
+    ['no references at all', undefined],
+    ['it with another reference, as of an order that a person adopted', 'R-1'],
+  ])('is known by its order where the supplier lists %s', async (_what, externalOrderId) => {
+    const { app } = await openListed(() => ({ externalOrderId }) as Partial<SupplierOrder>)
+    expect(await sweep(app.ordering)).toMatchObject({ orders: 1, matched: 1, foreign: 0, orphans: 0, refreshed: 0 })
+  })
+
+  test.each(['its reference', 'another reference'])(
+    'is read again when its order, under %s, has moved money',
+    async (under) => {
+      const { app, purchase } = await openListed(() => ({
+        status: 'refunded',
+        statusWord: 'refunded',
+        ...(under === 'its reference' ? {} : { externalOrderId: 'R-1' }),
+      }))
+      await app.db.commit([{ statement: sql`update purchases set state = 'accepted', refresh_at = null`, rows: 1 }])
+      app.move(SECOND)
+      const wakes = woken(app)
+      expect(await sweep(app.ordering)).toMatchObject({ matched: 1, refreshed: 1, errors: 0 })
+      expect(await app.purchase(purchase.orderId)).toMatchObject({ refreshAt: app.now() })
+      expect(wakes).toContain('refresh')
+    },
+  )
+
+  test('has a second order that counts as matched too, and is charged twice; the evidence names the sweep', async () => {
+    const { app, purchase } = await openListed(() => ({}))
+    app.sandbox.world.orders.place('second', 'second', {
+      productId: purchase.supplierProductId,
+      quantity: 1,
+      externalOrderId: purchase.externalOrderId,
+    })
+    expect(await sweep(app.ordering)).toMatchObject({ orders: 2, matched: 2, refreshed: 1, orphans: 0, foreign: 0 })
+    const steps = await app.db.query(transitionsOf([purchase.id]))
+    expect(steps.at(-1)).toMatchObject({ detail: 'sweep' })
+    expect(await app.discrepancies()).toEqual(['double_charge'])
+    expect(await sweep(app.ordering), 'what a person was shown is no news').toMatchObject({ matched: 2, refreshed: 0 })
+  })
+
+  test('that cannot be compared is counted, is logged, and keeps none of the others from it', async () => {
+    const { app, purchase } = await openListed(() => ({ statusWord: 'refunded', status: 'refunded' }))
+    await app.db.commit([{ statement: sql`update purchases set state = 'accepted'`, rows: 1 }])
+    await placeOurs(app, 'gone')
+    const begun = await beginSweep(app.ordering, 0, 'ann')
+    const { db } = app
+    app.ordering.db = {
+      ...db,
+      commit: () => {
+        app.ordering.db = db
+        throw new Failure('unavailable', 'the database is busy')
+      },
+    }
+    expect(await runSweep(app.ordering, begun)).toMatchObject({ matched: 1, errors: 1, refreshed: 0, orphans: 1 })
+    expect(linesOf(app, 'purchase.error')).toMatchObject([{ purchaseId: purchase.id, error: 'the database is busy' }])
+  })
+
+  test('counts as matched where an order of its part was shown to a person, under the reference of no purchase', async () => {
+    const { app, purchase } = await openListed(() => ({}))
+    const name = { store: STORE, reference: '1001', line: '1', part: 1, generation: 7 }
+    app.sandbox.world.orders.place('later', 'later', {
+      productId: purchase.supplierProductId,
+      quantity: 1,
+      externalOrderId: externalOrderId(name, defaultDialect().externalOrderIdMax),
+    })
+    expect(await sweep(app.ordering)).toMatchObject({ orders: 2, matched: 2, orphans: 0, foreign: 0 })
+    expect(await app.discrepancies()).toEqual(['double_charge'])
+  })
+})
+
+describe('a caller who wants a sweep', () => {
+  const swept = async ({ db }: TestApp) => (await db.query(listSweeps({ limit: 9 }))).toReversed()
+
+  test('for the night gets one of thirty days that newer orders do not move; every quarter of an hour takes all', async () => {
+    const app = await openTestApp()
+    const asked: Parameters<Supplier['orders']>[0][] = []
+    const { supplier } = app
+    app.ordering.supplier.orders = (query) => {
+      asked.push(query)
+      return supplier.orders(query)
+    }
+    const sweeps = createSweepRunner(app.ordering)
+    const begun = await sweeps.start('ann')
+    expect(begun).toMatchObject({ cause: 'ann', state: 'running', fromAt: app.now() - NIGHTLY_MS - SKEW_MS })
+    await sweeps.idle()
+    expect(asked[0]).toMatchObject({ from: begun.fromAt, to: app.now() })
+    asked.length = 0
+    app.move(2 * HOUR)
+    await sweeps.recent('schedule')
+    expect(asked[0]).toEqual({ page: 1, from: app.now() - RECENT_MS })
+    expect(await swept(app)).toMatchObject([
+      { cause: 'ann', state: 'complete' },
+      { cause: 'schedule', state: 'complete', fromAt: app.now() - RECENT_MS },
+    ])
+  })
+
+  test('joins one under way that looks back exactly as far, and no other one', async () => {
+    const app = await openTestApp()
+    const sweeps = createSweepRunner(app.ordering)
+    const at = app.now()
+    sweeps.behind(at, 'a')
+    sweeps.behind(at, 'b')
+    sweeps.behind(at + 1, 'c')
+    sweeps.behind(at - 1, 'd')
+    await sweeps.idle()
+    expect((await swept(app)).map(({ cause, fromAt, state }) => [cause, fromAt, state]).toSorted()).toEqual([
+      ['a', at - SKEW_MS, 'complete'],
+      ['d', at - 1 - SKEW_MS, 'complete'],
+    ])
+  })
+
+  test('behind no instant gets none', async () => {
+    const app = await openTestApp()
+    const sweeps = createSweepRunner(app.ordering)
+    sweeps.behind(undefined, 'balance')
+    await sweeps.idle()
+    expect(await swept(app)).toEqual([])
+  })
+
+  test('while the service is being stopped is refused, or gets none', async () => {
+    const app = await openTestApp()
+    const sweeps = createSweepRunner({ ...app.ordering, signal: AbortSignal.abort() })
+    await expect(sweeps.start('ann')).rejects.toMatchObject({ code: 'unavailable' })
+    await expect(sweeps.start('ann')).rejects.toThrow('being stopped')
+    sweeps.behind(app.now(), 'balance')
+    await sweeps.idle()
+    expect(await swept(app)).toEqual([])
+  })
+
+  test('gets a new one after one that failed', async () => {
+    const app = await openTestApp()
+    const sweeps = createSweepRunner(app.ordering)
+    app.ordering.supplier.orders = async () => {
+      throw new Failure('unavailable', 'away')
+    }
+    sweeps.behind(app.now(), 'a')
+    await sweeps.idle()
+    sweeps.behind(app.now(), 'b')
+    await sweeps.idle()
+    expect((await swept(app)).map(({ cause, state }) => [cause, state])).toEqual([
+      ['a', 'failed'],
+      ['b', 'failed'],
+    ])
   })
 })

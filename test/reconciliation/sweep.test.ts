@@ -288,7 +288,10 @@ describe('a sweep that could not read the whole list', () => {
         unreadable: [{ index: 0, field: 'amount', setting: 'order.amount', seen: '"1"', requestId: 'r1' }],
       }
     }
-    await expect(sweep(app.ordering, 0)).rejects.toThrow('1 orders in the supplier')
+    await expect(sweep(app.ordering, 0)).rejects.toMatchObject({
+      code: 'unavailable',
+      message: expect.stringContaining('1 orders in the supplier'),
+    })
     expect(await app.discrepancies()).toEqual(['double_charge'])
     expect(await lastSweep(app)).toMatchObject({ state: 'failed', unreadable: 1, matched: 2, missing: 0 })
   })
@@ -326,7 +329,10 @@ describe('a sweep that could not read the whole list', () => {
     app.ordering.supplier.order = async (id) => own && { ...own, id }
     const { supplier } = app
     app.ordering.supplier.orders = async (query) => ({ ...(await supplier.orders(query)), items: [], total: 0 })
-    await expect(sweep(app.ordering)).rejects.toThrow('lacks 201 of our orders')
+    await expect(sweep(app.ordering)).rejects.toMatchObject({
+      code: 'unavailable',
+      message: expect.stringContaining('lacks 201 of our orders'),
+    })
     expect(await lastSweep(app)).toMatchObject({ state: 'failed', orders: 0, missing: 0, notListed: 200 })
   })
 
@@ -350,7 +356,10 @@ describe('a sweep that could not read the whole list', () => {
       return supplier.orders(query)
     }
     const ordering = { ...app.ordering, signal: halt.signal, supplier: { ...supplier, orders } }
-    await expect(sweep(ordering, 0)).rejects.toThrow('being stopped')
+    await expect(sweep(ordering, 0)).rejects.toMatchObject({
+      code: 'unavailable',
+      message: expect.stringContaining('being stopped'),
+    })
     expect(pages).toBe(1)
     expect(await lastSweep(app)).toMatchObject({ state: 'interrupted' })
   })
