@@ -57,6 +57,15 @@ describe('a pattern', () => {
   })
 })
 
+test('a type is one that OpenAPI 3.0 can say, too: a single one, or null beside it; a constant is text', () => {
+  const odd = objects.filter(([, { type, const: constant, enum: words }]) => {
+    const several = Array.isArray(type) && (type.length !== 2 || type[1] !== 'null')
+    const notText = Array.isArray(words) && words.some((word) => typeof word !== 'string' && word !== null)
+    return several || notText || constant !== undefined
+  })
+  expect(odd.map(([at]) => at)).toEqual([])
+})
+
 test('a number in a query is a number, and a yes or no a boolean', () => {
   const parameters = objects.map(([, value]) => value).filter(({ in: place }) => place === 'query')
   const typeOf = (name: string) =>

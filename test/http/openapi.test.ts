@@ -1,4 +1,3 @@
-import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { errorCodes } from '../../src/http/answers.ts'
 import { apiRouter } from '../../src/http/api/api.ts'
@@ -39,15 +38,7 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await world.pass(2_000)
   for (const reference of ['done', 'dear', 'gone', 'nowhere'])
     await ask('GET', `/orders/${reference}`, { token: store })
-  const watched = ask('GET', '/events')
-  let isOver = false
-  void watched.then(() => {
-    isOver = true
-  })
-  while (!isOver) {
-    await turn()
-    world.tail.end()
-  }
+  await world.unwatched(ask('GET', '/events'))
   await ask('POST', `/stores/${STORE}/trigger`, { body: { type: 'line.fulfilled' } })
   for (const list of ['/orders', '/purchases', '/deliveries', '/outbox', '/webhooks', '/discrepancies', '/tokens']) {
     await ask('GET', `${list}`)

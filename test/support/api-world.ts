@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
 import { Router } from 'express'
 import { expect, onTestFinished } from 'vitest'
 import { createAuth, createToken, mintToken, type NewToken } from '../../src/access/tokens.ts'
@@ -142,11 +143,24 @@ export async function openApi(options: TestAppOptions = {}) {
     const read: unknown = type === 'text/csv' ? text : type === 'application/x-ndjson' ? lines() : JSON.parse(text)
     return { status: answer.status, headers: answer.headers, body: read as Answer['body'] }
   }
+  /** Waits for an answer that would go on until the service ends: ends what is being watched. */
+  async function unwatched<T>(answer: Promise<T>): Promise<T> {
+    let isOver = false
+    const over = () => {
+      isOver = true
+    }
+    void answer.then(over, over)
+    while (!isOver) {
+      await turn()
+      tail.end()
+    }
+    return answer
+  }
   /** Pushes listings to the store until nothing is queued. */
   const publish = async (): Promise<void> => {
     while ((await runtime.work.publish()) > 0);
   }
-  return { ...app, url, ask, mint, tokens, captures, tail, api, operations, held, publish }
+  return { ...app, url, ask, mint, tokens, captures, tail, api, operations, held, publish, unwatched }
 }
 
 function configFile(baseUrl: string): string {

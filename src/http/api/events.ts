@@ -10,9 +10,7 @@ const ServiceEvent = z
       description: 'What happened',
       examples: ['delivery.applied', 'purchase.accepted', 'callback.confirmed'],
     }),
-    fields: z
-      .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))
-      .meta({ description: 'More about it, by name' }),
+    fields: z.record(z.string(), z.unknown()).meta({ description: 'Texts, numbers, yes or no, or null, by name' }),
   })
   .meta({ id: 'ServiceEvent' })
 
