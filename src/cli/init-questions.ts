@@ -50,11 +50,21 @@ export function flagAnswers(flags: Flags, env: Io['env'], existing: Existing): A
   const faults: FieldFault[] = []
   if (!before.baseUrl) faults.push({ field: '--base-url', message: "the address of the supplier's Reseller API" })
   if (!before.callbackUrl) faults.push({ field: '--callback-url', message: 'where your store gets keys and failures' })
+  const given: [flag: string, shape: Shape, text: string | null][] = [
+    ['--base-url', baseUrlShape, before.baseUrl],
+    ['--callback-url', callbackUrlShape, before.callbackUrl],
+    ['--public-url', publicUrlShape, before.publicUrl],
+    ['--markup', percent, before.markup],
+  ]
+  for (const [field, shape, text] of given) {
+    const message = text ? faultOf(shape)(text) : undefined
+    if (message !== undefined) faults.push({ field, message })
+  }
   if (!flags.apiKeyFile && !hasApiKey(env, existing)) {
     faults.push({ field: '--api-key-file', message: 'a file that holds the API key, or set QUAYSIDE_API_KEY' })
   }
   if (faults.length > 0)
-    throw new Failure('invalid', 'nothing was written: some answers are missing', { fields: faults })
+    throw new Failure('invalid', 'nothing was written: some answers are missing or wrong', { fields: faults })
   const apiKey = flags.apiKeyFile ? readKeyFile(flags.apiKeyFile) : undefined
   return { ...before, apiKey }
 }

@@ -168,7 +168,7 @@ export function banner({ url, sandboxUrl, shopUrl, token, reference, sku, count,
 Quayside is running as a demo: nothing is configured, no real money moves.
 
   service   ${url}
-  its API   ${url}/api/v1/openapi.json
+  its API   ${url}/api/v1/docs
   supplier  ${new URL(sandboxUrl).origin}  the sandbox, ${count} products: open it
   store     ${shopUrl}  its callbacks are printed here
   data      ${shown}

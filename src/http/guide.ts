@@ -19,7 +19,7 @@ Each request carries \`Authorization: Bearer <token>\`; each operation below say
   \`keys\` also shows their licence keys.
 - A **person's token** has a role: \`viewer\` reads, \`operator\` also decides, \`admin\` also manages tokens and secrets.
 
-\`quayside tokens create\` makes one and shows its text once. 401 means that there is no valid token, 403 that it may not do this.
+\`npx quayside tokens create\` makes one and shows its text once. 401 means that there is no valid token, 403 that it may not do this.
 
 ## Placing an order
 

@@ -81,7 +81,7 @@ const LEADS = [
 
 const paragraph = (text: string): string => `${sentence(text, WIDTH)}\n`
 
-const exampleAt = (origin: string): string => `  quayside sandbox fault set answer-lost --url ${origin}
+const exampleAt = (origin: string): string => `  npx quayside sandbox fault set answer-lost --url ${origin}
   curl -s ${origin}/sandbox/faults \\
     -H 'content-type: application/json' -d '{"fault":"answer-lost"}'
 `

@@ -29,6 +29,8 @@ export interface Effect {
 export interface Delivery {
   id: string
   deliveryId: string
+  event: string | null
+  supplierOrderId: string | null
   state: string
 }
 

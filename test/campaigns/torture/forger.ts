@@ -71,6 +71,12 @@ export async function forge(
   }
 }
 
+/** Begins the ids under which genuine deliveries are replayed. */
+const FORGED_ID = 'dlv_forged'
+
+/** Whether a delivery was stored under an id of the forger: it is a genuine one whose repeat came first. */
+export const isForgedId = (deliveryId: string): boolean => deliveryId.startsWith(FORGED_ID)
+
 const KINDS = {
   'replayed as it was': 3,
   'replayed under another id': 3,
@@ -88,7 +94,7 @@ function alter(kind: keyof typeof KINDS, genuine: Captured, names: SignatureHead
     case 'replayed as it was':
       return genuine
     case 'replayed under another id':
-      return { headers: { ...headers, [names.deliveryId]: `dlv_forged${chance.between(0, 1_000_000)}` }, body }
+      return { headers: { ...headers, [names.deliveryId]: `${FORGED_ID}${chance.between(0, 1_000_000)}` }, body }
     case 'without a signature': {
       const { [names.signature]: _, ...rest } = headers
       return { headers: rest, body }

@@ -164,7 +164,7 @@ async function closeBooks(
     ledger: await scene.office.ledger(),
     sent: await scene.office.deliveries(),
     spendCap: { orderMinor: Number(ORDER_CAP) * 100, overridden: shift.overridden },
-    listed: new Set(listed.map(({ deliveryId }) => deliveryId)),
+    listed,
     begun: scene.begun,
     cancellations: shopping.cancellations,
     keysDecisions: shift.keysDecisions,

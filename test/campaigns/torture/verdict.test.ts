@@ -63,7 +63,7 @@ const good = (): Evidence => ({
     },
   ],
   spendCap: { orderMinor: 100, overridden: new Set() },
-  listed: new Set(['d1']),
+  listed: [{ deliveryId: 'd1', event: 'order.completed', supplierOrderId: 'a' }],
   begun: new Map([['msg_line.fulfilled', 500]]),
   cancellations: [],
   keysDecisions: [],
@@ -119,12 +119,19 @@ describe('the verdict of a torture run', () => {
   })
 
   test('finds a delivery that was acknowledged and is nowhere', () => {
-    expect(judged(() => ({ listed: new Set() })).found).toEqual({ lostDeliveries: 1 })
+    expect(judged(() => ({ listed: [] })).found).toEqual({ lostDeliveries: 1 })
+    const another = { deliveryId: 'dlv_forged1', event: 'order.completed', supplierOrderId: 'b' }
+    expect(judged(() => ({ listed: [another] })).found).toEqual({ lostDeliveries: 1 })
+  })
+
+  test('finds no loss in a delivery whose replay under another id came first', () => {
+    const replayed = { deliveryId: 'dlv_forged1', event: 'order.completed', supplierOrderId: 'a' }
+    expect(judged(() => ({ listed: [replayed] })).found).toEqual({})
   })
 
   test('leaves a delivery alone that was never acknowledged', () => {
     const sent = good().sent.map((one) => ({ ...one, state: 'due' as const, lastStatus: 503 }))
-    expect(judged(() => ({ sent, listed: new Set() })).found).toEqual({})
+    expect(judged(() => ({ sent, listed: [] })).found).toEqual({})
   })
 
   test('finds keys that were handed over again, above the quantity, or on another line', () => {

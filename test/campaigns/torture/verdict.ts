@@ -9,6 +9,7 @@ import { doubleChargesIn, standingCharges } from '../../support/charges.ts'
 import { isOurs, lineOf as lineOfReference, orderOf, partOf } from '../../support/references.ts'
 import type { SentDelivery } from './back-office.ts'
 import type { PlannedOrder } from './customers.ts'
+import { isForgedId } from './forger.ts'
 
 export interface Evidence {
   /** Orders that were planned, and the references of those that were acknowledged. */
@@ -21,14 +22,20 @@ export interface Evidence {
   sent: SentDelivery[]
   /** Most that one order may cost, in minor units, and the parts that an operator let exceed it. */
   spendCap: { orderMinor: number; overridden: ReadonlySet<string> }
-  /** Ids of the deliveries that the service lists. */
-  listed: ReadonlySet<string>
+  /** Deliveries that the service lists. */
+  listed: readonly ListedDelivery[]
   /** Callback -> when its first request was on its way; epoch milliseconds, as all instants here. */
   begun: ReadonlyMap<string, number>
   cancellations: readonly Cancellation[]
   keysDecisions: readonly KeysDecision[]
   /** Freezes for reviews that cancellations caused, in words. */
   groundlessFreezes: ReadonlySet<string>
+}
+
+export interface ListedDelivery {
+  deliveryId: string
+  event: string | null
+  supplierOrderId: string | null
 }
 
 export interface Verdict {
@@ -80,10 +87,7 @@ export function judge(evidence: Evidence): Verdict {
     notes.push(`${externalOrderId} was charged, and the store lacks its keys`)
   }
   const denied = deniedIn(evidence, deliveredKeys)
-  const lost = evidence.sent.filter(
-    ({ state, lastStatus, deliveryId }) =>
-      state === 'delivered' && (lastStatus ?? 0) < 300 && !evidence.listed.has(deliveryId),
-  )
+  const lost = lostIn(evidence)
   notes.push(...lost.map(({ deliveryId, event }) => `${event} ${deliveryId} was acknowledged and is nowhere`))
   const duplicates = duplicatesIn(evidence)
   const stuck = stuckIn(evidence, deliveredKeys)
@@ -102,6 +106,19 @@ export function judge(evidence: Evidence): Verdict {
     booksClose: ledger.closes,
     notes: [...notes, ...denied, ...duplicates, ...stuck, ...overspent, ...cancelled, ...evidence.groundlessFreezes],
   }
+}
+
+/**
+ * Deliveries that were acknowledged and that the service does not list. The same signed bytes under another id are the same
+ * delivery: where the forger's replay came first, the genuine one is under its id.
+ */
+function lostIn({ sent, listed }: Evidence): SentDelivery[] {
+  const ids = new Set(listed.map(({ deliveryId }) => deliveryId))
+  const replayed = listed.filter(({ deliveryId }) => isForgedId(deliveryId))
+  return sent.filter(({ state, lastStatus, deliveryId, event, orderId }) => {
+    if (state !== 'delivered' || (lastStatus ?? 0) >= 300 || ids.has(deliveryId)) return false
+    return !replayed.some((one) => one.event === event && orderId !== null && one.supplierOrderId === orderId)
+  })
 }
 
 function overspentIn({ spendCap }: Evidence, standing: Evidence['ledger']['charges']): string[] {
