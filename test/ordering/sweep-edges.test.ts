@@ -330,6 +330,18 @@ describe("a purchase of ours in the supplier's list", () => {
     },
   )
 
+  test('is found by its reference alone after a lost answer, and is no charge beside it', async () => {
+    const app = await openTestApp()
+    app.sandbox.faults.add({ fault: 'answer-lost' })
+    const orderId = await app.buy('1001')
+    await app.round()
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'unknown', supplierOrderId: null })
+    expect(await sweep(app.ordering)).toMatchObject({ orders: 1, matched: 1, refreshed: 1, foreign: 0 })
+    const found = first(app.sandbox.world.orders.known(1))
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'accepted', supplierOrderId: found.id })
+    expect(await app.discrepancies()).toEqual([])
+  })
+
   test('has a second order that counts as matched too, and is charged twice; the evidence names the sweep', async () => {
     const { app, purchase } = await openListed(() => ({}))
     app.sandbox.world.orders.place('second', 'second', {
