@@ -308,6 +308,35 @@ describe('a hand-over', () => {
     expect(await deliverDue(app.ordering), 'the last one has said that it is all').toBe(0)
   })
 
+  test('counts the keys of its own line alone', async () => {
+    const app = await openTestApp()
+    const { sku } = await app.offer()
+    await app.order('1001', [{ sku }, { sku, quantity: 2 }])
+    await app.pass(MINUTE)
+    expect(app.callbacks('line.fulfilled').map(({ data }) => [data.line, data.delivered, data.complete])).toEqual([
+      ['1', 1, true],
+      ['2', 2, true],
+    ])
+  })
+
+  test('that crossed with another of its line is followed by one that says complete, while another line waits', async () => {
+    const app = await openTestApp({ dialect: { ...defaultDialect(), quantityMax: 3 } })
+    const [whole, waits] = await app.offers()
+    app.sandbox.world.offers.change(waits?.productId ?? '', { stock: 0 })
+    await app.order('1001', [
+      { sku: whole?.sku ?? '', quantity: 4 },
+      { sku: waits?.sku ?? '', quantity: 1 },
+    ])
+    const { store } = app
+    const answers: PushResult[] = [{ outcome: 'refused', status: 500, detail: 'answered 500' }]
+    app.ordering.storeOf = () => ({ ...store, fulfil: async (update) => answers.shift() ?? store.fulfil(update) })
+    await app.pass(2 * MINUTE)
+    const said = app.callbacks('line.fulfilled').map(({ data }) => [(data.keys as string[]).length, data.complete])
+    expect(said.at(-1)).toEqual([0, true])
+    expect(said.filter(([, complete]) => complete)).toHaveLength(1)
+    expect(app.callbacks('order.closed')).toEqual([])
+  })
+
   test('is logged with the time that the store took, whatever it answered', async () => {
     const { app } = await openReady()
     const answers: PushResult[] = [
