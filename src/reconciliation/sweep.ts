@@ -7,6 +7,7 @@ import { idBound } from '../ids.ts'
 import { advance } from '../ordering/advance.ts'
 import type { Ordering } from '../ordering/context.ts'
 import { foundOrders } from '../ordering/read-order.ts'
+import { boughtBefore } from '../ordering/reattach.ts'
 import { noteFailure } from '../ordering/recover.ts'
 import { pagesSince } from '../ordering/scan.ts'
 import { first } from '../storage/database.ts'
@@ -18,7 +19,6 @@ import {
   purchasesBySupplierOrder,
   purchasesToBeListed,
 } from '../storage/purchases.ts'
-import { isReattaching } from '../storage/restores.ts'
 import { changeSweep, forgetSweeps, insertSweep, lastSweepOver, type Sweep, sweepById } from '../storage/runs.ts'
 import { afterSuspicion, checkUnlisted, maySpend, recordOrphans, suspectedFrom } from './unmatched.ts'
 
@@ -212,7 +212,7 @@ async function compare(ordering: Ordering, purchase: Purchase, orders: SupplierO
   if (said === 'agrees') return false
   if (said === 'found') {
     // After a restore the orders of a part are reattached together, the latest generation first.
-    if (purchase.firstSentAt === null && (await isReattaching(ordering.db))) return false
+    if (purchase.firstSentAt === null && (await boughtBefore(ordering, purchase))) return false
     const found = await foundOrders(ordering, purchase, orders)
     const decision = await advance(ordering, purchase.id, () => ({ type: 'found', orders: found }), { detail: 'sweep' })
     return decision !== undefined
