@@ -28,10 +28,11 @@ describe('a person on duty', () => {
     const { orderId, second } = await orderedTwice(world)
     const { id } = await world.purchase(orderId)
     const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
-    const lines = (/```sh\n(quayside reviews\n[\s\S]*?)```/.exec(page)?.[1] ?? '')
+    const lines = (/```sh\n(npx quayside reviews\n[\s\S]*?)```/.exec(page)?.[1] ?? '')
       .replaceAll('\\\n', ' ')
       .trim()
       .split('\n')
+      .map((line) => line.replace('npx ', ''))
     expect(lines.at(-1)).toBe('quayside unfreeze')
     for (const line of lines) {
       const shown = (await quayside('reviews', 'show', id)).stdout

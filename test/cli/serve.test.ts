@@ -57,7 +57,7 @@ describe('what runs in the foreground', () => {
     })
     expect(text).toContain(`\n  ${'npx quayside orders show 1001'.padEnd(42)}  from the store order to the keys\n`)
     expect(text).toContain('  http://127.0.0.1:65535\n')
-    expect(text).toContain('  http://127.0.0.1:65535/api/v1/openapi.json\n')
+    expect(text).toContain('  http://127.0.0.1:65535/api/v1/docs\n')
     expect(widest(text)).toBeLessThanOrEqual(80)
   })
 
