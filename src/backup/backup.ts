@@ -168,7 +168,7 @@ export async function makeBackup(
 }
 
 /** Where the unsealed copy lies while a backup is made; a process that was killed leaves it behind. */
-export const plainCopyOf = (database: string): string => `${database}.copy`
+const plainCopyOf = (database: string): string => `${database}.copy`
 
 function run(job: BackupJob): Promise<BackupOutcome> {
   return new Promise((resolve, reject) => {
@@ -204,7 +204,7 @@ function readBackup(folder: string, file: string): Backup {
   }
 }
 
-export function removeBackups(folder: string, files: string[]): void {
+function removeBackups(folder: string, files: string[]): void {
   for (const file of files) rmSync(path.join(folder, file), { force: true })
   if (files.length > 0) syncFolder(folder)
 }

@@ -103,7 +103,7 @@ function runText(run: Row, { io, width }: Call): string {
 const POLL_MS = 500
 
 /** Where no line can be drawn again, a line each 10 s says that it goes on. */
-export const LINE_MS = 10_000
+const LINE_MS = 10_000
 
 /** The pauses of a rate limit last up to an hour, and a run that rests in one is not dead. */
 const STALL_MS = 65 * 60_000
@@ -114,7 +114,7 @@ const STALL_MS = 65 * 60_000
  * @returns the exit code: 0 when it completed, 1 when it failed or was cut short
  * @throws Failure `unavailable` when nothing moved for longer than any pause
  */
-export async function followRun(begun: Row, call: Call): Promise<number> {
+async function followRun(begun: Row, call: Call): Promise<number> {
   const { io, client, json } = call
   const id = cell(begun.id)
   const start = { at: io.now(), pages: count(begun.pages), offers: count(begun.offersSeen) }
@@ -213,7 +213,7 @@ interface DryRunChanges {
  * @returns the exit code: 0, or 1 when a sync run would fail too
  * @throws Failure `unavailable` when the events break off
  */
-export async function showDryRun(call: Call): Promise<number> {
+async function showDryRun(call: Call): Promise<number> {
   const { io, client, json } = call
   const changes: DryRunChanges = { offers: [], listings: [], doubts: [], end: undefined }
   const start = { at: io.now(), pages: 0, offers: 0 }

@@ -96,7 +96,7 @@ function findingText({ level, check, message, fix }: Finding, width: number): st
 /** The version that the lock file brings; others from 22.19 run, and are tested less. */
 const NODE_MAJOR = 24
 
-export function checkNode(report: Report): void {
+function checkNode(report: Report): void {
   const version = process.versions.node
   if (version.startsWith(`${NODE_MAJOR}.`)) report('ok', 'Node', version)
   else report('warn', 'Node', `${version} runs it; the tested one is ${NODE_MAJOR}`, 'start it by `npm start` or `npx`')
@@ -106,7 +106,7 @@ export function checkNode(report: Report): void {
  * @param source the file, and whether the demo wrote it; undefined when there is none
  * @returns undefined when there is none or it has faults, each of which is reported
  */
-export function checkConfig(
+function checkConfig(
   source: { file: string; demo: boolean } | undefined,
   env: Record<string, string | undefined>,
   report: Report,
@@ -148,7 +148,7 @@ export function checkConfig(
 const WEEK_MS = 7 * 24 * 3_600_000
 
 /** A store in another currency than the supplier's has prices while a rate is in force, and orders need one back. */
-export function checkRates({ stores, dialectFacts }: Config, now: number, report: Report): void {
+function checkRates({ stores, dialectFacts }: Config, now: number, report: Report): void {
   const supplierCurrency = dialectFacts.money.currency
   for (const { id, currency, policy } of stores) {
     if (currency === supplierCurrency) continue
@@ -166,7 +166,7 @@ export function checkRates({ stores, dialectFacts }: Config, now: number, report
 }
 
 /** Secrets are for their owner's eyes: files 0600, their folder 0700. */
-export function checkModes(file: string | undefined, report: Report): void {
+function checkModes(file: string | undefined, report: Report): void {
   try {
     reportModes(file, report)
   } catch (error) {
@@ -212,7 +212,7 @@ const MIB = 1024 * 1024
 const FREE_FAIL = 100 * MIB
 const FREE_WARN = 1024 * MIB
 
-export function checkDisk(file: string | undefined, report: Report): void {
+function checkDisk(file: string | undefined, report: Report): void {
   const dataDir = dataDirOf(file)
   let folder = dataDir
   while (!existsSync(folder)) folder = path.dirname(folder)
@@ -257,7 +257,7 @@ export async function checkKey(config: Config, report: Report): Promise<Inspecti
 }
 
 /** How the last sync run ended: while it fails, the stores sell at old prices, and nothing new is listed. */
-export function checkSync({ lastSync }: Inspection, now: number, report: Report): void {
+function checkSync({ lastSync }: Inspection, now: number, report: Report): void {
   if (!lastSync) return
   const { id, state, finishedAt, offersSeen, offersUnreadable, firstUnreadable, error } = lastSync
   const at = instant(finishedAt === null ? undefined : new Date(finishedAt).toISOString(), now)
@@ -276,7 +276,7 @@ const RULES_SHOWN = 10
 const CATEGORIES_SHOWN = 5
 
 /** A rule that names what the catalogue does not have does nothing, and nothing else says so. */
-export function checkRules({ stores }: Config, { catalogue }: Inspection, report: Report): void {
+function checkRules({ stores }: Config, { catalogue }: Inspection, report: Report): void {
   const names = namesInRules(stores)
   if (!catalogue || names.length === 0) return
   const categories = new Set(catalogue.categories)

@@ -285,7 +285,7 @@ const secretsOf = (file: string): string => path.join(path.dirname(file), 'secre
  *
  * @throws Failure `conflict`
  */
-export function readExisting(file: string): Existing {
+function readExisting(file: string): Existing {
   const folder = path.dirname(file)
   const apiKeyFile = existsSync(path.join(secretsOf(file), 'api-key'))
   if (!existsSync(file)) return { folder, settings: undefined, apiKeyFile, kept: [] }
@@ -325,7 +325,7 @@ export interface Plan {
  *
  * @throws Failure `invalid` with every fault
  */
-export function planInstallation(installation: Installation): Plan {
+function planInstallation(installation: Installation): Plan {
   const { file, answers, existing, env, randomBytes } = installation
   const [store, ...others] = existing.settings?.stores ?? []
   const storeId = store?.id ?? `${slug(answers.storeName)}-${permanent(randomBytes)}`
@@ -356,7 +356,7 @@ export function planInstallation(installation: Installation): Plan {
 }
 
 /** Writes the secrets, then the configuration. @returns what puts everything back as it was */
-export function writeInstallation({ file, files }: Plan): () => void {
+function writeInstallation({ file, files }: Plan): () => void {
   const secrets = secretsOf(file)
   const undo = remember([...files.map((one) => one.file), ...files.map((one) => `${one.file}.new`)], secrets)
   try {

@@ -166,7 +166,7 @@ export const stockText = (content: unknown): string => {
 }
 
 /** One listing, with the prices that it had and what is to be done about it. */
-export function listingText(listing: Row, call: Call): string {
+function listingText(listing: Row, call: Call): string {
   const { io, width } = call
   const now = io.now()
   const isSaid = !listing.reason || listing.reason === listing.state
@@ -195,7 +195,7 @@ export function listingText(listing: Row, call: Call): string {
 }
 
 /** The command that lets the price pass which waits now; nothing of it is cut or wrapped within a word. */
-export function releaseText(listing: Row, { option, width }: Call): string {
+function releaseText(listing: Row, { option, width }: Call): string {
   const store = option('store')
   const words = [commandLine('listings release'), quoted(cell(listing.id)), `--price ${cell(listing.wantedPrice)}`]
   const rest = [
@@ -225,7 +225,7 @@ function contentText(content: unknown, none: string): string {
  * @param path of the listing
  * @throws Failure `invalid`, with the command to give, where there is no terminal; `conflict` when no price waits
  */
-export async function priceToPass(call: Call, path: string[]): Promise<string> {
+async function priceToPass(call: Call, path: string[]): Promise<string> {
   const listing = await call.client.get(path)
   const { wantedPrice, state } = listing
   if (!wantedPrice) throw new Failure('conflict', `no price of ${cell(listing.id)} waits: it is ${cell(state)}`)

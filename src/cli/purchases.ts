@@ -255,7 +255,7 @@ function decidedText(evidence: Row, { io, width }: Call): string {
 }
 
 /** The evidence of one purchase as a page for the person who decides: facts first, then the decisions, then how it came to it. */
-export function evidenceText(evidence: Row, { io, width }: Call): string {
+function evidenceText(evidence: Row, { io, width }: Call): string {
   const now = io.now()
   const { freeze } = evidence
   const parts = [

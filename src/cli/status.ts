@@ -290,7 +290,7 @@ async function causesShown(call: Call): Promise<string[]> {
   return ids
 }
 
-export const causesOf = ({ causes, ...freeze }: Row): Row[] => (Array.isArray(causes) ? asRows(causes) : [freeze])
+const causesOf = ({ causes, ...freeze }: Row): Row[] => (Array.isArray(causes) ? asRows(causes) : [freeze])
 
 /** Why buying is frozen, since when, and what to do about it. @param seen the purchase that the reader has before him */
 export function frozenText(freeze: Row, now: number, width: number, seen?: unknown): string {

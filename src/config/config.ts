@@ -287,7 +287,7 @@ function checkCaps(settings: Settings, dialect: Dialect, faults: FieldFault[]): 
 /* Faults of a configuration, in words that say what would be right. */
 
 /** A sentence for an issue without a message of its own: what would be right, with the allowed values. */
-export function sayWhatIsRight(issue: z.core.$ZodRawIssue): string | undefined {
+function sayWhatIsRight(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code === 'invalid_type') {
     return issue.input === undefined
       ? `missing: must be ${A[issue.expected] ?? issue.expected}`

@@ -79,7 +79,7 @@ export function readOpenapi(document: unknown): OpenapiDocument {
   }
 }
 
-export const asNode = (value: unknown): Node =>
+const asNode = (value: unknown): Node =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Node) : {}
 
 const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])

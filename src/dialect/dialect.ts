@@ -14,9 +14,9 @@ export const parameter = z.string().min(1)
 export const header = z.string().regex(/^[a-z0-9-]+$/, 'a header name in lower case')
 export const seconds = z.number().int().positive()
 /** The supplier's words for yes and no, numbers as text. Null: JSON true and false. */
-export const flagWords = z.record(z.string().min(1), z.boolean()).nullable()
+const flagWords = z.record(z.string().min(1), z.boolean()).nullable()
 
-export const errorStatus = z
+const errorStatus = z
   .number()
   .int()
   .min(200)
@@ -29,7 +29,7 @@ export const errorStatus = z
  * Or an object with a whole amount and an exponent: the two paths in it, and what the exponent counts. `decimals`:
  * 15270 and 3 are 15.27. `power_of_ten`: 15270 and -3 are 15.27.
  */
-export const moneyRepresentation = z.union([
+const moneyRepresentation = z.union([
   z.enum(['decimal', 'number', 'minor']),
   z.strictObject({ amount: path.min(1), exponent: path.min(1), counts: z.enum(['decimals', 'power_of_ten']) }),
 ])

@@ -120,7 +120,7 @@ export interface NoPrice {
   detail: string
 }
 
-export function wayToPrice(offer: PricedOffer, policy: PricingPolicy, at: number): WayToPrice | NoPrice {
+function wayToPrice(offer: PricedOffer, policy: PricingPolicy, at: number): WayToPrice | NoPrice {
   const fault = costFaultOf(offer)
   if (fault) return { reason: `cost_${fault}`, detail: faultTexts[fault] }
   const rate = rateAt(policy.rates, offer.currency, policy.currency, at)

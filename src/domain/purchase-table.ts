@@ -31,9 +31,9 @@ export const ids = (facts: PurchaseFacts, orders: { id: string }[]) => [
   ...new Set([...facts.ordersSeen, ...orders.map((order) => order.id)]),
 ]
 /** The orders that a decision covers when a purchase is given up: its own order must not reopen it either. */
-export const seenAndKnown = (facts: PurchaseFacts) =>
+const seenAndKnown = (facts: PurchaseFacts) =>
   facts.supplierOrderId === null ? facts.ordersSeen : ids(facts, [{ id: facts.supplierOrderId }])
-export const doubleCharge = (orders: FoundOrder[]): Effect[] => [
+const doubleCharge = (orders: FoundOrder[]): Effect[] => [
   ...orders.map((order): Effect => ({ discrepancy: 'double_charge', orderId: order.id })),
   'freeze',
 ]
@@ -41,14 +41,14 @@ export const doubleCharge = (orders: FoundOrder[]): Effect[] => [
 /* The rows for purchases whose order is not known: planned, waiting, sending, unknown. */
 
 /** After this long without a valid scan a person must decide. */
-export const SCAN_OVERDUE_MS = 24 * 3_600_000
+const SCAN_OVERDUE_MS = 24 * 3_600_000
 
 /** After this many repeats without an order, another repeat is useless. */
 export const REPEATS_MAX = 3
 
 const before = ['planned', 'waiting'] as const
 /** An order that is found for one of these is ours (after a restore or a lost answer), or needs a person. */
-export const notAccepted = [...before, 'unknown'] as const
+const notAccepted = [...before, 'unknown'] as const
 
 /** Not cancelled, before its deadline, and its wait is over. */
 const hasItsTurn = ({ cancelRequestedAt, deadlineAt, notBefore }: PurchaseFacts, now: number): boolean =>
@@ -61,7 +61,7 @@ function notSafe({ keySafeUntil, lastClass, repeats }: PurchaseFacts, now: numbe
   return repeats >= REPEATS_MAX ? `it was repeated ${repeats} times` : undefined
 }
 
-export const sendingRows: readonly Row[] = [
+const sendingRows: readonly Row[] = [
   row('found', notAccepted, 'found', (_, { orders }) => {
     const [order, ...others] = undecided(orders)
     if (!order?.agrees || order.ofAnotherLine || others.length > 0) return undefined
@@ -199,7 +199,7 @@ export const sendingRows: readonly Row[] = [
 const HOUR = 3_600_000
 
 /** A completed order may get missing keys later; after this long it needs a person. */
-export const KEYS_SHORT_MS = HOUR
+const KEYS_SHORT_MS = HOUR
 /** An order that stays open for longer than a day is reported, once. */
 export const LATE_MS = 24 * HOUR
 
@@ -221,7 +221,7 @@ const givenUp = (facts: PurchaseFacts, now: number): Patch => ({
   handOverHeldAt: facts.handOverBegunAt === null ? (facts.handOverHeldAt ?? now) : null,
 })
 
-export const acceptedRows: readonly Row[] = [
+const acceptedRows: readonly Row[] = [
   row('double_charge', ['accepted', 'completed', 'fulfilled', 'review'], 'found', (facts, { orders }) => {
     const known = facts.supplierOrderId
     const open = undecided(orders)

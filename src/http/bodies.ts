@@ -70,7 +70,7 @@ async function readWhole(
 }
 
 /** Bounds for bodies of requests that are not verified yet. */
-export const bodyLimits = {
+const bodyLimits = {
   /** 256 KiB: a hundred times what a delivery needs. */
   bytesMax: 256 * 1024,
   /** A genuine body needs one round trip; 256 KiB in 5 s are 420 kbit/s. */
@@ -154,7 +154,7 @@ export function createRawBodies(changed: Partial<BodyLimits> = {}): RawBodies {
  * Answers `Expect: 100-continue`: only now, when nothing but the body can decide, and not for one that is too large. Where
  * the body is never read, the sender has its final answer before it has sent any of it.
  */
-export function inviteBody(request: IncomingMessage, response: ServerResponse, bytesMax: number): void {
+function inviteBody(request: IncomingMessage, response: ServerResponse, bytesMax: number): void {
   const { expect, 'content-length': length = '0' } = request.headers
   if (expect !== undefined && request.httpVersionMinor > 0 && Number(length) <= bytesMax) response.writeContinue()
 }

@@ -162,12 +162,7 @@ export function jsonLines<S extends z.ZodType>(event: S) {
 export const lineShapeOf = (answer: z.ZodType): z.ZodType | undefined => lineShapes.get(answer)
 
 /** Sends events as they come. The answer has begun, so an error becomes its last line. */
-export async function sendLines(
-  response: Response,
-  status: number,
-  events: Events<unknown>,
-  line: z.ZodType,
-): Promise<void> {
+async function sendLines(response: Response, status: number, events: Events<unknown>, line: z.ZodType): Promise<void> {
   response.status(status).set('content-type', 'application/x-ndjson; charset=utf-8')
   // The first event may come much later, and the client learns now that it was let in.
   response.flushHeaders()
@@ -219,7 +214,7 @@ export interface CsvFile {
 export const csvFile = z.custom<CsvFile>()
 
 /** Sends a file as fast as the client reads it. */
-export async function sendCsv(response: Response, status: number, { name, pieces }: CsvFile): Promise<void> {
+async function sendCsv(response: Response, status: number, { name, pieces }: CsvFile): Promise<void> {
   response.status(status).set({
     'content-type': 'text/csv; charset=utf-8',
     'content-disposition': `attachment; filename="${name}"`,
@@ -233,7 +228,7 @@ export async function sendCsv(response: Response, status: number, { name, pieces
  *
  * @param pieces `return` of their iterator is called when they are left early
  */
-export async function sendPieces(response: Response, pieces: AsyncIterable<string>): Promise<void> {
+async function sendPieces(response: Response, pieces: AsyncIterable<string>): Promise<void> {
   await pipeline(Readable.from(pieces, { objectMode: false }), response).catch((error: NodeJS.ErrnoException) => {
     // The client has disconnected.
     if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error

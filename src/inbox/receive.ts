@@ -259,7 +259,7 @@ const COUNTED_MAX = 10_000
  *
  * Each delivery counts once. `onStale` runs at most once a minute, `onSuspect` at most once an hour.
  */
-export function watchStaleness({ now, onStale, onSuspect }: StalenessOptions): StalenessWatch {
+function watchStaleness({ now, onStale, onSuspect }: StalenessOptions): StalenessWatch {
   const counted = new Set<string>()
   let staleAt: number[] = []
   let freshAt = Number.NEGATIVE_INFINITY

@@ -223,7 +223,7 @@ export type Linked = Pick<ListingRow, 'variant' | 'sku' | 'linkedBy' | 'productI
  * Finds the offer of a listing: the one that a person or a file has linked, else the only one under its SKU, letter by
  * letter. Where there are several, or where several variants share the SKU, the match is ambiguous.
  */
-export function matchListing(listing: Linked, around: Surroundings, filter: ImportFilter): Match {
+function matchListing(listing: Linked, around: Surroundings, filter: ImportFilter): Match {
   const { sku, linkedBy, productId } = listing
   if (listing.state === 'ignored') return { outcome: 'ignored' }
   const offer = productId === null ? undefined : around.byProduct.get(productId)
@@ -259,7 +259,7 @@ function withoutOffer({ sku, linkedBy, productId }: Linked, offer: Offer | undef
 }
 
 /** SKUs under which a store begins to list offers of its own accord: offers that pass its filters and that it has not. */
-export const newSkus = (offers: Offer[], taken: ReadonlySet<string>, filter: ImportFilter): string[] => [
+const newSkus = (offers: Offer[], taken: ReadonlySet<string>, filter: ImportFilter): string[] => [
   ...new Set(
     offers
       .filter((offer) => offer.goneAt === null && !taken.has(offer.sku) && passesFilter(offer, filter))

@@ -208,10 +208,7 @@ export const nextRevision = ({ revision }: ListingRow, now: number): number => M
  * changed, or a rate came into force or went out of it. After a restore it is unknown what was pushed since
  * the backup: then every listing is pushed again.
  */
-export async function enqueueChangedPolicy(
-  { db, newId, now: clock, log }: Publisher,
-  store: SellingStore,
-): Promise<void> {
+async function enqueueChangedPolicy({ db, newId, now: clock, log }: Publisher, store: SellingStore): Promise<void> {
   const now = clock()
   const policy = policyDigest(store.policy, now)
   const [[known], epoch] = await Promise.all([db.query(publishingOf(store.id)), currentEpoch(db)])

@@ -212,7 +212,7 @@ export interface EvidenceAround {
  * What of a purchase bears on a decision, as one text: equal texts are the same version. Reads that brought no news do not
  * count.
  */
-export const decisiveFacts = ({ purchase, keys, generations }: Loaded): string =>
+const decisiveFacts = ({ purchase, keys, generations }: Loaded): string =>
   JSON.stringify([
     ...[purchase.state, purchase.supplierOrderId, purchase.ordersSeen, purchase.cancelRequestedAt],
     ...[purchase.handOverBegunAt, purchase.handOverHeldAt, purchase.supplierStatus],
@@ -230,7 +230,7 @@ export function versionOf(loaded: Loaded, { orders, discrepancies }: EvidenceAro
 }
 
 /** The version of the evidence as it would be shown now. */
-export async function versionNow({ db, dialect }: Pick<Ordering, 'db' | 'dialect'>, loaded: Loaded): Promise<string> {
+async function versionNow({ db, dialect }: Pick<Ordering, 'db' | 'dialect'>, loaded: Loaded): Promise<string> {
   const { purchase, name } = loaded
   const [attempts, discrepancies, unattached] = await Promise.all([
     db.query(attemptsOf([purchase.id])),

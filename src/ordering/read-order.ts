@@ -38,7 +38,7 @@ export async function readSupplierOrder(
 }
 
 /** Applies an order of the supplier as it was just read. */
-export async function applyOrder(ordering: Ordering, purchase: Purchase, order: SupplierOrder): Promise<void> {
+async function applyOrder(ordering: Ordering, purchase: Purchase, order: SupplierOrder): Promise<void> {
   const [found] = await foundOrders(ordering, purchase, [order])
   // An order that a person adopted is read as it is, whatever else differs.
   const usable = found && (found.agrees || found.decided) && !found.ofAnotherLine

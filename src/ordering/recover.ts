@@ -121,7 +121,7 @@ const JUMP_BACK_MS = 60_000
  * Whether the clock was put back while no process was there to notice: something in the database was written, or read
  * from the supplier, at an instant that is yet to come.
  */
-export async function clockWentBack({ db, now }: Pick<Ordering, 'db' | 'now'>): Promise<boolean> {
+async function clockWentBack({ db, now }: Pick<Ordering, 'db' | 'now'>): Promise<boolean> {
   const at = now() + JUMP_BACK_MS
   const [written, read] = await Promise.all([db.query(writtenAfter(at)), db.query(readAfter(at))])
   return written.length + read.length > 0

@@ -279,7 +279,7 @@ export function mayRepeat({ pace, now }: Pick<Ordering, 'pace' | 'now'>): boolea
 }
 
 /** Counts a request that is about to leave. */
-export function noteSend({ pace, now }: Pick<Ordering, 'pace' | 'now'>, repeat: boolean): void {
+function noteSend({ pace, now }: Pick<Ordering, 'pace' | 'now'>, repeat: boolean): void {
   const sends = repeat ? pace.repeats : pace.firstSends
   sends.push(now())
 }

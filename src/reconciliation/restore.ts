@@ -313,7 +313,7 @@ async function holdOfNew({
 }
 
 /** The reason of the hold of a new database. */
-export const NEW_DATABASE = "the database is new: the supplier's orders are searched for orders of its stores first"
+const NEW_DATABASE = "the database is new: the supplier's orders are searched for orders of its stores first"
 
 const firstEpoch: Epoch = {
   epoch: 1,
@@ -383,7 +383,7 @@ const AGAIN_MS = 15_000
  * @returns `due` when another search runs or has failed just now; else `done`, and buying goes on or waits as after a restore
  * @throws Failure `unavailable` when the list could not be read; buying stays on hold, and the next search tries again
  */
-export async function compareNew(ordering: Ordering): Promise<'due' | 'done'> {
+async function compareNew(ordering: Ordering): Promise<'due' | 'done'> {
   const { db, log, monotonic, now, pace } = ordering
   if ((pace.compareAt ?? 0) > monotonic()) return 'due'
   pace.compareAt = Number.POSITIVE_INFINITY

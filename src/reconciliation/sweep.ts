@@ -162,7 +162,7 @@ export interface SweepState {
 }
 
 /** Compares one page of the supplier's orders with our purchases, and counts it. */
-export async function comparePage(ordering: Ordering, state: SweepState, orders: SupplierOrder[]): Promise<void> {
+async function comparePage(ordering: Ordering, state: SweepState, orders: SupplierOrder[]): Promise<void> {
   if (orders.length === 0) return
   const { dialect, stores } = ordering
   const { swept, unseen, suspectFrom } = state
@@ -228,7 +228,7 @@ export async function wholeFrom({ db, now }: Pick<Ordering, 'db' | 'now'>): Prom
 }
 
 /** Whether the last sweep of thirty days did not come to its end, or the service was down at its hour. */
-export async function isOverdue({ db, now }: Pick<Ordering, 'db' | 'now'>): Promise<boolean> {
+async function isOverdue({ db, now }: Pick<Ordering, 'db' | 'now'>): Promise<boolean> {
   const [[complete], [begun]] = await Promise.all([
     db.query(lastSweepOver(NIGHTLY_MS, 'complete')),
     db.query(lastSweepOver(NIGHTLY_MS)),

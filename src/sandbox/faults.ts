@@ -62,7 +62,7 @@ export const factsOf = (fault: FaultName): FaultFacts => faultTable[fault]
 const delayMaxMs = 86_400_000
 
 /** All named fields must match. */
-export const matchShape = z.strictObject({
+const matchShape = z.strictObject({
   path: z
     .string()
     .startsWith('/')
@@ -74,7 +74,7 @@ export const matchShape = z.strictObject({
   event: z.string().min(1).optional().describe('the event, such as `order.completed`'),
 })
 
-export const faultShape = z.strictObject({
+const faultShape = z.strictObject({
   fault: z.enum(Object.keys(faultTable) as [FaultName, ...FaultName[]]),
   times: z.number().int().positive().default(1).describe('how often it fires before it is used up'),
   match: matchShape.default({}),

@@ -269,7 +269,7 @@ type Field = [path: string | null, schema: Schema, presence?: 'optional']
 const text: Schema = { type: 'string' }
 const count: Schema = { type: 'integer', minimum: 0 }
 /** Yes or no, in the dialect's words. */
-export const flagSchema = (words: FlagWords): Schema =>
+const flagSchema = (words: FlagWords): Schema =>
   words === null ? { type: 'boolean' } : { ...text, enum: Object.keys(words) }
 const uuid: Schema = { type: 'string', format: 'uuid' }
 
@@ -290,18 +290,18 @@ export function schemasOf(dialect: Dialect): Record<string, Schema> {
 }
 
 /** `order.completed` is described by `OrderCompletedEvent`. */
-export const eventSchemaName = (name: EventName): string =>
+const eventSchemaName = (name: EventName): string =>
   `${name.replace(/(^|[._])(.)/g, (_match, _separator, letter: string) => letter.toUpperCase())}Event`
 
 /** The envelope of a success. A bare list has no flag. */
-export function successSchema({ envelope, flags }: Dialect, data: Schema, path: string): Schema {
+function successSchema({ envelope, flags }: Dialect, data: Schema, path: string): Schema {
   const flagField: Field = [envelope.success, { const: flagValue(flags.success, true) }]
   if (path !== '') return objectOf([flagField, [path, data]])
   return envelope.success === null || data.type === 'array' ? data : { allOf: [objectOf([flagField]), data] }
 }
 
 /** A page of items, inside the envelope. */
-export function pageSchema({ paging, flags }: Dialect, item: Schema, path: string): Schema {
+function pageSchema({ paging, flags }: Dialect, item: Schema, path: string): Schema {
   const items = { type: 'array', items: item }
   if (path === '') return items
   return objectOf([
@@ -311,14 +311,14 @@ export function pageSchema({ paging, flags }: Dialect, item: Schema, path: strin
   ])
 }
 
-export function instantSchema({ instants }: Dialect): Schema {
+function instantSchema({ instants }: Dialect): Schema {
   if (instants === 'iso') return { type: 'string', format: 'date-time' }
   const unit = instants === 'epoch_s' ? 'seconds' : 'milliseconds'
   return { type: 'integer', format: 'int64', description: `Unix time in ${unit}.` }
 }
 
 /** The supplier's words for the states of an order. */
-export const statusSchema = ({ orderStatuses }: Dialect): Schema => ({ ...text, enum: Object.keys(orderStatuses) })
+const statusSchema = ({ orderStatuses }: Dialect): Schema => ({ ...text, enum: Object.keys(orderStatuses) })
 
 function moneySchema({ money }: Dialect): Schema {
   const { representation } = money

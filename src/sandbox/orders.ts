@@ -192,7 +192,7 @@ const partialPlan = (fault: SandboxFault, quantity: number, completeAfterMs: num
  *
  * The sandbox has one account, so a key needs no owner. Orders and refusals are kept; malformed requests are not.
  */
-export function createMemory(db: Tables, memoryMs: number) {
+function createMemory(db: Tables, memoryMs: number) {
   const find = db.prepare<[string], { fingerprint: string; decision: string; at: number }>(
     'select fingerprint, decision, at from idempotency where key = ?',
   )
@@ -239,7 +239,7 @@ export interface StoredOrder extends OrderRequest {
 const settledAtOnceMax = 500
 
 /** The statements over the orders. */
-export function orderRows(db: Tables) {
+function orderRows(db: Tables) {
   const columns = `id, external_order_id as externalOrderId, product_id as productId, quantity, status,
     amount_minor as amountMinor, failure_code as failureCode, failure_message as failureMessage, plan,
     due_at as dueAt, hidden_until as hiddenUntil, created_at as createdAt, updated_at as updatedAt`

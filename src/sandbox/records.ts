@@ -180,7 +180,7 @@ function moneyValue({ money }: Dialect, minor: number): unknown {
 /** Unchanged offers are all as old as the account: most can use the last text. */
 const lastInstant = { at: Number.NaN, text: '' }
 
-export function instantValue({ instants }: Dialect, at: number): string | number {
+function instantValue({ instants }: Dialect, at: number): string | number {
   if (instants === 'iso') {
     if (lastInstant.at !== at) Object.assign(lastInstant, { at, text: new Date(at).toISOString() })
     return lastInstant.text

@@ -160,7 +160,7 @@ export interface Field {
 }
 
 /** One field in all records of a kind. */
-export function judgeField(dialect: Dialect, { fact, path, check, records, from }: Field): Judged {
+function judgeField(dialect: Dialect, { fact, path, check, records, from }: Field): Judged {
   if (path === null) return { fact, verdict: 'none' }
   const { kind, required = false } = check
   const values = records.map((record) => valueAt(record, path))
@@ -203,7 +203,7 @@ export function judgeField(dialect: Dialect, { fact, path, check, records, from 
 type Pair = [values: unknown[], arounds: unknown[]]
 
 /** Adds the paths that could be meant when a field cannot be read or the dialect has none. */
-export function withCandidates(
+function withCandidates(
   dialect: Dialect,
   group: RecordGroup,
   judged: Judged,
@@ -236,7 +236,7 @@ function shownValue(fact: string, value: unknown): string {
 }
 
 /** Every status word of the orders and of the dialect. */
-export function checkStatuses({ order, orderStatuses }: Dialect, orders: unknown[]): Judged[] {
+function checkStatuses({ order, orderStatuses }: Dialect, orders: unknown[]): Judged[] {
   const words = orders.map((record) => valueAt(record, order.status)).filter((value) => typeof value === 'string')
   const seen = new Map<string, number>()
   for (const word of words) seen.set(word, (seen.get(word) ?? 0) + 1)
@@ -331,7 +331,7 @@ const shape = (value: unknown): string =>
   typeof value === 'object' || value === undefined ? seenText(value) : `a ${typeof value}`
 
 /** Our words for the events that webhooks are registered for. */
-export function checkEvents({ webhook, event }: Dialect, hooks: unknown[]): Judged[] {
+function checkEvents({ webhook, event }: Dialect, hooks: unknown[]): Judged[] {
   const words = new Set(hooks.flatMap((record) => valueAt(record, webhook.events) ?? []))
   return eventNames.flatMap((name): Judged[] => {
     const word = event.names[name]

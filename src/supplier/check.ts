@@ -113,7 +113,7 @@ function settingsOf(dialect: Dialect): Map<string, unknown> {
 }
 
 /** The findings from the supplier's answers. */
-export function checkAnswers(dialect: Dialect, sample: Sample): Judged[] {
+function checkAnswers(dialect: Dialect, sample: Sample): Judged[] {
   return [
     ...checkHeaders(dialect, sample),
     ...checkEnvelopes(dialect, sample),
@@ -204,12 +204,7 @@ function checkEnvelopes(dialect: Dialect, sample: Sample): Judged[] {
 }
 
 /** A field that means yes or no, and its words. */
-export function flagFacts(
-  fact: string,
-  setting: string,
-  values: unknown[],
-  fits: (value: unknown) => boolean,
-): Judged[] {
+function flagFacts(fact: string, setting: string, values: unknown[], fits: (value: unknown) => boolean): Judged[] {
   const wrong = values.find((value) => !fits(value))
   if (wrong === undefined && values.every((value) => value !== undefined)) {
     const value = seenText(values[0])

@@ -233,7 +233,7 @@ type Group = 'order' | 'balance' | 'webhook'
  *
  * @param group the group of the dialect with the paths of the fields
  */
-export function fieldsOf(record: unknown, dialect: Dialect, group: Group) {
+function fieldsOf(record: unknown, dialect: Dialect, group: Group) {
   let fault: ({ ok: false } & UnreadField) | undefined
   const unread = (path: string): { ok: false } & UnreadField => {
     const [name = ''] = Object.entries(dialect[group]).find(([, one]) => one === path) ?? []

@@ -64,7 +64,7 @@ export async function openKeys(parts: KeyParts): Promise<{ vault: Vault; keys: K
 }
 
 /** What to do about a rotation that the setting has not followed. */
-export const MAKE_IT_THE_KEY = 'make it the key-encryption key of the setting'
+const MAKE_IT_THE_KEY = 'make it the key-encryption key of the setting'
 
 /**
  * Tells whether the service could open a database with the keys of its configuration; writes nothing.

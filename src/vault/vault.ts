@@ -184,7 +184,7 @@ function placeBytes({ table, row, ordinal = 0 }: Place, keyId: number): Buffer {
 /** The environment variable that holds the key-encryption key; with `_FILE` after it, the path of a file that does. */
 export const keySetting = 'QUAYSIDE_KEY_ENCRYPTION_KEY'
 
-export const KEY_BYTES = 32
+const KEY_BYTES = 32
 
 /**
  * Reads a key of exactly 32 bytes from base64 (44 characters) or hex (64).

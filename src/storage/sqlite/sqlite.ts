@@ -228,7 +228,7 @@ const dialect = new SQLiteSyncDialect()
 const compiled = new WeakMap<SQLWrapper, { sql: string; slots: Slot[] }>()
 
 /** Compiles statements and keeps them prepared by their SQL text; the one that was used longest ago goes first. */
-export function statementCache(
+function statementCache(
   connection: Connection.Database,
 ): (statement: SQLWrapper) => { prepared: Prepared; params: unknown[] } {
   const cache = new Map<string, Prepared>()
@@ -278,7 +278,7 @@ function slotOf(param: unknown): Slot {
  *
  * `select({ orderId: storeOrders.id })` compiles to a column called `id`; only the builder knows of `orderId`.
  */
-export function rowReader(statement: SQLWrapper, columns: string[]): RowReader {
+function rowReader(statement: SQLWrapper, columns: string[]): RowReader {
   const built = isBound(statement) ? statement.statement : statement
   if (!is(built, TypedQueryBuilder)) return readerOf(columns, [])
   const known = readers.get(built)
