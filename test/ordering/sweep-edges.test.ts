@@ -44,6 +44,16 @@ async function openUnlisted() {
   return { app, sentAt: firstSentAt ?? 0, acceptedAt: acceptedAt ?? 0 }
 }
 
+/** What the supplier's list is asked for from now on. */
+function askedOrders({ ordering, supplier }: TestApp) {
+  const asked: Parameters<Supplier['orders']>[0][] = []
+  ordering.supplier.orders = (query) => {
+    asked.push(query)
+    return supplier.orders(query)
+  }
+  return asked
+}
+
 /** What the process was woken for by the sweep. */
 function woken(app: TestApp): string[] {
   const wakes: string[] = []
@@ -134,12 +144,7 @@ describe('a sweep', () => {
 
   test('leaves out what was made later, where it is asked to', async () => {
     const app = await openTestApp()
-    const asked: Parameters<Supplier['orders']>[0][] = []
-    const { supplier } = app
-    app.ordering.supplier.orders = (query) => {
-      asked.push(query)
-      return supplier.orders(query)
-    }
+    const asked = askedOrders(app)
     await runSweep(app.ordering, await beginSweep(app.ordering, 7, 'a'), 9)
     await runSweep(app.ordering, await beginSweep(app.ordering, 7, 'b'))
     expect(asked).toEqual([
@@ -391,12 +396,7 @@ describe('a caller who wants a sweep', () => {
 
   test('for the night gets one of thirty days that newer orders do not move; every quarter of an hour takes all', async () => {
     const app = await openTestApp()
-    const asked: Parameters<Supplier['orders']>[0][] = []
-    const { supplier } = app
-    app.ordering.supplier.orders = (query) => {
-      asked.push(query)
-      return supplier.orders(query)
-    }
+    const asked = askedOrders(app)
     const sweeps = createSweepRunner(app.ordering)
     const begun = await sweeps.start('ann')
     expect(begun).toMatchObject({ cause: 'ann', state: 'running', fromAt: app.now() - NIGHTLY_MS - SKEW_MS })
