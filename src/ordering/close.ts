@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { mayClose } from '../domain/store-order.ts'
 import { isComplete } from '../domain/store-update.ts'
 import { type Change, StaleWrite } from '../storage/database.ts'
@@ -71,14 +72,12 @@ async function completionsOf(ordering: Ordering, { order, lines }: Standing): Pr
   const complete = new Set(sent.filter((update) => update !== null && isComplete(update)).map(({ line }) => line.id))
   return whole
     .filter(({ line }) => !complete.has(line.line))
-    .flatMap(({ line, purchases }) =>
-      purchases
-        .slice(-1)
-        .map(({ id: purchaseId }) =>
-          enqueueUpdate(
-            { kind: 'callback', type: 'line.fulfilled', payload: { purchaseId, count: 0 } },
-            { id: ordering.newId(), store: order.store, orderId: order.id, dedupeKey: `complete:${line.id}`, at },
-          ),
-        ),
-    )
+    .map(({ line, purchases }) => {
+      const last = purchases.at(-1)
+      assert(last, 'a line with keys has a purchase')
+      return enqueueUpdate(
+        { kind: 'callback', type: 'line.fulfilled', payload: { purchaseId: last.id, count: 0 } },
+        { id: ordering.newId(), store: order.store, orderId: order.id, dedupeKey: `complete:${line.id}`, at },
+      )
+    })
 }
