@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import Connection from 'better-sqlite3'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
-import { codeOf, Failure, messageOf, systemFailure } from '../src/errors.ts'
+import { codeOf, Failure, failureReasons, messageOf, systemFailure } from '../src/errors.ts'
 import { addressOf, closeServer, listen } from '../src/sandbox/server.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'quayside-errors-'))
@@ -142,4 +142,9 @@ test('any other error keeps its words, and is internal to clients of the API', (
   )
   expect(messageOf(new TypeError('x is not a function'))).toBe('x is not a function')
   expect(codeOf(thrown(() => readFileSync(at('none'))))).toBe('internal')
+})
+
+test('two reasons stood where they could not be found in the list', () => {
+  const reasons = Object.keys(failureReasons)
+  expect(reasons).toEqual(reasons.toSorted())
 })

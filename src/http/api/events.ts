@@ -25,10 +25,10 @@ export function eventOperations({ tail }: Pick<ApiContext, 'tail'>): Operation[]
       allowed: { people: 'viewer' },
       answer: jsonLines(ServiceEvent),
       success: { 200: 'Begins at once; a record that is skipped for a slow reader is counted in `tail.skipped`' },
-      failures: { 409: '`too_many_watchers`: twenty watch already' },
+      failures: { 409: '`too_many_watchers`: too many watch already' },
       async handle() {
         const records = tail.watch()
-        if (!records) throw new Failure('conflict', 'twenty watch already', { reason: 'too_many_watchers' })
+        if (!records) throw new Failure('conflict', 'too many watch already', { reason: 'too_many_watchers' })
         return ok(records)
       },
     }),
