@@ -53,6 +53,14 @@ function leaves(shape: z.core.$ZodType, prefix = ''): string[] {
   return fields.flatMap(([name, field]) => leaves(field, prefix === '' ? name : `${prefix}.${name}`))
 }
 
+/** What the sandbox sells, by SKU. */
+const productNames = new Map(
+  (JSON.parse(read('data/sandbox/catalogue.json')) as { sku: string; name: string }[]).map(({ sku, name }) => [
+    sku,
+    name,
+  ]),
+)
+
 const pages = ['README.md', 'CONTRIBUTING.md', ...readdirSync(file('docs')).map((name) => `docs/${name}`)]
 
 describe.each(pages)('%s', (name) => {
@@ -70,6 +78,15 @@ describe.each(pages)('%s', (name) => {
       return !existsSync(file(target)) || (heading !== undefined && !anchorsOf(read(target)).includes(heading))
     })
     expect(broken.map(([link]) => link)).toEqual([])
+  })
+
+  test('names products as the sandbox sells them', () => {
+    const prefixes = [...new Set([...productNames.keys()].map((sku) => sku.slice(0, 4)))].join('|')
+    const skus = [...page.matchAll(new RegExp(`\\b(?:${prefixes})[A-Z0-9-]+`, 'g'))].map(([sku]) => sku)
+    // An example of one that is sold no more.
+    expect(skus.filter((sku) => sku !== 'GAM-OLD' && !productNames.has(sku))).toEqual([])
+    const named = [...page.matchAll(/"sku": "([^"]+)",\s+"name": "([^"]+)"/g)]
+    expect(named.filter(([, sku = '', as]) => productNames.get(sku) !== as).map(([text]) => text)).toEqual([])
   })
 })
 
