@@ -33,10 +33,11 @@ export const syncs: CommandRow[] = [
     },
     help: `
 Examples:
-  quayside sync --follow            watch a run to its end
-  quayside sync --follow --json     the same as lines of JSON
-  quayside sync --dry-run           what a run would change; nothing is changed
-  quayside sync runs                what earlier runs found`,
+  quayside sync --follow         watch a run to its end
+  quayside sync --follow --json  the same as lines of JSON
+  quayside sync --dry-run        what a run would change; nothing is changed
+  quayside sync runs             what earlier runs found
+  quayside sync show             what the latest one changed`,
     act: async (call) => {
       if (call.flag('dryRun')) return showDryRun(call)
       const answer = await call.client.post(['sync'])
@@ -64,12 +65,22 @@ Examples:
     },
   },
   {
-    command: 'sync show <id>',
-    about: 'one run and what it changed',
-    call: 'GET /sync/runs/{id}',
-    text: runText,
+    command: 'sync show [id]',
+    about: 'one run and what it changed (default: the latest)',
+    listedBy: 'sync runs',
+    act: async (call) => {
+      const run = await call.client.get(['sync', 'runs', call.args[0] ?? (await latestRun(call))])
+      call.print(run, () => runText(run, call))
+      return undefined
+    },
   },
 ]
+
+async function latestRun({ client }: Call): Promise<string> {
+  const [latest] = asRows((await client.get(['sync', 'runs'], { limit: 1 })).items)
+  if (!latest) throw new Failure('not_found', `no run yet: \`${commandLine('sync')}\` starts one`)
+  return cell(latest.id)
+}
 
 /** What made an offer unreadable: `product.available, at available: "yes"`. */
 export const unreadableText = ({ field, path, value }: Row): string =>

@@ -10,10 +10,9 @@ const SHOWN = /^(delivery|purchase|order|callback|alert|frozen|unfrozen|tail)\b/
 export const tail: CommandRow = {
   command: 'tail',
   about: 'watch deliveries, purchases and hand-overs as they happen',
-  options: { '--all': 'every record of the log' },
+  options: { '--all': 'every record of the log', '--json': 'print one JSON object a line, one for each record' },
   help: `
-It shows what happens from now on, until Ctrl-C. With --json each record is a
-line of JSON.
+It shows what happens from now on, until Ctrl-C.
 
 Examples:
   quayside tail

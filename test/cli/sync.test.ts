@@ -160,3 +160,27 @@ describe('sync show', () => {
     expect(stdout).toContain('A dry run: it changed nothing')
   })
 })
+
+describe('sync show', () => {
+  it('without an id failed, and did not show the latest run', async () => {
+    const listed = { ...complete, changes: undefined }
+    const { config, heard } = await startService({
+      'GET /sync/runs': () => ({ items: [listed], next: null }),
+      'GET /sync/runs/run1': () => complete,
+    })
+    const { exitCode, stdout } = await run(['sync', 'show', '--config', config], { terminal: true })
+    expect(exitCode).toBe(0)
+    expect(stdout).toMatch(/^Run +run1\n/)
+    expect(stdout).toContain('No offer changed.')
+    expect(heard.map(({ url }) => url)).toEqual(['/api/v1/sync/runs?limit=1', '/api/v1/sync/runs/run1'])
+  })
+
+  it('without an id and without a run says how to start one', async () => {
+    const { config } = await startService({ 'GET /sync/runs': () => ({ items: [], next: null }) })
+    const { exitCode, stderr } = await run(['sync', 'show', '--config', config])
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 4,
+      stderr: 'quayside: no run yet: `npx quayside sync` starts one\n',
+    })
+  })
+})
