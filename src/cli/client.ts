@@ -47,8 +47,10 @@ const DEADLINE_MS = 30_000
  *
  * A refusal is a Failure with the service's code, message, fields and request id. Nothing is tried twice: a person sits
  * at the other end.
+ *
+ * @param listedBy the command that shows what there is, for an answer of 404
  */
-export function createClient({ origin, token, tokenFile }: Connection): Client {
+export function createClient({ origin, token, whyNoToken }: Connection, listedBy?: string): Client {
   /** @param body bytes are a CSV file, anything else is sent as JSON */
   const request = (
     method: string,
@@ -79,10 +81,11 @@ export function createClient({ origin, token, tokenFile }: Connection): Client {
     const response = await request(method, path, more)
     return response.status === 204 ? {} : dataOf(response)
   }
+  const listed = listedBy && `See what there is: ${commandLine(listedBy)}`
   const dataOf = async (response: Response): Promise<Row> => {
     const answer = asRow(await response.json().catch(() => undefined))
     if (response.ok && answer.success === true) return asRow(answer.data)
-    throw refusal(origin, response.status, answer, token ? undefined : tokenFile)
+    throw refusal(origin, response.status, answer, { 401: whyNoToken ?? BAD_TOKEN, 404: listed })
   }
   const stream = async (response: Response, type: string, deadlineMs: number) => {
     const is = response.ok && response.headers.get('content-type')?.startsWith(type)
@@ -163,15 +166,17 @@ const codes: Record<number, FailureCode> = {
   503: 'unavailable',
 }
 
-/** What helps next, where the service's own words do not say it. */
-const next: Record<number, string> = {
+/** What helps next by the status of the answer, where the service's own words do not say it. */
+type NextSteps = Record<number, string | undefined>
+
+const BAD_TOKEN = 'Give another by --token or QUAYSIDE_TOKEN.'
+
+const nextSteps: NextSteps = {
   403: `This token may not do that: use the owner token, or one of a higher role (\`${commandLine('tokens create')}\`).`,
-  404: 'The list command of the same group shows what there is.',
   503: `Try again in a few seconds; \`${commandLine('status')}\` and the log say more.`,
 }
 
-/** @param absentTokenFile where an owner token was looked for in vain */
-function refusal(origin: string, status: number, answer: Record<string, unknown>, absentTokenFile?: string): Failure {
+function refusal(origin: string, status: number, answer: Record<string, unknown>, more: NextSteps = {}): Failure {
   const { code, message, fields } = asRow(answer.error)
   if (answer.success !== false || typeof code !== 'string') {
     const text = `what answers at ${origin} is not Quayside (HTTP ${status}).\nGive its address by --url.`
@@ -182,7 +187,7 @@ function refusal(origin: string, status: number, answer: Record<string, unknown>
     message: plain(String(fault.message ?? '')),
   }))
   const said = plain(typeof message === 'string' ? message : 'refused')
-  const hint = status === 401 ? tokenHint(absentTokenFile) : next[status]
+  const hint = more[status] ?? nextSteps[status]
   return new Failure(codes[status] ?? (status >= 500 ? 'internal' : 'rejected'), hint ? `${said}\n${hint}` : said, {
     fields: faults,
     // Of a service of another version, perhaps: any word.
@@ -190,11 +195,6 @@ function refusal(origin: string, status: number, answer: Record<string, unknown>
     requestId: typeof answer.request_id === 'string' ? plain(answer.request_id) : undefined,
   })
 }
-
-const tokenHint = (absentTokenFile: string | undefined): string =>
-  absentTokenFile === undefined
-    ? 'The token is unknown, revoked or expired: give another by --token or QUAYSIDE_TOKEN.'
-    : `No token was sent: there is no ${absentTokenFile}. If another Quayside answers here, such as the demo, stop it; else use --token or QUAYSIDE_TOKEN.`
 
 /** One segment of a path. Empty, `.` and `..` would be another path. */
 function segment(text: string): string {
@@ -228,8 +228,8 @@ export interface Connection {
   /** Scheme, host and port of the running service. */
   origin: string
   token: Secret | undefined
-  /** Where the owner token is looked for. */
-  tokenFile: string
+  /** What to do about a refusal, where there is no token to send. */
+  whyNoToken?: string
 }
 
 export interface ConnectionOptions {
@@ -242,18 +242,27 @@ export interface ConnectionOptions {
  * Where the service is and what opens it: `--url` and `--token`, else QUAYSIDE_URL and QUAYSIDE_TOKEN, else the
  * configuration's address and the owner token in its data folder.
  *
- * The owner token never leaves this machine by itself: an address elsewhere needs a token of its own.
+ * The owner token goes to the configuration's own address on this machine alone: every other service needs a token of its
+ * own.
  *
  * @throws Failure `invalid` for a wrong address or configuration, `forbidden` for a token file that others can read
  */
 export function connectionOf(options: ConnectionOptions, env: Env): Connection {
   const settings = readPlace(configFileOf(options.config, env)?.file)
+  const own = originOf(settings.listen)
   const address = options.url ?? env.QUAYSIDE_URL
-  const origin = address === undefined ? originOf(settings.listen) : readAddress(address)
-  const tokenFile = path.join(settings.dataDir, 'owner.token')
+  const origin = address === undefined ? own : readAddress(address)
   const given = options.token ?? env.QUAYSIDE_TOKEN
-  if (given !== undefined && given !== '') return { origin, token: readToken(given, 'the token'), tokenFile }
-  return { origin, token: isLoopback(origin) ? readOwnerToken(tokenFile) : undefined, tokenFile }
+  if (given !== undefined && given !== '') return { origin, token: readToken(given, 'the token') }
+  const tokenFile = path.join(settings.dataDir, 'owner.token')
+  if (!isSameService(origin, own)) {
+    const whyNoToken = `No token was sent: the owner token goes only to this configuration's own address on loopback. Give a token of ${origin} by --token or QUAYSIDE_TOKEN; that of this configuration is in ${tokenFile}.`
+    return { origin, token: undefined, whyNoToken }
+  }
+  const token = readOwnerToken(tokenFile)
+  if (token) return { origin, token }
+  const whyNoToken = `No token was sent: there is no ${tokenFile}. If another Quayside answers here, such as the demo, stop it; else use --token or QUAYSIDE_TOKEN.`
+  return { origin, token, whyNoToken }
 }
 
 /** The part of the configuration that says where the service is; faults elsewhere in it are not this command's. */
@@ -287,8 +296,13 @@ function readAddress(text: string): string {
   throw new Failure('invalid', `not an address of a service: ${text}; give one such as http://127.0.0.1:8080`)
 }
 
-const isLoopback = (origin: string): boolean =>
-  /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(new URL(origin).hostname)
+/** Whether both lead to one port of this machine, however it is named: `localhost`, 127.0.0.1 or ::1. */
+const isSameService = (origin: string, own: string): boolean =>
+  [origin, own].every(isLoopback) && portOf(origin) === portOf(own)
+
+const isLoopback = (origin: string): boolean => /^http:\/\/(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/.test(origin)
+
+const portOf = (origin: string): string => new URL(origin).port
 
 function readOwnerToken(file: string): Secret | undefined {
   const facts = statSync(file, { throwIfNoEntry: false })

@@ -132,7 +132,7 @@ export const fileOptions = {
 export const serviceOptions = {
   ...fileOptions,
   '--url <address>': 'address of the service, else QUAYSIDE_URL, else the configuration',
-  '--token <token>': 'token, else QUAYSIDE_TOKEN, else the owner token',
+  '--token <token>': 'token, else QUAYSIDE_TOKEN, else, at the configured address, the owner token',
 }
 
 /** Adds the command of a row to the command that its first words name. */

@@ -545,9 +545,9 @@ describe('a request', () => {
   })
 
   it('never carries the owner token to another machine', () => {
-    const { config } = writePlace('http://127.0.0.1:1')
+    const { config } = writePlace('http://127.0.0.1:8080')
     expect(connectionOf({ config, url: 'https://quayside.example' }, {}).token).toBeUndefined()
-    expect(connectionOf({ config, url: 'http://127.0.0.1.evil.example' }, {}).token).toBeUndefined()
+    expect(connectionOf({ config, url: 'http://127.0.0.1.evil.example:8080' }, {}).token).toBeUndefined()
     expect(connectionOf({ config, url: 'http://localhost:8080' }, {}).token?.reveal()).toBe('qs_a_owner')
   })
 
@@ -563,6 +563,38 @@ describe('a request', () => {
   it('keeps a reference in one piece of the path', async () => {
     const { config, heard } = await startService(answers)
     await run(['orders', 'show', '../tokens?x#y/ä', '--config', config])
+    expect(connectionOf({ config: writePlace('http://10.0.0.5:8080').config }, {}).token).toBeUndefined()
+  })
+
+  it.each(['status', 'doctor', 'orders show 1001', 'tail', 'freeze', 'reviews', 'price explain SKU-1 --store a'])(
+    'carried the owner token to another installation: %s',
+    async (command) => {
+      const { config } = writePlace('http://127.0.0.1:1')
+      const other = await startService(answers)
+      const argv = [...command.split(' '), '--config', config]
+      await run([...argv, '--url', other.origin])
+      await run(argv, { env: { QUAYSIDE_URL: other.origin } })
+      expect(other.heard.map(({ headers }) => headers.authorization)).toEqual([undefined, undefined])
+      await run([...argv, '--url', other.origin, '--token', 'qs_o_other'])
+      expect(other.heard[2]?.headers.authorization).toBe('Bearer qs_o_other')
+    },
+  )
+
+  it('with the owner token alone is refused by another installation, with what to give', async () => {
+    const { config, tokenFile } = writePlace('http://127.0.0.1:1')
+    const other = await startService({ 'GET /status': () => refuseToken() })
+    const { exitCode, stderr } = await run(['status', '--config', config, '--url', other.origin])
+    expect(exitCode).toBe(5)
+    expect(stderr.replaceAll(/\s+/g, ' ')).toBe(
+      `quayside: no token, or one that is unknown, revoked or expired (unauthenticated, request req-7) No token was sent: the owner token goes only to this configuration's own address on loopback. Give a token of ${other.origin} by --token or QUAYSIDE_TOKEN; that of this configuration is in ${tokenFile}. `,
+    )
+  })
+
+  it('with a token that is refused said twice that it is unknown, revoked or expired', async () => {
+    const { config } = await startService({ 'GET /status': () => refuseToken() })
+    const { stderr } = await run(['status', '--config', config])
+    expect(stderr.match(/revoked/g)).toHaveLength(1)
+    expect(stderr).toContain('\nGive another by --token or QUAYSIDE_TOKEN.\n')
     expect(heard[0]?.url).toBe('/api/v1/orders/..%2Ftokens%3Fx%23y%2F%C3%A4')
     expect((await run(['orders', 'show', '..', '--config', config])).exitCode).toBe(2)
   })

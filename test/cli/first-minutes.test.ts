@@ -94,7 +94,8 @@ test('the demo runs, init sets up the real thing beside it, doctor finds no faul
   onTestFinished(() => shop.close())
   const service = start('serve', '--port', String(port))
   await until('the service', async () => service.child.exitCode !== null || (await answers(url))?.ok)
-  const doctor = await run('doctor', '--json', '--url', url)
+  const owner = readFileSync(path.join(folder, 'data/run/owner.token'), 'utf8').trim()
+  const doctor = await run('doctor', '--json', '--url', url, '--token', owner)
   expect(doctor).toMatchObject({ code: 0, err: '' })
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', connection: 'close' }
   let sku = ''
