@@ -8,7 +8,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { type Client, CONFIG_FILE, connectionOf, createClient, type Query } from './client.ts'
-import { asRows, type Columns, cell, exitCodes, type Row, table } from './output.ts'
+import { asRows, type Columns, cell, commandLine, exitCodes, type Row, table } from './output.ts'
 
 /** The outside of one command. */
 export interface Io {
@@ -63,8 +63,10 @@ interface CommandHead {
   args?: string[]
   /** Flags, each with what it means. */
   options?: Record<string, string | OptionRow>
-  /** Stands below its help. */
+  /** Stands below its help; `quayside` at the beginning of a command becomes what a person can paste. */
   help?: string
+  /** The command that lists what its argument names (default: `list` of its group). */
+  listedBy?: string
 }
 
 interface OptionRow {
@@ -145,7 +147,7 @@ export function addCommand(root: Command, session: Session, row: CommandRow): vo
     .reduce((group, word) => group.commands.find((one) => one.name() === word) ?? group, root)
   const command = above.command(words.at(-1) ?? '').description(row.about)
   for (const [index, name] of names.filter(Boolean).entries()) command.argument(name, row.args?.[index] ?? 'its id')
-  if (row.help) command.addHelpText('after', row.help)
+  if (row.help) command.addHelpText('after', helpText(row.help))
   addOptions(command, row.options ?? {})
   const { run } = row
   if (run) {
@@ -157,11 +159,17 @@ export function addCommand(root: Command, session: Session, row: CommandRow): vo
   // `webhooks create --url` is the webhook's address; that command finds the service without the option.
   const addressed = !command.options.some((option) => option.long === '--url')
   addOptions(command, serviceOptions)
+  const group = words.slice(0, -1).join(' ')
   command.action(async () => {
-    const call = callOf(command, session.io, addressed)
+    const hasList = group !== '' && above.commands.some((one) => one !== command && one.name() === 'list')
+    const listedBy = row.listedBy ?? (hasList ? `${group} list` : undefined)
+    const call = callOf(command, session.io, { addressed, listedBy })
     session.end((await (row.act ? row.act(call) : perform(row, call))) ?? exitCodes.ok)
   })
 }
+
+/** The commands of a help, at the beginning of a line or in backquotes, as a person can paste them. */
+export const helpText = (help: string): string => help.replaceAll(/(?<=^ {2}|`)quayside (?=[a-z])/gm, commandLine(''))
 
 const isList = (row: CommandRow): row is ListRow => 'columns' in row
 
@@ -182,14 +190,18 @@ function addOptions(command: Command, options: Record<string, string | OptionRow
   }
 }
 
-function callOf(command: Command, io: Io, addressed: boolean): Call {
+function callOf(
+  command: Command,
+  io: Io,
+  { addressed, listedBy }: { addressed: boolean; listedBy: string | undefined },
+): Call {
   const options: Record<string, unknown> = command.opts()
   const option = (name: string) => (typeof options[name] === 'string' ? options[name] : undefined)
   const url = addressed ? option('url') : undefined
   const json = options.json === true
   return {
     io,
-    client: createClient(connectionOf({ config: option('config'), url, token: option('token') }, io.env)),
+    client: createClient(connectionOf({ config: option('config'), url, token: option('token') }, io.env), listedBy),
     args: command.args,
     json,
     width: widthOf(io),

@@ -14,7 +14,16 @@ import { codeOf, Failure, messageOf, systemFailure } from '../errors.ts'
 import { backups, keys, tokens } from './admin.ts'
 import { syncs } from './catalogue.ts'
 import { CONFIG_FILE } from './client.ts'
-import { addCommand, type CommandRow, fileOptions, type Io, type Session, serviceOptions, whole } from './command.ts'
+import {
+  addCommand,
+  type CommandRow,
+  fileOptions,
+  helpText,
+  type Io,
+  type Session,
+  serviceOptions,
+  whole,
+} from './command.ts'
 import type { RestoreFlags } from './database.ts'
 import { captures, deliveries, outbox, webhooks } from './deliveries.ts'
 import type { CheckOptions, DetectOptions } from './dialect.ts'
@@ -89,7 +98,7 @@ function commandsOf(session: Session, json: boolean): Command {
       getOutHelpWidth: () => io.columns,
       getErrHelpWidth: () => io.columns,
     })
-    .addHelpText('after', EXAMPLES)
+    .addHelpText('after', helpText(EXAMPLES))
   for (const [group, rows] of Object.entries(groups)) {
     root.commandsGroup(`${group}:`)
     for (const row of rows) addCommand(root, session, row)
@@ -137,8 +146,8 @@ const database: CommandRow[] = [
     about: 'create the database, where there is none, and end',
     options: fileOptions,
     help: `
-\`quayside init\` creates the database of a new installation. This command is for
-a configuration that was written by hand, and for a database that is lost
+\`quayside init\` creates the database of a new installation. This command
+is for a configuration that was written by hand, and for a database that is lost
 without a backup: then nothing is bought until the supplier's orders are
 searched for orders of its stores.
 
@@ -202,7 +211,10 @@ Examples:
     command: 'dialect detect',
     about: 'find out how a delivery is signed',
     options: {
-      '--delivery <file>': { about: 'one delivery, as `quayside dialect capture show` prints it', required: true },
+      '--delivery <file>': {
+        about: `one delivery, as \`${commandLine('dialect capture show')}\` prints it`,
+        required: true,
+      },
       '--secret-file <file>': { about: 'file that holds the signing secret of its webhook', required: true },
       '--json': fileOptions['--json'],
     },
@@ -268,11 +280,11 @@ const groups: Record<string, CommandRow[]> = {
 
 const EXAMPLES = `
 Examples:
-  quayside serve                  run everything; a demo if nothing is set up
-  quayside init                   connect a real supplier and store, by asking
-  quayside doctor                 check a set-up and name what is wrong
-  quayside sync --follow          read the catalogue now and watch
-  quayside orders show 1001       one order from store to fulfilment
+  quayside serve              run everything; a demo if nothing is set up
+  quayside init               connect a real supplier and store, by asking
+  quayside doctor             check a set-up and name what is wrong
+  quayside sync --follow      read the catalogue now and watch
+  quayside orders show 1001   one order from store to fulfilment
 
 Exit codes:
 ${exitCodesText}`

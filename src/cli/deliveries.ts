@@ -136,7 +136,7 @@ by QUAYSIDE_URL or the configuration.`,
   {
     command: 'webhooks retire <id>',
     about: 'take the secret of a replaced webhook out of use',
-    args: ['as `webhooks list` shows it'],
+    args: [`as \`${commandLine('webhooks list')}\` shows it`],
     help: `
 What the supplier still sends through it is answered 200 and counted, and has
 no effect.`,

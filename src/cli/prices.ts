@@ -9,6 +9,7 @@ export const prices: CommandRow[] = [
     command: 'price explain <sku>',
     about: 'the price and stock of one SKU, step by step',
     args: ["the supplier's SKU"],
+    listedBy: 'listings list',
     options: { '--store <id>': 'the store; needed where there are several' },
     call: 'GET /stores/{store}/prices/{sku}',
     text: (answer, { width }) => explained(answer, width),

@@ -152,7 +152,7 @@ Examples:
   quayside reviews show 01k3…
   quayside reviews decide 01k3… --evidence review-9f86d081884c \\
     --adopt 7c0e… --reason 'other one refunded'
-  quayside reviews decide 01k3… --hand-over --reason 'two of three are enough'`
+  quayside reviews decide 01k3… --hand-over --reason 'two are enough'`
 
 /** Purchases that wait for a person, what is known of each, and the decision on one. */
 export const reviews: CommandRow[] = [
@@ -174,6 +174,7 @@ export const reviews: CommandRow[] = [
   {
     command: 'reviews show <id>',
     about: 'what is known of a purchase, and what each decision would do',
+    listedBy: 'reviews',
     args: ['the purchase'],
     options: { '--stored': 'what is stored alone; without it the supplier is asked how the orders stand' },
     call: 'GET /purchases/{id}/evidence',
@@ -183,6 +184,7 @@ export const reviews: CommandRow[] = [
   {
     command: 'reviews decide <id>',
     about: 'decide on a purchase: one of four, with a reason',
+    listedBy: 'reviews',
     args: ['the purchase'],
     options: {
       '--adopt <order>': "the supplier's order that is taken as the one that was bought",

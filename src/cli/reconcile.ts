@@ -34,9 +34,9 @@ export const sweeps: CommandRow[] = [
     about: "compare the supplier's orders with our purchases now; see earlier sweeps",
     help: `
 Examples:
-  quayside sweep                    compare thirty days, and wait for the result
-  quayside sweep show               what the last one found
-  quayside discrepancies list       each difference by itself`,
+  quayside sweep               compare thirty days, and wait for the result
+  quayside sweep show          what the last one found
+  quayside discrepancies list  each difference by itself`,
     act: async (call) => {
       const begun = asRow((await call.client.post(['sweeps'])).sweep)
       if (!call.json) call.io.stdout.write(`Sweep ${cell(begun.id)}, started by ${cell(begun.cause)}\n`)

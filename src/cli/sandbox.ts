@@ -54,7 +54,7 @@ Examples:
   {
     command: 'sandbox fault set <fault>',
     about: 'set a fault; the next requests, orders or deliveries meet it',
-    args: ['its name, as `quayside sandbox --help` lists it'],
+    args: [`its name, as \`${commandLine('sandbox --help')}\` lists it`],
     options: {
       ...Object.fromEntries(
         [...faultOptions, ...matchFields].map(({ name, does }) => [`${flagOf(name)} <value>`, does]),

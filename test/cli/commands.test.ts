@@ -370,6 +370,20 @@ describe('the help', () => {
       expect.arrayContaining(['serve', 'sandbox', 'database create', 'dialect check', 'dialect capture list']),
     )
   })
+
+  it('printed examples that begin otherwise than the next steps', async () => {
+    for (const words of [[], ['orders', 'show'], ['webhooks', 'retire'], ['database', 'create'], ['sandbox']]) {
+      const { stdout } = await run([...words, '--help'])
+      expect(stdout).toContain('npx quayside ')
+      expect(stdout).not.toMatch(/(^ {2}|`)quayside /m)
+    }
+  })
+
+  it('of tail promised one JSON document', async () => {
+    const { stdout } = await run(['tail', '--help'])
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain('--json print one JSON object a line')
+    expect(stdout).not.toContain('document')
+  })
 })
 
 describe('status', () => {
@@ -549,20 +563,6 @@ describe('a request', () => {
     expect(connectionOf({ config, url: 'https://quayside.example' }, {}).token).toBeUndefined()
     expect(connectionOf({ config, url: 'http://127.0.0.1.evil.example:8080' }, {}).token).toBeUndefined()
     expect(connectionOf({ config, url: 'http://localhost:8080' }, {}).token?.reveal()).toBe('qs_a_owner')
-  })
-
-  it('is not made with an owner token that others can read', async () => {
-    const { config, tokenFile, heard } = await startService(answers)
-    chmodSync(tokenFile, 0o640)
-    const { exitCode, stderr } = await run(['status', '--config', config])
-    expect(exitCode).toBe(5)
-    expect(stderr).toContain(`chmod 600 ${tokenFile}`)
-    expect(heard).toEqual([])
-  })
-
-  it('keeps a reference in one piece of the path', async () => {
-    const { config, heard } = await startService(answers)
-    await run(['orders', 'show', '../tokens?x#y/ä', '--config', config])
     expect(connectionOf({ config: writePlace('http://10.0.0.5:8080').config }, {}).token).toBeUndefined()
   })
 
@@ -595,8 +595,43 @@ describe('a request', () => {
     const { stderr } = await run(['status', '--config', config])
     expect(stderr.match(/revoked/g)).toHaveLength(1)
     expect(stderr).toContain('\nGive another by --token or QUAYSIDE_TOKEN.\n')
+  })
+
+  it('is not made with an owner token that others can read', async () => {
+    const { config, tokenFile, heard } = await startService(answers)
+    chmodSync(tokenFile, 0o640)
+    const { exitCode, stderr } = await run(['status', '--config', config])
+    expect(exitCode).toBe(5)
+    expect(stderr).toContain(`chmod 600 ${tokenFile}`)
+    expect(heard).toEqual([])
+  })
+
+  it('keeps a reference in one piece of the path', async () => {
+    const { config, heard } = await startService(answers)
+    await run(['orders', 'show', '../tokens?x#y/ä', '--config', config])
     expect(heard[0]?.url).toBe('/api/v1/orders/..%2Ftokens%3Fx%23y%2F%C3%A4')
     expect((await run(['orders', 'show', '..', '--config', config])).exitCode).toBe(2)
+  })
+})
+
+/** As the service refuses it. */
+const refuseToken = () => {
+  throw new Refusal(401, 'unauthenticated', 'no token, or one that is unknown, revoked or expired')
+}
+
+describe('what is not there', () => {
+  it.each([
+    ['orders show 99999', 'orders list'],
+    [`purchases retry ${id}`, 'purchases list'],
+    [`reviews show ${id}`, 'reviews'],
+    [`sync show ${id}`, 'sync runs'],
+    [`dialect capture show ${id}`, 'dialect capture list'],
+    ['price explain SKU-1 --store shop-4f7k2m9q', 'listings list'],
+  ])('was answered without a command that can be pasted: %s', async (command, next) => {
+    const { config } = await startService({})
+    const { exitCode, stderr } = await run([...command.split(' '), '--config', config])
+    expect(exitCode).toBe(4)
+    expect(stderr).toContain(`\nSee what there is: npx quayside ${next}\n`)
   })
 })
 
