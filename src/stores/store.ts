@@ -49,44 +49,59 @@ export interface StoreListing {
   /** Units that can be bought; null where they are not counted. */
   stock: number | null
   available: boolean
+  /** The supplier sells it no more, and the merchant wants such a product out of sight. */
+  isGone?: boolean
   /** Of two pushes of one listing the one with the larger revision is the newer, in whatever order they arrive. */
   revision: number
 }
 
-/** What is known after listings were pushed: an answer for each of them, or `all` where one yes counts for all. */
-export type PublishResult = { outcome: 'answered'; answers: ItemAnswer[] | 'all' } | NotConfirmed
+/**
+ * What is known after listings were pushed: an answer for each of them, or `all` where one yes counts for all. `failure`: the
+ * store took nothing more after these answers, so that the listings without one are neither taken nor refused.
+ */
+export type PublishResult =
+  | { outcome: 'answered'; answers: ItemAnswer[] | 'all'; failure?: NotConfirmed }
+  | NotConfirmed
 
 /** A variant that the store sells. */
 export interface StoreVariant {
   id: string
-  /** The store's id of the product that the variant belongs to. */
-  productId: string
+  /** Null: the store sells it under no SKU, so that only an operator can link it. */
   sku: string | null
   name: string
-  price: string
-  currency: string
-  stock: number | null
 }
 
+/** A product that a store lacks. Its price and stock follow by `publish`: until then it cannot be bought. */
 export interface NewVariant {
   sku: string
   name: string
   category: string | null
+  /** Text of the supplier, without markup. */
+  description: string | null
+  /** Address of a picture. */
+  image: string | null
+  /** False: customers do not see it until the merchant publishes it. */
+  isPublished: boolean
 }
 
 /** One page of a list. `next` goes into the next call; null at the end of the list. */
 export type StorePage<Item> = { outcome: 'read'; items: Item[]; next: string | null } | NotConfirmed
 
-/** What is known after a variant was created. `exists`: the store has one of this SKU, under this id. */
-export type CreateResult = { outcome: 'created' | 'exists'; id: string } | NotConfirmed
+/**
+ * What is known after variants were created: for each SKU the id of its variant, made now or there before, or why there is
+ * none. `failure`: the store took nothing more after these answers.
+ */
+export type CreateResult = { outcome: 'answered'; answers: CreatedVariant[]; failure?: NotConfirmed } | NotConfirmed
+
+export type CreatedVariant = { sku: string } & ({ id: string; isNew: boolean } | { refusal: string })
 
 /** An order as the store has it now. */
 export interface StoreOrderRead {
   reference: string
   /** `waiting`: not paid, or held by the store. Only a `paid` order is bought. */
   state: 'waiting' | 'paid' | 'cancelled'
-  /** When the store changed it last. */
-  changedAt: number
+  /** When the customer paid; null: not yet. */
+  paidAt: number | null
   lines: {
     id: string
     /** The store's variant; null where it is gone. */
@@ -98,9 +113,14 @@ export interface StoreOrderRead {
     unitPrice: string
     currency: string
   }[]
+  /** Why it must not be bought as it is, such as a total that does not fit its lines; absent for a sound order. */
+  fault?: string
 }
 
-/** `cursor`: where the next call goes on, kept also at the end of the list. `more`: there is another page already. */
+/**
+ * `cursor`: where the next call goes on, kept also at the end of the list. `more`: there is another page already. Orders come
+ * again where that is needed to miss none.
+ */
 export type ChangedOrders = { outcome: 'read'; orders: StoreOrderRead[]; cursor: string; more: boolean } | NotConfirmed
 
 /** `ignored`: the body is about something else, such as a product. */
@@ -128,18 +148,35 @@ export type StoreVerification =
   /** `reason` is for the metrics, never for the sender. */
   | { outcome: 'not_authentic'; reason: string }
 
+/** One thing that `test` tried. */
+export interface StoreFinding {
+  /** What was tried, in one or two words: `connection`, `permissions`, `clock`. */
+  check: string
+  state: 'ok' | 'doubtful' | 'failed'
+  /** What was seen, as a sentence. */
+  detail: string
+  /** What to do about it, as a sentence; null where nothing is to be done. */
+  fix: string | null
+}
+
+/** The keys that a store was handed for an order, in plain: an adapter neither logs nor stores them. */
+export interface ResentOrder {
+  reference: string
+  lines: { id: string; keys: string[] }[]
+}
+
 export interface Store {
-  /** Most listings that one `publish` takes. */
+  /** Most listings that one `publish`, and most variants that one `create` takes. */
   batchSize: number
+  /** Milliseconds within which a request that left has acted in the store, or never will. Default: 0, repeats do no harm. */
+  settleMs?: number
 
   /** Reads what the store sells, a page a call. @param cursor `next` of the page before; null for the first */
   variants?(cursor: string | null): Promise<StorePage<StoreVariant>>
-  /** Creates a variant that is not for sale yet; harmless when the store has one of this SKU. */
-  create?(variant: NewVariant): Promise<CreateResult>
+  /** Creates variants, at most `batchSize`; a SKU that the store has already is left as it is. */
+  create?(variants: NewVariant[]): Promise<CreateResult>
   /** Pushes these listings once, at most `batchSize`. */
   publish(push: { id: string; at: number; listings: StoreListing[] }): Promise<PublishResult>
-  /** Takes variants off sale. */
-  unpublish?(ids: string[]): Promise<PublishResult>
 
   /** Hands over licence keys, in plain: an adapter neither logs nor stores them. `keys` may be empty. */
   fulfil(update: Pushed<LineFulfilled> & { keys: string[] }): Promise<PushResult>
@@ -159,16 +196,22 @@ export interface Store {
    * shop signs as the shop does.
    */
   readOrder?(body: Buffer): Promise<OrderReadResult>
-  /** Reads a page of the orders that changed, oldest change first. @param cursor of the call before; null for the first */
-  ordersSince?(cursor: string | null): Promise<ChangedOrders>
-  /** Makes the store send its orders to this address of ours; harmless when it already does. */
-  provision?(url: string): Promise<PushResult>
+  /**
+   * Reads a page of the orders that changed, oldest change first.
+   *
+   * @param cursor of the call before; a number is the first call, and the instant that it begins at
+   */
+  ordersSince?(cursor: string | number): Promise<ChangedOrders>
+  /** Makes the store send its orders to this address of ours; harmless when it already does. `detail`: what it had to do. */
+  provision?(url: string): Promise<{ outcome: 'confirmed'; detail: string | null } | NotConfirmed>
+  /** Sends the customer the keys of an order again, which the store has. */
+  resend?(order: ResentOrder): Promise<PushResult>
 
   /** Sends an example of an update, marked as a test. */
   sendExample?(update: Pushed<StoreUpdate> & { keys: string[] }): Promise<PushResult>
 
-  /** Tries address and credentials, without effect in the store. `detail` says what to do. */
-  test(): Promise<PushResult>
+  /** Tries what the store needs to work, without effect in it. */
+  test(): Promise<StoreFinding[]>
   /** Ends the connections. */
   close(): Promise<void>
 }

@@ -14,7 +14,7 @@ const macOf = (body: Buffer) => createHmac('sha256', 'a secret of the shop').upd
 const order: StoreOrderRead = {
   reference: '1001',
   state: 'paid',
-  changedAt: 1_700_000_000_000,
+  paidAt: 1_700_000_000_000,
   lines: [{ id: '1', variant: 'v1', sku: 'SKU-1', quantity: 1, unitPrice: '12.00', currency: 'EUR' }],
 }
 

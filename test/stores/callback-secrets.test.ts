@@ -22,9 +22,9 @@ async function accepts(world: ApiWorld, secret: string): Promise<boolean> {
   const shop = await startShop({ secret, now })
   const secrets = () => world.callbackSecrets.of(STORE)
   const store = backendStore({ callbackUrl: shop.url, secrets, now, newId: () => 'test' })
-  const { outcome } = await store.test()
+  const [finding] = await store.test()
   await Promise.all([store.close(), shop.close()])
-  return outcome === 'confirmed'
+  return finding?.state === 'ok'
 }
 
 describe('a new callback secret', () => {
@@ -49,7 +49,7 @@ describe('a new callback secret', () => {
 
     world.move(7 * DAY_MS - 60_000)
     expect(await accepts(world, secret)).toBe(true)
-    expect(await world.store.test()).toMatchObject({ outcome: 'refused', status: 401 })
+    expect(await world.store.test()).toMatchObject([{ state: 'failed', detail: expect.stringContaining('401') }])
   })
 
   test('is one of several signatures in one header, the newest first', async () => {
@@ -70,7 +70,7 @@ describe('a new callback secret', () => {
     const second = secretIn(await rotate(world, { overlapHours: 0 }))
     expect(await accepts(world, second)).toBe(true)
     expect(await accepts(world, first)).toBe(false)
-    expect(await world.store.test()).toMatchObject({ outcome: 'refused' })
+    expect(await world.store.test()).toMatchObject([{ state: 'failed' }])
   })
 
   test('is the same after a restart, and is stored nowhere', async () => {

@@ -95,7 +95,14 @@ export function backendStore(options: BackendOptions): Store {
     closeOrder: ({ id, at, ...update }) => push({ id, at, type: update.type, data: dataOf(update) }),
     sendExample: ({ id, at, keys, ...update }) =>
       push({ id, at, type: update.type, data: dataOf(update, keys), test: true }),
-    test: () => push({ id: newId(), type: 'test', at: now(), data: {} }),
+    test: async () => {
+      const result = await push({ id: newId(), type: 'test', at: now(), data: {} })
+      return [
+        result.outcome === 'confirmed'
+          ? { check: 'callback', state: 'ok', detail: 'it confirmed a signed callback', fix: null }
+          : { check: 'callback', state: 'failed', detail: result.detail, fix: null },
+      ]
+    },
     close: () => agent.destroy(),
   }
 }
