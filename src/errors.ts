@@ -186,6 +186,10 @@ function systemFault(
       if (isListening) return ['forbidden', `this user may not listen at port ${port}: take one from 1024 on by --port`]
       return ['forbidden', `this user may not read or write ${file}: change its owner or mode, or those of its folder`]
     case 'ENOENT':
+      // /proc answers so to every new name, although the folder above is there.
+      if (syscall === 'mkdir' && given !== undefined && existsSync(path.dirname(given))) {
+        return ['invalid', `no folder can be made in ${path.dirname(given)}: name another one`]
+      }
       return given === undefined ? undefined : ['not_found', missing(given)]
     case 'ENOTDIR':
     case 'EEXIST': {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { accessSync, constants, existsSync, readdirSync, rmdirSync, rmSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createToken } from './access/tokens.ts'
@@ -10,12 +10,20 @@ import { createIds } from './ids.ts'
 import { createWebhook } from './inbox/webhooks.ts'
 import { Secret } from './secret.ts'
 import { type Database, first } from './storage/database.ts'
+import { forget, makeFolder, undoOfFolder, writeText } from './storage/files.ts'
 import { categoriesOfOffers, skusOfOffers } from './storage/offers.ts'
 import { setStoresMade } from './storage/restores.ts'
 import { lastCompleteSync, lastEndedSync } from './storage/runs.ts'
 import type { FirstUnreadable } from './storage/schema.ts'
 import { keyEncryptionKeyName } from './storage/settings.ts'
-import { assertFree, databaseExists, databaseFileOf, openDatabase, openToRead } from './storage/sqlite/open.ts'
+import {
+  assertFree,
+  databaseExists,
+  databaseFileOf,
+  type OpenOptions,
+  openDatabase,
+  openToRead,
+} from './storage/sqlite/open.ts'
 import { allWebhooks } from './storage/webhooks.ts'
 import { openCallbackSecrets, secretText } from './stores/backend/signature.ts'
 import { createSupplier } from './supplier/client.ts'
@@ -23,7 +31,7 @@ import { checkKeys } from './vault/keys.ts'
 import { assertKeyOpens, nameOfKey, openVault, parseKey } from './vault/vault.ts'
 
 /**
- * Finds out whether `setUpOf` would succeed; writes nothing.
+ * Finds out whether `setUpOf` would succeed; leaves nothing behind.
  *
  * @throws Failure `conflict`, reason `database_in_use`, while a service runs; reason `wrong_key` where another
  *   key-encryption key opens the database
@@ -64,17 +72,20 @@ export async function createDatabase(config: Config): Promise<{ database: string
   return { database }
 }
 
-const notFolder = (file: string): Error =>
-  new Error(`${file} is a file where a folder is needed: move it away, or set another dataDir`)
-
+/** Makes the folder and writes a file there, because permissions prove too little; nothing of the proof stays. */
 function assertWritable(folder: string): void {
-  let there = folder
-  while (!existsSync(there)) there = path.dirname(there)
+  const proof = path.join(folder, '.proof')
+  const undoFolder = undoOfFolder(folder)
   try {
-    if (!statSync(there).isDirectory()) throw notFolder(there)
-    accessSync(there, constants.W_OK | constants.X_OK)
+    makeFolder(folder)
+    // Its error names the folder, not the proof.
+    accessSync(folder, constants.W_OK | constants.X_OK)
+    writeText(proof, 'Quayside can write to this folder.\n', 0o600)
   } catch (cause) {
     throw new Failure('unavailable', `the data folder ${folder} cannot be written to: ${messageOf(cause)}`, { cause })
+  } finally {
+    forget(proof)
+    undoFolder()
   }
 }
 
@@ -109,7 +120,7 @@ export async function setUpOf(config: Config, made: readonly string[] = []): Pro
   const newId = createIds(now, randomBytes)
   const file = databaseFileOf(config.dataDir)
   const discard = discardOf(file)
-  const db = openDatabase({ file, now })
+  const db = openOrDiscard({ file, now }, discard)
   const close = () => db.close()
   const vault = await openVault({ database: db, keyEncryptionKey: config.keyEncryptionKey, now }).catch(
     async (error: unknown) => {
@@ -161,14 +172,23 @@ export async function setUpOf(config: Config, made: readonly string[] = []): Pro
   }
 }
 
+/** What another process holds is not ours to discard. */
+function openOrDiscard(options: OpenOptions, discard: () => void): Database {
+  try {
+    return openDatabase(options)
+  } catch (error) {
+    if (!(error instanceof Failure) || error.reason !== 'database_in_use') discard()
+    throw error
+  }
+}
+
 /** @returns what removes the database and its folder, where neither is there now; it does nothing where one is */
 function discardOf(file: string): () => void {
   if (existsSync(file)) return () => {}
-  const made: string[] = []
-  for (let one = path.dirname(file); !existsSync(one); one = path.dirname(one)) made.push(one)
+  const undoFolder = undoOfFolder(path.dirname(file))
   return () => {
-    for (const suffix of ['', '-wal', '-shm', '.lock']) rmSync(file + suffix, { force: true })
-    for (const one of made) if (existsSync(one) && readdirSync(one).length === 0) rmdirSync(one)
+    for (const suffix of ['', '-wal', '-shm', '.lock']) forget(file + suffix)
+    undoFolder()
   }
 }
 

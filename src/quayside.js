@@ -3,7 +3,7 @@
  * The entry: plain JavaScript that old versions of Node can read too. It says which version is needed, where a `.ts`
  * entry would die on its first type, and hands over to `main.ts`.
  */
-import { lstatSync, mkdirSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync } from 'node:fs'
 import * as modules from 'node:module'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -29,9 +29,11 @@ function runsTypes(version) {
 function keepCompiledCode() {
   const { env } = process
   if (env.NODE_COMPILE_CACHE || env.NODE_DISABLE_COMPILE_CACHE) return
-  const folder = join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'quayside')
+  const caches = env.XDG_CACHE_HOME || join(homedir(), '.cache')
+  const folder = join(caches, 'quayside')
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    // One at a time: with `recursive`, Node never returns from a folder below /proc.
+    for (const one of [caches, folder]) if (!existsSync(one)) mkdirSync(one, { mode: 0o700 })
     const { mode, uid } = lstatSync(folder)
     const isOurs = (mode & 0o170077) === 0o040000 && uid === process.getuid?.()
     if (isOurs) modules.enableCompileCache?.(folder)

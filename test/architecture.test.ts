@@ -102,6 +102,10 @@ describe('the source', () => {
     expect(files.filter((file) => !file.includes('/')).length).toBeLessThanOrEqual(12)
   })
 
+  test('makes folders one at a time: a recursive mkdir hangs below /proc', () => {
+    expect(files.filter((file) => /\bmkdir(Sync)?\([^)]*recursive/.test(textOf(file)))).toEqual([])
+  })
+
   test('names every file for an agent or a thing, in folders one level deep', () => {
     const drawers = /(^|\/)(index|utils?|helpers?|commons?|types?|interfaces?|models?|misc)\.[jt]s$/
     expect(files.filter((file) => drawers.test(file) || (file.split('/').length > 2 && !nested.test(file)))).toEqual([])

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { readdirSync, rmSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Config } from '../config/config.ts'
@@ -7,7 +7,7 @@ import type { Log } from '../log.ts'
 import type { Secret } from '../secret.ts'
 import type { Database } from '../storage/database.ts'
 import { audited } from '../storage/evidence.ts'
-import { forget, syncFolder } from '../storage/files.ts'
+import { forget, makeFolder, syncFolder } from '../storage/files.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { currentEpoch } from '../storage/restores.ts'
 import type { Keys } from '../vault/keys.ts'
@@ -158,7 +158,7 @@ export async function makeBackup(
   }
   let outcome: BackupOutcome
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    makeFolder(folder)
     outcome = await run(job)
   } catch (error) {
     outcome = { made: false, why: messageOf(error, folder) }

@@ -1,14 +1,4 @@
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  statSync,
-} from 'node:fs'
+import { chmodSync, existsSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import path from 'node:path'
 import {
   type Config,
@@ -25,7 +15,7 @@ import { columnsOf, wrap } from '../domain/text-layout.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { checkSetUp, type SetUp, setUpOf } from '../installation.ts'
 import { Secret } from '../secret.ts'
-import { writeText } from '../storage/files.ts'
+import { makeFolder, undoOfFolder, writeText } from '../storage/files.ts'
 import { CONFIG_FILE } from './client.ts'
 import { type Io, print, proseWidth } from './command.ts'
 import { clearTextWarnings, ENCRYPT } from './doctor.ts'
@@ -360,7 +350,7 @@ function writeInstallation({ file, files }: Plan): () => void {
   const secrets = secretsOf(file)
   const undo = remember([...files.map((one) => one.file), ...files.map((one) => `${one.file}.new`)], secrets)
   try {
-    mkdirSync(secrets, { recursive: true, mode: 0o700 })
+    makeFolder(secrets)
     chmodSync(secrets, 0o700)
     for (const one of files) replace(one.file, one.text, one.mode)
     return undo
@@ -376,14 +366,13 @@ function remember(files: string[], folder: string): () => void {
     const facts = statSync(file, { throwIfNoEntry: false })
     return { file, text: facts && readFileSync(file), mode: facts && facts.mode & 0o777 }
   })
-  const made: string[] = []
-  for (let one = path.resolve(folder); !existsSync(one); one = path.dirname(one)) made.push(one)
+  const undoFolder = undoOfFolder(folder)
   return () => {
     for (const { file, text, mode } of before) {
       if (text === undefined) rmSync(file, { force: true })
       else replace(file, text, mode ?? 0o600)
     }
-    for (const one of made) if (existsSync(one) && readdirSync(one).length === 0) rmdirSync(one)
+    undoFolder()
   }
 }
 

@@ -1,9 +1,9 @@
 /** The files and ports of an installation without a configuration: what the demos and the tests of whole processes need. */
 import { randomBytes } from 'node:crypto'
-import { chmodSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import path from 'node:path'
-import { writeText } from '../storage/files.ts'
+import { makeFolder, writeText } from '../storage/files.ts'
 
 /** The demo store's permanent id. */
 export const DEMO_STORE = 'demo-quaysi00'
@@ -49,7 +49,7 @@ export function writeDemoConfig(place: DemoPlace): string {
 /** The text of a secret of the demo; made when it is not there, read by its owner alone. */
 export function keepSecret(folder: string, name: string, make: () => string): string {
   const secrets = path.join(folder, 'secrets')
-  mkdirSync(secrets, { recursive: true, mode: 0o700 })
+  makeFolder(secrets)
   const file = path.join(secrets, name)
   if (!existsSync(file)) writeText(file, make(), 0o600)
   chmodSync(file, 0o600)

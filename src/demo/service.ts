@@ -2,7 +2,7 @@
  * What `npm start` runs when nothing is configured: the service, the sandbox as its supplier and a demo store, each
  * reached by its address like the real ones would be. Everything is kept in the data folder, so that a restart goes on.
  */
-import { appendFileSync, existsSync, mkdirSync } from 'node:fs'
+import { appendFileSync, existsSync } from 'node:fs'
 import path from 'node:path'
 import { openApp } from '../app.ts'
 import { type ConfiguredStore, loadConfig } from '../config/config.ts'
@@ -14,6 +14,7 @@ import { listListings } from '../listings/listings.ts'
 import { createLog } from '../log.ts'
 import { startSandbox } from '../sandbox/server.ts'
 import { type Database, first } from '../storage/database.ts'
+import { makeFolder } from '../storage/files.ts'
 import { assertFree, databaseFileOf } from '../storage/sqlite/open.ts'
 import { storeOrderByReference } from '../storage/store-orders.ts'
 import { DEMO_STORE, freePort, keepSecret, writeDemoConfig } from './files.ts'
@@ -41,7 +42,7 @@ export async function openDemo({
   commandLine,
 }: DemoOptions): Promise<{ close: () => Promise<void> }> {
   const folder = path.resolve(dataDir)
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  makeFolder(folder)
   // A second demo in this folder must not write its ports over those of the first.
   assertFree(databaseFileOf(folder))
   const port = await freePort(wanted ?? 8080, { strict: wanted !== undefined })

@@ -1,7 +1,46 @@
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { open, rename } from 'node:fs/promises'
 import path from 'node:path'
 import { systemFailure } from '../errors.ts'
+
+/**
+ * Makes a folder, and those above it, for its owner alone; one that is there stays as it is.
+ *
+ * One at a time: with `recursive`, Node never returns where a folder takes none, such as /proc.
+ */
+export function makeFolder(folder: string): void {
+  if (isFolder(folder)) return
+  makeFolder(path.dirname(folder))
+  try {
+    mkdirSync(folder, { mode: 0o700 })
+  } catch (error) {
+    // Another process may have made it meanwhile.
+    if (!isFolder(folder)) throw error
+  }
+}
+
+const isFolder = (folder: string): boolean => statSync(folder, { throwIfNoEntry: false })?.isDirectory() ?? false
+
+/** @returns what removes this folder and those above it, where they are not there now and have stayed empty */
+export function undoOfFolder(folder: string): () => void {
+  const missing: string[] = []
+  for (let one = path.resolve(folder); !existsSync(one); one = path.dirname(one)) missing.push(one)
+  return () => {
+    for (const one of missing) if (existsSync(one) && readdirSync(one).length === 0) rmdirSync(one)
+  }
+}
 
 /** @throws Failure that says why the file cannot be written */
 export function writeText(file: string, text: string | Buffer, mode: number): void {

@@ -1,6 +1,6 @@
 /** What a person does wrong with files and ports, and what each command says about it on a terminal of 80 columns. */
 import { spawnSync } from 'node:child_process'
-import { chmodSync, mkdirSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import path from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -95,6 +95,55 @@ test('init on a path that leads through a file names that file', async () => {
   expect(words(stderr)).toContain(`${at('file')} is a file where a folder is needed`)
 })
 
+/** A process of its own: one that hangs in a call of the system can only be killed. */
+function start(argv: string[], env: Record<string, string> = {}) {
+  const { status, stderr } = spawnSync(process.execPath, [ENTRY, ...argv], {
+    encoding: 'utf8',
+    timeout: 20_000,
+    killSignal: 'SIGKILL',
+    env: { ...process.env, QUAYSIDE_API_KEY: 'k'.repeat(20), ...env },
+  })
+  return { status, said: words(stderr) }
+}
+
+describe.skipIf(process.platform !== 'linux')('a folder that cannot be made hung the command', () => {
+  const refused = 'no folder can be made in /proc: name another one'
+  const supplier = ['--base-url', 'http://127.0.0.1:1/v1', '--callback-url', 'http://127.0.0.1:2/callbacks']
+  const init = (...flags: string[]) => start(['init', '--yes', '--offline', ...supplier, ...flags])
+
+  test.each(['/proc/x', '/proc/x/y'])('init --data-dir %s says so, and leaves nothing behind', (dataDir) => {
+    const folder = temporaryFolder()
+    const { status, said } = init('--config', path.join(folder, 'new/quayside.json'), '--data-dir', dataDir)
+    expect(said).toBe(`quayside: nothing was written: the data folder ${dataDir} cannot be written to: ${refused}`)
+    expect(status).toBe(1)
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  test('init --config', () => {
+    const { status, said } = init('--config', '/proc/x/quayside.json', '--data-dir', temporaryFolder())
+    expect({ status, said }).toEqual({ status: 2, said: `quayside: ${refused}` })
+  })
+
+  test('database create, and the demo', async () => {
+    const { at, config } = await place()
+    const settings = JSON.parse(readFileSync(config, 'utf8'))
+    writeFileSync(at('data/proc.json'), JSON.stringify({ ...settings, dataDir: '/proc/x' }))
+    const created = start(['database', 'create', '--config', at('data/proc.json')])
+    expect(created).toEqual({
+      status: 1,
+      said: `quayside: the data folder /proc/x cannot be written to: ${refused}`,
+    })
+    const demo = start(['serve', '--port', '0'], { QUAYSIDE_DATA_DIR: '/proc/x' })
+    expect(demo).toEqual({ status: 2, said: `quayside: ${refused}` })
+  })
+
+  test('a command whose cache folder cannot be made starts without one', () => {
+    const { NODE_COMPILE_CACHE: _, ...env } = process.env
+    const options = { timeout: 20_000, killSignal: 'SIGKILL', env: { ...env, XDG_CACHE_HOME: '/proc/x' } } as const
+    expect(spawnSync(process.execPath, [ENTRY, '--version'], options).status).toBe(0)
+  })
+})
+
 describe('the database of an installation', () => {
   test('that is a folder, or no database, is named', async () => {
     const { at, config } = await place()
@@ -130,6 +179,24 @@ test('a command whose output goes to a full disk ended with 0', () => {
 const uid = process.getuid?.() === 0 ? 65_534 : undefined
 const asUser = (...argv: string[]) =>
   spawnSync(process.execPath, [ENTRY, ...argv], { encoding: 'utf8', ...(uid && { uid }) })
+
+test.skipIf(asUser('--version').status !== 0)('init names a data folder that this user may not write to', () => {
+  const folder = temporaryFolder()
+  chmodSync(folder, 0o777)
+  const dataDir = path.join(folder, 'data')
+  mkdirSync(dataDir, { mode: 0o555 })
+  const keyFile = path.join(folder, 'key')
+  writeFileSync(keyFile, 'k'.repeat(20), { mode: 0o644 })
+  const supplier = ['--base-url', 'http://127.0.0.1:1/v1', '--callback-url', 'http://127.0.0.1:2/callbacks']
+  const to = ['--config', path.join(folder, 'config/quayside.json'), '--data-dir', dataDir]
+  const { status, stderr } = asUser('init', '--yes', '--offline', ...supplier, '--api-key-file', keyFile, ...to)
+  expect(status).toBe(1)
+  expect(words(stderr)).toBe(
+    `quayside: nothing was written: the data folder ${dataDir} cannot be written to: ` +
+      `this user may not read or write ${dataDir}: change its owner or mode, or those of its folder`,
+  )
+  expect(readdirSync(folder).sort()).toEqual(['data', 'key'])
+})
 
 test.skipIf(asUser('--version').status !== 0)('a file that this user may not use is named', () => {
   const folder = temporaryFolder()

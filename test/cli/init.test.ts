@@ -230,6 +230,17 @@ describe('init by flags', () => {
     expect(tree(folder)).toEqual([...before, 'data'].sort())
   })
 
+  it('leaves no database behind that it could not finish', async () => {
+    const { folder, file, keyFile } = place()
+    const dataDir = path.join(folder, 'disk')
+    // A folder in the place of SQLite's log.
+    mkdirSync(path.join(dataDir, 'quayside.db-wal'), { recursive: true })
+    const before = tree(folder)
+    const { exitCode, stderr } = await init(file, keyFile, ['--data-dir', dataDir])
+    expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: expect.stringContaining('nothing was set up: ') })
+    expect(tree(folder)).toEqual(before)
+  })
+
   it('leaves nothing behind when it fails in the middle, and what was there as it was', async () => {
     const { folder, file, keyFile } = place()
     const before = tree(folder)

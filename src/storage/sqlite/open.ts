@@ -4,7 +4,6 @@ import {
   constants,
   existsSync,
   lstatSync,
-  mkdirSync,
   openSync,
   readlinkSync,
   realpathSync,
@@ -15,6 +14,7 @@ import path from 'node:path'
 import Connection from 'better-sqlite3'
 import { Failure, messageOf } from '../../errors.ts'
 import type { Database } from '../database.ts'
+import { makeFolder } from '../files.ts'
 import { migrate, readMigrations } from './migrate.ts'
 import { type EngineOptions, sqliteDatabase } from './sqlite.ts'
 
@@ -256,7 +256,7 @@ export function assertFree(file: string): void {
  */
 export function makePrivate(file: string): void {
   try {
-    mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 })
+    makeFolder(path.dirname(file))
     closeSync(openSync(file, 'wx', 0o600))
   } catch (cause) {
     const fault = existsSync(file) ? accessFault(file) : cause
