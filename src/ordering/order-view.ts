@@ -135,40 +135,81 @@ export async function viewOrder(
   const counted = `${lines.length} ${lines.length === 1 ? 'line' : 'lines'}`
   const timeline: Entry[] = [
     { id: order.id, at: order.receivedAt, what: 'order taken', detail: counted },
-    ...attempts
-      .filter((one) => one.kind === 'place')
-      .map((one) => ({
-        id: one.id,
-        at: one.at,
-        what: `purchase ${attemptWord(one)}`,
-        detail: one.detail,
-      })),
-    ...transitions
-      .filter((one) => one.row !== 'none' && one.row !== 'released')
-      .map((one) => ({ id: one.id, at: one.at, what: `purchase ${one.after}`, detail: one.detail ?? rowText(one) })),
+    ...purchaseEntries(
+      attempts.filter((one) => one.kind === 'place'),
+      transitions.filter((one) => one.row !== 'none' && one.row !== 'released'),
+    ),
     ...effects.filter((one) => one.kind === 'callback').map(updateEntry),
     ...outages.flatMap((outage) => outageEntries(outage, order)),
     // Within one millisecond the ids, which sort by their making, are in the order in which it happened.
   ].sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1))
-  return { ...order, state, lines: views, timeline }
+  return { ...order, state, lines: views, timeline: folded(timeline) }
 }
 
 const handedOver = (keys: LicenceKey[], purchaseId: string): LicenceKey[] =>
   keys.filter((key) => key.purchaseId === purchaseId && key.handedOverAt !== null)
 
-/** The row of the table says why, but for a first send, where it would say `sent` before the purchase is. */
-const rowText = ({ row }: TransitionRow): string | null => (row === 'sent' ? null : row)
-
-/** A request that never left is `not sent`; one without any answer is `unanswered`. */
-function attemptWord({ stage, status, class: answerClass }: Attempt): string {
-  if (stage === 'sent') return 'sent'
-  if (status !== null) return 'answered'
-  return answerClass === 'not_executed' ? 'not sent' : 'unanswered'
+/**
+ * A request that left has two entries: that it was sent, and what became of the purchase. One that never left has one,
+ * and a purchase that waits for its next try is no news.
+ */
+function purchaseEntries(attempts: Attempt[], transitions: TransitionRow[]): Entry[] {
+  const answers = attempts.filter(({ stage }) => stage === 'answered')
+  const unsent = answers.filter(neverLeft)
+  const requests = attempts.flatMap((one) => {
+    const own = one.stage === 'sent' ? answers.find((answer) => isSameTry(answer, one)) : one
+    if (one.stage === 'sent') return own && neverLeft(own) ? [] : [{ ...one, word: own ? 'sent' : 'sending' }]
+    if (neverLeft(one)) return [{ ...one, word: 'not sent' }]
+    if (transitions.some((moved) => followed(one, moved))) return []
+    return [{ ...one, word: one.status === null ? 'unanswered' : 'answered' }]
+  })
+  const moves = transitions
+    // The attempt says so.
+    .filter((one) => one.after !== 'sending' && !unsent.some((attempt) => followed(attempt, one)))
+    .map((one) => ({ ...one, word: one.after, detail: one.detail ?? one.row }))
+  return [...requests, ...moves].map(({ id, at, word, detail }) => ({ id, at, what: `purchase ${word}`, detail }))
 }
+
+const isSameTry = (one: Attempt, other: Attempt): boolean =>
+  one.purchaseId === other.purchaseId && one.number === other.number
+
+/** A request without any answer may have left; one that was not executed has not. */
+const neverLeft = (answer: Attempt): boolean => answer.status === null && answer.class === 'not_executed'
+
+/** An answer and the move that it causes are written at once, with the same words; a next try comes later than this. */
+const AT_ONCE_MS = 1_000
+
+const followed = (answer: Attempt, moved: TransitionRow): boolean =>
+  moved.input === 'answer' &&
+  moved.purchaseId === answer.purchaseId &&
+  moved.detail === answer.detail &&
+  Math.abs(moved.at - answer.at) < AT_ONCE_MS
+
+/** Equal tries that never left, one after the other, as one entry with their count and the time of the last. */
+function folded(timeline: Entry[]): Entry[] {
+  const runs: Entry[][] = []
+  for (const entry of timeline) {
+    // The outage that they are tries of begins with the first of them.
+    const run = runs.findLast(([one]) => one?.what !== AWAY)
+    const first = run?.[0]
+    if (first?.what === NOT_SENT && entry.what === NOT_SENT && first.detail === entry.detail) run?.push(entry)
+    else runs.push([entry])
+  }
+  return runs.flatMap((run) => {
+    const [first, last] = [run[0], run.at(-1)]
+    if (!first || !last || first === last) return run
+    const [from, until] = [first, last].map(({ at }) => new Date(at).toISOString().slice(0, 19).replace('T', ' '))
+    const time = from?.slice(0, 10) === until?.slice(0, 10) ? until?.slice(11) : until
+    return [{ ...first, detail: `${run.length} tries until ${time}: ${first.detail}` }]
+  })
+}
+
+const NOT_SENT = 'purchase not sent'
+const AWAY = 'supplier away'
 
 /** Where an outage began while the order waited, and where it ended. */
 function outageEntries({ id, beganAt, endedAt, error }: Outage, order: StoreOrder): Entry[] {
-  const what = 'supplier away'
+  const what = AWAY
   const began =
     beganAt >= order.receivedAt
       ? { id, at: beganAt, what, detail: error }

@@ -122,7 +122,7 @@ describe('the timeline of an order', () => {
       { at: since, what: 'order taken' },
       { at: since, what: 'supplier away', detail: 'cannot be reached: ECONNREFUSED' },
       { what: 'supplier answers again', detail: expect.stringMatching(/^after 1[23]\d s$/) },
-      { what: 'purchase sending' },
+      { what: 'purchase sent' },
     ])
     expect(timeline.map(({ at }) => at)).toEqual(timeline.map(({ at }) => at).toSorted((a, b) => a - b))
     expect(await app.state(orderId)).toBe('fulfilled')
@@ -147,20 +147,27 @@ describe('the timeline of an order', () => {
     ])
   })
 
-  test('said "answered" of a request that never left', async () => {
+  test('said "sent" and then "not sent" of each request that never left, in four lines', async () => {
     const app = await openTestApp({ sandboxFile: databaseFile() })
     const { sku, productId } = await app.offer()
     app.ordering.pace.checked.set(productId, Number.MAX_SAFE_INTEGER)
     await app.supplierDown()
+    const since = app.now()
     const { orderId } = await app.order('1', [{ sku }])
     await app.settle()
-    expect(await timelineOf(app, orderId)).toMatchObject([
-      { what: 'order taken' },
-      { what: 'purchase sending' },
-      { what: 'purchase sent' },
-      { what: 'purchase not sent', detail: 'nothing was sent: ECONNREFUSED' },
-      { what: 'purchase waiting' },
+    const detail = 'nothing was sent: ECONNREFUSED'
+    expect((await timelineOf(app, orderId)).map(({ id: _, ...entry }) => entry)).toEqual([
+      { at: since, what: 'order taken', detail: '1 line' },
+      { at: since, what: 'purchase not sent', detail },
     ])
+    await app.pass(5 * MINUTE)
+    const tries = (await timelineOf(app, orderId)).filter(({ what }) => what === 'purchase not sent')
+    expect(tries).toHaveLength(1)
+    expect(tries[0]).toMatchObject({
+      at: since,
+      detail: expect.stringMatching(/^\d+ tries until \d\d:\d\d:\d\d: nothing was sent: ECONNREFUSED$/),
+    })
+    expect((await timelineOf(app, orderId)).filter(({ what }) => /sending|sent$|waiting/.test(what))).toEqual(tries)
   })
 })
 
