@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { STATUS_CODES } from 'node:http'
 import { type ErrorRequestHandler, type Request, type RequestHandler, type Response, Router, raw } from 'express'
 import type { Dialect } from '../dialect/dialect.ts'
 import { idFrom } from './chance.ts'
@@ -135,6 +136,29 @@ const refusalAnswer = (dialect: Dialect, { kind, message, status }: Refusal, res
   status: status ?? refusalFacts(dialect, kind).status,
   body: errorBody(dialect, kind, message, String(response.locals.requestId)),
 })
+
+/** What the HTTP parser refuses, by the code of its error; anything else is 400. */
+const parserStatuses: Record<string, number> = {
+  HPE_HEADER_OVERFLOW: 431,
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+}
+
+/** The answer to a request that no handler ever sees, as bytes: the envelope and the request id of every other. */
+export function malformedAnswer({ dialect, random }: Pick<ApiNeeds, 'dialect' | 'random'>, cause = ''): string {
+  const status = parserStatuses[cause] ?? 400
+  const requestId = idFrom(random, 'req')
+  const body = JSON.stringify(errorBody(dialect, 'invalid', 'The request cannot be read.', requestId))
+  return [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    `${dialect.headers.requestId}: ${requestId}`,
+    'content-type: application/json; charset=utf-8',
+    `content-length: ${Buffer.byteLength(body)}`,
+    'connection: close',
+    '',
+    body,
+  ].join('\r\n')
+}
 
 function subjectOf({ dialect }: ApiNeeds, route: Route, request: Request): Subject {
   const { orderRequest: names } = dialect

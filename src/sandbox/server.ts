@@ -6,10 +6,10 @@
  * that it cannot agree with a bug of our client.
  */
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import express from 'express'
 import type { Dialect } from '../dialect/dialect.ts'
-import { createApi } from './api.ts'
+import { createApi, malformedAnswer } from './api.ts'
 import { generatedCatalogue, shippedCatalogue } from './catalogue.ts'
 import { cryptoRandom } from './chance.ts'
 import { createControl } from './control.ts'
@@ -67,6 +67,9 @@ export interface Sandbox {
 /** How often the timer runs: much shorter than the 300 ms of an order, and cheap. */
 const tickMs = 50
 
+/** How long a caller may take to read that its request is malformed: a connection cut with unread bytes loses the answer. */
+const lingerMs = 1_000
+
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const { dialect, apiKey, now = Date.now, random = cryptoRandom, requestsPerMinute = 600, seed } = options
   const { balanceMinor = 250_000, balanceLowMinor = 10_000, completeAfterMs = 300, file, offers } = options
@@ -96,7 +99,15 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   // Other paths have no routes, but the same envelope and request id.
   app.use(createApi({ dialect, routes: [], faults, apiKey, requestsPerMinute, now, random, pause }))
 
-  const server = await listen(createServer(app), options.port, options.host).catch(async (cause: unknown) => {
+  const http = createServer(app)
+  http.on('clientError', ({ code }: NodeJS.ErrnoException, socket: Socket) => {
+    if (code === 'ECONNRESET') socket.destroy()
+    // The parser reports the same for every further byte.
+    if (!socket.writable) return
+    socket.end(malformedAnswer({ dialect, random }, code))
+    setTimeout(() => socket.destroy(), lingerMs).unref()
+  })
+  const server = await listen(http, options.port, options.host).catch(async (cause: unknown) => {
     // A port that is taken must not leave the file open behind it.
     await sender.close()
     world.close()

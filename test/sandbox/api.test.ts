@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { valueAt } from '../../src/dialect/dialect.ts'
+import { type Answer, exchange } from '../support/raw-http.ts'
 import { openSandbox, productOf, startAt } from '../support/sandbox-caller.ts'
 
 let sandbox: Awaited<ReturnType<typeof openSandbox>>
@@ -221,5 +223,23 @@ describe('the rate limit', () => {
     } finally {
       await small.close()
     }
+  })
+})
+
+describe('a request that HTTP itself refuses', () => {
+  it.each([
+    ['nonsense', 'NONSENSE\r\n\r\n', 400],
+    ['headers that are too large', `GET /v1/products HTTP/1.1\r\nhost: a\r\nx: ${'a'.repeat(40_000)}\r\n\r\n`, 431],
+  ])('was answered without a body: %s', async (_, bytes, status) => {
+    const port = Number(new URL(sandbox.baseUrl).port)
+    const answer = (await exchange(port, Buffer.from(bytes))) as Answer
+    expect(answer.status).toBe(status)
+    expect(answer.headers['content-type']).toBe('application/json; charset=utf-8')
+    const said = { code: 'invalid_request', message: 'The request cannot be read.' }
+    const requestId = answer.headers[sandbox.dialect.headers.requestId]
+    expect(requestId).toMatch(/^req/)
+    expect(valueAt(JSON.parse(answer.body), sandbox.dialect.error.code)).toBe(said.code)
+    expect(valueAt(JSON.parse(answer.body), sandbox.dialect.error.message)).toBe(said.message)
+    expect(answer.body).toContain(requestId)
   })
 })
