@@ -11,6 +11,7 @@ import {
   dueOutbox,
   effectOf,
   enqueueAlert,
+  markAttemptUnsent,
   markEffectDead,
   markEffectDone,
   markUnsent,
@@ -208,16 +209,23 @@ async function beginSending(ordering: Ordering, { row, update, handsOver }: Outg
   }
 }
 
-/** Takes the note back when no byte left, unless an earlier attempt may have sent one. A cancellation counts again. */
+/**
+ * Takes the note of this attempt back, of which no byte left. Where no other attempt may have sent one, a cancellation counts
+ * again. Two processes on one database may try at once: then the last of them to give up takes the whole note back.
+ */
 async function noteUnsent(ordering: Ordering, { row, handsOver }: Outgoing): Promise<void> {
-  const unsent = markUnsent(row.id)
-  try {
-    await ordering.db.commit(handsOver === undefined ? [unsent] : [unsent, ...markHandOverUnsent(handsOver, row.id)])
-  } catch (error) {
-    if (!(error instanceof StaleWrite)) throw error
+  const { db } = ordering
+  const wholly = [markUnsent(row.id), ...(handsOver === undefined ? [] : markHandOverUnsent(handsOver, row.id))]
+  for (const changes of [wholly, [markAttemptUnsent(row.id)], wholly]) {
+    try {
+      await db.commit(changes)
+    } catch (error) {
+      if (!(error instanceof StaleWrite)) throw error
+      continue
+    }
+    if (changes === wholly && handsOver !== undefined) await advance(ordering, handsOver, () => ({ type: 'clock' }))
     return
   }
-  if (handsOver !== undefined) await advance(ordering, handsOver, () => ({ type: 'clock' }))
 }
 
 /**

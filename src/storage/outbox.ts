@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gte, isNull, lte, or, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, gte, isNull, lte, or, sql } from 'drizzle-orm'
 import type { OrderState } from '../domain/store-order.ts'
 import type { ReportedHold, StoreUpdate } from '../domain/store-update.ts'
 import type { Change } from './database.ts'
@@ -158,10 +158,18 @@ export const beginCallback = change(1, ({ id, sentUpdate }: { id: string; sentUp
     ),
 )
 
-/** No byte of the callback left. Stale when another attempt of it may have sent one. */
+/** No byte of the callback left at any attempt. Stale when another attempt of it may have sent one. */
 export const markUnsent = change(1, (id: string) =>
   build
     .update(outbox)
     .set({ sentUpdate: null, sends: 0 })
     .where(and(eq(outbox.id, id), eq(outbox.state, 'due'), eq(outbox.sends, 1))),
+)
+
+/** No byte of the callback left at this attempt; another one of it may have sent one. Stale when there is no other. */
+export const markAttemptUnsent = change(1, (id: string) =>
+  build
+    .update(outbox)
+    .set({ sends: sql`${outbox.sends} - 1` })
+    .where(and(eq(outbox.id, id), eq(outbox.state, 'due'), gt(outbox.sends, 1))),
 )

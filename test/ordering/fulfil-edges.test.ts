@@ -369,6 +369,26 @@ describe('a hand-over', () => {
     expect(await row()).toMatchObject({ sentUpdate: null, sends: 0, attempts: 1, lastError: 'nothing listens there' })
   })
 
+  test('that two processes try at once has not begun where no byte of either left', async () => {
+    const { app, orderId, keys, row } = await openReady()
+    let isSecond = false
+    app.ordering.storeOf = () =>
+      noting(app, async () => {
+        if (isSecond) return away
+        isSecond = true
+        await deliverDue(app.ordering)
+        expect(first(await keys()).begunAt, 'the first one may still send').not.toBeNull()
+        return away
+      })
+    await deliverDue(app.ordering)
+    expect(await row()).toMatchObject({ sends: 0, sentUpdate: null })
+    expect(first(await keys()).begunAt).toBeNull()
+    await app.db.commit([requestCancellation(orderId, app.now())])
+    app.move(10 * MINUTE)
+    await deliverDue(app.ordering)
+    expect(await app.purchase(orderId), 'a cancellation comes in time').toMatchObject({ state: 'review' })
+  })
+
   test('of which a byte may have left has begun, also when its repeat finds no store', async () => {
     const { app, orderId, keys, row } = await openReady()
     const answers: PushResult[] = [{ ...away, mayHaveLeft: true, detail: 'no answer' }, away]
@@ -378,7 +398,7 @@ describe('a hand-over', () => {
       [2, 'nothing listens there'],
     ] as const) {
       await deliverDue(app.ordering)
-      expect(await row()).toMatchObject({ attempts, lastError, sends: attempts })
+      expect(await row()).toMatchObject({ attempts, lastError, sends: 1 })
       expect((await row()).sentUpdate).not.toBeNull()
       expect(first(await keys()).begunAt).not.toBeNull()
       expect(await app.purchase(orderId)).toMatchObject({ state: 'completed', handOverBegunAt: expect.any(Number) })

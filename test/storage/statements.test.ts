@@ -273,6 +273,7 @@ const calls: Record<string, unknown[]> = {
   hintHandedOver: [at],
   takeBackKeys: ['p', 1],
   beginCallback: [{ id: 'e', sentUpdate: {} }],
+  markAttemptUnsent: ['e'],
   markUnsent: ['e'],
   markHandOverUnsent: ['p', 'e'],
   withdrawEffect: ['z'],
