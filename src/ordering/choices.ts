@@ -84,11 +84,12 @@ export const choicesOf = (loaded: Loaded, around: Circumstances): Choice[] =>
   }))
 
 const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) => string[]> = {
-  adopt: ({ purchase, keys }, { orders }) => [
+  adopt: ({ purchase, keys }, { orders, unattached }) => [
     'Takes one order of the supplier as the one that was bought: it is read again now, and the purchase goes on from it.',
     keys.length > 0 ? `Only its own, ${purchase.supplierOrderId}, because keys of that one came.` : '',
     orders.length > 1 ? 'The other orders seen count as decided: they do not freeze buying again.' : '',
     purchase.cancelRequestedAt === null ? '' : 'The store has cancelled: keys that come wait for a person once more.',
+    boughtToo(unattached, MAY_BE_THERE),
   ],
   hand_over: (loaded, { elsewhere, unattached }) => {
     const { purchase, keys } = loaded
@@ -101,7 +102,7 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
         ? `The store is notified that ${units(missing)} will not come; keys that come later are not taken.`
         : '',
       purchase.cancelRequestedAt === null ? '' : "The store's cancellation is cleared.",
-      boughtToo(unattached, 'a person decides on it after this.'),
+      boughtToo(unattached, MAY_BE_THERE),
       elsewhere.length > 0 ? `Mind: a key of it is on purchase ${elsewhere.join(', ')} too.` : '',
     ]
   },
@@ -124,6 +125,8 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
     ]
   },
 }
+
+const MAY_BE_THERE = 'the store may have its keys since before the restore, and a person decides on it after this.'
 
 /** Names the other orders that a restore found for the part. */
 function boughtToo(unattached: Circumstances['unattached'], then: string): string {

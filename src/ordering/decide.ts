@@ -7,6 +7,7 @@ import { type Discrepancy, discrepanciesOf } from '../storage/discrepancies.ts'
 import { attemptsOf, audited } from '../storage/evidence.ts'
 import { redeliverEffect } from '../storage/outbox.ts'
 import { purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
+import { isReattaching } from '../storage/restores.ts'
 import { CAPS_OVERRIDDEN } from './actions.ts'
 import { advance, type Loaded, load } from './advance.ts'
 import { type DecisionType, refusalOf } from './choices.ts'
@@ -45,7 +46,8 @@ export interface DecidedBy {
  * It is taken on the evidence that the person was shown: when that has changed since, also by another person's decision, it
  * is refused and nothing happens. A freeze refuses no decision; a purchase that is bought again waits for its end.
  *
- * @throws Failure `not_found`; `conflict` when the state does not allow it, with a reason for machines; `invalid` for an
+ * @throws Failure `not_found`; `conflict` when the state does not allow it, with a reason for machines, and for what hands
+ * keys over while the supplier's orders are reattached after a restore; `invalid` for an
  * order id that cannot be one; `unavailable` when an order that is to be adopted cannot be read
  */
 export async function decidePurchase(
@@ -56,6 +58,11 @@ export async function decidePurchase(
 ): Promise<void> {
   const seen = await existing(ordering, purchaseId)
   assertDecidable(seen, decision.type, ordering.now())
+  if (handsKeysOver(decision) && (await isReattaching(ordering.db))) {
+    const message =
+      "after a restore the supplier's orders are reattached first, in some minutes: until then the store may have keys that are not on record"
+    throw new Failure('conflict', message, { reason: 'restore_unfinished' })
+  }
   if (evidenceVersion !== undefined && evidenceVersion !== (await versionNow(ordering, seen))) {
     throw changed(seen, evidenceVersion)
   }
@@ -176,6 +183,8 @@ async function refuseLate(ordering: Ordering, purchaseId: string, type: Decision
 const waitingHandOvers = (keys: Loaded['keys']): string[] => [
   ...new Set(keys.flatMap((key) => (key.handOverId !== null && key.handedOverAt === null ? [key.handOverId] : []))),
 ]
+
+const handsKeysOver = ({ type }: Decision): boolean => type === 'hand_over' || type === 'adopt'
 
 const overridesCap = (decision: Decision): boolean =>
   decision.type === 'buy_again' && decision.overrideSpendCap === true

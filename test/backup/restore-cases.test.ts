@@ -317,6 +317,18 @@ describe('the hold of a restore', () => {
     expect(await stands(world)).toBe('restore')
   })
 
+  test('keeps a person from handing over keys of which the store may have others already', async () => {
+    const { world, app, orderId, planned } = await openShop()
+    await world.restore(planned)
+    await app.db.commit([{ statement: sql`update purchases set state = 'review'`, rows: 1 }])
+    const { id } = await app.purchase(orderId)
+    const decision = { type: 'adopt', orderId: 'ord_1' } as const
+    await expect(decidePurchase(app.ordering, id, decision, { actor: 'anna', reason: 'seen' })).rejects.toMatchObject({
+      code: 'conflict',
+      reason: 'restore_unfinished',
+    })
+  })
+
   test("leaves a person's freeze where it was, before it and after it", async () => {
     const { world, app, planned } = await openShop()
     await world.restore(planned)

@@ -42,6 +42,7 @@ async function partOf({ quantity }: { quantity: number }) {
   if (!offer) throw new Error('the supplier has no offer')
   supplier.changeOffer(offer.id, { stock: 100 })
   const decided: Decided[] = []
+  const claimed = new Set<string>()
   const cancellations: Cancellation[] = []
   const deaths: number[] = []
   const groundless = new Set<string>()
@@ -52,11 +53,13 @@ async function partOf({ quantity }: { quantity: number }) {
       placed: [{ reference: 's1', lines, orderId: undefined, cancelledAt: undefined }],
       cancellations: () => cancellations,
     },
-    operator: { decided, claimed: new Set<string>(), overrides: [], groundless },
+    operator: { decided, claimed, overrides: [], groundless },
     watch: { broken: [], deaths, clockHasMoved: () => false },
   }
   return {
+    world,
     decided,
+    claimed,
     /** The supplier runs an order for this generation, charges it and issues its keys. */
     charge: (generation: number, key = `key-of-${generation}`) => {
       const externalOrderId = reference(generation)
@@ -130,6 +133,20 @@ describe('the verdict of a seed', () => {
     expect(tooMany()).toEqual([])
     handOver(2)
     expect(tooMany()).toEqual(['s1/1: 4 keys for a quantity of 2'])
+  })
+
+  test('allows the keys of a claimed order only where a restore took their hand-over out of the database', async () => {
+    const { world, claimed, charge, handOver, verdict } = await partOf({ quantity: 2 })
+    claimed.add(charge(2).id)
+    handOver(2, { at: 10 })
+    charge(1)
+    handOver(1, { at: 30 })
+    const tooMany = () => verdict().broken.filter((text) => text.includes('keys for a quantity'))
+    expect(tooMany()).toHaveLength(1)
+    world.restoredAt = 5
+    expect(tooMany()).toHaveLength(1)
+    world.restoredAt = 20
+    expect(tooMany()).toEqual([])
   })
 })
 

@@ -71,6 +71,14 @@ export function standingCharges({ supplier }: World, { claimed }: Operator): Cha
 export const writtenOffBy = ({ decided }: Operator): Set<string> =>
   new Set(decided.filter(({ writesOff }) => writesOff).map(({ reference }) => reference))
 
+/** External references of the orders whose money the operator claimed back. */
+const claimedBy = ({ supplier }: World, { claimed }: Operator): string[] =>
+  supplier.world
+    .report()
+    .charges.flatMap(({ orderId, externalOrderId }) =>
+      orderId !== null && externalOrderId !== null && claimed.has(orderId) ? [externalOrderId] : [],
+    )
+
 /** Orders of the supplier that are on record as a discrepancy, or that the operator was shown and decided on. */
 function ordersReported({ world, operator }: Witnesses): Set<string> {
   const reported = world.host.connection().prepare<[], { id: string }>(REPORTED).all()
@@ -104,10 +112,8 @@ const givesUp = ({ type, writesOff, adopts }: Decided, orderId: string): boolean
   type === 'retry' ? writesOff : adopts !== orderId
 
 function storeRecord({ world, customers, operator }: Witnesses, issued: Record<string, string[]>) {
-  const writtenOff = new Set(
-    writtenOffBy(operator)
-      .values()
-      .flatMap((reference) => issued[reference] ?? []),
+  const givenUp = new Set(
+    [...writtenOffBy(operator), ...claimedBy(world, operator)].flatMap((reference) => issued[reference] ?? []),
   )
   const broken: string[] = []
   const keys = new Map<string, string>()
@@ -120,8 +126,9 @@ function storeRecord({ world, customers, operator }: Witnesses, issued: Record<s
       // After a restore a callback may come again under another id: the same keys for the same line.
       const again = world.restoredAt !== undefined && at > world.restoredAt && keys.get(key) === line
       if (keys.has(key) && !again) duplicates += 1
-      // Keys of a hand-over that a restore took out of the database are not known to the operator who buys again.
-      const forgotten = world.restoredAt !== undefined && at <= world.restoredAt && writtenOff.has(key)
+      // Keys of a hand-over that a restore took out of the database are not known to the operator who buys again, or takes
+      // another order for the part and claims the money of this one.
+      const forgotten = world.restoredAt !== undefined && at <= world.restoredAt && givenUp.has(key)
       if (!keys.has(key) && !forgotten) perLine.set(line, (perLine.get(line) ?? 0) + 1)
       keys.set(key, line)
     }
