@@ -2,7 +2,7 @@ import { Agent, type Dispatcher, request } from 'undici'
 import { z } from 'zod'
 import type { ItemAnswer } from '../../domain/acknowledgement.ts'
 import type { LineRef, OrderRef, StoreUpdate } from '../../domain/store-update.ts'
-import { messageOf } from '../../errors.ts'
+import { beforeWrite, causeOfNoAnswer, deadlineSignal } from '../connection.ts'
 import type { NotConfirmed, PublishResult, PushResult, Store } from '../store.ts'
 import { signatureHeaders } from './signature.ts'
 
@@ -71,7 +71,7 @@ export function backendStore(options: BackendOptions): Store {
       await discard(answer.body, signal)
       return refusal(answer.statusCode)
     } catch (error) {
-      const detail = causeOf(error, new URL(callbackUrl).host, deadlineMs)
+      const detail = causeOfNoAnswer(error, new URL(callbackUrl).host, deadlineMs)
       return { outcome: 'unavailable', mayHaveLeft, detail }
     }
   }
@@ -139,27 +139,9 @@ const lineData = ({ store, reference }: OrderRef, { id, sku, quantity }: LineRef
   quantity,
 })
 
-/** The same connections; `act` is called right before the first byte of a request is written, in the same turn. */
-const beforeWrite = (connections: Dispatcher, act: () => void): Dispatcher =>
-  connections.compose(
-    (dispatch) => (options, handler) =>
-      dispatch(options, {
-        onRequestStart: (controller, context) => {
-          act()
-          handler.onRequestStart?.(controller, context)
-        },
-        onResponseStart: (...given) => handler.onResponseStart?.(...given),
-        onResponseData: (...given) => handler.onResponseData?.(...given),
-        onResponseEnd: (...given) => handler.onResponseEnd?.(...given),
-        onResponseError: (...given) => handler.onResponseError?.(...given),
-      }),
-  )
-
 /** The status is the answer. The body is read only so that the connection can be used again. */
 const discard = (body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> =>
   body.dump({ limit: ANSWER_MAX, signal }).catch(() => {})
-
-const deadlineSignal = (ms: number): AbortSignal => AbortSignal.timeout(ms)
 
 /** A receiver stores and answers; one that needs longer works in the request, and a repeat is cheaper than waiting. */
 const DEADLINE_MS = 15_000
@@ -183,20 +165,6 @@ const ADVICE: Record<number, string> = {
   404: 'there is nothing at this path; check the callbackUrl',
   405: 'it takes no POST at this path; check the callbackUrl',
   410: 'it says that this address is gone for good; check the callbackUrl',
-}
-
-function causeOf(error: unknown, host: string, deadlineMs: number): string {
-  const { name, code = '' } = error as { name?: string; code?: string }
-  if (name === 'TimeoutError' || code.endsWith('_TIMEOUT') || code === 'ETIMEDOUT') {
-    return `${host} did not answer within ${deadlineMs / 1000} s`
-  }
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the name of ${host} cannot be resolved`
-  if (code === 'ECONNREFUSED') return `nothing listens at ${host}`
-  if (code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET') {
-    return `${host} closed the connection without an answer`
-  }
-  if (/CERT|SIGNATURE|ISSUER|_TLS_|_SSL_/.test(code)) return `the certificate of ${host} is not accepted: ${code}`
-  return `${host} cannot be reached: ${code || messageOf(error)}`
 }
 
 /** Far above what a hundred results need; a longer answer is something else. */

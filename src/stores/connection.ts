@@ -1,0 +1,36 @@
+/** What adapters share of a request to a store: when its first byte is written, when it ends, and why no answer came. */
+import type { Dispatcher } from 'undici'
+import { messageOf } from '../errors.ts'
+
+/** The same connections; `act` is called right before the first byte of a request is written, in the same turn. */
+export const beforeWrite = (connections: Dispatcher, act: () => void): Dispatcher =>
+  connections.compose(
+    (dispatch) => (options, handler) =>
+      dispatch(options, {
+        onRequestStart: (controller, context) => {
+          act()
+          handler.onRequestStart?.(controller, context)
+        },
+        onResponseStart: (...given) => handler.onResponseStart?.(...given),
+        onResponseData: (...given) => handler.onResponseData?.(...given),
+        onResponseEnd: (...given) => handler.onResponseEnd?.(...given),
+        onResponseError: (...given) => handler.onResponseError?.(...given),
+      }),
+  )
+
+export const deadlineSignal = (ms: number): AbortSignal => AbortSignal.timeout(ms)
+
+/** Why a request had no answer, as a sentence. @param host the store's, with its port */
+export function causeOfNoAnswer(error: unknown, host: string, deadlineMs: number): string {
+  const { name, code = '' } = error as { name?: string; code?: string }
+  if (name === 'TimeoutError' || code.endsWith('_TIMEOUT') || code === 'ETIMEDOUT') {
+    return `${host} did not answer within ${deadlineMs / 1000} s`
+  }
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the name of ${host} cannot be resolved`
+  if (code === 'ECONNREFUSED') return `nothing listens at ${host}`
+  if (code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET') {
+    return `${host} closed the connection without an answer`
+  }
+  if (/CERT|SIGNATURE|ISSUER|_TLS_|_SSL_/.test(code)) return `the certificate of ${host} is not accepted: ${code}`
+  return `${host} cannot be reached: ${code || messageOf(error)}`
+}
