@@ -1,0 +1,423 @@
+import { z } from 'zod'
+import type { ItemAnswer } from '../../domain/acknowledgement.ts'
+import type {
+  CreatedVariant,
+  CreateResult,
+  NewVariant,
+  NotConfirmed,
+  PublishResult,
+  StoreListing,
+  StorePage,
+  StoreVariant,
+} from '../store.ts'
+import { named, type ShopAnswer, type ShopClient } from './client.ts'
+import { isAmount } from './orders.ts'
+
+/** WooCommerce's most items of a batch and of a page. */
+export const ITEMS_MAX = 100
+/** Fewer do not help: WordPress itself needs a second. */
+const ITEMS_MIN = 10
+/** A request that takes longer is near the time after which web servers hang up. */
+const SLOW_MS = 20_000
+const QUICK_MS = 5_000
+/** A picture is fetched by the shop within the request. */
+const CREATE_MAX = 20
+/** WooCommerce searches a URL that every web server takes. */
+const SKUS_LENGTH_MAX = 1_500
+const CURRENCY_AGE_MS = 3_600_000
+
+export interface CatalogueOptions {
+  client: ShopClient
+  now: () => number
+  create: null | 'draft' | 'publish'
+  ownsSalePrice: boolean
+}
+
+/** How many items the next batch has. @param isAnswered false: no answer came */
+export function nextBatchSize(size: number, { ms, isAnswered }: { ms: number; isAnswered: boolean }): number {
+  if (!isAnswered || ms > SLOW_MS) return Math.max(ITEMS_MIN, Math.floor(size / 2))
+  return ms < QUICK_MS ? Math.min(ITEMS_MAX, size * 2) : size
+}
+
+/** A variant by the ids of WooCommerce. `parent`: null for a simple product. */
+export interface ShopVariant {
+  parent: string | null
+  id: string
+}
+
+/** Reads `10`, and `13:14` for the variation 14 of the product 13. */
+export function shopVariant(text: string): ShopVariant | undefined {
+  const match = /^(?:([1-9]\d{0,14}):)?([1-9]\d{0,14})$/.exec(text)
+  return match ? { parent: match[1] ?? null, id: match[2] as string } : undefined
+}
+
+/** What is written of a listing: its price and stock, and its status where it must disappear. */
+export function itemOf(listing: StoreListing, { parent, id }: ShopVariant, ownsSalePrice: boolean) {
+  const { price, compareAt, stock, available, isGone } = listing
+  return {
+    id: Number(id),
+    regular_price: ownsSalePrice ? (compareAt ?? price) : price,
+    ...(ownsSalePrice ? { sale_price: compareAt === null ? '' : price } : {}),
+    ...(stock === null
+      ? { manage_stock: false, stock_status: available ? 'instock' : 'outofstock' }
+      : { manage_stock: true, stock_quantity: available ? stock : 0 }),
+    // A variation knows no drafts: private is what unticking it in WooCommerce does.
+    ...(isGone ? { status: parent === null ? 'draft' : 'private' } : {}),
+  }
+}
+
+const batchItem = z.object({
+  id: z.number(),
+  type: z.string().nullish(),
+  price: z.string().nullish(),
+  sale_price: z.string().nullish(),
+  manage_stock: z.unknown(),
+  stock_quantity: z.number().nullish(),
+  stock_status: z.string().nullish(),
+  backorders_allowed: z.boolean().nullish(),
+  error: z.undefined().optional(),
+})
+const failedItem = z.object({ error: z.object({ code: z.string(), data: z.unknown() }) })
+
+/** What became of a listing, by the shop's answer about its item; undefined where the answer cannot be read. */
+export function answerOf(listing: StoreListing, item: unknown, ownsSalePrice: boolean): ItemAnswer | undefined {
+  const { id } = listing
+  const refused = (reason: string): ItemAnswer => ({ id, ok: false, reason })
+  const failure = failedItem.safeParse(item)
+  if (failure.success) return refused(refusalOf(id, failure.data.error.code))
+  const read = batchItem.safeParse(item)
+  if (!read.success) return undefined
+  const { type, price, sale_price: sale, manage_stock: isCounted, stock_quantity: quantity } = read.data
+  if (type === 'variable') return refused(`product ${id} has variations: link those, each for itself`)
+  if (!price) return refused('the shop kept no price for it')
+  if (!isAmount(price, listing.currency)) return refused('the price that the shop has for it cannot be read')
+  const isOut = listing.stock === 0 || !listing.available
+  if (isOut && read.data.backorders_allowed) {
+    return refused('it can be bought while it is out of stock: switch its backorders off')
+  }
+  if (isOut && read.data.stock_status === 'instock') return refused('the shop keeps it in stock')
+  const stock = isCounted === true ? (quantity ?? null) : null
+  const hasSale = !ownsSalePrice && Boolean(sale) && price === sale
+  return {
+    id,
+    ok: true,
+    price,
+    stock: !listing.available && stock === 0 ? listing.stock : stock,
+    ...(hasSale ? { reason: 'it has a sale price in the shop, which is below the price that was sent' } : {}),
+  }
+}
+
+/** Codes decide: the messages differ by version and language. */
+function refusalOf(id: string, code: string): string {
+  if (/^woocommerce_rest_product(_variation)?_invalid_id$/.test(code)) return `the shop has no product ${id}`
+  if (code === 'woocommerce_rest_invalid_product_id') return `${id} is a variation: link it with the id of its product`
+  return `the shop refused it${named(code)}`
+}
+
+export type Catalogue = ReturnType<typeof shopCatalogue>
+
+/** What a shop sells: read, created, and kept at our prices and stock. */
+export function shopCatalogue({ client, now, create: status, ownsSalePrice }: CatalogueOptions) {
+  let size = ITEMS_MAX
+  let currency: { code: string; readAt: number } | undefined
+
+  /** The shop sells in one currency, which is no part of a product. */
+  async function readCurrency(): Promise<{ outcome: 'read'; code: string } | NotConfirmed> {
+    if (currency && now() - currency.readAt < CURRENCY_AGE_MS) return { outcome: 'read', code: currency.code }
+    const answer = await client.call({ method: 'GET', path: CURRENCY_PATH })
+    if (!answer.ok) return answer.failure
+    const code = currencyIn(answer.body)
+    if (code === undefined) return unreadable('its currency')
+    currency = { code, readAt: now() }
+    return { outcome: 'read', code }
+  }
+
+  async function timed(call: Parameters<ShopClient['call']>[0]): Promise<ShopAnswer> {
+    const startedAt = now()
+    const answer = await client.call(call)
+    const isAnswered = answer.ok || answer.failure.outcome === 'refused'
+    size = nextBatchSize(size, { ms: now() - startedAt, isAnswered })
+    return answer
+  }
+
+  async function publishSome(parent: string, listings: StoreListing[]): Promise<ItemAnswer[] | NotConfirmed> {
+    const path = parent === SIMPLE ? '/products/batch' : `/products/${parent}/variations/batch`
+    const sent = listings.flatMap((listing) => {
+      const variant = shopVariant(listing.id)
+      return variant ? [{ listing, item: itemOf(listing, variant, ownsSalePrice) }] : []
+    })
+    const answer = await timed({ method: 'POST', path, body: { update: sent.map(({ item }) => item) } })
+    if (!answer.ok) return answer.failure
+    const items = z.object({ update: z.array(z.unknown()) }).safeParse(answer.body)
+    if (!items.success) return unreadable('what became of its products', true)
+    const found = new Map(items.data.update.map((item) => [(item as { id?: unknown } | null)?.id, item]))
+    return sent.flatMap(({ listing, item }) => answerOf(listing, found.get(item.id), ownsSalePrice) ?? [])
+  }
+
+  async function publish({ listings }: { listings: StoreListing[] }): Promise<PublishResult> {
+    const shop = await readCurrency()
+    if (shop.outcome !== 'read') return shop
+    const answers: ItemAnswer[] = []
+    const groups = new Map<string, StoreListing[]>()
+    for (const listing of listings) {
+      const variant = shopVariant(listing.id)
+      const reason = !variant
+        ? 'this is no id of a product of WooCommerce'
+        : listing.currency === shop.code
+          ? undefined
+          : `the shop sells in ${shop.code}, the price is in ${listing.currency}`
+      if (reason) answers.push({ id: listing.id, ok: false, reason })
+      else groups.set(variant?.parent ?? SIMPLE, [...(groups.get(variant?.parent ?? SIMPLE) ?? []), listing])
+    }
+    for (const [parent, all] of groups) {
+      for (let rest = all; rest.length > 0; ) {
+        const some = rest.slice(0, size)
+        rest = rest.slice(some.length)
+        const result = await publishSome(parent, some)
+        if (Array.isArray(result)) answers.push(...result)
+        // One product may be gone with all its variations: the others are pushed all the same.
+        else if (result.outcome === 'refused' && result.status === 404 && parent !== SIMPLE) {
+          answers.push(...some.map(({ id }) => ({ id, ok: false, reason: `the shop has no product ${parent}` })))
+        } else return answers.length === 0 ? result : { outcome: 'answered', answers, failure: result }
+      }
+    }
+    return { outcome: 'answered', answers }
+  }
+
+  /** Ids by SKU, of those that the shop has. */
+  async function findSkus(skus: string[]): Promise<Map<string, CreatedVariant> | NotConfirmed> {
+    const found = new Map<string, CreatedVariant>()
+    for (const some of searches(skus)) {
+      const query = { sku: some.join(','), per_page: String(ITEMS_MAX), _fields: 'id,sku,type,parent_id' }
+      const answer = await client.call({ method: 'GET', path: '/products', query })
+      if (!answer.ok) return answer.failure
+      const products = z.array(shopProduct).safeParse(answer.body)
+      if (!products.success) return unreadable('its products')
+      for (const { id, sku, type, parent_id: parent } of products.data) {
+        const asked = some.find((one) => one === sku)
+        if (asked === undefined) continue
+        const isParent = type === 'variable' || type === 'grouped'
+        const refusal = `product ${id} of the shop has this SKU, and consists of others: link one of those`
+        const variant = parent ? `${parent}:${id}` : String(id)
+        found.set(asked, isParent ? { sku: asked, refusal } : { sku: asked, id: variant, isNew: false })
+      }
+    }
+    return found
+  }
+
+  /** The id of a category by its name; made where there is none. */
+  async function categoryId(name: string): Promise<number | NotConfirmed> {
+    const query = { search: name, per_page: String(ITEMS_MAX) }
+    const answer = await client.call({ method: 'GET', path: '/products/categories', query })
+    if (!answer.ok) return answer.failure
+    const known = z.array(z.object({ id: z.number(), name: z.string() })).safeParse(answer.body)
+    if (!known.success) return unreadable('its categories')
+    const same = known.data.find((one) => plainText(one.name).toLowerCase() === name.toLowerCase())
+    if (same) return same.id
+    const made = await client.call({ method: 'POST', path: '/products/categories', body: { name } })
+    const there = made.ok ? made.body : made.code === 'term_exists' ? { id: resourceOf(made.data) } : undefined
+    if (there === undefined) return (made as Extract<ShopAnswer, { ok: false }>).failure
+    const read = z.object({ id: z.number() }).safeParse(there)
+    return read.success ? read.data.id : unreadable('its categories', true)
+  }
+
+  async function createSome(variants: NewVariant[]): Promise<CreatedVariant[] | NotConfirmed> {
+    const categories = new Map<string, number>()
+    for (const name of new Set(variants.flatMap(({ category }) => category ?? []))) {
+      const category = await categoryId(name)
+      if (typeof category !== 'number') return category
+      categories.set(name, category)
+    }
+    const bodies = variants.map((variant) => newProduct(variant, status, categories.get(variant.category ?? '')))
+    const answer = await timed({ method: 'POST', path: '/products/batch', body: { create: bodies } })
+    if (!answer.ok) return answer.failure
+    const items = z.object({ create: z.array(z.unknown()).length(variants.length) }).safeParse(answer.body)
+    if (!items.success) return unreadable('what became of its products', true)
+    const answers: CreatedVariant[] = []
+    const withoutImage: NewVariant[] = []
+    for (const [index, variant] of variants.entries()) {
+      const item = items.data.create[index]
+      const failure = failedItem.safeParse(item)
+      const made = z.object({ id: z.number().positive() }).safeParse(item)
+      if (made.success && !failure.success) {
+        answers.push({ sku: variant.sku, id: String(made.data.id), isNew: true })
+        continue
+      }
+      if (!failure.success) continue
+      const { code, data } = failure.data.error
+      if (variant.image !== null && /image/.test(code)) withoutImage.push({ ...variant, image: null })
+      else answers.push(await existing(variant.sku, code, data))
+    }
+    if (withoutImage.length === 0) return answers
+    const second = await createSome(withoutImage)
+    return Array.isArray(second) ? [...answers, ...second] : second
+  }
+
+  /** A SKU that was not found and exists: it was made meanwhile, or differs in case. */
+  async function existing(sku: string, code: string, data: unknown): Promise<CreatedVariant> {
+    const id = resourceOf(data)
+    if (code !== 'product_invalid_sku' || id === undefined) return { sku, refusal: `the shop refused it${named(code)}` }
+    const answer = await client.call({ method: 'GET', path: `/products/${id}` })
+    const read = answer.ok ? z.object({ parent_id: z.number() }).safeParse(answer.body) : undefined
+    const parent = read?.success ? read.data.parent_id : 0
+    return { sku, id: parent ? `${parent}:${id}` : String(id), isNew: false }
+  }
+
+  async function create(variants: NewVariant[]): Promise<CreateResult> {
+    const found = await findSkus(variants.map(({ sku }) => sku))
+    if (!(found instanceof Map)) return found
+    const answers = [...found.values()]
+    const missing = variants.filter(({ sku }) => !found.has(sku))
+    for (let rest = missing; rest.length > 0; ) {
+      const some = rest.slice(0, Math.min(size, CREATE_MAX))
+      rest = rest.slice(some.length)
+      const result = await createSome(some)
+      if (Array.isArray(result)) answers.push(...result)
+      else return answers.length === 0 ? result : { outcome: 'answered', answers, failure: result }
+    }
+    return { outcome: 'answered', answers }
+  }
+
+  /** A page of products, or of the variations of a product that the page before it named. */
+  async function variants(cursor: string | null): Promise<StorePage<StoreVariant>> {
+    const at = cursor === null ? FIRST_PAGE : pagePosition.parse(JSON.parse(cursor))
+    const parent = at.parents[0]
+    const answer = await client.call({
+      method: 'GET',
+      path: parent === undefined ? '/products' : `/products/${parent.id}/variations`,
+      query: {
+        per_page: String(ITEMS_MAX),
+        page: String(parent === undefined ? at.page : at.variationsPage),
+        ...BY_ID,
+      },
+    })
+    if (!answer.ok) return answer.failure
+    const read = z.array(shopProduct).safeParse(answer.body)
+    if (!read.success) return unreadable('its products')
+    const { items, next } = variantsPage(at, read.data)
+    return { outcome: 'read', items, next: next && JSON.stringify(next) }
+  }
+
+  return { variants, publish, create }
+}
+
+const SIMPLE = ''
+export const CURRENCY_PATH = '/settings/general/woocommerce_currency'
+const BY_ID = { orderby: 'id', order: 'asc', _fields: 'id,name,sku,type,parent_id' }
+
+const unreadable = (what: string, mayHaveLeft = false): NotConfirmed => ({
+  outcome: 'unavailable',
+  mayHaveLeft,
+  detail: `${what} cannot be read from the answer of the shop`,
+})
+
+/** The currency that the settings of a shop name. */
+export function currencyIn(body: unknown): string | undefined {
+  const read = z.object({ value: z.string().regex(/^[A-Z]{3}$/) }).safeParse(body)
+  return read.success ? read.data.value : undefined
+}
+
+const resourceOf = (data: unknown): number | undefined => {
+  const read = z.object({ resource_id: z.coerce.number().int().positive() }).safeParse(data)
+  return read.success ? read.data.resource_id : undefined
+}
+
+const shopProduct = z.object({
+  id: z.number().int(),
+  name: z.string().catch(''),
+  sku: z.string().nullable().catch(null),
+  type: z.string().catch('simple'),
+  parent_id: z.number().int().catch(0),
+})
+type ShopProduct = z.infer<typeof shopProduct>
+
+const pagePosition = z.object({
+  page: z.number().int(),
+  /** Products whose variations are read before the next page. */
+  parents: z.array(z.object({ id: z.number().int(), name: z.string() })),
+  variationsPage: z.number().int(),
+})
+type PagePosition = z.infer<typeof pagePosition>
+const FIRST_PAGE: PagePosition = { page: 1, parents: [], variationsPage: 1 }
+
+/** What a page has to sell, and where the next call goes on; null at the end. */
+export function variantsPage(
+  at: PagePosition,
+  products: ShopProduct[],
+): { items: StoreVariant[]; next: PagePosition | null } {
+  const isLast = products.length < ITEMS_MAX
+  const [parent, ...others] = at.parents
+  if (parent) {
+    const items = products.map(({ id, sku, name }) => ({
+      id: `${parent.id}:${id}`,
+      sku: sku || null,
+      name: `${parent.name} - ${plainText(name)}`,
+    }))
+    if (!isLast) return { items, next: { ...at, variationsPage: at.variationsPage + 1 } }
+    return { items, next: others.length === 0 && at.page === 0 ? null : { ...at, parents: others, variationsPage: 1 } }
+  }
+  const items = products
+    .filter(({ type }) => !['variable', 'grouped', 'external', 'variation'].includes(type))
+    .map(({ id, sku, name }) => ({ id: String(id), sku: sku || null, name: plainText(name) }))
+  const parents = products
+    .filter(({ type }) => type === 'variable')
+    .map(({ id, name }) => ({ id, name: plainText(name) }))
+  // Page 0: there is none after these variations.
+  const next = { page: isLast ? 0 : at.page + 1, parents, variationsPage: 1 }
+  return { items, next: isLast && parents.length === 0 ? null : next }
+}
+
+/** SKUs for one request each: WooCommerce separates them by commas, so one that has a comma is asked for alone. */
+export function searches(skus: string[]): string[][] {
+  const groups: string[][] = []
+  let length = SKUS_LENGTH_MAX
+  for (const sku of new Set(skus)) {
+    const cost = encodeURIComponent(sku).length + 3
+    const last = groups.at(-1)
+    if (sku.includes(',') || !last || last.length === ITEMS_MAX || length + cost > SKUS_LENGTH_MAX) {
+      groups.push([sku])
+      length = sku.includes(',') ? SKUS_LENGTH_MAX : cost
+    } else {
+      last.push(sku)
+      length += cost
+    }
+  }
+  return groups
+}
+
+/**
+ * A product as it is created. Virtual, because nothing is shipped; not downloadable, because WooCommerce would complete an order
+ * of both before its keys are there. It has no price, so that it cannot be bought.
+ */
+function newProduct(variant: NewVariant, status: CatalogueOptions['create'], category: number | undefined) {
+  const { sku, name, description, image, isPublished } = variant
+  return {
+    type: 'simple',
+    name: name.replaceAll('<', '&lt;'),
+    sku,
+    status: isPublished && status === 'publish' ? 'publish' : 'draft',
+    virtual: true,
+    downloadable: false,
+    manage_stock: true,
+    stock_quantity: 0,
+    ...(description === null ? {} : { description: escaped(description) }),
+    ...(category === undefined ? {} : { categories: [{ id: category }] }),
+    ...(image === null ? {} : { images: [{ src: image }] }),
+  }
+}
+
+const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
+
+/** Text as WordPress shows it unchanged. */
+export const escaped = (text: string): string => text.replaceAll(/[&<>]/g, (one) => ENTITIES[one] ?? one)
+
+/** A text of WordPress without its markup. */
+export const plainText = (text: string): string =>
+  text
+    .replaceAll(/<[^>]*>/g, '')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll(/&#0?39;/g, "'")
+    .replaceAll('&#8211;', '–')
+    .replaceAll('&amp;', '&')
