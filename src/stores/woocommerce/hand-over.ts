@@ -1,0 +1,274 @@
+import { z } from 'zod'
+import type { LineFailed, LineFulfilled, LineHeld, LineResumed, OrderClosed } from '../../domain/store-update.ts'
+import type { NotConfirmed, Pushed, PushResult, ResentOrder } from '../store.ts'
+import { escaped, plainText } from './catalogue.ts'
+import type { ShopCall, ShopClient } from './client.ts'
+import {
+  isCancelled,
+  NO_SUCH_ORDER,
+  notAnOrder,
+  type RefundedUnits,
+  readRefunds,
+  type ShopLine,
+  type ShopOrder,
+  shopOrder,
+} from './orders.ts'
+
+/** How customers get their keys. */
+export interface HandOverSettings {
+  /** By the mail that WooCommerce sends for a completed order, or by a note for each line. */
+  by: 'completed_mail' | 'note'
+  /** Whether an order is completed once every line of it was handed over. */
+  complete: boolean
+  /** The name that customers see before their keys. */
+  label: string
+}
+
+/** Keys of a line, which neither customers nor the screens of WooCommerce see: JSON of a list. */
+const KEYS_META = '_quayside_keys'
+
+/** What was handed over of a line. `shown`: the text that the mail of a completed order prints; null: nothing. */
+export interface LineKeys {
+  all: string[]
+  shown: string | null
+}
+
+/** Reads what a line has of ours. */
+export function lineKeys({ meta_data: meta }: ShopLine, label: string): LineKeys {
+  const metaOf = (name: string) => meta.find(({ key }) => key === name)?.value
+  const shown = metaOf(label)
+  const text = typeof shown === 'string' && shown !== '' ? shown : null
+  return { all: keysIn(metaOf(KEYS_META)), shown: text }
+}
+
+function keysIn(value: unknown): string[] {
+  try {
+    const read = z.array(z.string()).safeParse(JSON.parse(String(value)))
+    return read.success ? read.data : []
+  } catch {
+    return []
+  }
+}
+
+const hasKey = (text: string | null, key: string): boolean => text !== null && `\n${text}\n`.includes(`\n${key}\n`)
+
+/** Characters that WordPress changes in a mail of its own. */
+const isFragile = (key: string): boolean => /[%<>&\\]/.test(key)
+
+/**
+ * By which way keys reach the customer.
+ *
+ * The mail of a completed order is sent once: keys that come later go by note, and so do all keys of an order that Quayside will
+ * not complete, so that no key comes by two mails.
+ */
+export function wayOf(
+  order: Pick<ShopOrder, 'status'>,
+  keys: readonly string[],
+  { by, complete }: HandOverSettings,
+): 'completed_mail' | 'note' {
+  if (by === 'note' || !complete || order.status === 'completed') return 'note'
+  return keys.some(isFragile) ? 'note' : 'completed_mail'
+}
+
+/** Whether every unit of an order that is not refunded was handed over, so that nothing else keeps it from its completion. */
+export const isHandedOver = (order: ShopOrder, refunded: RefundedUnits, label: string): boolean =>
+  order.line_items.every(
+    (line) => lineKeys(line, label).all.length >= line.quantity - (refunded.ofLine.get(String(line.id)) ?? 0),
+  )
+
+/** Words of a note with keys: WordPress changes quotes and dashes in a note, and leaves them alone in `code`. */
+export function keysNote(label: string, line: Pick<ShopLine, 'name' | 'sku'> | undefined, keys: string[]): string {
+  const name = plainText(line?.name ?? '')
+  const about = [name, ...(line?.sku ? [`(${line.sku})`] : [])].filter((word) => word !== '').join(' ')
+  const heading = about === '' ? `${label}:` : `${label}: ${about}`
+  return [escaped(heading), ...keys.map((key) => `<code>${escaped(key)}</code>`)].join('\n')
+}
+
+/** Which of these keys a note has. */
+export const noteHas = (note: string, key: string): boolean => hasKey(plainText(note).replaceAll('\r', ''), key)
+
+const shopNotes = z.array(z.object({ note: z.string(), customer_note: z.boolean().catch(false) }))
+type ShopNote = z.infer<typeof shopNotes>[number]
+
+export interface HandOverOptions {
+  client: ShopClient
+  handOver: HandOverSettings
+}
+
+type Read<T> = { outcome: 'read'; value: T } | NotConfirmed
+const CONFIRMED: PushResult = { outcome: 'confirmed' }
+const refused = (status: number, detail: string): PushResult => ({ outcome: 'refused', status, detail })
+
+/**
+ * What orders of a shop learn. Each step reads what is there before it writes: a repeat finds what an attempt without an answer
+ * left, and writes nothing twice.
+ */
+export function shopHandOver({ client, handOver }: HandOverOptions) {
+  const { label } = handOver
+
+  async function readOrder(reference: string): Promise<Read<ShopOrder>> {
+    if (!/^\d{1,15}$/.test(reference))
+      return { outcome: 'refused', status: 404, detail: 'this is no order of the shop' }
+    const answer = await client.call({ method: 'GET', path: `/orders/${reference}` })
+    if (!answer.ok && answer.code === NO_SUCH_ORDER) {
+      return { outcome: 'refused', status: 404, detail: `the shop has no order ${reference}` }
+    }
+    if (!answer.ok) return answer.failure
+    const read = shopOrder.safeParse(answer.body)
+    return read.success ? { outcome: 'read', value: read.data } : notAnOrder()
+  }
+
+  async function readNotes(order: number): Promise<Read<ShopNote[]>> {
+    const answer = await client.call({ method: 'GET', path: `/orders/${order}/notes` })
+    if (!answer.ok) return answer.failure
+    const read = shopNotes.safeParse(answer.body)
+    return read.success ? { outcome: 'read', value: read.data } : notAnOrder()
+  }
+
+  async function write(call: ShopCall): Promise<PushResult> {
+    const answer = await client.call(call)
+    return answer.ok ? CONFIRMED : answer.failure
+  }
+
+  const postNote = (order: number, note: string, isForCustomer: boolean) =>
+    write({ method: 'POST', path: `/orders/${order}/notes`, body: { note, customer_note: isForCustomer } })
+
+  /** Sends the customer these keys, but those that a note has. */
+  async function noteKeys(order: ShopOrder, line: ShopLine, keys: string[]): Promise<PushResult> {
+    const notes = await readNotes(order.id)
+    if (notes.outcome !== 'read') return notes
+    const sent = notes.value.filter(({ customer_note }) => customer_note)
+    const missing = keys.filter((key) => !sent.some(({ note }) => noteHas(note, key)))
+    return missing.length === 0 ? CONFIRMED : postNote(order.id, keysNote(label, line, missing), true)
+  }
+
+  /** Stores what was handed over of a line. @param shown what the mail prints; null removes it; undefined leaves it */
+  async function putKeys(order: ShopOrder, line: ShopLine, all: string[], shown?: string | null) {
+    const entry = (key: string, value: string | null) => {
+      const there = line.meta_data.find((meta) => meta.key === key)
+      return { ...(there ? { id: there.id } : {}), key, value }
+    }
+    const hidden = entry(KEYS_META, JSON.stringify(all))
+    const meta_data = shown === undefined ? [hidden] : [entry(label, shown), hidden]
+    return client.call({
+      method: 'PUT',
+      path: `/orders/${order.id}`,
+      body: { line_items: [{ id: line.id, meta_data }] },
+    })
+  }
+
+  async function fulfil({ order: ref, line: asked, keys }: Pushed<LineFulfilled> & { keys: string[] }) {
+    if (keys.length === 0) return CONFIRMED
+    const read = await readOrder(ref.reference)
+    if (read.outcome !== 'read') return read
+    const order = read.value
+    const line = order.line_items.find(({ id }) => String(id) === asked.id)
+    if (!line) return refused(404, `the order ${order.id} of the shop has no line ${asked.id}`)
+    const { all, shown } = lineKeys(line, label)
+    const fresh = keys.filter((key) => !all.includes(key))
+    if (fresh.length === 0) return CONFIRMED
+    if (isCancelled(order.status)) {
+      return refused(409, `the order ${order.id} is cancelled or refunded in the shop: its keys stay here`)
+    }
+    if (wayOf(order, fresh, handOver) === 'note') {
+      const noted = await noteKeys(order, line, fresh)
+      if (noted.outcome !== 'confirmed') return noted
+      const kept = await putKeys(order, line, [...all, ...fresh])
+      return kept.ok ? CONFIRMED : kept.failure
+    }
+    const unseen = fresh.filter((key) => !hasKey(shown, key))
+    const kept = await putKeys(
+      order,
+      line,
+      [...all, ...fresh],
+      [...(shown === null ? [] : [shown]), ...unseen].join('\n'),
+    )
+    if (!kept.ok) return kept.failure
+    const after = shopOrder.safeParse(kept.body)
+    if (!after.success) return notAnOrder(true)
+    const stored = after.data.line_items.find(({ id }) => id === line.id)
+    const has = stored ? lineKeys(stored, label) : { all: [], shown: null }
+    if (!fresh.every((key) => has.all.includes(key) && hasKey(has.shown, key))) {
+      return refused(
+        409,
+        `the shop changed the keys of the line ${line.id}: look for a plug-in that filters order items`,
+      )
+    }
+    // The merchant completed it meanwhile, so that its mail may have left without these keys.
+    return after.data.status === 'completed' ? noteKeys(order, line, fresh) : CONFIRMED
+  }
+
+  /** Leaves a private note for the merchant, once. */
+  async function remark(reference: string, id: string, words: string): Promise<PushResult> {
+    const read = await readOrder(reference)
+    if (read.outcome !== 'read') return read
+    const mark = `[quayside ${id}]`
+    const notes = await readNotes(read.value.id)
+    if (notes.outcome !== 'read') return notes
+    if (notes.value.some(({ note }) => note.includes(mark))) return CONFIRMED
+    return postNote(read.value.id, `${escaped(words)} ${mark}`, false)
+  }
+
+  async function closeOrder({ id, order: ref, state }: Pushed<OrderClosed>): Promise<PushResult> {
+    const read = await readOrder(ref.reference)
+    if (read.outcome !== 'read') return read
+    const order = read.value
+    const refunded = await readRefunds(client, order)
+    if ('outcome' in refunded) return refunded
+    const mayComplete = state === 'fulfilled' && handOver.complete && !isCancelled(order.status)
+    if (mayComplete && order.status === 'completed') return CONFIRMED
+    if (mayComplete && isHandedOver(order, refunded, label)) {
+      return write({ method: 'PUT', path: `/orders/${order.id}`, body: { status: 'completed' } })
+    }
+    // No mail of a completed order comes now: the keys that wait for it go by note, and leave the lines.
+    if (order.status !== 'completed') {
+      for (const line of order.line_items) {
+        const { all, shown } = lineKeys(line, label)
+        const waiting = all.filter((key) => hasKey(shown, key))
+        if (waiting.length === 0 || isCancelled(order.status)) continue
+        const noted = await noteKeys(order, line, waiting)
+        if (noted.outcome !== 'confirmed') return noted
+        const rest =
+          shown
+            ?.split('\n')
+            .filter((key) => !waiting.includes(key))
+            .join('\n') || null
+        const kept = await putKeys(order, line, all, rest)
+        if (!kept.ok) return kept.failure
+      }
+    }
+    return state === 'fulfilled' ? CONFIRMED : remark(ref.reference, id, CLOSED[state])
+  }
+
+  return {
+    fulfil,
+    closeOrder,
+    reportFailure: ({ id, order, line, units, message, advice }: Pushed<LineFailed>) =>
+      remark(order.reference, id, `Quayside: ${unitsOf(units, line)} will not come: ${message}. ${advice}`),
+    reportHeld: ({ id, order, line, units, message }: Pushed<LineHeld>) =>
+      remark(order.reference, id, `Quayside: ${unitsOf(units, line)} wait: ${message}.`),
+    reportResumed: ({ id, order, line, units }: Pushed<LineResumed>) =>
+      remark(order.reference, id, `Quayside: ${unitsOf(units, line)} are being bought again.`),
+    resend: async ({ reference, lines }: ResentOrder): Promise<PushResult> => {
+      const read = await readOrder(reference)
+      if (read.outcome !== 'read') return read
+      const texts = lines.map(({ id, keys }) => {
+        const line = read.value.line_items.find((one) => String(one.id) === id)
+        return keysNote(label, line, keys)
+      })
+      return postNote(read.value.id, texts.join('\n\n'), true)
+    },
+  }
+}
+
+const unitsOf = (units: number, { sku, quantity }: { sku: string; quantity: number }): string =>
+  `${units} of ${quantity} × ${sku}`
+
+/** What an order came to, for the merchant. */
+const CLOSED: Record<OrderClosed['state'], string> = {
+  open: 'Quayside: this order is still open.',
+  fulfilled: 'Quayside: all licence keys were handed over.',
+  partly_fulfilled: 'Quayside: some licence keys were handed over, the others will not come. Refund those.',
+  failed: 'Quayside: no licence key of this order will come. Refund it.',
+  cancelled: 'Quayside: this order was cancelled, and no licence key was handed over.',
+}
