@@ -1,0 +1,71 @@
+import type { StoreFinding } from '../store.ts'
+import { CURRENCY_PATH, currencyIn } from './catalogue.ts'
+import type { ShopClient } from './client.ts'
+
+/** Past this the shop takes a signed request for an old one. */
+const CLOCK_MAX_MS = 300_000
+
+export interface FindingsOptions {
+  client: ShopClient
+  now: () => number
+  /** The currency that the configuration names. */
+  currency: string
+}
+
+/** Tries what the adapter needs of a shop. Empty batches show whether the key may write, and change nothing. */
+export async function tryShop({ client, now, currency }: FindingsOptions): Promise<StoreFinding[]> {
+  const settings = await client.call({ method: 'GET', path: CURRENCY_PATH })
+  const findings: StoreFinding[] = []
+  if (settings.answeredAt !== undefined && settings.answeredAt !== null) {
+    findings.push(clockFinding(now() - settings.answeredAt))
+  }
+  if (!settings.ok) {
+    return [{ check: 'connection', state: 'failed', detail: `it ${settings.cause}`, fix: settings.fix }, ...findings]
+  }
+  findings.unshift({ check: 'connection', state: 'ok', detail: 'it accepted the consumer key', fix: null })
+  const shopCurrency = currencyIn(settings.body)
+  findings.push(
+    shopCurrency === currency
+      ? { check: 'currency', state: 'ok', detail: `it sells in ${currency}`, fix: null }
+      : {
+          check: 'currency',
+          state: 'failed',
+          detail: `it sells in ${shopCurrency ?? 'an unknown currency'}, the configuration says ${currency}`,
+          fix: 'Configure the currency of the shop: prices in another one are not sent.',
+        },
+  )
+  for (const [what, path] of [
+    ['products', '/products/batch'],
+    ['orders', '/orders/batch'],
+  ] as const) {
+    const write = await client.call({ method: 'POST', path, body: {} })
+    findings.push(
+      write.ok
+        ? { check: 'permissions', state: 'ok', detail: `the key may write ${what}`, fix: null }
+        : {
+            check: 'permissions',
+            state: 'failed',
+            detail: isReadOnly(write.failure) ? `the key may read, and may not write ${what}` : `it ${write.cause}`,
+            fix: isReadOnly(write.failure) ? 'Give the consumer key the permission read and write.' : write.fix,
+          },
+    )
+  }
+  return findings
+}
+
+/** The same key could read a moment ago. */
+const isReadOnly = (failure: { outcome: string; status?: number }): boolean =>
+  failure.outcome === 'refused' && (failure.status === 401 || failure.status === 403)
+
+function clockFinding(aheadMs: number): StoreFinding {
+  const seconds = Math.round(Math.abs(aheadMs) / 1000)
+  if (Math.abs(aheadMs) <= CLOCK_MAX_MS) {
+    return { check: 'clock', state: 'ok', detail: 'its clock and that of this machine agree', fix: null }
+  }
+  return {
+    check: 'clock',
+    state: 'doubtful',
+    detail: `its clock is ${seconds} s ${aheadMs > 0 ? 'behind' : 'ahead of'} that of this machine`,
+    fix: 'Set both clocks by a time server.',
+  }
+}

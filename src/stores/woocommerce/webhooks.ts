@@ -1,0 +1,59 @@
+import { z } from 'zod'
+import type { NotConfirmed, Store } from '../store.ts'
+import type { ShopClient } from './client.ts'
+
+/** Fires for a new order too, in which WooCommerce changes something at once. */
+const TOPIC = 'order.updated'
+const PAGE_SIZE = 100
+/** More are none of ours. */
+const PAGES_MAX = 10
+
+const shopWebhook = z.object({
+  id: z.number().int(),
+  status: z.string(),
+  topic: z.string(),
+  delivery_url: z.string(),
+})
+type ShopWebhook = z.infer<typeof shopWebhook>
+
+/**
+ * Makes the shop send its orders to an address of ours. The webhook that it has for this address gets our secret and is
+ * activated: a shop disables one whose deliveries fail. Webhooks to other addresses are left alone.
+ */
+export async function provisionWebhook(
+  client: ShopClient,
+  webhookSecret: string,
+  url: string,
+): ReturnType<NonNullable<Store['provision']>> {
+  const found = await findWebhook(client, url)
+  if (found.outcome !== 'read') return found
+  const { webhook } = found
+  const body = { name: 'Quayside', topic: TOPIC, delivery_url: url, secret: webhookSecret, status: 'active' }
+  const answer = await client.call(
+    webhook ? { method: 'PUT', path: `/webhooks/${webhook.id}`, body } : { method: 'POST', path: '/webhooks', body },
+  )
+  if (!answer.ok) return answer.failure
+  if (!webhook) return { outcome: 'confirmed', detail: 'the shop sends its orders from now on' }
+  return {
+    outcome: 'confirmed',
+    detail: webhook.status === 'active' ? null : 'the webhook of the shop was off: it is active again',
+  }
+}
+
+async function findWebhook(
+  client: ShopClient,
+  url: string,
+): Promise<{ outcome: 'read'; webhook: ShopWebhook | undefined } | NotConfirmed> {
+  for (let page = 1; page <= PAGES_MAX; page += 1) {
+    const query = { per_page: String(PAGE_SIZE), page: String(page), orderby: 'id', order: 'asc' }
+    const answer = await client.call({ method: 'GET', path: '/webhooks', query })
+    if (!answer.ok) return answer.failure
+    const read = z.array(shopWebhook).safeParse(answer.body)
+    if (!read.success) {
+      return { outcome: 'unavailable', mayHaveLeft: false, detail: 'the webhooks of the shop cannot be read' }
+    }
+    const webhook = read.data.find((one) => one.topic === TOPIC && one.delivery_url === url)
+    if (webhook || read.data.length < PAGE_SIZE) return { outcome: 'read', webhook }
+  }
+  return { outcome: 'read', webhook: undefined }
+}

@@ -1,0 +1,46 @@
+import type { Store } from '../store.ts'
+import { type CatalogueOptions, ITEMS_MAX, shopCatalogue } from './catalogue.ts'
+import { type ShopClientOptions, shopClient } from './client.ts'
+import { tryShop } from './findings.ts'
+import { type HandOverSettings, shopHandOver } from './hand-over.ts'
+import { readChangedOrders, readStoreOrder, verifyDelivery } from './orders.ts'
+import { provisionWebhook } from './webhooks.ts'
+
+export interface WooCommerceOptions extends ShopClientOptions {
+  /** Letters and digits alone: WordPress decodes entities in it. */
+  webhookSecret: string
+  settings: Pick<CatalogueOptions, 'create' | 'ownsSalePrice'> & {
+    /** In which a paid order may be bought. */
+    statuses: string[]
+    handOver: HandOverSettings
+    /** ISO 4217. */
+    currency: string
+  }
+  /** Default: a minute and a half, which is longer than a request. */
+  settleMs?: number | undefined
+}
+
+/** PHP goes on after its caller hung up: a write may act for longer than its deadline. */
+const SETTLE_MS = 90_000
+
+/** A shop of WooCommerce, by its REST API. */
+export function wooCommerceStore(options: WooCommerceOptions): Store {
+  const { webhookSecret, settings, now, settleMs = SETTLE_MS } = options
+  const { create, ownsSalePrice, statuses, handOver, currency } = settings
+  const client = shopClient(options)
+  const catalogue = shopCatalogue({ client, now, create, ownsSalePrice })
+  return {
+    batchSize: ITEMS_MAX,
+    settleMs,
+    variants: catalogue.variants,
+    ...(create === null ? {} : { create: catalogue.create }),
+    publish: catalogue.publish,
+    ...shopHandOver({ client, handOver }),
+    verify: (request) => verifyDelivery(request, webhookSecret),
+    readOrder: (body) => readStoreOrder(client, statuses, body),
+    ordersSince: (cursor) => readChangedOrders(client, statuses, cursor),
+    provision: (url) => provisionWebhook(client, webhookSecret, url),
+    test: () => tryShop({ client, now, currency }),
+    close: client.close,
+  }
+}
