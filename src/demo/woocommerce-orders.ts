@@ -497,7 +497,7 @@ export function createOrders(options: OrdersOptions) {
       reason: one.reason,
       refunded_by: 1,
       refunded_payment: false,
-      meta_data: [],
+      meta_data: [{ id: 0, key: '_refund_type', value: one.amount < totalOf(order) ? 'partial' : 'full' }],
       line_items: one.lines.map(({ id, line, quantity, total }) => ({
         ...lineJson(line, money, decimalsOf(order.currency)),
         id,

@@ -1,6 +1,12 @@
+import { createHmac } from 'node:crypto'
 import { request } from 'undici'
 import { expect, onTestFinished, test } from 'vitest'
-import { startWooCommerceShop, type WooShopOptions, wooKey } from '../../src/demo/woocommerce-shop.ts'
+import {
+  createWooCommerceShop,
+  startWooCommerceShop,
+  type WooShopOptions,
+  wooKey,
+} from '../../src/demo/woocommerce-shop.ts'
 
 async function started(options: WooShopOptions = {}) {
   const running = await startWooCommerceShop(options)
@@ -24,4 +30,139 @@ test('answers an https address without TLS, on the same port after a stop', asyn
   await start()
   expect((await list()).statusCode).toBe(200)
   expect(shop.counts()).toEqual({ 'products.list': 2 })
+})
+
+const answered = (shop: ReturnType<typeof createWooCommerceShop>, method: string, path: string, fields?: unknown) => {
+  const url = `https://shop.test/wp-json/wc/v3${path}`
+  const body = fields === undefined ? {} : { body: JSON.stringify(fields) }
+  return shop.handle({ method, url, headers: { authorization: basic }, ...body })
+}
+
+test('over http it takes an OAuth signature once, and no Basic key', () => {
+  const shop = createWooCommerceShop({ scheme: 'http', now: () => 1_800_000_000_000 })
+  const parameters = [
+    `oauth_consumer_key=${wooKey.key}`,
+    'oauth_nonce=n1',
+    'oauth_signature_method=HMAC-SHA256',
+    'oauth_timestamp=1800000000',
+    'sku=a%2Cb',
+  ].join('&')
+  const address = 'http://shop.test/wp-json/wc/v3/products'
+  const base = `GET&${encodeURIComponent(address)}&${encodeURIComponent(parameters)}`
+  const signature = createHmac('sha256', `${wooKey.secret}&`).update(base).digest('base64')
+  const ask = (given: string) => {
+    const url = `${address}?${parameters}&oauth_signature=${encodeURIComponent(given)}`
+    const { status, body } = shop.handle({ method: 'GET', url, headers: {} })
+    return [status, JSON.parse(body).message]
+  }
+  expect(ask(`A${signature}`)).toEqual([401, 'Invalid signature - provided signature does not match.'])
+  expect(ask(signature)).toEqual([200, undefined])
+  expect(ask(signature)).toEqual([401, 'Invalid nonce - nonce has already been used.'])
+  const { status } = shop.handle({ method: 'GET', url: address, headers: { authorization: basic } })
+  expect(status).toBe(401)
+})
+
+test('a host that hides the header leaves keys in the query alone', () => {
+  const shop = createWooCommerceShop({ hidesAuthorization: true })
+  expect(answered(shop, 'GET', '/products').status).toBe(401)
+  expect(answered(shop, 'GET', `/products?consumer_key=${wooKey.key}&consumer_secret=${wooKey.secret}`).status).toBe(
+    200,
+  )
+})
+
+test('an answer that is lost was acted upon, and the mail that completes an order prints visible meta once', () => {
+  const shop = createWooCommerceShop()
+  const { id } = shop.addProduct({ name: 'Key', sku: 'K-1', regular_price: '5.00', virtual: true })
+  const order = shop.buy({
+    lines: [{ product: id, quantity: 2 }],
+    coupon: { code: 'c', discount: '1.01' },
+    taxPercent: 20,
+  })
+  expect(JSON.parse(answered(shop, 'GET', `/orders/${order.id}`).body)).toMatchObject({
+    total: '10.79',
+    discount_total: '1.01',
+    line_items: [{ subtotal: '10.00', total: '8.99', total_tax: '1.80' }],
+  })
+  shop.strike({ kind: 'orders.update', fault: 'lost_after' })
+  const meta_data = [
+    { key: 'Licence key', value: 'AAAA' },
+    { key: '_hidden', value: 'BBBB' },
+  ]
+  const put = () => {
+    const line_items = [{ id: order.lines[0]?.id, meta_data }]
+    return answered(shop, 'PUT', `/orders/${order.id}`, { status: 'completed', line_items })
+  }
+  expect(put().isLost).toBe(true)
+  expect(put().isLost).toBeUndefined()
+  expect(shop.mailsWith('AAAA').map(({ kind }) => kind)).toEqual(['completed'])
+  expect(shop.mailsWith('BBBB')).toEqual([])
+  expect(order.lines[0]?.meta).toHaveLength(2)
+})
+
+test('a refund names the line that its units come from', () => {
+  const shop = createWooCommerceShop()
+  const { id } = shop.addProduct({ name: 'Key', sku: 'K-1', regular_price: '5.00' })
+  const order = shop.buy({ lines: [{ product: id, quantity: 2 }] })
+  const line = order.lines[0]?.id ?? 0
+  shop.refund(order.id, { amount: '5.00', lines: [{ id: line, quantity: 1, total: '5.00' }] })
+  const [refund] = JSON.parse(answered(shop, 'GET', `/orders/${order.id}/refunds`).body)
+  expect(refund.line_items).toMatchObject([
+    { quantity: -1, total: '-5.00', meta_data: [{ key: '_refunded_item_id', value: String(line) }] },
+  ])
+  expect(order.status).toBe('processing')
+  shop.refund(order.id, { amount: '5.00' })
+  expect(order.status).toBe('refunded')
+})
+
+test('items of a batch fail alone, and every fault passes', () => {
+  let at = 0
+  const pass = (ms: number) => {
+    at += ms
+  }
+  const shop = createWooCommerceShop({ now: () => at, pass })
+  for (const sku of ['A', 'B']) shop.addProduct({ name: sku, sku, regular_price: '1.00' })
+  const push = () =>
+    answered(shop, 'POST', '/products/batch', { update: [{ id: 10, regular_price: '2.00' }, { id: 11 }] })
+  shop.strike({ fault: 'items', fails: ({ id }) => id === 10 })
+  expect(JSON.parse(push().body).update).toMatchObject([{ id: 10, error: { data: { status: 500 } } }, { id: 11 }])
+  expect(shop.products.get(10)?.regularPrice).toBe('1.00')
+  shop.strike({ fault: 'too_many', retryAfter: 30 })
+  shop.strike({ fault: 'maintenance' })
+  shop.strike({ fault: 'login_page' })
+  shop.strike({ fault: 'lost_before' })
+  shop.strike({ fault: 'truncated' })
+  shop.strike({ fault: 'slow', ms: 21_000 })
+  const [tooMany, maintenance, login, lost, truncated, slow] = Array.from({ length: 6 }, push)
+  expect([tooMany?.status, tooMany?.headers['retry-after']]).toEqual([429, '30'])
+  expect([maintenance?.status, maintenance?.headers['content-type']]).toEqual([503, 'text/html; charset=UTF-8'])
+  expect([login?.status, login?.headers['content-type']]).toEqual([200, 'text/html; charset=UTF-8'])
+  expect(lost?.isLost).toBe(true)
+  expect(() => JSON.parse(truncated?.body ?? '')).toThrow()
+  expect([slow?.status, at]).toEqual([200, 21_000])
+  shop.strike({ fault: 'echo', change: () => ({ update: [] }) })
+  expect(push().body).toBe('{"update":[]}')
+  expect(shop.counts()).toEqual({ 'products.batch': 8 })
+})
+
+test('a webhook is disabled by its seventh failure in a row, and what failed is not sent again', async () => {
+  const { shop, deliverDue } = await started({ now: () => 5000 })
+  const created = answered(shop, 'POST', '/webhooks', { topic: 'order.updated', delivery_url: 'http://127.0.0.1:1/' })
+  expect(JSON.parse(created.body)).toMatchObject({ id: 1, status: 'active' })
+  expect(await deliverDue()).toEqual([null])
+  const { id } = shop.addProduct({ name: 'Key', regular_price: '5.00' })
+  const order = shop.buy({ lines: [{ product: id }] })
+  const ids = new Set<string | undefined>()
+  for (let count = 0; count < 7; count += 1) {
+    expect(shop.webhooks.get(1)?.status).toBe('active')
+    shop.edit(order.id, () => {})
+    shop.edit(order.id, () => {})
+    const [delivery, ...others] = shop.takeDeliveries()
+    expect(others).toEqual([])
+    ids.add(delivery?.headers['x-wc-webhook-delivery-id'])
+    if (delivery) shop.delivered(delivery, 500)
+  }
+  expect(ids.size).toBe(1)
+  expect(shop.webhooks.get(1)?.status).toBe('disabled')
+  shop.edit(order.id, () => {})
+  expect(shop.takeDeliveries()).toEqual([])
 })
