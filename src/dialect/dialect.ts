@@ -171,6 +171,9 @@ const shape = z.strictObject({
     sku: path,
     name: path,
     category: path.nullable(),
+    /** What a store that lacks the product creates it with. A file may leave both out. */
+    description: path.nullable().default(null),
+    image: path.nullable().default(null),
     /** The API/VIP price: what a purchase costs us. */
     cost: path,
     basePrice: path.nullable(),

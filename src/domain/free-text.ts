@@ -1,4 +1,4 @@
-/** The supplier's texts for people are stored and shown: every word that may be a licence key is removed first. */
+/** The supplier's texts for people, before they are stored and shown: without licence keys, as plain text, not too long. */
 
 const REMOVED = '[removed]'
 
@@ -38,3 +38,60 @@ function mayBeKey(token: string): boolean {
   const long = /\p{Ll}/u.test(token) ? groups : [token]
   return long.some((part) => part.length >= 16 && /\p{N}/u.test(part))
 }
+
+/** A tag, or a comment or declaration without one inside. Between two `<` it is searched once, however long the text is. */
+const TAG = /<(?:[!?][^<>]*|(\/?)([a-z][a-z0-9]*)\b[^<>]*)>/gi
+
+/** Tags that begin or end a line. */
+const LINE = /^(?:br|p|div|h[1-6]|[uod]l|li|d[td]|t(?:able|r)|hr|section|article|blockquote|pre)$/
+/** Tags whose contents are not shown. */
+const HIDDEN = /^(?:script|style)$/
+
+const ENTITY = /&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|([a-z]{2,6}));/gi
+const NAMED: Record<string, string> = {
+  ...{ amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: ' ' },
+  ...{ ndash: '–', mdash: '—', hellip: '…', bull: '•', reg: '®', trade: '™', copy: '©', euro: '€' },
+}
+
+/**
+ * A text as a page would show it: without HTML tags, its entities as characters, at most one empty line in a row. A text
+ * that is no HTML keeps its words.
+ *
+ * @param max its longest length; of a longer text the beginning is left
+ */
+export function plainText(text: string, max: number): string {
+  const shown = withoutTags(text)
+    .replaceAll(ENTITY, (entity, decimal, hex, name) => characterOf(decimal, hex, name) ?? entity)
+    .replaceAll(/\r\n?/g, '\n')
+    .replaceAll(/[^\P{Cc}\n\t]/gu, '')
+    .replaceAll(/[^\S\n]+/g, ' ')
+    .replaceAll(/ ?\n ?/g, '\n')
+    .replaceAll(/\n{3,}/g, '\n\n')
+    .toWellFormed()
+    .trim()
+  return beginning(shown, max).trimEnd()
+}
+
+function withoutTags(text: string): string {
+  let kept = ''
+  let from = 0
+  let hidden: string | undefined
+  for (const { 0: tag, 1: closes, 2: named, index } of text.matchAll(TAG)) {
+    const name = named?.toLowerCase() ?? ''
+    if (hidden === undefined) kept += text.slice(from, index) + (LINE.test(name) ? '\n' : '')
+    if (closes === '/' && name === hidden) hidden = undefined
+    else if (hidden === undefined && closes === '' && HIDDEN.test(name)) hidden = name
+    from = index + tag.length
+  }
+  return hidden === undefined ? kept + text.slice(from) : kept
+}
+
+function characterOf(decimal?: string, hex?: string, name?: string): string | undefined {
+  if (name !== undefined) return Object.hasOwn(NAMED, name) ? NAMED[name] : undefined
+  const code = decimal === undefined ? Number.parseInt(hex ?? '', 16) : Number(decimal)
+  return code <= 0x10ffff ? String.fromCodePoint(code) : undefined
+}
+
+/** The first characters of a text, none of them halved. */
+export const beginning = (text: string, max: number): string =>
+  text.length <= max ? text : text.slice(0, max).replace(/[\ud800-\udbff]$/, '')

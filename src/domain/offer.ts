@@ -1,3 +1,4 @@
+import { beginning } from './free-text.ts'
 import { formatDecimal } from './money.ts'
 import type { SupplierOffer } from './supplier.ts'
 
@@ -15,6 +16,9 @@ export interface OfferFact {
   sku: string
   name: string
   category: string | null
+  /** Plain text, and the address of a picture: for a store that creates the product. */
+  description: string | null
+  image: string | null
   /** The API/VIP price of one unit; with a fault the last good one, 0 when there never was one. */
   costMinor: number
   costFault: CostFault | null
@@ -50,6 +54,8 @@ export const factOf = (offer: SupplierOffer, readAt: number): OfferFact => ({
   sku: offer.sku,
   name: offer.name,
   category: offer.category ?? null,
+  description: offer.description || null,
+  image: offer.image || null,
   costMinor: offer.costMinor,
   costFault: offer.costFault ?? null,
   basePriceMinor: offer.basePriceMinor ?? null,
@@ -126,14 +132,23 @@ export const saySame = (before: OfferFact, after: OfferFact): boolean =>
   before.sku === after.sku &&
   before.name === after.name &&
   before.category === after.category &&
+  before.description === after.description &&
+  before.image === after.image &&
   before.currency === after.currency &&
   before.origin === after.origin
+
+/** Longest text of a change. A description is up to fifty times as long, and each of its changes would be kept. */
+const CHANGE_MAX = 200
 
 /** Every field in which two facts about one offer differ. */
 export const differences = (before: OfferFact, after: OfferFact): Difference[] =>
   shown
     .map(([field, text]) => ({ field, before: text(before), after: text(after) }))
     .filter((difference) => difference.before !== difference.after)
+    .map(({ field, ...texts }) => ({ field, before: changeText(texts.before), after: changeText(texts.after) }))
+
+const changeText = (text: string | null): string | null =>
+  text === null || text.length <= CHANGE_MAX ? text : `${beginning(text, CHANGE_MAX - 1)}…`
 
 /**
  * Units that can be bought: the sum of the stated stocks, 0 for an unavailable offer.
@@ -159,6 +174,8 @@ const shown: [field: string, text: (offer: OfferFact) => string | null][] = [
   ['sku', (offer) => offer.sku],
   ['name', (offer) => offer.name],
   ['category', (offer) => offer.category],
+  ['description', (offer) => offer.description],
+  ['image', (offer) => offer.image],
   ['cost', (offer) => amountText(offer.costMinor, offer)],
   ['costFault', (offer) => offer.costFault],
   ['basePrice', (offer) => amountText(offer.basePriceMinor, offer)],

@@ -101,6 +101,10 @@ export interface SupplierOffer {
   sku: string
   name: string
   category?: string
+  /** Plain text of at most 10,000 characters; empty where the record has an empty one. */
+  description?: string
+  /** An http or https address; empty where the record has an empty one. */
+  image?: string
   /** The API/VIP price: what a purchase costs us. 0 when the record states no readable one above 0. */
   costMinor: number
   /** Set when the cost is invalid: nothing is bought or priced by it. */

@@ -347,6 +347,8 @@ function productSchema(dialect: Dialect): Schema {
     [product.sku, { ...text, description: 'Stable.' }],
     [product.name, text],
     [product.category, text],
+    [product.description, text],
+    [product.image, { ...text, format: 'uri' }],
     [product.cost, { ...money, title: 'The API/VIP price: what an order costs, each' }],
     [product.basePrice, money],
     [product.cashback, money],

@@ -73,6 +73,8 @@ const asInserted = {
   sku: sql`excluded.sku`,
   name: sql`excluded.name`,
   category: sql`excluded.category`,
+  description: sql`excluded.description`,
+  image: sql`excluded.image`,
   costMinor: sql`excluded.cost_minor`,
   costFault: sql`excluded.cost_fault`,
   basePriceMinor: sql`excluded.base_price_minor`,

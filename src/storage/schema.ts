@@ -59,6 +59,9 @@ export const offers = sqliteTable(
     sku: text('sku').notNull(),
     name: text('name').notNull(),
     category: text('category'),
+    /** Plain text, and an http or https address: for a store that creates the product. */
+    description: text('description'),
+    image: text('image'),
     /** The API/VIP price of one unit. */
     costMinor: minor('cost_minor').notNull(),
     basePriceMinor: minor('base_price_minor'),

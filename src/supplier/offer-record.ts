@@ -5,8 +5,10 @@ import {
   asAmount,
   asCount,
   asCurrency,
+  asDescription,
   asFlag,
   asId,
+  asImage,
   asInstant,
   asMoney,
   asText,
@@ -86,6 +88,8 @@ function optionalReader(dialect: Dialect) {
     if (path !== null) fields.push({ path, key, read, ...how })
   }
   field(product.category, 'category', asText)
+  field(product.description, 'description', asDescription)
+  field(product.image, 'image', asImage)
   // Amounts in another currency are not read.
   field(product.basePrice, 'basePriceMinor', amount, { ofOwn: true })
   field(product.cashback, 'cashbackMinor', amount, { ofOwn: true })

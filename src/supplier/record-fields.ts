@@ -1,6 +1,17 @@
 import { type Dialect, valueAt } from '../dialect/dialect.ts'
 import { formatDecimal } from '../domain/money.ts'
-import { asAmount, asCount, asCurrency, asFlag, asId, asInstant, asMoney, asText } from './records.ts'
+import {
+  asAmount,
+  asCount,
+  asCurrency,
+  asDescription,
+  asFlag,
+  asId,
+  asImage,
+  asInstant,
+  asMoney,
+  asText,
+} from './records.ts'
 
 /* The fields of the supplier's records for `dialect check`: the kind of each and its usual names. */
 
@@ -25,6 +36,8 @@ export interface FieldCheck {
 
 const id: FieldKind = { what: 'an id', read: () => asId }
 const text: FieldKind = { what: 'a text', read: () => asText }
+const description: FieldKind = { what: 'a text', read: () => asDescription }
+const image: FieldKind = { what: 'an http or https address', read: () => asImage }
 const count: FieldKind = { what: 'a whole number', read: () => asCount }
 const currency: FieldKind = { what: 'a currency code such as EUR', read: () => asCurrency }
 const amount: FieldKind = {
@@ -63,6 +76,8 @@ export const recordFields: { [G in RecordGroup]: Partial<Record<keyof Dialect[G]
     sku: { kind: id, names: 'sku article code label ref', required: true, unique: true },
     name: { kind: text, names: 'name title description', required: true },
     category: { kind: text, names: 'category genre group type shelf' },
+    description: { kind: description, names: 'description details about text body summary' },
+    image: { kind: image, names: 'image picture photo cover thumbnail url' },
     cost: { kind: amount, names: 'cost price vip api net wholesale amount', required: true },
     basePrice: { kind: amount, names: 'base price list regular retail rrp msrp' },
     cashback: { kind: amount, names: 'cashback back bonus reward' },

@@ -7,7 +7,7 @@ import {
   parentOf,
   valueAt,
 } from '../dialect/dialect.ts'
-import { withoutKeys } from '../domain/free-text.ts'
+import { plainText, withoutKeys } from '../domain/free-text.ts'
 import { decimalsOf, parseDecimal, parseScaled } from '../domain/money.ts'
 import type { EventName, SupplierBalance, SupplierOrder, SupplierWebhook } from '../domain/supplier.ts'
 import { Secret } from '../secret.ts'
@@ -283,6 +283,24 @@ export const asText = (value: unknown): string | undefined =>
   typeof value === 'string' && value.length <= 2_000 && value.isWellFormed() && !value.includes('\0')
     ? value
     : undefined
+
+/** Longest description that is kept; of a longer one its beginning. */
+const DESCRIPTION_MAX = 10_000
+
+/** A description as plain text, whatever its length. */
+export const asDescription = (value: unknown): string | undefined =>
+  typeof value === 'string' ? plainText(value, DESCRIPTION_MAX) : undefined
+
+/** Longer addresses are data, or are cut by browsers and stores. */
+const ADDRESS_MAX = 2_000
+
+/** An http or https address as a browser would ask for it; an empty text is none. */
+export function asImage(value: unknown): string | undefined {
+  if (typeof value !== 'string' || value.length > ADDRESS_MAX) return undefined
+  if (value.trim() === '') return ''
+  const address = URL.parse(value)
+  return address !== null && /^https?:$/.test(address.protocol) ? address.href : undefined
+}
 
 /** Yes or no. With words, a number or a JSON boolean is looked up by its text. */
 export const asFlag =

@@ -90,6 +90,15 @@ describe('a fact about an offer', () => {
     expect(differences(fact(), fact({ asOf: 999 }))).toEqual([])
   })
 
+  it('has a description that is recorded by its beginning, however far behind it the change is', () => {
+    const long = (end: string) => fact({ description: `${'word '.repeat(1_000)}${end}` })
+    const [difference, ...others] = differences(long('old'), long('new'))
+    expect(others).toEqual([])
+    expect(difference).toMatchObject({ field: 'description' })
+    expect(difference?.after).toHaveLength(200)
+    expect(difference?.after).toMatch(/^word word .*…$/)
+  })
+
   it('has no stock while it is unavailable, and an unknown one where the supplier states none', () => {
     expect(availableStock(fact())).toBe(7)
     expect(availableStock(fact({ providerStock: null }))).toBe(2)

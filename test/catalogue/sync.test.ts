@@ -1,6 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
+import { refreshOffer } from '../../src/catalogue/offers.ts'
 import { runSync, startSync } from '../../src/catalogue/sync.ts'
 import { shippedCatalogue } from '../../src/sandbox/catalogue.ts'
 import { changesOfRun } from '../../src/storage/offers.ts'
@@ -85,6 +86,26 @@ describe('a sync run', () => {
     const run = await sync()
     const fields = (await db.query(changesOfRun(run.id, '', 10))).map(({ field }) => field)
     expect(fields.sort()).toEqual(['cashback', 'origin'])
+    expect(await queued()).toHaveLength(1)
+  })
+
+  it('stores a new description and image, and tells the stores nothing of them', async () => {
+    const product = { description: 'about', image: 'cover' }
+    const { sync, list, db, offer, queued, catalogue } = await listWorld(3, { product })
+    await sync()
+    expect(await offer(idAt(1))).toMatchObject({ description: null, image: null })
+    const fields = { about: '<p>New.</p>', cover: 'https://img.example/1.png' }
+    list.records[1] = productRecord(idAt(1), fields)
+    const run = await sync()
+    expect(run).toMatchObject({ offersChanged: 1 })
+    expect(await offer(idAt(1))).toMatchObject({ description: 'New.', image: fields.cover })
+    expect(await db.query(changesOfRun(run.id, '', 10))).toMatchObject([
+      { field: 'description', before: null, after: 'New.' },
+      { field: 'image', before: null, after: fields.cover },
+    ])
+    list.records[1] = productRecord(idAt(1), { ...fields, cover: '/1.png' })
+    await refreshOffer(catalogue, idAt(1))
+    expect(await offer(idAt(1)), 'no address').toMatchObject({ description: 'New.', image: null })
     expect(await queued()).toHaveLength(1)
   })
 

@@ -80,7 +80,12 @@ describe('a dialect that fits its supplier', () => {
       expect(open.filter((fact) => !silent.includes(fact))).toEqual([])
       for (const group of ['product', 'order', 'balance'] as const) {
         const paths: Record<string, string | null> = { ...dialect[group] }
+        // The path inside a key is null where a key is plain text, which can be read all the same.
         for (const key of Object.keys(paths)) {
+          if (paths[key] === null && key !== 'keyText') {
+            expect(of(findings, `${group}.${key}`), key).toMatchObject({ verdict: 'none' })
+            continue
+          }
           expect(of(findings, `${group}.${key}`), key).toMatchObject({
             verdict: 'read',
             value: expect.stringMatching(/./),

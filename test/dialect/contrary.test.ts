@@ -83,6 +83,11 @@ describe('a dialect', () => {
     ])
   })
 
+  test('that was written before products had descriptions and images has none', () => {
+    const { description: _, image: __, ...product } = standard.product
+    expect(dialectShape.parse({ ...standard, product })).toEqual(standard)
+  })
+
   test('is refused when a setting is missing or unknown', () => {
     const { settleSeconds: _, ...rest } = standard
     expect(faultsOf({ ...rest, settleSecs: 90 })).toHaveLength(2)

@@ -191,6 +191,8 @@ describe.each(bothDialects)('under the dialect $name', ({ dialect }) => {
         sku: offer.sku,
         name: offer.name,
         category: offer.category,
+        description: dialect.product.description === null ? null : `${offer.name}: one licence key.`,
+        image: dialect.product.image === null ? null : `https://images.example/${offer.id}.png`,
         costMinor: offer.priceMinor,
         basePriceMinor: offer.basePriceMinor,
         cashbackMinor: offer.cashbackMinor,

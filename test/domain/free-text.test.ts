@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { withoutKeys } from '../../src/domain/free-text.ts'
+import { plainText, withoutKeys } from '../../src/domain/free-text.ts'
 import { Secret } from '../../src/secret.ts'
 import { errorAnswer } from '../../src/supplier/records.ts'
 import { HOUR, known, MINUTE } from '../support/reviews.ts'
@@ -81,4 +81,38 @@ describe('an order that fails after some of its keys came', () => {
     await app.pass(20 * MINUTE)
     expect((await app.purchase(orderId)).failureMessage).toBe('the key [removed] was revoked')
   })
+})
+
+describe('a description', () => {
+  test.each([
+    ['Two lines,\r\nno HTML.', 'Two lines,\nno HTML.'],
+    ['a < b and c > d & e', 'a < b and c > d & e'],
+    ['<h2>Office</h2><ul><li>For 1&nbsp;PC</li><li>R&amp;D &#8364;&#x20AC;</li></ul>', 'Office\n\nFor 1 PC\n\nR&D €€'],
+    ['<p class="x">One<br/>two</p>\n\n\n<p>three</p>', 'One\ntwo\n\nthree'],
+    ['<b>bold</b>ly <a href="https://a.example/?x=1">here</a>', 'boldly here'],
+    ['before<style>p { color: red }</style><script>if (a<b) alert("</p>")</script> after', 'before after'],
+    ['kept <script>alert(1)', 'kept'],
+    ['<!-- hidden -->seen<?xml version="1.0"?>', 'seen'],
+    ['&lt;b&gt; is a tag, &unknown; and &constructor; are not', '<b> is a tag, &unknown; and &constructor; are not'],
+    ['bell\u0007, null&#0;, half \ud83d&#xd83d;, &#9999999;', 'bell, null, half \ufffd\ufffd, &#9999999;'],
+    ['  \n <p> </p> ', ''],
+  ])('%j is the plain text %j', (text, shown) => {
+    expect(plainText(text, 1_000)).toBe(shown)
+  })
+
+  test('is cut at its longest length, between characters and without a blank at its end', () => {
+    expect(plainText('<i>abc</i> def', 4)).toBe('abc')
+    expect(plainText('abc😀', 4)).toBe('abc')
+    expect(plainText('abc😀', 5)).toBe('abc😀')
+  })
+
+  test.each(['<a', '<script>', '<!--', '&#1', '<b ', ' \n', '\r', '<a-a'])(
+    'of a million characters of %j takes no longer than it is long',
+    (piece) => {
+      const text = piece.repeat(1_000_000 / piece.length)
+      const startedAt = performance.now()
+      plainText(text, 10_000)
+      expect(performance.now() - startedAt).toBeLessThan(5_000)
+    },
+  )
 })

@@ -92,6 +92,31 @@ describe('a product of the supplier', () => {
     })
   })
 
+  it('has a description as plain text, and an image, where the dialect says where they are', () => {
+    const shown = { ...dialect, product: { ...dialect.product, description: 'about.text', image: 'cover' } }
+    const reads = (text: unknown, cover: unknown) => {
+      const read = parseOffer({ ...product, about: { text }, cover }, shown)
+      return read.ok ? [read.value.description, read.value.image, read.value.unread] : read
+    }
+    expect(parseOffer({ ...product, about: { text: 'x' }, cover: 'https://a.example/' }, dialect)).toEqual(
+      parseOffer(product, dialect),
+    )
+    expect(reads('<p>Fast &amp; small.</p>', 'https://img.example/a b.png')).toEqual([
+      ...['Fast & small.', 'https://img.example/a%20b.png', undefined],
+    ])
+    expect(reads('x'.repeat(20_000), 'http://img.example/1')).toEqual([
+      ...['x'.repeat(10_000), 'http://img.example/1', undefined],
+    ])
+    expect(reads(null, null)).toEqual([undefined, undefined, undefined])
+    expect(reads('', ' ')).toEqual(['', '', undefined])
+    for (const wrong of ['/a.png', '//img.example/a.png', 'data:image/png;base64,AA', 'javascript:alert(1)', 7]) {
+      expect(reads('x', wrong), String(wrong)).toEqual(['x', undefined, ['cover']])
+    }
+    expect(reads(['x'], `https://img.example/${'a'.repeat(2_000)}`)).toEqual([
+      ...[undefined, undefined, ['about.text', 'cover']],
+    ])
+  })
+
   it('may leave out optional fields', () => {
     const bare = { id: 'p1', sku: 'S', name: '', api_price: '1', available: true, category: null, local_stock: null }
     expect(parseOffer(bare, dialect)).toEqual({

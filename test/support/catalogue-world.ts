@@ -115,16 +115,18 @@ export async function listWorld(
     limit = 10,
     paging = {},
     flags = {},
+    product = {},
     db,
   }: {
     limit?: number
     paging?: Partial<Dialect['paging']>
     flags?: Partial<Dialect['flags']>
+    product?: Partial<Dialect['product']>
     db?: Database
   } = {},
 ) {
   const base = dialectOf(limit, paging)
-  const dialect = { ...base, flags: { ...base.flags, ...flags } }
+  const dialect = { ...base, flags: { ...base.flags, ...flags }, product: { ...base.product, ...product } }
   const list = { records: Array.from({ length: count }, (_, place) => productRecord(idAt(place))) }
   const pages: number[] = []
   const hooks: { tamper?: (page: number, answer: Answer) => void } = {}

@@ -52,6 +52,8 @@ const productNames = [
   'sku',
   'name',
   'category',
+  'description',
+  'image',
   'cost',
   'basePrice',
   'cashback',
@@ -64,6 +66,8 @@ const productNames = [
 ] as const
 const productOptional = [
   'category',
+  'description',
+  'image',
   'basePrice',
   'cashback',
   'currency',

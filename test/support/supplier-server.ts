@@ -50,6 +50,8 @@ export const otherDialect: Dialect = {
     sku: 'codes.sku',
     name: 'title',
     category: null,
+    description: 'texts.long',
+    image: null,
     cost: 'price.vip',
     basePrice: 'price.list',
     cashback: null,

@@ -18,6 +18,8 @@ create table offers (
   sku text not null,
   name text not null,
   category text,
+  description text,
+  image text,
   cost_minor integer not null,
   base_price_minor integer,
   cashback_minor integer,
