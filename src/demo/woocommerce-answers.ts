@@ -118,19 +118,25 @@ export function sorted<Item extends { id: number }>(
   return items.toSorted((a, b) => direction * (compare(key(a), key(b)) || a.id - b.id))
 }
 
-/** Items changed after `modified_after`, which has whole seconds, as the shop's instants have. */
-export function modifiedAfter<Item extends { modifiedAt: number }>(
+/** Items that changed between `modified_after` and `modified_before`. Bounds and instants are whole seconds; bounds are left out. */
+export function modifiedBetween<Item extends { modifiedAt: number }>(
   items: Item[],
   query: URLSearchParams,
   offsetMinutes: number,
 ): Item[] {
-  const text = query.get('modified_after')
-  if (text === null) return items
-  const match = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:?\d\d)?$/.exec(text)
-  if (!match) throw invalidParameter('modified_after', 'rest_invalid_date', 'Invalid date.')
-  const isGmt = match[3] !== undefined || ['true', '1'].includes(query.get('dates_are_gmt') ?? '')
-  const bound = Date.parse(`${match[1]}${match[3] ?? 'Z'}`) - (isGmt ? 0 : offsetMinutes * 60_000)
-  return items.filter(({ modifiedAt }) => modifiedAt > bound)
+  const bound = (name: string, none: number): number => {
+    const text = query.get(name)
+    if (text === null) return none
+    const match = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:?\d\d)?$/.exec(text)
+    if (!match) throw invalidParameter(name, 'rest_invalid_date', 'Invalid date.')
+    const isGmt = match[3] !== undefined || ['true', '1'].includes(query.get('dates_are_gmt') ?? '')
+    return Date.parse(`${match[1]}${match[3] ?? 'Z'}`) - (isGmt ? 0 : offsetMinutes * 60_000)
+  }
+  const [after, before] = [bound('modified_after', -Infinity), bound('modified_before', Infinity)]
+  return items.filter(({ modifiedAt }) => {
+    const second = Math.floor(modifiedAt / 1000) * 1000
+    return second > after && second < before
+  })
 }
 
 /** An instant in whole seconds, without a zone: as the shop's clock shows it, and as Greenwich's does. */

@@ -6,7 +6,7 @@ import {
   instants,
   isFields,
   type Meta,
-  modifiedAfter,
+  modifiedBetween,
   objectsIn,
   oneOf,
   pageOf,
@@ -572,7 +572,7 @@ export function createOrders(options: OrdersOptions) {
       id: ({ id }) => id,
       modified: ({ modifiedAt }) => modifiedAt,
     })
-    return modifiedAfter(ordered, query, utcOffsetMinutes)
+    return modifiedBetween(ordered, query, utcOffsetMinutes)
   }
 
   const routes: Route[] = [
@@ -597,6 +597,25 @@ export function createOrders(options: OrdersOptions) {
         })
         write(order, { ...fields, line_items: [] })
         return { status: 201, headers: { location: `${api}/orders/${order.id}` }, json: orderJson(order, api) }
+      },
+    },
+    {
+      method: 'POST',
+      path: '/orders/batch',
+      kind: 'orders.batch',
+      answer: ({ fields, api }) => {
+        const updates = objectsIn(fields.update)
+        if (updates.length === 0) return { json: [] }
+        const update = updates.map((item): Fields => {
+          const order = orders.get(Number(item.id))
+          if (!order) {
+            const missing = new WooRefusal(400, 'woocommerce_rest_shop_order_invalid_id', 'ID is invalid.')
+            return { id: item.id ?? null, error: missing.json() }
+          }
+          write(order, item)
+          return orderJson(order, api)
+        })
+        return { json: { update } }
       },
     },
     {

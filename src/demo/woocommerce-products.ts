@@ -4,7 +4,7 @@ import {
   instants,
   isFields,
   type Meta,
-  modifiedAfter,
+  modifiedBetween,
   objectsIn,
   oneOf,
   pageOf,
@@ -365,7 +365,7 @@ export function createProducts({ now, utcOffsetMinutes, home, newPostId, changed
         (type === null || one.type === type) &&
         (search === undefined || one.name.toLowerCase().includes(search)),
     )
-    return modifiedAfter(sortedProducts(found, query), query, utcOffsetMinutes)
+    return modifiedBetween(sortedProducts(found, query), query, utcOffsetMinutes)
   }
 
   const routes: Route[] = [
