@@ -175,7 +175,7 @@ export function readAnswer(answer: RawAnswer, { isWrite, host }: { isWrite: bool
     : { outcome: 'refused', status, detail }
   return failed(failure, {
     ...meaning,
-    cause: `answered ${status}: ${meaning.cause}`,
+    cause: `it answered ${status}: ${meaning.cause}`,
     code,
     data: error?.data,
     answeredAt,
@@ -200,7 +200,7 @@ function meaningOf({ status, code, isPage }: { status: number; code: string | nu
   if (status >= 300 && status < 400) {
     return { cause: 'it redirects', fix: 'Configure the address that it leads to: redirects are not followed.' }
   }
-  if (status === 401 && code === 'woocommerce_rest_authentication_error') {
+  if (status === 401 && code?.startsWith('woocommerce_rest_authentication_')) {
     return {
       cause: 'it knows the consumer key and does not accept the request',
       fix: 'Compare the consumer secret, give the key read and write permission, and set the clocks of both machines right.',

@@ -20,7 +20,7 @@ export async function tryShop({ client, now, currency }: FindingsOptions): Promi
     findings.push(clockFinding(now() - settings.answeredAt))
   }
   if (!settings.ok) {
-    return [{ check: 'connection', state: 'failed', detail: `it ${settings.cause}`, fix: settings.fix }, ...findings]
+    return [{ check: 'connection', state: 'failed', detail: settings.cause, fix: settings.fix }, ...findings]
   }
   findings.unshift({ check: 'connection', state: 'ok', detail: 'it accepted the consumer key', fix: null })
   const shopCurrency = currencyIn(settings.body)
@@ -45,7 +45,7 @@ export async function tryShop({ client, now, currency }: FindingsOptions): Promi
         : {
             check: 'permissions',
             state: 'failed',
-            detail: isReadOnly(write.failure) ? `the key may read, and may not write ${what}` : `it ${write.cause}`,
+            detail: isReadOnly(write.failure) ? `the key may read, and may not write ${what}` : write.cause,
             fix: isReadOnly(write.failure) ? 'Give the consumer key the permission read and write.' : write.fix,
           },
     )

@@ -1,0 +1,113 @@
+import { describe, expect, test } from 'vitest'
+import { keysNote, noteHas, wayOf } from '../../src/stores/woocommerce/hand-over.ts'
+import { TEST_NOW } from '../support/database.ts'
+import { type WooWorld, wooCommerceWorld } from '../support/store-worlds.ts'
+
+const at = TEST_NOW - 5_000
+const settings = { by: 'completed_mail', complete: true, label: 'Licence key' } as const
+
+/** An order of a line for each SKU, one unit each. */
+function ordered(world: WooWorld, ...skus: string[]) {
+  const { reference, lines } = world.buy(skus.map((sku) => ({ id: world.sell(sku), quantity: 1 })))
+  const order = { store: 'demo-1', reference }
+  const id = Number(reference)
+  return {
+    id,
+    fulfil: (key: string, line = 0) =>
+      world.store.fulfil({
+        id: `u${key}`,
+        at,
+        type: 'line.fulfilled',
+        order,
+        line: { id: lines[line] ?? '', sku: skus[line] ?? '', quantity: 1 },
+        delivered: 1,
+        complete: true,
+        keys: [key],
+      }),
+    close: () => world.store.closeOrder({ id: 'c1', at, type: 'order.closed', order, state: 'fulfilled' }),
+    mailed: (key: string) => world.keysOf(reference, [key]).length,
+    status: () => world.shop.orders.get(id)?.status,
+    resend: (key: string) => world.store.resend?.({ reference, lines: [{ id: lines[0] ?? '', keys: [key] }] }),
+  }
+}
+
+describe('the way of licence keys to a customer of WooCommerce', () => {
+  test.each([
+    ['the mail of a completed order', 'processing', settings, ['AAAA-1'], 'completed_mail'],
+    ['a note where the settings say so', 'processing', { ...settings, by: 'note' }, ['AAAA-1'], 'note'],
+    ['a note where the merchant completes orders', 'processing', { ...settings, complete: false }, ['AAAA-1'], 'note'],
+    ['a note once that mail has left', 'completed', settings, ['AAAA-1'], 'note'],
+    ['a note where a mail would change a key', 'processing', settings, ['AAAA-1', 'A%41<B'], 'note'],
+  ] as const)('is %s', (_, status, handOver, keys, way) => {
+    expect(wayOf({ status }, keys, handOver)).toBe(way)
+  })
+
+  test('is a note that is known again, whatever is in the key', () => {
+    const keys = ['AAAA', 'AAAA-BBBB', 'a--b "c" <d> & e', 'x\ny']
+    const note = keysNote('Licence key', { name: 'Game &amp; more', sku: 'A' }, keys.slice(1))
+    expect(keys.map((key) => noteHas(note, key))).toEqual([false, true, true, true])
+    expect(note.split('\n')[0]).toBe('Licence key: Game &amp; more (A)')
+  })
+
+  test('is one mail, although the merchant completes the order later', async () => {
+    const world = await wooCommerceWorld({ settings: { handOver: { ...settings, complete: false } } })
+    const order = ordered(world, 'A')
+    await order.fulfil('AAAA-1')
+    await order.close()
+    expect(order.status()).toBe('processing')
+    world.shop.setStatus(order.id, 'completed')
+    expect(order.mailed('AAAA-1')).toBe(1)
+  })
+
+  test('is a note at the end, where a line of the order is not ours, and the order stays open', async () => {
+    const world = await wooCommerceWorld()
+    const order = ordered(world, 'A', 'PEN')
+    await order.fulfil('AAAA-1')
+    expect(await order.close()).toEqual({ outcome: 'confirmed' })
+    expect(await order.close()).toEqual({ outcome: 'confirmed' })
+    expect(order.status()).toBe('processing')
+    world.shop.setStatus(order.id, 'completed')
+    expect(order.mailed('AAAA-1')).toBe(1)
+  })
+
+  test('is a note for a key that comes after the merchant completed the order', async () => {
+    const world = await wooCommerceWorld()
+    const order = ordered(world, 'A', 'B')
+    await order.fulfil('AAAA-1')
+    world.shop.setStatus(order.id, 'completed')
+    await order.fulfil('BBBB-2', 1)
+    await order.fulfil('BBBB-2', 1)
+    await order.close()
+    expect(order.mailed('BBBB-2')).toBe(1)
+    // The mail of a note shows the lines of the order too, so that what they have is in it again.
+    const notes = world.shop.orders.get(order.id)?.notes.filter(({ isForCustomer }) => isForCustomer) ?? []
+    expect(notes.map(({ note }) => note)).toEqual([expect.not.stringContaining('AAAA-1')])
+  })
+
+  test('is closed where the order was refunded or cancelled meanwhile', async () => {
+    const world = await wooCommerceWorld()
+    const order = ordered(world, 'A')
+    world.shop.setStatus(order.id, 'refunded')
+    expect(await order.fulfil('AAAA-1')).toMatchObject({ outcome: 'refused', status: 409 })
+    expect(order.mailed('AAAA-1')).toBe(0)
+  })
+
+  test('is another mail where an operator sends the keys again', async () => {
+    const world = await wooCommerceWorld()
+    const order = ordered(world, 'A')
+    await order.fulfil('AAAA-1')
+    await order.close()
+    expect(await order.resend('AAAA-1')).toEqual({ outcome: 'confirmed' })
+    expect(world.shop.mails().at(-1)).toMatchObject({ kind: 'customer_note', text: expect.stringContaining('AAAA-1') })
+  })
+
+  test('writes nothing where the keys are there', async () => {
+    const world = await wooCommerceWorld()
+    const order = ordered(world, 'A')
+    await order.fulfil('AAAA-1')
+    const before = world.shop.counts()
+    await order.fulfil('AAAA-1')
+    const { 'orders.get': reads = 0, ...others } = world.shop.counts()
+    expect({ ...others, 'orders.get': reads - 1 }).toEqual(before)
+  })
+})

@@ -1,0 +1,215 @@
+/** Worlds for the claims that every kind of store keeps: a shop that really answers, and what its customers and its merchant see. */
+import { randomBytes } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { request } from 'undici'
+import { onTestFinished } from 'vitest'
+import { startShop } from '../../src/demo/shop.ts'
+import { startWooCommerceShop, type WooFault, wooKey } from '../../src/demo/woocommerce-shop.ts'
+import { Secret } from '../../src/secret.ts'
+import { backendStore } from '../../src/stores/backend/backend.ts'
+import { secretText } from '../../src/stores/backend/signature.ts'
+import type { Store } from '../../src/stores/store.ts'
+import { type WooCommerceOptions, wooCommerceStore } from '../../src/stores/woocommerce/woocommerce.ts'
+import { TEST_NOW } from './database.ts'
+
+/** What befalls a request that writes. `lost_after`: the shop acted, and its answer never came. */
+export const writeFaults = ['lost_before', 'lost_after', 'too_many', 'maintenance', 'redirect'] as const
+/** Answers of 200 that are no answer of the shop: a kind that takes every 200 for a yes does not know them. */
+export const falseAnswers = ['login_page', 'truncated'] as const
+export type StoreFault = (typeof writeFaults)[number] | (typeof falseAnswers)[number]
+
+export interface StoreWorld {
+  kind: 'backend' | 'woocommerce'
+  store: Store
+  /** Puts a product on the shelf; its id for the store. */
+  sell: (sku: string) => string
+  /** What the shop has of a product now. */
+  shelf: (id: string) => { price: string; stock: number | null } | undefined
+  /** The shop keeps this price whatever it is sent. */
+  keepPrice: (id: string, price: string) => void
+  /** The shop refuses this product. */
+  refuse: (id: string) => void
+  /** A customer buys and pays; the ids of the lines in order. */
+  buy: (items: { id: string; quantity: number }[]) => { reference: string; lines: string[] }
+  /** Licence keys that the customer got, as often as they came. */
+  keysOf: (reference: string, keys: string[]) => string[]
+  /** How many reports the merchant has of an order: failures, holds and ends. */
+  reports: (reference: string) => number
+  /** Befalls the next request that writes. */
+  strike: (fault: StoreFault) => void
+  /** The shop is down. */
+  stop: () => Promise<void>
+  start: () => Promise<void>
+}
+
+const secret = randomBytes(32)
+
+export async function backendWorld(): Promise<StoreWorld> {
+  const shop = await startShop({ secret: secretText(secret), now: () => TEST_NOW })
+  onTestFinished(() => shop.close())
+  let faults: StoreFault[] = []
+  const open = () =>
+    createServer((incoming, answer) => {
+      const chunks: Buffer[] = []
+      incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
+      incoming.on('end', async () => {
+        const [fault] = faults.splice(0, 1)
+        if (fault === 'lost_before') return incoming.socket.destroy()
+        if (fault === 'too_many') return answer.writeHead(429).end()
+        if (fault === 'maintenance') return answer.writeHead(503).end('<html>')
+        if (fault === 'redirect') return answer.writeHead(301, { location: 'http://elsewhere.test/' }).end()
+        const { host: _, connection: __, 'transfer-encoding': ___, ...headers } = incoming.headers
+        const passed = await request(shop.url, { method: 'POST', body: Buffer.concat(chunks), headers })
+        const text = await passed.body.text()
+        if (fault === 'lost_after') return incoming.socket.destroy()
+        return answer.writeHead(passed.statusCode).end(text)
+      })
+    })
+  let server = open()
+  const listen = (port: number) => new Promise<void>((resolve) => void server.listen(port, '127.0.0.1', resolve))
+  await listen(0)
+  const { port } = server.address() as AddressInfo
+  const stop = () =>
+    new Promise<void>((resolve) => {
+      server.close(() => resolve())
+      server.closeAllConnections()
+    })
+  onTestFinished(stop)
+  const store = backendStore({
+    callbackUrl: `http://127.0.0.1:${port}/callbacks`,
+    secrets: () => [secret],
+    now: () => TEST_NOW,
+    newId: () => 'test1',
+  })
+  onTestFinished(() => store.close())
+  const kept = new Map<string, string>()
+  const refused = new Set<string>()
+  shop.answerListings(({ id, price, stock }) =>
+    refused.has(id) ? { id, ok: false, reason: 'no' } : { id, ok: true, price: kept.get(id) ?? price, stock },
+  )
+  let references = 1000
+  return {
+    kind: 'backend',
+    store,
+    sell: (sku) => `id-${sku}`,
+    shelf: (id) => {
+      const listing = shop.listings().get(id)
+      return listing && { price: kept.get(id) ?? listing.price, stock: listing.stock }
+    },
+    keepPrice: (id, price) => kept.set(id, price),
+    refuse: (id) => refused.add(id),
+    buy: (items) => {
+      references += 1
+      return { reference: String(references), lines: items.map((_, index) => String(index + 1)) }
+    },
+    keysOf: (reference) =>
+      [...shop.keys()].filter(([line]) => line.startsWith(`${reference}/`)).flatMap(([, keys]) => keys),
+    reports: (reference) =>
+      shop.received().filter(({ type, data }) => type !== 'line.fulfilled' && data.reference === reference).length,
+    strike: (fault) => {
+      faults = [...faults, fault]
+    },
+    stop,
+    start: async () => {
+      server = open()
+      await listen(port)
+    },
+  }
+}
+
+export const WEBHOOK_SECRET = 'aB3dE6gH9jK2mN5pQ8sT1vW4'
+
+export type WooWorld = Awaited<ReturnType<typeof wooCommerceWorld>>
+
+export async function wooCommerceWorld(
+  given: {
+    settings?: Partial<WooCommerceOptions['settings']>
+    scheme?: 'http' | 'https'
+    key?: string
+    secret?: string
+    permissions?: 'read' | 'read_write'
+    hidesAuthorization?: boolean
+  } = {},
+) {
+  const clock = { now: TEST_NOW }
+  const { scheme = 'https', permissions = 'read_write', hidesAuthorization = false } = given
+  const running = await startWooCommerceShop({
+    scheme,
+    hidesAuthorization,
+    keys: [{ ...wooKey, permissions }],
+    now: () => clock.now,
+    pass: (ms) => {
+      clock.now += ms
+    },
+  })
+  const { shop } = running
+  let ids = 0
+  const store = wooCommerceStore({
+    url: running.url,
+    consumerKey: new Secret(given.key ?? wooKey.key),
+    consumerSecret: new Secret(given.secret ?? wooKey.secret),
+    webhookSecret: WEBHOOK_SECRET,
+    settings: {
+      create: 'publish',
+      statuses: ['processing', 'completed'],
+      handOver: { by: 'completed_mail', complete: true, label: 'Licence key' },
+      currency: 'EUR',
+      ownsSalePrice: false,
+      ...given.settings,
+    },
+    now: () => clock.now,
+    newId: () => {
+      ids += 1
+      return `nonce${ids}`
+    },
+    connections: running.connections,
+  })
+  onTestFinished(async () => {
+    await store.close()
+    await running.close()
+  })
+  const productOf = (id: string) => shop.products.get(Number(id.split(':').at(-1)))
+  const isWrite = ({ method }: { method: string }) => method !== 'GET'
+  const world: StoreWorld = {
+    kind: 'woocommerce',
+    store,
+    sell: (sku) => {
+      const stocked = { manage_stock: true, stock_quantity: 5, virtual: true }
+      return String(shop.addProduct({ name: `Game ${sku}`, sku, regular_price: '9.00', ...stocked }).id)
+    },
+    shelf: (id) => {
+      const product = productOf(id)
+      return product && { price: product.salePrice || product.regularPrice, stock: product.stockQuantity }
+    },
+    keepPrice: (id, price) => {
+      const product = productOf(id)
+      if (product) product.salePrice = price
+    },
+    refuse: (id) => shop.strike({ kind: 'products.batch', fault: 'items', fails: (item) => item.id === Number(id) }),
+    buy: (items) => {
+      const order = shop.buy({
+        lines: items.map(({ id, quantity }) => {
+          const [product, variation] = id.split(':').map(Number)
+          return { product: product ?? 0, ...(variation === undefined ? {} : { variation }), quantity }
+        }),
+      })
+      return { reference: String(order.id), lines: order.lines.map((line) => String(line.id)) }
+    },
+    keysOf: (reference, keys) => {
+      const mails = shop.mails().filter(({ order }) => String(order) === reference)
+      return keys.flatMap((key) => mails.filter(({ text }) => text.includes(key)).map(() => key))
+    },
+    reports: (reference) => {
+      const notes = shop.orders.get(Number(reference))?.notes ?? []
+      return notes.filter(({ note, isForCustomer }) => !isForCustomer && note.startsWith('Quayside')).length
+    },
+    strike: (fault) => {
+      const struck = (fault === 'redirect' ? { fault, to: 'https://elsewhere.test/' } : { fault }) as WooFault
+      shop.strike({ ...struck, matches: isWrite })
+    },
+    stop: running.stop,
+    start: running.start,
+  }
+  return { ...world, shop, running, clock }
+}
