@@ -19,8 +19,9 @@ const AVOIDED =
 const ALLOWED = /\bowed back\b/i
 
 function filesIn(folder: string): string[] {
-  const files = readdirSync(path.join(root, folder), { withFileTypes: true })
-  return files.filter((file) => file.isFile()).map(({ name }) => `${folder}/${name}`)
+  const files = readdirSync(path.join(root, folder), { recursive: true, withFileTypes: true })
+  const found = files.filter((file) => file.isFile())
+  return found.map(({ parentPath, name }) => path.relative(root, path.join(parentPath, name)))
 }
 
 test.each([...sources, ...pages])('%s is in plain words', (file) => {
