@@ -25,6 +25,7 @@ import { createHttpServer, serverLimits } from './http/server.ts'
 import { webhookRouter } from './http/webhooks.ts'
 import { createIds, pooledRandomBytes } from './ids.ts'
 import { createCaptures } from './inbox/capture.ts'
+import { provisionShops } from './inbox/shop-webhooks.ts'
 import { webhookActions } from './inbox/webhooks.ts'
 import { startJobs } from './jobs.ts'
 import type { Log } from './log.ts'
@@ -85,7 +86,12 @@ export async function openApp({ config, log: written, onFatal }: AppOptions): Pr
     sleep: (ms) => sleep(ms),
   })
   const signing = await openCallbackSecrets({ db, vault, now, newId })
-  const stores = openStores(config.stores, { secretsOf: signing.of, now, newId })
+  const stores = openStores(config.stores, {
+    secretsOf: signing.of,
+    webhookSecretOf: (store) => vault.subKey(`store-webhook:${store}`).toString('hex'),
+    now,
+    newId,
+  })
   const runtime = await startRuntime({
     db,
     vault,
@@ -163,7 +169,17 @@ export async function openApp({ config, log: written, onFatal }: AppOptions): Pr
   await runtime.resume()
   const { address, port } = await server.listen(config.listen.host, config.listen.port)
   const ownerTokenFile = writeOwnerToken(config.dataDir, owner.token.reveal())
-  const endJobs = startJobs({ config, db, now, log, runtime, webhooks, backups, captures })
+  const endJobs = startJobs({
+    config,
+    db,
+    now,
+    log,
+    runtime,
+    webhooks,
+    backups,
+    captures,
+    provisionShops: () => provisionShops({ ...ordering, publicUrl }),
+  })
   const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}`
   log.info('service.started', { address: url, file: config.file, settings: settingsLine(config) })
 

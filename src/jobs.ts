@@ -21,6 +21,8 @@ export interface JobParts {
   webhooks: Pick<WebhookActions, 'check'>
   backups: Pick<Backups, 'scheduled'>
   captures: Pick<Captures, 'expire'>
+  /** Makes every shop send its orders here, as far as it can. */
+  provisionShops: () => Promise<unknown>
 }
 
 /**
@@ -37,6 +39,7 @@ export function startJobs({
   webhooks,
   backups,
   captures,
+  provisionShops,
 }: JobParts): () => Promise<void> {
   const timers = [
     every(config.syncCron, 'sync', () => runtime.syncs.finish('schedule'), log),
@@ -44,6 +47,7 @@ export function startJobs({
     every(config.sweepCron, 'sweep', () => runtime.sweeps.recent('schedule'), log),
     every('40 2 * * *', 'nightly', () => runtime.sweeps.start('nightly'), log),
     every('10 3 * * *', 'webhooks', () => webhooks.check(), log),
+    every('*/15 * * * *', 'shops', provisionShops, log),
     every('17 3 * * *', 'forget', () => forgetOld({ db, now }), log),
     ...(config.backups.cron === null ? [] : [every(config.backups.cron, 'backup', backups.scheduled, log)]),
   ]
@@ -59,6 +63,7 @@ export function startJobs({
   void runtime.reattachOrders().catch(logged('restore.failed'))
   void runtime.ordering.checkBalance().catch(logged('balance.unread'))
   void webhooks.check().catch(logged('webhooks.unchecked'))
+  void provisionShops().catch(logged('shops.unprovisioned'))
   runtime.syncs.follow('start')
   runtime.wakeAll()
   return async () => {

@@ -8,8 +8,10 @@ import { createSyncRunner, type SyncRunner } from './catalogue/sync.ts'
 import type { Context } from './context.ts'
 import type { Dialect } from './dialect/dialect.ts'
 import { messageOf } from './errors.ts'
+import { pollOrders } from './inbox/poll.ts'
 import { processDue } from './inbox/process.ts'
 import { type Inbox, openInbox, type ReceiveDeps } from './inbox/receive.ts'
+import { storeSource } from './inbox/sources.ts'
 import type { SellingStore } from './listings/assess.ts'
 import { type Publisher, publishNext } from './listings/publish.ts'
 import type { Log } from './log.ts'
@@ -21,20 +23,22 @@ import { watchSupplier } from './ordering/outages.ts'
 import { placeDue } from './ordering/place.ts'
 import { afterClockJump, resume } from './ordering/recover.ts'
 import { refreshDue } from './ordering/refresh.ts'
+import { takeFromShop } from './ordering/shop-orders.ts'
 import { checkBalance } from './reconciliation/balance.ts'
 import { reattachOrders } from './reconciliation/restore.ts'
 import { createSweepRunner, type SweepRunner } from './reconciliation/sweep.ts'
-import type { Database } from './storage/database.ts'
+import { type Database, need } from './storage/database.ts'
 import type { Marker } from './storage/marker.ts'
-import type { Store } from './stores/store.ts'
+import { connectStore, storeReadingOf } from './storage/store-readings.ts'
+import type { Store, StoreOrderRead } from './stores/store.ts'
 import type { Supplier } from './supplier/client.ts'
 import type { RotationPoint } from './vault/keys.ts'
 
 export interface RuntimeParts extends Context {
   supplier: Supplier
   dialect: Dialect
-  /** The configured stores. */
-  stores: readonly SellingStore[]
+  /** The configured stores. `delayMinutes`: how long a paid order of a shop waits before it is bought. */
+  stores: readonly (SellingStore & { delayMinutes?: number })[]
   /** The adapter of a store; undefined when the configuration no longer has the store. */
   storeOf: (id: string) => Store | undefined
   policy: OrderingPolicy
@@ -134,20 +138,29 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     }),
   }
   const sweeps = createSweepRunner(ordering)
+  const shops = await openShops(ordering, stores)
+  const storeSources = shops.flatMap(({ id, adapter, take }) => storeSource(id, adapter, take) ?? [])
   const inbox = await openInbox({
     ...context,
+    storeSources,
     countReceived,
     onStored: () => wake('inbox'),
     onStale: () => void sweeps.recent('stale').catch(logged('sweep.failed')),
   })
   const processing = {
     ...context,
+    storeSources,
     countProcessed,
     refreshOffer: ordering.refreshOffer,
     checkBalance: ordering.checkBalance,
   }
   const publisher: Publisher = { ...context, stores, storeOf }
   const publishing = stores.map((store) => () => publishNext(publisher, store))
+  const polling = shops.flatMap(({ id, adapter: { ordersSince }, take }) =>
+    ordersSince ? [() => pollOrders(context, { id, ordersSince, take })] : [],
+  )
+  const each = async (runs: (() => Promise<number>)[]): Promise<number> =>
+    (await Promise.all(runs.map((run) => run()))).reduce((all, done) => all + done, 0)
   const work: Runtime['work'] = {
     inbox: () => processDue(processing),
     place: async () => {
@@ -157,13 +170,15 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     },
     refresh: () => refreshDue(ordering),
     outbox: async () => (await deliverDue(ordering)) + (await closeOrders(ordering)),
-    publish: async () => (await Promise.all(publishing.map((run) => run()))).reduce((all, done) => all + done, 0),
+    publish: () => each(publishing),
+    poll: () => each(polling),
   }
   for (const name of ['inbox', 'place', 'refresh', 'outbox'] as const) {
     workers[name] = createWorker(name, work[name], { log, stopped })
   }
   // One worker a store: a store that answers slowly delays no other.
   workers.publish = together(publishing.map((run) => createWorker('publish', run, { log, stopped })))
+  workers.poll = together(polling.map((run) => createWorker('poll', run, { log, stopped })))
   const clockJumped = watchClock(now, monotonic)
 
   return {
@@ -194,6 +209,22 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
       await Promise.all([syncs.idle(), sweeps.idle(), ...Object.values(workers).map((worker) => worker.idle())])
     },
   }
+}
+
+/** The stores whose orders are read from them, each with what takes an order of it. */
+async function openShops(ordering: Fulfilment, stores: RuntimeParts['stores']) {
+  const { db, now } = ordering
+  const shops = stores.flatMap(({ id, delayMinutes = 0 }) => {
+    const adapter = ordering.storeOf(id)
+    if (!adapter?.readOrder && !adapter?.ordersSince) return []
+    const take = async (order: StoreOrderRead) => {
+      const reading = await need(db, storeReadingOf(id), 'store', id)
+      return takeFromShop(ordering, { id, connectedAt: reading.connectedAt, delayMs: delayMinutes * 60_000 }, order)
+    }
+    return [{ id, adapter, take }]
+  })
+  if (shops.length > 0) await db.commit(shops.map(({ id }) => connectStore(id, now())))
+  return shops
 }
 
 /** Runs its work whenever there may be some, never twice at once. */

@@ -129,11 +129,11 @@ function checkListings(status: Row, paused: string[], report: Visit['report']): 
 
 /** A connection and no request: a backend must not have to know what a check is. */
 export async function checkCallbacks({ config, report }: Visit): Promise<void> {
-  for (const { id, callbackUrl } of config?.stores ?? []) {
-    const { hostname, port, protocol } = new URL(callbackUrl)
+  for (const { id, address } of config?.stores ?? []) {
+    const { hostname, port, protocol } = new URL(address)
     const host = hostname.replaceAll(/^\[|\]$/g, '')
     const fault = await connectFault(host, Number(port) || (protocol === 'https:' ? 443 : 80))
-    const what = `${callbackUrl} of ${id}`
+    const what = `${address} of ${id}`
     if (fault === undefined) report('ok', 'callbacks', `${what} takes connections (nothing was sent)`)
     else
       report(

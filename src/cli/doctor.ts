@@ -306,14 +306,14 @@ export function clearTextWarnings({
   stores,
 }: {
   supplier?: Pick<Config['supplier'], 'baseUrl'>
-  stores: Pick<Config['stores'][number], 'id' | 'callbackUrl'>[]
+  stores: Pick<Config['stores'][number], 'id' | 'address'>[]
 }): string[] {
-  const ofStores = stores.filter(({ callbackUrl }) => isClearText(callbackUrl))
+  const ofStores = stores.filter(({ address }) => isClearText(address))
   return [
     ...(supplier && isClearText(supplier.baseUrl)
       ? [`the API key and licence keys travel unencrypted to and from the supplier at ${supplier.baseUrl}`]
       : []),
-    ...ofStores.map(({ id, callbackUrl }) => `licence keys travel unencrypted to ${callbackUrl} of ${id}`),
+    ...ofStores.map(({ id, address }) => `licence keys travel unencrypted to ${address} of ${id}`),
   ]
 }
 

@@ -70,12 +70,12 @@ export function flagAnswers(flags: Flags, env: Io['env'], existing: Existing): A
 }
 
 function defaultsOf(flags: Flags, { settings, folder }: Existing): Omit<Answers, 'apiKey'> {
-  const store = settings?.stores[0]
+  const store = settings?.stores.find(({ kind }) => kind === 'backend')
   return {
     baseUrl: flags.baseUrl ?? settings?.supplier.baseUrl ?? '',
     dialect: flags.dialect ? dialectSetting(flags.dialect, folder) : (settings?.supplier.dialect ?? DIALECT),
     storeName: flags.storeName ?? store?.name ?? NAME,
-    callbackUrl: flags.callbackUrl ?? store?.callbackUrl ?? '',
+    callbackUrl: flags.callbackUrl ?? (store?.kind === 'backend' ? store.callbackUrl : ''),
     publicUrl: flags.publicUrl ?? settings?.publicUrl ?? null,
     markup: flags.markup ?? store?.pricing.markup.percent ?? MARKUP,
     dataDir: flags.dataDir === undefined ? settings?.dataDir : pathSetting(flags.dataDir, folder),

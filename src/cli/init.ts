@@ -317,7 +317,9 @@ export interface Plan {
  */
 function planInstallation(installation: Installation): Plan {
   const { file, answers, existing, env, randomBytes } = installation
-  const [store, ...others] = existing.settings?.stores ?? []
+  const stores = existing.settings?.stores ?? []
+  const store = stores.find(({ kind }) => kind === 'backend')
+  const others = stores.filter((one) => one !== store)
   const storeId = store?.id ?? `${slug(answers.storeName)}-${permanent(randomBytes)}`
   const { callbackUrl, storeName: name, apiKey } = answers
   const pricing = { ...store?.pricing, markup: { ...store?.pricing.markup, percent: answers.markup } }

@@ -18,8 +18,8 @@ export const stores: CommandRow[] = [
       ID: key('id'),
       NAME: 'name',
       KIND: 'kind',
-      ADDRESS: 'callbackUrl',
-      SECRET: ({ callbackSecret }, now) => secretAge(callbackSecret, now),
+      ADDRESS: 'address',
+      SECRET: ({ callbackSecret }, now) => (callbackSecret === null ? '' : secretAge(callbackSecret, now)),
       LISTINGS: (row) => countsText(row.listings),
     },
     below: (rows, { io, width }) =>

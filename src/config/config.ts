@@ -90,7 +90,20 @@ export const configShape = z.strictObject({
 export type Settings = z.infer<typeof configShape>
 
 /** A store with the policy that it sells by. */
-export type ConfiguredStore = StoreSettings & { currency: string; policy: StorePolicy }
+export type ConfiguredStore = StoreSettings & {
+  currency: string
+  policy: StorePolicy
+  /** Where it is: its callback address, or that of the shop. */
+  address: string
+  /** What the shop lets us in with; absent for a kind of store that needs nothing. */
+  credentials?: ShopCredentials
+}
+
+/** A key of the shop's API. */
+export interface ShopCredentials {
+  key: Secret
+  secret: Secret
+}
 
 export interface Config extends Omit<Settings, 'stores'> {
   stores: ConfiguredStore[]
@@ -135,15 +148,27 @@ export function checkedConfig(
   file: string,
   json: unknown,
   env: Env,
-  made: { apiKey?: Secret | undefined; keyEncryptionKey?: Secret | undefined } = {},
+  made: {
+    apiKey?: Secret | undefined
+    keyEncryptionKey?: Secret | undefined
+    /** Credentials of shops, by the id of the store. */
+    stores?: Record<string, Secret>
+  } = {},
 ): Config {
   const settings = readSettings(json)
   const faults: FieldFault[] = settings.faults
   const folder = path.dirname(path.resolve(file))
-  const secret = (name: keyof typeof made) => readSecret(SECRETS[name], folder, env, faults, made[name])
+  const secret = (name: 'apiKey' | 'keyEncryptionKey') => readSecret(SECRETS[name], folder, env, faults, made[name])
   const apiKey = secret('apiKey')
   const keyEncryptionKey = secret('keyEncryptionKey')
   const dialect = settings.value && readDialectOf(settings.value, folder, faults)
+  const credentials = new Map(
+    settings.value?.stores.flatMap((store) =>
+      store.kind === 'backend'
+        ? []
+        : [[store.id, readCredentials(store.id, folder, env, faults, made.stores?.[store.id])]],
+    ),
+  )
   if (settings.value && dialect) {
     const { stores, rates } = settings.value
     checkCaps(settings.value, dialect.facts, faults)
@@ -163,6 +188,8 @@ export function checkedConfig(
       ...store,
       currency: store.currency ?? currency,
       policy: storePolicy(store, rates, currency),
+      address: store.kind === 'backend' ? store.callbackUrl : store.url,
+      ...(credentials.has(store.id) && { credentials: credentials.get(store.id) }),
     })),
     file,
     dialectFile: dialect.file,
@@ -184,6 +211,32 @@ export function readApiKey(file: string, env: Env, given: Secret | undefined): S
   const [fault] = faults
   if (fault) throw new Failure('invalid', `${fault.field}: ${fault.message}`, { fields: faults })
   return secret
+}
+
+/** Where the credentials of a shop are read from. */
+export const credentialsSource = (store: string) => ({
+  variable: `QUAYSIDE_STORE_${store.toUpperCase().replaceAll('-', '_')}`,
+  file: `store-${store}`,
+})
+
+/** A key and its secret, joined by a colon: WooCommerce makes `ck_…` and `cs_…`. */
+const CREDENTIALS = /^([\x21-\x39\x3b-\x7e]{4,200}):([\x21-\x7e]{4,200})$/
+
+function readCredentials(
+  store: string,
+  folder: string,
+  env: Env,
+  faults: FieldFault[],
+  made: Secret | undefined,
+): ShopCredentials {
+  const source = credentialsSource(store)
+  const before = faults.length
+  const text = readSecret(source, folder, env, faults, made).reveal()
+  const [, key = '', secret = ''] = CREDENTIALS.exec(text) ?? []
+  if (key === '' && faults.length === before) {
+    faults.push({ field: source.variable, message: 'must be the key and the secret of the shop, joined by a colon' })
+  }
+  return { key: new Secret(key), secret: new Secret(secret) }
 }
 
 function readNextKey(folder: string, env: Env): Secret | undefined {
@@ -313,6 +366,8 @@ const A: Record<string, string> = {
 
 /** One fault for each unknown key, with the known keys. */
 export function faultsOf(shape: z.core.$ZodType, issue: z.core.$ZodIssue): FieldFault[] {
+  const ofUnion = issue.code === 'invalid_union' ? faultsOfUnion(shape, issue) : []
+  if (ofUnion.length > 0) return ofUnion
   if (issue.code !== 'unrecognized_keys')
     return [{ field: issue.path.join('.') || '(whole file)', message: issue.message }]
   const known = knownKeys(shape, issue.path)
@@ -320,6 +375,18 @@ export function faultsOf(shape: z.core.$ZodType, issue: z.core.$ZodIssue): Field
     field: [...issue.path, key].join('.'),
     message: `unknown; known are ${known.join(', ')}`,
   }))
+}
+
+/** Of an object of an unknown kind: the faults by the kind that it fits best, and which kinds there are. Else none. */
+function faultsOfUnion(shape: z.core.$ZodType, { path: at, errors }: z.core.$ZodIssueInvalidUnion): FieldFault[] {
+  const [nearest = []] = errors.toSorted((one, other) => one.length - other.length)
+  const kinds = errors
+    .flat()
+    .flatMap((one) => (one.code === 'invalid_value' && one.path[0] === 'kind' ? one.values : []))
+  if (kinds.length === 0) return []
+  const kind = { field: [...at, 'kind'].join('.'), message: `must be one of ${kinds.map(String).join(', ')}` }
+  const others = nearest.filter(({ path }) => path[0] !== 'kind')
+  return [kind, ...others.flatMap((one) => faultsOf(shape, { ...one, path: [...at, ...one.path] }))]
 }
 
 function knownKeys(shape: z.core.$ZodType, at: PropertyKey[]): string[] {

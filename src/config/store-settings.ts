@@ -92,8 +92,42 @@ export const backendShape = z.strictObject({
   ...everyStore,
 })
 
+/** Settings of every shop with products and orders of its own, which are read from it. */
+const everyShop = {
+  /** The address of the shop, as its owner opens it. */
+  url: webAddress,
+  /** What becomes of an offer that the shop lacks: nothing, a draft for the merchant to publish, or a product on sale. */
+  create: z.enum(['draft', 'publish']).nullable().default(null),
+  /** What becomes of a product that the supplier sells no more; without stock it is in either case. */
+  whenGone: z.enum(['keep', 'unpublish']).default('keep'),
+  /** How long a paid order waits before it is bought: a fraud check may speak first. */
+  delayMinutes: z.number().int().min(0).max(10_080).default(0),
+}
+
+/** A WooCommerce shop. */
+export const wooCommerceShape = z.strictObject({
+  kind: z.literal('woocommerce'),
+  ...everyShop,
+  /** Statuses of an order in which it is bought, once it is paid (default: those that WooCommerce itself gives a paid order). */
+  statuses: z
+    .array(z.string().regex(/^[a-z0-9-]{1,40}$/))
+    .min(1)
+    .optional(),
+  handOver: z
+    .strictObject({
+      /** What carries the keys to the customer: the mail of the completed order, or a customer note. */
+      by: z.enum(['completed_mail', 'note']).default('completed_mail'),
+      /** Whether Quayside completes an order once all of it is handed over. */
+      complete: z.boolean().default(true),
+      /** What stands before the keys on the order. */
+      label: z.string().min(1).max(60).default('Licence key'),
+    })
+    .prefault({}),
+  ...everyStore,
+})
+
 /** A store; `kind` names its adapter, which decides about its settings. An unknown kind hides no other fault. */
-export const storeShape = z.discriminatedUnion('kind', [backendShape], { unionFallback: true })
+export const storeShape = z.discriminatedUnion('kind', [backendShape, wooCommerceShape], { unionFallback: true })
 export type StoreSettings = z.infer<typeof storeShape>
 
 export const ratesShape = z
@@ -174,10 +208,17 @@ function rateFaults(rates: RatesSettings): SettingFault[] {
 }
 
 /** The policy of a store whose settings have no faults. */
-export const storePolicy = (store: SellingSettings, rates: RatesSettings, supplierCurrency: string): StorePolicy => ({
+export const storePolicy = (
+  store: SellingSettings & Partial<Pick<z.infer<typeof wooCommerceShape>, 'create' | 'whenGone'>>,
+  rates: RatesSettings,
+  supplierCurrency: string,
+): StorePolicy => ({
   pricing: pricingPolicy({ currency: store.currency ?? supplierCurrency, pricing: store.pricing }, rates),
   stock: store.stock,
   filter: filterOf(store.listings, supplierCurrency),
+  ...(store.create !== undefined && {
+    products: { create: store.create, unpublishGone: store.whenGone === 'unpublish' },
+  }),
 })
 
 function filterOf({ costMin, costMax, ...filter }: SellingSettings['listings'], currency: string): ImportFilter {

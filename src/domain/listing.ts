@@ -37,6 +37,11 @@ export interface StorePolicy {
   pricing: PricingPolicy
   stock: StockPolicy
   filter: ImportFilter
+  /**
+   * For a store with products of its own: whether a product that it lacks is created there, unseen or on sale, and whether one
+   * that is gone is taken out of sight. Absent for a store that takes every offer under its SKU.
+   */
+  products?: { create: 'draft' | 'publish' | null; unpublishGone: boolean }
 }
 
 /** Whether a store lists an offer that has no link. */

@@ -31,15 +31,19 @@ export interface ListingContent {
   available: boolean
   name: string
   category: string | null
+  /** It is to be out of sight, or is: the supplier sells it no more, and the merchant wants that. */
+  isGone: boolean
 }
 
 /** Why a person must link a variant. */
 export const unclear = ['ambiguous_sku', 'missing', 'duplicate_sku'] as const
 export type Unclear = (typeof unclear)[number]
 
+type MatchedOffer = PublishedOffer & { productId: string }
+
 /** The offer of a variant, or why it has none. */
-export type Match =
-  | { outcome: 'matched'; offer: PublishedOffer & { productId: string } }
+export type Match<O extends MatchedOffer = MatchedOffer> =
+  | { outcome: 'matched'; offer: O }
   | { outcome: Unclear; detail: string }
   /** Nothing to sell, and nothing to decide. */
   | { outcome: 'gone' }
@@ -95,7 +99,8 @@ export function decideListing(match: Match, facts: ListingFacts, policy: StorePo
   if (match.outcome === 'ignored') return { ...none, state: 'ignored', content: null, push: false }
   if (match.outcome === 'gone' || match.outcome === 'filtered' || match.outcome === 'unlinked') {
     const state = known === null && facts.sent === null ? 'held' : 'synced'
-    return withdrawn({ ...none, state, reason: match.outcome, detail: withdrawalTexts[match.outcome] }, facts)
+    const isGone = match.outcome === 'gone' && policy.products?.unpublishGone === true
+    return withdrawn({ ...none, state, reason: match.outcome, detail: withdrawalTexts[match.outcome] }, facts, isGone)
   }
   if ('detail' in match) {
     return withdrawn({ ...none, state: 'held', reason: match.outcome, detail: match.detail }, facts)
@@ -113,6 +118,7 @@ export function decideListing(match: Match, facts: ListingFacts, policy: StorePo
     ...publishedStock(offer, policy.stock),
     name: offer.name,
     category: offer.category,
+    isGone: false,
   }
   const floor = { priceMinor: floorMinor, currency }
   if (facts.failing && mayUndersell(facts, floor)) return withdrawn({ ...none, floorMinor, state: 'failed' }, facts)
@@ -144,11 +150,11 @@ type DecisionBase = Omit<ListingDecision, 'content' | 'push'>
 const nothing = { stock: 0, available: false } as const
 
 /** The listing with no stock, at the price that the store has. */
-function withdrawn(base: DecisionBase, facts: ListingFacts): ListingDecision {
+function withdrawn(base: DecisionBase, facts: ListingFacts, isGone = false): ListingDecision {
   const content = facts.known ?? facts.sent
   return content === null
     ? { ...base, content: null, push: false }
-    : pushed({ ...base, content: { ...content, ...nothing } }, facts)
+    : pushed({ ...base, content: { ...content, ...nothing, isGone } }, facts)
 }
 
 interface Floor {
@@ -183,4 +189,5 @@ const isSame = (one: ListingContent, other: ListingContent): boolean =>
   one.stock === other.stock &&
   one.available === other.available &&
   one.name === other.name &&
-  one.category === other.category
+  one.category === other.category &&
+  one.isGone === other.isGone

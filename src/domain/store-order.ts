@@ -8,6 +8,9 @@ export type LineState = (typeof lineStates)[number]
 export const orderStates = ['open', 'partly_fulfilled', 'fulfilled', 'failed', 'cancelled'] as const
 export type OrderState = (typeof orderStates)[number]
 
+/** How a shop has an order. `waiting`: not paid, or held by the shop. Only a `paid` order is bought. */
+export type ShopOrderState = 'waiting' | 'paid' | 'cancelled'
+
 export interface PartFacts {
   part: number
   generation: number

@@ -10,7 +10,7 @@ import { allWebhooks } from '../storage/webhooks.ts'
 import type { Store, StoreOrderRead, StoreRequest } from '../stores/store.ts'
 import { faultOfHeaders, signingKey, verify } from '../supplier/signature.ts'
 import type { Vault } from '../vault/vault.ts'
-import { type DeliveryReading, readDelivery } from './supplier-events.ts'
+import { type DeliveryReading, readDelivery, type StoreOrderTaken } from './supplier-events.ts'
 
 export interface Source {
   /** Stored with each delivery: `supplier`, `supplier/<webhook>`, `stores/<store>`. */
@@ -116,7 +116,7 @@ const STORE_SOURCES = 'stores/'
 export function storeSource(
   id: string,
   { verify, readOrder }: Pick<Store, 'verify' | 'readOrder'>,
-  take: (order: StoreOrderRead) => Promise<void>,
+  take: (order: StoreOrderRead) => Promise<StoreOrderTaken>,
 ): StoreSource | undefined {
   if (!verify || !readOrder) return undefined
   return {
@@ -136,8 +136,7 @@ export function storeSource(
         if (read.outcome === 'ignored' || read.outcome === 'unreadable') return read
         if (read.outcome !== 'order')
           throw new Failure('unavailable', `the store did not answer for the order: ${read.detail}`)
-        await take(read.order)
-        return { outcome: 'taken' }
+        return take(read.order)
       },
     }),
   }

@@ -22,7 +22,7 @@ export interface SellingStore {
 export interface Assessed {
   /** As it is stored; version 0 for a new one. */
   row: ListingRow
-  match: Match
+  match: Match<Offer>
   decision: ListingDecision
 }
 
@@ -40,7 +40,7 @@ export async function assess(
 ): Promise<Assessed[]> {
   const { listings, around } = await gather(db, store.id, offers, rows)
   const { filter } = store.policy
-  return [...listings, ...newListings(store.id, offers, listings, filter, at)].map((row) => {
+  return [...listings, ...newListings(store, offers, listings, at)].map((row) => {
     const match = matchListing(row, around, filter)
     return { row, match, decision: decideListing(match, factsOf(row), store.policy, at) }
   })
@@ -87,23 +87,30 @@ async function gather(db: Pick<Database, 'query'>, store: string, offers: Offer[
   return { listings, around }
 }
 
-function newListings(
-  store: string,
-  offers: Offer[],
-  listings: ListingRow[],
-  filter: ImportFilter,
-  at: number,
-): ListingRow[] {
+/** Listings that the store begins of its own accord: under the SKU, or to be created where it has products of its own. */
+function newListings({ id, policy }: SellingStore, offers: Offer[], listings: ListingRow[], at: number): ListingRow[] {
+  const { products, filter } = policy
+  if (products && products.create === null) return []
   const taken = new Set(listings.flatMap(({ variant, sku }) => [variant, sku]))
-  return newSkus(offers, taken, filter).map((sku) => newListing(store, { variant: sku, sku, linkedBy: 'sku' }, at))
+  return newSkus(offers, taken, filter).map((sku) => {
+    const variant = products ? `${TO_CREATE}${sku}` : sku
+    return newListing(id, { variant, sku, linkedBy: 'sku' }, at)
+  })
 }
 
+/** Begins the variant of a listing that the store has no product for yet; no store makes such ids. */
+const TO_CREATE = 'new:'
+
+/** Whether the product of this listing must be created in the store first. */
+export const isToCreate = ({ variant, linkedBy }: Pick<ListingRow, 'variant' | 'linkedBy'>): boolean =>
+  linkedBy === 'sku' && variant.startsWith(TO_CREATE)
+
 /** A listing as it is to be now, as our API shows it to its store. */
-export type ListingRecord = Omit<StoreListing, 'revision'>
+export type ListingRecord = Omit<StoreListing, 'revision' | 'isGone'>
 
 export const listingRecord = (
   { variant, sku }: Pick<ListingRow, 'variant' | 'sku'>,
-  { name, category, stock, available, ...price }: ListingContent,
+  { name, category, stock, available, isGone: _, ...price }: ListingContent,
 ): ListingRecord => ({
   id: variant,
   sku,
@@ -149,6 +156,7 @@ export const newListing = (
   knownAvailable: null,
   knownName: null,
   knownCategory: null,
+  knownGone: null,
   knownCostMinor: null,
   pushedAt: null,
   wantedPriceMinor: null,
@@ -186,7 +194,16 @@ export const isForeign = (row: ListingRow): boolean =>
 function sentOf(row: ListingRow): ListingContent | null {
   const { sentPriceMinor: priceMinor, sentCurrency: currency, sentName: name, sentCategory: category } = row
   if (priceMinor === null || currency === null || name === null) return null
-  return { priceMinor, compareAtMinor: row.sentCompareAtMinor, currency, stock: 0, available: false, name, category }
+  return {
+    priceMinor,
+    compareAtMinor: row.sentCompareAtMinor,
+    currency,
+    stock: 0,
+    available: false,
+    name,
+    category,
+    isGone: false,
+  }
 }
 
 /** What the store has confirmed last, or said that it has; null when it did neither. */
@@ -201,6 +218,7 @@ export function knownOf(row: ListingRow): ListingContent | null {
     available: row.knownAvailable === true,
     name: knownName,
     category: row.knownCategory,
+    isGone: row.knownGone === true,
   }
 }
 
@@ -223,7 +241,7 @@ export type Linked = Pick<ListingRow, 'variant' | 'sku' | 'linkedBy' | 'productI
  * Finds the offer of a listing: the one that a person or a file has linked, else the only one under its SKU, letter by
  * letter. Where there are several, or where several variants share the SKU, the match is ambiguous.
  */
-function matchListing(listing: Linked, around: Surroundings, filter: ImportFilter): Match {
+function matchListing(listing: Linked, around: Surroundings, filter: ImportFilter): Match<Offer> {
   const { sku, linkedBy, productId } = listing
   if (listing.state === 'ignored') return { outcome: 'ignored' }
   const offer = productId === null ? undefined : around.byProduct.get(productId)
@@ -248,7 +266,7 @@ function matchListing(listing: Linked, around: Surroundings, filter: ImportFilte
   return { outcome: 'matched', offer: candidate }
 }
 
-function withoutOffer({ sku, linkedBy, productId }: Linked, offer: Offer | undefined): Match {
+function withoutOffer({ sku, linkedBy, productId }: Linked, offer: Offer | undefined): Match<Offer> {
   if (offer && offer.goneAt !== null) return { outcome: 'gone' }
   if (offer) {
     const detail = `no product has the SKU ${sku} now; product ${offer.productId} has the SKU ${offer.sku}`

@@ -37,12 +37,14 @@ import {
 import { currentEpoch } from '../storage/restores.ts'
 import type { Store } from '../stores/store.ts'
 import { type Assessed, assess, isForeign, knownOf, productOf, type SellingStore } from './assess.ts'
+import { createProducts, isLacking } from './create.ts'
 import { type ListingPush, pushListings, recordPushes, sentFrom } from './push.ts'
+import { readVariants } from './variants.ts'
 
 /** What publishing needs. */
 export interface Publisher extends Omit<Context, 'vault'> {
   stores: readonly SellingStore[]
-  storeOf: (id: string) => Pick<Store, 'publish' | 'batchSize'> | undefined
+  storeOf: (id: string) => Pick<Store, 'publish' | 'batchSize' | 'create' | 'variants'> | undefined
 }
 
 /** Products of one batch: their listings are one callback, as a rule. */
@@ -65,14 +67,30 @@ export async function publishNext(publisher: Publisher, store: SellingStore): Pr
   return retryStale(TRIES_MAX, () => publishBatch(publisher, store, to))
 }
 
-async function publishBatch(publisher: Publisher, store: SellingStore, to: Pick<Store, 'publish' | 'batchSize'>) {
+type To = NonNullable<ReturnType<Publisher['storeOf']>>
+
+async function publishBatch(publisher: Publisher, store: SellingStore, to: To): Promise<number> {
   const { db } = publisher
   const now = publisher.now()
   const standing = await first(db, publishingOf(store.id))
   if (standing?.pausedUntil && standing.pausedUntil > now) return 0
+  // Before it is known what the store sells, its products would be taken for lacking.
+  if (store.policy.products && to.variants && (await readVariants(publisher, store, to.variants))) return 1
   const work = await nextWork(db, store.id, now)
   if (!work) return 0
-  const { pushes, updates, drops } = planOf(await assess(db, store, work, now), work.isNews, now)
+  const assessed = await assess(db, store, work, now)
+  const lacking = assessed.filter((one) => isLacking(store, one))
+  const due = lacking.filter(({ row }) => !isWaiting(row, now)).slice(0, to.batchSize)
+  if (to.create && due.length > 0) {
+    // The same work comes again, and pushes what has a product by then.
+    await createProducts(publisher, store, to.create, due, standing?.attempts ?? 0)
+    return 1
+  }
+  const { pushes, updates, drops } = planOf(
+    assessed.filter((one) => !lacking.includes(one)),
+    work.isNews,
+    now,
+  )
   const before = [
     ...putListings([...pushes.map(({ row }) => row), ...updates]),
     ...(drops.length === 0 ? [] : [dropListings(store.id, drops)]),

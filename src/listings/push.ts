@@ -50,16 +50,22 @@ export async function pushListings(
       failure = result
       break
     }
+    failure = result.failure
     const answered = result.answers === 'all' ? undefined : new Map(result.answers.map((answer) => [answer.id, answer]))
     for (const sent of listings) {
-      answers.set(sent.id, answered ? acknowledgementOf(sent, answered.get(sent.id)) : { outcome: 'confirmed' })
+      const answer = answered?.get(sent.id)
+      // What the store did not get to before it stopped is neither taken nor refused.
+      if (failure && !answer) continue
+      answers.set(sent.id, answered ? acknowledgementOf(sent, answer) : { outcome: 'confirmed' })
     }
+    if (failure) break
   }
   return { answers, failure, durationMs: Math.round(monotonic() - startedAt) }
 }
 
 const storeListing = ({ row, content }: ListingPush): StoreListing => ({
   ...listingRecord(row, content),
+  ...(content.isGone && { isGone: true }),
   revision: row.revision,
 })
 
@@ -176,7 +182,16 @@ function echoed(content: ListingContent, { priceMinor, stock }: Echo): ListingCo
   return priceMinor === null ? undefined : { ...content, priceMinor, stock, available: stock !== 0 }
 }
 
-const knownWith = ({ priceMinor, compareAtMinor, currency, stock, available, name, category }: ListingContent) => ({
+const knownWith = ({
+  priceMinor,
+  compareAtMinor,
+  currency,
+  stock,
+  available,
+  name,
+  category,
+  isGone,
+}: ListingContent) => ({
   knownPriceMinor: priceMinor,
   knownCompareAtMinor: compareAtMinor,
   knownCurrency: currency,
@@ -184,6 +199,7 @@ const knownWith = ({ priceMinor, compareAtMinor, currency, stock, available, nam
   knownAvailable: available,
   knownName: name,
   knownCategory: category,
+  knownGone: isGone || null,
 })
 
 export const sentFrom = ({ priceMinor, compareAtMinor, currency, name, category }: ListingContent) => ({

@@ -7,13 +7,19 @@ import { releaseOffer } from '../storage/offers.ts'
 import {
   heldPurchases,
   hintPurchase,
+  type Purchase,
   purchaseById,
   purchasesInState,
   purchasesOfOrder,
   purchasesOfPart,
 } from '../storage/purchases.ts'
 import { clearRestoreHold, currentEpoch, isReattaching } from '../storage/restores.ts'
-import { markCancelRequested, requestCancellation, storeOrderById } from '../storage/store-orders.ts'
+import {
+  markCancelRequested,
+  requestCancellation,
+  requestLineCancellation,
+  storeOrderById,
+} from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
 import { otherMayBeCharged } from './choices.ts'
 import type { Ordering } from './context.ts'
@@ -28,12 +34,10 @@ import type { Ordering } from './context.ts'
 export async function cancelOrder(ordering: Ordering, orderId: string, actor: string): Promise<void> {
   const order = await need(ordering.db, storeOrderById(orderId), 'order', orderId)
   const isFirst = order.cancelRequestedAt === null
-  const uncancelled = (await ordering.db.query(purchasesOfOrder(orderId))).filter(
-    ({ cancelRequestedAt, state }) => cancelRequestedAt === null && state !== 'fulfilled',
-  )
+  const uncancelled = (await ordering.db.query(purchasesOfOrder(orderId))).filter(mayCancel)
   if (isFirst || uncancelled.length > 0) {
     const now = ordering.now()
-    const again = `cancelled again, with ${uncancelled.map(({ externalOrderId }) => externalOrderId).join(', ')}`
+    const again = `cancelled again, with ${referencesOf(uncancelled)}`
     await ordering.db.commit([
       markCancelRequested(orderId, now),
       requestCancellation(orderId, now),
@@ -42,11 +46,34 @@ export async function cancelOrder(ordering: Ordering, orderId: string, actor: st
     // It may be proven already that an unknown purchase has no order: then its look-up ends it now.
     ordering.wake('refresh')
   }
+  await endUnsent(ordering, await ordering.db.query(purchasesOfOrder(orderId)), actor)
+}
+
+/** Cancels one line of a store order, which the shop has taken out of it; as `cancelOrder` does for all of them. */
+export async function cancelLine(ordering: Ordering, orderId: string, lineId: string, actor: string): Promise<void> {
+  const ofLine = async () =>
+    (await ordering.db.query(purchasesOfOrder(orderId))).filter((purchase) => purchase.lineId === lineId)
+  const uncancelled = (await ofLine()).filter(mayCancel)
+  if (uncancelled.length === 0) return
+  const what = `one line, with ${referencesOf(uncancelled)}`.slice(0, AUDITED_MAX)
+  await ordering.db.commit([
+    requestLineCancellation(lineId, ordering.now()),
+    audited(ordering, actor, 'order.cancel', orderId, what),
+  ])
+  ordering.wake('refresh')
+  await endUnsent(ordering, await ofLine(), actor)
+}
+
+const mayCancel = ({ cancelRequestedAt, state }: Purchase): boolean =>
+  cancelRequestedAt === null && state !== 'fulfilled'
+
+const referencesOf = (purchases: Purchase[]): string =>
+  purchases.map(({ externalOrderId }) => externalOrderId).join(', ')
+
+async function endUnsent(ordering: Ordering, purchases: Purchase[], actor: string): Promise<void> {
   // Until the restore has reattached all orders, nothing proves that a purchase was never sent.
   if (await isReattaching(ordering.db)) return
-  for (const purchase of await ordering.db.query(purchasesOfOrder(orderId))) {
-    await advance(ordering, purchase.id, () => ({ type: 'clock' }), { actor })
-  }
+  for (const { id } of purchases) await advance(ordering, id, () => ({ type: 'clock' }), { actor })
 }
 
 /**

@@ -31,7 +31,7 @@ export type CrashPoint =
   | 'noted'
 
 /** Workers that are woken early; the tick wakes all of them anyway. */
-export type WorkerName = 'inbox' | 'place' | 'refresh' | 'outbox' | 'publish'
+export type WorkerName = 'inbox' | 'poll' | 'place' | 'refresh' | 'outbox' | 'publish'
 
 /** Policy of ordering, amounts in minor units of the supplier's currency. */
 export interface OrderingPolicy {

@@ -86,7 +86,8 @@ async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRo
   const update = await updateOf(fulfilment, row, effect, fresh)
   const handsOver = effect.type === 'line.fulfilled' && sealed.length > 0 ? effect.payload.purchaseId : undefined
   const outgoing: Outgoing = { row, update, handsOver }
-  if (!(await beginSending(fulfilment, outgoing))) return park(fulfilment, row, 'the hand-over waits for a person')
+  if (!(await beginSending(fulfilment, outgoing, store.settleMs ?? 0)))
+    return park(fulfilment, row, 'the hand-over waits for a person')
   const startedAt = fulfilment.monotonic()
   const at = effect.type === 'line.fulfilled' ? fulfilment.at : () => {}
   at('pushing')
@@ -96,7 +97,8 @@ async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRo
   if (result.outcome !== 'confirmed') {
     log.warn('callback.failed', { ...fields, outcome: result.outcome, detail: result.detail })
     if (result.outcome === 'unavailable' && !result.mayHaveLeft) await noteUnsent(fulfilment, outgoing)
-    return failed(fulfilment, row, result.detail)
+    const mayAct = result.outcome === 'unavailable' && result.mayHaveLeft
+    return failed(fulfilment, row, result.detail, mayAct ? store.settleMs : 0)
   }
   at('pushed')
   log.info('callback.confirmed', fields)
@@ -158,13 +160,13 @@ async function park({ db, now }: Fulfilment, row: OutboxRow, why: string): Promi
   await db.commit([postponeEffect(row.id, row.attempts, now() + PARKED_MS, why)])
 }
 
-/** Tried again by the table of waits; after the last one a dead letter, which an operator puts back. */
-async function failed(fulfilment: Fulfilment, row: OutboxRow, error: string): Promise<void> {
+/** Tried again by the table of waits, after `leastMs` at the earliest; after the last one a dead letter, which an operator puts back. */
+async function failed(fulfilment: Fulfilment, row: OutboxRow, error: string, leastMs = 0): Promise<void> {
   const { db, now, random, log } = fulfilment
   const attempts = row.attempts + 1
   const wait = callbackDelayMs(attempts, random())
   if (wait !== undefined) {
-    await db.commit([postponeEffect(row.id, attempts, now() + wait, error)])
+    await db.commit([postponeEffect(row.id, attempts, now() + Math.max(wait, leastMs), error)])
     return
   }
   log.warn('callback.dead', { id: row.id, type: row.type, attempts, error })
@@ -194,8 +196,14 @@ interface Outgoing {
  *
  * @returns false when an operator must look first, or a cancellation came before; then nothing may leave
  */
-async function beginSending(ordering: Ordering, { row, update, handsOver }: Outgoing): Promise<boolean> {
-  const begin = beginCallback({ id: row.id, sentUpdate: update })
+async function beginSending(
+  ordering: Ordering,
+  { row, update, handsOver }: Outgoing,
+  settleMs: number,
+): Promise<boolean> {
+  // Should the process die, the next try waits until this one has acted or never will.
+  const notBefore = settleMs === 0 ? row.notBefore : ordering.now() + settleMs
+  const begin = beginCallback({ id: row.id, sentUpdate: update, notBefore })
   try {
     await ordering.db.commit(
       handsOver === undefined ? [begin] : [...beginHandOver(handsOver, row.id, ordering.now()), begin],

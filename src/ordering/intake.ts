@@ -1,6 +1,6 @@
 import { passesFilter } from '../domain/listing.ts'
 import { ceilingMinor } from '../domain/pricing.ts'
-import { countParts, PARTS_MAX, splitQuantity } from '../domain/store-order.ts'
+import { countParts, PARTS_MAX, type ShopOrderState, splitQuantity } from '../domain/store-order.ts'
 import { codeOf, Failure, type FailureReason } from '../errors.ts'
 import { type Change, first } from '../storage/database.ts'
 import { type ListingRow, listingsOfSkus, listingsOfVariants } from '../storage/listings.ts'
@@ -15,11 +15,20 @@ export interface OrderInput {
   reference: string
   lines: {
     id: string
+    /** The store's own id of what it sold; absent for a backend, whose SKU may be one. */
+    variant?: string | null
     sku: string
     quantity: number
     unitPriceMinor: number | null
     currency: string | null
   }[]
+}
+
+/** What a shop says of an order beside its lines. */
+export interface ShopOrderFacts {
+  shopState: ShopOrderState
+  /** Nothing of it is bought before this instant. */
+  notBefore: number | null
 }
 
 export interface Taken {
@@ -32,13 +41,20 @@ export interface Taken {
  * Takes a store order: the order, its lines and a planned purchase per line part are durable before this returns.
  *
  * @param digest SHA-256 over the canonical order: distinguishes a repeat from another order under the same reference
+ * @param shop what the shop says of it, for an order that was read from one
  * @throws Failure `conflict` (`reference_reused`) when another order came under this reference before
  * @throws Failure `rejected` (`no_known_sku`) when no line is one of our listings
  * @throws Failure `invalid` (`too_many_purchases`) when it would make more than `PARTS_MAX` purchases
  * @throws Failure `invalid` (`other_currency`) when a unit price is in a currency that no rate turns into the supplier's
  * @throws Failure `conflict` (`ambiguous_sku`) when a SKU names two offers: it is reported, never guessed
  */
-export async function takeOrder(ordering: Ordering, store: string, input: OrderInput, digest: string): Promise<Taken> {
+export async function takeOrder(
+  ordering: Ordering,
+  store: string,
+  input: OrderInput,
+  digest: string,
+  shop?: ShopOrderFacts,
+): Promise<Taken> {
   const known = await earlier(ordering, store, input, digest)
   if (known) return known
   const offers = await listedOffers(ordering, store, input)
@@ -47,12 +63,19 @@ export async function takeOrder(ordering: Ordering, store: string, input: OrderI
   const now = ordering.now()
   const orderId = ordering.newId()
   const changes: Change[] = [
-    insertStoreOrder({ id: orderId, store, reference: input.reference, bodyDigest: digest, receivedAt: now }),
+    insertStoreOrder({
+      id: orderId,
+      store,
+      reference: input.reference,
+      bodyDigest: digest,
+      receivedAt: now,
+      shopState: shop?.shopState ?? null,
+    }),
   ]
   // Lines are listed by id, so sorted ids keep the order in which the store sent them.
   const lineIds = input.lines.map(() => ordering.newId()).sort()
   for (const [index, line] of input.lines.entries()) {
-    const offer = offers.get(line.sku)
+    const offer = offers.get(line)
     const lineId = lineIds[index] as string
     changes.push(
       insertLine({
@@ -68,7 +91,13 @@ export async function takeOrder(ordering: Ordering, store: string, input: OrderI
     )
     const ceiling = ceilings.get(line)
     if (offer && ceiling !== undefined) {
-      const template = { orderId, lineId, ceilingMinor: ceiling, currency: offer.currency }
+      const template = {
+        orderId,
+        lineId,
+        ceilingMinor: ceiling,
+        currency: offer.currency,
+        notBefore: shop?.notBefore ?? null,
+      }
       changes.push(...purchasesOfLine(ordering, { store, reference: input.reference }, line, offer, template))
     }
   }
@@ -98,12 +127,13 @@ async function earlier({ db }: Ordering, store: string, input: OrderInput, diges
 }
 
 /** @throws Failure `rejected` (`no_known_sku`) when no line is ours */
-async function listedOffers(ordering: Ordering, store: string, input: OrderInput): Promise<Map<string, Offer>> {
-  const offers = await offersOfLines(
+async function listedOffers(ordering: Ordering, store: string, input: OrderInput): Promise<Map<Line, Offer>> {
+  const found = await offersOfLines(
     ordering,
     store,
-    input.lines.map(({ sku }) => sku),
+    input.lines.map(({ variant, sku }) => ({ variant: variant === undefined ? sku : variant, sku })),
   )
+  const offers = new Map(input.lines.flatMap((line, index) => (found[index] ? [[line, found[index]]] : [])))
   if (offers.size > 0) return offers
   throw new Failure('rejected', 'no line of the order is one of the listings', {
     reason: 'no_known_sku',
@@ -120,13 +150,13 @@ type Line = OrderInput['lines'][number]
  * The ceiling of each line that is ours. A price that no rate turns into the supplier's currency bounds nothing: bought
  * on trust, the unit could cost more than was paid for it.
  */
-function ceilingsOf({ policy, now }: Ordering, input: OrderInput, offers: Map<string, Offer>): Map<Line, number> {
+function ceilingsOf({ policy, now }: Ordering, input: OrderInput, offers: Map<Line, Offer>): Map<Line, number> {
   const at = now()
   const ceilings = new Map<Line, number>()
   const fields: { field: string; message: string }[] = []
   let reason: FailureReason | undefined
   for (const [index, line] of input.lines.entries()) {
-    const offer = offers.get(line.sku)
+    const offer = offers.get(line)
     if (!offer) continue
     const ceiling = ceilingMinor({
       costMinor: offer.costMinor,
@@ -150,10 +180,10 @@ function ceilingsOf({ policy, now }: Ordering, input: OrderInput, offers: Map<st
 }
 
 /** Names the line with which the purchases of an order become too many. */
-function assertFewParts({ dialect }: Ordering, input: OrderInput, offers: Map<string, Offer>): void {
+function assertFewParts({ dialect }: Ordering, input: OrderInput, offers: Map<Line, Offer>): void {
   let parts = 0
   for (const [index, line] of input.lines.entries()) {
-    if (!offers.has(line.sku)) continue
+    if (!offers.has(line)) continue
     parts += countParts(line.quantity, dialect.quantityMax)
     if (parts <= PARTS_MAX) continue
     const units = `unit${dialect.quantityMax === 1 ? '' : 's'}`
@@ -166,12 +196,21 @@ function assertFewParts({ dialect }: Ordering, input: OrderInput, offers: Map<st
   }
 }
 
+/** What all purchases of a line share. */
+interface Purchasing {
+  orderId: string
+  lineId: string
+  ceilingMinor: number
+  currency: string
+  notBefore: number | null
+}
+
 function purchasesOfLine(
   { dialect, policy, now: clock, newId }: Ordering,
   name: { store: string; reference: string },
   line: Line,
   offer: Offer,
-  template: { orderId: string; lineId: string; ceilingMinor: number; currency: string },
+  template: Purchasing,
 ): Change[] {
   const now = clock()
   return splitQuantity(line.quantity, dialect.quantityMax).map((quantity, index) =>
@@ -190,35 +229,38 @@ function purchasesOfLine(
   )
 }
 
+/** What a store sold: its own variant, or null where there is none, and a SKU. */
+export interface Sold {
+  variant: string | null
+  sku: string
+}
+
 /**
- * The offers of what a store sold, by the reference that it gave: a variant of its own or a SKU.
+ * The offers of what a store sold, each at the place of its line; undefined for what is none of ours.
  *
  * What a person or a file has linked counts first, and what is ignored is none of ours. Else it is the only offer under
  * the SKU, if the store lists it. Whether it was in stock does not matter, nor whether the supplier has dropped it since: it
  * is sold, and may have been bought by a database that was lost.
  *
- * @throws Failure `conflict` (`ambiguous_sku`) when a reference is of two offers: it is reported, never guessed
+ * @throws Failure `conflict` (`ambiguous_sku`) when a line may be of two offers: it is reported, never guessed
  */
 export async function offersOfLines(
   { db, stores }: Pick<Ordering, 'db' | 'stores'>,
   store: string,
-  references: string[],
-): Promise<Map<string, Offer>> {
-  const wanted = [...new Set(references)]
+  lines: readonly Sold[],
+): Promise<(Offer | undefined)[]> {
   const [variants, others] = await Promise.all([
-    db.query(listingsOfVariants(store, wanted)),
-    db.query(listingsOfSkus(store, wanted)),
+    db.query(listingsOfVariants(store, unique(lines.flatMap(({ variant }) => variant ?? [])))),
+    db.query(listingsOfSkus(store, unique(lines.map(({ sku }) => sku)))),
   ])
   const byVariant = new Map(variants.map((row) => [row.variant, row]))
   const bySku = Map.groupBy(others, ({ sku }) => sku)
-  const rowsOf = (reference: string): ListingRow[] => {
-    const variant = byVariant.get(reference)
-    return variant ? [variant] : (bySku.get(reference) ?? [])
-  }
-  const linked = wanted.flatMap((reference) =>
-    rowsOf(reference).flatMap((row) => (isLinked(row) ? [row.productId] : [])),
-  )
-  const skus = wanted.map((reference) => byVariant.get(reference)?.sku ?? reference)
+  const sold = lines.map(({ variant, sku }) => {
+    const own = variant === null ? undefined : byVariant.get(variant)
+    return { sku: own?.sku ?? sku, name: sku, rows: own ? [own] : (bySku.get(sku) ?? []) }
+  })
+  const linked = unique(sold.flatMap(({ rows }) => rows.flatMap((row) => (isLinked(row) ? [row.productId] : []))))
+  const skus = unique(sold.map(({ sku }) => sku))
   const [products, listed] = await Promise.all([
     linked.length === 0 ? [] : db.query(offersByProduct(linked)),
     db.query(offersBySku(skus)),
@@ -229,22 +271,20 @@ export async function offersOfLines(
   const gone = unlisted.length === 0 ? [] : await db.query(goneOffersBySku(unlisted))
   for (const [sku, offers] of Map.groupBy(gone, ({ sku }) => sku)) underSku.set(sku, offers)
   const filter = stores.find(({ id }) => id === store)?.policy?.filter
-  const found = new Map<string, Offer>()
-  for (const [index, reference] of wanted.entries()) {
-    const rows = rowsOf(reference)
-    if (rows.length > 0 && rows.every(({ state }) => state === 'ignored')) continue
-    const ids = [...new Set(rows.flatMap((row) => (isLinked(row) ? [row.productId] : [])))]
-    const candidates =
-      ids.length > 0 ? ids.flatMap((id) => byProduct.get(id) ?? []) : (underSku.get(skus[index] ?? '') ?? [])
+  return sold.map(({ sku, name, rows }) => {
+    if (rows.length > 0 && rows.every(({ state }) => state === 'ignored')) return undefined
+    const ids = unique(rows.flatMap((row) => (isLinked(row) ? [row.productId] : [])))
+    const candidates = ids.length > 0 ? ids.flatMap((id) => byProduct.get(id) ?? []) : (underSku.get(sku) ?? [])
     const [offer, other] = candidates
-    if (!offer) continue
-    if (rows.length === 0 && filter && !candidates.some((one) => passesFilter(one, { ...filter, inStockOnly: false })))
-      continue
-    if (other) throw ambiguous(reference, candidates)
-    found.set(reference, offer)
-  }
-  return found
+    if (!offer) return undefined
+    const passes = (one: Offer) => !filter || passesFilter(one, { ...filter, inStockOnly: false })
+    if (rows.length === 0 && !candidates.some(passes)) return undefined
+    if (other) throw ambiguous(name, candidates)
+    return offer
+  })
 }
+
+const unique = (texts: string[]): string[] => [...new Set(texts)]
 
 const isLinked = (row: ListingRow): row is ListingRow & { productId: string } =>
   row.linkedBy !== 'sku' && row.productId !== null && row.state !== 'ignored'

@@ -139,16 +139,23 @@ export const withdrawEffect = change('any', (id: string) =>
   build.delete(outbox).where(and(eq(outbox.id, id), sql`${outbox.state} in ('due', 'dead')`)),
 )
 
+interface Begun {
+  id: string
+  sentUpdate: StoreUpdate
+  notBefore: number
+}
+
 /**
  * Notes that a byte of the callback is about to leave. The commit comes before the first byte, because a process that dies after
  * that byte must not take the callback for unsent. Where no byte left, `markUnsent` takes the note back.
  *
  * @param sentUpdate its contents without licence keys; stale when an earlier attempt had others
+ * @param notBefore when it is tried again should the process die
  */
-export const beginCallback = change(1, ({ id, sentUpdate }: { id: string; sentUpdate: StoreUpdate }) =>
+export const beginCallback = change(1, ({ id, sentUpdate, notBefore }: Begun) =>
   build
     .update(outbox)
-    .set({ sentUpdate, sends: sql`${outbox.sends} + 1` })
+    .set({ sentUpdate, notBefore, sends: sql`${outbox.sends} + 1` })
     .where(
       and(
         eq(outbox.id, id),

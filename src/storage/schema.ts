@@ -12,6 +12,7 @@ import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from
 import type { LinkedBy, ListingState } from '../domain/listing.ts'
 import type { CostFault } from '../domain/offer.ts'
 import type { HoldReason, PurchaseState } from '../domain/purchase.ts'
+import type { ShopOrderState } from '../domain/store-order.ts'
 import type { ReportedHold, StoreUpdate } from '../domain/store-update.ts'
 import type { Effect } from './outbox.ts'
 
@@ -167,6 +168,8 @@ export const listings = sqliteTable(
     knownAvailable: flag('known_available'),
     knownName: text('known_name'),
     knownCategory: text('known_category'),
+    /** Whether it was taken out of sight there, because the supplier sells it no more. */
+    knownGone: flag('known_gone'),
     /** The cost behind that price, in the supplier's currency. */
     knownCostMinor: minor('known_cost_minor'),
     /** When it confirmed one last; null: it never did. */
@@ -223,6 +226,26 @@ export const publishing = sqliteTable('publishing', {
   pausedUntil: instant('paused_until'),
   lastError: text('last_error'),
   changedAt: instant('changed_at').notNull(),
+})
+
+/** How far a shop with orders and products of its own is read. */
+export const storeReadings = sqliteTable('store_readings', {
+  store: text('store').primaryKey(),
+  /** When it was connected: nothing that was paid before is bought. */
+  connectedAt: instant('connected_at').notNull(),
+  /** Where the next reading of its orders goes on; null before the first. */
+  ordersCursor: text('orders_cursor'),
+  ordersReadAt: instant('orders_read_at'),
+  /** When they are read next. */
+  ordersDueAt: instant('orders_due_at').notNull(),
+  /** Since when it gives no orders, how often it was asked since, and why. */
+  failingSince: instant('failing_since'),
+  attempts: integer('attempts').notNull().default(0),
+  lastError: text('last_error'),
+  /** Where the reading of its products goes on; null when none is under way. */
+  variantsCursor: text('variants_cursor'),
+  /** When the last whole reading of its products ended. */
+  variantsReadAt: instant('variants_read_at'),
 })
 
 /** Prices that a store has confirmed: a row for each other price that was pushed. */
@@ -309,6 +332,8 @@ export const storeOrders = sqliteTable(
     cancelRequestedAt: instant('cancel_requested_at'),
     /** When the order was last reported to the store as closed; null again when it continues. */
     closedAt: instant('closed_at'),
+    /** How the shop had it when it was read last; null for an order that a backend handed in. */
+    shopState: text('shop_state').$type<ShopOrderState>(),
   },
   (t) => [
     index('store_orders_open').on(t.receivedAt).where(sql`closed_at is null`),

@@ -1,5 +1,6 @@
-import { and, asc, eq, inArray, isNotNull, isNull, ne, notExists, notInArray, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, isNotNull, isNull, ne, notExists, notInArray, type SQL, sql } from 'drizzle-orm'
 import { finalStates } from '../domain/purchase.ts'
+import type { ShopOrderState } from '../domain/store-order.ts'
 import { licenceKeys, purchases, storeOrderLines, storeOrders } from './schema.ts'
 import { build, change, page, statement } from './statement.ts'
 
@@ -89,8 +90,7 @@ export const markCancelRequested = change('any', (id: string, now: number) =>
     .where(and(eq(storeOrders.id, id), isNull(storeOrders.cancelRequestedAt))),
 )
 
-/** Asks for the cancellation of all purchases of an order whose keys the store lacks; unknown ones are looked up now. */
-export const requestCancellation = change('any', (orderId: string, now: number) =>
+const askCancellation = (of: SQL | undefined, now: number) =>
   build
     .update(purchases)
     .set({
@@ -99,7 +99,20 @@ export const requestCancellation = change('any', (orderId: string, now: number) 
       version: sql`${purchases.version} + 1`,
       changedAt: now,
     })
-    .where(and(eq(purchases.orderId, orderId), isNull(purchases.cancelRequestedAt), ne(purchases.state, 'fulfilled'))),
+    .where(and(of, isNull(purchases.cancelRequestedAt), ne(purchases.state, 'fulfilled')))
+
+/** Asks for the cancellation of all purchases of an order whose keys the store lacks; unknown ones are looked up now. */
+export const requestCancellation = change('any', (orderId: string, now: number) =>
+  askCancellation(eq(purchases.orderId, orderId), now),
+)
+
+/** The same for one line of an order. */
+export const requestLineCancellation = change('any', (lineId: string, now: number) =>
+  askCancellation(eq(purchases.lineId, lineId), now),
+)
+
+export const markShopState = change(1, (id: string, shopState: ShopOrderState) =>
+  build.update(storeOrders).set({ shopState }).where(eq(storeOrders.id, id)),
 )
 
 /** Gives a purchase the cancellation of its order, if the store has asked for one by now. */

@@ -8,6 +8,7 @@
  * Instants are epoch milliseconds. Prices are decimal text beside their ISO 4217 currency.
  */
 import type { ItemAnswer } from '../domain/acknowledgement.ts'
+import type { ShopOrderState } from '../domain/store-order.ts'
 import type {
   LineFailed,
   LineFulfilled,
@@ -98,8 +99,7 @@ export type CreatedVariant = { sku: string } & ({ id: string; isNew: boolean } |
 /** An order as the store has it now. */
 export interface StoreOrderRead {
   reference: string
-  /** `waiting`: not paid, or held by the store. Only a `paid` order is bought. */
-  state: 'waiting' | 'paid' | 'cancelled'
+  state: ShopOrderState
   /** When the customer paid; null: not yet. */
   paidAt: number | null
   lines: {

@@ -208,6 +208,7 @@ describe('a line of which the store has all keys', () => {
           { id, store: STORE, orderId, dedupeKey: id, at: ordering.now() },
         ),
         beginCallback({
+          notBefore: 0,
           id,
           sentUpdate: {
             type: 'line.fulfilled',

@@ -49,7 +49,7 @@ describe('the line of an order', () => {
     await db.commit([...offers.map((offer) => putOffer(offer)), ...putListings(rows)])
     return async (reference: string, policy?: ReturnType<typeof sellingPolicy>) => {
       const stores = [{ id: STORE, ...(policy ? { policy } : {}) }]
-      return (await offersOfLines({ db, stores }, STORE, [reference])).get(reference)?.productId
+      return (await offersOfLines({ db, stores }, STORE, [{ variant: reference, sku: reference }]))[0]?.productId
     }
   }
 

@@ -178,7 +178,7 @@ describe('quayside stores', () => {
     const [store] = world.api.stores
     Object.assign(store ?? {}, { callbackUrl: 'https://shop:secret-1@shop.example/hooks?token=secret-2' })
     const { body } = await world.ask('GET', '/stores', { token: world.tokens.viewer })
-    expect(body.data.items?.[0]?.callbackUrl).toBe('https://shop.example/hooks')
+    expect(body.data.items?.[0]?.address).toBe('https://shop.example/hooks')
   })
 
   /** @returns what a command writes that speaks to this service as its owner */

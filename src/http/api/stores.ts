@@ -34,12 +34,14 @@ const StoreStanding = z.object({
   id: z.string(),
   name: z.string(),
   kind: z.string().meta({ examples: ['backend'] }),
-  callbackUrl: z.string().meta({ description: 'Where callbacks go, without credentials and query' }),
+  address: z
+    .string()
+    .meta({ description: 'Where callbacks go, or the address of the shop; without credentials and query' }),
   listings: counts.meta({ description: 'By state' }),
   publications: count.meta({ description: 'Pages of changes that wait to be pushed to it' }),
   pausedUntil: maybeAt.meta({ description: 'It refused its listings: nothing is pushed to it until then' }),
   error: words,
-  callbackSecret: CallbackSecretStanding,
+  callbackSecret: CallbackSecretStanding.nullable().meta({ description: 'Null for a shop, which gets no callbacks' }),
 })
 
 const RotatedSecret = z.object({
@@ -99,19 +101,19 @@ export function storeOperations({
           db.query(allPublishing()),
           db.query(allCallbackSecrets()),
         ])
-        const items = stores.map(({ id, name, kind, callbackUrl }) => {
+        const items = stores.map(({ id, name, kind, address }) => {
           const standing = standings.find(({ store }) => store === id)
           const own = totals.filter(({ store }) => store === id)
           return {
             id,
             name,
             kind,
-            callbackUrl: withoutSecrets(callbackUrl),
+            address: withoutSecrets(address),
             listings: Object.fromEntries(own.map(({ state, total }) => [state, total])),
             publications: waiting.find(({ store }) => store === id)?.total ?? 0,
             pausedUntil: standing?.pausedUntil ?? null,
             error: standing?.lastError ?? null,
-            callbackSecret: callbackSecretOf(rotations, id),
+            callbackSecret: kind === 'backend' ? callbackSecretOf(rotations, id) : null,
           }
         })
         return ok({ items })

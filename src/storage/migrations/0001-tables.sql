@@ -89,7 +89,8 @@ create table store_orders (
   body_digest text not null,
   received_at integer not null,
   cancel_requested_at integer,
-  closed_at integer
+  closed_at integer,
+  shop_state text
 ) strict;
 create index store_orders_open on store_orders (received_at) where closed_at is null;
 create unique index store_orders_reference on store_orders (store, reference);
@@ -430,6 +431,7 @@ create table listings (
   known_available integer,
   known_name text,
   known_category text,
+  known_gone integer,
   known_cost_minor integer,
   pushed_at integer,
   wanted_price_minor integer,
@@ -469,6 +471,20 @@ create table publishing (
   paused_until integer,
   last_error text,
   changed_at integer not null
+) strict;
+
+-- How far a shop with orders and products of its own is read.
+create table store_readings (
+  store text not null primary key,
+  connected_at integer not null,
+  orders_cursor text,
+  orders_read_at integer,
+  orders_due_at integer not null,
+  failing_since integer,
+  attempts integer not null default 0,
+  last_error text,
+  variants_cursor text,
+  variants_read_at integer
 ) strict;
 
 -- Prices that a store has confirmed.

@@ -75,6 +75,9 @@ export function refundedUnits(refunds: z.infer<typeof shopRefund>[]): RefundedUn
 
 export const NO_REFUNDS: RefundedUnits = { ofLine: new Map(), unknown: 0 }
 
+/** Those that WooCommerce gives a paid order: of products that are not handed over by the shop itself, and of others. */
+export const PAID_STATUSES = ['processing', 'completed']
+
 /** Reads an order of WooCommerce. @param statuses in which a paid order may be bought */
 export function storeOrderOf(
   order: ShopOrder,

@@ -31,6 +31,7 @@ export const listedContent = (fields: Partial<ListingContent> = {}): ListingCont
   available: true,
   name: 'Desktop Pro',
   category: 'os',
+  isGone: false,
   ...fields,
 })
 

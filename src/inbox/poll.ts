@@ -1,0 +1,95 @@
+/**
+ * Polling: shops are asked for the orders that changed, because no shop repeats a delivery that was lost. What is read is taken
+ * as a delivery is; an order that comes both ways is taken once.
+ */
+import type { Context } from '../context.ts'
+import { codeOf, messageOf } from '../errors.ts'
+import { first } from '../storage/database.ts'
+import { enqueueAlert } from '../storage/outbox.ts'
+import { connectStore, putStoreReading, type StoreReading, storeReadingOf } from '../storage/store-readings.ts'
+import type { NotConfirmed, Store, StoreOrderRead } from '../stores/store.ts'
+import type { StoreOrderTaken } from './supplier-events.ts'
+
+export interface PolledStore {
+  id: string
+  ordersSince: NonNullable<Store['ordersSince']>
+  take: (order: StoreOrderRead) => Promise<StoreOrderTaken>
+}
+
+type Polling = Pick<Context, 'db' | 'now' | 'newId' | 'log'>
+
+/** Between two readings of a shop whose orders are all read. */
+const POLL_MS = 60_000
+/** Longest wait for a shop that gives no orders. */
+const WAIT_MAX_MS = 5 * 60_000
+/** A shop that gives no orders for so long is a matter for a person: nothing that its customers pay for is bought. */
+const ALERT_MS = 15 * 60_000
+
+/**
+ * Reads the next page of the orders of a shop that changed, if that is due.
+ *
+ * @returns 1 when it read one, else 0
+ */
+export async function pollOrders(polling: Polling, store: PolledStore): Promise<number> {
+  const { db, now } = polling
+  const reading = await first(db, storeReadingOf(store.id))
+  if (!reading) {
+    await db.commit([connectStore(store.id, now())])
+    return 1
+  }
+  if (reading.ordersDueAt > now()) return 0
+  const page = await store.ordersSince(reading.ordersCursor ?? reading.connectedAt)
+  if (page.outcome !== 'read') {
+    await noteFailure(polling, reading, page)
+    return 0
+  }
+  for (const order of page.orders) await takeOne(polling, store, order)
+  const at = now()
+  const ended = reading.failingSince === null ? {} : { failingSince: null, attempts: 0, lastError: null }
+  const next = { ordersCursor: page.cursor, ordersReadAt: at, ordersDueAt: page.more ? at : at + POLL_MS }
+  await db.commit([putStoreReading(store.id, { ...next, ...ended })])
+  if (reading.failingSince !== null) polling.log.info('orders.read_again', { store: store.id })
+  return 1
+}
+
+/**
+ * An order that cannot be taken must not keep the others back: a person is alerted, and it is taken when the shop shows another
+ * change of it. Where the database fails, the page is read again.
+ */
+async function takeOne(polling: Polling, store: PolledStore, order: StoreOrderRead): Promise<void> {
+  const { db, log } = polling
+  const { reference } = order
+  try {
+    await store.take(order)
+  } catch (error) {
+    const code = codeOf(error)
+    if (code === 'unavailable' || code === 'unknown_outcome') throw error
+    const why = messageOf(error)
+    log.error('order.not_taken', { store: store.id, reference, error: why })
+    const note = `the order ${reference} of ${store.id} cannot be taken: ${why}; save it in the shop once the cause is gone`
+    const payload = { note, store: store.id, reference }
+    await db.commit([
+      enqueueAlert(polling, { type: 'order_refused', occasion: `${store.id}:${reference}:${why}`, payload }),
+    ])
+  }
+}
+
+async function noteFailure(polling: Polling, reading: StoreReading, { outcome, detail }: NotConfirmed): Promise<void> {
+  const { db, now, log } = polling
+  const { store } = reading
+  const at = now()
+  const failingSince = reading.failingSince ?? at
+  const attempts = reading.attempts + 1
+  const wait = Math.min(POLL_MS * 2 ** (attempts - 1), WAIT_MAX_MS)
+  const note = `${store} has given no orders since ${new Date(failingSince).toISOString()}: ${detail}`
+  const alert = enqueueAlert(polling, {
+    type: 'store_unreachable',
+    occasion: `${store}:${failingSince}`,
+    payload: { note, store },
+  })
+  await db.commit([
+    putStoreReading(store, { failingSince, attempts, lastError: detail, ordersDueAt: at + wait }),
+    ...(at - failingSince >= ALERT_MS ? [alert] : []),
+  ])
+  log.warn('orders.unread', { store, outcome, attempts, detail })
+}

@@ -1,0 +1,87 @@
+/**
+ * Reads what a store with products of its own sells, and begins a listing for each variant whose SKU is an offer's. Variants of
+ * other SKUs are none of our business: no row is kept of them.
+ */
+import { first } from '../storage/database.ts'
+import { type ListingRow, listingsOfVariants, putListings } from '../storage/listings.ts'
+import { offersBySku } from '../storage/offers.ts'
+import { enqueuePublications, pausePublishing } from '../storage/publications.ts'
+import { connectStore, putStoreReading, storeReadingOf } from '../storage/store-readings.ts'
+import type { Store, StoreVariant } from '../stores/store.ts'
+import { newListing, type SellingStore } from './assess.ts'
+import type { Publisher } from './publish.ts'
+
+/** How often a store's products are read: one that the merchant adds is linked within this time, or when asked for. */
+const READ_EVERY_MS = 6 * 3_600_000
+
+/** Wait before a page that the store did not give is asked for again. */
+const AGAIN_MS = 60_000
+
+/**
+ * Reads the next page of what the store sells, if a reading is under way or due.
+ *
+ * @returns whether a page was read
+ */
+export async function readVariants(
+  publisher: Publisher,
+  { id: store }: SellingStore,
+  variants: NonNullable<Store['variants']>,
+): Promise<boolean> {
+  const { db, now: clock, log } = publisher
+  const began = clock()
+  const reading = await first(db, storeReadingOf(store))
+  if (!reading) {
+    await db.commit([connectStore(store, began)])
+    return true
+  }
+  const { variantsCursor, variantsReadAt } = reading
+  if (variantsCursor === null && variantsReadAt !== null && began - variantsReadAt < READ_EVERY_MS) return false
+  const page = await variants(variantsCursor)
+  const now = clock()
+  if (page.outcome !== 'read') {
+    const paused = { attempts: 1, until: now + AGAIN_MS, error: page.detail }
+    await db.commit([pausePublishing(store, paused, now)])
+    log.warn('variants.unread', { store, outcome: page.outcome, detail: page.detail })
+    return true
+  }
+  const { rows, productIds } = await listingsFor(publisher, store, page.items, now)
+  await db.commit([
+    ...putListings(rows),
+    ...enqueuePublications([{ id: store }], productIds, { newId: publisher.newId, now, cause: 'variants' }),
+    putStoreReading(store, {
+      variantsCursor: page.next,
+      ...(page.next === null && { variantsReadAt: now }),
+    }),
+  ])
+  if (page.next === null) log.info('variants.read', { store })
+  return true
+}
+
+/** The listings that are new, or that have another SKU in the store now, and the products behind them. */
+async function listingsFor({ db }: Pick<Publisher, 'db'>, store: string, items: StoreVariant[], now: number) {
+  const named = items.filter((item): item is StoreVariant & { sku: string } => item.sku !== null && item.sku !== '')
+  if (named.length === 0) return { rows: [], productIds: [] }
+  const [known, offers] = await Promise.all([
+    db.query(
+      listingsOfVariants(
+        store,
+        named.map(({ id }) => id),
+      ),
+    ),
+    db.query(offersBySku(named.map(({ sku }) => sku))),
+  ])
+  const byVariant = new Map(known.map((row) => [row.variant, row]))
+  const bySku = Map.groupBy(offers, ({ sku }) => sku)
+  const rows: ListingRow[] = []
+  const productIds = new Set<string>()
+  for (const { id, sku } of named) {
+    const row = byVariant.get(id)
+    const candidates = bySku.get(sku) ?? []
+    if (row ? row.sku === sku : candidates.length === 0) continue
+    const listing = row ?? newListing(store, { variant: id, sku, linkedBy: 'sku' }, now)
+    rows.push({ ...listing, sku, version: listing.version + 1, changedAt: now })
+    if (row?.productId) productIds.add(row.productId)
+    for (const { productId } of candidates) productIds.add(productId)
+  }
+  return { rows, productIds: [...productIds] }
+}

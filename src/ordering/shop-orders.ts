@@ -1,0 +1,195 @@
+/**
+ * Orders that are read from a shop. Each reading says how the shop has an order now: a new paid one is taken, and what the shop
+ * has done to a known one since is followed. A shop may be read any number of times: the same order changes nothing.
+ *
+ *   | the shop has               | and here                        | then
+ *   | a paid order               | it is unknown                   | it is taken
+ *   | a cancelled order          | it is not cancelled             | it is cancelled
+ *   | an order on hold           | it was paid, and nothing is sent| it is cancelled: paid again, it is bought
+ *   |                            | it was paid, and something is   | a person is alerted
+ *   | a paid order               | it was cancelled or on hold     | what ended is tried again
+ *   | fewer or no units of a line| it was bought                   | none: the line is cancelled; fewer: a person is alerted
+ *   | more units, other lines    | it was taken                    | a person is alerted, and nothing is bought
+ */
+import { createHash } from 'node:crypto'
+import { parseDecimal } from '../domain/money.ts'
+import { isOver } from '../domain/purchase.ts'
+import { currentParts } from '../domain/store-order.ts'
+import { Failure } from '../errors.ts'
+import { first } from '../storage/database.ts'
+import { type Alert, enqueueAlert } from '../storage/outbox.ts'
+import { purchasesOfOrder } from '../storage/purchases.ts'
+import { linesOfOrders, markShopState, type StoreOrder, storeOrderByReference } from '../storage/store-orders.ts'
+import type { StoreOrderRead } from '../stores/store.ts'
+import { cancelLine, cancelOrder, retryPurchase } from './actions.ts'
+import type { Ordering } from './context.ts'
+import { type OrderInput, offersOfLines, type Sold, takeOrder } from './intake.ts'
+
+/** What became of an order that was read. `ignored`: nothing was done, for this reason. */
+export type ShopOrderTaken = { outcome: 'taken' } | { outcome: 'ignored'; detail: string }
+
+/** The shop that an order was read from. */
+export interface ShopOfOrders {
+  id: string
+  /** When it was connected: what was paid before is not bought. */
+  connectedAt: number
+  /** How long a paid order waits before it is bought. */
+  delayMs: number
+}
+
+export async function takeFromShop(
+  ordering: Ordering,
+  shop: ShopOfOrders,
+  read: StoreOrderRead,
+): Promise<ShopOrderTaken> {
+  const known = await first(ordering.db, storeOrderByReference(shop.id, read.reference))
+  if (known) {
+    await follow(ordering, known, read)
+    return { outcome: 'taken' }
+  }
+  if (read.state !== 'paid' || read.paidAt === null) return ignored(`the order is ${read.state}, not paid`)
+  if (read.paidAt < shop.connectedAt) return ignored('it was paid before the store was connected')
+  if (read.fault) return refuse(ordering, shop, read, read.fault)
+  const input = inputOf(read)
+  if (input.lines.length === 0) return ignored('it has no line')
+  const notBefore = shop.delayMs > 0 ? ordering.now() + shop.delayMs : null
+  try {
+    await takeOrder(ordering, shop.id, input, digestOf(read), { shopState: 'paid', notBefore })
+    return { outcome: 'taken' }
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error
+    if (error.reason === 'no_known_sku') return ignored('no line of it is one of the listings')
+    if (error.code !== 'invalid' && error.reason !== 'ambiguous_sku') throw error
+    return refuse(ordering, shop, read, error.message)
+  }
+}
+
+const ignored = (detail: string): ShopOrderTaken => ({ outcome: 'ignored', detail })
+
+/** A person must look: the customer has paid, and nothing is bought. One alert for each state of the order. */
+async function refuse(
+  ordering: Ordering,
+  { id: store }: ShopOfOrders,
+  read: StoreOrderRead,
+  why: string,
+): Promise<ShopOrderTaken> {
+  const note = `nothing is bought for the paid order ${read.reference} of ${store}: ${why}`
+  await ordering.db.commit([alertOf(ordering, 'order_refused', store, read, note)])
+  return ignored(why)
+}
+
+const alertOf = (
+  ordering: Ordering,
+  type: string,
+  store: string,
+  read: StoreOrderRead,
+  note: string,
+  about: Partial<Alert> = {},
+) =>
+  enqueueAlert(ordering, {
+    type,
+    occasion: `${store}:${read.reference}:${digestOf(read)}`,
+    payload: { note, store, reference: read.reference },
+    ...about,
+  })
+
+/** The order as the shop sells it now; a line without units is none. */
+function inputOf({ reference, lines }: StoreOrderRead): OrderInput {
+  return {
+    reference,
+    lines: lines
+      .filter(({ quantity }) => quantity > 0)
+      .map(({ id, variant, sku, quantity, unitPrice, currency }) => ({
+        id,
+        variant,
+        sku,
+        quantity,
+        unitPriceMinor: parseDecimal(unitPrice, currency) ?? null,
+        currency,
+      })),
+  }
+}
+
+const digestOf = ({ state, lines }: StoreOrderRead): string =>
+  createHash('sha256')
+    .update(JSON.stringify([state, lines]))
+    .digest('hex')
+
+/** Does what the shop has done to a known order since it was read last. */
+async function follow(ordering: Ordering, known: StoreOrder, read: StoreOrderRead): Promise<void> {
+  const actor = `store:${known.store}`
+  const before = known.shopState
+  if (read.state === 'cancelled') {
+    if (before !== 'cancelled') await cancel(ordering, known, read, actor)
+  } else if (read.state === 'waiting') {
+    if (before === 'paid') await holdBack(ordering, known, read, actor)
+  } else {
+    if (before !== null && before !== 'paid') await tryAgain(ordering, known, actor)
+    await followLines(ordering, known, read, actor)
+  }
+  // Last, so that a process that died before does all of it again.
+  if (before !== read.state) await ordering.db.commit([markShopState(known.id, read.state)])
+}
+
+async function cancel(ordering: Ordering, known: StoreOrder, read: StoreOrderRead, actor: string): Promise<void> {
+  await cancelOrder(ordering, known.id, actor)
+  const purchases = await ordering.db.query(purchasesOfOrder(known.id))
+  if (!purchases.some(({ state, handOverBegunAt }) => state === 'fulfilled' || handOverBegunAt !== null)) return
+  const note = `the shop has cancelled the order ${known.reference} of ${known.store}, and the customer has keys of it`
+  await ordering.db.commit([alertOf(ordering, 'order_changed', known.store, read, note, { orderId: known.id })])
+}
+
+async function holdBack(ordering: Ordering, known: StoreOrder, read: StoreOrderRead, actor: string): Promise<void> {
+  const purchases = await ordering.db.query(purchasesOfOrder(known.id))
+  if (purchases.every(({ sends, state }) => sends === 0 && (state === 'planned' || state === 'waiting'))) {
+    await cancelOrder(ordering, known.id, actor)
+    return
+  }
+  const note = `the shop has put the order ${known.reference} of ${known.store} on hold, and it is bought already: cancel it if its keys must not reach the customer`
+  await ordering.db.commit([alertOf(ordering, 'order_changed', known.store, read, note, { orderId: known.id })])
+}
+
+/** Set back to paid by the merchant: what has ended without its keys is bought again. */
+async function tryAgain(ordering: Ordering, known: StoreOrder, actor: string): Promise<void> {
+  const purchases = await ordering.db.query(purchasesOfOrder(known.id))
+  for (const ofLine of Map.groupBy(purchases, ({ lineId }) => lineId).values()) {
+    for (const { id, state } of currentParts(ofLine)) {
+      if (!isOver(state)) continue
+      try {
+        await retryPurchase(ordering, id, actor)
+      } catch (error) {
+        if (!(error instanceof Failure) || error.code !== 'conflict') throw error
+        ordering.log.warn('order.not_retried', { id: known.id, purchaseId: id, reason: error.message })
+      }
+    }
+  }
+}
+
+async function isOurs(ordering: Ordering, store: string, line: Sold): Promise<boolean> {
+  try {
+    return (await offersOfLines(ordering, store, [line]))[0] !== undefined
+  } catch (error) {
+    if (error instanceof Failure && error.reason === 'ambiguous_sku') return true
+    throw error
+  }
+}
+
+async function followLines(ordering: Ordering, known: StoreOrder, read: StoreOrderRead, actor: string): Promise<void> {
+  const stored = await ordering.db.query(linesOfOrders([known.id]))
+  const now = new Map(read.lines.map((line) => [line.id, line.quantity]))
+  const changes: string[] = []
+  for (const { id, line, sku, quantity, productId } of stored) {
+    if (productId === null) continue
+    const left = now.get(line) ?? 0
+    if (left === 0) await cancelLine(ordering, known.id, id, actor)
+    else if (left !== quantity) changes.push(`line ${line} (${sku}) has ${left} of ${quantity} units now`)
+  }
+  const taken = new Set(stored.map(({ line }) => line))
+  for (const line of read.lines) {
+    if (taken.has(line.id) || line.quantity === 0 || !(await isOurs(ordering, known.store, line))) continue
+    changes.push(`line ${line.id} (${line.sku}) came later and is not bought`)
+  }
+  if (changes.length === 0) return
+  const note = `the paid order ${known.reference} of ${known.store} was changed in the shop: ${changes.join('; ')}`
+  await ordering.db.commit([alertOf(ordering, 'order_changed', known.store, read, note, { orderId: known.id })])
+}
