@@ -10,6 +10,7 @@ import type { Ordering, OrderingPolicy } from '../../src/ordering/context.ts'
 import { takeOrder } from '../../src/ordering/intake.ts'
 import { viewOrder } from '../../src/ordering/order-view.ts'
 import { resume } from '../../src/ordering/recover.ts'
+import type { RuntimeParts } from '../../src/runtime.ts'
 import { Secret } from '../../src/secret.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { listDiscrepancies } from '../../src/storage/discrepancies.ts'
@@ -19,6 +20,7 @@ import { listOutbox } from '../../src/storage/outbox.ts'
 import { purchasesOfOrder } from '../../src/storage/purchases.ts'
 import { backendStore } from '../../src/stores/backend/backend.ts'
 import { openCallbackSecrets, secretText } from '../../src/stores/backend/signature.ts'
+import type { Store } from '../../src/stores/store.ts'
 import { createSupplier, type OrderRequest } from '../../src/supplier/client.ts'
 import { openVault } from '../../src/vault/vault.ts'
 import { startCheckedSandbox } from './checked-sandbox.ts'
@@ -49,6 +51,11 @@ export interface TestAppOptions {
   random?: () => number
   /** The key that Quayside presents. */
   apiKey?: string
+  /** A second store beside the demo store. */
+  beside?: (needs: { now: () => number; newId: () => string }) => {
+    store: RuntimeParts['stores'][number]
+    adapter: Store
+  }
   /** File of the sandbox, so that `supplierDown` and `supplierUp` find the same world. */
   sandboxFile?: string
 }
@@ -100,6 +107,7 @@ export async function openTestApp(options: TestAppOptions = {}) {
   const callbackSecrets = await openCallbackSecrets({ db, vault, now, newId })
   const shop = await startShop({ secret: secretText(first(callbackSecrets.of(STORE))), now })
   const store = backendStore({ callbackUrl: shop.url, secrets: () => callbackSecrets.of(STORE), now, newId })
+  const beside = options.beside?.({ now, newId })
   const sent: OrderRequest[] = []
   const log = createLog({ level: 'info', write: (line) => void lines.push(line) })
 
@@ -117,8 +125,8 @@ export async function openTestApp(options: TestAppOptions = {}) {
       owner,
       policy: options.policy ?? {},
       ...(options.marker && { marker: options.marker }),
-      stores: [{ id: STORE, policy: sellingPolicy() }],
-      storeOf: (id) => (id === STORE ? store : undefined),
+      stores: [{ id: STORE, policy: sellingPolicy() }, ...(beside ? [beside.store] : [])],
+      storeOf: (id) => (id === STORE ? store : id === beside?.store.id ? beside.adapter : undefined),
       onSend: (request) => void sent.push(request),
     })
   let current = await openProcess('test')

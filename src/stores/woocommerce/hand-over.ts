@@ -244,9 +244,13 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
     fulfil,
     closeOrder,
     reportFailure: ({ id, order, line, units, message, advice }: Pushed<LineFailed>) =>
-      remark(order.reference, id, `Quayside: ${unitsOf(units, line)} will not come: ${message}. ${advice}`),
+      remark(
+        order.reference,
+        id,
+        `Quayside: ${unitsOf(units, line)} will not come: ${withoutStop(message)}. ${advice}`,
+      ),
     reportHeld: ({ id, order, line, units, message }: Pushed<LineHeld>) =>
-      remark(order.reference, id, `Quayside: ${unitsOf(units, line)} wait: ${message}.`),
+      remark(order.reference, id, `Quayside: ${unitsOf(units, line)} wait: ${withoutStop(message)}.`),
     reportResumed: ({ id, order, line, units }: Pushed<LineResumed>) =>
       remark(order.reference, id, `Quayside: ${unitsOf(units, line)} are being bought again.`),
     resend: async ({ reference, lines }: ResentOrder): Promise<PushResult> => {
@@ -272,3 +276,6 @@ const CLOSED: Record<OrderClosed['state'], string> = {
   failed: 'Quayside: no licence key of this order will come. Refund it.',
   cancelled: 'Quayside: this order was cancelled, and no licence key was handed over.',
 }
+
+/** A message of the supplier may be a sentence. */
+const withoutStop = (message: string): string => message.replace(/[.\s]+$/, '')

@@ -1,0 +1,180 @@
+/** A WooCommerce shop connected to Quayside: what its customers and its merchant get, whatever the shop does meanwhile. */
+import { describe, expect, test } from 'vitest'
+import { listingsOfVariants } from '../../src/storage/listings.ts'
+import { openShopApp, SHOP } from '../support/shop-app.ts'
+import { first } from '../support/test-app.ts'
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+
+describe('a customer of a WooCommerce shop', () => {
+  test('gets the keys in the lines of the order, in one mail, and the order is completed', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    await app.settle()
+    const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0, quantity: 2 }] })
+    await app.pass(3 * MINUTE)
+    const keys = app.keysOf(reference)
+    expect(keys).toHaveLength(2)
+    expect(app.statusOf(reference)).toBe('completed')
+    for (const key of keys) expect(app.shop.mailsWith(key)).toHaveLength(1)
+    expect(app.sandbox.world.report().charges).toHaveLength(1)
+  })
+
+  test('who has not paid, or pays cash on delivery, gets nothing until the money is there', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    const cash = app.customerBuys({ lines: [{ product: one?.product ?? 0 }], payment: 'on_delivery' })
+    const transfer = app.customerBuys({ lines: [{ product: one?.product ?? 0 }], payment: 'waiting' })
+    await app.pass(5 * MINUTE)
+    expect([app.keysOf(cash), app.keysOf(transfer)]).toEqual([[], []])
+    expect(app.sandbox.world.report().charges).toEqual([])
+    app.shop.pay(Number(transfer))
+    await app.pass(3 * MINUTE)
+    expect(app.keysOf(transfer)).toHaveLength(1)
+    expect(app.keysOf(cash)).toEqual([])
+  })
+
+  test('who paid before the shop was connected is not sold the same again', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    const before = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+    app.shop.edit(Number(before), (order) => {
+      order.paidAt = app.now() - HOUR
+    })
+    await app.pass(3 * MINUTE)
+    expect(app.keysOf(before)).toEqual([])
+    expect(await app.orderOf(before)).toBeUndefined()
+  })
+
+  test('of a mixed cart gets the keys, and the other lines are left alone', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    const shirt = app.shop.addProduct({ name: 'Shirt', sku: 'SHIRT', regular_price: '20.00' })
+    const reference = app.customerBuys({ lines: [{ product: shirt.id }, { product: one?.product ?? 0 }] })
+    await app.pass(3 * MINUTE)
+    expect(app.sandbox.world.report().charges).toHaveLength(1)
+    const issued = first(Object.values(app.sandbox.world.report().keysIssued).flat())
+    expect(app.shop.mailsWith(issued)).toHaveLength(1)
+    expect(app.statusOf(reference), 'the shirt is not sent yet').toBe('processing')
+  })
+
+  test('who pays while the shop is down for an hour gets the keys once it is back, each once', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    await app.settle()
+    const references = Array.from({ length: 5 }, () => app.customerBuys({ lines: [{ product: one?.product ?? 0 }] }))
+    await app.running.stop()
+    await app.pass(HOUR)
+    expect(await app.alerts()).toContain('store_unreachable')
+    await app.running.start()
+    await app.pass(10 * MINUTE)
+    for (const reference of references) {
+      expect(app.keysOf(reference)).toHaveLength(1)
+      expect(app.shop.mailsWith(first(app.keysOf(reference)))).toHaveLength(1)
+    }
+    expect(app.sandbox.world.report().charges).toHaveLength(5)
+  })
+})
+
+describe('a merchant', () => {
+  test('who cancels an order before it is bought keeps it from being bought', async () => {
+    const app = await openShopApp({ delayMinutes: 10 })
+    const [one] = await app.sell()
+    const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+    await app.pass(5 * MINUTE)
+    expect(await app.orderOf(reference)).toMatchObject({ shopState: 'paid' })
+    app.shop.setStatus(Number(reference), 'cancelled')
+    await app.pass(10 * MINUTE)
+    expect(app.sandbox.world.report().charges).toEqual([])
+    expect(await app.orderOf(reference)).toMatchObject({ shopState: 'cancelled' })
+  })
+
+  test('whose fraud check speaks within the delay has nothing bought until the order is paid again', async () => {
+    const app = await openShopApp({ delayMinutes: 10 })
+    const [one] = await app.sell()
+    const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+    await app.pass(5 * MINUTE)
+    app.shop.setStatus(Number(reference), 'on-hold')
+    await app.pass(HOUR, 5 * MINUTE)
+    expect(app.sandbox.world.report().charges).toEqual([])
+    app.shop.setStatus(Number(reference), 'processing')
+    await app.pass(5 * MINUTE)
+    expect(app.keysOf(reference)).toHaveLength(1)
+  })
+
+  test('sets a failed order on hold and back, and what failed is bought again', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    app.sandbox.faults.add({ fault: 'failed-order' })
+    const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+    await app.pass(5 * MINUTE)
+    expect(app.keysOf(reference)).toEqual([])
+    const notes = app
+      .notesOf(reference)
+      .filter(({ isForCustomer, note }) => !isForCustomer && note.includes('will not come'))
+    expect(notes.map(({ note }) => note)).toEqual([expect.stringContaining('could not fulfil the order. Refund')])
+    app.shop.setStatus(Number(reference), 'on-hold')
+    await app.pass(3 * MINUTE)
+    app.shop.setStatus(Number(reference), 'processing')
+    await app.pass(5 * MINUTE)
+    expect(app.keysOf(reference)).toHaveLength(1)
+    expect(app.statusOf(reference)).toBe('completed')
+  })
+
+  test('who adds units to a paid order or refunds some is alerted, and nothing more is bought', async () => {
+    const app = await openShopApp({ delayMinutes: 10 })
+    const [one] = await app.sell()
+    const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0, quantity: 2 }] })
+    await app.pass(3 * MINUTE)
+    app.shop.edit(Number(reference), (order) => {
+      for (const line of order.lines) line.quantity = 5
+    })
+    await app.pass(20 * MINUTE)
+    expect(await app.alerts()).toContain('order_changed')
+    expect(app.sandbox.world.report().charges).toHaveLength(1)
+    const issued = Object.values(app.sandbox.world.report().keysIssued).flat()
+    expect(issued).toHaveLength(2)
+    for (const key of issued) expect(app.shop.mailsWith(key)).toHaveLength(1)
+    expect(app.statusOf(reference), 'three units are not handed over').toBe('processing')
+  })
+
+  test('is alerted with the reason that nothing is bought for an order whose total does not fit', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }], total: '1.00' })
+    await app.pass(3 * MINUTE)
+    expect(await app.alerts()).toContain('order_refused')
+    expect(app.sandbox.world.report().charges).toEqual([])
+    expect(app.keysOf(reference)).toEqual([])
+  })
+})
+
+describe('the products of a WooCommerce shop', () => {
+  test('are linked by SKU and get price and stock; others are left alone', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    const other = app.shop.addProduct({ name: 'Mug', sku: 'MUG', regular_price: '7.00' })
+    await app.settle()
+    const product = app.shop.products.get(one?.product ?? 0)
+    expect(product?.regularPrice).not.toBe('99.00')
+    expect(app.shop.products.get(other.id)?.regularPrice).toBe('7.00')
+    const [listing] = await app.db.query(listingsOfVariants(SHOP, [String(one?.product)]))
+    expect(listing).toMatchObject({ state: 'synced', sku: one?.sku })
+    expect(await app.db.query(listingsOfVariants(SHOP, [String(other.id)]))).toEqual([])
+  })
+
+  test('that the shop lacks are created once as drafts, also where the answer was lost', async () => {
+    const app = await openShopApp({ products: { create: 'draft' } })
+    app.shop.strike({ fault: 'lost_after', kind: 'products.batch' })
+    const offers = await app.offers()
+    await app.settle()
+    await app.pass(10 * MINUTE)
+    const made = [...app.shop.products.values()].filter(({ sku }) => sku === offers[0]?.sku)
+    expect(made).toHaveLength(1)
+    expect(made[0]).toMatchObject({ status: 'draft', virtual: true })
+    const skus = [...app.shop.products.values()].map(({ sku }) => sku)
+    expect(new Set(skus).size).toBe(skus.length)
+    expect(made[0]?.regularPrice).not.toBe('')
+  })
+})
