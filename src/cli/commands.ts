@@ -119,7 +119,7 @@ const init: CommandRow = {
     '--dialect <name or path>': 'how the supplier writes what the API leaves open; a path ends in .json',
     '--api-key-file <file>': 'a file that holds the API key; else QUAYSIDE_API_KEY is used',
     '--store-name <name>': 'what the store is called',
-    '--callback-url <address>': 'where the store gets keys and failures',
+    '--callback-url <address>': 'where the store gets keys and failures; left out, a shop is added next',
     '--public-url <address>': 'where the supplier reaches this service; polling alone without it',
     '--markup <percent>': 'listing price = cost plus this',
     '--data-dir <folder>': 'where the database is kept; default: data/run',
@@ -135,6 +135,8 @@ Examples:
   quayside init --yes --base-url https://supplier.example/api/v1 \\
     --api-key-file ./key.txt --store-name 'My store' \\
     --callback-url https://shop.example/quayside
+  quayside init --yes --base-url https://supplier.example/api/v1 \\
+    --api-key-file ./key.txt && quayside stores add woocommerce
   quayside init --dialect config/my-supplier.json`,
   run: async (io, options: InitOptions) => (await import('./init.ts')).runInit(io, options),
 }

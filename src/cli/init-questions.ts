@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
-import { configShape, dialectFileOf, readText } from '../config/config.ts'
+import { configShape, dialectFileOf, readText, type Settings } from '../config/config.ts'
 import { backendShape, percent } from '../config/store-settings.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
@@ -30,7 +30,7 @@ export interface Flags {
 
 /** Without a name and a price rule nothing could be shown or sold; both are one line to change. */
 const NAME = 'My store'
-const MARKUP = '20'
+export const MARKUP = '20'
 
 /** What a dialect is called in the configuration: a name as it is, a path from the folder of the configuration. */
 const dialectSetting = (given: string, folder: string): string =>
@@ -49,7 +49,6 @@ export function flagAnswers(flags: Flags, env: Io['env'], existing: Existing): A
   const before = defaultsOf(flags, existing)
   const faults: FieldFault[] = []
   if (!before.baseUrl) faults.push({ field: '--base-url', message: "the address of the supplier's Reseller API" })
-  if (!before.callbackUrl) faults.push({ field: '--callback-url', message: 'where your store gets keys and failures' })
   const given: [flag: string, shape: Shape, text: string | null][] = [
     ['--base-url', baseUrlShape, before.baseUrl],
     ['--callback-url', callbackUrlShape, before.callbackUrl],
@@ -70,18 +69,21 @@ export function flagAnswers(flags: Flags, env: Io['env'], existing: Existing): A
 }
 
 function defaultsOf(flags: Flags, { settings, folder }: Existing): Omit<Answers, 'apiKey'> {
-  const store = settings?.stores.find(({ kind }) => kind === 'backend')
+  const store = backendOf(settings)
   return {
     baseUrl: flags.baseUrl ?? settings?.supplier.baseUrl ?? '',
     dialect: flags.dialect ? dialectSetting(flags.dialect, folder) : (settings?.supplier.dialect ?? DIALECT),
     storeName: flags.storeName ?? store?.name ?? NAME,
-    callbackUrl: flags.callbackUrl ?? (store?.kind === 'backend' ? store.callbackUrl : ''),
+    callbackUrl: flags.callbackUrl ?? store?.callbackUrl ?? null,
     publicUrl: flags.publicUrl ?? settings?.publicUrl ?? null,
     markup: flags.markup ?? store?.pricing.markup.percent ?? MARKUP,
     dataDir: flags.dataDir === undefined ? settings?.dataDir : pathSetting(flags.dataDir, folder),
     port: flags.port ?? settings?.listen.port,
   }
 }
+
+/** The store among the settings that has a backend. */
+export const backendOf = (settings: Settings | undefined) => settings?.stores.find((store) => store.kind === 'backend')
 
 const hasApiKey = (env: Io['env'], existing: Existing): boolean =>
   existing.apiKeyFile || Boolean(env.QUAYSIDE_API_KEY) || Boolean(env.QUAYSIDE_API_KEY_FILE)
@@ -104,7 +106,7 @@ interface Shape {
   safeParse(value: unknown): { success: true } | { success: false; error: { issues: { message: string }[] } }
 }
 
-const faultOf = (shape: Shape) => (text: string) => {
+export const faultOf = (shape: Shape) => (text: string) => {
   const result = shape.safeParse(text)
   return result.success ? undefined : result.error.issues[0]?.message
 }
@@ -125,41 +127,59 @@ export interface Asking {
 export async function askAnswers(asking: Asking): Promise<Answers> {
   const { io, flags, existing } = asking
   const before = defaultsOf(flags, existing)
+  const hasBackend = backendOf(existing.settings) !== undefined
   const terminal = openTerminal(io)
   try {
     io.stdout.write('Each question says what its answer means. Enter takes what is in [brackets].\n')
     const supplier = await askSupplier(terminal, asking, before)
-    const storeName = await terminal.put({
-      about: 'Your store, as people call it. A permanent id is made from it once.',
-      ask: 'Store name',
-      before: before.storeName,
-      fault: faultOf(nameShape),
-    })
     const callbackUrl = await terminal.put({
-      about: "Where your store's backend gets keys and failures. It may be started later: callbacks wait in the queue.",
-      ask: 'Callback URL',
-      before: before.callbackUrl,
-      fault: faultOf(callbackUrlShape),
+      about: `Where your store's backend gets keys and failures. It may be started later: callbacks wait in the queue.${hasBackend ? '' : ' Leave it empty where you have no such backend: a shop of WooCommerce is added afterwards.'}`,
+      ask: hasBackend ? 'Callback URL' : 'Callback URL (optional)',
+      before: before.callbackUrl ?? '',
+      // The permanent id of a store must not get lost.
+      fault: hasBackend ? faultOf(callbackUrlShape) : optional(callbackUrlShape),
     })
+    const storeName = callbackUrl === '' ? before.storeName : await askName(terminal, before.storeName)
     const publicUrl = await terminal.put({
-      about: 'Where the supplier reaches this service, for webhooks. Left out, it works by polling alone.',
+      about: 'Where the supplier and shops reach this service, for webhooks. Left out, it works by polling alone.',
       ask: 'Public URL (optional)',
       before: before.publicUrl ?? '',
       fault: optional(publicUrlShape),
     })
-    const markup = await terminal.put({
-      about: 'Your prices: what the supplier charges you, plus this percentage.',
-      ask: 'Markup in percent',
-      before: before.markup,
-      fault: faultOf(percent),
-    })
+    const markup = callbackUrl === '' ? before.markup : await askMarkup(terminal, before.markup)
     const { baseUrl, dialect, apiKey } = supplier
     const { dataDir, port } = before
-    return { baseUrl, dialect, apiKey, storeName, callbackUrl, publicUrl: publicUrl || null, markup, dataDir, port }
+    return {
+      baseUrl,
+      dialect,
+      apiKey,
+      storeName,
+      callbackUrl: callbackUrl || null,
+      publicUrl: publicUrl || null,
+      markup,
+      dataDir,
+      port,
+    }
   } finally {
     terminal.close()
   }
 }
+
+export const askName = (terminal: Terminal, before: string): Promise<string> =>
+  terminal.put({
+    about: 'Your store, as people call it. A permanent id is made from it once.',
+    ask: 'Store name',
+    before,
+    fault: faultOf(nameShape),
+  })
+
+export const askMarkup = (terminal: Terminal, before: string): Promise<string> =>
+  terminal.put({
+    about: 'Your prices: what the supplier charges you, plus this percentage.',
+    ask: 'Markup in percent',
+    before,
+    fault: faultOf(percent),
+  })
 
 /** The supplier's part of the answers. */
 export type SupplierAnswers = Pick<Answers, 'baseUrl' | 'dialect' | 'apiKey'>
@@ -271,7 +291,7 @@ async function askKey(terminal: Terminal, env: Io['env'], existing: Existing): P
   return text === '' ? undefined : asKey(text)
 }
 
-type Terminal = ReturnType<typeof openTerminal>
+export type Terminal = ReturnType<typeof openTerminal>
 
 interface Question {
   /** What the answer means. */
@@ -287,7 +307,7 @@ interface Question {
 const TRIES_MAX = 10
 
 /** Opens the questions of one command; `close` ends them. */
-function openTerminal(io: Io) {
+export function openTerminal(io: Io) {
   let muted = false
   const output = new Writable({
     write(chunk, _encoding, done) {

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import {
   type Config,
@@ -15,12 +15,12 @@ import { columnsOf, wrap } from '../domain/text-layout.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { checkSetUp, type SetUp, setUpOf } from '../installation.ts'
 import { Secret } from '../secret.ts'
-import { makeFolder, undoOfFolder, writeText } from '../storage/files.ts'
 import { CONFIG_FILE } from './client.ts'
 import { type Io, print, proseWidth } from './command.ts'
 import { clearTextWarnings, ENCRYPT } from './doctor.ts'
-import { askAnswers, type Flags, flagAnswers, type SupplierAnswers } from './init-questions.ts'
+import { askAnswers, backendOf, type Flags, flagAnswers, type SupplierAnswers } from './init-questions.ts'
 import { commandLine, details, exitCodes, quoted } from './output.ts'
+import { newStoreId, type SetUpFile, secretsOf, writeSetUp } from './set-up-files.ts'
 import {
   accessFault,
   productTable,
@@ -86,14 +86,12 @@ export async function runInit(io: Io, flags: InitOptions): Promise<number> {
     products: products === undefined ? null : products.map(productView),
     warnings,
     kept: plan.kept,
-    next: NEXT.map(([command]) => commandLine(command + option)),
+    next: nextOf(plan).map(([command]) => commandLine(command + option)),
   }
   // A person who was asked has seen the products, and what was warned of the supplier.
   const unseen = shown ? clearTextWarnings({ stores: plan.config.stores }) : warnings
   const seen = shown ? undefined : products
-  print(io, flags.json === true, document, () =>
-    resultText({ document, option, publicUrl: answers.publicUrl, unseen, seen, width }),
-  )
+  print(io, flags.json === true, document, () => resultText({ document, option, plan, unseen, seen, width }))
   return exitCodes.ok
 }
 
@@ -125,7 +123,8 @@ function saying(what: string, error: unknown): Failure {
 }
 
 /** What comes next: the command, and what it does. */
-const NEXT: [command: string, does: string][] = [
+const nextOf = ({ config }: Plan): [command: string, does: string][] => [
+  ...(config.stores.length > 0 ? [] : [['stores add woocommerce', 'connects your shop'] satisfies [string, string]]),
   ['doctor', 'checks all of this end to end'],
   ['serve', 'runs it, until Ctrl-C'],
   ['sync --follow', 'beside it: reads the catalogue and shows how far it is'],
@@ -133,21 +132,27 @@ const NEXT: [command: string, does: string][] = [
 
 /** Writes the files, creates the database and the first token. A failure leaves nothing of them. */
 async function setUp(plan: Plan, answers: Answers, offline: boolean) {
-  const undo = writeInstallation(plan)
+  const undo = writeSetUp(secretsOf(plan.file), plan.files)
   let open: SetUp | undefined
   try {
     open = await setUpOf(plan.config, plan.madeStores)
-    const token = await open.createStoreToken(plan.storeId, `${answers.storeName} (first)`)
-    const secret = await open.callbackSecret(plan.storeId)
+    const backend = plan.storeId === null ? null : await backendParts(open, plan.storeId, answers.storeName)
     // Last: it cannot be taken back.
     const webhook = answers.publicUrl === null || offline ? null : await webhookOf(open, plan)
     await open.close()
-    return { token: token.reveal(), callbackSecret: secret.reveal(), webhook }
+    return { token: backend?.token ?? null, callbackSecret: backend?.callbackSecret ?? null, webhook }
   } catch (error) {
     await open?.discard()
     undo()
     throw saying('nothing was set up', error)
   }
+}
+
+/** What the backend of a store needs. */
+async function backendParts(open: SetUp, store: string, name: string) {
+  const token = await open.createStoreToken(store, `${name} (first)`)
+  const secret = await open.callbackSecret(store)
+  return { token: token.reveal(), callbackSecret: secret.reveal() }
 }
 
 async function trySupplier(access: SupplierAccess): Promise<SupplierTry> {
@@ -187,9 +192,10 @@ async function webhookOf(open: SetUp, { config }: Plan) {
 interface Result {
   document: {
     configFile: string
-    store: string
-    token: string
-    callbackSecret: string
+    /** Null, as token and secret: there is no store with a backend. */
+    store: string | null
+    token: string | null
+    callbackSecret: string | null
     webhook: { url: string } | null
     kept: Existing['kept']
     /** Null: the supplier was not asked. */
@@ -197,7 +203,7 @@ interface Result {
   }
   /** What names the configuration to a command; empty for the usual one. */
   option: string
-  publicUrl: string | null
+  plan: Plan
   /** Warnings that were not shown yet. */
   unseen: string[]
   /** Products that were not shown yet. */
@@ -208,30 +214,38 @@ interface Result {
 const warningText = (warnings: readonly string[], width: number): string =>
   warnings.map((warning) => `\n${wrap(`WARNING: ${warning}: ${ENCRYPT}.`, width).join('\n')}\n`).join('')
 
-function resultText({ document, option, publicUrl, unseen, seen, width }: Result): string {
+function resultText({ document, option, plan, unseen, seen, width }: Result): string {
   const { configFile, kept, products, webhook } = document
   const create = commandLine(`webhooks create${option}`)
-  const later = publicUrl === null ? '' : ` Once the service runs, \`${create}\` makes the webhook.`
+  const later = plan.config.publicUrl === null ? '' : ` Once the service runs, \`${create}\` makes the webhook.`
   const said = [
     `Written: ${configFile}, and the secrets beside it (mode 0600).`,
     ...(kept.length === 0 ? [] : [`Kept as they were: ${kept.join(', ')}.`]),
     ...(products === null ? [`The supplier was not asked: nothing of it is checked yet.${later}`] : []),
     ...(webhook ? [`The supplier will send deliveries to ${webhook.url}; their secret is kept sealed.`] : []),
   ]
-  const next = NEXT.map(([command, does]): [string, string] => [`  ${commandLine(command + option)}`, does])
+  if (plan.config.stores.length === 0) {
+    said.push('There is no store yet. For a backend of your own: `init` again, with --force and --callback-url.')
+  }
+  const next = nextOf(plan).map(([command, does]): [string, string] => [`  ${commandLine(command + option)}`, does])
   return `${said.flatMap((line) => wrap(line, width)).join('\n')}
-${warningText(unseen, width)}${seen ? `\n${productsText(seen, width)}` : ''}
-Shown this once, for the backend of your store:
-  store            ${document.store}
-  token            ${document.token}
-  callback secret  ${document.callbackSecret}
-
-The backend sends the token with each order, and verifies callbacks with the
-secret and any Standard Webhooks library.
-
+${warningText(unseen, width)}${seen ? `\n${productsText(seen, width)}` : ''}${backendText(document)}
 Next:
 ${nextText(next, width)}`
 }
+
+const backendText = ({ store, token, callbackSecret }: Result['document']): string =>
+  store === null
+    ? ''
+    : `
+Shown this once, for the backend of your store:
+  store            ${store}
+  token            ${token}
+  callback secret  ${callbackSecret}
+
+The backend sends the token with each order, and verifies callbacks with the
+secret and any Standard Webhooks library.
+`
 
 /** Beside each other where they fit, else below. */
 function nextText(next: [string, string][], width: number): string {
@@ -248,7 +262,8 @@ export interface Answers {
   /** Undefined where the environment or the file that is there has it. */
   apiKey: Secret | undefined
   storeName: string
-  callbackUrl: string
+  /** Null: there is no store with a backend. */
+  callbackUrl: string | null
   publicUrl: string | null
   markup: string
   /** Undefined: the default of the configuration, as for the port. */
@@ -267,8 +282,6 @@ export interface Existing {
   kept: string[]
 }
 
-const secretsOf = (file: string): string => path.join(path.dirname(file), 'secrets')
-
 /**
  * What is there already. An unreadable configuration stops everything: it may hold a store's permanent id, and a new one
  * would buy again what the old one bought.
@@ -281,7 +294,7 @@ function readExisting(file: string): Existing {
   if (!existsSync(file)) return { folder, settings: undefined, apiKeyFile, kept: [] }
   try {
     const settings = configShape.parse(JSON.parse(readFileSync(file, 'utf8')))
-    return { folder, settings, apiKeyFile, kept: [`store id ${settings.stores[0]?.id}`] }
+    return { folder, settings, apiKeyFile, kept: settings.stores.map(({ id }) => `store id ${id}`) }
   } catch (cause) {
     const why = `${file} cannot be read, and holds the permanent id of a store: fix it, or move it away yourself.`
     throw new Failure('conflict', `${why}\n${messageOf(cause).split('\n')[0]}`, { cause })
@@ -301,12 +314,13 @@ export interface Plan {
   file: string
   /** As the service will read it. */
   config: Config
-  storeId: string
+  /** Null: there is no store with a backend. */
+  storeId: string | null
   /** Stores whose permanent ids are new. */
   madeStores: string[]
   kept: string[]
   /** Contents of the files, with their modes, in the order in which they are written. */
-  files: { file: string; text: string; mode: number }[]
+  files: SetUpFile[]
 }
 
 /**
@@ -318,15 +332,18 @@ export interface Plan {
 function planInstallation(installation: Installation): Plan {
   const { file, answers, existing, env, randomBytes } = installation
   const stores = existing.settings?.stores ?? []
-  const store = stores.find(({ kind }) => kind === 'backend')
+  const store = backendOf(existing.settings)
   const others = stores.filter((one) => one !== store)
-  const storeId = store?.id ?? `${slug(answers.storeName)}-${permanent(randomBytes)}`
   const { callbackUrl, storeName: name, apiKey } = answers
+  const storeId = callbackUrl === null ? null : (store?.id ?? newStoreId(name, randomBytes))
   const pricing = { ...store?.pricing, markup: { ...store?.pricing.markup, percent: answers.markup } }
   const settings = {
     ...existing.settings,
     supplier: { ...existing.settings?.supplier, baseUrl: answers.baseUrl, dialect: answers.dialect },
-    stores: [{ ...store, id: storeId, kind: 'backend', name, callbackUrl, pricing }, ...others],
+    stores: [
+      ...(storeId === null ? [] : [{ ...store, id: storeId, kind: 'backend', name, callbackUrl, pricing }]),
+      ...others,
+    ],
     publicUrl: answers.publicUrl,
     dataDir: answers.dataDir,
     ...(answers.port === undefined ? {} : { listen: { ...existing.settings?.listen, port: answers.port } }),
@@ -344,62 +361,5 @@ function planInstallation(installation: Installation): Plan {
   if (apiKey) files.push({ file: path.join(secretsOf(file), 'api-key'), text: `${apiKey.reveal()}\n`, mode: 0o600 })
   files.push({ file, text: `${JSON.stringify(settings, undefined, 2)}\n`, mode: 0o644 })
   const config = checkedConfig(file, settings, env, { apiKey, keyEncryptionKey })
-  return { file, config, storeId, madeStores: store ? [] : [storeId], kept, files }
+  return { file, config, storeId, madeStores: store || storeId === null ? [] : [storeId], kept, files }
 }
-
-/** Writes the secrets, then the configuration. @returns what puts everything back as it was */
-function writeInstallation({ file, files }: Plan): () => void {
-  const secrets = secretsOf(file)
-  const undo = remember([...files.map((one) => one.file), ...files.map((one) => `${one.file}.new`)], secrets)
-  try {
-    makeFolder(secrets)
-    chmodSync(secrets, 0o700)
-    for (const one of files) replace(one.file, one.text, one.mode)
-    return undo
-  } catch (error) {
-    undo()
-    throw error
-  }
-}
-
-/** @returns what gives these files the contents that they have now, and removes those folders that are not there now */
-function remember(files: string[], folder: string): () => void {
-  const before = files.map((file) => {
-    const facts = statSync(file, { throwIfNoEntry: false })
-    return { file, text: facts && readFileSync(file), mode: facts && facts.mode & 0o777 }
-  })
-  const undoFolder = undoOfFolder(folder)
-  return () => {
-    for (const { file, text, mode } of before) {
-      if (text === undefined) rmSync(file, { force: true })
-      else replace(file, text, mode ?? 0o600)
-    }
-    undoFolder()
-  }
-}
-
-/** A whole file or none, whenever the machine stops. */
-function replace(file: string, text: string | Buffer, mode: number): void {
-  const next = `${file}.new`
-  writeText(next, text, mode)
-  chmodSync(next, mode)
-  renameSync(next, file)
-}
-
-/** `Anna's Games` is `anna-s-games`; at most 40 characters, `store` when nothing is left. */
-function slug(name: string): string {
-  const plain = name
-    .normalize('NFKD')
-    .toLowerCase()
-    .replaceAll(/\p{M}+/gu, '')
-  return (
-    plain
-      .replaceAll(/[^a-z0-9]+/g, '-')
-      .slice(0, 40)
-      .replaceAll(/^-+|-+$/g, '') || 'store'
-  )
-}
-
-/** 8 random characters of 32: two installations on one API key meet with a chance of one in 10^12. */
-const permanent = (randomBytes: (count: number) => Uint8Array): string =>
-  [...randomBytes(8)].map((byte) => '0123456789abcdefghjkmnpqrstvwxyz'[byte & 31]).join('')

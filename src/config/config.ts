@@ -32,7 +32,8 @@ export const configShape = z.strictObject({
     /** Name of a file in config/dialects, or path of a dialect file. */
     dialect: z.string().min(1).default('reseller-v1.1'),
   }),
-  stores: z.array(storeShape).min(1),
+  /** None in an installation to which its first shop is still to be added. */
+  stores: z.array(storeShape),
   /** Rates of exchange, from the supplier's currency to that of a store and back; none is derived from another. */
   rates: ratesShape,
   listen: z
@@ -283,7 +284,30 @@ function readSettings(json: unknown): { value?: Settings; faults: FieldFault[] }
   if (!result.success) return { faults: result.error.issues.flatMap((issue) => faultsOf(configShape, issue)) }
   const ids = result.data.stores.map((store) => store.id)
   const twice = ids.find((id, index) => ids.indexOf(id) !== index)
-  return { value: result.data, faults: twice ? [{ field: 'stores', message: `two stores have the id ${twice}` }] : [] }
+  return {
+    value: result.data,
+    faults: [
+      ...(twice ? [{ field: 'stores', message: `two stores have the id ${twice}` }] : []),
+      ...shopsTwice(result.data.stores),
+    ],
+  }
+}
+
+/** Each store buys for itself what it reads: one shop under two ids would have every order bought twice. */
+function shopsTwice(stores: StoreSettings[]): FieldFault[] {
+  const places = stores.map((store) => (store.kind === 'backend' ? undefined : placeOfShop(store.url)))
+  return places.flatMap((place, index) => {
+    const before = place === undefined ? index : places.indexOf(place)
+    if (before === index) return []
+    const message = `the same shop as stores.${before}: every order would be bought twice`
+    return [{ field: `stores.${index}.url`, message }]
+  })
+}
+
+/** Host and folder: a shop is the same by http and https, and with or without `www`. */
+function placeOfShop(url: string): string {
+  const { host, pathname } = new URL(url)
+  return host.replace(/^www\./, '') + pathname.replace(/\/+$/, '')
 }
 
 function readSecret(

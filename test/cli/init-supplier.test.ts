@@ -114,7 +114,7 @@ it('writes nothing where the webhook cannot be made, and says how to go on witho
 it('asks for a refused key again, at once and before the store, and goes on with the right one', async () => {
   const { sandbox } = await supplier()
   const { ask, file } = place()
-  const typed = [sandbox.baseUrl, '', 'another-key', '', API_KEY, '', '', CALLBACK_URL, '', '']
+  const typed = [sandbox.baseUrl, '', 'another-key', '', API_KEY, '', CALLBACK_URL, '', '', '']
   const { exitCode, stdout, stderr } = await ask(typed)
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
   expect(stdout.indexOf('refused the API key')).toBeLessThan(stdout.indexOf('Store name'))
@@ -129,7 +129,7 @@ it('asks for an address that does not answer again, and one who stops has nothin
   const { sandbox } = await supplier()
   const wrong = `${await refusedOrigin()}/v1`
   const corrected = place()
-  const typed = [wrong, '', API_KEY, '', sandbox.baseUrl, '', '', CALLBACK_URL, '', '']
+  const typed = [wrong, '', API_KEY, '', sandbox.baseUrl, '', CALLBACK_URL, '', '', '']
   expect(await corrected.ask(typed)).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('[address]: ') })
   expect(JSON.parse(readFileSync(corrected.file, 'utf8')).supplier.baseUrl).toBe(sandbox.baseUrl)
   const page = await website()

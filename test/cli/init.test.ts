@@ -156,7 +156,7 @@ describe('init by flags', () => {
     const { file, keyFile } = place()
     const missing = await run(['init', '--yes', '--config', file])
     expect(missing.exitCode).toBe(2)
-    expect(missing.stderr).toMatch(/--base-url(.|\n)*--callback-url(.|\n)*--api-key-file/)
+    expect(missing.stderr).toMatch(/--base-url(.|\n)*--api-key-file/)
     const wrong = await init(file, keyFile, ['--markup', 'ten', '--callback-url', 'shop'])
     expect(wrong.exitCode).toBe(2)
     expect(wrong.stderr).toMatch(/--callback-url(.|\n)*--markup/)
@@ -258,6 +258,50 @@ describe('init by flags', () => {
   })
 })
 
+describe('init without a callback address', () => {
+  const argv = (file: string, keyFile: string) => {
+    return ['init', '--yes', '--config', file, '--base-url', BASE_URL, '--api-key-file', keyFile]
+  }
+
+  it('makes an installation without a store, and says how a shop is added', async () => {
+    const { file, keyFile } = place()
+    const { exitCode, stdout, stderr } = await run(argv(file, keyFile), { terminal: true })
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    const config = loadConfig(file, {})
+    expect(config.stores).toEqual([])
+    expect(existsSync(databaseFileOf(config.dataDir))).toBe(true)
+    expect(stdout).toMatch(/Next:\n +\S+ quayside stores add woocommerce/)
+    expect(stdout).not.toMatch(/token|callback secret/)
+    expect(widest(stdout.replaceAll(path.dirname(path.dirname(file)), ''))).toBeLessThanOrEqual(80)
+    const backend = await run([...argv(file, keyFile), '--force', '--callback-url', CALLBACK_URL, '--json'])
+    expect(JSON.parse(backend.stdout)).toMatchObject({
+      token: expect.stringMatching(/^qs_s_/),
+      kept: expect.any(Array),
+    })
+    expect(loadConfig(file, {}).stores).toMatchObject([{ callbackUrl: CALLBACK_URL }])
+  })
+
+  it('takes an empty answer for none, and asks for neither a name nor a markup', async () => {
+    const { file } = place()
+    const typed = [BASE_URL, '', API_KEY, '', '', '']
+    const { exitCode, stdout } = await run(['init', '--config', file], { terminal: true, typed })
+    expect(exitCode).toBe(0)
+    expect(stdout).toContain('Callback URL (optional): ')
+    expect(stdout).not.toContain('Store name')
+    expect(loadConfig(file, {}).stores).toEqual([])
+  })
+
+  it('does not lose the permanent id of the backend that is there', async () => {
+    const { file, keyFile } = place()
+    await init(file, keyFile)
+    const before = readJson(file).stores[0].id
+    const typed = ['', '', '', '', '-', '', '', '', '']
+    const { stdout } = await run(['init', '--force', '--config', file], { terminal: true, typed })
+    expect(stdout).toContain('Not that: an address that starts with')
+    expect(readJson(file).stores).toMatchObject([{ id: before, callbackUrl: CALLBACK_URL }])
+  })
+})
+
 describe('init by asking', () => {
   it('says what each answer means, asks again for a wrong one, and never shows the API key', async () => {
     const { file } = place()
@@ -270,9 +314,9 @@ describe('init by asking', () => {
         '',
         API_KEY,
         'yes',
-        'My shop',
-        '',
+        'shop',
         CALLBACK_URL,
+        'My shop',
         'https://quayside.example',
         '15',
       ],
@@ -372,7 +416,7 @@ describe('the three products that init shows', () => {
   supplier.world.offers.change(game?.id ?? '', { priceMinor: 1_527, available: false })
   const asked = (answer: string) => {
     const { folder, file } = place()
-    const typed = [BASE_URL, '', API_KEY, answer, '', CALLBACK_URL, '', '']
+    const typed = [BASE_URL, '', API_KEY, answer, CALLBACK_URL, '', '', '']
     return { folder, file, before: tree(folder), ran: run(['init', '--config', file], { terminal: true, typed }) }
   }
 

@@ -88,6 +88,20 @@ describe('the configuration', () => {
     })
   })
 
+  test('refuses one shop under two ids: every order would be bought twice', () => {
+    const shop = (id: string, url: string) => ({ id, kind: 'woocommerce', name: 'Shop', url })
+    const env = { ...SECRETS, QUAYSIDE_STORE_ONE_K3J9X2P7: 'ck_1:cs_1', QUAYSIDE_STORE_TWO_K3J9X2P7: 'ck_1:cs_1' }
+    const both = (one: string, two: string) => ({
+      ...GOOD,
+      stores: [...GOOD.stores, shop('one-k3j9x2p7', one), shop('two-k3j9x2p7', two)],
+    })
+    expect(faultsOf(both('https://shop.example', 'http://www.shop.example/'), env)).toEqual({
+      'stores.2.url': 'the same shop as stores.1: every order would be bought twice',
+    })
+    expect(faultsOf(both('https://shop.example/de', 'https://shop.example/fr'), env)).toEqual({})
+    expect(load({ ...GOOD, stores: [] }).stores).toEqual([])
+  })
+
   test('takes secrets from the variable, the named file or the folder next to it, but not from one that others can read', () => {
     const folder = path.dirname(databaseFile())
     const file = path.join(folder, 'quayside.json')

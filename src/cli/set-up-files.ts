@@ -1,0 +1,73 @@
+/** The files of a set-up: the configuration, its secrets, and the permanent ids of stores. */
+import { chmodSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import path from 'node:path'
+import { makeFolder, undoOfFolder, writeText } from '../storage/files.ts'
+
+export interface SetUpFile {
+  file: string
+  text: string
+  mode: number
+}
+
+/** The folder of the secrets of a configuration. */
+export const secretsOf = (file: string): string => path.join(path.dirname(file), 'secrets')
+
+/** Writes files in this order, secrets before what needs them. @returns what puts everything back as it was */
+export function writeSetUp(secrets: string, files: SetUpFile[]): () => void {
+  const undo = remember([...files.map((one) => one.file), ...files.map((one) => `${one.file}.new`)], secrets)
+  try {
+    makeFolder(secrets)
+    chmodSync(secrets, 0o700)
+    for (const one of files) replace(one.file, one.text, one.mode)
+    return undo
+  } catch (error) {
+    undo()
+    throw error
+  }
+}
+
+/** @returns what gives these files the contents that they have now, and removes those folders that are not there now */
+function remember(files: string[], folder: string): () => void {
+  const before = files.map((file) => {
+    const facts = statSync(file, { throwIfNoEntry: false })
+    return { file, text: facts && readFileSync(file), mode: facts && facts.mode & 0o777 }
+  })
+  const undoFolder = undoOfFolder(folder)
+  return () => {
+    for (const { file, text, mode } of before) {
+      if (text === undefined) rmSync(file, { force: true })
+      else replace(file, text, mode ?? 0o600)
+    }
+    undoFolder()
+  }
+}
+
+/** A whole file or none, whenever the machine stops. */
+function replace(file: string, text: string | Buffer, mode: number): void {
+  const next = `${file}.new`
+  writeText(next, text, mode)
+  chmodSync(next, mode)
+  renameSync(next, file)
+}
+
+/** A permanent id: a name that people know again, and what no other installation has. */
+export const newStoreId = (name: string, randomBytes: (count: number) => Uint8Array): string =>
+  `${slug(name)}-${permanent(randomBytes)}`
+
+/** `Anna's Games` is `anna-s-games`; at most 40 characters, `store` when nothing is left. */
+function slug(name: string): string {
+  const plain = name
+    .normalize('NFKD')
+    .toLowerCase()
+    .replaceAll(/\p{M}+/gu, '')
+  return (
+    plain
+      .replaceAll(/[^a-z0-9]+/g, '-')
+      .slice(0, 40)
+      .replaceAll(/^-+|-+$/g, '') || 'store'
+  )
+}
+
+/** 8 random characters of 32: two installations on one API key meet with a chance of one in 10^12. */
+const permanent = (randomBytes: (count: number) => Uint8Array): string =>
+  [...randomBytes(8)].map((byte) => '0123456789abcdefghjkmnpqrstvwxyz'[byte & 31]).join('')
