@@ -35,6 +35,7 @@ export const failureReasons = {
   no_keys: 'no licence key has come: there is nothing to hand over',
   no_known_sku: 'no line of the order is one of the listings',
   no_next_key: 'no next key-encryption key is configured',
+  no_resend: 'this kind of store writes to its customers itself',
   no_webhook: 'there is no webhook yet: create one',
   not_decidable: 'the state of the purchase leaves nothing to decide',
   not_held: 'it is not held',

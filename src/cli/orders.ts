@@ -7,7 +7,7 @@ const REFERENCE = "the store's number of the order"
 
 /** What customers bought, and how far it is. */
 export const orders: CommandRow[] = [
-  { command: 'orders', about: 'what customers bought: list, show, cancel' },
+  { command: 'orders', about: 'what customers bought: list, show, cancel, send keys again' },
   {
     command: 'orders list',
     about: 'store orders, the newest first',
@@ -41,6 +41,16 @@ export const orders: CommandRow[] = [
     call: 'POST /orders/{reference}/cancel',
     filters: ['store'],
     text: (order, call) => `Cancellation asked. The order is ${stateOf(order)}.\n\n${orderText(order, call)}`,
+  },
+  {
+    command: 'orders resend <reference>',
+    about: 'have the shop send the customer the same keys again',
+    args: [REFERENCE],
+    options: STORE,
+    call: 'POST /orders/{reference}/resend',
+    filters: ['store'],
+    text: ({ keys }) =>
+      `The shop has sent the customer ${keys === 1 ? 'the key' : `the ${cell(keys)} keys`} of this order again.\n`,
   },
 ]
 

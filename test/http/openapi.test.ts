@@ -40,6 +40,14 @@ async function tour(world: ApiWorld, ask: TourAsk) {
     await ask('GET', `/orders/${reference}`, { token: store })
   await world.unwatched(ask('GET', '/events'))
   await ask('POST', `/stores/${STORE}/trigger`, { body: { type: 'line.fulfilled' } })
+  await ask('POST', '/orders/done/resend')
+  const { storeOf } = world.ordering
+  world.ordering.storeOf = (id) => {
+    const backend = storeOf(id)
+    return backend && { ...backend, resend: async () => ({ outcome: 'confirmed' }) }
+  }
+  await ask('POST', '/orders/done/resend')
+  world.ordering.storeOf = storeOf
   for (const list of ['/orders', '/purchases', '/deliveries', '/outbox', '/webhooks', '/discrepancies', '/tokens']) {
     await ask('GET', `${list}`)
   }

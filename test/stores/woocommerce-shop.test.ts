@@ -1,5 +1,7 @@
 /** A WooCommerce shop connected to Quayside: what its customers and its merchant get, whatever the shop does meanwhile. */
 import { describe, expect, test } from 'vitest'
+import { resendKeys } from '../../src/ordering/resend.ts'
+import { auditOf } from '../../src/storage/evidence.ts'
 import { listingsOfVariants } from '../../src/storage/listings.ts'
 import { openShopApp, SHOP } from '../support/shop-app.ts'
 import { first } from '../support/test-app.ts'
@@ -74,6 +76,32 @@ describe('a customer of a WooCommerce shop', () => {
       expect(app.shop.mailsWith(first(app.keysOf(reference)))).toHaveLength(1)
     }
     expect(app.sandbox.world.report().charges).toHaveLength(5)
+  })
+})
+
+describe('keys that a customer has lost', () => {
+  test('are sent again by the shop when an operator asks for it, and the audit says who did', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0, quantity: 2 }] })
+    await app.pass(3 * MINUTE)
+    const order = await app.orderOf(reference)
+    await expect(resendKeys(app.runtime.ordering, order?.id ?? '', 'anna')).resolves.toEqual({ keys: 2 })
+    for (const key of app.keysOf(reference)) expect(app.shop.mailsWith(key)).toHaveLength(2)
+    expect(app.sandbox.world.report().charges).toHaveLength(1)
+    const audit = await app.db.query(auditOf(order?.id ?? ''))
+    expect(audit.at(-1)).toMatchObject({ actor: 'anna', action: 'order.resend', subject: order?.id, detail: '2 keys' })
+  })
+
+  test('are not sent before they are handed over, nor by a backend, which writes to its customers itself', async () => {
+    const app = await openShopApp({ delayMinutes: 10 })
+    const [one] = await app.sell()
+    const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+    await app.pass(2 * MINUTE)
+    const order = await app.orderOf(reference)
+    await expect(resendKeys(app.runtime.ordering, order?.id ?? '', 'anna')).rejects.toMatchObject({ reason: 'no_keys' })
+    const backendOrder = await app.buy('1001')
+    await expect(resendKeys(app.runtime.ordering, backendOrder, 'anna')).rejects.toMatchObject({ reason: 'no_resend' })
   })
 })
 

@@ -5,6 +5,7 @@ import { Failure } from '../../errors.ts'
 import { cancelOrder } from '../../ordering/actions.ts'
 import { takeOrder } from '../../ordering/intake.ts'
 import { statesOfOrders, viewOrder } from '../../ordering/order-view.ts'
+import { resendKeys } from '../../ordering/resend.ts'
 import type { Database } from '../../storage/database.ts'
 import {
   listStoreOrders,
@@ -167,6 +168,27 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
         const { id } = await findOrder(db, caller, path.reference ?? '', query.store)
         await cancelOrder(ordering, id, caller.actor)
         return ok(await view(id, caller))
+      },
+    }),
+
+    operation({
+      name: 'resendOrder',
+      method: 'post',
+      path: '/orders/:reference/resend',
+      allowed: { people: 'operator' },
+      summary:
+        'Have the shop send the customer the keys of an order again: those that were handed over, and no others.',
+      query: storeQuery,
+      answer: z.object({ keys: count.meta({ description: 'How many licence keys were sent again' }) }),
+      success: { 200: 'The shop has sent them' },
+      failures: {
+        404: unknown,
+        409: '`no_keys`: none is handed over yet; `no_resend`: a backend writes to its customers itself; `ambiguous_reference`',
+        503: 'the shop did not confirm it',
+      },
+      async handle({ caller, path, query }) {
+        const { id } = await findOrder(db, caller, path.reference ?? '', query.store)
+        return ok(await resendKeys(ordering, id, caller.actor))
       },
     }),
   ]

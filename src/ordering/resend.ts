@@ -1,0 +1,37 @@
+import { Failure } from '../errors.ts'
+import { audited } from '../storage/evidence.ts'
+import { openKey } from './effects.ts'
+import type { Fulfilment } from './fulfil.ts'
+import { orderStanding } from './order-view.ts'
+
+/**
+ * Hands the keys of an order to its customer again, through the store: those that the store has, and no others. It is audited
+ * before it leaves, and an operator asks for it: it is never repeated by itself.
+ *
+ * @throws Failure `not_found`; `conflict`, reason `no_resend` for a kind of store that has no customers of its own, reason
+ *   `no_keys` where none is handed over; `unavailable` where the store did not confirm it
+ */
+export async function resendKeys(fulfilment: Fulfilment, orderId: string, actor: string): Promise<{ keys: number }> {
+  const standing = await orderStanding(fulfilment, orderId)
+  if (!standing) throw new Failure('not_found', 'there is no such order')
+  const { order, lines } = standing
+  const resend = fulfilment.storeOf(order.store)?.resend
+  if (!resend) {
+    const message = `${order.store} writes to its customers itself: it has the keys, and Quayside cannot send them again`
+    throw new Failure('conflict', message, { reason: 'no_resend' })
+  }
+  const handedOver = lines.flatMap(({ line, purchases }) => {
+    const own = new Set(purchases.map(({ id }) => id))
+    const keys = standing.keys.filter((key) => own.has(key.purchaseId) && key.handedOverAt !== null)
+    return keys.length === 0 ? [] : [{ id: line.line, keys }]
+  })
+  const count = handedOver.reduce((sum, { keys }) => sum + keys.length, 0)
+  if (count === 0) throw new Failure('conflict', 'the customer has no key of this order yet', { reason: 'no_keys' })
+  await fulfilment.db.commit([audited(fulfilment, actor, 'order.resend', orderId, `${count} keys`)])
+  const opened = handedOver.map(({ id, keys }) => ({ id, keys: keys.map((key) => openKey(fulfilment, key)) }))
+  const result = await resend({ reference: order.reference, lines: opened })
+  if (result.outcome !== 'confirmed') {
+    throw new Failure('unavailable', `${order.store} did not confirm that it sent them: ${result.detail}`)
+  }
+  return { keys: count }
+}
