@@ -163,7 +163,7 @@ export function createProducts({ now, utcOffsetMinutes, home, newPostId, changed
     images: product.images,
     attributes: attributesJson(product),
     default_attributes: [],
-    variations: variationsOf(product.id).map(({ id }) => id),
+    variations: product.type === 'variable' ? variationsOf(product.id).map(({ id }) => id) : [],
     grouped_products: [],
     related_ids: [],
     has_options: product.type === 'variable',
@@ -194,7 +194,7 @@ export function createProducts({ now, utcOffsetMinutes, home, newPostId, changed
   })
 
   const checkSku = (sku: string, own: number | undefined): void => {
-    const taken = (text: string) => [...products.values()].find((one) => one.sku === text && one.id !== own)
+    const taken = (text: string) => products.values().find((one) => one.sku === text && one.id !== own)
     const other = sku === '' ? undefined : taken(sku)
     if (!other) return
     let number = 1
