@@ -190,9 +190,13 @@ async function publish(catalogue: Catalogue, stores: readonly SellingStore[], on
   for (const store of stores) while ((await publishNext(publisher, store)) > 0) onBatch()
 }
 
-/** A store that confirms everything. */
+/** A store that confirms everything, and creates what it lacks under an id that says so. */
 const confirming: ReturnType<Publisher['storeOf']> = {
   batchSize: Number.POSITIVE_INFINITY,
+  create: async (variants) => ({
+    outcome: 'answered',
+    answers: variants.map(({ sku }) => ({ sku, id: `created:${sku}`, isNew: true })),
+  }),
   publish: async () => ({ outcome: 'answered', answers: 'all' }),
 }
 
@@ -204,6 +208,7 @@ async function* changedListings({ db, now }: Catalogue, stores: readonly Selling
     const rows = before.map((row) => ({
       ...row,
       knownAvailable: row.knownAvailable === null ? null : row.knownAvailable === 1,
+      knownGone: row.knownGone === null ? null : row.knownGone === 1,
     }))
     for (const store of stores) {
       const own = rows.filter((row) => row.store === store.id)

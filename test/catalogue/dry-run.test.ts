@@ -6,6 +6,7 @@ import type { DryRunEvent } from '../../src/catalogue/dry-run.ts'
 import { createDryRunner } from '../../src/catalogue/dry-runner.ts'
 import { startSync } from '../../src/catalogue/sync.ts'
 import { linkListing } from '../../src/listings/actions.ts'
+import { listingsOfSkus } from '../../src/storage/listings.ts'
 import { changesOfRun } from '../../src/storage/offers.ts'
 import { lastCompleteSync, lastEndedSync, listSyncRuns } from '../../src/storage/runs.ts'
 import { idAt, listWorld, productRecord } from '../support/catalogue-world.ts'
@@ -73,6 +74,31 @@ function dumpOf(file: string): Record<string, unknown[]> {
 const endOf = (events: DryRunEvent[]) => of(events, 'end')[0] as Of<'end'>
 
 describe('a dry run', () => {
+  it('shows the products that it would create in a shop that lacks them, and creates none', async () => {
+    const world = await dryWorld(3)
+    const policy = { ...world.store.policy, products: { create: 'draft' as const, unpublishGone: false } }
+    const shop = { id: 'woo-3f6k2m9q', policy }
+    const { catalogue, copy } = world
+    const runner = createDryRunner({ catalogue, stores: [shop], dataDir: path.dirname(copy) })
+    const events: DryRunEvent[] = []
+    for await (const event of await runner({ most: 100 })) events.push(event)
+    const created = of(events, 'listing').filter(({ store }) => store === shop.id)
+    expect(created.map(({ variant, sku, pushed }) => ({ variant, sku, pushed }))).toEqual(
+      created.map(({ sku }) => ({ variant: `created:${sku}`, sku, pushed: true })),
+    )
+    expect(created).toHaveLength(3)
+    expect(
+      (
+        await world.db.query(
+          listingsOfSkus(
+            shop.id,
+            created.map(({ sku }) => sku),
+          ),
+        )
+      ).length,
+    ).toBe(0)
+  })
+
   it('says what a sync run right after changes, and what is pushed to the store then, and writes nothing', async () => {
     const world = await dryWorld(25, { stock: { zeroUnder: 3 } })
     const { list, linking, db } = world

@@ -93,5 +93,8 @@ export const listingsBefore = statement(
       order by rowid limit ${limit}`,
 )
 
-/** No table of the schema: the flag arrives as it is stored. */
-type RawListing = Omit<ListingRow, 'knownAvailable'> & { knownAvailable: number | null }
+/** No table of the schema: the flags arrive as they are stored. */
+type RawListing = Omit<ListingRow, 'knownAvailable' | 'knownGone'> & {
+  knownAvailable: number | null
+  knownGone: number | null
+}
