@@ -37,7 +37,9 @@ export async function pollOrders(polling: Polling, store: PolledStore): Promise<
     await db.commit([connectStore(store.id, now())])
     return 1
   }
-  if (reading.ordersDueAt > now()) return 0
+  const wait = reading.ordersDueAt - now()
+  // A longer one was set by a clock that has gone back since.
+  if (wait > 0 && wait <= WAIT_MAX_MS) return 0
   const page = await store.ordersSince(reading.ordersCursor ?? reading.connectedAt)
   if (page.outcome !== 'read') {
     await noteFailure(polling, reading, page)

@@ -7,7 +7,7 @@
  *   | a cancelled order          | it is not cancelled             | it is cancelled
  *   | an order on hold           | it was paid, and nothing is sent| it is cancelled: paid again, it is bought
  *   |                            | it was paid, and something is   | a person is alerted
- *   | a paid order               | it was cancelled or on hold     | what ended is tried again
+ *   | a paid order               | it was cancelled or on hold     | what ended is tried again, where its units are paid for
  *   | fewer or no units of a line| it was bought                   | none: the line is cancelled; fewer: a person is alerted
  *   | more units, other lines    | it was taken                    | a person is alerted, and nothing is bought
  */
@@ -49,7 +49,7 @@ export async function takeFromShop(
   }
   if (read.state !== 'paid' || read.paidAt === null) return ignored(`the order is ${read.state}, not paid`)
   if (read.paidAt < shop.connectedAt) return ignored('it was paid before the store was connected')
-  if (read.fault) return refuse(ordering, shop, read, read.fault)
+  if (read.fault) return refuse(ordering, shop.id, read, read.fault)
   const input = inputOf(read)
   if (input.lines.length === 0) return ignored('it has no line')
   const notBefore = shop.delayMs > 0 ? ordering.now() + shop.delayMs : null
@@ -60,19 +60,14 @@ export async function takeFromShop(
     if (!(error instanceof Failure)) throw error
     if (error.reason === 'no_known_sku') return ignored('no line of it is one of the listings')
     if (error.code !== 'invalid' && error.reason !== 'ambiguous_sku') throw error
-    return refuse(ordering, shop, read, error.message)
+    return refuse(ordering, shop.id, read, error.message)
   }
 }
 
 const ignored = (detail: string): ShopOrderTaken => ({ outcome: 'ignored', detail })
 
 /** A person must look: the customer has paid, and nothing is bought. One alert for each state of the order. */
-async function refuse(
-  ordering: Ordering,
-  { id: store }: ShopOfOrders,
-  read: StoreOrderRead,
-  why: string,
-): Promise<ShopOrderTaken> {
+async function refuse(ordering: Ordering, store: string, read: StoreOrderRead, why: string): Promise<ShopOrderTaken> {
   const note = `nothing is bought for the paid order ${read.reference} of ${store}: ${why}`
   await ordering.db.commit([alertOf(ordering, 'order_refused', store, read, note)])
   return ignored(why)
@@ -124,7 +119,13 @@ async function follow(ordering: Ordering, known: StoreOrder, read: StoreOrderRea
   } else if (read.state === 'waiting') {
     if (before === 'paid') await holdBack(ordering, known, read, actor)
   } else {
-    if (before !== null && before !== 'paid') await tryAgain(ordering, known, actor)
+    if (before !== null && before !== 'paid') {
+      if (read.fault) {
+        await refuse(ordering, known.store, read, read.fault)
+        return
+      }
+      await tryAgain(ordering, known, read, actor)
+    }
     await followLines(ordering, known, read, actor)
   }
   // Last, so that a process that died before does all of it again.
@@ -149,9 +150,15 @@ async function holdBack(ordering: Ordering, known: StoreOrder, read: StoreOrderR
   await ordering.db.commit([alertOf(ordering, 'order_changed', known.store, read, note, { orderId: known.id })])
 }
 
-/** Set back to paid by the merchant: what has ended without its keys is bought again. */
-async function tryAgain(ordering: Ordering, known: StoreOrder, actor: string): Promise<void> {
-  const purchases = await ordering.db.query(purchasesOfOrder(known.id))
+/**
+ * Set back to paid by the merchant: what has ended without its keys is bought again. A line of which units were refunded is not:
+ * a purchase is for all of its units.
+ */
+async function tryAgain(ordering: Ordering, known: StoreOrder, read: StoreOrderRead, actor: string): Promise<void> {
+  const paid = new Map(read.lines.map((line) => [line.id, line.quantity]))
+  const lines = await ordering.db.query(linesOfOrders([known.id]))
+  const whole = new Set(lines.filter(({ line, quantity }) => (paid.get(line) ?? 0) >= quantity).map(({ id }) => id))
+  const purchases = (await ordering.db.query(purchasesOfOrder(known.id))).filter(({ lineId }) => whole.has(lineId))
   for (const ofLine of Map.groupBy(purchases, ({ lineId }) => lineId).values()) {
     for (const { id, state } of currentParts(ofLine)) {
       if (!isOver(state)) continue
@@ -181,7 +188,8 @@ async function followLines(ordering: Ordering, known: StoreOrder, read: StoreOrd
   for (const { id, line, sku, quantity, productId } of stored) {
     if (productId === null) continue
     const left = now.get(line) ?? 0
-    if (left === 0) await cancelLine(ordering, known.id, id, actor)
+    if (read.fault && !now.has(line)) changes.push(`line ${line} (${sku}) is not in it: ${read.fault}`)
+    else if (left === 0) await cancelLine(ordering, known.id, id, actor)
     else if (left !== quantity) changes.push(`line ${line} (${sku}) has ${left} of ${quantity} units now`)
   }
   const taken = new Set(stored.map(({ line }) => line))

@@ -39,7 +39,7 @@ export const shopOrder = z.object({
   date_modified_gmt: z.string().nullable().catch(null),
   line_items: z.array(shopLine),
   fee_lines: z.array(z.object({ total: amount })).catch([]),
-  refunds: z.array(z.unknown()).catch([]),
+  refunds: z.array(z.object({ total: amount }).catch({ total: '' })).catch([]),
 })
 export type ShopOrder = z.infer<typeof shopOrder>
 
@@ -74,6 +74,8 @@ export function refundedUnits(refunds: z.infer<typeof shopRefund>[]): RefundedUn
 }
 
 export const NO_REFUNDS: RefundedUnits = { ofLine: new Map(), unknown: 0 }
+/** There are refunds, and the shop does not let them be read. */
+const UNREAD_REFUNDS: RefundedUnits = { ofLine: new Map(), unknown: 1 }
 
 /** Those that WooCommerce gives a paid order: of products that are not handed over by the shop itself, and of others. */
 export const PAID_STATUSES = ['processing', 'completed']
@@ -151,6 +153,8 @@ function faultOf(order: ShopOrder, refunded: RefundedUnits): string | undefined 
   const total = scaled(order.total)
   if (line === undefined || rest === undefined || total === undefined) return 'an amount of the order cannot be read'
   if (lines.some((one) => (scaled(one.total) ?? 0n) < 0n)) return 'a line of the order costs less than nothing'
+  const back = scaledSum(order.refunds.map((refund) => refund.total.replace('-', '')))
+  if (total > 0n && back !== undefined && back >= total) return 'all of its money was refunded'
   const difference = line + rest - total
   const tolerated = minorUnit(currency) * BigInt(lines.length + fees.length)
   if (difference > tolerated || -difference > tolerated) return 'the total of the order does not fit its lines'
@@ -273,9 +277,10 @@ export async function readRefunds(client: ShopClient, order: ShopOrder): Promise
     path: `/orders/${order.id}/refunds`,
     query: { per_page: String(PAGE_SIZE) },
   })
-  if (!answer.ok) return answer.failure
+  // One order whose refunds cannot be read must not keep the others back.
+  if (!answer.ok) return answer.failure.outcome === 'refused' ? UNREAD_REFUNDS : answer.failure
   const read = z.array(shopRefund).safeParse(answer.body)
-  return read.success ? refundedUnits(read.data) : notAnOrder()
+  return read.success ? refundedUnits(read.data) : UNREAD_REFUNDS
 }
 
 /** WooCommerce's largest page. */
@@ -316,11 +321,13 @@ export function ordersQuery({ from, page }: OrdersCursor): Record<string, string
  *
  * @param changed instants of the page in its order
  * @param total of a page by number: how many orders that second has
+ * @param shopNow the shop's clock: an order that it dates into the future must not carry the next read there
  */
 export function nextOrders(
   cursor: OrdersCursor,
   changed: readonly number[],
   total: number | undefined,
+  shopNow = Number.POSITIVE_INFINITY,
 ): { next: OrdersCursor; more: boolean } {
   const { from, page } = cursor
   const isFull = changed.length >= PAGE_SIZE
@@ -332,11 +339,26 @@ export function nextOrders(
     return { next: { from: from + 1000, page: 1 }, more: true }
   }
   const last = wholeSecond(changed.at(-1) ?? from)
-  if (!isFull) return { next: { from: Math.max(from, last - OVERLAP_MS), page: 1 }, more: false }
+  if (!isFull) {
+    const latest = wholeSecond(Math.min(last, shopNow) - OVERLAP_MS)
+    return { next: { from: from > shopNow ? latest : Math.max(from, latest), page: 1 }, more: false }
+  }
   return { next: last > from ? { from: last, page: 1 } : { from, page: 2 }, more: true }
 }
 
 const cursorText = z.object({ from: z.number().int(), page: z.number().int().min(1), total: z.number().optional() })
+
+/** What a list cannot do without. */
+const listedOrder = z.looseObject({ id, date_modified_gmt: z.string(), status: z.string().catch('') })
+
+/** One order that cannot be read must not keep the others of its page back: a person looks at it. */
+const unreadOrder = (listed: z.infer<typeof listedOrder>, at: number): StoreOrderRead => ({
+  reference: String(listed.id),
+  state: isCancelled(listed.status) ? 'cancelled' : 'paid',
+  paidAt: at,
+  lines: [],
+  fault: 'the order cannot be read',
+})
 
 /** Reads a page of the orders that changed. */
 export async function readChangedOrders(
@@ -347,19 +369,23 @@ export async function readChangedOrders(
   const cursor = typeof since === 'number' ? { from: wholeSecond(since), page: 1 } : cursorText.parse(JSON.parse(since))
   const answer = await client.call({ method: 'GET', path: '/orders', query: ordersQuery(cursor) })
   if (!answer.ok) return answer.failure
-  const read = z.array(shopOrder).safeParse(answer.body)
+  const read = z.array(listedOrder).safeParse(answer.body)
   if (!read.success) return notAnOrder()
   const changed: number[] = []
   const orders: StoreOrderRead[] = []
-  for (const order of read.data) {
-    const at = instantOf(order.date_modified_gmt)
+  for (const listed of read.data) {
+    const at = instantOf(listed.date_modified_gmt)
     if (at === null) return notAnOrder()
     changed.push(at)
-    const one = await withRefunds(client, statuses, order)
+    const order = shopOrder.safeParse(listed)
+    const one = order.success
+      ? await withRefunds(client, statuses, order.data)
+      : { outcome: 'order' as const, order: unreadOrder(listed, at) }
     if (one.outcome !== 'order') return one
     orders.push(one.order)
   }
   const total = Number(answer.headers['x-wp-total'] ?? Number.NaN)
-  const { next, more } = nextOrders(cursor, changed, Number.isSafeInteger(total) ? total : undefined)
+  const known = Number.isSafeInteger(total) ? total : undefined
+  const { next, more } = nextOrders(cursor, changed, known, answer.answeredAt ?? undefined)
   return { outcome: 'read', orders, cursor: JSON.stringify(next), more }
 }
