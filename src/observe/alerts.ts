@@ -6,6 +6,8 @@ import { deliveryById } from '../storage/deliveries.ts'
 import { offersByProduct } from '../storage/offers.ts'
 import { type AlertEffect, alertsFrom, type OutboxRow, outboxById } from '../storage/outbox.ts'
 import { purchaseById } from '../storage/purchases.ts'
+import { storeOrderByReference } from '../storage/store-orders.ts'
+import { storeReadingOf } from '../storage/store-readings.ts'
 import { unheldWebhooks } from '../storage/webhooks.ts'
 import type { Supplier } from '../supplier/client.ts'
 import type { StoredStatus } from './status.ts'
@@ -186,6 +188,21 @@ export const alertRules: Record<string, AlertRule> = {
     'listings list --state failed --store ',
     ({ store }, { status }) => !status.listings.some((row) => row.store === store && row.state === 'failed'),
   ),
+  order_refused: of(
+    'reference',
+    'remove the cause, then save the order in the shop',
+    'orders show ',
+    async ({ store, reference }, { db }) =>
+      (await first(db, storeOrderByReference(store ?? '', reference ?? ''))) !== undefined,
+  ),
+  order_changed: of('reference', 'compare it with the shop', 'orders show '),
+  store_unreachable: of(
+    'store',
+    "check the shop's address, key and hosting",
+    'stores test ',
+    async ({ store }, { db }) => ((await first(db, storeReadingOf(store ?? '')))?.failingSince ?? null) === null,
+  ),
+  store_webhook: of('store', 'give the key the right to write', 'stores test '),
 }
 
 /** A way into a review: its row of the transition table is the name of the alert. */

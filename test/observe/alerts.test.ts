@@ -7,6 +7,8 @@ import { viewEvidence } from '../../src/ordering/evidence.ts'
 import { redeliver } from '../../src/ordering/fulfil.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
 import { enqueueAlert } from '../../src/storage/outbox.ts'
+import { insertStoreOrder } from '../../src/storage/store-orders.ts'
+import { connectStore, putStoreReading } from '../../src/storage/store-readings.ts'
 import { type ApiWorld, openApi } from '../support/api-world.ts'
 import { databaseFile } from '../support/database.ts'
 import { defaultDialect, first } from '../support/test-app.ts'
@@ -114,6 +116,31 @@ describe('the status', () => {
     ])
     world.move(3 * DAY + 1)
     expect(await alertsOf(world)).toEqual([])
+  })
+
+  test('shows that a shop gives no orders until it does, and a refused order until it is taken', async () => {
+    const world = await openApi()
+    const { ordering, db } = world
+    await db.commit([connectStore('shop', world.now()), putStoreReading('shop', { failingSince: world.now() })])
+    for (const type of ['store_unreachable', 'order_refused', 'order_changed', 'store_webhook']) {
+      const payload = { note: null, store: 'shop', reference: '11' }
+      await db.commit([enqueueAlert(ordering, { type, occasion: '1', payload })])
+    }
+    const states = async () => (await statesOf(world)).toSorted()
+    expect(await states()).toEqual([
+      'order_changed open',
+      'order_refused open',
+      'store_unreachable open',
+      'store_webhook open',
+    ])
+    const taken = { id: 'o', store: 'shop', reference: '11', bodyDigest: 'x', receivedAt: world.now() }
+    await db.commit([putStoreReading('shop', { failingSince: null }), insertStoreOrder(taken)])
+    expect(await states()).toEqual([
+      'order_changed open',
+      'order_refused ended',
+      'store_unreachable ended',
+      'store_webhook open',
+    ])
   })
 
   test('shows a listing and a failed backup until they are right, and a wrong clock while it seems to be', async () => {
