@@ -58,6 +58,8 @@ export async function takeFromShop(
     return { outcome: 'taken' }
   } catch (error) {
     if (!(error instanceof Failure)) throw error
+    // A delivery and the poll read it at the same instant, and it changed between the two: the other one has taken it.
+    if (error.reason === 'reference_reused') return takeFromShop(ordering, shop, read)
     if (error.reason === 'no_known_sku') return ignored('no line of it is one of the listings')
     if (error.code !== 'invalid' && error.reason !== 'ambiguous_sku') throw error
     return refuse(ordering, shop.id, read, error.message)

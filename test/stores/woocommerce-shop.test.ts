@@ -1,8 +1,10 @@
 /** A WooCommerce shop connected to Quayside: what its customers and its merchant get, whatever the shop does meanwhile. */
 import { describe, expect, test } from 'vitest'
 import { resendKeys } from '../../src/ordering/resend.ts'
+import { takeFromShop } from '../../src/ordering/shop-orders.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
 import { listingsOfVariants } from '../../src/storage/listings.ts'
+import type { StoreOrderRead } from '../../src/stores/store.ts'
 import { openShopApp, SHOP } from '../support/shop-app.ts'
 import { first } from '../support/test-app.ts'
 
@@ -77,6 +79,24 @@ describe('a customer of a WooCommerce shop', () => {
     }
     expect(app.sandbox.world.report().charges).toHaveLength(5)
   })
+})
+
+test('an order that changes while a delivery and the poll take it is taken once, and the change is followed', async () => {
+  const app = await openShopApp({ delayMinutes: 10 })
+  const [one] = await app.sell()
+  await app.settle()
+  const line = { id: '1', variant: String(one?.product), sku: one?.sku ?? '', unitPrice: '99.00', currency: 'EUR' }
+  const read = (quantity: number): StoreOrderRead => ({
+    reference: '77',
+    state: 'paid',
+    paidAt: app.now(),
+    lines: [{ ...line, quantity }],
+  })
+  const shop = { id: SHOP, connectedAt: 0, delayMs: 600_000 }
+  const { ordering } = app.runtime
+  const both = await Promise.all([takeFromShop(ordering, shop, read(2)), takeFromShop(ordering, shop, read(1))])
+  expect(both).toEqual([{ outcome: 'taken' }, { outcome: 'taken' }])
+  expect(await app.alerts()).toEqual(['order_changed'])
 })
 
 describe('keys that a customer has lost', () => {
