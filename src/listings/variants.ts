@@ -6,12 +6,13 @@ import { first } from '../storage/database.ts'
 import { type ListingRow, listingsOfVariants, putListings } from '../storage/listings.ts'
 import { offersBySku } from '../storage/offers.ts'
 import { enqueuePublications, pausePublishing } from '../storage/publications.ts'
+import { syncWithNewOffers } from '../storage/runs.ts'
 import { connectStore, putStoreReading, storeReadingOf } from '../storage/store-readings.ts'
 import type { Store, StoreVariant } from '../stores/store.ts'
 import { newListing, type SellingStore } from './assess.ts'
 import type { Publisher } from './publish.ts'
 
-/** How often a store's products are read: one that the merchant adds is linked within this time, or when asked for. */
+/** How often a store's products are read at least: one that the merchant adds is linked within this time. */
 const READ_EVERY_MS = 6 * 3_600_000
 
 /** Wait before a page that the store did not give is asked for again. */
@@ -35,7 +36,10 @@ export async function readVariants(
     return true
   }
   const { variantsCursor, variantsReadAt } = reading
-  if (variantsCursor === null && variantsReadAt !== null && began - variantsReadAt < READ_EVERY_MS) return false
+  if (variantsCursor === null && variantsReadAt !== null && began - variantsReadAt < READ_EVERY_MS) {
+    // A variant whose offer was not known yet was passed over.
+    if (!(await first(db, syncWithNewOffers(variantsReadAt)))) return false
+  }
   const page = await variants(variantsCursor)
   const now = clock()
   if (page.outcome !== 'read') {
@@ -50,7 +54,7 @@ export async function readVariants(
     ...enqueuePublications([{ id: store }], productIds, { newId: publisher.newId, now, cause: 'variants' }),
     putStoreReading(store, {
       variantsCursor: page.next,
-      ...(page.next === null && { variantsReadAt: now }),
+      ...(variantsCursor === null && { variantsReadAt: began }),
     }),
   ])
   if (page.next === null) log.info('variants.read', { store })

@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, lt, lte, sql } from 'drizzle-orm'
+import { and, desc, eq, gt, inArray, lt, lte, sql } from 'drizzle-orm'
 import { sweeps, syncRuns } from './schema.ts'
 import { build, change, page, statement } from './statement.ts'
 
@@ -25,6 +25,15 @@ export const lastEndedSync = statement(() =>
     .from(syncRuns)
     .where(and(inArray(syncRuns.state, ['complete', 'failed']), eq(syncRuns.dry, false)))
     .orderBy(desc(syncRuns.id))
+    .limit(1),
+)
+
+/** A run that brought new offers and ended since then. Dry runs do not count. */
+export const syncWithNewOffers = statement((since: number) =>
+  build
+    .select({ id: syncRuns.id })
+    .from(syncRuns)
+    .where(and(gt(syncRuns.finishedAt, since), gt(syncRuns.offersNew, 0), eq(syncRuns.dry, false)))
     .limit(1),
 )
 

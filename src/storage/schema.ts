@@ -244,7 +244,7 @@ export const storeReadings = sqliteTable('store_readings', {
   lastError: text('last_error'),
   /** Where the reading of its products goes on; null when none is under way. */
   variantsCursor: text('variants_cursor'),
-  /** When the last whole reading of its products ended. */
+  /** When the last reading of its products began. */
   variantsReadAt: instant('variants_read_at'),
 })
 

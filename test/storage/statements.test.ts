@@ -283,6 +283,7 @@ const calls: Record<string, unknown[]> = {
   markShopState: ['o', 'paid'],
   storeReadingOf: ['s'],
   connectStore: ['s', at],
+  syncWithNewOffers: [at],
   putStoreReading: ['s', { ordersDueAt: at }],
   carryCancellation: ['p'],
   distrustTimes: [at],

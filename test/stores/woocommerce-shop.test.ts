@@ -212,6 +212,23 @@ describe('the products of a WooCommerce shop', () => {
     expect(await app.db.query(listingsOfVariants(SHOP, [String(other.id)]))).toEqual([])
   })
 
+  test('that were read before the catalogue of the supplier were linked six hours later', async () => {
+    const app = await openShopApp()
+    const [offer] = app.sandbox.world.offers.list({}, 0, 1).items
+    const { id } = app.shop.addProduct({ name: 'Game', sku: offer?.sku ?? '', regular_price: '99.00' })
+    const lists = () => app.shop.counts()['products.list']
+    await app.settle()
+    expect(lists()).toBe(1)
+    app.move(MINUTE)
+    await app.runtime.syncs.finish('test')
+    await app.settle()
+    expect(app.shop.products.get(id)?.regularPrice).not.toBe('99.00')
+    app.move(MINUTE)
+    await app.runtime.syncs.finish('test')
+    await app.settle()
+    expect(lists(), 'a run without new offers reads nothing').toBe(2)
+  })
+
   test('that the shop lacks are created once as drafts, also where the answer was lost', async () => {
     const app = await openShopApp({ products: { create: 'draft' } })
     app.shop.strike({ fault: 'lost_after', kind: 'products.batch' })
