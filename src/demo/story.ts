@@ -1,7 +1,7 @@
 /**
  * `npm run demo`: the whole story against the sandbox, with everything that usually goes wrong, line by line.
  *
- * The service runs as a process of its own, so that it can be killed; the sandbox and the demo store live here and are
+ * The service runs as a process of its own, so that it can be killed; the sandbox and the store live here and are
  * the judges: charges are counted in the sandbox's ledger, keys in the store's own record, never in Quayside's database.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -15,12 +15,29 @@ import { readDialect } from '../dialect/dialect.ts'
 import { sentence } from '../domain/text-layout.ts'
 import { openSetUp } from '../installation.ts'
 import { startSandbox } from '../sandbox/server.ts'
-import { DEMO_STORE, freePort, writeDemoConfig } from './files.ts'
-import { type Shop, startShop } from './shop.ts'
+import { freePort, writeDemoConfig } from './files.ts'
+import { backendOfStory, type StoryStore } from './story-store.ts'
+import { wooCommerceOfStory } from './woocommerce-story.ts'
 
 /** The supplier's times as the demo states them, so that no step takes minutes: the rules stay the same. */
 const SHORT = { settleSeconds: 6, listLagSeconds: 1, scanGapSeconds: 2 }
-const { dialect: DIALECT } = parseArgs({ options: { dialect: { type: 'string', default: 'reseller-v1.1' } } }).values
+const STORES = { backend: backendOfStory, woocommerce: wooCommerceOfStory }
+type Kind = keyof typeof STORES
+const KINDS = Object.keys(STORES) as Kind[]
+const HELP = `usage: npm run demo -- [--store ${KINDS.join('|')}] [--dialect <name>]
+
+  --store <kind>    where customers buy (default: ${KINDS[0]}): a backend that takes
+                    callbacks, or a shop that answers as WooCommerce does
+  --dialect <name>  how the supplier answers, by a file in config/dialects
+                    (default: reseller-v1.1)
+`
+const { dialect: DIALECT, ...given } = parseArgs({
+  options: {
+    dialect: { type: 'string', default: 'reseller-v1.1' },
+    store: { type: 'string', default: KINDS[0] },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+}).values
 const ENTRY = path.join(import.meta.dirname, '../quayside.js')
 /** Nothing in the story takes longer; whatever does has failed. */
 const PATIENCE_MS = 60_000
@@ -39,7 +56,11 @@ async function until<T>(what: string, look: () => T | undefined | false | Promis
   throw new Error(`waited in vain for: ${what}`)
 }
 
-async function story(folder: string, closing: (() => unknown)[]): Promise<Record<string, number | boolean>> {
+async function story(
+  kind: Kind,
+  folder: string,
+  closing: (() => unknown)[],
+): Promise<Record<string, number | boolean>> {
   const dialect = { ...readDialect(new URL(`../../config/dialects/${DIALECT}.json`, import.meta.url)), ...SHORT }
   const apiKey = `demo-${randomBytes(8).toString('hex')}`
   const sandbox = await startSandbox({ dialect, apiKey, file: path.join(folder, 'sandbox.db') })
@@ -47,28 +68,6 @@ async function story(folder: string, closing: (() => unknown)[]): Promise<Record
   const port = await freePort()
   const storePort = await freePort()
   const url = `http://127.0.0.1:${port}`
-  const dialectFile = path.join(folder, 'dialect.json')
-  writeFileSync(dialectFile, JSON.stringify(dialect))
-  const place = { folder, baseUrl: sandbox.baseUrl, apiKey, port, storePort, dialect: dialectFile }
-  const configFile = writeDemoConfig({ ...place, more: { ordering: { tickSeconds: 1 } } })
-  const setUp = await openSetUp(configFile, {})
-  await setUp.createWebhook()
-  const token = (await setUp.createStoreToken(DEMO_STORE, 'demo')).reveal()
-  const secret = (await setUp.callbackSecret(DEMO_STORE)).reveal()
-  await setUp.close()
-  const shop = await startShop({ secret, port: storePort, file: path.join(folder, 'store.jsonl') })
-  closing.push(() => shop.close())
-  say('the sandbox plays the supplier, a demo store waits for keys')
-  say(`settle and list lag are shortened to ${SHORT.settleSeconds} s and ${SHORT.listLagSeconds} s for this demo`)
-
-  let service: ChildProcess | undefined
-  closing.push(() => service?.kill('SIGKILL'))
-  const start = async (): Promise<void> => {
-    service = startService(folder, configFile)
-    await until('the service to be ready', async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.ok)
-  }
-  await start()
-  const owner = () => readFileSync(path.join(folder, 'owner.token'), 'utf8').trim()
   const api = async (
     method: string,
     route: string,
@@ -84,85 +83,88 @@ async function story(folder: string, closing: (() => unknown)[]): Promise<Record
     if (error) throw new Error(`${method} ${route}: ${error.message}`)
     return data
   }
+  const store = await STORES[kind]({ folder, storePort, sandbox, api })
+  closing.push(() => store.close())
+  const dialectFile = path.join(folder, 'dialect.json')
+  writeFileSync(dialectFile, JSON.stringify(dialect))
+  const place = { folder, baseUrl: sandbox.baseUrl, apiKey, port, storePort, dialect: dialectFile }
+  const configFile = writeDemoConfig({ ...place, more: { ordering: { tickSeconds: 1 }, ...store.settings } })
+  const setUp = await openSetUp(configFile, {})
+  await setUp.createWebhook()
+  await store.connect(setUp)
+  await setUp.close()
+  say(`the sandbox plays the supplier, ${store.about}`)
+  say(`settle and list lag are shortened to ${SHORT.settleSeconds} s and ${SHORT.listLagSeconds} s for this demo`)
 
+  let service: ChildProcess | undefined
+  closing.push(() => service?.kill('SIGKILL'))
+  const start = async (): Promise<void> => {
+    service = startService(folder, configFile)
+    await until('the service to be ready', async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.ok)
+  }
+  await start()
+  const owner = () => readFileSync(path.join(folder, 'owner.token'), 'utf8').trim()
   const synced = await until('a complete sync run', async () => {
     const { items } = (await api('GET', '/sync/runs', owner())) as { items: { state: string; offersSeen: number }[] }
     return items.find(({ state }) => state === 'complete')
   })
   say(`catalogue read: ${synced.offersSeen} offers`)
-  const { items } = (await api('GET', '/listings?limit=100', token)) as { items: Listing[] }
-  const [one, other] = items.filter(({ available, stock }) => available && (stock ?? 0) >= 10)
-  if (!one || !other) throw new Error('the sandbox has too little in stock')
-  const order = (reference: string, lines: { sku: string; quantity: number }[]) =>
-    api('POST', '/orders', token, { reference, lines: lines.map((line, index) => ({ id: `${index + 1}`, ...line })) })
-  const closed = (reference: string) =>
-    until(`order ${reference} to be closed`, () =>
-      shop.received().find(({ type, data }) => type === 'order.closed' && data.reference === reference),
-    )
-  const keysOf = (reference: string) =>
-    [...shop.keys()].filter(([line]) => line.startsWith(`${reference}/`)).flatMap(([, keys]) => keys)
+  const [one, other] = await until('two products to be sold', store.sells)
+  const closed = (reference: string) => until(`order ${reference} to be closed`, () => store.isClosed(reference))
 
   sandbox.faults.add({ fault: 'duplicate-delivery', match: { event: 'order.completed' } })
-  await order('1001', [
-    { sku: one.sku, quantity: 2 },
-    { sku: one.sku, quantity: 1 },
+  const first = await store.buy([
+    { sku: one, quantity: 2 },
+    { sku: one, quantity: 1 },
   ])
-  say(`order 1001: ${one.sku} twice on line 1 and once on line 2`)
-  await closed('1001')
+  say(`order ${first}: ${one} twice on line 1 and once on line 2`)
+  await closed(first)
   say(
-    `  the store has ${keysOf('1001').length} keys, bought with ${sandbox.world.report().charges.length} charges, one a line`,
+    `  the store has ${store.keysOf(first).length} keys, bought with ${sandbox.world.report().charges.length} charges, one a line`,
   )
   const duplicatesIgnored = await until('the duplicate delivery', () => duplicates(url, owner()))
   say(`  a delivery came twice: stored once, acted on once`)
 
   let recovered = 0
   sandbox.faults.add({ fault: 'answer-lost' })
-  await order('1002', [{ sku: other.sku, quantity: 1 }])
-  say('order 1002: charged by the supplier, and then the answer is lost on its way')
-  await closed('1002')
+  const second = await store.buy([{ sku: other, quantity: 1 }])
+  say(`order ${second}: charged by the supplier, and then the answer is lost on its way`)
+  await closed(second)
   recovered += 1
   say('  looked up by its reference, found and taken over: nothing was bought twice')
 
   const before = sandbox.world.report().charges.length
-  sandbox.faults.add({ fault: 'slow', delayMs: 30_000, stage: 'after' })
-  await order('1003', [{ sku: other.sku, quantity: 2 }])
+  sandbox.faults.add({ fault: 'slow', delayMs: 10_000, stage: 'after' })
+  const third = await store.buy([{ sku: other, quantity: 2 }])
   await until('the charge', () => sandbox.world.report().charges.length > before)
   const dying = service
   dying?.kill('SIGKILL')
   await until('the end of the service', () => dying?.exitCode !== null || dying.signalCode !== null)
-  say('order 1003: charged, and kill -9 hits Quayside before it can write that down')
+  say(`order ${third}: charged, and kill -9 hits Quayside before it can write that down`)
   await start()
   say('  started again: the purchase may have been charged, so it is looked up before anything is sent')
-  await closed('1003')
+  await closed(third)
   recovered += 1
-  say(`  found: the store has its ${keysOf('1003').length} keys`)
-  return verdict(sandbox.world.report(), shop, { duplicatesIgnored, recovered })
-}
-
-interface Listing {
-  sku: string
-  stock: number | null
-  available: boolean
+  say(`  found: the store has its ${store.keysOf(third).length} keys`)
+  return verdict(sandbox.world.report(), store, { duplicatesIgnored, recovered })
 }
 
 /** Held against what was ordered: three orders, four lines, six keys. */
 function verdict(
   report: ReturnType<Awaited<ReturnType<typeof startSandbox>>['world']['report']>,
-  shop: Shop,
+  store: StoryStore,
   counts: { duplicatesIgnored: number; recovered: number },
 ): Record<string, number | boolean> {
   const references = report.charges.map((charge) => charge.externalOrderId)
-  const keys = [...shop.keys().values()].flat()
-  const orders = shop
-    .received()
-    .filter(({ type, data }) => type === 'order.closed' && data.state === 'fulfilled').length
+  const keys = store.keys()
+  const orders = store.fulfilled()
   const passed =
     orders === 3 &&
     report.charges.length === 4 &&
     new Set(references).size === 4 &&
     keys.length === 6 &&
     new Set(keys).size === 6 &&
-    shop.duplicates().length === 0 &&
+    store.duplicates().length === 0 &&
     counts.duplicatesIgnored >= 1 &&
     counts.recovered === 2
   return { orders, charges: report.charges.length, keysFulfilled: keys.length, ...counts, passed }
@@ -179,19 +181,29 @@ function startService(folder: string, configFile: string): ChildProcess {
   return spawn(process.execPath, [ENTRY, 'serve', '--config', configFile], { stdio: ['ignore', log, log] })
 }
 
-const folder = mkdtempSync(path.join(tmpdir(), 'quayside-demo-'))
-const closing: (() => unknown)[] = []
-try {
-  const figures = await story(folder, closing)
-  say(figures.passed ? 'every key once, every charge once' : 'something is off: see the figures')
-  process.stdout.write(`${JSON.stringify(figures)}\n`)
-  process.exitCode = figures.passed ? 0 : 1
-} catch (error) {
-  say(`failed: ${error instanceof Error ? error.message : String(error)}`)
-  process.stdout.write(readFileSync(path.join(folder, 'quayside.log'), 'utf8').split('\n').slice(-20).join('\n'))
-  process.stdout.write(`${JSON.stringify({ passed: false })}\n`)
-  process.exitCode = 1
-} finally {
-  for (const end of closing.reverse()) await end()
-  rmSync(folder, { recursive: true, force: true })
+const kind = KINDS.find((one) => one === given.store)
+if (given.help) process.stdout.write(HELP)
+else if (kind) await play(kind)
+else {
+  process.stderr.write(`there is no story of a store called ${given.store}\n\n${HELP}`)
+  process.exitCode = 2
+}
+
+async function play(kind: Kind): Promise<void> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'quayside-demo-'))
+  const closing: (() => unknown)[] = []
+  try {
+    const figures = await story(kind, folder, closing)
+    say(figures.passed ? 'every key once, every charge once' : 'something is off: see the figures')
+    process.stdout.write(`${JSON.stringify(figures)}\n`)
+    process.exitCode = figures.passed ? 0 : 1
+  } catch (error) {
+    say(`failed: ${error instanceof Error ? error.message : String(error)}`)
+    process.stdout.write(readFileSync(path.join(folder, 'quayside.log'), 'utf8').split('\n').slice(-20).join('\n'))
+    process.stdout.write(`${JSON.stringify({ passed: false })}\n`)
+    process.exitCode = 1
+  } finally {
+    for (const end of closing.reverse()) await end()
+    rmSync(folder, { recursive: true, force: true })
+  }
 }

@@ -1,0 +1,79 @@
+/** What the story of `npm run demo` needs of a store, and the usual one. A store keeps its own record, which is the judge. */
+import path from 'node:path'
+import type { SetUp } from '../installation.ts'
+import type { Sandbox } from '../sandbox/server.ts'
+import { DEMO_STORE } from './files.ts'
+import { startShop } from './shop.ts'
+
+/** What a store of the story is opened with. */
+export interface StoryPlace {
+  folder: string
+  storePort: number
+  sandbox: Sandbox
+  /** Calls the API of the service. */
+  api: (method: string, route: string, bearer: string, body?: object) => Promise<Record<string, unknown>>
+}
+
+/** A store of the story, as its customers and its merchant see it. */
+export interface StoryStore {
+  about: string
+  /** What the configuration says of it, where it is not as usual. */
+  settings: object
+  /** Connects it, before the service runs. */
+  connect: (setUp: SetUp) => Promise<void>
+  /** SKUs of two products with stock for ten; undefined while it does not sell them. */
+  sells: () => Promise<[string, string] | undefined>
+  /** A customer buys. @returns the reference of the order */
+  buy: (lines: { sku: string; quantity: number }[]) => Promise<string>
+  isClosed: (reference: string) => boolean
+  /** Licence keys that the customer of this order has. */
+  keysOf: (reference: string) => string[]
+  /** How many orders it has whole. */
+  fulfilled: () => number
+  keys: () => string[]
+  /** Keys that a customer got twice, or that two lines got. */
+  duplicates: () => unknown[]
+  close: () => Promise<void>
+}
+
+export const STOCK_MIN = 10
+
+/** A backend that posts orders and takes callbacks. */
+export async function backendOfStory({ folder, storePort, api }: StoryPlace): Promise<StoryStore> {
+  let shop: Awaited<ReturnType<typeof startShop>> | undefined
+  let token = ''
+  let orders = 1000
+  const received = (type: string) => (shop?.received() ?? []).filter((callback) => callback.type === type)
+  return {
+    about: 'a demo store waits for keys',
+    settings: {},
+    connect: async (setUp) => {
+      token = (await setUp.createStoreToken(DEMO_STORE, 'demo')).reveal()
+      const secret = (await setUp.callbackSecret(DEMO_STORE)).reveal()
+      shop = await startShop({ secret, port: storePort, file: path.join(folder, 'store.jsonl') })
+    },
+    sells: async () => {
+      const { items } = (await api('GET', '/listings?limit=100', token)) as {
+        items: { sku: string; stock: number | null; available: boolean }[]
+      }
+      const [one, other] = items.filter(({ available, stock }) => available && (stock ?? 0) >= STOCK_MIN)
+      return one && other && [one.sku, other.sku]
+    },
+    buy: async (lines) => {
+      orders += 1
+      const reference = String(orders)
+      await api('POST', '/orders', token, {
+        reference,
+        lines: lines.map((line, index) => ({ id: `${index + 1}`, ...line })),
+      })
+      return reference
+    },
+    isClosed: (reference) => received('order.closed').some(({ data }) => data.reference === reference),
+    keysOf: (reference) =>
+      [...(shop?.keys() ?? [])].filter(([line]) => line.startsWith(`${reference}/`)).flatMap(([, keys]) => keys),
+    fulfilled: () => received('order.closed').filter(({ data }) => data.state === 'fulfilled').length,
+    keys: () => [...(shop?.keys().values() ?? [])].flat(),
+    duplicates: () => shop?.duplicates() ?? [],
+    close: async () => shop?.close(),
+  }
+}

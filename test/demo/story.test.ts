@@ -1,0 +1,43 @@
+import { spawn } from 'node:child_process'
+import path from 'node:path'
+import { text } from 'node:stream/consumers'
+import { expect, onTestFinished, test } from 'vitest'
+import { widest } from '../support/cli-run.ts'
+
+const STORY = path.join(import.meta.dirname, '../../src/demo/story.ts')
+
+/** Runs `npm run demo` with these arguments to its end. */
+async function played(...args: string[]) {
+  const child = spawn(process.execPath, [STORY, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
+  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), ended])
+  return { stdout, stderr, code }
+}
+
+test.each(['backend', 'woocommerce'])(
+  'the story of a %s store has every key once and every charge once',
+  async (kind) => {
+    const { stdout, code } = await played('--store', kind)
+    const lines = stdout.trimEnd().split('\n')
+    expect(JSON.parse(lines.at(-1) ?? ''), stdout).toEqual({
+      orders: 3,
+      charges: 4,
+      keysFulfilled: 6,
+      duplicatesIgnored: 1,
+      recovered: 2,
+      passed: true,
+    })
+    expect(code).toBe(0)
+    expect(widest(lines.slice(0, -1).join('\n'))).toBeLessThanOrEqual(80)
+  },
+)
+
+test('the help of the demo names the stores, and a store that there is none of is answered with it', async () => {
+  const help = await played('--help')
+  expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining('--store backend|woocommerce') })
+  expect(widest(help.stdout)).toBeLessThanOrEqual(80)
+  const unknown = await played('--store', 'magento')
+  expect(unknown).toMatchObject({ code: 2, stdout: '' })
+  expect(unknown.stderr).toContain(`there is no story of a store called magento\n\n${help.stdout}`)
+})
