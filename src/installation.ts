@@ -11,7 +11,7 @@ import { createWebhook } from './inbox/webhooks.ts'
 import { Secret } from './secret.ts'
 import { type Database, first } from './storage/database.ts'
 import { forget, makeFolder, undoOfFolder, writeText } from './storage/files.ts'
-import { categoriesOfOffers, skusOfOffers } from './storage/offers.ts'
+import { categoriesOfOffers, countOffers, offersBySku, skusOfOffers } from './storage/offers.ts'
 import { setStoresMade } from './storage/restores.ts'
 import { lastCompleteSync, lastEndedSync } from './storage/runs.ts'
 import type { FirstUnreadable } from './storage/schema.ts'
@@ -236,6 +236,31 @@ export async function inspect(config: Config): Promise<Inspection> {
     }
   } finally {
     await db?.close()
+  }
+}
+
+/**
+ * How many offers have each of these SKUs, for `quayside stores add`; those without an offer are left out.
+ *
+ * @returns undefined before the catalogue was read for the first time
+ */
+export async function offersOfSkus(
+  config: Pick<Config, 'dataDir'>,
+  skus: readonly string[],
+): Promise<{ bySku: ReadonlyMap<string, number>; total: number } | undefined> {
+  const file = databaseFileOf(config.dataDir)
+  if (!existsSync(file)) return undefined
+  const db = openToRead(file)
+  try {
+    if (!(await first(db, lastCompleteSync()))) return undefined
+    const bySku = new Map<string, number>()
+    for (let from = 0; from < skus.length; from += SKUS_AT_ONCE) {
+      const found = await db.query(offersBySku(skus.slice(from, from + SKUS_AT_ONCE)))
+      for (const { sku } of found) bySku.set(sku, (bySku.get(sku) ?? 0) + 1)
+    }
+    return { bySku, total: (await first(db, countOffers()))?.total ?? 0 }
+  } finally {
+    await db.close()
   }
 }
 

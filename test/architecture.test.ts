@@ -41,7 +41,7 @@ const allowed: Record<string, string[]> = {
   demo: ['app.ts', 'installation.ts', 'config', 'dialect', 'domain', 'listings', 'sandbox', 'storage'],
   cli: [
     ...['app.ts', 'installation.ts', 'demo', 'sandbox', 'backup'],
-    ...['config', 'dialect', 'domain', 'storage', 'supplier'],
+    ...['config', 'dialect', 'domain', 'storage', 'supplier', 'stores'],
   ],
   'main.ts': ['cli'],
   'installation.ts': ['access', 'config', 'domain', 'inbox', 'storage', 'stores', 'supplier', 'vault'],

@@ -211,7 +211,7 @@ interface Result {
   width: number
 }
 
-const warningText = (warnings: readonly string[], width: number): string =>
+export const warningText = (warnings: readonly string[], width: number): string =>
   warnings.map((warning) => `\n${wrap(`WARNING: ${warning}: ${ENCRYPT}.`, width).join('\n')}\n`).join('')
 
 function resultText({ document, option, plan, unseen, seen, width }: Result): string {

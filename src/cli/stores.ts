@@ -2,12 +2,52 @@ import { InvalidArgumentError } from 'commander'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import type { Client } from './client.ts'
-import { type CommandRow, storeOf } from './command.ts'
+import { type CommandRow, fileOptions, storeOf } from './command.ts'
 import { age, asRow, asRows, cell, commandLine, countsText, exitCodes, instant, key, type Row } from './output.ts'
+import type { AddOptions } from './stores-add.ts'
+
+/** What becomes of an offer that a shop lacks. */
+export const creations = ['nothing', 'draft', 'publish'] as const
+
+function oneOf(words: readonly string[]): (text: string) => string {
+  return (text) => {
+    if (words.includes(text)) return text
+    throw new InvalidArgumentError(`Give one of ${words.join(', ')}.`)
+  }
+}
 
 /** Where is sold, and the secrets that callbacks are signed with. */
 export const stores: CommandRow[] = [
-  { command: 'stores', about: 'where you sell: list; change the secret of callbacks' },
+  { command: 'stores', about: 'where you sell: add, list, test; change the secret of callbacks' },
+  {
+    command: 'stores add',
+    about: 'add a shop to the configuration: woocommerce',
+  },
+  {
+    command: 'stores add woocommerce',
+    about: 'try the key of a WooCommerce shop, and write it into the configuration',
+    options: {
+      '--url <address>': 'the address of the shop, as you open it',
+      '--key-file <file>': 'consumer key and secret, joined by a colon; else QUAYSIDE_SHOP_KEY',
+      '--name <name>': 'what the store is called',
+      '--create <how>': {
+        about: 'what becomes of an offer that the shop lacks: nothing, draft or publish (default: nothing)',
+        parse: oneOf(creations),
+      },
+      '--markup <percent>': 'price = cost plus this (default: 20)',
+      ...fileOptions,
+    },
+    help: `
+The key is made in WooCommerce: Settings, Advanced, REST API, with the
+permission Read/Write. What no option says is asked on a terminal. Nothing in
+the shop changes, and nothing is written before the shop was tried.
+
+Examples:
+  quayside stores add woocommerce
+  quayside stores add woocommerce --url https://shop.example \\
+    --key-file ./key.txt --name 'My shop' --create draft`,
+    run: async (io, options: AddOptions) => (await import('./stores-add.ts')).runAddWooCommerce(io, options),
+  },
   {
     command: 'stores list',
     about: 'the configured stores',
@@ -129,4 +169,18 @@ export function wholeText(unit: string): (text: string) => string {
     if (/^\d{1,6}$/.test(text)) return text
     throw new InvalidArgumentError(`Give a whole number of ${unit}.`)
   }
+}
+
+const MARKS: Record<string, string> = { ok: 'ok  ', doubtful: 'WARN', failed: 'FAIL' }
+
+/** What was tried of a store, each with its cause and what to do. */
+export function findingsText(findings: readonly object[], width: number): string {
+  return findings
+    .map(asRow)
+    .map(({ check, state, detail, fix }) => {
+      const lead = `${MARKS[cell(state)] ?? cell(state)}  `
+      const what = sentence(`${cell(check)}: ${cell(detail)}`, width, { lead, hang: 6 })
+      return what + (fix ? sentence(`-> ${cell(fix)}`, width, { lead: ' '.repeat(6), hang: 6 }) : '')
+    })
+    .join('')
 }

@@ -233,11 +233,17 @@ function readCredentials(
   const source = credentialsSource(store)
   const before = faults.length
   const text = readSecret(source, folder, env, faults, made).reveal()
-  const [, key = '', secret = ''] = CREDENTIALS.exec(text) ?? []
-  if (key === '' && faults.length === before) {
+  const credentials = shopCredentials(text)
+  if (!credentials && faults.length === before) {
     faults.push({ field: source.variable, message: 'must be the key and the secret of the shop, joined by a colon' })
   }
-  return { key: new Secret(key), secret: new Secret(secret) }
+  return credentials ?? { key: new Secret(''), secret: new Secret('') }
+}
+
+/** Reads a key and its secret; undefined where the text is something else. */
+export function shopCredentials(text: string): ShopCredentials | undefined {
+  const [, key, secret] = CREDENTIALS.exec(text) ?? []
+  return key && secret ? { key: new Secret(key), secret: new Secret(secret) } : undefined
 }
 
 function readNextKey(folder: string, env: Env): Secret | undefined {

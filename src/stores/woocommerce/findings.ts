@@ -8,8 +8,8 @@ const CLOCK_MAX_MS = 300_000
 export interface FindingsOptions {
   client: ShopClient
   now: () => number
-  /** The currency that the configuration names. */
-  currency: string
+  /** The currency that the configuration names; null: there is no configuration of it yet, and every one will do. */
+  currency: string | null
 }
 
 /** Tries what the adapter needs of a shop. Empty batches show whether the key may write, and change nothing. */
@@ -25,12 +25,15 @@ export async function tryShop({ client, now, currency }: FindingsOptions): Promi
   findings.unshift({ check: 'connection', state: 'ok', detail: 'it accepted the consumer key', fix: null })
   const shopCurrency = currencyIn(settings.body)
   findings.push(
-    shopCurrency === currency
-      ? { check: 'currency', state: 'ok', detail: `it sells in ${currency}`, fix: null }
+    shopCurrency !== undefined && shopCurrency === (currency ?? shopCurrency)
+      ? { check: 'currency', state: 'ok', detail: `it sells in ${shopCurrency}`, fix: null }
       : {
           check: 'currency',
           state: 'failed',
-          detail: `it sells in ${shopCurrency ?? 'an unknown currency'}, the configuration says ${currency}`,
+          detail:
+            currency === null
+              ? 'its currency cannot be read'
+              : `it sells in ${shopCurrency ?? 'an unknown currency'}, the configuration says ${currency}`,
           fix: 'Configure the currency of the shop: prices in another one are not sent.',
         },
   )
