@@ -129,6 +129,7 @@ export async function openApp({ config, log: written, onFatal }: AppOptions): Pr
   const api: ApiContext = {
     ordering,
     stores: config.stores,
+    publicUrl,
     syncs,
     sweeps,
     dryRun,

@@ -121,7 +121,10 @@ describe('the page on configuration', () => {
   test('names every setting with its true default', () => {
     const defaults = configShape.parse({
       supplier: { baseUrl: 'https://a.example/v1' },
-      stores: [{ id: 'a-12345678', kind: 'backend', name: 'a', callbackUrl: 'https://b.example/' }],
+      stores: [
+        { id: 'a-12345678', kind: 'backend', name: 'a', callbackUrl: 'https://b.example/' },
+        { id: 'b-12345678', kind: 'woocommerce', name: 'b', url: 'https://c.example/' },
+      ],
     })
     expect(leaves(configShape).length).toBeGreaterThan(15)
     for (const name of leaves(configShape)) {
@@ -129,9 +132,11 @@ describe('the page on configuration', () => {
       expect(row, name).toBeDefined()
       const value = name.split('.').reduce<unknown>((at, key) => {
         const record = at as Record<string, unknown>
-        return key.endsWith('[]') ? (record[key.slice(0, -2)] as unknown[])[0] : record[key]
+        return key.endsWith('[]') ? Object.assign({}, ...(record[key.slice(0, -2)] as object[])) : record[key]
       }, defaults)
-      const store = ['id', 'kind', 'name', 'callbackUrl', 'currency'].map((field) => `stores[].${field}`)
+      const store = ['id', 'kind', 'name', 'callbackUrl', 'currency', 'url', 'statuses'].map(
+        (field) => `stores[].${field}`,
+      )
       const given = ['supplier.baseUrl', ...store]
       if (!given.includes(name)) {
         const text = typeof value === 'object' ? JSON.stringify(value) : String(value)

@@ -338,7 +338,7 @@ function assertRates({ rates, dialectFacts }: Config, currency: string | null, f
   ] as const
   const missing = pairs.filter(([from, to]) => !rates.some((rate) => rate.from === from && rate.to === to))
   if (missing.length === 0) return
-  const lines = missing.map(([from, to]) => `{"from": "${from}", "to": "${to}", "rate": "…"}`)
+  const lines = missing.map(([from, to]) => JSON.stringify({ from, to, rate: '…' }))
   const why = `the shop sells in ${currency}, the supplier in ${ours}. Prices need a rate there, and orders one back.`
   throw nothingWritten('invalid', `${why}\nAdd to \`rates\` in ${file}, then run this again:\n${lines.join('\n')}`)
 }

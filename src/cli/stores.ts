@@ -2,7 +2,7 @@ import { InvalidArgumentError } from 'commander'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import type { Client } from './client.ts'
-import { type CommandRow, fileOptions, storeOf } from './command.ts'
+import { type CommandRow, fileOptions, proseWidth, storeOf } from './command.ts'
 import { age, asRow, asRows, cell, commandLine, countsText, exitCodes, instant, key, type Row } from './output.ts'
 import type { AddOptions } from './stores-add.ts'
 
@@ -15,6 +15,9 @@ function oneOf(words: readonly string[]): (text: string) => string {
     throw new InvalidArgumentError(`Give one of ${words.join(', ')}.`)
   }
 }
+
+/** A handful of requests to a slow shop. */
+const TEST_DEADLINE_MS = 180_000
 
 /** Where is sold, and the secrets that callbacks are signed with. */
 export const stores: CommandRow[] = [
@@ -67,6 +70,22 @@ Examples:
         .flatMap((row) => notesOf(row, io.now()).map((note) => `${cell(row.id)}: ${note}`))
         .map((note) => sentence(note, width, { lead: '  ', hang: 4 }))
         .join(''),
+  },
+  {
+    command: 'stores test <store>',
+    about: 'try a store: whether it lets us in, its webhook, its orders, its listings',
+    args: ['its id, or the name before the dash'],
+    help: `
+Each finding has its cause and what to do. The exit code is 1 where one failed.
+
+Example:
+  quayside stores test my-shop`,
+    act: async (call) => {
+      const store = await storeNamed(call.client, call.args[0] ?? '')
+      const tested = await call.client.send('POST', ['stores', store, 'test'], { deadlineMs: TEST_DEADLINE_MS })
+      call.print(tested, () => findingsText(asRows(tested.findings), proseWidth(call.io)))
+      return tested.healthy === true ? exitCodes.ok : exitCodes.failed
+    },
   },
   {
     command: 'stores rotate-secret <store>',
@@ -160,7 +179,10 @@ async function storeNamed(client: Client, name: string): Promise<string> {
   const [only, other] = ids.filter((id) => id.slice(0, -9) === name)
   if (only !== undefined && other === undefined) return only
   const which = other === undefined ? `there is no store ${name}` : `several stores are called ${name}`
-  throw new Failure('not_found', `${which}; there are ${ids.join(', ')}`)
+  throw new Failure(
+    'not_found',
+    `${which}; there are ${ids.join(', ') || 'none'}. One that was just added is known after a restart`,
+  )
 }
 
 /** The service sets the bounds; here a word must not become NaN. */

@@ -26,6 +26,8 @@ export interface ApiContext {
   ordering: Fulfilment
   /** The configured stores. */
   stores: readonly ConfiguredStore[]
+  /** Where shops reach us; null: they do not. */
+  publicUrl: string | null
   syncs: Pick<SyncRunner, 'start'>
   sweeps: Pick<SweepRunner, 'start'>
   dryRun: DryRunner

@@ -39,6 +39,7 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   for (const reference of ['done', 'dear', 'gone', 'nowhere'])
     await ask('GET', `/orders/${reference}`, { token: store })
   await world.unwatched(ask('GET', '/events'))
+  await ask('POST', `/stores/${STORE}/test`)
   await ask('POST', `/stores/${STORE}/trigger`, { body: { type: 'line.fulfilled' } })
   await ask('POST', '/orders/done/resend')
   const { storeOf } = world.ordering

@@ -80,6 +80,7 @@ export async function openApi(options: TestAppOptions = {}) {
   const api: ApiContext = {
     ordering,
     stores: config.stores,
+    publicUrl: config.publicUrl,
     syncs: { start },
     sweeps,
     dryRun: createDryRunner({ catalogue, stores: config.stores, dataDir: dirname(file) }),

@@ -9,6 +9,7 @@ import { allPublishing, countPublications } from '../../storage/publications.ts'
 import { EXAMPLE_KEYS, examples, updateTypes } from '../../stores/examples.ts'
 import { rotateSecretBody, triggerBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { testStore } from './store-test.ts'
 import { at, count, counts, maybeAt, words } from './views.ts'
 
 /** Which secret signs callbacks to a store, without its text. */
@@ -59,6 +60,19 @@ const Triggered = z.object({
   ms: count.meta({ description: 'How long the store took, in milliseconds' }),
 })
 
+const TestedStore = z.object({
+  store: z.string(),
+  healthy: z.boolean().meta({ description: 'Nothing that was tried has failed' }),
+  findings: z.array(
+    z.object({
+      check: z.string().meta({ description: 'What was tried', examples: ['connection'] }),
+      state: z.enum(['ok', 'doubtful', 'failed']),
+      detail: z.string(),
+      fix: words.meta({ description: 'What to do; null where nothing is to be done' }),
+    }),
+  ),
+})
+
 /** The store that a path is of; a store token sees its own only. @throws Failure `forbidden`, `not_found` */
 export function storeAt(
   stores: readonly ConfiguredStore[],
@@ -83,7 +97,8 @@ export function storeOperations({
   ordering,
   callbackSecrets,
   stores,
-}: Pick<ApiContext, 'ordering' | 'callbackSecrets' | 'stores'>): Operation[] {
+  publicUrl,
+}: Pick<ApiContext, 'ordering' | 'callbackSecrets' | 'stores' | 'publicUrl'>): Operation[] {
   const { db } = ordering
   return [
     operation({
@@ -117,6 +132,23 @@ export function storeOperations({
           }
         })
         return ok({ items })
+      },
+    }),
+    operation({
+      name: 'testStore',
+      method: 'post',
+      path: '/stores/:store/test',
+      summary: 'Try a store: whether it lets us in, its webhook, how its orders are read, what it did not take.',
+      allowed: { people: 'operator' },
+      answer: TestedStore,
+      success: { 200: 'What was found' },
+      failures: { 404: 'no such store' },
+      async handle({ caller, path }) {
+        const store = storeAt(stores, caller, path)
+        const adapter = ordering.storeOf(store)
+        if (!adapter) throw new Failure('not_found', `there is no store ${store}`)
+        const findings = await testStore(db, store, adapter, publicUrl)
+        return ok({ store, healthy: findings.every(({ state }) => state !== 'failed'), findings })
       },
     }),
     operation({

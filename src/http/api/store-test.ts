@@ -1,0 +1,97 @@
+import type { Context } from '../../context.ts'
+import type { ListingState } from '../../domain/listing.ts'
+import { storeWebhookUrl } from '../../inbox/shop-webhooks.ts'
+import { first } from '../../storage/database.ts'
+import { countListings, pageOfListings } from '../../storage/listings.ts'
+import { storeReadingOf } from '../../storage/store-readings.ts'
+import type { Store, StoreFinding } from '../../stores/store.ts'
+
+type Db = Context['db']
+
+/** Tries a store, and adds what is known of it here: its webhook, what it sells, how its orders are read. */
+export async function testStore(
+  db: Db,
+  store: string,
+  adapter: Pick<Store, 'test' | 'provision' | 'variants' | 'ordersSince'>,
+  publicUrl: string | null,
+): Promise<StoreFinding[]> {
+  const tried = await adapter.test()
+  // What does not let us in is tried no further.
+  const isOpen = !tried.some(({ check, state }) => check === 'connection' && state === 'failed')
+  return [
+    ...tried,
+    ...(adapter.provision && isOpen ? [await webhookFinding(adapter.provision, store, publicUrl)] : []),
+    ...(adapter.ordersSince ? [await ordersFinding(db, store)] : []),
+    ...(await listingFindings(db, store, adapter.variants !== undefined)),
+  ]
+}
+
+/** Makes the webhook where it is missing, as the service does by itself every quarter of an hour. */
+async function webhookFinding(
+  provision: NonNullable<Store['provision']>,
+  store: string,
+  publicUrl: string | null,
+): Promise<StoreFinding> {
+  const check = 'webhook'
+  if (publicUrl === null) {
+    return { check, state: 'ok', detail: 'none, as there is no publicUrl: polling alone', fix: null }
+  }
+  const url = storeWebhookUrl(publicUrl, store)
+  const made = await provision(url)
+  if (made.outcome !== 'confirmed') {
+    const fix = 'Orders are polled meanwhile. The webhook is made by itself once the shop allows it.'
+    return { check, state: 'failed', detail: made.detail, fix }
+  }
+  if (made.detail === null) return { check, state: 'ok', detail: `it sends its orders to ${url}`, fix: null }
+  const fix = `Look whether the shop reaches ${url}: it switches a webhook off after failures.`
+  return { check, state: 'doubtful', detail: made.detail, fix }
+}
+
+const instant = (at: number): string => new Date(at).toISOString()
+
+async function ordersFinding(db: Db, store: string): Promise<StoreFinding> {
+  const check = 'orders'
+  const reading = await first(db, storeReadingOf(store))
+  if (reading?.failingSince) {
+    const detail = `they were not read since ${instant(reading.failingSince)}: ${reading.lastError}`
+    return {
+      check,
+      state: 'failed',
+      detail,
+      fix: 'Correct what the shop does not allow; they are read again by themselves.',
+    }
+  }
+  if (!reading?.ordersReadAt) {
+    return { check, state: 'doubtful', detail: 'they were not read yet', fix: 'Wait for a minute, then test again.' }
+  }
+  const from = instant(reading.connectedAt)
+  const detail = `last read ${instant(reading.ordersReadAt)}; those paid since ${from} are bought`
+  return { check, state: 'ok', detail, fix: null }
+}
+
+/** Reasons that are shown of each state. */
+const REASONS_SHOWN = 3
+
+async function listingFindings(db: Db, store: string, readsVariants: boolean): Promise<StoreFinding[]> {
+  const check = 'listings'
+  const totals = (await db.query(countListings())).filter((row) => row.store === store)
+  const reading = await first(db, storeReadingOf(store))
+  if (readsVariants && !reading?.variantsReadAt) {
+    const fix = 'Wait for the first sync, then test again.'
+    return [{ check, state: 'doubtful', detail: 'the products of the shop were not all read yet', fix }]
+  }
+  const counts = totals.map(({ state, total }) => `${total} ${state}`).join(', ')
+  const none = 'none: no product of the store has the SKU of an offer'
+  const all: StoreFinding = { check, state: 'ok', detail: counts === '' ? none : counts, fix: null }
+  return [all, ...(await reasonsOf(db, store, 'failed')), ...(await reasonsOf(db, store, 'held'))]
+}
+
+async function reasonsOf(db: Db, store: string, state: ListingState): Promise<StoreFinding[]> {
+  const rows = await db.query(pageOfListings({ store, state, limit: REASONS_SHOWN }))
+  return rows.map(({ variant, sku, reason, detail }) => ({
+    check: 'listings',
+    state: 'doubtful',
+    detail: `${sku} (${variant}) is ${state}: ${detail ?? reason?.replaceAll('_', ' ') ?? 'no reason is known'}`,
+    fix: `See quayside listings list --state ${state} --store ${store}.`,
+  }))
+}

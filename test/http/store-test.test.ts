@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest'
+import { testStore } from '../../src/http/api/store-test.ts'
+import { connectStore, putStoreReading } from '../../src/storage/store-readings.ts'
+import { openApi } from '../support/api-world.ts'
+import { memoryDatabase, TEST_NOW } from '../support/database.ts'
+import { wooCommerceWorld } from '../support/store-worlds.ts'
+import { STORE } from '../support/test-app.ts'
+
+const SHOP = 'shop-ab12cd34'
+const PUBLIC = 'https://quayside.example'
+
+async function shopAndDatabase(given: Parameters<typeof wooCommerceWorld>[0] = {}) {
+  const db = memoryDatabase(() => TEST_NOW)
+  const world = await wooCommerceWorld(given)
+  const tried = async (publicUrl: string | null = PUBLIC) =>
+    (await testStore(db, SHOP, world.store, publicUrl)).map(
+      ({ check, state, detail }) => `${check} ${state}: ${detail}`,
+    )
+  return { db, world, tried }
+}
+
+test('a new shop has its webhook made, and its orders and products are not read yet', async () => {
+  const { world, tried } = await shopAndDatabase()
+  const findings = await tried()
+  expect(findings).toContain('webhook doubtful: the shop sends its orders from now on')
+  expect(findings).toContain('orders doubtful: they were not read yet')
+  expect(findings).toContain('listings doubtful: the products of the shop were not all read yet')
+  expect(world.shop.webhooks.size).toBe(1)
+  expect(await tried()).toContain(`webhook ok: it sends its orders to ${PUBLIC}/webhooks/stores/${SHOP}`)
+})
+
+test('without a public address polling alone is fine', async () => {
+  const { world, tried } = await shopAndDatabase()
+  expect(await tried(null)).toContain('webhook ok: none, as there is no publicUrl: polling alone')
+  expect(world.shop.webhooks.size).toBe(0)
+})
+
+test('a shop that gives no orders says since when and why', async () => {
+  const { db, tried } = await shopAndDatabase()
+  await db.commit([connectStore(SHOP, TEST_NOW)])
+  await db.commit([
+    putStoreReading(SHOP, { failingSince: TEST_NOW, lastError: 'it is down', variantsReadAt: TEST_NOW }),
+  ])
+  const since = new Date(TEST_NOW).toISOString()
+  expect(await tried()).toContain(`orders failed: they were not read since ${since}: it is down`)
+  await db.commit([putStoreReading(SHOP, { failingSince: null, ordersReadAt: TEST_NOW })])
+  expect(await tried()).toContain(`orders ok: last read ${since}; those paid since ${since} are bought`)
+})
+
+test('a shop that does not know the key is tried no further', async () => {
+  const { tried, world } = await shopAndDatabase({ key: 'ck_other' })
+  expect((await tried()).filter((finding) => finding.includes('failed'))).toHaveLength(1)
+  expect(world.shop.webhooks.size).toBe(0)
+})
+
+test('a backend is tried by a callback, and people of the role operator may ask', async () => {
+  const world = await openApi()
+  const { status, body } = await world.ask('POST', `/stores/${STORE}/test`, { token: world.tokens.operator })
+  expect({ status, healthy: body.data.healthy }).toEqual({ status: 200, healthy: true })
+  expect((await world.ask('POST', `/stores/${STORE}/test`, { token: world.tokens.viewer })).status).toBe(403)
+})
