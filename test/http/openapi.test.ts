@@ -233,7 +233,7 @@ describe('the OpenAPI document', () => {
     await tour(world, world.ask)
     await world.pass(60_000)
     const types = new Set<string>()
-    for (const { type, timestamp, data } of world.shop.received()) {
+    for (const { type, timestamp, data } of world.shop.received().filter((one) => one.type !== 'test')) {
       const schema = document.webhooks[type]?.post.requestBody.content['application/json'].schema
       expect(schema, type).toBeDefined()
       if (schema) expect(faultsOf(document, schema, { type, timestamp, data }), JSON.stringify(data)).toEqual([])
