@@ -97,6 +97,9 @@ export interface HandOverOptions {
 
 type Read<T> = { outcome: 'read'; value: T } | NotConfirmed
 const CONFIRMED: PushResult = { outcome: 'confirmed' }
+/** An earlier request of this hand-over has given the customer keys: it must not seem unsent. */
+const afterKeys = (result: PushResult): PushResult =>
+  result.outcome === 'unavailable' ? { ...result, mayHaveLeft: true } : result
 const refused = (status: number, detail: string): PushResult => ({ outcome: 'refused', status, detail })
 
 /**
@@ -174,7 +177,7 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
       const noted = await noteKeys(order, line, fresh)
       if (noted.outcome !== 'confirmed') return noted
       const kept = await putKeys(order, line, [...all, ...fresh])
-      return kept.ok ? CONFIRMED : kept.failure
+      return kept.ok ? CONFIRMED : afterKeys(kept.failure)
     }
     const unseen = fresh.filter((key) => !hasKey(shown, key))
     const kept = await putKeys(
@@ -195,7 +198,7 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
       )
     }
     // The merchant completed it meanwhile, so that its mail may have left without these keys.
-    return after.data.status === 'completed' ? noteKeys(order, line, fresh) : CONFIRMED
+    return after.data.status === 'completed' ? afterKeys(await noteKeys(order, line, fresh)) : CONFIRMED
   }
 
   /** Leaves a private note for the merchant, once. */
@@ -217,6 +220,10 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
     if ('outcome' in refunded) return refunded
     const mayComplete = state === 'fulfilled' && handOver.complete && !isCancelled(order.status)
     if (mayComplete && order.status === 'completed') return CONFIRMED
+    // Completed, it would count as paid.
+    if (mayComplete && UNPAID.includes(order.status)) {
+      return refused(409, `the order ${order.id} is not paid in the shop now: it is completed once it is`)
+    }
     if (mayComplete && isHandedOver(order, refunded, label)) {
       return write({ method: 'PUT', path: `/orders/${order.id}`, body: { status: 'completed' } })
     }
@@ -267,6 +274,9 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
 
 const unitsOf = (units: number, { sku, quantity }: { sku: string; quantity: number }): string =>
   `${units} of ${quantity} × ${sku}`
+
+/** In these WooCommerce waits for money, or for a person to look at it. */
+const UNPAID = ['pending', 'on-hold', 'failed']
 
 /** What an order came to, for the merchant. */
 const CLOSED: Record<OrderClosed['state'], string> = {
