@@ -3,9 +3,9 @@
  * so that a crash between creation and record makes no second one. Price and stock follow with the next push.
  */
 import { publicationDelayMs } from '../domain/pace.ts'
-import { dropListings, type ListingRow, putListings } from '../storage/listings.ts'
+import { dropListings, type ListingRow, listingsOfVariants, putListings } from '../storage/listings.ts'
 import { pausePublishing } from '../storage/publications.ts'
-import type { NewVariant, Store } from '../stores/store.ts'
+import type { CreatedVariant, NewVariant, Store } from '../stores/store.ts'
 import { type Assessed, isToCreate, newListing, type SellingStore } from './assess.ts'
 import type { Publisher } from './publish.ts'
 
@@ -33,7 +33,9 @@ export async function createProducts(
   const failure = result.outcome === 'answered' ? result.failure : result
   const created: ListingRow[] = []
   const refused: ListingRow[] = []
-  const bySku = new Map(answers.map((answer) => [answer.sku, answer]))
+  const ids = answers.flatMap((answer) => ('refusal' in answer ? [] : answer.id))
+  const linked = new Set((await db.query(listingsOfVariants(store, ids))).map(({ variant }) => variant))
+  const bySku = new Map(answers.map((answer) => [answer.sku, asNew(answer, linked)]))
   for (const [sku, row] of rows) {
     const answer = bySku.get(sku) ?? (failure ? undefined : NOT_MENTIONED)
     if (!answer) continue
@@ -58,6 +60,12 @@ export async function createProducts(
   log.info('listings.created', { store, count })
   if (failure) log.warn('listings.kept', { store, count, outcome: failure.outcome, detail: failure.detail })
 }
+
+/** A variant that has a listing already keeps it: its SKU there follows when the store's products are read. */
+const asNew = (answer: CreatedVariant, linked: ReadonlySet<string>): CreatedVariant =>
+  !('refusal' in answer) && linked.has(answer.id)
+    ? { sku: answer.sku, refusal: `the store has this SKU for ${answer.id}, which is a listing under another SKU` }
+    : answer
 
 /** A store that forgets a product in its answer must not be asked for it again and again. */
 const NOT_MENTIONED = { refusal: 'the answer of the store does not mention it' }

@@ -36,16 +36,25 @@ export async function readVariants(
     return true
   }
   const { variantsCursor, variantsReadAt } = reading
-  if (variantsCursor === null && variantsReadAt !== null && began - variantsReadAt < READ_EVERY_MS) {
+  const age = variantsReadAt === null ? READ_EVERY_MS : Math.abs(began - variantsReadAt)
+  if (age < READ_EVERY_MS) {
+    // The last minute before the next reading is also the wait after a page that the store did not give.
+    if (age >= READ_EVERY_MS - AGAIN_MS) return false
     // A variant whose offer was not known yet was passed over.
-    if (!(await first(db, syncWithNewOffers(variantsReadAt)))) return false
+    const isDue = variantsCursor !== null || (await first(db, syncWithNewOffers(variantsReadAt ?? 0))) !== undefined
+    if (!isDue) return false
   }
   const page = await variants(variantsCursor)
   const now = clock()
   if (page.outcome !== 'read') {
+    log.warn('variants.unread', { store, outcome: page.outcome, detail: page.detail })
+    if (variantsReadAt !== null) {
+      // What it sold when it was read last goes on being pushed: its prices must not grow old.
+      await db.commit([putStoreReading(store, { variantsReadAt: now - READ_EVERY_MS + AGAIN_MS })])
+      return false
+    }
     const paused = { attempts: 1, until: now + AGAIN_MS, error: page.detail }
     await db.commit([pausePublishing(store, paused, now)])
-    log.warn('variants.unread', { store, outcome: page.outcome, detail: page.detail })
     return true
   }
   const { rows, productIds } = await listingsFor(publisher, store, page.items, now)
