@@ -217,9 +217,10 @@ async function openShops(ordering: Fulfilment, stores: RuntimeParts['stores']) {
   const shops = stores.flatMap(({ id, delayMinutes = 0 }) => {
     const adapter = ordering.storeOf(id)
     if (!adapter?.readOrder && !adapter?.ordersSince) return []
-    const take = async (order: StoreOrderRead) => {
+    const take = async (order: StoreOrderRead, readAt?: number) => {
       const reading = await need(db, storeReadingOf(id), 'store', id)
-      return takeFromShop(ordering, { id, connectedAt: reading.connectedAt, delayMs: delayMinutes * 60_000 }, order)
+      const shop = { id, connectedAt: reading.connectedAt, delayMs: delayMinutes * 60_000 }
+      return takeFromShop(ordering, shop, order, readAt)
     }
     return [{ id, adapter, take }]
   })

@@ -13,7 +13,7 @@ import type { StoreOrderTaken } from './supplier-events.ts'
 export interface PolledStore {
   id: string
   ordersSince: NonNullable<Store['ordersSince']>
-  take: (order: StoreOrderRead) => Promise<StoreOrderTaken>
+  take: (order: StoreOrderRead, readAt: number) => Promise<StoreOrderTaken>
 }
 
 type Polling = Pick<Context, 'db' | 'now' | 'newId' | 'log'>
@@ -40,12 +40,13 @@ export async function pollOrders(polling: Polling, store: PolledStore): Promise<
   const wait = reading.ordersDueAt - now()
   // A longer one was set by a clock that has gone back since.
   if (wait > 0 && wait <= WAIT_MAX_MS) return 0
+  const readAt = now()
   const page = await store.ordersSince(reading.ordersCursor ?? reading.connectedAt)
   if (page.outcome !== 'read') {
     await noteFailure(polling, reading, page)
     return 0
   }
-  for (const order of page.orders) await takeOne(polling, store, order)
+  for (const order of page.orders) await takeOne(polling, store, order, readAt)
   const at = now()
   const ended = reading.failingSince === null ? {} : { failingSince: null, attempts: 0, lastError: null }
   const next = { ordersCursor: page.cursor, ordersReadAt: at, ordersDueAt: page.more ? at : at + POLL_MS }
@@ -58,11 +59,11 @@ export async function pollOrders(polling: Polling, store: PolledStore): Promise<
  * An order that cannot be taken must not keep the others back: a person is alerted, and it is taken when the shop shows another
  * change of it. Where the database fails, the page is read again.
  */
-async function takeOne(polling: Polling, store: PolledStore, order: StoreOrderRead): Promise<void> {
+async function takeOne(polling: Polling, store: PolledStore, order: StoreOrderRead, readAt: number): Promise<void> {
   const { db, log } = polling
   const { reference } = order
   try {
-    await store.take(order)
+    await store.take(order, readAt)
   } catch (error) {
     const code = codeOf(error)
     if (code === 'unavailable' || code === 'unknown_outcome') throw error

@@ -37,14 +37,16 @@ export interface ShopOfOrders {
   delayMs: number
 }
 
+/** @param readAt when the shop was asked: another reading may have been faster */
 export async function takeFromShop(
   ordering: Ordering,
   shop: ShopOfOrders,
   read: StoreOrderRead,
+  readAt = ordering.now(),
 ): Promise<ShopOrderTaken> {
   const known = await first(ordering.db, storeOrderByReference(shop.id, read.reference))
   if (known) {
-    await follow(ordering, known, read)
+    await follow(ordering, known, read, readAt)
     return { outcome: 'taken' }
   }
   if (read.state !== 'paid' || read.paidAt === null) return ignored(`the order is ${read.state}, not paid`)
@@ -113,7 +115,7 @@ const digestOf = ({ state, lines }: StoreOrderRead): string =>
     .digest('hex')
 
 /** Does what the shop has done to a known order since it was read last. */
-async function follow(ordering: Ordering, known: StoreOrder, read: StoreOrderRead): Promise<void> {
+async function follow(ordering: Ordering, known: StoreOrder, read: StoreOrderRead, readAt: number): Promise<void> {
   const actor = `store:${known.store}`
   const before = known.shopState
   if (read.state === 'cancelled') {
@@ -122,6 +124,9 @@ async function follow(ordering: Ordering, known: StoreOrder, read: StoreOrderRea
     if (before === 'paid') await holdBack(ordering, known, read, actor)
   } else {
     if (before !== null && before !== 'paid') {
+      const purchases = await ordering.db.query(purchasesOfOrder(known.id))
+      // It was paid then, and is cancelled since: the next reading says what it is now.
+      if (purchases.some(({ cancelRequestedAt }) => cancelRequestedAt !== null && cancelRequestedAt > readAt)) return
       if (read.fault) {
         await refuse(ordering, known.store, read, read.fault)
         return

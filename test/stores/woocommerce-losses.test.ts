@@ -1,6 +1,13 @@
 /** What a shop may do that would cost money: each time nothing is bought that is not paid for, and no paid order is forgotten. */
 import { describe, expect, test } from 'vitest'
-import { openShopApp } from '../support/shop-app.ts'
+import { takeFromShop } from '../../src/ordering/shop-orders.ts'
+import { listingsOfVariants } from '../../src/storage/listings.ts'
+import { putOffer } from '../../src/storage/offers.ts'
+import { enqueuePublications } from '../../src/storage/publications.ts'
+import { linesOfOrders } from '../../src/storage/store-orders.ts'
+import type { StoreOrderRead } from '../../src/stores/store.ts'
+import { openShopApp, SHOP, type ShopApp } from '../support/shop-app.ts'
+import { wooCommerceWorld } from '../support/store-worlds.ts'
 
 const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE
@@ -109,5 +116,127 @@ describe('orders that are polled', () => {
     const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
     await app.pass(20 * MINUTE)
     expect(app.keysOf(reference)).toHaveLength(1)
+  })
+})
+
+test('keys whose note left are not taken back where the shop goes down before their line is marked', async () => {
+  const world = await wooCommerceWorld({ settings: { handOver: { by: 'note', complete: true, label: 'Licence key' } } })
+  const { reference, lines } = world.buy([{ id: world.sell('A'), quantity: 1 }])
+  const update = {
+    type: 'line.fulfilled',
+    order: { store: 'demo-1', reference },
+    line: { id: lines[0] ?? '', sku: 'A', quantity: 1 },
+    delivered: 1,
+    complete: true,
+  } as const
+  world.shop.strike({
+    fault: 'echo',
+    kind: 'notes.create',
+    change: (json) => {
+      setImmediate(() => void world.stop())
+      return json
+    },
+  })
+  const result = await world.store.fulfil({ id: 'u1', at: 0, ...update, keys: ['AAAA-1'] })
+  expect(world.keysOf(reference, ['AAAA-1'])).toHaveLength(1)
+  expect(result).toMatchObject({ outcome: 'unavailable', mayHaveLeft: true })
+})
+
+test('an order that the shop put on hold or whose payment failed is not completed by its keys', async () => {
+  const world = await wooCommerceWorld()
+  const { reference, lines } = world.buy([{ id: world.sell('A'), quantity: 1 }])
+  const order = { store: 'demo-1', reference }
+  const update = { type: 'line.fulfilled', order, delivered: 1, complete: true } as const
+  const line = { id: lines[0] ?? '', sku: 'A', quantity: 1 }
+  await world.store.fulfil({ id: 'u1', at: 0, ...update, line, keys: ['AAAA-1'] })
+  for (const status of ['on-hold', 'failed', 'pending']) {
+    world.shop.setStatus(Number(reference), status)
+    const closed = await world.store.closeOrder({ id: 'c1', at: 0, type: 'order.closed', order, state: 'fulfilled' })
+    expect(closed).toMatchObject({ outcome: 'refused', status: 409 })
+    expect(world.shop.orders.get(Number(reference))?.status).toBe(status)
+  }
+  world.shop.setStatus(Number(reference), 'processing')
+  await world.store.closeOrder({ id: 'c1', at: 0, type: 'order.closed', order, state: 'fulfilled' })
+  expect(world.shop.orders.get(Number(reference))?.status).toBe('completed')
+})
+
+test('an order that was read as paid before its cancellation, and comes in after it, is not bought again', async () => {
+  const app = await openShopApp({ delayMinutes: 10 })
+  const [one] = await app.sell()
+  const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+  await app.pass(3 * MINUTE)
+  const known = await app.orderOf(reference)
+  const shop = { id: SHOP, connectedAt: 0, delayMs: 0 }
+  const readAt = app.now()
+  const order = { reference, paidAt: readAt, lines: await linesNow(app, reference) }
+  app.move(MINUTE)
+  await takeFromShop(app.ordering, shop, { ...order, state: 'cancelled' }, app.now())
+  await takeFromShop(app.ordering, shop, { ...order, state: 'paid' }, readAt)
+  const purchases = await app.purchases(known?.id ?? '')
+  expect(purchases.map(({ state }) => state)).toEqual(['cancelled'])
+  await takeFromShop(app.ordering, shop, { ...order, state: 'paid' }, app.now())
+  expect(await app.purchases(known?.id ?? '')).toHaveLength(2)
+})
+
+const linesNow = async (app: ShopApp, reference: string): Promise<StoreOrderRead['lines']> =>
+  (await app.db.query(linesOfOrders([(await app.orderOf(reference))?.id ?? '']))).map(({ line, sku, quantity }) => ({
+    id: line,
+    variant: null,
+    sku,
+    quantity,
+    unitPrice: '99.00',
+    currency: 'EUR',
+  }))
+
+describe('listings of a shop', () => {
+  test('go on being pushed where the shop has given the SKU of a new offer to a product that is linked already', async () => {
+    const app = await openShopApp({ products: { create: 'draft' } })
+    const [one] = await app.sell()
+    await app.settle()
+    const product = app.shop.products.get(one?.product ?? 0)
+    if (product) product.sku = 'BRAND-NEW'
+    const offer = await app.offer()
+    const { productId, name, costMinor, currency, localStock, providerStock } = offer
+    const own = { name, costMinor, currency, localStock, providerStock, available: true }
+    const dates = { asOf: app.now(), changedAt: app.now() }
+    await app.db.commit([
+      putOffer({ ...own, ...dates, productId: 'brand-new', sku: 'BRAND-NEW' }),
+      ...enqueuePublications([{ id: SHOP }], ['brand-new', productId], {
+        newId: () => `${app.now()}`,
+        now: app.now(),
+        cause: 'test',
+      }),
+    ])
+    await app.settle()
+    expect(await app.db.query(listingsOfVariants(SHOP, ['new:BRAND-NEW']))).toMatchObject([{ state: 'failed' }])
+  })
+
+  test('go on being pushed while the list of its products cannot be read', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    await app.settle()
+    app.shop.strike({ fault: 'refused', kind: 'products.list', status: 500, code: 'internal', times: 1_000 })
+    app.move(7 * 60 * MINUTE)
+    await app.settle()
+    const offer = await app.offer()
+    const before = app.shop.products.get(one?.product ?? 0)?.regularPrice
+    const { name, currency, localStock, providerStock, productId, sku } = offer
+    await app.db.commit([
+      putOffer({
+        productId,
+        sku,
+        name,
+        currency,
+        localStock,
+        providerStock,
+        available: true,
+        costMinor: Math.round(offer.costMinor * 1.2),
+        asOf: app.now(),
+        changedAt: app.now(),
+      }),
+      ...enqueuePublications([{ id: SHOP }], [productId], { newId: () => 'p1', now: app.now(), cause: 'test' }),
+    ])
+    await app.settle()
+    expect(Number(app.shop.products.get(one?.product ?? 0)?.regularPrice)).toBeGreaterThan(Number(before))
   })
 })
