@@ -46,7 +46,13 @@ export async function pollOrders(polling: Polling, store: PolledStore): Promise<
     await noteFailure(polling, reading, page)
     return 0
   }
-  for (const order of page.orders) await takeOne(polling, store, order, readAt)
+  try {
+    for (const order of page.orders) await takeOne(polling, store, order, readAt)
+  } catch (error) {
+    if (codeOf(error) !== 'unavailable') throw error
+    await noteFailure(polling, reading, { outcome: 'unavailable', mayHaveLeft: false, detail: messageOf(error) })
+    return 0
+  }
   const at = now()
   const ended = reading.failingSince === null ? {} : { failingSince: null, attempts: 0, lastError: null }
   const next = { ordersCursor: page.cursor, ordersReadAt: at, ordersDueAt: page.more ? at : at + POLL_MS }

@@ -19,6 +19,7 @@ import { Failure } from '../errors.ts'
 import { first } from '../storage/database.ts'
 import { type Alert, enqueueAlert } from '../storage/outbox.ts'
 import { purchasesOfOrder } from '../storage/purchases.ts'
+import { lastCompleteSync } from '../storage/runs.ts'
 import { linesOfOrders, markShopState, type StoreOrder, storeOrderByReference } from '../storage/store-orders.ts'
 import type { StoreOrderRead } from '../stores/store.ts'
 import { cancelLine, cancelOrder, retryPurchase } from './actions.ts'
@@ -50,7 +51,9 @@ export async function takeFromShop(
     return { outcome: 'taken' }
   }
   if (read.state !== 'paid' || read.paidAt === null) return ignored(`the order is ${read.state}, not paid`)
-  if (read.paidAt < shop.connectedAt) return ignored('it was paid before the store was connected')
+  // Shops date in whole seconds.
+  if (read.paidAt < shop.connectedAt - (shop.connectedAt % 1_000))
+    return ignored('it was paid before the store was connected')
   if (read.fault) return refuse(ordering, shop.id, read, read.fault)
   const input = inputOf(read)
   if (input.lines.length === 0) return ignored('it has no line')
@@ -62,7 +65,11 @@ export async function takeFromShop(
     if (!(error instanceof Failure)) throw error
     // A delivery and the poll read it at the same instant, and it changed between the two: the other one has taken it.
     if (error.reason === 'reference_reused') return takeFromShop(ordering, shop, read)
-    if (error.reason === 'no_known_sku') return ignored('no line of it is one of the listings')
+    if (error.reason === 'no_known_sku') {
+      // Before the catalogue was read once, nothing says that a line is none of ours.
+      if (await first(ordering.db, lastCompleteSync())) return ignored('no line of it is one of the listings')
+      throw new Failure('unavailable', 'the catalogue of the supplier is not read yet', { cause: error })
+    }
     if (error.code !== 'invalid' && error.reason !== 'ambiguous_sku') throw error
     return refuse(ordering, shop.id, read, error.message)
   }

@@ -240,3 +240,45 @@ describe('listings of a shop', () => {
     expect(Number(app.shop.products.get(one?.product ?? 0)?.regularPrice)).toBeGreaterThan(Number(before))
   })
 })
+
+test('keys whose write acted without an answer while the merchant completed the order reach the customer', async () => {
+  const { shop, sell, customerBuys, settle, pass, keysOf } = await openShopApp()
+  const [one] = await sell()
+  await settle()
+  const reference = customerBuys({ lines: [{ product: one?.product ?? 0 }], email: 'c@shop.test' })
+  // The merchant completes it between our read and our write, and the answer to the write is lost.
+  let done = false
+  shop.strike({
+    fault: 'lost_after',
+    matches: ({ method, path, fields }) => {
+      const isWrite = !done && method === 'PUT' && path.endsWith(`/orders/${reference}`) && 'line_items' in fields
+      if (isWrite) {
+        done = true
+        shop.setStatus(Number(reference), 'completed')
+      }
+      return isWrite
+    },
+  })
+  await settle()
+  await pass(60 * 60_000)
+  const keys = keysOf(reference)
+  expect(done).toBe(true)
+  expect(keys.map((key) => shop.mailsWith(key).length)).toEqual([1])
+})
+
+test('a paid order that comes before the catalogue is read waits for it, and is not taken for one of other products', async () => {
+  const app = await openShopApp()
+  const { id: product } = app.shop.addProduct({
+    name: 'Rail Empire 4',
+    sku: 'GAM-RAIL4',
+    regular_price: '99.00',
+    virtual: true,
+  })
+  await app.settle()
+  const reference = app.customerBuys({ lines: [{ product }] })
+  await app.pass(3 * 60_000)
+  expect(await app.orderOf(reference)).toBeUndefined()
+  await app.offers()
+  await app.pass(15 * 60_000)
+  expect(app.keysOf(reference)).toHaveLength(1)
+})

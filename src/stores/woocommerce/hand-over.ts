@@ -27,6 +27,9 @@ export interface HandOverSettings {
 /** Keys of a line, which neither customers nor the screens of WooCommerce see: JSON of a list. */
 const KEYS_META = '_quayside_keys'
 
+/** On an order that Quayside has completed: its mail carries all keys. */
+const COMPLETED_META = '_quayside_completed'
+
 /** What was handed over of a line. `shown`: the text that the mail of a completed order prints; null: nothing. */
 export interface LineKeys {
   all: string[]
@@ -169,7 +172,11 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
     if (!line) return refused(404, `the order ${order.id} of the shop has no line ${asked.id}`)
     const { all, shown } = lineKeys(line, label)
     const fresh = keys.filter((key) => !all.includes(key))
-    if (fresh.length === 0) return CONFIRMED
+    if (fresh.length === 0) {
+      // Completed by others, its mail may have left before these keys stood in the line.
+      const isOurs = order.meta_data.some(({ key }) => key === COMPLETED_META)
+      return order.status === 'completed' && !isOurs ? noteKeys(order, line, keys) : CONFIRMED
+    }
     if (isCancelled(order.status)) {
       return refused(409, `the order ${order.id} is cancelled or refunded in the shop: its keys stay here`)
     }
@@ -225,7 +232,11 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
       return refused(409, `the order ${order.id} is not paid in the shop now: it is completed once it is`)
     }
     if (mayComplete && isHandedOver(order, refunded, label)) {
-      return write({ method: 'PUT', path: `/orders/${order.id}`, body: { status: 'completed' } })
+      return write({
+        method: 'PUT',
+        path: `/orders/${order.id}`,
+        body: { status: 'completed', meta_data: [{ key: COMPLETED_META, value: '1' }] },
+      })
     }
     // No mail of a completed order comes now: the keys that wait for it go by note, and leave the lines.
     if (order.status !== 'completed') {
