@@ -157,7 +157,7 @@ describe('quayside stores', () => {
       id: STORE,
       kind: 'backend',
       name: expect.any(String),
-      callbackUrl: expect.any(String),
+      address: expect.any(String),
     })
     const before = (await list()).stdout
     expect(before).toMatch(/^ID +NAME +KIND +ADDRESS +SECRET +LISTINGS\n/)
@@ -176,7 +176,7 @@ describe('quayside stores', () => {
   test('list shows no credentials and no query of an address', async () => {
     const world = await openApi()
     const [store] = world.api.stores
-    Object.assign(store ?? {}, { callbackUrl: 'https://shop:secret-1@shop.example/hooks?token=secret-2' })
+    Object.assign(store ?? {}, { address: 'https://shop:secret-1@shop.example/hooks?token=secret-2' })
     const { body } = await world.ask('GET', '/stores', { token: world.tokens.viewer })
     expect(body.data.items?.[0]?.address).toBe('https://shop.example/hooks')
   })
