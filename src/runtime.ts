@@ -216,16 +216,17 @@ async function openShops(ordering: Fulfilment, stores: RuntimeParts['stores']) {
   const { db, now } = ordering
   const shops = stores.flatMap(({ id, delayMinutes = 0 }) => {
     const adapter = ordering.storeOf(id)
-    if (!adapter?.readOrder && !adapter?.ordersSince) return []
-    const take = async (order: StoreOrderRead, readAt?: number) => {
-      const reading = await need(db, storeReadingOf(id), 'store', id)
-      const shop = { id, connectedAt: reading.connectedAt, delayMs: delayMinutes * 60_000 }
-      return takeFromShop(ordering, shop, order, readAt)
-    }
-    return [{ id, adapter, take }]
+    return adapter?.readOrder || adapter?.ordersSince ? [{ id, delayMinutes, adapter }] : []
   })
   if (shops.length > 0) await db.commit(shops.map(({ id }) => connectStore(id, now())))
-  return shops
+  return Promise.all(
+    shops.map(async ({ id, delayMinutes, adapter }) => {
+      const { connectedAt } = await need(db, storeReadingOf(id), 'store', id)
+      const shop = { id, connectedAt, delayMs: delayMinutes * 60_000 }
+      const take = (order: StoreOrderRead, readAt?: number) => takeFromShop(ordering, shop, order, readAt)
+      return { id, adapter, take }
+    }),
+  )
 }
 
 /** Runs its work whenever there may be some, never twice at once. */

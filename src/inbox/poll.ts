@@ -4,9 +4,9 @@
  */
 import type { Context } from '../context.ts'
 import { codeOf, messageOf } from '../errors.ts'
-import { first } from '../storage/database.ts'
+import { need } from '../storage/database.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
-import { connectStore, putStoreReading, type StoreReading, storeReadingOf } from '../storage/store-readings.ts'
+import { putStoreReading, type StoreReading, storeReadingOf } from '../storage/store-readings.ts'
 import type { NotConfirmed, Store, StoreOrderRead } from '../stores/store.ts'
 import type { StoreOrderTaken } from './supplier-events.ts'
 
@@ -32,11 +32,7 @@ const ALERT_MS = 15 * 60_000
  */
 export async function pollOrders(polling: Polling, store: PolledStore): Promise<number> {
   const { db, now } = polling
-  const reading = await first(db, storeReadingOf(store.id))
-  if (!reading) {
-    await db.commit([connectStore(store.id, now())])
-    return 1
-  }
+  const reading = await need(db, storeReadingOf(store.id), 'store', store.id)
   const wait = reading.ordersDueAt - now()
   // A longer one was set by a clock that has gone back since.
   if (wait > 0 && wait <= WAIT_MAX_MS) return 0

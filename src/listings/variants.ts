@@ -2,12 +2,12 @@
  * Reads what a store with products of its own sells, and begins a listing for each variant whose SKU is an offer's. Variants of
  * other SKUs are none of our business: no row is kept of them.
  */
-import { first } from '../storage/database.ts'
+import { first, need } from '../storage/database.ts'
 import { type ListingRow, listingsOfVariants, putListings } from '../storage/listings.ts'
 import { offersBySku } from '../storage/offers.ts'
 import { enqueuePublications, pausePublishing } from '../storage/publications.ts'
 import { syncWithNewOffers } from '../storage/runs.ts'
-import { connectStore, putStoreReading, storeReadingOf } from '../storage/store-readings.ts'
+import { putStoreReading, storeReadingOf } from '../storage/store-readings.ts'
 import type { Store, StoreVariant } from '../stores/store.ts'
 import { newListing, type SellingStore } from './assess.ts'
 import type { Publisher } from './publish.ts'
@@ -30,12 +30,7 @@ export async function readVariants(
 ): Promise<boolean> {
   const { db, now: clock, log } = publisher
   const began = clock()
-  const reading = await first(db, storeReadingOf(store))
-  if (!reading) {
-    await db.commit([connectStore(store, began)])
-    return true
-  }
-  const { variantsCursor, variantsReadAt } = reading
+  const { variantsCursor, variantsReadAt } = await need(db, storeReadingOf(store), 'store', store)
   const age = variantsReadAt === null ? READ_EVERY_MS : Math.abs(began - variantsReadAt)
   if (age < READ_EVERY_MS) {
     // The last minute before the next reading is also the wait after a page that the store did not give.

@@ -9,6 +9,7 @@ import { createLog } from '../../src/log.ts'
 import { Secret } from '../../src/secret.ts'
 import { type NewOffer, putOffer } from '../../src/storage/offers.ts'
 import { enqueueCatalogue, enqueuePublications } from '../../src/storage/publications.ts'
+import { connectStore } from '../../src/storage/store-readings.ts'
 import { PAID_STATUSES } from '../../src/stores/woocommerce/orders.ts'
 import { wooCommerceStore } from '../../src/stores/woocommerce/woocommerce.ts'
 import { memoryDatabase, TEST_NOW } from '../support/database.ts'
@@ -71,6 +72,7 @@ async function shopOf(count: number) {
     const queued = enqueuePublications([store], productIds, { newId, now: now(), cause: 'test' })
     await db.commit([...rows.map((offer) => putOffer({ ...offer, asOf: now(), changedAt: now() })), ...queued])
   }
+  await db.commit([connectStore(SHOP, now())])
   await stock(offers)
   return {
     shop,
