@@ -84,6 +84,29 @@ describe('the way of licence keys to a customer of WooCommerce', () => {
     expect(notes.map(({ note }) => note)).toEqual([expect.not.stringContaining('AAAA-1')])
   })
 
+  test('is one note where a plug-in changes what the lines of an order show, also at a repeat', async () => {
+    for (const isCut of [false, true]) {
+      const world = await wooCommerceWorld()
+      const order = ordered(world, 'A')
+      world.shop.strike({
+        fault: 'echo',
+        kind: 'orders.update',
+        change: (json) => {
+          const metas = world.shop.orders.get(order.id)?.lines.flatMap(({ meta }) => meta) ?? []
+          for (const meta of metas) if (meta.key === 'Licence key') meta.value = 'AAAA–1'
+          return JSON.parse(JSON.stringify(json).replaceAll('"value":"AAAA-1"', '"value":"AAAA–1"'))
+        },
+      })
+      if (isCut) world.shop.strike({ fault: 'lost_before', kind: 'notes.list' })
+      const [first, second] = [await order.fulfil('AAAA-1'), await order.fulfil('AAAA-1')]
+      expect([first.outcome, second.outcome]).toEqual([isCut ? 'unavailable' : 'confirmed', 'confirmed'])
+      expect(order.mailed('AAAA-1')).toBe(1)
+      await order.close()
+      expect(order.status()).toBe('completed')
+      expect(order.mailed('AAAA-1'), 'by no second mail').toBe(1)
+    }
+  })
+
   test('is closed where the order was refunded or cancelled meanwhile', async () => {
     const world = await wooCommerceWorld()
     const order = ordered(world, 'A')

@@ -175,7 +175,8 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
     if (fresh.length === 0) {
       // Completed by others, its mail may have left before these keys stood in the line.
       const isOurs = order.meta_data.some(({ key }) => key === COMPLETED_META)
-      return order.status === 'completed' && !isOurs ? noteKeys(order, line, keys) : CONFIRMED
+      const unseen = order.status === 'completed' && !isOurs ? keys : keys.filter((key) => !hasKey(shown, key))
+      return unseen.length === 0 ? CONFIRMED : afterKeys(await noteKeys(order, line, unseen))
     }
     if (isCancelled(order.status)) {
       return refused(409, `the order ${order.id} is cancelled or refunded in the shop: its keys stay here`)
@@ -199,10 +200,11 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
     const stored = after.data.line_items.find(({ id }) => id === line.id)
     const has = stored ? lineKeys(stored, label) : { all: [], shown: null }
     if (!fresh.every((key) => has.all.includes(key) && hasKey(has.shown, key))) {
-      return refused(
-        409,
-        `the shop changed the keys of the line ${line.id}: look for a plug-in that filters order items`,
-      )
+      // A plug-in changes what lines show: the customer gets the keys as they are by note, and the line shows no other ones.
+      const noted = await noteKeys(order, line, fresh)
+      if (noted.outcome !== 'confirmed') return afterKeys(noted)
+      const cleared = await putKeys(order, stored ?? line, [...all, ...fresh], shown)
+      return cleared.ok ? CONFIRMED : afterKeys(cleared.failure)
     }
     // The merchant completed it meanwhile, so that its mail may have left without these keys.
     return after.data.status === 'completed' ? afterKeys(await noteKeys(order, line, fresh)) : CONFIRMED
