@@ -88,6 +88,7 @@ export type WooShop = ReturnType<typeof createWooCommerceShop>
 export function createWooCommerceShop(options: WooShopOptions = {}) {
   const { keys = [wooKey], scheme = 'https', utcOffsetMinutes = 60, now = Date.now, pass } = options
   let { home = `${scheme}://shop.test`, currency = 'EUR', hidesAuthorization = false } = options
+  let pageMax = Number.POSITIVE_INFINITY
   let lastPostId = 9
   let faults: (WooFault & { left: number })[] = []
   let failing: Extract<WooFault, { fault: 'items' }> | undefined
@@ -150,6 +151,7 @@ export function createWooCommerceShop(options: WooShopOptions = {}) {
   /** Answers one request as the shop would. */
   const handle = (request: WooRequest): WooAnswer => {
     const url = new URL(request.url)
+    if (Number(url.searchParams.get('per_page')) > pageMax) url.searchParams.set('per_page', String(pageMax))
     const text = request.body === undefined ? '' : request.body.toString()
     const path = url.pathname.startsWith(`${api}/`) ? url.pathname.slice(api.length) : undefined
     // A client that speaks no PUT posts; WordPress takes both.
@@ -296,6 +298,10 @@ export function createWooCommerceShop(options: WooShopOptions = {}) {
     },
     setCurrency: (code: string) => {
       currency = code
+    },
+    /** A plug-in or the host lowers what a page of a list has at most, whatever is asked for. */
+    setPageMax: (items: number) => {
+      pageMax = items
     },
     setHome: (address: string) => {
       home = address

@@ -106,6 +106,19 @@ describe('orders that are polled', () => {
     expect(app.keysOf(next)).toHaveLength(1)
   })
 
+  test('are all taken where a plug-in gives fewer of them a page than are asked for', async () => {
+    const app = await openShopApp()
+    app.shop.setPageMax(3)
+    const products = await app.sell(5)
+    await app.settle()
+    const references = products.map(({ product }) => app.customerBuys({ lines: [{ product }] }))
+    app.move(2_000)
+    references.push(...products.map(({ product }) => app.customerBuys({ lines: [{ product }] })))
+    await app.pass(5 * MINUTE)
+    expect(references.filter((reference) => app.keysOf(reference).length !== 1)).toEqual([])
+    expect(app.sandbox.world.report().charges).toHaveLength(10)
+  })
+
   test('are read although the clock went back by a day', async () => {
     const app = await openShopApp()
     const [one] = await app.sell()

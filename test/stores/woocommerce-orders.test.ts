@@ -175,9 +175,20 @@ describe('the orders that changed', () => {
     const first = nextOrders({ from, page: 1 }, page(0), 250).next
     expect(first).toEqual({ from, page: 2 })
     const second_ = nextOrders(first, page(0), 150).next
-    expect(second_).toEqual({ from, page: 3, total: 150 })
+    expect(second_).toEqual({ from, page: 3, total: 150, read: 100 })
     expect(nextOrders(second_, page(0).slice(50), 149).next).toEqual({ from, page: 2, total: 149 })
     expect(nextOrders(second_, page(0).slice(50), 150)).toEqual({ next: { from: second(1), page: 1 }, more: true })
+  })
+
+  test('go on after a page that is shorter than asked for, because the shop gives no longer ones', () => {
+    const short = (last: number) => page(last).slice(60)
+    expect(nextOrders({ from, page: 1 }, short(30), 100)).toEqual({ next: { from: second(30), page: 1 }, more: true })
+    expect(nextOrders({ from, page: 1 }, short(0), 100)).toEqual({ next: { from, page: 2 }, more: true })
+    const first = nextOrders({ from, page: 2 }, short(0), 100)
+    expect(first).toEqual({ next: { from, page: 3, total: 100, read: 40 }, more: true })
+    const last = nextOrders({ from, page: 4, total: 100, read: 80 }, short(0).slice(20), 100)
+    expect(last).toEqual({ next: { from: second(1), page: 1 }, more: true })
+    expect(nextOrders({ from, page: 1 }, [], 100), 'a page without orders ends the list').toMatchObject({ more: false })
   })
 
   test('overlap by ten minutes at the end, and never go back before where they began', () => {

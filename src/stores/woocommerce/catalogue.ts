@@ -10,7 +10,7 @@ import type {
   StorePage,
   StoreVariant,
 } from '../store.ts'
-import { named, type ShopAnswer, type ShopClient } from './client.ts'
+import { countIn, named, type ShopAnswer, type ShopClient } from './client.ts'
 import { isAmount } from './orders.ts'
 
 /** WooCommerce's most items of a batch and of a page. */
@@ -294,7 +294,10 @@ export function shopCatalogue({ client, now, create: status, ownsSalePrice }: Ca
     if (!answer.ok) return answer.failure
     const read = z.array(shopProduct).safeParse(answer.body)
     if (!read.success) return unreadable('its products')
-    const { items, next } = variantsPage(at, read.data)
+    const pages = countIn(answer, 'x-wp-totalpages')
+    const page = parent === undefined ? at.page : at.variationsPage
+    const isLast = pages === undefined ? read.data.length < ITEMS_MAX : page >= pages
+    const { items, next } = variantsPage(at, read.data, isLast)
     return { outcome: 'read', items, next: next && JSON.stringify(next) }
   }
 
@@ -344,8 +347,8 @@ const FIRST_PAGE: PagePosition = { page: 1, parents: [], variationsPage: 1 }
 export function variantsPage(
   at: PagePosition,
   products: ShopProduct[],
+  isLast: boolean,
 ): { items: StoreVariant[]; next: PagePosition | null } {
-  const isLast = products.length < ITEMS_MAX
   const [parent, ...others] = at.parents
   if (parent) {
     const items = products.map(({ id, sku, name }) => ({

@@ -135,6 +135,12 @@ export function shopClient(options: ShopClientOptions): ShopClient {
   }
 }
 
+/** A count that WordPress gives of a list, such as `x-wp-total`; undefined where the shop does not say. */
+export function countIn({ headers }: Extract<ShopAnswer, { ok: true }>, name: string): number | undefined {
+  const count = Number(headers[name] ?? Number.NaN)
+  return Number.isSafeInteger(count) ? count : undefined
+}
+
 /** No key arrived, or an unknown one: WooCommerce answers both alike. */
 const isUnauthenticated = ({ failure, code }: ShopFailure): boolean =>
   failure.outcome === 'refused' && failure.status === 401 && (code?.startsWith('woocommerce_rest_cannot_') ?? false)

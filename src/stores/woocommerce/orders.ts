@@ -9,7 +9,7 @@ import type {
   StoreRequest,
   StoreVerification,
 } from '../store.ts'
-import type { ShopClient } from './client.ts'
+import { countIn, type ShopClient } from './client.ts'
 
 const id = z.number().int().nonnegative()
 const amount = z.string().catch('')
@@ -281,7 +281,8 @@ export async function readRefunds(client: ShopClient, order: ShopOrder): Promise
   // One order whose refunds cannot be read must not keep the others back.
   if (!answer.ok) return answer.failure.outcome === 'refused' ? UNREAD_REFUNDS : answer.failure
   const read = z.array(shopRefund).safeParse(answer.body)
-  return read.success ? refundedUnits(read.data) : UNREAD_REFUNDS
+  const isWhole = read.success && read.data.length >= (countIn(answer, 'x-wp-total') ?? 0)
+  return isWhole ? refundedUnits(read.data) : UNREAD_REFUNDS
 }
 
 /** WooCommerce's largest page. */
@@ -294,8 +295,9 @@ export interface OrdersCursor {
   /** Everything that changed in this second or later is still to be read; epoch milliseconds. */
   from: number
   page: number
-  /** How many orders changed in that one second when its page before was read. */
+  /** How many orders changed in that one second when its page before was read, and how many of them were read. */
   total?: number
+  read?: number
 }
 
 const isoSeconds = (at: number): string => new Date(at).toISOString().slice(0, 19)
@@ -320,8 +322,10 @@ export function ordersQuery({ from, page }: OrdersCursor): Record<string, string
  * An order that changes while pages are read moves behind those that are still to come. Pages by number are used within one
  * second only, and begin again where an order left that second: all after it moved up.
  *
+ * A page may be shorter than asked for and not the last one: plug-ins and hosts lower what a page has at most.
+ *
  * @param changed instants of the page in its order
- * @param total of a page by number: how many orders that second has
+ * @param total how many orders the list has, on all its pages; undefined where the shop does not say
  * @param shopNow the shop's clock: an order that it dates into the future must not carry the next read there
  */
 export function nextOrders(
@@ -331,12 +335,13 @@ export function nextOrders(
   shopNow = Number.POSITIVE_INFINITY,
 ): { next: OrdersCursor; more: boolean } {
   const { from, page } = cursor
-  const isFull = changed.length >= PAGE_SIZE
+  const read = (page > 1 ? (cursor.read ?? 0) : 0) + changed.length
+  const isFull = changed.length > 0 && (total === undefined ? changed.length >= PAGE_SIZE : read < total)
   if (page > 1) {
     if (cursor.total !== undefined && total !== undefined && total < cursor.total) {
       return { next: { from, page: 2, total }, more: true }
     }
-    if (isFull) return { next: { from, page: page + 1, ...(total === undefined ? {} : { total }) }, more: true }
+    if (isFull) return { next: { from, page: page + 1, ...(total === undefined ? {} : { total, read }) }, more: true }
     return { next: { from: from + 1000, page: 1 }, more: true }
   }
   const last = wholeSecond(changed.at(-1) ?? from)
@@ -347,7 +352,12 @@ export function nextOrders(
   return { next: last > from ? { from: last, page: 1 } : { from, page: 2 }, more: true }
 }
 
-const cursorText = z.object({ from: z.number().int(), page: z.number().int().min(1), total: z.number().optional() })
+const cursorText = z.object({
+  from: z.number().int(),
+  page: z.number().int().min(1),
+  total: z.number().optional(),
+  read: z.number().optional(),
+})
 
 /** What a list cannot do without. */
 const listedOrder = z.looseObject({ id, date_modified_gmt: z.string(), status: z.string().catch('') })
@@ -385,8 +395,6 @@ export async function readChangedOrders(
     if (one.outcome !== 'order') return one
     orders.push(one.order)
   }
-  const total = Number(answer.headers['x-wp-total'] ?? Number.NaN)
-  const known = Number.isSafeInteger(total) ? total : undefined
-  const { next, more } = nextOrders(cursor, changed, known, answer.answeredAt ?? undefined)
+  const { next, more } = nextOrders(cursor, changed, countIn(answer, 'x-wp-total'), answer.answeredAt ?? undefined)
   return { outcome: 'read', orders, cursor: JSON.stringify(next), more }
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { NotConfirmed, Store } from '../store.ts'
-import type { ShopClient } from './client.ts'
+import { countIn, type ShopClient } from './client.ts'
 
 /** Fires for a new order too, in which WooCommerce changes something at once. */
 const TOPIC = 'order.updated'
@@ -53,7 +53,9 @@ async function findWebhook(
       return { outcome: 'unavailable', mayHaveLeft: false, detail: 'the webhooks of the shop cannot be read' }
     }
     const webhook = read.data.find((one) => one.topic === TOPIC && one.delivery_url === url)
-    if (webhook || read.data.length < PAGE_SIZE) return { outcome: 'read', webhook }
+    const pages = countIn(answer, 'x-wp-totalpages')
+    const isLast = pages === undefined ? read.data.length < PAGE_SIZE : page >= pages
+    if (webhook || isLast) return { outcome: 'read', webhook }
   }
   return { outcome: 'read', webhook: undefined }
 }
