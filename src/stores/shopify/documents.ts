@@ -1,0 +1,344 @@
+/**
+ * Every document that the adapter sends to the Admin API of Shopify. The name of an operation is that of its constant in
+ * `PascalCase`; the client sends it along, and remembers by it what the operation costs.
+ *
+ * Shopify refuses a document whose most possible answer costs more than 1,000 points: an object is 1, a connection its `first`
+ * times its children and 2 more, a mutation 10. Beside each page size stands what its document may cost at most.
+ */
+
+/** A document and the name of its one operation. */
+export interface ShopDocument {
+  name: string
+  text: string
+}
+
+const document = (text: string): ShopDocument => ({
+  name: /^\s*(?:query|mutation) (\w+)/.exec(text)?.[1] as string,
+  text,
+})
+
+/* The shop. */
+
+/** The currency that it sells in, and what the app was granted. */
+export const shop = document(`
+  query Shop {
+    shop { currencyCode myshopifyDomain }
+    currentAppInstallation { accessScopes { handle } }
+  }`)
+
+/** 52 points. */
+export const locations = document(`
+  query Locations($after: String) {
+    locations(first: 50, after: $after, sortKey: ID) {
+      nodes { id name isActive fulfillsOnlineOrders isFulfillmentService }
+      pageInfo { hasNextPage endCursor }
+    }
+  }`)
+
+/* The catalogue. */
+
+/** 502 points. */
+export const variantPage = document(`
+  query VariantPage($after: String) {
+    productVariants(first: 250, after: $after, sortKey: ID) {
+      nodes { id sku title product { title hasOnlyDefaultVariant } }
+      pageInfo { hasNextPage endCursor }
+    }
+  }`)
+
+/** Ids of one `VariantsById`: 6 points each. */
+export const VARIANTS_MAX = 125
+
+export const variantsById = document(`
+  query VariantsById($ids: [ID!]!, $location: ID!) {
+    nodes(ids: $ids) {
+      ... on ProductVariant {
+        id
+        price
+        compareAtPrice
+        inventoryPolicy
+        product { id status variantsCount { count } }
+        inventoryItem {
+          id
+          tracked
+          inventoryLevel(locationId: $location) { quantities(names: ["available"]) { name quantity } }
+        }
+      }
+    }
+  }`)
+
+/** Prices of variants of one product, and whether their stock is counted. */
+export const updateVariants = document(`
+  mutation UpdateVariants($product: ID!, $variants: [ProductVariantsBulkInput!]!) {
+    productVariantsBulkUpdate(productId: $product, variants: $variants, allowPartialUpdates: true) {
+      productVariants { id price compareAtPrice inventoryPolicy inventoryItem { tracked } }
+      userErrors { code field }
+    }
+  }`)
+
+/** Most items of an array that Shopify takes. */
+export const ITEMS_MAX = 250
+
+/** The schema does not show that Shopify requires the key. */
+export const setStock = document(`
+  mutation SetStock($input: InventorySetQuantitiesInput!, $key: String!) {
+    inventorySetQuantities(input: $input) @idempotent(key: $key) {
+      userErrors { code field }
+    }
+  }`)
+
+export const activateStock = document(`
+  mutation ActivateStock($item: ID!, $location: ID!, $key: String!) {
+    inventoryActivate(inventoryItemId: $item, locationId: $location) @idempotent(key: $key) {
+      inventoryLevel { id }
+      userErrors { field }
+    }
+  }`)
+
+export const updateProduct = document(`
+  mutation UpdateProduct($product: ProductUpdateInput!) {
+    productUpdate(product: $product) {
+      product { id status }
+      userErrors { field }
+    }
+  }`)
+
+/** 202 points. */
+export const variantsBySku = document(`
+  query VariantsBySku($query: String!) {
+    productVariants(first: 100, query: $query, sortKey: ID) {
+      nodes { id sku product { id } }
+      pageInfo { hasNextPage }
+    }
+  }`)
+
+export const productByHandle = document(`
+  query ProductByHandle($handle: String!) {
+    productByIdentifier(identifier: { handle: $handle }) {
+      id
+      variants(first: 2) { nodes { id sku } }
+    }
+  }`)
+
+export const createProduct = document(`
+  mutation CreateProduct($input: ProductSetInput!) {
+    productSet(synchronous: true, input: $input) {
+      product { id variants(first: 2) { nodes { id sku } } }
+      userErrors { code field }
+    }
+  }`)
+
+/** 254 points. */
+export const publications = document(`
+  query Publications {
+    publications(first: 50, catalogType: APP) {
+      nodes { id catalog { ... on AppCatalog { apps(first: 1) { nodes { handle } } } } }
+    }
+  }`)
+
+export const publishProduct = document(`
+  mutation PublishProduct($product: ID!, $publication: ID!) {
+    publishablePublish(id: $product, input: [{ publicationId: $publication }]) {
+      userErrors { field }
+    }
+  }`)
+
+/* Orders. */
+
+/** 254 points. Nothing of it says who the customer is. */
+export const order = document(`
+  query Order($id: ID!) {
+    order(id: $id) {
+      id
+      cancelledAt
+      displayFinancialStatus
+      processedAt
+      test
+      tags
+      transactions(first: 50) { kind status processedAt }
+      risk { recommendation }
+      lineItems(first: 50) { ...Lines }
+    }
+  }
+  ${lines()}`)
+
+/** 203 points. */
+export const orderLines = document(`
+  query OrderLines($id: ID!, $after: String!) {
+    order(id: $id) {
+      id
+      lineItems(first: 50, after: $after) { ...Lines }
+    }
+  }
+  ${lines()}`)
+
+function lines(): string {
+  return `fragment Lines on LineItemConnection {
+    nodes {
+      id
+      sku
+      currentQuantity
+      discountedUnitPriceAfterAllDiscountsSet { shopMoney { amount currencyCode } }
+      variant { id }
+    }
+    pageInfo { hasNextPage endCursor }
+  }`
+}
+
+/** 52 points; each order is then read by itself, because a search lags. */
+export const changedOrders = document(`
+  query ChangedOrders($query: String!, $after: String) {
+    orders(first: 50, after: $after, query: $query, sortKey: UPDATED_AT) {
+      nodes { id updatedAt }
+      pageInfo { hasNextPage endCursor }
+    }
+  }`)
+
+export const addTags = document(`
+  mutation AddTags($id: ID!, $tags: [String!]!) {
+    tagsAdd(id: $id, tags: $tags) {
+      userErrors { field }
+    }
+  }`)
+
+export const removeTags = document(`
+  mutation RemoveTags($id: ID!, $tags: [String!]!) {
+    tagsRemove(id: $id, tags: $tags) {
+      userErrors { field }
+    }
+  }`)
+
+/* The hand-over. */
+
+/** What stands on an order for us, and what the line is. 104 points. */
+export const handOverOrder = document(`
+  query HandOverOrder($id: ID!, $line: ID!, $namespace: String!) {
+    order(id: $id) {
+      id
+      cancelledAt
+      displayFinancialStatus
+      note
+      metafields(first: 100, namespace: $namespace) { nodes { key value compareDigest } }
+    }
+    node(id: $line) { ... on LineItem { id name sku quantity } }
+  }`)
+
+export const defineKeys = document(`
+  mutation DefineKeys($definition: MetafieldDefinitionInput!) {
+    metafieldDefinitionCreate(definition: $definition) {
+      createdDefinition { id }
+      userErrors { code field }
+    }
+  }`)
+
+export const putKeys = document(`
+  mutation PutKeys($metafields: [MetafieldsSetInput!]!) {
+    metafieldsSet(metafields: $metafields) {
+      metafields { key value compareDigest }
+      userErrors { code elementIndex field }
+    }
+  }`)
+
+/** What can be fulfilled of an order, and what was. 204 points. */
+export const orderFulfillments = document(`
+  query OrderFulfillments($id: ID!, $after: String) {
+    order(id: $id) {
+      id
+      fulfillments(first: 100) { id status }
+      fulfillmentOrders(first: 100, after: $after) {
+        nodes { id status }
+        pageInfo { hasNextPage endCursor }
+      }
+    }
+  }`)
+
+/** Ids of one `FulfillmentOrderLines` or `FulfilledLines`, which cost 83 points each. */
+export const FULFILLMENTS_MAX = 10
+
+export const fulfillmentOrderLines = document(`
+  query FulfillmentOrderLines($ids: [ID!]!, $after: String) {
+    nodes(ids: $ids) {
+      ... on FulfillmentOrder {
+        id
+        lineItems(first: 40, after: $after) {
+          nodes { id remainingQuantity lineItem { id } }
+          pageInfo { hasNextPage endCursor }
+        }
+      }
+    }
+  }`)
+
+export const fulfilledLines = document(`
+  query FulfilledLines($ids: [ID!]!, $after: String) {
+    nodes(ids: $ids) {
+      ... on Fulfillment {
+        id
+        fulfillmentLineItems(first: 40, after: $after) {
+          nodes { quantity lineItem { id } }
+          pageInfo { hasNextPage endCursor }
+        }
+      }
+    }
+  }`)
+
+export const createFulfillment = document(`
+  mutation CreateFulfillment($fulfillment: FulfillmentInput!) {
+    fulfillmentCreate(fulfillment: $fulfillment) {
+      fulfillment { id status }
+      userErrors { field }
+    }
+  }`)
+
+export const fulfillmentTracking = document(`
+  query FulfillmentTracking($id: ID!) {
+    node(id: $id) { ... on Fulfillment { id trackingInfo(first: 10) { company number url } } }
+  }`)
+
+/** The customer gets a mail about the fulfilment again. */
+export const notifyAgain = document(`
+  mutation NotifyAgain($id: ID!, $tracking: FulfillmentTrackingInput!) {
+    fulfillmentTrackingInfoUpdate(fulfillmentId: $id, trackingInfoInput: $tracking, notifyCustomer: true) {
+      fulfillment { id }
+      userErrors { field }
+    }
+  }`)
+
+export const orderNote = document(`
+  query OrderNote($id: ID!) {
+    order(id: $id) { id note }
+  }`)
+
+export const putNote = document(`
+  mutation PutNote($id: ID!, $note: String!) {
+    orderUpdate(input: { id: $id, note: $note }) {
+      order { id note }
+      userErrors { field }
+    }
+  }`)
+
+/* Webhooks. */
+
+/** 102 points. */
+export const webhooks = document(`
+  query Webhooks($after: String) {
+    webhookSubscriptions(first: 100, after: $after, sortKey: ID) {
+      nodes { id topic uri format includeFields filter }
+      pageInfo { hasNextPage endCursor }
+    }
+  }`)
+
+export const createWebhook = document(`
+  mutation CreateWebhook($topic: WebhookSubscriptionTopic!, $webhook: WebhookSubscriptionInput!) {
+    webhookSubscriptionCreate(topic: $topic, webhookSubscription: $webhook) {
+      webhookSubscription { id }
+      userErrors { field }
+    }
+  }`)
+
+export const updateWebhook = document(`
+  mutation UpdateWebhook($id: ID!, $webhook: WebhookSubscriptionInput!) {
+    webhookSubscriptionUpdate(id: $id, webhookSubscription: $webhook) {
+      webhookSubscription { id }
+      userErrors { field }
+    }
+  }`)
