@@ -18,6 +18,39 @@ export const beforeWrite = (connections: Dispatcher, act: () => void): Dispatche
       }),
   )
 
+/** The largest answer of a store that is read: a hundred orders of a busy shop, each with dozens of lines. */
+const ANSWER_MAX_BYTES = 32 * 1024 * 1024
+
+/** An answer has more bytes than one of a shop ever has. */
+export class TooLong extends Error {}
+
+/** @throws TooLong */
+export async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of body) {
+    size += chunk.length
+    if (size > ANSWER_MAX_BYTES) throw new TooLong('its answer is too long to be one of a shop')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+/** JSON that says something; undefined for everything else, and for a null, which says as little as a page. */
+export function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text) ?? undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** What a store's clock said when it answered, epoch milliseconds; null where it did not say. */
+export function answeredAt(headers: Record<string, string | string[] | undefined>): number | null {
+  const date = Date.parse(String(headers.date ?? ''))
+  return Number.isNaN(date) ? null : date
+}
+
 export const deadlineSignal = (ms: number): AbortSignal => AbortSignal.timeout(ms)
 
 /** Why a request had no answer, as a sentence. @param host the store's, with its port */

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { Agent, type Dispatcher, request } from 'undici'
 import type { Secret } from '../../secret.ts'
-import { beforeWrite, causeOfNoAnswer, deadlineSignal } from '../connection.ts'
+import { answeredAt, beforeWrite, causeOfNoAnswer, deadlineSignal, jsonIn, TooLong, textOf } from '../connection.ts'
 import type { NotConfirmed } from '../store.ts'
 
 export interface ShopClientOptions {
@@ -59,8 +59,6 @@ type KeyPlace = 'header' | 'query' | 'signature'
 /** WordPress works in the request: a hundred products with slow plug-ins need most of this. `settleMs` is longer. */
 const WRITE_DEADLINE_MS = 60_000
 const READ_DEADLINE_MS = 30_000
-/** A hundred orders of a busy shop, each with dozens of lines. */
-const ANSWER_MAX_BYTES = 32 * 1024 * 1024
 /** Requests to one shop at once: shared hosting runs a handful of PHP processes, which its customers need too. */
 const CONNECTIONS_MAX = 4
 
@@ -145,19 +143,6 @@ export function countIn({ headers }: Extract<ShopAnswer, { ok: true }>, name: st
 const isUnauthenticated = ({ failure, code }: ShopFailure): boolean =>
   failure.outcome === 'refused' && failure.status === 401 && (code?.startsWith('woocommerce_rest_cannot_') ?? false)
 
-class TooLong extends Error {}
-
-async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of body) {
-    size += chunk.length
-    if (size > ANSWER_MAX_BYTES) throw new TooLong('its answer is too long to be one of WooCommerce')
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
-}
-
 export interface RawAnswer {
   status: number
   headers: Record<string, string | string[] | undefined>
@@ -167,10 +152,9 @@ export interface RawAnswer {
 /** Says what an answer means. @param isWrite whether the shop may have acted although its answer says nothing */
 export function readAnswer(answer: RawAnswer, { isWrite, host }: { isWrite: boolean; host: string }): ShopAnswer {
   const { status, headers, text } = answer
-  const date = Date.parse(String(headers.date ?? ''))
-  const answeredAt = Number.isNaN(date) ? null : date
-  const body = parsed(text)
-  if (status >= 200 && status < 300 && body !== undefined) return { ok: true, body, headers, answeredAt }
+  const at = answeredAt(headers)
+  const body = jsonIn(text)
+  if (status >= 200 && status < 300 && body !== undefined) return { ok: true, body, headers, answeredAt: at }
   const error = (body ?? {}) as { code?: unknown; data?: unknown }
   const code = typeof error?.code === 'string' ? error.code : null
   const meaning = meaningOf({ status, code, isPage: body === undefined && /^\s*</.test(text) })
@@ -184,7 +168,7 @@ export function readAnswer(answer: RawAnswer, { isWrite, host }: { isWrite: bool
     cause: `it answered ${status}: ${meaning.cause}`,
     code,
     data: error?.data,
-    answeredAt,
+    answeredAt: at,
   })
 }
 
@@ -259,15 +243,6 @@ function meaningOf({ status, code, isPage }: { status: number; code: string | nu
 /** WooCommerce's own name of an error, in brackets; nothing where another program chose it. */
 export const named = (code: unknown): string =>
   typeof code === 'string' && /^(woocommerce|rest|product|term)_[a-z_]{1,60}$/.test(code) ? ` (${code})` : ''
-
-function parsed(text: string): unknown {
-  try {
-    // A null says as little as a page.
-    return JSON.parse(text) ?? undefined
-  } catch {
-    return undefined
-  }
-}
 
 /** The encoding of RFC 3986, which both the query and the signature use. */
 const percent = (text: string): string =>

@@ -1,9 +1,7 @@
+import { clockFinding } from '../clock.ts'
 import type { StoreFinding } from '../store.ts'
 import { CURRENCY_PATH, currencyIn } from './catalogue.ts'
 import type { ShopClient } from './client.ts'
-
-/** Past this the shop takes a signed request for an old one. */
-const CLOCK_MAX_MS = 300_000
 
 export interface FindingsOptions {
   client: ShopClient
@@ -59,16 +57,3 @@ export async function tryShop({ client, now, currency }: FindingsOptions): Promi
 /** The same key could read a moment ago. */
 const isReadOnly = (failure: { outcome: string; status?: number }): boolean =>
   failure.outcome === 'refused' && (failure.status === 401 || failure.status === 403)
-
-function clockFinding(aheadMs: number): StoreFinding {
-  const seconds = Math.round(Math.abs(aheadMs) / 1000)
-  if (Math.abs(aheadMs) <= CLOCK_MAX_MS) {
-    return { check: 'clock', state: 'ok', detail: 'its clock and that of this machine agree', fix: null }
-  }
-  return {
-    check: 'clock',
-    state: 'doubtful',
-    detail: `its clock is ${seconds} s ${aheadMs > 0 ? 'behind' : 'ahead of'} that of this machine`,
-    fix: 'Set both clocks by a time server.',
-  }
-}

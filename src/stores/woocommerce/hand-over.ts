@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { LineFailed, LineFulfilled, LineHeld, LineResumed, OrderClosed } from '../../domain/store-update.ts'
+import { closingRemarks, failureRemark, holdRemark, remarkMark, resumptionRemark } from '../remarks.ts'
 import type { NotConfirmed, Pushed, PushResult, ResentOrder } from '../store.ts'
 import { escaped, plainText } from './catalogue.ts'
 import type { ShopCall, ShopClient } from './client.ts'
@@ -214,7 +215,7 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
   async function remark(reference: string, id: string, words: string): Promise<PushResult> {
     const read = await readOrder(reference)
     if (read.outcome !== 'read') return read
-    const mark = `[quayside ${id}]`
+    const mark = remarkMark(id)
     const notes = await readNotes(read.value.id)
     if (notes.outcome !== 'read') return notes
     if (notes.value.some(({ note }) => note.includes(mark))) return CONFIRMED
@@ -257,22 +258,15 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
         if (!kept.ok) return kept.failure
       }
     }
-    return state === 'fulfilled' ? CONFIRMED : remark(ref.reference, id, CLOSED[state])
+    return state === 'fulfilled' ? CONFIRMED : remark(ref.reference, id, closingRemarks[state])
   }
 
   return {
     fulfil,
     closeOrder,
-    reportFailure: ({ id, order, line, units, message, advice }: Pushed<LineFailed>) =>
-      remark(
-        order.reference,
-        id,
-        `Quayside: ${unitsOf(units, line)} will not come: ${withoutStop(message)}. ${advice}`,
-      ),
-    reportHeld: ({ id, order, line, units, message }: Pushed<LineHeld>) =>
-      remark(order.reference, id, `Quayside: ${unitsOf(units, line)} wait: ${withoutStop(message)}.`),
-    reportResumed: ({ id, order, line, units }: Pushed<LineResumed>) =>
-      remark(order.reference, id, `Quayside: ${unitsOf(units, line)} are being bought again.`),
+    reportFailure: (update: Pushed<LineFailed>) => remark(update.order.reference, update.id, failureRemark(update)),
+    reportHeld: (update: Pushed<LineHeld>) => remark(update.order.reference, update.id, holdRemark(update)),
+    reportResumed: (update: Pushed<LineResumed>) => remark(update.order.reference, update.id, resumptionRemark(update)),
     resend: async ({ reference, lines }: ResentOrder): Promise<PushResult> => {
       const read = await readOrder(reference)
       if (read.outcome !== 'read') return read
@@ -285,20 +279,5 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
   }
 }
 
-const unitsOf = (units: number, { sku, quantity }: { sku: string; quantity: number }): string =>
-  `${units} of ${quantity} × ${sku}`
-
 /** In these WooCommerce waits for money, or for a person to look at it. */
 const UNPAID = ['pending', 'on-hold', 'failed']
-
-/** What an order came to, for the merchant. */
-const CLOSED: Record<OrderClosed['state'], string> = {
-  open: 'Quayside: this order is still open.',
-  fulfilled: 'Quayside: all licence keys were handed over.',
-  partly_fulfilled: 'Quayside: some licence keys were handed over, the others will not come. Refund those.',
-  failed: 'Quayside: no licence key of this order will come. Refund it.',
-  cancelled: 'Quayside: this order was cancelled, and no licence key was handed over.',
-}
-
-/** A message of the supplier may be a sentence. */
-const withoutStop = (message: string): string => message.replace(/[.\s]+$/, '')
