@@ -1,0 +1,49 @@
+/**
+ * `npm run shop -- [--orders N] [--seed S]`: Quayside, as a process that is killed, beside a WooCommerce shop whose requests
+ * fail. The last line is one JSON object; the exit code is 1 unless it says `passed`, and then the folder of the run stays.
+ *
+ * A seed fixes what customers buy, when the service dies, and which fault comes next. It does not fix how processes interleave.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { parseArgs } from 'node:util'
+import { KILLS, type Progress, runShopCampaign } from './campaign.ts'
+
+const { values } = parseArgs({
+  options: { orders: { type: 'string', default: '500' }, seed: { type: 'string', default: '1' } },
+})
+const [orders, seed] = [Number(values.orders), Number(values.seed)]
+if (![orders, seed].every(Number.isSafeInteger) || orders < 1) {
+  process.stderr.write('usage: npm run shop -- [--orders N] [--seed S]\n')
+  process.exit(2)
+}
+const OFFERS = 60
+const LOGGED_EVERY_MS = 10_000
+const FAULTS_SHOWN = 20
+
+const startedAt = Date.now()
+let loggedAt = 0
+/** Redraws one line on a terminal; elsewhere a line every ten seconds. */
+function onProgress({ phase, bought, completed, kills }: Progress): void {
+  const { isTTY } = process.stderr
+  if (Date.now() - loggedAt < (isTTY ? 200 : LOGGED_EVERY_MS)) return
+  loggedAt = Date.now()
+  const time = new Date(Date.now() - startedAt).toISOString().slice(14, 19)
+  const line = `${time}  ${phase}: ${bought} of ${orders} orders bought, ${completed} completed, ${kills} kills`
+  process.stderr.write(isTTY ? `\r\x1b[K${line}` : `${line}\n`)
+}
+
+const folder = mkdtempSync(path.join(tmpdir(), 'quayside-shop-'))
+const outcome = await runShopCampaign({ orders, offers: OFFERS, seed, folder, onProgress })
+if (process.stderr.isTTY) process.stderr.write('\r\x1b[K')
+const { faults, kills, ...figures } = outcome
+const passed = faults.length === 0 && kills.length === KILLS
+for (const fault of faults.slice(0, FAULTS_SHOWN)) process.stderr.write(`${fault}\n`)
+if (passed) rmSync(folder, { recursive: true, force: true })
+else process.stderr.write(`not passed: the folder of the run is ${folder}\n`)
+const seconds = Math.round((Date.now() - startedAt) / 1_000)
+process.stdout.write(
+  `${JSON.stringify({ orders, ...figures, kills: kills.length, faults: faults.length, seconds, seed, passed })}\n`,
+)
+process.exitCode = passed ? 0 : 1

@@ -1,0 +1,155 @@
+/** The judge of `npm run shop` must be able to find what it is there for. */
+import { expect, test } from 'vitest'
+import { createWooCommerceShop } from '../../../src/demo/woocommerce-shop.ts'
+import { faultsIn } from './verdict.ts'
+
+const KEY = 'AAAA-1111'
+const EMAIL = 'one@shop.test'
+const NOTE = `Licence key: GAME\n<code>${KEY}</code>`
+
+/** A customer has paid for one unit of one product, and has its key: all is as it must be. */
+function booksOfOneOrder() {
+  const shop = createWooCommerceShop()
+  const sell = (sku: string) => shop.addProduct({ sku, name: sku, regular_price: '10.00', virtual: true })
+  const order = shop.buy({ lines: [{ product: sell('GAME').id }], email: EMAIL })
+  const [line] = order.lines
+  if (!line) throw new Error('the order has no line')
+  const referenceOf = (part: number, id = line.id) => `q1.shop.${order.id}.${id}.${part}.1`
+  const charge = (part: number) => ({
+    kind: 'charge' as const,
+    orderId: `ord_${part}`,
+    externalOrderId: referenceOf(part),
+    idempotencyKey: null,
+    amountMinor: 500,
+    at: 0,
+  })
+  const keysMeta = { id: 1, key: '_quayside_keys', value: JSON.stringify([KEY]) }
+  line.meta.push({ id: 2, key: 'Licence key', value: KEY }, keysMeta)
+  order.meta.push({ id: 3, key: '_quayside_completed', value: '1' })
+  shop.setStatus(order.id, 'completed')
+  const mails = shop.mails()
+  const keysIssued: Record<string, string[]> = { [referenceOf(1)]: [KEY] }
+  const books = {
+    shop: { orders: shop.orders, products: shop.products, mails: () => mails },
+    ledger: { charges: [charge(1)], refunds: [] as ReturnType<typeof charge>[], keysIssued, closes: true },
+    skus: ['GAME'],
+    quantityMax: 2,
+    unanswered: new Set<number>(),
+  }
+  return {
+    books,
+    order,
+    line,
+    charge,
+    keysMeta,
+    sell,
+    buy: () => shop.buy({ lines: order.lines.map(({ productId }) => ({ product: productId })), payment: 'pending' }),
+    note: (text: string) =>
+      order.notes.push({ id: 1, author: '', note: text, isForCustomer: text.includes('key'), createdAt: 0 }),
+    /** A note for the customer, and its mail, which prints the lines of the order too. */
+    noteMailed: (note: string, to = EMAIL) => {
+      order.notes.push({ id: mails.length, author: '', note, isForCustomer: true, createdAt: 0 })
+      mails.push({ order: order.id, kind: 'customer_note', to, at: 0, text: `${note}\nLicence key: ${KEY}` })
+    },
+  }
+}
+type Story = ReturnType<typeof booksOfOneOrder>
+
+/** The merchant completed the order himself. */
+const byMerchant = ({ order }: Story) => order.meta.splice(0)
+
+const wrong: [string, string[], (story: Story) => unknown][] = [
+  ['a key that no mail brought', ['given by 0 mails'], ({ books }) => books.shop.mails().splice(0)],
+  ['a key by two mails', ['given by 2 mails'], ({ noteMailed }) => noteMailed(NOTE)],
+  [
+    'a key by two mails, where the merchant completed an order of which every answer came',
+    ['given by 2 mails'],
+    (story) => [byMerchant(story), story.noteMailed(NOTE)],
+  ],
+  [
+    'a key by two mails, where Quayside completed an order of which an answer was lost',
+    ['given by 2 mails'],
+    ({ books, order, noteMailed }) => [books.unanswered.add(order.id), noteMailed(NOTE)],
+  ],
+  [
+    'a key by three mails, whatever was lost',
+    ['given by 3 mails'],
+    (story) => [
+      byMerchant(story),
+      story.books.unanswered.add(story.order.id),
+      story.noteMailed(`First: ${NOTE}`),
+      story.noteMailed(`Again: ${NOTE}`),
+    ],
+  ],
+  [
+    'a key that stands in the mail of another note before it is given',
+    ['came by another mail before'],
+    ({ books, noteMailed }) => [books.shop.mails().splice(0), noteMailed('other'), noteMailed(NOTE)],
+  ],
+  [
+    'a key for another customer',
+    ['went to another customer'],
+    ({ books, noteMailed }) => [books.shop.mails().splice(0), noteMailed(NOTE, 'two@shop.test')],
+  ],
+  ['a line without its key', ['has 0 keys, not 1', 'has other keys'], ({ keysMeta }) => (keysMeta.value = '[]')],
+  ['a key of another line', ['has other keys'], ({ keysMeta }) => (keysMeta.value = '["BBBB-2222"]')],
+  [
+    'a unit above the quantity',
+    ['has 2 keys, not 1', 'has other keys'],
+    ({ keysMeta }) => (keysMeta.value = JSON.stringify([KEY, KEY])),
+  ],
+  ['a note for the customer twice', ['has a note twice'], ({ note }) => [note('key'), note('key')]],
+  ['a remark of Quayside twice', ['has a note twice'], ({ note }) => [note('[quayside 1]'), note('[quayside 1]')]],
+  ['an order that stays open', ['is still processing'], ({ order }) => (order.status = 'processing')],
+  [
+    'a part that was charged twice',
+    ['was charged 2 times'],
+    ({ books, charge }) => books.ledger.charges.push(charge(1)),
+  ],
+  [
+    'a part that was never paid',
+    ['was bought and never paid'],
+    ({ books, charge }) => books.ledger.charges.push(charge(2)),
+  ],
+  ['a paid part that was not bought', ['was paid and never bought'], ({ books }) => books.ledger.charges.splice(0)],
+  [
+    'an order that was bought before it was paid',
+    ['bought and never paid', 'has 1 keys, not 0'],
+    ({ order }) => (order.paidAt = null),
+  ],
+  ['a refund', ['was refunded'], ({ books, charge }) => books.ledger.refunds.push(charge(1))],
+  ['sums that do not close', ['sums do not close'], ({ books }) => (books.ledger.closes = false)],
+  ['a product that is missing', ['0 products with the SKU PEN'], ({ books }) => books.skus.push('PEN')],
+  ['a product without an offer', ['PEN is a product of no offer'], ({ sell }) => sell('PEN')],
+  [
+    'a product twice',
+    ['2 products with the SKU GAME'],
+    ({ books, sell }) => ((books.shop.products.get(sell('OTHER').id) ?? { sku: '' }).sku = 'GAME'),
+  ],
+]
+
+test('books in which all is right have no fault, nor has an order that waits for its money', () => {
+  const { books, buy } = booksOfOneOrder()
+  buy()
+  expect(faultsIn(books)).toEqual([])
+})
+
+test('a key is given a second time where the merchant completed an order of which an answer was lost', () => {
+  const story = booksOfOneOrder()
+  byMerchant(story)
+  story.books.unanswered.add(story.order.id)
+  story.noteMailed(NOTE)
+  expect(faultsIn(story.books)).toEqual([])
+})
+
+test('a key may stand in a later mail about its order, which is about something else', () => {
+  const { books, noteMailed } = booksOfOneOrder()
+  noteMailed('other')
+  expect(faultsIn(books)).toEqual([])
+})
+
+test.each(wrong)('%s is a fault', (_, sentences, happens) => {
+  const story = booksOfOneOrder()
+  happens(story)
+  expect(faultsIn(story.books)).toEqual(sentences.map((sentence) => expect.stringMatching(sentence)))
+})
