@@ -19,6 +19,8 @@ import {
   requestCancellation,
   requestLineCancellation,
   storeOrderById,
+  withdrawCancellation,
+  withdrawLineCancellation,
 } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
 import { otherMayBeCharged } from './choices.ts'
@@ -62,6 +64,25 @@ export async function cancelLine(ordering: Ordering, orderId: string, lineId: st
   ])
   ordering.wake('refresh')
   await endUnsent(ordering, await ofLine(), actor)
+}
+
+/** Takes the cancellation of a store order back, for these lines of it. What has ended stays so: `retryPurchase` buys it again. */
+export async function withdrawCancellations(
+  ordering: Ordering,
+  order: { id: string; cancelRequestedAt: number | null },
+  lineIds: readonly string[],
+  actor: string,
+): Promise<void> {
+  const cancelled = (await ordering.db.query(purchasesOfOrder(order.id))).filter(
+    (purchase) => lineIds.includes(purchase.lineId) && purchase.cancelRequestedAt !== null,
+  )
+  if (order.cancelRequestedAt === null && cancelled.length === 0) return
+  const now = ordering.now()
+  await ordering.db.commit([
+    withdrawCancellation(order.id),
+    ...lineIds.map((id) => withdrawLineCancellation(id, now)),
+    audited(ordering, actor, 'order.uncancel', order.id, referencesOf(cancelled).slice(0, AUDITED_MAX)),
+  ])
 }
 
 const mayCancel = ({ cancelRequestedAt, state }: Purchase): boolean =>

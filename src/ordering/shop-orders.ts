@@ -22,7 +22,7 @@ import { purchasesOfOrder } from '../storage/purchases.ts'
 import { lastCompleteSync } from '../storage/runs.ts'
 import { linesOfOrders, markShopState, type StoreOrder, storeOrderByReference } from '../storage/store-orders.ts'
 import type { StoreOrderRead } from '../stores/store.ts'
-import { cancelLine, cancelOrder, retryPurchase } from './actions.ts'
+import { cancelLine, cancelOrder, retryPurchase, withdrawCancellations } from './actions.ts'
 import type { Ordering } from './context.ts'
 import { type OrderInput, offersOfLines, type Sold, takeOrder } from './intake.ts'
 
@@ -165,13 +165,14 @@ async function holdBack(ordering: Ordering, known: StoreOrder, read: StoreOrderR
 }
 
 /**
- * Set back to paid by the merchant: what has ended without its keys is bought again. A line of which units were refunded is not:
+ * Set back to paid by the merchant: what has ended without its keys is bought again, and what still moves goes on. A line of which units were refunded is not:
  * a purchase is for all of its units.
  */
 async function tryAgain(ordering: Ordering, known: StoreOrder, read: StoreOrderRead, actor: string): Promise<void> {
   const paid = new Map(read.lines.map((line) => [line.id, line.quantity]))
   const lines = await ordering.db.query(linesOfOrders([known.id]))
   const whole = new Set(lines.filter(({ line, quantity }) => (paid.get(line) ?? 0) >= quantity).map(({ id }) => id))
+  await withdrawCancellations(ordering, known, [...whole], actor)
   const purchases = (await ordering.db.query(purchasesOfOrder(known.id))).filter(({ lineId }) => whole.has(lineId))
   for (const ofLine of Map.groupBy(purchases, ({ lineId }) => lineId).values()) {
     for (const { id, state } of currentParts(ofLine)) {

@@ -111,6 +111,25 @@ export const requestLineCancellation = change('any', (lineId: string, now: numbe
   askCancellation(eq(purchases.lineId, lineId), now),
 )
 
+/** Takes the cancellation of an order back: what is found for it later does not get it. */
+export const withdrawCancellation = change('any', (orderId: string) =>
+  build.update(storeOrders).set({ cancelRequestedAt: null }).where(eq(storeOrders.id, orderId)),
+)
+
+/** Takes the cancellation of a line's purchases back that still move; those in review are a person's. */
+export const withdrawLineCancellation = change('any', (lineId: string, now: number) =>
+  build
+    .update(purchases)
+    .set({ cancelRequestedAt: null, version: sql`${purchases.version} + 1`, changedAt: now })
+    .where(
+      and(
+        eq(purchases.lineId, lineId),
+        isNotNull(purchases.cancelRequestedAt),
+        notInArray(purchases.state, [...finalStates, 'review']),
+      ),
+    ),
+)
+
 export const markShopState = change(1, (id: string, shopState: ShopOrderState) =>
   build.update(storeOrders).set({ shopState }).where(eq(storeOrders.id, id)),
 )

@@ -8,6 +8,7 @@ import { linesOfOrders } from '../../src/storage/store-orders.ts'
 import type { StoreOrderRead } from '../../src/stores/store.ts'
 import { openShopApp, SHOP, type ShopApp } from '../support/shop-app.ts'
 import { wooCommerceWorld } from '../support/store-worlds.ts'
+import { first } from '../support/test-app.ts'
 
 const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE
@@ -30,6 +31,28 @@ describe('an order that a merchant sets back to paid', () => {
     await app.pass(5 * MINUTE)
     const purchases = await app.purchases((await app.orderOf(reference))?.id ?? '')
     expect(purchases.filter(({ generation }) => generation > 1)).toHaveLength(1)
+    expect(app.sandbox.world.report().charges).toHaveLength(1)
+  })
+
+  test.each([
+    ['before it is known whether the supplier has the order', 'error-before'],
+    ['while the supplier works on it', 'hold-open'],
+  ] as const)('is handed over although it was cancelled %s', async (_, fault) => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    app.sandbox.faults.add({ fault })
+    const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+    await app.settle()
+    app.shop.setStatus(Number(reference), 'cancelled')
+    await app.pass(70_000)
+    expect(await app.orderOf(reference)).toMatchObject({ shopState: 'cancelled', cancelRequestedAt: expect.anything() })
+    app.shop.setStatus(Number(reference), 'processing')
+    await app.pass(65_000)
+    expect(await app.orderOf(reference)).toMatchObject({ shopState: 'paid', cancelRequestedAt: null })
+    if (fault === 'hold-open') app.sandbox.world.orders.complete(first(app.sandbox.world.orders.known(1)))
+    await app.pass(30 * MINUTE)
+    expect(app.keysOf(reference)).toHaveLength(1)
+    expect(app.statusOf(reference)).toBe('completed')
     expect(app.sandbox.world.report().charges).toHaveLength(1)
   })
 
