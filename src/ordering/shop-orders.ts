@@ -9,6 +9,7 @@
  *   |                            | it was paid, and something is   | a person is alerted
  *   | a paid order               | it was cancelled or on hold     | what ended is tried again, where its units are paid for
  *   | fewer or no units of a line| it was bought                   | none: the line is cancelled; fewer: a person is alerted
+ *   | all units of a line        | it was cancelled without them   | a person is alerted
  *   | more units, other lines    | it was taken                    | a person is alerted, and nothing is bought
  */
 import { createHash } from 'node:crypto'
@@ -196,9 +197,19 @@ async function isOurs(ordering: Ordering, store: string, line: Sold): Promise<bo
   }
 }
 
+/** A refund was deleted: whether its units are to be bought is not said by that alone. */
+const BACK =
+  'has units again that were refunded and cancelled: to buy them, set the order to On hold in the shop, then to Processing'
+
 async function followLines(ordering: Ordering, known: StoreOrder, read: StoreOrderRead, actor: string): Promise<void> {
   const stored = await ordering.db.query(linesOfOrders([known.id]))
   const now = new Map(read.lines.map((line) => [line.id, line.quantity]))
+  const purchases = known.cancelRequestedAt === null ? await ordering.db.query(purchasesOfOrder(known.id)) : []
+  const cancelled = new Set(
+    [...Map.groupBy(purchases, ({ lineId }) => lineId)].flatMap(([id, ofLine]) =>
+      currentParts(ofLine).some((part) => part.cancelRequestedAt !== null && part.state !== 'fulfilled') ? [id] : [],
+    ),
+  )
   const changes: string[] = []
   for (const { id, line, sku, quantity, productId } of stored) {
     if (productId === null) continue
@@ -206,6 +217,7 @@ async function followLines(ordering: Ordering, known: StoreOrder, read: StoreOrd
     if (read.fault && !now.has(line)) changes.push(`line ${line} (${sku}) is not in it: ${read.fault}`)
     else if (left === 0) await cancelLine(ordering, known.id, id, actor)
     else if (left !== quantity) changes.push(`line ${line} (${sku}) has ${left} of ${quantity} units now`)
+    else if (cancelled.has(id)) changes.push(`line ${line} (${sku}) ${BACK}`)
   }
   const taken = new Set(stored.map(({ line }) => line))
   for (const line of read.lines) {

@@ -90,6 +90,31 @@ describe('an order that a merchant sets back to paid', () => {
   })
 })
 
+test('a refund that the merchant deletes is alerted, and its units are bought once the order was put on hold and back', async () => {
+  const app = await openShopApp({ delayMinutes: 10 })
+  const [one, two] = await app.sell(2)
+  const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }, { product: two?.product ?? 0 }] })
+  await app.pass(2 * MINUTE)
+  app.shop.edit(Number(reference), (order) => {
+    const line = first(order.lines)
+    const refunded = { id: 900, line, quantity: 1, total: line.total }
+    order.refunds.push({ id: 901, reason: '', amount: line.total, createdAt: app.now(), lines: [refunded] })
+  })
+  await app.pass(2 * MINUTE)
+  expect(await app.alerts()).not.toContain('order_changed')
+  app.shop.edit(Number(reference), (order) => {
+    order.refunds = []
+  })
+  await app.pass(2 * MINUTE)
+  expect(await app.alerts()).toContain('order_changed')
+  app.shop.setStatus(Number(reference), 'on-hold')
+  await app.pass(2 * MINUTE)
+  app.shop.setStatus(Number(reference), 'processing')
+  await app.pass(20 * MINUTE)
+  expect(app.sandbox.world.report().charges).toHaveLength(2)
+  expect(app.statusOf(reference)).toBe('completed')
+})
+
 describe('orders that are polled', () => {
   test('are taken although one beside them cannot be read, of which a person is alerted', async () => {
     const app = await openShopApp()
