@@ -343,3 +343,22 @@ test('a paid order that comes before the catalogue is read waits for it, and is 
   await app.pass(15 * 60_000)
   expect(app.keysOf(reference)).toHaveLength(1)
 })
+
+test('a SKU that the shop takes for another one, as by its case, is not linked to the product of that one', async () => {
+  const world = await wooCommerceWorld()
+  const other = world.sell('game-a')
+  const own = world.sell('GAME-B')
+  const { shop } = world
+  const taken = (id: string) => ({ id: 0, error: { code: 'product_invalid_sku', data: { resource_id: Number(id) } } })
+  shop.strike({ fault: 'echo', kind: 'products.list', change: () => [] })
+  shop.strike({ fault: 'echo', kind: 'products.batch', change: () => ({ create: [taken(other), taken(own)] }) })
+  const lacking = { category: null, description: null, image: null, isPublished: true }
+  const made = await world.store.create?.(['GAME-A', 'GAME-B'].map((sku) => ({ ...lacking, sku, name: sku })))
+  expect(made).toEqual({
+    outcome: 'answered',
+    answers: [
+      { sku: 'GAME-A', refusal: `the shop takes it for the SKU of product ${other}, which is another one` },
+      { sku: 'GAME-B', id: own, isNew: false },
+    ],
+  })
+})

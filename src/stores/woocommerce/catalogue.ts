@@ -193,13 +193,9 @@ export function shopCatalogue({ client, now, create: status, ownsSalePrice }: Ca
       if (!answer.ok) return answer.failure
       const products = z.array(shopProduct).safeParse(answer.body)
       if (!products.success) return unreadable('its products')
-      for (const { id, sku, type, parent_id: parent } of products.data) {
-        const asked = some.find((one) => one === sku)
-        if (asked === undefined) continue
-        const isParent = type === 'variable' || type === 'grouped'
-        const refusal = `product ${id} of the shop has this SKU, and consists of others: link one of those`
-        const variant = parent ? `${parent}:${id}` : String(id)
-        found.set(asked, isParent ? { sku: asked, refusal } : { sku: asked, id: variant, isNew: false })
+      for (const product of products.data) {
+        const asked = some.find((one) => one === product.sku)
+        if (asked !== undefined) found.set(asked, variantNamed(asked, product))
       }
     }
     return found
@@ -253,14 +249,16 @@ export function shopCatalogue({ client, now, create: status, ownsSalePrice }: Ca
     return Array.isArray(second) ? [...answers, ...second] : second
   }
 
-  /** A SKU that was not found and exists: it was made meanwhile, or differs in case. */
+  /** A SKU that was not found and exists: it was made meanwhile, or the shop takes another one for the same, as by its case. */
   async function existing(sku: string, code: string, data: unknown): Promise<CreatedVariant> {
     const id = resourceOf(data)
     if (code !== 'product_invalid_sku' || id === undefined) return { sku, refusal: `the shop refused it${named(code)}` }
     const answer = await client.call({ method: 'GET', path: `/products/${id}` })
-    const read = answer.ok ? z.object({ parent_id: z.number() }).safeParse(answer.body) : undefined
-    const parent = read?.success ? read.data.parent_id : 0
-    return { sku, id: parent ? `${parent}:${id}` : String(id), isNew: false }
+    const read = answer.ok ? shopProduct.safeParse(answer.body) : undefined
+    if (!read?.success) return { sku, refusal: `the shop has this SKU for product ${id}, which cannot be read` }
+    if (read.data.sku !== sku)
+      return { sku, refusal: `the shop takes it for the SKU of product ${id}, which is another one` }
+    return variantNamed(sku, read.data)
   }
 
   async function create(variants: NewVariant[]): Promise<CreateResult> {
@@ -333,6 +331,13 @@ const shopProduct = z.object({
   parent_id: z.number().int().catch(0),
 })
 type ShopProduct = z.infer<typeof shopProduct>
+
+/** The variant that a product with a SKU is. */
+function variantNamed(sku: string, { id, type, parent_id: parent }: ShopProduct): CreatedVariant {
+  if (type !== 'variable' && type !== 'grouped')
+    return { sku, id: parent ? `${parent}:${id}` : String(id), isNew: false }
+  return { sku, refusal: `product ${id} of the shop has this SKU, and consists of others: link one of those` }
+}
 
 const pagePosition = z.object({
   page: z.number().int(),
