@@ -1,10 +1,12 @@
 /**
  * Creates products in a store that lacks them. The store says which variant is the product of a SKU, made now or there before,
  * so that a crash between creation and record makes no second one. Price and stock follow with the next push.
+ *
+ * A store that creates nothing now is left alone with that for a while, and goes on getting prices and stock.
  */
 import { publicationDelayMs } from '../domain/pace.ts'
-import { dropListings, type ListingRow, listingsOfVariants, putListings } from '../storage/listings.ts'
-import { pausePublishing } from '../storage/publications.ts'
+import { first } from '../storage/database.ts'
+import { dropListings, type ListingRow, listingsOfVariants, pausedCreation, putListings } from '../storage/listings.ts'
 import type { CreatedVariant, NewVariant, Store } from '../stores/store.ts'
 import { type Assessed, isToCreate, newListing, type SellingStore } from './assess.ts'
 import type { Publisher } from './publish.ts'
@@ -14,18 +16,23 @@ export const isLacking = ({ policy }: SellingStore, { row, decision }: Assessed)
   policy.products !== undefined && isToCreate(row) && decision.push
 
 /**
- * Creates the products of these listings, and records which variants they are.
- *
- * @param attempts messages in a row that the store had not taken before
+ * Creates the products of these listings, and records which variants they are. What cannot be created now waits, each time
+ * longer, and with it all that the store lacks.
  */
 export async function createProducts(
   publisher: Publisher,
   { id: store, policy }: SellingStore,
   create: NonNullable<Store['create']>,
   lacking: Assessed[],
-  attempts: number,
 ): Promise<void> {
   const { db, now: clock, random, log } = publisher
+  const paused = await first(db, pausedCreation(store, clock()))
+  if (paused) {
+    const { state, reason, detail, nextTryAt } = paused
+    const waiting = { state, reason, detail, nextTryAt, changedAt: clock() }
+    await db.commit(putListings(lacking.map(({ row }) => ({ ...row, ...waiting, version: row.version + 1 }))))
+    return
+  }
   const rows = new Map(lacking.map(({ row }) => [row.sku, row]))
   const result = await create(lacking.flatMap((one) => variantOf(one, policy.products?.create === 'publish')))
   const now = clock()
@@ -36,29 +43,31 @@ export async function createProducts(
   const ids = answers.flatMap((answer) => ('refusal' in answer ? [] : answer.id))
   const linked = new Set((await db.query(listingsOfVariants(store, ids))).map(({ variant }) => variant))
   const bySku = new Map(answers.map((answer) => [answer.sku, asNew(answer, linked)]))
+  // The listings that fail together are tried together.
+  const jitter = random()
   for (const [sku, row] of rows) {
-    const answer = bySku.get(sku) ?? (failure ? undefined : NOT_MENTIONED)
-    if (!answer) continue
+    const answer = bySku.get(sku) ?? (failure ? { refusal: failure.detail } : NOT_MENTIONED)
     if ('refusal' in answer) {
       const tries = row.attempts + 1
-      const nextTryAt = now + publicationDelayMs(tries, random())
-      const why = { state: 'failed', reason: 'refused', detail: answer.refusal } as const
+      const nextTryAt = now + publicationDelayMs(tries, jitter)
+      const reason = bySku.has(sku) || !failure ? 'refused' : 'not_created'
+      const why = { state: 'failed', reason, detail: answer.refusal } as const
       refused.push({ ...row, ...why, attempts: tries, nextTryAt, version: row.version + 1, changedAt: now })
     } else {
       const listing = newListing(store, { variant: answer.id, sku: row.sku, linkedBy: 'sku' }, now)
-      created.push({ ...listing, version: 1 })
+      // Due: the publication that it was lacking in may be over.
+      created.push({ ...listing, version: 1, nextTryAt: now })
     }
   }
-  const until = now + publicationDelayMs(attempts + 1, random())
   const before = created.flatMap(({ sku }) => rows.get(sku)?.variant ?? [])
   await db.commit([
     ...(before.length === 0 ? [] : [dropListings(store, before)]),
     ...putListings([...created, ...refused]),
-    ...(failure ? [pausePublishing(store, { attempts: attempts + 1, until, error: failure.detail }, now)] : []),
   ])
   const count = answers.filter((answer) => !('refusal' in answer) && answer.isNew).length
   log.info('listings.created', { store, count })
-  if (failure) log.warn('listings.kept', { store, count, outcome: failure.outcome, detail: failure.detail })
+  if (failure)
+    log.warn('listings.not_created', { store, count: refused.length, outcome: failure.outcome, detail: failure.detail })
 }
 
 /** A variant that has a listing already keeps it: its SKU there follows when the store's products are read. */

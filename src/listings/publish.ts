@@ -83,7 +83,7 @@ async function publishBatch(publisher: Publisher, store: SellingStore, to: To): 
   const due = lacking.filter(({ row }) => !isWaiting(row, now)).slice(0, to.batchSize)
   if (to.create && due.length > 0) {
     // The same work comes again, and pushes what has a product by then.
-    await createProducts(publisher, store, to.create, due, standing?.attempts ?? 0)
+    await createProducts(publisher, store, to.create, due)
     return 1
   }
   const { pushes, updates, drops } = planOf(

@@ -38,6 +38,16 @@ export const dueListings = statement((store: string, now: number, limit: number)
     .limit(limit),
 )
 
+/** The listing of a store that waits longest because it could not be created at all; none: products may be created. */
+export const pausedCreation = statement((store: string, now: number) =>
+  build
+    .select()
+    .from(listings)
+    .where(and(eq(listings.store, store), eq(listings.reason, 'not_created'), gt(listings.nextTryAt, now)))
+    .orderBy(desc(listings.nextTryAt))
+    .limit(1),
+)
+
 /** A page of what is linked to no offer, by variant. */
 export const unlinkedListings = statement((store: string, page: { after: string; limit: number }) =>
   build

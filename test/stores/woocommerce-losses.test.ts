@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { takeFromShop } from '../../src/ordering/shop-orders.ts'
 import { listingsOfVariants } from '../../src/storage/listings.ts'
 import { putOffer } from '../../src/storage/offers.ts'
-import { enqueuePublications } from '../../src/storage/publications.ts'
+import { enqueuePublications, publishingOf } from '../../src/storage/publications.ts'
 import { linesOfOrders } from '../../src/storage/store-orders.ts'
 import type { StoreOrderRead } from '../../src/stores/store.ts'
 import { openShopApp, SHOP, type ShopApp } from '../support/shop-app.ts'
@@ -270,6 +270,32 @@ describe('listings of a shop', () => {
     ])
     await app.settle()
     expect(await app.db.query(listingsOfVariants(SHOP, ['new:BRAND-NEW']))).toMatchObject([{ state: 'failed' }])
+  })
+
+  test('go on being pushed where the shop creates no products, which it is asked for less and less often', async () => {
+    const app = await openShopApp({ products: { create: 'draft' } })
+    const [one] = await app.sell()
+    const product = app.shop.products.get(one?.product ?? 0)
+    app.shop.strike({
+      fault: 'refused',
+      status: 500,
+      code: 'internal',
+      times: 1_000,
+      matches: ({ fields }) => 'create' in fields,
+    })
+    await app.settle()
+    expect(product?.regularPrice, 'what the shop has is pushed').not.toBe('99.00')
+    const asked = () => app.shop.requests().filter(({ fields }) => 'create' in fields).length
+    expect(asked()).toBe(1)
+    expect(await app.db.query(publishingOf(SHOP))).toMatchObject([{ pausedUntil: null }])
+    await app.pass(60 * MINUTE)
+    expect(asked()).toBeLessThan(15)
+    app.shop.clearFaults()
+    await app.pass(3 * 60 * MINUTE)
+    const offers = await app.offers()
+    const skus = [...app.shop.products.values()].map(({ sku }) => sku)
+    expect(offers.filter(({ sku }) => !skus.includes(sku))).toEqual([])
+    expect(new Set(skus).size).toBe(skus.length)
   })
 
   test('go on being pushed while the list of its products cannot be read', async () => {
