@@ -10,6 +10,7 @@ import {
   supersedes,
   withLastCost,
 } from '../domain/offer.ts'
+import { VARIANTS_EVERY_MS, VARIANTS_SOON_MS } from '../domain/pace.ts'
 import { type Change, retryStale } from '../storage/database.ts'
 import {
   confirmOffers,
@@ -22,6 +23,7 @@ import {
   putOffers,
 } from '../storage/offers.ts'
 import { enqueuePublications } from '../storage/publications.ts'
+import { ageVariants } from '../storage/store-readings.ts'
 import type { Catalogue } from './context.ts'
 
 /** What the facts change, and the changes that store it. */
@@ -275,9 +277,18 @@ async function readOffer(catalogue: Catalogue, productId: string): Promise<void>
     return
   }
   const fact = factOf(offer, readAt)
-  const plan = await applyOffers(catalogue, { facts: [fact], readAt, runId: null }, ({ listingsChanged }) =>
-    // The guard on the offer's row makes a change happen once; the id only keeps two changes of one instant apart.
-    enqueueListings(catalogue, listingsChanged, { key: `${productId}:${fact.asOf}:${newId()}`, now: clock() }),
+  const plan = await applyOffers(
+    catalogue,
+    { facts: [fact], readAt, runId: null },
+    ({ listingsChanged, offersNew }) => {
+      const now = clock()
+      return [
+        // The guard on the offer's row makes a change happen once; the id only keeps two changes of one instant apart.
+        ...enqueueListings(catalogue, listingsChanged, { key: `${productId}:${fact.asOf}:${newId()}`, now }),
+        // A store may have passed over a product with its SKU.
+        ...(offersNew > 0 ? [ageVariants(now - VARIANTS_EVERY_MS + VARIANTS_SOON_MS)] : []),
+      ]
+    },
   )
   const outcome = plan.offersNew > 0 ? 'new' : plan.offersChanged > 0 ? 'changed' : 'same'
   const fieldsUnreadable = offer.unread?.join(', ') ?? null

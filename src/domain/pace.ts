@@ -143,3 +143,8 @@ export const afterDoubts = (breaker: Breaker): Breaker => afterLookUp(breaker, 1
 /** How many first sends may be in flight at once. */
 export const firstSendsMax = (breaker: Breaker, usualMax: number): number =>
   breaker.phase === 'closed' ? usualMax : breaker.phase === 'probing' ? 1 : 0
+
+/** How often a store's products are read at least: one that the merchant adds is linked within this time. */
+export const VARIANTS_EVERY_MS = 6 * 3_600_000
+/** A product may wait in the store for an offer that has just come; several that come together cost one reading. */
+export const VARIANTS_SOON_MS = 15 * 60_000

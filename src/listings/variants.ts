@@ -2,6 +2,7 @@
  * Reads what a store with products of its own sells, and begins a listing for each variant whose SKU is an offer's. Variants of
  * other SKUs are none of our business: no row is kept of them.
  */
+import { VARIANTS_EVERY_MS } from '../domain/pace.ts'
 import { first, need } from '../storage/database.ts'
 import { type ListingRow, listingsOfVariants, putListings } from '../storage/listings.ts'
 import { offersBySku } from '../storage/offers.ts'
@@ -11,9 +12,6 @@ import { putStoreReading, storeReadingOf } from '../storage/store-readings.ts'
 import type { Store, StoreVariant } from '../stores/store.ts'
 import { newListing, type SellingStore } from './assess.ts'
 import type { Publisher } from './publish.ts'
-
-/** How often a store's products are read at least: one that the merchant adds is linked within this time. */
-const READ_EVERY_MS = 6 * 3_600_000
 
 /** Wait before a page that the store did not give is asked for again. */
 const AGAIN_MS = 60_000
@@ -31,10 +29,10 @@ export async function readVariants(
   const { db, now: clock, log } = publisher
   const began = clock()
   const { variantsCursor, variantsReadAt } = await need(db, storeReadingOf(store), 'store', store)
-  const age = variantsReadAt === null ? READ_EVERY_MS : Math.abs(began - variantsReadAt)
-  if (age < READ_EVERY_MS) {
+  const age = variantsReadAt === null ? VARIANTS_EVERY_MS : Math.abs(began - variantsReadAt)
+  if (age < VARIANTS_EVERY_MS) {
     // The last minute before the next reading is also the wait after a page that the store did not give.
-    if (age >= READ_EVERY_MS - AGAIN_MS) return false
+    if (age >= VARIANTS_EVERY_MS - AGAIN_MS) return false
     // A variant whose offer was not known yet was passed over.
     const isDue = variantsCursor !== null || (await first(db, syncWithNewOffers(variantsReadAt ?? 0))) !== undefined
     if (!isDue) return false
@@ -45,7 +43,7 @@ export async function readVariants(
     log.warn('variants.unread', { store, outcome: page.outcome, detail: page.detail })
     if (variantsReadAt !== null) {
       // What it sold when it was read last goes on being pushed: its prices must not grow old.
-      await db.commit([putStoreReading(store, { variantsReadAt: now - READ_EVERY_MS + AGAIN_MS })])
+      await db.commit([putStoreReading(store, { variantsReadAt: now - VARIANTS_EVERY_MS + AGAIN_MS })])
       return false
     }
     const paused = { attempts: 1, until: now + AGAIN_MS, error: page.detail }

@@ -1,4 +1,4 @@
-import { eq } from 'drizzle-orm'
+import { eq, gt } from 'drizzle-orm'
 import { storeReadings } from './schema.ts'
 import { build, change, statement } from './statement.ts'
 
@@ -15,4 +15,9 @@ export const connectStore = change('any', (store: string, now: number) =>
 
 export const putStoreReading = change(1, (store: string, set: Partial<Omit<StoreReading, 'store' | 'connectedAt'>>) =>
   build.update(storeReadings).set(set).where(eq(storeReadings.store, store)),
+)
+
+/** Lets the products of all stores count as read no later than this, so that they are read again earlier. */
+export const ageVariants = change('any', (readAt: number) =>
+  build.update(storeReadings).set({ variantsReadAt: readAt }).where(gt(storeReadings.variantsReadAt, readAt)),
 )

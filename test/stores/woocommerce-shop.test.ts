@@ -229,6 +229,20 @@ describe('the products of a WooCommerce shop', () => {
     expect(lists(), 'a run without new offers reads nothing').toBe(2)
   })
 
+  test('that wait for an offer of which the supplier sends an event were linked six hours later', async () => {
+    const app = await openShopApp()
+    const [offer] = app.sandbox.world.offers.list({}, 0, 1).items
+    const { id } = app.shop.addProduct({ name: 'Game', sku: offer?.sku ?? '', regular_price: '99.00' })
+    const lists = () => app.shop.counts()['products.list']
+    await app.settle()
+    await app.pass(2 * MINUTE)
+    await app.ordering.refreshOffer(offer?.id ?? '')
+    await app.pass(20 * MINUTE)
+    expect(app.shop.products.get(id)?.regularPrice).not.toBe('99.00')
+    await app.pass(HOUR)
+    expect(lists(), 'one event is one more reading').toBe(2)
+  })
+
   test('that the shop lacks are created once as drafts, also where the answer was lost', async () => {
     const app = await openShopApp({ products: { create: 'draft' } })
     app.shop.strike({ fault: 'lost_after', kind: 'products.batch' })
