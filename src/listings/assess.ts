@@ -91,7 +91,8 @@ async function gather(db: Pick<Database, 'query'>, store: string, offers: Offer[
 function newListings({ id, policy }: SellingStore, offers: Offer[], listings: ListingRow[], at: number): ListingRow[] {
   const { products, filter } = policy
   if (products && products.create === null) return []
-  const taken = new Set(listings.flatMap(({ variant, sku }) => [variant, sku]))
+  // Where the store has products of its own, their ids are no SKUs.
+  const taken = new Set(listings.flatMap(({ variant, sku }) => (products ? [sku] : [variant, sku])))
   return newSkus(offers, taken, filter).map((sku) => {
     const variant = products ? `${TO_CREATE}${sku}` : sku
     return newListing(id, { variant, sku, linkedBy: 'sku' }, at)

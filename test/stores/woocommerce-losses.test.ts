@@ -298,6 +298,17 @@ describe('listings of a shop', () => {
     expect(new Set(skus).size).toBe(skus.length)
   })
 
+  test('are begun for an offer whose SKU is the id of another product', async () => {
+    const app = await openShopApp({ products: { create: 'draft' } })
+    const [one] = await app.sell()
+    const { name, costMinor, currency, localStock, providerStock } = await app.offer()
+    const sku = String(one?.product)
+    const own = { productId: 'other', sku, name, costMinor, currency, localStock, providerStock, available: true }
+    await app.db.commit([putOffer({ ...own, asOf: app.now(), changedAt: app.now() })])
+    await app.settle()
+    expect([...app.shop.products.values()].filter((product) => product.sku === sku)).toHaveLength(1)
+  })
+
   test('go on being pushed while the list of its products cannot be read', async () => {
     const app = await openShopApp()
     const [one] = await app.sell()
