@@ -70,6 +70,15 @@ describe('the way of licence keys to a customer of WooCommerce', () => {
     expect(order.mailed('AAAA-1')).toBe(1)
   })
 
+  test('is one mail for each key, where an order has two lines beside one that is not ours', async () => {
+    const world = await wooCommerceWorld()
+    const order = ordered(world, 'A', 'B', 'PEN')
+    await order.fulfil('AAAA-1')
+    await order.fulfil('BBBB-2', 1)
+    expect(await order.close()).toEqual({ outcome: 'confirmed' })
+    expect(['AAAA-1', 'BBBB-2'].map((key) => world.shop.mailsWith(key).length)).toEqual([1, 1])
+  })
+
   test('is a note for a key that comes after the merchant completed the order', async () => {
     const world = await wooCommerceWorld()
     const order = ordered(world, 'A', 'B')

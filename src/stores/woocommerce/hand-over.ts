@@ -140,13 +140,16 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
   const postNote = (order: number, note: string, isForCustomer: boolean) =>
     write({ method: 'POST', path: `/orders/${order}/notes`, body: { note, customer_note: isForCustomer } })
 
-  /** Sends the customer these keys, but those that a note has. */
-  async function noteKeys(order: ShopOrder, line: ShopLine, keys: string[]): Promise<PushResult> {
+  /** Sends the customer these keys by one note, but those that a note has. */
+  async function noteKeys(order: ShopOrder, lines: { line: ShopLine; keys: string[] }[]): Promise<PushResult> {
     const notes = await readNotes(order.id)
     if (notes.outcome !== 'read') return notes
     const sent = notes.value.filter(({ customer_note }) => customer_note)
-    const missing = keys.filter((key) => !sent.some(({ note }) => noteHas(note, key)))
-    return missing.length === 0 ? CONFIRMED : postNote(order.id, keysNote(label, line, missing), true)
+    const texts = lines.flatMap(({ line, keys }) => {
+      const missing = keys.filter((key) => !sent.some(({ note }) => noteHas(note, key)))
+      return missing.length === 0 ? [] : keysNote(label, line, missing)
+    })
+    return texts.length === 0 ? CONFIRMED : postNote(order.id, texts.join('\n\n'), true)
   }
 
   /** Stores what was handed over of a line. @param shown what the mail prints; null removes it; undefined leaves it */
@@ -177,13 +180,13 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
       // Completed by others, its mail may have left before these keys stood in the line.
       const isOurs = order.meta_data.some(({ key }) => key === COMPLETED_META)
       const unseen = order.status === 'completed' && !isOurs ? keys : keys.filter((key) => !hasKey(shown, key))
-      return unseen.length === 0 ? CONFIRMED : afterKeys(await noteKeys(order, line, unseen))
+      return unseen.length === 0 ? CONFIRMED : afterKeys(await noteKeys(order, [{ line, keys: unseen }]))
     }
     if (isCancelled(order.status)) {
       return refused(409, `the order ${order.id} is cancelled or refunded in the shop: its keys stay here`)
     }
     if (wayOf(order, fresh, handOver) === 'note') {
-      const noted = await noteKeys(order, line, fresh)
+      const noted = await noteKeys(order, [{ line, keys: fresh }])
       if (noted.outcome !== 'confirmed') return noted
       const kept = await putKeys(order, line, [...all, ...fresh])
       return kept.ok ? CONFIRMED : afterKeys(kept.failure)
@@ -202,13 +205,13 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
     const has = stored ? lineKeys(stored, label) : { all: [], shown: null }
     if (!fresh.every((key) => has.all.includes(key) && hasKey(has.shown, key))) {
       // A plug-in changes what lines show: the customer gets the keys as they are by note, and the line shows no other ones.
-      const noted = await noteKeys(order, line, fresh)
+      const noted = await noteKeys(order, [{ line, keys: fresh }])
       if (noted.outcome !== 'confirmed') return afterKeys(noted)
       const cleared = await putKeys(order, stored ?? line, [...all, ...fresh], shown)
       return cleared.ok ? CONFIRMED : afterKeys(cleared.failure)
     }
     // The merchant completed it meanwhile, so that its mail may have left without these keys.
-    return after.data.status === 'completed' ? afterKeys(await noteKeys(order, line, fresh)) : CONFIRMED
+    return after.data.status === 'completed' ? afterKeys(await noteKeys(order, [{ line, keys: fresh }])) : CONFIRMED
   }
 
   /** Leaves a private note for the merchant, once. */
@@ -241,20 +244,18 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
         body: { status: 'completed', meta_data: [{ key: COMPLETED_META, value: '1' }] },
       })
     }
-    // No mail of a completed order comes now: the keys that wait for it go by note, and leave the lines.
-    if (order.status !== 'completed') {
-      for (const line of order.line_items) {
+    // No mail of a completed order comes now: the keys that wait for it go by one note, whose mail prints all lines, and leave them.
+    if (order.status !== 'completed' && !isCancelled(order.status)) {
+      const waiting = order.line_items.flatMap((line) => {
         const { all, shown } = lineKeys(line, label)
-        const waiting = all.filter((key) => hasKey(shown, key))
-        if (waiting.length === 0 || isCancelled(order.status)) continue
-        const noted = await noteKeys(order, line, waiting)
-        if (noted.outcome !== 'confirmed') return noted
-        const rest =
-          shown
-            ?.split('\n')
-            .filter((key) => !waiting.includes(key))
-            .join('\n') || null
-        const kept = await putKeys(order, line, all, rest)
+        const keys = all.filter((key) => hasKey(shown, key))
+        return keys.length === 0 ? [] : { line, all, shown, keys }
+      })
+      const noted = waiting.length === 0 ? CONFIRMED : await noteKeys(order, waiting)
+      if (noted.outcome !== 'confirmed') return noted
+      for (const { line, all, shown, keys } of waiting) {
+        const rest = shown?.split('\n').filter((key) => !keys.includes(key))
+        const kept = await putKeys(order, line, all, rest?.join('\n') || null)
         if (!kept.ok) return kept.failure
       }
     }
