@@ -156,8 +156,8 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
   }
   const publisher: Publisher = { ...context, stores, storeOf }
   const publishing = stores.map((store) => () => publishNext(publisher, store))
-  const polling = shops.flatMap(({ id, adapter: { ordersSince }, take }) =>
-    ordersSince ? [() => pollOrders(context, { id, ordersSince, take })] : [],
+  const polling = shops.flatMap(({ id, adapter: { ordersSince, settleMs = 0 }, take }) =>
+    ordersSince ? [() => pollOrders(context, { id, ordersSince, settleMs, take })] : [],
   )
   const each = async (runs: (() => Promise<number>)[]): Promise<number> =>
     (await Promise.all(runs.map((run) => run()))).reduce((all, done) => all + done, 0)

@@ -5,7 +5,7 @@
 import type { Context } from '../context.ts'
 import { codeOf, messageOf } from '../errors.ts'
 import { need } from '../storage/database.ts'
-import { enqueueAlert } from '../storage/outbox.ts'
+import { enqueueAlert, storeUpdatesDueBy } from '../storage/outbox.ts'
 import { putStoreReading, type StoreReading, storeReadingOf } from '../storage/store-readings.ts'
 import type { NotConfirmed, Store, StoreOrderRead } from '../stores/store.ts'
 import type { StoreOrderTaken } from './supplier-events.ts'
@@ -13,6 +13,8 @@ import type { StoreOrderTaken } from './supplier-events.ts'
 export interface PolledStore {
   id: string
   ordersSince: NonNullable<Store['ordersSince']>
+  /** A write to the store acts within this time, or never will. */
+  settleMs: number
   take: (order: StoreOrderRead, readAt: number) => Promise<StoreOrderTaken>
 }
 
@@ -24,6 +26,8 @@ const POLL_MS = 60_000
 const WAIT_MAX_MS = 5 * 60_000
 /** A shop that gives no orders for so long is a matter for a person: nothing that its customers pay for is bought. */
 const ALERT_MS = 15 * 60_000
+/** After a shop was away for so long, what waits for it waits no longer for its turn, which may come hours later. */
+const AWAY_MS = 5 * 60_000
 
 /**
  * Reads the next page of the orders of a shop that changed, if that is due.
@@ -50,10 +54,15 @@ export async function pollOrders(polling: Polling, store: PolledStore): Promise<
     return 0
   }
   const at = now()
-  const ended = reading.failingSince === null ? {} : { failingSince: null, attempts: 0, lastError: null }
+  const { failingSince } = reading
+  const ended = failingSince === null ? {} : { failingSince: null, attempts: 0, lastError: null }
+  const wasAway = failingSince !== null && at - failingSince >= AWAY_MS
   const next = { ordersCursor: page.cursor, ordersReadAt: at, ordersDueAt: page.more ? at : at + POLL_MS }
-  await db.commit([putStoreReading(store.id, { ...next, ...ended })])
-  if (reading.failingSince !== null) polling.log.info('orders.read_again', { store: store.id })
+  await db.commit([
+    putStoreReading(store.id, { ...next, ...ended }),
+    ...(wasAway ? [storeUpdatesDueBy(store.id, at + store.settleMs)] : []),
+  ])
+  if (failingSince !== null) polling.log.info('orders.read_again', { store: store.id })
   return 1
 }
 

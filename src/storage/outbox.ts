@@ -120,6 +120,14 @@ export const postponeEffect = change(
     build.update(outbox).set({ attempts, notBefore, lastError }).where(isDue(id)),
 )
 
+/** Updates for a store that wait for longer than until this instant wait no longer than that. */
+export const storeUpdatesDueBy = change('any', (store: string, at: number) =>
+  build
+    .update(outbox)
+    .set({ notBefore: at })
+    .where(and(eq(outbox.state, 'due'), eq(outbox.store, store), gt(outbox.notBefore, at))),
+)
+
 export const markEffectDead = change('any', (id: string, attempts: number, lastError: string) =>
   build.update(outbox).set({ state: 'dead', attempts, lastError }).where(isDue(id)),
 )

@@ -63,6 +63,27 @@ describe('a customer of a WooCommerce shop', () => {
     expect(app.statusOf(reference), 'the shirt is not sent yet').toBe('processing')
   })
 
+  test('who paid before the shop was down for an hour gets the keys within minutes of its return, and not hours', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    await app.settle()
+    const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+    app.shop.strike({
+      fault: 'lost_before',
+      times: Number.POSITIVE_INFINITY,
+      matches: ({ method }) => method === 'PUT',
+    })
+    await app.pass(2 * MINUTE)
+    expect(app.sandbox.world.report().charges).toHaveLength(1)
+    await app.running.stop()
+    await app.pass(HOUR)
+    app.shop.clearFaults()
+    await app.running.start()
+    await app.pass(10 * MINUTE)
+    expect(app.keysOf(reference)).toHaveLength(1)
+    expect(app.shop.mailsWith(first(app.keysOf(reference)))).toHaveLength(1)
+  })
+
   test('who pays while the shop is down for an hour gets the keys once it is back, each once', async () => {
     const app = await openShopApp()
     const [one] = await app.sell()
