@@ -71,6 +71,8 @@ const STORE = 'woo-3f6k2m9q'
 const OLD_PRICE = '99.00'
 /** Names of products that were there before the service begin with this. */
 const OWN = 'Own '
+/** No licence key: the merchant sends it, and so completes each order with one. */
+const SHIRT = 'SHIRT'
 /** One kill while products are made, the others while customers buy. */
 export const KILLS = 1 + 3
 
@@ -146,7 +148,7 @@ export async function runShopCampaign({ orders, offers, seed, folder, onProgress
       kills,
       struck: weather.faults,
       deliveries: weather.deliveries,
-      created: [...shop.products.values()].filter(({ name }) => !name.startsWith(OWN)).length,
+      created: [...shop.products.values()].filter(({ name, sku }) => !name.startsWith(OWN) && sku !== SHIRT).length,
       paidWhileDown: paid.filter((at) => at > (outage.from ?? Infinity) && at < (outage.to ?? 0)).length,
       caughtUpMinutes: Math.ceil(((outage.caughtUpAt ?? Infinity) - (outage.to ?? 0)) / 60_000),
     }
@@ -158,7 +160,7 @@ export async function runShopCampaign({ orders, offers, seed, folder, onProgress
 
   function books() {
     const { unanswered } = weather
-    return { shop, ledger: sandbox.world.report(), skus, quantityMax: TIMES.quantityMax, unanswered }
+    return { shop, ledger: sandbox.world.report(), skus, others: [SHIRT], quantityMax: TIMES.quantityMax, unanswered }
   }
 }
 
@@ -188,6 +190,7 @@ async function openScene(folder: string, chance: Chance, offers: number): Promis
     const fields = { manage_stock: true, stock_quantity: 50, virtual: true }
     running.shop.addProduct({ ...fields, name: `${OWN}${name}`, sku, regular_price: OLD_PRICE })
   }
+  running.shop.addProduct({ name: 'Shirt', sku: SHIRT, regular_price: OLD_PRICE })
   const store = { id: STORE, kind: 'woocommerce', name: 'Shop', url: running.url, create: 'draft' }
   const port = await freePort()
   const configFile = writeDemoConfig({
@@ -237,13 +240,15 @@ function merchantPublishes({ shop }: RunningWooShop): void {
 async function buy({ running: { shop }, running }: Scene, chance: Chance): Promise<void> {
   const products = chance.shuffled(onSale(running)).slice(0, chance.between(1, 3))
   const lines = products.map(({ id }) => ({ product: id, quantity: chance.between(1, 3) }))
-  const how = chance.weighted({ paid: 80, later: 10, never: 5, completed: 5 })
+  const how = chance.weighted({ paid: 70, later: 10, never: 5, completed: 5, mixed: 10 })
+  const shirt = [...shop.products.values()].find(({ sku }) => sku === SHIRT)
+  if (how === 'mixed' && shirt) lines.push({ product: shirt.id, quantity: 1 })
   const payment = how === 'later' ? 'waiting' : how === 'never' ? 'pending' : 'paid'
   const { id } = shop.buy({ lines, payment, email: `customer${shop.orders.size}@shop.test` })
   if (how === 'never' && chance.happens(0.5)) shop.setStatus(id, 'cancelled')
-  if (how === 'later' || how === 'completed') await sleep(chance.between(0, LATER_MAX_MS))
+  if (['later', 'completed', 'mixed'].includes(how)) await sleep(chance.between(0, LATER_MAX_MS))
   if (how === 'later') shop.pay(id)
-  if (how === 'completed') shop.setStatus(id, 'completed')
+  if (how === 'completed' || how === 'mixed') shop.setStatus(id, 'completed')
 }
 
 /** Stock and stock after a change. More than all customers buy. */

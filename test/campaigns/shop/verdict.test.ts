@@ -33,6 +33,7 @@ function booksOfOneOrder() {
     shop: { orders: shop.orders, products: shop.products, mails: () => mails },
     ledger: { charges: [charge(1)], refunds: [] as ReturnType<typeof charge>[], keysIssued, closes: true },
     skus: ['GAME'],
+    others: ['SHIRT'],
     quantityMax: 2,
     unanswered: new Set<number>(),
   }
@@ -43,7 +44,9 @@ function booksOfOneOrder() {
     charge,
     keysMeta,
     sell,
-    buy: () => shop.buy({ lines: order.lines.map(({ productId }) => ({ product: productId })), payment: 'pending' }),
+    /** Another order of the same, or of another product. */
+    buy: (payment: 'paid' | 'pending', product = line.productId) =>
+      shop.setStatus(shop.buy({ lines: [{ product }], payment }).id, payment === 'paid' ? 'completed' : 'pending'),
     note: (text: string) =>
       order.notes.push({ id: 1, author: '', note: text, isForCustomer: text.includes('key'), createdAt: 0 }),
     /** A note for the customer, and its mail, which prints the lines of the order too. */
@@ -117,6 +120,7 @@ const wrong: [string, string[], (story: Story) => unknown][] = [
     ['bought and never paid', 'has 1 keys, not 0'],
     ({ order }) => (order.paidAt = null),
   ],
+  ['a paid order that was overlooked', ['was paid and never bought', 'has 0 keys, not 1'], ({ buy }) => buy('paid')],
   ['a refund', ['was refunded'], ({ books, charge }) => books.ledger.refunds.push(charge(1))],
   ['sums that do not close', ['sums do not close'], ({ books }) => (books.ledger.closes = false)],
   ['a product that is missing', ['0 products with the SKU PEN'], ({ books }) => books.skus.push('PEN')],
@@ -128,9 +132,10 @@ const wrong: [string, string[], (story: Story) => unknown][] = [
   ],
 ]
 
-test('books in which all is right have no fault, nor has an order that waits for its money', () => {
-  const { books, buy } = booksOfOneOrder()
-  buy()
+test('books in which all is right have no fault: an order waits for its money, one has no licence keys', () => {
+  const { books, buy, sell } = booksOfOneOrder()
+  buy('pending')
+  buy('paid', sell('SHIRT').id)
   expect(faultsIn(books)).toEqual([])
 })
 

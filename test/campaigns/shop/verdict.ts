@@ -7,11 +7,13 @@ import { isOurs, lineOf, partOf } from '../../support/references.ts'
 export interface Books {
   shop: Pick<WooShop, 'orders' | 'products' | 'mails'>
   ledger: Pick<LedgerReport, 'charges' | 'refunds' | 'keysIssued' | 'closes'>
-  /** Of every offer of the supplier. The shop sells nothing else. */
+  /** Of every offer of the supplier. */
   skus: readonly string[]
+  /** What the shop sells beside the supplier's offers. */
+  others: readonly string[]
   /** Most units of one purchase. */
   quantityMax: number
-  /** Orders of which a write of keys was not answered. */
+  /** Orders of which a write of keys, into a line or a note, was not answered. */
   unanswered: ReadonlySet<number>
 }
 
@@ -23,7 +25,7 @@ export function faultsIn(books: Books): string[] {
   return [
     ...moneyFaults(books),
     ...[...shop.orders.values()].flatMap((order) => [
-      ...orderFaults(order, issued),
+      ...orderFaults(books, order, issued),
       ...mailFaults(books, order, issued, mails),
     ]),
     ...productFaults(books),
@@ -31,11 +33,11 @@ export function faultsIn(books: Books): string[] {
 }
 
 /** Every part of a paid line is charged once, and nothing else is. */
-function moneyFaults({ shop, ledger, quantityMax }: Books): string[] {
+function moneyFaults({ shop, ledger, others, quantityMax }: Books): string[] {
   const paid = [...shop.orders.values()].filter(({ paidAt }) => paidAt !== null)
   const wanted = new Set(
     paid.flatMap((order) =>
-      order.lines.flatMap(({ id, quantity }) =>
+      linesOfOffers(others, order).flatMap(({ id, quantity }) =>
         Array.from({ length: Math.ceil(quantity / quantityMax) }, (_, part) => `${order.id}/${id}/${part + 1}`),
       ),
     ),
@@ -56,13 +58,13 @@ function moneyFaults({ shop, ledger, quantityMax }: Books): string[] {
 }
 
 /** Each paid order is completed and has the keys that were issued for it; no note is there twice. */
-function orderFaults(order: WooOrder, issued: Map<string, string[]>): string[] {
+function orderFaults({ others }: Books, order: WooOrder, issued: Map<string, string[]>): string[] {
   const faults: string[] = []
   if (order.paidAt !== null && order.status !== 'completed') faults.push(`order ${order.id} is still ${order.status}`)
-  for (const { id, quantity, meta } of order.lines) {
+  for (const { id, quantity, sku, meta } of order.lines) {
     const name = `${order.id}/${id}`
     const kept = meta.filter(({ key }) => key === '_quayside_keys').flatMap(({ value }) => JSON.parse(String(value)))
-    const due = order.paidAt === null ? 0 : quantity
+    const due = order.paidAt === null || others.includes(sku ?? '') ? 0 : quantity
     if (kept.length !== due) faults.push(`line ${name} has ${kept.length} keys, not ${due}`)
     if (kept.toSorted().join() !== (issued.get(name) ?? []).toSorted().join())
       faults.push(`line ${name} has other keys than were issued for it`)
@@ -75,9 +77,10 @@ function orderFaults(order: WooOrder, issued: Map<string, string[]>): string[] {
 /**
  * Each key is given by one mail, and to the customer who paid for it: by the mail of the completed order, or by a note with it.
  *
- * In one case by two. The merchant completes an order while the service does not know whether its last write acted: the mail of
- * WooCommerce may have left without the keys, and a note brings them. A key twice is better than none. Apart from that WooCommerce
- * prints the lines of an order, and the keys that stand in them, in each later mail about it.
+ * In one case by two. The merchant completes an order while the service does not know whether its last write of keys acted: the
+ * mail of WooCommerce may have left without them, and a note brings them, or the note has left, and the line is not cleared yet. A
+ * key twice is better than none. Apart from that WooCommerce prints the lines of an order, and the keys that stand in them, in each
+ * later mail about it.
  */
 function mailFaults(
   { unanswered }: Books,
@@ -97,7 +100,8 @@ function mailFaults(
         ({ kind, text }) => kind === 'completed' || notes.some(({ note }) => text.startsWith(note)),
       )
       const kinds = given.map(({ kind }) => kind)
-      const isInDoubt = isByMerchant && unanswered.has(order.id) && kinds.join() === 'completed,customer_note'
+      const isInDoubt =
+        isByMerchant && unanswered.has(order.id) && kinds.toSorted().join() === 'completed,customer_note'
       const name = `a key of line ${order.id}/${id}`
       return [
         ...(given.length === 1 || isInDoubt ? [] : [`${name} was given by ${given.length} mails: ${kinds.join()}`]),
@@ -108,15 +112,20 @@ function mailFaults(
   )
 }
 
-/** Each offer is one product, and nothing else is one. */
-function productFaults({ shop, skus }: Books): string[] {
+const linesOfOffers = (others: readonly string[], { lines }: WooOrder) =>
+  lines.filter(({ sku }) => !others.includes(sku ?? ''))
+
+/** Each offer is one product, and nothing else has become one. */
+function productFaults({ shop, skus, others }: Books): string[] {
   const products = Map.groupBy(shop.products.values(), ({ sku }) => sku)
   return [
     ...skus.flatMap((sku) => {
       const { length } = products.get(sku) ?? []
       return length === 1 ? [] : [`the shop has ${length} products with the SKU ${sku}`]
     }),
-    ...[...products.keys()].filter((sku) => !skus.includes(sku ?? '')).map((sku) => `${sku} is a product of no offer`),
+    ...[...products.keys()]
+      .filter((sku) => ![...skus, ...others].includes(sku))
+      .map((sku) => `${sku} is a product of no offer`),
   ]
 }
 

@@ -13,7 +13,7 @@ export interface Weather {
   /** How often each fault struck, and what became of the deliveries. */
   faults: Record<string, number>
   deliveries: Record<string, number>
-  /** Orders of the shop of which a write of keys was not answered, or its answer may not have been stored. */
+  /** Orders of which a write of keys, into a line or a note, was not answered, or its answer may not have been stored. */
   unanswered: Set<number>
   /** Sends what is due, by chance once, twice, late or never. */
   deliverDue: () => void
@@ -81,8 +81,9 @@ export function createWeather({ shop, deliver }: RunningWooShop, chance: Chance,
     // Only a batch has items.
     if (drawn === 'items' && !isBatch) drawn = 'lost_after'
     if (drawn) count(weather.faults, drawn)
-    if (request.kind !== 'orders.update' || !('line_items' in request.fields)) return
-    const order = Number(request.path.split('/').at(-1))
+    const isOfKeys = request.kind === 'orders.update' ? 'line_items' in request.fields : request.kind === 'notes.create'
+    if (!isOfKeys) return
+    const order = Number(/\/orders\/(\d+)/.exec(request.path)?.[1])
     writtenAt.set(order, performance.now())
     if (drawn && ACTED.includes(drawn)) weather.unanswered.add(order)
   }
