@@ -5,7 +5,7 @@
 import type { Context } from '../context.ts'
 import { codeOf, messageOf } from '../errors.ts'
 import { need } from '../storage/database.ts'
-import { enqueueAlert, storeUpdatesDueBy } from '../storage/outbox.ts'
+import { enqueueAlert, renewStoreUpdates } from '../storage/outbox.ts'
 import { putStoreReading, type StoreReading, storeReadingOf } from '../storage/store-readings.ts'
 import type { NotConfirmed, Store, StoreOrderRead } from '../stores/store.ts'
 import type { StoreOrderTaken } from './supplier-events.ts'
@@ -26,7 +26,7 @@ const POLL_MS = 60_000
 const WAIT_MAX_MS = 5 * 60_000
 /** A shop that gives no orders for so long is a matter for a person: nothing that its customers pay for is bought. */
 const ALERT_MS = 15 * 60_000
-/** After a shop was away for so long, what waits for it waits no longer for its turn, which may come hours later. */
+/** After a shop was away for so long, what waits for it is tried soon: its next turn may lie hours ahead. */
 const AWAY_MS = 5 * 60_000
 
 /**
@@ -60,7 +60,7 @@ export async function pollOrders(polling: Polling, store: PolledStore): Promise<
   const next = { ordersCursor: page.cursor, ordersReadAt: at, ordersDueAt: page.more ? at : at + POLL_MS }
   await db.commit([
     putStoreReading(store.id, { ...next, ...ended }),
-    ...(wasAway ? [storeUpdatesDueBy(store.id, at + store.settleMs)] : []),
+    ...(wasAway ? [renewStoreUpdates(store.id, at + store.settleMs)] : []),
   ])
   if (failingSince !== null) polling.log.info('orders.read_again', { store: store.id })
   return 1

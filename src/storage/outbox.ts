@@ -120,12 +120,12 @@ export const postponeEffect = change(
     build.update(outbox).set({ attempts, notBefore, lastError }).where(isDue(id)),
 )
 
-/** Updates for a store that wait for longer than until this instant wait no longer than that. */
-export const storeUpdatesDueBy = change('any', (store: string, at: number) =>
+/** Gives updates for a store all their attempts back. None of them waits longer than until this instant. */
+export const renewStoreUpdates = change('any', (store: string, at: number) =>
   build
     .update(outbox)
-    .set({ notBefore: at })
-    .where(and(eq(outbox.state, 'due'), eq(outbox.store, store), gt(outbox.notBefore, at))),
+    .set({ attempts: 0, notBefore: sql`case when ${outbox.notBefore} > ${at} then ${at} else ${outbox.notBefore} end` })
+    .where(and(eq(outbox.state, 'due'), eq(outbox.store, store))),
 )
 
 export const markEffectDead = change('any', (id: string, attempts: number, lastError: string) =>

@@ -312,7 +312,7 @@ const calls: Record<string, unknown[]> = {
   rowidsOfOffers: [0, 1],
   changesOfRun: ['r', '', 1],
   markGone: [['x'], at],
-  storeUpdatesDueBy: ['s', at],
+  renewStoreUpdates: ['s', at],
   postponeEffect: ['e', 1, at, null],
   markEffectDead: ['e', 1, 'error'],
   redeliverEffect: ['e', at],
