@@ -122,6 +122,33 @@ test('an order that changes while a delivery and the poll take it is taken once,
   expect(await app.alerts()).toEqual(['order_changed'])
 })
 
+test('orders of a shop that two processes on one database read and work on are bought once, and their keys mailed once', async () => {
+  const app = await openShopApp()
+  const products = await app.sell(3)
+  await app.settle()
+  const other = await app.app.openProcess('other')
+  const references = Array.from({ length: 12 }, (_, index) =>
+    app.customerBuys({ lines: [{ product: products[index % 3]?.product ?? 0 }] }),
+  )
+  for (let minute = 0; minute < 8; minute += 1) {
+    app.move(MINUTE)
+    for (let round = 0; round < 10; round += 1) {
+      await Promise.all([app.runtime, other.runtime].map(({ work }) => work.poll()))
+      await Promise.all([app.round(), other.round()])
+      app.sandbox.advance()
+    }
+  }
+  const issued = Object.values(app.sandbox.world.report().keysIssued).flat()
+  expect(app.sandbox.world.report().charges).toHaveLength(12)
+  expect(issued.map((key) => app.shop.mailsWith(key).length)).toEqual(issued.map(() => 1))
+  for (const reference of references) {
+    expect(app.keysOf(reference)).toHaveLength(1)
+    expect(app.statusOf(reference)).toBe('completed')
+    expect(app.notesOf(reference).filter(({ note }) => note.startsWith('Quayside'))).toEqual([])
+  }
+  expect(await app.alerts()).toEqual([])
+})
+
 describe('keys that a customer has lost', () => {
   test('are sent again by the shop when an operator asks for it, and the audit says who did', async () => {
     const app = await openShopApp()

@@ -26,16 +26,19 @@ interface ShopAppOptions extends Pick<TestAppOptions, 'marker'> {
 
 export type ShopApp = Awaited<ReturnType<typeof openShopApp>>
 
-export async function openShopApp(options: ShopAppOptions = {}) {
-  const { settings = {}, products = {}, selling = {}, delayMinutes = 0, database } = options
+type ShopOptions = Omit<ShopAppOptions, 'marker' | 'database'>
+
+/** A running shop, and what makes a Quayside sell in it. */
+export async function besideShop(options: ShopOptions = {}) {
+  const { settings = {}, products = {}, selling = {}, delayMinutes = 0 } = options
   const clock = { now: (): number => TEST_NOW }
   const running = await startWooCommerceShop({ now: () => clock.now() })
-  const { shop } = running
+  onTestFinished(() => running.close())
   const create = products.create ?? null
   const policy = { ...sellingPolicy(selling), products: { unpublishGone: false, ...products, create } }
-  const app = await openTestApp({
-    ...(database && { database }),
-    beside: ({ now, newId }) => ({
+  const beside: NonNullable<TestAppOptions['beside']> = ({ now, newId }) => {
+    clock.now = now
+    return {
       store: { id: SHOP, policy, delayMinutes },
       adapter: wooCommerceStore({
         url: running.url,
@@ -54,10 +57,14 @@ export async function openShopApp(options: ShopAppOptions = {}) {
         newId,
         connections: running.connections,
       }),
-    }),
-  })
-  clock.now = app.now
-  onTestFinished(() => running.close())
+    }
+  }
+  return { running, shop: running.shop, beside }
+}
+
+export async function openShopApp({ database, marker, ...options }: ShopAppOptions = {}) {
+  const { running, shop, beside } = await besideShop(options)
+  const app = await openTestApp({ ...(database && { database }), ...(marker && { marker }), beside })
 
   /** Runs everything that is due, shop and supplier, until nothing is. */
   const settle = async (): Promise<void> => {

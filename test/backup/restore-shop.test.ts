@@ -1,0 +1,91 @@
+/** A shop beside a database that is put back or lost: its customers keep the keys that they have, and nothing is bought again. */
+import { describe, expect, test } from 'vitest'
+import { first as firstRow } from '../../src/storage/database.ts'
+import { storeOrderByReference } from '../../src/storage/store-orders.ts'
+import { openRestoreWorld } from '../support/restore-world.ts'
+import { besideShop, SHOP } from '../support/shop-app.ts'
+import { first } from '../support/test-app.ts'
+
+const MINUTE = 60_000
+const DAY = 24 * 60 * MINUTE
+
+/** A shop that sells an offer, and a customer who can buy it. */
+async function selling() {
+  const { shop, beside } = await besideShop()
+  const world = await openRestoreWorld({ beside })
+  const { app } = world
+  const { sku, name } = await app.offer()
+  const stocked = { manage_stock: true, stock_quantity: 50, virtual: true }
+  const { id: product } = shop.addProduct({ name, sku, regular_price: '99.00', ...stocked })
+  const pass = async (ms: number): Promise<void> => {
+    for (const end = app.now() + ms; app.now() < end; ) {
+      app.move(MINUTE)
+      while ((await app.runtime.work.poll()) > 0);
+      await world.work()
+    }
+  }
+  const issued = () => Object.values(app.sandbox.world.report().keysIssued).flat()
+  return {
+    ...world,
+    shop,
+    pass,
+    /** A customer buys; the reference of the order. */
+    buy: () => String(shop.buy({ lines: [{ product }] }).id),
+    orderOf: (reference: string) => firstRow(app.db, storeOrderByReference(SHOP, reference)),
+    /** How many charges the supplier made, and how many mails brought each key. */
+    seen: () => ({
+      charges: app.sandbox.world.report().charges.length,
+      mails: issued().map((key) => shop.mailsWith(key).length),
+    }),
+  }
+}
+
+describe('keys that the customers of a shop have', () => {
+  test('are neither bought nor mailed again where the backup is older than their order', async () => {
+    const world = await selling()
+    await world.pass(2 * MINUTE)
+    const backup = world.backUp()
+    const reference = world.buy()
+    await world.pass(5 * MINUTE)
+    expect(world.seen()).toEqual({ charges: 1, mails: [1] })
+    // The supplier has forgotten the idempotency key by then.
+    world.app.move(30 * DAY)
+    await world.restore(backup)
+    expect(await world.orderOf(reference)).toBeUndefined()
+    await world.pass(30 * MINUTE)
+    expect(await world.orderOf(reference)).toMatchObject({ shopState: 'paid', closedAt: expect.any(Number) })
+    expect(world.seen()).toEqual({ charges: 1, mails: [1] })
+    const later = world.buy()
+    await world.pass(5 * MINUTE)
+    expect(world.shop.orders.get(Number(later))?.status, 'buying goes on').toBe('completed')
+    expect(world.seen()).toEqual({ charges: 2, mails: [1, 1] })
+  })
+
+  test('are neither bought nor mailed again, whichever commit since their order the backup was made after', async () => {
+    const world = await selling()
+    await world.pass(MINUTE)
+    const before = world.backups.length
+    world.buy()
+    await world.pass(4 * MINUTE)
+    const backups = world.backups.slice(before)
+    expect(backups.length).toBeGreaterThan(5)
+    for (const backup of backups) {
+      await world.restore(backup)
+      await world.pass(15 * MINUTE)
+      expect(world.seen()).toEqual({ charges: 1, mails: [1] })
+    }
+  }, 60_000)
+
+  test('are not bought again by a new database, which takes no order that was paid before it', async () => {
+    const world = await selling()
+    await world.pass(MINUTE)
+    const reference = world.buy()
+    await world.pass(4 * MINUTE)
+    await world.lose()
+    world.shop.edit(Number(reference), () => {})
+    await world.pass(30 * MINUTE)
+    expect(await world.orderOf(reference)).toBeUndefined()
+    expect(first(world.seen().mails)).toBe(1)
+    expect(world.seen().charges).toBe(1)
+  })
+})
