@@ -127,21 +127,21 @@ function checkListings(status: Row, paused: string[], report: Visit['report']): 
   if (found.length + paused.length === 0) report('ok', 'listings', 'none failed, none held')
 }
 
-/** A connection and no request: a backend must not have to know what a check is. */
-export async function checkCallbacks({ config, report }: Visit): Promise<void> {
-  for (const { id, address } of config?.stores ?? []) {
+/** A connection and no request: a backend must not have to know what a check is, and a shop is tried by `stores test`. */
+export async function checkStores({ config, report }: Visit): Promise<void> {
+  for (const { id, kind, address } of config?.stores ?? []) {
     const { hostname, port, protocol } = new URL(address)
     const host = hostname.replaceAll(/^\[|\]$/g, '')
     const fault = await connectFault(host, Number(port) || (protocol === 'https:' ? 443 : 80))
     const what = `${address} of ${id}`
-    if (fault === undefined) report('ok', 'callbacks', `${what} takes connections (nothing was sent)`)
-    else
-      report(
-        'fail',
-        'callbacks',
-        `${what} takes no connection (${fault})`,
-        'is the backend running, and reachable from here?',
-      )
+    const isBackend = kind === 'backend'
+    const check = isBackend ? 'callbacks' : 'shop'
+    const fix = isBackend
+      ? 'is the backend running, and reachable from here?'
+      : 'is this the address of the shop, and is it reachable from here?'
+    const more = isBackend ? '' : `; \`${commandLine(`stores test ${id}`)}\` tries its key`
+    if (fault === undefined) report('ok', check, `${what} takes connections (nothing was sent)${more}`)
+    else report('fail', check, `${what} takes no connection (${fault})`, fix)
   }
 }
 

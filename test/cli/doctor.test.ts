@@ -357,4 +357,28 @@ describe('doctor', () => {
     const { config } = await startSetUp({ config: { stores } })
     expect((await examine(config)).failed).toEqual([expect.stringMatching(/^callbacks: .*ECONNREFUSED/)])
   })
+
+  it('does not ask for a backend where a shop takes no connection, and says what tries the key of one that does', async () => {
+    const shop = { kind: 'woocommerce', name: 'Shop' }
+    const away = await refusedOrigin()
+    const { config, secrets, sandbox } = await startSetUp({
+      config: { stores: [{ ...shop, id: 'woo-4f7k2m9q', url: away }] },
+    })
+    writeFileSync(path.join(secrets, 'store-woo-4f7k2m9q'), `ck_${'1'.repeat(40)}:cs_${'2'.repeat(40)}`, {
+      mode: 0o600,
+    })
+    expect((await examine(config)).of('shop')).toEqual([
+      {
+        check: 'shop',
+        level: 'fail',
+        message: expect.stringContaining('takes no connection (ECONNREFUSED)'),
+        fix: 'is this the address of the shop, and is it reachable from here?',
+      },
+    ])
+    const settings = JSON.parse(readFileSync(config, 'utf8'))
+    settings.stores[0].url = new URL(sandbox.baseUrl).origin
+    writeFileSync(config, JSON.stringify(settings))
+    const [reachable] = (await examine(config)).of('shop')
+    expect(reachable).toMatchObject({ level: 'ok', message: expect.stringContaining('stores test woo-4f7k2m9q') })
+  })
 })

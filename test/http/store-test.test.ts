@@ -22,7 +22,7 @@ async function shopAndDatabase(given: Parameters<typeof wooCommerceWorld>[0] = {
 test('a new shop has its webhook made, and its orders and products are not read yet', async () => {
   const { world, tried } = await shopAndDatabase()
   const findings = await tried()
-  expect(findings).toContain('webhook doubtful: the shop sends its orders from now on')
+  expect(findings).toContain('webhook doubtful: it was missing, and is made: the shop sends its orders from now on')
   expect(findings).toContain('orders doubtful: they were not read yet')
   expect(findings).toContain('listings doubtful: the products of the shop were not all read yet')
   expect(world.shop.webhooks.size).toBe(1)

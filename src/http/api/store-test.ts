@@ -26,7 +26,7 @@ export async function testStore(
   ]
 }
 
-/** Makes the webhook where it is missing, as the service does by itself every quarter of an hour. */
+/** Makes the webhook where it is missing, as the service does by itself every quarter of an hour, and says so. */
 async function webhookFinding(
   provision: NonNullable<Store['provision']>,
   store: string,

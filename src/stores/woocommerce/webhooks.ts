@@ -33,10 +33,11 @@ export async function provisionWebhook(
     webhook ? { method: 'PUT', path: `/webhooks/${webhook.id}`, body } : { method: 'POST', path: '/webhooks', body },
   )
   if (!answer.ok) return answer.failure
-  if (!webhook) return { outcome: 'confirmed', detail: 'the shop sends its orders from now on' }
+  if (!webhook)
+    return { outcome: 'confirmed', detail: 'it was missing, and is made: the shop sends its orders from now on' }
   return {
     outcome: 'confirmed',
-    detail: webhook.status === 'active' ? null : 'the webhook of the shop was off: it is active again',
+    detail: webhook.status === 'active' ? null : 'it was off, and is switched on again',
   }
 }
 
