@@ -222,7 +222,8 @@ async function openShops(ordering: Fulfilment, stores: RuntimeParts['stores']) {
   return Promise.all(
     shops.map(async ({ id, delayMinutes, adapter }) => {
       const { connectedAt } = await need(db, storeReadingOf(id), 'store', id)
-      const shop = { id, connectedAt, delayMs: delayMinutes * 60_000 }
+      const { reportRefusal } = adapter
+      const shop = { id, connectedAt, delayMs: delayMinutes * 60_000, reportRefusal }
       const take = (order: StoreOrderRead, readAt?: number) => takeFromShop(ordering, shop, order, readAt)
       return { id, adapter, take }
     }),

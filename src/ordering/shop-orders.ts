@@ -22,7 +22,7 @@ import { type Alert, enqueueAlert } from '../storage/outbox.ts'
 import { purchasesOfOrder } from '../storage/purchases.ts'
 import { lastCompleteSync } from '../storage/runs.ts'
 import { linesOfOrders, markShopState, type StoreOrder, storeOrderByReference } from '../storage/store-orders.ts'
-import type { StoreOrderRead } from '../stores/store.ts'
+import type { Store, StoreOrderRead } from '../stores/store.ts'
 import { cancelLine, cancelOrder, retryPurchase, withdrawCancellations } from './actions.ts'
 import type { Ordering } from './context.ts'
 import { type OrderInput, offersOfLines, type Sold, takeOrder } from './intake.ts'
@@ -37,6 +37,7 @@ export interface ShopOfOrders {
   connectedAt: number
   /** How long a paid order waits before it is bought. */
   delayMs: number
+  reportRefusal?: Store['reportRefusal']
 }
 
 /** @param readAt when the shop was asked: another reading may have been faster */
@@ -48,14 +49,14 @@ export async function takeFromShop(
 ): Promise<ShopOrderTaken> {
   const known = await first(ordering.db, storeOrderByReference(shop.id, read.reference))
   if (known) {
-    await follow(ordering, known, read, readAt)
+    await follow(ordering, shop, known, read, readAt)
     return { outcome: 'taken' }
   }
   if (read.state !== 'paid' || read.paidAt === null) return ignored(`the order is ${read.state}, not paid`)
   // Shops date in whole seconds.
   if (read.paidAt < shop.connectedAt - (shop.connectedAt % 1_000))
     return ignored('it was paid before the store was connected')
-  if (read.fault) return refuse(ordering, shop.id, read, read.fault)
+  if (read.fault) return refuse(ordering, shop, read, read.fault)
   const input = inputOf(read)
   if (input.lines.length === 0) return ignored('it has no line')
   const notBefore = shop.delayMs > 0 ? ordering.now() + shop.delayMs : null
@@ -72,16 +73,32 @@ export async function takeFromShop(
       throw new Failure('unavailable', 'the catalogue of the supplier is not read yet', { cause: error })
     }
     if (error.code !== 'invalid' && error.reason !== 'ambiguous_sku') throw error
-    return refuse(ordering, shop.id, read, error.message)
+    return refuse(ordering, shop, read, error.message)
   }
 }
 
 const ignored = (detail: string): ShopOrderTaken => ({ outcome: 'ignored', detail })
 
-/** A person must look: the customer has paid, and nothing is bought. One alert for each state of the order. */
-async function refuse(ordering: Ordering, store: string, read: StoreOrderRead, why: string): Promise<ShopOrderTaken> {
-  const note = `nothing is bought for the paid order ${read.reference} of ${store}: ${why}`
-  await ordering.db.commit([alertOf(ordering, 'order_refused', store, read, note)])
+/**
+ * A person must look: the customer has paid, and nothing is bought. One alert for each state of the order, and a word to the
+ * merchant in the shop; where the shop does not take it, the alert says it alone.
+ */
+async function refuse(
+  ordering: Ordering,
+  { id: store, reportRefusal }: ShopOfOrders,
+  read: StoreOrderRead,
+  why: string,
+): Promise<ShopOrderTaken> {
+  const { reference } = read
+  const note = `nothing is bought for the paid order ${reference} of ${store}: ${why}`
+  const [isNew] = await ordering.db.commit([alertOf(ordering, 'order_refused', store, read, note)])
+  if (isNew && reportRefusal) {
+    // Merchants know no field of our API.
+    const message = why.replace(/^lines\.(\d+)\.\w+: /, (_, index) => `line ${Number(index) + 1} `)
+    const result = await reportRefusal({ id: digestOf(read).slice(0, 12), reference, message })
+    if (result.outcome !== 'confirmed')
+      ordering.log.warn('order.refusal_unsaid', { store, reference, detail: result.detail })
+  }
   return ignored(why)
 }
 
@@ -123,7 +140,13 @@ const digestOf = ({ state, lines }: StoreOrderRead): string =>
     .digest('hex')
 
 /** Does what the shop has done to a known order since it was read last. */
-async function follow(ordering: Ordering, known: StoreOrder, read: StoreOrderRead, readAt: number): Promise<void> {
+async function follow(
+  ordering: Ordering,
+  shop: ShopOfOrders,
+  known: StoreOrder,
+  read: StoreOrderRead,
+  readAt: number,
+): Promise<void> {
   const actor = `store:${known.store}`
   const before = known.shopState
   if (read.state === 'cancelled') {
@@ -136,7 +159,7 @@ async function follow(ordering: Ordering, known: StoreOrder, read: StoreOrderRea
       // It was paid then, and is cancelled since: the next reading says what it is now.
       if (purchases.some(({ cancelRequestedAt }) => cancelRequestedAt !== null && cancelRequestedAt > readAt)) return
       if (read.fault) {
-        await refuse(ordering, known.store, read, read.fault)
+        await refuse(ordering, shop, read, read.fault)
         return
       }
       await tryAgain(ordering, known, read, actor)

@@ -10,6 +10,10 @@ export const holdRemark = ({ units, line, message }: LineHeld): string =>
 export const resumptionRemark = ({ units, line }: LineResumed): string =>
   `Quayside: ${unitsOf(units, line)} are being bought again.`
 
+/** Of a paid order that must not be bought as it is. */
+export const refusalRemark = (message: string): string =>
+  `Quayside: nothing is bought for this order: ${withoutStop(message)}. Once that is put right, save the order.`
+
 /** What an order came to. */
 export const closingRemarks: Record<OrderClosed['state'], string> = {
   open: 'Quayside: this order is still open.',

@@ -186,6 +186,8 @@ export interface Store {
   reportHeld?(update: Pushed<LineHeld>): Promise<PushResult>
   /** Reports that units that waited are bought now. */
   reportResumed?(update: Pushed<LineResumed>): Promise<PushResult>
+  /** Reports that nothing is bought for a paid order, for this reason. @param refusal.id the same for the same order and reason */
+  reportRefusal?(refusal: { id: string; reference: string; message: string }): Promise<PushResult>
   /** Reports that nothing of an order moves any more. */
   closeOrder(update: Pushed<OrderClosed>): Promise<PushResult>
 

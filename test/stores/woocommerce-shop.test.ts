@@ -237,6 +237,24 @@ describe('a merchant', () => {
     expect(app.statusOf(reference), 'three units are not handed over').toBe('processing')
   })
 
+  test('reads in the shop, once, why nothing is bought for a paid order', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }], total: '1.00' })
+    const many = app.customerBuys({ lines: [{ product: one?.product ?? 0, quantity: 500_000 }] })
+    await app.pass(15 * MINUTE)
+    const words = (order: string) => app.notesOf(order).filter(({ note }) => note.startsWith('Quayside'))
+    const notes = [...words(reference), ...words(many)]
+    expect(notes.map(({ note }) => note.replace(/ \[quayside .*/, ''))).toEqual([
+      'Quayside: nothing is bought for this order: the total of the order does not fit its lines. Once that is put right, save the order.',
+      expect.stringMatching(
+        /^Quayside: nothing is bought for this order: line 1 makes too many purchases: .* save the order\.$/,
+      ),
+    ])
+    expect(notes.filter(({ isForCustomer }) => isForCustomer)).toEqual([])
+    expect(app.sandbox.world.report().charges).toEqual([])
+  })
+
   test('is alerted with the reason that nothing is bought for an order whose total does not fit', async () => {
     const app = await openShopApp()
     const [one] = await app.sell()

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { LineFailed, LineFulfilled, LineHeld, LineResumed, OrderClosed } from '../../domain/store-update.ts'
-import { closingRemarks, failureRemark, holdRemark, remarkMark, resumptionRemark } from '../remarks.ts'
-import type { NotConfirmed, Pushed, PushResult, ResentOrder } from '../store.ts'
+import { closingRemarks, failureRemark, holdRemark, refusalRemark, remarkMark, resumptionRemark } from '../remarks.ts'
+import type { NotConfirmed, Pushed, PushResult, ResentOrder, Store } from '../store.ts'
 import { escaped, plainText } from './catalogue.ts'
 import type { ShopCall, ShopClient } from './client.ts'
 import {
@@ -268,6 +268,8 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
     reportFailure: (update: Pushed<LineFailed>) => remark(update.order.reference, update.id, failureRemark(update)),
     reportHeld: (update: Pushed<LineHeld>) => remark(update.order.reference, update.id, holdRemark(update)),
     reportResumed: (update: Pushed<LineResumed>) => remark(update.order.reference, update.id, resumptionRemark(update)),
+    reportRefusal: ({ id, reference, message }: Parameters<NonNullable<Store['reportRefusal']>>[0]) =>
+      remark(reference, id, refusalRemark(message)),
     resend: async ({ reference, lines }: ResentOrder): Promise<PushResult> => {
       const read = await readOrder(reference)
       if (read.outcome !== 'read') return read
