@@ -37,7 +37,7 @@ export async function provisionWebhook(
     return { outcome: 'confirmed', detail: 'it was missing, and is made: the shop sends its orders from now on' }
   return {
     outcome: 'confirmed',
-    detail: webhook.status === 'active' ? null : 'it was off, and is switched on again',
+    detail: webhook.status === 'active' ? null : 'it was off, and is active again',
   }
 }
 
