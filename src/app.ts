@@ -10,15 +10,17 @@ import path from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Router } from 'express'
+import { createLink } from './access/sessions.ts'
 import { createAuth, mintToken } from './access/tokens.ts'
 import { createBackups } from './backup/backup.ts'
 import { createDryRunner } from './catalogue/dry-runner.ts'
 import type { Config } from './config/config.ts'
+import { type Console, createConsole } from './console/console.ts'
 import { registeredAt } from './context.ts'
 import { parseDecimal } from './domain/money.ts'
 import { readRate } from './domain/rates.ts'
-import type { Failure } from './errors.ts'
-import { apiRouter } from './http/api/api.ts'
+import { type Failure, messageOf } from './errors.ts'
+import { apiOperations, apiRouter } from './http/api/api.ts'
 import type { ApiContext } from './http/operation.ts'
 import { healthRouter, metricsRouter, notesOf } from './http/probes.ts'
 import { createHttpServer, serverLimits } from './http/server.ts'
@@ -53,6 +55,8 @@ export interface AppOptions {
 export interface App {
   /** Where the service listens: `http://127.0.0.1:8080`. */
   url: string
+  /** A link that signs its reader in to the console as an admin; null where the console is switched off. */
+  consoleLink: () => Promise<string | null>
   /** Resolves when the catalogue has been read once more, or the run under way is over. */
   sync: () => Promise<void>
   /** What the handlers of the API work with. */
@@ -141,7 +145,18 @@ export async function openApp({ config, log: written, onFatal }: AppOptions): Pr
     keys,
     tail,
     randomBytes,
+    consoleAddress: () => pages.address(),
   }
+  const access = { db, now, newId, randomBytes }
+  const count = (route: string, status: number) => metrics.count('http_requests', { route, status: String(status) })
+  const pages = createConsole({
+    url: config.console.url,
+    operations: apiOperations(api),
+    access,
+    monotonic,
+    log,
+    count,
+  })
   const owner = mintToken('admin', randomBytes)
   const authenticate = createAuth({ db, ownerDigest: owner.digest, now })
   const health = {
@@ -165,10 +180,11 @@ export async function openApp({ config, log: written, onFatal }: AppOptions): Pr
     log,
     newId,
     monotonic,
-    count: (route, status) => metrics.count('http_requests', { route, status: String(status) }),
+    count,
   })
   await runtime.resume()
   const { address, port } = await server.listen(config.listen.host, config.listen.port)
+  if (config.console.listen) await listenForPeople(pages, config.console.listen, log)
   const ownerTokenFile = writeOwnerToken(config.dataDir, owner.token.reveal())
   const endJobs = startJobs({
     config,
@@ -187,19 +203,38 @@ export async function openApp({ config, log: written, onFatal }: AppOptions): Pr
   async function close(): Promise<void> {
     runtime.stop()
     server.drain()
+    pages.drain()
     log.info('service.stopping')
     tail.end()
     const work = [endJobs(), runtime.idle()]
     // The server still listens, and answers new requests with 503.
     const finished = await within(serverLimits.drainMs, Promise.all(work))
-    await server.close()
+    await Promise.all([server.close(), pages.close()])
     // Whatever is still under way can write nothing from here on: `sending` stays, and is looked up at the next start.
     await db.close()
     await within(LINGER_MS, Promise.all([supplier.close(), ...[...stores.values()].map((store) => store.close())]))
     rmSync(ownerTokenFile, { force: true })
     log.info('service.stopped', { outcome: finished ? 'finished' : 'cut_off' })
   }
-  return { url, sync: () => syncs.finish('start'), api, close }
+  async function consoleLink(): Promise<string | null> {
+    const at = pages.address()
+    if (at === null) return null
+    const { link } = await createLink(access, { name: 'owner', role: 'admin' }, 'owner')
+    return `${at}/signin?link=${link.reveal()}`
+  }
+  return { url, consoleLink, sync: () => syncs.finish('start'), api, close }
+}
+
+/** A port that is taken keeps people out, and stops no buying. */
+async function listenForPeople(
+  pages: Console,
+  { host, port }: { host: string; port: number },
+  log: Log,
+): Promise<void> {
+  await pages.listen(host, port).catch((cause: NodeJS.ErrnoException) => {
+    const error = `the console cannot listen at ${host}:${port} (${cause.code ?? messageOf(cause)}): change console.listen`
+    log.error('console.unavailable', { error })
+  })
 }
 
 /** What the configuration says about buying, with amounts in minor units of the supplier's currency. */
@@ -237,6 +272,7 @@ const settingsLine = (config: Config): string =>
     `supplier=${config.supplier.baseUrl}`,
     `dialect=${config.dialectFacts.name}`,
     `stores=${config.stores.map(({ id }) => id).join(',')}`,
+    `console=${config.console.listen === null ? 'off' : (config.console.url ?? `${config.console.listen.host}:${config.console.listen.port}`)}`,
     `public=${config.publicUrl ?? 'none, polling alone'}`,
     `sync=${config.syncCron}`,
     'apiKey=set',

@@ -1,6 +1,7 @@
 /** When things run: the tick that wakes every worker, what runs every few seconds, and node-cron for times of the day. */
 
 import { type ScheduledTask, schedule } from 'node-cron'
+import { forgetEnded } from './access/sessions.ts'
 import type { Backups } from './backup/backup.ts'
 import type { Config } from './config/config.ts'
 import { messageOf } from './errors.ts'
@@ -49,6 +50,7 @@ export function startJobs({
     every('10 3 * * *', 'webhooks', () => webhooks.check(), log),
     every('*/15 * * * *', 'shops', provisionShops, log),
     every('17 3 * * *', 'forget', () => forgetOld({ db, now }), log),
+    every('19 3 * * *', 'sessions', () => forgetEnded({ db, now }), log),
     ...(config.backups.cron === null ? [] : [every(config.backups.cron, 'backup', backups.scheduled, log)]),
   ]
   const tick = async (): Promise<void> => {

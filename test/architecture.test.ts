@@ -38,6 +38,7 @@ const allowed: Record<string, string[]> = {
   catalogue: [...ports, 'listings'],
   reconciliation: [...ports, 'catalogue', 'ordering'],
   http: [...flows, ...ports, 'access', 'config', 'observe', 'backup'],
+  console: ['http', 'access', 'domain'],
   demo: ['app.ts', 'installation.ts', 'config', 'dialect', 'domain', 'listings', 'sandbox', 'storage'],
   cli: [
     ...['app.ts', 'installation.ts', 'demo', 'sandbox', 'backup'],

@@ -1,5 +1,6 @@
 import path from 'node:path'
 import { sentence, wrap } from '../domain/text-layout.ts'
+import { Failure } from '../errors.ts'
 import { CONFIG_FILE, configFileOf } from './client.ts'
 import type { CommandRow } from './command.ts'
 import { age, asRow, cell, commandLine, instant, key, number, type Row, right } from './output.ts'
@@ -67,6 +68,38 @@ function stateOf(token: Row, now: number): string {
   if (typeof token.expiresAt !== 'string') return 'good'
   return Date.parse(token.expiresAt) <= now ? 'expired' : `until ${instant(token.expiresAt, now).slice(0, 10)}`
 }
+
+/** The way into the console. Its link signs in the one who has it, so that it goes to a terminal alone. */
+export const consoles: CommandRow = {
+  command: 'console',
+  about: 'print a link that signs you in to the console, once',
+  options: {
+    '--role <role>': { about: 'viewer, operator or admin', fallback: 'admin' },
+    '--name <name>': 'who will use it, for the audit log (default: the user of this machine)',
+    '--print': 'print it into a pipe or a file too',
+  },
+  help: `
+The link works once, within ten minutes. A session ends twelve hours after its
+last use, and after seven days at the latest.
+
+Examples:
+  quayside console
+  quayside console --role operator --name anna`,
+  act: async ({ io, client, option, flag, print }) => {
+    if (!io.isTerminal && !flag('print')) {
+      const message =
+        'this is no terminal: a link that is kept in a file or a log signs in its reader; --print prints it anyway'
+      throw new Failure('invalid', message)
+    }
+    const name = option('name') ?? (io.env.USER || io.env.LOGNAME || 'owner')
+    const made = await client.post(['console', 'links'], { name, role: option('role') })
+    print(made, () => `${consoleLinkText(cell(made.link))}\n`)
+    return undefined
+  },
+}
+
+/** What a person is shown of a link; it stands on a line of its own, whole, so that a terminal opens it. */
+export const consoleLinkText = (link: string): string => `Open the console, once, within ten minutes:\n\n  ${link}\n`
 
 /** The key-encryption key, under which everything secret in the database lies. */
 export const keys: CommandRow[] = [

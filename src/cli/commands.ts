@@ -11,7 +11,7 @@ import { setImmediate } from 'node:timers/promises'
 import { Command, CommanderError } from 'commander'
 import { plain, sentence } from '../domain/text-layout.ts'
 import { codeOf, Failure, messageOf, systemFailure } from '../errors.ts'
-import { backups, keys, tokens } from './admin.ts'
+import { backups, consoles, keys, tokens } from './admin.ts'
 import { syncs } from './catalogue.ts'
 import { CONFIG_FILE } from './client.ts'
 import {
@@ -263,6 +263,7 @@ const groups: Record<string, CommandRow[]> = {
   ],
   'Keeping it safe': [...backups, restore, ...keys],
   'Watching and deciding': [
+    consoles,
     status,
     tail,
     ...syncs,

@@ -4,6 +4,7 @@ import path from 'node:path'
 import { loadConfig } from '../config/config.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { createLog, terminalLine } from '../log.ts'
+import { consoleLinkText } from './admin.ts'
 import { CONFIG_FILE, demoFolder } from './client.ts'
 import type { Io } from './command.ts'
 import { commandLine, exitCodes } from './output.ts'
@@ -43,6 +44,9 @@ async function startDemo(io: Io, port: number | undefined): Promise<Running> {
     onFatal,
     out: io.stdout,
     commandLine,
+    showLink: (link) => {
+      if (io.isTerminal) io.stdout.write(`\n${consoleLinkText(link)}\n`)
+    },
   })
 }
 
@@ -63,6 +67,8 @@ async function startService(
   const { openApp } = await import('../app.ts')
   const opened = openApp({ config: { ...config, listen }, log, onFatal })
   const app = await opened.catch((error: unknown) => Promise.reject(withAdvice(error, named)))
+  const link = io.isTerminal ? await app.consoleLink() : null
+  if (link !== null) io.stdout.write(`\n${consoleLinkText(link)}\n`)
   io.stderr.write(`Quayside listens at ${app.url}\n`)
   return app
 }

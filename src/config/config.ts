@@ -21,6 +21,11 @@ import {
   webAddress,
 } from './store-settings.ts'
 
+/** An address without a path, so that the links of the pages and their cookie hold for all of it. */
+const consoleAddress = webAddress.refine(
+  (url) => /^https:\/\/[^/?#@]+\/?$/.test(url),
+  'an address that starts with https:// and has no path, such as "https://console.example"',
+)
 const cron = z.string().refine(validCron, 'a cron expression, such as "*/30 * * * *"')
 /** From `config/quayside.json`, this is `data/run` next to `config`. */
 export const DATA_DIR = '../data/run'
@@ -40,6 +45,21 @@ export const configShape = z.strictObject({
     .strictObject({
       host: z.string().min(1).default('127.0.0.1'),
       port: z.number().int().min(0).max(65535).default(8080),
+    })
+    .prefault({}),
+  /** The pages for people, on a listener of their own. */
+  console: z
+    .strictObject({
+      /** Null: there is no console. */
+      listen: z
+        .strictObject({
+          host: z.string().min(1).default('127.0.0.1'),
+          port: z.number().int().min(0).max(65535).default(8081),
+        })
+        .nullable()
+        .prefault({}),
+      /** The address that people use, of a proxy that speaks TLS; null: they use loopback. */
+      url: consoleAddress.nullable().default(null),
     })
     .prefault({}),
   /** Where the supplier reaches this service; null: polling only. */
@@ -173,6 +193,7 @@ export function checkedConfig(
   if (settings.value && dialect) {
     const { stores, rates } = settings.value
     checkCaps(settings.value, dialect.facts, faults)
+    checkConsole(settings.value, faults)
     faults.push(...sellingFaults(stores, rates, dialect.facts.money.currency))
   }
   if (faults.length > 0 || !settings.value || !dialect) {
@@ -357,6 +378,15 @@ function readDialectOf(settings: Settings, folder: string, faults: FieldFault[])
     faults.push({ field: 'supplier.dialect', message: messageOf(error) })
     return undefined
   }
+}
+
+export const isLoopback = (host: string): boolean => /^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host)
+
+/** Beyond loopback, sessions and keys that are shown would be sent in clear text. */
+function checkConsole({ console: { listen, url } }: Settings, faults: FieldFault[]): void {
+  if (listen === null || url !== null || isLoopback(listen.host)) return
+  const message = `${listen.host} is not loopback: put a proxy that speaks TLS before it and set console.url to its https address, or use 127.0.0.1`
+  faults.push({ field: 'console.listen.host', message })
 }
 
 function checkCaps(settings: Settings, dialect: Dialect, faults: FieldFault[]): void {

@@ -16,6 +16,8 @@ export interface DemoPlace {
   /** Ports of the service and of the store. */
   port: number
   storePort: number
+  /** Of the console; absent: there is none. */
+  consolePort?: number
   /** Name of a dialect, or path of its file. */
   dialect: string
   /** Settings beside the usual ones. */
@@ -28,7 +30,7 @@ export interface DemoPlace {
  * @returns path of the configuration
  */
 export function writeDemoConfig(place: DemoPlace): string {
-  const { folder, port, storePort, baseUrl, dialect } = place
+  const { folder, port, storePort, consolePort, baseUrl, dialect } = place
   keepSecret(folder, 'api-key', () => place.apiKey)
   keepSecret(folder, 'key-encryption-key', () => randomBytes(32).toString('base64'))
   const url = `http://127.0.0.1:${port}`
@@ -37,6 +39,7 @@ export function writeDemoConfig(place: DemoPlace): string {
     supplier: { baseUrl, dialect },
     stores: [{ id: DEMO_STORE, kind: 'backend', name: 'Demo store', callbackUrl }],
     listen: { host: '127.0.0.1', port },
+    console: { listen: consolePort === undefined ? null : { port: consolePort } },
     publicUrl: url,
     dataDir: folder,
     ...place.more,

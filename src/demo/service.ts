@@ -21,13 +21,15 @@ import { DEMO_STORE, freePort, keepSecret, writeDemoConfig } from './files.ts'
 import { type ShopCallback, startShop } from './shop.ts'
 
 export interface DemoOptions {
-  /** Of the service (default: 8080, or a free one). The supplier and the store take the two that follow, or free ones. */
+  /** Of the service (default: 8080, or a free one). The supplier, the store and the console take the three that follow, or free ones. */
   port: number | undefined
   dataDir: string
   onFatal: (failure: Failure) => void
   out: { write: (text: string) => unknown }
   /** A command of this program as a person can paste it, such as `npx quayside status`. */
   commandLine: (command: string) => string
+  /** Shows the link into the console, where only a person at a terminal sees it. */
+  showLink?: (link: string) => void
 }
 
 const API_KEY = 'demo-key-of-the-embedded-sandbox'
@@ -40,6 +42,7 @@ export async function openDemo({
   onFatal,
   out,
   commandLine,
+  showLink,
 }: DemoOptions): Promise<{ close: () => Promise<void> }> {
   const folder = path.resolve(dataDir)
   makeFolder(folder)
@@ -47,7 +50,7 @@ export async function openDemo({
   assertFree(databaseFileOf(folder))
   const port = await freePort(wanted ?? 8080, { strict: wanted !== undefined })
   const after = (step: number) => freePort(port + step > PORT_MAX ? 0 : port + step)
-  const ports = { service: port, supplier: await after(1), store: await after(2) }
+  const ports = { service: port, supplier: await after(1), store: await after(2), console: await after(3) }
   const sandbox = await startSandbox({
     dialect: readDialect(new URL(`../../config/dialects/${DIALECT}.json`, import.meta.url)),
     apiKey: API_KEY,
@@ -55,7 +58,12 @@ export async function openDemo({
     file: path.join(folder, 'sandbox.db'),
   })
   const place = { folder, baseUrl: sandbox.baseUrl, apiKey: API_KEY, dialect: DIALECT }
-  const configFile = writeDemoConfig({ ...place, port: ports.service, storePort: ports.store })
+  const configFile = writeDemoConfig({
+    ...place,
+    port: ports.service,
+    storePort: ports.store,
+    consolePort: ports.console,
+  })
   const config = loadConfig(configFile, {})
 
   const setUp = await openSetUp(configFile, {})
@@ -77,6 +85,8 @@ export async function openDemo({
   append('')
   const log = createLog({ level: 'info', write: append })
   const app = await openApp({ config, log, onFatal })
+  const link = await app.consoleLink()
+  if (link !== null) showLink?.(link)
   out.write('Reading the catalogue of the sandbox …\n')
   await app.sync()
   const [store] = config.stores as [ConfiguredStore]
@@ -86,6 +96,7 @@ export async function openDemo({
   out.write(
     banner({
       url: app.url,
+      consoleUrl: app.api.consoleAddress() ?? '',
       sandboxUrl: sandbox.baseUrl,
       shopUrl: shop.url,
       token: tokenText,
@@ -146,6 +157,7 @@ export function callbackLine({ type, data, test }: ShopCallback): string {
 interface Shown {
   /** Of the service. */
   url: string
+  consoleUrl: string
   sandboxUrl: string
   shopUrl: string
   token: string
@@ -157,7 +169,18 @@ interface Shown {
 }
 
 /** What the demo says when everything runs; a terminal of 80 columns shows it whole. */
-export function banner({ url, sandboxUrl, shopUrl, token, reference, sku, count, folder, commandLine }: Shown): string {
+export function banner({
+  url,
+  consoleUrl,
+  sandboxUrl,
+  shopUrl,
+  token,
+  reference,
+  sku,
+  count,
+  folder,
+  commandLine,
+}: Shown): string {
   const shown = path.relative(process.cwd(), folder) || '.'
   const next = [
     [commandLine(`orders show ${reference}`), 'from the store order to the keys'],
@@ -168,6 +191,7 @@ export function banner({ url, sandboxUrl, shopUrl, token, reference, sku, count,
   return `
 Quayside is running as a demo: nothing is configured, no real money moves.
 
+  console   ${consoleUrl}  pages for people: \`${commandLine('console')}\`
   service   ${url}
   its API   ${url}/api/v1/docs
   supplier  ${new URL(sandboxUrl).origin}  the sandbox, ${count} products: open it

@@ -67,21 +67,22 @@ export function answerError(response: Response, status: number, error: ApiError)
 export const answerFailure =
   (log: Log) =>
   (thrown: unknown, _request: Request, response: Response, _next: NextFunction): void => {
-    const refused = refusalOf(thrown)
-    if (refused) {
-      const { status, ...error } = refused
-      answerError(response, status, error)
-      return
-    }
-    const code = codeOf(thrown)
-    const status = finer[(thrown instanceof Failure && thrown.reason) || ''] ?? statuses[code]
-    const requestId = response.get('x-request-id')
-    if (status === 500) log.error('http.failed', { requestId, error: messageOf(thrown) })
-    if (status === 503) log.warn('http.unavailable', { requestId, code, error: messageOf(thrown) })
-    const fields = thrown instanceof Failure && thrown.fields.length > 0 ? { fields: thrown.fields } : {}
-    const message = code === 'internal' ? 'internal error; the log has it under the request id' : messageOf(thrown)
-    answerError(response, status, { code: nameOf(thrown), message, ...fields })
+    const { status, ...error } = errorOf(thrown, log, response.get('x-request-id'))
+    answerError(response, status, error)
   }
+
+/** What callers see of anything thrown; what people must look at is logged under the id of the request. */
+export function errorOf(thrown: unknown, log: Log, requestId: string | undefined): ApiError & { status: number } {
+  const refused = refusalOf(thrown)
+  if (refused) return refused
+  const code = codeOf(thrown)
+  const status = finer[(thrown instanceof Failure && thrown.reason) || ''] ?? statuses[code]
+  if (status === 500) log.error('http.failed', { requestId, error: messageOf(thrown) })
+  if (status === 503) log.warn('http.unavailable', { requestId, code, error: messageOf(thrown) })
+  const fields = thrown instanceof Failure && thrown.fields.length > 0 ? { fields: thrown.fields } : {}
+  const message = code === 'internal' ? 'internal error; the log has it under the request id' : messageOf(thrown)
+  return { status, code: nameOf(thrown), message, ...fields }
+}
 
 /** The reason of a failure if it has one that callers know, else its code. */
 function nameOf(thrown: unknown): ErrorCode {

@@ -1,4 +1,4 @@
-/** Reading bodies: JSON and CSV of checked callers whole, deliveries that are not verified yet within bounds. */
+/** Reading bodies: JSON, CSV and forms of checked callers whole, deliveries that are not verified yet within bounds. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isIPv6 } from 'node:net'
 import getRawBody from 'raw-body'
@@ -30,6 +30,18 @@ export async function readJson(request: IncomingMessage, response: ServerRespons
       cause,
     })
   }
+}
+
+/** Reads the fields of a form. @throws Failure `invalid`, and raw-body's own error, as `readJson` does */
+export async function readForm(request: IncomingMessage, response: ServerResponse): Promise<URLSearchParams> {
+  if (request.headers['content-length'] === '0') return new URLSearchParams()
+  const bytes = await readWhole(request, response, {
+    type: /^application\/x-www-form-urlencoded\s*(;\s*charset="?utf-8"?\s*)?$/i,
+    wanted: 'send the fields of a form, not compressed',
+    bytesMax: JSON_MAX,
+    tooLarge: 'the form is larger than 256 KiB',
+  })
+  return new URLSearchParams(Buffer.from(bytes).toString('utf8'))
 }
 
 /** Reads a CSV file. @throws Failure `invalid`, and raw-body's own error, as `readJson` does */

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
+import { personRoles } from '../access/sessions.ts'
 import { roles, scopes } from '../access/tokens.ts'
 import { parseDecimal } from '../domain/money.ts'
 import { Failure } from '../errors.ts'
@@ -265,6 +266,11 @@ export const tokenBody = fields({
     if (role !== 'store' && scopes !== undefined) fault('scopes', 'only a store token has scopes')
   })
   .meta({ examples: [{ name: 'anna', role: 'operator', expiresInDays: 90 }] })
+
+export const consoleLinkBody = fields({
+  name: text(100, 'Who will use it, for the audit log'),
+  role: oneOf(personRoles).meta({ description: 'Each person may what the one before may: viewer, operator, admin' }),
+}).meta({ examples: [{ name: 'anna', role: 'operator' }] })
 
 /** Query of every list: how many, and the id of the last one seen. */
 export const paging = {

@@ -138,7 +138,7 @@ const groups: Record<string, { description: string; pieces: string[] }> = {
   },
   Outbox: { description: 'Messages that are queued for stores and operators.', pieces: ['outbox'] },
   Catalogue: { description: 'Reading what the supplier sells.', pieces: ['sync'] },
-  Tokens: { description: 'Bearer tokens.', pieces: ['tokens'] },
+  Tokens: { description: 'Bearer tokens, and links into the console.', pieces: ['tokens', 'console'] },
 }
 
 const groupOf = (path: string): string[] =>

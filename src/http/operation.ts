@@ -38,6 +38,8 @@ export interface ApiContext {
   backups: Pick<Backups, 'folder' | 'make' | 'list'>
   keys: Pick<Keys, 'rotate'>
   tail: Pick<Tail, 'watch'>
+  /** Where people reach the console; null: it is switched off. */
+  consoleAddress: () => string | null
   randomBytes: (count: number) => Buffer
 }
 
@@ -104,13 +106,48 @@ export const ok = <T>(data: T) => ({ status: 200 as const, data })
 
 const NO_FILE = new Uint8Array()
 
+/** What a caller asks of an operation, nothing of it checked but who the caller is. */
+export interface Asked {
+  caller: Caller
+  path?: Record<string, string>
+  query?: object
+  /** The header If-Match. */
+  ifMatch?: string | undefined
+  /** Called when all that comes before the body is good. */
+  readBody?: () => Promise<unknown>
+  readFile?: (bytesMax: number) => Promise<Uint8Array>
+}
+
 /**
- * Routes for the operations. A request passes its token, then its query, its version and its body; the first fault answers it.
+ * Calls an operation in process, with the same permission, checks and answer as over HTTP. A call passes the permission of its caller,
+ * then its query, its version and its body; the first fault ends it.
+ *
+ * @returns its status and what it carries under `data`; of a file or a stream of events the source of the pieces
  */
+export function performerOf({ allowed, query, body, ifMatch, file, answer, handle }: Operation) {
+  const queryShape = fields(query ?? {})
+  const isDocument = answer !== csvFile && !lineShapeOf(answer)
+  return async (asked: Asked): Promise<{ status: number; data: unknown }> => {
+    assertAllowed(asked.caller, allowed)
+    const call = {
+      caller: asked.caller,
+      path: asked.path ?? {},
+      query: check(queryShape, asked.query ?? {}, 'query'),
+      version: ifMatch ? versionIn(asked.ifMatch) : '',
+      body: body && check(body, (await asked.readBody?.()) ?? {}, 'body'),
+      file: (file && (await asked.readFile?.(file.bytesMax))) ?? NO_FILE,
+    }
+    const { status, data } = await handle(call)
+    return { status, data: isDocument ? answer.parse(data) : data }
+  }
+}
+
+/** Routes for the operations. */
 export function routerOf(operations: Operation[], authenticate: Authenticate): Router {
   const router = Router({ strict: true, caseSensitive: true })
-  for (const { method, path, allowed, query, body, ifMatch, file, answer, handle } of operations) {
-    const queryShape = fields(query ?? {})
+  for (const one of operations) {
+    const { method, path, answer } = one
+    const perform = performerOf(one)
     const line = lineShapeOf(answer)
     router[method](path, async (request, response) => {
       response.set('cache-control', 'no-store')
@@ -118,21 +155,17 @@ export function routerOf(operations: Operation[], authenticate: Authenticate): R
         response.set('www-authenticate', 'Bearer')
         throw error
       })
-      assertAllowed(caller, allowed)
-      const checked = check(queryShape, request.query, 'query')
-      const version = ifMatch ? versionIn(request.get('if-match')) : ''
-      const call = {
+      const { status, data } = await perform({
         caller,
         path: request.params as Record<string, string>,
-        query: checked,
-        version,
-        body: body && check(body, await readJson(request, response), 'body'),
-        file: file ? await readCsv(request, response, file.bytesMax) : NO_FILE,
-      }
-      const { status, data } = await handle(call)
+        query: request.query,
+        ifMatch: request.get('if-match'),
+        readBody: () => readJson(request, response),
+        readFile: (bytesMax) => readCsv(request, response, bytesMax),
+      })
       if (answer === csvFile) await sendCsv(response, status, data as CsvFile)
       else if (line) await sendLines(response, status, data as Events<unknown>, line)
-      else response.status(status).json({ success: true, data: answer.parse(data) })
+      else response.status(status).json({ success: true, data })
     })
   }
   for (const path of new Set(operations.map((one) => one.path))) {

@@ -31,11 +31,15 @@ export type ServerLimits = typeof serverLimits
 
 export interface HttpOptions {
   /** Served at their own full paths. */
-  webhooks: Router
+  webhooks?: Router
   /** Mounted under `/api/v1`. */
-  api: Router[]
+  api?: Router[]
   /** Served while draining too. */
-  health: Router
+  health?: Router
+  /** Pages for people, which answer every path: on a server of their own. */
+  pages?: Router
+  /** Of every answer, beside the usual ones. */
+  headers?: Record<string, string>
   log: Log
   newId: () => string
   /** Milliseconds of a clock that never jumps. */
@@ -117,14 +121,17 @@ function application(options: HttpOptions, draining: () => boolean): Express {
   app.use(admit(options))
   app.use((request, response, next) => {
     if (!draining()) return next()
-    options.health(request, response, () => {
+    const refuse = () => {
       response.set('connection', 'close')
       answerError(response, 503, { code: 'unavailable', message: 'the service is being stopped' })
-    })
+    }
+    if (options.health) options.health(request, response, refuse)
+    else refuse()
   })
-  app.use(options.webhooks)
-  app.use(options.health)
-  for (const router of options.api) app.use(API, mounted, router)
+  if (options.webhooks) app.use(options.webhooks)
+  if (options.health) app.use(options.health)
+  for (const router of options.api ?? []) app.use(API, mounted, router)
+  if (options.pages) app.use(options.pages)
   app.use(notFound)
   app.use(answerFailure(options.log))
   return app
@@ -145,19 +152,20 @@ const mounted: RequestHandler = (request, response, next) => {
 const PATH_FORM = /^\/(?!\/)[!\x22\x24-\x5b\x5d-\x7e]*$/
 
 /** Of every answer. */
-const headersOf = (requestId: string) => ({
+const headersOf = (requestId: string, more: Record<string, string> = {}) => ({
   'x-request-id': requestId,
   'x-content-type-options': 'nosniff',
   'cache-control': 'no-store',
+  ...more,
 })
 
 const MALFORMED: ApiError = { code: 'invalid', message: 'the request is malformed' }
 
-function admit({ log, newId, monotonic, count }: HttpOptions): RequestHandler {
+function admit({ log, newId, monotonic, count, headers }: HttpOptions): RequestHandler {
   return (request, response, next) => {
     const startedAt = monotonic()
     const requestId = newId()
-    response.set(headersOf(requestId))
+    response.set(headersOf(requestId, headers))
     response.once('finish', () => {
       const route = request.route ? `${response.locals.mount ?? ''}${String(request.route.path)}` : 'none'
       const { statusCode: status } = response
@@ -269,14 +277,14 @@ const refusals: Record<string, ApiError & { status: number }> = {
 }
 
 /** The answer to a request that no handler ever sees, as bytes: the same headers, body and log line as every other. */
-function refusalOf(cause: string | undefined, { log, newId, count }: HttpOptions): string {
+function refusalOf(cause: string | undefined, { log, newId, count, headers: more }: HttpOptions): string {
   const { status, ...error } = refusals[cause ?? ''] ?? { status: 400, ...MALFORMED }
   const requestId = newId()
   count?.('none', status)
   log.info('http.request', { requestId, path: 'none', status })
   const body = JSON.stringify(errorBody(error, requestId))
   const headers = {
-    ...headersOf(requestId),
+    ...headersOf(requestId, more),
     'content-type': 'application/json; charset=utf-8',
     'content-length': Buffer.byteLength(body),
     connection: 'close',

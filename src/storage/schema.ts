@@ -739,6 +739,46 @@ export const tokens = sqliteTable('tokens', {
   revokedAt: instant('revoked_at'),
 })
 
+/** Links that sign a person in to the console, once each, as digests. */
+export const consoleLinks = sqliteTable('console_links', {
+  digest: bytes('digest').primaryKey(),
+  /** Who will use it. */
+  name: text('name').notNull(),
+  /** viewer | operator | admin */
+  role: text('role').notNull(),
+  createdAt: instant('created_at').notNull(),
+  endsAt: instant('ends_at').notNull(),
+})
+
+/** People who are signed in to the console, with the digest of what their browser keeps. */
+export const consoleSessions = sqliteTable('console_sessions', {
+  id: text('id').primaryKey(),
+  digest: bytes('digest').notNull().unique(),
+  name: text('name').notNull(),
+  /** viewer | operator | admin */
+  role: text('role').notNull(),
+  createdAt: instant('created_at').notNull(),
+  /** Last use, rounded down: not every use is written. */
+  seenAt: instant('seen_at').notNull(),
+  endsAt: instant('ends_at').notNull(),
+  revokedAt: instant('revoked_at'),
+})
+
+/** What happened in each hour, for the plots. */
+export const hourlyCounts = sqliteTable(
+  'hourly_counts',
+  {
+    /** Its beginning. */
+    hour: instant('hour').notNull(),
+    /** What is counted: see `hourly-counts.ts`. */
+    name: text('name').notNull(),
+    /** A currency, the bucket of a time, or nothing. */
+    part: text('part').notNull(),
+    count: integer('count').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.hour, t.name, t.part] })],
+)
+
 /** Who did what by hand: reveals, retries, releases, freezes, tokens. */
 export const audit = sqliteTable(
   'audit',

@@ -46,6 +46,7 @@ describe('what runs in the foreground', () => {
     const port = (number: number) => `http://127.0.0.1:${number}`
     const text = banner({
       url: port(65_535),
+      consoleUrl: port(65_532),
       sandboxUrl: `${port(65_534)}/v1`,
       shopUrl: `${port(65_533)}/callbacks`,
       count: 1_000,

@@ -102,6 +102,19 @@ describe('the configuration', () => {
     expect(load({ ...GOOD, stores: [] }).stores).toEqual([])
   })
 
+  test('keeps the console on loopback, unless people reach it through TLS', () => {
+    const open = { host: '0.0.0.0' }
+    expect(load(GOOD).console).toEqual({ listen: { host: '127.0.0.1', port: 8081 }, url: null })
+    expect(faultsOf({ ...GOOD, console: { listen: null } })).toEqual({})
+    expect(faultsOf({ ...GOOD, console: { listen: { host: '::1', port: 0 } } })).toEqual({})
+    expect(faultsOf({ ...GOOD, console: { listen: open, url: 'https://console.example' } })).toEqual({})
+    const refused = faultsOf({ ...GOOD, console: { listen: open } })
+    expect(refused['console.listen.host']).toContain('put a proxy that speaks TLS before it')
+    for (const url of ['http://console.example', 'https://console.example/quayside', 'https://a@console.example']) {
+      expect(faultsOf({ ...GOOD, console: { url } })['console.url'], url).toContain('https://')
+    }
+  })
+
   test('takes secrets from the variable, the named file or the folder next to it, but not from one that others can read', () => {
     const folder = path.dirname(databaseFile())
     const file = path.join(folder, 'quayside.json')

@@ -118,6 +118,7 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await ask('GET', `/stores/${STORE}/listings/export`)
   const wanted = { name: 'till', role: 'store', store: STORE, scopes: ['orders'], expiresInDays: 30 }
   const token = (await ask('POST', '/tokens', { body: wanted })).body.data
+  await ask('POST', '/console/links', { body: { name: 'anna', role: 'viewer' } })
   await ask('DELETE', `/tokens/${token.id}`)
   await ask('DELETE', `/tokens/${token.id}`)
   await ask('POST', `/stores/${STORE}/rotate-secret`, { body: { overlapHours: 24 } })

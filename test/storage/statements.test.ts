@@ -332,6 +332,18 @@ const calls: Record<string, unknown[]> = {
   markReopened: ['o'],
   insertCallbackSecret: [{ store: 's', generation: 2, createdAt: at, previousUntil: at }],
   endCallbackSecrets: ['s', at],
+  insertLink: [{ digest: bytes, name: 'n', role: 'viewer', createdAt: at, endsAt: at }],
+  linkByDigest: [bytes],
+  redeemLink: [bytes, at],
+  dropLinksOf: ['n'],
+  forgetLinks: [at],
+  insertSession: [{ id: 's', digest: bytes, name: 'n', role: 'viewer', createdAt: at, seenAt: at, endsAt: at }],
+  sessionByDigest: [bytes],
+  prolongSession: ['s', at, at],
+  revokeSession: ['s', at],
+  revokeSessionsOf: ['n', at],
+  revokeAllSessions: [at],
+  forgetSessions: [at],
 }
 
 /** Run with no argument, or no statements of their own. */
@@ -355,6 +367,7 @@ noArguments.push(
   'countOpenOutcomes',
   'unsettledMinor',
   'suspectAccounts',
+  'dropAllLinks',
 )
 const others = [
   'audited',

@@ -10,6 +10,7 @@ import { createAuth, createToken, mintToken, type NewToken } from '../../src/acc
 import { createBackups } from '../../src/backup/backup.ts'
 import { createDryRunner } from '../../src/catalogue/dry-runner.ts'
 import { loadConfig } from '../../src/config/config.ts'
+import { createConsole } from '../../src/console/console.ts'
 import { apiOperations, apiRouter } from '../../src/http/api/api.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
 import type { ApiContext } from '../../src/http/operation.ts'
@@ -92,7 +93,12 @@ export async function openApi(options: TestAppOptions = {}) {
     keys,
     tail,
     randomBytes,
+    consoleAddress: () => pages.address(),
   }
+  const access = { db, now, newId, randomBytes }
+  const { monotonic } = ordering
+  const pages = createConsole({ url: null, operations: apiOperations(api), access, monotonic, log })
+  await pages.listen('127.0.0.1', 0)
   const owner = mintToken('admin', randomBytes)
   const authenticate = createAuth({ db, ownerDigest: owner.digest, now })
   const server = createHttpServer({
@@ -107,7 +113,7 @@ export async function openApi(options: TestAppOptions = {}) {
   const operations = apiOperations(api)
   const held = hold(port, '/api/v1', openApiDocument(operations), ['/docs'])
   onTestFinished(async () => {
-    await server.close()
+    await Promise.all([server.close(), pages.close()])
     expect(held.faults, 'answers that are not as the OpenAPI document says').toEqual([])
   })
   const url = `http://127.0.0.1:${port}`
@@ -161,7 +167,7 @@ export async function openApi(options: TestAppOptions = {}) {
   const publish = async (): Promise<void> => {
     while ((await runtime.work.publish()) > 0);
   }
-  return { ...app, url, ask, mint, tokens, captures, tail, api, operations, held, publish, unwatched }
+  return { ...app, url, pages, access, ask, mint, tokens, captures, tail, api, operations, held, publish, unwatched }
 }
 
 function configFile(baseUrl: string): string {

@@ -5,6 +5,7 @@ import { openApiDocument } from '../openapi.ts'
 import { type ApiContext, type Operation, routerOf } from '../operation.ts'
 import { backupOperations } from './backups.ts'
 import { dryRunOperations, syncOperations } from './catalogue.ts'
+import { consoleOperations } from './console.ts'
 import { deliveryOperations, dialectOperations, webhookOperations } from './deliveries.ts'
 import { eventOperations } from './events.ts'
 import { listingFileOperations, listingOperations, priceOperations } from './listings.ts'
@@ -45,6 +46,7 @@ export const apiOperations = (context: ApiContext): Operation[] => [
   ...sweepOperations(context),
   ...storeOperations(context),
   ...tokenOperations(context),
+  ...consoleOperations(context),
   ...webhookOperations(context),
   ...dialectOperations(context),
   ...backupOperations(context),

@@ -189,6 +189,9 @@ const Status = view(
   },
 )
 
+/** As it is answered. */
+export type StatusView = z.output<typeof Status>
+
 function refusedView({ since, reasons }: ReturnType<Inbox['refused']>) {
   const kinds = [...reasons].toSorted(([, a], [, b]) => b.count - a.count)
   return {

@@ -1,0 +1,38 @@
+/** The style sheet, the two scripts and the icon. Their paths change with their content, so that browsers keep them for a year. */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { Router } from 'express'
+
+const own = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
+
+const files = {
+  style: { name: 'console.css', type: 'text/css', file: own('console.css') },
+  script: { name: 'live.js', type: 'text/javascript', file: own('live.js') },
+  htmx: {
+    name: 'htmx.js',
+    type: 'text/javascript',
+    file: fileURLToPath(import.meta.resolve('htmx.org/dist/htmx.min.js')),
+  },
+  icon: { name: 'icon.svg', type: 'image/svg+xml', file: own('icon.svg') },
+}
+
+const read = Object.entries(files).map(([key, { name, type, file }]) => {
+  const bytes = readFileSync(file)
+  const digest = createHash('sha256').update(bytes).digest('hex').slice(0, 12)
+  return { key, type, bytes, path: `/assets/${digest}/${name}` }
+})
+
+/** The address of each. */
+export const assets = Object.fromEntries(read.map(({ key, path }) => [key, path])) as Record<keyof typeof files, string>
+
+/** They are the same for all and need no sign-in. */
+export function assetsRouter(): Router {
+  const router = Router({ strict: true, caseSensitive: true })
+  for (const { path, type, bytes } of read) {
+    router.get(path, (_request, response) => {
+      response.set('cache-control', 'public, max-age=31536000, immutable').type(type).send(bytes)
+    })
+  }
+  return router
+}

@@ -1,0 +1,86 @@
+/**
+ * The console: pages for people, on a listener of its own. They call the operations of the API in process, so that a page can show and
+ * do what its reader may by the API, and nothing else.
+ */
+import { readFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import type { TokenContext } from '../access/tokens.ts'
+import type { Operation } from '../http/operation.ts'
+import { createHttpServer, type HttpServer } from '../http/server.ts'
+import type { Log } from '../log.ts'
+import { originsOf } from './guard.ts'
+import { consolePages } from './pages.ts'
+import { consoleRouter } from './router.ts'
+
+export interface ConsoleParts {
+  /** The address that people use behind TLS; null: loopback. */
+  url: string | null
+  operations: readonly Operation[]
+  access: TokenContext
+  monotonic: () => number
+  log: Log
+  count?: (route: string, status: number) => void
+}
+
+export interface Console extends Pick<HttpServer, 'drain' | 'close'> {
+  listen(host: string, port: number): Promise<void>
+  /** Where people reach it; null before it listens. */
+  address(): string | null
+}
+
+/** Of every answer: our own files alone, no script or style in a page, no frame around it, and no other site as a reader. */
+const headers = {
+  'content-security-policy': [
+    "default-src 'none'",
+    "style-src 'self'",
+    "script-src 'self'",
+    "connect-src 'self'",
+    "img-src 'self'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+  ].join('; '),
+  // With `no-referrer` browsers send the actions without their origin, by which they are let in.
+  'referrer-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+}
+
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  version: string
+}
+
+export function createConsole({ url, operations, access, monotonic, log, count }: ConsoleParts): Console {
+  let listening: AddressInfo | undefined
+  let origins: ReadonlyMap<string, string> = new Map()
+  const server = createHttpServer({
+    pages: consoleRouter({
+      pages: consolePages,
+      operations,
+      access,
+      monotonic,
+      log,
+      origins: () => origins,
+      isSecure: url !== null,
+      version,
+    }),
+    headers,
+    log,
+    newId: access.newId,
+    monotonic,
+    ...(count && { count }),
+  })
+  return {
+    drain: server.drain,
+    close: server.close,
+    listen: async (host, port) => {
+      listening = await server.listen(host, port)
+      origins = originsOf(listening.port, url)
+    },
+    address: () => {
+      if (!listening) return null
+      const host = listening.address.includes(':') ? `[${listening.address}]` : listening.address
+      return url === null ? `http://${host}:${listening.port}` : new URL(url).origin
+    },
+  }
+}

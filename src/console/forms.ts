@@ -1,0 +1,94 @@
+/** Controls, and actions that say what they will do. */
+import { type Html, html, type Piece } from './html.ts'
+import type { Visit } from './page.ts'
+
+/** What an action will do, in the order in which people ask: Money, Store, Undo. */
+export type Effect = readonly (readonly [label: string, text: Piece])[]
+
+export const effectList = (effect: Effect): Html =>
+  html`<dl class="effect">${effect.map(([label, text]) => html`<dt>${label}</dt><dd>${text}</dd>`)}</dl>`
+
+export interface ActionForm {
+  /** Ends in "…". */
+  summary: string
+  /** Where it is posted: `/overview/freeze`. */
+  to: string
+  /** One sentence: what it does. */
+  about: Piece
+  effect: Effect
+  fields?: Piece
+  /** Repeats the object: "Release 23.99 EUR". */
+  button: string
+  /** It ends or stops something. */
+  stops?: boolean
+  isOpen?: boolean
+}
+
+/** An action: a first click shows what it will do, a second one does it. */
+export const act = ({ summary, to, about, effect, fields, button, stops = false, isOpen = false }: ActionForm): Html =>
+  html`<details class="act${stops && ' stop'}"${isOpen && ' open'}><summary>${summary}</summary><form method="post" action="${to}"><p>${about}</p>${fields}${effectList(effect)}<button class="${stops ? 'stop' : 'go'}">${button}</button></form></details>`
+
+/** Actions that do not apply, each with its reason. */
+export const notNow = (reasons: readonly string[]): Html | undefined =>
+  reasons.length === 0 ? undefined : html`<ul class="not-now">${reasons.map((reason) => html`<li>${reason}</li>`)}</ul>`
+
+export interface TextField {
+  label: string
+  name: string
+  /** What stands in it before the person types; what was typed before a failure wins. */
+  value?: string
+  isRequired?: boolean
+  maxLength?: number
+  isShort?: boolean
+  isDecimal?: boolean
+  /** Makes the id unique where a page has several fields of a name. */
+  at?: string
+}
+
+/** A field of one line, with what was typed and what is wrong with it. */
+export function textField({ form, faults }: Pick<Visit, 'form' | 'faults'>, field: TextField): Html {
+  const { label, name, value = '', isRequired = false, maxLength = 200, isShort, isDecimal, at = '' } = field
+  const id = `f-${name}${at && `-${at}`}`
+  const fault = faults.get(name)
+  const described = fault && html` aria-invalid="true" aria-describedby="${id}-fault"`
+  const input = html`<input type="text" id="${id}" name="${name}" value="${form.get(name) ?? value}" maxlength="${maxLength}" autocomplete="off"${isShort && html` class="short"`}${isDecimal && html` inputmode="decimal"`}${isRequired && ' required'}${described}>`
+  return html`<label for="${id}">${label}${input}</label>${fault && html`<p class="fault small" id="${id}-fault">${fault}</p>`}`
+}
+
+/** The reason that the audit log keeps. */
+export const reasonField = (visit: Pick<Visit, 'form' | 'faults'>, at = ''): Html =>
+  textField(visit, { label: 'Reason, for the audit log', name: 'reason', isRequired: true, at })
+
+export const hidden = (name: string, value: string): Html => html`<input type="hidden" name="${name}" value="${value}">`
+
+export interface Choice {
+  value: string
+  label: Piece
+  about?: Piece
+  effect: Effect
+}
+
+/** A decision: all choices with their effects side by side, none of them chosen before. */
+export const pick = (name: string, choices: readonly Choice[]): Html =>
+  html`<ul class="pick">${choices.map(
+    ({ value, label, about, effect }) =>
+      html`<li><input type="radio" id="${name}-${value}" name="${name}" value="${value}" required><label for="${name}-${value}">${label}</label>${about && html`<p class="quiet">${about}</p>`}${effectList(effect)}</li>`,
+  )}</ul>`
+
+export interface SelectField {
+  label: string
+  name: string
+  /** The first one stands for no choice. */
+  options: readonly (readonly [value: string, text: string])[]
+  chosen: string
+}
+
+/** A list to choose from, for filters. */
+export const selectField = ({ label, name, options, chosen }: SelectField): Html =>
+  html`<label for="f-${name}">${label}<select id="f-${name}" name="${name}">${options.map(
+    ([value, text]) => html`<option value="${value}"${value === chosen && ' selected'}>${text}</option>`,
+  )}</select></label>`
+
+/** Filters of a list: they stand in the address, so that a list can be sent to another person. */
+export const filters = (to: string, fields: Piece): Html =>
+  html`<form class="filters" method="get" action="${to}" role="search">${fields}<button>Show</button></form>`

@@ -1,0 +1,143 @@
+/** What all pages share: the head, the navigation with what waits for a person, the notice, and pages about failures. */
+import type { SessionCaller } from '../access/sessions.ts'
+import type { StatusView } from '../http/api/status.ts'
+import { assets } from './assets.ts'
+import { type Html, html, type Piece } from './html.ts'
+import { mark } from './marks.ts'
+import { type Notice, navigationGroups, type Page } from './page.ts'
+import { duration } from './words.ts'
+
+const BRAND = html`<svg viewBox="0 0 26 26" aria-hidden="true"><path d="M2 3h9v13H2z" fill="currentColor"/><path d="M4.5 1h4v2h-4z" fill="currentColor"/><path d="M12 11.5c2 0 2-1.5 4-1.5s2 1.5 4 1.5 2-1.5 4-1.5M12 15.5c2 0 2-1.5 4-1.5s2 1.5 4 1.5 2-1.5 4-1.5M2 20.5c2.2 0 2.2-1.5 4.4-1.5s2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5 2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5M2 24.5c2.2 0 2.2-1.5 4.4-1.5s2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5 2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5" fill="none" stroke="currentColor" stroke-width="1.6" class="is-moving"/></svg>Quayside`
+
+/** Without the first, htmx writes a style element, which the policy refuses. */
+const HTMX = JSON.stringify({
+  includeIndicatorStyles: false,
+  allowEval: false,
+  selfRequestsOnly: true,
+  historyEnabled: false,
+})
+
+const head = (title: string): Html => html`<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex">
+<meta name="htmx-config" content="${HTMX}">
+<title>${title} · Quayside</title>
+<link rel="icon" href="${assets.icon}">
+<link rel="stylesheet" href="${assets.style}">
+<script src="${assets.htmx}" defer></script>
+<script src="${assets.script}" defer></script>
+</head>`
+
+export interface Frame {
+  title: string
+  main: Html
+  caller: SessionCaller
+  pages: readonly Page[]
+  /** Path of the page of the navigation that it belongs to. */
+  current: string
+  /** Absent where it cannot be read: the navigation then has no counts. */
+  status: StatusView | undefined
+  notice?: Notice | undefined
+  footer: string
+}
+
+/** A page for a person who is signed in. */
+export function framed({ title, main, caller, pages, current, status, notice, footer }: Frame): Html {
+  return html`<!doctype html>
+<html lang="en" id="top">
+${head(title)}
+<body>
+<a class="skip" href="#main">Skip to the page</a>
+<div class="pier">
+<header><a class="brand" href="/overview">${BRAND}</a><a class="open" href="#menu">Menu</a></header>
+<nav id="menu" aria-label="Pages">
+<a class="shut" href="#top">Close</a>
+${navigationGroups.map((group) => groupOf(group, pages, current, status))}
+<div class="who">${status && html`<p>${buyingMark(status)}</p>`}<p><a href="/session">${caller.name}</a>, ${caller.role}</p><form method="post" action="/signout"><input type="hidden" name="scope" value="here"><button class="text">Sign out</button></form></div>
+</nav>
+</div>
+<main id="main">
+${notice && noticeLine(notice)}
+${main}
+<footer><p>${footer}</p></footer>
+</main>
+</body>
+</html>
+`
+}
+
+function groupOf(
+  group: (typeof navigationGroups)[number],
+  pages: readonly Page[],
+  current: string,
+  status: StatusView | undefined,
+): Html | undefined {
+  const inside = pages.flatMap(({ path, navigation }) => (navigation?.group === group ? [{ path, ...navigation }] : []))
+  if (inside.length === 0) return undefined
+  const entries = inside.map(({ path, label, waiting }) => {
+    const count = (status && waiting?.(status)) ?? 0
+    const waits = count > 0 && html`<b><span class="hide">: </span>${count}<span class="hide"> waiting</span></b>`
+    return html`<li><a href="${path}"${path === current && html` aria-current="page"`}>${label}${waits}</a></li>\n`
+  })
+  return html`<div>${group && html`<h2>${group}</h2>`}<ul>${entries}</ul></div>\n`
+}
+
+/** Whether something is bought now. */
+export function buyingMark(
+  { freeze, unreadable }: StatusView,
+  words = ['Buying is on', 'Buying is frozen', 'Buying is paused'],
+): Html {
+  const [on = '', frozen = '', paused = ''] = words
+  if (freeze) return mark('stop', frozen)
+  return unreadable.some(({ pausesBuying }) => pausesBuying) ? mark('held', paused) : mark('done', on)
+}
+
+const noticeLine = ({ kind, word, text }: Notice): Html =>
+  html`<p class="notice is-${kind}" id="notice" role="status" tabindex="-1" autofocus>${mark(kind, word)}<span>${text}</span></p>`
+
+export const footerText = (version: string, upMs: number): string =>
+  `All times are UTC. Quayside ${version}, running for ${duration(upMs)}.`
+
+/** A page without navigation, for people who are not signed in. */
+export const landing = (title: string, content: Piece, below?: Html): Html => html`<!doctype html>
+<html lang="en">
+${head(title)}
+<body class="landing">
+<main class="stack">
+<p class="brand">${BRAND}</p>
+${content}
+</main>
+${below}
+</body>
+</html>
+`
+
+/** What a page says that could not be shown, or an action that has no page to return to. */
+export interface Refusal {
+  status: number
+  /** A sentence. */
+  text: string
+  requestId: string
+}
+
+const titles: Record<number, string> = {
+  400: 'This request is not understood',
+  401: 'You are signed out',
+  403: 'Not allowed',
+  404: 'There is nothing here',
+  405: 'There is nothing here',
+  409: 'Nothing was done',
+  412: 'Nothing was done',
+  421: 'This is not the address of the console',
+  422: 'Nothing was done',
+  429: 'Too many failed sign-ins',
+}
+
+export const refusalTitle = (status: number): string => titles[status] ?? 'This page could not be made'
+
+/** What went wrong, in the place of the content of a page. */
+export const refusalPart = ({ status, text, requestId }: Refusal): Html =>
+  html`<header class="title"><h1>${mark(status >= 500 ? 'stop' : 'held', refusalTitle(status))}</h1></header>
+<div class="sheet stack"><p>${text}</p>${status >= 500 && html`<p>Buying and hand-over do not depend on the console.</p>`}<p class="small quiet">Reference for the log: <span class="id">${requestId}</span>. <a href="/overview">Overview</a>${status >= 500 && html`, or run <code>quayside doctor</code>`}.</p></div>`

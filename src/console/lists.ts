@@ -1,0 +1,100 @@
+/** Facts, figures, what waits for a person, and the timeline. */
+import { type Html, html, type Piece } from './html.ts'
+import { mark, type Sign, sign } from './marks.ts'
+import type { Notice } from './page.ts'
+import { age, clock, timeTag } from './words.ts'
+
+export const facts = (pairs: readonly (readonly [name: string, value: Piece])[]): Html =>
+  html`<dl class="facts">${pairs.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
+
+/** A section that stands on the quay line, with its state beside the heading. */
+export const section = (id: string, title: Piece, beside: Piece, content: Piece): Html =>
+  html`<section class="stack" aria-labelledby="${id}">${sectionHead(id, title, beside)}${content}</section>`
+
+export const sectionHead = (id: string, title: Piece, beside?: Piece): Html =>
+  html`<div class="head quay"><h2 id="${id}">${title}</h2>${beside}</div>`
+
+export interface Figure {
+  name: string
+  value: Piece
+  unit?: string
+  /** What to compare it with. */
+  beside: Piece
+}
+
+/** At most six beside each other. */
+export const figures = (all: readonly Figure[]): Html =>
+  html`<dl class="figures">${all.map(
+    ({ name, value, unit, beside }) =>
+      html`<div class="figure"><dt>${name}</dt><dd><b>${value}${unit && html` <small>${unit}</small>`}</b>${beside}</dd></div>\n`,
+  )}</dl>`
+
+export interface Duty {
+  sign: Sign
+  what: string
+  to: string
+  /** Why, in two sentences, with the money that it is about. */
+  why: Piece
+  /** Since when it waits; absent where that is not known. */
+  since?: string | undefined
+}
+
+/** What waits for a person. */
+export const duties = (all: readonly Duty[], now: number): Html =>
+  html`<ul class="duties">${all.map(
+    (duty) =>
+      html`<li>${sign(duty.sign)}<a href="${duty.to}">${duty.what}</a>${duty.since && html`<span class="when">${timeTag(duty.since, age(duty.since, now))}</span>`}<p>${duty.why}</p></li>\n`,
+  )}</ul>`
+
+export interface LogEvent {
+  at: string
+  sign: Sign
+  what: Piece
+  /** Which line it is about. */
+  tag?: string | undefined
+  detail?: Piece
+  /** The detail is of little weight. */
+  isQuiet?: boolean
+  /** Request and answer, behind a click. */
+  more?: { summary: string; text: string } | undefined
+}
+
+/** A pause that a person should see. */
+const GAP_MS = 10_000
+
+/** What happened, the oldest first. Pauses that matter are drawn. */
+export function timeline(events: readonly LogEvent[], now: number): Html {
+  return html`<ol class="log">${events.map((event, index) => {
+    const before = events[index - 1]
+    const pause = before ? Date.parse(event.at) - Date.parse(before.at) : 0
+    const gap = pause > GAP_MS && html`<li class="gap"><p>${gapText(pause)} later</p></li>\n`
+    return html`${gap}<li>${timeTag(event.at, clock(event.at, now, 'milliseconds'))}${sign(event.sign)}<div><h3>${event.what}${event.tag && html` <span class="tag">${event.tag}</span>`}</h3>${event.detail && html`<p${event.isQuiet && html` class="quiet"`}>${event.detail}</p>`}${event.more && html`<details class="more"><summary>${event.more.summary}</summary><pre tabindex="0">${event.more.text}</pre></details>`}</div></li>\n`
+  })}</ol>`
+}
+
+const gapText = (ms: number): string =>
+  ms < 60_000 ? `${(ms / 1_000).toFixed(1)} s` : age(new Date(0).toISOString(), ms)
+
+/** The answer to a click, at the top of the page and focused, or what a page has to say before all else. */
+export const notice = ({ kind, word, text }: { kind: Notice['kind']; word: string; text: Piece }): Html =>
+  html`<p class="notice is-${kind}">${mark(kind, word)}<span>${text}</span></p>`
+
+export interface Step {
+  text: Piece
+  amount: Piece
+}
+
+/** A computation, explained: one numbered line a step. */
+export const steps = (all: readonly Step[]): Html =>
+  html`<ol class="steps">${all.map(({ text, amount }) => html`<li><span>${text}</span><b>${amount}</b></li>\n`)}</ol>`
+
+export interface Tab {
+  to: string
+  text: string
+  isCurrent: boolean
+}
+
+export const tabs = (label: string, all: readonly Tab[]): Html =>
+  html`<nav class="tabs" aria-label="${label}">${all.map(
+    ({ to, text, isCurrent }) => html`<a href="${to}"${isCurrent && html` aria-current="true"`}>${text}</a>`,
+  )}</nav>`

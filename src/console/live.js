@@ -1,0 +1,27 @@
+// @ts-nocheck: it runs in browsers, whose types the program does not have.
+// All of our own script: a page that is out of date says so, and what a person is using is not swapped away.
+
+const STALE_MS = 15_000
+let answeredAt = Date.now()
+
+document.addEventListener('htmx:afterRequest', ({ detail }) => {
+  if (detail.successful) answeredAt = Date.now()
+})
+
+document.addEventListener('htmx:beforeSwap', ({ detail }) => {
+  const part = detail.target
+  if (part.contains(document.activeElement) || part.querySelector('details[open]')) detail.shouldSwap = false
+})
+
+const stale = document.getElementById('stale')
+if (stale) {
+  const seconds = stale.querySelector('output')
+  setInterval(() => {
+    const age = Date.now() - answeredAt
+    const isStale = age > STALE_MS
+    if (isStale) seconds.textContent = String(Math.round(age / 1_000))
+    if (stale.hidden !== isStale) return
+    stale.hidden = !isStale
+    document.getElementById('health').hidden = isStale
+  }, 1_000)
+}

@@ -1,0 +1,256 @@
+/** The routes of the console, made from its pages, and what every request passes: its host, its session, its origin, its role. */
+import { type NextFunction, type Request, type RequestHandler, type Response, Router } from 'express'
+import {
+  type PersonRole,
+  readLink,
+  type SessionCaller,
+  sessionCaller,
+  signIn,
+  signOut,
+  signOutScopes,
+} from '../access/sessions.ts'
+import { assertAllowed, type TokenContext } from '../access/tokens.ts'
+import { Failure } from '../errors.ts'
+import { errorOf } from '../http/answers.ts'
+import type { StatusView } from '../http/api/status.ts'
+import { readForm } from '../http/bodies.ts'
+import { type Operation, performerOf } from '../http/operation.ts'
+import type { Log } from '../log.ts'
+import { assetsRouter } from './assets.ts'
+import { isFromElsewhere, isFromOwnPage } from './guard.ts'
+import type { Html } from './html.ts'
+import { footerText, framed, landing, refusalPart, refusalTitle } from './layout.ts'
+import { digestOf, withDigest } from './live.ts'
+import type { Action, Notice, Page, Shown, Visit } from './page.ts'
+import { failureLimit, LINK_GONE, SIGNED_OUT, sessionCookie, signedOutPage, signInPage } from './signin.ts'
+import { sentenceOf } from './words.ts'
+
+export interface RouterParts {
+  pages: readonly Page[]
+  /** Of the API, called in process. */
+  operations: readonly Operation[]
+  access: TokenContext
+  monotonic: () => number
+  log: Log
+  /** The address of each Host header that is ours. */
+  origins: () => ReadonlyMap<string, string>
+  /** The session is kept behind TLS. */
+  isSecure: boolean
+  version: string
+}
+
+/** One route of a page. */
+export interface Route {
+  method: 'get' | 'post'
+  path: string
+  role: PersonRole
+  page: Page
+  action?: Action
+  part?: (visit: Visit) => Promise<Html>
+}
+
+/** Every route of the pages. */
+export const routesOf = (pages: readonly Page[]): Route[] =>
+  pages.flatMap((page) => [
+    { method: 'get', path: page.path, role: page.role, page },
+    ...Object.entries(page.parts ?? {}).map(
+      ([name, part]): Route => ({ method: 'get', path: `${page.path}/parts/${name}`, role: page.role, page, part }),
+    ),
+    ...Object.entries(page.actions ?? {}).map(
+      ([name, action]): Route => ({ method: 'post', path: `${page.path}/${name}`, role: action.role, page, action }),
+    ),
+  ])
+
+/** How old a status may be that pages and parts share: they ask at the same moments. */
+const STATUS_MS = 2_000
+
+export function consoleRouter(parts: RouterParts): Router {
+  const { pages, access, monotonic, log, origins, version } = parts
+  const startedAt = monotonic()
+  const cookie = sessionCookie(parts.isSecure)
+  const limit = failureLimit(monotonic)
+  const performers = new Map(parts.operations.map((one) => [one.name, performerOf(one)]))
+  /** What the next page of a session says first, by the id of the session. */
+  const notices = new Map<string, Notice>()
+  let read: { at: number; status: Promise<StatusView> } | undefined
+
+  const callerOf = async (request: Request): Promise<SessionCaller | undefined> => {
+    const text = isFromElsewhere(request.headers) ? undefined : cookie.read(request.headers)
+    return text === undefined ? undefined : sessionCaller(access, text)
+  }
+
+  function visitOf(request: Request, caller: SessionCaller, form = new URLSearchParams()): Visit {
+    const call: Visit['call'] = async <T>(name: string, asked: Parameters<Visit['call']>[1] = {}) => {
+      const perform = performers.get(name)
+      if (!perform) throw new Failure('internal', `there is no operation ${name}`)
+      const { path = {}, query = {}, body, version } = asked
+      const ifMatch = version === undefined ? undefined : `"${version}"`
+      const { data } = await perform({ caller, path, query, ifMatch, readBody: async () => body })
+      return data as T
+    }
+    return {
+      caller,
+      path: request.params as Record<string, string>,
+      query: new URL(request.url, 'http://console').searchParams,
+      form,
+      faults: new Map(),
+      now: access.now(),
+      call,
+      status: () => {
+        if (!read || monotonic() - read.at > STATUS_MS)
+          read = { at: monotonic(), status: call<StatusView>('viewStatus') }
+        return read.status
+      },
+    }
+  }
+
+  async function sendPage(response: Response, visit: Visit, page: Page, shown: Shown, notice?: Notice): Promise<void> {
+    const status = await visit.status().catch(() => undefined)
+    const current = page.below ?? page.path
+    const footer = footerText(version, monotonic() - startedAt)
+    send(response, framed({ ...shown, caller: visit.caller, pages, current, status, notice, footer }))
+  }
+
+  /** The page of an action that failed, with what was typed and what is wrong with it. */
+  async function sendFailed(response: Response, visit: Visit, page: Page, thrown: unknown): Promise<void> {
+    const { status, message, fields = [] } = errorOf(thrown, log, response.get('x-request-id'))
+    const faults = new Map(fields.map((fault) => [fault.field, sentenceOf(fault.message)]))
+    const text = [...faults.keys()].some((field) => visit.form.has(field))
+      ? 'Something in the form is not right. It is said beside the field.'
+      : sentenceOf(message)
+    const shown = await page.show({ ...visit, faults }).catch(() => undefined)
+    if (!shown) throw thrown
+    response.status(status)
+    const kind = status >= 500 ? 'stop' : 'held'
+    await sendPage(response, visit, page, shown, {
+      kind,
+      word: status === 503 ? 'Not now' : refusalTitle(status),
+      text,
+    })
+  }
+
+  const handlerOf = ({ page, role, action, part }: Route): RequestHandler => {
+    return async (request, response) => {
+      const caller = await callerOf(request)
+      if (!caller) return sendSignedOut(request, response)
+      assertAllowed(caller, { people: role })
+      const visit = visitOf(request, caller, action && (await readForm(request, response)))
+      if (part) {
+        const content = await part(visit)
+        if (digestOf(content) === visit.query.get('seen')) response.status(204).end()
+        else send(response, withDigest(content))
+        return
+      }
+      if (!action) {
+        const notice = notices.get(caller.id)
+        const shown = await page.show(visit)
+        notices.delete(caller.id)
+        return sendPage(response, visit, page, shown, notice)
+      }
+      let done: Awaited<ReturnType<Action['run']>>
+      try {
+        done = await action.run(visit)
+      } catch (thrown) {
+        read = undefined
+        return sendFailed(response, visit, page, thrown)
+      }
+      read = undefined
+      if ('main' in done) return sendPage(response, visit, page, done)
+      notices.set(caller.id, done.notice)
+      response.redirect(303, done.to ?? filled(page.path, visit.path))
+    }
+  }
+
+  function sendSignedOut(request: Request, response: Response): void {
+    // A live part: the page around it asks to be opened again, and says then what this one would.
+    if (request.headers['hx-request'] !== undefined) response.set('hx-refresh', 'true')
+    response.status(401)
+    send(response, signedOutPage(SIGNED_OUT, request.method === 'GET' ? request.url : undefined))
+  }
+
+  const admitted: RequestHandler = (request, _response, next) => {
+    const origin = origins().get(request.headers.host ?? '')
+    if (origin === undefined) {
+      throw new ConsoleRefusal(421, 'This host name is not one of the console: see console.url in the configuration.')
+    }
+    if (request.method !== 'GET' && request.method !== 'HEAD' && !isFromOwnPage(request.headers, origin)) {
+      throw new ConsoleRefusal(403, 'An action must come from a page of the console itself. Nothing was done.')
+    }
+    next()
+  }
+
+  const router = Router({ strict: true, caseSensitive: true })
+  router.use(admitted)
+  router.use(assetsRouter())
+  router.get('/', (_request, response) => response.redirect(303, '/overview'))
+  router.get('/signin', async (request, response) => {
+    const link = String(request.query.link ?? '')
+    const good = await readLink(access, link)
+    if (good) return send(response, signInPage(link, good, access.now()))
+    response.status(401)
+    send(response, signedOutPage(request.query.link === undefined ? SIGNED_OUT : LINK_GONE, undefined))
+  })
+  router.post('/signin', async (request, response) => {
+    const wait = limit.waitSeconds()
+    if (wait > 0) {
+      response.set('retry-after', String(wait))
+      throw new ConsoleRefusal(429, `Too many sign-ins have failed. Try again in ${wait} seconds.`)
+    }
+    const form = await readForm(request, response)
+    try {
+      const session = await signIn(access, form.get('link') ?? '')
+      response.set('set-cookie', cookie.set(session.reveal())).redirect(303, '/overview')
+    } catch (error) {
+      if (!(error instanceof Failure) || error.code !== 'unauthenticated') throw error
+      limit.fail()
+      response.status(401)
+      send(response, signedOutPage(LINK_GONE, undefined))
+    }
+  })
+  router.post('/signout', async (request, response) => {
+    const caller = await callerOf(request)
+    if (!caller) return sendSignedOut(request, response)
+    const wanted = (await readForm(request, response)).get('scope')
+    const scope = signOutScopes.find((one) => one === wanted)
+    if (!scope) throw new Failure('invalid', `scope must be one of ${signOutScopes.join(', ')}`)
+    await signOut(access, caller, scope)
+    notices.delete(caller.id)
+    response.set('set-cookie', cookie.clear).redirect(303, '/signin')
+  })
+  const routes = routesOf(pages)
+  for (const route of routes) router[route.method](route.path, handlerOf(route))
+  router.use(() => {
+    throw new ConsoleRefusal(404, 'The console has no such page.')
+  })
+  router.use(async (thrown: unknown, request: Request, response: Response, _next: NextFunction) => {
+    if (response.headersSent) return void response.destroy()
+    const requestId = response.get('x-request-id') ?? ''
+    const refusal = thrown instanceof ConsoleRefusal ? thrown : errorOf(thrown, log, requestId)
+    const { status } = refusal
+    const text = sentenceOf(refusal.message)
+    response.status(status)
+    const main = refusalPart({ status, text, requestId })
+    // What is not for this console gets no page of it.
+    const caller = status === 421 ? undefined : await callerOf(request).catch(() => undefined)
+    if (!caller) return send(response, landing(refusalTitle(status), main))
+    const shown = { title: refusalTitle(status), main }
+    await sendPage(response, visitOf(request, caller), { path: '', role: 'viewer', show: async () => shown }, shown)
+  })
+  return router
+}
+
+/** What the console refuses by itself, before any operation is asked. */
+class ConsoleRefusal extends Error {
+  readonly status: number
+
+  constructor(status: number, sentence: string) {
+    super(sentence)
+    this.status = status
+  }
+}
+
+const send = (response: Response, content: Html): void => void response.type('html').send(content.toString())
+
+/** A path with its pieces put in. */
+export const filled = (path: string, pieces: Record<string, string>): string =>
+  path.replaceAll(/:(\w+)/g, (_, name: string) => encodeURIComponent(pieces[name] ?? ''))

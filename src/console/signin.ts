@@ -1,0 +1,122 @@
+/** Signing in and out: the link and its page, the cookie, and the page about one's own session. */
+import type { IncomingHttpHeaders } from 'node:http'
+import { LINK_MS, type PersonRole, SESSION_MS, type SignOutScope } from '../access/sessions.ts'
+import { act, hidden } from './forms.ts'
+import { type Html, html } from './html.ts'
+import { landing } from './layout.ts'
+import { facts, section } from './lists.ts'
+import type { Page } from './page.ts'
+import { clockTag } from './words.ts'
+
+/** How the browser keeps a session. Behind TLS the name holds the cookie to this very host. */
+export const sessionCookie = (isSecure: boolean) => {
+  const name = isSecure ? '__Host-quayside' : 'quayside'
+  const more = `; Path=/; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
+  return {
+    /** The text of the session; undefined where there is none, or where two are sent. */
+    read: ({ cookie = '' }: IncomingHttpHeaders): string | undefined => {
+      const values = cookie.split(';').flatMap((pair) => {
+        const [key = '', ...value] = pair.trim().split('=')
+        return key === name ? [value.join('=')] : []
+      })
+      return values.length === 1 && /^[\w-]{1,100}$/.test(values[0] ?? '') ? values[0] : undefined
+    },
+    set: (text: string): string => `${name}=${text}; Max-Age=${SESSION_MS / 1_000}${more}`,
+    clear: `${name}=; Max-Age=0${more}`,
+  }
+}
+
+/** At most so many failed sign-ins in a minute, of all people together: the links are long, and this keeps guesses few. */
+const FAILURES_MAX = 10
+const MINUTE_MS = 60_000
+
+/** @param monotonic milliseconds of a clock that never jumps */
+export function failureLimit(monotonic: () => number) {
+  let failedAt: number[] = []
+  return {
+    /** Seconds until a sign-in is looked at again; 0: now. */
+    waitSeconds: (): number => {
+      const since = monotonic() - MINUTE_MS
+      failedAt = failedAt.filter((at) => at > since)
+      const [oldest] = failedAt
+      return failedAt.length < FAILURES_MAX || oldest === undefined ? 0 : Math.ceil((oldest - since) / 1_000)
+    },
+    fail: (): void => void failedAt.push(monotonic()),
+  }
+}
+
+const mayDo: Record<PersonRole, string> = {
+  viewer: 'A viewer sees everything but keys and bodies, and changes nothing.',
+  operator: 'An operator can decide, release, retry and freeze; revealing bodies and changing secrets needs an admin.',
+  admin: 'An admin can do everything, also reveal keys and bodies and change secrets.',
+}
+
+/** Shown by the link. Nothing is used up by it: a program that looks at links in advance does not sign in. */
+export const signInPage = (link: string, good: { role: PersonRole; endsAt: number }, now: number): Html => {
+  const until = new Date(good.endsAt).toISOString()
+  return landing(
+    'Sign in',
+    html`<h1>Sign in as ${good.role}</h1>
+<p>This link was made on the machine itself with <code>quayside console</code>. It works once, until ${clockTag(until, now, 'minutes')} UTC.</p>
+<form method="post" action="/signin">${hidden('link', link)}<button class="go">Sign in</button></form>
+<p class="small quiet">You stay signed in on this browser for 12 hours after you last used it. ${mayDo[good.role]}</p>
+<details class="more"><summary>The link has expired or was used?</summary>${newLink}</details>`,
+    VIEW,
+  )
+}
+
+const newLink = html`<p class="small">Make a new one on the machine where Quayside runs:</p><pre tabindex="0">quayside console</pre><p class="small quiet">In a container: <code>docker compose exec quayside /app/src/quayside.js console</code></p>`
+
+/** Shown in the place of every page to people who are not signed in. */
+export const signedOutPage = (why: string, path: string | undefined): Html =>
+  landing(
+    'Signed out',
+    html`<h1>You are signed out</h1>
+<p>${why}</p>
+${newLink}
+${path !== undefined && html`<p class="small quiet">You came from another site? <a href="${path}">Open this page again</a>.</p>`}`,
+    VIEW,
+  )
+
+export const SIGNED_OUT = 'The console opens by a link that works once, or by the session that such a link began.'
+export const LINK_GONE = `The link has expired, was used, or is not whole. A link works once, within ${LINK_MS / MINUTE_MS} minutes.`
+
+/** Who is signed in here, and the ways out. */
+export const sessionPage: Page = {
+  path: '/session',
+  role: 'viewer',
+  show: async ({ caller }) => {
+    const out = (scope: SignOutScope, summary: string, about: string, effect: string, button: string) =>
+      act({
+        summary,
+        to: '/signout',
+        about,
+        effect: [
+          ['People', effect],
+          ['Undo', html`Make a new link with <code>quayside console</code>.`],
+        ],
+        fields: hidden('scope', scope),
+        button,
+        stops: true,
+      })
+    return {
+      title: 'Your session',
+      main: html`<header class="title"><h1>You are signed in as ${caller.name}</h1><p class="quiet">${mayDo[caller.role]}</p></header>
+${section(
+  'session-h',
+  'This session',
+  undefined,
+  html`${facts([
+    ['Role', caller.role],
+    ['In the audit log', html`<span class="id">${caller.actor}</span>`],
+    ['Ends', '12 hours after its last use, 7 days after its beginning at the latest'],
+  ])}
+<div>${out('here', 'Sign out here…', 'Ends this session.', 'Other browsers stay signed in.', 'Sign out here')}
+${out('own', `Sign out ${caller.name} everywhere…`, `Ends every session of ${caller.name}, on all browsers.`, `Unused links for ${caller.name} are worth nothing any more.`, `Sign out ${caller.name} everywhere`)}
+${caller.role === 'admin' && out('all', 'Sign out all people…', 'Ends every session of the console.', 'Everyone needs a new link, you too. Tokens of the API stay valid.', 'Sign out all people')}</div>`,
+)}`,
+    }
+  },
+}
+
+const VIEW = html`<svg class="view" viewBox="0 0 1360 260" preserveAspectRatio="xMidYMax slice" aria-hidden="true"><path class="sea" d="M0 132h1360v128H0z"/><path class="ripple" d="M640 168c18 0 18-5 36-5s18 5 36 5M880 204c16 0 16-5 32-5s16 5 32 5M1010 172c14 0 14-4 28-4s14 4 28 4M700 226c16 0 16-5 32-5s16 5 32 5M1140 226c12 0 12-4 24-4s12 4 24 4M820 240c12 0 12-4 24-4s12 4 24 4M1230 184c14 0 14-4 28-4s14 4 28 4"/><path class="line" d="M560 66C620 110 690 120 760 112"/><path class="hull" d="M752 108h112l-16 36h-84z"/><path class="deck" d="M786 88h44v20h-44z"/><path class="line" d="M808 88V34"/><path class="flag" d="M809 36l26 9-26 9z"/><path class="wall" d="M0 84h600v176H0z"/><path class="wall" d="M536 58h48v10h-12v18h-24V68h-12zM376 58h48v10h-12v18h-24V68h-12zM216 58h48v10h-12v18h-24V68h-12z"/><path class="scale" d="M578 100h16v4h-16zM584 116h10v4h-10zM578 132h16v4h-16zM584 148h10v4h-10zM578 164h16v4h-16zM584 180h10v4h-10zM578 196h16v4h-16zM584 212h10v4h-10zM578 228h16v4h-16z"/></svg>`

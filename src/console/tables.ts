@@ -1,0 +1,76 @@
+/** Tables: rows on a desk, cards on a phone. The roles are written out, because `display: grid` takes the native ones away. */
+import { type Html, html, type Piece } from './html.ts'
+
+export interface Column<R> {
+  head: string
+  /** The first column is the header of its row. */
+  cell: (row: R) => Piece
+  /** Of figures. */
+  isNumber?: boolean
+  /** The state, which stands beside the header on a phone. */
+  isTop?: boolean
+}
+
+export interface Table<R> {
+  caption: string
+  columns: readonly Column<R>[]
+  rows: readonly R[]
+  /** Short values, two beside each other on a phone. */
+  isPairs?: boolean
+}
+
+export function table<R>({ caption, columns, rows, isPairs }: Table<R>): Html {
+  const [first, ...others] = columns
+  const classOf = ({ isNumber, isTop }: Column<R>) => [isNumber && 'num', isTop && 'top'].filter(Boolean).join(' ')
+  const cellOf = (column: Column<R>, row: R): Html => {
+    const classes = classOf(column)
+    return html`<td role="cell"${classes && html` class="${classes}"`}${!column.isTop && html` data-label="${column.head}"`}>${column.cell(row)}</td>`
+  }
+  const head = columns.map((column) => {
+    const classes = column.isNumber ? html` class="num"` : undefined
+    return html`<th scope="col" role="columnheader"${classes}>${column.head}</th>`
+  })
+  return html`<table class="rows${isPairs && ' pairs'}" role="table"><caption class="hide">${caption}</caption>
+<thead role="rowgroup"><tr role="row">${head}</tr></thead>
+<tbody role="rowgroup">${rows.map((row) => html`<tr role="row"><th scope="row" role="rowheader">${first?.cell(row)}</th>${others.map((column) => cellOf(column, row))}</tr>\n`)}</tbody></table>`
+}
+
+/** The numbers of a plot, in a region that takes the keyboard. */
+export const numbersTable = (
+  caption: string,
+  heads: readonly string[],
+  rows: readonly (readonly [head: Piece, ...cells: Piece[]])[],
+): Html =>
+  html`<details class="more"><summary>As a table</summary><div class="scroll" role="region" aria-label="${caption}, table" tabindex="0"><table class="tight"><caption class="hide">${caption}</caption><thead><tr>${heads.map(
+    (head, index) => html`<th scope="col"${index > 0 && html` class="num"`}>${head}</th>`,
+  )}</tr></thead><tbody>
+${rows.map(([head, ...cells]) => html`<tr><th scope="row">${head}</th>${cells.map((cell) => html`<td class="num">${cell}</td>`)}</tr>\n`)}</tbody></table></div></details>`
+
+/** Nothing to list: what would be here, and how it gets here. */
+export const empty = (title: string, about: Piece): Html =>
+  html`<div class="empty"><svg viewBox="0 0 72 40" aria-hidden="true"><path d="M36 5 43 18H29zM30 18h12l-2 5h-8zM4 28c8 0 8-4 16-4s8 4 16 4 8-4 16-4 8 4 16 4M14 37c6 0 6-3 12-3s6 3 12 3 6-3 12-3"/></svg><h3>${title}</h3><p class="quiet small">${about}</p></div>`
+
+export interface Pager {
+  /** Path of the list. */
+  at: string
+  /** Filters, and the `before` or `after` of this page. */
+  query: URLSearchParams
+  /** Of the page that the API answered. */
+  next: string | null
+  /** The parameter that goes on after a page. */
+  by?: 'before' | 'after'
+}
+
+/** Ways to the newest page and to the next one; nothing where a list has one page. */
+export function pager({ at, query, next, by = 'before' }: Pager): Html | undefined {
+  const linkTo = (cursor: string | null) => {
+    const wanted = new URLSearchParams(query)
+    wanted.delete(by)
+    if (cursor !== null) wanted.set(by, cursor)
+    const text = wanted.toString()
+    return text === '' ? at : `${at}?${text}`
+  }
+  const isFirst = !query.has(by)
+  if (isFirst && next === null) return undefined
+  return html`<nav class="pager" aria-label="Pages of the list"><span>${!isFirst && html`<a href="${linkTo(null)}">First page</a>`}</span><span>${next !== null && html`<a href="${linkTo(next)}" rel="next">Next page</a>`}</span></nav>`
+}

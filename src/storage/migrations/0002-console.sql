@@ -1,0 +1,26 @@
+create table console_links (
+  digest blob not null primary key,
+  name text not null,
+  role text not null,
+  created_at integer not null,
+  ends_at integer not null
+) strict;
+
+create table console_sessions (
+  id text not null primary key,
+  digest blob not null unique,
+  name text not null,
+  role text not null,
+  created_at integer not null,
+  seen_at integer not null,
+  ends_at integer not null,
+  revoked_at integer
+) strict;
+
+create table hourly_counts (
+  hour integer not null,
+  name text not null,
+  part text not null,
+  count integer not null,
+  primary key (hour, name, part)
+) strict;

@@ -1,0 +1,181 @@
+import { describe, expect, test } from 'vitest'
+import { createLink, forgetEnded, IDLE_MS, LINK_MS, SESSION_MS } from '../../src/access/sessions.ts'
+import { sessionCookie } from '../../src/console/signin.ts'
+import { audit, consoleLinks, consoleSessions } from '../../src/storage/schema.ts'
+import { build } from '../../src/storage/statement.ts'
+import { openApi } from '../support/api-world.ts'
+import { cookieIn, signedIn, visit } from '../support/console-client.ts'
+
+const MINUTE_MS = 60_000
+
+async function openWorld() {
+  const world = await openApi()
+  const address = world.pages.address() ?? ''
+  const linkFor = async (role: 'viewer' | 'operator' | 'admin', name = 'mira') =>
+    (await createLink(world.access, { name, role }, 'test')).link.reveal()
+  const redeem = (link: string) => visit(address, '/signin', { form: { link } })
+  const open = (cookie?: string) => visit(address, '/session', { cookie })
+  return { ...world, address, linkFor, redeem, open }
+}
+
+describe('a link into the console', () => {
+  test('signs in once, with its role, and nothing of it is stored but a digest', async () => {
+    const { linkFor, redeem, open, db } = await openWorld()
+    const link = await linkFor('operator')
+    const answer = await redeem(link)
+    expect([answer.status, answer.headers.location]).toEqual([303, '/overview'])
+    expect(answer.headers['set-cookie']).toEqual([
+      expect.stringMatching(/^quayside=[\w-]{43}; Max-Age=604800; Path=\/; HttpOnly; SameSite=Strict$/),
+    ])
+    const page = await open(cookieIn(answer))
+    expect(page.status).toBe(200)
+    expect(page.text).toContain('You are signed in as mira')
+    expect(page.text).toContain('operator')
+    expect((await redeem(link)).status).toBe(401)
+    const stored = JSON.stringify([
+      await db.query(build.select().from(consoleSessions)),
+      await db.query(build.select().from(audit)),
+    ])
+    expect(stored).not.toContain(link)
+    expect(stored).not.toContain(cookieIn(answer).split('=')[1])
+  })
+
+  test('is not used up by a program that opens it in advance', async () => {
+    const { linkFor, redeem, address } = await openWorld()
+    const link = await linkFor('viewer')
+    for (const method of ['GET', 'HEAD', 'GET']) {
+      const answer = await visit(address, `/signin?link=${link}`, { method, site: 'none' })
+      expect(answer.status).toBe(200)
+      expect(answer.headers['set-cookie']).toBeUndefined()
+    }
+    expect((await redeem(link)).status).toBe(303)
+  })
+
+  test('is worth nothing after ten minutes', async () => {
+    const { linkFor, redeem, move, address } = await openWorld()
+    const link = await linkFor('viewer')
+    move(LINK_MS)
+    const shown = await visit(address, `/signin?link=${link}`)
+    expect(shown.status).toBe(401)
+    expect(shown.text).toContain('quayside console')
+    expect((await redeem(link)).status).toBe(401)
+  })
+
+  test('signs in one of two browsers that redeem it at the same moment', async () => {
+    const { linkFor, redeem } = await openWorld()
+    const link = await linkFor('viewer')
+    const answers = await Promise.all([redeem(link), redeem(link)])
+    expect(answers.map(({ status }) => status).sort()).toEqual([303, 401])
+  })
+
+  test('redeems nothing when another site sends it', async () => {
+    const { linkFor, redeem, address } = await openWorld()
+    const link = await linkFor('viewer')
+    const answer = await visit(address, '/signin', { form: { link }, site: 'cross-site' })
+    expect(answer.status).toBe(403)
+    expect((await redeem(link)).status).toBe(303)
+  })
+
+  test('is made by an admin over the API, and its address is that of the console', async () => {
+    const { ask, tokens, redeem, address } = await openWorld()
+    const body = { name: 'anna', role: 'viewer' }
+    expect((await ask('POST', '/console/links', { token: tokens.operator, body })).status).toBe(403)
+    const made = await ask('POST', '/console/links', { token: tokens.admin, body })
+    expect(made.status).toBe(201)
+    const link = new URL(String(made.body.data.link))
+    expect(link.origin).toBe(address)
+    expect((await redeem(link.searchParams.get('link') ?? '')).status).toBe(303)
+    const store = await ask('POST', '/console/links', { body: { name: 'anna', role: 'store' } })
+    expect(store.status).toBe(400)
+  })
+})
+
+test('eleven failed sign-ins within a minute are one too many, also for a good link, until the minute is over', async () => {
+  const { linkFor, redeem, pass } = await openWorld()
+  const good = await linkFor('viewer')
+  for (let count = 0; count < 10; count += 1) expect((await redeem('x'.repeat(43))).status).toBe(401)
+  const refused = await redeem(good)
+  expect(refused.status).toBe(429)
+  expect(Number(refused.headers['retry-after'])).toBe(60)
+  await pass(MINUTE_MS)
+  expect((await redeem(good)).status).toBe(303)
+})
+
+describe('a session', () => {
+  test('ends twelve hours after its last use', async () => {
+    const world = await openWorld()
+    const cookie = await signedIn(world, 'viewer')
+    world.move(IDLE_MS - 10 * MINUTE_MS)
+    expect((await world.open(cookie)).status).toBe(200)
+    world.move(IDLE_MS - 1)
+    expect((await world.open(cookie)).status).toBe(200)
+    world.move(IDLE_MS)
+    expect((await world.open(cookie)).status).toBe(401)
+  })
+
+  test('ends after seven days, however much it is used', async () => {
+    const world = await openWorld()
+    const cookie = await signedIn(world, 'viewer')
+    const begun = world.now()
+    while (world.now() + IDLE_MS / 2 < begun + SESSION_MS) {
+      world.move(IDLE_MS / 2)
+      expect((await world.open(cookie)).status).toBe(200)
+    }
+    world.move(IDLE_MS / 2)
+    expect((await world.open(cookie)).status).toBe(401)
+  })
+
+  test('is ended here, for one person everywhere, or for all people by an admin', async () => {
+    const world = await openWorld()
+    const [one, two] = [await signedIn(world, 'operator'), await signedIn(world, 'operator')]
+    const other = await signedIn(world, 'admin', 'anna')
+    const out = (cookie: string, scope: string) =>
+      visit(world.address, '/signout', { cookie, form: { scope } }).then(({ status }) => status)
+    const standing = async () =>
+      (await Promise.all([one, two, other].map((cookie) => world.open(cookie)))).map(({ status }) => status)
+    expect(await out(one, 'here')).toBe(303)
+    expect(await standing()).toEqual([401, 200, 200])
+    expect(await out(two, 'all')).toBe(403)
+    expect(await out(two, 'everything')).toBe(400)
+    const unused = await world.linkFor('operator')
+    expect(await out(two, 'own')).toBe(303)
+    expect(await standing()).toEqual([401, 401, 200])
+    expect((await world.redeem(unused)).status).toBe(401)
+    const third = await signedIn(world, 'viewer')
+    expect(await out(other, 'all')).toBe(303)
+    expect(await standing()).toEqual([401, 401, 401])
+    expect((await world.open(third)).status).toBe(401)
+  })
+
+  test('is in the audit log under a name that says where the person was', async () => {
+    const world = await openWorld()
+    const cookie = await signedIn(world, 'operator')
+    await visit(world.address, '/signout', { cookie, form: { scope: 'here' } })
+    const rows = await world.db.query(build.select().from(audit))
+    const seen = rows.filter(({ action }) => action.startsWith('console.'))
+    expect(seen.map(({ action }) => action)).toEqual(['console.link', 'console.sign_in', 'console.sign_out'])
+    expect(seen[2]?.actor).toMatch(/^mira \(console [0-9a-z]{26}\)$/)
+  })
+
+  test('is forgotten a day after it ended, and so is a link', async () => {
+    const world = await openWorld()
+    await signedIn(world, 'viewer')
+    await world.linkFor('viewer')
+    const rows = async () => [
+      (await world.db.query(build.select().from(consoleSessions))).length,
+      (await world.db.query(build.select().from(consoleLinks))).length,
+    ]
+    await forgetEnded(world.access)
+    expect(await rows()).toEqual([1, 1])
+    world.move(IDLE_MS + 25 * 60 * MINUTE_MS)
+    await forgetEnded(world.access)
+    expect(await rows()).toEqual([0, 0])
+  })
+})
+
+test('behind TLS the cookie is bound to its host and to TLS', () => {
+  const { set, read } = sessionCookie(true)
+  expect(set('abc')).toBe('__Host-quayside=abc; Max-Age=604800; Path=/; HttpOnly; SameSite=Strict; Secure')
+  expect(read({ cookie: 'quayside=plain; __Host-quayside=abc' })).toBe('abc')
+  expect(read({ cookie: 'quayside=plain' })).toBeUndefined()
+})
