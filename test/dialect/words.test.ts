@@ -25,8 +25,8 @@ const codeOf = (file: string): string =>
     .replaceAll(/\/\*[\s\S]*?\*\//g, '')
     .replaceAll(/(^|\s)\/\/.*$/gm, '$1')
 
-/** Shops have wire formats of their own, in the same English words. */
-const ofAnotherFormat = /^(stores\/(woocommerce|shopify)\/|demo\/(woocommerce|shopify)-)/
+/** Shops have wire formats of their own, in the same English words; pages have HTML, and our API, which they alone read. */
+const ofAnotherFormat = /^(stores\/(woocommerce|shopify)\/|demo\/(woocommerce|shopify)-|console\/)/
 
 const files = readdirSync(root, { recursive: true, encoding: 'utf8' })
   .filter((file) => /\.[jt]s$/.test(file) && file !== 'dialect/dialect.ts' && !ofAnotherFormat.test(file))
