@@ -1,0 +1,90 @@
+/** Tokens and scopes of the Shopify shop, and the bucket that its answers cost. */
+import { createHash } from 'node:crypto'
+import type { ShopifyAnswer, ShopifyRequest } from './shopify-answers.ts'
+
+/** An app of the Dev Dashboard, which gets its tokens by client credentials, with the secret that signs webhooks. */
+export interface ShopifyApp {
+  clientId: string
+  secret: string
+  /** An access token of an app that was made in the admin: it does not expire. */
+  staticToken: string | null
+  scopes: string[]
+}
+
+/** Seconds that a token of client credentials lives. */
+const TOKEN_SECONDS = 86_399
+
+interface AccessOptions {
+  app: ShopifyApp
+  now: () => number
+  bucket: { maximum: number; restoreRate: number }
+}
+
+export function createAccess({ app, now, bucket }: AccessOptions) {
+  const tokens = new Map<string, number>()
+  let made = 0
+  let available = bucket.maximum
+  let filledAt = now()
+
+  /** Answers a request for a token. */
+  const grant = ({ headers, body }: ShopifyRequest): ShopifyAnswer => {
+    const isForm = String(headers['content-type'] ?? '').startsWith('application/x-www-form-urlencoded')
+    const form = isForm ? Object.fromEntries(new URLSearchParams(String(body ?? ''))) : asked(String(body ?? ''))
+    const answered = (status: number, json: unknown): ShopifyAnswer => ({
+      status,
+      headers: { 'content-type': 'application/json; charset=utf-8' },
+      body: JSON.stringify(json),
+    })
+    if (form.grant_type !== 'client_credentials') return answered(400, { error: 'unsupported_grant_type' })
+    if (form.client_id !== app.clientId || form.client_secret !== app.secret) {
+      return answered(401, { error: 'invalid_client', error_description: 'Client authentication failed' })
+    }
+    made += 1
+    const token = `shpat_${createHash('sha256').update(`${app.clientId} ${made}`).digest('hex').slice(0, 32)}`
+    tokens.set(token, now() + TOKEN_SECONDS * 1000)
+    return answered(200, { access_token: token, scope: app.scopes.join(','), expires_in: TOKEN_SECONDS })
+  }
+
+  const isKnown = (headers: ShopifyRequest['headers']): boolean => {
+    const token = headers['x-shopify-access-token']
+    if (typeof token !== 'string') return false
+    return token === app.staticToken || (tokens.get(token) ?? 0) > now()
+  }
+
+  /** A scope to write implies that to read. */
+  const may = (scope: string): boolean =>
+    app.scopes.includes(scope) || app.scopes.includes(scope.replace(/^read_/, 'write_'))
+
+  const fill = (): void => {
+    const at = now()
+    available = Math.min(bucket.maximum, available + (Math.max(0, at - filledAt) / 1000) * bucket.restoreRate)
+    filledAt = at
+  }
+  return {
+    grant,
+    isKnown,
+    may,
+    /** The merchant installs the app again: earlier tokens are worth nothing. */
+    revokeTokens: () => tokens.clear(),
+    fits: (points: number): boolean => {
+      fill()
+      return available >= points
+    },
+    spend: (points: number): void => {
+      available = Math.max(0, available - points)
+    },
+    throttleStatus: () => ({
+      maximumAvailable: bucket.maximum,
+      currentlyAvailable: Math.floor(available),
+      restoreRate: bucket.restoreRate,
+    }),
+  }
+}
+
+function asked(text: string): Record<string, unknown> {
+  try {
+    return JSON.parse(text) as Record<string, unknown>
+  } catch {
+    return {}
+  }
+}
