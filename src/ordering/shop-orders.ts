@@ -11,6 +11,7 @@
  *   | fewer or no units of a line| it was bought                   | none: the line is cancelled; fewer: a person is alerted
  *   | all units of a line        | it was cancelled without them   | a person is alerted
  *   | more units, other lines    | it was taken                    | a person is alerted, and nothing is bought
+ *   | a wish to try again        | it was paid                     | what ended is tried again, and the shop forgets the wish
  */
 import { createHash } from 'node:crypto'
 import { parseDecimal } from '../domain/money.ts'
@@ -38,14 +39,33 @@ export interface ShopOfOrders {
   /** How long a paid order waits before it is bought. */
   delayMs: number
   reportRefusal?: Store['reportRefusal']
+  retryTaken?: Store['retryTaken']
 }
 
-/** @param readAt when the shop was asked: another reading may have been faster */
+/**
+ * @param readAt when the shop was asked: another reading may have been faster
+ * @throws Failure `unavailable` where the shop did not confirm that it forgets the wish to try again: it is to be read again
+ */
 export async function takeFromShop(
   ordering: Ordering,
   shop: ShopOfOrders,
   read: StoreOrderRead,
   readAt = ordering.now(),
+): Promise<ShopOrderTaken> {
+  const taken = await takeReading(ordering, shop, read, readAt)
+  if (!read.retry || !shop.retryTaken) return taken
+  const forgotten = await shop.retryTaken(read.reference)
+  if (forgotten.outcome === 'confirmed') return taken
+  const note = `the order ${read.reference} of ${shop.id} was tried again, and the shop did not forget the wish: ${forgotten.detail}`
+  // Refused, it would keep all other orders back.
+  throw new Failure(forgotten.outcome === 'unavailable' ? 'unavailable' : 'conflict', note)
+}
+
+async function takeReading(
+  ordering: Ordering,
+  shop: ShopOfOrders,
+  read: StoreOrderRead,
+  readAt: number,
 ): Promise<ShopOrderTaken> {
   const known = await first(ordering.db, storeOrderByReference(shop.id, read.reference))
   if (known) {
@@ -66,7 +86,7 @@ export async function takeFromShop(
   } catch (error) {
     if (!(error instanceof Failure)) throw error
     // A delivery and the poll read it at the same instant, and it changed between the two: the other one has taken it.
-    if (error.reason === 'reference_reused') return takeFromShop(ordering, shop, read)
+    if (error.reason === 'reference_reused') return takeReading(ordering, shop, read, ordering.now())
     if (error.reason === 'no_known_sku') {
       // Before the catalogue was read once, nothing says that a line is none of ours.
       if (await first(ordering.db, lastCompleteSync())) return ignored('no line of it is one of the listings')
@@ -163,6 +183,8 @@ async function follow(
         return
       }
       await tryAgain(ordering, known, read, actor)
+    } else if (read.retry && !read.fault) {
+      await tryAgain(ordering, known, read, actor)
     }
     await followLines(ordering, known, read, actor)
   }
@@ -189,8 +211,8 @@ async function holdBack(ordering: Ordering, known: StoreOrder, read: StoreOrderR
 }
 
 /**
- * Set back to paid by the merchant: what has ended without its keys is bought again, and what still moves goes on. A line of which units were refunded is not:
- * a purchase is for all of its units.
+ * Set back to paid by the merchant, or asked for by a tag: what has ended without its keys is bought again, and what still
+ * moves goes on. A line of which units were refunded is not: a purchase is for all of its units.
  */
 async function tryAgain(ordering: Ordering, known: StoreOrder, read: StoreOrderRead, actor: string): Promise<void> {
   const paid = new Map(read.lines.map((line) => [line.id, line.quantity]))

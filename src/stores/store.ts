@@ -115,6 +115,8 @@ export interface StoreOrderRead {
   }[]
   /** Why it must not be bought as it is, such as a total that does not fit its lines; absent for a sound order. */
   fault?: string
+  /** The merchant asks for it in the shop: what has ended without its keys is to be tried again, once. */
+  retry?: boolean
 }
 
 /**
@@ -204,6 +206,8 @@ export interface Store {
    * @param cursor of the call before; a number is the first call, and the instant that it begins at
    */
   ordersSince?(cursor: string | number): Promise<ChangedOrders>
+  /** Takes the wish of `retry` back once it was followed; harmless where there is none any more. */
+  retryTaken?(reference: string): Promise<PushResult>
   /** Makes the store send its orders to this address of ours; harmless when it already does. `detail`: what it had to do. */
   provision?(url: string): Promise<{ outcome: 'confirmed'; detail: string | null } | NotConfirmed>
   /** Sends the customer the keys of an order again, which the store has. */
