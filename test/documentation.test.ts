@@ -124,6 +124,7 @@ describe('the page on configuration', () => {
       stores: [
         { id: 'a-12345678', kind: 'backend', name: 'a', callbackUrl: 'https://b.example/' },
         { id: 'b-12345678', kind: 'woocommerce', name: 'b', url: 'https://c.example/' },
+        { id: 'c-12345678', kind: 'shopify', name: 'c', url: 'https://c.myshopify.example/' },
       ],
     })
     expect(leaves(configShape).length).toBeGreaterThan(15)

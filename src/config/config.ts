@@ -120,10 +120,12 @@ export type ConfiguredStore = StoreSettings & {
   credentials?: ShopCredentials
 }
 
-/** A key of the shop's API. */
+/** What the API of a shop lets us in with. */
 export interface ShopCredentials {
   key: Secret
   secret: Secret
+  /** Of Shopify: the secret before a rotation. */
+  previousSecret?: Secret
 }
 
 export interface Config extends Omit<Settings, 'stores'> {
@@ -187,7 +189,7 @@ export function checkedConfig(
     settings.value?.stores.flatMap((store) =>
       store.kind === 'backend'
         ? []
-        : [[store.id, readCredentials(store.id, folder, env, faults, made.stores?.[store.id])]],
+        : [[store.id, readCredentials(store, folder, env, faults, made.stores?.[store.id])]],
     ),
   )
   if (settings.value && dialect) {
@@ -245,18 +247,22 @@ export const credentialsSource = (store: string) => ({
 const CREDENTIALS = /^([\x21-\x39\x3b-\x7e]{4,200}):([\x21-\x7e]{4,200})$/
 
 function readCredentials(
-  store: string,
+  { id, kind }: StoreSettings,
   folder: string,
   env: Env,
   faults: FieldFault[],
   made: Secret | undefined,
 ): ShopCredentials {
-  const source = credentialsSource(store)
+  const source = credentialsSource(id)
   const before = faults.length
   const text = readSecret(source, folder, env, faults, made).reveal()
-  const credentials = shopCredentials(text)
+  const credentials = kind === 'shopify' ? shopifyCredentials(text) : shopCredentials(text)
   if (!credentials && faults.length === before) {
-    faults.push({ field: source.variable, message: 'must be the key and the secret of the shop, joined by a colon' })
+    const message =
+      kind === 'shopify'
+        ? 'must be the client id and the client secret, or the admin token and the API secret key, joined by a colon'
+        : 'must be the key and the secret of the shop, joined by a colon'
+    faults.push({ field: source.variable, message })
   }
   return credentials ?? { key: new Secret(''), secret: new Secret('') }
 }
@@ -265,6 +271,19 @@ function readCredentials(
 export function shopCredentials(text: string): ShopCredentials | undefined {
   const [, key, secret] = CREDENTIALS.exec(text) ?? []
   return key && secret ? { key: new Secret(key), secret: new Secret(secret) } : undefined
+}
+
+/** Reads client id and secret, or admin token and API secret key; the secret before a rotation may follow. */
+export function shopifyCredentials(text: string): ShopCredentials | undefined {
+  const parts = text.split(':')
+  const [key, secret, previous] = parts
+  const isSound = parts.length <= 3 && parts.every((part) => /^[\x21-\x7e]{4,200}$/.test(part))
+  if (!isSound || key === undefined || secret === undefined) return undefined
+  return {
+    key: new Secret(key),
+    secret: new Secret(secret),
+    ...(previous === undefined ? {} : { previousSecret: new Secret(previous) }),
+  }
 }
 
 function readNextKey(folder: string, env: Env): Secret | undefined {

@@ -126,8 +126,44 @@ export const wooCommerceShape = z.strictObject({
   ...everyStore,
 })
 
+/** A shop of Shopify. */
+export const shopifyShape = z.strictObject({
+  kind: z.literal('shopify'),
+  ...everyShop,
+  /** Of the Admin API; older ones lack what is used. */
+  apiVersion: z
+    .string()
+    .regex(/^20\d\d-(01|04|07|10)$/, 'a version of the Admin API, such as "2026-07"')
+    .refine((version) => version >= '2026-04', 'must be "2026-04" or newer')
+    .default('2026-07'),
+  /** Number of the location whose stock is written; null: the oldest one that serves online orders. */
+  location: z
+    .string()
+    .regex(/^[1-9]\d{0,19}$/, 'the number of a location as text, such as "65432109876"')
+    .nullable()
+    .default(null),
+  /** Keeps a paid order back that Shopify's fraud analysis recommends to cancel, or also to investigate; null: none. */
+  holdAtRisk: z.enum(['cancel', 'investigate']).nullable().default(null),
+  /** Where the keys of an order stand on it; null: in the namespace of the app, which nothing else can write. */
+  metafieldNamespace: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{3,255}$/, 'a namespace of metafields, such as "quayside"')
+    .nullable()
+    .default(null),
+  /** The tag by which a merchant has an order tried again. */
+  retryTag: z
+    .string()
+    .regex(/^[^,\s]{1,40}$/, 'a tag without blanks and commas')
+    .default('quayside-retry'),
+  /** Whether orders of test payments are bought. */
+  buyTestOrders: z.boolean().default(false),
+  ...everyStore,
+})
+
 /** A store; `kind` names its adapter, which decides about its settings. An unknown kind hides no other fault. */
-export const storeShape = z.discriminatedUnion('kind', [backendShape, wooCommerceShape], { unionFallback: true })
+export const storeShape = z.discriminatedUnion('kind', [backendShape, wooCommerceShape, shopifyShape], {
+  unionFallback: true,
+})
 export type StoreSettings = z.infer<typeof storeShape>
 
 export const ratesShape = z

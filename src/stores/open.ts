@@ -1,6 +1,7 @@
 import type { ConfiguredStore } from '../config/config.ts'
 import { Secret } from '../secret.ts'
 import { type BackendOptions, backendStore } from './backend/backend.ts'
+import { shopifyStore } from './shopify/shopify.ts'
 import type { Store } from './store.ts'
 import { PAID_STATUSES } from './woocommerce/orders.ts'
 import { wooCommerceStore } from './woocommerce/woocommerce.ts'
@@ -11,6 +12,8 @@ export interface StoreNeeds extends Pick<BackendOptions, 'now' | 'newId' | 'conn
   secretsOf: (store: string) => readonly Buffer[]
   /** The secret that the shop with this id signs its deliveries with: letters and digits. */
   webhookSecretOf: (store: string) => string
+  /** Default: a timer of this machine. */
+  sleep?: ((ms: number) => Promise<void>) | undefined
 }
 
 /** The adapters of the configured stores, by the id of their store. */
@@ -34,6 +37,16 @@ function openStore(settings: ConfiguredStore, { secretsOf, webhookSecretOf, ...n
         consumerSecret: credentials?.secret ?? NONE,
         webhookSecret: webhookSecretOf(settings.id),
         settings: { create, statuses, handOver, currency, ownsSalePrice: pricing.compareAt !== null },
+      })
+    }
+    case 'shopify': {
+      const { url, apiVersion, pricing, credentials, ...rest } = settings
+      return shopifyStore({
+        ...needs,
+        url,
+        apiVersion,
+        credentials: credentials ?? { key: NONE, secret: NONE },
+        settings: { ...rest, ownsSalePrice: pricing.compareAt !== null },
       })
     }
   }

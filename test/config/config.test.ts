@@ -75,7 +75,7 @@ describe('the configuration', () => {
       'supplier.baseUrl': 'an address that ends in /v1',
       'supplier.dialct': 'unknown; known are baseUrl, dialect',
       'stores.0.id': expect.stringContaining('quayside init'),
-      'stores.0.kind': 'must be one of backend, woocommerce',
+      'stores.0.kind': 'must be one of backend, woocommerce, shopify',
       'stores.0.pricing.markup.percent': 'must be text, in quotes',
       'listen.port': 'must be at most 65535',
       'ordering.inFlight': 'must be at most 4',

@@ -107,7 +107,7 @@ export const updateProduct = document(`
 export const variantsBySku = document(`
   query VariantsBySku($query: String!) {
     productVariants(first: 100, query: $query, sortKey: ID) {
-      nodes { id sku product { id } }
+      nodes { id sku product { id handle } }
       pageInfo { hasNextPage }
     }
   }`)

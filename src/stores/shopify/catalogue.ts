@@ -1,0 +1,600 @@
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import type { ItemAnswer } from '../../domain/acknowledgement.ts'
+import { parseDecimal } from '../../domain/money.ts'
+import type {
+  CreatedVariant,
+  CreateResult,
+  NewVariant,
+  NotConfirmed,
+  PublishResult,
+  StoreListing,
+  StorePage,
+  StoreVariant,
+} from '../store.ts'
+import type { CallOptions, Read, ShopClient } from './client.ts'
+import {
+  activateStock,
+  createProduct,
+  locations,
+  productByHandle,
+  publications,
+  publishProduct,
+  setStock,
+  shop,
+  updateProduct,
+  updateVariants,
+  VARIANTS_MAX,
+  variantPage,
+  variantsById,
+  variantsBySku,
+} from './documents.ts'
+import { gidOf, numberOf } from './orders.ts'
+
+/**
+ * Most listings of a push, and most products that are created at once. A product is created in a second or two, and prices are
+ * written product by product, 10 points each of the 100 that the smallest plan gives back in a second: a push ends within a
+ * minute or so. The core pushes at most a hundred products at a time, so that Shopify's bulk operations would never pay.
+ */
+export const BATCH_MAX = 50
+/** Requests for products at once. */
+const AT_ONCE = 4
+/** The currency and the location of a shop are read again after this. */
+const SETTINGS_AGE_MS = 3_600_000
+/** How often stock is written that sells, or is counted, meanwhile. */
+const STOCK_TRIES_MAX = 3
+/** SKUs of one search. */
+const SKUS_MAX = 20
+
+export interface CatalogueOptions {
+  client: ShopClient
+  now: () => number
+  create: null | 'draft' | 'publish'
+  ownsSalePrice: boolean
+  /** Number of the location whose stock is written; null: the oldest one that serves online orders. */
+  location: string | null
+}
+
+const CAN_WAIT: CallOptions = { canWait: true }
+
+const shopVariant = z.object({
+  id: z.string(),
+  price: z.string(),
+  compareAtPrice: z.string().nullable(),
+  inventoryPolicy: z.string(),
+  product: z.object({ id: z.string(), status: z.string(), variantsCount: z.object({ count: z.number() }).nullable() }),
+  inventoryItem: z.object({
+    id: z.string(),
+    tracked: z.boolean(),
+    inventoryLevel: z
+      .object({ quantities: z.array(z.object({ name: z.string(), quantity: z.number().int() })) })
+      .nullable(),
+  }),
+})
+export type ShopVariant = z.infer<typeof shopVariant>
+
+/** What can be bought of a variant at the location; null: it is not stocked there. */
+export const availableOf = ({ inventoryItem }: ShopVariant): number | null =>
+  inventoryItem.inventoryLevel?.quantities.find(({ name }) => name === 'available')?.quantity ?? null
+
+/** The stock that a listing is to have; null: it is not counted. */
+export const quantityOf = ({ stock, available }: StoreListing): number | null => {
+  if (stock === null) return available ? null : 0
+  return available ? stock : 0
+}
+
+/** What is written of a variant: what differs. Undefined where nothing does. */
+export function variantChange(listing: StoreListing, variant: ShopVariant, ownsSalePrice: boolean) {
+  const { price, compareAt, currency } = listing
+  const isTracked = quantityOf(listing) !== null
+  const change = {
+    ...(isSame(variant.price, price, currency) ? {} : { price }),
+    ...(ownsSalePrice && !isSame(variant.compareAtPrice, compareAt, currency) ? { compareAtPrice: compareAt } : {}),
+    // Sold out, it must not be bought.
+    ...(isTracked && variant.inventoryPolicy !== 'DENY' ? { inventoryPolicy: 'DENY' } : {}),
+    ...(variant.inventoryItem.tracked === isTracked ? {} : { inventoryItem: { tracked: isTracked } }),
+  }
+  return Object.keys(change).length === 0 ? undefined : { id: variant.id, ...change }
+}
+
+function isSame(one: string | null, other: string | null, currency: string): boolean {
+  if (one === null || other === null) return one === other
+  return parseDecimal(one, currency) === parseDecimal(other, currency)
+}
+
+/** The element of a list that an error of Shopify is about; undefined: it is about the whole request. */
+export function elementOf(field: readonly string[] | null): number | undefined {
+  const index = field?.find((part) => /^\d{1,4}$/.test(part))
+  return index === undefined ? undefined : Number(index)
+}
+
+const errors = z.array(z.object({ code: z.string().nullable(), field: z.array(z.string()).nullable() }))
+const fieldErrors = z.array(z.object({ field: z.array(z.string()).nullable() }))
+
+/** Shopify's own name of an error, in brackets. */
+const named = (code: string | null): string => (code !== null && /^[A-Z_]{1,60}$/.test(code) ? ` (${code})` : '')
+const refusalOf = (code: string | null): string => `the shop refused it${named(code)}`
+
+/** A listing on its way, with what the shop has of it. */
+interface Pushing {
+  listing: StoreListing
+  variant: ShopVariant
+  /** The price that the shop has now. */
+  price: string
+  refusal: string | undefined
+}
+
+export type Catalogue = ReturnType<typeof shopCatalogue>
+
+/** What a shop sells: read, created, and kept at our prices and stock. */
+export function shopCatalogue(options: CatalogueOptions) {
+  const { client, now, create: status, ownsSalePrice } = options
+  let settings: { currency: string; location: string; readAt: number } | undefined
+  let publication: string | null | undefined
+
+  /** The currency that the shop sells in, and the location whose stock is written. */
+  async function readSettings(): Promise<Read<{ currency: string; location: string }>> {
+    if (settings && now() - settings.readAt < SETTINGS_AGE_MS) return { outcome: 'read', value: settings }
+    const schema = z.object({ shop: z.object({ currencyCode: z.string() }) })
+    const read = await client.ask(shop, {}, schema, CAN_WAIT)
+    if (read.outcome !== 'read') return read
+    const location = await findLocation(client, options.location)
+    if (location.outcome !== 'read') return location
+    const id = location.value?.id
+    if (id === undefined) return NO_LOCATION
+    settings = { currency: read.value.shop.currencyCode, location: id, readAt: now() }
+    return { outcome: 'read', value: settings }
+  }
+
+  async function readVariants(ids: string[], location: string): Promise<Read<Map<string, ShopVariant>>> {
+    const found = new Map<string, ShopVariant>()
+    for (let at = 0; at < ids.length; at += VARIANTS_MAX) {
+      const schema = z.object({ nodes: z.array(shopVariant.nullable()) })
+      const some = ids.slice(at, at + VARIANTS_MAX)
+      const read = await client.ask(variantsById, { ids: some, location }, schema, CAN_WAIT)
+      if (read.outcome !== 'read') return read
+      for (const node of read.value.nodes) if (node) found.set(node.id, node)
+    }
+    return { outcome: 'read', value: found }
+  }
+
+  /** Writes prices of the variants of one product. What it refuses is noted on each. */
+  async function writePrices(product: string, pushing: Pushing[]): Promise<NotConfirmed | undefined> {
+    const changes = pushing.flatMap((one) => {
+      const change = variantChange(one.listing, one.variant, ownsSalePrice)
+      return change ? [{ one, change }] : []
+    })
+    if (changes.length === 0) return undefined
+    const schema = z.object({
+      productVariantsBulkUpdate: z.object({
+        productVariants: z.array(z.object({ id: z.string(), price: z.string() })).nullable(),
+        userErrors: errors,
+      }),
+    })
+    const variants = changes.map(({ change }) => change)
+    const read = await client.ask(updateVariants, { product, variants }, schema, CAN_WAIT)
+    if (read.outcome !== 'read') return read
+    const { productVariants, userErrors } = read.value.productVariantsBulkUpdate
+    for (const { code, field } of userErrors) {
+      const index = elementOf(field)
+      for (const { one } of index === undefined ? changes : changes.slice(index, index + 1)) {
+        one.refusal = refusalOf(code)
+      }
+    }
+    for (const { one } of changes) {
+      const echo = productVariants?.find(({ id }) => id === one.variant.id)
+      if (echo) one.price = echo.price
+      else one.refusal ??= 'the shop does not say what became of it'
+    }
+    return undefined
+  }
+
+  /** Writes the stock of these. What it refuses is noted on each. */
+  async function writeStock(push: string, all: Pushing[], location: string): Promise<NotConfirmed | undefined> {
+    let pushing = all
+    let stale = 0
+    for (let tries = 1; ; tries += 1) {
+      const due = pushing.flatMap((one) => {
+        const quantity = quantityOf(one.listing)
+        const before = availableOf(one.variant)
+        if (quantity === null || quantity === before) return []
+        // A price that was refused is no reason to go on selling what is sold out.
+        return one.refusal === undefined || (before !== null && quantity < before) ? [{ one, quantity, before }] : []
+      })
+      if (due.length === 0) return undefined
+      for (const { one } of due.filter(({ before }) => before === null)) {
+        const failure = await activate(push, one, location)
+        if (failure) return failure
+      }
+      const sent = due.filter(({ one, before }) => before !== null || one.refusal === undefined)
+      if (sent.length === 0) return undefined
+      const quantities = sent.map(({ one, quantity, before }) => ({
+        inventoryItemId: one.variant.inventoryItem.id,
+        locationId: location,
+        quantity,
+        changeFromQuantity: before ?? 0,
+      }))
+      const input = {
+        name: 'available',
+        reason: 'correction',
+        referenceDocumentUri: `gid://quayside/Publish/${push}`,
+        quantities,
+      }
+      const schema = z.object({ inventorySetQuantities: z.object({ userErrors: errors }) })
+      const key = keyOf(push, tries, quantities)
+      const read = await client.ask(setStock, { input, key }, schema, CAN_WAIT)
+      if (read.outcome !== 'read') return read
+      const { userErrors } = read.value.inventorySetQuantities
+      if (userErrors.length === 0) return undefined
+      const codes = userErrors.map(({ code }) => code)
+      if (codes.includes('IDEMPOTENCY_CONCURRENT_REQUEST')) {
+        return { outcome: 'unavailable', mayHaveLeft: true, detail: 'the shop is still writing the same stock' }
+      }
+      // One error has all of the request refused: what it names is left out, and the others are written again.
+      for (const { code, field } of userErrors) {
+        if (code !== null && PASSING.includes(code)) continue
+        const index = elementOf(field)
+        if (index === undefined) {
+          return { outcome: 'refused', status: 422, detail: `the shop does not take stock${named(code)}` }
+        }
+        const one = sent[index]?.one
+        if (one) one.refusal = refusalOf(code)
+      }
+      if (codes.some((code) => code !== null && PASSING.includes(code))) stale += 1
+      if (stale >= STOCK_TRIES_MAX) {
+        for (const { one } of sent) one.refusal ??= 'its stock keeps changing in the shop'
+        return undefined
+      }
+      pushing = sent.map(({ one }) => one).filter(({ refusal }) => refusal === undefined)
+      const again = await readVariants(
+        pushing.map(({ variant }) => variant.id),
+        location,
+      )
+      if (again.outcome !== 'read') return again
+      for (const one of pushing) one.variant = again.value.get(one.variant.id) ?? one.variant
+    }
+  }
+
+  /** Stocks an item at the location, with none of it. */
+  async function activate(push: string, one: Pushing, location: string): Promise<NotConfirmed | undefined> {
+    const { id: item } = one.variant.inventoryItem
+    const schema = z.object({ inventoryActivate: z.object({ userErrors: fieldErrors }) })
+    const read = await client.ask(activateStock, { item, location, key: keyOf(push, 0, [item]) }, schema, CAN_WAIT)
+    if (read.outcome !== 'read') return read
+    if (read.value.inventoryActivate.userErrors.length > 0) {
+      one.refusal = 'the shop does not stock it at the location'
+    }
+    return undefined
+  }
+
+  /** Takes a product out of sight whose only variant this is. */
+  async function hide({ variant }: Pushing): Promise<NotConfirmed | undefined | 'refused'> {
+    const { id, status: before, variantsCount } = variant.product
+    if (before === 'DRAFT' || variantsCount?.count !== 1) return undefined
+    const schema = z.object({ productUpdate: z.object({ userErrors: fieldErrors }) })
+    const read = await client.ask(updateProduct, { product: { id, status: 'DRAFT' } }, schema, CAN_WAIT)
+    if (read.outcome !== 'read') return read
+    return read.value.productUpdate.userErrors.length > 0 ? 'refused' : undefined
+  }
+
+  async function publish(push: { id: string; listings: StoreListing[] }): Promise<PublishResult> {
+    const read = await readSettings()
+    if (read.outcome !== 'read') return read
+    const { currency, location } = read.value
+    const answers: ItemAnswer[] = []
+    const sound: StoreListing[] = []
+    for (const listing of push.listings) {
+      const reason = !/^[1-9]\d{0,19}$/.test(listing.id)
+        ? 'this is no id of a variant of Shopify'
+        : listing.currency === currency
+          ? undefined
+          : `the shop sells in ${currency}, the price is in ${listing.currency}`
+      if (reason) answers.push({ id: listing.id, ok: false, reason })
+      else sound.push(listing)
+    }
+    const there = await readVariants(
+      sound.map(({ id }) => gidOf('ProductVariant', id)),
+      location,
+    )
+    if (there.outcome !== 'read') return there
+    const pushing: Pushing[] = []
+    for (const listing of sound) {
+      const variant = there.value.get(gidOf('ProductVariant', listing.id))
+      if (variant) pushing.push({ listing, variant, price: variant.price, refusal: undefined })
+      else answers.push({ id: listing.id, ok: false, reason: `the shop has no variant ${listing.id}` })
+    }
+    const failure = await write(push.id, pushing, location)
+    // What was written before shows in the next push as equal.
+    if (failure) return answers.length === 0 ? failure : { outcome: 'answered', answers, failure }
+    for (const { listing, price, refusal } of pushing) {
+      if (refusal !== undefined) answers.push({ id: listing.id, ok: false, reason: refusal })
+      else answers.push({ id: listing.id, ok: true, price, stock: listing.stock === null ? null : quantityOf(listing) })
+    }
+    return { outcome: 'answered', answers }
+  }
+
+  async function write(push: string, pushing: Pushing[], location: string): Promise<NotConfirmed | undefined> {
+    const products = [...Map.groupBy(pushing, ({ variant }) => variant.product.id)]
+    for (let at = 0; at < products.length; at += AT_ONCE) {
+      const some = products.slice(at, at + AT_ONCE)
+      const ended = await Promise.all(some.map(([product, of]) => writePrices(product, of)))
+      const failure = ended.find((one) => one !== undefined)
+      if (failure) return failure
+    }
+    const failure = await writeStock(push, pushing, location)
+    if (failure) return failure
+    for (const one of pushing.filter(({ listing }) => listing.isGone)) {
+      const hidden = await hide(one)
+      if (hidden === 'refused') one.refusal ??= 'the shop does not make a draft of it'
+      else if (hidden) return hidden
+    }
+    return undefined
+  }
+
+  /** Variants by SKU, of those that the shop's search knows. */
+  async function findSkus(skus: string[]): Promise<Read<Map<string, FoundVariant[]>>> {
+    const found = new Map<string, FoundVariant[]>()
+    const schema = z.object({
+      productVariants: z.object({
+        nodes: z.array(
+          z.object({
+            id: z.string(),
+            sku: z.string().nullable(),
+            product: z.object({ id: z.string(), handle: z.string() }),
+          }),
+        ),
+      }),
+    })
+    for (let at = 0; at < skus.length; at += SKUS_MAX) {
+      const some = skus.slice(at, at + SKUS_MAX)
+      const read = await client.ask(variantsBySku, { query: skuQuery(some) }, schema, CAN_WAIT)
+      if (read.outcome !== 'read') return read
+      for (const { id, sku, product } of read.value.productVariants.nodes) {
+        const variant = numberOf('ProductVariant', id)
+        if (sku === null || variant === undefined || !some.includes(sku)) continue
+        found.set(sku, [...(found.get(sku) ?? []), { id: variant, product: product.id, handle: product.handle }])
+      }
+    }
+    return { outcome: 'read', value: found }
+  }
+
+  async function byHandle(sku: string): Promise<Read<FoundVariant | { refusal: string } | null>> {
+    const handle = handleOf(sku)
+    const schema = z.object({ productByIdentifier: madeProduct.nullable() })
+    const read = await client.ask(productByHandle, { handle }, schema, CAN_WAIT)
+    if (read.outcome !== 'read') return read
+    const product = read.value.productByIdentifier
+    if (product === null) return { outcome: 'read', value: null }
+    const id = onlyVariant(product, sku)
+    const value =
+      id === undefined
+        ? { refusal: `a product of the shop has the handle ${handle} and another SKU: link one of its variants` }
+        : { id, product: product.id, handle }
+    return { outcome: 'read', value }
+  }
+
+  async function createOne(variant: NewVariant): Promise<CreatedVariant | NotConfirmed> {
+    const { sku } = variant
+    const before = await byHandle(sku)
+    if (before.outcome !== 'read') return before
+    if (before.value) return taken(variant, before.value, false)
+    for (const withImage of variant.image === null ? [false] : [true, false]) {
+      const schema = z.object({ productSet: z.object({ product: madeProduct.nullable(), userErrors: errors }) })
+      const input = newProduct({ ...variant, image: withImage ? variant.image : null }, status)
+      const read = await client.ask(createProduct, { input }, schema, CAN_WAIT)
+      if (read.outcome !== 'read') return read
+      const { product, userErrors } = read.value.productSet
+      const id = product && onlyVariant(product, sku)
+      if (userErrors.length === 0 && product && id !== null && id !== undefined) {
+        return taken(variant, { id, product: product.id, handle: handleOf(sku) }, true)
+      }
+      if (userErrors.some(({ code }) => code === 'HANDLE_NOT_UNIQUE')) {
+        const there = await byHandle(sku)
+        if (there.outcome !== 'read') return there
+        if (there.value) return taken(variant, there.value, false)
+      }
+      const isImage = userErrors.some(({ field }) => field?.includes('files'))
+      if (!isImage || !withImage) return { sku, refusal: refusalOf(userErrors[0]?.code ?? null) }
+    }
+    return { sku, refusal: refusalOf(null) }
+  }
+
+  /** Says that a variant is there, once its product is published where it is to be. */
+  async function taken(
+    { sku, isPublished }: NewVariant,
+    found: FoundVariant | { refusal: string },
+    isNew: boolean,
+  ): Promise<CreatedVariant | NotConfirmed> {
+    if ('refusal' in found) return { sku, ...found }
+    if (isPublished && status === 'publish' && found.handle === handleOf(sku)) {
+      const failure = await show(found.product)
+      if (failure) return failure
+    }
+    return { sku, id: found.id, isNew }
+  }
+
+  /** Publishes a product to the online store, where the shop has one. */
+  async function show(product: string): Promise<NotConfirmed | undefined> {
+    if (publication === undefined) {
+      const schema = z.object({
+        publications: z.object({
+          nodes: z.array(
+            z.object({
+              id: z.string(),
+              catalog: z
+                .object({ apps: z.object({ nodes: z.array(z.object({ handle: z.string().nullable() })) }) })
+                .nullable()
+                .catch(null),
+            }),
+          ),
+        }),
+      })
+      const read = await client.ask(publications, {}, schema, CAN_WAIT)
+      if (read.outcome !== 'read') return read
+      const isOnlineStore = (handle: string | null) => handle === 'online_store'
+      publication =
+        read.value.publications.nodes.find(({ catalog }) =>
+          catalog?.apps.nodes.some(({ handle }) => isOnlineStore(handle)),
+        )?.id ?? null
+    }
+    if (publication === null) return undefined
+    const schema = z.object({ publishablePublish: z.object({ userErrors: fieldErrors }) })
+    const read = await client.ask(publishProduct, { product, publication }, schema, CAN_WAIT)
+    return read.outcome === 'read' ? undefined : read
+  }
+
+  async function create(variants: NewVariant[]): Promise<CreateResult> {
+    const found = await findSkus(variants.map(({ sku }) => sku))
+    if (found.outcome !== 'read') return found
+    const answers: CreatedVariant[] = []
+    for (let at = 0; at < variants.length; at += AT_ONCE) {
+      const made = await Promise.all(
+        variants.slice(at, at + AT_ONCE).map((variant) => {
+          const [one, ...others] = found.value.get(variant.sku) ?? []
+          if (others.length > 0) {
+            return { sku: variant.sku, refusal: 'several variants of the shop have this SKU: link one of them' }
+          }
+          return one ? taken(variant, one, false) : createOne(variant)
+        }),
+      )
+      answers.push(...made.flatMap((one) => ('sku' in one ? [one] : [])))
+      const failure = made.find((one) => 'outcome' in one)
+      if (failure) return answers.length === 0 ? failure : { outcome: 'answered', answers, failure }
+    }
+    return { outcome: 'answered', answers }
+  }
+
+  async function variants(cursor: string | null): Promise<StorePage<StoreVariant>> {
+    const schema = z.object({ productVariants: z.object({ nodes: z.array(listedVariant), pageInfo }) })
+    const read = await client.ask(variantPage, { after: cursor }, schema, CAN_WAIT)
+    if (read.outcome !== 'read') return read
+    const { nodes, pageInfo: page } = read.value.productVariants
+    const items = nodes.flatMap(({ id: gid, sku, title, product }) => {
+      const id = numberOf('ProductVariant', gid)
+      const name = product.hasOnlyDefaultVariant ? product.title : `${product.title} - ${title}`
+      return id === undefined ? [] : [{ id, sku: sku || null, name }]
+    })
+    return { outcome: 'read', items, next: page.hasNextPage ? page.endCursor : null }
+  }
+
+  return { variants, publish, create }
+}
+
+interface FoundVariant {
+  id: string
+  product: string
+  handle: string
+}
+
+const NO_LOCATION: NotConfirmed = {
+  outcome: 'refused',
+  status: 404,
+  detail: 'the shop has no location for online orders: configure `location`',
+}
+
+/** What passes by itself, once what the shop has is read again. */
+const PASSING = [
+  'CHANGE_FROM_QUANTITY_STALE',
+  'COMPARE_QUANTITY_STALE',
+  'ITEM_NOT_STOCKED_AT_LOCATION',
+  'IDEMPOTENCY_PREVIOUS_ATTEMPT_FAILED',
+]
+
+const pageInfo = z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() })
+const listedVariant = z.object({
+  id: z.string(),
+  sku: z.string().nullable(),
+  title: z.string(),
+  product: z.object({ title: z.string(), hasOnlyDefaultVariant: z.boolean() }),
+})
+
+const madeProduct = z.object({
+  id: z.string(),
+  variants: z.object({ nodes: z.array(z.object({ id: z.string(), sku: z.string().nullable() })) }),
+})
+
+/** The variant of a product that has just this SKU. */
+const onlyVariant = ({ variants }: z.infer<typeof madeProduct>, sku: string): string | undefined =>
+  numberOf('ProductVariant', variants.nodes.find((one) => one.sku === sku)?.id)
+
+/** The key under which Shopify does the same once. */
+const keyOf = (push: string, tries: number, contents: unknown[]): string =>
+  createHash('sha256')
+    .update(JSON.stringify([push, tries, contents]))
+    .digest('hex')
+
+/** A search for these SKUs. It finds more, which differ in case or in part. */
+export const skuQuery = (skus: string[]): string =>
+  skus.map((sku) => `sku:'${sku.replaceAll(/['\\]/g, '\\$&')}'`).join(' OR ')
+
+/** The handle of a product that Quayside makes for a SKU: known at once, where a search lags. */
+export function handleOf(sku: string): string {
+  const slug = sku
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .slice(0, 100)
+    .replaceAll(/^-+|-+$/g, '')
+  const hash = createHash('sha256').update(sku).digest('hex').slice(0, 8)
+  return slug === '' ? hash : `${slug}-${hash}`
+}
+
+const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
+
+/**
+ * A product as it is created: nothing of it is shipped, and none is in stock, so that it cannot be bought before its price and
+ * stock are published.
+ */
+function newProduct(variant: NewVariant, status: CatalogueOptions['create']) {
+  const { sku, name, category, description, image, isPublished } = variant
+  const escaped = description?.replaceAll(/[&<>]/g, (one) => ENTITIES[one] ?? one)
+  return {
+    handle: handleOf(sku),
+    title: name,
+    status: isPublished && status === 'publish' ? 'ACTIVE' : 'DRAFT',
+    ...(escaped === undefined ? {} : { descriptionHtml: escaped }),
+    ...(category === null ? {} : { productType: category }),
+    ...(image === null ? {} : { files: [{ originalSource: image, contentType: 'IMAGE' }] }),
+    productOptions: [{ name: 'Title', values: [{ name: 'Default Title' }] }],
+    variants: [
+      {
+        optionValues: [{ optionName: 'Title', name: 'Default Title' }],
+        sku,
+        inventoryPolicy: 'DENY',
+        inventoryItem: { tracked: true, requiresShipping: false },
+      },
+    ],
+  }
+}
+
+/** A place that a shop has stock at. */
+const shopLocation = z.object({
+  id: z.string(),
+  isActive: z.boolean(),
+  fulfillsOnlineOrders: z.boolean(),
+  isFulfillmentService: z.boolean(),
+})
+export type ShopLocation = z.infer<typeof shopLocation>
+
+const locationPage = z.object({ locations: z.object({ nodes: z.array(shopLocation), pageInfo }) })
+type LocationPage = z.infer<typeof locationPage>
+
+/** Pages of fifty: a shop has at most a thousand locations. */
+const LOCATION_PAGES_MAX = 20
+
+/** The configured location, or the oldest one that serves online orders; undefined where there is none. */
+export async function findLocation(client: ShopClient, number: string | null): Promise<Read<ShopLocation | undefined>> {
+  let after: string | null = null
+  for (let pages = 0; pages < LOCATION_PAGES_MAX; pages += 1) {
+    const read: Read<LocationPage> = await client.ask(locations, { after }, locationPage, CAN_WAIT)
+    if (read.outcome !== 'read') return read
+    const { nodes, pageInfo: page }: LocationPage['locations'] = read.value.locations
+    const location = nodes.find((one) =>
+      number === null
+        ? one.isActive && one.fulfillsOnlineOrders && !one.isFulfillmentService
+        : numberOf('Location', one.id) === number,
+    )
+    if (location || !page.hasNextPage) return { outcome: 'read', value: location }
+    after = page.endCursor
+  }
+  return { outcome: 'read', value: undefined }
+}

@@ -1,0 +1,517 @@
+import { z } from 'zod'
+import type { LineFailed, LineFulfilled, LineHeld, LineResumed, OrderClosed } from '../../domain/store-update.ts'
+import { closingRemarks, failureRemark, holdRemark, refusalRemark, remarkMark, resumptionRemark } from '../remarks.ts'
+import type { Pushed, PushResult, ResentOrder, Store } from '../store.ts'
+import type { Read, ShopClient } from './client.ts'
+import {
+  createFulfillment,
+  defineKeys,
+  FULFILLMENTS_MAX,
+  fulfilledLines,
+  fulfillmentOrderLines,
+  fulfillmentTracking,
+  handOverOrder,
+  notifyAgain,
+  orderFulfillments,
+  orderNote,
+  putKeys,
+  putNote,
+} from './documents.ts'
+import { gidOf, isCancelled } from './orders.ts'
+
+export interface HandOverOptions {
+  client: ShopClient
+  /** Where the keys of an order stand on it; null: in the namespace of the app, which nothing else can write. */
+  metafieldNamespace: string | null
+}
+
+/** Of the app itself. */
+const APP_NAMESPACE = '$app:quayside'
+/** `keys_1`, and `keys_2` where that one is full: keys in plain, as the customer reads them. */
+const KEYS = /^keys_([1-9]\d{0,2})$/
+const keysName = (index: number): string => `keys_${index}`
+/** Units of each line of which the keys are on the order: JSON. */
+const UNITS = 'units'
+/** Characters of one metafield with keys; Shopify takes 65,536. */
+const KEYS_LENGTH_MAX = 30_000
+/** Shopify's longest note of an order. */
+const NOTE_LENGTH_MAX = 5_000
+/** How often keys are put on an order that changed meanwhile. */
+const TRIES_MAX = 3
+
+const metafield = z.object({ key: z.string(), value: z.string(), compareDigest: z.string() })
+type Metafield = z.infer<typeof metafield>
+
+/** What an order has of ours. */
+export interface KeysOnOrder {
+  /** Texts with keys, in their order. */
+  texts: { index: number; text: string; digest: string }[]
+  /** Units by the id of their line. */
+  units: Record<string, number>
+  unitsDigest: string | null
+}
+
+/** Reads what an order has of ours. */
+export function keysOnOrder(metafields: Metafield[]): KeysOnOrder {
+  const texts = metafields.flatMap(({ key, value, compareDigest }) => {
+    const [, index] = KEYS.exec(key) ?? []
+    return index === undefined ? [] : [{ index: Number(index), text: value, digest: compareDigest }]
+  })
+  const units = metafields.find(({ key }) => key === UNITS)
+  return {
+    texts: texts.toSorted((one, other) => one.index - other.index),
+    units: unitsIn(units?.value),
+    unitsDigest: units?.compareDigest ?? null,
+  }
+}
+
+function unitsIn(value: string | undefined): Record<string, number> {
+  try {
+    const read = z.record(z.string(), z.number().int().nonnegative()).safeParse(JSON.parse(value ?? ''))
+    return read.success ? read.data : {}
+  } catch {
+    return {}
+  }
+}
+
+const hasKey = (text: string, key: string): boolean => `\n${text.replaceAll('\r', '')}\n`.includes(`\n${key.trim()}\n`)
+
+/** Which of these keys an order lacks. */
+export const missingKeys = ({ texts }: KeysOnOrder, keys: string[]): string[] =>
+  keys.filter((key) => !texts.some(({ text }) => hasKey(text, key)))
+
+/**
+ * The metafields that an order gets with more keys of a line. Each is written only where it is as it was read: another writer's
+ * keys are never lost.
+ *
+ * @param heading stands before the keys, such as the name of the product
+ */
+export function withKeys(on: KeysOnOrder, line: string, heading: string, keys: string[]) {
+  const added = [heading, ...keys].join('\n')
+  const last = on.texts.at(-1)
+  const isFull = last !== undefined && last.text.length + added.length > KEYS_LENGTH_MAX
+  const units = { ...on.units, [line]: (on.units[line] ?? 0) + keys.length }
+  return [
+    last === undefined || isFull
+      ? { key: keysName((last?.index ?? 0) + 1), type: KEYS_TYPE, value: added, compareDigest: null }
+      : { key: keysName(last.index), type: KEYS_TYPE, value: `${last.text}\n\n${added}`, compareDigest: last.digest },
+    { key: UNITS, type: 'json', value: JSON.stringify(units), compareDigest: on.unitsDigest },
+  ]
+}
+
+const KEYS_TYPE = 'multi_line_text_field'
+
+/** A part of an order that Shopify has fulfilled from one place, with what is left of one line. */
+export interface FulfillableOrder {
+  id: string
+  status: string
+  /** Items of the line, each with the units that are not fulfilled. */
+  items: { id: string; remaining: number }[]
+}
+
+/** `blocked`: units of the line are held back by the merchant. `unknown`: Shopify has not made the parts of the order yet. */
+export type FulfilmentPlan =
+  | { outcome: 'fulfil'; parts: { order: string; items: { id: string; quantity: number }[] }[] }
+  | { outcome: 'blocked' }
+  | { outcome: 'unknown' }
+
+const OPEN = ['OPEN', 'IN_PROGRESS']
+const BLOCKED = ['ON_HOLD', 'SCHEDULED']
+
+/** Which units of a line to fulfil. @param wanted how many of them */
+export function planFulfilment(orders: FulfillableOrder[], wanted: number): FulfilmentPlan {
+  const remaining = (statuses: string[]) =>
+    orders
+      .filter(({ status }) => statuses.includes(status))
+      .flatMap(({ items }) => items.map((item) => item.remaining))
+      .reduce((sum, units) => sum + units, 0)
+  if (wanted > 0 && !orders.some(({ items }) => items.length > 0)) return { outcome: 'unknown' }
+  if (wanted > remaining(OPEN) && remaining(BLOCKED) > 0) return { outcome: 'blocked' }
+  let left = Math.max(0, wanted)
+  const parts = orders
+    .filter(({ status }) => OPEN.includes(status))
+    .map(({ id, items }) => ({
+      order: id,
+      items: items.flatMap((item) => {
+        const quantity = Math.min(left, item.remaining)
+        left -= quantity
+        return quantity === 0 ? [] : [{ id: item.id, quantity }]
+      }),
+    }))
+    .filter(({ items }) => items.length > 0)
+  return { outcome: 'fulfil', parts }
+}
+
+const remarked = (note: string, id: string): boolean => note.includes(remarkMark(id))
+
+/** A note with a remark at its end; undefined where there is no room for it. */
+export function noteWith(note: string, id: string, words: string): string | undefined {
+  const added = `${note === '' ? '' : `${note}\n`}${words} ${remarkMark(id)}`
+  return added.length > NOTE_LENGTH_MAX ? undefined : added
+}
+
+const CONFIRMED: PushResult = { outcome: 'confirmed' }
+const refused = (status: number, detail: string): Extract<PushResult, { outcome: 'refused' }> => ({
+  outcome: 'refused',
+  status,
+  detail,
+})
+/** An earlier request of this hand-over has put keys on the order: it must not seem unsent. */
+const afterKeys = <Result extends PushResult>(result: Result): Result =>
+  result.outcome === 'unavailable' ? { ...result, mayHaveLeft: true } : result
+
+const noErrors = z.array(z.object({}))
+const codes = z.array(z.object({ code: z.string().nullable() }))
+const pageInfo = z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() })
+const lineRef = z.object({ id: z.string() })
+
+const orderState = z.object({
+  id: z.string(),
+  cancelledAt: z.string().nullable(),
+  displayFinancialStatus: z.string().nullable(),
+  note: z.string().nullable(),
+  metafields: z.object({ nodes: z.array(metafield) }),
+})
+const orderAndLine = z.object({
+  order: orderState.nullable(),
+  node: z.object({ id: z.string(), name: z.string(), sku: z.string().nullable() }).nullable(),
+})
+
+const listOfFulfilments = z.object({
+  order: z
+    .object({
+      fulfillments: z.array(z.object({ id: z.string(), status: z.string() })),
+      fulfillmentOrders: z.object({ nodes: z.array(z.object({ id: z.string(), status: z.string() })), pageInfo }),
+    })
+    .nullable(),
+})
+
+/** Pages that a list has at most. */
+const PAGES_MAX = 20
+/** Fulfilments of an order that can be counted. */
+const COUNTED_MAX = 100
+
+/**
+ * What orders of a shop learn. Keys go onto the order first, so that they stand there when the mail about the fulfilment
+ * leaves. Each step reads what is there before it writes: a repeat finds what an attempt without an answer left.
+ */
+export function shopHandOver({ client, metafieldNamespace }: HandOverOptions) {
+  const namespace = metafieldNamespace ?? APP_NAMESPACE
+  /** Definitions that the shop has, as far as this process knows. */
+  const defined = new Set<string>()
+
+  async function readOrder(reference: string, line: string): Promise<Read<z.infer<typeof orderAndLine>>> {
+    if (!isNumber(reference)) return refused(404, 'this is no order of the shop')
+    if (!isNumber(line)) return refused(404, `the order ${reference} of the shop has no such line`)
+    const ids = { id: gidOf('Order', reference), line: gidOf('LineItem', line) }
+    return client.ask(handOverOrder, { ...ids, namespace }, orderAndLine)
+  }
+
+  /** The parts of an order with what is left of a line, and how many units of it are fulfilled. */
+  async function readFulfilments(reference: string, line: string) {
+    const id = gidOf('Order', reference)
+    const found: { id: string; status: string }[] = []
+    let fulfilled: { id: string; status: string }[] = []
+    let after: string | null = null
+    for (let pages = 0; pages < PAGES_MAX; pages += 1) {
+      const read: Read<z.infer<typeof listOfFulfilments>> = await client.ask(
+        orderFulfillments,
+        { id, after },
+        listOfFulfilments,
+      )
+      if (read.outcome !== 'read') return read
+      if (read.value.order === null) return refused(404, `the shop has no order ${reference}`)
+      fulfilled = read.value.order.fulfillments
+      found.push(...read.value.order.fulfillmentOrders.nodes)
+      after = read.value.order.fulfillmentOrders.pageInfo.endCursor
+      if (!read.value.order.fulfillmentOrders.pageInfo.hasNextPage) break
+    }
+    if (fulfilled.length >= COUNTED_MAX) {
+      return refused(409, `the order ${reference} has too many fulfilments to count: fulfil the rest of it by hand`)
+    }
+    const lines = await readLines(
+      fulfillmentOrderLines,
+      found.map((one) => one.id),
+      'lineItems',
+      z.object({ id: z.string(), remainingQuantity: z.number().int(), lineItem: lineRef }),
+    )
+    if (lines.outcome !== 'read') return lines
+    const orders = found.map(
+      (one): FulfillableOrder => ({
+        ...one,
+        items: (lines.value.get(one.id) ?? [])
+          .filter(({ lineItem }) => lineItem.id === gidOf('LineItem', line))
+          .map((item) => ({ id: item.id, remaining: Math.max(0, item.remainingQuantity) })),
+      }),
+    )
+    const successful = fulfilled.filter(({ status }) => !UNDONE.includes(status)).map((one) => one.id)
+    const sent = await readLines(
+      fulfilledLines,
+      successful,
+      'fulfillmentLineItems',
+      z.object({ quantity: z.number().int(), lineItem: lineRef }),
+    )
+    if (sent.outcome !== 'read') return sent
+    const units = [...sent.value.values()]
+      .flat()
+      .filter(({ lineItem }) => lineItem.id === gidOf('LineItem', line))
+      .reduce((sum, { quantity }) => sum + quantity, 0)
+    const ofLine = [...sent.value].filter(([, items]) =>
+      items.some(({ lineItem }) => lineItem.id === gidOf('LineItem', line)),
+    )
+    return { outcome: 'read', value: { orders, units, fulfilments: ofLine.map(([one]) => one) } } as const
+  }
+
+  /** The items of each of these, to their end. */
+  async function readLines<Item>(
+    document: typeof fulfilledLines,
+    ids: string[],
+    field: 'lineItems' | 'fulfillmentLineItems',
+    item: z.ZodType<Item>,
+  ): Promise<Read<Map<string, Item[]>>> {
+    const page = z.object({ nodes: z.array(item), pageInfo })
+    const schema = z.object({
+      nodes: z.array(z.object({ id: z.string(), lineItems: page.optional(), fulfillmentLineItems: page.optional() })),
+    })
+    const found = new Map<string, Item[]>()
+    const asked: { ids: string[]; after: string | null }[] = []
+    for (let at = 0; at < ids.length; at += FULFILLMENTS_MAX) {
+      asked.push({ ids: ids.slice(at, at + FULFILLMENTS_MAX), after: null })
+    }
+    for (let one = asked.shift(); one; one = asked.shift()) {
+      const read = await client.ask(document, one, schema)
+      if (read.outcome !== 'read') return read
+      for (const node of read.value.nodes) {
+        const items = node[field]
+        if (!items) continue
+        found.set(node.id, [...(found.get(node.id) ?? []), ...items.nodes])
+        const { hasNextPage, endCursor } = items.pageInfo
+        if (hasNextPage && endCursor !== null && endCursor !== one.after) {
+          asked.push({ ids: [node.id], after: endCursor })
+        }
+      }
+    }
+    return { outcome: 'read', value: found }
+  }
+
+  /** Makes the shop show keys by this name to staff and to customers. */
+  async function define(key: string): Promise<PushResult> {
+    if (defined.has(key)) return CONFIRMED
+    for (const pin of [true, false]) {
+      const definition = {
+        name: key === keysName(1) ? 'Licence keys' : `Licence keys ${key.slice(keysName(0).length - 1)}`,
+        key,
+        namespace,
+        ownerType: 'ORDER',
+        type: KEYS_TYPE,
+        pin,
+        access: {
+          // A namespace of the merchant has the access that the merchant gives it.
+          ...(metafieldNamespace === null ? { admin: 'MERCHANT_READ' } : {}),
+          customerAccount: 'READ',
+        },
+      }
+      const schema = z.object({ metafieldDefinitionCreate: z.object({ userErrors: codes }) })
+      const made = await client.ask(defineKeys, { definition }, schema)
+      if (made.outcome !== 'read') return made
+      const errors = made.value.metafieldDefinitionCreate.userErrors.map(({ code }) => code)
+      if (errors.length === 0 || errors.includes('TAKEN') || errors.includes('UNSTRUCTURED_ALREADY_EXISTS')) {
+        defined.add(key)
+        return CONFIRMED
+      }
+      if (!errors.some((code) => code === 'PINNED_LIMIT_REACHED' || code === 'UNSUPPORTED_PINNING')) break
+    }
+    return refused(422, `the shop does not take a definition for the metafield ${key} of its orders`)
+  }
+
+  /** Puts keys of a line on an order, but those that it has. @returns how many units of the line it has then */
+  async function keep(
+    reference: string,
+    line: { id: string; heading: string },
+    keys: string[],
+    found: KeysOnOrder,
+  ): Promise<Read<number>> {
+    let on = found
+    for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
+      const fresh = missingKeys(on, keys)
+      if (fresh.length === 0) return { outcome: 'read', value: on.units[line.id] ?? keys.length }
+      const metafields = withKeys(on, line.id, line.heading, fresh)
+      const shown = await define(metafields[0]?.key ?? '')
+      if (shown.outcome !== 'confirmed') return shown
+      const ownerId = gidOf('Order', reference)
+      const schema = z.object({
+        metafieldsSet: z.object({ metafields: z.array(metafield).nullable(), userErrors: codes }),
+      })
+      const input = metafields.map((one) => ({ ownerId, namespace, ...one }))
+      const put = await client.ask(putKeys, { metafields: input }, schema)
+      if (put.outcome !== 'read') return put
+      const { userErrors, metafields: stored } = put.value.metafieldsSet
+      if (userErrors.length === 0) {
+        const after = keysOnOrder(stored ?? [])
+        if (missingKeys(after, fresh).length === 0) return { outcome: 'read', value: after.units[line.id] ?? 0 }
+        return refused(409, `the shop changed the keys of the line ${line.id}: look for an app that changes metafields`)
+      }
+      if (!userErrors.some(({ code }) => code !== null && STALE.includes(code))) {
+        return refused(422, `the shop does not take the keys of the line ${line.id} as metafields of its order`)
+      }
+      const again = await readOrder(reference, line.id)
+      if (again.outcome !== 'read') return again
+      if (again.value.order === null) return refused(404, `the shop has no order ${reference}`)
+      on = keysOnOrder(again.value.order.metafields.nodes)
+    }
+    return { outcome: 'unavailable', mayHaveLeft: false, detail: 'the metafields of the order keep changing' }
+  }
+
+  async function fulfil(update: Pushed<LineFulfilled> & { keys: string[] }): Promise<PushResult> {
+    const { id, order: ref, line: asked, keys } = update
+    if (keys.length === 0) return CONFIRMED
+    const { reference } = ref
+    const read = await readOrder(reference, asked.id)
+    if (read.outcome !== 'read') return read
+    const { order, node: line } = read.value
+    if (order === null) return refused(404, `the shop has no order ${reference}`)
+    if (line === null) return refused(404, `the order ${reference} of the shop has no line ${asked.id}`)
+    const on = keysOnOrder(order.metafields.nodes)
+    const fresh = missingKeys(on, keys)
+    if (isCancelled(order)) {
+      if (fresh.length === 0) return CONFIRMED
+      return refused(409, `the order ${reference} is cancelled or refunded in the shop: its keys stay here`)
+    }
+    const before = await readFulfilments(reference, asked.id)
+    if (before.outcome !== 'read') return before
+    const total = (on.units[asked.id] ?? 0) + fresh.length
+    const plan = planFulfilment(before.value.orders, total - before.value.units)
+    if (plan.outcome === 'unknown') {
+      const detail = `the shop has not prepared the fulfilment of the order ${reference} yet`
+      return { outcome: 'unavailable', mayHaveLeft: false, detail }
+    }
+    if (plan.outcome === 'blocked') {
+      return refused(409, `the fulfilment of the order ${reference} is on hold or scheduled: release it in the shop`)
+    }
+    // Fulfilled by hand, as a rule: the mail of that left before these keys were there.
+    const isLate = fresh.length > 0 && plan.parts.length === 0
+    if (isLate) {
+      const noted = await remark(reference, id, lateRemark(fresh.length, asked.sku))
+      if (noted.outcome !== 'confirmed') return noted
+    }
+    const heading = [line.name, ...(line.sku ? [`(${line.sku})`] : [])].join(' ')
+    const kept = await keep(reference, { id: asked.id, heading }, keys, on)
+    if (kept.outcome !== 'read') return isLate ? afterKeys(kept) : kept
+    if (plan.parts.length === 0) return CONFIRMED
+    const fulfillment = {
+      notifyCustomer: true,
+      lineItemsByFulfillmentOrder: plan.parts.map(({ order: part, items }) => ({
+        fulfillmentOrderId: part,
+        fulfillmentOrderLineItems: items,
+      })),
+    }
+    const schema = z.object({ fulfillmentCreate: z.object({ userErrors: noErrors }) })
+    const made = await client.ask(createFulfillment, { fulfillment }, schema)
+    if (made.outcome !== 'read') return afterKeys(made)
+    if (made.value.fulfillmentCreate.userErrors.length === 0) return CONFIRMED
+    return refused(
+      422,
+      `the shop does not let the app fulfil the order ${reference}: see which location it is assigned to`,
+    )
+  }
+
+  async function readNote(reference: string): Promise<Read<string>> {
+    if (!isNumber(reference)) return refused(404, 'this is no order of the shop')
+    const schema = z.object({ order: z.object({ note: z.string().nullable() }).nullable() })
+    const read = await client.ask(orderNote, { id: gidOf('Order', reference) }, schema)
+    if (read.outcome !== 'read') return read
+    if (read.value.order === null) return refused(404, `the shop has no order ${reference}`)
+    return { outcome: 'read', value: read.value.order.note ?? '' }
+  }
+
+  /** Leaves a remark for the merchant in the note of an order, once. */
+  async function remark(reference: string, id: string, words: string): Promise<PushResult> {
+    const read = await readNote(reference)
+    if (read.outcome !== 'read') return read
+    if (remarked(read.value, id)) return CONFIRMED
+    const note = noteWith(read.value, id, words)
+    if (note === undefined) return refused(413, `the note of the order ${reference} is full: shorten it in the shop`)
+    const schema = z.object({ orderUpdate: z.object({ userErrors: noErrors }) })
+    const put = await client.ask(putNote, { id: gidOf('Order', reference), note }, schema)
+    if (put.outcome !== 'read') return put
+    if (put.value.orderUpdate.userErrors.length === 0) return CONFIRMED
+    return refused(422, `the shop does not take a note for the order ${reference}`)
+  }
+
+  /** Has the shop write to the customer about a fulfilment again, with the tracking that it has. */
+  async function writeAgain(fulfilment: string): Promise<PushResult> {
+    const tracking = z.object({
+      company: z.string().nullable(),
+      number: z.string().nullable(),
+      url: z.string().nullable(),
+    })
+    const read = await client.ask(
+      fulfillmentTracking,
+      { id: fulfilment },
+      z.object({ node: z.object({ trackingInfo: z.array(tracking) }).nullable() }),
+    )
+    if (read.outcome !== 'read') return read
+    const infos = read.value.node?.trackingInfo ?? []
+    const company = infos.find((info) => info.company !== null)?.company
+    const numbers = infos.flatMap(({ number }) => number ?? [])
+    const urls = infos.flatMap(({ url }) => url ?? [])
+    const input = {
+      ...(company ? { company } : {}),
+      ...(numbers.length > 0 ? { numbers } : {}),
+      ...(urls.length > 0 ? { urls } : {}),
+    }
+    const schema = z.object({ fulfillmentTrackingInfoUpdate: z.object({ userErrors: noErrors }) })
+    const sent = await client.ask(notifyAgain, { id: fulfilment, tracking: input }, schema)
+    if (sent.outcome !== 'read') return sent
+    if (sent.value.fulfillmentTrackingInfoUpdate.userErrors.length === 0) return CONFIRMED
+    return refused(422, 'the shop does not write to the customer again: send the mail from the order in the shop')
+  }
+
+  async function resend({ reference, lines }: ResentOrder): Promise<PushResult> {
+    const fulfilments = new Set<string>()
+    for (const { id, keys } of lines) {
+      const read = await readOrder(reference, id)
+      if (read.outcome !== 'read') return read
+      const { order, node: line } = read.value
+      if (order === null || line === null) return refused(404, `the shop has no line ${id} of an order ${reference}`)
+      const heading = [line.name, ...(line.sku ? [`(${line.sku})`] : [])].join(' ')
+      const kept = await keep(reference, { id, heading }, keys, keysOnOrder(order.metafields.nodes))
+      if (kept.outcome !== 'read') return kept
+      const made = await readFulfilments(reference, id)
+      if (made.outcome !== 'read') return made
+      // One mail shows all keys of the order.
+      const last = made.value.fulfilments.at(-1)
+      if (last !== undefined) fulfilments.add(last)
+    }
+    const [one] = fulfilments
+    if (one === undefined)
+      return refused(409, `the order ${reference} is not fulfilled in the shop: no mail can be sent`)
+    return writeAgain(one)
+  }
+
+  return {
+    fulfil,
+    resend,
+    closeOrder: async ({ id, order, state }: Pushed<OrderClosed>): Promise<PushResult> => {
+      if (state !== 'fulfilled') return remark(order.reference, id, closingRemarks[state])
+      const read = await readNote(order.reference)
+      return read.outcome === 'read' ? CONFIRMED : read
+    },
+    reportFailure: (update: Pushed<LineFailed>) => remark(update.order.reference, update.id, failureRemark(update)),
+    reportHeld: (update: Pushed<LineHeld>) => remark(update.order.reference, update.id, holdRemark(update)),
+    reportResumed: (update: Pushed<LineResumed>) => remark(update.order.reference, update.id, resumptionRemark(update)),
+    reportRefusal: ({ id, reference, message }: Parameters<NonNullable<Store['reportRefusal']>>[0]) =>
+      remark(reference, id, refusalRemark(message)),
+  }
+}
+
+const isNumber = (text: string): boolean => /^[1-9]\d{0,19}$/.test(text)
+
+/** Fulfilments that did not happen. */
+const UNDONE = ['CANCELLED', 'ERROR', 'FAILURE']
+
+/** Another writer was faster. */
+const STALE = ['STALE_OBJECT', 'INVALID_COMPARE_DIGEST', 'TAKEN']
+
+const lateRemark = (units: number, sku: string): string =>
+  `Quayside: the shop had nothing left to fulfil when ${units} licence keys of ${sku} came. They are on the order now: send the customer its mail again.`

@@ -1,0 +1,319 @@
+import { z } from 'zod'
+import { decimalsOf, formatDecimal, parseDecimal } from '../../domain/money.ts'
+import { verifyBodyMac } from '../body-mac.ts'
+import type {
+  ChangedOrders,
+  NotConfirmed,
+  OrderReadResult,
+  PushResult,
+  StoreOrderRead,
+  StoreRequest,
+  StoreVerification,
+} from '../store.ts'
+import type { Read, ShopClient } from './client.ts'
+import { addTags, changedOrders, order as orderDocument, orderLines, removeTags } from './documents.ts'
+
+export interface OrderSettings {
+  /** Which recommendation of Shopify's fraud analysis keeps an order back; `investigate` means both. Null: none. */
+  holdAtRisk: 'cancel' | 'investigate' | null
+  /** The tag by which a merchant has an order tried again. */
+  retryTag: string
+  /** Whether orders of the shop's test payments are bought. */
+  buyTestOrders: boolean
+}
+
+/** On an order that a merchant lets pass although it is held at risk. */
+const RELEASED_TAG = 'quayside-released'
+
+/** Shopify's id of something in its own form. @param number what people see, which can exceed 2^53 */
+export const gidOf = (kind: string, number: string): string => `gid://shopify/${kind}/${number}`
+
+/** The number in an id; undefined where it is the id of something else. */
+export function numberOf(kind: string, gid: unknown): string | undefined {
+  const [, of, number] = /^gid:\/\/shopify\/(\w+)\/([1-9]\d{0,19})$/.exec(typeof gid === 'string' ? gid : '') ?? []
+  return of === kind ? number : undefined
+}
+
+const gid = (kind: string) => z.string().transform((text, context) => numberOf(kind, text) ?? unreadable(context))
+
+function unreadable(context: z.core.$RefinementCtx): never {
+  context.addIssue('no id of this kind')
+  return z.NEVER
+}
+
+const shopLine = z.object({
+  id: gid('LineItem'),
+  sku: z.string().nullable().catch(null),
+  currentQuantity: z.number().catch(-1),
+  discountedUnitPriceAfterAllDiscountsSet: z
+    .object({ shopMoney: z.object({ amount: z.string(), currencyCode: z.string() }) })
+    .catch({ shopMoney: { amount: '', currencyCode: '' } }),
+  variant: z
+    .object({ id: gid('ProductVariant') })
+    .nullable()
+    .catch(null),
+})
+export type ShopLine = z.infer<typeof shopLine>
+
+const pageInfo = z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() })
+const linePage = z.object({ nodes: z.array(shopLine), pageInfo })
+
+/** What is used of an order. A field that cannot be read makes it unsound, not unreadable. */
+export const shopOrder = z.object({
+  id: gid('Order'),
+  cancelledAt: z.string().nullable(),
+  displayFinancialStatus: z.string().nullable(),
+  processedAt: z.string(),
+  test: z.boolean(),
+  tags: z.array(z.string()),
+  transactions: z.array(z.object({ kind: z.string(), status: z.string(), processedAt: z.string().nullable() })),
+  risk: z.object({ recommendation: z.string() }).catch({ recommendation: 'NONE' }),
+  lineItems: linePage,
+})
+export type ShopOrder = z.infer<typeof shopOrder>
+
+/** Whether an order is over without a sale. */
+export const isCancelled = (one: Pick<ShopOrder, 'cancelledAt' | 'displayFinancialStatus'>): boolean =>
+  one.cancelledAt !== null || one.displayFinancialStatus === 'REFUNDED' || one.displayFinancialStatus === 'VOIDED'
+
+const PAID = ['PAID', 'PARTIALLY_REFUNDED']
+
+/** Reads an order of Shopify with all of its lines. */
+export function storeOrderOf(shopOrder: ShopOrder, lines: ShopLine[], settings: OrderSettings): StoreOrderRead {
+  const fault = faultOf(shopOrder, lines, settings)
+  const isPaid = PAID.includes(shopOrder.displayFinancialStatus ?? '') && !isHeld(shopOrder, settings)
+  return {
+    reference: shopOrder.id,
+    state: isCancelled(shopOrder) ? 'cancelled' : isPaid ? 'paid' : 'waiting',
+    paidAt: PAID.includes(shopOrder.displayFinancialStatus ?? '') ? paidAt(shopOrder) : null,
+    lines: lines.map(({ id, sku, currentQuantity, variant, discountedUnitPriceAfterAllDiscountsSet: price }) => ({
+      id,
+      variant: variant?.id ?? null,
+      sku: sku ?? '',
+      quantity: isCount(currentQuantity) ? currentQuantity : 0,
+      unitPrice: unitPrice(price.shopMoney) ?? '0',
+      currency: price.shopMoney.currencyCode,
+    })),
+    ...(hasTag(shopOrder, settings.retryTag) ? { retry: true } : {}),
+    ...(fault === undefined ? {} : { fault }),
+  }
+}
+
+/** Tags are the same in any case. */
+const hasTag = ({ tags }: Pick<ShopOrder, 'tags'>, tag: string): boolean =>
+  tags.some((one) => one.toLowerCase() === tag.toLowerCase())
+
+/** Whether the fraud analysis keeps an order back. */
+export function isHeld(
+  { risk, tags }: Pick<ShopOrder, 'risk' | 'tags'>,
+  { holdAtRisk }: Pick<OrderSettings, 'holdAtRisk'>,
+): boolean {
+  if (holdAtRisk === null || hasTag({ tags }, RELEASED_TAG)) return false
+  return risk.recommendation === 'CANCEL' || (holdAtRisk === 'investigate' && risk.recommendation === 'INVESTIGATE')
+}
+
+/** When the money of an order came. */
+function paidAt({ transactions, processedAt }: ShopOrder): number | null {
+  const paid = transactions
+    .filter(({ kind, status }) => status === 'SUCCESS' && (kind === 'SALE' || kind === 'CAPTURE'))
+    .flatMap((one) => instantOf(one.processedAt) ?? [])
+  return paid.length === 0 ? instantOf(processedAt) : Math.max(...paid)
+}
+
+function instantOf(text: string | null): number | null {
+  const at = Date.parse(text ?? '')
+  return Number.isNaN(at) ? null : at
+}
+
+const isCount = (count: number): boolean => Number.isSafeInteger(count) && count >= 0
+
+/** An amount of the shop in its currency, rounded down; undefined where it is none. */
+export function unitPrice({ amount, currencyCode }: { amount: string; currencyCode: string }): string | undefined {
+  const [, whole, fraction = ''] = /^(\d{1,15})(?:\.(\d{1,12}))?$/.exec(amount) ?? []
+  if (whole === undefined || !/^[A-Z]{3}$/.test(currencyCode)) return undefined
+  const decimals = decimalsOf(currencyCode)
+  const minor = parseDecimal(`${whole}.${fraction.slice(0, decimals).padEnd(Math.max(1, decimals), '0')}`, currencyCode)
+  return minor === undefined ? undefined : formatDecimal({ minor, currency: currencyCode })
+}
+
+/** Why an order must not be bought as it is. */
+function faultOf({ test }: ShopOrder, lines: ShopLine[], { buyTestOrders }: OrderSettings): string | undefined {
+  if (test && !buyTestOrders) return 'it is a test order of the shop: `buyTestOrders` would have it bought'
+  if (lines.length === 0) return 'the order has no lines'
+  if (lines.some(({ currentQuantity }) => !isCount(currentQuantity))) {
+    return 'a quantity of the order is no whole number'
+  }
+  const prices = lines.map(({ discountedUnitPriceAfterAllDiscountsSet: price }) => price.shopMoney)
+  if (prices.some((price) => unitPrice(price) === undefined)) return 'an amount of the order cannot be read'
+  if (prices.some(({ currencyCode }) => currencyCode !== prices[0]?.currencyCode)) {
+    return 'the lines of the order are in several currencies'
+  }
+  return undefined
+}
+
+/** More lines than an order can have that a person made: what comes then is no answer of a shop. */
+const LINE_PAGES_MAX = 100
+
+/** Reads an order as the shop has it now; null where it has none under this number. */
+export async function readOrderOf(
+  client: ShopClient,
+  settings: OrderSettings,
+  reference: string,
+): Promise<Read<StoreOrderRead | null>> {
+  const id = gidOf('Order', reference)
+  const read = await client.ask(orderDocument, { id }, z.object({ order: shopOrder.nullable() }))
+  if (read.outcome !== 'read') return read
+  const { order } = read.value
+  if (order === null || order.id !== reference) return { outcome: 'read', value: null }
+  const lines = [...order.lineItems.nodes]
+  let page = order.lineItems.pageInfo
+  for (let pages = 1; page.hasNextPage && page.endCursor !== null && pages < LINE_PAGES_MAX; pages += 1) {
+    const schema = z.object({ order: z.object({ lineItems: linePage }) })
+    const more = await client.ask(orderLines, { id, after: page.endCursor }, schema)
+    if (more.outcome !== 'read') return more
+    lines.push(...more.value.order.lineItems.nodes)
+    page = more.value.order.lineItems.pageInfo
+  }
+  return { outcome: 'read', value: storeOrderOf(order, lines, settings) }
+}
+
+/** The order that a delivery names. */
+export type NamedOrder = { outcome: 'named'; reference: string } | { outcome: 'ignored' | 'unreadable'; detail: string }
+
+/** Reads which order a delivery is about. Nothing else of it is believed. */
+export function orderNamedBy(body: Buffer): NamedOrder {
+  let value: unknown
+  try {
+    // The number of an order can exceed 2^53: numbers are read as they are written.
+    const sources = (_key: string, one: unknown, context?: { source?: string }) =>
+      typeof one === 'number' ? context?.source : one
+    value = JSON.parse(body.toString('utf8'), sources)
+  } catch {
+    return { outcome: 'unreadable', detail: 'the body is no JSON' }
+  }
+  const number = z.string().regex(/^[1-9]\d{0,19}$/)
+  const order = z.object({ admin_graphql_api_id: z.string() }).safeParse(value)
+  const reference = order.success ? numberOf('Order', order.data.admin_graphql_api_id) : undefined
+  if (reference !== undefined) return { outcome: 'named', reference }
+  const edit = z.object({ order_edit: z.object({ order_id: number }) }).safeParse(value)
+  if (edit.success) return { outcome: 'named', reference: edit.data.order_edit.order_id }
+  const refund = z.object({ order_id: number }).safeParse(value)
+  if (refund.success) return { outcome: 'named', reference: refund.data.order_id }
+  return { outcome: 'ignored', detail: 'the body is about no order' }
+}
+
+/** Reads the order that a delivery names. */
+export async function readStoreOrder(
+  client: ShopClient,
+  settings: OrderSettings,
+  body: Buffer,
+): Promise<OrderReadResult> {
+  const name = orderNamedBy(body)
+  if (name.outcome !== 'named') return name
+  const read = await readOrderOf(client, settings, name.reference)
+  if (read.outcome !== 'read') return read
+  if (read.value !== null) return { outcome: 'order', order: read.value }
+  return { outcome: 'ignored', detail: `the shop has no order ${name.reference}` }
+}
+
+const SIGNATURE_HEADERS = ['x-shopify-hmac-sha256', 'shopify-hmac-sha256']
+
+/** Checks whether the shop signed a delivery. @param secrets of the app: its own, and the one before a rotation */
+export function verifyDelivery({ headers, body }: StoreRequest, secrets: readonly string[]): StoreVerification {
+  const signatures = SIGNATURE_HEADERS.flatMap((name) => headers[name] ?? [])
+  return verifyBodyMac(signatures, body, secrets)
+}
+
+/** An order that was being saved may be found later than one with a newer date: so much is read again. */
+const OVERLAP_MS = 600_000
+
+/** How far the changed orders were read. `after`: Shopify's cursor of the page before; null at the first page. */
+interface OrdersCursor {
+  /** Everything that changed since then is read; epoch milliseconds. */
+  from: number
+  after: string | null
+}
+
+const cursorText = z.object({ from: z.number().int(), after: z.string().nullable() })
+const listedOrders = z.object({
+  orders: z.object({ nodes: z.array(z.object({ id: gid('Order'), updatedAt: z.string() })), pageInfo }),
+})
+
+/**
+ * Where the next read goes on. An order that changes while pages are read comes again on a later one.
+ *
+ * @param last when the newest change of the page was; null where it has none
+ * @param shopNow the shop's clock: an order that it dates into the future must not carry the next read there
+ */
+export function nextOrders(
+  { from, after }: OrdersCursor,
+  page: { last: number | null; endCursor: string | null },
+  shopNow = Number.POSITIVE_INFINITY,
+): { next: OrdersCursor; more: boolean } {
+  if (page.endCursor !== null && page.endCursor !== after) {
+    return { next: { from, after: page.endCursor }, more: true }
+  }
+  const latest = Math.min(page.last ?? from, shopNow) - OVERLAP_MS
+  return { next: { from: Math.max(from, latest), after: null }, more: false }
+}
+
+/** Reads a page of the orders that changed. The list names them; each is read by itself, because a list lags. */
+export async function readChangedOrders(
+  client: ShopClient,
+  settings: OrderSettings,
+  since: string | number,
+): Promise<ChangedOrders> {
+  const cursor = typeof since === 'number' ? { from: since, after: null } : cursorText.parse(JSON.parse(since))
+  const query = `updated_at:>='${new Date(cursor.from).toISOString()}'`
+  const answer = await client.call(changedOrders, { query, after: cursor.after })
+  if (!answer.ok) return answer.failure
+  const read = listedOrders.safeParse(answer.data)
+  if (!read.success) return UNREADABLE
+  const { nodes, pageInfo: page } = read.data.orders
+  const orders: StoreOrderRead[] = []
+  for (const { id } of nodes) {
+    const one = await readOrderOf(client, settings, id)
+    if (one.outcome !== 'read') return one
+    if (one.value !== null) orders.push(one.value)
+  }
+  const changed = nodes.flatMap(({ updatedAt }) => instantOf(updatedAt) ?? [])
+  const last = changed.length === 0 ? null : Math.max(...changed)
+  const endCursor = page.hasNextPage ? page.endCursor : null
+  const { next, more } = nextOrders(cursor, { last, endCursor }, answer.answeredAt ?? undefined)
+  return { outcome: 'read', orders, cursor: JSON.stringify(next), more }
+}
+
+const UNREADABLE: NotConfirmed = {
+  outcome: 'unavailable',
+  mayHaveLeft: false,
+  detail: 'the orders of the shop cannot be read',
+}
+
+const tagged = z.object({ userErrors: z.array(z.object({})) })
+
+/** Takes the tag off by which a merchant had an order tried again; one that is held at risk is let pass. */
+export async function takeRetryTag(
+  client: ShopClient,
+  settings: OrderSettings,
+  reference: string,
+): Promise<PushResult> {
+  const id = gidOf('Order', reference)
+  const read = await client.ask(orderDocument, { id }, z.object({ order: shopOrder.nullable() }))
+  if (read.outcome !== 'read') return read
+  const { order } = read.value
+  if (order === null || !hasTag(order, settings.retryTag)) return { outcome: 'confirmed' }
+  if (isHeld(order, settings)) {
+    const added = await client.ask(addTags, { id, tags: [RELEASED_TAG] }, z.object({ tagsAdd: tagged }))
+    if (added.outcome !== 'read') return added
+    if (added.value.tagsAdd.userErrors.length > 0) return REFUSED_TAG
+  }
+  const removed = await client.ask(removeTags, { id, tags: [settings.retryTag] }, z.object({ tagsRemove: tagged }))
+  if (removed.outcome !== 'read') return removed
+  return removed.value.tagsRemove.userErrors.length > 0 ? REFUSED_TAG : { outcome: 'confirmed' }
+}
+
+const REFUSED_TAG: PushResult = {
+  outcome: 'refused',
+  status: 422,
+  detail: 'the shop does not let the tags of the order be changed',
+}

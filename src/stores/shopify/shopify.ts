@@ -1,0 +1,56 @@
+import type { Secret } from '../../secret.ts'
+import type { Store } from '../store.ts'
+import { BATCH_MAX, type CatalogueOptions, shopCatalogue } from './catalogue.ts'
+import { type ShopClientOptions, shopClient } from './client.ts'
+import { tryShop } from './findings.ts'
+import { type HandOverOptions, shopHandOver } from './hand-over.ts'
+import { type OrderSettings, readChangedOrders, readStoreOrder, takeRetryTag, verifyDelivery } from './orders.ts'
+import { provisionWebhooks } from './webhooks.ts'
+
+export interface ShopifyOptions extends Omit<ShopClientOptions, 'credentials'> {
+  credentials: ShopClientOptions['credentials'] & {
+    /** The secret before a rotation, which Shopify may sign with for an hour more. */
+    previousSecret?: Secret | undefined
+  }
+  settings: Pick<CatalogueOptions, 'create' | 'ownsSalePrice' | 'location'> &
+    Pick<HandOverOptions, 'metafieldNamespace'> &
+    OrderSettings & {
+      /** ISO 4217. */
+      currency: string
+    }
+  /** Default: a minute, which is longer than a request. */
+  settleMs?: number | undefined
+}
+
+const SETTLE_MS = 60_000
+/** How long after the start of this process deliveries may be signed with the secret before. */
+const ROTATION_MS = 3_600_000
+
+/** A shop of Shopify, by its Admin API. */
+export function shopifyStore(options: ShopifyOptions): Store {
+  const { settings, credentials, apiVersion, now, settleMs = SETTLE_MS } = options
+  const { create, ownsSalePrice, location, metafieldNamespace, currency } = settings
+  const client = shopClient(options)
+  const catalogue = shopCatalogue({ client, now, create, ownsSalePrice, location })
+  const startedAt = now()
+  const secrets = () => {
+    const { secret, previousSecret } = credentials
+    const isRotating = previousSecret !== undefined && now() - startedAt < ROTATION_MS
+    return [secret, ...(isRotating ? [previousSecret] : [])].map((one) => one.reveal())
+  }
+  return {
+    batchSize: BATCH_MAX,
+    settleMs,
+    variants: catalogue.variants,
+    ...(create === null ? {} : { create: catalogue.create }),
+    publish: catalogue.publish,
+    ...shopHandOver({ client, metafieldNamespace }),
+    verify: (request) => verifyDelivery(request, secrets()),
+    readOrder: (body) => readStoreOrder(client, settings, body),
+    ordersSince: (cursor) => readChangedOrders(client, settings, cursor),
+    retryTaken: (reference) => takeRetryTag(client, settings, reference),
+    provision: (url) => provisionWebhooks(client, url),
+    test: () => tryShop({ client, now, currency, apiVersion, location, create }),
+    close: client.close,
+  }
+}

@@ -1,0 +1,95 @@
+import { z } from 'zod'
+import type { Store } from '../store.ts'
+import type { Read, ShopClient } from './client.ts'
+import { createWebhook, updateWebhook, webhooks } from './documents.ts'
+
+const ORDER_FIELDS = ['id', 'admin_graphql_api_id', 'updated_at']
+
+/** What the shop is to send, and the fields of it: ids, and what makes two deliveries differ. Nothing says who the customer is. */
+const TOPICS: Record<string, string[]> = {
+  ORDERS_PAID: ORDER_FIELDS,
+  ORDERS_UPDATED: ORDER_FIELDS,
+  ORDERS_CANCELLED: ORDER_FIELDS,
+  ORDERS_EDITED: ['order_edit'],
+  REFUNDS_CREATE: ['id', 'admin_graphql_api_id', 'order_id', 'created_at'],
+}
+/** More are none of ours. */
+const PAGES_MAX = 10
+
+const shopWebhook = z.object({
+  id: z.string(),
+  topic: z.string(),
+  uri: z.string(),
+  format: z.string(),
+  includeFields: z.array(z.string()),
+  filter: z.string().nullable(),
+})
+export type ShopWebhook = z.infer<typeof shopWebhook>
+
+const webhookPage = z.object({
+  webhookSubscriptions: z.object({
+    nodes: z.array(shopWebhook),
+    pageInfo: z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() }),
+  }),
+})
+const written = z.object({ userErrors: z.array(z.object({})) })
+
+const isAsWanted = ({ topic, format, includeFields, filter }: ShopWebhook): boolean =>
+  format === 'JSON' && !filter && includeFields.toSorted().join() === TOPICS[topic]?.toSorted().join()
+
+/**
+ * Makes the shop send its orders to an address of ours: Shopify drops a webhook whose deliveries fail for hours. Webhooks to
+ * other addresses are left alone.
+ */
+export async function provisionWebhooks(client: ShopClient, url: string): ReturnType<NonNullable<Store['provision']>> {
+  const found = await findWebhooks(client, url)
+  if (found.outcome !== 'read') return found
+  let made = 0
+  let changed = 0
+  for (const [topic, includeFields] of Object.entries(TOPICS)) {
+    const there = found.value.find((one) => one.topic === topic)
+    if (there && isAsWanted(there)) continue
+    const webhook = { uri: url, format: 'JSON', includeFields }
+    const answer = there
+      ? await client.ask(
+          updateWebhook,
+          { id: there.id, webhook: { ...webhook, ...(there.filter ? { filter: '' } : {}) } },
+          z.object({ webhookSubscriptionUpdate: written }).transform((one) => one.webhookSubscriptionUpdate),
+        )
+      : await client.ask(
+          createWebhook,
+          { topic, webhook },
+          z.object({ webhookSubscriptionCreate: written }).transform((one) => one.webhookSubscriptionCreate),
+        )
+    if (answer.outcome !== 'read') return answer
+    if (answer.value.userErrors.length > 0) {
+      const detail =
+        'the shop does not take a webhook to the public address: it must be https, and no address of Shopify'
+      return { outcome: 'refused', status: 422, detail }
+    }
+    if (there) changed += 1
+    else made += 1
+  }
+  if (made === 0 && changed === 0) return { outcome: 'confirmed', detail: null }
+  const isFirst = made === Object.keys(TOPICS).length
+  return {
+    outcome: 'confirmed',
+    detail: isFirst
+      ? 'the shop sends its orders from now on'
+      : 'webhooks of the shop were gone or changed: they are as they were again',
+  }
+}
+
+async function findWebhooks(client: ShopClient, url: string): Promise<Read<ShopWebhook[]>> {
+  const found: ShopWebhook[] = []
+  let after: string | null = null
+  for (let pages = 0; pages < PAGES_MAX; pages += 1) {
+    const read: Read<z.infer<typeof webhookPage>> = await client.ask(webhooks, { after }, webhookPage)
+    if (read.outcome !== 'read') return read
+    const { nodes, pageInfo }: z.infer<typeof webhookPage>['webhookSubscriptions'] = read.value.webhookSubscriptions
+    found.push(...nodes.filter(({ uri }) => uri === url))
+    if (!pageInfo.hasNextPage) break
+    after = pageInfo.endCursor
+  }
+  return { outcome: 'read', value: found }
+}

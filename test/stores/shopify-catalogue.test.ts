@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'vitest'
+import {
+  elementOf,
+  handleOf,
+  quantityOf,
+  type ShopVariant,
+  skuQuery,
+  variantChange,
+} from '../../src/stores/shopify/catalogue.ts'
+import { missingScopes } from '../../src/stores/shopify/findings.ts'
+import type { StoreListing } from '../../src/stores/store.ts'
+
+const listing = (set: Partial<StoreListing> = {}): StoreListing => ({
+  id: '21',
+  sku: 'A',
+  name: 'Game A',
+  category: null,
+  price: '12.50',
+  compareAt: null,
+  currency: 'EUR',
+  stock: 7,
+  available: true,
+  revision: 1,
+  ...set,
+})
+const id = 'gid://shopify/ProductVariant/21'
+const variant = (set: Partial<ShopVariant> = {}, tracked = true): ShopVariant => ({
+  id,
+  price: '12.5',
+  compareAtPrice: null,
+  inventoryPolicy: 'DENY',
+  product: { id: 'gid://shopify/Product/1', status: 'ACTIVE', variantsCount: { count: 1 } },
+  inventoryItem: { id: 'gid://shopify/InventoryItem/31', tracked, inventoryLevel: null },
+  ...set,
+})
+
+describe('what is written of a variant of Shopify', () => {
+  test.each([
+    ['nothing, where all is equal', listing(), variant(), false, undefined],
+    ['its price', listing(), variant({ price: '9.00' }), false, { id, price: '12.50' }],
+    ["nothing of the merchant's crossed-out price", listing(), variant({ compareAtPrice: '20.00' }), false, undefined],
+    [
+      'no crossed-out price any more',
+      listing(),
+      variant({ compareAtPrice: '20.00' }),
+      true,
+      { id, compareAtPrice: null },
+    ],
+    ['a crossed-out price', listing({ compareAt: '15.00' }), variant(), true, { id, compareAtPrice: '15.00' }],
+    [
+      'that it is not sold without stock',
+      listing(),
+      variant({ inventoryPolicy: 'CONTINUE' }),
+      false,
+      { id, inventoryPolicy: 'DENY' },
+    ],
+    ['that its stock is counted', listing(), variant({}, false), false, { id, inventoryItem: { tracked: true } }],
+    ['that it is not', listing({ stock: null }), variant(), false, { id, inventoryItem: { tracked: false } }],
+    [
+      'that it is counted, where it cannot be bought',
+      listing({ stock: null, available: false }),
+      variant({}, false),
+      false,
+      { id, inventoryItem: { tracked: true } },
+    ],
+  ])('is %s', (_what, given, there, ownsSalePrice, change) => {
+    expect(variantChange(given, there, ownsSalePrice)).toEqual(change)
+  })
+
+  test('is a stock of none where it cannot be bought', () => {
+    expect(quantityOf(listing())).toBe(7)
+    expect(quantityOf(listing({ available: false }))).toBe(0)
+    expect(quantityOf(listing({ stock: null }))).toBeNull()
+    expect(quantityOf(listing({ stock: null, available: false }))).toBe(0)
+  })
+
+  test.each([
+    [['variants', '3', 'price'], 3],
+    [['input', 'quantities', '0', 'changeFromQuantity'], 0],
+    [['input', 'name'], undefined],
+    [null, undefined],
+  ])('fails at %j for the element %s', (field, index) => {
+    expect(elementOf(field)).toBe(index)
+  })
+})
+
+describe('a SKU of Shopify', () => {
+  test('makes a handle of its own, also where it differs in signs alone', () => {
+    expect(handleOf('Game A/1')).toMatch(/^game-a-1-[0-9a-f]{8}$/)
+    expect(handleOf('Game A 1')).not.toBe(handleOf('Game A/1'))
+    expect(handleOf('ゲーム')).toMatch(/^[0-9a-f]{8}$/)
+    expect(handleOf('x'.repeat(300)).length).toBeLessThan(120)
+  })
+
+  test('is searched for in quotes', () => {
+    expect(skuQuery(['A', "B'1", 'C\\'])).toBe("sku:'A' OR sku:'B\\'1' OR sku:'C\\\\'")
+  })
+})
+
+test('a scope to write is one to read, and publishing needs one more', () => {
+  const all = ['write_products', 'write_inventory', 'write_orders', 'write_merchant_managed_fulfillment_orders']
+  expect(missingScopes([...all, 'read_locations'], null)).toEqual([])
+  expect(missingScopes([...all, 'write_locations'], null)).toEqual([])
+  expect(missingScopes([...all, 'read_locations'], 'publish')).toEqual(['write_publications'])
+  expect(missingScopes(['read_products', 'read_locations'], 'draft')).toEqual(all)
+})

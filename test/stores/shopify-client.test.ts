@@ -1,0 +1,90 @@
+import { describe, expect, test } from 'vitest'
+import { availableAt, type Bucket, readAnswer, waitFor } from '../../src/stores/shopify/client.ts'
+
+const bucket = (set: Partial<Bucket> = {}): Bucket => ({
+  available: 100,
+  maximum: 1000,
+  restoreRate: 50,
+  at: 10_000,
+  ...set,
+})
+
+describe('the points that Shopify allows', () => {
+  test('come back with time, to no more than the bucket holds', () => {
+    expect(availableAt(bucket(), 10_000)).toBe(100)
+    expect(availableAt(bucket(), 12_000)).toBe(200)
+    expect(availableAt(bucket(), 999_000)).toBe(1000)
+    expect(availableAt(bucket(), 0)).toBe(100)
+  })
+
+  test.each([
+    ['fits', 100, 0, 0],
+    ['lacks 50 points', 150, 0, 1_000],
+    ['leaves a part to others', 50, 250, 4_000],
+    ['costs more than the bucket holds', 5_000, 250, 18_000],
+  ])('make a request wait that %s', (_what, cost, reserved, ms) => {
+    expect(waitFor(bucket(), { cost, reserved, now: 10_000 })).toBe(ms)
+  })
+
+  test('make no request wait for more than half a minute', () => {
+    expect(waitFor(bucket({ restoreRate: 1 }), { cost: 1000, reserved: 0, now: 10_000 })).toBe(30_000)
+  })
+})
+
+describe('an answer of Shopify', () => {
+  const read = (status: number, body: unknown, isWrite = true, headers = {}) =>
+    readAnswer(
+      { status, headers, text: typeof body === 'string' ? body : JSON.stringify(body) },
+      { isWrite, host: 'a.myshopify.com' },
+    )
+  const failure = (...given: Parameters<typeof read>) => {
+    const { answer } = read(...given)
+    return answer.ok ? undefined : answer.failure
+  }
+  const coded = (code: string, data: unknown = null) => ({
+    data,
+    errors: [{ message: 'mail@x.test', extensions: { code } }],
+  })
+
+  test('is data where it has no errors, with what it cost and the version that answered', () => {
+    const throttleStatus = { maximumAvailable: 2000, currentlyAvailable: 1900, restoreRate: 100 }
+    const body = { data: { shop: {} }, extensions: { cost: { requestedQueryCost: 7, throttleStatus } } }
+    const headers = { date: 'Thu, 01 Jan 2026 00:00:00 GMT', 'x-shopify-api-version': '2026-07' }
+    expect(read(200, body, false, headers)).toEqual({
+      answer: { ok: true, data: { shop: {} }, answeredAt: Date.UTC(2026, 0), version: '2026-07' },
+      cost: { requested: 7, bucket: { maximum: 2000, available: 1900, restoreRate: 100 } },
+      isThrottled: false,
+    })
+  })
+
+  test.each([
+    [200, coded('THROTTLED'), 'unavailable', false],
+    [429, '', 'unavailable', false],
+    [200, coded('INTERNAL_SERVER_ERROR'), 'unavailable', true],
+    [200, coded('ACCESS_DENIED', { order: null }), 'refused', undefined],
+    [200, coded('undefinedField'), 'refused', undefined],
+    [200, '<html>', 'unavailable', true],
+    [200, '{"data":{"ord', 'unavailable', true],
+    [200, '', 'unavailable', true],
+    [301, '', 'refused', undefined],
+    [401, { errors: '[API] Invalid API key' }, 'refused', undefined],
+    [402, '', 'unavailable', false],
+    [404, { errors: 'Not Found' }, 'refused', undefined],
+    [500, '', 'unavailable', true],
+    [503, '<html>', 'unavailable', true],
+  ])('of %s %j to a mutation is %s, and the shop may have acted: %s', (status, body, outcome, mayHaveLeft) => {
+    const seen = failure(status, body)
+    expect(seen).toMatchObject({ outcome, ...(mayHaveLeft === undefined ? {} : { mayHaveLeft }) })
+    expect(seen?.detail).toMatch(/^a\.myshopify\.com answered \d{3}: /)
+    expect(seen?.detail).not.toMatch(/mail@x|Invalid API|Not Found/)
+  })
+
+  test('to a query never leaves it open whether the shop acted', () => {
+    expect(failure(500, '', false)).toMatchObject({ mayHaveLeft: false })
+  })
+
+  test('is throttled with 200 as with 429', () => {
+    expect([read(200, coded('THROTTLED')), read(429, '')].map((one) => one.isThrottled)).toEqual([true, true])
+    expect(read(500, '').isThrottled).toBe(false)
+  })
+})

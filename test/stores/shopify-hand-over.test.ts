@@ -1,0 +1,102 @@
+import { describe, expect, test } from 'vitest'
+import {
+  type FulfillableOrder,
+  keysOnOrder,
+  missingKeys,
+  noteWith,
+  planFulfilment,
+  withKeys,
+} from '../../src/stores/shopify/hand-over.ts'
+
+const NONE = keysOnOrder([])
+const field = (key: string, value: string) => ({ key, value, compareDigest: `d-${key}` })
+
+describe('the keys on an order of Shopify', () => {
+  test('begin with the name of what was bought, and count its units', () => {
+    expect(withKeys(NONE, '11', 'Game A (A)', ['AAAA', 'BBBB'])).toEqual([
+      { key: 'keys_1', type: 'multi_line_text_field', value: 'Game A (A)\nAAAA\nBBBB', compareDigest: null },
+      { key: 'units', type: 'json', value: '{"11":2}', compareDigest: null },
+    ])
+  })
+
+  test('are added to those that are there, and written only where nothing else was meanwhile', () => {
+    const on = keysOnOrder([field('units', '{"11":1}'), field('keys_1', 'Game A (A)\nAAAA'), field('other', 'x')])
+    expect(withKeys(on, '12', 'Game B', ['CCCC'])).toEqual([
+      {
+        key: 'keys_1',
+        type: 'multi_line_text_field',
+        value: 'Game A (A)\nAAAA\n\nGame B\nCCCC',
+        compareDigest: 'd-keys_1',
+      },
+      { key: 'units', type: 'json', value: '{"11":1,"12":1}', compareDigest: 'd-units' },
+    ])
+  })
+
+  test('go into a further metafield where one is full', () => {
+    const on = keysOnOrder([field('keys_1', 'x'.repeat(29_995)), field('keys_10', 'y'), field('keys_2', 'z')])
+    expect(on.texts.map(({ index }) => index)).toEqual([1, 2, 10])
+    expect(withKeys(on, '11', 'Game', ['AAAA'])[0]).toMatchObject({ key: 'keys_10' })
+    const full = keysOnOrder([field('keys_1', 'x'.repeat(29_995))])
+    expect(withKeys(full, '11', 'Game', ['AAAA'])[0]).toMatchObject({ key: 'keys_2', compareDigest: null })
+  })
+
+  test('are known as whole lines', () => {
+    const on = keysOnOrder([field('keys_1', 'Game\r\nAAAA\r\nBBBB'), field('keys_2', 'Game\nCCCC')])
+    expect(missingKeys(on, ['AAAA', 'BBB', 'CCCC', 'D'])).toEqual(['BBB', 'D'])
+  })
+
+  test('are counted as none where the count cannot be read', () => {
+    expect(keysOnOrder([field('units', 'x')]).units).toEqual({})
+    expect(keysOnOrder([field('units', '{"11":-1}')]).units).toEqual({})
+  })
+})
+
+describe('the units to fulfil', () => {
+  const part = (id: string, status: string, ...items: [string, number][]): FulfillableOrder => ({
+    id,
+    status,
+    items: items.map(([item, remaining]) => ({ id: item, remaining })),
+  })
+
+  test('are those that are missing, over as many parts as hold them', () => {
+    const orders = [part('a', 'OPEN', ['1', 2]), part('b', 'IN_PROGRESS', ['2', 3]), part('c', 'OPEN', ['3', 1])]
+    expect(planFulfilment(orders, 4)).toEqual({
+      outcome: 'fulfil',
+      parts: [
+        { order: 'a', items: [{ id: '1', quantity: 2 }] },
+        { order: 'b', items: [{ id: '2', quantity: 2 }] },
+      ],
+    })
+  })
+
+  test.each([0, -1])('are none where %i are missing', (wanted) => {
+    expect(planFulfilment([part('a', 'OPEN', ['1', 2])], wanted)).toEqual({ outcome: 'fulfil', parts: [] })
+  })
+
+  test('are unknown before Shopify has made parts that hold them', () => {
+    expect(planFulfilment([], 1)).toEqual({ outcome: 'unknown' })
+    expect(planFulfilment([part('a', 'OPEN')], 1)).toEqual({ outcome: 'unknown' })
+  })
+
+  test.each(['ON_HOLD', 'SCHEDULED'])('are blocked in a part that is %s, unless others have enough', (status) => {
+    expect(planFulfilment([part('a', status, ['1', 2])], 1)).toEqual({ outcome: 'blocked' })
+    const orders = [part('a', status, ['1', 1]), part('b', 'OPEN', ['2', 1])]
+    expect(planFulfilment(orders, 2)).toEqual({ outcome: 'blocked' })
+    expect(planFulfilment(orders, 1)).toMatchObject({ parts: [{ order: 'b' }] })
+  })
+
+  test('are none of a part that is closed', () => {
+    expect(planFulfilment([part('a', 'CLOSED', ['1', 0])], 1)).toEqual({ outcome: 'fulfil', parts: [] })
+  })
+})
+
+describe('the note of an order', () => {
+  test("keeps the merchant's words, and gets ours with a mark at its end", () => {
+    expect(noteWith('', 'u1', 'Quayside: a.')).toBe('Quayside: a. [quayside u1]')
+    expect(noteWith('Gift wrap!', 'u1', 'Quayside: a.')).toBe('Gift wrap!\nQuayside: a. [quayside u1]')
+  })
+
+  test('is left alone where there is no room', () => {
+    expect(noteWith('x'.repeat(4_990), 'u1', 'Quayside: a.')).toBeUndefined()
+  })
+})
