@@ -200,8 +200,8 @@ export function searchOf<Item>(query: unknown, fields: Record<string, (item: Ite
   }
 }
 
-/** Slashes, quotes and all the rest as Ruby on Rails writes JSON: nothing is escaped that need not be. Whole numbers may be long. */
+/** A whole number that may be too long for JavaScript, on its way through {@link railsJson}. */
 export const bigNumber = (digits: string): string => `\u0001${digits}\u0001`
 
-/** JSON in which what {@link bigNumber} made stands as a number, whatever its length. */
+/** JSON in which a {@link bigNumber} is written as a number, whatever its length. */
 export const railsJson = (value: unknown): string => JSON.stringify(value).replaceAll(/"\\u0001(-?\d+)\\u0001"/g, '$1')

@@ -13,7 +13,7 @@ import {
   type UserError,
   userErrors,
 } from './shopify-answers.ts'
-import { type Fields, GraphqlRefusal } from './shopify-graphql.ts'
+import type { Fields } from './shopify-graphql.ts'
 import type { ShopifyLine, ShopifyMail, ShopifyOrder } from './shopify-orders.ts'
 
 export interface ShopifyFulfilmentOrder {
@@ -300,7 +300,7 @@ export function createFulfilments(options: FulfilmentsOptions) {
     /** The merchant takes a fulfilment back: its units wait again. */
     cancelFulfilment: (id: string): void => {
       const found = fulfilments.get(id)
-      if (!found) throw new GraphqlRefusal('RESOURCE_NOT_FOUND', `The shop has no fulfilment ${id}.`)
+      if (!found) throw new Error(`The shop has no fulfilment ${id}.`)
       found.status = 'CANCELLED'
       open(found.order, found.lines, 0)
       changed(found.order)

@@ -369,24 +369,16 @@ const isObject = (value: unknown): value is Fields =>
 
 const isConnection = ({ pageInfo }: Fields): boolean => pageInfo !== undefined
 
-/** Interfaces that documents may name. */
-const interfaces: Record<string, string[]> = {
-  Publishable: ['Product', 'ProductVariant', 'Collection'],
-  HasMetafields: ['Order', 'Product', 'ProductVariant'],
-}
-
-const isOfType = (source: Fields, type: string): boolean => {
-  const own = String(source.__typename)
-  return own === type || (type === 'Node' && source.id !== undefined) || (interfaces[type]?.includes(own) ?? false)
-}
+/** Of the interfaces, documents name `Node` alone. */
+const isOfType = (source: Fields, type: string): boolean =>
+  source.__typename === type || (type === 'Node' && source.id !== undefined)
 
 /** Points that a document asks for before it is answered: an object is 1, a connection 2 more than all it may hold, a mutation 10. */
 export function requestedCost({ kind, selections }: Operation, variables: Fields): number {
   /** @param perObject points of one object: those in the answer of a mutation cost nothing, its lists do */
   const costOf = (asked: Selection[], perObject: number): number =>
     fieldsOf(asked, variables).reduce((sum, field) => {
-      if (!field.selections || isFree(field.name))
-        return sum + (field.name === 'edges' ? costOf(field.selections ?? [], 0) : 0)
+      if (!field.selections || isFree(field.name)) return sum
       const { first, last, ids } = filledAll(field.arguments, variables)
       const length = first ?? last ?? (Array.isArray(ids) ? ids.length : undefined)
       const inner = fieldsOf(field.selections, variables)

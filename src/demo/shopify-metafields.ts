@@ -11,7 +11,7 @@ import {
   type UserError,
   userErrors,
 } from './shopify-answers.ts'
-import { type Fields, GraphqlRefusal } from './shopify-graphql.ts'
+import type { Fields } from './shopify-graphql.ts'
 
 export interface ShopifyMetafield {
   id: string
@@ -256,7 +256,7 @@ export function createMetafields({ now, newId, appId, hasOwner, changed }: Metaf
     put: (owner: string, namespace: string, key: string, value: string, type = 'multi_line_text_field'): void => {
       const { userErrors: errors } = set({ metafields: [{ ownerId: owner, namespace, key, value, type }] })
       const [first] = objectsIn(errors)
-      if (first) throw new GraphqlRefusal('BAD_REQUEST', String(first.message))
+      if (first) throw new Error(String(first.message))
     },
     remove: (owner: string, namespace: string, key: string): void => {
       metafields.delete(placeOf(owner, namespaceOf(namespace), key))

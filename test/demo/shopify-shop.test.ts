@@ -9,6 +9,7 @@ import {
   startShopifyShop,
 } from '../../src/demo/shopify-shop.ts'
 import * as documents from '../../src/stores/shopify/documents.ts'
+import { bodyOf, callerOf, codesOf, graphqlHeaders as headers, graphqlUrl as url } from '../support/shopify-caller.ts'
 import { faultsOfExchange, provenExchanges } from '../support/shopify-proof.ts'
 
 const AT = Date.parse('2026-11-01T10:00:00Z')
@@ -19,24 +20,9 @@ function opened(options: ShopifyShopOptions = {}) {
     clock.now += ms
   }
   const shop = createShopifyShop({ now: () => clock.now, pass, onExchange: provenExchanges(), ...options })
-  return { shop, clock, ask: asking(shop) }
+  return { shop, clock, ask: callerOf(shop) }
 }
 
-const headers = { 'content-type': 'application/json', 'x-shopify-access-token': shopifyApp.staticToken ?? '' }
-const bodyOf = ({ name, text }: documents.ShopDocument, variables: Fields = {}) =>
-  JSON.stringify({ query: text, operationName: name, variables })
-const url = 'https://quayside-test.myshopify.com/admin/api/2026-07/graphql.json'
-
-/** Sends a document as the adapter does. */
-const asking =
-  (shop: ShopifyShop) =>
-  (document: documents.ShopDocument, variables: Fields = {}) => {
-    const answer = shop.handle({ method: 'POST', url, headers, body: bodyOf(document, variables) })
-    return {
-      ...answer,
-      ...(JSON.parse(answer.body) as { data?: Record<string, never>; errors?: Fields[]; extensions?: Fields }),
-    }
-  }
 const gid = (type: string, id: string) => `gid://shopify/${type}/${id}`
 
 test('answers an https address without TLS, on the same port after a stop', async () => {
@@ -133,11 +119,10 @@ test('answers cost points, which come back with time', () => {
 test('pages a list by cursors that hold while items come and go', () => {
   const { shop, ask } = opened()
   for (let number = 0; number < 260; number += 1) shop.addProduct({ sku: `K-${number}` })
-  const page = (after: string | null) =>
-    ask(documents.variantPage, { after }).data?.productVariants as unknown as {
-      nodes: { sku: string }[]
-      pageInfo: { hasNextPage: boolean; endCursor: string }
-    }
+  const page = (
+    after: string | null,
+  ): { nodes: { sku: string }[]; pageInfo: { hasNextPage: boolean; endCursor: string } } =>
+    ask(documents.variantPage, { after }).data.productVariants
   const first = page(null)
   expect([first.nodes.length, first.pageInfo.hasNextPage]).toEqual([250, true])
   shop.removeProduct([...shop.products.keys()][0] ?? '')
@@ -172,11 +157,6 @@ function stocked(shop: ShopifyShop) {
     }),
   }
 }
-const codesOf = (answer: { data?: Record<string, never> }) => {
-  const [payload] = Object.values(answer.data ?? {}) as { userErrors: { code?: string; field: string[] }[] }[]
-  return payload?.userErrors.map(({ code, field }) => code ?? field?.join('.'))
-}
-
 test('sets stock by comparison, once for each key', () => {
   const { shop, ask } = opened()
   const { variant, set } = stocked(shop)
@@ -218,7 +198,7 @@ test('an item is stocked at a location first', () => {
     ids: [gid('ProductVariant', variant.id), gid('ProductVariant', '1')],
     location: ids.location,
   })
-  expect(read.data?.nodes).toMatchObject([
+  expect(read.data.nodes).toMatchObject([
     { price: '9.00', inventoryItem: { inventoryLevel: { quantities: [{ name: 'available', quantity: 5 }] } } },
     null,
   ])
@@ -274,8 +254,7 @@ test('a product of the API has one handle, is found late by its SKU and at once 
   }
   expect(codesOf(ask(documents.createProduct, { input }))).toEqual([])
   expect(codesOf(ask(documents.createProduct, { input }))).toEqual(['HANDLE_NOT_UNIQUE'])
-  const bySku = () =>
-    ask(documents.variantsBySku, { query: `sku:"a"` }).data?.productVariants as unknown as { nodes: unknown[] }
+  const bySku = () => ask(documents.variantsBySku, { query: `sku:"a"` }).data.productVariants
   expect(bySku().nodes).toEqual([])
   expect(ask(documents.productByHandle, { handle: 'a-1234abcd' }).data).toMatchObject({
     productByIdentifier: { variants: { nodes: [{ sku: 'A' }] } },
@@ -299,7 +278,7 @@ test('an order shows what was paid for a unit, refunds, risk and a number beyond
   const { shop, ask, clock } = opened({ firstId: '9007199254740993000' })
   const { variant } = stocked(shop)
   const bought = shop.buy({ lines: [{ variant: variant.id, quantity: 3, discount: '1.50' }], payment: 'authorized' })
-  const read = () => ask(documents.order, { id: gid('Order', bought.id) }).data as unknown as { order: Fields }
+  const read = () => ask(documents.order, { id: gid('Order', bought.id) }).data
   expect(BigInt(bought.id)).toBeGreaterThan(BigInt(Number.MAX_SAFE_INTEGER))
   expect(read().order).toMatchObject({
     displayFinancialStatus: 'AUTHORIZED',
@@ -346,8 +325,8 @@ test('the search for changed orders lags: it sorts by what it knew, and shows wh
   const changed = () => {
     const since = new Date(AT).toISOString()
     const { data } = ask(documents.changedOrders, { query: `updated_at:>='${since}'` })
-    const { orders } = data as unknown as { orders: { nodes: { id: string; updatedAt: string }[] } }
-    return orders.nodes.map(({ id, updatedAt }) => [id.split('/').at(-1), updatedAt.slice(14, 16)])
+    const nodes: { id: string; updatedAt: string }[] = data.orders.nodes
+    return nodes.map(({ id, updatedAt }) => [id.split('/').at(-1), updatedAt.slice(14, 16)])
   }
   shop.tag(first ?? '', 'retry')
   expect(changed()).toEqual([
@@ -379,16 +358,11 @@ function handedOver(options: ShopifyShopOptions = {}) {
     }
     return codesOf(ask(documents.putKeys, { metafields: [field] }))
   }
-  const open = () => {
-    const { data } = ask(documents.orderFulfillments, { id })
-    const { order } = data as unknown as { order: { fulfillmentOrders: { nodes: { id: string; status: string }[] } } }
-    return order.fulfillmentOrders.nodes
-  }
+  const open = (): { id: string; status: string }[] =>
+    ask(documents.orderFulfillments, { id }).data.order.fulfillmentOrders.nodes
   const linesOf = (ids: string[]) => {
     const { data } = ask(documents.fulfillmentOrderLines, { ids })
-    const { nodes } = data as unknown as {
-      nodes: { lineItems: { nodes: { id: string; remainingQuantity: number }[] } }[]
-    }
+    const nodes: { lineItems: { nodes: { id: string; remainingQuantity: number }[] } }[] = data.nodes
     return nodes.flatMap(({ lineItems }) => lineItems.nodes)
   }
   const fulfil = (quantity: number, notifyCustomer = true) => {
@@ -450,7 +424,7 @@ test('a fulfilment takes what remains, no more, and sends a mail only when asked
   expect(shop.mailsWith('AAAA-BBBB')).toHaveLength(1)
   const [made] = bought.fulfilments
   const fulfilled = ask(documents.fulfilledLines, { ids: bought.fulfilments.map((one) => gid('Fulfillment', one.id)) })
-  expect(fulfilled.data?.nodes).toMatchObject([
+  expect(fulfilled.data.nodes).toMatchObject([
     { fulfillmentLineItems: { nodes: [{ quantity: 1 }] } },
     { fulfillmentLineItems: { nodes: [{ quantity: 1 }] } },
   ])
@@ -531,7 +505,7 @@ test('every fault passes', () => {
 test('the proof names an exchange that does not fit the schema', () => {
   const exchanged: Parameters<typeof faultsOfExchange>[0][] = []
   const { shop } = opened({ onExchange: (exchange) => void exchanged.push(exchange) })
-  const ask = asking(shop)
+  const ask = callerOf(shop)
   stocked(shop)
   ask(documents.variantPage)
   ask(documents.updateProduct, { product: { id: gid('Product', '1'), colour: 'red' } })
