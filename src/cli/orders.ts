@@ -7,7 +7,7 @@ const REFERENCE = "the store's number of the order"
 
 /** What customers bought, and how far it is. */
 export const orders: CommandRow[] = [
-  { command: 'orders', about: 'what customers bought: list, show, cancel, send keys again' },
+  { command: 'orders', about: 'what customers bought: list, show, cancel, take, send keys again' },
   {
     command: 'orders list',
     about: 'store orders, the newest first',
@@ -41,6 +41,18 @@ export const orders: CommandRow[] = [
     call: 'POST /orders/{reference}/cancel',
     filters: ['store'],
     text: (order, call) => `Cancellation asked. The order is ${stateOf(order)}.\n\n${orderText(order, call)}`,
+  },
+  {
+    command: 'orders take <reference>',
+    about: 'buy a paid order that is from before its shop was connected',
+    args: ['its number in the shop'],
+    options: { '--store <id>': 'the shop, where there are several' },
+    help: `
+Orders that were paid before a shop was connected are left alone, because their
+customers may have their keys. Look in the shop that this one has none.`,
+    call: 'POST /orders/{reference}/take',
+    filters: ['store'],
+    text: (order, call) => `Taken. The order is ${stateOf(order)}.\n\n${orderText(order, call)}`,
   },
   {
     command: 'orders resend <reference>',

@@ -20,6 +20,8 @@ export interface PolledStore {
 
 type Polling = Pick<Context, 'db' | 'now' | 'newId' | 'log'>
 
+/** The first reading begins so long before the connection: orders that a lost database has left unbought are seen then. */
+const EARLIER_MS = 7 * 24 * 60 * 60_000
 /** Between two readings of a shop whose orders are all read. */
 const POLL_MS = 60_000
 /** Longest wait for a shop that gives no orders. */
@@ -41,7 +43,7 @@ export async function pollOrders(polling: Polling, store: PolledStore): Promise<
   // A longer one was set by a clock that has gone back since.
   if (wait > 0 && wait <= WAIT_MAX_MS) return 0
   const readAt = now()
-  const page = await store.ordersSince(reading.ordersCursor ?? reading.connectedAt)
+  const page = await store.ordersSince(reading.ordersCursor ?? reading.connectedAt - EARLIER_MS)
   if (page.outcome !== 'read') {
     await noteFailure(polling, reading, page)
     return 0

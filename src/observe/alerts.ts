@@ -195,6 +195,13 @@ export const alertRules: Record<string, AlertRule> = {
     async ({ store, reference }, { db }) =>
       (await first(db, storeOrderByReference(store ?? '', reference ?? ''))) !== undefined,
   ),
+  order_before_connection: of(
+    'reference',
+    'take it, and each of the others, if its customer has no keys',
+    'orders take ',
+    async ({ store, reference }, { db }) =>
+      (await first(db, storeOrderByReference(store ?? '', reference ?? ''))) !== undefined,
+  ),
   order_changed: of('reference', 'compare it with the shop', 'orders show '),
   store_unreachable: of(
     'store',

@@ -4,6 +4,7 @@
  *
  *   | the shop has               | and here                        | then
  *   | a paid order               | it is unknown                   | it is taken
+ *   | an order that was paid before the shop was connected, and is open: one alert; `takeByHand` takes it
  *   | a cancelled order          | it is not cancelled             | it is cancelled
  *   | an order on hold           | it was paid, and nothing is sent| it is cancelled: paid again, it is bought
  *   |                            | it was paid, and something is   | a person is alerted
@@ -19,6 +20,7 @@ import { isOver } from '../domain/purchase.ts'
 import { currentParts } from '../domain/store-order.ts'
 import { Failure } from '../errors.ts'
 import { first } from '../storage/database.ts'
+import { audited } from '../storage/evidence.ts'
 import { type Alert, enqueueAlert } from '../storage/outbox.ts'
 import { purchasesOfOrder } from '../storage/purchases.ts'
 import { lastCompleteSync } from '../storage/runs.ts'
@@ -26,6 +28,7 @@ import { linesOfOrders, markShopState, type StoreOrder, storeOrderByReference } 
 import type { Store, StoreOrderRead } from '../stores/store.ts'
 import { cancelLine, cancelOrder, retryPurchase, withdrawCancellations } from './actions.ts'
 import type { Ordering } from './context.ts'
+import type { Fulfilment } from './fulfil.ts'
 import { type OrderInput, offersOfLines, type Sold, takeOrder } from './intake.ts'
 
 /** What became of an order that was read. `ignored`: nothing was done, for this reason. */
@@ -74,8 +77,7 @@ async function takeReading(
   }
   if (read.state !== 'paid' || read.paidAt === null) return ignored(`the order is ${read.state}, not paid`)
   // Shops date in whole seconds.
-  if (read.paidAt < shop.connectedAt - (shop.connectedAt % 1_000))
-    return ignored('it was paid before the store was connected')
+  if (read.paidAt < shop.connectedAt - (shop.connectedAt % 1_000)) return leaveAlone(ordering, shop, read)
   if (read.fault) return refuse(ordering, shop, read, read.fault)
   const input = inputOf(read)
   if (input.lines.length === 0) return ignored('it has no line')
@@ -90,12 +92,63 @@ async function takeReading(
     if (error.reason === 'no_known_sku') {
       // Before the catalogue was read once, nothing says that a line is none of ours.
       if (await first(ordering.db, lastCompleteSync())) return ignored('no line of it is one of the listings')
-      throw new Failure('unavailable', 'the catalogue of the supplier is not read yet', { cause: error })
+      throw new Failure('unavailable', UNREAD_CATALOGUE, { cause: error })
     }
     if (error.code !== 'invalid' && error.reason !== 'ambiguous_sku') throw error
     return refuse(ordering, shop, read, error.message)
   }
 }
+
+/**
+ * Takes an order that an operator names, also one that was paid before the shop was connected: what a lost database has bought
+ * for it is found by its reference.
+ *
+ * @returns its id
+ * @throws Failure `not_found`; `conflict`, reason `no_shop` for a store that hands its orders in itself, reason `not_taken` with
+ *   why it is not bought; `unavailable` where the shop cannot be read
+ */
+export async function takeByHand(
+  ordering: Fulfilment,
+  store: string,
+  reference: string,
+  actor: string,
+): Promise<string> {
+  const read = await ordering.storeOf(store)?.order?.(reference)
+  if (!read) throw new Failure('conflict', `${store} hands its orders in itself`, { reason: 'no_shop' })
+  if (read.outcome === 'ignored' || read.outcome === 'unreadable') throw new Failure('not_found', read.detail)
+  if (read.outcome !== 'order')
+    throw new Failure('unavailable', `${store} did not answer for the order: ${read.detail}`)
+  await ordering.db.commit([audited(ordering, actor, 'order.take', `${store}/${reference}`)])
+  const taken = await takeFromShop(ordering, { id: store, connectedAt: 0, delayMs: 0 }, read.order)
+  const order = await first(ordering.db, storeOrderByReference(store, reference))
+  if (order) return order.id
+  const why = taken.outcome === 'ignored' ? taken.detail : 'the shop has changed it meanwhile'
+  throw new Failure('conflict', `nothing is bought for the order ${reference}: ${why}`, { reason: 'not_taken' })
+}
+
+/**
+ * Paid before the shop was connected: another service, or a database that was lost, may have handed its keys over. A person is
+ * alerted of the first one that the shop does not take for done, and finds the others in the shop.
+ */
+async function leaveAlone(ordering: Ordering, shop: ShopOfOrders, read: StoreOrderRead): Promise<ShopOrderTaken> {
+  const { id: store, connectedAt } = shop
+  const result = ignored('it was paid before the store was connected')
+  if (read.isDone) return result
+  const ours = await Promise.all(read.lines.map((line) => isOurs(ordering, store, line)))
+  if (!ours.includes(true)) {
+    if (await first(ordering.db, lastCompleteSync())) return result
+    throw new Failure('unavailable', UNREAD_CATALOGUE)
+  }
+  const since = new Date(connectedAt).toISOString()
+  const note = `the order ${read.reference} of ${store} is open and was paid before the shop was connected (${since}), so it is left alone; look in the shop which others are`
+  const payload = { note, store, reference: read.reference }
+  await ordering.db.commit([
+    enqueueAlert(ordering, { type: 'order_before_connection', occasion: `${store}:${connectedAt}`, payload }),
+  ])
+  return result
+}
+
+const UNREAD_CATALOGUE = 'the catalogue of the supplier is not read yet'
 
 const ignored = (detail: string): ShopOrderTaken => ({ outcome: 'ignored', detail })
 

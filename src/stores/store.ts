@@ -113,6 +113,8 @@ export interface StoreOrderRead {
     unitPrice: string
     currency: string
   }[]
+  /** The shop takes it for done. */
+  isDone?: boolean
   /** Why it must not be bought as it is, such as a total that does not fit its lines; absent for a sound order. */
   fault?: string
   /** The merchant asks for it in the shop: what has ended without its keys is to be tried again, once. */
@@ -200,6 +202,8 @@ export interface Store {
    * shop signs as the shop does.
    */
   readOrder?(body: Buffer): Promise<OrderReadResult>
+  /** Reads an order by its reference. */
+  order?(reference: string): Promise<OrderReadResult>
   /**
    * Reads a page of the orders that changed, oldest change first.
    *

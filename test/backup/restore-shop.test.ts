@@ -1,10 +1,12 @@
 /** A shop beside a database that is put back or lost: its customers keep the keys that they have, and nothing is bought again. */
 import { describe, expect, test } from 'vitest'
-import { first as firstRow } from '../../src/storage/database.ts'
+import { takeByHand } from '../../src/ordering/shop-orders.ts'
+import { first } from '../../src/storage/database.ts'
+import { auditOf } from '../../src/storage/evidence.ts'
 import { storeOrderByReference } from '../../src/storage/store-orders.ts'
 import { openRestoreWorld } from '../support/restore-world.ts'
 import { besideShop, SHOP } from '../support/shop-app.ts'
-import { first } from '../support/test-app.ts'
+import { STORE } from '../support/test-app.ts'
 
 const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE
@@ -28,10 +30,11 @@ async function selling() {
   return {
     ...world,
     shop,
+    product,
     pass,
     /** A customer buys; the reference of the order. */
     buy: () => String(shop.buy({ lines: [{ product }] }).id),
-    orderOf: (reference: string) => firstRow(app.db, storeOrderByReference(SHOP, reference)),
+    orderOf: (reference: string) => first(app.db, storeOrderByReference(SHOP, reference)),
     /** How many charges the supplier made, and how many mails brought each key. */
     seen: () => ({
       charges: app.sandbox.world.report().charges.length,
@@ -85,7 +88,47 @@ describe('keys that the customers of a shop have', () => {
     world.shop.edit(Number(reference), () => {})
     await world.pass(30 * MINUTE)
     expect(await world.orderOf(reference)).toBeUndefined()
-    expect(first(world.seen().mails)).toBe(1)
-    expect(world.seen().charges).toBe(1)
+    expect(world.seen()).toEqual({ charges: 1, mails: [1] })
+    expect(await world.app.alerts()).not.toContain('order_before_connection')
+    // It is known by the supplier's orders, and its keys by the line that has them.
+    await takeByHand(world.app.ordering, SHOP, reference, 'anna')
+    await world.pass(30 * MINUTE)
+    expect(await world.orderOf(reference)).toMatchObject({ closedAt: expect.any(Number) })
+    expect(world.seen()).toEqual({ charges: 1, mails: [1] })
+  })
+})
+
+describe('a paid order that a lost database had not bought', () => {
+  test('is never bought by the new one, which alerts people, until an operator takes it', async () => {
+    const world = await selling()
+    await world.pass(MINUTE)
+    const [reference, other] = [world.buy(), world.buy()]
+    world.app.move(MINUTE)
+    await world.lose()
+    await world.pass(30 * MINUTE)
+    expect(await world.orderOf(reference)).toBeUndefined()
+    expect(world.seen()).toEqual({ charges: 0, mails: [] })
+    const raised = (await world.app.alerts()).filter((type) => type === 'order_before_connection')
+    expect(raised, 'one for both').toHaveLength(1)
+    await takeByHand(world.app.ordering, SHOP, reference, 'anna')
+    await world.pass(10 * MINUTE)
+    expect(world.seen()).toEqual({ charges: 1, mails: [1] })
+    expect(world.shop.orders.get(Number(reference))?.status).toBe('completed')
+    expect(world.shop.orders.get(Number(other))?.status).toBe('processing')
+    const audit = await world.app.db.query(auditOf(`${SHOP}/${reference}`))
+    expect(audit).toMatchObject([{ actor: 'anna', action: 'order.take' }])
+  })
+
+  test('is refused with its reason where it is not paid or not there, or no shop has it', async () => {
+    const world = await selling()
+    const unpaid = world.shop.buy({ lines: [{ product: world.product }], payment: 'waiting' })
+    const take = (reference: string, store = SHOP) => takeByHand(world.app.ordering, store, reference, 'anna')
+    await expect(take(String(unpaid.id))).rejects.toMatchObject({
+      reason: 'not_taken',
+      message: expect.stringContaining('not paid'),
+    })
+    await expect(take('4711')).rejects.toMatchObject({ code: 'not_found' })
+    await expect(take('../products/10')).rejects.toMatchObject({ code: 'not_found' })
+    await expect(take('1', STORE)).rejects.toMatchObject({ reason: 'no_shop' })
   })
 })

@@ -122,12 +122,19 @@ describe('the status', () => {
     const world = await openApi()
     const { ordering, db } = world
     await db.commit([connectStore('shop', world.now()), putStoreReading('shop', { failingSince: world.now() })])
-    for (const type of ['store_unreachable', 'order_refused', 'order_changed', 'store_webhook']) {
+    for (const type of [
+      'store_unreachable',
+      'order_refused',
+      'order_changed',
+      'order_before_connection',
+      'store_webhook',
+    ]) {
       const payload = { note: null, store: 'shop', reference: '11' }
       await db.commit([enqueueAlert(ordering, { type, occasion: '1', payload })])
     }
     const states = async () => (await statesOf(world)).toSorted()
     expect(await states()).toEqual([
+      'order_before_connection open',
       'order_changed open',
       'order_refused open',
       'store_unreachable open',
@@ -136,6 +143,7 @@ describe('the status', () => {
     const taken = { id: 'o', store: 'shop', reference: '11', bodyDigest: 'x', receivedAt: world.now() }
     await db.commit([putStoreReading('shop', { failingSince: null }), insertStoreOrder(taken)])
     expect(await states()).toEqual([
+      'order_before_connection ended',
       'order_changed open',
       'order_refused ended',
       'store_unreachable ended',

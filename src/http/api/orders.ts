@@ -6,6 +6,7 @@ import { cancelOrder } from '../../ordering/actions.ts'
 import { takeOrder } from '../../ordering/intake.ts'
 import { statesOfOrders, viewOrder } from '../../ordering/order-view.ts'
 import { resendKeys } from '../../ordering/resend.ts'
+import { takeByHand } from '../../ordering/shop-orders.ts'
 import type { Database } from '../../storage/database.ts'
 import {
   listStoreOrders,
@@ -168,6 +169,32 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
         const { id } = await findOrder(db, caller, path.reference ?? '', query.store)
         await cancelOrder(ordering, id, caller.actor)
         return ok(await view(id, caller))
+      },
+    }),
+
+    operation({
+      name: 'takeShopOrder',
+      method: 'post',
+      path: '/orders/:reference/take',
+      allowed: { people: 'operator' },
+      summary: 'Take a paid order of a shop, also one that was paid before the shop was connected.',
+      query: storeQuery,
+      answer: Order,
+      success: { 200: 'Taken now or before; buying continues from here' },
+      failures: {
+        404: 'the shop has no such order',
+        409: '`no_shop`: no shop is named, or this store hands its orders in itself; `not_taken`: it is not bought, with the reason',
+        503: 'the shop could not be read',
+      },
+      async handle({ caller, path, query }) {
+        const shops = context.stores.filter(({ id }) => ordering.storeOf(id)?.order)
+        const store = query.store ?? (shops.length === 1 ? shops[0]?.id : undefined)
+        if (store === undefined) {
+          const ids = shops.map(({ id }) => id).join(', ')
+          throw new Failure('conflict', `name the shop with ?store=: ${ids}`, { reason: 'no_shop' })
+        }
+        const reference = path.reference ?? ''
+        return ok(await view(await takeByHand(ordering, store, reference, caller.actor), caller))
       },
     }),
 

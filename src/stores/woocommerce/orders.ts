@@ -101,6 +101,7 @@ export function storeOrderOf(
       unitPrice: unitPrice(line, order.currency),
       currency: order.currency,
     })),
+    ...(order.status === 'completed' ? { isDone: true } : {}),
     ...(fault === undefined ? {} : { fault }),
   }
 }
@@ -229,13 +230,17 @@ export const notAnOrder = (mayHaveLeft = false): NotConfirmed => ({
   detail: 'the shop answered with something that is no order of WooCommerce',
 })
 
-/** Reads an order with its refunds. */
+/** Reads an order with its refunds, as a delivery names it or by its id. */
 export async function readStoreOrder(
   client: ShopClient,
   statuses: readonly string[],
-  body: Buffer,
+  named: Buffer | string,
 ): Promise<OrderReadResult> {
-  const name = orderNamedBy(body)
+  if (typeof named === 'string' && !/^\d{1,15}$/.test(named)) {
+    return { outcome: 'ignored', detail: 'this is no id of an order of WooCommerce' }
+  }
+  const name: NamedOrder =
+    typeof named === 'string' ? { outcome: 'named', id: named, orderKey: undefined } : orderNamedBy(named)
   if (name.outcome !== 'named') return name
   const answer = await client.call({ method: 'GET', path: `/orders/${name.id}` })
   if (!answer.ok) {

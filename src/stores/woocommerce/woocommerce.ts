@@ -38,6 +38,7 @@ export function wooCommerceStore(options: WooCommerceOptions): Store {
     ...shopHandOver({ client, handOver }),
     verify: (request) => verifyDelivery(request, webhookSecret),
     readOrder: (body) => readStoreOrder(client, statuses, body),
+    order: (reference) => readStoreOrder(client, statuses, reference),
     ordersSince: (cursor) => readChangedOrders(client, statuses, cursor),
     provision: (url) => provisionWebhook(client, webhookSecret, url),
     test: () => tryShop({ client, now, currency }),
