@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { errorCodes } from '../../src/http/answers.ts'
 import { apiRouter } from '../../src/http/api/api.ts'
 import { offersByProduct, putOffer } from '../../src/storage/offers.ts'
+import type { Store, StoreOrderRead } from '../../src/stores/store.ts'
 import { type Answer, type ApiWorld, type Ask, openApi } from '../support/api-world.ts'
 import { answerSchema, faultsOf, type OpenApi, operationOf } from '../support/openapi-check.ts'
 import { STORE } from '../support/test-app.ts'
@@ -42,11 +43,18 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await ask('POST', `/stores/${STORE}/test`)
   await ask('POST', `/stores/${STORE}/trigger`, { body: { type: 'line.fulfilled' } })
   await ask('POST', '/orders/done/resend')
+  await ask('POST', '/orders/done/take')
   const { storeOf } = world.ordering
   world.ordering.storeOf = (id) => {
     const backend = storeOf(id)
-    return backend && { ...backend, resend: async () => ({ outcome: 'confirmed' }) }
+    const order: StoreOrderRead = { reference: 'done', state: 'waiting', paidAt: null, lines: [] }
+    const shop: Partial<Store> = {
+      resend: async () => ({ outcome: 'confirmed' }),
+      order: async () => ({ outcome: 'order', order }),
+    }
+    return backend && { ...backend, ...shop }
   }
+  await ask('POST', '/orders/done/take')
   await ask('POST', '/orders/done/resend')
   world.ordering.storeOf = storeOf
   for (const list of ['/orders', '/purchases', '/deliveries', '/outbox', '/webhooks', '/discrepancies', '/tokens']) {
