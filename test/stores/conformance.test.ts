@@ -6,6 +6,7 @@ import {
   backendWorld,
   falseAnswers,
   type StoreWorld,
+  shopifyWorld,
   WEBHOOK_SECRET,
   type WooWorld,
   wooCommerceWorld,
@@ -15,6 +16,7 @@ import {
 const kinds: [StoreWorld['kind'], () => Promise<StoreWorld>][] = [
   ['backend', backendWorld],
   ['woocommerce', wooCommerceWorld],
+  ['shopify', shopifyWorld],
 ]
 
 const listing = (id: string, set: Partial<StoreListing> = {}): StoreListing => ({
@@ -192,8 +194,11 @@ test('a backend store lacks these methods, so that their claims are not tried on
   expect(NOT_OF_A_BACKEND.filter((method) => store[method] !== undefined)).toEqual([])
 })
 
-test('a woocommerce store sends no examples: each would be a mail to a customer', async () => {
-  expect((await wooCommerceWorld()).store.sendExample).toBeUndefined()
+test.each([
+  ['woocommerce', wooCommerceWorld],
+  ['shopify', shopifyWorld],
+])('a %s store sends no examples: each would be a mail to a customer', async (_kind, open) => {
+  expect((await open()).store.sendExample).toBeUndefined()
 })
 
 /** The methods that only some kinds have. */

@@ -5,13 +5,22 @@ import type { AddressInfo } from 'node:net'
 import { request } from 'undici'
 import { onTestFinished } from 'vitest'
 import { startShop } from '../../src/demo/shop.ts'
+import {
+  type ShopifyFault,
+  type ShopifyShopOptions,
+  shopifyApp,
+  startShopifyShop,
+} from '../../src/demo/shopify-shop.ts'
 import { startWooCommerceShop, type WooFault, wooKey } from '../../src/demo/woocommerce-shop.ts'
+import { formatDecimal } from '../../src/domain/money.ts'
 import { Secret } from '../../src/secret.ts'
 import { backendStore } from '../../src/stores/backend/backend.ts'
 import { secretText } from '../../src/stores/backend/signature.ts'
+import { type ShopifyOptions, shopifyStore } from '../../src/stores/shopify/shopify.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { type WooCommerceOptions, wooCommerceStore } from '../../src/stores/woocommerce/woocommerce.ts'
 import { TEST_NOW } from './database.ts'
+import { provenExchanges } from './shopify-proof.ts'
 
 /** What befalls a request that writes. `lost_after`: the shop acted, and its answer never came. */
 export const writeFaults = ['lost_before', 'lost_after', 'too_many', 'maintenance', 'redirect'] as const
@@ -20,7 +29,7 @@ export const falseAnswers = ['login_page', 'truncated'] as const
 export type StoreFault = (typeof writeFaults)[number] | (typeof falseAnswers)[number]
 
 export interface StoreWorld {
-  kind: 'backend' | 'woocommerce'
+  kind: 'backend' | 'woocommerce' | 'shopify'
   store: Store
   /** Puts a product on the shelf; its id for the store. */
   sell: (sku: string) => string
@@ -207,6 +216,114 @@ export async function wooCommerceWorld(
     strike: (fault) => {
       const struck = (fault === 'redirect' ? { fault, to: 'https://elsewhere.test/' } : { fault }) as WooFault
       shop.strike({ ...struck, matches: isWrite })
+    },
+    stop: running.stop,
+    start: running.start,
+  }
+  return { ...world, shop, running, clock }
+}
+
+export type ShopifyWorld = Awaited<ReturnType<typeof shopifyWorld>>
+
+export async function shopifyWorld(
+  given: {
+    shop?: ShopifyShopOptions
+    settings?: Partial<ShopifyOptions['settings']>
+    apiVersion?: string
+    /** Key and secret (default: client id and client secret). */
+    credentials?: { key?: string; secret?: string; previousSecret?: string }
+  } = {},
+) {
+  const clock = { now: TEST_NOW }
+  const pass = (ms: number) => {
+    clock.now += ms
+  }
+  const running = await startShopifyShop({
+    now: () => clock.now,
+    pass,
+    onExchange: provenExchanges(),
+    ...given.shop,
+  })
+  const { shop } = running
+  const { key = shopifyApp.clientId, secret: appSecret = shopifyApp.secret, previousSecret } = given.credentials ?? {}
+  const store = shopifyStore({
+    url: running.url,
+    apiVersion: given.apiVersion ?? '2026-07',
+    credentials: {
+      key: new Secret(key),
+      secret: new Secret(appSecret),
+      previousSecret: previousSecret === undefined ? undefined : new Secret(previousSecret),
+    },
+    settings: {
+      create: 'publish',
+      ownsSalePrice: false,
+      location: null,
+      metafieldNamespace: null,
+      holdAtRisk: null,
+      retryTag: 'quayside-retry',
+      buyTestOrders: false,
+      currency: 'EUR',
+      ...given.settings,
+    },
+    now: () => clock.now,
+    sleep: async (ms) => pass(ms),
+    connections: running.connections,
+  })
+  onTestFinished(async () => {
+    await store.close()
+    await running.close()
+  })
+  const variantGid = (id: string) => `gid://shopify/ProductVariant/${id}`
+  const ofVariant = (id: string, input: unknown) => (input as { id?: string }).id === variantGid(id)
+  const world: StoreWorld = {
+    kind: 'shopify',
+    store,
+    sell: (sku) => {
+      const draft = { title: `Game ${sku}`, sku, price: '9.00', stock: 5, requiresShipping: false }
+      return shop.addProduct(draft).variants[0]?.id ?? ''
+    },
+    shelf: (id) => {
+      const variant = shop.variants.get(id)
+      const price = variant && formatDecimal({ minor: variant.price, currency: 'EUR' })
+      return price === undefined ? undefined : { price, stock: shop.stockOf(id) ?? null }
+    },
+    keepPrice: (id, price) =>
+      shop.strike({
+        kind: 'UpdateVariants',
+        fault: 'echo',
+        change: (json) => JSON.parse(JSON.stringify(json).replace(/("price":)"[^"]*"/, `$1"${price}"`)),
+        matches: ({ variables }) => (variables.variants as unknown[]).some((input) => ofVariant(id, input)),
+      }),
+    refuse: (id) =>
+      shop.strike({
+        kind: 'UpdateVariants',
+        fault: 'items',
+        fails: (item) => ofVariant(id, item),
+        matches: ({ variables }) => (variables.variants as unknown[]).some((input) => ofVariant(id, input)),
+      }),
+    buy: (items) => {
+      const order = shop.buy({ lines: items.map(({ id, quantity }) => ({ variant: id, quantity })) })
+      return { reference: order.id, lines: order.lines.map((line) => line.id) }
+    },
+    // Each mail prints all keys that are on the order: the newest one has what the customer has.
+    keysOf: (reference, keys) => {
+      const mail = shop.mails().findLast(({ order, kind }) => order === reference && kind.startsWith('shipping'))
+      const lines = mail?.text.split('\n') ?? []
+      return keys.flatMap((one) => lines.filter((line) => line === one))
+    },
+    reports: (reference) => {
+      const lines = shop.orders.get(reference)?.note?.split('\n') ?? []
+      return lines.filter((line) => line.startsWith('Quayside')).length
+    },
+    strike: (fault) => {
+      const struck =
+        fault === 'redirect'
+          ? { fault, to: 'https://elsewhere.test/' }
+          : fault === 'too_many'
+            ? // It waits and tries again twice.
+              { fault: 'throttled', times: 3 }
+            : { fault }
+      shop.strike({ ...(struck as ShopifyFault), matches: ({ isMutation }) => isMutation })
     },
     stop: running.stop,
     start: running.start,

@@ -244,7 +244,7 @@ interface RawAnswer {
 }
 
 const graphAnswer = z.object({
-  data: z.unknown(),
+  data: z.unknown().optional(),
   errors: z.array(z.object({ extensions: z.object({ code: z.string().catch('') }).catch({ code: '' }) })).optional(),
   extensions: z
     .object({
