@@ -57,6 +57,7 @@ export function startJobs({
     if (await runtime.checkClock()) for (const timer of timers) timer.rearm()
     runtime.wakeAll()
     await captures.expire()
+    await runtime.inbox.countHours()
   }
   const endTick = everySeconds(config.ordering.tickSeconds, 'tick', tick, log)
   const endReattaching = everySeconds(REATTACH_SECONDS, 'restore', runtime.reattachOrders, log)

@@ -129,7 +129,7 @@ const groups: Record<string, { description: string; pieces: string[] }> = {
   },
   Service: {
     description: 'The state of the service, and the switch for buying.',
-    pieces: ['status', 'events', 'freeze', 'unfreeze', 'balance', 'backups', 'keys'],
+    pieces: ['status', 'activity', 'events', 'freeze', 'unfreeze', 'balance', 'backups', 'keys'],
   },
   Purchases: { description: 'Orders of ours at the supplier.', pieces: ['purchases', 'discrepancies', 'sweeps'] },
   Deliveries: {

@@ -1,4 +1,5 @@
 import type { Dialect } from '../dialect/dialect.ts'
+import { ACTIVITY_KEPT_MS } from '../domain/activity.ts'
 import { deliveryDelayMs } from '../domain/pace.ts'
 import { codeOf, Failure, messageOf } from '../errors.ts'
 import { idBound } from '../ids.ts'
@@ -16,6 +17,7 @@ import {
   settleDelivery,
 } from '../storage/deliveries.ts'
 import { audited } from '../storage/evidence.ts'
+import { forgetHourlyCounts } from '../storage/hourly-counts.ts'
 import { forgetListingPrices, thinListingPrices } from '../storage/listings.ts'
 import { forgetOutages } from '../storage/outages.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
@@ -280,7 +282,7 @@ const OUTAGES_MS = 365 * DAY_MS
  */
 export async function forgetOld({ db, now }: { db: Database; now: () => number }): Promise<void> {
   await db.commit([forgetDeliveries(idBound(now() - ROWS_MS)), forgetBodies(idBound(now() - BODIES_MS))])
-  await db.commit([forgetOutages(idBound(now() - OUTAGES_MS))])
+  await db.commit([forgetOutages(idBound(now() - OUTAGES_MS)), forgetHourlyCounts(now() - ACTIVITY_KEPT_MS)])
   const daily = now() - PRICES_MS
   await db.commit([thinListingPrices(daily - THINNED_MS, daily), forgetListingPrices(now() - DAILY_PRICES_MS)])
 }

@@ -7,9 +7,11 @@
 import { strict as assert } from 'node:assert'
 import type { Context } from '../context.ts'
 import type { Dialect } from '../dialect/dialect.ts'
+import { hourOf } from '../domain/activity.ts'
 import { messageOf } from '../errors.ts'
 import { first } from '../storage/database.ts'
 import { deliveryTwins, insertDelivery } from '../storage/deliveries.ts'
+import { countHourly } from '../storage/hourly-counts.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { type DeliveryProof, type Headers, type Source, supplierSources } from './sources.ts'
 import { hourly } from './supplier-events.ts'
@@ -77,6 +79,8 @@ export interface Inbox {
   traffic(): Map<string, Traffic>
   /** What was refused since the start of the service, by reason. */
   refused(): { since: number; reasons: Map<string, Traffic> }
+  /** Writes the refused deliveries since the last call into the counts of their hours; nothing else of them is stored. */
+  countHours(): Promise<void>
   /** True while every authentic delivery is stale: the clock of this machine is probably wrong. */
   clockSuspect(): boolean
 }
@@ -94,9 +98,16 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
   let sources = await readSources(deps)
   const traffic = new Map<string, Traffic>()
   const refused = new Map<string, Traffic>()
+  /** By the hour, not written yet: a flood of forged deliveries must not become one of commits. */
+  const unwritten = new Map<number, number>()
   const openedAt = now()
   const countIn = (kinds: Map<string, Traffic>, kind: string, at: number): void => {
     kinds.set(kind, { count: (kinds.get(kind)?.count ?? 0) + 1, lastAt: at })
+  }
+  const countRefusal = (reason: string): void => {
+    const at = now()
+    countIn(refused, reason, at)
+    unwritten.set(hourOf(at), (unwritten.get(hourOf(at)) ?? 0) + 1)
   }
   const staleness = watchStaleness({
     now,
@@ -107,7 +118,7 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
   function refuse(refusal: HeadRefusal): HeadRefusal {
     const reason = refusal.outcome === 'not_authentic' ? refusal.reason : ''
     countReceived(refusal.outcome, reason)
-    countIn(refused, reason || refusal.outcome, now())
+    countRefusal(reason || refusal.outcome)
     return refusal
   }
 
@@ -151,7 +162,7 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
     // A secret that is out of use says nothing about the clock.
     const seen = state === 'retired' ? 'counted' : staleness.sawStale(mac)
     countReceived('stale', seen === 'counted' ? 'stale' : 'repeated')
-    countIn(refused, 'stale', now())
+    countRefusal('stale')
     return { outcome: 'stale' }
   }
 
@@ -178,6 +189,7 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
         state: 'stored',
         notBefore: receivedAt,
       }),
+      countHourly(receivedAt, 'deliveries'),
     ])
     if (stored === 1) {
       deps.onStored()
@@ -197,10 +209,15 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
     },
     countRefused: (reason) => {
       countReceived('refused', reason)
-      countIn(refused, reason, now())
+      countRefusal(reason)
     },
     traffic: () => new Map(traffic),
     refused: () => ({ since: openedAt, reasons: new Map(refused) }),
+    countHours: async () => {
+      const counts = [...unwritten]
+      unwritten.clear()
+      if (counts.length > 0) await db.commit(counts.map(([hour, count]) => countHourly(hour, 'refused', count)))
+    },
     clockSuspect: staleness.suspect,
   }
 }

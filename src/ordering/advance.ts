@@ -18,6 +18,7 @@ import {
 } from '../domain/purchase.ts'
 import { type Change, first, retryStale } from '../storage/database.ts'
 import { insertTransition } from '../storage/evidence.ts'
+import { countHourly } from '../storage/hourly-counts.ts'
 import { keysOfPurchase, type LicenceKey } from '../storage/licence-keys.ts'
 import {
   changePurchase,
@@ -114,17 +115,15 @@ export async function advance(
     }
     const effects = effectChanges(ordering, loaded, decision, now, { reading, nextGeneration })
     const entersReview = decision.next === 'review' && purchase.state !== 'review'
+    const set = {
+      ...stamps(loaded, decision, now, reading),
+      ...effects.set,
+      ...(typeof columns === 'function' ? columns(loaded, decision) : columns),
+    }
     const changes = [
       ...effects.before,
-      changePurchase(
-        purchase,
-        {
-          ...stamps(loaded, decision, now, reading),
-          ...effects.set,
-          ...(typeof columns === 'function' ? columns(loaded, decision) : columns),
-        },
-        now,
-      ),
+      changePurchase(purchase, set, now),
+      ...spendCount(purchase, set, now),
       ...effects.after,
       ...(also?.(loaded, decision) ?? []),
       ...(entersReview ? await freezeForReviews(ordering, purchaseId, decision.row) : []),
@@ -169,6 +168,16 @@ export function factsOf({ purchase, generations, keys }: Loaded): PurchaseFacts 
     newest: later.every((other) => other.state === 'cancelled' && other.firstSentAt === null),
     laterSent: later.some((other) => other.firstSentAt !== null),
   }
+}
+
+/** Counts what a purchase cost in the hour in which the supplier first said so; what it says later corrects that. */
+function spendCount(
+  { amountMinor: before, currency }: Purchase,
+  { amountMinor }: PurchaseUpdate,
+  now: number,
+): Change[] {
+  if (typeof amountMinor !== 'number' || amountMinor === before) return []
+  return [countHourly(now, 'spend', amountMinor - (before ?? 0), currency)]
 }
 
 const LOUD: ReadonlySet<Effect> = new Set<Effect>(['alert', 'freeze'])

@@ -8,7 +8,7 @@ import type { Supplier } from '../supplier/client.ts'
 
 export type OrderingSupplier = Pick<
   Supplier,
-  'placeOrder' | 'order' | 'orders' | 'agrees' | 'unreadable' | 'reach' | 'pausedUntil'
+  'placeOrder' | 'order' | 'orders' | 'agrees' | 'unreadable' | 'reach' | 'quota' | 'pausedUntil'
 >
 
 /** Named instants at which a test may end the process: before and after each commit, send and answer. */

@@ -5,6 +5,7 @@ import { isComplete, reportedHolds, type StoreUpdate } from '../domain/store-upd
 import { Failure, messageOf } from '../errors.ts'
 import { first, StaleWrite } from '../storage/database.ts'
 import { audited } from '../storage/evidence.ts'
+import { countHourly, countHourlyTime } from '../storage/hourly-counts.ts'
 import { beginHandOver, keysOfHandOver, markHandedOver, markHandOverUnsent } from '../storage/licence-keys.ts'
 import {
   beginCallback,
@@ -83,6 +84,7 @@ async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRo
   }
   const sealed = effect.type === 'line.fulfilled' ? await db.query(keysOfHandOver(row.id)) : []
   const fresh = sealed.filter((key) => key.handedOverAt === null).length
+  const order = fresh === 0 ? undefined : await first(db, storeOrderById(row.orderId ?? ''))
   const update = await updateOf(fulfilment, row, effect, fresh)
   const handsOver = effect.type === 'line.fulfilled' && sealed.length > 0 ? effect.payload.purchaseId : undefined
   const outgoing: Outgoing = { row, update, handsOver }
@@ -104,6 +106,10 @@ async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRo
   log.info('callback.confirmed', fields)
   const done = [markEffectDone(row.id, row.attempts + 1, now())]
   if (effect.type === 'line.fulfilled') done.push(markHandedOver(row.id, now()))
+  // Keys that the store gets for the first time, and how long their customer waited.
+  if (order) {
+    done.push(countHourly(now(), 'keys', fresh), countHourlyTime(now(), 'keysWithin', now() - order.receivedAt))
+  }
   await db.commit(done)
   at('noted')
   if (effect.type !== 'line.fulfilled') return

@@ -21,7 +21,7 @@ import { Failure } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import { classify, disagreement, unreadIn } from './classify.ts'
 import { parseOffer } from './offer-record.ts'
-import { createPacer } from './rate-limit.ts'
+import { createPacer, type RateHint } from './rate-limit.ts'
 import { createReach, type Reach } from './reach.ts'
 import {
   createAnswers,
@@ -111,6 +111,8 @@ export interface Supplier {
   unreadable(): readonly UnreadableAnswer[]
   /** Whether it answers. */
   reach(): Reach
+  /** Requests that are left in the window under way; undefined where the supplier does not state them. */
+  quota(): RateHint | undefined
   /** Until when the API key is paused after a 429, epoch milliseconds; undefined when it is not. */
   pausedUntil(): number | undefined
   /** Ends when all open exchanges have ended; each has its deadline. */
@@ -244,6 +246,7 @@ export function createSupplier(settings: SupplierSettings): Supplier {
     },
     unreadable: answers.list,
     reach: reach.read,
+    quota: pacer.quota,
     pausedUntil: () => pacer.pausedUntil(),
     close: async () => {
       await Promise.all([agent.close(), orderAgent.close()])

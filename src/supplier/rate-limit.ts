@@ -80,6 +80,8 @@ export interface Pacer {
   resumed(): void
   /** Until when the API key is paused, epoch milliseconds; undefined when it is not. */
   pausedUntil(): number | undefined
+  /** The window under way, as the last answers stated it; undefined when none did or it is over. */
+  quota(): RateHint | undefined
 }
 
 /** A longer pause fails the reads, so that no caller waits for an hour. */
@@ -166,6 +168,7 @@ export function createPacer(clock: {
     resumed() {
       refusals = 0
     },
+    quota: () => (hint && hint.resetAt > now() ? hint : undefined),
     pausedUntil: () => (now() < pauseEndsAt ? pauseEndsAt : undefined),
   }
 }

@@ -8,6 +8,8 @@ export interface Reach {
   unanswered: { since: number; lastAt: number; error: string } | undefined
   /** The last answer was 401 or 403. */
   refusesKey: boolean
+  /** How long the last answers took, in milliseconds, the shortest first; 200 at most. */
+  answerMs: readonly number[]
 }
 
 /** What the supplier did when no whole answer came. */
@@ -20,23 +22,29 @@ function failureText(ended: Exchange): string | undefined {
   return ended.status >= 500 ? `answered ${ended.status}` : undefined
 }
 
+/** Answers whose times are remembered: of a quiet day, or of a minute of syncing. */
+const LATELY_MAX = 200
+
 /** Remembers the last answer, and what has failed since. */
 export function createReach(now: () => number) {
-  let reach: Reach = { answered: undefined, unanswered: undefined, refusesKey: false }
+  let reach: Omit<Reach, 'answerMs'> = { answered: undefined, unanswered: undefined, refusesKey: false }
+  const lately: number[] = []
   return {
-    /** Takes every exchange with the supplier into account. */
-    note(ended: Exchange): void {
+    /** Takes every exchange with the supplier into account. @param ms how long it took */
+    note(ended: Exchange, ms: number): void {
       // The caller held the request back: that says nothing about the supplier.
       if (ended.stage === 'not_sent' && ended.heldBack) return
       const at = now()
       const error = failureText(ended)
       const { answered, unanswered } = reach
       if (error === undefined) {
+        lately.push(Math.max(0, ms))
+        if (lately.length > LATELY_MAX) lately.shift()
         const since = unanswered ? at : (answered?.since ?? at)
         const refusesKey = ended.stage === 'answered' && (ended.status === 401 || ended.status === 403)
         reach = { answered: { since, lastAt: at }, unanswered: undefined, refusesKey }
       } else reach = { ...reach, unanswered: { since: unanswered?.since ?? at, lastAt: at, error } }
     },
-    read: (): Reach => reach,
+    read: (): Reach => ({ ...reach, answerMs: lately.toSorted((a, b) => a - b) }),
   }
 }

@@ -42,7 +42,7 @@ export interface SupplierLink {
   fetchDeadlineMs: number
   pacer: Pacer
   /** Is given every exchange. */
-  noteReach: (ended: Exchange) => void
+  noteReach: (ended: Exchange, ms: number) => void
   /** Connections for everything but orders, so that look-ups are never starved. */
   agent: Connections
   network: Network
@@ -211,8 +211,9 @@ export async function send(
     path: `${link.base.path}${request.path}`,
     headers: { accept: 'application/json', 'user-agent': 'quayside', ...request.headers },
   }
+  const sentAt = link.now()
   const ended = withoutKey(await exchange(agent, whole, link.network.after), link.apiKey.reveal())
-  link.noteReach(ended)
+  link.noteReach(ended, link.now() - sentAt)
   if (ended.stage === 'not_sent' || ended.status === undefined || ended.headers === undefined) return ended
   link.pacer.observe(rateHint(ended.headers, link.dialect, link.now()))
   if (ended.status === 429) link.pacer.pause(askedWaitMs(link, ended.headers))

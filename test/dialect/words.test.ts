@@ -91,7 +91,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
       external_order_id: 'sandbox storage',
       id: 'cli demo http ordering sandbox storage supplier top',
       in_stock: 'storage',
-      keys: 'access cli http ordering storage supplier top',
+      keys: 'access cli domain http ordering storage supplier top',
       limit: 'cli',
       local_stock: 'sandbox storage',
       name: 'cli domain listings storage supplier',

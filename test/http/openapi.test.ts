@@ -126,6 +126,7 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await ask('GET', `/stores/${STORE}/listings/export`)
   const wanted = { name: 'till', role: 'store', store: STORE, scopes: ['orders'], expiresInDays: 30 }
   const token = (await ask('POST', '/tokens', { body: wanted })).body.data
+  for (const period of ['day', 'month', 'year']) await ask('GET', `/activity?period=${period}`)
   await ask('POST', '/console/links', { body: { name: 'anna', role: 'viewer' } })
   await ask('DELETE', `/tokens/${token.id}`)
   await ask('DELETE', `/tokens/${token.id}`)

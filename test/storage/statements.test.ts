@@ -332,6 +332,10 @@ const calls: Record<string, unknown[]> = {
   markReopened: ['o'],
   insertCallbackSecret: [{ store: 's', generation: 2, createdAt: at, previousUntil: at }],
   endCallbackSecrets: ['s', at],
+  countHourly: [at, 'orders'],
+  countHourlyTime: [at, 'keysWithin', 1_000],
+  countsBetween: [0, at, 3_600_000],
+  forgetHourlyCounts: [at],
   insertLink: [{ digest: bytes, name: 'n', role: 'viewer', createdAt: at, endsAt: at }],
   linkByDigest: [bytes],
   redeemLink: [bytes, at],
@@ -368,6 +372,7 @@ noArguments.push(
   'unsettledMinor',
   'suspectAccounts',
   'dropAllLinks',
+  'firstCountedHour',
 )
 const others = [
   'audited',

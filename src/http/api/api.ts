@@ -3,6 +3,7 @@ import type { Authenticate } from '../../access/tokens.ts'
 import { referenceRouter } from '../docs.ts'
 import { openApiDocument } from '../openapi.ts'
 import { type ApiContext, type Operation, routerOf } from '../operation.ts'
+import { activityOperations } from './activity.ts'
 import { backupOperations } from './backups.ts'
 import { dryRunOperations, syncOperations } from './catalogue.ts'
 import { consoleOperations } from './console.ts'
@@ -36,6 +37,7 @@ export const apiOperations = (context: ApiContext): Operation[] => [
   ...listingFileOperations(context),
   ...listingOperations(context),
   ...statusOperations(context),
+  ...activityOperations(context),
   ...outboxOperations(context),
   ...eventOperations(context),
   ...purchaseOperations(context),

@@ -12,7 +12,7 @@ import { freezeBody, unfreezeBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import { Reading } from './reconcile.ts'
 import { CallbackSecretStanding, callbackSecretOf } from './stores.ts'
-import { at, byId, count, counts, maybeAt, view, words } from './views.ts'
+import { amount, amountOf, at, byId, count, counts, currency, maybeAt, view, words } from './views.ts'
 
 const cause = {
   reason: z.string(),
@@ -41,6 +41,9 @@ const Status = view(
       tier: words,
       limits: z.unknown().meta({ description: 'As the supplier states them' }),
       freeze: Freeze.nullable(),
+      spendCaps: z
+        .object({ order: amount.nullable(), hour: amount.nullable(), day: amount.nullable(), currency })
+        .meta({ description: 'The most that may be reserved or spent; null: no cap' }),
       counts: z.object({
         purchases: counts.meta({ description: 'By state' }),
         listings: counts.meta({ description: 'Of all stores, by state' }),
@@ -84,6 +87,14 @@ const Status = view(
           unreachableSince: maybeAt.meta({ description: 'The first request since which none was answered' }),
           error: words.meta({ description: 'How that request failed' }),
           lastAnswerAt: maybeAt,
+          answerMs: z
+            .object({ p50: count, p95: count })
+            .nullable()
+            .meta({ description: 'How long the last 200 answers took: half of them, and 95 %' }),
+          quota: z
+            .object({ limit: count.nullable(), remaining: count, resetAt: at })
+            .nullable()
+            .meta({ description: 'Requests of the window under way, as the supplier states them' }),
           waiting: count.meta({ description: 'Purchases whose next step is a request to the supplier' }),
         })
         .meta({ description: 'Whether the supplier answers' }),
@@ -122,12 +133,14 @@ const Status = view(
     status,
     stores,
     supplier,
+    caps,
     refused,
     alerts,
   }: {
     status: StoredStatus
     stores: string[]
-    supplier: Pick<Supplier, 'unreadable' | 'reach'>
+    supplier: Pick<Supplier, 'unreadable' | 'reach' | 'quota'>
+    caps: { order: number | null; hour: number | null; day: number | null; currency: string }
     refused: ReturnType<Inbox['refused']>
     alerts: StandingAlert[]
   }) => {
@@ -138,6 +151,12 @@ const Status = view(
       tier: balance?.tier ?? null,
       limits: balance?.limits ?? null,
       freeze: status.freeze ?? null,
+      spendCaps: {
+        order: amountOf(caps.order, caps.currency),
+        hour: amountOf(caps.hour, caps.currency),
+        day: amountOf(caps.day, caps.currency),
+        currency: caps.currency,
+      },
       counts: {
         purchases: byState(purchases),
         listings: byState(listings),
@@ -173,6 +192,8 @@ const Status = view(
         error: outage?.error ?? null,
         // A service that was just started has the balance from before.
         lastAnswerAt: supplier.reach().answered?.lastAt ?? balance?.readAt ?? null,
+        answerMs: answerTimes(supplier.reach().answerMs),
+        quota: quotaView(supplier.quota()),
         waiting: purchases
           .filter(({ state, holdReason }) => waitsForSupplier.includes(state) && holdReason === null)
           .reduce((sum, { total }) => sum + total, 0),
@@ -188,6 +209,13 @@ const Status = view(
     }
   },
 )
+
+function answerTimes(sorted: readonly number[]) {
+  const at = (share: number) => Math.round(sorted[Math.ceil(sorted.length * share) - 1] ?? 0)
+  return sorted.length === 0 ? null : { p50: at(0.5), p95: at(0.95) }
+}
+
+const quotaView = (quota: ReturnType<Supplier['quota']>) => (quota ? { ...quota, limit: quota.limit ?? null } : null)
 
 /** As it is answered. */
 export type StatusView = z.output<typeof Status>
@@ -246,7 +274,8 @@ export function statusOperations({
           lastBackupAt: () => backups.list().find(({ header }) => header)?.header?.madeAt,
         }
         const alerts = await readAlerts(db, status, service, now())
-        return ok({ status, stores: stores.map(byId), supplier, refused: inbox.refused(), alerts })
+        const caps = { ...ordering.policy.caps, currency: ordering.dialect.money.currency }
+        return ok({ status, stores: stores.map(byId), supplier, caps, refused: inbox.refused(), alerts })
       },
     }),
     operation({

@@ -1,0 +1,46 @@
+import { and, gte, lt, sql } from 'drizzle-orm'
+import { type ActivityCount, type ActivityName, bucketOf, hourOf } from '../domain/activity.ts'
+import type { Change } from './database.ts'
+import { hourlyCounts } from './schema.ts'
+import { build, change, statement } from './statement.ts'
+
+const addHourly = change(1, (row: typeof hourlyCounts.$inferInsert) =>
+  build
+    .insert(hourlyCounts)
+    .values(row)
+    .onConflictDoUpdate({
+      target: [hourlyCounts.hour, hourlyCounts.name, hourlyCounts.part],
+      set: { count: sql`${hourlyCounts.count} + excluded.count` },
+    }),
+)
+
+/** Part of the commit that does what is counted. @param count may be below zero: an amount that was corrected */
+export const countHourly = (now: number, name: Exclude<ActivityName, 'keysWithin'>, count = 1, part = ''): Change =>
+  addHourly({ hour: hourOf(now), name, part, count })
+
+/** Counts how long something took. */
+export const countHourlyTime = (now: number, name: 'keysWithin', ms: number): Change =>
+  addHourly({ hour: hourOf(now), name, part: String(bucketOf(ms)), count: 1 })
+
+/** The counts of a time, each of several hours together. @param stepMs a multiple of an hour */
+export const countsBetween = statement((from: number, to: number, stepMs: number) =>
+  build
+    .select({
+      at: sql<number>`${hourlyCounts.hour} - ${hourlyCounts.hour} % ${stepMs}`.as('at'),
+      name: sql<ActivityCount['name']>`${hourlyCounts.name}`.as('name'),
+      part: hourlyCounts.part,
+      count: sql<number>`sum(${hourlyCounts.count})`.as('count'),
+    })
+    .from(hourlyCounts)
+    .where(and(gte(hourlyCounts.hour, from), lt(hourlyCounts.hour, to)))
+    .groupBy(sql`1`, hourlyCounts.name, hourlyCounts.part),
+)
+
+/** The first hour that is counted; null in a new installation. */
+export const firstCountedHour = statement(() =>
+  build.select({ at: sql<number | null>`min(${hourlyCounts.hour})`.as('at') }).from(hourlyCounts),
+)
+
+export const forgetHourlyCounts = change('any', (before: number) =>
+  build.delete(hourlyCounts).where(lt(hourlyCounts.hour, before)),
+)

@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest'
+import { ACTIVITY_KEPT_MS, bucketMs, bucketOf } from '../../src/domain/activity.ts'
+import type { ActivityView } from '../../src/http/api/activity.ts'
+import { forgetOld } from '../../src/inbox/process.ts'
+import { hourlyCounts } from '../../src/storage/schema.ts'
+import { build } from '../../src/storage/statement.ts'
+import { openApi } from '../support/api-world.ts'
+
+const HOUR = 3_600_000
+
+async function openWorld() {
+  const world = await openApi()
+  const activity = async (period?: string) =>
+    (await world.ask('GET', `/activity${period ? `?period=${period}` : ''}`)).body.data as unknown as ActivityView
+  const rows = () => world.db.query(build.select().from(hourlyCounts))
+  return { ...world, activity, rows }
+}
+
+test('an order is counted once, with its keys, what they cost, and how long they took', async () => {
+  const world = await openWorld()
+  const offer = await world.offer()
+  const before = await world.activity()
+  expect(before.total).toMatchObject({ orders: 0, keys: 0, spend: '0.00', p50Ms: null })
+  expect(before.steps).toHaveLength(24)
+  await world.order('1001', [{ sku: offer.sku, quantity: 2 }])
+  await world.order('1001', [{ sku: offer.sku, quantity: 2 }])
+  world.move(5_000)
+  await world.settle()
+  await world.pass(HOUR / 60)
+  const { total, steps, currency } = await world.activity()
+  expect(total).toMatchObject({ orders: 1, keys: 2 })
+  expect(steps.at(-1)).toMatchObject({ orders: 1, keys: 2 })
+  const [charge] = world.sandbox.world.report().charges
+  expect([total.spend, currency]).toEqual([((charge?.amountMinor ?? 0) / 100).toFixed(2), 'EUR'])
+  expect(total.p50Ms).toBeGreaterThanOrEqual(bucketMs(bucketOf(5_000)))
+  expect((await world.activity('month')).total).toMatchObject({ orders: 1, keys: 2 })
+})
+
+test('the steps of a week and of a month hold the hours of each', async () => {
+  const world = await openWorld()
+  const offer = await world.offer()
+  await world.order('1001', [{ sku: offer.sku }])
+  world.move(26 * HOUR)
+  await world.order('1002', [{ sku: offer.sku }])
+  const [day, week, month] = [await world.activity('day'), await world.activity('week'), await world.activity('month')]
+  expect([day.total.orders, day.totalBefore.orders]).toEqual([1, 1])
+  expect(week.steps.map(({ orders }) => orders).filter(Boolean)).toEqual([1, 1])
+  expect(month.steps.map(({ orders }) => orders).filter(Boolean)).toEqual([1, 1])
+  expect([week.steps.length, month.steps.length]).toEqual([28, 30])
+})
+
+test('refused deliveries are counted in their hour, many in one commit', async () => {
+  const world = await openWorld()
+  for (let count = 0; count < 3; count += 1) world.runtime.inbox.countRefused('too_large')
+  expect(await world.rows()).toEqual([])
+  await world.runtime.inbox.countHours()
+  await world.runtime.inbox.countHours()
+  expect((await world.activity()).total).toMatchObject({ refused: 3, deliveries: 0 })
+})
+
+test('counts are gone after two months', async () => {
+  const world = await openWorld()
+  const offer = await world.offer()
+  await world.order('1001', [{ sku: offer.sku }])
+  world.move(ACTIVITY_KEPT_MS - HOUR)
+  await forgetOld(world.ordering)
+  expect(await world.rows()).toHaveLength(1)
+  world.move(2 * HOUR)
+  await forgetOld(world.ordering)
+  expect(await world.rows()).toEqual([])
+})
