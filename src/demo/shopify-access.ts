@@ -23,6 +23,7 @@ interface AccessOptions {
 export function createAccess({ app, now, bucket }: AccessOptions) {
   const tokens = new Map<string, number>()
   let made = 0
+  let withheld: 'app_not_installed' | 'shop_not_permitted' | null = null
   let available = bucket.maximum
   let filledAt = now()
 
@@ -35,10 +36,17 @@ export function createAccess({ app, now, bucket }: AccessOptions) {
       headers: { 'content-type': 'application/json; charset=utf-8' },
       body: JSON.stringify(json),
     })
-    if (form.grant_type !== 'client_credentials') return answered(400, { error: 'unsupported_grant_type' })
-    if (form.client_id !== app.clientId || form.client_secret !== app.secret) {
-      return answered(401, { error: 'invalid_client', error_description: 'Client authentication failed' })
+    // A client that does not ask for JSON gets a page.
+    const refused = (error: string, error_description: string): ShopifyAnswer => {
+      if (String(headers.accept ?? '').includes('application/json')) return answered(400, { error, error_description })
+      const body = `<!DOCTYPE html><html><body>Oauth error ${error}: ${error_description}</body></html>`
+      return { status: 400, headers: { 'content-type': 'text/html; charset=utf-8' }, body }
     }
+    if (form.grant_type !== 'client_credentials') return refused('invalid_request', 'The grant type is not supported.')
+    if (form.client_id !== app.clientId || form.client_secret !== app.secret) {
+      return refused('invalid_client', 'The client id or its secret is wrong.')
+    }
+    if (withheld !== null) return refused(withheld, 'Client credentials cannot be performed on this shop.')
     made += 1
     const token = `shpat_${createHash('sha256').update(`${app.clientId} ${made}`).digest('hex').slice(0, 32)}`
     tokens.set(token, now() + TOKEN_SECONDS * 1000)
@@ -66,6 +74,11 @@ export function createAccess({ app, now, bucket }: AccessOptions) {
     may,
     /** The merchant installs the app again: earlier tokens are worth nothing. */
     revokeTokens: () => tokens.clear(),
+    /** The app gets no tokens, because of this; null: it gets them again. */
+    withholdTokens: (reason: typeof withheld) => {
+      withheld = reason
+      if (reason !== null) tokens.clear()
+    },
     fits: (points: number): boolean => {
       fill()
       return available >= points

@@ -91,7 +91,8 @@ export function createInventory({ now, newId, products, failItem }: InventoryOpt
       const at = (code: string, field: string, message: string) =>
         refuse(code, ['quantities', String(index), field], message)
       if (one.changeFromQuantity === undefined) {
-        throw new GraphqlRefusal('BAD_REQUEST', 'The changeFromQuantity argument is required; pass null to opt out.')
+        const message = 'InventoryQuantityInput must include the following argument: changeFromQuantity.'
+        throw new GraphqlRefusal('INVALID_FIELD_ARGUMENTS', message)
       }
       const item = products.items.get(numberIn('InventoryItem', one.inventoryItemId) ?? '')
       const location = numberIn('Location', one.locationId) ?? ''

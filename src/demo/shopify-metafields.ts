@@ -75,7 +75,7 @@ export function createMetafields({ now, newId, appId, hasOwner, changed }: Metaf
     key: one.key,
     type: one.type,
     value: one.value,
-    jsonValue: one.value,
+    jsonValue: one.type === 'json' ? JSON.parse(one.value) : one.value,
     compareDigest: digestOf(one),
     ownerType: ownerTypeOf(one.owner),
     createdAt: dateTime(one.createdAt),
@@ -151,6 +151,7 @@ export function createMetafields({ now, newId, appId, hasOwner, changed }: Metaf
       }
       if (value === '') refuse('BLANK', 'value', "Value can't be blank.")
       if (value.length > TEXT_MAX) refuse('TOO_LONG', 'value', `Value is too long (maximum is ${TEXT_MAX} characters).`)
+      if (valueType === 'json' && !isJson(value)) refuse('INVALID_VALUE', 'value', 'Value is invalid JSON.')
       const digest = input.compareDigest
       if (typeof digest === 'string' && !/^[0-9a-f]{64}$/.test(digest)) {
         refuse('INVALID_COMPARE_DIGEST', 'compareDigest', 'The compareDigest is invalid.')
@@ -262,5 +263,14 @@ export function createMetafields({ now, newId, appId, hasOwner, changed }: Metaf
       metafields.delete(placeOf(owner, namespaceOf(namespace), key))
       changed(owner)
     },
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
   }
 }

@@ -510,6 +510,8 @@ export function createShopifyShop(options: ShopifyShopOptions = {}) {
     },
     /** Tokens of client credentials are worth nothing any more. */
     revokeTokens: access.revokeTokens,
+    /** The app is uninstalled, or is of another organisation than the shop; null: it is as it should be. */
+    withholdTokens: access.withholdTokens,
     throttleStatus: () => {
       access.fits(0)
       return access.throttleStatus()
@@ -535,13 +537,7 @@ const nodeScopes: Record<string, string> = {
   Fulfillment: 'read_orders',
   FulfillmentOrder: 'read_merchant_managed_fulfillment_orders',
 }
-const invalidCodes = [
-  'undefinedField',
-  'selectionMismatch',
-  'INVALID_VARIABLE',
-  'MAX_INPUT_SIZE_EXCEEDED',
-  'BAD_REQUEST',
-]
+const invalidCodes = ['undefinedField', 'selectionMismatch', 'INVALID_VARIABLE', 'MAX_INPUT_SIZE_EXCEEDED']
 
 interface Asked {
   document: string

@@ -62,7 +62,7 @@ test('a token of client credentials ends after a day, and a wrong secret gets no
     const to = 'https://quayside-test.myshopify.com/admin/oauth/access_token'
     return shop.handle({ method: 'POST', url: to, headers: type, body: String(new URLSearchParams(form)) })
   }
-  expect(grant('wrong').status).toBe(401)
+  expect(grant('wrong')).toMatchObject({ status: 400, body: expect.stringContaining('Oauth error invalid_client') })
   const { access_token: token } = JSON.parse(grant(shopifyApp.secret).body)
   const ask = () =>
     shop.handle({
@@ -76,6 +76,10 @@ test('a token of client credentials ends after a day, and a wrong secret gets no
   expect(ask()).toBe(401)
   const again = JSON.parse(grant(shopifyApp.secret).body).access_token
   expect(again).not.toBe(token)
+  shop.withholdTokens('shop_not_permitted')
+  expect(grant(shopifyApp.secret).body).toContain('Oauth error shop_not_permitted')
+  shop.withholdTokens(null)
+  expect(grant(shopifyApp.secret).status).toBe(200)
 })
 
 test('an expired version is answered by the oldest that is served', () => {
@@ -172,7 +176,7 @@ test('sets stock by comparison, once for each key', () => {
     'IDEMPOTENCY_KEY_PARAMETER_MISMATCH',
   ])
   expect(ask(documents.setStock, { input: set(8, undefined), key: 'c' }).errors).toMatchObject([
-    { extensions: { code: 'BAD_REQUEST' } },
+    { extensions: { code: 'INVALID_FIELD_ARGUMENTS' } },
   ])
   expect(codesOf(ask(documents.setStock, { input: set(8, null), key: 'd' }))).toEqual([])
   expect(shop.stockOf(variant.id)).toBe(8)
@@ -394,6 +398,7 @@ test('keys are written once, and the mail of a fulfilment prints them', () => {
   expect(put({ key: 'keys_1', value: 'Game A\nAAAA-BBBB' })).toEqual([])
   expect(put({ key: 'keys_1', value: 'Game A\nCCCC-DDDD' })).toEqual(['STALE_OBJECT'])
   expect(put({ key: 'keys_2', value: '' })).toEqual(['BLANK'])
+  expect(put({ key: 'units', type: 'json', value: '{' })).toEqual(['INVALID_VALUE'])
   expect(ask(documents.handOverOrder, { id, line, namespace: '$app:quayside' }).data).toMatchObject({
     order: { note: null, metafields: { nodes: [{ key: 'keys_1', value: 'Game A\nAAAA-BBBB' }] } },
     node: { name: 'Game A', sku: 'A', quantity: 2 },
