@@ -267,9 +267,8 @@ interface Outage {
   caughtUpAt: number | null
 }
 
-/** Customers buy on. Nothing of the service reaches the shop, and its deliveries are lost. */
+/** Customers buy on. Nothing of the service reaches the shop, and no delivery of the shop the service. */
 async function cutOffForAnHour({ clock, running, weather }: Scene, outage: Outage): Promise<void> {
-  weather.cutOff(true)
   weather.interrupt()
   await running.stop()
   outage.from = clock.now()
@@ -278,7 +277,7 @@ async function cutOffForAnHour({ clock, running, weather }: Scene, outage: Outag
     await sleep(STEP_MS)
   }
   await running.start()
-  weather.cutOff(false)
+  weather.resume()
   outage.to = clock.now()
 }
 
@@ -313,6 +312,7 @@ async function killAndStart({ service, weather, kills }: Scene, chance: Chance):
   if (signal === 'SIGKILL') kills.push(`${afterMs.toFixed(1)} ms after ${last}`)
   await sleep(chance.between(0, 1_000))
   await start(service)
+  weather.resume()
 }
 
 /** Nothing is being bought, and nothing waits to be sent to the shop. */

@@ -21,10 +21,10 @@ export interface Weather {
   onRequest: (request: CountedRequest) => void
   /** Until now only the first batches of products are struck; from now on any request is. */
   open: () => void
-  /** Whether deliveries are lost, all of them. */
-  cutOff: (isCutOff: boolean) => void
-  /** The service or its connections end now: what it wrote a moment ago it may not know. */
+  /** Service and shop cannot reach each other from now on: what the service wrote a moment ago it may not know. */
   interrupt: () => void
+  /** The end of one interruption; others may go on. */
+  resume: () => void
   /** From now on every request is answered, and every delivery sent at once. */
   clearUp: () => void
 }
@@ -37,7 +37,9 @@ export function createWeather({ shop, deliver }: RunningWooShop, chance: Chance,
   const writtenAt = new Map<number, number>()
   let isFair = false
   let isOpen = false
-  let isCutOff = false
+  let interruptions = 0
+  // Of some shops the cron keeps what it cannot send; of others it counts that as failures, and gives the webhook up.
+  const isPatient = posts.happens(0.5)
   let batches = 0
   let drawn: FaultName | undefined
   const weather: Weather = {
@@ -46,15 +48,17 @@ export function createWeather({ shop, deliver }: RunningWooShop, chance: Chance,
     unanswered: new Set(),
     onRequest: () => {},
     deliverDue: () => {
+      if (interruptions > 0 && isPatient) return
       for (const delivery of shop.takeDeliveries()) {
-        const fate = isCutOff ? 'lost' : isFair ? 'once' : posts.weighted({ once: 50, twice: 15, late: 20, never: 15 })
+        const fate =
+          interruptions > 0 ? 'lost' : isFair ? 'once' : posts.weighted({ once: 50, twice: 15, late: 20, never: 15 })
         count(weather.deliveries, fate)
         if (fate === 'late') late.push(delivery)
         else if (fate === 'lost') shop.delivered(delivery, null)
         else for (let sent = 0; sent < TIMES[fate]; sent += 1) void deliver(delivery)
       }
       // Any of those that wait, so that they overtake each other.
-      while (!isCutOff && late.length > 0 && (isFair || posts.happens(0.05))) {
+      while (interruptions === 0 && late.length > 0 && (isFair || posts.happens(0.05))) {
         const [delivery] = late.splice(posts.between(0, late.length - 1), 1)
         if (delivery) void deliver(delivery)
       }
@@ -62,11 +66,12 @@ export function createWeather({ shop, deliver }: RunningWooShop, chance: Chance,
     open: () => {
       isOpen = true
     },
-    cutOff: (is) => {
-      isCutOff = is
-    },
     interrupt: () => {
+      interruptions += 1
       for (const [order, at] of writtenAt) if (performance.now() - at < STORED_MS) weather.unanswered.add(order)
+    },
+    resume: () => {
+      interruptions -= 1
     },
     clearUp: () => {
       isFair = true
