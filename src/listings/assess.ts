@@ -94,13 +94,16 @@ function newListings({ id, policy }: SellingStore, offers: Offer[], listings: Li
   // Where the store has products of its own, their ids are no SKUs.
   const taken = new Set(listings.flatMap(({ variant, sku }) => (products ? [sku] : [variant, sku])))
   return newSkus(offers, taken, filter).map((sku) => {
-    const variant = products ? `${TO_CREATE}${sku}` : sku
+    const variant = products ? variantToCreate(sku) : sku
     return newListing(id, { variant, sku, linkedBy: 'sku' }, at)
   })
 }
 
 /** Begins the variant of a listing that the store has no product for yet; no store makes such ids. */
 const TO_CREATE = 'new:'
+
+/** The variant of the listing of a SKU for which the store has no product yet. */
+export const variantToCreate = (sku: string): string => `${TO_CREATE}${sku}`
 
 /** Whether the product of this listing must be created in the store first. */
 export const isToCreate = ({ variant, linkedBy }: Pick<ListingRow, 'variant' | 'linkedBy'>): boolean =>

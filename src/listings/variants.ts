@@ -4,13 +4,13 @@
  */
 import { VARIANTS_EVERY_MS } from '../domain/pace.ts'
 import { first, need } from '../storage/database.ts'
-import { type ListingRow, listingsOfVariants, putListings } from '../storage/listings.ts'
+import { dropListings, type ListingRow, listingsOfVariants, putListings } from '../storage/listings.ts'
 import { offersBySku } from '../storage/offers.ts'
 import { enqueuePublications, pausePublishing } from '../storage/publications.ts'
 import { syncWithNewOffers } from '../storage/runs.ts'
 import { putStoreReading, storeReadingOf } from '../storage/store-readings.ts'
 import type { Store, StoreVariant } from '../stores/store.ts'
-import { newListing, type SellingStore } from './assess.ts'
+import { isToCreate, newListing, type SellingStore, variantToCreate } from './assess.ts'
 import type { Publisher } from './publish.ts'
 
 /** Wait before a page that the store did not give is asked for again. */
@@ -50,8 +50,9 @@ export async function readVariants(
     await db.commit([pausePublishing(store, paused, now)])
     return true
   }
-  const { rows, productIds } = await listingsFor(publisher, store, page.items, now)
+  const { rows, productIds, made } = await listingsFor(publisher, store, page.items, now)
   await db.commit([
+    ...(made.length === 0 ? [] : [dropListings(store, made)]),
     ...putListings(rows),
     ...enqueuePublications([{ id: store }], productIds, { newId: publisher.newId, now, cause: 'variants' }),
     putStoreReading(store, {
@@ -63,15 +64,18 @@ export async function readVariants(
   return true
 }
 
-/** The listings that are new, or that have another SKU in the store now, and the products behind them. */
+/**
+ * The listings that are new, or that have another SKU in the store now, and the products behind them. `made`: listings that waited
+ * for a product which the store has by now, because it acted without an answer, or a person made one.
+ */
 async function listingsFor({ db }: Pick<Publisher, 'db'>, store: string, items: StoreVariant[], now: number) {
   const named = items.filter((item): item is StoreVariant & { sku: string } => item.sku !== null && item.sku !== '')
-  if (named.length === 0) return { rows: [], productIds: [] }
+  if (named.length === 0) return { rows: [], productIds: [], made: [] }
   const [known, offers] = await Promise.all([
     db.query(
       listingsOfVariants(
         store,
-        named.map(({ id }) => id),
+        named.flatMap(({ id, sku }) => [id, variantToCreate(sku)]),
       ),
     ),
     db.query(offersBySku(named.map(({ sku }) => sku))),
@@ -80,14 +84,20 @@ async function listingsFor({ db }: Pick<Publisher, 'db'>, store: string, items: 
   const bySku = Map.groupBy(offers, ({ sku }) => sku)
   const rows: ListingRow[] = []
   const productIds = new Set<string>()
+  const made = new Set<string>()
   for (const { id, sku } of named) {
     const row = byVariant.get(id)
     const candidates = bySku.get(sku) ?? []
+    const waiting = byVariant.get(variantToCreate(sku))
+    if (waiting && isToCreate(waiting) && waiting.state !== 'ignored') {
+      made.add(waiting.variant)
+      for (const { productId } of candidates) productIds.add(productId)
+    }
     if (row ? row.sku === sku : candidates.length === 0) continue
     const listing = row ?? newListing(store, { variant: id, sku, linkedBy: 'sku' }, now)
     rows.push({ ...listing, sku, version: listing.version + 1, changedAt: now })
     if (row?.productId) productIds.add(row.productId)
     for (const { productId } of candidates) productIds.add(productId)
   }
-  return { rows, productIds: [...productIds] }
+  return { rows, productIds: [...productIds], made: [...made] }
 }

@@ -4,6 +4,7 @@ import { resendKeys } from '../../src/ordering/resend.ts'
 import { takeFromShop } from '../../src/ordering/shop-orders.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
 import { listingsOfVariants } from '../../src/storage/listings.ts'
+import { putStoreReading } from '../../src/storage/store-readings.ts'
 import type { StoreOrderRead } from '../../src/stores/store.ts'
 import { openShopApp, SHOP } from '../support/shop-app.ts'
 import { first } from '../support/test-app.ts'
@@ -323,5 +324,17 @@ describe('the products of a WooCommerce shop', () => {
     const skus = [...app.shop.products.values()].map(({ sku }) => sku)
     expect(new Set(skus).size).toBe(skus.length)
     expect(made[0]?.regularPrice).not.toBe('')
+  })
+
+  test('that were made without an answer, and are read before they are asked for again, are no duplicates', async () => {
+    const app = await openShopApp({ products: { create: 'draft' } })
+    app.shop.strike({ fault: 'lost_after', kind: 'products.batch' })
+    await app.offers()
+    await app.settle()
+    expect(app.shop.products.size).toBeGreaterThan(0)
+    await app.db.commit([putStoreReading(SHOP, { variantsReadAt: null })])
+    await app.settle()
+    await app.pass(10 * MINUTE)
+    for (const { regularPrice } of app.shop.products.values()) expect(regularPrice).not.toBe('')
   })
 })
