@@ -139,7 +139,7 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
   }
   const sweeps = createSweepRunner(ordering)
   const shops = await openShops(ordering, stores)
-  const storeSources = shops.flatMap(({ id, adapter, take }) => storeSource(id, adapter, take) ?? [])
+  const storeSources = shops.flatMap(({ id, adapter, take }) => storeSource(id, adapter, take, context.now) ?? [])
   const inbox = await openInbox({
     ...context,
     storeSources,

@@ -116,7 +116,8 @@ const STORE_SOURCES = 'stores/'
 export function storeSource(
   id: string,
   { verify, readOrder }: Pick<Store, 'verify' | 'readOrder'>,
-  take: (order: StoreOrderRead) => Promise<StoreOrderTaken>,
+  take: (order: StoreOrderRead, readAt: number) => Promise<StoreOrderTaken>,
+  now: () => number,
 ): StoreSource | undefined {
   if (!verify || !readOrder) return undefined
   return {
@@ -132,11 +133,12 @@ export function storeSource(
       kind: 'store_order',
       event: 'order',
       take: async () => {
+        const readAt = now()
         const read = await readOrder(body)
         if (read.outcome === 'ignored' || read.outcome === 'unreadable') return read
         if (read.outcome !== 'order')
           throw new Failure('unavailable', `the store did not answer for the order: ${read.detail}`)
-        return take(read.order)
+        return take(read.order, readAt)
       },
     }),
   }

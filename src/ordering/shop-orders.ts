@@ -88,7 +88,7 @@ async function takeReading(
   } catch (error) {
     if (!(error instanceof Failure)) throw error
     // A delivery and the poll read it at the same instant, and it changed between the two: the other one has taken it.
-    if (error.reason === 'reference_reused') return takeReading(ordering, shop, read, ordering.now())
+    if (error.reason === 'reference_reused') return takeReading(ordering, shop, read, readAt)
     if (error.reason === 'no_known_sku') {
       // Before the catalogue was read once, nothing says that a line is none of ours.
       if (await first(ordering.db, lastCompleteSync())) return ignored('no line of it is one of the listings')
@@ -222,6 +222,8 @@ async function follow(
 ): Promise<void> {
   const actor = `store:${known.store}`
   const before = known.shopState
+  // It was not paid yet, and was taken as paid since.
+  if (read.state === 'waiting' && readAt < known.receivedAt) return
   if (read.state === 'cancelled') {
     if (before !== 'cancelled') await cancel(ordering, known, read, actor)
   } else if (read.state === 'waiting') {

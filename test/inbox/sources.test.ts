@@ -32,10 +32,11 @@ const shop = (readOrder: (body: Buffer) => Promise<OrderReadResult>): Pick<Store
 
 async function openShop(readOrder: (body: Buffer) => Promise<OrderReadResult>) {
   const taken: StoreOrderRead[] = []
-  const source = storeSource(STORE, shop(readOrder), async (read) => {
+  const take = async (read: StoreOrderRead): Promise<{ outcome: 'taken' }> => {
     taken.push(read)
     return { outcome: 'taken' }
-  }) as StoreSource
+  }
+  const source = storeSource(STORE, shop(readOrder), take, () => 0) as StoreSource
   const endpoint = await openEndpoint({ storeSources: [source] })
   const post = async (body: string, signature: string | null = macOf(Buffer.from(body)).toString('base64')) => {
     const headers: [string, string][] = signature === null ? [] : [[SIGNATURE, signature]]
@@ -45,7 +46,14 @@ async function openShop(readOrder: (body: Buffer) => Promise<OrderReadResult>) {
 }
 
 test('a kind of store that sends nothing is no source', () => {
-  expect(storeSource(STORE, {}, async () => ({ outcome: 'taken' }))).toBeUndefined()
+  expect(
+    storeSource(
+      STORE,
+      {},
+      async () => ({ outcome: 'taken' }),
+      () => 0,
+    ),
+  ).toBeUndefined()
 })
 
 test('an order of a store is stored once, and taken as the store has it now', async () => {

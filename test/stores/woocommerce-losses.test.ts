@@ -1,5 +1,6 @@
 /** What a shop may do that would cost money: each time nothing is bought that is not paid for, and no paid order is forgotten. */
 import { describe, expect, test } from 'vitest'
+import { storeSource } from '../../src/inbox/sources.ts'
 import { takeFromShop } from '../../src/ordering/shop-orders.ts'
 import { listingsOfVariants } from '../../src/storage/listings.ts'
 import { putOffer } from '../../src/storage/offers.ts'
@@ -237,6 +238,30 @@ test('an order that was read as paid before its cancellation, and comes in after
   expect(purchases.map(({ state }) => state)).toEqual(['cancelled'])
   await takeFromShop(app.ordering, shop, { ...order, state: 'paid' }, app.now())
   expect(await app.purchases(known?.id ?? '')).toHaveLength(2)
+})
+
+test('an order that a delivery read before it was paid, and comes in after the poll took it as paid, is not cancelled', async () => {
+  const app = await openShopApp({ delayMinutes: 10 })
+  const [one] = await app.sell()
+  await app.settle()
+  const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }], payment: 'waiting' })
+  const readOrder = async () => {
+    const order: StoreOrderRead = { reference, state: 'waiting', paidAt: null, lines: [] }
+    app.move(2 * MINUTE)
+    app.shop.pay(Number(reference))
+    await app.settle()
+    app.move(MINUTE)
+    return { outcome: 'order' as const, order }
+  }
+  const shop = { id: SHOP, connectedAt: 0, delayMs: 0 }
+  const take = (order: StoreOrderRead, readAt: number) => takeFromShop(app.ordering, shop, order, readAt)
+  const delivered = storeSource(SHOP, { verify: () => ({ outcome: 'ping' }), readOrder }, take, app.now)?.read(
+    Buffer.of(),
+  )
+  if (delivered?.kind !== 'store_order') throw new Error('the shop sends its orders')
+  expect(await delivered.take()).toEqual({ outcome: 'taken' })
+  const { id = '' } = (await app.orderOf(reference)) ?? {}
+  expect((await app.purchases(id)).map(({ cancelRequestedAt }) => cancelRequestedAt)).toEqual([null])
 })
 
 const linesNow = async (app: ShopApp, reference: string): Promise<StoreOrderRead['lines']> =>
