@@ -109,6 +109,7 @@ export async function runShopCampaign({ orders, offers, seed, folder, onProgress
       killAndStart(scene, lives),
       until(scene, () => kills.length > 0 && onSale(running).length >= Math.min(5, offers)),
     ])
+    if (onSale(running).length === 0) throw new Error('no product came on sale')
     weather.open()
     phase = 'selling'
     const customers = chance.fork('customers')
@@ -320,7 +321,8 @@ const isAtRest = (folder: string): boolean =>
   !isBuying(folder) && !has(folder, "outbox where kind = 'callback' and state <> 'done'")
 
 /** Something is under way at the supplier, or about to be. */
-const isBuying = (folder: string): boolean => has(folder, "purchases where state not in ('completed', 'fulfilled')")
+const isBuying = (folder: string): boolean =>
+  has(folder, "purchases where state not in ('completed', 'fulfilled', 'cancelled')")
 
 function has(folder: string, rows: string): boolean {
   const db = new Connection(path.join(folder, 'quayside.db'), { readonly: true })

@@ -124,6 +124,13 @@ const wrong: [string, string[], (story: Story) => unknown][] = [
   ['a refund', ['was refunded'], ({ books, charge }) => books.ledger.refunds.push(charge(1))],
   ['sums that do not close', ['sums do not close'], ({ books }) => (books.ledger.closes = false)],
   ['a product that is missing', ['0 products with the SKU PEN'], ({ books }) => books.skus.push('PEN')],
+  [
+    'a product without a price',
+    ['GAME has no price'],
+    ({ books }) => {
+      for (const product of books.shop.products.values()) product.regularPrice = ''
+    },
+  ],
   ['a product without an offer', ['PEN is a product of no offer'], ({ sell }) => sell('PEN')],
   [
     'a product twice',

@@ -115,13 +115,14 @@ function mailFaults(
 const linesOfOffers = (others: readonly string[], { lines }: WooOrder) =>
   lines.filter(({ sku }) => !others.includes(sku ?? ''))
 
-/** Each offer is one product, and nothing else has become one. */
+/** Each offer is one product with a price, and nothing else has become one. */
 function productFaults({ shop, skus, others }: Books): string[] {
   const products = Map.groupBy(shop.products.values(), ({ sku }) => sku)
   return [
     ...skus.flatMap((sku) => {
-      const { length } = products.get(sku) ?? []
-      return length === 1 ? [] : [`the shop has ${length} products with the SKU ${sku}`]
+      const found = products.get(sku) ?? []
+      if (found.length !== 1) return [`the shop has ${found.length} products with the SKU ${sku}`]
+      return found[0]?.regularPrice === '' ? [`the product ${sku} has no price`] : []
     }),
     ...[...products.keys()]
       .filter((sku) => ![...skus, ...others].includes(sku))
