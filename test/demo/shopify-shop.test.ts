@@ -11,6 +11,7 @@ import {
 import * as documents from '../../src/stores/shopify/documents.ts'
 import { bodyOf, callerOf, codesOf, graphqlHeaders as headers, graphqlUrl as url } from '../support/shopify-caller.ts'
 import { faultsOfExchange, provenExchanges } from '../support/shopify-proof.ts'
+import { shopDocuments } from '../support/shopify-schema.ts'
 
 const AT = Date.parse('2026-11-01T10:00:00Z')
 
@@ -527,4 +528,51 @@ test('the proof names an exchange that does not fit the schema', () => {
     expect.stringContaining('colour'),
     expect.stringContaining('npm run shopify-schema'),
   ])
+})
+
+/** What each document is given; a new document needs its line here. */
+const given: Record<string, Fields> = {
+  ActivateStock: { item: gid('InventoryItem', '1'), location: gid('Location', '1'), key: 'k' },
+  AddTags: { id: gid('Order', '1'), tags: ['a'] },
+  ChangedOrders: { query: "updated_at:>='2026-01-01T00:00:00Z'" },
+  CreateFulfillment: { fulfillment: { lineItemsByFulfillmentOrder: [] } },
+  CreateProduct: { input: { title: 'Game B' } },
+  CreateWebhook: { topic: 'ORDERS_PAID', webhook: { uri: 'https://quayside.test/' } },
+  DefineKeys: { definition: { key: 'keys_1', name: 'Keys', ownerType: 'ORDER', type: 'multi_line_text_field' } },
+  FulfilledLines: { ids: [gid('Fulfillment', '1')] },
+  FulfillmentOrderLines: { ids: [gid('FulfillmentOrder', '1')] },
+  FulfillmentTracking: { id: gid('Fulfillment', '1') },
+  HandOverOrder: { id: gid('Order', '1'), line: gid('LineItem', '1'), namespace: '$app:quayside' },
+  Locations: {},
+  NotifyAgain: { id: gid('Fulfillment', '1'), tracking: {} },
+  Order: { id: gid('Order', '1') },
+  OrderFulfillments: { id: gid('Order', '1') },
+  OrderLines: { id: gid('Order', '1'), after: 'WzFd' },
+  OrderNote: { id: gid('Order', '1') },
+  ProductByHandle: { handle: 'game-a' },
+  Publications: {},
+  PublishProduct: { product: gid('Product', '1'), publication: gid('Publication', '1') },
+  PutKeys: { metafields: [{ ownerId: gid('Order', '1'), key: 'keys_1', type: 'json', value: '1' }] },
+  PutNote: { id: gid('Order', '1'), note: 'a' },
+  RemoveTags: { id: gid('Order', '1'), tags: ['a'] },
+  SetStock: { input: { name: 'available', reason: 'correction', quantities: [] }, key: 'k' },
+  Shop: {},
+  UpdateProduct: { product: { id: gid('Product', '1') } },
+  UpdateVariants: { product: gid('Product', '1'), variants: [] },
+  UpdateWebhook: { id: gid('WebhookSubscription', '1'), webhook: {} },
+  VariantPage: {},
+  VariantsById: { ids: [gid('ProductVariant', '1')], location: gid('Location', '1') },
+  VariantsBySku: { query: "sku:'A'" },
+  Webhooks: {},
+}
+
+test.each([...shopDocuments])('answers %s, within the cost of one document', (name, text) => {
+  // Ids end in 1 here: those of a shop that has nothing yet but what it came with.
+  const { shop, ask } = opened({ firstId: '0' })
+  shop.addProduct({ title: 'Game A', sku: 'A' })
+  const variables = given[name]
+  if (!variables) throw new Error(`Say what ${name} is given.`)
+  const answer = ask({ name, text }, variables)
+  expect(answer.errors).toBeUndefined()
+  expect(answer.data).toBeTypeOf('object')
 })
