@@ -62,10 +62,8 @@ export async function besideShop(options: ShopOptions = {}) {
   return { running, shop: running.shop, beside }
 }
 
-export async function openShopApp({ database, marker, ...options }: ShopAppOptions = {}) {
-  const { running, shop, beside } = await besideShop(options)
-  const app = await openTestApp({ ...(database && { database }), ...(marker && { marker }), beside })
-
+/** Lets a Quayside with a shop work until nothing is due, and time pass. */
+export function passingTime(app: Awaited<ReturnType<typeof openTestApp>>) {
   /** Runs everything that is due, shop and supplier, until nothing is. */
   const settle = async (): Promise<void> => {
     for (let round = 0; round < 200; round += 1) {
@@ -83,6 +81,14 @@ export async function openShopApp({ database, marker, ...options }: ShopAppOptio
       await settle()
     }
   }
+  return { settle, pass }
+}
+
+export async function openShopApp({ database, marker, ...options }: ShopAppOptions = {}) {
+  const { running, shop, beside } = await besideShop(options)
+  const app = await openTestApp({ ...(database && { database }), ...(marker && { marker }), beside })
+
+  const { settle, pass } = passingTime(app)
   /** The merchant sells the supplier's offers, under their SKUs. @returns ids of the products */
   const sell = async (count = 1): Promise<{ product: number; sku: string }[]> => {
     const offers = (await app.offers()).slice(0, count)

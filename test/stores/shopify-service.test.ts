@@ -1,0 +1,87 @@
+/** A shop of Shopify connected to Quayside: what its customers get, and what its merchant asks for. */
+import { describe, expect, test } from 'vitest'
+import { openShopifyApp } from '../support/shopify-app.ts'
+
+const MINUTE = 60_000
+type App = Awaited<ReturnType<typeof openShopifyApp>>
+
+test('a customer of Shopify gets the keys in one mail, bought once, and the order is fulfilled', async () => {
+  const app = await openShopifyApp()
+  const variant = await app.sell()
+  await app.settle()
+  expect(app.shop.variants.get(variant)?.price).not.toBe(9_900)
+  const { id } = app.shop.buy({ lines: [{ variant, quantity: 2 }] })
+  await app.pass(5 * MINUTE)
+  expect(app.keysOf(id)).toHaveLength(2)
+  expect(app.sandbox.world.report().charges).toHaveLength(1)
+  expect(app.shop.orders.get(id)?.fulfilments).toHaveLength(1)
+  expect(app.shop.mails().filter(({ kind }) => kind === 'shipping_confirmation')).toHaveLength(1)
+})
+
+test('an offer that the shop of Shopify lacks is created, and then priced', async () => {
+  const app = await openShopifyApp({ settings: { create: 'publish' } })
+  app.shop.strike({ fault: 'lost_after', kind: 'CreateProduct' })
+  await app.offers()
+  await app.pass(10 * MINUTE)
+  const made = [...app.shop.variants.values()]
+  expect(made.length).toBeGreaterThan(0)
+  expect(new Set(made.map(({ sku }) => sku)).size).toBe(made.length)
+  expect(made.filter(({ price }) => price > 0)).toHaveLength(made.length)
+})
+
+describe('a merchant of Shopify', () => {
+  async function failedOrder(app: App): Promise<string> {
+    const variant = await app.sell()
+    app.sandbox.faults.add({ fault: 'failed-order' })
+    const { id } = app.shop.buy({ lines: [{ variant }] })
+    await app.pass(5 * MINUTE)
+    expect(app.keysOf(id)).toEqual([])
+    expect(app.shop.orders.get(id)?.note).toContain('will not come')
+    return id
+  }
+
+  test('tags an order, and what failed is bought again, once', async () => {
+    const app = await openShopifyApp()
+    const id = await failedOrder(app)
+    app.shop.tag(id, 'vip', 'quayside-retry')
+    await app.pass(5 * MINUTE)
+    expect(app.keysOf(id)).toHaveLength(1)
+    expect(app.shop.orders.get(id)?.tags).toEqual(['vip'])
+    await app.pass(15 * MINUTE)
+    expect(Object.values(app.sandbox.world.report().keysIssued).flat()).toHaveLength(1)
+  })
+
+  test('tags an order, and a tag that cannot be taken off has it read again', async () => {
+    const app = await openShopifyApp()
+    const id = await failedOrder(app)
+    app.shop.strike({ kind: 'RemoveTags', fault: 'maintenance', times: 3 })
+    app.shop.tag(id, 'quayside-retry')
+    await app.pass(MINUTE)
+    expect(app.shop.orders.get(id)?.tags).toEqual(['quayside-retry'])
+    await app.pass(20 * MINUTE)
+    expect(app.shop.orders.get(id)?.tags).toEqual([])
+    expect(app.keysOf(id)).toHaveLength(1)
+  })
+
+  test('tags an order that is held at risk, and it is bought', async () => {
+    const app = await openShopifyApp({ settings: { holdAtRisk: 'investigate' } })
+    const variant = await app.sell()
+    const { id } = app.shop.buy({ lines: [{ variant }], recommendation: 'INVESTIGATE' })
+    await app.pass(5 * MINUTE)
+    expect(app.sandbox.world.report().charges).toEqual([])
+    app.shop.tag(id, 'quayside-retry')
+    await app.pass(5 * MINUTE)
+    expect(app.keysOf(id)).toHaveLength(1)
+    expect(app.shop.orders.get(id)?.tags).toEqual(['quayside-released'])
+  })
+
+  test('cancels an order before it is bought, and nothing is bought', async () => {
+    const app = await openShopifyApp()
+    const variant = await app.sell()
+    const { id } = app.shop.buy({ lines: [{ variant }] })
+    app.shop.cancel(id)
+    await app.pass(5 * MINUTE)
+    expect(app.sandbox.world.report().charges).toEqual([])
+    expect(app.shop.metafieldsOf(id)).toEqual([])
+  })
+})

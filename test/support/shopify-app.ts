@@ -1,0 +1,72 @@
+/** A whole Quayside with a shop of Shopify beside the demo store: the real flows, the adapter and a shop over HTTP. */
+import { onTestFinished } from 'vitest'
+import { shopifyApp, startShopifyShop } from '../../src/demo/shopify-shop.ts'
+import { Secret } from '../../src/secret.ts'
+import { type ShopifyOptions, shopifyStore } from '../../src/stores/shopify/shopify.ts'
+import { TEST_NOW } from './database.ts'
+import { sellingPolicy } from './selling.ts'
+import { passingTime } from './shop-app.ts'
+import { provenExchanges } from './shopify-proof.ts'
+import { openTestApp } from './test-app.ts'
+
+export const SHOP = 'shopify-3f6k2m9q'
+
+export async function openShopifyApp(given: { settings?: Partial<ShopifyOptions['settings']> } = {}) {
+  const clock = { now: (): number => TEST_NOW, slept: 0 }
+  const running = await startShopifyShop({ now: () => clock.now() + clock.slept, onExchange: provenExchanges() })
+  onTestFinished(() => running.close())
+  const { shop } = running
+  const settings = {
+    create: null,
+    ownsSalePrice: false,
+    location: null,
+    metafieldNamespace: null,
+    holdAtRisk: null,
+    retryTag: 'quayside-retry',
+    buyTestOrders: false,
+    currency: 'EUR',
+    ...given.settings,
+  }
+  const { create } = settings
+  const app = await openTestApp({
+    beside: ({ now }) => {
+      clock.now = now
+      return {
+        store: {
+          id: SHOP,
+          policy: { ...sellingPolicy({}), products: { unpublishGone: false, create } },
+          delayMinutes: 0,
+        },
+        adapter: shopifyStore({
+          url: running.url,
+          apiVersion: '2026-07',
+          credentials: { key: new Secret(shopifyApp.clientId), secret: new Secret(shopifyApp.secret) },
+          settings,
+          now: () => now() + clock.slept,
+          sleep: async (ms) => {
+            clock.slept += ms
+          },
+          connections: running.connections,
+        }),
+      }
+    },
+  })
+  return {
+    ...app,
+    ...passingTime(app),
+    shop,
+    /** The merchant sells an offer of the supplier, under its SKU. @returns id of the variant */
+    sell: async (): Promise<string> => {
+      const [offer] = await app.offers()
+      const { name = '', sku = '' } = offer ?? {}
+      const product = shop.addProduct({ title: name, sku, price: '99.00', stock: 50, requiresShipping: false })
+      return product.variants[0]?.id ?? ''
+    },
+    /** Keys that the newest mail about a fulfilment prints. */
+    keysOf: (reference: string): string[] => {
+      const mail = shop.mails().findLast(({ order, kind }) => order === reference && kind.startsWith('shipping'))
+      const issued = Object.values(app.sandbox.world.report().keysIssued).flat()
+      return mail?.text.split('\n').filter((line) => issued.includes(line)) ?? []
+    },
+  }
+}
