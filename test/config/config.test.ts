@@ -102,6 +102,23 @@ describe('the configuration', () => {
     expect(load({ ...GOOD, stores: [] }).stores).toEqual([])
   })
 
+  test('takes a shop of Shopify, whose credentials are two or three parts', () => {
+    const shop = { id: 'one-k3j9x2p7', kind: 'shopify', name: 'Shop', url: 'https://shop.myshopify.com' }
+    const withText = (text: string) => ({ ...SECRETS, QUAYSIDE_STORE_ONE_K3J9X2P7: text })
+    const settings = (set: object = {}) => ({ ...GOOD, stores: [{ ...shop, ...set }] })
+    expect(faultsOf(settings(), withText('id-1:shpss_1'))).toEqual({})
+    expect(faultsOf(settings(), withText('shpat_1:shpss_1:shpss_0'))).toEqual({})
+    for (const text of ['id-1', 'id-1:a:b:c', 'id-1::shpss_0', 'id 1:shpss_1']) {
+      expect(faultsOf(settings(), withText(text)), text).toEqual({
+        QUAYSIDE_STORE_ONE_K3J9X2P7: expect.stringContaining('client id and the client secret'),
+      })
+    }
+    const wrong = { apiVersion: '2026-01', location: 'gid://shopify/Location/1', holdAtRisk: 'accept', retryTag: 'a b' }
+    expect(Object.keys(faultsOf(settings(wrong), withText('id-1:shpss_1'))).toSorted()).toEqual(
+      ['apiVersion', 'holdAtRisk', 'location', 'retryTag'].map((name) => `stores.0.${name}`),
+    )
+  })
+
   test('keeps the console on loopback, unless people reach it through TLS', () => {
     const open = { host: '0.0.0.0' }
     expect(load(GOOD).console).toEqual({ listen: { host: '127.0.0.1', port: 8081 }, url: null })

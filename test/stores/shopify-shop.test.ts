@@ -1,10 +1,20 @@
 /** What a shop of Shopify does beside what every store does: each exchange is also held against Shopify's own schema. */
+import '@shopify/shopify-api/adapters/node'
+import { ApiVersion, LogSeverity, shopifyApi } from '@shopify/shopify-api'
 import { describe, expect, test } from 'vitest'
 import { shopifyApp } from '../../src/demo/shopify-shop.ts'
 import type { ChangedOrders, StoreListing, StoreOrderRead } from '../../src/stores/store.ts'
 import { TEST_NOW } from '../support/database.ts'
 import { type ShopifyWorld, shopifyWorld } from '../support/store-worlds.ts'
 
+const shopify = shopifyApi({
+  apiKey: shopifyApp.clientId,
+  apiSecretKey: shopifyApp.secret,
+  apiVersion: ApiVersion.July26,
+  hostName: 'quayside.test',
+  isEmbeddedApp: false,
+  logger: { level: LogSeverity.Error, log: async () => {} },
+})
 const KEYS = ['AAAA-BBBB', 'CCCC-DDDD']
 const ADDRESS = 'https://quayside.test/webhooks/stores/demo'
 
@@ -284,6 +294,12 @@ describe('the catalogue of Shopify', () => {
   })
 })
 
+/** Whether Shopify's own library takes a delivery for one of Shopify. */
+async function validated(rawBody: string, headers: Record<string, string>): Promise<boolean> {
+  const { valid } = await shopify.webhooks.validate({ rawBody, rawRequest: { headers }, rawResponse: {} })
+  return valid
+}
+
 describe('the orders of Shopify', () => {
   const read = async (world: ShopifyWorld, body: unknown): Promise<StoreOrderRead | undefined> => {
     const result = await world.store.readOrder?.(Buffer.from(JSON.stringify(body)))
@@ -381,6 +397,8 @@ describe('the orders of Shopify', () => {
         body: Buffer.from(body),
       }
       expect(world.store.verify?.(request)).toMatchObject({ outcome: 'authentic' })
+      expect(await validated(body, headers)).toBe(true)
+      expect(await validated(body.replace('}', ',"a":1}'), headers)).toBe(false)
       expect(body).not.toContain('@')
       expect(await read(world, JSON.parse(body))).toMatchObject({ reference })
     }
