@@ -22,6 +22,7 @@ export const failureReasons = {
   ambiguous_sku: 'the SKU stands for more than one listing or offer: name a listing by its `id`',
   backup_failed: 'no backup was made; the message says why',
   backup_underway: 'another backup is being made',
+  body_deleted: 'the body of the delivery was deleted after its time',
   busy: 'the purchase is being worked on: try again',
   changed: 'it has changed since it was shown: read it again',
   dry_run_under_way: 'there is one dry run at a time',

@@ -22,11 +22,13 @@ export interface ActionForm {
   /** It ends or stops something. */
   stops?: boolean
   isOpen?: boolean
+  /** Of the form, for controls that stand elsewhere on the page. */
+  id?: string
 }
 
 /** An action: a first click shows what it will do, a second one does it. */
-export const act = ({ summary, to, about, effect, fields, button, stops = false, isOpen = false }: ActionForm): Html =>
-  html`<details class="act${stops && ' stop'}"${isOpen && ' open'}><summary>${summary}</summary><form method="post" action="${to}"><p>${about}</p>${fields}${effectList(effect)}<button class="${stops ? 'stop' : 'go'}">${button}</button></form></details>`
+export const act = ({ summary, to, about, effect, fields, button, stops, isOpen, id }: ActionForm): Html =>
+  html`<details class="act${stops && ' stop'}"${isOpen && ' open'}><summary>${summary}</summary><form method="post" action="${to}"${id && html` id="${id}"`}><p>${about}</p>${fields}${effectList(effect)}<button class="${stops ? 'stop' : 'go'}">${button}</button></form></details>`
 
 /** Actions that do not apply, each with its reason. */
 export const notNow = (reasons: readonly string[]): Html | undefined =>
@@ -88,6 +90,18 @@ export const selectField = ({ label, name, options, chosen }: SelectField): Html
   html`<label for="f-${name}">${label}<select id="f-${name}" name="${name}">${options.map(
     ([value, text]) => html`<option value="${value}"${value === chosen && ' selected'}>${text}</option>`,
   )}</select></label>`
+
+/** A field of one line among filters. @param known what may stand in it, offered while a person types */
+export const filterField = (label: string, name: string, value: string, known: readonly string[] = []): Html =>
+  html`<label for="f-${name}">${label}<input type="text" id="f-${name}" name="${name}" value="${value}" maxlength="200" autocomplete="off"${known.length > 0 && html` list="f-${name}-known"`}></label>${known.length > 0 && html`<datalist id="f-${name}-known">${known.map((one) => html`<option value="${one}"></option>`)}</datalist>`}`
+
+/** An instant of a filter, to the minute, in UTC. */
+export const instantField = (label: string, name: string, value: string): Html =>
+  html`<label for="f-${name}">${label}<input type="datetime-local" id="f-${name}" name="${name}" value="${value}"></label>`
+
+/** What `instantField` sends, as the API takes it; undefined where nothing was chosen. */
+export const instantOf = (given: string | null): string | undefined =>
+  given ? (/^[\d-]+T\d\d:\d\d$/.test(given) ? `${given}:00Z` : given) : undefined
 
 /** Filters of a list: they stand in the address, so that a list can be sent to another person. */
 export const filters = (to: string, fields: Piece): Html =>

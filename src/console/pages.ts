@@ -1,6 +1,8 @@
 /** All pages, in the order in which the navigation has them. */
+import { deliveriesPage, refusedPage } from './deliveries.ts'
+import { deliveryPage } from './delivery.ts'
 import { overviewPage } from './overview.ts'
 import type { Page } from './page.ts'
 import { sessionPage } from './signin.ts'
 
-export const consolePages: readonly Page[] = [overviewPage, sessionPage]
+export const consolePages: readonly Page[] = [overviewPage, deliveriesPage, refusedPage, deliveryPage, sessionPage]

@@ -170,6 +170,14 @@ export function orderDigest({ reference, lines }: OrderInput): string {
     .digest('hex')
 }
 
+/** An instant in a query, as epoch milliseconds for us. */
+export const queryInstant = (about: string) =>
+  z.iso
+    .datetime({ offset: true, error: must('an instant such as 2026-03-01T09:30:00Z') })
+    .transform((given) => Date.parse(given))
+    .optional()
+    .meta({ description: about, override: { type: 'string', format: 'date-time' } })
+
 /** Whether one purchase may exceed the spend caps of its order, the hour and the day. */
 const overrideSpendCap = z
   .boolean({ error: must('true or false') })
@@ -277,6 +285,15 @@ export const paging = {
   limit: queryNumber(1, 200, 50, 'How many a page has at most'),
   before: id.optional().meta({ description: '`next` of the page before this one' }),
 }
+export const eventName = queryText('Only deliveries of this event, such as order.completed')
+/** At most a page of them, so that a person has seen what is replayed. */
+export const replayBody = fields({
+  ids: z
+    .array(id, { error: must('a list of ids') })
+    .min(1, { error: must('one id or more') })
+    .max(200, { error: must('at most 200 ids') })
+    .meta({ description: 'Ids of deliveries' }),
+}).meta({ examples: [{ ids: ['01jtq3k5ze0000qsv1a2b3c4d5'] }] })
 /** In the place of `before`, where a list goes by the store's own ids. */
 export const after = queryText('`next` of the page before this one')
 export const inStore = queryText('Id of a store: only its orders count')

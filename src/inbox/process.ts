@@ -9,6 +9,7 @@ import {
   type Delivery,
   deferDelivery,
   deliveriesUnderId,
+  deliveriesWithBody,
   deliveryById,
   dueDeliveries,
   forgetBodies,
@@ -287,28 +288,42 @@ export async function forgetOld({ db, now }: { db: Database; now: () => number }
   await db.commit([thinListingPrices(daily - THINNED_MS, daily), forgetListingPrices(now() - DAILY_PRICES_MS)])
 }
 
-/** Puts a delivery back into the inbox. @throws Failure `not_found` */
+/**
+ * Puts deliveries back into the inbox, all of them or, after an error, none. The audit has an entry for each.
+ *
+ * @returns the ids of those that were put back: the others are deleted, or their body is
+ */
 export async function replay(
   { db, now, newId, wake }: HandlerDeps & { wake: (worker: 'inbox') => void },
-  id: string,
+  ids: string[],
   actor: string,
-): Promise<void> {
-  try {
-    await db.commit([replayDelivery(id, now()), audited({ newId, now }, actor, 'delivery.replay', id)])
-  } catch (error) {
-    if (error instanceof StaleWrite) throw new Failure('not_found', `there is no delivery with the id ${id}`)
-    throw error
-  }
+): Promise<string[]> {
+  const found = (await db.query(deliveriesWithBody([...new Set(ids)]))).map(({ id }) => id)
+  if (found.length === 0) return []
+  await db.commit([
+    ...found.map((id) => replayDelivery(id, now())),
+    ...found.map((id) => audited({ newId, now }, actor, 'delivery.replay', id)),
+  ])
   wake('inbox')
+  return found
 }
 
-/** The body of a delivery as it was received. The audit records that it was shown. @throws Failure `not_found` */
+/**
+ * The body of a delivery as it was received. The audit records that it was shown.
+ *
+ * @throws Failure `not_found`; `conflict`, `body_deleted`
+ */
 export async function reveal(
   { db, vault, now, newId }: HandlerDeps & { vault: Vault },
   id: string,
   actor: string,
 ): Promise<string> {
   const row = await need(db, deliveryById(id), 'delivery', id)
+  if (row.ciphertext.length === 0) throw bodyDeleted()
   await db.commit([audited({ newId, now }, actor, 'delivery.reveal', id)])
   return vault.open({ table: 'deliveries', row: row.id }, row.ciphertext, row.keyId).toString('utf8')
 }
+
+/** Of a delivery whose body was deleted after its time. */
+export const bodyDeleted = (): Failure =>
+  new Failure('conflict', 'the body was deleted: it is kept for thirty days', { reason: 'body_deleted' })

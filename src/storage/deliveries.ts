@@ -39,7 +39,7 @@ export const dueDeliveries = statement((now: number, limit: number) =>
     .limit(limit),
 )
 /** Bodies stay where they are: a list of 200 would carry up to 50 MB of them. */
-export const listDeliveries = page(deliveries, ['state'], 'ciphertext')
+export const listDeliveries = page(deliveries, ['state', 'event'], 'ciphertext')
 
 export const countDeliveries = statement(() =>
   build
@@ -84,12 +84,20 @@ export const settleDelivery = (seen: Pick<Delivery, 'id' | 'attempts'>, set: Par
 export const deferDelivery = (seen: Pick<Delivery, 'id' | 'attempts'>, event: string, notBefore: number): Change =>
   changeAsSeen(seen.id, seen.attempts, { event, notBefore })
 
-/** Puts a delivery back into the inbox, with all its attempts. */
+/** Puts a delivery back into the inbox, with all its attempts. One whose body is deleted cannot be read again. */
 export const replayDelivery = change(1, (id: string, now: number) =>
   build
     .update(deliveries)
     .set({ state: 'stored', attempts: 0, notBefore: now, finishedAt: null, lastError: null })
-    .where(eq(deliveries.id, id)),
+    .where(and(eq(deliveries.id, id), ne(deliveries.ciphertext, Buffer.alloc(0)))),
+)
+
+/** Those of these deliveries that still have their body. */
+export const deliveriesWithBody = statement((ids: string[]) =>
+  build
+    .select({ id: deliveries.id })
+    .from(deliveries)
+    .where(and(inArray(deliveries.id, ids), ne(deliveries.ciphertext, Buffer.alloc(0)))),
 )
 
 /** Empties the bodies of deliveries made before this id; dedupe goes on by their digests. */

@@ -692,6 +692,8 @@ export const deliveries = sqliteTable(
     uniqueIndex('deliveries_once').on(t.source, t.deliveryId, t.bodyHmac),
     uniqueIndex('deliveries_mac').on(t.source, t.mac),
     index('deliveries_due').on(t.state, t.notBefore),
+    index('deliveries_state').on(t.state, t.id),
+    index('deliveries_event').on(t.event, t.id),
   ],
 )
 

@@ -1,4 +1,4 @@
-import { and, desc, eq, getTableColumns, lt, type SQLWrapper, sql } from 'drizzle-orm'
+import { and, desc, eq, getTableColumns, gte, lt, type SQLWrapper, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
 import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import type { Change, RowCount } from './database.ts'
@@ -155,7 +155,7 @@ export type RowUpdate<T extends SQLiteTable> = { [K in keyof T['$inferInsert']]?
 export const columnsOf = <T extends SQLiteTable>(set: RowUpdate<T>): Partial<T['$inferInsert']> => set as never
 
 /**
- * A page of a table, newest first; `before` is the id of the last row seen.
+ * A page of a table, newest first; `before` is the id of the last row seen, `from` the least id that counts.
  *
  * @param equal columns that a filter may ask for
  * @param without a column that is left out
@@ -165,7 +165,11 @@ export function page<
   K extends string & keyof T['$inferSelect'] = never,
   W extends string & keyof T['$inferSelect'] = never,
 >(table: T, equal: readonly K[] = [], without?: W) {
-  type Filter = { [C in K]?: T['$inferSelect'][C] | undefined } & { before?: string | undefined; limit: number }
+  type Filter = { [C in K]?: T['$inferSelect'][C] | undefined } & {
+    before?: string | undefined
+    from?: string | undefined
+    limit: number
+  }
   type Row = Omit<T['$inferSelect'], W>
   const columns = Object.entries<SQLiteColumn>(getTableColumns(table))
   const selected = Object.fromEntries(columns.filter(([name]) => name !== without))
@@ -175,6 +179,7 @@ export function page<
     )
     const conditions = asked.map(([name, column]) => eq(column, filter[name as K]))
     if (filter.before !== undefined) conditions.push(lt(table.id, filter.before))
+    if (filter.from !== undefined) conditions.push(gte(table.id, filter.from))
     const select = build
       .select(selected)
       .from(table as SQLiteTable)

@@ -224,3 +224,6 @@ export const wrongKey = (given: string, needed: string | undefined): Failure =>
     }`,
     { reason: 'wrong_key' },
   )
+
+/** The length of what was sealed. */
+export const plainLength = (sealed: Buffer): number => sealed.length - (1 + NONCE_BYTES + TAG_BYTES)

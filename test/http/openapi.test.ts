@@ -95,6 +95,7 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await ask('GET', `/deliveries/${delivery}?reveal=true`, { token: viewer })
   await ask('POST', `/deliveries/${delivery}/replay`)
   await ask('POST', `/deliveries/nowhere/replay`)
+  await ask('POST', '/deliveries/replay', { body: { ids: [delivery] } })
   world.shop.answerNext(500)
   await ask('POST', '/orders', { token: store, body: order('late', offers[2]?.sku) })
   await world.pass(4_000)

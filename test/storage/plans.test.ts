@@ -11,6 +11,7 @@ import {
   returnsBefore,
   unsettledMinor,
 } from '../../src/storage/balance.ts'
+import { listDeliveries } from '../../src/storage/deliveries.ts'
 import { knownOrphans } from '../../src/storage/discrepancies.ts'
 import { reviewedSince } from '../../src/storage/evidence.ts'
 import {
@@ -71,6 +72,16 @@ const cases: [string, SQLWrapper, string][] = [
   ['prices to be thinned', thinListingPrices(1, 2).statement, 'listing_prices_at (at>? AND at<?)'],
   ['prices to be forgotten', forgetListingPrices(1).statement, 'listing_prices_at (at<?)'],
   ['purchases of an order that is closed', markClosed('o', 1).statement, 'purchases_order (order_id=?)'],
+  [
+    'deliveries in a state, newest first',
+    listDeliveries({ state: 'dead', before: 'z', from: 'a', limit: 1 }),
+    'deliveries_state (state=? AND id>? AND id<?)',
+  ],
+  [
+    'deliveries of an event, newest first',
+    listDeliveries({ event: 'balance.low', before: 'z', from: 'a', limit: 1 }),
+    'deliveries_event (event=? AND id>? AND id<?)',
+  ],
   ['orphans on record', knownOrphans(['a']), 'discrepancies_once (kind=? AND subject=?)'],
 ]
 

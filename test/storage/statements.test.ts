@@ -93,7 +93,7 @@ const listing = {
 }
 const listed = { id: 'p', store: 's', variant: 'v', at, priceMinor: 1, currency: 'EUR', costMinor: 1, cause: 'first' }
 const token = { id: 't', name: 'n', digest: bytes, hint: 'h', role: 'viewer', scopes: [], createdAt: at }
-const page = { state: 'planned', kind: 'alert', store: 's', before: 'z', after: 'a', limit: 1 }
+const page = { state: 'planned', kind: 'alert', event: 'e', store: 's', before: 'z', from: 'a', after: 'a', limit: 1 }
 
 /** Arguments of each statement, in an order in which each finds the rows that it refers to. */
 const calls: Record<string, unknown[]> = {
@@ -320,6 +320,7 @@ const calls: Record<string, unknown[]> = {
   deferDelivery: [{ id: 'd', attempts: 0 }, 'order.completed', at],
   settleDelivery: [{ id: 'd', attempts: 0 }, { state: 'applied' }],
   replayDelivery: ['d', at],
+  deliveriesWithBody: [['d']],
   forgetBodies: ['z'],
   forgetDeliveries: ['z'],
   forgetBalanceReadings: [at, 1],

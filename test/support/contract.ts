@@ -114,7 +114,8 @@ function read(document: Json): Contract {
     return { template, item, pattern: new RegExp(`^${template.replace(/\{\w+\}/g, '[^/]+')}$`) }
   })
   const find = (method: string, path: string) => {
-    const place = paths.find(({ pattern }) => pattern.test(path))
+    // As OpenAPI has it, a path without variables comes before one with them.
+    const place = paths.find(({ template }) => template === path) ?? paths.find(({ pattern }) => pattern.test(path))
     const verb = method === 'HEAD' ? 'get' : method.toLowerCase()
     const operation = place?.item[verb] as { operationId: string; responses: Json } | undefined
     return place && operation && { ...operation, pointer: pointerTo('paths', place.template, verb) }

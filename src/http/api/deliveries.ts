@@ -1,12 +1,14 @@
 import { z } from 'zod'
 import { assertAllowed } from '../../access/tokens.ts'
-import { replay, reveal as revealBody } from '../../inbox/process.ts'
+import { idBound } from '../../ids.ts'
+import { bodyDeleted, replay, reveal as revealBody } from '../../inbox/process.ts'
 import type { Traffic } from '../../inbox/receive.ts'
 import { supplierSourceId } from '../../inbox/sources.ts'
 import { need } from '../../storage/database.ts'
 import { deliveryById, listDeliveries } from '../../storage/deliveries.ts'
 import { allWebhooks, type Webhook as WebhookRow } from '../../storage/webhooks.ts'
-import { choice, paging, queryFlag, webhookBody } from '../input.ts'
+import { plainLength } from '../../vault/vault.ts'
+import { choice, eventName, paging, queryFlag, queryInstant, replayBody, webhookBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import { at, byId, count, maybeAt, page, pageOf, view, words } from './views.ts'
 
@@ -29,9 +31,16 @@ const Delivery = z
     finishedAt: maybeAt,
   })
   .meta({ id: 'Delivery' })
+export type DeliveryView = z.output<typeof Delivery>
 const DeliveryDetail = Delivery.extend({
+  bytes: count.nullable().meta({ description: 'Length of the body; null: it was deleted after thirty days' }),
   body: z.string().optional().meta({ description: 'As received; only with reveal=true' }),
 }).meta({ id: 'DeliveryDetail' })
+export type DeliveryDetailView = z.output<typeof DeliveryDetail>
+const Replayed = z.object({
+  replayed: z.array(z.string()).meta({ description: 'Ids of the deliveries that are stored again' }),
+  left: z.array(z.string()).meta({ description: 'Ids of the others: they or their bodies are deleted' }),
+})
 
 /** What the supplier sent. */
 export function deliveryOperations({ ordering }: Pick<ApiContext, 'ordering'>): Operation[] {
@@ -45,11 +54,21 @@ export function deliveryOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
       path: '/deliveries',
       allowed: viewer,
       summary: 'Deliveries of the supplier, newest first.',
-      query: { ...paging, state: choice(deliveryStates, 'Only deliveries in this state') },
+      query: {
+        ...paging,
+        state: choice(deliveryStates, 'Only deliveries in this state'),
+        event: eventName,
+        from: queryInstant('Only deliveries that arrived then or later'),
+        to: queryInstant('Only deliveries that arrived before'),
+      },
       answer: page(Delivery),
       success: { 200: 'A page of deliveries' },
-      async handle({ query: { limit, ...filter } }) {
-        const rows = await db.query(listDeliveries({ ...filter, limit: limit + 1 }))
+      async handle({ query: { limit, before, from, to, ...filter } }) {
+        const bounds = {
+          before: [before, to === undefined ? undefined : idBound(to)].filter((bound) => bound !== undefined).sort()[0],
+          from: from === undefined ? undefined : idBound(from),
+        }
+        const rows = await db.query(listDeliveries({ ...filter, ...bounds, limit: limit + 1 }))
         return ok(pageOf(rows, limit, byId))
       },
     }),
@@ -62,10 +81,11 @@ export function deliveryOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
       query: { reveal: queryFlag('Show the body; for admins') },
       answer: DeliveryDetail,
       success: { 200: 'The delivery' },
-      failures: { 404: 'unknown id' },
+      failures: { 404: 'unknown id', 409: '`body_deleted`: there is no body to reveal any more' },
       async handle({ caller, path, query: { reveal } }) {
         if (reveal) assertAllowed(caller, { people: 'admin' })
-        const delivery = await found(path.id)
+        const row = await found(path.id)
+        const delivery = { ...row, bytes: row.ciphertext.length === 0 ? null : plainLength(row.ciphertext) }
         if (!reveal) return ok(delivery)
         return ok({ ...delivery, body: await revealBody(ordering, delivery.id, caller.actor) })
       },
@@ -78,10 +98,25 @@ export function deliveryOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
       summary: 'Put a delivery back into the inbox; replaying one that was applied is harmless.',
       answer: Delivery,
       success: { 200: 'The delivery, stored again' },
-      failures: { 404: 'unknown id' },
+      failures: { 404: 'unknown id', 409: '`body_deleted`: it cannot be read again' },
       async handle({ caller, path }) {
-        await replay(ordering, path.id ?? '', caller.actor)
-        return ok(await found(path.id))
+        const { id } = await found(path.id)
+        if ((await replay(ordering, [id], caller.actor)).length === 0) throw bodyDeleted()
+        return ok(await found(id))
+      },
+    }),
+    operation({
+      name: 'replayDeliveries',
+      method: 'post',
+      path: '/deliveries/replay',
+      allowed: { people: 'operator' },
+      body: replayBody,
+      summary: 'Put many deliveries back into the inbox at once; replaying one that was applied is harmless.',
+      answer: Replayed,
+      success: { 200: 'Which are stored again, and which are not' },
+      async handle({ caller, body: { ids } }) {
+        const replayed = await replay(ordering, ids, caller.actor)
+        return ok({ replayed, left: ids.filter((id) => !replayed.includes(id)) })
       },
     }),
   ]
@@ -230,6 +265,9 @@ const CaptureDetail = z.object({
   headers: z.record(z.string(), z.array(z.string())),
   body: z.string().meta({ description: 'The bytes as received, in base64' }),
 })
+
+export type CaptureListView = z.output<typeof CaptureList>
+export type CaptureDetailView = z.output<typeof CaptureDetail>
 
 /** Refused deliveries, kept for a while to fit a dialect. */
 export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>): Operation[] {

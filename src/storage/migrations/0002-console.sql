@@ -24,3 +24,7 @@ create table hourly_counts (
   count integer not null,
   primary key (hour, name, part)
 ) strict;
+
+-- Lists of the console, newest first, also among a million rows.
+create index deliveries_state on deliveries (state, id);
+create index deliveries_event on deliveries (event, id);

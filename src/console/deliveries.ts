@@ -1,0 +1,293 @@
+/** The list of deliveries, and what was refused before it became one. */
+import { eventNames } from '../domain/supplier.ts'
+import { Failure } from '../errors.ts'
+import type { CaptureDetailView, CaptureListView, DeliveryView } from '../http/api/deliveries.ts'
+import type { StatusView } from '../http/api/status.ts'
+import { act, filterField, filters, hidden, instantField, instantOf, notNow, selectField } from './forms.ts'
+import { type Html, html } from './html.ts'
+import { notice, section } from './lists.ts'
+import { stateMark } from './marks.ts'
+import type { Page, Visit } from './page.ts'
+import { empty, pager, table } from './tables.ts'
+import { ago, clockTag, counted, countedInWords } from './words.ts'
+
+/** What each state means, in the order of the list to choose from. */
+export const deliveryStates: Record<string, string> = {
+  stored: 'waits for its turn',
+  retry: 'failed, and is tried again on its own',
+  orphan: 'names an order that is not known here yet',
+  applied: 'did what it had to do',
+  ignored: 'says nothing that concerns this installation',
+  quarantined: 'is authentic and cannot be read: the dialect is wrong',
+  dead: 'used up its attempts: a person must look',
+}
+
+const NONE_TICKED = 'no delivery is ticked: tick some in the list above, or choose all that are shown'
+
+export const deliveriesPage: Page = {
+  path: '/deliveries',
+  role: 'viewer',
+  navigation: { group: 'Supplier', label: 'Deliveries' },
+  show: async (visit) => {
+    const { query } = visit
+    const asked = Object.fromEntries(
+      (['state', 'event', 'before'] as const).flatMap((name) => {
+        const given = query.get(name)
+        return given ? [[name, given]] : []
+      }),
+    )
+    const [from, to] = [instantOf(query.get('from')), instantOf(query.get('to'))]
+    const [{ items, next }, status] = await Promise.all([
+      visit.call<{ items: DeliveryView[]; next: string | null }>('listDeliveries', {
+        query: { ...asked, ...(from && { from }), ...(to && { to }) },
+      }),
+      visit.status(),
+    ])
+    const chosen = query.get('state') ?? ''
+    const isFiltered = ['state', 'event', 'from', 'to', 'before'].some((name) => query.get(name))
+    const mayReplay = visit.caller.role !== 'viewer'
+    return {
+      title: 'Deliveries',
+      main: html`<header class="title"><h1>Deliveries</h1><p>${headline(status)}</p></header>
+${filters(
+  '/deliveries',
+  html`${selectField({
+    label: 'State',
+    name: 'state',
+    chosen,
+    options: [['', 'all states'], ...Object.keys(deliveryStates).map((state) => [state, state] as const)],
+  })}${filterField('Event', 'event', query.get('event') ?? '', eventNames)}${instantField('Arrived from (UTC)', 'from', query.get('from') ?? '')}${instantField('before (UTC)', 'to', query.get('to') ?? '')}`,
+)}
+${section(
+  'list-h',
+  chosen === '' ? 'Newest first' : `Deliveries in state ${chosen}`,
+  chosen === '' ? undefined : html`<p class="small quiet">${chosen}: ${deliveryStates[chosen]}</p>`,
+  items.length === 0
+    ? isFiltered
+      ? empty(
+          'No delivery matches',
+          html`Choose another state, event or time. <a href="/deliveries">Show all deliveries</a>`,
+        )
+      : empty(
+          'No deliveries yet',
+          html`What the supplier and shops send comes here, as soon as a webhook leads to this installation. <code>quayside webhooks create</code> makes one.`,
+        )
+    : html`${listOf(items, visit.now, mayReplay)}${pager({ at: '/deliveries', query, next })}`,
+)}
+${items.length > 0 && section('replay-h', 'Actions', undefined, mayReplay ? replayForm(visit, items) : notNow(['Replay: it needs the role operator; you are viewer.']))}`,
+    }
+  },
+  actions: {
+    replay: {
+      role: 'operator',
+      run: async ({ call, form, query }) => {
+        const isAll = form.get('which') === 'shown'
+        const ids = isAll ? (form.get('shown') ?? '').split(' ').filter((id) => id !== '') : form.getAll('id')
+        if (ids.length === 0) {
+          throw new Failure('invalid', NONE_TICKED, { fields: [{ field: 'which', message: NONE_TICKED }] })
+        }
+        const { replayed, left } = await call<{ replayed: string[]; left: string[] }>('replayDeliveries', {
+          body: { ids },
+        })
+        const wanted = query.toString()
+        const rest =
+          left.length > 0 ? ` ${countedInWords(left.length, 'other')} cannot be read again: the body was deleted.` : ''
+        return {
+          notice: {
+            kind: replayed.length > 0 ? 'done' : 'held',
+            word: replayed.length > 0 ? 'Replayed' : 'Nothing was done',
+            text: `${countedInWords(replayed.length, 'delivery is', 'deliveries are')} in the inbox again.${rest}`,
+          },
+          to: wanted === '' ? '/deliveries' : `/deliveries?${wanted}`,
+        }
+      },
+    },
+  },
+}
+
+function headline({ counts: { deliveries }, refusedDeliveries }: StatusView): Html {
+  const of = (state: string) => deliveries[state] ?? 0
+  const troubles = [
+    ...(of('dead') > 0 ? [html`<a href="/deliveries?state=dead">${counted(of('dead'), 'dead letter')}</a>`] : []),
+    ...(of('quarantined') > 0
+      ? [html`<a href="/deliveries?state=quarantined">${counted(of('quarantined'), 'unreadable one')}</a>`]
+      : []),
+    ...(of('orphan') > 0
+      ? [html`<a href="/deliveries?state=orphan">${counted(of('orphan'), 'without its order')}</a>`]
+      : []),
+  ]
+  const said = troubles.flatMap((one, index) => [
+    index === 0 ? '' : index === troubles.length - 1 ? ' and ' : ', ',
+    one,
+  ])
+  const waiting = of('stored') + of('retry')
+  const refused = html` <a href="/deliveries/refused">${refusedDeliveries.total === 0 ? 'None' : counted(refusedDeliveries.total, 'request')}</a> ${refusedDeliveries.total === 1 ? 'was' : 'were'} refused since the service started.`
+  if (troubles.length > 0) return html`A person should look at ${said}.${refused}`
+  return html`${waiting === 0 ? 'Every delivery that was taken is dealt with.' : `${counted(waiting, 'delivery waits', 'deliveries wait')} for ${waiting === 1 ? 'its' : 'their'} turn, nothing needs a person.`}${refused}`
+}
+
+const sourceText = (source: string): string =>
+  source.startsWith('stores/') ? `store ${source.slice('stores/'.length)}` : 'supplier'
+
+export const eventText = ({ event }: Pick<DeliveryView, 'event'>): string => event ?? 'event not read'
+
+const listOf = (items: readonly DeliveryView[], now: number, mayReplay: boolean): Html =>
+  table<DeliveryView>({
+    caption: 'Deliveries',
+    rows: items,
+    columns: [
+      {
+        head: 'Delivery',
+        cell: (one) =>
+          html`${mayReplay && html`<input type="checkbox" name="id" value="${one.id}" form="replay" aria-label="Tick ${eventText(one)} of ${one.receivedAt}"> `}<a href="/deliveries/${one.id}">${eventText(one)}</a><small>${sourceText(one.source)}</small>`,
+      },
+      { head: 'State', cell: ({ state }) => stateMark(state), isTop: true },
+      {
+        head: 'Supplier order',
+        cell: ({ supplierOrderId }) => supplierOrderId && html`<span class="id">${supplierOrderId}</span>`,
+      },
+      { head: 'Attempts', cell: ({ attempts }) => attempts, isNumber: true },
+      { head: 'Arrived', cell: ({ receivedAt }) => clockTag(receivedAt, now) },
+      { head: 'Why', cell: ({ lastError }) => lastError },
+    ],
+  })
+
+function replayForm(visit: Visit, items: readonly DeliveryView[]): Html {
+  const { query, form, faults } = visit
+  const wanted = query.toString()
+  const fault = faults.get('which')
+  return html`<div>${act({
+    id: 'replay',
+    summary: 'Replay several…',
+    to: `/deliveries/replay${wanted === '' ? '' : `?${wanted}`}`,
+    about: 'Puts deliveries back into the inbox, each with a fresh count of attempts.',
+    effect: [
+      ['Money', 'Nothing is bought. A delivery is only a hint to read an order.'],
+      ['Store', 'A key that was handed over does not go out again.'],
+      ['Undo', 'Not needed: replaying one that was applied is harmless.'],
+    ],
+    fields: html`${hidden('shown', items.map(({ id }) => id).join(' '))}${selectField({
+      label: 'Which',
+      name: 'which',
+      options: [
+        ['ticked', 'those that are ticked in the list'],
+        ['shown', items.length === 1 ? 'the one that is shown' : `all ${items.length} that are shown on this page`],
+      ],
+      chosen: form.get('which') ?? 'ticked',
+    })}${fault && html`<p class="fault small">${fault}</p>`}`,
+    button: 'Replay these deliveries',
+    isOpen: fault !== undefined,
+  })}</div>`
+}
+
+/** Why a request was not taken, by the reason that is counted. */
+const refusals: Record<string, string> = {
+  mismatch: 'The signature is not that of our secret: another secret, another layout, or not the supplier.',
+  stale: 'It was signed too long ago, or a clock is wrong.',
+  missing_signature: 'There was no signature.',
+  missing_timestamp: 'There was no time beside the signature.',
+  malformed: 'The headers of the signature do not have the form that the dialect describes.',
+  timestamp_malformed: 'The time beside the signature cannot be read.',
+  unknown_path: 'No webhook of ours has this path.',
+  too_large: 'The body was larger than a delivery may be.',
+  compressed: 'The body was compressed.',
+  retired_webhook: 'It came through a webhook that is retired.',
+  no_signature: 'The shop sent no signature.',
+  malformed_signature: 'The signature of the shop does not have the form of one.',
+  wrong_signature: 'The signature is not that of the secret that the shop has.',
+}
+
+export const refusedPage: Page = {
+  path: '/deliveries/refused',
+  role: 'viewer',
+  below: '/deliveries',
+  show: async (visit) => {
+    const isAdmin = visit.caller.role === 'admin'
+    const [{ refusedDeliveries: refused }, captures] = await Promise.all([
+      visit.status(),
+      isAdmin ? visit.call<CaptureListView>('listCaptures') : undefined,
+    ])
+    const reasons = Object.entries(refused.reasons)
+    return {
+      title: 'Refused deliveries',
+      main: html`<header class="title"><p class="trail"><a href="/deliveries">Deliveries</a> / refused</p><h1>Refused deliveries</h1>
+<p>${
+        refused.total === 0
+          ? 'Nothing was refused since the service started.'
+          : html`${counted(refused.total, 'request was', 'requests were')} refused since the service started, the last one ${refused.lastAt && ago(refused.lastAt, visit.now)}.`
+      } <span class="quiet">Nothing of a refused request is stored, and nothing comes of it.</span></p></header>
+${section(
+  'why-h',
+  'Why',
+  html`<span class="small quiet">since ${clockTag(refused.since, visit.now, 'minutes')}</span>`,
+  reasons.length === 0
+    ? empty(
+        'Nothing was refused',
+        'Requests that are not authentic, or come too late, are counted here by their reason.',
+      )
+    : table({
+        caption: 'Refused requests by reason',
+        rows: reasons,
+        columns: [
+          { head: 'Reason', cell: ([reason]) => html`<code>${reason}</code>` },
+          { head: 'Requests', cell: ([, total]) => total, isNumber: true },
+          { head: 'What it means', cell: ([reason]) => refusals[reason] ?? '' },
+        ],
+      }),
+)}
+${section('capture-h', 'Look at one', undefined, captures ? captureParts(captures, visit.now) : notNow([`Headers and bodies of refused requests: they need the role admin; you are ${visit.caller.role}.`]))}`,
+    }
+  },
+  actions: {
+    capture: {
+      role: 'admin',
+      run: async ({ call }) => {
+        await call('startCapture')
+        const text =
+          'The next refused deliveries are kept, at most ten in 15 minutes. They are deleted 15 minutes later.'
+        return { notice: { kind: 'done', word: 'Capturing', text } }
+      },
+    },
+    reveal: {
+      role: 'admin',
+      run: async ({ call, form, now }) => {
+        const one = await call<CaptureDetailView>('viewCapture', { path: { id: form.get('id') ?? '' } })
+        const headers = Object.entries(one.headers).flatMap(([name, values]) =>
+          values.map((value) => `${name}: ${value}`),
+        )
+        return {
+          title: 'Refused delivery',
+          main: html`<header class="title"><p class="trail"><a href="/deliveries">Deliveries</a> / <a href="/deliveries/refused">refused</a></p><h1>Refused: <code>${one.reason}</code></h1><p>${refusals[one.reason]} <span class="quiet">It came to <code>${one.path}</code> at ${clockTag(one.receivedAt, now)}.</span></p></header>
+${notice({ kind: 'held', word: 'Shown this once', text: 'The audit log says that you looked. Leaving the page hides it again.' })}
+${section('headers-h', 'Headers', undefined, html`<pre tabindex="0">${headers.join('\n')}</pre>`)}
+${section('body-h', 'Body', undefined, html`<pre tabindex="0">${Buffer.from(one.body, 'base64').toString('utf8')}</pre>`)}`,
+        }
+      },
+    },
+  },
+}
+
+const captureParts = ({ open, items }: CaptureListView, now: number): Html => html`<div>${
+  open
+    ? html`<p>Refused deliveries are being kept until ${clockTag(open.closesAt, now, 'minutes')}, ${open.left} more at most.</p>`
+    : act({
+        summary: 'Keep the next refused deliveries…',
+        to: '/deliveries/refused/capture',
+        about: 'Keeps up to ten refused deliveries of the next 15 minutes, with headers and body, for half an hour.',
+        effect: [
+          ['Money', 'Nothing is bought, and they stay refused.'],
+          ['Record', 'The audit log keeps who started it. Those kept before are deleted.'],
+        ],
+        button: 'Keep refused deliveries',
+      })
+}
+${items.map((one) =>
+  act({
+    summary: `${one.reason}, at ${one.receivedAt.slice(11, 19)}…`,
+    to: '/deliveries/refused/reveal',
+    about: html`Shows headers and body of a request to <code>${one.path}</code>.`,
+    effect: [['Record', 'The audit log keeps that you looked, and when.']],
+    fields: hidden('id', one.id),
+    button: 'Show headers and body',
+  }),
+)}</div>`

@@ -1,0 +1,171 @@
+/** One delivery: what it says, what became of it, its body once it is revealed, and its replay. */
+import type { DeliveryDetailView, DeliveryView } from '../http/api/deliveries.ts'
+import { deliveryStates, eventText } from './deliveries.ts'
+import { act, notNow } from './forms.ts'
+import { type Html, html } from './html.ts'
+import { facts, notice, section } from './lists.ts'
+import { mark, stateMark } from './marks.ts'
+import type { Page, Visit } from './page.ts'
+import { clockTag, counted, grouped, sentenceOf } from './words.ts'
+
+export const deliveryPage: Page = {
+  path: '/deliveries/:id',
+  role: 'viewer',
+  below: '/deliveries',
+  show: async (visit) => {
+    const one = await visit.call<DeliveryDetailView>('viewDelivery', { path: visit.path })
+    return { title: `Delivery ${one.id}`, main: contentOf(one, visit) }
+  },
+  actions: {
+    replay: {
+      role: 'operator',
+      run: async ({ call, path }) => {
+        await call<DeliveryView>('replayDelivery', { path })
+        const text = 'The delivery is in the inbox again, with a fresh count of attempts.'
+        return { notice: { kind: 'done', word: 'Replayed', text } }
+      },
+    },
+    reveal: {
+      role: 'admin',
+      run: async (visit) => {
+        const one = await visit.call<DeliveryDetailView>('viewDelivery', {
+          path: visit.path,
+          query: { reveal: 'true' },
+        })
+        return { title: `Delivery ${one.id}`, main: contentOf(one, visit) }
+      },
+    },
+  },
+}
+
+function contentOf(one: DeliveryDetailView, { now, caller }: Visit): Html {
+  const at = `/deliveries/${one.id}`
+  const store = one.source.startsWith('stores/') ? one.source.slice('stores/'.length) : undefined
+  const sender = store === undefined ? 'the supplier' : `the store ${store}`
+  const isOperator = caller.role !== 'viewer'
+  const replayed = isOperator && one.bytes !== null
+  const reasons = [
+    ...(isOperator ? [] : ['Replay: it needs the role operator; you are viewer.']),
+    ...(one.bytes === null ? ['Replay: the body was deleted, and without it nothing can be read again.'] : []),
+  ]
+  return html`<header class="title"><p class="trail"><a href="/deliveries">Deliveries</a> / ${eventText(one)}</p><h1>Delivery <span class="id">${one.id}</span></h1>
+<p>${stateMark(one.state)} <span class="quiet">${becameText(one, now)}</span></p></header>
+<div class="split">
+<div class="stack wide">
+${section('why-h', whyTitles[one.state] ?? 'What became of it', undefined, whyText(one, now))}
+${section(
+  'proof-h',
+  'What its headers proved',
+  undefined,
+  html`${facts([
+    ['Signature', html`${mark('done', 'valid')} <span class="quiet">else it would not be here</span>`],
+    ['Sent to', html`<code>${one.source === 'supplier' ? '/webhooks/supplier' : `/webhooks/${one.source}`}</code>`],
+    ['Delivery id', html`<span class="id">${one.deliveryId}</span>`],
+    ['Signed', clockTag(one.signedAt, now)],
+    ['Arrived', clockTag(one.receivedAt, now, 'milliseconds')],
+  ])}<p class="small quiet">Quayside keeps what the headers proved, and not the headers. Those of refused requests can be <a href="/deliveries/refused">kept for a while</a>.</p>`,
+)}
+${section('body-h', 'Body', undefined, bodyPart(one, at, caller.role))}
+</div>
+<div class="stack wide">
+${section(
+  'facts-h',
+  'Facts',
+  undefined,
+  facts([
+    ['Event', one.event === null ? html`<span class="quiet">not read</span>` : html`<code>${one.event}</code>`],
+    ['From', sender],
+    ['Supplier order', one.supplierOrderId ? html`<span class="id">${one.supplierOrderId}</span>` : 'none'],
+    ['Purchase', one.purchaseId ? html`<span class="id">${one.purchaseId}</span>` : 'none'],
+    ['Attempts', one.attempts],
+  ]),
+)}
+${section(
+  'actions-h',
+  'Actions',
+  undefined,
+  html`<div>${
+    replayed &&
+    act({
+      summary: 'Replay…',
+      to: `${at}/replay`,
+      about: 'Puts the delivery back into the inbox with a fresh count of attempts.',
+      effect: [
+        [
+          'Money',
+          store === undefined
+            ? 'Nothing is bought. A delivery is only a hint to read an order.'
+            : `The order is read from ${sender}. An order that was taken before is not bought twice.`,
+        ],
+        ['Store', 'A key that was handed over does not go out again.'],
+        ['Undo', 'Not needed: replaying one that was applied is harmless.'],
+      ],
+      button: 'Replay this delivery',
+      isOpen: one.state === 'dead' || one.state === 'quarantined',
+    })
+  }${notNow(reasons)}</div>`,
+)}
+</div></div>`
+}
+
+const whyTitles: Record<string, string> = {
+  dead: 'Why it stopped',
+  quarantined: 'Why it cannot be read',
+  retry: 'Why it waits',
+  orphan: 'Why it waits',
+  ignored: 'Why nothing came of it',
+}
+
+function becameText({ state, receivedAt, finishedAt, attempts }: DeliveryDetailView, now: number): Html {
+  const arrived = html`Arrived ${clockTag(receivedAt, now)}.`
+  const ended = finishedAt && clockTag(finishedAt, now)
+  if (state === 'dead') return html`${arrived} Given up after ${counted(attempts, 'attempt')} at ${ended}.`
+  return finishedAt === null ? arrived : html`${arrived} Dealt with at ${ended}.`
+}
+
+function whyText({ state, lastError, notBefore, attempts }: DeliveryDetailView, now: number): Html {
+  const said = lastError && html`<p>${sentenceOf(lastError)}</p>`
+  const next = html`at ${clockTag(notBefore, now)}`
+  switch (state) {
+    case 'dead':
+      return html`${said}<p>It failed ${counted(attempts, 'time')}, each wait longer than the one before. Look for the cause, then replay it. No customer waits for that: orders are read on their own as well, and a sweep finds what a delivery did not say.</p>`
+    case 'quarantined':
+      return html`${said}<p>It is authentic, so the dialect describes the supplier wrongly. Correct the dialect, then replay it.</p>`
+    case 'retry':
+      return html`${said}<p>It is tried again on its own ${next}.</p>`
+    case 'orphan':
+      return html`${said}<p>An event may overtake its order. It is tried again ${next}, for a day in all, then it is ignored.</p>`
+    case 'stored':
+      return html`<p>It waits for its turn, which is a matter of seconds.</p>`
+    case 'applied':
+      return html`<p>It was a hint to read from the other side, and that was done.</p>`
+    default:
+      return html`${said}<p class="quiet">${state}: ${deliveryStates[state]}.</p>`
+  }
+}
+
+function bodyPart({ body, bytes }: DeliveryDetailView, at: string, role: string): Html {
+  if (body !== undefined) {
+    return html`${notice({ kind: 'held', word: 'Shown this once', text: 'The audit log says that you looked. Leaving the page hides it again.' })}<pre tabindex="0">${readable(body)}</pre>`
+  }
+  if (bytes === null) return html`<p class="quiet">Deleted: bodies are kept for thirty days.</p>`
+  const sealed = html`<p class="quiet">${grouped(bytes)} bytes, sealed in the database. It may hold personal data.</p>`
+  if (role !== 'admin') return html`${sealed}${notNow([`Reveal the body: it needs the role admin; you are ${role}.`])}`
+  return html`${sealed}<div>${act({
+    summary: 'Reveal the body…',
+    to: `${at}/reveal`,
+    about: 'Shows the body as it was received, on this page, once.',
+    effect: [['Record', 'The audit log keeps that you looked, and when.']],
+    button: 'Reveal the body',
+  })}</div>`
+}
+
+/** JSON with its fields below each other, where that changes nothing else; anything else as it came. */
+function readable(body: string): string {
+  try {
+    const json: unknown = JSON.parse(body)
+    return JSON.stringify(json) === body ? JSON.stringify(json, null, 2) : body
+  } catch {
+    return body
+  }
+}
