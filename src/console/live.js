@@ -5,7 +5,13 @@ const STALE_MS = 15_000
 let answeredAt = Date.now()
 
 document.addEventListener('htmx:afterRequest', ({ detail }) => {
-  if (detail.successful) answeredAt = Date.now()
+  if (!detail.successful) return
+  answeredAt = Date.now()
+  const checked = document.getElementById('checked')
+  const date = new Date(detail.xhr.getResponseHeader('date') ?? answeredAt)
+  if (!checked) return
+  checked.textContent = date.toISOString().slice(11, 19)
+  checked.parentElement.dateTime = date.toISOString()
 })
 
 document.addEventListener('htmx:beforeSwap', ({ detail }) => {

@@ -1,10 +1,539 @@
-import { html } from './html.ts'
-import type { Page } from './page.ts'
+/** Is everything well, what waits for a person, how long the balance lasts, and what happened lately. */
+import { daysLeft } from '../domain/activity.ts'
+import type { ActivityStepView, ActivityView } from '../http/api/activity.ts'
+import type { StatusView } from '../http/api/status.ts'
+import { act, reasonField } from './forms.ts'
+import { healthOf, WARN_DAYS } from './health.ts'
+import { type Html, html, type Piece } from './html.ts'
+import { buyingMark } from './layout.ts'
+import { type Duty, duties, facts, figures, sectionHead, tabs } from './lists.ts'
+import { live } from './live.ts'
+import { mark, type Sign, sign } from './marks.ts'
+import type { Page, Visit } from './page.ts'
+import { barPlot, daysText, tideCurve, tideStaff, timePlot } from './plots.ts'
+import { table } from './tables.ts'
+import { ago, clock, clockTag, counted, dayOf, duration, grouped, money, sentenceOf, timeTag } from './words.ts'
 
-/** Is everything well, and what waits for a person. */
+const DAY_MS = 24 * 3_600_000
+const periods = { day: 'Day', week: 'Week', month: 'Month' } as const
+type Period = keyof typeof periods
+
+const periodOf = ({ query }: Visit): Period => {
+  const asked = query.get('period')
+  return asked === 'week' || asked === 'month' ? asked : 'day'
+}
+
+const activityOf = ({ call }: Visit, period: Period) => call<ActivityView>('viewActivity', { query: { period } })
+
+interface Store {
+  id: string
+  name: string
+  kind: string
+  listings: Record<string, number>
+  publications: number
+  pausedUntil: string | null
+  error: string | null
+}
+
+const storesOf = async ({ call }: Visit): Promise<Store[]> => (await call<{ items: Store[] }>('listStores')).items
+
+interface Review {
+  id: string
+  note: string | null
+  since: string
+  externalOrderId: string
+  amount: string | null
+  ceiling: string
+  quantity: number
+  currency: string
+}
+
+/** Reviews that are named one by one; the page of reviews has all of them. */
+const REVIEWS_SHOWN = 5
+
+/** Alerts about what stands in the list, or in the health line, in words of its own. */
+const SAID_ELSEWHERE = new Set([
+  'freeze',
+  'supplier_unreachable',
+  'dead_letter',
+  'delivery_dead',
+  'listing_failed',
+  'balance_low',
+])
+
+/** Holds that wait for a person; the others end by themselves. */
+const waitingHolds: Record<string, string> = {
+  ceiling: 'The cost is above what the order allows. They continue by themselves if it falls.',
+  spend_cap: 'A spend cap of the order, the hour or the day is reached. They continue when there is room again.',
+  balance: 'The balance at the supplier is too low. Top it up; they continue by themselves.',
+}
+
+/** What waits for a person, the oldest decision first. */
+async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
+  const { counts } = status
+  const [stores, reviews] = await Promise.all([
+    storesOf(visit),
+    (counts.purchases.review ?? 0) > 0
+      ? visit.call<{ items: Review[] }>('listPurchases', { query: { state: 'review', limit: String(REVIEWS_SHOWN) } })
+      : { items: [] },
+  ])
+  const decisions = reviews.items.toReversed().map(
+    (review): Duty => ({
+      sign: 'review',
+      what: `Purchase ${review.externalOrderId} needs a decision`,
+      to: `/reviews/${review.id}`,
+      why: `${sentenceOf(review.note ?? 'Only a person can settle it')} ${
+        review.amount === null
+          ? `At most ${review.quantity} × ${money(review.ceiling, review.currency)} may be charged.`
+          : `${money(review.amount, review.currency)} is charged.`
+      }`,
+      since: review.since,
+    }),
+  )
+  const more = (counts.purchases.review ?? 0) - decisions.length
+  const grouping = (kind: Sign, count: number, one: string, several: string, to: string, why: Piece): Duty[] =>
+    count > 0 ? [{ sign: kind, what: counted(count, one, several), to, why }] : []
+  const shown = new Set(reviews.items.map(({ id }) => id))
+  return [
+    ...decisions,
+    ...grouping(
+      'review',
+      more,
+      'more purchase needs a decision',
+      'more purchases need a decision',
+      '/reviews',
+      'Each with its evidence.',
+    ),
+    ...Object.entries(waitingHolds).flatMap(([reason, why]) =>
+      grouping(
+        'held',
+        counts.held[reason] ?? 0,
+        'purchase is held',
+        'purchases are held',
+        `/purchases?hold=${reason}`,
+        why,
+      ),
+    ),
+    ...stores.flatMap(({ id, name, listings }) => [
+      ...grouping(
+        'held',
+        listings.held ?? 0,
+        `price is held in ${name}`,
+        `prices are held in ${name}`,
+        `/listings?store=${id}&state=held`,
+        'The change is larger than the rules allow. The store shows no stock where its price does not cover the cost.',
+      ),
+      ...grouping(
+        'stop',
+        listings.failed ?? 0,
+        `listing of ${name} failed`,
+        `listings of ${name} failed`,
+        `/listings?store=${id}&state=failed`,
+        'The store does not take them.',
+      ),
+    ]),
+    ...grouping(
+      'stop',
+      counts.deliveries.dead ?? 0,
+      'delivery used up its attempts',
+      'deliveries used up their attempts',
+      '/deliveries?state=dead',
+      'Remove the cause, then replay them. Sweeps find their orders in any case.',
+    ),
+    ...grouping(
+      'stop',
+      counts.callbacks.dead ?? 0,
+      'message to a store used up its attempts',
+      'messages to stores used up their attempts',
+      '/dead-letters',
+      'The store did not take them. Fix the store, then send them again.',
+    ),
+    ...status.alerts
+      .filter(({ state, type, subject }) => state === 'open' && !SAID_ELSEWHERE.has(type) && !shown.has(subject ?? ''))
+      .map(
+        ({ type, note, advice, at }): Duty => ({
+          sign: 'review',
+          what: `Alert: ${type.replaceAll('_', ' ')}`,
+          to: '/discrepancies',
+          why: `${note === null ? '' : `${sentenceOf(note)} `}What to do: ${advice}.`,
+          since: at,
+        }),
+      ),
+  ]
+}
+
+/** How long the balance lasts, by what was spent in the last seven days, or since the counting began. */
+function lastsFor(status: StatusView, week: ActivityView, now: number) {
+  if (!status.balance || week.countedSince === null) return undefined
+  const since = Math.max(Date.parse(week.total.at), Date.parse(week.countedSince))
+  const days = Math.max(1, (now - since) / DAY_MS)
+  const left = daysLeft(Number(status.balance.amount), Number(week.total.spend), days)
+  return left === null ? undefined : { left, daily: Number(week.total.spend) / days, days: Math.round(days) }
+}
+
+async function healthPart(visit: Visit): Promise<Html> {
+  const status = await visit.status()
+  const [day, week, waiting] = await Promise.all([
+    activityOf(visit, 'day'),
+    activityOf(visit, 'week'),
+    dutiesOf(visit, status),
+  ])
+  const left = lastsFor(status, week, visit.now)?.left ?? null
+  const health = healthOf({ status, day, daysLeft: left, duties: waiting.length, now: visit.now })
+  return html`<h1>${sign(health.sign)}<span>${health.sentence}</span></h1><p>${health.fact}</p>`
+}
+
+async function tidePart(visit: Visit): Promise<Html> {
+  const { steps, stepsBefore } = await activityOf(visit, 'day')
+  return tideCurve({
+    orders: steps.map(({ orders }) => orders),
+    ordersBefore: stepsBefore.map(({ orders }) => orders),
+    labels: steps.map(({ at }) => at.slice(11, 16)),
+  })
+}
+
+async function waitingPart(visit: Visit): Promise<Html> {
+  const all = await dutiesOf(visit, await visit.status())
+  return html`<h2 id="wait-h" class="quay">Needs attention</h2>
+${all.length > 0 ? duties(all, visit.now) : html`<p class="quiet">Nothing waits for you. Reviews, held prices and dead letters come here.</p>`}`
+}
+
+async function balancePart(visit: Visit): Promise<Html> {
+  const { now } = visit
+  const [status, week] = [await visit.status(), await activityOf(visit, 'week')]
+  const { balance } = status
+  if (!balance) {
+    return html`${sectionHead('bal-h', 'Balance at the supplier')}<p class="quiet">It is not read yet.</p>`
+  }
+  const lasts = lastsFor(status, week, now)
+  const until = lasts && lasts.left < 99 && ` until ${dayOf(now + lasts.left * DAY_MS)},`
+  return html`${sectionHead('bal-h', 'Balance at the supplier', html`<span class="small quiet">read ${ago(balance.readAt, now)}</span>`)}
+<p class="sum">${grouped(balance.amount)} <small>${balance.currency}</small></p>
+${
+  lasts
+    ? html`<p>Lasts <strong>${daysText(lasts.left)}</strong>,${until} at ${grouped(lasts.daily.toFixed(0))} ${balance.currency} a day (average of ${counted(lasts.days, 'day')}).</p>
+${tideStaff(lasts.left, WARN_DAYS)}`
+    : html`<p class="quiet">Nothing was spent in the last seven days.</p>`
+}`
+}
+
+async function buyingPart(visit: Visit): Promise<Html> {
+  const { tier, spendCaps } = await visit.status()
+  const caps = (['order', 'hour', 'day'] as const).flatMap((name) => {
+    const cap = spendCaps[name]
+    return cap === null ? [] : [`${grouped(cap)} ${name === 'hour' ? 'an' : name === 'order' ? 'an' : 'a'} ${name}`]
+  })
+  return facts([
+    ['VIP tier', tier ?? 'not stated'],
+    ['Spend caps', caps.length === 0 ? 'none' : `${caps.join(', ')}, in ${spendCaps.currency}`],
+  ])
+}
+
+/** Freezing and unfreezing; for those who may. */
+async function buyingActions(visit: Visit): Promise<Html | undefined> {
+  const { freeze, supplier } = await visit.status()
+  if (visit.caller.role === 'viewer') return html`<p class="small quiet">Freezing needs the role operator.</p>`
+  if (!freeze) {
+    return act({
+      summary: 'Freeze buying…',
+      to: '/overview/freeze',
+      about: 'Stops all buying for every store at once.',
+      effect: [
+        ['Money', 'Nothing more is spent. Purchases that were sent are finished, because they may be charged already.'],
+        ['Stores', 'Orders are still accepted, and wait. Keys that came are still handed over.'],
+        ['Undo', 'Unfreeze at any time; what waited then goes out.'],
+      ],
+      fields: reasonField(visit),
+      button: 'Freeze buying now',
+      stops: true,
+      isOpen: visit.faults.has('reason'),
+    })
+  }
+  const causes = freeze.causes.map(
+    ({ id, reason, actor, at }) =>
+      html`<label for="c-${id}"><input type="checkbox" id="c-${id}" name="cause" value="${id}" checked> <span>“${reason}”, by ${actor} at ${clockTag(at, visit.now, 'minutes')}</span></label>`,
+  )
+  return act({
+    summary: 'Unfreeze…',
+    to: '/overview/unfreeze',
+    about: 'Each cause is lifted by itself. Buying resumes when none is left.',
+    effect: [
+      [
+        'Money',
+        `Once no cause is left, ${counted(supplier.waiting, 'purchase')} and those that are held as frozen go out, each up to its ceiling.`,
+      ],
+      ['Stores', 'Get their keys as soon as those have come.'],
+      ['Undo', 'Freeze again at any time.'],
+    ],
+    fields: html`${causes}`,
+    button: 'Lift the chosen causes',
+  })
+}
+
+const PERIOD_TITLE = { day: 'Last 24 hours', week: 'Last 7 days', month: 'Last 30 days' } as const
+const BEFORE = { day: 'the day before', week: 'the week before', month: 'the month before' } as const
+const STEP = { day: 'hour', week: 'six hours', month: 'day' } as const
+
+const labelOf = (period: Period) => (step: ActivityStepView) => {
+  if (period === 'day') return step.at.slice(11, 16)
+  const day = dayOf(step.at)
+    .slice(4, -1)
+    .replace(/ (\w{3})\w*$/, ' $1')
+  return period === 'month' ? day : `${day} ${step.at.slice(11, 13)} h`
+}
+
+async function livelyPart(visit: Visit): Promise<Html> {
+  const period = periodOf(visit)
+  const [status, activity] = [await visit.status(), await activityOf(visit, period)]
+  const { total, totalBefore, steps, currency } = activity
+  const more = total.orders - totalBefore.orders
+  const { answerMs, quota } = status.supplier
+  const cap = period === 'day' ? status.spendCaps.day : null
+  const shown = figures([
+    {
+      name: 'Orders',
+      value: grouped(total.orders),
+      beside:
+        more === 0
+          ? `as many as ${BEFORE[period]}`
+          : `${grouped(Math.abs(more))} ${more > 0 ? 'more' : 'fewer'} than ${BEFORE[period]}`,
+    },
+    { name: 'Keys handed over', value: grouped(total.keys), beside: 'each one once' },
+    figureOfTime('From order to keys', total.p50Ms, total.p95Ms, 'no keys yet'),
+    {
+      name: 'Spend',
+      value: grouped(total.spend),
+      unit: currency,
+      beside: cap === null ? `${grouped(totalBefore.spend)} ${BEFORE[period]}` : `cap ${grouped(cap)} a day`,
+    },
+    figureOfTime('Supplier answers in', answerMs?.p50 ?? null, answerMs?.p95 ?? null, 'no answer since the start'),
+    quota?.limit != null
+      ? {
+          name: 'Request quota',
+          value: grouped(quota.limit - quota.remaining),
+          unit: `of ${grouped(quota.limit)}`,
+          beside: `used, until ${clock(quota.resetAt, visit.now)}`,
+        }
+      : { name: 'Request quota', value: '–', beside: 'not stated by the supplier' },
+  ])
+  const labels = steps.map(labelOf(period))
+  const head = html`<div class="head"><h2 id="fig-h">${PERIOD_TITLE[period]}</h2>${tabs(
+    'Period',
+    Object.entries(periods).map(([name, text]) => ({
+      to: `/overview?period=${name}`,
+      text,
+      isCurrent: name === period,
+    })),
+  )}</div>`
+  return html`<div class="stack">${head}
+${shown}</div>
+<div class="plots">${deliveriesPlot(activity, period, labels)}${waitingTimes(activity, labels)}${spendPlot(activity, period, labels, status)}</div>`
+}
+
+function figureOfTime(name: string, p50: number | null, p95: number | null, none: string) {
+  if (p50 === null || p95 === null) return { name, value: '–', beside: none }
+  const [value = '', ...unit] = duration(p50).split(' ')
+  return { name, value, unit: unit.join(' '), beside: `p50; p95 is ${duration(p95)}` }
+}
+
+function deliveriesPlot({ steps, total }: ActivityView, period: Period, labels: string[]): Html {
+  const values = steps.map(({ deliveries }) => deliveries)
+  const refused = steps.map((step) => step.refused)
+  return barPlot({
+    id: 'p-del',
+    title: `Deliveries per ${STEP[period]}`,
+    figure: `${grouped(total.deliveries)} received, ${grouped(total.refused)} refused`,
+    description: `${grouped(Math.min(...values))} to ${grouped(Math.max(...values))} deliveries per ${STEP[period]}; ${grouped(total.refused)} were refused.`,
+    labels,
+    values,
+    refused,
+    heads: ['Time', 'Received', 'Refused'],
+  })
+}
+
+function waitingTimes({ steps, total }: ActivityView, labels: string[]): Html {
+  const isKnown = total.p50Ms !== null && total.p95Ms !== null
+  const text = isKnown ? `p50 ${duration(total.p50Ms ?? 0)}, p95 ${duration(total.p95Ms ?? 0)}` : 'no keys in this time'
+  return timePlot({
+    id: 'p-time',
+    title: 'Time from order to keys',
+    figure: text,
+    description: `${isKnown ? `Half of the lines had their keys within ${duration(total.p50Ms ?? 0)}, 95 % within ${duration(total.p95Ms ?? 0)}` : 'No keys were handed over'}. Logarithmic scale.`,
+    labels,
+    p50: steps.map(({ p50Ms }) => p50Ms),
+    p95: steps.map(({ p95Ms }) => p95Ms),
+    none: 'no keys',
+  })
+}
+
+function spendPlot(
+  { steps, total, currency }: ActivityView,
+  period: Period,
+  labels: string[],
+  status: StatusView,
+): Html {
+  const values = steps.map(({ spend }) => Math.max(0, Number(spend)))
+  const cap = period === 'day' ? status.spendCaps.hour : period === 'month' ? status.spendCaps.day : null
+  const most = Math.max(...values)
+  return barPlot({
+    id: 'p-spend',
+    title: `Spend per ${STEP[period]}`,
+    figure: money(total.spend, currency),
+    description: `Spend per ${STEP[period]}, up to ${money(most.toFixed(2), currency)}.${cap === null ? '' : ` The cap is ${money(cap, currency)}.`}`,
+    labels,
+    values,
+    // A cap far above what is spent would flatten the bars.
+    limit:
+      cap !== null && Number(cap) <= most * 4 ? { value: Number(cap), text: `cap ${money(cap, currency)}` } : undefined,
+    isSoft: true,
+    heads: ['Time', `Spend, ${currency}`],
+    text: (value) => grouped(value.toFixed(2)),
+  })
+}
+
+async function freshPart(visit: Visit): Promise<Html> {
+  const { now } = visit
+  const [status, stores] = [await visit.status(), await storesOf(visit)]
+  return html`<section class="stack" aria-labelledby="fresh-h"><h2 id="fresh-h">Freshness</h2>${table({
+    caption: 'Freshness of what is read from the supplier',
+    columns: [
+      { head: 'What', cell: ({ what, about }) => html`${what}<small>${about}</small>` },
+      { head: 'Last read', cell: ({ at }) => (at === null ? 'never' : ago(at, now)) },
+      { head: 'State', cell: ({ state }) => state, isTop: true },
+    ],
+    rows: freshness(status, now),
+  })}</section>
+<section class="stack" aria-labelledby="stores-h"><h2 id="stores-h">Stores</h2>${table({
+    caption: 'Stores',
+    columns: [
+      {
+        head: 'Store',
+        cell: ({ name, kind }) => html`${name}<small>${kind === 'backend' ? 'your backend' : kind}</small>`,
+      },
+      { head: 'Listings', cell: ({ listings }) => listingsText(listings) },
+      { head: 'State', cell: storeMark, isTop: true },
+    ],
+    rows: stores,
+  })}</section>`
+
+  function storeMark({ listings, publications, pausedUntil, error }: Store): Html {
+    if (pausedUntil !== null)
+      return html`${mark('stop', 'refuses')}<small>until ${clockTag(pausedUntil, now, 'minutes')}${error && `: ${error}`}</small>`
+    if (publications > 0) return mark('moving', 'updating')
+    if ((listings.failed ?? 0) > 0) return mark('stop', `${grouped(listings.failed ?? 0)} failed`)
+    if ((listings.held ?? 0) > 0) return mark('held', `${grouped(listings.held ?? 0)} held`)
+    return mark('done', 'up to date')
+  }
+}
+
+const listingsText = (listings: Record<string, number>): string =>
+  Object.entries(listings)
+    .filter(([, count]) => count > 0)
+    .map(([state, count]) => `${grouped(count)} ${state}`)
+    .join(', ') || 'none'
+
+/** Older than this, what was read is called old: three runs of the usual schedule were left out. */
+const OLD_MS = { catalogue: 2 * 3_600_000, balance: 20 * 60_000, sweep: 3_600_000 }
+
+function freshness({ freshness, counts, sweep, refusedDeliveries }: StatusView, now: number) {
+  const state = (at: string | null, oldMs: number, good: string) => {
+    if (at === null) return mark('planned', 'not yet')
+    return now - Date.parse(at) > oldMs ? mark('held', 'old') : mark('done', good)
+  }
+  const { catalogueAt, catalogueFailure, balanceAt } = freshness
+  return [
+    {
+      what: 'Catalogue',
+      about: `${counted(counts.offers.total, 'offer')}, ${grouped(counts.offers.inStock)} in stock`,
+      at: catalogueAt,
+      state: catalogueFailure ? mark('stop', 'last run failed') : state(catalogueAt, OLD_MS.catalogue, 'fresh'),
+    },
+    {
+      what: 'Balance',
+      about: 'what is left to spend',
+      at: balanceAt,
+      state: state(balanceAt, OLD_MS.balance, 'fresh'),
+    },
+    {
+      what: 'Sweep',
+      about: sweep
+        ? `${counted(sweep.orders, 'order')} compared, ${sweep.orphans + sweep.missing === 0 ? 'no discrepancies' : counted(sweep.orphans + sweep.missing, 'discrepancy', 'discrepancies')}`
+        : 'our purchases against the orders of the supplier',
+      at: sweep?.finishedAt ?? null,
+      state:
+        sweep && sweep.orphans + sweep.missing > 0
+          ? mark('review', 'differs')
+          : state(sweep?.finishedAt ?? null, OLD_MS.sweep, 'agrees'),
+    },
+    {
+      what: 'Refused deliveries',
+      about: `${grouped(refusedDeliveries.total)} since the start, ${clock(refusedDeliveries.since, now, 'minutes')}`,
+      at: refusedDeliveries.lastAt,
+      state: refusedDeliveries.total === 0 ? mark('done', 'none') : mark('held', 'look'),
+    },
+  ]
+}
+
+async function show(visit: Visit) {
+  const [health, tide, waiting, balance, buying, lively, fresh, actions] = await Promise.all([
+    healthPart(visit),
+    tidePart(visit),
+    waitingPart(visit),
+    balancePart(visit),
+    buyingPart(visit),
+    livelyPart(visit),
+    freshPart(visit),
+    buyingActions(visit),
+  ])
+  const status = await visit.status()
+  const at = (part: string) => `/overview/parts/${part}`
+  const checkedAt = new Date(visit.now).toISOString()
+  const main = html`<header class="health">${live({ tag: 'div', id: 'health', isPolite: true, from: at('health'), content: health })}<div id="stale" hidden><h1>${sign('off')}<span>This page is <output>15</output> seconds old.</span></h1><p>The console has lost its connection to Quayside, and tries again every 5 seconds.</p></div><p class="small">Checked ${timeTag(checkedAt, html`<span id="checked">${checkedAt.slice(11, 19)}</span>`)}</p></header>
+${live({ tag: 'figure', id: 'tide', class: 'tide-curve', from: at('tide'), content: tide })}
+<div class="split">
+${live({ id: 'waiting', class: 'stack', labelledBy: 'wait-h', from: at('waiting'), content: waiting })}
+<div class="stack wide">${live({ id: 'balance', class: 'stack', labelledBy: 'bal-h', from: at('balance'), content: balance })}
+<section class="stack" aria-labelledby="buy-h">${sectionHead('buy-h', 'Buying', buyingMark(status, ['on', 'frozen', 'paused']))}${buying}<div>${actions}</div></section></div>
+</div>
+${live({ id: 'live', class: 'stack wide', labelledBy: 'fig-h', from: `${at('live')}?period=${periodOf(visit)}`, content: lively })}
+${live({ tag: 'div', id: 'fresh', class: 'half', from: at('fresh'), content: fresh })}`
+  return { title: 'Overview', main }
+}
+
 export const overviewPage: Page = {
   path: '/overview',
   role: 'viewer',
   navigation: { group: '', label: 'Overview' },
-  show: async () => ({ title: 'Overview', main: html`<header class="title"><h1>Overview</h1></header>` }),
+  show,
+  parts: {
+    health: healthPart,
+    tide: tidePart,
+    waiting: waitingPart,
+    balance: balancePart,
+    live: livelyPart,
+    fresh: freshPart,
+  },
+  actions: {
+    freeze: {
+      role: 'operator',
+      run: async ({ call, form }) => {
+        await call('freeze', { body: { reason: form.get('reason') ?? '' } })
+        const text = 'Nothing more is bought. What was sent before is finished; orders are accepted and wait.'
+        return { notice: { kind: 'stop', word: 'Buying is frozen', text } }
+      },
+    },
+    unfreeze: {
+      role: 'operator',
+      run: async ({ call, form }) => {
+        const { freeze } = await call<{ freeze: StatusView['freeze'] }>('unfreeze', {
+          body: { causes: form.getAll('cause') },
+        })
+        if (freeze) {
+          const text = `Buying is still frozen: ${counted(freeze.causes.length, 'cause')} left.`
+          return { notice: { kind: 'held', word: 'Lifted', text } }
+        }
+        return { notice: { kind: 'done', word: 'Buying is on', text: 'What waited goes out now.' } }
+      },
+    },
+  },
 }

@@ -1,5 +1,5 @@
 /** Numbers, amounts and times as people read them. Instants come as the API gives them, ISO 8601 in UTC. */
-import { type Html, html } from './html.ts'
+import { type Html, html, type Piece } from './html.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -75,7 +75,7 @@ export function dayOf(at: string | number): string {
 }
 
 /** An instant that can be read by machines and people, shown as the given text. */
-export const timeTag = (at: string, text: string): Html => html`<time datetime="${at}">${text}</time>`
+export const timeTag = (at: string, text: Piece): Html => html`<time datetime="${at}">${text}</time>`
 
 /** `11 min ago` */
 export const ago = (at: string, now: number): Html => timeTag(at, `${age(at, now)} ago`)

@@ -1,0 +1,77 @@
+/** The health line: one sentence that says whether everything is well. The worst thing speaks. */
+import type { ActivityView } from '../http/api/activity.ts'
+import type { StatusView } from '../http/api/status.ts'
+import type { Sign } from './marks.ts'
+import { daysText } from './plots.ts'
+import { age, clock, counted, countedInWords, grouped, money } from './words.ts'
+
+/** Under this many days of sales Quayside warns. */
+export const WARN_DAYS = 3
+
+export interface HealthFacts {
+  status: StatusView
+  /** Of the last 24 hours. */
+  day: Pick<ActivityView, 'total' | 'countedSince'>
+  /** How long the balance lasts at the spend of the last days; null where nothing was spent. */
+  daysLeft: number | null
+  /** How many things wait for a person. */
+  duties: number
+  now: number
+}
+
+export interface Health {
+  sign: Sign
+  sentence: string
+  fact: string
+}
+
+/** By severity: frozen, the supplier is silent, its answers cannot be read, the balance is low, attention, well. */
+export function healthOf({ status, day, daysLeft, duties, now }: HealthFacts): Health {
+  const { freeze, supplier, unreadable, counts, balance } = status
+  const { orders, keys } = day.total
+  const done = `${counted(orders, 'order')} in 24 hours, ${counted(keys, 'key')} handed over.`
+  if (freeze) {
+    const held = supplier.waiting + (counts.held.frozen ?? 0)
+    const sentence = `Buying is frozen. ${countedInWords(held, 'purchase waits', 'purchases wait')}.`
+    const by = freeze.actor === 'quayside' ? 'Quayside' : freeze.actor
+    return { sign: 'stop', sentence, fact: `Since ${clock(freeze.at, now)}, by ${by}: ${freeze.reason}` }
+  }
+  if (supplier.unreachableSince !== null) {
+    const since = `Since ${clock(supplier.unreachableSince, now)}, ${age(supplier.unreachableSince, now)}.`
+    return {
+      sign: 'stop',
+      sentence: `The supplier does not answer. ${countedInWords(supplier.waiting, 'purchase waits', 'purchases wait')}.`,
+      fact: `${since} Orders are still accepted, and nothing can be charged twice. They go out when the supplier is back.`,
+    }
+  }
+  const unread = unreadable.find(({ pausesBuying }) => pausesBuying)
+  if (unread) {
+    return {
+      sign: 'stop',
+      sentence: 'Buying is paused. An answer of the supplier cannot be read.',
+      fact: `${unread.request}: ${unread.setting} of the dialect finds nothing at ${unread.field}.`,
+    }
+  }
+  if (balance && daysLeft !== null && daysLeft < WARN_DAYS) {
+    return {
+      sign: 'held',
+      sentence: `The balance lasts ${daysText(daysLeft)}. Top it up.`,
+      fact: `${money(balance.amount, balance.currency)} are left. Orders are still flowing.`,
+    }
+  }
+  if (duties > 0) {
+    const sentence = `${orders > 0 ? 'Orders are flowing. ' : ''}${countedInWords(duties, 'thing needs', 'things need')} attention.`
+    return { sign: 'review', sentence, fact: done }
+  }
+  if (day.countedSince === null) {
+    const offers = `${grouped(counts.offers.total)} offers`
+    const fact =
+      status.freshness.catalogueAt === null ? 'The catalogue is not read yet.' : `The catalogue is read, ${offers}.`
+    return {
+      sign: 'planned',
+      sentence: 'Ready. No order has come yet.',
+      fact: `${fact} Place a first order from your store.`,
+    }
+  }
+  return { sign: 'done', sentence: 'All is well. Nothing needs attention.', fact: done }
+}

@@ -1,0 +1,83 @@
+/** A real headless Chromium for the pages of the console: what its policy refuses, and what axe-core finds, fails the test. */
+import { existsSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type axe from 'axe-core'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { expect, onTestFinished } from 'vitest'
+import { createLink, type PersonRole } from '../../src/access/sessions.ts'
+import type { TokenContext } from '../../src/access/tokens.ts'
+import { isNeeded } from './needs.ts'
+
+const executablePath = process.env.CHROMIUM || '/usr/bin/chromium'
+
+/** Where there is no browser, the tests skip themselves; where .ci/run says that there must be one, they fail. */
+export const hasBrowser = isNeeded('chromium') || existsSync(executablePath)
+export const skipText = `no Chromium at ${executablePath}: set CHROMIUM`
+
+const FLAGS = [
+  ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
+  ...['--disable-component-update', '--disable-sync'],
+]
+
+let shared: Promise<Browser> | undefined
+
+/** One browser for the tests of a file. End it by `closeBrowser`. */
+const browser = (): Promise<Browser> => {
+  shared ??= chromium.launch({ executablePath, args: FLAGS })
+  return shared
+}
+
+export async function closeBrowser(): Promise<void> {
+  await (await shared)?.close()
+  shared = undefined
+}
+
+export interface PageOptions {
+  hasScript?: boolean
+  colours?: 'light' | 'dark'
+  width?: number
+}
+
+/** A page of a browser of its own, with no cookie yet. */
+export async function openPage({ hasScript = true, colours = 'light', width = 1360 }: PageOptions = {}) {
+  const context = await (await browser()).newContext({
+    javaScriptEnabled: hasScript,
+    colorScheme: colours,
+    viewport: { width, height: 900 },
+  })
+  const page = await context.newPage()
+  const faults: string[] = []
+  page.on('console', (message) => {
+    if (message.type() === 'error' && /Content Security Policy/i.test(message.text())) faults.push(message.text())
+  })
+  page.on('pageerror', (error) => faults.push(error.message))
+  onTestFinished(async () => {
+    await context.close()
+    expect(faults, 'what the policy of the page refused, and errors of its scripts').toEqual([])
+  })
+  return page
+}
+
+/** Signs in as a person does: opens the link and presses the button. */
+export async function signInto(
+  page: Page,
+  { pages, access }: { pages: { address(): string | null }; access: TokenContext },
+  role: PersonRole,
+): Promise<void> {
+  const { link } = await createLink(access, { name: 'mira', role }, 'test')
+  await page.goto(`${pages.address()}/signin?link=${link.reveal()}`)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.waitForURL('**/overview')
+}
+
+const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** Fails with what axe-core finds that is moderate or worse. */
+export async function expectAccessible(page: Page): Promise<void> {
+  await page.evaluate(source)
+  const found = await page.evaluate(async () => {
+    const { violations } = await (globalThis as unknown as { axe: typeof axe }).axe.run()
+    return violations.map(({ id, impact, nodes }) => ({ id, impact, at: nodes.map(({ html }) => html).slice(0, 3) }))
+  })
+  expect(found.filter(({ impact }) => impact !== 'minor')).toEqual([])
+}
