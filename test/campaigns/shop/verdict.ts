@@ -13,7 +13,7 @@ export interface Books {
   others: readonly string[]
   /** Most units of one purchase. */
   quantityMax: number
-  /** Orders of which a write of keys, into a line or a note, was not answered. */
+  /** Orders of which a write of keys, into a line or a note, failed or was not answered. */
   unanswered: ReadonlySet<number>
 }
 
@@ -77,10 +77,10 @@ function orderFaults({ others }: Books, order: WooOrder, issued: Map<string, str
 /**
  * Each key is given by one mail, and to the customer who paid for it: by the mail of the completed order, or by a note with it.
  *
- * In one case by two. The merchant completes an order while the service does not know whether its last write of keys acted: the
- * mail of WooCommerce may have left without them, and a note brings them, or the note has left, and the line is not cleared yet. A
- * key twice is better than none. Apart from that WooCommerce prints the lines of an order, and the keys that stand in them, in each
- * later mail about it.
+ * In one case by two: a write of keys fails, and the merchant completes the order before it is repeated. The write may have acted
+ * or not, so that the mail of WooCommerce may lack the keys, and a note brings them; or the keys have left by note, and the mail
+ * prints the line that was to be cleared. A key twice is better than none. Apart from that WooCommerce prints the lines of an order,
+ * and the keys that stand in them, in each later mail about it.
  */
 function mailFaults(
   { unanswered }: Books,

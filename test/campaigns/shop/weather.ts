@@ -6,14 +6,11 @@ import type { Chance } from '../torture/chance.ts'
 const FAULTS = ['lost_before', 'lost_after', 'too_many', 'maintenance', 'login_page', 'truncated', 'items'] as const
 type FaultName = (typeof FAULTS)[number]
 
-/** In these the shop acts, and the service does not know. */
-const ACTED: readonly FaultName[] = ['lost_after', 'truncated']
-
 export interface Weather {
   /** How often each fault struck, and what became of the deliveries. */
   faults: Record<string, number>
   deliveries: Record<string, number>
-  /** Orders of which a write of keys, into a line or a note, was not answered, or its answer may not have been stored. */
+  /** Orders of which a write of keys, into a line or a note, was struck, or its answer may not have been stored. */
   unanswered: Set<number>
   /** Sends what is due, by chance once, twice, late or never. */
   deliverDue: () => void
@@ -90,7 +87,7 @@ export function createWeather({ shop, deliver }: RunningWooShop, chance: Chance,
     if (!isOfKeys) return
     const order = Number(/\/orders\/(\d+)/.exec(request.path)?.[1])
     writtenAt.set(order, performance.now())
-    if (drawn && ACTED.includes(drawn)) weather.unanswered.add(order)
+    if (drawn) weather.unanswered.add(order)
   }
   for (const [index, fault] of FAULTS.entries()) {
     const matches = (request: CountedRequest): boolean => {
