@@ -210,6 +210,11 @@ export const decisionBody = fields({
   .meta({
     examples: [{ decision: 'close', reason: 'the customer was refunded' }],
   })
+/** Body of a look at licence keys. */
+export const revealBody = fields({
+  line: reference(100, "The store's own id of a line; all lines if it is left out").optional(),
+  reason: reason(3),
+}).meta({ examples: [{ line: '1', reason: 'the customer lost the mail' }] })
 /** Body of changes of a listing that need a reason. */
 export const reasonBody = fields({ reason: reason() }).meta({ examples: [{ reason: 'sold by hand' }] })
 /** Body of the approval of a held price: the price that was shown. */
@@ -296,6 +301,9 @@ export const replayBody = fields({
 }).meta({ examples: [{ ids: ['01jtq3k5ze0000qsv1a2b3c4d5'] }] })
 /** In the place of `before`, where a list goes by the store's own ids. */
 export const after = queryText('`next` of the page before this one')
+export const search = queryText(
+  "What people know of an order: the store's reference, the supplier's order, an id or reference of ours; else a SKU",
+)
 export const inStore = queryText('Id of a store: only its orders count')
 /** How many changes are listed one by one. */
 export const most = queryNumber(0, 10_000, 1_000, 'How many changes of offers, and of listings, are listed')

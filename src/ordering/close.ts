@@ -34,7 +34,7 @@ async function closeOrder(ordering: Ordering, orderId: string): Promise<boolean>
   const completions = await completionsOf(ordering, standing)
   try {
     await ordering.db.commit([
-      markClosed(orderId, now),
+      markClosed(orderId, state, now),
       ...completions,
       enqueueUpdate(
         { kind: 'callback', type: 'order.closed', payload: { state } },

@@ -141,7 +141,7 @@ export async function viewEvidence(
 }
 
 /** A sweep that finds what is decided already says so every quarter of an hour: a reader needs it once. */
-function together(rows: TransitionRow[]): RepeatedTransition[] {
+export function together(rows: TransitionRow[]): RepeatedTransition[] {
   const entries: RepeatedTransition[] = []
   const same = (row: TransitionRow) => [row.input, row.row, row.before, row.after, row.actor, row.detail].join('\n')
   for (const row of rows) {

@@ -1,4 +1,14 @@
-import { delivered, hasLeft, type LineState, lineState, type OrderState, orderState } from '../domain/store-order.ts'
+import assert from 'node:assert/strict'
+import type { HoldReason } from '../domain/purchase.ts'
+import {
+  currentParts,
+  delivered,
+  hasLeft,
+  type LineState,
+  lineState,
+  type OrderState,
+  orderState,
+} from '../domain/store-order.ts'
 import { Failure } from '../errors.ts'
 import type { Database } from '../storage/database.ts'
 import { type Attempt, attemptsOf, type TransitionRow, transitionsOf } from '../storage/evidence.ts'
@@ -7,7 +17,7 @@ import { offersByProduct } from '../storage/offers.ts'
 import type { Outage } from '../storage/outages.ts'
 import { type OutboxRow, outboxOfOrder } from '../storage/outbox.ts'
 import { type Purchase, purchasesOfOrder, purchasesOfOrders } from '../storage/purchases.ts'
-import { linesOfOrders, type StoreOrder, storeOrderById } from '../storage/store-orders.ts'
+import { linesOfOrders, namesOfLines, type StoreOrder, storeOrderById } from '../storage/store-orders.ts'
 import type { Ordering } from './context.ts'
 import { openKey } from './effects.ts'
 import { outagesDuring } from './outages.ts'
@@ -67,11 +77,26 @@ export async function orderStanding({ db }: Pick<Ordering, 'db'>, orderId: strin
 
 export type Standing = NonNullable<Awaited<ReturnType<typeof orderStanding>>>
 
-/** The derived states of a page of orders and of their lines, with three reads however many there are. */
-export async function statesOfOrders(
-  db: Database,
-  orders: StoreOrder[],
-): Promise<(StoreOrder & { state: OrderState; lines: LineProgress[] })[]> {
+/** An order of a list: what people ask of it before they open it. */
+export interface ListedOrder extends StoreOrder {
+  state: OrderState
+  lines: ListedLine[]
+  /** What its purchases cost, as far as it is known, in minor units; null before any is known. */
+  costMinor: number | null
+  /** The currency of the supplier; null without a purchase. */
+  currency: string | null
+  /** When the store confirmed the last key that it has. */
+  lastKeyAt: number | null
+}
+
+export interface ListedLine extends LineProgress {
+  name: string | null
+  /** What keeps it: an operator's decision, or a hold. */
+  waitsFor: HoldReason | 'review' | null
+}
+
+/** The derived states of a page of orders and of their lines, with four reads however many there are. */
+export async function statesOfOrders(db: Database, orders: StoreOrder[]): Promise<ListedOrder[]> {
   const ids = orders.map((order) => order.id)
   if (ids.length === 0) return []
   const [lines, parts, confirmed] = await Promise.all([
@@ -79,17 +104,70 @@ export async function statesOfOrders(
     db.query(purchasesOfOrders(ids)),
     db.query(countHandedOver(ids)),
   ])
-  const keys = new Map(confirmed.map(({ purchaseId, total }) => [purchaseId, total]))
+  const products = [...new Set(lines.flatMap(({ productId }) => (productId === null ? [] : [productId])))]
+  const offers = products.length > 0 ? await db.query(offersByProduct(products)) : []
+  const names = new Map(offers.map(({ productId, name }) => [productId, name]))
+  const keys = new Map(confirmed.map((one) => [one.purchaseId, one]))
   const partsOf = Map.groupBy(parts, (part) => part.lineId)
   const linesOf = Map.groupBy(lines, (line) => line.orderId)
   return orders.map((order) => {
     const facts = (linesOf.get(order.id) ?? []).map((line) => {
-      const own = (partsOf.get(line.id) ?? []).map((part) => ({ ...part, handedOver: keys.get(part.id) ?? 0 }))
-      const { line: id, sku, quantity } = line
-      return { id, sku, quantity, state: lineState(own), delivered: delivered(own) }
+      const own = (partsOf.get(line.id) ?? []).map((part) => ({ ...part, handedOver: keys.get(part.id)?.total ?? 0 }))
+      const { line: id, sku, quantity, productId } = line
+      const name = productId === null ? null : (names.get(productId) ?? null)
+      return { id, sku, name, quantity, state: lineState(own), delivered: delivered(own), waitsFor: waitsFor(own) }
     })
-    return { ...order, state: orderState(facts), lines: facts }
+    const bought = (linesOf.get(order.id) ?? []).flatMap((line) => partsOf.get(line.id) ?? [])
+    const costs = bought.flatMap(({ amountMinor }) => (amountMinor === null ? [] : [amountMinor]))
+    const handedOverAt = bought.flatMap(({ id }) => keys.get(id)?.lastAt ?? [])
+    return {
+      ...order,
+      state: orderState(facts),
+      lines: facts,
+      costMinor: costs.length === 0 ? null : costs.reduce((sum, cost) => sum + cost, 0),
+      currency: bought[0]?.currency ?? null,
+      lastKeyAt: handedOverAt.length === 0 ? null : Math.max(...handedOverAt),
+    }
   })
+}
+
+/** A decision is asked for before a hold is looked at: nothing else moves a purchase in review. */
+function waitsFor(purchases: Purchase[]): ListedLine['waitsFor'] {
+  const current = currentParts(purchases)
+  if (current.some(({ state }) => state === 'review')) return 'review'
+  return current.find(isHeld)?.holdReason ?? null
+}
+
+/** A purchase that is found at the supplier is no longer held, whatever held it before. */
+export const isHeld = ({ state, holdReason }: Pick<Purchase, 'state' | 'holdReason'>): boolean =>
+  holdReason !== null && (state === 'planned' || state === 'waiting')
+
+/** What a purchase is for, as a list shows it. */
+export interface PurchaseSubject {
+  order: { store: string; reference: string; line: string }
+  sku: string
+  name: string | null
+  /** What one unit costs now; null when the supplier asks another currency, or no offer is known. */
+  costMinor: number | null
+}
+
+/** By the ids of a page of purchases. */
+export async function subjectsOf(db: Database, purchases: Purchase[]): Promise<Map<string, PurchaseSubject>> {
+  if (purchases.length === 0) return new Map()
+  const [names, offers] = await Promise.all([
+    db.query(namesOfLines([...new Set(purchases.map(({ lineId }) => lineId))])),
+    db.query(offersByProduct([...new Set(purchases.map(({ supplierProductId }) => supplierProductId))])),
+  ])
+  return new Map(
+    purchases.map(({ id, lineId, supplierProductId, currency }) => {
+      const line = names.find((one) => one.lineId === lineId)
+      assert(line, 'a purchase has its line and its order')
+      const offer = offers.find(({ productId }) => productId === supplierProductId)
+      const costMinor = offer?.currency === currency && offer.costFault === null ? offer.costMinor : null
+      const { lineId: _id, sku, ...order } = line
+      return [id, { order, sku, name: offer?.name ?? null, costMinor }]
+    }),
+  )
 }
 
 /**

@@ -1,8 +1,22 @@
+import assert from 'node:assert/strict'
 import { Failure } from '../errors.ts'
 import { audited } from '../storage/evidence.ts'
 import { openKey } from './effects.ts'
 import type { Fulfilment } from './fulfil.ts'
-import { orderStanding } from './order-view.ts'
+import { orderStanding, type Standing } from './order-view.ts'
+
+/** Why the keys of an order cannot be sent again; undefined when they can. */
+export function resendRefusal(
+  { storeOf }: Pick<Fulfilment, 'storeOf'>,
+  { order, keys }: Pick<Standing, 'order' | 'keys'>,
+): Failure | undefined {
+  if (!storeOf(order.store)?.resend) {
+    const message = `${order.store} writes to its customers itself: it has the keys, and Quayside cannot send them again`
+    return new Failure('conflict', message, { reason: 'no_resend' })
+  }
+  if (keys.some(({ handedOverAt }) => handedOverAt !== null)) return undefined
+  return new Failure('conflict', 'the customer has no key of this order yet', { reason: 'no_keys' })
+}
 
 /**
  * Hands the keys of an order to its customer again, through the store: those that the store has, and no others. It is audited
@@ -15,18 +29,16 @@ export async function resendKeys(fulfilment: Fulfilment, orderId: string, actor:
   const standing = await orderStanding(fulfilment, orderId)
   if (!standing) throw new Failure('not_found', 'there is no such order')
   const { order, lines } = standing
+  const refusal = resendRefusal(fulfilment, standing)
+  if (refusal) throw refusal
   const resend = fulfilment.storeOf(order.store)?.resend
-  if (!resend) {
-    const message = `${order.store} writes to its customers itself: it has the keys, and Quayside cannot send them again`
-    throw new Failure('conflict', message, { reason: 'no_resend' })
-  }
+  assert(resend, 'a store that cannot send keys again was refused')
   const handedOver = lines.flatMap(({ line, purchases }) => {
     const own = new Set(purchases.map(({ id }) => id))
     const keys = standing.keys.filter((key) => own.has(key.purchaseId) && key.handedOverAt !== null)
     return keys.length === 0 ? [] : [{ id: line.line, keys }]
   })
   const count = handedOver.reduce((sum, { keys }) => sum + keys.length, 0)
-  if (count === 0) throw new Failure('conflict', 'the customer has no key of this order yet', { reason: 'no_keys' })
   await fulfilment.db.commit([audited(fulfilment, actor, 'order.resend', orderId, `${count} keys`)])
   const opened = handedOver.map(({ id, keys }) => ({ id, keys: keys.map((key) => openKey(fulfilment, key)) }))
   const result = await resend({ reference: order.reference, lines: opened })

@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, lt, lte, ne, or, sql } from 'drizzle-orm'
+import { and, asc, eq, getTableColumns, inArray, lt, lte, ne, or, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { captures, deliveries } from './schema.ts'
 import { build, change, page, statement } from './statement.ts'
@@ -40,6 +40,17 @@ export const dueDeliveries = statement((now: number, limit: number) =>
 )
 /** Bodies stay where they are: a list of 200 would carry up to 50 MB of them. */
 export const listDeliveries = page(deliveries, ['state', 'event'], 'ciphertext')
+
+const { ciphertext: _ciphertext, ...withoutBody } = getTableColumns(deliveries)
+
+/** What the supplier sent about these purchases, oldest first, without its bodies. */
+export const deliveriesOfPurchases = statement((purchaseIds: string[]) =>
+  build
+    .select(withoutBody)
+    .from(deliveries)
+    .where(inArray(deliveries.purchaseId, purchaseIds))
+    .orderBy(asc(deliveries.receivedAt), asc(deliveries.id)),
+)
 
 export const countDeliveries = statement(() =>
   build

@@ -63,6 +63,11 @@ export const auditOf = statement((subject: string) =>
   build.select().from(audit).where(eq(audit.subject, subject)).orderBy(asc(audit.at), asc(audit.id)),
 )
 
+/** What people did to several subjects, oldest first. */
+export const auditOfAll = statement((subjects: string[]) =>
+  build.select().from(audit).where(inArray(audit.subject, subjects)).orderBy(asc(audit.at), asc(audit.id)),
+)
+
 export const insertAttempt = change(1, (row: typeof purchaseAttempts.$inferInsert) =>
   build.insert(purchaseAttempts).values(row),
 )

@@ -17,10 +17,14 @@ export const keysOfPurchases = statement((purchaseIds: string[]) =>
     .orderBy(asc(licenceKeys.purchaseId), asc(licenceKeys.ordinal)),
 )
 
-/** How many keys the store has confirmed, by purchase. */
+/** How many keys the store has confirmed, and when the last one, by purchase. */
 export const countHandedOver = statement((orderIds: string[]) =>
   build
-    .select({ purchaseId: licenceKeys.purchaseId, total: sql<number>`count(*)`.as('total') })
+    .select({
+      purchaseId: licenceKeys.purchaseId,
+      total: sql<number>`count(*)`.as('total'),
+      lastAt: sql<number>`max(${licenceKeys.handedOverAt})`.as('last_at'),
+    })
     .from(licenceKeys)
     .innerJoin(purchases, eq(purchases.id, licenceKeys.purchaseId))
     .where(and(inArray(purchases.orderId, orderIds), isNotNull(licenceKeys.handedOverAt)))

@@ -1,5 +1,5 @@
-import { and, asc, eq, gt, gte, inArray, isNotNull, isNull, lte, ne, or, type SQL, sql } from 'drizzle-orm'
-import type { PurchaseState } from '../domain/purchase.ts'
+import { and, asc, desc, eq, gt, gte, inArray, isNotNull, isNull, lt, lte, ne, or, type SQL, sql } from 'drizzle-orm'
+import type { HoldReason, PurchaseState } from '../domain/purchase.ts'
 import type { Change } from './database.ts'
 import { purchases } from './schema.ts'
 import { type Bound, build, change, columnsOf, page, type RowUpdate, statement } from './statement.ts'
@@ -45,6 +45,32 @@ export const purchasesBySupplierOrder = statement((ids: string[]) =>
 )
 
 export const listPurchases = page(purchases, ['state'])
+
+/** Purchases that a rule keeps from being bought now, newest first. */
+export const listHeldPurchases = statement(
+  ({
+    holdReason,
+    before,
+    limit,
+  }: {
+    holdReason?: HoldReason | undefined
+    before?: string | undefined
+    limit: number
+  }) =>
+    build
+      .select()
+      .from(purchases)
+      .where(
+        and(
+          isNotNull(purchases.holdReason),
+          holdReason === undefined ? undefined : eq(purchases.holdReason, holdReason),
+          sql`+${purchases.state} in ('planned', 'waiting')`,
+          before === undefined ? undefined : lt(purchases.id, before),
+        ),
+      )
+      .orderBy(desc(purchases.id))
+      .limit(limit),
+)
 
 const isFree = (now: number) => or(isNull(purchases.leaseUntil), lte(purchases.leaseUntil, now))
 const notSent: PurchaseState[] = ['planned', 'waiting']

@@ -12,7 +12,7 @@ import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from
 import type { LinkedBy, ListingState } from '../domain/listing.ts'
 import type { CostFault } from '../domain/offer.ts'
 import type { HoldReason, PurchaseState } from '../domain/purchase.ts'
-import type { ShopOrderState } from '../domain/store-order.ts'
+import type { OrderState, ShopOrderState } from '../domain/store-order.ts'
 import type { ReportedHold, StoreUpdate } from '../domain/store-update.ts'
 import type { Effect } from './outbox.ts'
 
@@ -334,9 +334,13 @@ export const storeOrders = sqliteTable(
     closedAt: instant('closed_at'),
     /** How the shop had it when it was read last; null for an order that a backend handed in. */
     shopState: text('shop_state').$type<ShopOrderState>(),
+    /** The state that was reported when it was closed; null while it is open. */
+    closedState: text('closed_state').$type<OrderState>(),
   },
   (t) => [
-    index('store_orders_open').on(t.receivedAt).where(sql`closed_at is null`),
+    index('store_orders_open').on(t.id).where(sql`closed_at is null`),
+    index('store_orders_unfulfilled').on(t.closedState, t.id).where(sql`closed_state <> 'fulfilled'`),
+    index('store_orders_store').on(t.store, t.id),
     uniqueIndex('store_orders_reference').on(t.store, t.reference),
     index('store_orders_received').on(t.receivedAt),
   ],
@@ -359,7 +363,10 @@ export const storeOrderLines = sqliteTable(
     unitPriceMinor: minor('unit_price_minor'),
     currency: text('currency'),
   },
-  (t) => [uniqueIndex('store_order_lines_line').on(t.orderId, t.line)],
+  (t) => [
+    uniqueIndex('store_order_lines_line').on(t.orderId, t.line),
+    index('store_order_lines_sku').on(t.sku, t.orderId),
+  ],
 )
 
 /** One order that we place with the supplier for one line, or for a part of it above the quantity cap. */
@@ -455,6 +462,7 @@ export const purchases = sqliteTable(
     uniqueIndex('purchases_supplier_order').on(t.supplierOrderId),
     index('purchases_order').on(t.orderId),
     index('purchases_due').on(t.state, t.notBefore),
+    index('purchases_held').on(t.id).where(sql`hold_reason is not null`),
     index('purchases_refresh').on(t.refreshAt),
     index('purchases_reserved').on(t.reservedAt),
     index('purchases_last_sent').on(t.lastSentAt),
@@ -694,6 +702,7 @@ export const deliveries = sqliteTable(
     index('deliveries_due').on(t.state, t.notBefore),
     index('deliveries_state').on(t.state, t.id),
     index('deliveries_event').on(t.event, t.id),
+    index('deliveries_purchase').on(t.purchaseId).where(sql`purchase_id is not null`),
   ],
 )
 
@@ -792,5 +801,5 @@ export const audit = sqliteTable(
     subject: text('subject').notNull(),
     detail: text('detail'),
   },
-  (t) => [index('audit_at').on(t.at)],
+  (t) => [index('audit_at').on(t.at), index('audit_subject').on(t.subject, t.at)],
 )

@@ -1,6 +1,21 @@
-import { and, asc, eq, inArray, isNotNull, isNull, ne, notExists, notInArray, type SQL, sql } from 'drizzle-orm'
+import {
+  and,
+  asc,
+  desc,
+  eq,
+  getTableColumns,
+  inArray,
+  isNotNull,
+  isNull,
+  lt,
+  ne,
+  notExists,
+  notInArray,
+  type SQL,
+  sql,
+} from 'drizzle-orm'
 import { finalStates } from '../domain/purchase.ts'
-import type { ShopOrderState } from '../domain/store-order.ts'
+import type { OrderState, ShopOrderState } from '../domain/store-order.ts'
 import { licenceKeys, purchases, storeOrderLines, storeOrders } from './schema.ts'
 import { build, change, page, statement } from './statement.ts'
 
@@ -15,12 +30,102 @@ export const storeOrderByReference = statement((store: string, reference: string
     .where(and(eq(storeOrders.store, store), eq(storeOrders.reference, reference))),
 )
 
+/** Every store that has orders, each found by the index of the references: some are no longer configured. */
+const anyStore = sql`${storeOrders.store} in (
+  with recursive stores (store) as (
+    select min(store) from store_orders
+    union all
+    select (select min(store) from store_orders where store > stores.store) from stores where stores.store is not null
+  )
+  select store from stores
+)`
+
 /** Orders of any store under a reference: an operator may not know the store. */
 export const storeOrdersByReference = statement((reference: string) =>
-  build.select().from(storeOrders).where(eq(storeOrders.reference, reference)).limit(10),
+  build
+    .select()
+    .from(storeOrders)
+    .where(and(anyStore, eq(storeOrders.reference, reference)))
+    .limit(10),
 )
 
-export const listStoreOrders = page(storeOrders, ['store'])
+/** Newest first, of a store or in a state that was reported to it, where a filter asks for it. */
+export const listStoreOrders = page(storeOrders, ['store', 'closedState'])
+
+interface OrderFilter {
+  store?: string | undefined
+  before?: string | undefined
+  limit: number
+}
+
+const newestOrders = ({ store, before, limit }: OrderFilter, state: SQL | undefined) =>
+  build
+    .select()
+    .from(storeOrders)
+    .where(
+      and(
+        state,
+        // The plus keeps SQLite from another index than that of the state, which finds few.
+        store === undefined ? undefined : sql`+${storeOrders.store} = ${store}`,
+        before === undefined ? undefined : lt(storeOrders.id, before),
+      ),
+    )
+    .orderBy(desc(storeOrders.id))
+    .limit(limit)
+
+/** Orders that are not closed, newest first. */
+export const listOpenOrders = statement((filter: OrderFilter) => newestOrders(filter, isNull(storeOrders.closedAt)))
+
+/** Orders that were closed in a state other than `fulfilled`, newest first. */
+export const listUnfulfilledOrders = statement((state: OrderState, filter: OrderFilter) =>
+  newestOrders(
+    filter,
+    // Written out and not bound, so that SQLite sees that its index of these orders alone is enough.
+    and(sql`${storeOrders.closedState} <> 'fulfilled'`, eq(storeOrders.closedState, state)),
+  ),
+)
+
+/** Orders that a name leads to: the store's reference, the supplier's order, or an id or reference of ours. */
+export const storeOrdersNamed = statement((name: string) =>
+  build
+    .select()
+    .from(storeOrders)
+    .where(
+      inArray(
+        storeOrders.id,
+        sql`(
+          select id from store_orders where ${anyStore} and reference = ${name}
+          union all select ${name}
+          union all select order_id from purchases where supplier_order_id = ${name}
+          union all select order_id from purchases where external_order_id = ${name}
+          union all select order_id from purchases where id = ${name}
+        )`,
+      ),
+    )
+    .orderBy(desc(storeOrders.id))
+    .limit(10),
+)
+
+/** Orders with a SKU in one of their lines, newest first. */
+export const ordersOfSku = statement(
+  (sku: string, { store, before, limit, closedState, isOpen }: OrderFilter & { closedState?: string; isOpen?: true }) =>
+    build
+      .select(getTableColumns(storeOrders))
+      .from(storeOrderLines)
+      .innerJoin(storeOrders, eq(storeOrders.id, storeOrderLines.orderId))
+      .where(
+        and(
+          eq(storeOrderLines.sku, sku),
+          before === undefined ? undefined : lt(storeOrderLines.orderId, before),
+          store === undefined ? undefined : sql`+${storeOrders.store} = ${store}`,
+          isOpen === undefined ? undefined : sql`+${storeOrders.closedAt} is null`,
+          closedState === undefined ? undefined : sql`+${storeOrders.closedState} = ${closedState}`,
+        ),
+      )
+      .groupBy(storeOrderLines.orderId)
+      .orderBy(desc(storeOrderLines.orderId))
+      .limit(limit),
+)
 
 export const linesOfOrders = statement((orderIds: string[]) =>
   build
@@ -41,6 +146,21 @@ export const nameOfLine = statement((lineId: string) =>
     .from(storeOrderLines)
     .innerJoin(storeOrders, eq(storeOrders.id, storeOrderLines.orderId))
     .where(eq(storeOrderLines.id, lineId)),
+)
+
+/** What several lines are called in their stores. */
+export const namesOfLines = statement((lineIds: string[]) =>
+  build
+    .select({
+      lineId: storeOrderLines.id,
+      store: storeOrders.store,
+      reference: storeOrders.reference,
+      line: storeOrderLines.line,
+      sku: storeOrderLines.sku,
+    })
+    .from(storeOrderLines)
+    .innerJoin(storeOrders, eq(storeOrders.id, storeOrderLines.orderId))
+    .where(inArray(storeOrderLines.id, lineIds)),
 )
 
 /**
@@ -71,7 +191,7 @@ export const ordersToClose = statement((limit: number) =>
     .select({ id: storeOrders.id })
     .from(storeOrders)
     .where(and(isNull(storeOrders.closedAt), closable))
-    .orderBy(asc(storeOrders.receivedAt))
+    .orderBy(asc(storeOrders.id))
     .limit(limit),
 )
 
@@ -145,13 +265,13 @@ export const carryCancellation = change(1, (purchaseId: string) =>
 )
 
 /** Stale when the order is closed already, or may no longer be closed because a retry came between. */
-export const markClosed = change(1, (id: string, now: number) =>
+export const markClosed = change(1, (id: string, state: OrderState, now: number) =>
   build
     .update(storeOrders)
-    .set({ closedAt: now })
+    .set({ closedAt: now, closedState: state })
     .where(and(eq(storeOrders.id, id), isNull(storeOrders.closedAt), closable)),
 )
 
 export const markReopened = change('any', (id: string) =>
-  build.update(storeOrders).set({ closedAt: null }).where(eq(storeOrders.id, id)),
+  build.update(storeOrders).set({ closedAt: null, closedState: null }).where(eq(storeOrders.id, id)),
 )

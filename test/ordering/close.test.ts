@@ -158,7 +158,7 @@ describe('an order of which nothing moves any more', () => {
     const app = await openTestApp()
     const wakes = woken(app)
     await storeOrder(app, '1001', [[cancelled]])
-    beforeCommit(app, () => app.db.commit([markClosed('1001', app.now())]))
+    beforeCommit(app, () => app.db.commit([markClosed('1001', 'fulfilled', app.now())]))
     expect(await closeOrders(app.ordering)).toBe(0)
     expect(await enqueued(app, '1001')).toEqual([])
     expect(wakes).toEqual([])
@@ -317,7 +317,7 @@ test('the statements and the pure rule agree on which orders may close, and none
         seen.add(may)
         expect(found.includes(String(id))).toBe(may)
         if (may) expect(standing.state).not.toBe('open')
-        const closed = db.commit([markClosed(String(id), TEST_NOW)]).then(
+        const closed = db.commit([markClosed(String(id), 'fulfilled', TEST_NOW)]).then(
           () => true,
           (error) => !(error instanceof StaleWrite),
         )

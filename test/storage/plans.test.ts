@@ -11,9 +11,9 @@ import {
   returnsBefore,
   unsettledMinor,
 } from '../../src/storage/balance.ts'
-import { listDeliveries } from '../../src/storage/deliveries.ts'
+import { deliveriesOfPurchases, listDeliveries } from '../../src/storage/deliveries.ts'
 import { knownOrphans } from '../../src/storage/discrepancies.ts'
-import { reviewedSince } from '../../src/storage/evidence.ts'
+import { auditOfAll, reviewedSince } from '../../src/storage/evidence.ts'
 import {
   dueListings,
   forgetListingPrices,
@@ -27,8 +27,23 @@ import { skusOfOffers } from '../../src/storage/offers.ts'
 import { openOutage, outagesBetween } from '../../src/storage/outages.ts'
 import { alertsFrom } from '../../src/storage/outbox.ts'
 import { nextPublications, offersFrom } from '../../src/storage/publications.ts'
-import { assertWithinCap, oldestWrittenOff, purchasesToBeListed, reservedUnder } from '../../src/storage/purchases.ts'
-import { markClosed, ordersToClose } from '../../src/storage/store-orders.ts'
+import {
+  assertWithinCap,
+  listHeldPurchases,
+  oldestWrittenOff,
+  purchasesToBeListed,
+  reservedUnder,
+} from '../../src/storage/purchases.ts'
+import {
+  listOpenOrders,
+  listStoreOrders,
+  listUnfulfilledOrders,
+  markClosed,
+  ordersOfSku,
+  ordersToClose,
+  storeOrdersByReference,
+  storeOrdersNamed,
+} from '../../src/storage/store-orders.ts'
 import { tracedDatabase } from '../support/database.ts'
 
 const cases: [string, SQLWrapper, string][] = [
@@ -71,7 +86,7 @@ const cases: [string, SQLWrapper, string][] = [
   ['the next of the whole catalogue', offersFrom('', 1), 'sqlite_autoindex_offers_1 (product_id>?)'],
   ['prices to be thinned', thinListingPrices(1, 2).statement, 'listing_prices_at (at>? AND at<?)'],
   ['prices to be forgotten', forgetListingPrices(1).statement, 'listing_prices_at (at<?)'],
-  ['purchases of an order that is closed', markClosed('o', 1).statement, 'purchases_order (order_id=?)'],
+  ['purchases of an order that is closed', markClosed('o', 'fulfilled', 1).statement, 'purchases_order (order_id=?)'],
   [
     'deliveries in a state, newest first',
     listDeliveries({ state: 'dead', before: 'z', from: 'a', limit: 1 }),
@@ -83,6 +98,20 @@ const cases: [string, SQLWrapper, string][] = [
     'deliveries_event (event=? AND id>? AND id<?)',
   ],
   ['orphans on record', knownOrphans(['a']), 'discrepancies_once (kind=? AND subject=?)'],
+  ['orders of a store', listStoreOrders({ store: 's', limit: 1 }), 'store_orders_store (store=?)'],
+  [
+    'orders of a store under a state',
+    listStoreOrders({ store: 's', closedState: 'fulfilled', before: 'z', limit: 1 }),
+    'store_orders_store (store=? AND id<?)',
+  ],
+  [
+    'orders that failed',
+    listUnfulfilledOrders('failed', { store: 's', before: 'z', limit: 1 }),
+    'store_orders_unfulfilled (closed_state=? AND id<?)',
+  ],
+  ['orders with a SKU', ordersOfSku('k', { store: 's', before: 'z', limit: 1 }), 'store_order_lines_sku (sku=?'],
+  ['deliveries about purchases', deliveriesOfPurchases(['p']), 'deliveries_purchase (purchase_id=?)'],
+  ['what people did to an order', auditOfAll(['o', 'p']), 'audit_subject (subject=?)'],
 ]
 
 test.each(cases)('%s are found by an index', (_what, statement, index) => {
@@ -98,6 +127,31 @@ test('orders to close are searched among the open ones, oldest first and without
     'SEARCH purchases USING INDEX purchases_order (order_id=?)',
     'SEARCH licence_keys USING INDEX sqlite_autoindex_licence_keys_1 (purchase_id=?)',
   ])
+})
+
+const namedByIndexes = [
+  ['orders of any store under a reference', storeOrdersByReference('r')],
+  ['orders that a name leads to', storeOrdersNamed('r')],
+] as const
+
+test.each(namedByIndexes)('%s are found by indexes alone', (_what, statement) => {
+  const plan = planOf(statement).join('\n')
+  expect(plan).toContain('store_orders_reference (store=? AND reference=?)')
+  // The recursion over the stores reads its own rows, one a store, and seeks each store.
+  expect(plan).not.toMatch(/SCAN (?!stores$|CONSTANT ROW$)/m)
+})
+
+test('lists of a few among many are walked newest first, without sorting', () => {
+  expect(planOf(listOpenOrders({ store: 's', limit: 1 }))).toEqual(['SCAN store_orders USING INDEX store_orders_open'])
+  expect(planOf(listHeldPurchases({ holdReason: 'ceiling', limit: 1 }))).toEqual([
+    'SCAN purchases USING INDEX purchases_held',
+  ])
+  for (const statement of [
+    listUnfulfilledOrders('failed', { limit: 1 }),
+    ordersOfSku('k', { closedState: 'failed', limit: 1 }),
+    listStoreOrders({ store: 's', limit: 1 }),
+  ])
+    expect(planOf(statement).join()).not.toContain('TEMP B-TREE')
 })
 
 function planOf(statement: SQLWrapper): string[] {

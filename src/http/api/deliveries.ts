@@ -14,7 +14,7 @@ import { at, byId, count, maybeAt, page, pageOf, view, words } from './views.ts'
 
 const deliveryStates = ['stored', 'applied', 'ignored', 'orphan', 'quarantined', 'retry', 'dead'] as const
 
-const Delivery = z
+export const Delivery = z
   .object({
     id: z.string(),
     source: z.string(),

@@ -1,23 +1,51 @@
 import { z } from 'zod'
 import type { Caller } from '../../access/tokens.ts'
-import { lineStates, orderStates } from '../../domain/store-order.ts'
+import { holdReasons } from '../../domain/purchase.ts'
+import { lineStates, type OrderState as OrderStateName, orderStates } from '../../domain/store-order.ts'
 import { Failure } from '../../errors.ts'
 import { cancelOrder } from '../../ordering/actions.ts'
 import { takeOrder } from '../../ordering/intake.ts'
-import { statesOfOrders, viewOrder } from '../../ordering/order-view.ts'
+import {
+  HISTORY_MAX,
+  type LineHistory as LineHistoryRow,
+  type OrderHistory as OrderHistoryRow,
+  orderHistory,
+  revealKeys,
+} from '../../ordering/order-history.ts'
+import { type ListedOrder, statesOfOrders, viewOrder } from '../../ordering/order-view.ts'
 import { resendKeys } from '../../ordering/resend.ts'
 import { takeByHand } from '../../ordering/shop-orders.ts'
 import type { Database } from '../../storage/database.ts'
+import type { Purchase as PurchaseRow } from '../../storage/purchases.ts'
 import {
+  listOpenOrders,
   listStoreOrders,
+  listUnfulfilledOrders,
+  ordersOfSku,
   type StoreOrder,
   storeOrderByReference,
   storeOrdersByReference,
+  storeOrdersNamed,
 } from '../../storage/store-orders.ts'
-import { inStore, orderBody, orderDigest, orderInput, paging } from '../input.ts'
+import { choice, inStore, orderBody, orderDigest, orderInput, paging, revealBody, search } from '../input.ts'
 import { type ApiContext, configuredStore, type Operation, ok, operation } from '../operation.ts'
-import { Purchase } from './purchases.ts'
-import { at, byId, count, enumeration, maybeAt, page, pageOf, words } from './views.ts'
+import { Delivery } from './deliveries.ts'
+import { Effect } from './outbox.ts'
+import { Attempt, amountsOf, audited, Purchase, purchaseShape, repeated, Transition } from './purchases.ts'
+import {
+  amount,
+  amountOf,
+  at,
+  byId,
+  count,
+  currency,
+  enumeration,
+  maybeAt,
+  page,
+  pageOf,
+  view,
+  words,
+} from './views.ts'
 
 const OrderState = enumeration('OrderState', orderStates, {
   open: 'some line has not ended',
@@ -52,19 +80,36 @@ const line = {
   state: LineState,
   delivered: count.meta({ description: 'Licence keys that the store has confirmed' }),
 }
-const LineEntry = z.object(line).meta({ id: 'OrderLineEntry' })
-const OrderEntry = z
+const name = words.meta({ description: 'Of the product; null for a line that is not one of the listings' })
+const LineEntry = z
   .object({
-    id: z.string().meta({ description: 'Id of the order here' }),
-    ...head,
-    lines: z.array(LineEntry).meta({ description: 'As the store ordered them' }),
+    ...line,
+    name,
+    waitsFor: z
+      .enum(['review', ...holdReasons])
+      .nullable()
+      .meta({ description: 'What keeps it: the decision of an operator, or a hold' }),
   })
-  .meta({ id: 'OrderEntry' })
+  .meta({ id: 'OrderLineEntry' })
+const OrderEntry = view(
+  z
+    .object({
+      id: z.string().meta({ description: 'Id of the order here' }),
+      ...head,
+      cost: amount.nullable().meta({ description: 'What its purchases cost, as far as it is known' }),
+      currency: currency.nullable().meta({ description: 'Of `cost`: the one that the supplier sells in' }),
+      lastKeyAt: maybeAt.meta({ description: 'When the store confirmed the last licence key that it has' }),
+      lines: z.array(LineEntry).meta({ description: 'As the store ordered them' }),
+    })
+    .meta({ id: 'OrderEntry' }),
+  ({ costMinor, ...row }: ListedOrder) => ({ ...row, cost: amountOf(costMinor, row.currency ?? '') }),
+)
+export type OrderEntry = z.output<typeof OrderEntry>
 
 const Line = z
   .object({
     ...line,
-    name: words.meta({ description: 'Of the product; null for a line that is not one of the listings' }),
+    name,
     keys: z
       .array(z.string())
       .optional()
@@ -90,6 +135,82 @@ const Order = z
     timeline: z.array(TimelineEntry).meta({ description: 'What happened, the oldest first' }),
   })
   .meta({ id: 'Order' })
+
+const LineHistory = view(
+  z
+    .object({
+      ...line,
+      name,
+      cost: amount.nullable().meta({ description: 'What the supplier asks for one unit now' }),
+      currency: currency.nullable(),
+      purchases: z.array(
+        view(
+          purchaseShape
+            .extend({
+              createdAt: at,
+              deadlineAt: at.meta({ description: 'If it is not sent by then, it ends' }),
+              idempotencyKey: z.string().meta({ description: 'By it the supplier knows a repeat' }),
+              body: z.string().meta({ description: 'The request, as it is sent each time' }),
+            })
+            .meta({ id: 'HistoryPurchase' }),
+          amountsOf<PurchaseRow>,
+        ),
+      ),
+      keys: z.array(
+        z
+          .object({ purchaseId: z.string(), ordinal: z.int(), storedAt: at, begunAt: maybeAt, handedOverAt: maybeAt })
+          .meta({ id: 'KeyStanding', description: 'A licence key without its text' }),
+      ),
+    })
+    .meta({ id: 'LineHistory' }),
+  ({ costMinor, ...row }: LineHistoryRow) => ({ ...row, cost: amountOf(costMinor, row.currency ?? '') }),
+)
+const ofPurchase = { purchaseId: z.string() }
+const History = view(
+  z
+    .object({
+      id: z.string().meta({ description: 'Id of the order here' }),
+      ...head,
+      lines: z.array(LineHistory).meta({ description: 'As the store ordered them' }),
+      purchases: count.meta({
+        description: `How many purchases it has; what follows is about the ${HISTORY_MAX} that changed last`,
+      }),
+      attempts: z.array(
+        Attempt.extend({ ...ofPurchase, answerDigest: words.meta({ description: 'SHA-256 of the answer' }) }),
+      ),
+      transitions: z.array(Transition.extend({ ...ofPurchase, ...repeated })),
+      updates: z.array(Effect).meta({ description: 'What is queued for its store, or was sent' }),
+      deliveries: z.array(Delivery).meta({ description: 'What the supplier sent about its purchases' }),
+      outages: z.array(z.object({ beganAt: at, endedAt: maybeAt, error: z.string() })),
+      audit: z
+        .array(z.object({ ...audited, subject: z.string() }))
+        .meta({ description: 'What people did to the order and to its purchases' }),
+      resendRefusal: words.meta({
+        description: 'Why its store cannot send the customer the keys again; null when it can',
+      }),
+    })
+    .meta({ id: 'OrderHistory' }),
+  ({ order, ...rest }: OrderHistoryRow) => ({ ...order, ...rest }),
+)
+export type OrderHistory = z.output<typeof History>
+
+const Revealed = z.object({
+  items: z.array(
+    z.object({
+      line: z.string().meta({ description: "The store's own id of the line" }),
+      keys: z.array(
+        z.object({
+          purchaseId: z.string(),
+          ordinal: z.int(),
+          key: z.string(),
+          begunAt: maybeAt,
+          handedOverAt: maybeAt,
+        }),
+      ),
+    }),
+  ),
+})
+export type RevealedKeys = z.output<typeof Revealed>
 
 /** What stores and people do with orders. */
 export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>): Operation[] {
@@ -128,13 +249,51 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       path: '/orders',
       allowed: { store: 'orders', people: 'viewer' },
       summary: 'Store orders with their lines, newest first. A store token sees the orders of its own store.',
-      query: { ...paging, ...storeQuery },
+      query: {
+        ...paging,
+        ...storeQuery,
+        state: choice(orderStates, 'Only orders in this state, as it was reported to their store; `open` until then'),
+        search,
+      },
       answer: page(OrderEntry),
       success: { 200: 'A page of orders' },
-      async handle({ caller, query: { limit, before, store: named } }) {
-        const store = storeAsked(caller, named)
-        const rows = await db.query(listStoreOrders({ store, before, limit: limit + 1 }))
+      async handle({ caller, query: { limit, store: named, ...filter } }) {
+        const rows = await askedOrders(db, { ...filter, store: storeAsked(caller, named), limit: limit + 1 })
         return ok(pageOf(await statesOfOrders(db, rows), limit, byId))
+      },
+    }),
+
+    operation({
+      name: 'viewOrderHistory',
+      method: 'get',
+      path: '/orders/:reference/history',
+      allowed: { people: 'viewer' },
+      summary: 'All that is known of an order: purchases, requests, changes, updates of its store, deliveries, people.',
+      query: storeQuery,
+      answer: History,
+      success: { 200: 'The history as it is now' },
+      failures: { 404: unknown, 409: ambiguous },
+      async handle({ caller, path, query }) {
+        const { id } = await findOrder(db, caller, path.reference ?? '', query.store)
+        return ok(await orderHistory(ordering, id))
+      },
+    }),
+
+    operation({
+      name: 'revealKeys',
+      method: 'post',
+      path: '/orders/:reference/keys',
+      allowed: { people: 'admin' },
+      summary:
+        'Show the licence keys of an order that its store has, or is being given. The audit records who and why.',
+      query: storeQuery,
+      body: revealBody,
+      answer: Revealed,
+      success: { 200: 'The keys' },
+      failures: { 404: unknown, 409: '`no_keys`: the store has none; `ambiguous_reference`' },
+      async handle({ caller, path, query, body: { line, reason } }) {
+        const { id } = await findOrder(db, caller, path.reference ?? '', query.store)
+        return ok({ items: await revealKeys(ordering, id, line, { actor: caller.actor, reason }) })
       },
     }),
 
@@ -232,6 +391,35 @@ function storeAsked({ store }: Caller, named: string | undefined): string | unde
   if (store === null) return named
   if (named !== undefined && named !== store) throw new Failure('forbidden', 'the token is bound to another store')
   return store
+}
+
+interface OrderFilter {
+  store: string | undefined
+  state?: OrderStateName | undefined
+  search?: string | undefined
+  before?: string | undefined
+  limit: number
+}
+
+/** A name leads to few orders; what is no name of an order is taken for a SKU. */
+async function askedOrders(db: Database, { state, search, ...filter }: OrderFilter): Promise<StoreOrder[]> {
+  if (search !== undefined) {
+    const named = await db.query(storeOrdersNamed(search))
+    const { store, before } = filter
+    if (named.length > 0) {
+      return named.filter(
+        (order) =>
+          (store === undefined || order.store === store) &&
+          (state === undefined || (order.closedState ?? 'open') === state) &&
+          (before === undefined || order.id < before),
+      )
+    }
+    const closedState = state === 'open' ? undefined : state
+    return db.query(ordersOfSku(search, { ...filter, closedState, isOpen: state === 'open' ? true : undefined }))
+  }
+  if (state === 'open') return db.query(listOpenOrders(filter))
+  if (state === undefined || state === 'fulfilled') return db.query(listStoreOrders({ ...filter, closedState: state }))
+  return db.query(listUnfulfilledOrders(state, filter))
 }
 
 /** A store token finds its own orders only; a person names the store where the reference alone does not. */

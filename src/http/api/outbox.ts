@@ -6,7 +6,7 @@ import { choice, paging } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import { at, byId, count, maybeAt, page, pageOf, view, words } from './views.ts'
 
-const Effect = view(
+export const Effect = view(
   z
     .object({
       id: z.string(),

@@ -8,10 +8,16 @@ import { releasePurchase, retryPurchase } from '../../ordering/actions.ts'
 import { decisionTypes } from '../../ordering/choices.ts'
 import { type Decision, decidePurchase } from '../../ordering/decide.ts'
 import { type Evidence as EvidenceRows, type OrderReading, viewEvidence } from '../../ordering/evidence.ts'
+import { type PurchaseSubject, subjectsOf } from '../../ordering/order-view.ts'
 import { outagesDuring } from '../../ordering/outages.ts'
 import { need } from '../../storage/database.ts'
 import { attemptsOf, enteredAt, transitionsOf } from '../../storage/evidence.ts'
-import { listPurchases, type Purchase as PurchaseRow, purchaseById } from '../../storage/purchases.ts'
+import {
+  listHeldPurchases,
+  listPurchases,
+  type Purchase as PurchaseRow,
+  purchaseById,
+} from '../../storage/purchases.ts'
 import { choice, decisionBody, paging, queryFlag, releaseBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import { Discrepancy } from './reconcile.ts'
@@ -59,7 +65,7 @@ const Hold = z
     } satisfies Record<HoldReason, string>)}`,
   })
 
-const shape = z
+export const purchaseShape = z
   .object({
     id: z.string().meta({ description: 'Id of the purchase' }),
     part: z.int().meta({
@@ -87,20 +93,20 @@ const shape = z
     changedAt: at.meta({ description: 'When anything of it changed last' }),
   })
   .meta({ id: 'Purchase' })
-const amountsOf = <R extends PurchaseRow>(row: R) => ({
+export const amountsOf = <R extends PurchaseRow>(row: R) => ({
   ...row,
   ceiling: amountOf(row.ceilingMinor, row.currency),
   amount: amountOf(row.amountMinor, row.currency),
 })
-export const Purchase = view(shape, amountsOf<PurchaseRow>)
+export const Purchase = view(purchaseShape, amountsOf<PurchaseRow>)
 
 type Entry = PurchaseRow & { since: number }
-const entry = shape
+const entry = purchaseShape
   .extend({ orderId: z.string(), since: at.meta({ description: 'When it entered its state' }) })
   .meta({ id: 'PurchaseEntry' })
 const PurchaseEntry = view(entry, amountsOf<Entry>)
 
-const Attempt = z
+export const Attempt = z
   .object({
     kind: z.string(),
     stage: z.string(),
@@ -115,7 +121,7 @@ const Attempt = z
   })
   .meta({ id: 'Attempt' })
 
-const Transition = z
+export const Transition = z
   .object({
     at,
     input: z.string(),
@@ -126,6 +132,19 @@ const Transition = z
     detail: words,
   })
   .meta({ id: 'Transition' })
+
+/** What it is for, for lists. */
+const ListedPurchase = view(
+  entry
+    .extend({
+      order: z.object({ store: z.string(), reference: z.string(), line: z.string() }),
+      sku: z.string().meta({ description: 'As the store wrote it' }),
+      name: words.meta({ description: 'Of the product' }),
+      cost: amount.nullable().meta({ description: 'What the supplier asks for one unit now' }),
+    })
+    .meta({ id: 'ListedPurchase' }),
+  ({ costMinor, ...row }: Entry & PurchaseSubject) => ({ ...amountsOf(row), cost: amountOf(costMinor, row.currency) }),
+)
 
 const detail = entry
   .extend({
@@ -140,6 +159,12 @@ const PurchaseDetail = view(
   detail,
   amountsOf<Entry & Pick<z.input<typeof detail>, 'attempts' | 'transitions' | 'outages'>>,
 )
+
+/** What a person did. */
+export const audited = { at, actor: z.string(), action: z.string(), detail: words }
+
+/** Changes in a row that were the same. */
+export const repeated = { times: z.int().meta({ description: 'How often in a row' }), lastAt: at }
 
 const Reading = view(
   z.object({
@@ -168,7 +193,7 @@ const SeenOrder = z.object({
 })
 
 /** What an operator needs to decide on one purchase. */
-const Evidence = view(
+export const Evidence = view(
   z
     .object({
       purchase: PurchaseEntry,
@@ -200,10 +225,8 @@ const Evidence = view(
       freeze: Freeze.nullable(),
       attempts: z.array(Attempt),
       discrepancies: z.array(Discrepancy),
-      transitions: z.array(
-        Transition.extend({ times: z.int().meta({ description: 'How often in a row' }), lastAt: at }),
-      ),
-      audit: z.array(z.object({ at, actor: z.string(), action: z.string(), detail: words })),
+      transitions: z.array(Transition.extend(repeated)),
+      audit: z.array(z.object(audited)),
     })
     .meta({ id: 'Evidence' }),
   ({ purchase, since, name, freeze, ...evidence }: EvidenceRows) => ({
@@ -225,6 +248,10 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
     const instants = new Map(entered.map(({ purchaseId, at }) => [purchaseId, at]))
     return rows.map((row) => ({ ...row, since: instants.get(row.id) ?? row.createdAt }))
   }
+  const listed = async (rows: PurchaseRow[]) => {
+    const [entries, subjects] = await Promise.all([withSince(rows), subjectsOf(db, rows)])
+    return entries.map((entry) => ({ ...entry, ...(subjects.get(entry.id) as PurchaseSubject) }))
+  }
   const detailOf = async (id = '') => {
     const purchase = await found(id)
     const [attempts, transitions, [entry]] = await Promise.all([
@@ -243,12 +270,25 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
       path: '/purchases',
       allowed: viewer,
       summary: 'Purchases at the supplier, newest first.',
-      query: { ...paging, state: choice(purchaseStates, 'Only purchases in this state') },
-      answer: page(PurchaseEntry),
+      query: {
+        ...paging,
+        state: choice(purchaseStates, 'Only purchases in this state'),
+        hold: choice([...holdReasons, 'any'], 'Only purchases that this hold, or any, keeps from being bought now'),
+      },
+      answer: page(ListedPurchase),
       success: { 200: 'A page of purchases' },
-      async handle({ query: { limit, ...filter } }) {
-        const rows = await db.query(listPurchases({ ...filter, limit: limit + 1 }))
-        return ok(pageOf(await withSince(rows), limit, byId))
+      failures: { 400: '`state` and `hold` together' },
+      async handle({ query: { limit, before, state, hold } }) {
+        if (state !== undefined && hold !== undefined) {
+          const message = 'goes without state: what is held is planned or waiting'
+          throw new Failure('invalid', `hold: ${message}`, { fields: [{ field: 'hold', message }] })
+        }
+        const wanted = { before, limit: limit + 1 }
+        const holdReason = hold === 'any' ? undefined : hold
+        const rows = await db.query(
+          hold === undefined ? listPurchases({ ...wanted, state }) : listHeldPurchases({ ...wanted, holdReason }),
+        )
+        return ok(pageOf(await listed(rows), limit, byId))
       },
     }),
     operation({

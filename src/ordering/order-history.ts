@@ -1,0 +1,137 @@
+/** Everything that is known of one store order, for people: what it asked for, every request and every change since, and who did what. */
+import { hasLeft } from '../domain/store-order.ts'
+import { Failure } from '../errors.ts'
+import { type Delivery, deliveriesOfPurchases } from '../storage/deliveries.ts'
+import { type Attempt, type AuditEntry, attemptsOf, audited, auditOfAll, transitionsOf } from '../storage/evidence.ts'
+import { offersByProduct } from '../storage/offers.ts'
+import type { Outage } from '../storage/outages.ts'
+import { type OutboxRow, outboxOfOrder } from '../storage/outbox.ts'
+import type { Purchase } from '../storage/purchases.ts'
+import type { StoreOrder } from '../storage/store-orders.ts'
+import type { Ordering } from './context.ts'
+import { openKey } from './effects.ts'
+import { type RepeatedTransition, together } from './evidence.ts'
+import type { Fulfilment } from './fulfil.ts'
+import { type LineProgress, orderStanding, type Standing } from './order-view.ts'
+import { outagesDuring } from './outages.ts'
+import { resendRefusal } from './resend.ts'
+
+export interface OrderHistory {
+  order: StoreOrder
+  state: Standing['state']
+  lines: LineHistory[]
+  /** How many purchases it has; the history is of those that changed last. */
+  purchases: number
+  attempts: Attempt[]
+  transitions: RepeatedTransition[]
+  /** What is queued for its store, or was sent. */
+  updates: OutboxRow[]
+  deliveries: Omit<Delivery, 'ciphertext'>[]
+  outages: Outage[]
+  audit: AuditEntry[]
+  /** Why its store cannot send the customer the keys again; null when it can. */
+  resendRefusal: string | null
+}
+
+export interface LineHistory extends LineProgress {
+  name: string | null
+  /** What one unit costs now; null when the line is none of the listings. */
+  costMinor: number | null
+  currency: string | null
+  purchases: Purchase[]
+  keys: KeyStanding[]
+}
+
+/** A licence key without its text. */
+export interface KeyStanding {
+  purchaseId: string
+  ordinal: number
+  storedAt: number
+  begunAt: number | null
+  handedOverAt: number | null
+}
+
+/** An order may have a thousand purchases, and a page of the history of fifty is long. */
+export const HISTORY_MAX = 50
+
+/** @throws Failure `not_found` */
+export async function orderHistory(fulfilment: Fulfilment, orderId: string): Promise<OrderHistory> {
+  const { db } = fulfilment
+  const standing = await standingOf(fulfilment, orderId)
+  const { order, lines, keys, state } = standing
+  const all = lines.flatMap((line) => line.purchases)
+  const purchases = all.toSorted((a, b) => b.changedAt - a.changedAt).slice(0, HISTORY_MAX)
+  const shown = new Set(purchases.map(({ id }) => id))
+  const ids = [...shown]
+  const products = lines.flatMap(({ line }) => line.productId ?? [])
+  const [attempts, transitions, deliveries, updates, audit, offers] = await Promise.all([
+    ids.length > 0 ? db.query(attemptsOf(ids)) : [],
+    ids.length > 0 ? db.query(transitionsOf(ids)) : [],
+    ids.length > 0 ? db.query(deliveriesOfPurchases(ids)) : [],
+    db.query(outboxOfOrder(orderId)),
+    db.query(auditOfAll([orderId, ...ids])),
+    products.length > 0 ? db.query(offersByProduct(products)) : [],
+  ])
+  return {
+    order,
+    state,
+    purchases: all.length,
+    attempts,
+    transitions: [...Map.groupBy(transitions, ({ purchaseId }) => purchaseId).values()].flatMap(together),
+    deliveries,
+    updates: updates.filter(({ kind }) => kind === 'callback'),
+    audit,
+    outages: await outagesDuring(fulfilment, purchases, transitions),
+    resendRefusal: resendRefusal(fulfilment, standing)?.message ?? null,
+    lines: lines.map(({ line, purchases: own, state: lineState, delivered }) => {
+      const offer = offers.find(({ productId }) => productId === line.productId)
+      const ofLine = new Set(own.map(({ id }) => id))
+      return {
+        id: line.line,
+        sku: line.sku,
+        quantity: line.quantity,
+        state: lineState,
+        delivered,
+        name: offer?.name ?? null,
+        costMinor: offer?.costMinor ?? null,
+        currency: offer?.currency ?? null,
+        purchases: own.filter(({ id }) => shown.has(id)),
+        keys: keys.filter(({ purchaseId }) => ofLine.has(purchaseId) && shown.has(purchaseId)),
+      }
+    }),
+  }
+}
+
+/**
+ * Opens the licence keys that the store has, or is being given. The audit has who asked and why before any is opened.
+ *
+ * @param lineId the store's own id of a line; undefined: all lines
+ * @throws Failure `not_found`; `conflict`, reason `no_keys`
+ */
+export async function revealKeys(
+  ordering: Pick<Ordering, 'db' | 'vault' | 'newId' | 'now'>,
+  orderId: string,
+  lineId: string | undefined,
+  { actor, reason }: { actor: string; reason: string },
+): Promise<{ line: string; keys: (KeyStanding & { key: string })[] }[]> {
+  const standing = await standingOf(ordering, orderId)
+  const lines = standing.lines.flatMap(({ line, purchases }) => {
+    if (lineId !== undefined && line.line !== lineId) return []
+    const own = new Set(purchases.map(({ id }) => id))
+    // Before its hand-over has begun a key is not shown: a cancellation still keeps it from the store.
+    const keys = standing.keys.filter((key) => own.has(key.purchaseId) && hasLeft(key))
+    return keys.length === 0 ? [] : [{ line: line.line, keys }]
+  })
+  const count = lines.reduce((sum, { keys }) => sum + keys.length, 0)
+  if (count === 0) throw new Failure('conflict', 'no key of it is with the store yet', { reason: 'no_keys' })
+  const of = lineId === undefined ? '' : ` of line ${lineId}`
+  const what = `${count} ${count === 1 ? 'key' : 'keys'}${of}: ${reason}`
+  await ordering.db.commit([audited(ordering, actor, 'order.reveal', orderId, what)])
+  return lines.map(({ line, keys }) => ({ line, keys: keys.map((key) => ({ ...key, key: openKey(ordering, key) })) }))
+}
+
+async function standingOf(ordering: Pick<Ordering, 'db'>, orderId: string): Promise<Standing> {
+  const standing = await orderStanding(ordering, orderId)
+  if (!standing) throw new Failure('not_found', `there is no order with the id ${orderId}`)
+  return standing
+}

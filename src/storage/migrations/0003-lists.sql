@@ -1,0 +1,18 @@
+alter table store_orders add column closed_state text;
+update store_orders
+  set closed_state = (
+    select json_extract(outbox.payload, '$.state') from outbox
+    where outbox.order_id = store_orders.id and outbox.type = 'order.closed'
+    order by outbox.id desc limit 1
+  )
+  where closed_at is not null;
+
+drop index store_orders_open;
+create index store_orders_open on store_orders (id) where closed_at is null;
+create index store_orders_unfulfilled on store_orders (closed_state, id) where closed_state <> 'fulfilled';
+create index store_orders_store on store_orders (store, id);
+create index store_order_lines_sku on store_order_lines (sku, order_id);
+
+create index purchases_held on purchases (id) where hold_reason is not null;
+create index deliveries_purchase on deliveries (purchase_id) where purchase_id is not null;
+create index audit_subject on audit (subject, at);
