@@ -134,12 +134,18 @@ export function performerOf({ allowed, query, body, ifMatch, file, answer, handl
       path: asked.path ?? {},
       query: check(queryShape, asked.query ?? {}, 'query'),
       version: ifMatch ? versionIn(asked.ifMatch) : '',
-      body: body && check(body, (await asked.readBody?.()) ?? {}, 'body'),
+      body: body && check(body, await bodyOf(asked), 'body'),
       file: (file && (await asked.readFile?.(file.bytesMax))) ?? NO_FILE,
     }
     const { status, data } = await handle(call)
     return { status, data: isDocument ? answer.parse(data) : data }
   }
+}
+
+/** An absent body is an empty object; `null` is none. */
+async function bodyOf({ readBody }: Asked): Promise<unknown> {
+  const read = await readBody?.()
+  return read === undefined ? {} : read
 }
 
 /** Routes for the operations. */
