@@ -38,6 +38,8 @@ const valid: Record<string, Json> = {
   releaseListing: { price: '36.00', reason: 'the supplier confirmed it' },
   rotateCallbackSecret: { overlapHours: 24 },
   triggerUpdate: { type: 'line.fulfilled' },
+  createConsoleLink: { name: 'anna', role: 'operator' },
+  revealKeys: { line: '1', reason: 'the customer lost the mail' },
   rotateWebhook: { url: 'https://shop.example/hook' },
 }
 

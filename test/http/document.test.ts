@@ -151,6 +151,11 @@ describe('an example', () => {
       const id = (await world.ask('GET', '/purchases?state=accepted')).body.data.items[0]?.id
       return { path: `/purchases/${id}/decision` }
     },
+    revealKeys: async (world) => {
+      await world.ask('POST', '/orders', { token: world.tokens.store, body: orderExample })
+      await world.pass(10_000)
+      return { path: `/orders/${orderExample.reference}/keys` }
+    },
     freeze: async () => ({}),
     unfreeze: async (world) => {
       await world.ask('POST', '/freeze', { body: { reason: 'a look first' } })
