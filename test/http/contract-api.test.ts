@@ -39,6 +39,7 @@ const valid: Record<string, Json> = {
   rotateCallbackSecret: { overlapHours: 24 },
   triggerUpdate: { type: 'line.fulfilled' },
   createConsoleLink: { name: 'anna', role: 'operator' },
+  replayDeliveries: { ids: ['01hf7yat00000f6hht2q47mb3p'] },
   revealKeys: { line: '1', reason: 'the customer lost the mail' },
   rotateWebhook: { url: 'https://shop.example/hook' },
 }
