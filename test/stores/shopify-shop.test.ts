@@ -61,6 +61,17 @@ describe('a customer of Shopify', () => {
     },
   )
 
+  test('has no unit fulfilled whose key has not come, where the answer for the others was lost', async () => {
+    const world = await shopifyWorld()
+    const { fulfil, units } = ordered(world, 5)
+    world.shop.strike({ kind: 'CreateFulfillment', fault: 'lost_after' })
+    await fulfil('u1')
+    expect(await fulfil('u1')).toEqual({ outcome: 'confirmed' })
+    expect(units()).toBe(2)
+    expect(await fulfil('u2', ['EEEE-FFFF'])).toEqual({ outcome: 'confirmed' })
+    expect(units()).toBe(3)
+  })
+
   test('gets the units of a line that the merchant has split over two fulfilment orders', async () => {
     const world = await shopifyWorld()
     const { fulfil, reference, line, units, mails } = ordered(world, 3)
@@ -127,6 +138,35 @@ describe('a customer of Shopify', () => {
     expect(order().note).toMatch(/^Gift wrap!\nQuayside: some licence keys .* \[quayside c1\]$/)
   })
 
+  test.each(['PINNED_LIMIT_REACHED', 'TAKEN'])(
+    'gets keys where the shop answers %s to their definition',
+    async (code) => {
+      const world = await shopifyWorld()
+      const { fulfil, mails } = ordered(world)
+      world.shop.strike({ kind: 'DefineKeys', fault: 'user_error', code })
+      expect(await fulfil('u1')).toEqual({ outcome: 'confirmed' })
+      expect(mails()).toHaveLength(1)
+      expect([...world.shop.definitions.values()].map(({ pinnedPosition }) => pinnedPosition)).toEqual(
+        code === 'TAKEN' ? [] : [null],
+      )
+    },
+  )
+
+  test('gets no mail of keys that an app of the shop has changed', async () => {
+    const world = await shopifyWorld()
+    const { fulfil, mails } = ordered(world)
+    world.shop.strike({
+      kind: 'PutKeys',
+      fault: 'echo',
+      change: (json) => JSON.parse(JSON.stringify(json).replaceAll('AAAA', 'aaaa')),
+    })
+    expect(await fulfil('u1')).toMatchObject({
+      outcome: 'refused',
+      detail: expect.stringContaining('changed the keys'),
+    })
+    expect(mails()).toEqual([])
+  })
+
   test('gets the keys again by another mail', async () => {
     const world = await shopifyWorld()
     const { fulfil, reference, line, mails } = ordered(world)
@@ -173,6 +213,7 @@ describe('the catalogue of Shopify', () => {
     world.shop.strike({ kind: 'SetStock', fault: 'meanwhile', act })
     expect(await publish(world, [listing(id)])).toMatchObject({ answers: [{ ok: true, stock: 7 }] })
     expect(world.shop.stockOf(id)).toBe(7)
+    expect(world.shop.counts().SetStock).toBe(2)
   })
 
   test('takes the stock of the others where one is refused', async () => {
