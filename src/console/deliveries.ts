@@ -1,13 +1,25 @@
 /** The list of deliveries, and what was refused before it became one. */
 import { eventNames } from '../domain/supplier.ts'
-import { Failure } from '../errors.ts'
 import type { CaptureDetailView, CaptureListView, DeliveryView } from '../http/api/deliveries.ts'
 import type { StatusView } from '../http/api/status.ts'
-import { act, filterField, filters, hidden, instantField, instantOf, notNow, selectField } from './forms.ts'
+import {
+  act,
+  actOnSeveral,
+  type Effect,
+  filterField,
+  filters,
+  hidden,
+  idsOf,
+  instantField,
+  instantOf,
+  notNow,
+  selectField,
+  tick,
+} from './forms.ts'
 import { type Html, html } from './html.ts'
 import { notice, section } from './lists.ts'
 import { stateMark } from './marks.ts'
-import type { Page, Visit } from './page.ts'
+import type { Notice, Page, Visit } from './page.ts'
 import { empty, pager, table } from './tables.ts'
 import { ago, clockTag, counted, countedInWords } from './words.ts'
 
@@ -21,8 +33,6 @@ export const deliveryStates: Record<string, string> = {
   quarantined: 'is authentic and cannot be read: the dialect is wrong',
   dead: 'used up its attempts: a person must look',
 }
-
-const NONE_TICKED = 'no delivery is ticked: tick some in the list above, or choose all that are shown'
 
 export const deliveriesPage: Page = {
   path: '/deliveries',
@@ -81,23 +91,13 @@ ${items.length > 0 && section('replay-h', 'Actions', undefined, mayReplay ? repl
     replay: {
       role: 'operator',
       run: async ({ call, form, query }) => {
-        const isAll = form.get('which') === 'shown'
-        const ids = isAll ? (form.get('shown') ?? '').split(' ').filter((id) => id !== '') : form.getAll('id')
-        if (ids.length === 0) {
-          throw new Failure('invalid', NONE_TICKED, { fields: [{ field: 'which', message: NONE_TICKED }] })
-        }
+        const ids = idsOf(form, 'replay')
         const { replayed, left } = await call<{ replayed: string[]; left: string[] }>('replayDeliveries', {
           body: { ids },
         })
         const wanted = query.toString()
-        const rest =
-          left.length > 0 ? ` ${countedInWords(left.length, 'other')} cannot be read again: the body was deleted.` : ''
         return {
-          notice: {
-            kind: replayed.length > 0 ? 'done' : 'held',
-            word: replayed.length > 0 ? 'Replayed' : 'Nothing was done',
-            text: `${countedInWords(replayed.length, 'delivery is', 'deliveries are')} in the inbox again.${rest}`,
-          },
+          notice: replayedNotice(replayed.length, left.length),
           to: wanted === '' ? '/deliveries' : `/deliveries?${wanted}`,
         }
       },
@@ -139,7 +139,7 @@ const listOf = (items: readonly DeliveryView[], now: number, mayReplay: boolean)
       {
         head: 'Delivery',
         cell: (one) =>
-          html`${mayReplay && html`<input type="checkbox" name="id" value="${one.id}" form="replay" aria-label="Tick ${eventText(one)} of ${one.receivedAt}"> `}<a href="/deliveries/${one.id}">${eventText(one)}</a><small>${sourceText(one.source)}</small>`,
+          html`${mayReplay && tick('replay', one.id, `${eventText(one)} of ${one.receivedAt}`)}<a href="/deliveries/${one.id}">${eventText(one)}</a><small>${sourceText(one.source)}</small>`,
       },
       { head: 'State', cell: ({ state }) => stateMark(state), isTop: true },
       {
@@ -152,31 +152,30 @@ const listOf = (items: readonly DeliveryView[], now: number, mayReplay: boolean)
     ],
   })
 
+/** @param left how many could not be put back */
+export const replayedNotice = (replayed: number, left: number): Notice => ({
+  kind: replayed > 0 ? 'done' : 'held',
+  word: replayed > 0 ? 'Replayed' : 'Nothing was done',
+  text: `${countedInWords(replayed, 'delivery is', 'deliveries are')} in the inbox again.${left > 0 ? ` ${countedInWords(left, 'other')} cannot be read again: the body was deleted.` : ''}`,
+})
+
+/** What replaying does, whichever deliveries it is. */
+export const replayEffect: Effect = [
+  ['Money', 'Nothing is bought. A delivery is only a hint to read an order.'],
+  ['Store', 'A key that was handed over does not go out again.'],
+  ['Undo', 'Not needed: replaying one that was applied is harmless.'],
+]
+
 function replayForm(visit: Visit, items: readonly DeliveryView[]): Html {
-  const { query, form, faults } = visit
-  const wanted = query.toString()
-  const fault = faults.get('which')
-  return html`<div>${act({
+  const wanted = visit.query.toString()
+  return html`<div>${actOnSeveral(visit, {
     id: 'replay',
+    ids: items.map(({ id }) => id),
     summary: 'Replay several…',
     to: `/deliveries/replay${wanted === '' ? '' : `?${wanted}`}`,
     about: 'Puts deliveries back into the inbox, each with a fresh count of attempts.',
-    effect: [
-      ['Money', 'Nothing is bought. A delivery is only a hint to read an order.'],
-      ['Store', 'A key that was handed over does not go out again.'],
-      ['Undo', 'Not needed: replaying one that was applied is harmless.'],
-    ],
-    fields: html`${hidden('shown', items.map(({ id }) => id).join(' '))}${selectField({
-      label: 'Which',
-      name: 'which',
-      options: [
-        ['ticked', 'those that are ticked in the list'],
-        ['shown', items.length === 1 ? 'the one that is shown' : `all ${items.length} that are shown on this page`],
-      ],
-      chosen: form.get('which') ?? 'ticked',
-    })}${fault && html`<p class="fault small">${fault}</p>`}`,
+    effect: replayEffect,
     button: 'Replay these deliveries',
-    isOpen: fault !== undefined,
   })}</div>`
 }
 

@@ -1,4 +1,5 @@
 /** Controls, and actions that say what they will do. */
+import { Failure } from '../errors.ts'
 import { type Html, html, type Piece } from './html.ts'
 import type { Visit } from './page.ts'
 
@@ -106,3 +107,40 @@ export const instantOf = (given: string | null): string | undefined =>
 /** Filters of a list: they stand in the address, so that a list can be sent to another person. */
 export const filters = (to: string, fields: Piece): Html =>
   html`<form class="filters" method="get" action="${to}" role="search">${fields}<button>Show</button></form>`
+
+/** Ticks a row of a list for an action that stands below it. @param form the `id` of `actOnSeveral` */
+export const tick = (form: string, value: string, label: string): Html =>
+  html`<input type="checkbox" name="id" value="${value}" form="${form}" aria-label="Tick ${label}"> `
+
+/** An action on the rows that are ticked, or on all that are shown. @param ids those that are shown */
+export function actOnSeveral(
+  { form, faults }: Pick<Visit, 'form' | 'faults'>,
+  { ids, fields, ...action }: ActionForm & { id: string; ids: readonly string[] },
+): Html {
+  const which = `which-${action.id}`
+  const fault = faults.get(which)
+  const choice = selectField({
+    label: 'Which',
+    name: which,
+    options: [
+      ['ticked', 'those that are ticked in the list'],
+      ['shown', ids.length === 1 ? 'the one that is shown' : `all ${ids.length} that are shown on this page`],
+    ],
+    chosen: form.get(which) ?? 'ticked',
+  })
+  return act({
+    ...action,
+    fields: html`${hidden('shown', ids.join(' '))}${choice}${fault && html`<p class="fault small">${fault}</p>`}${fields}`,
+    isOpen: fault !== undefined,
+  })
+}
+
+const NONE_TICKED = 'no row is ticked: tick some in the list above, or choose all that are shown'
+
+/** The ids that `actOnSeveral` sends. @throws Failure `invalid`, beside its field, where none is ticked */
+export function idsOf(form: URLSearchParams, id: string): string[] {
+  const which = `which-${id}`
+  const ids = form.get(which) === 'shown' ? (form.get('shown') ?? '').split(' ') : form.getAll('id')
+  if (ids.length > 0) return ids
+  throw new Failure('invalid', NONE_TICKED, { fields: [{ field: which, message: NONE_TICKED }] })
+}

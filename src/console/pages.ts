@@ -1,8 +1,16 @@
 /** All pages, in the order in which the navigation has them. */
+import { deadLettersPage } from './dead-letters.ts'
 import { deliveriesPage, refusedPage } from './deliveries.ts'
 import { deliveryPage } from './delivery.ts'
 import { overviewPage } from './overview.ts'
 import type { Page } from './page.ts'
 import { sessionPage } from './signin.ts'
 
-export const consolePages: readonly Page[] = [overviewPage, deliveriesPage, refusedPage, deliveryPage, sessionPage]
+export const consolePages: readonly Page[] = [
+  overviewPage,
+  deadLettersPage,
+  deliveriesPage,
+  refusedPage,
+  deliveryPage,
+  sessionPage,
+]

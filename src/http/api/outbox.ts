@@ -26,6 +26,8 @@ export const Effect = view(
   (row: OutboxRow) => ({ ...row, about: { ...row.payload } }),
 )
 
+export type EffectView = z.output<typeof Effect>
+
 const effectStates = ['due', 'done', 'dead'] as const
 const effectKinds = ['callback', 'alert'] as const
 

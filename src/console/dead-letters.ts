@@ -1,0 +1,183 @@
+/** What used up its attempts: deliveries that came in, and messages to stores. */
+import type { DeliveryView } from '../http/api/deliveries.ts'
+import type { EffectView } from '../http/api/outbox.ts'
+import type { StatusView } from '../http/api/status.ts'
+import { eventText, replayEffect, replayedNotice } from './deliveries.ts'
+import { actOnSeveral, idsOf, notNow, tick } from './forms.ts'
+import { type Html, html } from './html.ts'
+import { section } from './lists.ts'
+import { stateMark } from './marks.ts'
+import type { Page, Visit } from './page.ts'
+import { empty, pager, table } from './tables.ts'
+import { ago, clockTag, counted, countedInWords } from './words.ts'
+
+interface List<R> {
+  items: R[]
+  next: string | null
+}
+
+const deadOf = ({ counts: { deliveries, callbacks } }: StatusView) => ({
+  deliveries: deliveries.dead ?? 0,
+  messages: callbacks.dead ?? 0,
+})
+
+export const deadLettersPage: Page = {
+  path: '/dead-letters',
+  role: 'viewer',
+  navigation: {
+    group: 'Needs attention',
+    label: 'Dead letters',
+    waiting: (status) => deadOf(status).deliveries + deadOf(status).messages,
+  },
+  show: async (visit) => {
+    const { query, now, caller } = visit
+    const before = query.get('before')
+    const [messages, deliveries, status] = await Promise.all([
+      visit.call<List<EffectView>>('listOutbox', {
+        query: { state: 'dead', kind: 'callback', ...(before && { before }) },
+      }),
+      visit.call<List<DeliveryView>>('listDeliveries', { query: { state: 'dead' } }),
+      visit.status(),
+    ])
+    const may = caller.role !== 'viewer'
+    return {
+      title: 'Dead letters',
+      main: html`<header class="title"><h1>Dead letters</h1><p>${headline(deadOf(status))}</p></header>
+${section('messages-h', 'Messages to stores', undefined, messagePart(visit, messages, may))}
+${section('deliveries-h', 'Deliveries', html`<a class="small" href="/deliveries">All deliveries</a>`, deliveryPart(visit, deliveries, may, now))}
+${!may && section('actions-h', 'Actions', undefined, notNow(['Send again, replay: they need the role operator; you are viewer.']))}`,
+    }
+  },
+  actions: {
+    redeliver: {
+      role: 'operator',
+      run: async ({ call, form }) => {
+        const ids = idsOf(form, 'redeliver')
+        const outcomes = await Promise.allSettled(ids.map((id) => call('redeliverEffect', { path: { id } })))
+        const due = outcomes.filter(({ status }) => status === 'fulfilled').length
+        const left = ids.length - due
+        const [failed] = outcomes.filter((outcome) => outcome.status === 'rejected')
+        if (due === 0 && failed) throw failed.reason
+        return {
+          notice: {
+            kind: 'done',
+            word: 'Sent again',
+            text: `${countedInWords(due, 'message is', 'messages are')} on the way to ${due === 1 ? 'its store' : 'their stores'}.${left > 0 ? ` ${countedInWords(left, 'other')} had been sent meanwhile.` : ''} Those that fail again come back here.`,
+          },
+        }
+      },
+    },
+    replay: {
+      role: 'operator',
+      run: async ({ call, form }) => {
+        const { replayed, left } = await call<{ replayed: string[]; left: string[] }>('replayDeliveries', {
+          body: { ids: idsOf(form, 'replay') },
+        })
+        return { notice: replayedNotice(replayed.length, left.length) }
+      },
+    },
+  },
+}
+
+function headline({ deliveries, messages }: ReturnType<typeof deadOf>): string {
+  if (deliveries + messages === 0) return 'Nothing has used up its attempts.'
+  const parts = [
+    ...(messages > 0
+      ? [`${counted(messages, 'message')} did not reach ${messages === 1 ? 'its store' : 'their stores'}`]
+      : []),
+    ...(deliveries > 0 ? [`${counted(deliveries, 'delivery', 'deliveries')} could not be dealt with`] : []),
+  ]
+  return `${parts.join(', and ')}. Look for the cause, then send or replay.`
+}
+
+/** What a store does not know while the message is dead. */
+const unsaid: Record<string, string> = {
+  'line.fulfilled': 'the keys of a line',
+  'line.failed': 'that a line failed',
+  'line.held': 'that a line is held',
+  'line.resumed': 'that a line goes on',
+  'order.closed': 'that an order is closed',
+}
+
+function messagePart(visit: Visit, { items, next }: List<EffectView>, may: boolean): Html {
+  if (items.length === 0) {
+    return empty(
+      'No dead messages',
+      'Keys and news go to stores, again and again for a day and more. What a store still has not taken then comes here.',
+    )
+  }
+  return html`${table<EffectView>({
+    caption: 'Messages to stores that used up their attempts',
+    rows: items,
+    columns: [
+      {
+        head: 'Message',
+        cell: (one) =>
+          html`${may && tick('redeliver', one.id, `${one.type} of ${one.createdAt}`)}${one.type}<small>${unsaid[one.type]}</small>`,
+      },
+      { head: 'State', cell: ({ state }) => stateMark(state), isTop: true },
+      { head: 'Store', cell: ({ store }) => store },
+      {
+        head: 'Order',
+        cell: ({ orderId }) => orderId && html`<a class="id" href="/orders?search=${orderId}">${orderId.slice(-8)}</a>`,
+      },
+      { head: 'Attempts', cell: ({ attempts }) => attempts, isNumber: true },
+      { head: 'Since', cell: ({ createdAt }) => ago(createdAt, visit.now) },
+      { head: 'Why', cell: ({ lastError }) => lastError },
+    ],
+  })}${pager({ at: '/dead-letters', query: visit.query, next })}${
+    may &&
+    html`<div>${actOnSeveral(visit, {
+      id: 'redeliver',
+      ids: items.map(({ id }) => id),
+      summary: 'Send again…',
+      to: '/dead-letters/redeliver',
+      about: 'Puts messages back into the outbox, due now, each with all its attempts.',
+      effect: [
+        ['Money', 'Nothing is bought.'],
+        [
+          'Store',
+          'Gets each message within seconds, under the id that it had: a store that has it already takes it for a repeat.',
+        ],
+        ['Undo', 'Not once a message has left.'],
+      ],
+      button: 'Send these messages again',
+    })}</div>`
+  }`
+}
+
+function deliveryPart(visit: Visit, { items, next }: List<DeliveryView>, may: boolean, now: number): Html {
+  if (items.length === 0) {
+    return empty('No dead deliveries', 'A delivery that could not be dealt with in ten attempts comes here.')
+  }
+  return html`${table<DeliveryView>({
+    caption: 'Deliveries that used up their attempts',
+    rows: items,
+    columns: [
+      {
+        head: 'Delivery',
+        cell: (one) =>
+          html`${may && tick('replay', one.id, `${eventText(one)} of ${one.receivedAt}`)}<a href="/deliveries/${one.id}">${eventText(one)}</a>`,
+      },
+      { head: 'State', cell: ({ state }) => stateMark(state), isTop: true },
+      {
+        head: 'Supplier order',
+        cell: ({ supplierOrderId }) => supplierOrderId && html`<span class="id">${supplierOrderId}</span>`,
+      },
+      { head: 'Attempts', cell: ({ attempts }) => attempts, isNumber: true },
+      { head: 'Arrived', cell: ({ receivedAt }) => clockTag(receivedAt, now) },
+      { head: 'Why', cell: ({ lastError }) => lastError },
+    ],
+  })}${next !== null && html`<p class="small"><a href="/deliveries?state=dead&amp;before=${next}">Older dead deliveries</a></p>`}${
+    may &&
+    html`<div>${actOnSeveral(visit, {
+      id: 'replay',
+      ids: items.map(({ id }) => id),
+      summary: 'Replay…',
+      to: '/dead-letters/replay',
+      about: 'Puts deliveries back into the inbox, each with a fresh count of attempts.',
+      effect: replayEffect,
+      button: 'Replay these deliveries',
+    })}</div>`
+  }`
+}
