@@ -2,11 +2,13 @@
 import { cancelOrder } from '../../../src/ordering/actions.ts'
 import { type OrderInput, takeOrder } from '../../../src/ordering/intake.ts'
 import type { Cancellation } from '../../support/cancelled-keys.ts'
-import { STORE } from './process.ts'
+import { STORE } from './store.ts'
 import type { World } from './world.ts'
 
 /** An order as the store remembers it. */
 export interface Placed {
+  /** Who ordered knows it by this name; a backend takes it for its reference. */
+  name: string
   reference: string
   lines: OrderInput['lines']
   /** Our id of it, once we have acknowledged it. */
@@ -22,13 +24,22 @@ const REFUSALS_MAX = 20
 
 const CANCELLED = 'select reference from store_orders where cancel_requested_at is not null'
 
-export type Customers = ReturnType<typeof createCustomers>
+export interface Customers {
+  placed: readonly Placed[]
+  order: (name: string, lines: OrderInput['lines']) => Promise<void>
+  cancel: (one: Placed) => Promise<void>
+  /** Cancellations that were acknowledged and that the database knows. */
+  cancellations: () => readonly Cancellation[]
+  /** Orders whose end their store does not know. */
+  unheard: () => Placed[]
+  /** After a restore the store hands in what it had acknowledged, and asks for its cancellations again. */
+  handInAgain: () => void
+}
 
-export function createCustomers(world: World) {
+export function createCustomers(world: World): Customers {
   const { host, timeline, log } = world
   const chance = world.chance.named('customers')
   const placed: Placed[] = []
-  /** Cancellations that were acknowledged and that the database knows. */
   let cancellations: Cancellation[] = []
   world.restored.add(() => {
     const known = host.connection().prepare<[], { reference: string }>(CANCELLED).all()
@@ -37,7 +48,7 @@ export function createCustomers(world: World) {
   const again = () => timeline.sleep(chance.between(AGAIN_MS.least, AGAIN_MS.most))
 
   async function order(reference: string, lines: OrderInput['lines']): Promise<void> {
-    const one: Placed = { reference, lines, orderId: undefined, cancelledAt: undefined }
+    const one: Placed = { name: reference, reference, lines, orderId: undefined, cancelledAt: undefined }
     placed.push(one)
     await handIn(one)
   }
@@ -80,9 +91,14 @@ export function createCustomers(world: World) {
     placed,
     order,
     cancel,
-    cancellations: (): readonly Cancellation[] => cancellations,
-    /** After a restore the store hands in what it had acknowledged, and asks for its cancellations again. */
-    handInAgain: (): void => {
+    cancellations: () => cancellations,
+    unheard: () => {
+      const closed = new Set(
+        world.store.heard.filter(({ type }) => type === 'order.closed').map(({ data }) => data.reference),
+      )
+      return placed.filter(({ orderId, reference }) => orderId !== undefined && !closed.has(reference))
+    },
+    handInAgain: () => {
       for (const one of placed) {
         if (one.orderId === undefined) continue
         one.orderId = undefined

@@ -4,11 +4,16 @@ import type { WorkerName } from '../../../src/ordering/context.ts'
 /** When each pump has something to do next, by the process's clock; absent when it has nothing to wait for. */
 export type Due = Partial<Record<WorkerName, number>>
 
+/** How often the products of a shop are read. */
+const READ_EVERY_MS = 6 * 3_600_000
+/** Longest wait before the orders of a shop are read again. */
+const POLL_WAIT_MAX_MS = 5 * 60_000
+
 /**
  * Reads when the next tick would find work. A tick that finds none changes nothing, so the ticks in between are left
  * out: that is what lets days pass in milliseconds.
  */
-export function dueReader(connection: Connection.Database): () => Due {
+export function dueReader(connection: Connection.Database): (now: number) => Due {
   const lease = 'coalesce(lease_until, 0)'
   const statement = connection.prepare<[], Record<string, number | null>>(`
     select
@@ -26,12 +31,16 @@ export function dueReader(connection: Connection.Database): () => Due {
       (select min(coalesce((select paused_until from publishing where publishing.store = publications.store), 0))
         from publications) as publications,
       (select min(next_try_at) from listings where next_try_at is not null) as retries,
-      (select min(not_before) from deliveries where state in ('stored', 'retry', 'orphan')) as taken`)
+      (select min(not_before) from deliveries where state in ('stored', 'retry', 'orphan')) as taken,
+      (select min(orders_due_at) from store_readings) as polled,
+      (select min(case when variants_cursor is not null then 0
+          else coalesce(variants_read_at + ${READ_EVERY_MS}, paused_until, 0) end)
+        from store_readings left join publishing on publishing.store = store_readings.store) as variants`)
   const earliest = (...instants: (number | null | undefined)[]): number | undefined => {
     const known = instants.filter((at) => typeof at === 'number')
     return known.length === 0 ? undefined : Math.min(...known)
   }
-  return () => {
+  return (now) => {
     const row = statement.get() ?? {}
     const due: Due = {}
     const set = (pump: WorkerName, at: number | undefined) => {
@@ -41,7 +50,10 @@ export function dueReader(connection: Connection.Database): () => Due {
     set('refresh', earliest(row.refreshed, row.lost))
     set('outbox', earliest(row.callbacks))
     set('inbox', earliest(row.taken))
-    set('publish', earliest(row.publications, row.retries))
+    set('publish', earliest(row.publications, row.retries, row.variants))
+    const polled = earliest(row.polled)
+    // A longer wait was set by a clock that has gone back since.
+    set('poll', polled !== undefined && polled - now > POLL_WAIT_MAX_MS ? now : polled)
     return due
   }
 }

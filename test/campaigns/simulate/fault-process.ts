@@ -126,6 +126,7 @@ const twoWorkers: Fault = {
   id: 'F27',
   what: 'two workers on one database',
   lasting: true,
+  onlyBackend: 'a shop knows no repeat: two workers may read at the same instant that it lacks a note',
   begin: ({ supervisor, world, fired }) => {
     supervisor.want(2)
     fired()

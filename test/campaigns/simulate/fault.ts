@@ -24,6 +24,8 @@ export interface Fault {
   what: string
   /** It may last for days; others end after two hours, because nothing new happens after that. */
   lasting?: true
+  /** Why it is played with a backend alone. */
+  onlyBackend?: string
   /** What the world is made with when this fault is to come. */
   prepare?: (settings: Settings, chance: Chance) => void
   begin: (scene: Scene) => () => void

@@ -13,8 +13,8 @@ import type { Chance } from './chance.ts'
 import { type Due, dueReader } from './due.ts'
 import type { EventLog } from './event-log.ts'
 import type { Road } from './network.ts'
-import { type DeathPoint, type SimProcess, STORE, startProcess } from './process.ts'
-import type { SimStore } from './store.ts'
+import { type DeathPoint, type SimProcess, startProcess } from './process.ts'
+import { type SimStore, STORE } from './store.ts'
 import type { Timeline } from './timeline.ts'
 
 export const API_KEY = 'sk_test_0123456789abcdef'
@@ -66,7 +66,7 @@ export type Host = Awaited<ReturnType<typeof openHost>>
 export async function openHost({ timeline, chance, log, dialect, policy, road, every }: HostOptions) {
   let connection: Connection.Database
   let engine: Database
-  let due: () => Due
+  let due: (now: number) => Due
   let store: SimStore | undefined
   let clockOffsetMs = 0
   let processes: SimProcess[] = []
@@ -126,7 +126,7 @@ export async function openHost({ timeline, chance, log, dialect, policy, road, e
 
   function tick(): void {
     const wall = timeline.now() + clockOffsetMs
-    const ready = due()
+    const ready = due(wall)
     const pumps = (Object.keys(ready) as WorkerName[]).filter((pump) => (ready[pump] ?? 0) <= wall)
     for (const process of alive()) {
       process.life.reach(() => {

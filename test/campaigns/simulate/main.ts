@@ -11,6 +11,7 @@ import { mistakeNamed } from '../mistakes/list.ts'
 import { isRed, type Outcome, runCampaign, tooLittle } from './campaign.ts'
 import { play, playOutside } from './run.ts'
 import type { Report, Task } from './worker.ts'
+import type { StoreKind } from './world.ts'
 
 const SEEDS = 100
 /** A mistake that takes longer than this to be found was not found. */
@@ -29,6 +30,7 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     mistake: { type: 'string' },
     outside: { type: 'boolean', default: false },
+    store: { type: 'string' },
     log: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
@@ -40,6 +42,8 @@ const HELP = `npm run simulate -- [options]
   --mistake NAME  make a mistake in the program, play until it is found
   --outside       only seeds outside the promises, where double charges happen
                   and must be noticed
+  --store KIND    what sells in every seed: backend or woocommerce; default: a
+                  third of the seeds have a WooCommerce shop
   --log FILE      write what happens in one seed, line by line
 
 A campaign of ${ALL_FROM} seeds or more also fails when it has not reached every
@@ -52,6 +56,7 @@ const say = (text: string): void => void process.stdout.write(`${text}\n`)
 const LOGGED_EVERY = 250
 const from = whole('seed', values.seed, 1)
 const mistake = values.mistake === undefined ? undefined : mistakeNamed(values.mistake).name
+const store = storeKind(values.store)
 const usual = mistake ? MISTAKE_SEEDS : values.seed === undefined ? SEEDS : 1
 const count = whole('seeds', values.seeds, usual)
 
@@ -90,7 +95,7 @@ async function campaign(): Promise<number> {
 
 function* tasks(): Generator<Task> {
   for (let seed = from; seed < from + count; seed += 1) {
-    if (!values.outside) yield { seed, campaign: 'inside' }
+    if (!values.outside) yield { seed, campaign: 'inside', store }
     const also = values.seed === undefined && seed % OUTSIDE_EVERY === 0
     if (values.outside || also) yield { seed, campaign: 'outside' }
   }
@@ -104,7 +109,7 @@ function describe({ red, unreached, decisions, freezes, figures }: Outcome, ms: 
     if (played && which === 'inside' && tooLittle(played)) say(`seed ${seed}: too little happened in it`)
     const wrong = Object.entries(played ?? {}).filter(([name, value]) => counted.includes(name) && value !== 0)
     say(`seed ${seed} is wrong: ${wrong.map(([name, value]) => `${name} ${value}`).join(', ') || 'see above'}`)
-    const flags = `${which === 'outside' ? ' --outside' : ''}${mistake === undefined ? '' : ` --mistake ${mistake}`}`
+    const flags = `${which === 'outside' ? ' --outside' : ''}${store ? ` --store ${store}` : ''}${mistake === undefined ? '' : ` --mistake ${mistake}`}`
     say(`again: npm run simulate -- --seed ${seed}${mistake === undefined ? '' : ' --seeds 1'}${flags}`)
   }
   if (red.length > RED_SHOWN) say(`${red.length} seeds are wrong: ${red.map(({ seed }) => seed).join(' ')}`)
@@ -121,13 +126,18 @@ async function single(file: string): Promise<number> {
   const log = openSync(file, 'w')
   const write = (line: string): void => void writeSync(log, `${line}\n`)
   const seed = from
-  const played = await (values.outside ? playOutside : play)(seed, write)
+  const played = await (values.outside ? playOutside : play)(seed, { write, store })
   closeSync(log)
   const { tail: _, broken, ...figures } = played
   for (const text of new Set(broken)) say(text)
   const right = !isRed({ seed, campaign: values.outside ? 'outside' : 'inside', played, cells: [] })
   say(JSON.stringify({ ...figures, passed: right }))
   return right ? 0 : 1
+}
+
+function storeKind(text: string | undefined): StoreKind | undefined {
+  if (text === undefined || text === 'backend' || text === 'woocommerce') return text
+  throw new Error('--store must be backend or woocommerce')
 }
 
 function whole(name: string, text: string | undefined, usual: number): number {

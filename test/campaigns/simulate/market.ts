@@ -41,7 +41,7 @@ export function openMarket({ world, customers, spanMs }: MarketOptions): () => v
   }
 
   function cancelSoon(reference: string): void {
-    const placed = customers.placed.find((one) => one.reference === reference)
+    const placed = customers.placed.find(({ name }) => name === reference)
     if (placed) void customers.cancel(placed)
     else timeline.after(chance.between(1_000, 60_000), () => cancelSoon(reference))
   }

@@ -17,7 +17,7 @@ import { type Purchase, purchasesBySupplierOrder } from '../../../src/storage/pu
 import { purchases } from '../../../src/storage/schema.ts'
 import { build } from '../../../src/storage/statement.ts'
 import { groundlessFreezes } from '../../support/freeze-causes.ts'
-import { partOf } from '../../support/references.ts'
+import { orderOf, partOf } from '../../support/references.ts'
 import type { SimProcess } from './process.ts'
 import { HOUR, MINUTE, type World } from './world.ts'
 
@@ -212,6 +212,9 @@ export function createOperator(world: World, temper: Temper) {
     // keys of this one are there before.
     if (purchase.note?.includes('on another line')) return refusalOf(loaded, 'close') ? [handOver] : both
     if (purchase.cancelRequestedAt !== null && chance.odds(0.5)) return [close, handOver]
+    // Nothing is handed over in a shop that has the order as cancelled.
+    if (world.shop?.isCancelled(orderOf(purchase.externalOrderId)))
+      return [refusalOf(loaded, 'close') ? handOver : close]
     // The customer has some of the keys: the operator buys the others again, or settles for what came.
     const left = unitsLeft(loaded)
     if (left > 0 && left < purchase.quantity && chance.odds(0.5)) return [again, handOver, ...adopt, close]

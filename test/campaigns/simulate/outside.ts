@@ -60,6 +60,7 @@ export function outsidePlanOf(seed: number): Plan {
   const spanMs = chance.between(30, 90) * MINUTE
   const fault = chance.pick([forgetful, forgetful, lying])
   const settings: Plan['settings'] = {
+    store: 'backend',
     dialect: { ...shipped, quantityMax: 3 },
     supplier: {},
     policy: {},

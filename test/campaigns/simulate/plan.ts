@@ -6,7 +6,7 @@ import { faults, mayMeet, pairs } from './faults.ts'
 import type { Temper } from './operator.ts'
 import { storyOf } from './stories.ts'
 import type { Story } from './story.ts'
-import { HOUR, MINUTE, type Settings, shipped } from './world.ts'
+import { HOUR, MINUTE, type Settings, type StoreKind, shipped } from './world.ts'
 
 export interface Planned {
   fault: Fault
@@ -25,8 +25,23 @@ export interface Plan {
   temper: Temper
 }
 
-/** Draws the plan of a seed. The first two faults go through all pairs in turn, so that a campaign misses none. */
-export function planOf(seed: number): Plan {
+/** One seed in so many is played by a shop, where its faults and its story allow it. */
+const SHOP_EVERY = 3
+
+/** A third of the seeds sell in a shop; its draw is its own, so that everything else of a seed stays the same. */
+function storeKindOf(seed: number, parts: readonly (Fault | undefined)[], wanted: StoreKind | undefined): StoreKind {
+  const drawn = createChance(seed, 'kind of store').between(1, SHOP_EVERY) === 1 ? 'woocommerce' : 'backend'
+  return (wanted ?? drawn) === 'woocommerce' && parts.every((one) => one?.onlyBackend === undefined)
+    ? 'woocommerce'
+    : 'backend'
+}
+
+/**
+ * Draws the plan of a seed. The first two faults go through all pairs in turn, so that a campaign misses none.
+ *
+ * @param store what sells instead of what the seed says, where its faults allow it
+ */
+export function planOf(seed: number, store?: StoreKind): Plan {
   const chance = createChance(seed, 'plan')
   const pair = pairs[seed % pairs.length] ?? []
   const story = storyOf(seed, pair)
@@ -35,6 +50,7 @@ export function planOf(seed: number): Plan {
   const chosen = chooseFaults(seed, pair, story)
   const small = chance.odds(0.5)
   const settings: Settings = {
+    store: storeKindOf(seed, [...chosen, story], store),
     dialect: {
       ...shipped,
       quantityMax: small ? 3 : 100,

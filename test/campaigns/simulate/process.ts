@@ -3,6 +3,7 @@ import type { Dialect } from '../../../src/dialect/dialect.ts'
 import { messageOf } from '../../../src/errors.ts'
 import { createIds } from '../../../src/ids.ts'
 import type { Inbox } from '../../../src/inbox/receive.ts'
+import { provisionShops } from '../../../src/inbox/shop-webhooks.ts'
 import type { Log } from '../../../src/log.ts'
 import type { CrashPoint, OrderingPolicy, WorkerName } from '../../../src/ordering/context.ts'
 import type { Fulfilment } from '../../../src/ordering/fulfil.ts'
@@ -12,21 +13,19 @@ import { startRuntime } from '../../../src/runtime.ts'
 import type { Secret } from '../../../src/secret.ts'
 import type { Change, Database } from '../../../src/storage/database.ts'
 import type { Marker } from '../../../src/storage/marker.ts'
-import { backendStore } from '../../../src/stores/backend/backend.ts'
 import { createSupplier, type Supplier } from '../../../src/supplier/client.ts'
 import { openVault } from '../../../src/vault/vault.ts'
-import { sellingPolicy } from '../../support/selling.ts'
 import type { Chance } from './chance.ts'
 import { createDisk } from './disk.ts'
 import type { EventLog } from './event-log.ts'
 import { createLife, type Life } from './life.ts'
 import { type Road, SUPPLIER_ORIGIN } from './network.ts'
-import { CALLBACK_URL, type SimStore } from './store.ts'
+import { type SimStore, STORE } from './store.ts'
 import type { Timeline } from './timeline.ts'
 
-export const STORE = 'sim-ab12cd34'
-
 const HOUR = 3_600_000
+/** The program looks after the webhooks of its shops as often. */
+const QUARTER_MS = HOUR / 4
 /** The program looks every 5 s; a restore is over some minutes later either way. */
 const REATTACH_MS = 20_000
 
@@ -112,21 +111,14 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
       network: parts.road.of({ name, life }),
     }),
   )
-  const backend = backendStore({
-    callbackUrl: CALLBACK_URL,
-    secrets: () => [vault.subKey(`callback:${STORE}`)],
-    now,
-    newId,
-    connections: store.connections(life),
-    timeout: timeoutOn(life),
-  })
+  const adapter = store.open({ life, vault, now, newId, timeout: timeoutOn(life) })
   const runtime = await startRuntime({
     db,
     vault,
     supplier,
     dialect,
-    stores: [{ id: STORE, policy: sellingPolicy() }],
-    storeOf: (id) => (id === STORE ? backend : undefined),
+    stores: [store.selling],
+    storeOf: (id) => (id === STORE ? adapter : undefined),
     policy: parts.policy,
     owner: name,
     now,
@@ -163,6 +155,12 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
   repeat(every.sweepMs, 'sweep.failed', () => sweeps.recent('schedule'))
   repeat(24 * HOUR, 'sweep.failed', () => sweeps.start('nightly'))
   repeat(every.syncMs, 'sync.failed', () => syncs.finish('schedule'))
+  const { publicUrl } = store
+  if (publicUrl !== null) {
+    const provision = () => provisionShops({ ...ordering, publicUrl })
+    repeat(QUARTER_MS, 'shops.unprovisioned', provision)
+    void provision().catch(warned('shops.unprovisioned'))
+  }
   void ordering.checkBalance().catch(warned('balance.unread'))
   syncs.follow('start')
   // The process that reattached orders may have died while another one lived on.

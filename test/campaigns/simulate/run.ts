@@ -6,10 +6,12 @@ import { openMarket, orderOneMore, PURCHASES_MIN } from './market.ts'
 import { createOperator } from './operator.ts'
 import { type Detection, detectionOf, outsidePlanOf } from './outside.ts'
 import { type Plan, planOf } from './plan.ts'
+import { startShopSender } from './shop-sender.ts'
+import { createShoppers } from './shoppers.ts'
 import { createSupervisor } from './supervisor.ts'
 import { unfinished, type Verdict, verdictOf } from './verdict.ts'
 import { createWatch } from './watch.ts'
-import { HOUR, MINUTE, openWorld, settleIn, type World } from './world.ts'
+import { HOUR, MINUTE, openWorld, type StoreKind, settleIn, type World } from './world.ts'
 
 /** After the faults have ended, everything must come to its end within this time. */
 const CALM_MS = 3 * HOUR
@@ -17,6 +19,8 @@ const CALM_MS = 3 * HOUR
 const RETRIES_MS = HOUR
 /** Once everything has, two looks of the operator and four sweeps later nothing new is to be expected. */
 const AFTERWARDS_MS = HOUR
+/** Shoppers may change their mind for so long after the faults. */
+const WHIMS_MS = 10 * MINUTE
 /** One seed in so many is watched for the whole time all the same. */
 const WATCHED_EVERY = 10
 /** A seed in which less goes wrong proves little. */
@@ -26,6 +30,7 @@ export interface Played extends Verdict, Detection {
   seed: number
   digest: string
   tail: string[]
+  store: StoreKind
   purchases: number
   decisions: number
   freezes: number
@@ -33,12 +38,19 @@ export interface Played extends Verdict, Detection {
   fired: string[]
 }
 
+export interface Playing {
+  /** Takes every line of the event log. */
+  write?: ((line: string) => void) | undefined
+  /** What sells, instead of what the seed says. */
+  store?: StoreKind | undefined
+}
+
 /** Plays a seed of the campaign inside the promises. */
-export const play = (seed: number, write?: (line: string) => void): Promise<Played> =>
-  playPlan(seed, planOf(seed), false, write)
+export const play = (seed: number, { write, store }: Playing = {}): Promise<Played> =>
+  playPlan(seed, planOf(seed, store), false, write)
 
 /** Plays a seed of the campaign outside of them, where double charges must be noticed. */
-export const playOutside = (seed: number, write?: (line: string) => void): Promise<Played> =>
+export const playOutside = (seed: number, { write }: Playing = {}): Promise<Played> =>
   playPlan(seed, outsidePlanOf(seed), true, write)
 
 async function playPlan(seed: number, plan: Plan, isOutside: boolean, write?: (line: string) => void): Promise<Played> {
@@ -47,12 +59,16 @@ async function playPlan(seed: number, plan: Plan, isOutside: boolean, write?: (l
   log.add('plan', 'seed', {
     seed,
     story: plan.story?.id,
+    ...(world.shop && { store: plan.settings.store }),
     faults: plan.faults.map(({ fault, fromMs, spanMs }) => [fault.id, fromMs, spanMs]),
   })
   const supervisor = createSupervisor(world)
   const watch = createWatch(world)
   await settleIn(world)
-  const customers = createCustomers(world)
+  const { shop } = world
+  const customers = shop ? createShoppers(world, shop, timeline.now() + plan.spanMs + WHIMS_MS) : createCustomers(world)
+  if (shop) startShopSender(world, shop, watch.violate)
+  shop?.trouble.begin()
   const operator = createOperator(world, plan.temper)
   const fired = new Set<string>()
   const startAt = timeline.now()
@@ -93,6 +109,7 @@ async function playPlan(seed: number, plan: Plan, isOutside: boolean, write?: (l
   })
   await timeline.runUntil(startAt + plan.spanMs + 1)
   endStory?.()
+  shop?.trouble.end()
   settleMarket()
   log.add('plan', 'calm')
   operator.endRetries(timeline.now() + RETRIES_MS)
@@ -105,6 +122,7 @@ async function playPlan(seed: number, plan: Plan, isOutside: boolean, write?: (l
     ...detection,
     digest: log.digest(),
     tail: log.tail(),
+    store: plan.settings.store,
     purchases: purchasesIn(world),
     decisions: operator.counts.decisions,
     freezes: operator.counts.unfreezes,

@@ -1,21 +1,45 @@
 /** A store: buys from us, hears our callbacks through the real adapter, and keeps a record of its own. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
+import type { SellingStore } from '../../../src/listings/assess.ts'
+import { backendStore } from '../../../src/stores/backend/backend.ts'
+import type { Store } from '../../../src/stores/store.ts'
+import type { Vault } from '../../../src/vault/vault.ts'
+import { sellingPolicy } from '../../support/selling.ts'
 import type { Chance } from './chance.ts'
+import { type Journey, type StoreTransit, storeConnections } from './connections.ts'
 import type { Life } from './life.ts'
 import type { Timeline } from './timeline.ts'
 
-export const CALLBACK_URL = 'https://store.test/callbacks'
+export const STORE = 'sim-ab12cd34'
+const CALLBACK_URL = 'https://store.test/callbacks'
 
-/** One callback on its way, as faults may change it. */
-export interface CallbackTransit {
-  travelMs: number
-  refused: string | undefined
+/** What a process knows of its store, and opens its adapter with. */
+export interface SimStore {
+  /** Faults, asked for each request. */
+  hooks: Set<(transit: CallbackTransit) => void>
+  /** Callbacks that a backend recorded; a shop records none. */
+  heard: Heard[]
+  changed: { id: string; firstAt: number }[]
+  selling: SellingStore & { delayMinutes?: number }
+  /** Where the store reaches Quayside; null: it sends nothing. */
+  publicUrl: string | null
+  open: (parts: OpeningParts) => Store
+}
+
+export interface OpeningParts {
+  life: Life
+  vault: Vault
+  now: () => number
+  newId: () => string
+  timeout: (ms: number) => AbortSignal
+}
+
+/** One callback on its way, or one request to a shop. */
+export interface CallbackTransit extends StoreTransit {
   /** Answered instead of 204; recorded all the same when `recorded`. */
   status: number
   recorded: boolean
-  backMs: number
-  answerLost: boolean
 }
 
 /** A callback as it was recorded, once for each id. */
@@ -37,19 +61,14 @@ export interface StoreOptions {
   secret: Buffer
 }
 
-/** Refusals that come before a byte of a callback has left. */
-const UNSENT: readonly (string | undefined)[] = ['ECONNREFUSED', 'ENOTFOUND']
 /** A process that hears of such a refusal has noted it after this time. */
 const NOTED_MS = 1_000
 
 /** Standard Webhooks' usual tolerance. */
 const TOLERANCE_MS = 300_000
 
-export type SimStore = ReturnType<typeof createStore>
-
-export function createStore({ timeline, chance, secret }: StoreOptions) {
-  const hooks = new Set<(transit: CallbackTransit) => void>()
-  const listeners = new Set<(heard: Heard) => void>()
+export function createStore({ timeline, chance, secret }: StoreOptions): SimStore {
+  const hooks: SimStore['hooks'] = new Set()
   const heard: Heard[] = []
   /** Callback -> the body under which it came first. */
   const bodies = new Map<string, string>()
@@ -84,85 +103,50 @@ export function createStore({ timeline, chance, secret }: StoreOptions) {
     const at = timeline.now()
     const one = { id, type, data, at, begunAt: begun.get(id) ?? at, timestamp: Date.parse(createdAt) }
     heard.push(one)
-    for (const listener of listeners) listener(one)
     return true
   }
 
-  /** Connections of one process to the store. */
-  class Connections extends Dispatcher {
-    readonly life: Life
-
-    constructor(life: Life) {
-      super()
-      this.life = life
+  /** A callback leaves a process. */
+  function depart(life: Life, options: Dispatcher.DispatchOptions): Journey {
+    const transit: CallbackTransit = {
+      travelMs: chance.between(1, 30),
+      backMs: chance.between(1, 30),
+      refused: undefined,
+      status: 204,
+      recorded: true,
+      answerLost: false,
     }
-
-    override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-      const { life } = this
-      const transit: CallbackTransit = {
-        travelMs: chance.between(1, 30),
-        backMs: chance.between(1, 30),
-        refused: undefined,
-        status: 204,
-        recorded: true,
-        answerLost: false,
-      }
-      for (const hook of hooks) hook(transit)
-      const id = String((options.headers as Record<string, string>)['webhook-id'])
-      const isFirst = !begun.has(id)
-      // What was noted right before a pause leaves right after it.
-      if (isFirst) begun.set(id, life.pausedFrom())
-      let over = false
-      const controller = {
-        paused: false,
-        aborted: false,
-        reason: null,
-        rawHeaders: null,
-        rawTrailers: null,
-        pause: () => {},
-        resume: () => {},
-        abort: (reason: Error) => fail(reason),
-      }
-      const fail = (error: Error): void => {
-        if (over) return
-        over = true
-        handler.onResponseError?.(controller, error)
-      }
-      const answer = (status: number): void => {
-        if (over) return
-        over = true
-        // The body is a stream, which takes up to three turns of the event loop to end.
-        const ended = timeline.underway()
-        setImmediate(() => setImmediate(() => setImmediate(ended)))
-        handler.onResponseStart?.(controller, status, {}, '')
-        handler.onResponseEnd?.(controller, {})
-      }
-      const { refused } = transit
-      if (!UNSENT.includes(refused)) handler.onRequestStart?.(controller, {})
-      timeline.after(transit.travelMs, () => {
-        if (refused !== undefined) {
-          life.reach(() => {
-            fail(Object.assign(new Error(refused), { code: refused }))
-            timeline.after(NOTED_MS, () => {
-              if (isFirst && UNSENT.includes(refused) && !life.isDead()) begun.delete(id)
-            })
-          })
-          return
-        }
-        const taken = transit.recorded ? take(options.headers as Record<string, string>, String(options.body)) : true
-        if (transit.answerLost) return
-        timeline.after(transit.backMs, () => life.reach(() => answer(taken ? transit.status : 401)))
-      })
-      return true
+    for (const hook of hooks) hook(transit)
+    const headers = options.headers as Record<string, string>
+    const id = String(headers['webhook-id'])
+    const isFirst = !begun.has(id)
+    // What was noted right before a pause leaves right after it.
+    if (isFirst) begun.set(id, life.pausedFrom())
+    return {
+      transit,
+      arrive: () => {
+        const taken = transit.recorded ? take(headers, String(options.body)) : true
+        return { status: taken ? transit.status : 401, headers: {}, body: '' }
+      },
+      unsent: () =>
+        void timeline.after(NOTED_MS, () => {
+          if (isFirst && !life.isDead()) begun.delete(id)
+        }),
     }
   }
 
   return {
     hooks,
-    listeners,
     heard,
     changed,
-    counts,
-    connections: (life: Life): Dispatcher => new Connections(life),
+    selling: { id: STORE, policy: sellingPolicy() },
+    publicUrl: null,
+    open: ({ life, vault, ...needs }) =>
+      backendStore({
+        ...needs,
+        callbackUrl: CALLBACK_URL,
+        secrets: () => [vault.subKey(`callback:${STORE}`)],
+        connections: storeConnections({ timeline, life }, (options) => depart(life, options)),
+      }),
   }
 }

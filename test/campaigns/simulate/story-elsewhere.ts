@@ -2,7 +2,7 @@
 import { externalOrderId } from '../../../src/domain/purchase-keys.ts'
 import { ELSEWHERE } from './elsewhere.ts'
 import type { Scene } from './fault.ts'
-import { STORE } from './process.ts'
+import { STORE } from './store.ts'
 import type { Story } from './story.ts'
 
 const SECOND = 1_000
@@ -31,6 +31,7 @@ const boughtElsewhere: Story = {
   id: 'bought elsewhere',
   what: 'an order is at the supplier, and on record as an orphan, before the store order comes that would buy it again',
   aims: ['orphan_on_record in planned'],
+  onlyBackend: 'a shop numbers its orders itself, when they are placed',
   begin: (scene) => {
     const { world, chance, customers, spanMs } = scene
     const { timeline, host, supplier, log } = world

@@ -8,12 +8,12 @@ import { API_KEY } from './host.ts'
 import { createBook, type Decided, type Operator } from './operator.ts'
 import { detectionOf } from './outside.ts'
 import { planOf } from './plan.ts'
-import { STORE } from './process.ts'
+import { STORE } from './store.ts'
 import { verdictOf, type Witnesses } from './verdict.ts'
 import { openWorld, settleIn } from './world.ts'
 
 async function simWorld() {
-  const world = await openWorld(1, planOf(1).settings)
+  const world = await openWorld(1, planOf(1, 'backend').settings)
   onTestFinished(world.close)
   return world
 }
@@ -50,8 +50,9 @@ async function partOf({ quantity }: { quantity: number }) {
   const witnesses = {
     world,
     customers: {
-      placed: [{ reference: 's1', lines, orderId: undefined, cancelledAt: undefined }],
+      placed: [{ name: 's1', reference: 's1', lines, orderId: undefined, cancelledAt: undefined }],
       cancellations: () => cancellations,
+      unheard: () => [],
     },
     operator: { decided, claimed, overrides: [], groundless },
     watch: { broken: [], deaths, clockHasMoved: () => false },

@@ -1,11 +1,12 @@
 /** What became of a seed: by the sandbox's ledger and the store's own record, whatever Quayside believes. */
 import type { LedgerEntry } from '../../../src/sandbox/ledger.ts'
 import { standingCharges as chargesThatStand, doubleChargesIn, unreportedChargesIn } from '../../support/charges.ts'
-import { isOurs, lineOf, partOf } from '../../support/references.ts'
+import { isOurs, lineOf, orderOf, partOf } from '../../support/references.ts'
 import { brokenCallbacks } from './callbacks.ts'
 import { cancelledKeys } from './cancelled.ts'
 import type { Customers } from './customers.ts'
 import type { Decided, Operator } from './operator.ts'
+import { type KeyRecord, shopRecord, unpaidPurchases } from './shop-verdict.ts'
 import { overspent } from './spend.ts'
 import type { Watch } from './watch.ts'
 import type { World } from './world.ts'
@@ -38,7 +39,12 @@ export function verdictOf(witnesses: Witnesses): Verdict {
   const standing = standingCharges(world, operator)
   const broken = [...watch.broken, ...overspent(witnesses)]
   if (!report.closes) broken.push('the books of the supplier do not close')
-  const store = storeRecord(witnesses, report.keysIssued)
+  const { shop } = world
+  const given = { issued: report.keysIssued, givenUp: keysGivenUp(witnesses, report.keysIssued) }
+  const store = shop
+    ? shopRecord(world, shop, { ...given, placed: witnesses.customers.placed })
+    : storeRecord(witnesses, given)
+  if (shop) broken.push(...unpaidPurchases(world, shop))
   broken.push(...store.broken, ...cancelledKeys(witnesses), ...brokenCallbacks(witnesses))
   broken.push(...operator.groundless, ...unreportedChargesIn(standing, ordersReported(witnesses)))
   const issued = new Map<string, string>()
@@ -47,7 +53,9 @@ export function verdictOf(witnesses: Witnesses): Verdict {
   }
   const foreign = [...store.keys].filter(([key, line]) => issued.get(key) !== line)
   for (const [key, line] of foreign) world.log.add('verdict', 'foreign key', { key, line })
-  const lost = orphans(standing, report.keysIssued, store.keys, operator)
+  const lost = orphans(standing, report.keysIssued, store.keys, operator).filter(
+    (charge) => !isForgotten(witnesses, charge),
+  )
   for (const { externalOrderId, orderId } of lost) world.log.add('verdict', 'orphan', { externalOrderId, orderId })
   return {
     doubleCharges: doubleCharges(standing, world, operator),
@@ -107,14 +115,25 @@ function orphans(
   })
 }
 
+/**
+ * A restore took it out of the database, and its shop shows the order as cancelled, which is then not taken again: the orphan on
+ * record is all that people can know of it.
+ */
+const isForgotten = (witnesses: Witnesses, { externalOrderId, orderId }: Charge): boolean => {
+  const { shop, restoredAt } = witnesses.world
+  if (!shop?.isCancelled(orderOf(externalOrderId)) || restoredAt === undefined) return false
+  return ordersReported(witnesses).has(orderId)
+}
+
 /** Whether a decision means that nothing more comes of an order. */
 const givesUp = ({ type, writesOff, adopts }: Decided, orderId: string): boolean =>
   type === 'retry' ? writesOff : adopts !== orderId
 
-function storeRecord({ world, customers, operator }: Witnesses, issued: Record<string, string[]>) {
-  const givenUp = new Set(
-    [...writtenOffBy(operator), ...claimedBy(world, operator)].flatMap((reference) => issued[reference] ?? []),
-  )
+/** Keys of purchases that the operator wrote off, or claimed the money of. */
+const keysGivenUp = ({ world, operator }: Witnesses, issued: Record<string, string[]>): ReadonlySet<string> =>
+  new Set([...writtenOffBy(operator), ...claimedBy(world, operator)].flatMap((reference) => issued[reference] ?? []))
+
+function storeRecord({ world, customers }: Witnesses, { givenUp }: { givenUp: ReadonlySet<string> }): KeyRecord {
   const broken: string[] = []
   const keys = new Map<string, string>()
   const perLine = new Map<string, number>()
@@ -156,12 +175,10 @@ function lostDeliveries({ world }: Witnesses): number {
 }
 
 /** Purchases that are not at their end, and store orders that whose end their store does not know. */
-export function unfinished({ host, store }: World, { placed }: Customers) {
+export function unfinished({ host }: World, { unheard }: Customers) {
   const open = host.connection().prepare<[], Unfinished>(UNFINISHED).all()
-  const closed = new Set(store.heard.filter(({ type }) => type === 'order.closed').map(({ data }) => data.reference))
-  const unheard = placed.filter(({ orderId, reference }) => orderId !== undefined && !closed.has(reference))
   const parts = new Set(open.map(({ reference }) => partOf(reference).split('/')[0]))
-  return { open, silent: unheard.filter(({ reference }) => !parts.has(reference)) }
+  return { open, silent: unheard().filter(({ reference }) => !parts.has(reference)) }
 }
 
 interface Unfinished {

@@ -1,10 +1,13 @@
 /** Plays the seeds that the campaign hands out, one after the other, and tells what became of each. */
 import { takeReached } from './coverage.ts'
 import { type Played, play, playOutside } from './run.ts'
+import type { StoreKind } from './world.ts'
 
 export interface Task {
   seed: number
   campaign: 'inside' | 'outside'
+  /** What sells, instead of what the seed says. */
+  store?: StoreKind | undefined
 }
 
 export interface Report extends Task {
@@ -22,7 +25,7 @@ process.on('message', (task: Task) => {
 
 async function work(task: Task): Promise<Report> {
   try {
-    const played = await (task.campaign === 'inside' ? play : playOutside)(task.seed)
+    const played = await (task.campaign === 'inside' ? play : playOutside)(task.seed, { store: task.store })
     return { ...task, played, cells: takeReached() }
   } catch (error) {
     return {

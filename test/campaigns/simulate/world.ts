@@ -5,9 +5,11 @@ import type { OrderingPolicy } from '../../../src/ordering/context.ts'
 import { type Chance, createChance } from './chance.ts'
 import { createEventLog } from './event-log.ts'
 import { API_KEY, openHost } from './host.ts'
+import type { Life } from './life.ts'
 import { createRoad } from './network.ts'
 import { createSender, type WebhookEndpoint } from './sender.ts'
-import { createStore } from './store.ts'
+import { createShop, type SimShop } from './shop.ts'
+import { createStore, type SimStore } from './store.ts'
 import { openSupplier, type SimSupplier } from './supplier.ts'
 import { createTimeline } from './timeline.ts'
 
@@ -20,8 +22,11 @@ export const HOUR = 60 * MINUTE
 
 export const shipped = readDialect(new URL('../../../config/dialects/reseller-v1.1.json', import.meta.url))
 
+export type StoreKind = 'backend' | 'woocommerce'
+
 /** What a seed is played with. */
 export interface Settings {
+  store: StoreKind
   /** What our dialect says of the supplier. */
   dialect: Dialect
   /** What the supplier does instead. */
@@ -72,14 +77,29 @@ export async function openWorld(seed: number, settings: Settings, write?: (line:
     road,
     every: settings.every,
   })
-  const store = createStore({ timeline, chance: chance.named('store'), secret: host.callbackSecret() })
+  const { store, shop } = openStore()
   host.connectStore(store)
+
+  function openStore(): { store: SimStore; shop: SimShop | undefined } {
+    const options = { timeline, chance: chance.named(settings.store === 'backend' ? 'store' : 'shop') }
+    if (settings.store === 'backend') {
+      return { store: createStore({ ...options, secret: host.callbackSecret() }), shop: undefined }
+    }
+    const kill = (life: Life): void => {
+      const victim = host.alive().find((process) => process.life === life)
+      if (victim) host.kill(victim)
+    }
+    const offers = supplier.world.offers.list({}, 0, 100).items
+    const opened = createShop({ ...options, publicUrl: PUBLIC_URL, offers, kill })
+    return { store: opened.store, shop: opened }
+  }
+
   const endpoint: WebhookEndpoint = async (url, headers, body) => {
     const path = url.slice(PUBLIC_URL.length)
     const receipt = await host.ask((process) => process.inbox.receive({ path, headers, body }))
     if (receipt === undefined) return undefined
     if (receipt === 'error') return 503
-    return receipt.outcome === 'stored' || receipt.outcome === 'duplicate' ? 200 : 401
+    return ['stored', 'duplicate', 'ping'].includes(receipt.outcome) ? 200 : 401
   }
   /** How long a new order stays out of the list: up to `mostMs`, and up to `usualMs` when nothing is amiss. */
   const lag = { leastMs: 0, usualMs: settings.listLagMs, mostMs: settings.listLagMs }
@@ -101,6 +121,8 @@ export async function openWorld(seed: number, settings: Settings, write?: (line:
     road,
     host,
     store,
+    /** Undefined where a backend sells. */
+    shop,
     sender,
     lag,
     endpoint,

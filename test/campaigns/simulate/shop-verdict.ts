@@ -1,0 +1,158 @@
+/** What became of the orders of a shop: by its own orders, notes and mails, whatever Quayside believes. */
+import type { WooMail, WooOrder } from '../../../src/demo/woocommerce-orders.ts'
+import { isOurs, lineOf, partOf } from '../../support/references.ts'
+import type { Placed } from './customers.ts'
+import type { SimShop } from './shop.ts'
+import { CANCELLED_MAX_MS, unitsDue } from './shop.ts'
+import type { World } from './world.ts'
+
+type Issued = Record<string, string[]>
+
+/** Keys by the line of the shop that they stand in, and what is wrong with them. */
+export interface KeyRecord {
+  keys: Map<string, string>
+  /** Keys that customers got twice from us. */
+  duplicates: number
+  broken: string[]
+}
+
+/** @param givenUp keys of purchases that the operator wrote off or claimed the money of */
+export function shopRecord(
+  { log, restoredAt = 0 }: World,
+  shop: SimShop,
+  { placed, issued, givenUp }: { placed: readonly Placed[]; issued: Issued; givenUp: ReadonlySet<string> },
+): KeyRecord {
+  const keys = new Map<string, string>()
+  const broken: string[] = []
+  const perLine = new Map<string, number>()
+  let duplicates = 0
+  for (const [key, line] of linesOfKeys(issued)) {
+    const places = placesOf(shop, key, line)
+    const [place] = places
+    if (place === undefined) continue
+    keys.set(key, place)
+    const mails = newsOf(shop, key)
+    if (places.length > 1 || mails.length > 1) {
+      duplicates += Math.max(places.length, mails.length) - 1
+      log.add('verdict', 'key twice', { key, places, mails: mails.map(({ kind, at }) => [kind, at]) })
+    }
+    const first = shop.writes.find(({ body }) => body.includes(key))
+    // A hand-over that a restore took out of the database is not known to the operator who buys again.
+    if (!givenUp.has(key) || (first?.at ?? 0) > restoredAt) perLine.set(place, (perLine.get(place) ?? 0) + 1)
+    if (first && first.cancelledMs > CANCELLED_MAX_MS) {
+      broken.push(`${line}: key ${key} was written into an order that was cancelled long before`)
+    }
+  }
+  for (const { reference, lines } of placed) {
+    for (const { id, quantity } of lines) {
+      const got = perLine.get(`${reference}/${id}`) ?? 0
+      if (got > quantity) broken.push(`${reference}/${id}: ${got} keys for a quantity of ${quantity}`)
+    }
+  }
+  return { keys, duplicates, broken }
+}
+
+function* linesOfKeys(issued: Issued): Generator<[key: string, line: string]> {
+  for (const [reference, keys] of Object.entries(issued)) {
+    if (isOurs(reference)) for (const key of keys) yield [key, lineOf(reference)]
+  }
+}
+
+/** Lines that a key stands in, and orders whose notes have it. */
+function placesOf(shop: SimShop, key: string, line: string): string[] {
+  const places = new Set<string>()
+  for (const order of shop.orders.values()) {
+    for (const { id, meta } of order.lines) {
+      if (meta.some(({ value }) => String(value).includes(key))) places.add(`${order.id}/${id}`)
+    }
+    const isNoted = order.notes.some(({ note, isForCustomer }) => isForCustomer && note.includes(key))
+    if (isNoted) places.add(line.startsWith(`${order.id}/`) ? line : `${order.id}/`)
+  }
+  return [...places]
+}
+
+const mailsWith = ({ mails }: SimShop, key: string) =>
+  mails().filter(({ kind, text }) => kind !== 'new_order' && text.includes(key))
+
+/**
+ * Mails by which we gave a customer a key. What stands in the lines of an order since the mail of its completion is printed by
+ * each later mail of a note too: that is no news.
+ */
+function newsOf(shop: SimShop, key: string): WooMail[] {
+  const mails = mailsWith(shop, key)
+  const isCompletedBefore = ({ order, at }: WooMail): boolean =>
+    mails.some((one) => one.kind === 'completed' && one.order === order && one.at <= at)
+  const isNoted = ({ order, at }: WooMail): boolean =>
+    shop.orders.get(order)?.notes.some(({ note, createdAt }) => createdAt === at && note.includes(key)) ?? false
+  return mails.filter(
+    (mail) => shop.ours.has(mail) && (mail.kind !== 'customer_note' || isNoted(mail) || !isCompletedBefore(mail)),
+  )
+}
+
+/** Purchases of what was not paid for when we read it. */
+export function unpaidPurchases({ supplier }: World, { shown }: SimShop): string[] {
+  const broken = new Set<string>()
+  const parts = new Map<string, { line: string; units: number }>()
+  for (const { externalOrderId: reference, orderId, at } of supplier.world.report().charges) {
+    if (!isOurs(reference)) continue
+    const line = lineOf(reference)
+    const paid = shown.get(line)
+    if (!paid || paid.at > at) broken.add(`${line}: bought although it was not paid`)
+    const units = supplier.world.orders.get(orderId ?? '')?.quantity ?? 0
+    const before = parts.get(partOf(reference))?.units ?? 0
+    parts.set(partOf(reference), { line, units: Math.max(units, before) })
+  }
+  for (const [line, all] of Map.groupBy(parts.values(), ({ line }) => line)) {
+    const units = all.reduce((sum, one) => sum + one.units, 0)
+    const paid = shown.get(line)?.units ?? 0
+    if (units > paid) broken.add(`${line}: ${units} units bought, ${paid} were paid for`)
+  }
+  return [...broken]
+}
+
+export interface ShopRecord {
+  placed: readonly Placed[]
+  /** Orders that were changed in the shop, and when they were last. */
+  changed: ReadonlyMap<string, number>
+  /** Orders that people were alerted to. */
+  alerted: ReadonlySet<string>
+}
+
+/** Paid orders whose customer has neither keys nor a note of what became of them. */
+export function silentOrders(world: World, shop: SimShop, { placed, changed, alerted }: ShopRecord): Placed[] {
+  const keys = Map.groupBy(linesOfKeys(world.supplier.world.report().keysIssued), ([, line]) => line)
+  return placed.filter(({ reference, lines }) => {
+    const order = shop.orders.get(Number(reference))
+    if (!order || order.paidAt === null || !['processing', 'completed'].includes(order.status)) return false
+    const mayAlert = changed.has(reference) || order.totalOverride !== null
+    if (mayAlert && alerted.has(reference)) return false
+    if (hasEndNote(order, changed.get(reference) ?? 0)) return false
+    const failed = failedUnits(order)
+    return [...Map.groupBy(lines, ({ sku }) => sku)].some(([sku, ofSku]) => {
+      const due = ofSku.reduce((sum, { id }) => sum + unitsDue(order, Number(id)), 0)
+      const own = ofSku.flatMap(({ id }) => keys.get(`${reference}/${id}`) ?? [])
+      const mailed = own.filter(([key]) => mailsWith(shop, key).length > 0).length
+      return mailed + (failed.get(sku) ?? 0) < due
+    })
+  })
+}
+
+function failedUnits({ notes }: WooOrder): Map<string, number> {
+  const units = new Map<string, number>()
+  for (const { note } of notes) {
+    const [, count, sku = ''] = /^Quayside: (\d+) of \d+ × (\S+) will not come/.exec(note) ?? []
+    if (count !== undefined) units.set(sku, (units.get(sku) ?? 0) + Number(count))
+  }
+  return units
+}
+
+const hasEndNote = ({ notes }: WooOrder, since: number): boolean =>
+  notes.some(({ note, createdAt }) => createdAt >= since && END.test(note))
+
+/** How Quayside tells the merchant that no key, or no more of them, will come. */
+const END =
+  /^Quayside: (some licence keys were handed over, the others will not|no licence key of this order will) come/
+
+/** The order that an alert names. */
+export const orderOfAlert = (detail: unknown): string | undefined =>
+  /\border (\d+) of /.exec(String(detail))?.[1] ?? undefined
