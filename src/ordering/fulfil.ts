@@ -99,6 +99,7 @@ async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRo
   if (result.outcome !== 'confirmed') {
     log.warn('callback.failed', { ...fields, outcome: result.outcome, detail: result.detail })
     if (result.outcome === 'unavailable' && !result.mayHaveLeft) await noteUnsent(fulfilment, outgoing)
+    if (result.outcome === 'refused' && result.hasNone) await noteUnsent(fulfilment, outgoing, row.sends + 1)
     const mayAct = result.outcome === 'unavailable' && result.mayHaveLeft
     return failed(fulfilment, row, result.detail, mayAct ? store.settleMs : 0)
   }
@@ -226,10 +227,15 @@ async function beginSending(
 /**
  * Takes the note of this attempt back, of which no byte left. Where no other attempt may have sent one, a cancellation counts
  * again. Two processes on one database may try at once: then the last of them to give up takes the whole note back.
+ *
+ * @param attempts how many are known to have sent nothing
  */
-async function noteUnsent(ordering: Ordering, { row, handsOver }: Outgoing): Promise<void> {
+async function noteUnsent(ordering: Ordering, { row, handsOver }: Outgoing, attempts = 1): Promise<void> {
   const { db } = ordering
-  const wholly = [markUnsent(row.id), ...(handsOver === undefined ? [] : markHandOverUnsent(handsOver, row.id))]
+  const wholly = [
+    markUnsent(row.id, attempts),
+    ...(handsOver === undefined ? [] : markHandOverUnsent(handsOver, row.id)),
+  ]
   for (const changes of [wholly, [markAttemptUnsent(row.id)], wholly]) {
     try {
       await db.commit(changes)

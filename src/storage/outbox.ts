@@ -173,12 +173,16 @@ export const beginCallback = change(1, ({ id, sentUpdate, notBefore }: Begun) =>
     ),
 )
 
-/** No byte of the callback left at any attempt. Stale when another attempt of it may have sent one. */
-export const markUnsent = change(1, (id: string) =>
+/**
+ * No byte of the callback left at any attempt. Stale when another attempt of it may have sent one.
+ *
+ * @param sends attempts that are known to have sent none; all of them are
+ */
+export const markUnsent = change(1, (id: string, sends: number) =>
   build
     .update(outbox)
     .set({ sentUpdate: null, sends: 0 })
-    .where(and(eq(outbox.id, id), eq(outbox.state, 'due'), eq(outbox.sends, 1))),
+    .where(and(eq(outbox.id, id), eq(outbox.state, 'due'), eq(outbox.sends, sends))),
 )
 
 /** No byte of the callback left at this attempt; another one of it may have sent one. Stale when there is no other. */

@@ -275,7 +275,7 @@ const calls: Record<string, unknown[]> = {
   takeBackKeys: ['p', 1],
   beginCallback: [{ id: 'e', sentUpdate: {}, notBefore: 1 }],
   markAttemptUnsent: ['e'],
-  markUnsent: ['e'],
+  markUnsent: ['e', 1],
   markHandOverUnsent: ['p', 'e'],
   withdrawEffect: ['z'],
   beginHandOver: ['p', 'e', at],

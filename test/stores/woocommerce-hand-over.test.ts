@@ -79,6 +79,16 @@ describe('the way of licence keys to a customer of WooCommerce', () => {
     expect(['AAAA-1', 'BBBB-2'].map((key) => world.shop.mailsWith(key).length)).toEqual([1, 1])
   })
 
+  test('is one mail for a key that waits in its line when another one goes by note', async () => {
+    const world = await wooCommerceWorld()
+    const order = ordered(world, 'A', 'B')
+    await order.fulfil('AAAA-1')
+    await order.fulfil('B%42<B', 1)
+    await order.close()
+    expect(order.status()).toBe('completed')
+    expect(order.mailed('AAAA-1')).toBe(1)
+  })
+
   test('is a note for a key that comes after the merchant completed the order', async () => {
     const world = await wooCommerceWorld()
     const order = ordered(world, 'A', 'B')
@@ -120,8 +130,18 @@ describe('the way of licence keys to a customer of WooCommerce', () => {
     const world = await wooCommerceWorld()
     const order = ordered(world, 'A')
     world.shop.setStatus(order.id, 'refunded')
-    expect(await order.fulfil('AAAA-1')).toMatchObject({ outcome: 'refused', status: 409 })
+    expect(await order.fulfil('AAAA-1')).toMatchObject({ outcome: 'refused', status: 409, hasNone: true })
     expect(order.mailed('AAAA-1')).toBe(0)
+  })
+
+  test('is found again in the note of an order that was cancelled before the shop stored its keys', async () => {
+    const world = await wooCommerceWorld({ settings: { handOver: { ...settings, by: 'note' } } })
+    const order = ordered(world, 'A')
+    world.shop.strike({ fault: 'lost_before', kind: 'orders.update' })
+    expect(await order.fulfil('AAAA-1')).toMatchObject({ outcome: 'unavailable', mayHaveLeft: true })
+    world.shop.setStatus(order.id, 'cancelled')
+    expect(await order.fulfil('AAAA-1')).toEqual({ outcome: 'confirmed' })
+    expect(order.mailed('AAAA-1')).toBe(1)
   })
 
   test('is another mail where an operator sends the keys again', async () => {

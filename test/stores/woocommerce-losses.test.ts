@@ -1,6 +1,7 @@
 /** What a shop may do that would cost money: each time nothing is bought that is not paid for, and no paid order is forgotten. */
 import { describe, expect, test } from 'vitest'
 import { storeSource } from '../../src/inbox/sources.ts'
+import { decidePurchase } from '../../src/ordering/decide.ts'
 import { takeFromShop } from '../../src/ordering/shop-orders.ts'
 import { listingsOfVariants } from '../../src/storage/listings.ts'
 import { putOffer } from '../../src/storage/offers.ts'
@@ -114,6 +115,24 @@ test('a refund that the merchant deletes is alerted, and its units are bought on
   await app.pass(20 * MINUTE)
   expect(app.sandbox.world.report().charges).toHaveLength(2)
   expect(app.statusOf(reference)).toBe('completed')
+})
+
+describe('an order that the shop cancels while the hand-over of its keys has no answer', () => {
+  test('waits for a person once the shop shows that it has none of them, who gives it up', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+    app.shop.strike({ fault: 'lost_before', kind: 'orders.update' })
+    await app.pass(30_000, 1_000)
+    app.shop.setStatus(Number(reference), 'cancelled')
+    await app.pass(5 * MINUTE)
+    const [bought] = await app.purchases((await app.orderOf(reference))?.id ?? '')
+    expect(bought).toMatchObject({ state: 'review', note: 'cancelled by the store before the keys were handed over' })
+    expect(app.keysOf(reference)).toEqual([])
+    const because = { actor: 'test', reason: 'refunded' }
+    await decidePurchase(app.runtime.ordering, bought?.id ?? '', { type: 'close' }, because)
+    expect((await app.purchases((await app.orderOf(reference))?.id ?? ''))[0]?.state).toBe('cancelled')
+  })
 })
 
 describe('orders that are polled', () => {

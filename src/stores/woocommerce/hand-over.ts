@@ -99,6 +99,18 @@ export interface HandOverOptions {
   handOver: HandOverSettings
 }
 
+interface KeysOfLine {
+  line: ShopLine
+  keys: string[]
+}
+
+/** What a line stores. `shown`: what the mail prints; null removes it; undefined leaves it. */
+interface StoredLine {
+  line: ShopLine
+  all: string[]
+  shown?: string | null | undefined
+}
+
 type Read<T> = { outcome: 'read'; value: T } | NotConfirmed
 const CONFIRMED: PushResult = { outcome: 'confirmed' }
 /** An earlier request of this hand-over has given the customer keys: it must not seem unsent. */
@@ -140,31 +152,92 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
   const postNote = (order: number, note: string, isForCustomer: boolean) =>
     write({ method: 'POST', path: `/orders/${order}/notes`, body: { note, customer_note: isForCustomer } })
 
-  /** Sends the customer these keys by one note, but those that a note has. */
-  async function noteKeys(order: ShopOrder, lines: { line: ShopLine; keys: string[] }[]): Promise<PushResult> {
+  /** Of these keys those that no note for the customer has. */
+  async function unnoted(order: ShopOrder, keys: readonly string[]): Promise<Read<string[]>> {
     const notes = await readNotes(order.id)
     if (notes.outcome !== 'read') return notes
     const sent = notes.value.filter(({ customer_note }) => customer_note)
+    return { outcome: 'read', value: keys.filter((key) => !sent.some(({ note }) => noteHas(note, key))) }
+  }
+
+  /** Sends the customer these keys in one note, but those that a note has. */
+  async function noteKeys(order: ShopOrder, ...lines: KeysOfLine[]): Promise<PushResult> {
+    const missing = await unnoted(
+      order,
+      lines.flatMap(({ keys }) => keys),
+    )
+    if (missing.outcome !== 'read') return missing
     const texts = lines.flatMap(({ line, keys }) => {
-      const missing = keys.filter((key) => !sent.some(({ note }) => noteHas(note, key)))
-      return missing.length === 0 ? [] : keysNote(label, line, missing)
+      const rest = keys.filter((key) => missing.value.includes(key))
+      return rest.length === 0 ? [] : [keysNote(label, line, rest)]
     })
     return texts.length === 0 ? CONFIRMED : postNote(order.id, texts.join('\n\n'), true)
   }
 
-  /** Stores what was handed over of a line. @param shown what the mail prints; null removes it; undefined leaves it */
-  async function putKeys(order: ShopOrder, line: ShopLine, all: string[], shown?: string | null) {
-    const entry = (key: string, value: string | null) => {
-      const there = line.meta_data.find((meta) => meta.key === key)
-      return { ...(there ? { id: there.id } : {}), key, value }
-    }
-    const hidden = entry(KEYS_META, JSON.stringify(all))
-    const meta_data = shown === undefined ? [hidden] : [entry(label, shown), hidden]
+  /** Keys that stand in lines until the mail of the completed order comes. */
+  const waitingKeys = (order: ShopOrder): KeysOfLine[] =>
+    order.line_items.flatMap((line) => {
+      const { all, shown } = lineKeys(line, label)
+      const keys = all.filter((key) => hasKey(shown, key))
+      return keys.length === 0 ? [] : [{ line, keys }]
+    })
+
+  /**
+   * Sends the customer keys by note. Its mail prints what stands in the lines too, so the keys that wait there go with it, and
+   * leave the lines.
+   */
+  async function sendByNote(order: ShopOrder, fresh: KeysOfLine[]): Promise<PushResult> {
+    const waiting = order.status === 'completed' ? [] : waitingKeys(order)
+    if (fresh.length + waiting.length === 0) return CONFIRMED
+    const noted = await noteKeys(order, ...waiting, ...fresh)
+    if (noted.outcome !== 'confirmed') return noted
+    const lines = new Set([...waiting, ...fresh].map(({ line }) => line))
+    const kept = await putLines(
+      order,
+      [...lines].map((line) => {
+        const { all, shown } = lineKeys(line, label)
+        const sent = waiting.find((one) => one.line === line)?.keys
+        const more = fresh.filter((one) => one.line === line).flatMap(({ keys }) => keys)
+        const rest = shown?.split('\n').filter((key) => !sent?.includes(key))
+        return { line, all: [...all, ...more], ...(sent ? { shown: rest?.join('\n') || null } : {}) }
+      }),
+    )
+    return kept.ok ? CONFIRMED : afterKeys(kept.failure)
+  }
+
+  /** Stores what was handed over of lines. */
+  async function putLines(order: ShopOrder, lines: StoredLine[]) {
     return client.call({
       method: 'PUT',
       path: `/orders/${order.id}`,
-      body: { line_items: [{ id: line.id, meta_data }] },
+      body: {
+        line_items: lines.map(({ line, all, shown }) => {
+          const entry = (key: string, value: string | null) => {
+            const there = line.meta_data.find((meta) => meta.key === key)
+            return { ...(there ? { id: there.id } : {}), key, value }
+          }
+          const hidden = entry(KEYS_META, JSON.stringify(all))
+          return { id: line.id, meta_data: shown === undefined ? [hidden] : [entry(label, shown), hidden] }
+        }),
+      },
     })
+  }
+
+  const putKeys = (order: ShopOrder, line: ShopLine, all: string[], shown?: string | null) =>
+    putLines(order, [{ line, all, shown }])
+
+  /** Nothing is handed over of an order that is cancelled; what a note has is with the customer all the same. */
+  async function refuseCancelled(order: ShopOrder, line: ShopLine, keys: string[]): Promise<PushResult> {
+    const { all } = lineKeys(line, label)
+    const fresh = keys.filter((key) => !all.includes(key))
+    const missing = await unnoted(order, fresh)
+    if (missing.outcome !== 'read') return missing
+    if (missing.value.length === 0) {
+      const kept = await putKeys(order, line, [...all, ...fresh])
+      return kept.ok ? CONFIRMED : afterKeys(kept.failure)
+    }
+    const detail = `the order ${order.id} is cancelled or refunded in the shop: its keys stay here`
+    return { outcome: 'refused', status: 409, detail, ...(missing.value.length === keys.length && { hasNone: true }) }
   }
 
   async function fulfil({ order: ref, line: asked, keys }: Pushed<LineFulfilled> & { keys: string[] }) {
@@ -180,17 +253,10 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
       // Completed by others, its mail may have left before these keys stood in the line.
       const isOurs = order.meta_data.some(({ key }) => key === COMPLETED_META)
       const unseen = order.status === 'completed' && !isOurs ? keys : keys.filter((key) => !hasKey(shown, key))
-      return unseen.length === 0 ? CONFIRMED : afterKeys(await noteKeys(order, [{ line, keys: unseen }]))
+      return unseen.length === 0 ? CONFIRMED : afterKeys(await noteKeys(order, { line, keys: unseen }))
     }
-    if (isCancelled(order.status)) {
-      return refused(409, `the order ${order.id} is cancelled or refunded in the shop: its keys stay here`)
-    }
-    if (wayOf(order, fresh, handOver) === 'note') {
-      const noted = await noteKeys(order, [{ line, keys: fresh }])
-      if (noted.outcome !== 'confirmed') return noted
-      const kept = await putKeys(order, line, [...all, ...fresh])
-      return kept.ok ? CONFIRMED : afterKeys(kept.failure)
-    }
+    if (isCancelled(order.status)) return refuseCancelled(order, line, keys)
+    if (wayOf(order, fresh, handOver) === 'note') return sendByNote(order, [{ line, keys: fresh }])
     const unseen = fresh.filter((key) => !hasKey(shown, key))
     const kept = await putKeys(
       order,
@@ -205,13 +271,13 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
     const has = stored ? lineKeys(stored, label) : { all: [], shown: null }
     if (!fresh.every((key) => has.all.includes(key) && hasKey(has.shown, key))) {
       // A plug-in changes what lines show: the customer gets the keys as they are by note, and the line shows no other ones.
-      const noted = await noteKeys(order, [{ line, keys: fresh }])
+      const noted = await noteKeys(order, { line, keys: fresh })
       if (noted.outcome !== 'confirmed') return afterKeys(noted)
       const cleared = await putKeys(order, stored ?? line, [...all, ...fresh], shown)
       return cleared.ok ? CONFIRMED : afterKeys(cleared.failure)
     }
     // The merchant completed it meanwhile, so that its mail may have left without these keys.
-    return after.data.status === 'completed' ? afterKeys(await noteKeys(order, [{ line, keys: fresh }])) : CONFIRMED
+    return after.data.status === 'completed' ? afterKeys(await noteKeys(order, { line, keys: fresh })) : CONFIRMED
   }
 
   /** Leaves a private note for the merchant, once. */
@@ -244,20 +310,10 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
         body: { status: 'completed', meta_data: [{ key: COMPLETED_META, value: '1' }] },
       })
     }
-    // No mail of a completed order comes now: the keys that wait for it go by one note, whose mail prints all lines, and leave them.
-    if (order.status !== 'completed' && !isCancelled(order.status)) {
-      const waiting = order.line_items.flatMap((line) => {
-        const { all, shown } = lineKeys(line, label)
-        const keys = all.filter((key) => hasKey(shown, key))
-        return keys.length === 0 ? [] : { line, all, shown, keys }
-      })
-      const noted = waiting.length === 0 ? CONFIRMED : await noteKeys(order, waiting)
-      if (noted.outcome !== 'confirmed') return noted
-      for (const { line, all, shown, keys } of waiting) {
-        const rest = shown?.split('\n').filter((key) => !keys.includes(key))
-        const kept = await putKeys(order, line, all, rest?.join('\n') || null)
-        if (!kept.ok) return kept.failure
-      }
+    // No mail of a completed order comes now: the keys that wait for it go by note, and leave the lines.
+    if (!isCancelled(order.status)) {
+      const sent = await sendByNote(order, [])
+      if (sent.outcome !== 'confirmed') return sent
     }
     return state === 'fulfilled' ? CONFIRMED : remark(ref.reference, id, closingRemarks[state])
   }
