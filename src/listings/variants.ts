@@ -34,7 +34,8 @@ export async function readVariants(
     // The last minute before the next reading is also the wait after a page that the store did not give.
     if (age >= VARIANTS_EVERY_MS - AGAIN_MS) return false
     // A variant whose offer was not known yet was passed over.
-    const isDue = variantsCursor !== null || (await first(db, syncWithNewOffers(variantsReadAt ?? 0))) !== undefined
+    const news = syncWithNewOffers(variantsReadAt ?? 0, began)
+    const isDue = variantsCursor !== null || (await first(db, news)) !== undefined
     if (!isDue) return false
   }
   const page = await variants(variantsCursor)

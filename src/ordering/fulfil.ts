@@ -21,8 +21,9 @@ import {
   redeliverEffect,
   type UpdateEffect,
 } from '../storage/outbox.ts'
-import { lineById, storeOrderById } from '../storage/store-orders.ts'
+import { lineById, markShopState, storeOrderById } from '../storage/store-orders.ts'
 import type { PushResult, Store } from '../stores/store.ts'
+import { cancelOrder } from './actions.ts'
 import { advance, type Loaded, load } from './advance.ts'
 import { announceCompletion } from './close.ts'
 import { inParallel, type Ordering } from './context.ts'
@@ -99,7 +100,7 @@ async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRo
   if (result.outcome !== 'confirmed') {
     log.warn('callback.failed', { ...fields, outcome: result.outcome, detail: result.detail })
     if (result.outcome === 'unavailable' && !result.mayHaveLeft) await noteUnsent(fulfilment, outgoing)
-    if (result.outcome === 'refused' && result.hasNone) await noteUnsent(fulfilment, outgoing, row.sends + 1)
+    if (result.outcome === 'refused' && result.isCancelled) await followCancellation(fulfilment, outgoing)
     const mayAct = result.outcome === 'unavailable' && result.mayHaveLeft
     return failed(fulfilment, row, result.detail, mayAct ? store.settleMs : 0)
   }
@@ -246,6 +247,17 @@ async function noteUnsent(ordering: Ordering, { row, handsOver }: Outgoing, atte
     if (changes === wholly && handsOver !== undefined) await advance(ordering, handsOver, () => ({ type: 'clock' }))
     return
   }
+}
+
+/** The store has cancelled the order, and has none of these keys: a person decides what becomes of them. */
+async function followCancellation(ordering: Ordering, outgoing: Outgoing): Promise<void> {
+  const { orderId, store, sends } = outgoing.row
+  if (orderId !== null) {
+    await cancelOrder(ordering, orderId, `store:${store}`)
+    // Set back to paid before it was read as cancelled, it goes on.
+    await ordering.db.commit([markShopState(orderId, 'cancelled')])
+  }
+  await noteUnsent(ordering, outgoing, sends + 1)
 }
 
 /**

@@ -22,7 +22,7 @@ import { Failure } from '../errors.ts'
 import { first } from '../storage/database.ts'
 import { audited } from '../storage/evidence.ts'
 import { type Alert, enqueueAlert } from '../storage/outbox.ts'
-import { purchasesOfOrder } from '../storage/purchases.ts'
+import { type Purchase, purchasesOfOrder } from '../storage/purchases.ts'
 import { lastCompleteSync } from '../storage/runs.ts'
 import { linesOfOrders, markShopState, type StoreOrder, storeOrderByReference } from '../storage/store-orders.ts'
 import type { Store, StoreOrderRead } from '../stores/store.ts'
@@ -276,8 +276,14 @@ async function tryAgain(ordering: Ordering, known: StoreOrder, read: StoreOrderR
   await withdrawCancellations(ordering, known, [...whole], actor)
   const purchases = (await ordering.db.query(purchasesOfOrder(known.id))).filter(({ lineId }) => whole.has(lineId))
   for (const ofLine of Map.groupBy(purchases, ({ lineId }) => lineId).values()) {
-    for (const { id, state } of currentParts(ofLine)) {
+    for (const part of currentParts(ofLine)) {
+      const { id, state } = part
       if (!isOver(state)) continue
+      if (!read.retry && mayBeCharged(part)) {
+        const note = `the shop has the order ${known.reference} of ${known.store} as paid again, and what was bought for it before was given up: quayside purchases retry ${id} buys it a second time`
+        await ordering.db.commit([alertOf(ordering, 'order_changed', known.store, read, note, { orderId: known.id })])
+        continue
+      }
       try {
         await retryPurchase(ordering, id, actor)
       } catch (error) {
@@ -287,6 +293,10 @@ async function tryAgain(ordering: Ordering, known: StoreOrder, read: StoreOrderR
     }
   }
 }
+
+/** The supplier has an order for it, and has not given its money back as far as is known. */
+const mayBeCharged = ({ state, supplierOrderId, ordersSeen, refundedAt }: Purchase): boolean =>
+  state !== 'rejected' && (supplierOrderId !== null || ordersSeen.length > 0) && refundedAt === null
 
 async function isOurs(ordering: Ordering, store: string, line: Sold): Promise<boolean> {
   try {

@@ -28,12 +28,19 @@ export const lastEndedSync = statement(() =>
     .limit(1),
 )
 
-/** A run that brought new offers and ended since then. Dry runs do not count. */
-export const syncWithNewOffers = statement((since: number) =>
+/** A run that brought new offers and ended since then. Dry runs do not count, nor what a clock that was ahead has dated later than now. */
+export const syncWithNewOffers = statement((since: number, now: number) =>
   build
     .select({ id: syncRuns.id })
     .from(syncRuns)
-    .where(and(gt(syncRuns.finishedAt, since), gt(syncRuns.offersNew, 0), eq(syncRuns.dry, false)))
+    .where(
+      and(
+        gt(syncRuns.finishedAt, since),
+        lte(syncRuns.finishedAt, now),
+        gt(syncRuns.offersNew, 0),
+        eq(syncRuns.dry, false),
+      ),
+    )
     .limit(1),
 )
 

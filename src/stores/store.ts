@@ -20,8 +20,11 @@ import type {
 
 /** Why the store did not confirm. `detail` is a sentence of ours; nothing of the store's answer is in it. */
 export type NotConfirmed =
-  /** The store answered, and did not accept. `hasNone`: nothing of it is in the store, whatever earlier attempts have sent. */
-  | { outcome: 'refused'; status: number; detail: string; hasNone?: true }
+  /**
+   * The store answered, and did not accept. `isCancelled`: the order is cancelled there, and nothing of the update is in it,
+   * whatever earlier attempts have sent.
+   */
+  | { outcome: 'refused'; status: number; detail: string; isCancelled?: true }
   /** No answer, or only that it is too early. `mayHaveLeft`: a byte of the request may have left, so the store may have acted. */
   | { outcome: 'unavailable'; mayHaveLeft: boolean; detail: string }
 

@@ -287,7 +287,7 @@ const calls: Record<string, unknown[]> = {
   storeReadingOf: ['s'],
   connectStore: ['s', at],
   ageVariants: [at],
-  syncWithNewOffers: [at],
+  syncWithNewOffers: [at, at],
   putStoreReading: ['s', { ordersDueAt: at }],
   carryCancellation: ['p'],
   distrustTimes: [at],

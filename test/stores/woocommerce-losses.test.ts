@@ -6,6 +6,7 @@ import { takeFromShop } from '../../src/ordering/shop-orders.ts'
 import { listingsOfVariants } from '../../src/storage/listings.ts'
 import { putOffer } from '../../src/storage/offers.ts'
 import { enqueuePublications, publishingOf } from '../../src/storage/publications.ts'
+import { insertSyncRun } from '../../src/storage/runs.ts'
 import { linesOfOrders } from '../../src/storage/store-orders.ts'
 import type { StoreOrderRead } from '../../src/stores/store.ts'
 import { openShopApp, SHOP, type ShopApp } from '../support/shop-app.ts'
@@ -132,6 +133,67 @@ describe('an order that the shop cancels while the hand-over of its keys has no 
     const because = { actor: 'test', reason: 'refunded' }
     await decidePurchase(app.runtime.ordering, bought?.id ?? '', { type: 'close' }, because)
     expect((await app.purchases((await app.orderOf(reference))?.id ?? ''))[0]?.state).toBe('cancelled')
+  })
+})
+
+describe('an order that is set back to paid after its purchase was given up', () => {
+  test('is not bought a second time by itself, and a person is alerted', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+    app.shop.strike({ fault: 'lost_before', kind: 'orders.update' })
+    await app.pass(30_000, 1_000)
+    app.shop.setStatus(Number(reference), 'cancelled')
+    await app.pass(5 * MINUTE)
+    const [bought] = await app.purchases((await app.orderOf(reference))?.id ?? '')
+    const because = { actor: 'test', reason: 'refunded' }
+    await decidePurchase(app.runtime.ordering, bought?.id ?? '', { type: 'close' }, because)
+    app.shop.setStatus(Number(reference), 'processing')
+    await app.pass(10 * MINUTE)
+    expect(app.sandbox.world.report().charges).toHaveLength(1)
+    expect(await app.alerts()).toContain('order_changed')
+  })
+})
+
+describe('keys that an operator hands over for an order that the shop has cancelled', () => {
+  test('come back to a person, who can give them up', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+    app.shop.strike({ fault: 'lost_before', kind: 'orders.update' })
+    await app.pass(30_000, 1_000)
+    app.shop.setStatus(Number(reference), 'cancelled')
+    await app.pass(5 * MINUTE)
+    const now = async () => (await app.purchases((await app.orderOf(reference))?.id ?? ''))[0]
+    const because = { actor: 'test', reason: 'asked for' }
+    await decidePurchase(app.runtime.ordering, (await now())?.id ?? '', { type: 'hand_over' }, because)
+    await app.pass(5 * MINUTE)
+    expect(await now()).toMatchObject({ state: 'review' })
+    await decidePurchase(app.runtime.ordering, (await now())?.id ?? '', { type: 'close' }, because)
+    expect(await now()).toMatchObject({ state: 'cancelled' })
+  })
+})
+
+describe('the products of a shop', () => {
+  test('are not read again and again after a clock that was ahead goes back', async () => {
+    const app = await openShopApp()
+    await app.sell()
+    await app.settle()
+    const finishedAt = app.now() + 2 * DAY
+    await app.db.commit([
+      insertSyncRun({
+        id: 'a',
+        cause: 'test',
+        state: 'complete',
+        startedAt: finishedAt,
+        finishedAt,
+        cursor: 0,
+        offersNew: 1,
+      }),
+    ])
+    const before = app.shop.counts()['products.list'] ?? 0
+    await app.pass(5 * MINUTE)
+    expect((app.shop.counts()['products.list'] ?? 0) - before).toBeLessThan(2)
   })
 })
 

@@ -237,7 +237,8 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
       return kept.ok ? CONFIRMED : afterKeys(kept.failure)
     }
     const detail = `the order ${order.id} is cancelled or refunded in the shop: its keys stay here`
-    return { outcome: 'refused', status: 409, detail, ...(missing.value.length === keys.length && { hasNone: true }) }
+    const hasNone = missing.value.length === keys.length
+    return { outcome: 'refused', status: 409, detail, ...(hasNone && { isCancelled: true }) }
   }
 
   async function fulfil({ order: ref, line: asked, keys }: Pushed<LineFulfilled> & { keys: string[] }) {
