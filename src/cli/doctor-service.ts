@@ -63,7 +63,7 @@ export async function checkPublicUrl({ config, report }: Visit): Promise<void> {
     report('ok', 'public address', 'none: the service works by polling alone')
     return
   }
-  const url = `${config.publicUrl.replace(/\/$/, '')}/livez`
+  const url = `${config.publicUrl}/livez`
   const fix = 'look at the proxy and the name; this was tried from here, the supplier comes from outside'
   try {
     const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(DEADLINE_MS) })

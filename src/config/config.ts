@@ -62,8 +62,11 @@ export const configShape = z.strictObject({
       url: consoleAddress.nullable().default(null),
     })
     .prefault({}),
-  /** Where the supplier reaches this service; null: polling only. */
-  publicUrl: webAddress.nullable().default(null),
+  /** Where the supplier and shops reach this service, without a slash at its end; null: polling only. */
+  publicUrl: webAddress
+    .transform((url) => url.replace(/\/+$/, ''))
+    .nullable()
+    .default(null),
   /** The folder of the database. Relative paths, here and below, start at the folder of the configuration file. */
   dataDir: z.string().min(1).default(DATA_DIR),
   /** When the catalogue is read, in full. */

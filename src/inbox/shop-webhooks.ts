@@ -34,5 +34,4 @@ export async function provisionShops({ stores, storeOf, publicUrl, ...context }:
 }
 
 /** Where a shop sends its orders. */
-export const storeWebhookUrl = (publicUrl: string, store: string): string =>
-  `${publicUrl.replace(/\/+$/, '')}/webhooks/stores/${store}`
+export const storeWebhookUrl = (publicUrl: string, store: string): string => `${publicUrl}/webhooks/stores/${store}`

@@ -57,6 +57,11 @@ describe('the configuration', () => {
     expect(places()[0]).toBe(readPlace(path.relative(process.cwd(), file)).dataDir)
   })
 
+  test('has its public address without a slash at its end, so that paths can follow', () => {
+    expect(load({ ...GOOD, publicUrl: 'https://a.example/quayside//' }).publicUrl).toBe('https://a.example/quayside')
+    expect(load(GOOD).publicUrl).toBeNull()
+  })
+
   test('names every fault at once, each with what would be right', () => {
     const faults = faultsOf(
       {
