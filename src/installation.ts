@@ -7,6 +7,7 @@ import { type Config, loadConfig } from './config/config.ts'
 import { namesInRules } from './domain/pricing-rules.ts'
 import { Failure, messageOf } from './errors.ts'
 import { createIds } from './ids.ts'
+import { storeWebhookUrl } from './inbox/shop-webhooks.ts'
 import { createWebhook } from './inbox/webhooks.ts'
 import { Secret } from './secret.ts'
 import { type Database, first } from './storage/database.ts'
@@ -142,7 +143,7 @@ export async function setUpOf(config: Config, made: readonly string[] = []): Pro
   return {
     createWebhook: async () => {
       if (config.publicUrl === null) throw new Failure('invalid', 'the configuration has no publicUrl')
-      const wanted = `${config.publicUrl.replace(/\/+$/, '')}/webhooks/supplier`
+      const wanted = `${config.publicUrl}/webhooks/supplier`
       const known = (await db.query(allWebhooks())).find(({ url }) => url === wanted)
       return known ?? createWebhook({ db, vault, supplier, now, newId }, config.publicUrl, 'init')
     },
@@ -263,6 +264,10 @@ export async function offersOfSkus(
     await db.close()
   }
 }
+
+/** Where a shop sends its orders; null without a public address. */
+export const webhookOfShop = ({ publicUrl }: Pick<Config, 'publicUrl'>, store: string): string | null =>
+  publicUrl === null ? null : storeWebhookUrl(publicUrl, store)
 
 async function keyOf(config: Config, db: Pick<Database, 'query'> | undefined): Promise<Inspection['key']> {
   try {

@@ -133,7 +133,7 @@ export async function askAnswers(asking: Asking): Promise<Answers> {
     io.stdout.write('Each question says what its answer means. Enter takes what is in [brackets].\n')
     const supplier = await askSupplier(terminal, asking, before)
     const callbackUrl = await terminal.put({
-      about: `Where your store's backend gets keys and failures. It may be started later: callbacks wait in the queue.${hasBackend ? '' : ' Leave it empty where you have no such backend: a shop of WooCommerce is added afterwards.'}`,
+      about: `Where your store's backend gets keys and failures. It may be started later: callbacks wait in the queue.${hasBackend ? '' : ' Leave it empty where you have no such backend: a shop of WooCommerce or Shopify is added afterwards.'}`,
       ask: hasBackend ? 'Callback URL' : 'Callback URL (optional)',
       before: before.callbackUrl ?? '',
       // The permanent id of a store must not get lost.

@@ -122,9 +122,14 @@ function saying(what: string, error: unknown): Failure {
   return new Failure(code, `${what}: ${message}`, { cause: error, fields, reason })
 }
 
+const SHOPS_TO_ADD: [command: string, does: string][] = [
+  ['stores add woocommerce', 'connects your shop, where it is one of WooCommerce'],
+  ['stores add shopify', 'connects your shop, where it is one of Shopify'],
+]
+
 /** What comes next: the command, and what it does. */
 const nextOf = ({ config }: Plan): [command: string, does: string][] => [
-  ...(config.stores.length > 0 ? [] : [['stores add woocommerce', 'connects your shop'] satisfies [string, string]]),
+  ...(config.stores.length > 0 ? [] : SHOPS_TO_ADD),
   ['doctor', 'checks all of this end to end'],
   ['serve', 'runs it, until Ctrl-C'],
   ['sync --follow', 'beside it: reads the catalogue and shows how far it is'],

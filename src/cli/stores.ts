@@ -16,6 +16,16 @@ function oneOf(words: readonly string[]): (text: string) => string {
   }
 }
 
+/** How a shop that is added sells at first. */
+const sellingOptions: CommandRow['options'] = {
+  '--name <name>': 'what the store is called',
+  '--create <how>': {
+    about: 'what becomes of an offer that the shop lacks: nothing, draft or publish (default: nothing)',
+    parse: oneOf(creations),
+  },
+  '--markup <percent>': 'price = cost plus this (default: 20)',
+}
+
 /** A handful of requests to a slow shop. */
 const TEST_DEADLINE_MS = 180_000
 
@@ -24,7 +34,7 @@ export const stores: CommandRow[] = [
   { command: 'stores', about: 'where you sell: add, list, test; change the secret of callbacks' },
   {
     command: 'stores add',
-    about: 'add a shop to the configuration: woocommerce',
+    about: 'add a shop to the configuration: woocommerce or shopify',
   },
   {
     command: 'stores add woocommerce',
@@ -32,12 +42,7 @@ export const stores: CommandRow[] = [
     options: {
       '--url <address>': 'the address of the shop, as you open it',
       '--key-file <file>': 'consumer key and secret, joined by a colon; else QUAYSIDE_SHOP_KEY',
-      '--name <name>': 'what the store is called',
-      '--create <how>': {
-        about: 'what becomes of an offer that the shop lacks: nothing, draft or publish (default: nothing)',
-        parse: oneOf(creations),
-      },
-      '--markup <percent>': 'price = cost plus this (default: 20)',
+      ...sellingOptions,
       ...fileOptions,
     },
     help: `
@@ -49,7 +54,30 @@ Examples:
   quayside stores add woocommerce
   quayside stores add woocommerce --url https://shop.example \\
     --key-file ./key.txt --name 'My shop' --create draft`,
-    run: async (io, options: AddOptions) => (await import('./stores-add.ts')).runAddWooCommerce(io, options),
+    run: async (io, options: AddOptions) => (await import('./stores-add.ts')).runAddShop(io, 'woocommerce', options),
+  },
+  {
+    command: 'stores add shopify',
+    about: 'try an app in a Shopify shop, and write the shop into the configuration',
+    options: {
+      '--url <address>': 'the name of the shop at myshopify.com, or that address',
+      '--key-file <file>': 'client id and client secret, joined by a colon; else QUAYSIDE_SHOP_KEY',
+      '--location <number>': 'whose stock is written (default: the oldest that serves online orders)',
+      ...sellingOptions,
+      ...fileOptions,
+    },
+    help: `
+The app is made in the Dev Dashboard of the organisation that owns the shop, and
+installed in the shop; docs/stores/shopify.md has its access scopes. The admin
+token and the API secret key of an app that was made in the shop do as well.
+What no option says is asked on a terminal. Nothing in the shop changes, and
+nothing is written before the shop was tried.
+
+Examples:
+  quayside stores add shopify
+  quayside stores add shopify --url my-shop --key-file ./key.txt \\
+    --name 'My shop' --create draft`,
+    run: async (io, options: AddOptions) => (await import('./stores-add.ts')).runAddShop(io, 'shopify', options),
   },
   {
     command: 'stores list',

@@ -43,9 +43,10 @@ export function createAccess({ app, now, bucket }: AccessOptions) {
       return { status: 400, headers: { 'content-type': 'text/html; charset=utf-8' }, body }
     }
     if (form.grant_type !== 'client_credentials') return refused('invalid_request', 'The grant type is not supported.')
-    if (form.client_id !== app.clientId || form.client_secret !== app.secret) {
-      return refused('invalid_client', 'The client id or its secret is wrong.')
+    if (form.client_id !== app.clientId) {
+      return refused('application_cannot_be_found', 'Could not find Shopify API application.')
     }
+    if (form.client_secret !== app.secret) return refused('invalid_client', 'The client secret is wrong.')
     if (withheld !== null) return refused(withheld, 'Client credentials cannot be performed on this shop.')
     made += 1
     const token = `shpat_${createHash('sha256').update(`${app.clientId} ${made}`).digest('hex').slice(0, 32)}`

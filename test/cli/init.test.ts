@@ -270,7 +270,7 @@ describe('init without a callback address', () => {
     const config = loadConfig(file, {})
     expect(config.stores).toEqual([])
     expect(existsSync(databaseFileOf(config.dataDir))).toBe(true)
-    expect(stdout).toMatch(/Next:\n +\S+ quayside stores add woocommerce/)
+    expect(stdout).toMatch(/Next:\n +\S+ quayside stores add woocommerce(.|\n)* quayside stores add shopify/)
     expect(stdout).not.toMatch(/token|callback secret/)
     expect(widest(stdout.replaceAll(path.dirname(path.dirname(file)), ''))).toBeLessThanOrEqual(80)
     const backend = await run([...argv(file, keyFile), '--force', '--callback-url', CALLBACK_URL, '--json'])

@@ -1,55 +1,24 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
 import { startWooCommerceShop, wooKey } from '../../src/demo/woocommerce-shop.ts'
-import { openSetUp } from '../../src/installation.ts'
-import { putOffer } from '../../src/storage/offers.ts'
-import { changeSyncRun, insertSyncRun } from '../../src/storage/runs.ts'
-import { databaseFileOf, openDatabase } from '../../src/storage/sqlite/open.ts'
-import { type RunOptions, run, temporaryFolder, widest } from '../support/cli-run.ts'
+import { run, temporaryFolder, widest } from '../support/cli-run.ts'
+import { openShopless, readCatalogue, type ShoplessOptions } from '../support/shopless.ts'
 
 const READER = { key: 'ck_reader', secret: 'cs_reader', permissions: 'read' } as const
 const KEY = `${wooKey.key}:${wooKey.secret}`
 
 /** A shop, and an installation without a store. */
-async function place({ currency = 'EUR', publicUrl = null as string | null, rates = [] as object[] } = {}) {
+async function place({ currency = 'EUR', ...installation }: ShoplessOptions & { currency?: string } = {}) {
   const running = await startWooCommerceShop({ scheme: 'http', currency, keys: [wooKey, READER] })
   onTestFinished(() => running.close())
-  const folder = temporaryFolder()
-  const file = path.join(folder, 'config', 'quayside.json')
-  const secrets = path.join(folder, 'config', 'secrets')
-  mkdirSync(secrets, { recursive: true, mode: 0o700 })
-  const write = (name: string, text: string) => writeFileSync(path.join(secrets, name), text, { mode: 0o600 })
-  write('api-key', 'key-of-the-reseller')
-  write('key-encryption-key', Buffer.alloc(32, 'kek').toString('base64'))
-  const supplier = { baseUrl: 'http://127.0.0.1:9/v1' }
-  writeFileSync(file, JSON.stringify({ supplier, stores: [], publicUrl, rates, logLevel: 'warn' }))
-  const keyFile = path.join(folder, 'given-key')
-  writeFileSync(keyFile, `${KEY}\n`)
-  const add = (more: string[] = [], options: RunOptions = {}) =>
-    run(['stores', 'add', 'woocommerce', '--config', file, ...more], options)
-  const flags = ['--url', running.url, '--key-file', keyFile]
-  const files = () => ({ names: readdirSync(path.join(folder, 'config'), { recursive: true }).sort(), text: text() })
-  const text = () => readFileSync(file, 'utf8')
-  return { ...running, folder, file, secrets, keyFile, add, flags, files, text }
-}
-
-/** The catalogue as a whole reading of the supplier left it. */
-async function readCatalogue(file: string, skus: string[]) {
-  await (await openSetUp(file, {})).close()
-  const db = openDatabase({ file: databaseFileOf(loadConfig(file, {}).dataDir), now: () => Date.now() })
-  const offer = { name: 'Game', costMinor: 900, currency: 'EUR', localStock: 1, providerStock: 0, available: true }
-  await db.commit([
-    insertSyncRun({ id: 'run-1', cause: 'start', state: 'running', startedAt: 1, cursor: 1 }),
-    ...skus.map((sku, index) => putOffer({ ...offer, productId: `p${index}`, sku, asOf: 1, changedAt: 1 })),
-  ])
-  await db.commit([changeSyncRun({ id: 'run-1', cursor: 1 }, { state: 'complete', finishedAt: 2 })])
-  await db.close()
+  const shopless = openShopless('woocommerce', KEY, installation)
+  return { ...running, ...shopless, flags: ['--url', running.url, '--key-file', shopless.keyFile] }
 }
 
 it('writes the shop and its credentials, and says what comes next', async () => {
-  const { add, flags, file, secrets, url } = await place()
+  const { add, flags, file, secrets, shown, url } = await place()
   const { exitCode, stdout, stderr } = await add([...flags, '--name', 'Änna', '--create', 'draft', '--markup', '15'])
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
   const config = loadConfig(file, {})
@@ -71,7 +40,7 @@ it('writes the shop and its credentials, and says what comes next', async () => 
   expect(stdout).toMatch(/no publicUrl: the service asks the shop for its orders every minute/)
   expect(stdout).toContain(`stores test ${store?.id}`)
   expect(stdout).not.toContain(wooKey.secret)
-  expect(widest(stdout.replaceAll(path.dirname(path.dirname(file)), ''))).toBeLessThanOrEqual(80)
+  expect(widest(shown(stdout))).toBeLessThanOrEqual(80)
 })
 
 it('takes the key from the environment, and prints one JSON document with --json', async () => {
@@ -175,7 +144,7 @@ it('leaves nothing behind where the configuration cannot be written', async () =
 })
 
 it('asks, tries at once, and asks again for what the shop did not take', async () => {
-  const { add, file, url } = await place()
+  const { add, file, shown, url } = await place()
   const typed = [`${url}/wp-admin/`, url, 'cs_2', READER.key, READER.secret, '', wooKey.key, wooKey.secret]
   const { exitCode, stdout, stderr } = await add([], { terminal: true, typed: [...typed, 'My shop', 'draft', '12'] })
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
@@ -184,7 +153,7 @@ it('asks, tries at once, and asks again for what the shop did not take', async (
   expect(stdout).toContain('FAIL  permissions: the key may read, and may not write products')
   expect(stdout).toContain('Correct (key, address, again or stop) [key]: ')
   expect(stdout).not.toContain(wooKey.secret)
-  expect(widest(stdout.replaceAll(path.dirname(path.dirname(file)), ''))).toBeLessThanOrEqual(80)
+  expect(widest(shown(stdout))).toBeLessThanOrEqual(80)
   expect(loadConfig(file, {}).stores).toMatchObject([
     { name: 'My shop', create: 'draft', pricing: { markup: { percent: '12' } } },
   ])

@@ -57,13 +57,14 @@ test('answers an https address without TLS, on the same port after a stop', asyn
 
 test('a token of client credentials ends after a day, and a wrong secret gets none', () => {
   const { shop, clock } = opened()
-  const grant = (secret: string) => {
-    const form = { grant_type: 'client_credentials', client_id: shopifyApp.clientId, client_secret: secret }
+  const grant = (secret: string, client_id = shopifyApp.clientId) => {
+    const form = { grant_type: 'client_credentials', client_id, client_secret: secret }
     const type = { 'content-type': 'application/x-www-form-urlencoded' }
     const to = 'https://quayside-test.myshopify.com/admin/oauth/access_token'
     return shop.handle({ method: 'POST', url: to, headers: type, body: String(new URLSearchParams(form)) })
   }
   expect(grant('wrong')).toMatchObject({ status: 400, body: expect.stringContaining('Oauth error invalid_client') })
+  expect(grant(shopifyApp.secret, 'other').body).toContain('Oauth error application_cannot_be_found')
   const { access_token: token } = JSON.parse(grant(shopifyApp.secret).body)
   const ask = () =>
     shop.handle({

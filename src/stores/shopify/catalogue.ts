@@ -569,6 +569,7 @@ function newProduct(variant: NewVariant, status: CatalogueOptions['create']) {
 /** A place that a shop has stock at. */
 const shopLocation = z.object({
   id: z.string(),
+  name: z.string(),
   isActive: z.boolean(),
   fulfillsOnlineOrders: z.boolean(),
   isFulfillmentService: z.boolean(),

@@ -402,17 +402,38 @@ function meaningOfStatus(status: number, isPage: boolean): Meaning {
   return { cause: 'it refused the request', fix: null, isTaken: 'no' }
 }
 
+/** Why Shopify gives an app no access token, by the code that it names. */
+const tokenRefusals: Record<string, { cause: string; fix: string }> = {
+  application_cannot_be_found: {
+    cause: 'it knows no app with this client id',
+    fix: 'Compare the client id with that in the settings of the app in the Dev Dashboard.',
+  },
+  invalid_client: {
+    cause: 'it does not accept the client secret of the app',
+    fix: 'Compare the client secret with that in the settings of the app in the Dev Dashboard.',
+  },
+  app_not_installed: {
+    cause: 'the app is not installed in the shop',
+    fix: 'Install it: in the Dev Dashboard, on the page of the app.',
+  },
+  shop_not_permitted: {
+    cause: 'the app belongs to another organisation than the shop',
+    fix: 'Make the app in the Dev Dashboard of the organisation that owns the shop.',
+  },
+}
+
+/** The code is a field of JSON, or a word on a page. */
+const refusalCode = (text: string): string | undefined => Object.keys(tokenRefusals).find((code) => text.includes(code))
+
 /** Why no access token came. Without one nothing was asked of the shop. */
 function tokenFailure({ status, headers, text }: RawAnswer, host: string): ShopFailure {
   const isPage = jsonIn(text) === undefined && /^\s*</.test(text)
   const isWrong = status === 400 || status === 401 || status === 403
-  const meaning: Meaning = isWrong
-    ? {
-        cause: 'it gives no access token for the client id and its secret',
-        fix: 'Compare both, and see that the app is installed in the shop and belongs to the same organisation.',
-        isTaken: 'no',
-      }
-    : meaningOfStatus(status, isPage)
+  const refusal = tokenRefusals[refusalCode(text) ?? ''] ?? {
+    cause: 'it gives no access token for the client id and its secret',
+    fix: 'Compare both, and see that the app is installed in the shop and belongs to the same organisation.',
+  }
+  const meaning: Meaning = isWrong ? { ...refusal, isTaken: 'no' } : meaningOfStatus(status, isPage)
   const cause = `it answered ${status}: ${meaning.cause}`
   const detail = `${host} answered ${status}: ${meaning.cause}${meaning.fix ? `. ${meaning.fix}` : ''}`
   const failure: NotConfirmed =

@@ -19,11 +19,11 @@ const document = (text: string): ShopDocument => ({
 
 /* The shop. */
 
-/** The currency that it sells in, and what the app was granted. */
+/** The currency that it sells in, what the app was granted, and its number. */
 export const shop = document(`
   query Shop {
     shop { currencyCode myshopifyDomain }
-    currentAppInstallation { accessScopes { handle } }
+    currentAppInstallation { app { id } accessScopes { handle } }
   }`)
 
 /** 52 points. */

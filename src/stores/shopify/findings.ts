@@ -1,9 +1,12 @@
 import { z } from 'zod'
+import { plain } from '../../domain/text-layout.ts'
 import { clockFinding } from '../clock.ts'
 import type { StoreFinding } from '../store.ts'
 import { findLocation } from './catalogue.ts'
 import type { ShopClient } from './client.ts'
 import { shop } from './documents.ts'
+import { APP_NAMESPACE } from './hand-over.ts'
+import { numberOf } from './orders.ts'
 
 export interface FindingsOptions {
   client: ShopClient
@@ -14,49 +17,67 @@ export interface FindingsOptions {
   /** Number of the configured location; null: the oldest one that serves online orders. */
   location: string | null
   create: null | 'draft' | 'publish'
+  /** Where the keys of an order stand on it; null: in the namespace of the app. */
+  metafieldNamespace: string | null
 }
 
+const LOCATIONS_SCOPE = 'read_locations'
 /** What the app must be granted in the shop. A scope to write has the one to read in it. */
 const SCOPES = [
   'write_products',
   'write_inventory',
   'write_orders',
   'write_merchant_managed_fulfillment_orders',
-  'read_locations',
+  LOCATIONS_SCOPE,
 ]
 /** Only where products are published to the online store. */
 const PUBLISHING_SCOPES = ['write_publications']
 
-export const shopFacts = z.object({
-  shop: z.object({ currencyCode: z.string() }),
-  currentAppInstallation: z.object({ accessScopes: z.array(z.object({ handle: z.string() })) }),
-})
+/** What is learnt of a shop by its first answer. `app`: number of the app. */
+export const shopFacts = z
+  .object({
+    shop: z.object({ currencyCode: z.string() }),
+    currentAppInstallation: z.object({
+      app: z.object({ id: z.string().transform((id) => numberOf('App', id)) }),
+      accessScopes: z.array(z.object({ handle: z.string() })),
+    }),
+  })
+  .transform(({ shop: { currencyCode }, currentAppInstallation: { app, accessScopes } }) => ({
+    currency: currencyCode,
+    app: app.id,
+    scopes: accessScopes.map(({ handle }) => handle),
+  }))
+
+const scopesFor = (create: FindingsOptions['create']): string[] => [
+  ...SCOPES,
+  ...(create === 'publish' ? PUBLISHING_SCOPES : []),
+]
 
 /** Scopes that are missing. @param granted to the app */
 export const missingScopes = (granted: readonly string[], create: FindingsOptions['create']): string[] =>
-  [...SCOPES, ...(create === 'publish' ? PUBLISHING_SCOPES : [])].filter(
-    (scope) => !granted.includes(scope) && !granted.includes(scope.replace(/^read_/, 'write_')),
-  )
+  scopesFor(create).filter((scope) => !granted.includes(scope) && !granted.includes(scope.replace(/^read_/, 'write_')))
 
 /** Tries what the adapter needs of a shop. It only reads. */
 export async function tryShop(options: FindingsOptions): Promise<StoreFinding[]> {
-  const { client, now, currency, apiVersion, location, create } = options
+  const { client, now, currency, apiVersion, location, create, metafieldNamespace } = options
   const answer = await client.call(shop)
   const clock = answer.answeredAt === null ? [] : [clockFinding(now() - answer.answeredAt)]
   if (!answer.ok) return [{ check: 'connection', state: 'failed', detail: answer.cause, fix: answer.fix }, ...clock]
-  const facts = shopFacts.safeParse(answer.data)
-  if (!facts.success) {
+  const facts = shopFacts.safeParse(answer.data).data
+  if (!facts) {
     const detail = 'what answers there is no shop of Shopify'
     return [{ check: 'connection', state: 'failed', detail, fix: 'Compare the address of the shop.' }, ...clock]
   }
-  const scopes = facts.data.currentAppInstallation.accessScopes.map(({ handle }) => handle)
+  const missing = missingScopes(facts.scopes, create)
   return [
     { check: 'connection', state: 'ok', detail: 'it accepted the credentials', fix: null },
-    currencyFinding(facts.data.shop.currencyCode, currency),
+    currencyFinding(facts.currency, currency),
     ...clock,
     versionFinding(answer.version, apiVersion),
-    scopesFinding(missingScopes(scopes, create)),
-    await locationFinding(client, location),
+    scopesFinding(missing, create),
+    // No location can be read without the scope, which is named already.
+    ...(missing.includes(LOCATIONS_SCOPE) ? [] : [await locationFinding(client, location)]),
+    keysFinding(facts.app, metafieldNamespace),
   ]
 }
 
@@ -87,15 +108,16 @@ function versionFinding(version: string | null, apiVersion: string): StoreFindin
   }
 }
 
-function scopesFinding(missing: string[]): StoreFinding {
+function scopesFinding(missing: string[], create: FindingsOptions['create']): StoreFinding {
+  const check = 'permissions'
   if (missing.length === 0) {
-    return { check: 'permissions', state: 'ok', detail: 'the app has the access scopes that it needs', fix: null }
+    return { check, state: 'ok', detail: `the app has the access scopes ${scopesFor(create).join(', ')}`, fix: null }
   }
   return {
-    check: 'permissions',
+    check,
     state: 'failed',
-    detail: `the app lacks the access scopes ${missing.join(', ')}`,
-    fix: 'Add them to the app, and install it in the shop again.',
+    detail: `the app lacks ${missing.length === 1 ? 'the access scope' : 'the access scopes'} ${missing.join(', ')}`,
+    fix: 'Release a version of the app that has them, and let the shop accept it. A service that runs is restarted then.',
   }
 }
 
@@ -111,5 +133,13 @@ async function locationFinding(client: ShopClient, number: string | null): Promi
   if (!location.isActive || !location.fulfillsOnlineOrders || location.isFulfillmentService) {
     return { check: 'location', state: 'doubtful', detail: `the location ${number} serves no online orders`, fix }
   }
-  return { check: 'location', state: 'ok', detail: 'it has a location for the stock', fix: null }
+  const name = `${plain(location.name)} (${numberOf('Location', location.id)})`
+  return { check: 'location', state: 'ok', detail: `stock is written at the location ${name}`, fix: null }
+}
+
+/** Where a template finds the keys of an order. @param app number of the app */
+function keysFinding(app: string | undefined, namespace: string | null): StoreFinding {
+  const own = app === undefined ? APP_NAMESPACE : APP_NAMESPACE.replace(/^\$app:/, `app--${app}--`)
+  const detail = `those of an order are in its metafields keys_1, keys_2 and so on, of the namespace ${namespace ?? own}`
+  return { check: 'keys', state: 'ok', detail, fix: null }
 }

@@ -1,45 +1,30 @@
-import type { NotConfirmed, StoreFinding, StoreVariant } from '../store.ts'
+import { firstVariants, type NewShop } from '../first-look.ts'
 import { shopCatalogue } from './catalogue.ts'
 import { type ShopClientOptions, shopClient } from './client.ts'
 import { shop } from './documents.ts'
-import { shopFacts, tryShop } from './findings.ts'
+import { missingScopes, shopFacts, tryShop } from './findings.ts'
 
-/** A shop of Shopify that no configuration has yet. */
-export interface NewShop {
-  /** Tries the credentials; nothing changes in the shop. `currency`: ISO 4217; null where it cannot be read. */
-  test: () => Promise<{ findings: StoreFinding[]; currency: string | null }>
-  /** Reads what it sells. `isWhole`: false where it sells more than that. */
-  variants: () => Promise<{ outcome: 'read'; items: StoreVariant[]; isWhole: boolean } | NotConfirmed>
-  close: () => Promise<void>
-}
-
-/** Pages of at most 250 variants each: a person waits for them. */
+/** Pages of at most 250 variants each. */
 const PAGES_MAX = 20
 
-/** @param create what is to become of offers that the shop lacks: the app needs more access to publish products */
-export function lookAtShop(options: ShopClientOptions, create: null | 'draft' | 'publish'): NewShop {
+/** A shop of Shopify that no configuration has yet. @param location as configured, see `tryShop` */
+export function lookAtShop(options: ShopClientOptions, location: string | null): NewShop {
   const { now, apiVersion } = options
   const client = shopClient(options)
-  const catalogue = shopCatalogue({ client, now, create: null, ownsSalePrice: false, location: null })
+  const catalogue = shopCatalogue({ client, now, create: null, ownsSalePrice: false, location })
   return {
     test: async () => {
-      const answer = await client.call(shop)
-      const facts = answer.ok ? shopFacts.safeParse(answer.data).data : undefined
-      const findings = await tryShop({ client, now, currency: null, apiVersion, location: null, create })
-      return { findings, currency: facts?.shop.currencyCode ?? null }
-    },
-    variants: async () => {
-      const items: StoreVariant[] = []
-      let cursor: string | null = null
-      for (let pages = 0; pages < PAGES_MAX; pages += 1) {
-        const page = await catalogue.variants(cursor)
-        if (page.outcome !== 'read') return page
-        items.push(...page.items)
-        if (page.next === null) return { outcome: 'read', items, isWhole: true }
-        cursor = page.next
+      const facts = shopFacts.safeParse(await client.call(shop).then((answer) => (answer.ok ? answer.data : null))).data
+      const unknown = { currency: null, create: null, metafieldNamespace: null }
+      const findings = await tryShop({ client, now, apiVersion, location, ...unknown })
+      const missing = facts ? missingScopes(facts.scopes, 'publish') : []
+      return {
+        findings,
+        currency: facts?.currency ?? null,
+        cannotPublish: missing.length === 0 ? null : `the app lacks the access scope ${missing.join(', ')}`,
       }
-      return { outcome: 'read', items, isWhole: false }
     },
+    variants: () => firstVariants(catalogue.variants, PAGES_MAX),
     close: client.close,
   }
 }

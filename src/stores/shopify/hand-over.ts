@@ -26,7 +26,7 @@ export interface HandOverOptions {
 }
 
 /** Of the app itself. */
-const APP_NAMESPACE = '$app:quayside'
+export const APP_NAMESPACE = '$app:quayside'
 /** `keys_1`, and `keys_2` where that one is full: keys in plain, as the customer reads them. */
 const KEYS = /^keys_([1-9]\d{0,2})$/
 const keysName = (index: number): string => `keys_${index}`

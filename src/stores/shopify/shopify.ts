@@ -50,7 +50,7 @@ export function shopifyStore(options: ShopifyOptions): Store {
     ordersSince: (cursor) => readChangedOrders(client, settings, cursor),
     retryTaken: (reference) => takeRetryTag(client, settings, reference),
     provision: (url) => provisionWebhooks(client, url),
-    test: () => tryShop({ client, now, currency, apiVersion, location, create }),
+    test: () => tryShop({ client, now, currency, apiVersion, location, create, metafieldNamespace }),
     close: client.close,
   }
 }
