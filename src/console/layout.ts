@@ -139,5 +139,5 @@ export const refusalTitle = (status: number): string => titles[status] ?? 'This 
 
 /** What went wrong, in the place of the content of a page. */
 export const refusalPart = ({ status, text, requestId }: Refusal): Html =>
-  html`<header class="title"><h1>${mark(status >= 500 ? 'stop' : 'held', refusalTitle(status))}</h1></header>
+  html`<header class="title"><h1>${status >= 500 ? mark('stop', refusalTitle(status)) : refusalTitle(status)}</h1></header>
 <div class="sheet stack"><p>${text}</p>${status >= 500 && html`<p>Buying and hand-over do not depend on the console.</p>`}<p class="small quiet">Reference for the log: <span class="id">${requestId}</span>. <a href="/overview">Overview</a>${status >= 500 && html`, or run <code>quayside doctor</code>`}.</p></div>`

@@ -130,7 +130,7 @@ export interface TimePlot {
 export function timePlot(given: TimePlot): Html {
   const { p50, p95, labels, none } = given
   const known = [...p50, ...p95].filter((value) => value !== null)
-  const least = Math.min(SECOND / 2, ...known)
+  const least = Math.min(SECOND, ...known) / 2
   const most = Math.max(60 * SECOND, ...known) * 1.2
   const y = (ms: number) => BASE - (Math.log(ms / least) / Math.log(most / least)) * (BASE - TOP - 6)
   const width = (RIGHT - LEFT) / labels.length
