@@ -59,6 +59,15 @@ export const countDeliveries = statement(() =>
     .groupBy(deliveries.state),
 )
 
+/** The same without those that are over: applied and ignored. */
+export const countOpenDeliveries = statement(() =>
+  build
+    .select({ state: deliveries.state, total: sql<number>`count(*)`.as('total') })
+    .from(deliveries)
+    .where(inArray(deliveries.state, ['stored', 'orphan', 'quarantined', 'retry', 'dead']))
+    .groupBy(deliveries.state),
+)
+
 /** A delivery as it comes in. */
 export type NewDelivery = Pick<
   Delivery,

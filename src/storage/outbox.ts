@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, gte, isNull, lte, or, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, gte, inArray, isNull, lte, or, sql } from 'drizzle-orm'
 import type { OrderState } from '../domain/store-order.ts'
 import type { ReportedHold, StoreUpdate } from '../domain/store-update.ts'
 import type { Change } from './database.ts'
@@ -67,6 +67,15 @@ export const countOutbox = statement(() =>
   build
     .select({ kind: outbox.kind, state: outbox.state, total: sql<number>`count(*)`.as('total') })
     .from(outbox)
+    .groupBy(outbox.kind, outbox.state),
+)
+
+/** The same without what is done. */
+export const countOpenOutbox = statement(() =>
+  build
+    .select({ kind: outbox.kind, state: outbox.state, total: sql<number>`count(*)`.as('total') })
+    .from(outbox)
+    .where(inArray(outbox.state, ['due', 'dead']))
     .groupBy(outbox.kind, outbox.state),
 )
 

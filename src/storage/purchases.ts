@@ -187,6 +187,19 @@ export const countByState = statement(() =>
     .groupBy(purchases.state, purchases.holdReason),
 )
 
+/** The same of these states alone: those that most purchases are in for good are not read. */
+export const countInStates = statement((states: PurchaseState[]) =>
+  build
+    .select({
+      state: purchases.state,
+      holdReason: purchases.holdReason,
+      total: sql<number>`count(*)`.as('total'),
+    })
+    .from(purchases)
+    .where(inArray(purchases.state, states))
+    .groupBy(purchases.state, purchases.holdReason),
+)
+
 export const insertPurchase = change(1, (row: NewPurchase) => build.insert(purchases).values(row))
 
 const unlessHinted = statement(

@@ -8,7 +8,7 @@ import { freeze } from '../../ordering/freeze.ts'
 import { pausesBuying } from '../../ordering/unreadable-answers.ts'
 import { currentFreeze } from '../../storage/freezes.ts'
 import type { Supplier } from '../../supplier/client.ts'
-import { freezeBody, unfreezeBody } from '../input.ts'
+import { freezeBody, queryFlag, unfreezeBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import { Reading } from './reconcile.ts'
 import { CallbackSecretStanding, callbackSecretOf } from './stores.ts'
@@ -262,12 +262,15 @@ export function statusOperations({
       method: 'get',
       path: '/status',
       allowed: viewer,
+      query: {
+        open: queryFlag('Count only what is under way or waits: not purchases, deliveries and messages that are over'),
+      },
       answer: Status,
       summary: 'The state of the service: whether the supplier answers, balance, freeze, counts, freshness, alerts.',
       success: { 200: 'As of now' },
-      async handle() {
+      async handle({ query: { open } }) {
         const { supplier, now } = ordering
-        const status = await readStatus(db)
+        const status = await readStatus(db, open)
         const service = {
           supplier,
           clockSuspect: inbox.clockSuspect(),
