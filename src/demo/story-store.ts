@@ -28,6 +28,8 @@ export interface StoryStore {
   isClosed: (reference: string) => boolean
   /** Licence keys that the customer of this order has. */
   keysOf: (reference: string) => string[]
+  /** How many deliveries of the store itself were the same as an earlier one; absent: none is. */
+  repeats?: () => number
   /** How many orders it has whole. */
   fulfilled: () => number
   keys: () => string[]

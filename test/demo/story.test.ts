@@ -15,7 +15,7 @@ async function played(...args: string[]) {
   return { stdout, stderr, code }
 }
 
-test.each(['backend', 'woocommerce'])(
+test.each(['backend', 'woocommerce', 'shopify'])(
   'the story of a %s store has every key once and every charge once',
   async (kind) => {
     const { stdout, code } = await played('--store', kind)
@@ -35,7 +35,7 @@ test.each(['backend', 'woocommerce'])(
 
 test('the help of the demo names the stores, and a store that there is none of is answered with it', async () => {
   const help = await played('--help')
-  expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining('--store backend|woocommerce') })
+  expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining('--store backend|woocommerce|shopify') })
   expect(widest(help.stdout)).toBeLessThanOrEqual(80)
   const unknown = await played('--store', 'magento')
   expect(unknown).toMatchObject({ code: 2, stdout: '' })
