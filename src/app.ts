@@ -21,7 +21,7 @@ import { parseDecimal } from './domain/money.ts'
 import { readRate } from './domain/rates.ts'
 import { type Failure, messageOf } from './errors.ts'
 import { apiOperations, apiRouter } from './http/api/api.ts'
-import type { ApiContext } from './http/operation.ts'
+import type { ApiContext, EmbeddedSandbox } from './http/operation.ts'
 import { healthRouter, metricsRouter, notesOf } from './http/probes.ts'
 import { createHttpServer, serverLimits } from './http/server.ts'
 import { webhookRouter } from './http/webhooks.ts'
@@ -50,6 +50,8 @@ export interface AppOptions {
   log: Log
   /** Called once when only a restart can show what is stored; the process should end with 75. */
   onFatal: (failure: Failure) => void
+  /** The supplier of a demo, shown in the console. */
+  sandbox?: EmbeddedSandbox
 }
 
 export interface App {
@@ -68,7 +70,7 @@ export interface App {
 const now = (): number => Date.now()
 const monotonic = (): number => performance.now()
 
-export async function openApp({ config, log: written, onFatal }: AppOptions): Promise<App> {
+export async function openApp({ config, log: written, onFatal, sandbox }: AppOptions): Promise<App> {
   const tail = createTail(written)
   const { log } = tail
   const at = registeredAt()
@@ -146,6 +148,7 @@ export async function openApp({ config, log: written, onFatal }: AppOptions): Pr
     tail,
     randomBytes,
     consoleAddress: () => pages.address(),
+    ...(sandbox && { sandbox }),
   }
   const access = { db, now, newId, randomBytes }
   const count = (route: string, status: number) => metrics.count('http_requests', { route, status: String(status) })

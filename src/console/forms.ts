@@ -84,13 +84,17 @@ export interface SelectField {
   /** The first one stands for no choice. */
   options: readonly (readonly [value: string, text: string])[]
   chosen: string
+  /** Makes the id unique where a page has several fields of a name. */
+  at?: string
 }
 
 /** A list to choose from, for filters. */
-export const selectField = ({ label, name, options, chosen }: SelectField): Html =>
-  html`<label for="f-${name}">${label}<select id="f-${name}" name="${name}">${options.map(
+export function selectField({ label, name, options, chosen, at = '' }: SelectField): Html {
+  const id = `f-${name}${at && `-${at}`}`
+  return html`<label for="${id}">${label}<select id="${id}" name="${name}">${options.map(
     ([value, text]) => html`<option value="${value}"${value === chosen && ' selected'}>${text}</option>`,
   )}</select></label>`
+}
 
 /** A field of one line among filters. @param known what may stand in it, offered while a person types */
 export const filterField = (label: string, name: string, value: string, known: readonly string[] = []): Html =>

@@ -9,6 +9,8 @@ export interface Page {
   /** Pieces that vary start with a colon: `/orders/:id`. */
   path: string
   role: PersonRole
+  /** An operation without which there is no such page: that of the sandbox is there only while an embedded supplier runs. */
+  needs?: string
   /** Where it stands in the navigation; absent for a page that is reached from another one. */
   navigation?: {
     group: NavigationGroup

@@ -4,6 +4,7 @@ import { deliveriesPage, refusedPage } from './deliveries.ts'
 import { deliveryPage } from './delivery.ts'
 import { overviewPage } from './overview.ts'
 import type { Page } from './page.ts'
+import { sandboxPage } from './sandbox.ts'
 import { sessionPage } from './signin.ts'
 
 export const consolePages: readonly Page[] = [
@@ -12,5 +13,6 @@ export const consolePages: readonly Page[] = [
   deliveriesPage,
   refusedPage,
   deliveryPage,
+  sandboxPage,
   sessionPage,
 ]

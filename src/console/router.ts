@@ -65,11 +65,12 @@ export const routesOf = (pages: readonly Page[]): Route[] =>
 const STATUS_MS = 2_000
 
 export function consoleRouter(parts: RouterParts): Router {
-  const { pages, access, monotonic, log, origins, version } = parts
+  const { access, monotonic, log, origins, version } = parts
   const startedAt = monotonic()
   const cookie = sessionCookie(parts.isSecure)
   const limit = failureLimit(monotonic)
   const performers = new Map(parts.operations.map((one) => [one.name, performerOf(one)]))
+  const pages = parts.pages.filter(({ needs }) => needs === undefined || performers.has(needs))
   /** What the next page of a session says first, by the id of the session. */
   const notices = new Map<string, Notice>()
   let read: { at: number; status: Promise<StatusView> } | undefined

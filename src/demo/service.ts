@@ -17,6 +17,8 @@ import { type Database, first } from '../storage/database.ts'
 import { makeFolder } from '../storage/files.ts'
 import { assertFree, databaseFileOf } from '../storage/sqlite/open.ts'
 import { storeOrderByReference } from '../storage/store-orders.ts'
+import { CUSTOMER_PREFIX, createCustomer, customerReference } from './customer.ts'
+import { embedSandbox } from './embedded-sandbox.ts'
 import { DEMO_STORE, freePort, keepSecret, writeDemoConfig } from './files.ts'
 import { type ShopCallback, startShop } from './shop.ts'
 
@@ -31,6 +33,9 @@ export interface DemoOptions {
   /** Shows the link into the console, where only a person at a terminal sees it. */
   showLink?: (link: string) => void
 }
+
+/** 400,000.00: ten days of orders of the demo's customer. */
+const BALANCE_MINOR = 40_000_000
 
 const API_KEY = 'demo-key-of-the-embedded-sandbox'
 const DIALECT = 'reseller-v1.1'
@@ -51,9 +56,11 @@ export async function openDemo({
   const port = await freePort(wanted ?? 8080, { strict: wanted !== undefined })
   const after = (step: number) => freePort(port + step > PORT_MAX ? 0 : port + step)
   const ports = { service: port, supplier: await after(1), store: await after(2), console: await after(3) }
+  const dialect = readDialect(new URL(`../../config/dialects/${DIALECT}.json`, import.meta.url))
   const sandbox = await startSandbox({
-    dialect: readDialect(new URL(`../../config/dialects/${DIALECT}.json`, import.meta.url)),
+    dialect,
     apiKey: API_KEY,
+    balanceMinor: BALANCE_MINOR,
     port: ports.supplier,
     file: path.join(folder, 'sandbox.db'),
   })
@@ -78,13 +85,21 @@ export async function openDemo({
   const shop = await startShop({
     secret: callbackSecret.reveal(),
     port: ports.store,
-    onCallback: (callback) => out.write(callbackLine(callback)),
+    onCallback: (callback) => {
+      // Those of the customer would push what a person did off the screen.
+      if (!String(callback.data.reference).startsWith(CUSTOMER_PREFIX)) out.write(callbackLine(callback))
+    },
   })
   const append = (text: string) => appendFileSync(path.join(folder, 'quayside.log'), text, { mode: 0o600 })
   // A log that cannot be written fails the start here, and nothing later.
   append('')
   const log = createLog({ level: 'info', write: append })
-  const app = await openApp({ config, log, onFatal })
+  const customer = createCustomer({
+    url: () => `http://127.0.0.1:${ports.service}`,
+    token: () => tokenText,
+    number: () => freeNumber(app.api.ordering.db),
+  })
+  const app = await openApp({ config, log, onFatal, sandbox: embedSandbox(sandbox, dialect, customer) })
   const link = await app.consoleLink()
   if (link !== null) showLink?.(link)
   out.write('Reading the catalogue of the sandbox …\n')
@@ -107,8 +122,10 @@ export async function openDemo({
       commandLine,
     }),
   )
+  customer.start()
   return {
     close: async () => {
+      customer.stop()
       out.write('\nStopping …\n')
       await app.close()
       await shop.close()
@@ -122,6 +139,21 @@ async function freeReference(db: Database): Promise<string> {
   let number = 1001
   while (await first(db, storeOrderByReference(DEMO_STORE, String(number)))) number += 1
   return String(number)
+}
+
+/** The first number of the customer's references that no order has. It takes them one after the other: a few look-ups find it. */
+async function freeNumber(db: Database): Promise<number> {
+  const isTaken = async (number: number) =>
+    (await first(db, storeOrderByReference(DEMO_STORE, customerReference(number)))) !== undefined
+  let free = 1
+  while (await isTaken(free)) free *= 2
+  let taken = Math.floor(free / 2)
+  while (free - taken > 1) {
+    const middle = Math.floor((taken + free) / 2)
+    if (await isTaken(middle)) taken = middle
+    else free = middle
+  }
+  return free
 }
 
 /**
@@ -196,6 +228,7 @@ Quayside is running as a demo: nothing is configured, no real money moves.
   its API   ${url}/api/v1/docs
   supplier  ${new URL(sandboxUrl).origin}  the sandbox, ${count} products: open it
   store     ${shopUrl}  its callbacks are printed here
+  customer  orders about twice a minute; the console's page Sandbox stops it
   data      ${shown}
   its log   ${path.join(shown, 'quayside.log')}
 

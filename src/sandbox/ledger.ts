@@ -30,6 +30,19 @@ export interface LedgerReport {
   keysIssued: Record<string, string[]>
 }
 
+/** What a ledger adds up to, and its newest entries, each with the balance after it. */
+export interface LedgerSummary {
+  startMinor: number
+  balanceMinor: number
+  closes: boolean
+  /** Sums and counts by kind. */
+  charges: { count: number; minor: number }
+  refunds: { count: number; minor: number }
+  topUps: { count: number; minor: number }
+  keysIssued: number
+  newest: (LedgerEntry & { balanceMinor: number })[]
+}
+
 export type Ledger = ReturnType<typeof keepLedger>
 
 /** The money and the licence keys of the account. Its functions are called inside the transaction of their cause. */
@@ -40,6 +53,13 @@ export function keepLedger({ db, now, balanceLowMinor }: Ground, webhooks: Webho
   const entries = db.prepare<[], LedgerEntry>(
     `select kind, order_id as orderId, external_order_id as externalOrderId, idempotency_key as idempotencyKey,
        amount_minor as amountMinor, at from ledger order by seq`,
+  )
+  const newestEntries = db.prepare<[number], LedgerEntry>(
+    `select kind, order_id as orderId, external_order_id as externalOrderId, idempotency_key as idempotencyKey,
+       amount_minor as amountMinor, at from ledger order by seq desc limit ?`,
+  )
+  const totals = db.prepare<[], { kind: LedgerEntry['kind']; count: number; minor: number }>(
+    'select kind, count(*) as count, sum(amount_minor) as minor from ledger group by kind',
   )
   const append = db.prepare<[LedgerEntry]>(
     `insert into ledger (kind, order_id, external_order_id, idempotency_key, amount_minor, at)
@@ -87,6 +107,25 @@ export function keepLedger({ db, now, balanceLowMinor }: Ground, webhooks: Webho
       }
     },
     keysOf: (orderId: string): string[] => keys.all(orderId).map((row) => row.text),
+    /** The same as `report` without reading every entry into memory. */
+    summary: (limit: number): LedgerSummary => {
+      const { startMinor, balanceMinor } = state()
+      const all = totals.all()
+      const of = (kind: LedgerEntry['kind']) => {
+        const { count = 0, minor = 0 } = all.find((row) => row.kind === kind) ?? {}
+        return { count, minor }
+      }
+      const [charges, refunds, topUps] = [of('charge'), of('refund'), of('top_up')]
+      let after = balanceMinor
+      const newest = newestEntries.all(limit).map((entry) => {
+        const shown = { ...entry, balanceMinor: after }
+        after += entry.kind === 'charge' ? entry.amountMinor : -entry.amountMinor
+        return shown
+      })
+      const closes = startMinor + topUps.minor - charges.minor + refunds.minor === balanceMinor
+      const keysIssued = lastKey.get()?.seq ?? 0
+      return { startMinor, balanceMinor, closes, charges, refunds, topUps, keysIssued, newest }
+    },
     report: (): LedgerReport => {
       const all = entries.all()
       const { startMinor } = state()

@@ -53,6 +53,7 @@ export function openWorld(options: WorldOptions) {
     balanceMinor: ledger.balanceMinor,
     topUp: db.transaction(ledger.topUp),
     report: ledger.report,
+    summary: ledger.summary,
     /** Settles the orders that are due by the clock. Returns how many moved. */
     advance: orders.advance,
     close: (): void => {

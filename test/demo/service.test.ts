@@ -35,6 +35,8 @@ async function started(dataDir: string, port: number) {
   return {
     banner: printed,
     offered: (JSON.parse(body) as { reference: string }).reference,
+    printed: () => printed,
+    api: (path: string) => fetch(url.replace('/orders', path), { headers }),
     order: async () => (await fetch(url, { method: 'POST', headers, body })).status,
     keysOf: (reference: string) => until('the keys', () => printed.includes(`order ${reference} is fulfilled`)),
     close,
@@ -64,4 +66,20 @@ test('the banner of a demo that was started again offered an order that was ther
   expect(widest(second.banner.replaceAll(folder, 'data/demo'))).toBeLessThanOrEqual(80)
   expect(await second.order()).toBe(202)
   await second.keysOf('1002')
+})
+
+test("the demo's customer orders within seconds of the start, and goes on with its numbers after a restart", async () => {
+  const folder = temporaryFolder()
+  const references = async (demo: Awaited<ReturnType<typeof started>>) => {
+    const { data } = (await (await demo.api('/orders')).json()) as {
+      data: { items: { reference: string; state: string }[] }
+    }
+    return data.items.map(({ reference, state }) => `${reference} ${state}`)
+  }
+  const first = await started(folder, await freePort())
+  await until('its first order', async () => (await references(first)).includes('D-0001 fulfilled'))
+  expect(first.printed(), 'what a person did stays on the screen').not.toContain('D-0001')
+  await first.close()
+  const second = await started(folder, await freePort())
+  await until('its second order', async () => (await references(second)).includes('D-0002 fulfilled'))
 })

@@ -11,6 +11,8 @@ import { createBackups } from '../../src/backup/backup.ts'
 import { createDryRunner } from '../../src/catalogue/dry-runner.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { createConsole } from '../../src/console/console.ts'
+import { createCustomer } from '../../src/demo/customer.ts'
+import { embedSandbox } from '../../src/demo/embedded-sandbox.ts'
 import { apiOperations, apiRouter } from '../../src/http/api/api.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
 import type { ApiContext } from '../../src/http/operation.ts'
@@ -51,7 +53,12 @@ export interface Ask {
 
 export type ApiWorld = Awaited<ReturnType<typeof openApi>>
 
-export async function openApi(options: TestAppOptions = {}) {
+export interface ApiOptions extends TestAppOptions {
+  /** Whether people see the supplier as the embedded one of a demo (default: they do). */
+  isDemo?: boolean
+}
+
+export async function openApi({ isDemo = true, ...options }: ApiOptions = {}) {
   const app = await openTestApp(options)
   const { ordering, runtime, supplier } = app
   const { db, now, newId, log } = ordering
@@ -78,6 +85,13 @@ export async function openApi(options: TestAppOptions = {}) {
   const captures = createCaptures(ordering)
   const webhooks = webhookActions({ ...ordering, supplier, publicUrl: config.publicUrl, inbox })
   const tail = createTail(ordering.log)
+  const customer = createCustomer({
+    url: () => url,
+    token: () => tokens.store,
+    number: async () => 1,
+    random: () => 0.5,
+    now,
+  })
   const api: ApiContext = {
     ordering,
     stores: config.stores,
@@ -94,6 +108,7 @@ export async function openApi(options: TestAppOptions = {}) {
     tail,
     randomBytes,
     consoleAddress: () => pages.address(),
+    ...(isDemo && { sandbox: embedSandbox(app.sandbox, app.dialect, customer) }),
   }
   const access = { db, now, newId, randomBytes }
   const { monotonic } = ordering

@@ -199,6 +199,7 @@ export async function openTestApp(options: TestAppOptions = {}) {
   if (apiKey === SANDBOX_KEY) await current.ordering.checkBalance()
   await current.runtime.idle()
   return {
+    dialect,
     shop,
     db,
     vault,

@@ -14,6 +14,7 @@ import { orderOperations } from './orders.ts'
 import { outboxOperations } from './outbox.ts'
 import { purchaseOperations } from './purchases.ts'
 import { sweepOperations } from './reconcile.ts'
+import { sandboxOperations } from './sandbox.ts'
 import { statusOperations } from './status.ts'
 import { storeOperations } from './stores.ts'
 import { tokenOperations } from './tokens.ts'
@@ -52,4 +53,5 @@ export const apiOperations = (context: ApiContext): Operation[] => [
   ...webhookOperations(context),
   ...dialectOperations(context),
   ...backupOperations(context),
+  ...sandboxOperations(context),
 ]

@@ -1,0 +1,129 @@
+/** The demo's customer: buys in the demo store, slowly, by the same API as any store. */
+import { messageOf } from '../errors.ts'
+
+export interface CustomerOptions {
+  /** Of the service. */
+  url: () => string
+  /** Of the store that it buys in. */
+  token: () => string
+  /** The first number of its references: `D-0001`. */
+  number: () => Promise<number>
+  random?: () => number
+  now?: () => number
+}
+
+export type Customer = ReturnType<typeof createCustomer>
+
+/** How its references begin. */
+export const CUSTOMER_PREFIX = 'D-'
+
+/** `D-0193` */
+export const customerReference = (number: number): string => `${CUSTOMER_PREFIX}${String(number).padStart(4, '0')}`
+
+/** Its first order, seconds after the start: the overview is alive at once. Then one in 20 to 40 s: slow enough to follow each. */
+const FIRST_MS = 2_000
+const PAUSE_MS = { least: 20_000, most: 40_000 }
+
+/** An order must be taken within this time: it is stored and answered in milliseconds. */
+const TIMEOUT_MS = 10_000
+
+/** One customer in five buys two. */
+const TWO_OF = 5
+
+interface Offered {
+  id: string
+  price: string
+  stock: number | null
+  available: boolean
+}
+
+export function createCustomer({ url, token, number, random = Math.random, now = Date.now }: CustomerOptions) {
+  let timer: NodeJS.Timeout | undefined
+  let isRunning = false
+  let orders = 0
+  let next: number | undefined
+  let lastReference: string | null = null
+  let lastAt: number | null = null
+  let problem: string | null = null
+
+  async function ask(path: string, body?: object): Promise<{ status: number; data: Record<string, unknown> }> {
+    const response = await fetch(`${url()}/api/v1${path}`, {
+      method: body ? 'POST' : 'GET',
+      headers: { authorization: `Bearer ${token()}`, 'content-type': 'application/json', connection: 'close' },
+      ...(body && { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    })
+    const { data, error } = (await response.json()) as {
+      data?: Record<string, unknown>
+      error?: { message: string }
+    }
+    if (!response.ok && response.status !== 409)
+      throw new Error(error?.message ?? `the API answered ${response.status}`)
+    return { status: response.status, data: data ?? {} }
+  }
+
+  async function choose(): Promise<{ sku: string; quantity: number }> {
+    const { data } = await ask('/listings?limit=200')
+    const offered = (data.items as Offered[]).filter(
+      ({ available, stock }) => available && (stock === null || stock >= TWO_OF),
+    )
+    const draw = () => offered[Math.floor(random() * offered.length)]
+    const [one, other] = [draw(), draw()]
+    if (!one || !other) throw new Error('the store sells nothing now')
+    // Of two, the cheaper one: people buy more of what costs less.
+    const chosen = Number(other.price) < Number(one.price) ? other : one
+    return { sku: chosen.id, quantity: random() < 1 / TWO_OF ? 2 : 1 }
+  }
+
+  /** A reference that is taken by a person is passed over. */
+  async function place(): Promise<string> {
+    const line = await choose()
+    next ??= await number()
+    for (;;) {
+      const reference = customerReference(next)
+      next += 1
+      const { status } = await ask('/orders', { reference, lines: [{ id: '1', ...line }] })
+      if (status === 202) return reference
+    }
+  }
+
+  async function orderNow(): Promise<string> {
+    try {
+      const reference = await place()
+      orders += 1
+      lastReference = reference
+      lastAt = now()
+      problem = null
+      return reference
+    } catch (error) {
+      problem = messageOf(error)
+      throw error
+    }
+  }
+
+  function plan(ms: number): void {
+    clearTimeout(timer)
+    timer = setTimeout(() => {
+      // What went wrong is in its state; the next order tries again.
+      void orderNow()
+        .catch(() => {})
+        .finally(() => {
+          if (isRunning) plan(PAUSE_MS.least + random() * (PAUSE_MS.most - PAUSE_MS.least))
+        })
+    }, ms)
+  }
+
+  return {
+    state: () => ({ running: isRunning, orders, lastReference, lastAt, problem }),
+    start: (): void => {
+      if (isRunning) return
+      isRunning = true
+      plan(FIRST_MS)
+    },
+    stop: (): void => {
+      isRunning = false
+      clearTimeout(timer)
+    },
+    orderNow,
+  }
+}
