@@ -222,8 +222,8 @@ async function openShops(ordering: Fulfilment, stores: RuntimeParts['stores']) {
   return Promise.all(
     shops.map(async ({ id, delayMinutes, adapter }) => {
       const { connectedAt } = await need(db, storeReadingOf(id), 'store', id)
-      const { reportRefusal, retryTaken } = adapter
-      const shop = { id, connectedAt, delayMs: delayMinutes * 60_000, reportRefusal, retryTaken }
+      const { reportRefusal, retryTaken, retryAdvice } = adapter
+      const shop = { id, connectedAt, delayMs: delayMinutes * 60_000, reportRefusal, retryTaken, retryAdvice }
       const take = (order: StoreOrderRead, readAt?: number) => takeFromShop(ordering, shop, order, readAt)
       return { id, adapter, take }
     }),

@@ -43,6 +43,7 @@ export interface ShopOfOrders {
   delayMs: number
   reportRefusal?: Store['reportRefusal']
   retryTaken?: Store['retryTaken']
+  retryAdvice?: Store['retryAdvice']
 }
 
 /**
@@ -113,13 +114,15 @@ export async function takeByHand(
   reference: string,
   actor: string,
 ): Promise<string> {
-  const read = await ordering.storeOf(store)?.order?.(reference)
+  const adapter = ordering.storeOf(store)
+  const read = await adapter?.order?.(reference)
   if (!read) throw new Failure('conflict', `${store} hands its orders in itself`, { reason: 'no_shop' })
   if (read.outcome === 'ignored' || read.outcome === 'unreadable') throw new Failure('not_found', read.detail)
   if (read.outcome !== 'order')
     throw new Failure('unavailable', `${store} did not answer for the order: ${read.detail}`)
   await ordering.db.commit([audited(ordering, actor, 'order.take', `${store}/${reference}`)])
-  const taken = await takeFromShop(ordering, { id: store, connectedAt: 0, delayMs: 0 }, read.order)
+  const shop = { id: store, connectedAt: 0, delayMs: 0, retryAdvice: adapter?.retryAdvice }
+  const taken = await takeFromShop(ordering, shop, read.order)
   const order = await first(ordering.db, storeOrderByReference(store, reference))
   if (order) return order.id
   const why = taken.outcome === 'ignored' ? taken.detail : 'the shop has changed it meanwhile'
@@ -241,7 +244,7 @@ async function follow(
     } else if (read.retry && !read.fault) {
       await tryAgain(ordering, known, read, actor)
     }
-    await followLines(ordering, known, read, actor)
+    await followLines(ordering, shop, known, read, actor)
   }
   // Last, so that a process that died before does all of it again.
   if (before !== read.state) await ordering.db.commit([markShopState(known.id, read.state)])
@@ -308,10 +311,16 @@ async function isOurs(ordering: Ordering, store: string, line: Sold): Promise<bo
 }
 
 /** A refund was deleted: whether its units are to be bought is not said by that alone. */
-const BACK =
-  'has units again that were refunded and cancelled: to buy them, set the order to On hold in the shop, then to Processing'
+const backAgain = (advice = 'try them again'): string =>
+  `has units again that were refunded and cancelled: to buy them, ${advice}`
 
-async function followLines(ordering: Ordering, known: StoreOrder, read: StoreOrderRead, actor: string): Promise<void> {
+async function followLines(
+  ordering: Ordering,
+  { retryAdvice }: ShopOfOrders,
+  known: StoreOrder,
+  read: StoreOrderRead,
+  actor: string,
+): Promise<void> {
   const stored = await ordering.db.query(linesOfOrders([known.id]))
   const now = new Map(read.lines.map((line) => [line.id, line.quantity]))
   const purchases = known.cancelRequestedAt === null ? await ordering.db.query(purchasesOfOrder(known.id)) : []
@@ -327,7 +336,7 @@ async function followLines(ordering: Ordering, known: StoreOrder, read: StoreOrd
     if (read.fault && !now.has(line)) changes.push(`line ${line} (${sku}) is not in it: ${read.fault}`)
     else if (left === 0) await cancelLine(ordering, known.id, id, actor)
     else if (left !== quantity) changes.push(`line ${line} (${sku}) has ${left} of ${quantity} units now`)
-    else if (cancelled.has(id)) changes.push(`line ${line} (${sku}) ${BACK}`)
+    else if (cancelled.has(id)) changes.push(`line ${line} (${sku}) ${backAgain(retryAdvice)}`)
   }
   const taken = new Set(stored.map(({ line }) => line))
   for (const line of read.lines) {

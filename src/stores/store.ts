@@ -213,6 +213,8 @@ export interface Store {
    * @param cursor of the call before; a number is the first call, and the instant that it begins at
    */
   ordersSince?(cursor: string | number): Promise<ChangedOrders>
+  /** What a merchant does in the shop to have cancelled units bought after all, such as `tag the order retry`. */
+  retryAdvice?: string
   /** Takes the wish of `retry` back once it was followed; harmless where there is none any more. */
   retryTaken?(reference: string): Promise<PushResult>
   /** Makes the store send its orders to this address of ours; harmless when it already does. `detail`: what it had to do. */

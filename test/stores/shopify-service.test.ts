@@ -1,5 +1,6 @@
 /** A shop of Shopify connected to Quayside: what its customers get, and what its merchant asks for. */
 import { describe, expect, test } from 'vitest'
+import { listOutbox } from '../../src/storage/outbox.ts'
 import { openShopifyApp } from '../support/shopify-app.ts'
 
 const MINUTE = 60_000
@@ -83,5 +84,27 @@ describe('a merchant of Shopify', () => {
     await app.pass(5 * MINUTE)
     expect(app.sandbox.world.report().charges).toEqual([])
     expect(app.shop.metafieldsOf(id)).toEqual([])
+  })
+
+  test('puts units back that were removed, and the alert names the tag by which they are bought', async () => {
+    const app = await openShopifyApp({ delayMinutes: 10, settings: { retryTag: 'again' } })
+    const variant = await app.sell()
+    const { id, lines } = app.shop.buy({ lines: [{ variant }] })
+    const put = (units: number) =>
+      app.shop.change(id, () => {
+        for (const line of lines) line.currentQuantity = units
+      })
+    await app.pass(2 * MINUTE)
+    put(0)
+    await app.pass(2 * MINUTE)
+    put(1)
+    await app.pass(2 * MINUTE)
+    const alerts = await app.db.query(listOutbox({ kind: 'alert', limit: 100 }))
+    const notes = alerts.map(({ payload }) => JSON.stringify(payload)).join()
+    expect(notes).toContain('to buy them, give the order the tag again in the shop')
+    expect(notes).not.toContain('On hold')
+    app.shop.tag(id, 'again')
+    await app.pass(12 * MINUTE)
+    expect(app.keysOf(id)).toHaveLength(1)
   })
 })

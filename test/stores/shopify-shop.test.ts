@@ -405,6 +405,21 @@ describe('the orders of Shopify', () => {
     expect(seen).toEqual(new Set(ids))
   })
 
+  test('come from the first page again where Shopify refuses the cursor that is stored', async () => {
+    const world = await shopifyWorld()
+    const variant = world.sell('A')
+    const { id } = world.shop.buy({ lines: [{ variant }] })
+    const stored = JSON.stringify({ from: TEST_NOW, after: 'of another version' })
+    expect(await world.store.ordersSince?.(stored)).toMatchObject({
+      outcome: 'read',
+      orders: [{ reference: id }],
+      more: false,
+    })
+    expect(await world.store.variants?.('of another version')).toMatchObject({ items: [{ id: variant }] })
+    world.shop.setScopes([])
+    expect(await world.store.ordersSince?.(stored)).toMatchObject({ outcome: 'refused' })
+  })
+
   test('are sent to one address by five webhooks, which are made again where they are gone or changed', async () => {
     const world = await shopifyWorld()
     const { provision } = world.store

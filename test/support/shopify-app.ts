@@ -11,7 +11,9 @@ import { openTestApp } from './test-app.ts'
 
 export const SHOP = 'shopify-3f6k2m9q'
 
-export async function openShopifyApp(given: { settings?: Partial<ShopifyOptions['settings']> } = {}) {
+export async function openShopifyApp(
+  given: { settings?: Partial<ShopifyOptions['settings']>; delayMinutes?: number } = {},
+) {
   const clock = { now: (): number => TEST_NOW, slept: 0 }
   const running = await startShopifyShop({ now: () => clock.now() + clock.slept, onExchange: provenExchanges() })
   onTestFinished(() => running.close())
@@ -35,7 +37,7 @@ export async function openShopifyApp(given: { settings?: Partial<ShopifyOptions[
         store: {
           id: SHOP,
           policy: { ...sellingPolicy({}), products: { unpublishGone: false, create } },
-          delayMinutes: 0,
+          delayMinutes: given.delayMinutes ?? 0,
         },
         adapter: shopifyStore({
           url: running.url,

@@ -467,6 +467,8 @@ export function shopCatalogue(options: CatalogueOptions) {
   async function variants(cursor: string | null): Promise<StorePage<StoreVariant>> {
     const schema = z.object({ productVariants: z.object({ nodes: z.array(listedVariant), pageInfo }) })
     const read = await client.ask(variantPage, { after: cursor }, schema, CAN_WAIT)
+    // Refused with its own cursor, it begins again.
+    if (read.outcome === 'refused' && cursor !== null) return variants(null)
     if (read.outcome !== 'read') return read
     const { nodes, pageInfo: page } = read.value.productVariants
     const items = nodes.flatMap(({ id: gid, sku, title, product }) => {

@@ -257,15 +257,24 @@ export function nextOrders(
   return { next: { from: Math.max(from, latest), after: null }, more: false }
 }
 
-/** Reads a page of the orders that changed. The list names them; each is read by itself, because a list lags. */
+/**
+ * Reads a page of the orders that changed. The list names them; each is read by itself, because a list lags. Where Shopify does
+ * not take its cursor, the reading begins again at its first page.
+ */
 export async function readChangedOrders(
   client: ShopClient,
   settings: OrderSettings,
   since: string | number,
 ): Promise<ChangedOrders> {
-  const cursor = typeof since === 'number' ? { from: since, after: null } : cursorText.parse(JSON.parse(since))
+  let cursor: OrdersCursor =
+    typeof since === 'number' ? { from: since, after: null } : cursorText.parse(JSON.parse(since))
   const query = `updated_at:>='${new Date(cursor.from).toISOString()}'`
-  const answer = await client.call(changedOrders, { query, after: cursor.after })
+  let answer = await client.call(changedOrders, { query, after: cursor.after })
+  if (!answer.ok && answer.failure.outcome === 'refused' && cursor.after !== null) {
+    // Shopify's cursors may be worth nothing after a while, or in another version.
+    cursor = { from: cursor.from, after: null }
+    answer = await client.call(changedOrders, { query, after: null })
+  }
   if (!answer.ok) return answer.failure
   const read = listedOrders.safeParse(answer.data)
   if (!read.success) return UNREADABLE

@@ -48,6 +48,7 @@ export function shopifyStore(options: ShopifyOptions): Store {
     verify: (request) => verifyDelivery(request, secrets()),
     readOrder: (body) => readStoreOrder(client, settings, body),
     ordersSince: (cursor) => readChangedOrders(client, settings, cursor),
+    retryAdvice: `give the order the tag ${settings.retryTag} in the shop`,
     retryTaken: (reference) => takeRetryTag(client, settings, reference),
     provision: (url) => provisionWebhooks(client, url),
     test: () => tryShop({ client, now, currency, apiVersion, location, create, metafieldNamespace }),

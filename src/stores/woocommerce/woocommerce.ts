@@ -40,6 +40,7 @@ export function wooCommerceStore(options: WooCommerceOptions): Store {
     readOrder: (body) => readStoreOrder(client, statuses, body),
     order: (reference) => readStoreOrder(client, statuses, reference),
     ordersSince: (cursor) => readChangedOrders(client, statuses, cursor),
+    retryAdvice: 'set the order to On hold in the shop, then to Processing',
     provision: (url) => provisionWebhook(client, webhookSecret, url),
     test: () => tryShop({ client, now, currency }),
     close: client.close,
