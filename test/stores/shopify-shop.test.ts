@@ -504,7 +504,7 @@ describe('the connection to Shopify', () => {
   })
 
   test.each([
-    ['wrong credentials', { credentials: { secret: 'shpss_other' } }, 'no access token'],
+    ['wrong credentials', { credentials: { secret: 'shpss_other' } }, 'does not accept the client secret of the app'],
     ['a wrong token', { credentials: { key: 'shpat_other' } }, 'does not accept the access token'],
     ['another currency', { settings: { currency: 'USD' } }, 'it sells in EUR, the configuration says USD'],
     ['an unknown location', { settings: { location: '4711' } }, 'it has no location 4711'],
