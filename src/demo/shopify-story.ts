@@ -1,6 +1,6 @@
 /** The Shopify shop in the story of `npm run demo`. */
 import { credentialsSource } from '../config/config.ts'
-import { DEMO_STORE, keepSecret } from './files.ts'
+import { keepSecret } from './files.ts'
 import { shopifyApp, startShopifyShop } from './shopify-shop.ts'
 import { STOCK_MIN, type StoryPlace, type StoryStore } from './story-store.ts'
 
@@ -8,7 +8,7 @@ import { STOCK_MIN, type StoryPlace, type StoryStore } from './story-store.ts'
 const DELIVER_MS = 200
 
 /** A shop that answers as Shopify does. Its merchant sells two products of the supplier under their SKUs. */
-export async function shopifyOfStory({ folder, storePort, sandbox }: StoryPlace): Promise<StoryStore> {
+export async function shopifyOfStory({ id, folder, storePort, sandbox }: StoryPlace): Promise<StoryStore> {
   const { shop, url, deliver, close } = await startShopifyShop({ scheme: 'http', port: storePort })
   const ids = new Map(
     sandbox.world.offers
@@ -20,7 +20,7 @@ export async function shopifyOfStory({ folder, storePort, sandbox }: StoryPlace)
         return [sku, variants[0]?.id ?? '']
       }),
   )
-  keepSecret(folder, credentialsSource(DEMO_STORE).file, () => `${shopifyApp.clientId}:${shopifyApp.secret}`)
+  keepSecret(folder, credentialsSource(id).file, () => `${shopifyApp.clientId}:${shopifyApp.secret}`)
   const sent = new Set<string>()
   let repeats = 0
   const deliverDue = async (): Promise<void> => {
@@ -56,7 +56,7 @@ export async function shopifyOfStory({ folder, storePort, sandbox }: StoryPlace)
       ?.text.split('\n') ?? []
   return {
     about: `a Shopify shop sells ${[...ids.keys()].join(' and ')}`,
-    settings: { stores: [{ id: DEMO_STORE, kind: 'shopify', name: 'Demo shop', url }] },
+    settings: { stores: [{ id, kind: 'shopify', name: 'Demo shop', url }] },
     connect: async () => {},
     sells: async () => {
       const [one, other] = [...ids]

@@ -2,11 +2,12 @@
 import path from 'node:path'
 import type { SetUp } from '../installation.ts'
 import type { Sandbox } from '../sandbox/server.ts'
-import { DEMO_STORE } from './files.ts'
 import { startShop } from './shop.ts'
 
 /** What a store of the story is opened with. */
 export interface StoryPlace {
+  /** Permanent id of the store. */
+  id: string
   folder: string
   storePort: number
   sandbox: Sandbox
@@ -41,7 +42,7 @@ export interface StoryStore {
 export const STOCK_MIN = 10
 
 /** A backend that posts orders and takes callbacks. */
-export async function backendOfStory({ folder, storePort, api }: StoryPlace): Promise<StoryStore> {
+export async function backendOfStory({ id, folder, storePort, api }: StoryPlace): Promise<StoryStore> {
   let shop: Awaited<ReturnType<typeof startShop>> | undefined
   let token = ''
   let orders = 1000
@@ -50,8 +51,8 @@ export async function backendOfStory({ folder, storePort, api }: StoryPlace): Pr
     about: 'a demo store waits for keys',
     settings: {},
     connect: async (setUp) => {
-      token = (await setUp.createStoreToken(DEMO_STORE, 'demo')).reveal()
-      const secret = (await setUp.callbackSecret(DEMO_STORE)).reveal()
+      token = (await setUp.createStoreToken(id, 'demo')).reveal()
+      const secret = (await setUp.callbackSecret(id)).reveal()
       shop = await startShop({ secret, port: storePort, file: path.join(folder, 'store.jsonl') })
     },
     sells: async () => {

@@ -15,7 +15,7 @@ import { readDialect } from '../dialect/dialect.ts'
 import { sentence } from '../domain/text-layout.ts'
 import { openSetUp } from '../installation.ts'
 import { startSandbox } from '../sandbox/server.ts'
-import { freePort, writeDemoConfig } from './files.ts'
+import { DEMO_STORE, freePort, writeDemoConfig } from './files.ts'
 import { shopifyOfStory } from './shopify-story.ts'
 import { backendOfStory, type StoryStore } from './story-store.ts'
 import { wooCommerceOfStory } from './woocommerce-story.ts'
@@ -85,7 +85,7 @@ async function story(
     if (error) throw new Error(`${method} ${route}: ${error.message}`)
     return data
   }
-  const store = await STORES[kind]({ folder, storePort, sandbox, api })
+  const store = await STORES[kind]({ id: DEMO_STORE, folder, storePort, sandbox, api })
   closing.push(() => store.close())
   const dialectFile = path.join(folder, 'dialect.json')
   writeFileSync(dialectFile, JSON.stringify(dialect))

@@ -1,6 +1,6 @@
 /** The WooCommerce shop in the story of `npm run demo`. */
 import { credentialsSource } from '../config/config.ts'
-import { DEMO_STORE, keepSecret } from './files.ts'
+import { keepSecret } from './files.ts'
 import { STOCK_MIN, type StoryPlace, type StoryStore } from './story-store.ts'
 import { startWooCommerceShop, wooKey } from './woocommerce-shop.ts'
 
@@ -9,7 +9,7 @@ const DELIVER_MS = 200
 const LABEL = 'Licence key'
 
 /** A shop that answers as WooCommerce does. Its merchant sells two products of the supplier under their SKUs. */
-export async function wooCommerceOfStory({ folder, storePort, sandbox }: StoryPlace): Promise<StoryStore> {
+export async function wooCommerceOfStory({ id, folder, storePort, sandbox }: StoryPlace): Promise<StoryStore> {
   const { shop, url, deliverDue, close } = await startWooCommerceShop({ scheme: 'http', port: storePort })
   const ids = new Map(
     sandbox.world.offers
@@ -18,7 +18,7 @@ export async function wooCommerceOfStory({ folder, storePort, sandbox }: StoryPl
       .slice(0, 2)
       .map(({ sku, name }) => [sku, shop.addProduct({ sku, name, virtual: true }).id]),
   )
-  keepSecret(folder, credentialsSource(DEMO_STORE).file, () => `${wooKey.key}:${wooKey.secret}`)
+  keepSecret(folder, credentialsSource(id).file, () => `${wooKey.key}:${wooKey.secret}`)
   let delivering: Promise<unknown> = Promise.resolve()
   const timer = setInterval(() => {
     delivering = delivering.then(deliverDue)
@@ -32,7 +32,7 @@ export async function wooCommerceOfStory({ folder, storePort, sandbox }: StoryPl
   const keys = () => [...shop.orders.keys()].flatMap((id) => keysOf(String(id)))
   return {
     about: `a WooCommerce shop sells ${[...ids.keys()].join(' and ')}`,
-    settings: { stores: [{ id: DEMO_STORE, kind: 'woocommerce', name: 'Demo shop', url, handOver: { label: LABEL } }] },
+    settings: { stores: [{ id, kind: 'woocommerce', name: 'Demo shop', url, handOver: { label: LABEL } }] },
     connect: async () => {},
     sells: async () => {
       const [one, other] = [...ids]
