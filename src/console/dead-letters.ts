@@ -119,7 +119,7 @@ function messagePart(visit: Visit, { items, next }: List<EffectView>, may: boole
       { head: 'Store', cell: ({ store }) => store },
       {
         head: 'Order',
-        cell: ({ orderId }) => orderId && html`<a class="id" href="/orders?search=${orderId}">${orderId.slice(-8)}</a>`,
+        cell: ({ orderId }) => orderId && html`<a class="id" href="/orders?q=${orderId}">${orderId.slice(-8)}</a>`,
       },
       { head: 'Attempts', cell: ({ attempts }) => attempts, isNumber: true },
       { head: 'Since', cell: ({ createdAt }) => ago(createdAt, visit.now) },

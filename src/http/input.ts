@@ -319,6 +319,9 @@ export const after = queryText('`next` of the page before this one')
 export const search = queryText(
   "What people know of an order: the store's reference, the supplier's order, an id or reference of ours; else a SKU",
 )
+export const listingSearch = queryText(
+  'Only listings whose id or SKU begins so, in every state, a page of them at most',
+)
 export const inStore = queryText('Id of a store: only its orders count')
 /** How many changes are listed one by one. */
 export const most = queryNumber(0, 10_000, 1_000, 'How many changes of offers, and of listings, are listed')

@@ -67,6 +67,8 @@ export async function listingBySku(
 export interface ListingHistory {
   row: ListingRow
   wanted: ListingContent | null
+  /** How its price and stock come about; null while it has no offer. */
+  explained: OfferExplanation | null
   prices: ListingPrice[]
 }
 
@@ -87,17 +89,29 @@ export async function viewListing(
     assess(db, store, { offers: [], rows }, at),
     db.query(pricesOfListing(store.id, variant, PRICES_MAX)),
   ])
-  return { row, prices, wanted: assessed[0]?.decision.content ?? null }
+  const [{ decision, match } = {}] = assessed
+  const explained = match?.outcome === 'matched' ? explainFor(store, match.offer, at) : null
+  return { row, prices, wanted: decision?.content ?? null, explained }
 }
 
 const recordsOf = ({ row, decision: { content } }: Assessed): ListingRecord[] =>
   content === null ? [] : [listingRecord(row, content)]
 
 /** How the price and the stock of an offer come about in one store. */
-export interface Explanation {
+export interface OfferExplanation {
   offer: PublishedOffer & { productId: string }
   price: Priced
   stock: PublishedStock & { steps: StockStep[] }
+}
+
+const explainFor = <O extends OfferExplanation['offer']>({ policy }: SellingStore, offer: O, at: number) => ({
+  offer,
+  price: explainPrice(offer, policy.pricing, at),
+  stock: explainStock(offer, policy.stock),
+})
+
+/** The same with what the store has of it. */
+export interface Explanation extends OfferExplanation {
   /** What the store has of it, by variant: the price above need not be there. */
   listings: ListingRow[]
   /** Why none is begun for it, however well it passes: this listing of something else stands under its SKU. */
@@ -119,7 +133,6 @@ export async function explainOffer(db: Database, store: SellingStore, sku: strin
     const message = `the SKU ${sku} names two offers: ${offer.productId} and ${other.productId}`
     throw new Failure('conflict', message, { reason: 'ambiguous_sku' })
   }
-  const { pricing, stock, filter } = store.policy
   const [linked, named, under] = await Promise.all([
     db.query(listingsOfProducts(store.id, [offer.productId])),
     db.query(listingsOfSkus(store.id, [sku])),
@@ -128,6 +141,5 @@ export async function explainOffer(db: Database, store: SellingStore, sku: strin
   const own = named.filter(({ productId }) => productId === null || productId === offer.productId)
   const listings = [...new Map([...linked, ...own].map((row) => [row.variant, row])).values()]
   const takenBy = listings.length === 0 ? ([...under, ...named][0] ?? null) : null
-  const explained = { price: explainPrice(offer, pricing, at), stock: explainStock(offer, stock) }
-  return { offer, ...explained, listings, takenBy, passes: passesFilter(offer, filter) }
+  return { ...explainFor(store, offer, at), listings, takenBy, passes: passesFilter(offer, store.policy.filter) }
 }

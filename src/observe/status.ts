@@ -5,7 +5,7 @@ import type { Database } from '../storage/database.ts'
 import { countDeliveries, countOpenDeliveries } from '../storage/deliveries.ts'
 import { countDiscrepancies } from '../storage/discrepancies.ts'
 import { currentFreeze } from '../storage/freezes.ts'
-import { countListings } from '../storage/listings.ts'
+import { countListings, countWaitingPrices } from '../storage/listings.ts'
 import { countOffers } from '../storage/offers.ts'
 import { openOutage } from '../storage/outages.ts'
 import { countOpenOutbox, countOutbox } from '../storage/outbox.ts'
@@ -33,6 +33,7 @@ export async function readStatus(db: Database, isOpenOnly = false) {
     outbox,
     discrepancies,
     listings,
+    [waitingPrices],
     publishing,
     callbackSecrets,
     [completeSync],
@@ -49,6 +50,7 @@ export async function readStatus(db: Database, isOpenOnly = false) {
     db.query(isOpenOnly ? countOpenOutbox() : countOutbox()),
     db.query(countDiscrepancies()),
     db.query(countListings()),
+    db.query(countWaitingPrices()),
     db.query(allPublishing()),
     db.query(allCallbackSecrets()),
     db.query(lastCompleteSync()),
@@ -66,6 +68,7 @@ export async function readStatus(db: Database, isOpenOnly = false) {
     outbox,
     discrepancies,
     listings,
+    waitingPrices: waitingPrices?.total ?? 0,
     publishing,
     callbackSecrets,
     completeSync,

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, getTableColumns, gt, inArray, isNull, lt, lte, ne, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, getTableColumns, gt, gte, inArray, isNull, lt, lte, ne, or, sql } from 'drizzle-orm'
 import type { ListingState } from '../domain/listing.ts'
 import type { Change } from './database.ts'
 import { listingPrices, listings } from './schema.ts'
@@ -80,6 +80,61 @@ export const pageOfListings = statement(
       )
       .orderBy(asc(listings.variant))
       .limit(filter.limit),
+)
+
+const waits = sql`${listings.wantedPriceMinor} is not null`
+
+/** Listings of all stores whose price waits for a person, by store and variant; `after` is the last one seen. */
+export const waitingListings = statement((page: { store?: string; variant?: string; limit: number }) =>
+  build
+    .select()
+    .from(listings)
+    .where(
+      and(
+        waits,
+        page.store === undefined ? undefined : gte(listings.store, page.store),
+        page.store === undefined || page.variant === undefined
+          ? undefined
+          : or(gt(listings.store, page.store), gt(listings.variant, page.variant)),
+      ),
+    )
+    .orderBy(asc(listings.store), asc(listings.variant))
+    .limit(page.limit),
+)
+
+export const countWaitingPrices = statement(() =>
+  build
+    .select({ total: sql<number>`count(*)`.as('total') })
+    .from(listings)
+    .where(waits),
+)
+
+interface Beginning {
+  store: string
+  /** Least and greatest text that begins so. */
+  from: string
+  to: string
+  limit: number
+}
+
+/** Listings whose variant begins with a text. */
+export const listingsWithVariant = statement(({ store, from, to, limit }: Beginning) =>
+  build
+    .select()
+    .from(listings)
+    .where(and(eq(listings.store, store), gte(listings.variant, from), lt(listings.variant, to)))
+    .orderBy(asc(listings.variant))
+    .limit(limit),
+)
+
+/** Listings whose SKU begins with a text. */
+export const listingsWithSku = statement(({ store, from, to, limit }: Beginning) =>
+  build
+    .select()
+    .from(listings)
+    .where(and(eq(listings.store, store), gte(listings.sku, from), lt(listings.sku, to)))
+    .orderBy(asc(listings.sku))
+    .limit(limit),
 )
 
 export const countListings = statement(() =>

@@ -195,6 +195,7 @@ export const listings = sqliteTable(
     index('listings_sku').on(t.store, t.sku),
     index('listings_state').on(t.store, t.state, t.variant),
     index('listings_due').on(t.store, t.nextTryAt).where(sql`next_try_at is not null`),
+    index('listings_waiting').on(t.store, t.variant).where(sql`wanted_price_minor is not null`),
   ],
 )
 

@@ -176,6 +176,8 @@ async function listingsTour(world: ApiWorld, ask: TourAsk, productId: string): P
   await ask('GET', one)
   await ask('GET', one, { token: world.tokens.other })
   await ask('GET', `${at}/listings?state=held`)
+  await ask('GET', `${at}/listings?search=OU`)
+  await ask('GET', '/held-prices')
   await ask('GET', `${at}/listings?limit=2`, { token: world.tokens.store })
   const { wantedPrice: price } = (await world.ask('GET', one)).body.data
   await ask('POST', `${one}/release`, { body: { price: '0.01', reason: 'another one was shown' } })

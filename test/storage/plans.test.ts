@@ -19,9 +19,12 @@ import {
   forgetListingPrices,
   listingsOfProducts,
   listingsOfSkus,
+  listingsWithSku,
+  listingsWithVariant,
   pageOfListings,
   thinListingPrices,
   unlinkedListings,
+  waitingListings,
 } from '../../src/storage/listings.ts'
 import { skusOfOffers } from '../../src/storage/offers.ts'
 import { openOutage, outagesBetween } from '../../src/storage/outages.ts'
@@ -96,6 +99,21 @@ const cases: [string, SQLWrapper, string][] = [
     'deliveries of an event, newest first',
     listDeliveries({ event: 'balance.low', before: 'z', from: 'a', limit: 1 }),
     'deliveries_event (event=? AND id>? AND id<?)',
+  ],
+  [
+    'prices that wait for a person',
+    waitingListings({ store: 's', variant: 'v', limit: 1 }),
+    'listings_waiting (store>?)',
+  ],
+  [
+    'listings whose id begins so',
+    listingsWithVariant({ store: 's', from: 'a', to: 'b', limit: 1 }),
+    'sqlite_autoindex_listings_1 (store=? AND variant>? AND variant<?)',
+  ],
+  [
+    'listings whose SKU begins so',
+    listingsWithSku({ store: 's', from: 'a', to: 'b', limit: 1 }),
+    'listings_sku (store=? AND sku>? AND sku<?)',
   ],
   ['orphans on record', knownOrphans(['a']), 'discrepancies_once (kind=? AND subject=?)'],
   ['orders of a store', listStoreOrders({ store: 's', limit: 1 }), 'store_orders_store (store=?)'],

@@ -148,6 +148,9 @@ const calls: Record<string, unknown[]> = {
   pausedCreation: ['s', at],
   unlinkedListings: ['s', { after: '', limit: 1 }],
   pageOfListings: [{ store: 's', state: 'held', reasons: ['missing'], after: 'a', limit: 1 }],
+  waitingListings: [{ store: 's', variant: 'v', limit: 1 }],
+  listingsWithVariant: [{ store: 's', from: 'a', to: 'b', limit: 1 }],
+  listingsWithSku: [{ store: 's', from: 'a', to: 'b', limit: 1 }],
   distrustListings: ['s', at],
   dropListings: ['s', ['v']],
   pricesOfListing: ['s', 'v', 1],
@@ -373,7 +376,14 @@ noArguments.push(
 )
 noArguments.push('clearRestoreHold', 'countUnattached', 'dropMatched', 'forgetAccounts', 'lastInstants')
 noArguments.push('allTokens', 'allWebhooks', 'lastCompleteSync', 'lastEndedSync', 'runningSyncRuns', 'listCaptures')
-noArguments.push('allCallbackSecrets', 'allPublishing', 'categoriesOfOffers', 'countListings', 'countPublications')
+noArguments.push(
+  'allCallbackSecrets',
+  'allPublishing',
+  'countWaitingPrices',
+  'categoriesOfOffers',
+  'countListings',
+  'countPublications',
+)
 noArguments.push(
   'openOutage',
   'lastCompleteSweep',

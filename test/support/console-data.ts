@@ -2,10 +2,12 @@
 import { randomBytes } from 'node:crypto'
 import type { PersonRole } from '../../src/access/sessions.ts'
 import { insertDelivery } from '../../src/storage/deliveries.ts'
+import { offersByProduct, putOffer } from '../../src/storage/offers.ts'
 import { audit, type deliveries } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import type { ApiWorld } from './api-world.ts'
 import { signedIn, visit } from './console-client.ts'
+import { offerRow } from './publish-world.ts'
 
 /** Pages and actions, each for a person of a role, who stays signed in. */
 export function peopleOf(world: ApiWorld) {
@@ -53,4 +55,11 @@ export async function insertDeliveries(
   })
   await db.commit(rows.map((row) => insertDelivery(row)))
   return rows.map(({ id }) => id)
+}
+
+/** Stores an offer, as a newer reading of it than the one before. */
+export async function offer({ db }: Pick<ApiWorld, 'db'>, ...given: Parameters<typeof offerRow>): Promise<void> {
+  const row = offerRow(...given)
+  const [known] = await db.query(offersByProduct([row.productId]))
+  await db.commit([putOffer({ ...row, asOf: (known?.asOf ?? row.asOf) + 1 })])
 }

@@ -14,10 +14,19 @@ import {
   type ListingHistory,
   listingBySku,
   listListings,
+  type OfferExplanation,
   viewListing,
 } from '../../listings/listings.ts'
-import { type ListingPrice, type ListingRow, pageOfListings } from '../../storage/listings.ts'
-import { after, approvalBody, choice, linkBody, paging, queryFlag, reasonBody } from '../input.ts'
+import type { Database } from '../../storage/database.ts'
+import {
+  type ListingPrice,
+  type ListingRow,
+  listingsWithSku,
+  listingsWithVariant,
+  pageOfListings,
+  waitingListings,
+} from '../../storage/listings.ts'
+import { after, approvalBody, choice, linkBody, listingSearch, paging, queryFlag, reasonBody } from '../input.ts'
 import { type ApiContext, configuredStore, csvFile, type Operation, ok, operation } from '../operation.ts'
 import { storeOf } from './orders.ts'
 import { storeAt } from './stores.ts'
@@ -73,10 +82,55 @@ const shown = (row: ListingRow) => ({
 })
 const StoreListing = view(storeListing, shown)
 
+const units = count.nullable().meta({ description: 'Null when the supplier states no count' })
+const why = z.string().meta({ description: 'What was done, and why' })
+
+const PriceStep = view(
+  z.object({
+    step: z.enum(['cost', 'currency', 'rule', 'band', 'floor', 'rounding', 'compare_at', 'held']),
+    amount: amount.nullable().meta({ description: 'The price after the step' }),
+    currency,
+    detail: why,
+  }),
+  (one: Explanation['price']['steps'][number]) => ({ ...one, amount: amountOf(one.amountMinor, one.currency) }),
+)
+const StockSteps = z.array(z.object({ step: z.enum(['source', 'buffer', 'threshold', 'cap']), units, detail: why }))
+
+const explanation = {
+  sku: z.string(),
+  productId: z.string(),
+  name: z.string(),
+  category: words,
+  outcome: z.enum(['priced', 'held']),
+  price: amount.nullable().meta({ description: 'Null while it is held' }),
+  compareAt: amount.nullable().meta({ description: 'Above the price, or null' }),
+  floor: amount.nullable().meta({ description: 'Cost plus margin: no price is below it' }),
+  currency,
+  reason: z
+    .string()
+    .nullable()
+    .meta({ description: 'Why there is no price', examples: ['cost_zero', 'no_rate'] }),
+  steps: z.array(PriceStep),
+  stock: z.object({ stock: units, available: z.boolean(), steps: StockSteps }),
+}
+const explanationOf = ({ offer, price, stock }: OfferExplanation) => ({
+  ...offer,
+  outcome: price.outcome,
+  currency: price.outcome === 'held' ? offer.currency : price.currency,
+  reason: price.outcome === 'held' ? price.reason : null,
+  ...(price.outcome === 'held' ? { price: null, compareAt: null } : priceTexts(price)),
+  floor: price.outcome === 'held' ? null : amountOf(price.floorMinor, price.currency),
+  steps: price.steps,
+  stock,
+})
+
 const Detail = view(
   storeListing
     .extend({
       wanted: Content.nullable().meta({ description: 'What the store should have now' }),
+      explained: view(z.object(explanation), explanationOf)
+        .nullable()
+        .meta({ description: 'How its price and stock come about by the current rules; null while it has no offer' }),
       prices: z.array(
         view(
           z.object({ at, price: amount, currency, cause: oneOf(['first', 'cost', 'policy', 'approved']) }),
@@ -85,8 +139,23 @@ const Detail = view(
       ),
     })
     .meta({ id: 'StoreListingDetail' }),
-  ({ row, wanted, prices }: ListingHistory) => ({ ...shown(row), wanted, prices }),
+  ({ row, ...rest }: ListingHistory) => ({ ...shown(row), ...rest }),
 )
+export type ListingView = z.output<typeof StoreListing>
+export type ListingDetailView = z.output<typeof Detail>
+
+const HeldPrice = view(storeListing.extend({ store: z.string() }).meta({ id: 'HeldPrice' }), shown)
+export type HeldPriceView = z.output<typeof HeldPrice>
+
+/** Beyond every text that begins so. */
+const END = '\u{10ffff}'
+
+/** What begins so by its id comes first, then by its SKU. */
+async function searched(db: Database, store: string, text: string, limit: number): Promise<ListingRow[]> {
+  const asked = { store, from: text, to: `${text}${END}`, limit }
+  const found = await Promise.all([db.query(listingsWithVariant(asked)), db.query(listingsWithSku(asked))])
+  return [...new Map(found.flat().map((row) => [row.variant, row])).values()].slice(0, limit)
+}
 
 /** What linking a listing works with; the store learns of it from the publisher. */
 const linkingOf = ({ db, now, newId, wake }: ApiContext['ordering']): Linking => ({
@@ -148,11 +217,19 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
       path: '/stores/:store/listings',
       allowed: both,
       summary: 'The listings of a store with what was pushed to it, by id.',
-      query: { limit: paging.limit, after, state: choice(listingStates, 'Only listings in this state') },
+      query: {
+        limit: paging.limit,
+        after,
+        state: choice(listingStates, 'Only listings in this state'),
+        search: listingSearch,
+      },
       answer: page(StoreListing),
       failures: { 404: 'no such store' },
-      success: { 200: 'A page of listings; `next` goes into `after`' },
-      async handle({ caller, path, query: { limit, ...filter } }) {
+      success: { 200: 'A page of listings; `next` goes into `after`, and is null for a search' },
+      async handle({ caller, path, query: { limit, search, ...filter } }) {
+        if (search !== undefined) {
+          return ok({ items: await searched(db, storeIn(caller, path), search, limit), next: null })
+        }
         const rows = await db.query(pageOfListings({ ...filter, store: storeIn(caller, path), limit: limit + 1 }))
         return ok(pageOf(rows, limit, (row) => row.variant))
       },
@@ -171,6 +248,23 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
         const filter = { store: storeIn(caller, path), state: 'held', reasons: unclear, after } as const
         const rows = await db.query(pageOfListings({ ...filter, limit: limit + 1 }))
         return ok(pageOf(rows, limit, (row) => row.variant))
+      },
+    }),
+    operation({
+      name: 'listHeldPrices',
+      method: 'get',
+      path: '/held-prices',
+      allowed: { people: 'viewer' },
+      summary: 'Prices that jumped and wait for approval, in all stores, by store and id.',
+      query: { limit: paging.limit, after },
+      answer: page(HeldPrice),
+      success: { 200: 'A page of listings; `next` goes into `after`' },
+      async handle({ query: { limit, after } }) {
+        const [, from, variant] = /^([^/]+)\/(.+)$/s.exec(after ?? '') ?? []
+        const rows = await db.query(
+          waitingListings({ ...(from && { store: from }), ...(variant && { variant }), limit: limit + 1 }),
+        )
+        return ok(pageOf(rows, limit, (row) => `${row.store}/${row.variant}`))
       },
     }),
     operation({
@@ -298,39 +392,11 @@ export function listingFileOperations({ ordering, stores }: Pick<ApiContext, 'or
   ]
 }
 
-const units = count.nullable().meta({ description: 'Null when the supplier states no count' })
-const why = z.string().meta({ description: 'What was done, and why' })
-
-const PriceStep = view(
-  z.object({
-    step: z.enum(['cost', 'currency', 'rule', 'band', 'floor', 'rounding', 'compare_at', 'held']),
-    amount: amount.nullable().meta({ description: 'The price after the step' }),
-    currency,
-    detail: why,
-  }),
-  (one: Explanation['price']['steps'][number]) => ({ ...one, amount: amountOf(one.amountMinor, one.currency) }),
-)
-const StockSteps = z.array(z.object({ step: z.enum(['source', 'buffer', 'threshold', 'cap']), units, detail: why }))
-
 export const Price = view(
   z
     .object({
       store: z.string(),
-      sku: z.string(),
-      productId: z.string(),
-      name: z.string(),
-      category: words,
-      outcome: z.enum(['priced', 'held']),
-      price: amount.nullable().meta({ description: 'Null while it is held' }),
-      compareAt: amount.nullable().meta({ description: 'Above the price, or null' }),
-      floor: amount.nullable().meta({ description: 'Cost plus margin: no price is below it' }),
-      currency,
-      reason: z
-        .string()
-        .nullable()
-        .meta({ description: 'Why there is no price', examples: ['cost_zero', 'no_rate'] }),
-      steps: z.array(PriceStep),
-      stock: z.object({ stock: units, available: z.boolean(), steps: StockSteps }),
+      ...explanation,
       listings: z.array(StoreListing).meta({ description: 'The listings in the store, which may have another price' }),
       takenBy: z.object({ id: z.string(), productId: words }).nullable().meta({
         description: 'A listing of another offer under the SKU: as long as it exists, this offer gets none',
@@ -338,16 +404,9 @@ export const Price = view(
       passes: z.boolean().meta({ description: 'Whether it matches the import filters of the store' }),
     })
     .meta({ id: 'Price' }),
-  ({ store, offer, price, stock, listings, takenBy, passes }: Explanation & { store: string }) => ({
-    ...offer,
+  ({ store, listings, takenBy, passes, ...explained }: Explanation & { store: string }) => ({
+    ...explanationOf(explained),
     store,
-    outcome: price.outcome,
-    currency: price.outcome === 'held' ? offer.currency : price.currency,
-    reason: price.outcome === 'held' ? price.reason : null,
-    ...(price.outcome === 'held' ? { price: null, compareAt: null } : priceTexts(price)),
-    floor: price.outcome === 'held' ? null : amountOf(price.floorMinor, price.currency),
-    steps: price.steps,
-    stock,
     listings,
     takenBy: takenBy && { id: takenBy.variant, productId: takenBy.productId },
     passes,

@@ -47,6 +47,7 @@ const Status = view(
       counts: z.object({
         purchases: counts.meta({ description: 'By state' }),
         listings: counts.meta({ description: 'Of all stores, by state' }),
+        heldPrices: count.meta({ description: 'Prices of listings that wait for approval' }),
         held: counts.meta({ description: 'By what holds them' }),
         offers: z.object({ total: count, inStock: count }),
         deliveries: counts,
@@ -160,6 +161,7 @@ const Status = view(
       counts: {
         purchases: byState(purchases),
         listings: byState(listings),
+        heldPrices: status.waitingPrices,
         held: tally(purchases, ({ holdReason }) => holdReason),
         offers,
         deliveries: byState(deliveries),

@@ -28,3 +28,4 @@ create table hourly_counts (
 -- Lists of the console, newest first, also among a million rows.
 create index deliveries_state on deliveries (state, id);
 create index deliveries_event on deliveries (event, id);
+create index listings_waiting on listings (store, variant) where wanted_price_minor is not null;

@@ -1,0 +1,90 @@
+/** Prices that jumped: each with what it would be, how it comes about, and its release. */
+
+import { parseDecimal } from '../domain/money.ts'
+import type { HeldPriceView, ListingDetailView } from '../http/api/listings.ts'
+import { notNow } from './forms.ts'
+import { type Html, html } from './html.ts'
+import { nameOf, priceSteps } from './listing.ts'
+import { ignoreAct, listingPath, releaseAct } from './listing-actions.ts'
+import { sectionHead } from './lists.ts'
+import { mark } from './marks.ts'
+import type { Page, Visit } from './page.ts'
+import { empty, pager } from './tables.ts'
+import { countedInWords, money, sentenceOf } from './words.ts'
+
+/** Each is explained in full, so that a page has few. */
+const SHOWN = 10
+
+export const heldPricesPage: Page = {
+  path: '/held-prices',
+  role: 'viewer',
+  navigation: { group: 'Needs attention', label: 'Held prices', waiting: ({ counts }) => counts.heldPrices },
+  show: async (visit) => {
+    const { query } = visit
+    const after = query.get('after')
+    const [{ items, next }, { counts }] = await Promise.all([
+      visit.call<{ items: HeldPriceView[]; next: string | null }>('listHeldPrices', {
+        query: { limit: String(SHOWN), ...(after && { after }) },
+      }),
+      visit.status(),
+    ])
+    const all = counts.heldPrices
+    return {
+      title: 'Held prices',
+      main: html`<header class="title"><h1>Held prices</h1><p>${
+        all === 0
+          ? 'No price waits for a person.'
+          : `${countedInWords(all, 'price')} jumped further than the rules let pass, and ${all === 1 ? 'waits' : 'wait'} for a person.`
+      }</p></header>
+${
+  items.length === 0
+    ? empty(
+        'No held prices',
+        'A price that changes by more than the rules of its store let pass comes here. The store keeps the price that it has, or shows no stock, until a person releases it.',
+      )
+    : html`${await heldPriceParts(visit, items)}${pager({ at: '/held-prices', query, next, by: 'after' })}`
+}`,
+    }
+  },
+}
+
+/** What waits, each in a section of its own, with its actions. */
+export async function heldPriceParts(visit: Visit, items: readonly HeldPriceView[]): Promise<Html> {
+  const listings = await Promise.all(
+    items.map(({ store, id }) => visit.call<ListingDetailView>('viewStoreListing', { path: { store, variant: id } })),
+  )
+  return html`${listings.map((listing, index) => heldPart(visit, items[index]?.store ?? '', listing, index))}`
+}
+
+function heldPart(visit: Visit, store: string, listing: ListingDetailView, index: number): Html {
+  const { known, wantedPrice, wanted, detail, id } = listing
+  const heading = `held-${index}`
+  const may = visit.caller.role !== 'viewer'
+  const sells = wanted && (wanted.stock === null ? wanted.available : wanted.stock > 0)
+  return html`<section class="stack" aria-labelledby="${heading}">${sectionHead(
+    heading,
+    html`<a href="${listingPath(store, id)}">${nameOf(listing)}</a> in ${store}`,
+    mark('held', 'price jump'),
+  )}
+<div class="split"><div class="stack">
+<p>${known && wantedPrice !== null && html`The price would go from <span class="from">${known.price}</span> to <strong>${money(wantedPrice, known.currency)}</strong>${changeText(known.price, wantedPrice, known.currency)}.`}${detail && ` ${sentenceOf(detail)}`}</p>
+${priceSteps(listing)}
+<p class="small quiet">${
+    sells
+      ? `While it is held, ${store} sells on at the price that it has.`
+      : `While it is held, ${store} shows no stock of it.`
+  }</p></div>
+<div>${
+    may
+      ? html`${releaseAct({ visit, store, listing, isAway: true, isOpen: index === 0 })}${ignoreAct({ visit, store, listing, isAway: true })}<p class="not-now">Or do nothing: the hold ends on its own when the price no longer jumps.</p>`
+      : notNow(['Release, ignore: they need the role operator; you are viewer.'])
+  }</div></div></section>`
+}
+
+/** `, a rise of 84.7 %` */
+export function changeText(before: string, after: string, currency: string): string {
+  const [from, to] = [parseDecimal(before, currency), parseDecimal(after, currency)]
+  if (from === undefined || to === undefined || from <= 0) return ''
+  const permille = Math.round((Math.abs(to - from) * 1_000) / from)
+  return `, a ${to > from ? 'rise' : 'fall'} of ${Math.floor(permille / 10)}.${permille % 10} %`
+}

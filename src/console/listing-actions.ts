@@ -1,0 +1,197 @@
+/** What people do with a listing. Each is posted to the page of the listing, from wherever it is drawn. */
+import { formatDecimal, parseDecimal } from '../domain/money.ts'
+import { Failure } from '../errors.ts'
+import type { ListingDetailView } from '../http/api/listings.ts'
+import { act, hidden, reasonField, textField } from './forms.ts'
+import { type Html, html } from './html.ts'
+import type { Action, Visit } from './page.ts'
+import { money } from './words.ts'
+
+/** The path of the page of a listing. */
+export const listingPath = (store: string, id: string): string =>
+  `/listings/${encodeURIComponent(store)}/${encodeURIComponent(id)}`
+
+/** Where an action came from, if it was not from the page of the listing. */
+const BACK = '/held-prices'
+
+/** The same fields on a page of many listings belong to one of them each. */
+interface Drawn {
+  visit: Pick<Visit, 'form' | 'faults'>
+  store: string
+  listing: ListingDetailView
+  isOpen?: boolean
+  /** Drawn on the page of the held prices. */
+  isAway?: boolean
+}
+
+const back = (isAway: boolean | undefined) => isAway === true && hidden('back', BACK)
+
+/** Decimal text minus decimal text; undefined where they have no common currency. */
+export function lessThan(one: string, other: string, currency: string): string | undefined {
+  const [from, less] = [parseDecimal(one, currency), parseDecimal(other, currency)]
+  return from === undefined || less === undefined ? undefined : formatDecimal({ minor: from - less, currency })
+}
+
+/** What a unit leaves over its cost, where both are in one currency. */
+function marginOf(listing: ListingDetailView, price: string): string | undefined {
+  const { explained } = listing
+  const [cost] = explained?.steps ?? []
+  if (!explained || cost?.step !== 'cost' || cost.amount === null || cost.currency !== explained.currency)
+    return undefined
+  const left = lessThan(price, cost.amount, explained.currency)
+  return left === undefined
+    ? undefined
+    : `Sales at ${money(price, explained.currency)} leave ${money(left, explained.currency)} a unit over the cost.`
+}
+
+export function releaseAct({ visit, store, listing, isOpen, isAway }: Drawn): Html | undefined {
+  const { wantedPrice: price, known, explained, id } = listing
+  if (price === null || !known) return undefined
+  const text = money(price, known.currency)
+  const units = explained?.stock.stock
+  return act({
+    summary: `Release ${text}…`,
+    to: `${listingPath(store, id)}/release`,
+    about:
+      'Lets this one price pass. If cost, rate or rule has changed since you opened this page, nothing happens and you see the new price.',
+    fields: html`${hidden('price', price)}${back(isAway)}${reasonField(visit, `release-${id}`)}`,
+    effect: [
+      ['Money', `Nothing is spent. ${marginOf(listing, price) ?? ''}`],
+      ['Store', `${store} gets ${text}${units == null ? '' : ` and ${units} units`} within seconds.`],
+      ['Undo', html`Not by a click. Set a fixed price for the SKU in the configuration.`],
+    ],
+    button: `Release ${text}`,
+    isOpen: isOpen === true,
+  })
+}
+
+export const ignoreAct = ({ visit, store, listing, isAway }: Drawn): Html =>
+  act({
+    summary: `Ignore ${listing.known?.name ?? listing.id}…`,
+    to: `${listingPath(store, listing.id)}/ignore`,
+    about: 'Leaves the listing alone from now on.',
+    fields: html`${back(isAway)}${reasonField(visit, `ignore-${listing.id}`)}`,
+    effect: [
+      ['Money', 'Orders of it are not bought any more.'],
+      ['Store', `${store} keeps what it has, its stock too, until you change it there.`],
+      ['Undo', 'Take the listing back at any time.'],
+    ],
+    button: 'Ignore this listing',
+    stops: true,
+  })
+
+export const unignoreAct = ({ store, listing }: Drawn): Html =>
+  act({
+    summary: 'Take it back…',
+    to: `${listingPath(store, listing.id)}/unignore`,
+    about: 'Ends that it is ignored.',
+    effect: [
+      ['Money', 'Orders of it are bought again.'],
+      ['Store', `${store} gets its price and stock next.`],
+      ['Undo', 'Ignore it again.'],
+    ],
+    button: 'Take this listing back',
+  })
+
+export const retryAct = ({ store, listing }: Drawn): Html =>
+  act({
+    summary: 'Push again…',
+    to: `${listingPath(store, listing.id)}/retry`,
+    about: `Pushes price and stock to ${store} at once, also while it is paused.`,
+    effect: [
+      ['Money', 'Nothing is spent.'],
+      ['Store', 'Gets what it should have now. A price that jumps stays held.'],
+      ['Undo', 'Not needed: it is what would be pushed anyway.'],
+    ],
+    button: 'Push this listing again',
+  })
+
+export const linkAct = ({ visit, store, listing }: Drawn): Html =>
+  act({
+    summary: listing.linkedBy === 'sku' ? 'Link it to an offer…' : 'Link it to another offer…',
+    to: `${listingPath(store, listing.id)}/link`,
+    about: 'Names the offer of the supplier that is sold under this listing. Its SKU does not matter from then on.',
+    fields: textField(visit, {
+      label: "The supplier's SKU, or its id of the product",
+      name: 'offerSku',
+      isRequired: true,
+      at: 'link',
+    }),
+    effect: [
+      ['Money', 'Later orders of it buy that offer.'],
+      ['Store', `${store} gets its price and stock within seconds; a price that jumps is held.`],
+      ['Undo', 'Unlink it, or link it to another one.'],
+    ],
+    button: 'Link this listing',
+  })
+
+export const unlinkAct = ({ store, listing }: Drawn): Html =>
+  act({
+    summary: 'Unlink…',
+    to: `${listingPath(store, listing.id)}/unlink`,
+    about: 'Takes the link back: the SKU counts again.',
+    effect: [
+      ['Money', 'Orders of it buy what the SKU names, or nothing.'],
+      ['Store', `Without an offer under the SKU, ${store} gets no stock.`],
+      ['Undo', 'Link it again.'],
+    ],
+    button: 'Unlink this listing',
+    stops: true,
+  })
+
+const done = (word: string, text: string, form: URLSearchParams) => ({
+  notice: { kind: 'done' as const, word, text },
+  ...(form.get('back') === BACK && { to: BACK }),
+})
+
+const operation = (
+  name: string,
+  said: (visit: Visit) => [word: string, text: string],
+  body?: (form: URLSearchParams) => object,
+): Action => ({
+  role: 'operator',
+  run: async (visit) => {
+    const { store = '', variant = '' } = visit.path
+    await visit.call(name, { path: { store, variant }, ...(body && { body: body(visit.form) }) })
+    return done(...said(visit), visit.form)
+  },
+})
+
+const reasonIn = (form: URLSearchParams) => ({ reason: form.get('reason') ?? '' })
+
+/** The actions of the page of a listing. */
+export const listingActions: Record<string, Action> = {
+  release: operation(
+    'releaseListing',
+    ({ path, form }) => ['Released', `${path.variant} gets the price ${form.get('price')} in ${path.store} next.`],
+    (form) => ({ price: form.get('price') ?? '', ...reasonIn(form) }),
+  ),
+  ignore: operation(
+    'ignoreListing',
+    ({ path }) => ['Ignored', `${path.variant} is left alone in ${path.store}.`],
+    reasonIn,
+  ),
+  unignore: operation('unignoreListing', ({ path }) => [
+    'Taken back',
+    `${path.variant} is pushed to ${path.store} next.`,
+  ]),
+  retry: operation('retryListing', ({ path }) => ['Pushed again', `${path.variant} goes to ${path.store} next.`]),
+  unlink: operation('unlinkListing', ({ path }) => ['Unlinked', `The SKU of ${path.variant} counts again.`]),
+  link: {
+    role: 'operator',
+    run: async ({ call, path: { store = '', variant = '' }, form }) => {
+      const offer = form.get('offerSku') ?? ''
+      const path = { store, variant }
+      // A person has the one or the other at hand; the SKU is asked for first.
+      await call('linkListing', { path, body: { offerSku: offer } }).catch(async (error: unknown) => {
+        if (!(error instanceof Failure) || error.code !== 'not_found') throw error
+        await call('linkListing', { path, body: { productId: offer } }).catch((second: unknown) => {
+          if (!(second instanceof Failure) || second.code !== 'not_found') throw second
+          const message = `the supplier has no offer with the SKU or the product id ${offer}`
+          throw new Failure('invalid', message, { fields: [{ field: 'offerSku', message }] })
+        })
+      })
+      return done('Linked', `${variant} is sold from ${offer} now, and pushed to ${store} next.`, form)
+    },
+  },
+}

@@ -1,0 +1,148 @@
+/** One listing: what the store has, what it should have and why, its earlier prices, and what a person can do. */
+import type { ListingDetailView } from '../http/api/listings.ts'
+import { notNow } from './forms.ts'
+import { type Html, html } from './html.ts'
+import { ignoreAct, linkAct, listingActions, releaseAct, retryAct, unignoreAct, unlinkAct } from './listing-actions.ts'
+import { facts, section, steps } from './lists.ts'
+import { mark, stateMark } from './marks.ts'
+import type { Page, Visit } from './page.ts'
+import { empty, table } from './tables.ts'
+import { ago, clockTag, grouped, money, sentenceOf } from './words.ts'
+
+export const listingPage: Page = {
+  path: '/listings/:store/:variant',
+  role: 'viewer',
+  below: '/listings',
+  show: async (visit) => {
+    const { store = '', variant = '' } = visit.path
+    const one = await visit.call<ListingDetailView>('viewStoreListing', { path: { store, variant } })
+    const name = nameOf(one)
+    return {
+      title: `${name} in ${store}`,
+      main: html`<header class="title"><p class="trail"><a href="/listings?store=${store}">Listings</a> / ${store}</p><h1>${name}${one.variation && `, ${one.variation}`}</h1>
+<p>${stateMark(one.state)} <span class="quiet">${standing(one, store)}</span></p></header>
+<div class="split">
+<div class="stack wide">
+${section('price-h', 'How the price comes about', one.explained?.outcome === 'held' && mark('held', 'no price'), priceSteps(one))}
+${one.explained && section('stock-h', 'How the stock comes about', undefined, stockSteps(one.explained.stock))}
+${section('prices-h', 'Prices that the store has confirmed', undefined, priceHistory(one, visit.now))}
+</div>
+<div class="stack wide">
+${section('facts-h', 'Facts', undefined, factsOf(one, store, visit.now))}
+${section('actions-h', 'Actions', undefined, html`<div>${actionsOf(one, store, visit)}</div>`)}
+</div></div>`,
+    }
+  },
+  actions: listingActions,
+}
+
+export const nameOf = ({ known, explained, sku }: ListingDetailView): string => known?.name ?? explained?.name ?? sku
+
+const stockText = ({ stock, available }: { stock: number | null; available: boolean }): string =>
+  stock === null ? (available ? 'in stock, not counted' : 'out of stock') : `${grouped(stock)} in stock`
+
+function standing({ known, wantedPrice, state, detail }: ListingDetailView, store: string): string {
+  const has = known
+    ? `${store} sells it for ${money(known.price, known.currency)}, ${stockText(known)}.`
+    : `${store} was never known to have it.`
+  if (wantedPrice !== null && known) {
+    return `The price ${money(wantedPrice, known.currency)} waits for a person. ${has}`
+  }
+  return state === 'synced' || detail === null ? has : `${sentenceOf(detail)} ${has}`
+}
+
+const stepNames: Record<string, string> = {
+  cost: 'Cost',
+  currency: 'In the currency of the store',
+  rule: 'Rule',
+  band: 'Bands',
+  floor: 'Floor',
+  rounding: 'Rounding',
+  compare_at: 'Compare-at price',
+  held: 'Held',
+  source: 'Stock',
+  buffer: 'Kept back',
+  threshold: 'Too few',
+  cap: 'At most',
+}
+
+/** The price by the current rules, one line a step. */
+export function priceSteps({ explained, detail }: ListingDetailView): Html {
+  if (!explained) {
+    return html`<p>It has no offer of the supplier now, so it has no price.${detail && ` ${sentenceOf(detail)}`}</p>`
+  }
+  return steps(
+    explained.steps.map(({ step, amount, currency, detail }) => ({
+      text: html`${stepNames[step] ?? step}: ${detail}`,
+      amount: amount === null ? 'none' : money(amount, currency),
+    })),
+  )
+}
+
+const stockSteps = (stock: NonNullable<ListingDetailView['explained']>['stock']): Html =>
+  steps(
+    stock.steps.map(({ step, units, detail }) => ({
+      text: html`${stepNames[step] ?? step}: ${detail}`,
+      amount: units === null ? 'not counted' : grouped(units),
+    })),
+  )
+
+const causes: Record<string, string> = {
+  first: 'first price',
+  cost: 'the cost changed',
+  policy: 'the rules changed',
+  approved: 'a person let it pass',
+}
+
+const priceHistory = ({ prices }: ListingDetailView, now: number): Html =>
+  prices.length === 0
+    ? empty('No price yet', 'The store has not confirmed a price. Each one that it confirms is kept here.')
+    : table({
+        caption: 'Prices that the store has confirmed',
+        rows: prices,
+        isPairs: true,
+        columns: [
+          { head: 'Since', cell: ({ at }) => clockTag(at, now) },
+          { head: 'Price', cell: ({ price, currency }) => money(price, currency), isNumber: true },
+          { head: 'Because', cell: ({ cause }) => causes[cause] },
+        ],
+      })
+
+function factsOf(one: ListingDetailView, store: string, now: number): Html {
+  const { known, wanted, explained, attempts, nextTryAt, pushedAt } = one
+  const linkers: Record<string, string> = { sku: 'its SKU', person: 'a person', csv: 'an imported file' }
+  return facts([
+    ['Id in the store', html`<span class="id">${one.id}</span>`],
+    ['SKU', html`<span class="id">${one.sku}</span>`],
+    [
+      'Offer',
+      explained
+        ? html`${explained.name} <span class="id">${explained.sku}</span>`
+        : html`<span class="quiet">none</span>`,
+    ],
+    ['Linked by', linkers[one.linkedBy]],
+    [`${store} has`, known ? `${money(known.price, known.currency)}, ${stockText(known)}` : 'nothing known'],
+    ['It should have', wanted ? `${money(wanted.price, wanted.currency)}, ${stockText(wanted)}` : 'nothing now'],
+    ['Floor', explained?.floor ? money(explained.floor, explained.currency) : 'none'],
+    ['Last pushed', pushedAt ? ago(pushedAt, now) : 'never'],
+    ...(attempts > 0
+      ? [['Failed', html`${attempts} times${nextTryAt && html`, next try ${clockTag(nextTryAt, now)}`}`] as const]
+      : []),
+  ])
+}
+
+function actionsOf(listing: ListingDetailView, store: string, visit: Visit): Html {
+  const drawn = { visit, store, listing }
+  if (visit.caller.role === 'viewer') {
+    return html`${notNow(['Release, link, ignore, push again: they need the role operator; you are viewer.'])}`
+  }
+  const isIgnored = listing.state === 'ignored'
+  const release = isIgnored ? undefined : releaseAct({ ...drawn, isOpen: true })
+  return html`${release}${isIgnored ? unignoreAct(drawn) : html`${retryAct(drawn)}`}${linkAct(drawn)}${listing.linkedBy !== 'sku' && unlinkAct(drawn)}${!isIgnored && ignoreAct(drawn)}${notNow(
+    [
+      ...(release ? [] : ['Release: no price of it waits.']),
+      ...(listing.linkedBy === 'sku' ? ['Unlink: it is listed under its SKU, without a link.'] : []),
+      ...(isIgnored ? ['Push again, ignore: it is ignored.'] : []),
+    ],
+  )}`
+}

@@ -1,0 +1,115 @@
+/** What the stores sell: the list, and the way to each listing. */
+import type { ListingView } from '../http/api/listings.ts'
+import type { StatusView } from '../http/api/status.ts'
+import { filterField, filters, selectField } from './forms.ts'
+import { type Html, html } from './html.ts'
+import { listingPath } from './listing-actions.ts'
+import { section } from './lists.ts'
+import { stateMark } from './marks.ts'
+import type { Page } from './page.ts'
+import { empty, pager, table } from './tables.ts'
+import { ago, counted, grouped, money, sentenceOf } from './words.ts'
+
+/** What each state means. */
+const states: Record<string, string> = {
+  synced: 'the store has confirmed what it should have',
+  pending: 'it is on its way to the store',
+  held: 'a person must decide',
+  failed: 'the store did not take it; it is tried again',
+  ignored: 'a person has excluded it',
+}
+/** Beside the states: those that are held because their offer is not clear. */
+const PROBLEMS = 'problems'
+
+export const listingsPage: Page = {
+  path: '/listings',
+  role: 'viewer',
+  navigation: { group: 'Selling', label: 'Listings' },
+  show: async (visit) => {
+    const { query, now } = visit
+    const status = await visit.status()
+    const stores = status.stores.map((one) => one.store)
+    const store = query.get('store') || (stores[0] ?? '')
+    const [state, search, after] = [query.get('state') ?? '', query.get('q') ?? '', query.get('after')]
+    const { items, next } = await visit.call<{ items: ListingView[]; next: string | null }>(
+      state === PROBLEMS ? 'listListingProblems' : 'listStoreListings',
+      {
+        path: { store },
+        query: {
+          ...(state !== PROBLEMS && state !== '' && search === '' && { state }),
+          ...(state !== PROBLEMS && search !== '' && { search }),
+          ...(after && { after }),
+        },
+      },
+    )
+    const isFiltered = state !== '' || search !== ''
+    return {
+      title: 'Listings',
+      main: html`<header class="title"><h1>Listings</h1><p>${headline(status, store)}</p></header>
+${filters(
+  '/listings',
+  html`${selectField({ label: 'Store', name: 'store', options: stores.map((id) => [id, id]), chosen: store })}${selectField(
+    {
+      label: 'State',
+      name: 'state',
+      options: [
+        ['', 'all states'],
+        ...Object.keys(states).map((one) => [one, one] as const),
+        [PROBLEMS, 'need a link'],
+      ],
+      chosen: state,
+    },
+  )}<div class="grow">${filterField('Id or SKU, from its beginning, in any state', 'q', search)}</div>`,
+)}
+${section(
+  'list-h',
+  search === '' ? `Listings of ${store}` : `Listings of ${store} that begin with “${search}”`,
+  search === '' && states[state] && html`<p class="small quiet">${state}: ${states[state]}</p>`,
+  items.length === 0
+    ? empty(
+        isFiltered ? 'No listing matches' : 'No listings yet',
+        isFiltered
+          ? html`Search finds ids and SKUs from their beginning, in the same letters. <a href="/listings?store=${store}">Show all listings of ${store}</a>`
+          : 'Offers of the supplier that pass the filters of the store come here after the first sync.',
+      )
+    : html`${listOf(items, store, now)}${pager({ at: '/listings', query, next, by: 'after' })}`,
+)}`,
+    }
+  },
+}
+
+function headline({ stores, paused }: StatusView, store: string): Html | string {
+  const own = stores.find((one) => one.store === store)?.listings ?? {}
+  const total = Object.values(own).reduce((sum, count) => sum + count, 0)
+  if (total === 0) return `${store} lists nothing yet.`
+  const rest = ['held', 'failed', 'pending', 'ignored'].flatMap((state) => {
+    const count = own[state] ?? 0
+    return count > 0
+      ? [html`, <a href="/listings?store=${store}&amp;state=${state}">${grouped(count)} ${state}</a>`]
+      : []
+  })
+  const pause = paused.find((one) => one.store === store)
+  return html`${store} has ${grouped(own.synced ?? 0)} of ${counted(total, 'listing')} as they should be${rest}.${pause && html` It refused its listings, so nothing is pushed to it until ${pause.until.slice(11, 16)}: ${sentenceOf(pause.error ?? 'no reason')}`}`
+}
+
+const listOf = (items: readonly ListingView[], store: string, now: number): Html =>
+  table<ListingView>({
+    caption: `Listings of ${store}`,
+    rows: items,
+    columns: [
+      {
+        head: 'Listing',
+        cell: ({ id, sku, known, variation }) =>
+          html`<a href="${listingPath(store, id)}">${known?.name ?? sku}</a>${variation && `, ${variation}`}<small class="id">${sku}${id !== sku && ` · ${id}`}</small>`,
+      },
+      { head: 'State', cell: ({ state }) => stateMark(state), isTop: true },
+      { head: 'Price', cell: ({ known }) => known && money(known.price, known.currency), isNumber: true },
+      {
+        head: 'Stock',
+        cell: ({ known }) => known && (known.stock ?? (known.available ? 'yes' : 'no')),
+        isNumber: true,
+      },
+      { head: 'Pushed', cell: ({ pushedAt }) => pushedAt && ago(pushedAt, now) },
+      { head: 'Why', cell: ({ reason, detail }) => reason && (detail ?? reason.replaceAll('_', ' ')) },
+    ],
+  })
