@@ -19,25 +19,18 @@ describe('the keys on an order of Shopify', () => {
     ])
   })
 
-  test('are added to those that are there, and written only where nothing else was meanwhile', () => {
+  test('get a metafield of their own beside those that are there, which are never written again', () => {
     const on = keysOnOrder([field('units', '{"11":1}'), field('keys_1', 'Game A (A)\nAAAA'), field('other', 'x')])
     expect(withKeys(on, '12', 'Game B', ['CCCC'])).toEqual([
-      {
-        key: 'keys_1',
-        type: 'multi_line_text_field',
-        value: 'Game A (A)\nAAAA\n\nGame B\nCCCC',
-        compareDigest: 'd-keys_1',
-      },
+      { key: 'keys_2', type: 'multi_line_text_field', value: 'Game B\nCCCC', compareDigest: null },
       { key: 'units', type: 'json', value: '{"11":1,"12":1}', compareDigest: 'd-units' },
     ])
   })
 
-  test('go into a further metafield where one is full', () => {
-    const on = keysOnOrder([field('keys_1', 'x'.repeat(29_995)), field('keys_10', 'y'), field('keys_2', 'z')])
+  test('get the first metafield that is free', () => {
+    const on = keysOnOrder([field('keys_1', 'x'), field('keys_10', 'y'), field('keys_2', 'z')])
     expect(on.texts.map(({ index }) => index)).toEqual([1, 2, 10])
-    expect(withKeys(on, '11', 'Game', ['AAAA'])[0]).toMatchObject({ key: 'keys_10' })
-    const full = keysOnOrder([field('keys_1', 'x'.repeat(29_995))])
-    expect(withKeys(full, '11', 'Game', ['AAAA'])[0]).toMatchObject({ key: 'keys_2', compareDigest: null })
+    expect(withKeys(on, '11', 'Game', ['AAAA'])[0]).toMatchObject({ key: 'keys_3' })
   })
 
   test('are known as whole lines', () => {

@@ -72,6 +72,69 @@ describe('a customer of Shopify', () => {
     expect(units()).toBe(3)
   })
 
+  test('has the keys of each hand-over in a metafield of its own, of which the first three are pinned', async () => {
+    const world = await shopifyWorld()
+    const { fulfil, keys, units } = ordered(world, 5)
+    const handOvers = ['K-1', 'K-2', 'K-3', 'K-4', 'K-5']
+    for (const key of handOvers) {
+      const before = keys().map(({ value, updatedAt }) => [value, updatedAt])
+      world.clock.now += 1_000
+      world.shop.strike({ kind: 'PutKeys', fault: 'lost_after' })
+      await fulfil(`u${key}`, [key])
+      expect(await fulfil(`u${key}`, [key])).toEqual({ outcome: 'confirmed' })
+      expect(keys().map(({ value, updatedAt }) => [value, updatedAt])).toEqual([
+        ...before,
+        [`Game A (A)\n${key}`, world.clock.now],
+      ])
+    }
+    expect(keys().map(({ key }) => key)).toEqual(['keys_1', 'keys_2', 'keys_3', 'keys_4', 'keys_5'])
+    const definitions = [...world.shop.definitions.values()]
+    expect(definitions.map(({ key, pinnedPosition }) => [key, pinnedPosition !== null])).toEqual([
+      ['keys_1', true],
+      ['keys_2', true],
+      ['keys_3', true],
+      ['keys_4', false],
+      ['keys_5', false],
+    ])
+    expect(units()).toBe(5)
+  })
+
+  test('gets each unit once where two processes hand over the same keys at once', async () => {
+    const world = await shopifyWorld()
+    const { fulfil, keys, units, mails } = ordered(world, 5)
+    await Promise.all([fulfil('u1'), fulfil('u1')])
+    expect(await fulfil('u1')).toEqual({ outcome: 'confirmed' })
+    expect([keys().length, units(), mails().length]).toEqual([1, 2, 1])
+  })
+
+  test('gets each unit once where two processes hand over different keys of a line at once', async () => {
+    const world = await shopifyWorld()
+    const { fulfil, keys, units } = ordered(world, 5)
+    const both = () => Promise.all([fulfil('u1'), fulfil('u2', ['EEEE-FFFF'])])
+    await both()
+    expect(await both()).toEqual([{ outcome: 'confirmed' }, { outcome: 'confirmed' }])
+    expect([keys().length, units()]).toEqual([2, 3])
+  })
+
+  test('has keys on the order where it is fulfilled by hand at that instant, and the merchant reads so', async () => {
+    const world = await shopifyWorld()
+    const { fulfil, reference, units, keys, order } = ordered(world)
+    const act = () => void world.shop.fulfilByHand(reference)
+    world.shop.strike({ kind: 'CreateFulfillment', fault: 'meanwhile', act })
+    expect(await fulfil('u1')).toEqual({ outcome: 'confirmed' })
+    expect([units(), keys().length]).toEqual([2, 1])
+    expect(order().note).toMatch(/^Quayside: the shop had nothing left to fulfil/)
+  })
+
+  test('gets no keys on an order that has no metafield to spare', async () => {
+    const world = await shopifyWorld({ settings: { metafieldNamespace: 'quayside' } })
+    const { fulfil, reference } = ordered(world)
+    for (let other = 0; other < 250; other += 1) {
+      world.shop.putMetafield(reference, 'quayside', `other_${other}`, 'x')
+    }
+    expect(await fulfil('u1')).toMatchObject({ outcome: 'refused', status: 409 })
+  })
+
   test('gets the units of a line that the merchant has split over two fulfilment orders', async () => {
     const world = await shopifyWorld()
     const { fulfil, reference, line, units, mails } = ordered(world, 3)
@@ -127,7 +190,7 @@ describe('a customer of Shopify', () => {
     const act = () => void world.shop.putMetafield(reference, 'quayside', 'keys_1', 'Game Z\nZZZZ')
     world.shop.strike({ kind: 'PutKeys', fault: 'meanwhile', act })
     expect(await fulfil('u1')).toEqual({ outcome: 'confirmed' })
-    expect(keys().map(({ value }) => value)).toEqual([`Game Z\nZZZZ\n\nGame A (A)\n${KEYS.join('\n')}`])
+    expect(keys().map(({ value }) => value)).toEqual(['Game Z\nZZZZ', `Game A (A)\n${KEYS.join('\n')}`])
     await world.store.closeOrder({
       id: 'c1',
       at: TEST_NOW,

@@ -210,7 +210,10 @@ export const removeTags = document(`
 
 /* The hand-over. */
 
-/** What stands on an order for us, and what the line is. 104 points. */
+/** Metafields of an order that are read: keys of so many hand-overs, less one. */
+export const METAFIELDS_MAX = 250
+
+/** What stands on an order for us, and what the line is. 254 points. */
 export const handOverOrder = document(`
   query HandOverOrder($id: ID!, $line: ID!, $namespace: String!) {
     order(id: $id) {
@@ -218,7 +221,7 @@ export const handOverOrder = document(`
       cancelledAt
       displayFinancialStatus
       note
-      metafields(first: 100, namespace: $namespace) { nodes { key value compareDigest } }
+      metafields(first: 250, namespace: $namespace) { nodes { key value compareDigest } }
     }
     node(id: $line) { ... on LineItem { id name sku quantity } }
   }`)

@@ -11,6 +11,7 @@ import {
   fulfillmentOrderLines,
   fulfillmentTracking,
   handOverOrder,
+  METAFIELDS_MAX,
   notifyAgain,
   orderFulfillments,
   orderNote,
@@ -27,13 +28,13 @@ export interface HandOverOptions {
 
 /** Of the app itself. */
 export const APP_NAMESPACE = '$app:quayside'
-/** `keys_1`, and `keys_2` where that one is full: keys in plain, as the customer reads them. */
+/** `keys_1`, `keys_2` and so on, one for each hand-over: keys in plain, as the customer reads them. Each is written once. */
 const KEYS = /^keys_([1-9]\d{0,2})$/
 const keysName = (index: number): string => `keys_${index}`
 /** Units of each line of which the keys are on the order: JSON. */
 const UNITS = 'units'
-/** Characters of one metafield with keys; Shopify takes 65,536. */
-const KEYS_LENGTH_MAX = 30_000
+/** Definitions that staff see beside every order; Shopify pins twenty of all apps together. */
+const PINNED_MAX = 3
 /** Shopify's longest note of an order. */
 const NOTE_LENGTH_MAX = 5_000
 /** How often keys are put on an order that changed meanwhile. */
@@ -45,23 +46,26 @@ type Metafield = z.infer<typeof metafield>
 /** What an order has of ours. */
 export interface KeysOnOrder {
   /** Texts with keys, in their order. */
-  texts: { index: number; text: string; digest: string }[]
+  texts: { index: number; text: string }[]
   /** Units by the id of their line. */
   units: Record<string, number>
   unitsDigest: string | null
+  /** It may have more than was read. */
+  isFull: boolean
 }
 
 /** Reads what an order has of ours. */
 export function keysOnOrder(metafields: Metafield[]): KeysOnOrder {
-  const texts = metafields.flatMap(({ key, value, compareDigest }) => {
+  const texts = metafields.flatMap(({ key, value }) => {
     const [, index] = KEYS.exec(key) ?? []
-    return index === undefined ? [] : [{ index: Number(index), text: value, digest: compareDigest }]
+    return index === undefined ? [] : [{ index: Number(index), text: value }]
   })
   const units = metafields.find(({ key }) => key === UNITS)
   return {
     texts: texts.toSorted((one, other) => one.index - other.index),
     units: unitsIn(units?.value),
     unitsDigest: units?.compareDigest ?? null,
+    isFull: metafields.length >= METAFIELDS_MAX,
   }
 }
 
@@ -81,20 +85,18 @@ export const missingKeys = ({ texts }: KeysOnOrder, keys: string[]): string[] =>
   keys.filter((key) => !texts.some(({ text }) => hasKey(text, key)))
 
 /**
- * The metafields that an order gets with more keys of a line. Each is written only where it is as it was read: another writer's
- * keys are never lost.
+ * The metafields that an order gets by a hand-over: its keys in the first one that is free, and how many units that makes. They
+ * are written both or none, and only where nothing was written meanwhile: of two writers the second one reads again.
  *
  * @param heading stands before the keys, such as the name of the product
  */
 export function withKeys(on: KeysOnOrder, line: string, heading: string, keys: string[]) {
-  const added = [heading, ...keys].join('\n')
-  const last = on.texts.at(-1)
-  const isFull = last !== undefined && last.text.length + added.length > KEYS_LENGTH_MAX
+  const taken = new Set(on.texts.map(({ index }) => index))
+  let free = 1
+  while (taken.has(free)) free += 1
   const units = { ...on.units, [line]: (on.units[line] ?? 0) + keys.length }
   return [
-    last === undefined || isFull
-      ? { key: keysName((last?.index ?? 0) + 1), type: KEYS_TYPE, value: added, compareDigest: null }
-      : { key: keysName(last.index), type: KEYS_TYPE, value: `${last.text}\n\n${added}`, compareDigest: last.digest },
+    { key: keysName(free), type: KEYS_TYPE, value: [heading, ...keys].join('\n'), compareDigest: null },
     { key: UNITS, type: 'json', value: JSON.stringify(units), compareDigest: on.unitsDigest },
   ]
 }
@@ -297,9 +299,10 @@ export function shopHandOver({ client, metafieldNamespace }: HandOverOptions) {
   /** Makes the shop show keys by this name to staff and to customers. */
   async function define(key: string): Promise<PushResult> {
     if (defined.has(key)) return CONFIRMED
-    for (const pin of [true, false]) {
+    const index = Number(KEYS.exec(key)?.[1])
+    for (const pin of index <= PINNED_MAX ? [true, false] : [false]) {
       const definition = {
-        name: key === keysName(1) ? 'Licence keys' : `Licence keys ${key.slice(keysName(0).length - 1)}`,
+        name: index === 1 ? 'Licence keys' : `Licence keys ${index}`,
         key,
         namespace,
         ownerType: 'ORDER',
@@ -324,17 +327,23 @@ export function shopHandOver({ client, metafieldNamespace }: HandOverOptions) {
     return refused(422, `the shop does not take a definition for the metafield ${key} of its orders`)
   }
 
-  /** Puts keys of a line on an order, but those that it has. @returns how many units of the line it has then */
+  /** Puts keys of a line on an order, but those that it has. */
   async function keep(
     reference: string,
     line: { id: string; heading: string },
     keys: string[],
     found: KeysOnOrder,
-  ): Promise<Read<number>> {
+  ): Promise<Read<undefined>> {
     let on = found
     for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
       const fresh = missingKeys(on, keys)
-      if (fresh.length === 0) return { outcome: 'read', value: on.units[line.id] ?? keys.length }
+      if (fresh.length === 0) {
+        if (tries === 1) return { outcome: 'read', value: undefined }
+        // Another process hands the same over: what it does to the fulfilment is seen once it is done.
+        const detail = `the keys of the line ${line.id} are being handed over`
+        return { outcome: 'unavailable', mayHaveLeft: true, detail }
+      }
+      if (on.isFull) return refused(409, `the order ${reference} has too many metafields for further keys`)
       const metafields = withKeys(on, line.id, line.heading, fresh)
       const shown = await define(metafields[0]?.key ?? '')
       if (shown.outcome !== 'confirmed') return shown
@@ -348,7 +357,7 @@ export function shopHandOver({ client, metafieldNamespace }: HandOverOptions) {
       const { userErrors, metafields: stored } = put.value.metafieldsSet
       if (userErrors.length === 0) {
         const after = keysOnOrder(stored ?? [])
-        if (missingKeys(after, fresh).length === 0) return { outcome: 'read', value: after.units[line.id] ?? 0 }
+        if (missingKeys(after, fresh).length === 0) return { outcome: 'read', value: undefined }
         return refused(409, `the shop changed the keys of the line ${line.id}: look for an app that changes metafields`)
       }
       if (!userErrors.some(({ code }) => code !== null && STALE.includes(code))) {
@@ -380,7 +389,9 @@ export function shopHandOver({ client, metafieldNamespace }: HandOverOptions) {
     const before = await readFulfilments(reference, asked.id)
     if (before.outcome !== 'read') return before
     const total = (on.units[asked.id] ?? 0) + fresh.length
-    const plan = planFulfilment(before.value.orders, total - before.value.units)
+    // Never more than its own: other keys of the line may be on their way by another hand-over.
+    const wanted = Math.min(keys.length, total - before.value.units)
+    const plan = planFulfilment(before.value.orders, wanted)
     if (plan.outcome === 'unknown') {
       const detail = `the shop has not prepared the fulfilment of the order ${reference} yet`
       return { outcome: 'unavailable', mayHaveLeft: false, detail }
@@ -409,6 +420,10 @@ export function shopHandOver({ client, metafieldNamespace }: HandOverOptions) {
     const made = await client.ask(createFulfillment, { fulfillment }, schema)
     if (made.outcome !== 'read') return afterKeys(made)
     if (made.value.fulfillmentCreate.userErrors.length === 0) return CONFIRMED
+    const now = await readFulfilments(reference, asked.id)
+    if (now.outcome !== 'read') return afterKeys(now)
+    // By hand meanwhile, as a rule, and maybe without a mail.
+    if (now.value.units >= total) return afterKeys(await remark(reference, id, lateRemark(keys.length, asked.sku)))
     return refused(
       422,
       `the shop does not let the app fulfil the order ${reference}: see which location it is assigned to`,
