@@ -2,7 +2,7 @@
 import { type Html, html, type Piece } from './html.ts'
 import { mark, type Sign, sign } from './marks.ts'
 import type { Notice } from './page.ts'
-import { age, clock, timeTag } from './words.ts'
+import { age, clock, dayOf, timeTag } from './words.ts'
 
 export const facts = (pairs: readonly (readonly [name: string, value: Piece])[]): Html =>
   html`<dl class="facts">${pairs.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
@@ -62,14 +62,34 @@ export interface LogEvent {
 /** A pause that a person should see. */
 const GAP_MS = 10_000
 
-/** What happened, the oldest first. Pauses that matter are drawn. */
+/** What happened, the oldest first. Pauses that matter are drawn, and days other than today are named once. */
 export function timeline(events: readonly LogEvent[], now: number): Html {
   return html`<ol class="log">${events.map((event, index) => {
     const before = events[index - 1]
     const pause = before ? Date.parse(event.at) - Date.parse(before.at) : 0
     const gap = pause > GAP_MS && html`<li class="gap"><p>${gapText(pause)} later</p></li>\n`
-    return html`${gap}<li>${timeTag(event.at, clock(event.at, now, 'milliseconds'))}${sign(event.sign)}<div><h3>${event.what}${event.tag && html` <span class="tag">${event.tag}</span>`}</h3>${event.detail && html`<p${event.isQuiet && html` class="quiet"`}>${event.detail}</p>`}${event.more && html`<details class="more"><summary>${event.more.summary}</summary><pre tabindex="0">${event.more.text}</pre></details>`}</div></li>\n`
+    const day = dayOf(event.at)
+    const isOther = day !== dayOf(before?.at ?? now) && html`<li class="day"><p>${day}</p></li>\n`
+    return html`${gap}${isOther}<li>${timeTag(event.at, clock(event.at, Date.parse(event.at), 'milliseconds'))}${sign(event.sign)}<div><h3>${event.what}${event.tag && html` <span class="tag">${event.tag}</span>`}</h3>${event.detail && html`<p${event.isQuiet && html` class="quiet"`}>${event.detail}</p>`}${event.more && html`<details class="more"><summary>${event.more.summary}</summary><pre tabindex="0">${event.more.text}</pre></details>`}</div></li>\n`
   })}</ol>`
+}
+
+/** Equal events in a row as one, with how often and until when: reads that brought no news are shown once. */
+export function folded<E extends LogEvent>(events: readonly E[]): E[] {
+  const runs: E[][] = []
+  const textOf = ({ what, detail, tag }: E) => `${what} ${detail} ${tag}`
+  for (const event of events) {
+    const run = runs.at(-1)
+    const [first] = run ?? []
+    if (first?.isQuiet && !first.more && textOf(first) === textOf(event)) run?.push(event)
+    else runs.push([event])
+  }
+  return runs.flatMap((run) => {
+    const [first, last] = [run[0], run.at(-1)]
+    if (!first || !last || run.length === 1) return run
+    const until = clock(last.at, Date.parse(first.at))
+    return [{ ...first, detail: html`${first.detail} ${run.length} times until ${timeTag(last.at, until)}.` }]
+  })
 }
 
 const gapText = (ms: number): string =>

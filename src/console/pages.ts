@@ -5,15 +5,24 @@ import { deliveryPage } from './delivery.ts'
 import { heldPricesPage } from './held-prices.ts'
 import { listingPage } from './listing.ts'
 import { listingsPage } from './listings.ts'
+import { orderPage } from './order.ts'
+import { ordersPage } from './orders.ts'
 import { overviewPage } from './overview.ts'
 import type { Page } from './page.ts'
+import { heldPurchasesPage, reviewsPage } from './purchases.ts'
+import { reviewPage } from './review.ts'
 import { sandboxPage } from './sandbox.ts'
 import { sessionPage } from './signin.ts'
 
 export const consolePages: readonly Page[] = [
   overviewPage,
+  reviewsPage,
+  reviewPage,
+  heldPurchasesPage,
   heldPricesPage,
   deadLettersPage,
+  ordersPage,
+  orderPage,
   listingsPage,
   listingPage,
   deliveriesPage,

@@ -1,5 +1,5 @@
 /** The supplier of the demo: what its ledger says, and its faults as buttons. A newcomer breaks the world and watches it heal. */
-import type { OrderEntry } from '../http/api/orders.ts'
+import type { OrderEntryView } from '../http/api/orders.ts'
 import type { SandboxView } from '../http/api/sandbox.ts'
 import { act, hidden, notNow, selectField, textField } from './forms.ts'
 import { type Html, html } from './html.ts'
@@ -256,7 +256,7 @@ const customerForm = (running: boolean): Html =>
 
 /** What is broken now, and the newest orders: what recovers is seen here. */
 async function healingPart(visit: Visit, sandbox: SandboxView): Promise<Html> {
-  const { items } = await visit.call<{ items: OrderEntry[] }>('listOrders', { query: { limit: String(NEWEST) } })
+  const { items } = await visit.call<{ items: OrderEntryView[] }>('listOrders', { query: { limit: String(NEWEST) } })
   const set = sandbox.faults.filter(({ left }) => left > 0)
   const open = items.filter(({ state }) => state === 'open').length
   const beside =
@@ -273,7 +273,7 @@ ${
 ${
   items.length === 0
     ? empty('No orders yet', 'The customer orders here, or the command that the terminal printed at the start.')
-    : table<OrderEntry>({
+    : table<OrderEntryView>({
         caption: 'The newest orders',
         rows: items,
         columns: [
@@ -296,13 +296,13 @@ ${
 }`
 }
 
-function stateOf({ state, lines }: OrderEntry): Html {
+function stateOf({ state, lines }: OrderEntryView): Html {
   const waitsFor = lines.find((line) => line.waitsFor !== null)?.waitsFor
   if (state !== 'open' || !waitsFor) return stateMark(state)
   return html`${stateMark(waitsFor === 'review' ? 'review' : 'held')}${waitsFor !== 'review' && html`<small>for ${waitsFor.replaceAll('_', ' ')}</small>`}`
 }
 
-function keysOf({ lines }: OrderEntry): string {
+function keysOf({ lines }: OrderEntryView): string {
   const delivered = lines.reduce((sum, line) => sum + line.delivered, 0)
   return `${delivered} of ${lines.reduce((sum, line) => sum + line.quantity, 0)}`
 }

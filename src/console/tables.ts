@@ -9,6 +9,8 @@ export interface Column<R> {
   isNumber?: boolean
   /** The state, which stands beside the header on a phone. */
   isTop?: boolean
+  /** It needs no heading: on a phone it has none, and the whole width. */
+  isPlain?: boolean
 }
 
 export interface Table<R> {
@@ -24,7 +26,7 @@ export function table<R>({ caption, columns, rows, isPairs }: Table<R>): Html {
   const classOf = ({ isNumber, isTop }: Column<R>) => [isNumber && 'num', isTop && 'top'].filter(Boolean).join(' ')
   const cellOf = (column: Column<R>, row: R): Html => {
     const classes = classOf(column)
-    return html`<td role="cell"${classes && html` class="${classes}"`}${!column.isTop && html` data-label="${column.head}"`}>${column.cell(row)}</td>`
+    return html`<td role="cell"${classes && html` class="${classes}"`}${!column.isTop && !column.isPlain && html` data-label="${column.head}"`}>${column.cell(row)}</td>`
   }
   const head = columns.map((column) => {
     const classes = column.isNumber ? html` class="num"` : undefined

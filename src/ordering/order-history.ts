@@ -64,12 +64,13 @@ export async function orderHistory(fulfilment: Fulfilment, orderId: string): Pro
   const shown = new Set(purchases.map(({ id }) => id))
   const ids = [...shown]
   const products = lines.flatMap(({ line }) => line.productId ?? [])
-  const [attempts, transitions, deliveries, updates, audit, offers] = await Promise.all([
+  const updates = await db.query(outboxOfOrder(orderId))
+  const subjects = [orderId, ...ids, ...updates.map(({ id }) => id)]
+  const [attempts, transitions, deliveries, audit, offers] = await Promise.all([
     ids.length > 0 ? db.query(attemptsOf(ids)) : [],
     ids.length > 0 ? db.query(transitionsOf(ids)) : [],
     ids.length > 0 ? db.query(deliveriesOfPurchases(ids)) : [],
-    db.query(outboxOfOrder(orderId)),
-    db.query(auditOfAll([orderId, ...ids])),
+    db.query(auditOfAll(subjects)),
     products.length > 0 ? db.query(offersByProduct(products)) : [],
   ])
   return {

@@ -104,7 +104,7 @@ const OrderEntry = view(
     .meta({ id: 'OrderEntry' }),
   ({ costMinor, ...row }: ListedOrder) => ({ ...row, cost: amountOf(costMinor, row.currency ?? '') }),
 )
-export type OrderEntry = z.output<typeof OrderEntry>
+export type OrderEntryView = z.output<typeof OrderEntry>
 
 const Line = z
   .object({
@@ -192,7 +192,7 @@ const History = view(
     .meta({ id: 'OrderHistory' }),
   ({ order, ...rest }: OrderHistoryRow) => ({ ...order, ...rest }),
 )
-export type OrderHistory = z.output<typeof History>
+export type OrderHistoryView = z.output<typeof History>
 
 const Revealed = z.object({
   items: z.array(
@@ -210,7 +210,7 @@ const Revealed = z.object({
     }),
   ),
 })
-export type RevealedKeys = z.output<typeof Revealed>
+export type RevealedKeysView = z.output<typeof Revealed>
 
 /** What stores and people do with orders. */
 export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>): Operation[] {

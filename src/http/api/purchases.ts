@@ -145,6 +145,7 @@ const ListedPurchase = view(
     .meta({ id: 'ListedPurchase' }),
   ({ costMinor, ...row }: Entry & PurchaseSubject) => ({ ...amountsOf(row), cost: amountOf(costMinor, row.currency) }),
 )
+export type ListedPurchaseView = z.output<typeof ListedPurchase>
 
 const detail = entry
   .extend({
@@ -193,7 +194,7 @@ const SeenOrder = z.object({
 })
 
 /** What an operator needs to decide on one purchase. */
-export const Evidence = view(
+const Evidence = view(
   z
     .object({
       purchase: PurchaseEntry,
@@ -236,6 +237,8 @@ export const Evidence = view(
     freeze: freeze ?? null,
   }),
 )
+
+export type EvidenceView = z.output<typeof Evidence>
 
 /** Purchases: what an operator sees of them, and what waits for a decision. */
 export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>): Operation[] {

@@ -1,0 +1,514 @@
+/** One order: what happened, its lines with their keys, and what a person can do now. */
+import { formatDecimal, parseDecimal } from '../domain/money.ts'
+import { isOver } from '../domain/purchase.ts'
+import { currentParts } from '../domain/store-order.ts'
+import type { OrderHistoryView, RevealedKeysView } from '../http/api/orders.ts'
+import type { StatusView } from '../http/api/status.ts'
+import { act, hidden, notNow, reasonField, textField } from './forms.ts'
+import { type Html, html, type Piece } from './html.ts'
+import { facts, folded, notice, section, sectionHead, tabs, timeline } from './lists.ts'
+import { live } from './live.ts'
+import { mark, stateMark } from './marks.ts'
+import { eventsOf } from './order-events.ts'
+import { orderMark, orderPath, type StoreNames, storeName, storeNames } from './orders.ts'
+import type { Done, Page, Visit } from './page.ts'
+import { ago, clock, clockTag, counted, money, sentenceOf, timeTag } from './words.ts'
+
+type Line = OrderHistoryView['lines'][number]
+type Purchase = Line['purchases'][number]
+type Key = Line['keys'][number]
+
+const PATH = '/orders/:store/:reference'
+
+/** An order by the two names that its address has. */
+const named = ({ path: { store = '', reference = '' } }: Pick<Visit, 'path'>) => ({
+  path: { reference },
+  query: { store },
+})
+
+const historyOf = (visit: Visit): Promise<OrderHistoryView> =>
+  visit.call<OrderHistoryView>('viewOrderHistory', named(visit))
+
+export const orderPage: Page = {
+  path: PATH,
+  role: 'viewer',
+  below: '/orders',
+  show: async (visit) => {
+    const [order, status, stores] = await Promise.all([historyOf(visit), visit.status(), storeNames(visit)])
+    return { title: `Order ${order.reference}`, main: contentOf(order, { visit, status, stores }) }
+  },
+  parts: {
+    standing: async (visit) => standing(await historyOf(visit), visit.now),
+    log: async (visit) => logOf(await historyOf(visit), visit),
+  },
+  actions: {
+    retry: {
+      role: 'operator',
+      run: async ({ call, form }) => {
+        const id = form.get('purchase') ?? ''
+        await call('retryPurchase', { path: { id } })
+        return done('Retried', 'It is planned again, under a key of its own, and goes to the supplier now.')
+      },
+    },
+    release: {
+      role: 'operator',
+      run: async ({ call, form }) => {
+        const ceiling = form.get('ceiling')?.trim()
+        const body = { ...(ceiling && { ceiling }), ...(form.has('overrideSpendCap') && { overrideSpendCap: true }) }
+        await call('releasePurchase', { path: { id: form.get('purchase') ?? '' }, body })
+        return done('Released', 'All rules are checked again. If none holds it, it goes to the supplier now.')
+      },
+    },
+    cancel: {
+      role: 'operator',
+      run: async (visit) => {
+        const { state } = await visit.call<{ state: string }>('cancelOrder', named(visit))
+        const isOpen = state === 'open'
+        return done(
+          'Cancelled',
+          isOpen
+            ? 'What was never sent has ended. What may be bought is looked up, and ends or waits for a decision.'
+            : 'What was not bought has ended, and the store is notified.',
+        )
+      },
+    },
+    resend: {
+      role: 'operator',
+      run: async (visit) => {
+        const { keys } = await visit.call<{ keys: number }>('resendOrder', named(visit))
+        return done('Sent again', `The shop has sent the customer ${counted(keys, 'key')} again.`)
+      },
+    },
+    redeliver: {
+      role: 'operator',
+      run: async ({ call, form }) => {
+        await call('redeliverEffect', { path: { id: form.get('update') ?? '' } })
+        return done('Queued', 'The update goes to the store now. Its attempts start over.')
+      },
+    },
+    reveal: {
+      role: 'admin',
+      run: async (visit) => {
+        const line = visit.form.get('line') ?? ''
+        const { items } = await visit.call<RevealedKeysView>('revealKeys', {
+          ...named(visit),
+          body: { line, reason: visit.form.get('reason')?.trim() ?? '' },
+        })
+        return { title: `Keys of order ${visit.path.reference}`, main: revealedOf(items, visit) }
+      },
+    },
+  },
+}
+
+const done = (word: string, text: string): Done => ({ notice: { kind: 'done', word, text } })
+
+interface Around {
+  visit: Visit
+  status: StatusView
+  stores: StoreNames
+}
+
+function contentOf(order: OrderHistoryView, around: Around): Html {
+  const { visit, stores } = around
+  const here = orderPath(order)
+  const name = storeName(stores, order.store)
+  return html`<header class="title"><p class="trail"><a href="/orders">Orders</a> / <a href="/orders?store=${encodeURIComponent(order.store)}">${name}</a></p><h1>Order ${order.reference}</h1>
+${live({ tag: 'div', id: 'standing', from: `${here}/parts/standing`, content: standing(order, visit.now) })}</header>
+${order.lines.flatMap((line) => line.purchases.flatMap((purchase) => attention(line, purchase)))}
+<div class="split">
+${live({ id: 'log', labelledBy: 'log-h', from: `${here}/parts/log?${visit.query.toString()}`, content: logOf(order, visit) })}
+<div class="stack wide">
+${order.lines.map((line, index) => lineSection(order, line, index, around))}
+${section('whole-h', 'The whole order', undefined, wholeOf(order, name, visit))}
+</div></div>`
+}
+
+function standing(order: OrderHistoryView, now: number): Html {
+  const ours = order.lines.filter(({ state }) => state !== 'not_ours')
+  const wanted = ours.reduce((sum, { quantity }) => sum + quantity, 0)
+  const delivered = ours.reduce((sum, line) => sum + line.delivered, 0)
+  const lines = order.lines.map((line) => ({ ...line, waitsFor: waitsFor(line) }))
+  const keys =
+    wanted === 0
+      ? 'No line of it is one of the listings: nothing is bought.'
+      : delivered === wanted
+        ? `${wanted === 1 ? 'Its key is' : `All ${wanted} keys are`} with the store.`
+        : wanted === 1
+          ? 'Its key is not with the store yet.'
+          : `${delivered} of ${wanted} keys ${delivered === 1 ? 'is' : 'are'} with the store.`
+  const cancelled = order.cancelRequestedAt !== null && html` Cancelled ${clockTag(order.cancelRequestedAt, now)}.`
+  return html`<p>${orderMark({ state: order.state, lines: lines as never })} <span class="quiet">Received ${ago(order.receivedAt, now)}, ${clockTag(order.receivedAt, now)}. ${keys}${cancelled}</span></p>`
+}
+
+const isHeld = ({ state, holdReason }: Purchase): boolean =>
+  holdReason !== null && (state === 'planned' || state === 'waiting')
+
+function waitsFor({ purchases }: Line): Purchase['holdReason'] | 'review' {
+  const current = currentParts(purchases)
+  if (current.some(({ state }) => state === 'review')) return 'review'
+  return current.find(isHeld)?.holdReason ?? null
+}
+
+/** What a person should see first. */
+function attention(line: Line, purchase: Purchase): Html[] {
+  const what = line.name ?? line.sku
+  if (purchase.state === 'review') {
+    const text = html`${sentenceOf(purchase.note ?? `${what} waits for a person`)} <a href="/reviews/${purchase.id}">See the evidence and decide</a>`
+    return [notice({ kind: 'held', word: `Line ${line.id} is in review`, text })]
+  }
+  if (!isHeld(purchase)) return []
+  const text = html`${sentenceOf(purchase.note ?? `${what} is held`)} Nothing is charged for it. <a href="#p-${purchase.id}">See what you can do</a>`
+  return [notice({ kind: 'held', word: `Line ${line.id} is held`, text })]
+}
+
+/** Entries that one page shows: an order with more has parts that fail again and again. */
+const EVENTS_MAX = 200
+
+function logOf(order: OrderHistoryView, { query, now }: Pick<Visit, 'query' | 'now'>): Html {
+  const chosen = query.get('line')
+  const all = folded(eventsOf(order).filter(({ line }) => chosen === null || line === undefined || line === chosen))
+  const events = all.length > EVENTS_MAX ? [...all.slice(0, 1), ...all.slice(1 - EVENTS_MAX)] : all
+  const here = orderPath(order)
+  const lines = [
+    { to: here, text: 'All', isCurrent: chosen === null },
+    ...order.lines.map(({ id }) => ({
+      to: `${here}?line=${encodeURIComponent(id)}`,
+      text: `Line ${id}`,
+      isCurrent: chosen === id,
+    })),
+  ]
+  const shown = order.lines.reduce((sum, { purchases }) => sum + purchases.length, 0)
+  const isPart = order.purchases > shown
+  return html`<div class="stack">${sectionHead('log-h', 'What happened', order.lines.length > 1 && tabs('Lines', lines.slice(0, LINES_MAX)))}
+${isPart && html`<p class="small quiet">Of its ${counted(order.purchases, 'purchase')} those ${shown} are here that changed last.</p>`}${events.length < all.length && html`<p class="small quiet">${counted(all.length - events.length, 'earlier entry is', 'earlier entries are')} left out.</p>`}
+${timeline(
+  order.lines.length > 1
+    ? events
+    : events.map((event) => ({ ...event, tag: event.tag?.includes('part') ? event.tag : undefined })),
+  now,
+)}</div>`
+}
+
+/** Lines that have a tab of their own. */
+const LINES_MAX = 12
+
+function lineSection(order: OrderHistoryView, line: Line, index: number, around: Around): Html {
+  const { visit } = around
+  const current = currentParts(line.purchases)
+  const left = line.keys.filter(hasLeft)
+  const title = `Line ${line.id}: ${line.name ?? line.sku}`
+  const held = waitsFor(line)
+  const state =
+    held === 'review'
+      ? mark('review', 'in review')
+      : held !== null && line.state === 'held'
+        ? mark('held', `held: ${held.replaceAll('_', ' ')}`)
+        : stateMark(line.state)
+  const actions = [
+    left.length > 0 && visit.caller.role === 'admin' && revealForm(order, line, left, index, visit),
+    ...current.slice(0, PARTS_SHOWN).flatMap((purchase) => purchaseActions(order, line, purchase, around)),
+  ].filter((one) => one !== false)
+  return section(
+    `l-${index}`,
+    title,
+    state,
+    html`${facts(lineFacts(line, current, visit.now))}
+${line.keys.length > 0 && keysOf(line.keys, visit.now)}
+${actions.length > 0 && html`<div>${actions}</div>`}`,
+  )
+}
+
+/** Parts of a line that have their facts and actions on the page. */
+const PARTS_SHOWN = 8
+const KEYS_SHOWN = 20
+
+function lineFacts(line: Line, current: readonly Purchase[], now: number): (readonly [string, Piece])[] {
+  const [first] = current
+  const isOne = current.length === 1
+  const costs = line.purchases.flatMap(({ amount, currency }) => (amount === null ? [] : [{ amount, currency }]))
+  const pairs: (readonly [string, Piece] | false)[] = [
+    ['SKU', html`<span class="id">${line.sku}</span>`],
+    ['Quantity', `${line.delivered} of ${line.quantity} handed over`],
+    costs.length > 0 && ['Cost', sumText(costs)],
+    Boolean(first && isHeld(first) && line.cost) && ['Cost now', `${money(line.cost, line.currency)} a unit`],
+    first !== undefined && ['Ceiling', `${money(first.ceiling, first.currency)} a unit`],
+    isOne &&
+      first?.supplierOrderId != null && ['Supplier order', html`<span class="id">${first.supplierOrderId}</span>`],
+    isOne && first !== undefined && ['Reference', html`<span class="id">${first.externalOrderId}</span>`],
+    isOne &&
+      first?.failureCode != null && [
+        'Why',
+        html`<code>${first.failureCode}</code>${first.failureMessage !== null && ` ${sentenceOf(first.failureMessage)}`}`,
+      ],
+    isOne && first !== undefined && isHeld(first) && ['Continues', continues(first, now)],
+    !isOne && first !== undefined && ['Parts', partsText(current)],
+  ]
+  return pairs.filter((pair) => pair !== false)
+}
+
+const sumText = (costs: readonly { amount: string; currency: string }[]): string => {
+  const currency = costs[0]?.currency ?? ''
+  const minor = costs.reduce((sum, { amount }) => sum + (parseDecimal(amount, currency) ?? 0), 0)
+  return money(formatDecimal({ minor, currency }), currency)
+}
+
+const partsText = (current: readonly Purchase[]): string =>
+  [...Map.groupBy(current, ({ state }) => state).entries()].map(([state, all]) => `${all.length} ${state}`).join(', ')
+
+function continues({ holdReason, notBefore, deadlineAt }: Purchase, now: number): Piece {
+  const look =
+    notBefore === null ? 'when a person releases it' : html`by itself, looked at again ${clockTag(notBefore, now)}`
+  const until = html`; ends ${timeTag(deadlineAt, clock(deadlineAt, now, 'minutes'))} at the latest`
+  return html`${look}${holdReason !== 'frozen' && until}`
+}
+
+const hasLeft = ({ begunAt, handedOverAt }: Key): boolean => begunAt !== null || handedOverAt !== null
+
+function keysOf(keys: readonly Key[], now: number): Html {
+  const shown = keys.slice(0, KEYS_SHOWN)
+  return html`<ul class="keys">${shown.map(
+    (key, index) =>
+      html`<li><span class="masked" aria-hidden="true">•••••-•••••-•••••</span><span class="hide">Key ${index + 1}, masked</span><span class="small quiet">${
+        key.handedOverAt !== null
+          ? html`handed over ${clockTag(key.handedOverAt, now)}`
+          : key.begunAt !== null
+            ? 'on its way to the store'
+            : 'kept here'
+      }</span></li>`,
+  )}</ul>${keys.length > KEYS_SHOWN && html`<p class="small quiet">and ${keys.length - KEYS_SHOWN} more keys</p>`}`
+}
+
+function revealForm(order: OrderHistoryView, line: Line, left: readonly Key[], index: number, visit: Visit): Html {
+  const keys = left.length === 1 ? 'the key' : `the ${left.length} keys`
+  const isMine = visit.form.get('line') === line.id
+  const kept = line.keys.length - left.length
+  return act({
+    summary: `Reveal ${keys}…`,
+    to: `${orderPath(order)}/reveal`,
+    about: `Shows ${keys} on a page of ${left.length === 1 ? 'its' : 'their'} own, once. Leave it and ${left.length === 1 ? 'it is' : 'they are'} masked again.${kept > 0 ? ` The ${counted(kept, 'key')} that the store does not have yet ${kept === 1 ? 'is' : 'are'} not shown.` : ''}`,
+    effect: [
+      ['Money', 'Nothing is spent.'],
+      ['Store', 'Sees nothing of it.'],
+      ['Record', 'The audit log keeps your name, the time and your reason, for good.'],
+    ],
+    fields: html`${hidden('line', line.id)}${reasonField(isMine ? visit : { form: new URLSearchParams(), faults: new Map() }, String(index))}`,
+    button: `Reveal ${counted(left.length, 'key')}`,
+    isOpen: isMine && visit.faults.size > 0,
+  })
+}
+
+/** What a person can do with one purchase now. */
+function purchaseActions(order: OrderHistoryView, line: Line, purchase: Purchase, around: Around): Html[] {
+  const { visit, status } = around
+  if (visit.caller.role === 'viewer') return []
+  const of = currentParts(line.purchases).length > 1 ? ` part ${purchase.part}` : ''
+  const what = `${purchase.quantity} × ${line.name ?? line.sku}`
+  const most = mostText(purchase)
+  const balance = status.balance ? ` Balance now: ${money(status.balance.amount, status.balance.currency)}.` : ''
+  if (isOver(purchase.state)) {
+    const before = purchase.state === 'failed' && purchase.amount !== null
+    const lost = before
+      ? ` ${money(purchase.amount, purchase.currency)} of the order that failed is lost unless the supplier gives it back.`
+      : ''
+    return [
+      act({
+        summary: `Retry${of}…`,
+        to: `${orderPath(order)}/retry`,
+        about: `Buys ${what} again, what of it the store has no keys of, as generation ${purchase.generation + 1}.`,
+        effect: [
+          ['Money', `At most ${most}.${lost}${balance}`],
+          ['Store', 'Gets the keys when they come. It may have refunded the customer by now: look there first.'],
+          ['Undo', 'Cancel it before it is sent; it is sent within seconds.'],
+        ],
+        fields: hidden('purchase', purchase.id),
+        button: `Buy ${what} again`,
+      }),
+    ]
+  }
+  if (!isHeld(purchase) || purchase.holdReason === 'frozen') return []
+  return [releaseForm(order, line, purchase, { ...around, of, what, most, balance })]
+}
+
+const mostText = ({ ceiling, currency, quantity }: Purchase): string => {
+  const minor = (parseDecimal(ceiling, currency) ?? 0) * quantity
+  return money(formatDecimal({ minor, currency }), currency)
+}
+
+interface ReleaseWords extends Around {
+  of: string
+  what: string
+  most: string
+  balance: string
+}
+
+function releaseForm(order: OrderHistoryView, line: Line, purchase: Purchase, words: ReleaseWords): Html {
+  const { visit, of, what, most, balance } = words
+  const isMine = visit.form.get('purchase') === purchase.id
+  const typed = isMine ? visit : { form: new URLSearchParams(), faults: new Map<string, string>() }
+  const isDear = purchase.holdReason === 'ceiling'
+  const isCapped = purchase.holdReason === 'spend_cap'
+  const per = money(line.cost, line.currency)
+  return html`<div id="p-${purchase.id}">${act({
+    summary: isDear
+      ? `Release${of} with a new ceiling…`
+      : isCapped
+        ? `Release${of} beyond the spend caps…`
+        : `Release${of}…`,
+    to: `${orderPath(order)}/release`,
+    about: isDear
+      ? `Buys ${what} now, if a unit costs no more than you allow here.`
+      : isCapped
+        ? `Buys ${what} now, whatever the spend caps say. Other purchases keep to them.`
+        : `Checks all rules for ${what} again now, and buys it if none holds it any more.`,
+    fields: html`${hidden('purchase', purchase.id)}${
+      isDear &&
+      textField(typed, {
+        label: `New ceiling for one unit, ${purchase.currency}`,
+        name: 'ceiling',
+        value: line.cost ?? purchase.ceiling,
+        isRequired: true,
+        isShort: true,
+        isDecimal: true,
+        at: purchase.id,
+      })
+    }${isCapped && hidden('overrideSpendCap', 'true')}`,
+    effect: [
+      [
+        'Money',
+        isDear
+          ? `${purchase.quantity} × the ceiling at most; the supplier asks ${per} a unit now.${balance}`
+          : `At most ${most}.${balance}`,
+      ],
+      ['Store', `Gets ${counted(purchase.quantity, 'key')}, usually within seconds.`],
+      ['Undo', 'Not once it is sent.'],
+    ],
+    button: `Release ${what}`,
+    isOpen: isMine && typed.faults.size > 0,
+  })}</div>`
+}
+
+/** What concerns all lines, and what does not apply now. */
+function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
+  const here = orderPath(order)
+  const { role } = visit.caller
+  const current = order.lines.flatMap(({ purchases }) => currentParts(purchases))
+  const moving = current.filter(({ state }) => !isOver(state) && state !== 'fulfilled')
+  const sent = moving.filter(({ state }) => !['planned', 'waiting'].includes(state))
+  const waiting = order.updates.filter(({ state }) => state !== 'done')
+  const keys = order.lines.flatMap((line) => line.keys)
+  const canAct = role !== 'viewer'
+  const actions = canAct
+    ? [
+        order.resendRefusal === null &&
+          act({
+            summary: 'Send the keys to the customer again…',
+            to: `${here}/resend`,
+            about: `Has ${store} send the customer the same keys again: those that were handed over, and no others.`,
+            effect: [
+              ['Money', 'Nothing is bought.'],
+              ['Store', 'Writes to the customer once more.'],
+              ['Undo', 'A mail cannot be called back.'],
+            ],
+            button: `Send ${counted(keys.filter(({ handedOverAt }) => handedOverAt !== null).length, 'key')} again`,
+          }),
+        ...waiting.slice(0, UPDATES_SHOWN).map((update) =>
+          act({
+            summary: `Send ${update.type} again…`,
+            to: `${here}/redeliver`,
+            about: html`Sends the update <code>${update.type}</code> to ${store} now. ${update.lastError !== null && sentenceOf(update.lastError)}`,
+            effect: [
+              ['Money', 'Nothing is bought.'],
+              ['Store', 'Gets the same update under the same id; a store that has it ignores it.'],
+              ['Undo', 'Not needed.'],
+            ],
+            fields: hidden('update', update.id),
+            button: `Send ${update.type} now`,
+          }),
+        ),
+        moving.length > 0 &&
+          act({
+            summary: 'Cancel what is not bought…',
+            to: `${here}/cancel`,
+            about: `Ends what was never sent. ${sent.length > 0 ? `${counted(sent.length, 'purchase')} may be bought already: keys that come wait for a decision.` : 'Nothing of it was sent yet.'}`,
+            effect: [
+              [
+                'Money',
+                sent.length > 0
+                  ? `What was charged stays charged: ${mostOf(sent)}.`
+                  : 'Nothing was charged, nothing is lost.',
+              ],
+              [
+                'Store',
+                html`Is notified with <code>line.failed</code>; refund the customer there. Keys that it has stay with it.`,
+              ],
+              ['Undo', 'No, but each purchase can be retried.'],
+            ],
+            button: `Cancel order ${order.reference}`,
+            stops: true,
+          }),
+      ].filter((one) => one !== false)
+    : []
+  const reviews = current.filter(({ state }) => state === 'review')
+  const reasons = [
+    !canAct && 'Retry, release, cancel, send again: they need the role operator; you are viewer.',
+    role !== 'admin' && keys.length > 0 && `Reveal: it needs the role admin; you are ${role}.`,
+    role === 'admin' &&
+      keys.length > 0 &&
+      !keys.some(hasLeft) &&
+      'Reveal: the store has no key yet, and a cancellation may still keep them from it.',
+    canAct && !current.some(({ state }) => isOver(state)) && 'Retry: nothing of this order has failed.',
+    canAct && !current.some(isHeld) && 'Release: nothing of it is held.',
+    canAct &&
+      current.some(({ holdReason }) => holdReason === 'frozen') &&
+      'Release: all buying is frozen. Lift the freeze on the overview.',
+    canAct && moving.length === 0 && 'Cancel: nothing of it is open.',
+    reviews.length === 0 && 'Decide: nothing of it is in review.',
+    canAct && order.resendRefusal !== null && `Send to the customer again: ${order.resendRefusal}.`,
+    canAct && waiting.length === 0 && 'Send an update again: none waits.',
+  ].filter((reason) => reason !== false)
+  const decide = reviews.map(
+    ({ id }) => html`<p><a class="button" href="/reviews/${id}">Decide on the purchase in review</a></p>`,
+  )
+  return html`${facts([
+    ['Store', html`<span class="id">${order.store}</span>`],
+    ['Received', clockTag(order.receivedAt, visit.now)],
+    ...(order.closedAt === null ? [] : [['Closed', clockTag(order.closedAt, visit.now)] as const]),
+  ])}
+${decide}${actions.length > 0 && html`<div>${actions}</div>`}
+${notNow(reasons)}`
+}
+
+const UPDATES_SHOWN = 5
+
+const mostOf = (purchases: readonly Purchase[]): string => {
+  const currency = purchases[0]?.currency ?? ''
+  const minor = purchases.reduce(
+    (sum, one) =>
+      sum +
+      (one.amount === null
+        ? (parseDecimal(one.ceiling, currency) ?? 0) * one.quantity
+        : (parseDecimal(one.amount, currency) ?? 0)),
+    0,
+  )
+  return `${money(formatDecimal({ minor, currency }), currency)} at most`
+}
+
+function revealedOf(items: RevealedKeysView['items'], visit: Visit): Html {
+  const { store = '', reference = '' } = visit.path
+  const here = orderPath({ store, reference })
+  const count = items.reduce((sum, { keys }) => sum + keys.length, 0)
+  return html`<header class="title"><p class="trail"><a href="/orders">Orders</a> / <a href="${here}">Order ${reference}</a></p><h1>${counted(count, 'key')} of order ${reference}</h1></header>
+${notice({ kind: 'held', word: 'Shown this once', text: 'The audit log has your name and your reason. Leaving the page masks them again.' })}
+${items.map(({ line, keys }, index) =>
+  section(
+    `line-${index}`,
+    `Line ${line}`,
+    undefined,
+    html`<ul class="keys">${keys.map(
+      ({ key, handedOverAt }) =>
+        html`<li><code>${key}</code><span class="small quiet">${handedOverAt === null ? 'on its way to the store' : html`handed over ${clockTag(handedOverAt, visit.now)}`}</span></li>`,
+    )}</ul>`,
+  ),
+)}
+<p><a class="button" href="${here}">Back to the order, and mask them</a></p>`
+}

@@ -1,0 +1,183 @@
+/** What customers bought in the stores: found by what a person has in hand, the newest first. */
+import { orderStates } from '../domain/store-order.ts'
+import type { OrderEntryView } from '../http/api/orders.ts'
+import { filters, selectField } from './forms.ts'
+import { type Html, html, type Piece } from './html.ts'
+import { tabs } from './lists.ts'
+import { live } from './live.ts'
+import { mark, stateMark } from './marks.ts'
+import type { Page, Visit } from './page.ts'
+import { empty, pager, table } from './tables.ts'
+import { clockTag, counted, countedInWords, duration, money } from './words.ts'
+
+export interface OrderPage {
+  items: OrderEntryView[]
+  next: string | null
+}
+
+/** Where an order is shown. */
+export const orderPath = ({ store, reference }: Pick<OrderEntryView, 'store' | 'reference'>): string =>
+  `/orders/${encodeURIComponent(store)}/${encodeURIComponent(reference)}`
+
+/** What people call each configured store, by its id. */
+export type StoreNames = ReadonlyMap<string, string>
+
+export async function storeNames({ call }: Pick<Visit, 'call'>): Promise<StoreNames> {
+  const { items } = await call<{ items: { id: string; name: string }[] }>('listStores')
+  return new Map(items.map(({ id, name }) => [id, name]))
+}
+
+/** A store that is configured no more goes by its id. */
+export const storeName = (names: StoreNames, store: string): string => names.get(store) ?? store
+
+export const ordersPage: Page = {
+  path: '/orders',
+  role: 'viewer',
+  navigation: { group: 'Selling', label: 'Orders' },
+  show: async (visit) => {
+    const { query } = visit
+    const [orders, open, stores] = await Promise.all([
+      visit.call<OrderPage>('listOrders', { query: askedOf(query) }),
+      visit.call<OrderPage>('listOrders', { query: { state: 'open', limit: String(NAMED_MAX) } }),
+      storeNames(visit),
+    ])
+    const [newest] = orders.items
+    return {
+      title: 'Orders',
+      main: html`<header class="title"><h1>Orders</h1><p class="quiet">${headline(open)}</p></header>
+<div class="stack">${filters(
+        '/orders',
+        html`<label class="grow" for="f-q">Search<input id="f-q" name="q" type="search" value="${query.get('q')}" maxlength="200" placeholder="Store reference, supplier order or SKU" autocomplete="off"></label>${selectField(
+          {
+            label: 'Store',
+            name: 'store',
+            chosen: query.get('store') ?? '',
+            options: [['', 'All stores'], ...stores],
+          },
+        )}${query.get('state') && html`<input type="hidden" name="state" value="${query.get('state')}">`}`,
+      )}
+${tabs('States', stateTabs(query))}</div>
+${newest && !query.has('before') && live({ tag: 'div', id: 'newer', from: newerPath(query, newest.id), content: html`` })}
+<section class="stack" aria-labelledby="list-h"><h2 class="hide" id="list-h">Newest first</h2>${orders.items.length === 0 ? nothing(query) : html`${listOf(orders.items, stores, visit.now)}${pager({ at: '/orders', query, next: orders.next })}`}</section>`,
+    }
+  },
+  parts: {
+    /** New rows are announced, and not pushed in above the reader. */
+    newer: async ({ call, query }) => {
+      const newest = query.get('newest') ?? ''
+      const { items } = await call<OrderPage>('listOrders', { query: { ...askedOf(query), limit: String(NEWER_MAX) } })
+      const count = items.filter(({ id }) => id > newest).length
+      if (count === 0) return html``
+      const wanted = new URLSearchParams(query)
+      for (const name of ['newest', 'seen']) wanted.delete(name)
+      const many = count === NEWER_MAX ? `${NEWER_MAX} newer orders or more` : counted(count, 'newer order')
+      return html`<p class="notice"><span><a href="/orders?${wanted.toString()}">${many}</a></span></p>`
+    },
+  },
+}
+
+/** How many open orders the first sentence names, and how many new ones are counted. */
+const NAMED_MAX = 5
+const NEWER_MAX = 20
+
+const newerPath = (query: URLSearchParams, newest: string): string => {
+  const wanted = new URLSearchParams(query)
+  wanted.set('newest', newest)
+  return `/orders/parts/newer?${wanted.toString()}`
+}
+
+/** The filters of the page as the operation takes them. */
+function askedOf(query: URLSearchParams): Record<string, string> {
+  const search = query.get('q')?.trim()
+  const given = (['store', 'state', 'before'] as const).flatMap((name) => {
+    const value = query.get(name)
+    return value ? [[name, value] as const] : []
+  })
+  return { ...Object.fromEntries(given), ...(search && { search }) }
+}
+
+function headline({ items, next }: OrderPage): Piece {
+  if (items.length === 0) return 'Every order is closed: nothing is being bought or handed over.'
+  const names = items.map((order) => html`<a href="${orderPath(order)}">${order.reference}</a>`)
+  const listed = names.flatMap((name, index) => [
+    index === 0 ? '' : index === names.length - 1 && next === null ? ' and ' : ', ',
+    name,
+  ])
+  if (next !== null) return html`More than ${NAMED_MAX} orders are open. The newest are ${listed}.`
+  return html`${countedInWords(items.length, 'order is', 'orders are')} open: ${listed}.`
+}
+
+function stateTabs(query: URLSearchParams) {
+  const chosen = query.get('state') ?? ''
+  return ['', ...orderStates].map((state) => {
+    const wanted = new URLSearchParams(query)
+    wanted.delete('before')
+    if (state === '') wanted.delete('state')
+    else wanted.set('state', state)
+    const text = state === '' ? 'All' : `${state.charAt(0).toUpperCase()}${state.slice(1).replaceAll('_', ' ')}`
+    const asked = wanted.toString()
+    return { to: asked === '' ? '/orders' : `/orders?${asked}`, text, isCurrent: state === chosen }
+  })
+}
+
+/** What a person sees of the state: an open order that stands still says why. */
+export const orderMark = ({ state, lines }: Pick<OrderEntryView, 'state' | 'lines'>): Html => {
+  if (state !== 'open') return stateMark(state)
+  if (lines.some(({ waitsFor }) => waitsFor === 'review')) return mark('review', 'in review')
+  if (lines.some(({ waitsFor }) => waitsFor !== null)) return mark('held', 'held')
+  return stateMark(state)
+}
+
+function listOf(items: readonly OrderEntryView[], stores: StoreNames, now: number): Html {
+  return table<OrderEntryView>({
+    caption: 'Orders, newest first',
+    rows: items,
+    isPairs: true,
+    columns: [
+      {
+        head: 'Order',
+        cell: (order) =>
+          html`<a href="${orderPath(order)}">${order.reference}</a><small>${storeName(stores, order.store)}</small>`,
+      },
+      { head: 'What', isPlain: true, cell: whatOf },
+      { head: 'Received', cell: ({ receivedAt }) => clockTag(receivedAt, now) },
+      { head: 'Keys', cell: keysOf },
+      { head: 'To keys', isNumber: true, cell: toKeys },
+      { head: 'Cost', isNumber: true, cell: ({ cost, currency }) => money(cost, currency) },
+      { head: 'State', isTop: true, cell: orderMark },
+    ],
+  })
+}
+
+function whatOf({ lines }: OrderEntryView): Piece {
+  const [first, ...others] = lines
+  if (!first) return ''
+  const more = others.length > 0 && html` <small>and ${counted(others.length, 'more line')}</small>`
+  return html`${first.quantity} × ${first.name ?? first.sku}${more}${first.name !== null && html`<small class="id">${first.sku}</small>`}`
+}
+
+const isOurs = ({ state }: OrderEntryView['lines'][number]): boolean => state !== 'not_ours'
+
+const sumOf = ({ lines }: Pick<OrderEntryView, 'lines'>, name: 'quantity' | 'delivered'): number =>
+  lines.filter(isOurs).reduce((sum, line) => sum + line[name], 0)
+
+const keysOf = (order: OrderEntryView): string => `${sumOf(order, 'delivered')} of ${sumOf(order, 'quantity')}`
+
+const toKeys = ({ lastKeyAt, receivedAt }: OrderEntryView): Piece =>
+  lastKeyAt === null
+    ? html`<span class="quiet">not yet</span>`
+    : duration(Date.parse(lastKeyAt) - Date.parse(receivedAt))
+
+function nothing(query: URLSearchParams): Html {
+  const isFiltered = ['q', 'store', 'state', 'before'].some((name) => query.get(name))
+  if (!isFiltered) {
+    return empty(
+      'No orders yet',
+      html`The orders of your stores come here as soon as a store hands one in, or a shop that is connected sells one. <a href="/stores">Stores</a>`,
+    )
+  }
+  const about = query.get('q')
+    ? html`No order has this number, supplier order or SKU, exactly as it is written. <a href="/orders">Show all orders</a>`
+    : html`No order is in this state in this store. <a href="/orders">Show all orders</a>`
+  return empty('No order matches', about)
+}

@@ -1,0 +1,153 @@
+/** Purchases that wait for a person: those that only a decision moves on, and those that a rule holds. */
+import { type HoldReason, holdReasons } from '../domain/purchase.ts'
+import type { ListedPurchaseView } from '../http/api/purchases.ts'
+import { type Html, html, type Piece } from './html.ts'
+import { tabs } from './lists.ts'
+import { mark } from './marks.ts'
+import { orderPath, type StoreNames, storeName, storeNames } from './orders.ts'
+import type { Page } from './page.ts'
+import { empty, pager, table } from './tables.ts'
+import { ago, clockTag, countedInWords, money, sentenceOf } from './words.ts'
+
+interface Purchases {
+  items: ListedPurchaseView[]
+  next: string | null
+}
+
+export const reviewsPage: Page = {
+  path: '/reviews',
+  role: 'viewer',
+  navigation: {
+    group: 'Needs attention',
+    label: 'Reviews',
+    waiting: ({ counts }) => counts.purchases.review ?? 0,
+  },
+  show: async ({ call, query, status, now }) => {
+    const before = query.get('before')
+    const [{ items, next }, { counts }, stores] = await Promise.all([
+      call<Purchases>('listPurchases', { query: { state: 'review', ...(before !== null && { before }) } }),
+      status(),
+      storeNames({ call }),
+    ])
+    const count = counts.purchases.review ?? 0
+    return {
+      title: 'Reviews',
+      main: html`<header class="title"><h1>Reviews</h1><p class="quiet">${
+        count === 0
+          ? 'No purchase waits for a decision.'
+          : `${countedInWords(count, 'purchase waits', 'purchases wait')} for a decision. Nothing of ${count === 1 ? 'it' : 'them'} moves until a person decides.`
+      }</p></header>
+<section aria-labelledby="list-h"><h2 class="hide" id="list-h">Newest first</h2>${
+        items.length === 0
+          ? empty(
+              'Nothing to decide',
+              'A purchase comes here when money may be lost by going on: fewer keys than were paid for, two orders for one purchase, a charge that cannot be proven.',
+            )
+          : html`${table<ListedPurchaseView>({
+              caption: 'Purchases in review, newest first',
+              rows: items,
+              columns: [
+                {
+                  head: 'Purchase',
+                  cell: (one) =>
+                    html`<a href="/reviews/${one.id}">${subjectOf(one)}</a><small>${whoseOf(one, stores)}</small>`,
+                },
+                { head: 'Why', cell: ({ note }) => sentenceOf(note ?? 'Only a person can settle it') },
+                { head: 'Money', isNumber: true, cell: atStake },
+                { head: 'Waits', cell: ({ since }) => ago(since, now) },
+              ],
+            })}${pager({ at: '/reviews', query, next })}`
+      }</section>`,
+    }
+  },
+}
+
+/** What each hold waits for. */
+export const holds: Record<HoldReason, string> = {
+  out_of_stock: 'The supplier has too little of it. It is bought once there is stock, or a price event says so.',
+  balance: 'The balance at the supplier is too low. It is bought once you have topped up.',
+  ceiling:
+    'A unit costs more than its ceiling. It is bought once the cost falls, or when you release it with a new ceiling.',
+  spend_cap:
+    'A spend cap of the order, the hour or the day is reached. It is tried again later, or when you release it.',
+  frozen: 'All buying is frozen. Lift the freeze on the overview.',
+}
+
+const nameOf = (hold: string): string => hold.replaceAll('_', ' ')
+
+export const heldPurchasesPage: Page = {
+  path: '/purchases',
+  role: 'viewer',
+  navigation: {
+    group: 'Needs attention',
+    label: 'Held purchases',
+    waiting: ({ counts }) => sum(counts.held),
+  },
+  show: async ({ call, query, status, now }) => {
+    const hold = query.get('hold') ?? 'any'
+    const before = query.get('before')
+    const [{ items, next }, { counts }, stores] = await Promise.all([
+      call<Purchases>('listPurchases', { query: { hold, ...(before !== null && { before }) } }),
+      status(),
+      storeNames({ call }),
+    ])
+    const count = sum(counts.held)
+    const about = holds[hold as HoldReason]
+    return {
+      title: 'Held purchases',
+      main: html`<header class="title"><h1>Held purchases</h1><p class="quiet">${
+        count === 0
+          ? 'No purchase is held.'
+          : `${countedInWords(count, 'purchase is', 'purchases are')} held: nothing was charged for ${count === 1 ? 'it' : 'them'}, and most go on by themselves.`
+      }</p></header>
+<div class="stack">${tabs('What holds them', [
+        { to: '/purchases', text: 'All', isCurrent: hold === 'any' },
+        ...holdReasons.map((reason) => ({
+          to: `/purchases?hold=${reason}`,
+          text: `${sentenceOf(nameOf(reason)).slice(0, -1)}${counts.held[reason] ? ` ${counts.held[reason]}` : ''}`,
+          isCurrent: hold === reason,
+        })),
+      ])}${about && html`<p class="small quiet">${about}</p>`}</div>
+<section aria-labelledby="list-h"><h2 class="hide" id="list-h">Newest first</h2>${
+        items.length === 0
+          ? empty(
+              'Nothing is held',
+              'A purchase is held before it is sent when it would cost too much, the balance or a spend cap does not allow it, there is no stock, or buying is frozen.',
+            )
+          : html`${table<ListedPurchaseView>({
+              caption: 'Held purchases, newest first',
+              rows: items,
+              columns: [
+                {
+                  head: 'Purchase',
+                  cell: (one) =>
+                    html`<a href="${orderPath(one.order)}#p-${one.id}">${subjectOf(one)}</a><small>${whoseOf(one, stores)}</small>`,
+                },
+                {
+                  head: 'Held by',
+                  isTop: true,
+                  cell: ({ holdReason }) => holdReason && mark('held', nameOf(holdReason)),
+                },
+                { head: 'Why', cell: ({ note }) => note && sentenceOf(note) },
+                { head: 'Cost now', isNumber: true, cell: ({ cost, currency }) => money(cost, currency) },
+                { head: 'Ceiling', isNumber: true, cell: ({ ceiling, currency }) => money(ceiling, currency) },
+                {
+                  head: 'Looked at again',
+                  cell: ({ notBefore }) => (notBefore === null ? 'when you release it' : clockTag(notBefore, now)),
+                },
+              ],
+            })}${pager({ at: '/purchases', query, next })}`
+      }</section>`,
+    }
+  },
+}
+
+const sum = (counts: Record<string, number>): number => Object.values(counts).reduce((total, count) => total + count, 0)
+
+const subjectOf = ({ quantity, name, sku }: ListedPurchaseView): string => `${quantity} × ${name ?? sku}`
+
+const whoseOf = ({ order }: ListedPurchaseView, stores: StoreNames): Html =>
+  html`order ${order.reference}, line ${order.line}, ${storeName(stores, order.store)}`
+
+const atStake = ({ amount, ceiling, quantity, currency }: ListedPurchaseView): Piece =>
+  amount === null ? html`at most ${quantity} × ${money(ceiling, currency)}` : html`${money(amount, currency)} charged`

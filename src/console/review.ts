@@ -1,0 +1,361 @@
+/** One purchase that waits for a person: what is known of it side by side, and the decisions with what each will do. */
+import { formatDecimal, parseDecimal } from '../domain/money.ts'
+import type { EvidenceView } from '../http/api/purchases.ts'
+import { type Choice, hidden, notNow, pick, reasonField, textField } from './forms.ts'
+import { type Html, html, type Piece } from './html.ts'
+import { facts, folded, type LogEvent, section, sectionHead, timeline } from './lists.ts'
+import { mark, type Sign, stateMark } from './marks.ts'
+import { orderPath, type StoreNames, storeName, storeNames } from './orders.ts'
+import type { Page, Visit } from './page.ts'
+import { type Column, table } from './tables.ts'
+import { age, clock, clockTag, counted, money, sentenceOf, timeTag } from './words.ts'
+
+type Order = EvidenceView['orders'][number]
+type Decision = EvidenceView['choices'][number]['decision']
+
+export const reviewPage: Page = {
+  path: '/reviews/:id',
+  role: 'viewer',
+  below: '/reviews',
+  show: async (visit) => {
+    const isRead = visit.query.get('read') === 'true'
+    const [evidence, stores] = await Promise.all([
+      visit.call<EvidenceView>('viewEvidence', { path: visit.path, ...(isRead && { query: { read: 'true' } }) }),
+      storeNames(visit),
+    ])
+    const { order } = evidence
+    return { title: `Review of order ${order.reference}`, main: contentOf(evidence, stores, visit, isRead) }
+  },
+  actions: {
+    decide: {
+      role: 'operator',
+      run: async ({ call, path, form }) => {
+        const [decision = '', which] = (form.get('decision') ?? '').split('-')
+        // The id itself travels with the form: what was shown under that number is what is adopted.
+        const orderId = which === 'other' ? form.get('orderId')?.trim() : form.get(`order-${which}`)
+        const { purchase, order } = await call<EvidenceView>('decidePurchase', {
+          path,
+          version: form.get('version') ?? '',
+          body: {
+            decision,
+            reason: form.get('reason')?.trim() ?? '',
+            ...(decision === 'adopt' && { orderId: orderId ?? '' }),
+            ...(decision === 'buy_again' && form.has('overrideSpendCap') && { overrideSpendCap: true }),
+          },
+        })
+        const text = `The purchase is ${purchase.state} now. The audit log has your reason.`
+        return { notice: { kind: 'done', word: `Decided: ${said[decision as Decision]}`, text }, to: orderPath(order) }
+      },
+    },
+  },
+}
+
+const said: Record<Decision, string> = {
+  adopt: 'adopt the order',
+  hand_over: 'hand over what came',
+  close: 'close it',
+  buy_again: 'write it off and buy again',
+}
+
+function contentOf(evidence: EvidenceView, stores: StoreNames, visit: Visit, isRead: boolean): Html {
+  const { purchase, order, choices } = evidence
+  const { now } = visit
+  const name = storeName(stores, order.store)
+  const [refusal, ...others] = new Set(choices.map((one) => one.refusal))
+  const isOpen = refusal == null || others.length > 0
+  return html`<header class="title"><p class="trail"><a href="/reviews">Reviews</a> / ${name} / <a href="${orderPath(order)}">Order ${order.reference}</a></p><h1>${headline(evidence)}</h1>
+<p>${stateMark(purchase.state)} <span class="quiet">Since ${timeTag(purchase.since, clock(purchase.since, now))}, ${age(purchase.since, now)}. ${purchase.state === 'review' ? 'Nothing of it moves until a person decides.' : 'It asks for no decision.'}</span></p></header>
+<section class="stack" aria-labelledby="ev-h">${sectionHead('ev-h', 'What is known')}
+${purchase.note !== null && html`<p>${sentenceOf(purchase.note)}</p>`}
+${evidenceTable(evidence, now)}
+${readAgain(evidence, visit, isRead)}</section>
+<div class="split">
+${section('dec-h', 'Decide', undefined, isOpen ? decisionForm(evidence, visit) : html`${notNow([`Decide: ${refusal}.`])}<p><a href="${orderPath(order)}">What you can do with the order</a></p>`)}
+<div class="stack wide">${section('pu-h', 'The purchase', undefined, purchaseFacts(evidence, now))}
+${section('rl-h', 'How it came to this', undefined, timeline(eventsOf(evidence), now))}</div></div>`
+}
+
+function headline({ purchase, order, keys }: EvidenceView): string {
+  const missing = purchase.quantity - keys.stored
+  if (purchase.state !== 'review') return `Order ${order.reference}, line ${order.line}`
+  if (keys.stored > 0 && missing > 0) return `Order ${order.reference} is ${counted(missing, 'key')} short`
+  return `Order ${order.reference}: what became of line ${order.line}?`
+}
+
+interface Fact {
+  name: string
+  ours: Piece
+  /** Of each order at the supplier. */
+  theirs: Piece[]
+  held: Piece
+  agrees: boolean | null
+  /** In the place of "no". */
+  differs?: string
+}
+
+/** What we ordered, what the supplier says and what we hold, beside each other. */
+function evidenceTable({ purchase, keys, orders }: EvidenceView, now: number): Html {
+  const { quantity, currency } = purchase
+  const of = (show: (reading: NonNullable<Order['reading']>) => Piece) =>
+    orders.map(({ reading }) => (reading ? show(reading) : html`<span class="quiet">not read</span>`))
+  const readings = orders.flatMap(({ reading }) => reading ?? [])
+  const isAll = readings.length > 0
+  const agreed = (field: 'reference' | 'product' | 'quantity') =>
+    isAll ? readings.every(({ differs }) => !differs.includes(field)) : null
+  const differing = (field: 'reference' | 'product' | 'quantity') =>
+    readings.map(({ differs }) => (differs.includes(field) ? 'differs' : 'as it was sent'))
+  const withReading = (values: Piece[]) => {
+    const queue = [...values]
+    return orders.map(({ reading }) => (reading ? queue.shift() : html`<span class="quiet">not read</span>`))
+  }
+  const missing = quantity - keys.stored
+  const most = money(
+    formatDecimal({ minor: (parseDecimal(purchase.ceiling, currency) ?? 0) * quantity, currency }),
+    currency,
+  )
+  const rows: Fact[] = [
+    {
+      name: 'Reference',
+      ours: html`<span class="id">${purchase.externalOrderId}</span>`,
+      theirs: withReading(differing('reference')),
+      held: '',
+      agrees: agreed('reference'),
+    },
+    {
+      name: 'Product',
+      ours: 'as ordered',
+      theirs: withReading(differing('product')),
+      held: '',
+      agrees: agreed('product'),
+    },
+    {
+      name: 'Units',
+      ours: quantity,
+      theirs: of((reading) => reading.quantity ?? '–'),
+      held: `${counted(keys.stored, 'key')}, ${keys.left} with the store`,
+      agrees: missing > 0 && purchase.state !== 'review' ? null : missing === 0 && agreed('quantity') !== false,
+      differs: missing > 0 ? `${missing} missing` : missing < 0 ? `${-missing} too many` : 'no',
+    },
+    {
+      name: 'Keys',
+      ours: '',
+      theirs: of((reading) => reading.keys),
+      held: keys.stored,
+      agrees: isAll ? readings.some((reading) => reading.keys === keys.stored) : null,
+    },
+    {
+      name: 'Amount',
+      ours: `at most ${most}`,
+      theirs: of((reading) => money(reading.amount, reading.currency)),
+      held: money(purchase.amount, currency),
+      agrees: isAll && purchase.amount !== null ? readings.some(({ amount }) => amount === purchase.amount) : null,
+    },
+    {
+      name: 'Status',
+      ours: '',
+      theirs: of(
+        (reading) =>
+          html`${reading.statusWord}${reading.createdAt !== null && html`, made ${clockTag(reading.createdAt, now)}`}`,
+      ),
+      held: purchase.state,
+      agrees: null,
+    },
+    {
+      name: 'Whose',
+      ours: '',
+      theirs: orders.map(whose),
+      held:
+        purchase.supplierOrderId === null ? 'no order yet' : html`<span class="id">${purchase.supplierOrderId}</span>`,
+      agrees: orders.length === 0 ? null : orders.every(({ takenBy }) => takenBy === null),
+      differs: 'of another',
+    },
+  ]
+  const columns: Column<Fact>[] = [
+    { head: 'Fact', cell: ({ name }) => name },
+    { head: 'We ordered', cell: ({ ours }) => ours !== '' && html`<span>${ours}</span>` },
+    ...orders.map(
+      (_order, index): Column<Fact> => ({
+        head: orders.length === 1 ? 'The supplier says' : `Supplier order ${index + 1}`,
+        cell: ({ theirs }) => html`<span>${theirs[index]}</span>`,
+      }),
+    ),
+    { head: 'We hold', cell: ({ held }) => held !== '' && html`<span>${held}</span>` },
+    {
+      head: 'Agrees',
+      isTop: true,
+      cell: ({ agrees, differs = 'no' }) =>
+        agrees === null ? html`<span class="quiet">–</span>` : mark(agrees ? 'done' : 'stop', agrees ? 'yes' : differs),
+    },
+  ]
+  return table({ caption: 'Evidence side by side', columns, rows })
+}
+
+const whose = ({ id, own, takenBy, generation }: Order): Piece => {
+  const order = html`<span class="id">${id}</span>`
+  if (takenBy !== null) return html`${order}, of <a href="/reviews/${takenBy}">another purchase</a>`
+  if (own) return html`${order}, of this purchase`
+  return generation === null
+    ? html`${order}, seen for it`
+    : html`${order}, of the same part as generation ${generation}`
+}
+
+function readAgain({ orders, purchase }: EvidenceView, { caller }: Visit, isRead: boolean): Html {
+  const unread = orders.filter(({ reading, unread }) => reading === null && unread !== null)
+  const why =
+    isRead &&
+    unread.map(
+      ({ id, unread: message }) =>
+        html`<p class="small"><span class="id">${id}</span>: ${sentenceOf(message ?? '')}</p>`,
+    )
+  if (orders.length === 0) return html`<p class="small quiet">No order of it is known at the supplier.</p>`
+  if (caller.role === 'viewer')
+    return html`<p class="small quiet">Reading its orders at the supplier needs the role operator.</p>${why}`
+  return html`<p class="small"><a href="/reviews/${purchase.id}?read=true">${isRead ? 'Read the orders at the supplier again' : 'Read the orders at the supplier now'}</a> <span class="quiet">${isRead ? 'They were read for this page.' : 'Until then only what is stored is shown.'}</span></p>${why}`
+}
+
+function decisionForm(evidence: EvidenceView, visit: Visit): Html {
+  const { purchase, orders, choices, keys, evidenceVersion } = evidence
+  if (visit.caller.role === 'viewer')
+    return html`${notNow(['Decide: it needs the role operator; you are viewer.'])}${pickOf(evidence)}`
+  const refused = choices.filter(({ refusal }) => refusal !== null)
+  const canAdopt = choices.some(({ decision, refusal }) => decision === 'adopt' && refusal === null)
+  const canBuy = choices.some(({ decision, refusal }) => decision === 'buy_again' && refusal === null)
+  const fault = visit.faults.get('decision')
+  return html`<form class="stack" method="post" action="/reviews/${purchase.id}/decide">${hidden('version', evidenceVersion)}${orders.map(({ id }, index) => hidden(`order-${index}`, id))}<fieldset class="stack"><legend class="hide">Decision</legend>${fault && html`<p class="fault small">${fault}</p>`}
+${pickOf(evidence)}</fieldset>
+${canAdopt && keys.stored === 0 && textField(visit, { label: 'The other order, where you adopt one that is not listed', name: 'orderId' })}
+${canBuy && html`<label><input type="checkbox" name="overrideSpendCap" value="true"> If it is bought again: also beyond the spend caps</label>`}
+${reasonField(visit)}
+<p class="small quiet">Stores never see the reason. If the evidence changes before you send this, nothing is done and you are shown what is new.</p>
+<button class="go">Carry out the chosen decision</button></form>
+${notNow(refused.map(({ decision, refusal }) => `${labels[decision]}: ${refusal}.`))}`
+}
+
+const labels: Record<Decision, string> = {
+  adopt: 'Adopt an order',
+  hand_over: 'Hand over the keys that came',
+  close: 'Close it',
+  buy_again: 'Write it off and buy again',
+}
+
+function pickOf(evidence: EvidenceView): Html {
+  const { orders, choices, keys } = evidence
+  const all = choices.flatMap(({ decision, does, refusal }): Choice[] => {
+    if (refusal !== null) return []
+    const effect = effectOf(decision, does, evidence)
+    if (decision !== 'adopt') return [{ value: decision, label: labels[decision], effect }]
+    // Keys of one order cannot be mixed with those of another.
+    const isBound = keys.stored > 0
+    const free = orders.flatMap(({ id, own, takenBy }, index) =>
+      takenBy === null && (own || !isBound)
+        ? [
+            {
+              value: `adopt-${index}`,
+              label: html`Adopt order <span class="id">${id}</span>${own && ' again'}`,
+              effect,
+            },
+          ]
+        : [],
+    )
+    return isBound
+      ? free
+      : [...free, { value: 'adopt-other', label: 'Adopt another order', about: 'Name it below.', effect }]
+  })
+  return pick('decision', all)
+}
+
+function effectOf(decision: Decision, does: string, { purchase, keys, orders }: EvidenceView): Choice['effect'] {
+  const { currency, quantity } = purchase
+  const ceiling = parseDecimal(purchase.ceiling, currency) ?? 0
+  const known = orders.flatMap(({ reading, own }) => (own && reading?.amount != null ? [reading.amount] : []))
+  const amount = purchase.amount ?? known[0] ?? null
+  const all = money(formatDecimal({ minor: ceiling * quantity, currency }), currency)
+  const charged = amount === null ? `Up to ${all} may be charged` : `${money(amount, currency)} is charged`
+  const most = money(formatDecimal({ minor: ceiling * (quantity - keys.left), currency }), currency)
+  const missing = quantity - keys.stored
+  const texts: Record<Decision, { money: string; undo: string }> = {
+    adopt: {
+      money: 'Nothing more is spent.',
+      undo: 'Not needed: if it does not settle it, the purchase comes back here.',
+    },
+    hand_over: {
+      money:
+        missing > 0
+          ? `${charged}; what the missing ${missing === 1 ? 'unit' : 'units'} cost stays so, unless the supplier refunds it.`
+          : 'Nothing more is spent.',
+      undo: 'No: keys cannot be called back.',
+    },
+    close: {
+      money: `${charged}, and stays so unless the supplier refunds it.`,
+      undo: 'Retry the purchase later; that buys it again.',
+    },
+    buy_again: {
+      money: `At most ${most} more. ${charged}, and is lost unless the supplier refunds it.`,
+      undo: 'Not once it is sent.',
+    },
+  }
+  return [
+    ['Money', texts[decision].money],
+    ['Does', does],
+    ['Undo', texts[decision].undo],
+  ]
+}
+
+function purchaseFacts({ purchase, order, generations, discrepancies }: EvidenceView, now: number): Html {
+  return facts([
+    ['For', html`<a href="${orderPath(order)}">order ${order.reference}</a>, line ${order.line}`],
+    ['Buys', `${counted(purchase.quantity, 'unit')} at most ${money(purchase.ceiling, purchase.currency)} each`],
+    ['Part', `${purchase.part}, generation ${purchase.generation}`],
+    ...(purchase.cancelRequestedAt === null ? [] : [['Cancelled', clockTag(purchase.cancelRequestedAt, now)] as const]),
+    ...generations.map(
+      (one) => [`Generation ${one.generation}`, html`<a href="/reviews/${one.id}">${one.state}</a>`] as const,
+    ),
+    ...discrepancies.map(({ kind, detail }) => ['Discrepancy', `${kind.replaceAll('_', ' ')}: ${detail}`] as const),
+    ['Purchase', html`<span class="id">${purchase.id}</span>`],
+  ])
+}
+
+const signs: Record<string, Sign> = {
+  review: 'review',
+  unknown: 'review',
+  accepted: 'done',
+  completed: 'done',
+  fulfilled: 'done',
+  rejected: 'stop',
+  failed: 'stop',
+  cancelled: 'off',
+}
+
+/** Changes and requests, the oldest first; the answer and the change that it caused stand beside each other. */
+function eventsOf({ attempts, transitions, audit }: EvidenceView): LogEvent[] {
+  const events: LogEvent[] = [
+    ...attempts
+      .filter(({ stage }) => stage !== 'sent')
+      .map((one) => ({
+        at: one.at,
+        sign: 'moving' as const,
+        what: `${{ place: 'Order sent', read: 'Order read', look_up: 'Look-up' }[one.kind] ?? one.kind}${one.status === null ? '' : `: HTTP ${one.status}`}`,
+        detail: html`${one.detail !== null && `${sentenceOf(one.detail)} `}${one.requestId !== null && html`Request <span class="id">${one.requestId}</span>.`}`,
+        isQuiet: true,
+      })),
+    ...transitions
+      .filter(({ before, after, row }) => before !== after || row === 'held')
+      .map((one) => ({
+        at: one.at,
+        sign: signs[one.after] ?? ('moving' as const),
+        what: html`${one.before} → <strong>${one.after}</strong>`,
+        detail: html`${one.row.replaceAll('_', ' ')}${one.detail !== null && one.detail !== one.row && `: ${one.detail}`}${one.times > 1 && `; ${one.times} times`}.`,
+        isQuiet: true,
+      })),
+    ...audit.map(({ at, actor, action, detail }) => ({
+      at,
+      sign: 'done' as const,
+      what: `${actor.replace(/ \(.*\)$/, '')}: ${action.replace('purchase.', '').replaceAll('_', ' ')}`,
+      detail: detail ?? undefined,
+    })),
+  ]
+  return folded(events.sort((a, b) => Date.parse(a.at) - Date.parse(b.at))).slice(-EVENTS_MAX)
+}
+
+/** The last ones say how it came to this; the order has all of them. */
+const EVENTS_MAX = 60
