@@ -67,6 +67,7 @@ it('takes the credentials from the environment, and prints one JSON document wit
     'clock',
     'version',
     'permissions',
+    'permissions',
     'location',
     'keys',
   ])
@@ -129,6 +130,20 @@ it('names each access scope that an app lacks, and what to do', async () => {
   const said = stderr.replaceAll(/\s+/g, ' ')
   expect(said).toContain('the app lacks the access scopes write_inventory, read_locations. Release a version')
   expect(said).not.toContain('location:')
+  expect(files()).toEqual(before)
+})
+
+it('says that an app with the scope may read no orders: it did not ask for protected customer data', async () => {
+  const { add, flags, shop, files } = await place()
+  const before = files()
+  shop.strike({ kind: 'ChangedOrders', fault: 'error', code: 'ACCESS_DENIED' })
+  const { exitCode, stderr } = await add(flags)
+  expect({ exitCode, stderr: stderr.replaceAll(/\s+/g, ' ') }).toEqual({
+    exitCode: 1,
+    stderr: expect.stringContaining(
+      'may read no orders, although it has the access scope. Ask for protected customer data',
+    ),
+  })
   expect(files()).toEqual(before)
 })
 

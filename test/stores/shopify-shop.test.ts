@@ -487,7 +487,9 @@ describe('the orders of Shopify', () => {
     const world = await shopifyWorld()
     const { provision } = world.store
     await provision?.('https://another.test/webhooks')
-    expect(await provision?.(ADDRESS)).toMatchObject({ detail: 'the shop sends its orders from now on' })
+    expect(await provision?.(ADDRESS)).toMatchObject({
+      detail: 'they were missing, and are made: the shop sends its orders from now on',
+    })
     expect(await provision?.(ADDRESS)).toEqual({ outcome: 'confirmed', detail: null })
     const ours = () => [...world.shop.webhooks.values()].filter(({ uri }) => uri === ADDRESS)
     expect(ours()).toHaveLength(5)

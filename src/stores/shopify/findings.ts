@@ -4,7 +4,7 @@ import { clockFinding } from '../clock.ts'
 import type { StoreFinding } from '../store.ts'
 import { findLocation } from './catalogue.ts'
 import type { ShopClient } from './client.ts'
-import { shop } from './documents.ts'
+import { changedOrders, shop } from './documents.ts'
 import { APP_NAMESPACE } from './hand-over.ts'
 import { numberOf } from './orders.ts'
 
@@ -21,12 +21,13 @@ export interface FindingsOptions {
   metafieldNamespace: string | null
 }
 
+const ORDERS_SCOPE = 'write_orders'
 const LOCATIONS_SCOPE = 'read_locations'
 /** What the app must be granted in the shop. A scope to write has the one to read in it. */
 const SCOPES = [
   'write_products',
   'write_inventory',
-  'write_orders',
+  ORDERS_SCOPE,
   'write_merchant_managed_fulfillment_orders',
   LOCATIONS_SCOPE,
 ]
@@ -75,6 +76,7 @@ export async function tryShop(options: FindingsOptions): Promise<StoreFinding[]>
     ...clock,
     versionFinding(answer.version, apiVersion),
     scopesFinding(missing, create),
+    ...(missing.includes(ORDERS_SCOPE) ? [] : [await ordersFinding(client, now)]),
     // No location can be read without the scope, which is named already.
     ...(missing.includes(LOCATIONS_SCOPE) ? [] : [await locationFinding(client, location)]),
     keysFinding(facts.app, metafieldNamespace),
@@ -121,8 +123,25 @@ function scopesFinding(missing: string[], create: FindingsOptions['create']): St
   }
 }
 
+/** Besides the scope, Shopify wants an app to say why it reads orders: they are data of customers. */
+async function ordersFinding(client: ShopClient, now: () => number): Promise<StoreFinding> {
+  const check = 'permissions'
+  const query = `updated_at:>='${new Date(now()).toISOString()}'`
+  const answer = await client.call(changedOrders, { query, after: null })
+  if (answer.ok) return { check, state: 'ok', detail: 'the app may read orders', fix: null }
+  if (answer.failure.outcome === 'refused' && answer.failure.status === 403) {
+    const detail = 'the app may read no orders, although it has the access scope'
+    const fix = 'Ask for protected customer data of level 1 in the settings of the app: none of the optional fields.'
+    return { check, state: 'failed', detail, fix }
+  }
+  return { check, state: 'failed', detail: answer.cause, fix: answer.fix }
+}
+
 async function locationFinding(client: ShopClient, number: string | null): Promise<StoreFinding> {
-  const fix = 'Configure the number of the location whose stock Quayside is to write, as `location`.'
+  const fix =
+    number === null
+      ? 'In the shop, let a location fulfil online orders: Settings, Locations. Or configure another by its number, as `location`.'
+      : 'Compare the number that is configured as `location` with that in the address of its page in the shop.'
   const read = await findLocation(client, number)
   if (read.outcome !== 'read') return { check: 'location', state: 'failed', detail: read.detail, fix }
   const location = read.value

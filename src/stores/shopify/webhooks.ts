@@ -75,7 +75,7 @@ export async function provisionWebhooks(client: ShopClient, url: string): Return
   return {
     outcome: 'confirmed',
     detail: isFirst
-      ? 'the shop sends its orders from now on'
+      ? 'they were missing, and are made: the shop sends its orders from now on'
       : 'webhooks of the shop were gone or changed: they are as they were again',
   }
 }
