@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest'
 import type { z } from 'zod'
 import { runCommand } from '../src/cli/commands.ts'
 import { configShape } from '../src/config/config.ts'
+import { sellingShape, shopifyShape } from '../src/config/store-settings.ts'
 import { dialectShape, errorKinds } from '../src/dialect/dialect.ts'
 import { acknowledgementOf, type ItemAnswer, type Sent } from '../src/domain/acknowledgement.ts'
 import { apiOperations } from '../src/http/api/api.ts'
@@ -15,6 +16,8 @@ import { decisionTypes } from '../src/ordering/choices.ts'
 import { controls } from '../src/sandbox/control-table.ts'
 import { faultOptions, faultTable, matchFields } from '../src/sandbox/faults.ts'
 import { readListingAnswer } from '../src/stores/backend/backend.ts'
+import { scopesFor } from '../src/stores/shopify/findings.ts'
+import { APP_NAMESPACE, keysOnOrder } from '../src/stores/shopify/hand-over.ts'
 import { otherCases } from './domain/purchase-cases-after.ts'
 import { foundCases } from './domain/purchase-cases-found.ts'
 import { readCases } from './domain/purchase-cases-read.ts'
@@ -208,6 +211,42 @@ describe('the listings on the page for backends', () => {
     expect(kept.get(sent.id)?.price).toBe('24.90')
     takeListings(kept, [{ ...sent, price: '26.90', revision: sent.revision + 1 }])
     expect(kept.get(sent.id)?.price).toBe('26.90')
+  })
+})
+
+describe('the page for shops of Shopify', () => {
+  const page = read('docs/stores/shopify.md')
+
+  test('names the access scopes that stores add wants of an app', () => {
+    expect(page).toContain(`   ${scopesFor('publish').join(',')}\n`)
+    expect(page).toContain('The last one is for `create: "publish"` alone')
+  })
+
+  test('prints in mails what Quayside puts on orders', () => {
+    const [lines = ''] = blocks(page, 'liquid')
+    const { texts } = keysOnOrder([{ key: 'keys_1', value: 'Game\nAAAA', compareDigest: '' }])
+    expect(texts, 'the names that the lines make are those of metafields with keys').toHaveLength(1)
+    expect(lines).toContain("'keys_' | append: number")
+    expect([...lines.matchAll(/metafields\['([^']+)'\]/g)].map(([, name]) => name)).toEqual(
+      Array(2).fill(APP_NAMESPACE.replace('$app:', 'app--123456--')),
+    )
+  })
+
+  test('has each setting of this kind with its default', () => {
+    const {
+      id: _,
+      kind: __,
+      name: ___,
+      ...settings
+    } = shopifyShape.parse({
+      id: 'a-12345678',
+      kind: 'shopify',
+      name: 'a',
+      url: 'https://a.myshopify.com',
+    })
+    for (const [key, value] of Object.entries(settings).filter(([key]) => !(key in sellingShape) && key !== 'url')) {
+      expect(page).toContain(`| \`${key}\` | \`${JSON.stringify(value)}\` |`)
+    }
   })
 })
 

@@ -23,7 +23,6 @@ export interface FindingsOptions {
 
 const ORDERS_SCOPE = 'write_orders'
 const LOCATIONS_SCOPE = 'read_locations'
-/** What the app must be granted in the shop. A scope to write has the one to read in it. */
 const SCOPES = [
   'write_products',
   'write_inventory',
@@ -49,7 +48,8 @@ export const shopFacts = z
     scopes: accessScopes.map(({ handle }) => handle),
   }))
 
-const scopesFor = (create: FindingsOptions['create']): string[] => [
+/** What the app must be granted in the shop. A scope to write has the one to read in it. */
+export const scopesFor = (create: FindingsOptions['create']): string[] => [
   ...SCOPES,
   ...(create === 'publish' ? PUBLISHING_SCOPES : []),
 ]
