@@ -17,9 +17,13 @@ export interface HealthOptions {
   status: () => Health | Promise<Health>
 }
 
+/** For people who open the printed address; strangers can read it too, so that it says nothing of the installation. */
+const WELCOME =
+  'This is Quayside, which connects online stores to a supplier of licence keys; `quayside console` prints the link to its console.\n'
+
 /**
  * `/livez` answers as long as the process can: a failing one is worth a restart. `/readyz` answers 503 with the reasons
- * while requests should go elsewhere; `degraded` is still ready, because a restart would not help.
+ * while requests should go elsewhere; `degraded` is still ready, because a restart would not help. `/` is for people.
  */
 export function healthRouter({ status }: HealthOptions): Router {
   const router = Router({ strict: true, caseSensitive: true })
@@ -32,7 +36,8 @@ export function healthRouter({ status }: HealthOptions): Router {
     response.status(reasons.length > 0 ? 503 : 200)
     response.json({ status: word, reasons, notes })
   })
-  router.all(['/livez', '/readyz'], methodNotAllowed('GET, HEAD'))
+  router.get('/', (_request, response) => void response.type('text').send(WELCOME))
+  router.all(['/', '/livez', '/readyz'], methodNotAllowed('GET, HEAD'))
   return router
 }
 

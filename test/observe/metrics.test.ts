@@ -124,6 +124,18 @@ describe('the probes', () => {
     expect((await get('/livez')).status).toBe(200)
   })
 
+  test('tell a person who opens the address of the service where its pages are, and nothing of the installation', async () => {
+    const { get } = await probes()
+    const answer = await get('/')
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('content-type')).toBe('text/plain; charset=utf-8')
+    expect(await answer.text()).toBe(
+      'This is Quayside, which connects online stores to a supplier of licence keys; `quayside console` prints the link to its console.\n',
+    )
+    expect((await get('/', 'POST')).status).toBe(405)
+    expect((await get('/console')).status).toBe(404)
+  })
+
   test('answer errors in the envelope, with the id of the request', async () => {
     const { get } = await probes()
     const answers = await Promise.all([get('/livez', 'POST'), get('/LIVEZ'), get('/livez/'), get('/api/v1/none')])
