@@ -1,11 +1,12 @@
 /**
  * `npm run bench -- receive [--stored N]`, `-- sync [--offers N] [--rounds N]`, `-- dry-run [--offers N]`,
- * `-- journeys [--list]`: a table for people and, last, one JSON line.
+ * `-- pages [--stored N]`, `-- journeys [--list]`: a table for people and, last, one JSON line.
  */
 import { parseArgs } from 'node:util'
 import { benchDryRun } from './dry-run.ts'
 import { benchJourneys, journeyRows } from './journeys.ts'
 import { benchOrder } from './order.ts'
+import { benchPages } from './pages.ts'
 import { benchGrowth, benchReceive, missed, ratioRows } from './receive.ts'
 import { benchSync } from './sync.ts'
 import { table } from './table.ts'
@@ -17,10 +18,11 @@ const [, , name, flag, count] = process.argv
 if (name === 'sync') await sync()
 else if (name === 'receive') await receive()
 else if (name === 'dry-run') await dryRun()
+else if (name === 'pages') await pages()
 else if (name === 'journeys') await journeys()
 else {
   say(
-    'usage: npm run bench -- receive [--stored N], -- sync [--offers N] [--rounds N], -- dry-run [--offers N], or -- journeys [--list]',
+    'usage: npm run bench -- receive [--stored N], -- sync [--offers N] [--rounds N], -- dry-run [--offers N], -- pages [--stored N], or -- journeys [--list]',
   )
   process.exitCode = 2
 }
@@ -60,6 +62,12 @@ async function sync(): Promise<void> {
 async function dryRun(): Promise<void> {
   const { rows, figures } = await benchDryRun(say, flag === '--offers' ? Number(count) : undefined)
   process.stdout.write(`${table(rows)}\n\n${JSON.stringify(figures)}\n`)
+}
+
+async function pages(): Promise<void> {
+  const { rows, figures, isGood } = await benchPages(say, flag === '--stored' ? Number(count) : undefined)
+  process.stdout.write(`${table(rows)}\n\n${JSON.stringify(figures)}\n`)
+  process.exitCode = isGood ? 0 : 1
 }
 
 async function journeys(): Promise<void> {

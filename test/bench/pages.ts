@@ -1,0 +1,223 @@
+/**
+ * `npm run bench -- pages [--stored N]`: how long the service works for each page and live part of the console, and for the status and
+ * the metrics, with a million orders and deliveries stored. The routes are walked as readers do, so that a new page is measured without
+ * being named: its first rows, rows deep in the list, each filter, searches for what many, one and no order have.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { loadavg, tmpdir } from 'node:os'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createLink } from '../../src/access/sessions.ts'
+import { loadConfig } from '../../src/config/config.ts'
+import { consolePages } from '../../src/console/pages.ts'
+import { routesOf } from '../../src/console/router.ts'
+import { DEMO_STORE, freePort, writeDemoConfig } from '../../src/demo/files.ts'
+import { createIds } from '../../src/ids.ts'
+import { setUpOf } from '../../src/installation.ts'
+import { databaseFileOf, openDatabase } from '../../src/storage/sqlite/open.ts'
+import { cookieIn, visit } from '../support/console-client.ts'
+import { type Stop, walkConsole } from '../support/console-walk.ts'
+import { medianOf } from './processes.ts'
+import { storeSales } from './stored-pages.ts'
+import type { Row } from './table.ts'
+
+const STORED = 1_000_000
+const ROUNDS = 5
+const WANTED_MS = 100
+const PATIENCE_MS = 60_000
+const ENTRY = path.join(import.meta.dirname, '../../src/quayside.js')
+const PRELOAD = new URL('./core-time.ts', import.meta.url).href
+const NOTHING = 'nothing-has-this-name'
+
+/** The calendar asks for no work of its own, and the supplier is away: what is measured is the pages. */
+const NEW_YEAR = '0 0 1 1 *'
+const QUIET = {
+  syncCron: NEW_YEAR,
+  balanceCron: NEW_YEAR,
+  sweepCron: NEW_YEAR,
+  backups: { cron: null },
+  ordering: { tickSeconds: 60 },
+  logLevel: 'error',
+}
+
+/** Milliseconds of the clock, and of a core. */
+interface Times {
+  clock: number[]
+  core: number[]
+}
+
+export async function benchPages(say: (text: string) => void, stored = STORED) {
+  const folder = mkdtempSync(path.join(tmpdir(), 'quayside-bench-'))
+  const [port, consolePort, supplierPort, storePort] = [
+    await freePort(),
+    await freePort(),
+    await freePort(),
+    await freePort(),
+  ]
+  const configFile = writeDemoConfig({
+    folder,
+    baseUrl: `http://127.0.0.1:${supplierPort}/v1`,
+    apiKey: 'sk_bench_0123456789',
+    port,
+    storePort,
+    consolePort,
+    dialect: 'reseller-v1.1',
+    more: QUIET,
+  })
+  let service: ChildProcess | undefined
+  try {
+    const config = loadConfig(configFile, {})
+    await (await setUpOf(config, [DEMO_STORE])).close()
+    const file = databaseFileOf(config.dataDir)
+    say(`storing ${stored.toLocaleString('en')} orders`)
+    const sales = storeSales(file, stored, DEMO_STORE, Date.now())
+    const megabytes = Math.round(statSync(file).size / 1_000_000)
+    const link = await newLink(file)
+    say(`${megabytes} MB; starting the service`)
+    const startedAt = performance.now()
+    service = spawn(process.execPath, ['--import', PRELOAD, ENTRY, 'serve', '--config', configFile], {
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    })
+    const api = `http://127.0.0.1:${port}`
+    await ready(`${api}/readyz`)
+    const readyMs = performance.now() - startedAt
+    const address = `http://127.0.0.1:${consolePort}`
+    const cookie = cookieIn(await visit(address, '/signin', { form: { link } }))
+    const ask = (to: string) => visit(address, to, { cookie })
+
+    const stops = await walkConsole({
+      routes: routesOf(consolePages),
+      searches: [...sales.searches, NOTHING],
+      examples: 2,
+      read: async (stop) => (stop.route ? (await ask(stop.to)).text : ''),
+      deeper: (next) => {
+        const deep = new URL(next)
+        if (deep.searchParams.has('before')) deep.searchParams.set('before', sales.middleId)
+        else if (deep.searchParams.has('after')) deep.searchParams.set('after', sales.middleVariant)
+        else return undefined
+        return deep
+      },
+    })
+    const reached = stops.filter(({ route }) => route !== undefined)
+    const times = new Map<string, Times>()
+    const measure = async (kind: string, work: () => Promise<{ status: number }>) => {
+      const { clockMs, coreMs } = await timeOf(service as ChildProcess, async () => {
+        const { status } = await work()
+        if (status >= 500) throw new Error(`${kind} is answered with ${status}`)
+      })
+      const { clock, core } = times.get(kind) ?? { clock: [], core: [] }
+      times.set(kind, { clock: [...clock, clockMs], core: [...core, coreMs] })
+    }
+    const owner = readFileSync(path.join(config.dataDir, 'owner.token'), 'utf8').trim()
+    const headers = { authorization: `Bearer ${owner}` }
+    const plain = (to: string) => async () => {
+      const answer = await fetch(`${api}${to}`, { headers })
+      await answer.arrayBuffer()
+      return answer
+    }
+    for (let round = 0; round <= ROUNDS; round += 1) {
+      say(round === 0 ? `${reached.length} addresses; warming up` : `round ${round} of ${ROUNDS}`)
+      if (round === 1) times.clear()
+      for (const { kind, to } of reached) await measure(kind, () => ask(to))
+      for (const to of ['/api/v1/status', '/metrics']) await measure(to, plain(to))
+    }
+    return report({ times, reached, stored, megabytes, readyMs })
+  } finally {
+    if (service) await ended(service)
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+interface Measured {
+  times: Map<string, Times>
+  reached: Stop[]
+  stored: number
+  megabytes: number
+  readyMs: number
+}
+
+function report({ times, reached, stored, megabytes, readyMs }: Measured) {
+  const pages = [...times].map(([kind, { clock, core }]) => ({
+    kind,
+    addresses: new Set(reached.filter((stop) => stop.kind === kind).map(({ to }) => to)).size || 1,
+    medianMs: round(medianOf(clock)),
+    worstMs: round(Math.max(...clock)),
+    coreMedianMs: round(medianOf(core)),
+    coreWorstMs: round(Math.max(...core)),
+  }))
+  const slow = pages.filter(({ coreWorstMs }) => coreWorstMs > WANTED_MS).map(({ kind }) => kind)
+  const known = new Set(reached.map(({ route }) => route))
+  const unreached = routesOf(consolePages)
+    .filter(({ method }) => method === 'get')
+    .filter(({ path: at }) => ![...known].some((route) => route?.path === at))
+    .map(({ path: at }) => at)
+  const rows: Row[] = [
+    ['page', 'addresses', 'median', 'worst', 'of a core', 'worst', ''],
+    ...pages
+      .toSorted((a, b) => b.coreWorstMs - a.coreWorstMs)
+      .map((one) => [
+        one.kind,
+        String(one.addresses),
+        `${one.medianMs} ms`,
+        `${one.worstMs} ms`,
+        `${one.coreMedianMs} ms`,
+        `${one.coreWorstMs} ms`,
+        one.coreWorstMs > WANTED_MS ? `over ${WANTED_MS} ms` : '',
+      ]),
+    [],
+    ['the database', `${megabytes} MB`],
+    ['ready after', `${Math.round(readyMs)} ms`],
+    ['load of the machine at the end', (loadavg()[0] ?? 0).toFixed(1)],
+    ...unreached.map((at) => ['no link leads to', at]),
+  ]
+  return {
+    rows,
+    figures: { stored, megabytes, readyMs: Math.round(readyMs), pages, slow, unreached },
+    isGood: slow.length === 0 && unreached.length === 0,
+  }
+}
+
+const round = (ms: number): number => Number(ms.toFixed(1))
+
+/** How long the service takes for one request: by the clock as its asker sees it, and of a core by its own account. */
+async function timeOf(service: ChildProcess, work: () => Promise<void>) {
+  const before = await coreTime(service)
+  const startedAt = performance.now()
+  await work()
+  const clockMs = performance.now() - startedAt
+  return { clockMs, coreMs: (await coreTime(service)) - before }
+}
+
+/** Milliseconds. */
+async function coreTime(service: ChildProcess): Promise<number> {
+  const answer = once(service, 'message')
+  service.send('core time')
+  const [{ user, system }] = (await answer) as [NodeJS.CpuUsage]
+  return (user + system) / 1_000
+}
+
+/** A link that signs an admin in, made while no service runs. */
+async function newLink(file: string): Promise<string> {
+  const now = Date.now
+  const db = openDatabase({ file, now })
+  const access = { db, now, newId: createIds(now, randomBytes), randomBytes }
+  const { link } = await createLink(access, { name: 'bench', role: 'admin' }, 'bench')
+  await db.close()
+  return link.reveal()
+}
+
+async function ready(url: string): Promise<void> {
+  for (const end = performance.now() + PATIENCE_MS; performance.now() < end; await sleep(100)) {
+    const answer = await fetch(url).catch(() => undefined)
+    if (answer?.ok) return
+  }
+  throw new Error('the service is not ready')
+}
+
+async function ended(service: ChildProcess): Promise<void> {
+  service.kill('SIGTERM')
+  if (service.exitCode === null && service.signalCode === null) await once(service, 'exit')
+}
