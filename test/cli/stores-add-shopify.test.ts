@@ -168,6 +168,17 @@ it('says that there is no shop of Shopify at another address', async () => {
   expect(other).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('ends in .myshopify.com') })
 })
 
+it('says what to look at where nothing answers', async () => {
+  const { add, flags, stop, start } = await place()
+  await stop()
+  const { exitCode, stderr } = await add(flags)
+  await start()
+  expect({ exitCode, stderr: stderr.replaceAll(/\s+/g, ' ') }).toEqual({
+    exitCode: 1,
+    stderr: expect.stringMatching(/nothing listens at \S+\. Compare the address of the shop/),
+  })
+})
+
 it('writes the stock where a location was given, and nothing where there is none', async () => {
   const { add, flags, file, shop, files } = await place()
   const before = files()

@@ -129,7 +129,10 @@ export function shopClient(options: ShopClientOptions): ShopClient {
       return { status: answer.statusCode, headers: answer.headers, text: await textOf(answer.body) }
     } catch (error) {
       const cause = error instanceof TooLong ? error.message : causeOfNoAnswer(error, host, DEADLINE_MS)
-      return failed({ outcome: 'unavailable', mayHaveLeft: given.isWrite && hasLeft, detail: cause }, { cause })
+      return failed(
+        { outcome: 'unavailable', mayHaveLeft: given.isWrite && hasLeft, detail: cause },
+        { cause, fix: NO_ANSWER_FIX },
+      )
     }
   }
 
@@ -235,6 +238,7 @@ export function shopClient(options: ShopClientOptions): ShopClient {
 /** What a request is taken to cost that was never sent. */
 const COST_UNKNOWN = 50
 
+const NO_ANSWER_FIX = 'Compare the address of the shop, and see that this machine reaches it.'
 const TOO_MANY = 'it wants fewer requests'
 
 interface RawAnswer {
