@@ -13,6 +13,7 @@ import { Router } from 'express'
 import { createLink } from './access/sessions.ts'
 import { createAuth, mintToken } from './access/tokens.ts'
 import { createBackups } from './backup/backup.ts'
+import { createDryRunKeeper } from './catalogue/dry-run-keeper.ts'
 import { createDryRunner } from './catalogue/dry-runner.ts'
 import type { Config } from './config/config.ts'
 import { type Console, createConsole } from './console/console.ts'
@@ -139,6 +140,7 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
     syncs,
     sweeps,
     dryRun,
+    keptDryRun: createDryRunKeeper(dryRun, now),
     inbox,
     webhooks,
     captures,

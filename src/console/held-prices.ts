@@ -6,7 +6,7 @@ import { notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { nameOf, priceSteps } from './listing.ts'
 import { ignoreAct, listingPath, releaseAct } from './listing-actions.ts'
-import { sectionHead } from './lists.ts'
+import { section, sectionHead } from './lists.ts'
 import { mark } from './marks.ts'
 import type { Page, Visit } from './page.ts'
 import { empty, pager } from './tables.ts'
@@ -38,9 +38,14 @@ export const heldPricesPage: Page = {
       }</p></header>
 ${
   items.length === 0
-    ? empty(
-        'No held prices',
-        'A price that changes by more than the rules of its store let pass comes here. The store keeps the price that it has, or shows no stock, until a person releases it.',
+    ? section(
+        'none-h',
+        'What waits',
+        undefined,
+        empty(
+          'No held prices',
+          'A price that changes by more than the rules of its store let pass comes here. The store keeps the price that it has, or shows no stock, until a person releases it.',
+        ),
       )
     : html`${await heldPriceParts(visit, items)}${pager({ at: '/held-prices', query, next, by: 'after' })}`
 }`,

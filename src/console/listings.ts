@@ -92,6 +92,12 @@ function headline({ stores, paused }: StatusView, store: string): Html | string 
   return html`${store} has ${grouped(own.synced ?? 0)} of ${counted(total, 'listing')} as they should be${rest}.${pause && html` It refused its listings, so nothing is pushed to it until ${pause.until.slice(11, 16)}: ${sentenceOf(pause.error ?? 'no reason')}`}`
 }
 
+/** A price that waits says more than what became of the one before. */
+function whyText({ wantedPrice, known, reason, detail }: ListingView): string | null {
+  if (wantedPrice !== null && known) return `${money(wantedPrice, known.currency)} waits for a person`
+  return reason && (detail ?? reason.replaceAll('_', ' '))
+}
+
 const listOf = (items: readonly ListingView[], store: string, now: number): Html =>
   table<ListingView>({
     caption: `Listings of ${store}`,
@@ -110,6 +116,6 @@ const listOf = (items: readonly ListingView[], store: string, now: number): Html
         isNumber: true,
       },
       { head: 'Pushed', cell: ({ pushedAt }) => pushedAt && ago(pushedAt, now) },
-      { head: 'Why', cell: ({ reason, detail }) => reason && (detail ?? reason.replaceAll('_', ' ')) },
+      { head: 'Why', cell: whyText },
     ],
   })

@@ -1,7 +1,10 @@
 /** All pages, in the order in which the navigation has them. */
+import { balancePage } from './balance.ts'
 import { deadLettersPage } from './dead-letters.ts'
 import { deliveriesPage, refusedPage } from './deliveries.ts'
 import { deliveryPage } from './delivery.ts'
+import { discrepanciesPage, sweepPage } from './discrepancies.ts'
+import { dryRunPage } from './dry-run.ts'
 import { heldPricesPage } from './held-prices.ts'
 import { listingPage } from './listing.ts'
 import { listingsPage } from './listings.ts'
@@ -13,6 +16,7 @@ import { heldPurchasesPage, reviewsPage } from './purchases.ts'
 import { reviewPage } from './review.ts'
 import { sandboxPage } from './sandbox.ts'
 import { sessionPage } from './signin.ts'
+import { syncPage, syncsPage } from './syncs.ts'
 
 export const consolePages: readonly Page[] = [
   overviewPage,
@@ -21,13 +25,19 @@ export const consolePages: readonly Page[] = [
   heldPurchasesPage,
   heldPricesPage,
   deadLettersPage,
+  discrepanciesPage,
+  sweepPage,
   ordersPage,
   orderPage,
   listingsPage,
   listingPage,
+  syncsPage,
+  dryRunPage,
+  syncPage,
   deliveriesPage,
   refusedPage,
   deliveryPage,
+  balancePage,
   sandboxPage,
   sessionPage,
 ]

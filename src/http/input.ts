@@ -74,12 +74,12 @@ const queryNumber = (min: number, max: number, fallback: number, about: string) 
     .default(fallback)
     .meta({ description: about, override: { type: 'integer', minimum: min, maximum: max, default: fallback } })
 
-/** Likewise a yes or no; no by default. */
-export const queryFlag = (about: string) =>
+/** Likewise a yes or no. */
+export const queryFlag = (about: string, fallback = false) =>
   z
     .stringbool({ truthy: ['true'], falsy: ['false'], case: 'sensitive', error: must('one of true, false') })
-    .default(false)
-    .meta({ description: about, override: { type: 'boolean', default: false } })
+    .default(fallback)
+    .meta({ description: about, override: { type: 'boolean', default: fallback } })
 
 /** A text in a query that may be left out. The document wants its description outside. */
 function queryText(about: string) {
@@ -319,6 +319,7 @@ export const after = queryText('`next` of the page before this one')
 export const search = queryText(
   "What people know of an order: the store's reference, the supplier's order, an id or reference of ours; else a SKU",
 )
+export const changedField = queryText('Only changes of this field, such as cost')
 export const listingSearch = queryText(
   'Only listings whose id or SKU begins so, in every state, a page of them at most',
 )

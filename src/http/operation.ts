@@ -4,6 +4,7 @@ import { type Response, Router } from 'express'
 import { z } from 'zod'
 import { type Allowed, type Authenticate, assertAllowed, type Caller } from '../access/tokens.ts'
 import type { Backups } from '../backup/backup.ts'
+import type { DryRunKeeper } from '../catalogue/dry-run-keeper.ts'
 import type { DryRunner } from '../catalogue/dry-runner.ts'
 import type { SyncRunner } from '../catalogue/sync.ts'
 import type { ConfiguredStore } from '../config/config.ts'
@@ -91,6 +92,7 @@ export interface ApiContext {
   syncs: Pick<SyncRunner, 'start'>
   sweeps: Pick<SweepRunner, 'start'>
   dryRun: DryRunner
+  keptDryRun: DryRunKeeper
   inbox: Pick<Inbox, 'traffic' | 'refused' | 'clockSuspect'>
   webhooks: WebhookActions
   captures: Pick<Captures, 'start' | 'open' | 'list' | 'show'>

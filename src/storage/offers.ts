@@ -209,8 +209,12 @@ export const releaseOffer = change('any', (productId: string) =>
 
 export const insertOfferChanges: (rows: (typeof offerChanges.$inferInsert)[]) => Change[] = insertMany(offerChanges)
 
-/** Changes of a run with SKU and name of their offers, in the order they were recorded; `after` is the last one seen. */
-export const changesOfRun = statement((runId: string, after: string, limit: number) =>
+/**
+ * Changes of a run with SKU and name of their offers, in the order they were recorded; `after` is the last one seen.
+ *
+ * @param field only changes of this field: it is looked for among all changes of the run
+ */
+export const changesOfRun = statement((runId: string, after: string, limit: number, field?: string) =>
   build
     .select({
       id: offerChanges.id,
@@ -223,7 +227,13 @@ export const changesOfRun = statement((runId: string, after: string, limit: numb
     })
     .from(offerChanges)
     .innerJoin(offers, eq(offers.productId, offerChanges.productId))
-    .where(and(eq(offerChanges.runId, runId), gt(offerChanges.id, after)))
+    .where(
+      and(
+        eq(offerChanges.runId, runId),
+        gt(offerChanges.id, after),
+        field === undefined ? undefined : eq(offerChanges.field, field),
+      ),
+    )
     .orderBy(asc(offerChanges.id))
     .limit(limit),
 )

@@ -104,7 +104,7 @@ export const offerChanges = sqliteTable(
     after: text('after'),
     changedAt: instant('changed_at').notNull(),
   },
-  (t) => [index('offer_changes_run').on(t.runId), index('offer_changes_product').on(t.productId, t.changedAt)],
+  (t) => [index('offer_changes_run').on(t.runId, t.id), index('offer_changes_product').on(t.productId, t.changedAt)],
 )
 
 /** One pass over the catalogue. */

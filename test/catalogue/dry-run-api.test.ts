@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { Router } from 'express'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { createDryRunKeeper } from '../../src/catalogue/dry-run-keeper.ts'
 import { createDryRunner } from '../../src/catalogue/dry-runner.ts'
 import { dryRunOperations } from '../../src/http/api/catalogue.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
@@ -38,7 +39,8 @@ async function dryService() {
   const halt = new AbortController()
   catalogue.signal = halt.signal
   const dataDir = path.dirname(file)
-  const operations = dryRunOperations({ dryRun: createDryRunner({ catalogue, stores: [selling.store], dataDir }) })
+  const dryRun = createDryRunner({ catalogue, stores: [selling.store], dataDir })
+  const operations = dryRunOperations({ dryRun, keptDryRun: createDryRunKeeper(dryRun, catalogue.now) })
   const server = createHttpServer({
     webhooks: Router(),
     health: Router(),

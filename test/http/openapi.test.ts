@@ -113,6 +113,10 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await ask('POST', '/sync/dry-run?most=20')
   await ask('GET', '/sync/runs')
   await ask('GET', `/sync/runs/${id}`)
+  await ask('GET', `/sync/runs/${id}/changes?field=cost`)
+  await ask('POST', '/sync/dry-runs')
+  await ask('GET', '/sync/dry-runs')
+  await ask('POST', '/sync/dry-runs/stop')
   const sweep = (await ask('POST', '/sweeps')).body.data.sweep as { id: string }
   await ask('GET', '/sweeps')
   while ((await ask('GET', `/sweeps/${sweep.id}`)).body.data.state === 'running');

@@ -26,7 +26,7 @@ import {
   unlinkedListings,
   waitingListings,
 } from '../../src/storage/listings.ts'
-import { skusOfOffers } from '../../src/storage/offers.ts'
+import { changesOfRun, skusOfOffers } from '../../src/storage/offers.ts'
 import { openOutage, outagesBetween } from '../../src/storage/outages.ts'
 import { alertsFrom } from '../../src/storage/outbox.ts'
 import { nextPublications, offersFrom } from '../../src/storage/publications.ts'
@@ -115,6 +115,7 @@ const cases: [string, SQLWrapper, string][] = [
     listingsWithSku({ store: 's', from: 'a', to: 'b', limit: 1 }),
     'listings_sku (store=? AND sku>? AND sku<?)',
   ],
+  ['changes of a run, in their order', changesOfRun('r', 'a', 1), 'offer_changes_run (run_id=? AND id>?)'],
   ['orphans on record', knownOrphans(['a']), 'discrepancies_once (kind=? AND subject=?)'],
   ['orders of a store', listStoreOrders({ store: 's', limit: 1 }), 'store_orders_store (store=?)'],
   [

@@ -313,7 +313,7 @@ const calls: Record<string, unknown[]> = {
   markOutOfStock: ['x', at],
   markListed: [['x']],
   rowidsOfOffers: [0, 1],
-  changesOfRun: ['r', '', 1],
+  changesOfRun: ['r', '', 1, 'cost'],
   markGone: [['x'], at],
   renewStoreUpdates: ['s', at],
   postponeEffect: ['e', 1, at, null],

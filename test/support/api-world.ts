@@ -8,6 +8,7 @@ import { Router } from 'express'
 import { expect, onTestFinished } from 'vitest'
 import { createAuth, createToken, mintToken, type NewToken } from '../../src/access/tokens.ts'
 import { createBackups } from '../../src/backup/backup.ts'
+import { createDryRunKeeper } from '../../src/catalogue/dry-run-keeper.ts'
 import { createDryRunner } from '../../src/catalogue/dry-runner.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { createConsole } from '../../src/console/console.ts'
@@ -92,13 +93,15 @@ export async function openApi({ isDemo = true, ...options }: ApiOptions = {}) {
     random: () => 0.5,
     now,
   })
+  const dryRun = createDryRunner({ catalogue, stores: config.stores, dataDir: dirname(file) })
   const api: ApiContext = {
     ordering,
     stores: config.stores,
     publicUrl: config.publicUrl,
     syncs: { start },
     sweeps,
-    dryRun: createDryRunner({ catalogue, stores: config.stores, dataDir: dirname(file) }),
+    dryRun,
+    keptDryRun: createDryRunKeeper(dryRun, now),
     inbox,
     webhooks,
     captures,
@@ -128,6 +131,7 @@ export async function openApi({ isDemo = true, ...options }: ApiOptions = {}) {
   const operations = apiOperations(api)
   const held = hold(port, '/api/v1', openApiDocument(operations), ['/docs'])
   onTestFinished(async () => {
+    await api.keptDryRun.stop()
     await Promise.all([server.close(), pages.close()])
     expect(held.faults, 'answers that are not as the OpenAPI document says').toEqual([])
   })

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { need } from '../../storage/database.ts'
 import { changesOfRun } from '../../storage/offers.ts'
 import { listSyncRuns, type SyncRun as SyncRunRow, syncRunById } from '../../storage/runs.ts'
-import { most, paging } from '../input.ts'
+import { after, changedField, most, paging, queryFlag } from '../input.ts'
 import { type ApiContext, jsonLines, type Operation, ok, operation } from '../operation.ts'
 import { at, byId, count, maybeAt, page, pageOf, view, words } from './views.ts'
 
@@ -31,6 +31,7 @@ const syncRun = z
   })
   .meta({ id: 'SyncRun' })
 const SyncRun = view(syncRun, (row: SyncRunRow) => row)
+export type SyncRunView = z.output<typeof SyncRun>
 
 /** One difference in one offer. */
 const offerChange = {
@@ -41,6 +42,9 @@ const offerChange = {
   before: words,
   after: words,
 }
+
+const ListedChange = z.object({ id: z.string(), ...offerChange }).meta({ id: 'OfferChange' })
+export type OfferChangeView = z.output<typeof ListedChange>
 
 const detail = syncRun.extend({ changes: z.array(z.object(offerChange)) }).meta({ id: 'SyncRunDetail' })
 const SyncRunDetail = view(detail, (row: SyncRunRow & Pick<z.input<typeof detail>, 'changes'>) => row)
@@ -101,6 +105,24 @@ const End = z
   })
   .meta({ description: 'The last line; its counts are complete' })
 
+const KeptDryRun = z
+  .object({
+    state: z.enum(['running', 'complete', 'failed', 'stopped']),
+    actor: z.string(),
+    startedAt: at,
+    endedAt: maybeAt,
+    error: words,
+    progress: Progress.omit({ type: true }).nullable(),
+    doubts: z.array(Doubt.omit({ type: true })),
+    offers: z.array(Offer.omit({ type: true })).meta({ description: 'At most 500' }),
+    listings: z.array(Listing.omit({ type: true })).meta({ description: 'At most 500' }),
+    end: End.omit({ type: true })
+      .nullable()
+      .meta({ description: 'Its counts are complete; null while it goes on or broke off' }),
+  })
+  .meta({ id: 'KeptDryRun' })
+export type KeptDryRunView = z.output<typeof KeptDryRun>
+
 /** Reading what the supplier sells. */
 export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'ordering' | 'syncs'>): Operation[] {
   const viewer = { people: 'viewer' } as const
@@ -138,20 +160,72 @@ export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'or
       path: '/sync/runs/:id',
       allowed: viewer,
       summary: `One sync run with the changes that it found, at most ${CHANGES_MAX}.`,
+      query: { changes: queryFlag('List the changes', true) },
       answer: SyncRunDetail,
       success: { 200: 'The run' },
       failures: { 404: 'unknown id' },
-      async handle({ path }) {
+      async handle({ path, query }) {
         const run = await need(db, syncRunById(path.id ?? ''), 'sync run', path.id ?? '')
-        return ok({ ...run, changes: await db.query(changesOfRun(run.id, '', CHANGES_MAX)) })
+        return ok({ ...run, changes: query.changes ? await db.query(changesOfRun(run.id, '', CHANGES_MAX)) : [] })
+      },
+    }),
+    operation({
+      name: 'listSyncChanges',
+      method: 'get',
+      path: '/sync/runs/:id/changes',
+      allowed: viewer,
+      query: { limit: paging.limit, after, field: changedField },
+      summary: 'The changes that a sync run found, in the order in which it found them.',
+      answer: page(ListedChange),
+      success: { 200: 'A page of changes; `next` goes into `after`' },
+      failures: { 404: 'unknown id' },
+      async handle({ path, query: { limit, after = '', field } }) {
+        const run = await need(db, syncRunById(path.id ?? ''), 'sync run', path.id ?? '')
+        return ok(pageOf(await db.query(changesOfRun(run.id, after, limit + 1, field)), limit, byId))
       },
     }),
   ]
 }
 
 /** A sync run on a copy, which reports each change as it is found. */
-export function dryRunOperations({ dryRun }: Pick<ApiContext, 'dryRun'>): Operation[] {
+export function dryRunOperations({ dryRun, keptDryRun }: Pick<ApiContext, 'dryRun' | 'keptDryRun'>): Operation[] {
+  const path = '/sync/dry-runs'
+  const latest = () => ok({ run: keptDryRun.latest() ?? null })
   return [
+    operation({
+      name: 'startDryRun',
+      method: 'post',
+      path,
+      allowed: { people: 'operator' },
+      summary: 'Start a dry run that goes on by itself; it is kept until the next one, or the end of the service.',
+      answer: z.object({ run: KeptDryRun }),
+      success: { 202: 'Started' },
+      failures: { 409: 'a dry run is under way: `dry_run_under_way`' },
+      handle: async ({ caller }) => ({ status: 202, data: { run: await keptDryRun.start(caller.actor) } }),
+    }),
+    operation({
+      name: 'viewDryRun',
+      method: 'get',
+      path,
+      allowed: { people: 'viewer' },
+      summary: 'The newest dry run that was started so: how far it is, or what it found.',
+      answer: z.object({ run: KeptDryRun.nullable() }),
+      success: { 200: 'As of now; null when there was none since the service started' },
+      handle: async () => latest(),
+    }),
+    operation({
+      name: 'stopDryRun',
+      method: 'post',
+      path: `${path}/stop`,
+      allowed: { people: 'operator' },
+      summary: 'End the dry run that was started so, if it is under way.',
+      answer: z.object({ run: KeptDryRun.nullable() }),
+      success: { 200: 'It is under way no longer' },
+      async handle() {
+        await keptDryRun.stop()
+        return latest()
+      },
+    }),
     operation({
       name: 'dryRunSync',
       method: 'post',

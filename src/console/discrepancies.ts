@@ -1,0 +1,196 @@
+/** Where our purchases and the supplier's orders differ, and the sweeps that look for that. */
+import type { DiscrepancyView, SweepView } from '../http/api/reconcile.ts'
+import type { StatusView } from '../http/api/status.ts'
+import { act, notNow } from './forms.ts'
+import { type Html, html } from './html.ts'
+import { figures, section } from './lists.ts'
+import { live } from './live.ts'
+import { stateMark } from './marks.ts'
+import type { Page, Visit } from './page.ts'
+import { empty, pager, table } from './tables.ts'
+import { ago, clockTag, counted, countedInWords, duration, grouped, sentenceOf } from './words.ts'
+
+interface List<R> {
+  items: R[]
+  next: string | null
+}
+
+/** What each kind means, and what to do. */
+const kinds: Record<string, { title: string; means: string }> = {
+  orphan: {
+    title: 'Order without a purchase',
+    means:
+      'The supplier has an order under a reference of our stores that no purchase here has. Find out who placed it.',
+  },
+  missing: {
+    title: 'Purchase without its order',
+    means: 'The supplier no longer knows an order that it took. Ask the supplier.',
+  },
+  double_charge: {
+    title: 'Charged twice',
+    means: 'Two orders of the supplier are for one part of an order. Ask the supplier to give one back.',
+  },
+  reversed: {
+    title: 'Taken back',
+    means: 'The supplier took an order back after it was complete. Its keys may be worthless: tell the customer.',
+  },
+  over_ceiling: {
+    title: 'Dearer than allowed',
+    means: 'The supplier charged more for a unit than its ceiling.',
+  },
+  late: { title: 'Charged late', means: 'A purchase that was given up was charged after all.' },
+}
+
+export const kindTitle = (kind: string): string => kinds[kind]?.title ?? kind.replaceAll('_', ' ')
+
+export const discrepanciesPage: Page = {
+  path: '/discrepancies',
+  role: 'viewer',
+  navigation: { group: 'Needs attention', label: 'Discrepancies' },
+  show: async (visit) => {
+    const { query, now, call } = visit
+    const before = query.get('before')
+    const [{ items, next }, status] = await Promise.all([
+      call<List<DiscrepancyView>>('listDiscrepancies', { query: before ? { before } : {} }),
+      visit.status(),
+    ])
+    return {
+      title: 'Discrepancies',
+      main: html`<header class="title"><h1>Discrepancies</h1><p>${headline(status, now)}</p></header>
+${section(
+  'list-h',
+  'Where the books differ',
+  html`<a class="small" href="/balance">Where the money went</a>`,
+  items.length === 0
+    ? empty(
+        'No discrepancies',
+        'A sweep compares the orders of the supplier with our purchases, each night and on request. Each difference is kept here.',
+      )
+    : html`${listOf(items, now)}${pager({ at: '/discrepancies', query, next })}`,
+)}
+<div class="split">
+${live({ id: 'sweeps', class: 'stack', labelledBy: 'sweeps-h', from: '/discrepancies/parts/sweeps', content: await sweepsPart(visit) })}
+${section('actions-h', 'Actions', undefined, html`<div>${visit.caller.role === 'viewer' ? notNow(['Sweep: it needs the role operator; you are viewer.']) : sweepAct}</div>`)}
+</div>`,
+    }
+  },
+  actions: {
+    sweep: {
+      role: 'operator',
+      run: async ({ call }) => {
+        const { sweep } = await call<{ sweep: SweepView }>('requestSweep')
+        const text =
+          'The orders of the last thirty days are compared. If a sweep was under way already, this is that one.'
+        return { notice: { kind: 'done', word: 'Started', text }, to: `/sweeps/${sweep.id}` }
+      },
+    },
+  },
+  parts: { sweeps: (visit) => sweepsPart(visit) },
+}
+
+const sweepAct = act({
+  summary: 'Request a sweep…',
+  to: '/discrepancies/sweep',
+  about: "Compares the supplier's orders of thirty days with our purchases now.",
+  effect: [
+    ['Money', 'Nothing is bought. If it finds charges that explain a fall of the balance, buying freezes.'],
+    ['Stores', 'Get keys of orders that it finds complete.'],
+    ['Undo', 'Not needed: it runs each night.'],
+  ],
+  button: 'Compare thirty days now',
+})
+
+function headline({ counts: { discrepancies }, sweep }: StatusView, now: number): Html {
+  const kindsFound = Object.entries(discrepancies).filter(([, count]) => count > 0)
+  const total = kindsFound.reduce((sum, [, count]) => sum + count, 0)
+  const compared = sweep?.finishedAt
+    ? html`The last sweep ended ${ago(sweep.finishedAt, now)} and compared ${counted(sweep.orders, 'order')}.`
+    : 'No sweep has compared the books yet.'
+  if (total === 0) return html`Our purchases and the supplier’s orders agree. ${compared}`
+  const list = kindsFound.map(([kind, count]) => `${grouped(count)} ${kindTitle(kind).toLowerCase()}`).join(', ')
+  return html`${countedInWords(total, 'difference is', 'differences are')} on record: ${list}. ${compared}`
+}
+
+const listOf = (items: readonly DiscrepancyView[], now: number): Html =>
+  table<DiscrepancyView>({
+    caption: 'Discrepancies, newest first',
+    rows: items,
+    columns: [
+      { head: 'What', cell: ({ kind }) => html`${kindTitle(kind)}<small>${kinds[kind]?.means}</small>` },
+      {
+        head: 'About',
+        cell: ({ subject, supplierOrderId, externalOrderId }) =>
+          html`<a class="id" href="/orders?q=${encodeURIComponent(supplierOrderId || subject)}">${supplierOrderId || subject}</a>${externalOrderId && html`<small class="id">${externalOrderId}</small>`}`,
+      },
+      { head: 'Detail', cell: ({ detail }) => sentenceOf(detail) },
+      { head: 'Found', cell: ({ foundAt }) => clockTag(foundAt, now) },
+    ],
+  })
+
+async function sweepsPart({ call, now }: Visit): Promise<Html> {
+  const { items } = await call<List<SweepView>>('listSweeps', { query: { limit: '10' } })
+  const head = html`<div class="head quay"><h2 id="sweeps-h">Sweeps</h2></div>`
+  if (items.length === 0) return html`${head}${empty('No sweep yet', 'The first one runs in the coming night.')}`
+  return html`${head}${table<SweepView>({
+    caption: 'Sweeps, newest first',
+    rows: items,
+    columns: [
+      {
+        head: 'Started',
+        cell: ({ id, startedAt, cause }) =>
+          html`<a href="/sweeps/${id}">${clockTag(startedAt, now)}</a><small>${sweepCause(cause)}</small>`,
+      },
+      { head: 'State', cell: ({ state }) => stateMark(state), isTop: true },
+      { head: 'Orders', cell: ({ orders }) => grouped(orders), isNumber: true },
+      { head: 'Orphans', cell: ({ orphans }) => grouped(orphans), isNumber: true },
+      { head: 'Missing', cell: ({ missing }) => grouped(missing), isNumber: true },
+    ],
+  })}`
+}
+
+const sweepCauses: Record<string, string> = {
+  nightly: 'the one of the night',
+  schedule: 'on schedule',
+  stale: 'deliveries came too late',
+}
+
+const sweepCause = (cause: string): string => sweepCauses[cause] ?? cause.replaceAll('_', ' ')
+
+export const sweepPage: Page = {
+  path: '/sweeps/:id',
+  role: 'viewer',
+  below: '/discrepancies',
+  show: async (visit) => {
+    const sweep = await sweepOf(visit)
+    return {
+      title: `Sweep of ${sweep.startedAt.slice(11, 16)}`,
+      main: html`${live({ tag: 'div', id: 'sweep', class: 'stack wide', from: `/sweeps/${sweep.id}/parts/state`, content: sweepPart(sweep, visit.now) })}`,
+    }
+  },
+  parts: { state: async (visit) => sweepPart(await sweepOf(visit), visit.now) },
+}
+
+const sweepOf = ({ call, path }: Visit): Promise<SweepView> =>
+  call<SweepView>('viewSweep', { path: { id: path.id ?? '' } })
+
+function sweepPart(sweep: SweepView, now: number): Html {
+  const { startedAt, finishedAt, from, cause, error } = sweep
+  const span = from === null ? 'all orders' : html`orders since ${clockTag(from, now, 'minutes')}`
+  const took = finishedAt && html` It took ${duration(Date.parse(finishedAt) - Date.parse(startedAt))}.`
+  return html`<header class="title"><p class="trail"><a href="/discrepancies">Discrepancies</a> / sweeps</p><h1>Sweep of ${startedAt.slice(11, 16)}</h1>
+<p>${stateMark(sweep.state)} <span class="quiet">Compares ${span}. Started ${clockTag(startedAt, now)}, ${sweepCause(cause)}.${took}</span></p></header>
+${error && html`<p class="notice is-stop"><span>${sentenceOf(error)} What it did not see, it did not judge.</span></p>`}
+${figures([
+  { name: 'Orders at the supplier', value: grouped(sweep.orders), beside: `${grouped(sweep.pages)} pages` },
+  { name: 'Ours', value: grouped(sweep.matched), beside: 'each with its purchase' },
+  { name: 'Refreshed', value: grouped(sweep.refreshed), beside: 'purchases that differed' },
+  { name: 'Orphans', value: grouped(sweep.orphans), beside: 'under our references, without a purchase' },
+  { name: 'Missing', value: grouped(sweep.missing), beside: 'purchases whose order is not known there' },
+  { name: 'Of others', value: grouped(sweep.foreign), beside: 'other users of the same API key' },
+])}
+<p class="small quiet">${[
+    sweep.notListed > 0 ? `${grouped(sweep.notListed)} known to the supplier and not in its list.` : '',
+    sweep.errors > 0 ? `${grouped(sweep.errors)} could not be compared.` : '',
+    sweep.unreadable > 0 ? `${grouped(sweep.unreadable)} in the list could not be read.` : '',
+  ].join(' ')} Each difference is a <a href="/discrepancies">discrepancy</a>.</p>`
+}

@@ -1,0 +1,144 @@
+/** The dry run of a sync: what it would change, while it goes on and after it. */
+import type { KeptDryRunView } from '../http/api/catalogue.ts'
+import { act, notNow } from './forms.ts'
+import { type Html, html } from './html.ts'
+import { figures, section } from './lists.ts'
+import { live } from './live.ts'
+import { stateMark } from './marks.ts'
+import type { Page, Visit } from './page.ts'
+import { changesTable } from './syncs.ts'
+import { empty, table } from './tables.ts'
+import { clockTag, counted, grouped, sentenceOf } from './words.ts'
+
+export const dryRunPage: Page = {
+  path: '/syncs/dry-run',
+  role: 'viewer',
+  below: '/syncs',
+  show: async (visit) => {
+    const { run } = await visit.call<{ run: KeptDryRunView | null }>('viewDryRun')
+    return {
+      title: 'Dry run',
+      main: html`<header class="title"><p class="trail"><a href="/syncs">Syncs</a> / dry run</p><h1>Dry run</h1><p class="quiet">Reads the catalogue as a sync does, on a copy, and says what would change. Nothing is changed, here or in a store.</p></header>
+${live({ id: 'dry', class: 'stack', labelledBy: 'dry-h', from: '/syncs/dry-run/parts/state', content: statePart(run, visit.now) })}
+${run && run.state !== 'running' && resultPart(run)}
+${section('actions-h', 'Actions', undefined, html`<div>${actions(visit, run)}</div>`)}`,
+    }
+  },
+  actions: {
+    start: {
+      role: 'operator',
+      run: async ({ call }) => {
+        await call('startDryRun')
+        const text = 'The dry run goes on by itself. This page says how far it is.'
+        return { notice: { kind: 'done', word: 'Started', text } }
+      },
+    },
+    stop: {
+      role: 'operator',
+      run: async ({ call }) => {
+        await call('stopDryRun')
+        return {
+          notice: { kind: 'done', word: 'Stopped', text: 'The dry run is stopped. What it had found is below.' },
+        }
+      },
+    },
+  },
+  parts: {
+    state: async ({ call, now }) => statePart((await call<{ run: KeptDryRunView | null }>('viewDryRun')).run, now),
+  },
+}
+
+function actions({ caller }: Visit, run: KeptDryRunView | null): Html {
+  if (caller.role === 'viewer') return html`${notNow(['Start, stop: they need the role operator; you are viewer.'])}`
+  if (run?.state === 'running') {
+    return act({
+      summary: 'Stop the dry run…',
+      to: '/syncs/dry-run/stop',
+      about: 'Ends it early.',
+      effect: [
+        ['Stores', 'Nothing: it changes nothing.'],
+        ['Undo', 'Start another one.'],
+      ],
+      button: 'Stop the dry run',
+      stops: true,
+    })
+  }
+  return act({
+    summary: 'Start a dry run…',
+    to: '/syncs/dry-run/start',
+    about: 'Reads the whole catalogue now and computes prices and stock, on a copy.',
+    effect: [
+      ['Money', 'Nothing is spent. It takes as many requests as a sync.'],
+      ['Stores', 'Nothing: no store gets anything.'],
+      ['Undo', 'Not needed.'],
+    ],
+    button: 'Start a dry run',
+    isOpen: run === null,
+  })
+}
+
+function statePart(run: KeptDryRunView | null, now: number): Html {
+  const head = html`<div class="head quay"><h2 id="dry-h">The newest one</h2></div>`
+  if (!run) return html`${head}${empty('No dry run yet', 'Since the service started none was begun here.')}`
+  const { progress, end } = run
+  const [pages, total] = [end?.pages ?? progress?.pages ?? 0, end?.pagesTotal ?? progress?.pagesTotal ?? null]
+  const isRunning = run.state === 'running'
+  return html`${head}<p>${stateMark(run.state)} <span class="quiet">Started ${clockTag(run.startedAt, now)} by ${run.actor}${run.endedAt && html`, ended ${clockTag(run.endedAt, now)}`}.</span></p>
+${isRunning && html`<label>Page ${pages}${total !== null && ` of ${total}`}<progress${total !== null && html` max="${Math.max(1, total)}" value="${Math.min(pages, total)}"`}></progress></label>`}
+${run.error && html`<p class="notice is-stop"><span>${sentenceOf(run.error)}</span></p>`}
+${figures([
+  { name: 'Offers read', value: grouped(end?.offers.seen ?? progress?.offers ?? 0), beside: `${grouped(pages)} pages` },
+  { name: 'Would be new', value: grouped(end?.offers.new ?? progress?.new ?? 0), beside: 'offers' },
+  { name: 'Would change', value: grouped(end?.offers.changed ?? progress?.changed ?? 0), beside: 'offers' },
+  {
+    name: 'Would be gone',
+    value: end ? grouped(end.offers.gone) : '–',
+    beside: end ? `${grouped(end.offers.missed)} missed for the first time` : 'known at the end',
+  },
+  {
+    name: 'Listings',
+    value: end ? grouped(end.stores.reduce((sum, { pushed }) => sum + pushed, 0)) : grouped(progress?.listings ?? 0),
+    beside: end
+      ? `would be pushed, ${grouped(end.stores.reduce((sum, { held }) => sum + held, 0))} held`
+      : 'would change so far',
+  },
+])}
+${!isRunning && html`<p class="small quiet">What would change is below; <a href="/syncs/dry-run">open the page again</a> if it is not.</p>`}`
+}
+
+function resultPart({ doubts, listings, offers, end }: KeptDryRunView): Html {
+  return html`${
+    doubts.length > 0 &&
+    section(
+      'doubts-h',
+      'What is uncertain',
+      undefined,
+      html`<ul class="not-now">${doubts.map(({ page, message, requestId }) => html`<li>${page !== null && `Page ${page}: `}${sentenceOf(message)}${requestId && html` Request <span class="id">${requestId}</span>.`}</li>`)}</ul>`,
+    )
+  }
+${section(
+  'listings-h',
+  'What stores would get',
+  undefined,
+  listings.length === 0
+    ? empty('No listing would change', 'Every store has what it should have.')
+    : table({
+        caption: 'Listings that would change',
+        rows: listings,
+        columns: [
+          { head: 'Listing', cell: ({ variant, store }) => html`${variant}<small>${store}</small>` },
+          { head: 'State', cell: ({ state }) => stateMark(state), isTop: true },
+          {
+            head: 'What',
+            cell: ({ changes }) =>
+              changes.map(
+                ({ field, before, after, reason }, index) =>
+                  html`${index > 0 && html`<br>`}${field}: <span class="from">${before}</span> ${after} <span class="quiet">${reason}</span>`,
+              ),
+          },
+        ],
+      }),
+)}
+${section('offers-h', 'What would change in offers', undefined, offers.length === 0 ? empty('No offer would change', 'The catalogue is as it was read last.') : changesTable(offers))}
+${end?.truncated && html`<p class="small quiet">More would change than is listed: ${counted(offers.length, 'change')} of offers and ${listings.length} of listings are shown. <code>quayside sync --dry-run --json</code> lists more.</p>`}`
+}

@@ -1,0 +1,239 @@
+/** Sync runs: the list, the request of one, and each run with what changed from what to what. */
+import type { OfferChangeView, SyncRunView } from '../http/api/catalogue.ts'
+import type { HeldPriceView } from '../http/api/listings.ts'
+import type { StatusView } from '../http/api/status.ts'
+import { act, notNow } from './forms.ts'
+import { changeText, heldPriceParts } from './held-prices.ts'
+import { type Html, html } from './html.ts'
+import { figures, section, tabs } from './lists.ts'
+import { live } from './live.ts'
+import { stateMark } from './marks.ts'
+import type { Page, Visit } from './page.ts'
+import { empty, pager, table } from './tables.ts'
+import { ago, clockTag, duration, grouped, sentenceOf } from './words.ts'
+
+interface List<R> {
+  items: R[]
+  next: string | null
+}
+
+export const syncsPage: Page = {
+  path: '/syncs',
+  role: 'viewer',
+  navigation: { group: 'Supplier', label: 'Syncs' },
+  show: async (visit) => {
+    const { query } = visit
+    return {
+      title: 'Syncs',
+      main: html`<header class="title"><h1>Syncs</h1><p>${freshness(await visit.status(), visit.now)}</p></header>
+<div class="split">
+${live({ id: 'runs', class: 'stack', labelledBy: 'runs-h', from: `/syncs/parts/runs${query.size > 0 ? `?${query}` : ''}`, content: await runsPart(visit) })}
+${section('actions-h', 'Actions', undefined, html`<div>${visit.caller.role === 'viewer' ? notNow(['Request a sync, dry run: they need the role operator; you are viewer.']) : requestAct}</div>`)}
+</div>`,
+    }
+  },
+  actions: {
+    start: {
+      role: 'operator',
+      run: async ({ call }) => {
+        const { run } = await call<{ run: SyncRunView }>('requestSync')
+        const text = 'The catalogue is being read. If a sync was under way already, this is that one.'
+        return { notice: { kind: 'done', word: 'Started', text }, to: `/syncs/${run.id}` }
+      },
+    },
+  },
+  parts: { runs: (visit) => runsPart(visit) },
+}
+
+const requestAct = html`${act({
+  summary: 'Request a sync…',
+  to: '/syncs/start',
+  about: 'Reads the whole catalogue of the supplier now, and pushes what changed to the stores.',
+  effect: [
+    ['Money', 'Nothing is spent. It takes a share of the requests that the supplier allows.'],
+    ['Stores', 'Get prices and stock that changed. A price that jumps is held.'],
+    ['Undo', 'None needed: the schedule does the same.'],
+  ],
+  button: 'Read the catalogue now',
+})}<p class="not-now"><a href="/syncs/dry-run">Try it as a dry run</a> first: it changes nothing and says what would change.</p>`
+
+function freshness({ freshness: { catalogueAt, catalogueFailure }, counts }: StatusView, now: number): Html {
+  const read = catalogueAt
+    ? html`The catalogue was read ${ago(catalogueAt, now)}: ${grouped(counts.offers.total)} offers, ${grouped(counts.offers.inStock)} in stock.`
+    : html`The catalogue was not read yet.`
+  if (!catalogueFailure) return read
+  return html`${read} <strong>The last sync failed</strong>: <a href="/syncs/${catalogueFailure.run}">${sentenceOf(catalogueFailure.error ?? 'see the run')}</a>`
+}
+
+async function runsPart({ call, query, now }: Visit): Promise<Html> {
+  const before = query.get('before')
+  const { items, next } = await call<List<SyncRunView>>('listSyncRuns', {
+    query: { limit: '25', ...(before && { before }) },
+  })
+  const head = html`<div class="head quay"><h2 id="runs-h">Runs</h2></div>`
+  if (items.length === 0) {
+    return html`${head}${empty('No sync yet', 'The first one begins when the service starts, and then by the schedule.')}`
+  }
+  const page = new URLSearchParams(before ? { before } : {})
+  return html`${head}${table<SyncRunView>({
+    caption: 'Sync runs, newest first',
+    rows: items,
+    columns: [
+      {
+        head: 'Started',
+        cell: (run) =>
+          html`<a href="/syncs/${run.id}">${clockTag(run.startedAt, now)}</a><small>${causeText(run)}</small>`,
+      },
+      { head: 'State', cell: ({ state }) => stateMark(state), isTop: true },
+      { head: 'Offers', cell: ({ offersSeen }) => grouped(offersSeen), isNumber: true },
+      { head: 'New', cell: ({ offersNew }) => grouped(offersNew), isNumber: true },
+      { head: 'Changed', cell: ({ offersChanged }) => grouped(offersChanged), isNumber: true },
+      { head: 'Gone', cell: ({ offersGone }) => grouped(offersGone), isNumber: true },
+    ],
+  })}${pager({ at: '/syncs', query: page, next })}`
+}
+
+const causes: Record<string, string> = {
+  schedule: 'on schedule',
+  start: 'at the start of the service',
+  tier_changed: 'the VIP tier changed',
+  resumed: 'after one that was cut short',
+}
+
+export const causeText = ({ cause, dry }: Pick<SyncRunView, 'cause' | 'dry'>): string =>
+  dry ? 'dry run, changed nothing' : (causes[cause] ?? `asked for by ${cause}`)
+
+/** Runs with more changes than this are not filtered: a run that lists a whole catalogue for the first time. */
+const FILTERED_MAX = 20_000
+
+const kinds = [
+  ['', 'All'],
+  ['cost', 'Cost'],
+  ['localStock', 'Local stock'],
+  ['providerStock', "Provider's stock"],
+  ['availability', 'Availability'],
+  ['presence', 'New and gone'],
+] as const
+
+export const syncPage: Page = {
+  path: '/syncs/:id',
+  role: 'viewer',
+  below: '/syncs',
+  show: async (visit) => {
+    const { query, path, call } = visit
+    const id = path.id ?? ''
+    const [field, after] = [query.get('field') ?? '', query.get('after')]
+    const run = await runOf(visit)
+    const [changes, held] = await Promise.all([
+      call<List<OfferChangeView>>('listSyncChanges', {
+        path: { id },
+        query: { limit: '100', ...(field && { field }), ...(after && { after }) },
+      }),
+      call<List<HeldPriceView>>('listHeldPrices', { query: { limit: '50' } }),
+    ])
+    const products = new Set(changes.items.map(({ productId }) => productId))
+    const waiting = held.items.filter(({ productId }) => productId !== null && products.has(productId)).slice(0, 5)
+    const isFiltered = run.offersNew + run.offersChanged + run.offersGone <= FILTERED_MAX
+    return {
+      title: `Sync of ${run.startedAt.slice(11, 16)}`,
+      main: html`${live({ tag: 'div', id: 'progress', class: 'stack wide', from: `/syncs/${id}/parts/progress`, content: progressPart(run, visit.now) })}
+${waiting.length > 0 && (await heldPriceParts(visit, waiting))}
+${section(
+  'changes-h',
+  'What changed',
+  isFiltered &&
+    tabs(
+      'Kinds of changes',
+      kinds.map(([name, text]) => ({ to: `/syncs/${id}${name && `?field=${name}`}`, text, isCurrent: name === field })),
+    ),
+  run.dry
+    ? empty(
+        'A dry run changes nothing',
+        html`The newest one is on the <a href="/syncs/dry-run">page of dry runs</a>, with what would have changed.`,
+      )
+    : changes.items.length === 0
+      ? empty('No changes', noChanges(run, field))
+      : html`${changesTable(changes.items)}${pager({ at: `/syncs/${id}`, query, next: changes.next, by: 'after' })}`,
+)}`,
+    }
+  },
+  parts: { progress: async (visit) => progressPart(await runOf(visit), visit.now) },
+}
+
+function noChanges({ id, state }: SyncRunView, field: string): Html | string {
+  if (state === 'running') return html`None so far. <a href="/syncs/${id}">Look again</a>`
+  return field === '' ? 'The run found every offer as it was.' : 'The run found no change of this kind.'
+}
+
+const runOf = ({ call, path }: Visit): Promise<SyncRunView> =>
+  call<SyncRunView>('viewSyncRun', { path: { id: path.id ?? '' }, query: { changes: 'false' } })
+
+function progressPart(run: SyncRunView, now: number): Html {
+  const { startedAt, finishedAt, pages, pagesTotal, state } = run
+  const isRunning = state === 'running'
+  const took = (finishedAt ? Date.parse(finishedAt) : now) - Date.parse(startedAt)
+  const when = isRunning
+    ? html`Started ${clockTag(startedAt, now)}, ${causeText(run)}.`
+    : html`${clockTag(startedAt, now)} to ${finishedAt && clockTag(finishedAt, now)}, ${causeText(run)}. It took ${duration(took)}.`
+  return html`<header class="title"><p class="trail"><a href="/syncs">Syncs</a> / ${startedAt.slice(0, 10)}</p><h1>Sync of ${startedAt.slice(11, 16)}</h1>
+<p>${stateMark(state)} <span class="quiet">${when}</span></p></header>
+${isRunning && html`<label>Page ${pages}${pagesTotal !== null && ` of ${pagesTotal}`}<progress${pagesTotal !== null && html` max="${Math.max(1, pagesTotal)}" value="${Math.min(pages, pagesTotal)}"`}></progress></label>`}
+${run.error && html`<p class="notice is-${state === 'failed' ? 'stop' : 'held'}"><span>${sentenceOf(run.error)}${run.requestId && html` Request <span class="id">${run.requestId}</span>.`}</span></p>`}
+${run.firstUnreadable && html`<p class="notice is-held"><span>An offer could not be read, and was kept as it was: <code>${run.firstUnreadable.path}</code> (setting <code>${run.firstUnreadable.field}</code>) had ${run.firstUnreadable.value}.</span></p>`}
+${figures([
+  {
+    name: 'Offers read',
+    value: grouped(run.offersSeen),
+    beside:
+      pagesTotal === null
+        ? `${grouped(pages)} pages`
+        : pages >= pagesTotal
+          ? `all ${grouped(pagesTotal)} pages`
+          : `${grouped(pages)} of ${grouped(pagesTotal)} pages`,
+  },
+  { name: 'Changed', value: grouped(run.offersChanged), beside: 'offers that were known' },
+  { name: 'New', value: grouped(run.offersNew), beside: 'listed for the first time, or again' },
+  { name: 'Gone', value: grouped(run.offersGone), beside: 'missing from two runs in a row' },
+  {
+    name: 'Not readable',
+    value: grouped(run.offersUnreadable),
+    beside: run.offersUnreadable === 0 ? 'all could be read' : 'kept as they were',
+  },
+])}`
+}
+
+const fields: Record<string, string> = {
+  basePrice: 'base price',
+  costFault: 'fault of the cost',
+  localStock: 'local stock',
+  providerStock: "provider's stock",
+}
+
+/** What changed, from what to what. */
+export const changesTable = (items: readonly Omit<OfferChangeView, 'id'>[]): Html =>
+  table<Omit<OfferChangeView, 'id'>>({
+    caption: 'Changes of offers',
+    rows: items,
+    columns: [
+      {
+        head: 'Offer',
+        cell: ({ name, sku }) =>
+          html`<a href="/listings?q=${encodeURIComponent(sku)}">${name}</a><small class="id">${sku}</small>`,
+      },
+      { head: 'What', cell: ({ field }) => fields[field] ?? field },
+      {
+        head: 'Before',
+        cell: ({ before }) => before && html`<span><span class="from">${short(before)}</span></span>`,
+        isNumber: true,
+      },
+      { head: 'After', cell: ({ after }) => after && html`<strong>${short(after)}</strong>`, isNumber: true },
+      {
+        head: 'Change',
+        cell: ({ before, after }) => (before && after ? changeText(before, after, 'EUR').slice(2) : ''),
+        isNumber: true,
+      },
+    ],
+  })
+
+/** Descriptions change too, and are long. */
+const short = (text: string): string => (text.length > 40 ? `${text.slice(0, 39)}…` : text)
