@@ -134,7 +134,7 @@ function standing(order: OrderHistoryView, now: number): Html {
       : delivered === wanted
         ? `${wanted === 1 ? 'Its key is' : `All ${wanted} keys are`} with the store.`
         : wanted === 1
-          ? 'Its key is not with the store yet.'
+          ? 'Its key is not with the store.'
           : `${delivered} of ${wanted} keys ${delivered === 1 ? 'is' : 'are'} with the store.`
   const cancelled = order.cancelRequestedAt !== null && html` Cancelled ${clockTag(order.cancelRequestedAt, now)}.`
   return html`<p>${orderMark({ state: order.state, lines: lines as never })} <span class="quiet">Received ${ago(order.receivedAt, now)}, ${clockTag(order.receivedAt, now)}. ${keys}${cancelled}</span></p>`

@@ -7,7 +7,7 @@ import { mark } from './marks.ts'
 import { orderPath, type StoreNames, storeName, storeNames } from './orders.ts'
 import type { Page } from './page.ts'
 import { empty, pager, table } from './tables.ts'
-import { ago, clockTag, countedInWords, money, sentenceOf } from './words.ts'
+import { age, clockTag, countedInWords, money, sentenceOf, timeTag } from './words.ts'
 
 interface Purchases {
   items: ListedPurchaseView[]
@@ -54,7 +54,7 @@ export const reviewsPage: Page = {
                 },
                 { head: 'Why', cell: ({ note }) => sentenceOf(note ?? 'Only a person can settle it') },
                 { head: 'Money', isNumber: true, cell: atStake },
-                { head: 'Waits', cell: ({ since }) => ago(since, now) },
+                { head: 'Waits', cell: ({ since }) => timeTag(since, age(since, now)) },
               ],
             })}${pager({ at: '/reviews', query, next })}`
       }</section>`,

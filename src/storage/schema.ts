@@ -340,7 +340,7 @@ export const storeOrders = sqliteTable(
   },
   (t) => [
     index('store_orders_open').on(t.id).where(sql`closed_at is null`),
-    index('store_orders_unfulfilled').on(t.closedState, t.id).where(sql`closed_state <> 'fulfilled'`),
+    index('store_orders_unfulfilled').on(t.closedState, t.id, t.store).where(sql`closed_state <> 'fulfilled'`),
     index('store_orders_store').on(t.store, t.id),
     uniqueIndex('store_orders_reference').on(t.store, t.reference),
     index('store_orders_received').on(t.receivedAt),

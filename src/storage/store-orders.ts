@@ -54,11 +54,13 @@ export const listStoreOrders = page(storeOrders, ['store', 'closedState'])
 
 interface OrderFilter {
   store?: string | undefined
+  /** Of one of their lines. */
+  sku?: string | undefined
   before?: string | undefined
   limit: number
 }
 
-const newestOrders = ({ store, before, limit }: OrderFilter, state: SQL | undefined) =>
+const newestOrders = ({ store, sku, before, limit }: OrderFilter, state: SQL | undefined) =>
   build
     .select()
     .from(storeOrders)
@@ -67,6 +69,9 @@ const newestOrders = ({ store, before, limit }: OrderFilter, state: SQL | undefi
         state,
         // The plus keeps SQLite from another index than that of the state, which finds few.
         store === undefined ? undefined : sql`+${storeOrders.store} = ${store}`,
+        sku === undefined
+          ? undefined
+          : sql`exists (select 1 from store_order_lines where sku = ${sku} and order_id = ${storeOrders.id})`,
         before === undefined ? undefined : lt(storeOrders.id, before),
       ),
     )
@@ -106,9 +111,16 @@ export const storeOrdersNamed = statement((name: string) =>
     .limit(10),
 )
 
-/** Orders with a SKU in one of their lines, newest first. */
+/**
+ * Orders with a SKU in one of their lines, newest first.
+ *
+ * @param filter `closedState` is one that most orders have: few in another state are found among those in that state
+ */
 export const ordersOfSku = statement(
-  (sku: string, { store, before, limit, closedState, isOpen }: OrderFilter & { closedState?: string; isOpen?: true }) =>
+  (
+    sku: string,
+    { store, before, limit, closedState }: Omit<OrderFilter, 'sku'> & { closedState?: 'fulfilled' | undefined },
+  ) =>
     build
       .select(getTableColumns(storeOrders))
       .from(storeOrderLines)
@@ -118,7 +130,6 @@ export const ordersOfSku = statement(
           eq(storeOrderLines.sku, sku),
           before === undefined ? undefined : lt(storeOrderLines.orderId, before),
           store === undefined ? undefined : sql`+${storeOrders.store} = ${store}`,
-          isOpen === undefined ? undefined : sql`+${storeOrders.closedAt} is null`,
           closedState === undefined ? undefined : sql`+${storeOrders.closedState} = ${closedState}`,
         ),
       )

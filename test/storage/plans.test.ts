@@ -162,12 +162,16 @@ test.each(namedByIndexes)('%s are found by indexes alone', (_what, statement) =>
 
 test('lists of a few among many are walked newest first, without sorting', () => {
   expect(planOf(listOpenOrders({ store: 's', limit: 1 }))).toEqual(['SCAN store_orders USING INDEX store_orders_open'])
+  expect(planOf(listOpenOrders({ store: 's', sku: 'k', limit: 1 }))).toEqual([
+    'SCAN store_orders USING INDEX store_orders_open',
+    'SEARCH store_order_lines EXISTS USING COVERING INDEX store_order_lines_sku (sku=? AND order_id=?)',
+  ])
   expect(planOf(listHeldPurchases({ holdReason: 'ceiling', limit: 1 }))).toEqual([
     'SCAN purchases USING INDEX purchases_held',
   ])
   for (const statement of [
     listUnfulfilledOrders('failed', { limit: 1 }),
-    ordersOfSku('k', { closedState: 'failed', limit: 1 }),
+    ordersOfSku('k', { closedState: 'fulfilled', limit: 1 }),
     listStoreOrders({ store: 's', limit: 1 }),
   ])
     expect(planOf(statement).join()).not.toContain('TEMP B-TREE')

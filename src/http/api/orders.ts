@@ -414,12 +414,14 @@ async function askedOrders(db: Database, { state, search, ...filter }: OrderFilt
           (before === undefined || order.id < before),
       )
     }
-    const closedState = state === 'open' ? undefined : state
-    return db.query(ordersOfSku(search, { ...filter, closedState, isOpen: state === 'open' ? true : undefined }))
+    if (state === undefined || state === 'fulfilled') {
+      return db.query(ordersOfSku(search, { ...filter, closedState: state }))
+    }
   }
-  if (state === 'open') return db.query(listOpenOrders(filter))
+  const few = { ...filter, sku: search }
+  if (state === 'open') return db.query(listOpenOrders(few))
   if (state === undefined || state === 'fulfilled') return db.query(listStoreOrders({ ...filter, closedState: state }))
-  return db.query(listUnfulfilledOrders(state, filter))
+  return db.query(listUnfulfilledOrders(state, few))
 }
 
 /** A store token finds its own orders only; a person names the store where the reference alone does not. */

@@ -9,7 +9,7 @@ update store_orders
 
 drop index store_orders_open;
 create index store_orders_open on store_orders (id) where closed_at is null;
-create index store_orders_unfulfilled on store_orders (closed_state, id) where closed_state <> 'fulfilled';
+create index store_orders_unfulfilled on store_orders (closed_state, id, store) where closed_state <> 'fulfilled';
 create index store_orders_store on store_orders (store, id);
 create index store_order_lines_sku on store_order_lines (sku, order_id);
 
