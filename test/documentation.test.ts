@@ -16,6 +16,7 @@ import { decisionTypes } from '../src/ordering/choices.ts'
 import { controls } from '../src/sandbox/control-table.ts'
 import { faultOptions, faultTable, matchFields } from '../src/sandbox/faults.ts'
 import { readListingAnswer } from '../src/stores/backend/backend.ts'
+import { METAFIELDS_MAX } from '../src/stores/shopify/documents.ts'
 import { scopesFor } from '../src/stores/shopify/findings.ts'
 import { APP_NAMESPACE, keysOnOrder } from '../src/stores/shopify/hand-over.ts'
 import { otherCases } from './domain/purchase-cases-after.ts'
@@ -227,6 +228,7 @@ describe('the page for shops of Shopify', () => {
     const { texts } = keysOnOrder([{ key: 'keys_1', value: 'Game\nAAAA', compareDigest: '' }])
     expect(texts, 'the names that the lines make are those of metafields with keys').toHaveLength(1)
     expect(lines).toContain("'keys_' | append: number")
+    expect(lines).toContain(`(1..${METAFIELDS_MAX})`)
     expect([...lines.matchAll(/metafields\['([^']+)'\]/g)].map(([, name]) => name)).toEqual(
       Array(2).fill(APP_NAMESPACE.replace('$app:', 'app--123456--')),
     )

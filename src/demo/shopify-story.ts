@@ -40,12 +40,12 @@ export async function shopifyOfStory({ id, folder, storePort, sandbox }: StoryPl
     const units = (of: { quantity: number }[]) => of.reduce((sum, { quantity }) => sum + quantity, 0)
     return lines.length > 0 && units(fulfilments.flatMap((one) => one.lines)) === units(lines)
   }
-  /** Each text has the name of a product and below it its keys; an empty line parts two products. */
+  /** Each text has the name of a product, and below it its keys. */
   const keysOf = (reference: string): string[] =>
     shop
       .metafieldsOf(reference)
       .filter(({ key }) => /^keys_\d+$/.test(key))
-      .flatMap(({ value }) => value.split('\n\n').flatMap((text) => text.split('\n').slice(1)))
+      .flatMap(({ value }) => value.split('\n').slice(1))
   const references = () => [...shop.orders.keys()]
   const keys = () => references().flatMap(keysOf)
   /** Each mail prints all keys of its order: the newest one has what the customer has. */
