@@ -116,12 +116,14 @@ export function cell(value: unknown): string {
 export const counted = (count: unknown, one: string, several: string): string =>
   `${cell(count)} ${Number(count) === 1 ? one : several}`
 
-/** Counts by name, the empty ones left out: `3 accepted, 41 fulfilled`. */
-export function countsText(value: unknown): string {
+/** Counts by name, the empty ones left out: `3 accepted, 10000+ fulfilled`. @param most how far they were counted */
+export function countsText(value: unknown, most = Number.POSITIVE_INFINITY): string {
   const counts = Object.entries(asRow(value)).filter(([, count]) => count !== 0)
   return counts.length === 0
     ? 'none'
-    : counts.map(([name, count]) => `${cell(count)} ${name.replaceAll('_', ' ')}`).join(', ')
+    : counts
+        .map(([name, count]) => `${Number(count) >= most ? `${most}+` : cell(count)} ${name.replaceAll('_', ' ')}`)
+        .join(', ')
 }
 
 /** Decimal text and its currency as one: `12.34 EUR`; `-` without an amount. */

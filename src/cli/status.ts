@@ -29,6 +29,7 @@ function statusText(facts: Row, now: number, width: number): string {
   const freeze = asRow(facts.freeze)
   const freshness = asRow(facts.freshness)
   const counts = asRow(facts.counts)
+  const upTo = Number(counts.upTo ?? Number.POSITIVE_INFINITY)
   const offers = asRow(counts.offers)
   const frozen = facts.freeze
     ? `FROZEN by ${cell(freeze.actor)}, ${instant(freeze.at, now)}: ${cell(freeze.reason)}`
@@ -53,11 +54,11 @@ function statusText(facts: Row, now: number, width: number): string {
     ...catalogueFailure(freshness, now, width),
     ['Offers', `${cell(offers.total)}, ${cell(offers.inStock)} in stock`],
     ['Listings', countsText(counts.listings)],
-    ['Purchases', countsText(counts.purchases)],
-    ['Held', countsText(counts.held)],
-    ['Deliveries', countsText(counts.deliveries)],
+    ['Purchases', countsText(counts.purchases, upTo)],
+    ['Held', countsText(counts.held, upTo)],
+    ['Deliveries', countsText(counts.deliveries, upTo)],
     ...refusedPairs(asRow(facts.refusedDeliveries), now),
-    ['Callbacks', countsText(counts.callbacks)],
+    ['Callbacks', countsText(counts.callbacks, upTo)],
     ['Alerts', alertCounts(facts.alerts)],
     ['Discrepancies', countsText(counts.discrepancies)],
     ['Sweep', sweepText(asRow(facts.sweep), now)],

@@ -77,7 +77,7 @@ export interface Visit {
    * @throws Failure as the API would answer it
    */
   call: <T>(name: string, asked?: OperationInput) => Promise<T>
-  /** `viewStatus` of what is under way or waits, at most two seconds old; an action makes it new. */
+  /** `viewStatus`, at most two seconds old; an action makes it new. */
   status: () => Promise<StatusView>
 }
 

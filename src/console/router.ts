@@ -99,7 +99,7 @@ export function consoleRouter(parts: RouterParts): Router {
       call,
       status: () => {
         if (!read || monotonic() - read.at > STATUS_MS)
-          read = { at: monotonic(), status: call<StatusView>('viewStatus', { query: { open: 'true' } }) }
+          read = { at: monotonic(), status: call<StatusView>('viewStatus') }
         return read.status
       },
     }

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import { COUNT_MAX } from '../storage/statement.ts'
 import type { UnreadableAnswer } from '../supplier/read.ts'
 import type { StoredStatus } from './status.ts'
 
@@ -33,21 +34,23 @@ const seconds = (since: number | null | undefined, now: number): Reading[] =>
 const each = (values: Record<string, number>, labels?: Record<string, string>): Reading[] =>
   Object.entries(values).map(([what, value]) => [value, { what, ...labels }])
 
+const UP_TO = `of each kind up to ${COUNT_MAX}`
+
 /** What is read at each scrape. */
 const gauges: Record<string, GaugeSource> = {
   deliveries_stored: {
-    help: 'Deliveries in the inbox',
+    help: `Deliveries in the inbox, ${UP_TO}`,
     labels: ['state'],
     read: ({ deliveries }) => deliveries.map(({ state, total }) => [total, { state }]),
   },
   purchases: {
-    help: 'Purchases by state and what holds them',
+    help: `Purchases by state and what holds them, ${UP_TO}`,
     labels: ['state', 'hold'],
     read: ({ purchases }) =>
       purchases.map(({ state, holdReason, total }) => [total, { state, hold: holdReason ?? '' }]),
   },
   outbox: {
-    help: 'Effects that are queued or done',
+    help: `Effects that are queued or done, ${UP_TO}`,
     labels: ['kind', 'state'],
     read: ({ outbox }) => outbox.map(({ kind, state, total }) => [total, { kind, state }]),
   },

@@ -1,28 +1,21 @@
-import { finalStates, purchaseStates } from '../domain/purchase.ts'
 import { allBalanceAccounts, latestBalance } from '../storage/balance.ts'
 import { allCallbackSecrets } from '../storage/callback-secrets.ts'
 import type { Database } from '../storage/database.ts'
-import { countDeliveries, countOpenDeliveries } from '../storage/deliveries.ts'
+import { countDeliveries } from '../storage/deliveries.ts'
 import { countDiscrepancies } from '../storage/discrepancies.ts'
 import { currentFreeze } from '../storage/freezes.ts'
 import { countListings, countWaitingPrices } from '../storage/listings.ts'
 import { countOffers } from '../storage/offers.ts'
 import { openOutage } from '../storage/outages.ts'
-import { countOpenOutbox, countOutbox } from '../storage/outbox.ts'
+import { countOutbox } from '../storage/outbox.ts'
 import { allPublishing } from '../storage/publications.ts'
-import { countByState, countInStates } from '../storage/purchases.ts'
+import { countByState } from '../storage/purchases.ts'
 import { lastCompleteSweep, lastCompleteSync, lastEndedSync } from '../storage/runs.ts'
-
-const OPEN = purchaseStates.filter((state) => !finalStates.includes(state))
 
 export type StoredStatus = Awaited<ReturnType<typeof readStatus>>
 
-/**
- * The state of the service as stored: `GET /status` and the metrics show the same read.
- *
- * @param isOpenOnly purchases, deliveries and messages that are over are not counted: a million of them take a second
- */
-export async function readStatus(db: Database, isOpenOnly = false) {
+/** The state of the service as stored: `GET /status` and the metrics show the same read. */
+export async function readStatus(db: Database) {
   const [
     [balance],
     accounts,
@@ -44,10 +37,10 @@ export async function readStatus(db: Database, isOpenOnly = false) {
     db.query(latestBalance()),
     db.query(allBalanceAccounts()),
     currentFreeze(db),
-    db.query(isOpenOnly ? countInStates(OPEN) : countByState()),
+    db.query(countByState()),
     db.query(countOffers()),
-    db.query(isOpenOnly ? countOpenDeliveries() : countDeliveries()),
-    db.query(isOpenOnly ? countOpenOutbox() : countOutbox()),
+    db.query(countDeliveries()),
+    db.query(countOutbox()),
     db.query(countDiscrepancies()),
     db.query(countListings()),
     db.query(countWaitingPrices()),

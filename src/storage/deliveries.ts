@@ -1,9 +1,11 @@
 import { and, asc, eq, getTableColumns, inArray, lt, lte, ne, or, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { captures, deliveries } from './schema.ts'
-import { build, change, page, statement } from './statement.ts'
+import { build, change, countUpTo, page, statement } from './statement.ts'
 
 export type Delivery = typeof deliveries.$inferSelect
+export const deliveryStates = ['stored', 'applied', 'ignored', 'orphan', 'quarantined', 'retry', 'dead'] as const
+
 /** What identifies a delivery. */
 type Identity = Pick<Delivery, 'source' | 'deliveryId' | 'bodyHmac' | 'mac'>
 
@@ -52,20 +54,12 @@ export const deliveriesOfPurchases = statement((purchaseIds: string[]) =>
     .orderBy(asc(deliveries.receivedAt), asc(deliveries.id)),
 )
 
+/** Of each state. */
 export const countDeliveries = statement(() =>
-  build
-    .select({ state: deliveries.state, total: sql<number>`count(*)`.as('total') })
-    .from(deliveries)
-    .groupBy(deliveries.state),
-)
-
-/** The same without those that are over: applied and ignored. */
-export const countOpenDeliveries = statement(() =>
-  build
-    .select({ state: deliveries.state, total: sql<number>`count(*)`.as('total') })
-    .from(deliveries)
-    .where(inArray(deliveries.state, ['stored', 'orphan', 'quarantined', 'retry', 'dead']))
-    .groupBy(deliveries.state),
+  countUpTo(
+    deliveryStates.map((state) => ({ state })),
+    ({ state }) => sql`deliveries where state = ${state}`,
+  ),
 )
 
 /** A delivery as it comes in. */

@@ -1,9 +1,9 @@
-import { and, asc, desc, eq, gt, gte, inArray, isNull, lte, or, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, gte, isNull, lte, or, sql } from 'drizzle-orm'
 import type { OrderState } from '../domain/store-order.ts'
 import type { ReportedHold, StoreUpdate } from '../domain/store-update.ts'
 import type { Change } from './database.ts'
 import { outbox } from './schema.ts'
-import { build, change, page, statement } from './statement.ts'
+import { build, change, countUpTo, page, statement } from './statement.ts'
 
 export type OutboxRow = typeof outbox.$inferSelect
 
@@ -63,20 +63,17 @@ export const alertsFrom = statement((fromId: string, limit: number) =>
     .limit(limit),
 )
 
-export const countOutbox = statement(() =>
-  build
-    .select({ kind: outbox.kind, state: outbox.state, total: sql<number>`count(*)`.as('total') })
-    .from(outbox)
-    .groupBy(outbox.kind, outbox.state),
+const kinds = (['callback', 'alert'] as const).flatMap((kind) =>
+  (['due', 'done', 'dead'] as const).map((state) => ({ kind, state })),
 )
 
-/** The same without what is done. */
-export const countOpenOutbox = statement(() =>
-  build
-    .select({ kind: outbox.kind, state: outbox.state, total: sql<number>`count(*)`.as('total') })
-    .from(outbox)
-    .where(inArray(outbox.state, ['due', 'dead']))
-    .groupBy(outbox.kind, outbox.state),
+/** Of each kind and state. */
+export const countOutbox = statement(() =>
+  countUpTo(kinds, ({ kind, state }) =>
+    kind === 'alert'
+      ? sql`outbox where kind = 'alert' and +state = ${state}`
+      : sql`outbox where kind = 'callback' and state = ${state}`,
+  ),
 )
 
 /** One effect of a dedupe key is stored: a second one changes nothing. */

@@ -464,6 +464,7 @@ export const purchases = sqliteTable(
     index('purchases_order').on(t.orderId),
     index('purchases_due').on(t.state, t.notBefore),
     index('purchases_held').on(t.id).where(sql`hold_reason is not null`),
+    index('purchases_not_sent').on(t.state, t.holdReason).where(sql`state in ('planned', 'waiting')`),
     index('purchases_refresh').on(t.refreshAt),
     index('purchases_reserved').on(t.reservedAt),
     index('purchases_last_sent').on(t.lastSentAt),

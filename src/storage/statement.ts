@@ -1,4 +1,4 @@
-import { and, desc, eq, getTableColumns, gte, lt, type SQLWrapper, sql } from 'drizzle-orm'
+import { and, desc, eq, getTableColumns, gte, lt, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
 import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import type { Change, RowCount } from './database.ts'
@@ -188,6 +188,24 @@ export function page<
       .limit(filter.limit)
     return select as unknown as SQLWrapper & { readonly _: { readonly result: Row[] } }
   })
+}
+
+/** A count goes this far: one of a million rows takes a second, in which nothing else is done. */
+export const COUNT_MAX = 10_000
+
+/**
+ * How many rows there are of each kind, up to `COUNT_MAX`; kinds without rows are left out.
+ *
+ * @param kinds what is selected of each, as it is
+ * @param rowsOf the rows of a kind, from their table on; an index must find them
+ */
+export const countUpTo = <K extends Record<string, string | null>>(kinds: readonly K[], rowsOf: (kind: K) => SQL) => {
+  const counts = kinds.map((kind) => {
+    const names = Object.entries(kind).map(([name, value]) => sql`${sql.param(value)} as ${sql.identifier(name)}`)
+    const rows = sql`select 1 from ${rowsOf(kind)} limit ${sql.raw(String(COUNT_MAX))}`
+    return sql`select ${sql.join(names, sql`, `)}, count(*) as total from (${rows})`
+  })
+  return sql<K & { total: number }>`select * from (${sql.join(counts, sql` union all `)}) where total > 0`
 }
 
 /** Rows of one statement: few texts of it exist, a page of a hundred is one, and what is left of one is a handful. */

@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- receive [--stored N]`, `-- sync [--offers N] [--rounds N]`, `-- dry-run [--offers N]`,
- * `-- pages [--stored N]`, `-- journeys [--list]`: a table for people and, last, one JSON line.
+ * `-- pages [--stored N] [--folder F]`, `-- journeys [--list]`: a table for people and, last, one JSON line.
  */
 import { parseArgs } from 'node:util'
 import { benchDryRun } from './dry-run.ts'
@@ -22,7 +22,7 @@ else if (name === 'pages') await pages()
 else if (name === 'journeys') await journeys()
 else {
   say(
-    'usage: npm run bench -- receive [--stored N], -- sync [--offers N] [--rounds N], -- dry-run [--offers N], -- pages [--stored N], or -- journeys [--list]',
+    'usage: npm run bench -- receive [--stored N], -- sync [--offers N] [--rounds N], -- dry-run [--offers N], -- pages [--stored N] [--folder F], or -- journeys [--list]',
   )
   process.exitCode = 2
 }
@@ -65,7 +65,14 @@ async function dryRun(): Promise<void> {
 }
 
 async function pages(): Promise<void> {
-  const { rows, figures, isGood } = await benchPages(say, flag === '--stored' ? Number(count) : undefined)
+  const { values } = parseArgs({
+    args: process.argv.slice(3),
+    options: { stored: { type: 'string' }, folder: { type: 'string' } },
+  })
+  const { rows, figures, isGood } = await benchPages(say, {
+    ...(values.stored && { stored: Number(values.stored) }),
+    kept: values.folder,
+  })
   process.stdout.write(`${table(rows)}\n\n${JSON.stringify(figures)}\n`)
   process.exitCode = isGood ? 0 : 1
 }

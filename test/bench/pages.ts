@@ -1,12 +1,13 @@
 /**
- * `npm run bench -- pages [--stored N]`: how long the service works for each page and live part of the console, and for the status and
+ * `npm run bench -- pages [--stored N] [--folder F]`: how long the service works for each page and live part of the console, and for the status and
  * the metrics, with a million orders and deliveries stored. The routes are walked as readers do, so that a new page is measured without
- * being named: its first rows, rows deep in the list, each filter, searches for what many, one and no order have.
+ * being named: its first rows, rows deep in the list, each filter, searches for what many, one and no order have. What is stored stays in
+ * the folder, if one is named, for the next run: storing takes longer than measuring.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -21,7 +22,7 @@ import { databaseFileOf, openDatabase } from '../../src/storage/sqlite/open.ts'
 import { cookieIn, visit } from '../support/console-client.ts'
 import { type Stop, walkConsole } from '../support/console-walk.ts'
 import { medianOf } from './processes.ts'
-import { storeSales } from './stored-pages.ts'
+import { type Stored, storeSales } from './stored-pages.ts'
 import type { Row } from './table.ts'
 
 const STORED = 1_000_000
@@ -49,8 +50,12 @@ interface Times {
   core: number[]
 }
 
-export async function benchPages(say: (text: string) => void, stored = STORED) {
-  const folder = mkdtempSync(path.join(tmpdir(), 'quayside-bench-'))
+export async function benchPages(
+  say: (text: string) => void,
+  { stored = STORED, kept }: { stored?: number; kept?: string | undefined },
+) {
+  const folder = kept ?? mkdtempSync(path.join(tmpdir(), 'quayside-bench-'))
+  mkdirSync(folder, { recursive: true })
   const [port, consolePort, supplierPort, storePort] = [
     await freePort(),
     await freePort(),
@@ -70,10 +75,14 @@ export async function benchPages(say: (text: string) => void, stored = STORED) {
   let service: ChildProcess | undefined
   try {
     const config = loadConfig(configFile, {})
-    await (await setUpOf(config, [DEMO_STORE])).close()
     const file = databaseFileOf(config.dataDir)
-    say(`storing ${stored.toLocaleString('en')} orders`)
-    const sales = storeSales(file, stored, DEMO_STORE, Date.now())
+    const salesFile = path.join(folder, 'sales.json')
+    if (!existsSync(salesFile)) {
+      await (await setUpOf(config, [DEMO_STORE])).close()
+      say(`storing ${stored.toLocaleString('en')} orders`)
+      writeFileSync(salesFile, JSON.stringify(storeSales(file, stored, DEMO_STORE, Date.now())))
+    }
+    const sales = JSON.parse(readFileSync(salesFile, 'utf8')) as Stored
     const megabytes = Math.round(statSync(file).size / 1_000_000)
     const link = await newLink(file)
     say(`${megabytes} MB; starting the service`)
@@ -124,10 +133,10 @@ export async function benchPages(say: (text: string) => void, stored = STORED) {
       for (const { kind, to } of reached) await measure(kind, () => ask(to))
       for (const to of ['/api/v1/status', '/metrics']) await measure(to, plain(to))
     }
-    return report({ times, reached, stored, megabytes, readyMs })
+    return report({ times, reached, stored: sales.count, megabytes, readyMs })
   } finally {
     if (service) await ended(service)
-    rmSync(folder, { recursive: true, force: true })
+    if (kept === undefined) rmSync(folder, { recursive: true, force: true })
   }
 }
 

@@ -9,6 +9,8 @@ const SPAN_MS = 90 * DAY_MS
 const ORDERS_A_LISTING = 5
 
 export interface Stored {
+  /** How many orders. */
+  count: number
   /** An id of half of the time, for lists that go on before an id. */
   middleId: string
   /** A variant of the middle, for lists that go on after one. */
@@ -29,7 +31,7 @@ export interface Stored {
 export function storeSales(file: string, count: number, store: string, now: number): Stored {
   const db = new Connection(file)
   for (const pragma of [
-    'journal_mode = OFF',
+    'journal_mode = MEMORY',
     'foreign_keys = OFF',
     'synchronous = OFF',
     'cache_size = -1000000',
@@ -164,6 +166,7 @@ export function storeSales(file: string, count: number, store: string, now: numb
   db.close()
   const middle = Math.floor(count / 2)
   return {
+    count,
     middleId: idOf(middle),
     middleVariant: `SKU-${String(Math.floor(listings / 2)).padStart(7, '0')}`,
     searches: ['SKU-0000000', String(100_000 + middle), `so_${String(middle).padStart(9, '0')}`],

@@ -344,7 +344,6 @@ const calls: Record<string, unknown[]> = {
   markReopened: ['o'],
   insertCallbackSecret: [{ store: 's', generation: 2, createdAt: at, previousUntil: at }],
   endCallbackSecrets: ['s', at],
-  countInStates: [['review']],
   countHourly: [at, 'orders'],
   countHourlyTime: [at, 'keysWithin', 1_000],
   countsBetween: [0, at, 3_600_000],
@@ -393,8 +392,6 @@ noArguments.push(
   'suspectAccounts',
   'dropAllLinks',
   'firstCountedHour',
-  'countOpenDeliveries',
-  'countOpenOutbox',
 )
 const others = [
   'audited',

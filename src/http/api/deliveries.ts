@@ -5,14 +5,12 @@ import { bodyDeleted, replay, reveal as revealBody } from '../../inbox/process.t
 import type { Traffic } from '../../inbox/receive.ts'
 import { supplierSourceId } from '../../inbox/sources.ts'
 import { need } from '../../storage/database.ts'
-import { deliveryById, listDeliveries } from '../../storage/deliveries.ts'
+import { deliveryById, deliveryStates, listDeliveries } from '../../storage/deliveries.ts'
 import { allWebhooks, type Webhook as WebhookRow } from '../../storage/webhooks.ts'
 import { plainLength } from '../../vault/vault.ts'
 import { choice, eventName, paging, queryFlag, queryInstant, replayBody, webhookBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import { at, byId, count, maybeAt, page, pageOf, view, words } from './views.ts'
-
-const deliveryStates = ['stored', 'applied', 'ignored', 'orphan', 'quarantined', 'retry', 'dead'] as const
 
 export const Delivery = z
   .object({

@@ -7,8 +7,9 @@ import { unfreeze } from '../../ordering/actions.ts'
 import { freeze } from '../../ordering/freeze.ts'
 import { pausesBuying } from '../../ordering/unreadable-answers.ts'
 import { currentFreeze } from '../../storage/freezes.ts'
+import { COUNT_MAX } from '../../storage/statement.ts'
 import type { Supplier } from '../../supplier/client.ts'
-import { freezeBody, queryFlag, unfreezeBody } from '../input.ts'
+import { freezeBody, unfreezeBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import { Reading } from './reconcile.ts'
 import { CallbackSecretStanding, callbackSecretOf } from './stores.ts'
@@ -34,6 +35,8 @@ export const Freeze = z
   .meta({ id: 'Freeze' })
 const FreezeNow = z.object({ freeze: Freeze.nullable() }).meta({ id: 'FreezeNow' })
 
+const UP_TO = 'counted as far as `upTo`'
+
 const Status = view(
   z
     .object({
@@ -45,13 +48,16 @@ const Status = view(
         .object({ order: amount.nullable(), hour: amount.nullable(), day: amount.nullable(), currency })
         .meta({ description: 'The most that may be reserved or spent; null: no cap' }),
       counts: z.object({
-        purchases: counts.meta({ description: 'By state' }),
+        upTo: count.meta({
+          description: 'How far each state of purchases and messages is counted: this number stands for more, too',
+        }),
+        purchases: counts.meta({ description: `By state, ${UP_TO}` }),
         listings: counts.meta({ description: 'Of all stores, by state' }),
         heldPrices: count.meta({ description: 'Prices of listings that wait for approval' }),
-        held: counts.meta({ description: 'By what holds them' }),
+        held: counts.meta({ description: `By what holds them, ${UP_TO}` }),
         offers: z.object({ total: count, inStock: count }),
-        deliveries: counts,
-        callbacks: counts,
+        deliveries: counts.meta({ description: `By state, ${UP_TO}` }),
+        callbacks: counts.meta({ description: `By state, ${UP_TO}` }),
         alerts: counts.meta({ description: 'By whether they were logged; `alerts` has which of them are open' }),
         discrepancies: counts,
       }),
@@ -147,6 +153,8 @@ const Status = view(
   }) => {
     const { balance, purchases, offers, deliveries, outbox, discrepancies, listings, endedSync, outage } = status
     const byState = (rows: Total<{ state: string }>[]) => tally(rows, ({ state }) => state)
+    const upTo = (sums: Record<string, number>) =>
+      Object.fromEntries(Object.entries(sums).map(([name, sum]) => [name, Math.min(sum, COUNT_MAX)]))
     return {
       balance: balance ?? null,
       tier: balance?.tier ?? null,
@@ -159,10 +167,11 @@ const Status = view(
         currency: caps.currency,
       },
       counts: {
-        purchases: byState(purchases),
+        upTo: COUNT_MAX,
+        purchases: upTo(byState(purchases)),
         listings: byState(listings),
         heldPrices: status.waitingPrices,
-        held: tally(purchases, ({ holdReason }) => holdReason),
+        held: upTo(tally(purchases, ({ holdReason }) => holdReason)),
         offers,
         deliveries: byState(deliveries),
         callbacks: byState(outbox.filter(({ kind }) => kind === 'callback')),
@@ -264,15 +273,12 @@ export function statusOperations({
       method: 'get',
       path: '/status',
       allowed: viewer,
-      query: {
-        open: queryFlag('Count only what is under way or waits: not purchases, deliveries and messages that are over'),
-      },
       answer: Status,
       summary: 'The state of the service: whether the supplier answers, balance, freeze, counts, freshness, alerts.',
       success: { 200: 'As of now' },
-      async handle({ query: { open } }) {
+      async handle() {
         const { supplier, now } = ordering
-        const status = await readStatus(db, open)
+        const status = await readStatus(db)
         const service = {
           supplier,
           clockSuspect: inbox.clockSuspect(),

@@ -14,5 +14,6 @@ create index store_orders_store on store_orders (store, id);
 create index store_order_lines_sku on store_order_lines (sku, order_id);
 
 create index purchases_held on purchases (id) where hold_reason is not null;
+create index purchases_not_sent on purchases (state, hold_reason) where state in ('planned', 'waiting');
 create index deliveries_purchase on deliveries (purchase_id) where purchase_id is not null;
 create index audit_subject on audit (subject, at);
