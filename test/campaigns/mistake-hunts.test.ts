@@ -3,7 +3,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { isNeeded } from '../support/needs.ts'
-import { mistakes } from './mistakes/list.ts'
+import { type Mistake, mistakes } from './mistakes/list.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const VITEST = resolve(ROOT, 'node_modules/vitest/vitest.mjs')
@@ -13,10 +13,11 @@ const runs = isNeeded('campaigns')
 const needs = runs ? '' : ' (skipped: a campaign, which .ci/run runs)'
 
 /** Plays seeds with a mistake in the program until one is wrong. @returns the exit code and the last line */
-function hunt(mistake: string): Promise<{ code: number | null; figures: Record<string, unknown> }> {
+function hunt({ name, isOfShops }: Mistake): Promise<{ code: number | null; figures: Record<string, unknown> }> {
   return new Promise((done) => {
     const main = resolve(import.meta.dirname, './simulate/main.ts')
-    const args = [main, '--mistake', mistake, '--seeds', String(SEEDS)]
+    const store = isOfShops ? 'woocommerce' : 'backend'
+    const args = [main, '--mistake', name, '--store', store, '--seeds', String(SEEDS)]
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] })
     let text = ''
     child.stdout.setEncoding('utf8').on('data', (piece: string) => {
@@ -37,8 +38,8 @@ const testedWith = (mistake: string, file: string) =>
 describe.runIf(runs)(`a seeded mistake${needs}`, { timeout: 1_200_000 }, () => {
   test.each(mistakes.filter(({ foundBy }) => foundBy === undefined))(
     '$name is found by the simulation',
-    async ({ name }) => {
-      expect(await hunt(name)).toMatchObject({ code: 1, figures: { passed: false } })
+    async (mistake) => {
+      expect(await hunt(mistake)).toMatchObject({ code: 1, figures: { passed: false } })
     },
   )
 

@@ -16,6 +16,8 @@ export interface Mistake {
   name: string
   /** What the program then does wrong. */
   does: string
+  /** It is one of selling in a WooCommerce shop, and is looked for there. */
+  isOfShops?: true
   /** The test file that finds it. Default: the simulation does. */
   foundBy?: string
   edits: Edit[]
@@ -280,6 +282,40 @@ export const mistakes: readonly Mistake[] = [
         file: 'domain/purchase.ts',
         find: 'return (set.refundedAt ?? refundedAt) !== null',
         replace: 'return true',
+      },
+    ],
+  },
+  {
+    name: 'note-not-looked-for',
+    does: 'sends the customer of a shop licence keys by note without a look at the notes that it has sent',
+    isOfShops: true,
+    edits: [
+      {
+        file: 'stores/woocommerce/hand-over.ts',
+        find: 'value: keys.filter((key) => !sent.some(({ note }) => noteHas(note, key))) }',
+        replace: 'value: keys.filter(() => sent.length >= 0) }',
+      },
+    ],
+  },
+  {
+    name: 'unpaid-order-bought',
+    does: 'buys what an order of a shop has that waits for its money',
+    isOfShops: true,
+    edits: [
+      {
+        file: 'stores/woocommerce/orders.ts',
+        find: "isPaid ? 'paid' : 'waiting'",
+        replace: "'paid'",
+      },
+      {
+        file: 'ordering/shop-orders.ts',
+        find: "if (read.state !== 'paid' || read.paidAt === null)",
+        replace: "if (read.state !== 'paid')",
+      },
+      {
+        file: 'ordering/shop-orders.ts',
+        find: 'read.paidAt < shop',
+        replace: '(read.paidAt ?? ordering.now()) < shop',
       },
     ],
   },

@@ -122,7 +122,7 @@ export function createShop({ timeline, chance, publicUrl, offers, kill }: ShopOp
       answerLost: false,
     }
     for (const hook of hooks) hook(transit)
-    const dies = trouble.meet(transit)
+    const dies = trouble.meet(transit, options.method)
     return {
       transit,
       arrive: () => {
@@ -205,6 +205,8 @@ function stockShelves(shop: WooShop, chance: Chance, offers: ShopOptions['offers
 /** A share of the requests goes wrong while it lasts, in some runs, and the process dies of a few. */
 function troubleOf(chance: Chance) {
   const share = chance.pick([0, 0.05, 0.05, 0.3])
+  // Trouble of one kind meets what was left half-done by itself more often.
+  const only = chance.odds(0.5) ? [chance.pick(troubles)] : troubles
   let lives = chance.pick([0, 0, 1, 3])
   let lasts = false
   return {
@@ -215,27 +217,28 @@ function troubleOf(chance: Chance) {
       lasts = false
     },
     /** @returns when the process dies of it: before the shop has acted, or after */
-    meet: (transit: CallbackTransit): 'before' | 'after' | undefined => {
+    meet: (transit: CallbackTransit, method: string): 'before' | 'after' | undefined => {
       if (!lasts) return undefined
       if (lives > 0 && chance.odds(0.02)) {
         lives -= 1
         return chance.pick(['before', 'after'])
       }
-      if (chance.odds(share)) bend(transit, chance)
+      if (chance.odds(share)) bend(transit, chance.pick(only), method, chance)
       return undefined
     },
   }
 }
 
-function bend(transit: CallbackTransit, chance: Chance): void {
-  const kinds = ['refused', 'reset', 'cut', 'silent', 'late', 'slow', 'busy', 'failed', 'page'] as const
-  const kind = chance.pick(kinds)
+const troubles = ['refused', 'reset', 'cut', 'silent', 'late', 'late', 'slow', 'busy', 'failed', 'page'] as const
+
+function bend(transit: CallbackTransit, kind: (typeof troubles)[number], method: string, chance: Chance): void {
   if (kind === 'refused') transit.refused = chance.pick(['ECONNREFUSED', 'ENOTFOUND'])
   if (kind === 'reset') transit.refused = 'ECONNRESET'
   if (kind === 'cut') transit.cut = true
   if (kind === 'silent') transit.answerLost = true
-  // PHP goes on after its caller hung up.
-  if (kind === 'late') transit.travelMs = chance.between(20, 85) * SECOND
+  // PHP goes on after its caller hung up, and acts within the time to settle.
+  if (kind === 'late' && method !== 'GET')
+    transit.travelMs = chance.pick([chance.between(20, 60), chance.between(60, 89)]) * SECOND
   if (kind === 'slow') transit.backMs = chance.between(5, 25) * SECOND
   if (kind === 'busy') transit.status = chance.pick([429, 503])
   if (kind === 'failed') transit.status = chance.pick([500, 502, 504])
