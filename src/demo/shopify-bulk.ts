@@ -1,5 +1,6 @@
 /** Staged uploads and bulk operations of the Shopify shop. */
 import {
+  connection,
   dateTime,
   gid,
   isFields,
@@ -19,7 +20,7 @@ export interface ShopifyBulkOperation {
   mutation: string
   /** The variables of its calls, one line each. */
   lines: string[]
-  status: 'CANCELED' | 'COMPLETED' | 'CREATED' | 'EXPIRED' | 'FAILED' | 'RUNNING'
+  status: 'CANCELED' | 'CANCELING' | 'COMPLETED' | 'CREATED' | 'EXPIRED' | 'FAILED' | 'RUNNING'
   errorCode: 'ACCESS_DENIED' | 'INTERNAL_SERVER_ERROR' | 'TIMEOUT' | null
   createdAt: number
   completedAt: number | null
@@ -50,6 +51,10 @@ export function createBulk({ now, newId, home, durationMs, run, failure }: BulkO
   /** Runs what is due by the clock: nothing happens while no request comes. */
   const advance = (): void => {
     for (const one of operations.values()) {
+      if (one.status === 'CANCELING' && one.createdAt < now()) {
+        one.status = 'CANCELED'
+        one.completedAt = now()
+      }
       if (one.status === 'CREATED' && one.createdAt < now()) one.status = 'RUNNING'
       if ((one.status !== 'CREATED' && one.status !== 'RUNNING') || one.createdAt + durationMs() > now()) continue
       one.completedAt = now()
@@ -144,6 +149,22 @@ export function createBulk({ now, newId, home, durationMs, run, failure }: BulkO
     }
   }
 
+  /** The first half of its calls was made by then. */
+  const cancel = ({ id }: Fields): Fields => {
+    const one = operations.get(needNumber('BulkOperation', id))
+    const isRunning = one?.status === 'CREATED' || one?.status === 'RUNNING'
+    if (one && isRunning) {
+      for (const line of one.lines.slice(0, Math.ceil(one.lines.length / 2))) run(one.mutation, JSON.parse(line))
+      one.status = 'CANCELING'
+    }
+    const refusal = { field: ['id'], message: 'A bulk operation cannot be canceled when it is completed' }
+    return {
+      __typename: 'BulkOperationCancelPayload',
+      bulkOperation: one ? operationFields(one) : null,
+      userErrors: userErrors('UserError', isRunning ? [] : [refusal]),
+    }
+  }
+
   /** Answers what goes to the address of a staged upload: a form of several parts, the file last. */
   const upload = ({ headers, body }: ShopifyRequest): ShopifyAnswer => {
     const boundary = /boundary="?([^";]+)"?/.exec(String(headers['content-type'] ?? ''))?.[1]
@@ -190,6 +211,17 @@ export function createBulk({ now, newId, home, durationMs, run, failure }: BulkO
   }
   const root: RootFields = {
     queries: {
+      bulkOperations: {
+        isNullable: false,
+        answer: (given) =>
+          connection(
+            'BulkOperation',
+            [...operations.values()],
+            given,
+            ({ createdAt, id }) => [createdAt, id],
+            operationFields,
+          ),
+      },
       bulkOperation: {
         isNullable: true,
         answer: ({ id }) => nodeOf('BulkOperation', needNumber('BulkOperation', id)) ?? null,
@@ -198,6 +230,7 @@ export function createBulk({ now, newId, home, durationMs, run, failure }: BulkO
     mutations: {
       stagedUploadsCreate: { isNullable: true, answer: stage },
       bulkOperationRunMutation: { isNullable: true, answer: start },
+      bulkOperationCancel: { isNullable: true, answer: cancel },
     },
   }
   return { operations, root, nodeOf, advance, upload, download }

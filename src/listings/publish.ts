@@ -2,7 +2,7 @@
  * Publishing: pushes to each store the listings that differ from what it is known to have, and nothing else.
  *
  *   publications  "these products may look different now", queued in the commit of the change
- *   a batch       takes up to a hundred products, decides on their listings, stores the differing ones as pending, pushes
+ *   a batch       takes up to a hundred products, or as many as the store says, decides on their listings, stores the differing ones as pending, pushes
  *                 them, and records the store's answer to each together with the end of the publication
  *
  * What may go wrong: after a crash before the record the same listings are pushed again under a higher revision, which a
@@ -44,10 +44,12 @@ import { readVariants } from './variants.ts'
 /** What publishing needs. */
 export interface Publisher extends Omit<Context, 'vault'> {
   stores: readonly SellingStore[]
-  storeOf: (id: string) => Pick<Store, 'publish' | 'batchSize' | 'create' | 'variants'> | undefined
+  storeOf: (
+    id: string,
+  ) => Pick<Store, 'publish' | 'batchSize' | 'createSize' | 'productsMax' | 'create' | 'variants'> | undefined
 }
 
-/** Products of one batch: their listings are one callback, as a rule. */
+/** Products of one batch, where the store says nothing else: their listings are one callback, as a rule. */
 const PRODUCTS_MAX = 100
 /** Publications that are taken together: a sync run queues one for each page on which a product changed. */
 const TOGETHER_MAX = 100
@@ -76,11 +78,11 @@ async function publishBatch(publisher: Publisher, store: SellingStore, to: To): 
   if (standing?.pausedUntil && standing.pausedUntil > now) return 0
   // Before it is known what the store sells, its products would be taken for lacking.
   if (store.policy.products && to.variants && (await readVariants(publisher, store, to.variants))) return 1
-  const work = await nextWork(db, store.id, now)
+  const work = await nextWork(db, store.id, now, to.productsMax ?? PRODUCTS_MAX)
   if (!work) return 0
   const assessed = await assess(db, store, work, now)
   const lacking = assessed.filter((one) => isLacking(store, one))
-  const due = lacking.filter(({ row }) => !isWaiting(row, now)).slice(0, to.batchSize)
+  const due = lacking.filter(({ row }) => !isWaiting(row, now)).slice(0, to.createSize ?? to.batchSize)
   if (to.create && due.length > 0) {
     // The same work comes again, and pushes what has a product by then.
     await createProducts(publisher, store, to.create, due)
@@ -120,23 +122,23 @@ interface Work {
 }
 
 /** Changed products come before listings that are tried again, and these before the whole catalogue. */
-async function nextWork(db: Database, store: string, now: number): Promise<Work | undefined> {
+async function nextWork(db: Database, store: string, now: number, max: number): Promise<Work | undefined> {
   const named = await db.query(nextPublications(store, TOGETHER_MAX))
-  if (named.length > 0) return namedWork(db, named)
-  const rows = await db.query(dueListings(store, now, PRODUCTS_MAX))
+  if (named.length > 0) return namedWork(db, named, max)
+  const rows = await db.query(dueListings(store, now, max))
   if (rows.length > 0) return { offers: [], rows, isNews: false, done: [] }
   const whole = await first(db, wholePublication(store))
-  return whole && wholeWork(db, store, whole)
+  return whole && wholeWork(db, store, whole, max)
 }
 
-async function namedWork(db: Database, publications: Publication[]): Promise<Work> {
+async function namedWork(db: Database, publications: Publication[], max: number): Promise<Work> {
   const productIds = new Set<string>()
   const over: string[] = []
   const done: Change[] = []
   for (const { id, productIds: named, cursor } of publications) {
     const from = Number(cursor ?? 0)
     const left = (named ?? []).slice(from)
-    const taken = left.slice(0, PRODUCTS_MAX - productIds.size)
+    const taken = left.slice(0, max - productIds.size)
     for (const productId of taken) productIds.add(productId)
     if (taken.length < left.length) {
       if (taken.length > 0) done.push(advancePublication(id, String(from + taken.length)))
@@ -149,17 +151,17 @@ async function namedWork(db: Database, publications: Publication[]): Promise<Wor
 }
 
 /** The cursor of the whole catalogue: `p:` and the last product, then `v:` and the last variant without a product. */
-async function wholeWork(db: Database, store: string, { id, cursor }: Publication): Promise<Work> {
+async function wholeWork(db: Database, store: string, { id, cursor }: Publication, max: number): Promise<Work> {
   const position = cursor ?? ''
   if (!position.startsWith('v:')) {
-    const offers = await db.query(offersFrom(position.slice(2), PRODUCTS_MAX))
+    const offers = await db.query(offersFrom(position.slice(2), max))
     const last = offers.at(-1)
     if (last) return { offers, rows: [], isNews: false, done: [advancePublication(id, `p:${last.productId}`)] }
   }
   const after = position.startsWith('v:') ? position.slice(2) : ''
-  const rows = await db.query(unlinkedListings(store, { after, limit: PRODUCTS_MAX }))
+  const rows = await db.query(unlinkedListings(store, { after, limit: max }))
   const last = rows.at(-1)
-  const over = rows.length < PRODUCTS_MAX || !last
+  const over = rows.length < max || !last
   return {
     offers: [],
     rows,

@@ -173,14 +173,18 @@ export interface ResentOrder {
 }
 
 export interface Store {
-  /** Most listings that one `publish`, and most variants that one `create` takes. */
+  /** Most listings that one `publish` takes. */
   batchSize: number
+  /** Most variants that one `create` takes. Default: `batchSize`. */
+  createSize?: number
+  /** Products whose listings are pushed before they are recorded together. Default: 100. */
+  productsMax?: number
   /** Milliseconds within which a request that left has acted in the store, or never will. Default: 0, repeats do no harm. */
   settleMs?: number
 
   /** Reads what the store sells, a page a call. @param cursor `next` of the page before; null for the first */
   variants?(cursor: string | null): Promise<StorePage<StoreVariant>>
-  /** Creates variants, at most `batchSize`; a SKU that the store has already is left as it is. */
+  /** Creates variants, at most `createSize`; a SKU that the store has already is left as it is. */
   create?(variants: NewVariant[]): Promise<CreateResult>
   /** Pushes these listings once, at most `batchSize`. */
   publish(push: { id: string; at: number; listings: StoreListing[] }): Promise<PublishResult>

@@ -2,18 +2,17 @@ import { request } from 'undici'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Fields } from '../../src/demo/shopify-graphql.ts'
 import { shopifyApp, startShopifyShop } from '../../src/demo/shopify-shop.ts'
-import { updateVariants } from '../../src/stores/shopify/documents.ts'
+import {
+  bulkOperation,
+  bulkOperations,
+  cancelBulk,
+  runBulk,
+  type ShopDocument,
+  stageUpload,
+  updateVariants,
+} from '../../src/stores/shopify/documents.ts'
+import { provenExchanges } from '../support/shopify-proof.ts'
 
-const stage = `mutation StageUpload($input: [StagedUploadInput!]!) {
-  stagedUploadsCreate(input: $input) { stagedTargets { url parameters { name value } } userErrors { field } }
-}`
-const run = `mutation RunBulk($mutation: String!, $path: String!) {
-  bulkOperationRunMutation(mutation: $mutation, stagedUploadPath: $path) {
-    bulkOperation { id status }
-    userErrors { code field }
-  }
-}`
-const poll = 'query PollBulk($id: ID!) { bulkOperation(id: $id) { status errorCode url } }'
 const target = {
   resource: 'BULK_MUTATION_VARIABLES',
   filename: 'prices.jsonl',
@@ -23,19 +22,19 @@ const target = {
 
 async function opened() {
   const clock = { now: Date.parse('2026-11-01T10:00:00Z') }
-  const running = await startShopifyShop({ now: () => clock.now, bulkMs: 60_000 })
+  const running = await startShopifyShop({ now: () => clock.now, bulkMs: 60_000, onExchange: provenExchanges() })
   onTestFinished(running.close)
   const { shop, connections, url } = running
-  const ask = async (query: string, variables: Fields) => {
+  const ask = async ({ name, text }: ShopDocument, variables: Fields = {}) => {
     const headers = { 'content-type': 'application/json', 'x-shopify-access-token': shopifyApp.staticToken ?? '' }
-    const body = JSON.stringify({ query, variables })
+    const body = JSON.stringify({ query: text, operationName: name, variables })
     const to = `${url}/admin/api/2026-07/graphql.json`
     const answer = await request(to, { method: 'POST', dispatcher: connections, headers, body })
     // biome-ignore lint/suspicious/noExplicitAny: a test reads answers of every shape
     return ((await answer.body.json()) as any).data
   }
   const upload = async (lines: string[]) => {
-    const { stagedTargets } = (await ask(stage, { input: [target] })).stagedUploadsCreate
+    const { stagedTargets } = (await ask(stageUpload, { input: [target] })).stagedUploadsCreate
     const form = new FormData()
     for (const { name, value } of stagedTargets[0].parameters) form.append(name, value)
     form.append('file', new Blob([lines.join('\n')], { type: 'text/jsonl' }), 'prices.jsonl')
@@ -47,7 +46,7 @@ async function opened() {
     return stagedTargets[0].parameters.find(({ name }: { name: string }) => name === 'key').value as string
   }
   const start = async (path: string, mutation = updateVariants.text) =>
-    (await ask(run, { mutation, path })).bulkOperationRunMutation
+    (await ask(runBulk, { mutation, path })).bulkOperationRunMutation
   return { shop, clock, connections, ask, upload, start }
 }
 
@@ -61,14 +60,14 @@ test('a bulk operation runs the lines of its file, and answers each by its numbe
     }),
   )
   const missing = JSON.stringify({ product: 'gid://shopify/Product/1', variants: [] })
-  const { bulkOperation, userErrors } = await start(await upload([...lines, missing]))
+  const { bulkOperation: made, userErrors } = await start(await upload([...lines, missing]))
   expect(userErrors).toEqual([])
-  const { id } = bulkOperation
+  const { id } = made
   clock.now += 30_000
-  expect((await ask(poll, { id })).bulkOperation).toEqual({ status: 'RUNNING', errorCode: null, url: null })
+  expect((await ask(bulkOperation, { id })).bulkOperation).toMatchObject({ status: 'RUNNING', url: null })
   expect(products[0]?.variants[0]?.price).toBe(100)
   clock.now += 30_000
-  const { status, url } = (await ask(poll, { id })).bulkOperation
+  const { status, url } = (await ask(bulkOperation, { id })).bulkOperation
   expect(status).toBe('COMPLETED')
   const result = await request(url, { dispatcher: connections })
   const answers = (await result.body.text())
@@ -95,9 +94,29 @@ test('a bulk operation fails by order, takes no file that is not there, and only
   shop.failBulk('FAILED', 'INTERNAL_SERVER_ERROR')
   clock.now += 60_000
   const id = started[0].bulkOperation.id
-  expect((await ask(poll, { id })).bulkOperation).toMatchObject({
-    status: 'FAILED',
-    errorCode: 'INTERNAL_SERVER_ERROR',
-  })
+  expect((await ask(bulkOperation, { id })).bulkOperation).toMatchObject({ status: 'FAILED', url: null })
   expect((await start(path)).userErrors).toEqual([])
+})
+
+test('a bulk operation that is cancelled has made a part of its calls, and is listed', async () => {
+  const { shop, clock, ask, upload, start } = await opened()
+  const products = ['A', 'B'].map((sku) => shop.addProduct({ sku, price: '1.00' }))
+  const lines = products.map(({ id, variants }) =>
+    JSON.stringify({
+      product: `gid://shopify/Product/${id}`,
+      variants: [{ id: `gid://shopify/ProductVariant/${variants[0]?.id}`, price: '2.00' }],
+    }),
+  )
+  const { id } = (await start(await upload(lines))).bulkOperation
+  clock.now += 1_000
+  const listed = async () => (await ask(bulkOperations)).bulkOperations.nodes
+  expect(await listed()).toEqual([{ id, status: 'RUNNING', type: 'MUTATION' }])
+  const cancelled = async () => (await ask(cancelBulk, { id })).bulkOperationCancel
+  expect(await cancelled()).toEqual({ bulkOperation: { id, status: 'CANCELING' }, userErrors: [] })
+  clock.now += 1_000
+  expect(await listed()).toMatchObject([{ status: 'CANCELED' }])
+  expect((await cancelled()).userErrors).toEqual([{ field: ['id'] }])
+  clock.now += 60_000
+  expect((await ask(bulkOperation, { id })).bulkOperation).toMatchObject({ status: 'CANCELED', url: null })
+  expect(products.map(({ variants }) => variants[0]?.price)).toEqual([200, 100])
 })

@@ -535,6 +535,9 @@ test('the proof names an exchange that does not fit the schema', () => {
 const given: Record<string, Fields> = {
   ActivateStock: { item: gid('InventoryItem', '1'), location: gid('Location', '1'), key: 'k' },
   AddTags: { id: gid('Order', '1'), tags: ['a'] },
+  BulkOperation: { id: gid('BulkOperation', '1') },
+  BulkOperations: {},
+  CancelBulk: { id: gid('BulkOperation', '1') },
   ChangedOrders: { query: "updated_at:>='2026-01-01T00:00:00Z'" },
   CreateFulfillment: { fulfillment: { lineItemsByFulfillmentOrder: [] } },
   CreateProduct: { input: { title: 'Game B' } },
@@ -556,8 +559,12 @@ const given: Record<string, Fields> = {
   PutKeys: { metafields: [{ ownerId: gid('Order', '1'), key: 'keys_1', type: 'json', value: '1' }] },
   PutNote: { id: gid('Order', '1'), note: 'a' },
   RemoveTags: { id: gid('Order', '1'), tags: ['a'] },
+  RunBulk: { mutation: documents.updateVariants.text, path: 'tmp/none' },
   SetStock: { input: { name: 'available', reason: 'correction', quantities: [] }, key: 'k' },
   Shop: {},
+  StageUpload: {
+    input: [{ resource: 'BULK_MUTATION_VARIABLES', filename: 'a.jsonl', mimeType: 'text/jsonl', httpMethod: 'POST' }],
+  },
   UpdateProduct: { product: { id: gid('Product', '1') } },
   UpdateVariants: { product: gid('Product', '1'), variants: [] },
   UpdateWebhook: { id: gid('WebhookSubscription', '1'), webhook: {} },

@@ -115,6 +115,65 @@ describe('a pass of 100 products', () => {
   })
 })
 
+describe('a store that takes many products in one push', () => {
+  const large = (world: Awaited<ReturnType<typeof publishWorld>>, meanwhile: () => unknown = () => {}) => {
+    const sizes: number[] = []
+    const publish: typeof world.backend.publish = async ({ listings }) => {
+      sizes.push(listings.length)
+      await meanwhile()
+      return { outcome: 'answered', answers: listings.map(({ id, price, stock }) => ({ id, ok: true, price, stock })) }
+    }
+    const store = { batchSize: 1_000, productsMax: 1_000, publish }
+    return { sizes, publisher: { ...world.publisher, storeOf: () => store } }
+  }
+
+  test('gets them together, and every one is recorded', async () => {
+    const world = await publishWorld()
+    await world.stock(...products(1_100))
+    const { sizes, publisher } = large(world)
+    while ((await publishNext(publisher, world.store)) > 0);
+    expect(sizes).toEqual([1_000, 100])
+    expect(new Set(Object.values(await world.states()))).toEqual(new Set(['synced']))
+  })
+
+  test('gets what changed meanwhile afterwards, and the others stay recorded', async () => {
+    const world = await publishWorld()
+    await world.stock(...products(300))
+    let left = 1
+    const { sizes, publisher } = large(world, async () => {
+      left -= 1
+      if (left < 0) return
+      await world.stock(offerRow('p007', { costMinor: 1_100 }))
+      const row = await world.row('SKU-p008')
+      if (!row) throw new Error('the listing is there')
+      await world.db.commit(putListings([{ ...row, version: row.version + 1, changedAt: world.now() }]))
+    })
+    await publishNext(publisher, world.store)
+    expect((await world.row('SKU-p008'))?.state).toBe('pending')
+    expect((await world.row('SKU-p009'))?.state).toBe('synced')
+    expect((await world.row('SKU-p007'))?.knownPriceMinor).toBe(1_200)
+    await world.stock(offerRow('p008'))
+    while ((await publishNext(publisher, world.store)) > 0);
+    expect(sizes).toEqual([300, 2])
+    expect((await world.row('SKU-p007'))?.knownPriceMinor).toBe(1_320)
+    expect(new Set(Object.values(await world.states()))).toEqual(new Set(['synced']))
+  })
+
+  test('gets them all again after the process died while it pushed', async () => {
+    const world = await publishWorld()
+    await world.stock(...products(300))
+    const dying = large(world, () => {
+      throw new Error('killed')
+    })
+    await expect(publishNext(dying.publisher, world.store)).rejects.toThrow('killed')
+    expect(new Set(Object.values(await world.states()))).toEqual(new Set(['pending']))
+    const { sizes, publisher } = large(world)
+    while ((await publishNext(publisher, world.store)) > 0);
+    expect(sizes).toEqual([300])
+    expect(new Set(Object.values(await world.states()))).toEqual(new Set(['synced']))
+  })
+})
+
 describe('what a store answers', () => {
   test('counts for each listing: one that it refuses is failed and pushed again later, the others are not', async () => {
     const world = await publishWorld()

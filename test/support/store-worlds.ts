@@ -246,29 +246,31 @@ export async function shopifyWorld(
   })
   const { shop } = running
   const { key = shopifyApp.clientId, secret: appSecret = shopifyApp.secret, previousSecret } = given.credentials ?? {}
-  const store = shopifyStore({
-    url: running.url,
-    apiVersion: given.apiVersion ?? '2026-07',
-    credentials: {
-      key: new Secret(key),
-      secret: new Secret(appSecret),
-      previousSecret: previousSecret === undefined ? undefined : new Secret(previousSecret),
-    },
-    settings: {
-      create: 'publish',
-      ownsSalePrice: false,
-      location: null,
-      metafieldNamespace: null,
-      holdAtRisk: null,
-      retryTag: 'quayside-retry',
-      buyTestOrders: false,
-      currency: 'EUR',
-      ...given.settings,
-    },
-    now: () => clock.now,
-    sleep: async (ms) => pass(ms),
-    connections: running.connections,
-  })
+  const open = () =>
+    shopifyStore({
+      url: running.url,
+      apiVersion: given.apiVersion ?? '2026-07',
+      credentials: {
+        key: new Secret(key),
+        secret: new Secret(appSecret),
+        previousSecret: previousSecret === undefined ? undefined : new Secret(previousSecret),
+      },
+      settings: {
+        create: 'publish',
+        ownsSalePrice: false,
+        location: null,
+        metafieldNamespace: null,
+        holdAtRisk: null,
+        retryTag: 'quayside-retry',
+        buyTestOrders: false,
+        currency: 'EUR',
+        ...given.settings,
+      },
+      now: () => clock.now,
+      sleep: async (ms) => pass(ms),
+      connections: running.connections,
+    })
+  const store = open()
   onTestFinished(async () => {
     await store.close()
     await running.close()
@@ -328,5 +330,11 @@ export async function shopifyWorld(
     stop: running.stop,
     start: running.start,
   }
-  return { ...world, shop, running, clock }
+  /** Another process that sells through the same shop. */
+  const another = () => {
+    const other = open()
+    onTestFinished(() => other.close())
+    return other
+  }
+  return { ...world, shop, running, clock, another }
 }

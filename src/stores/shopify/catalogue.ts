@@ -12,10 +12,12 @@ import type {
   StorePage,
   StoreVariant,
 } from '../store.ts'
+import { shopBulk } from './bulk.ts'
 import type { CallOptions, Read, ShopClient } from './client.ts'
 import {
   activateStock,
   createProduct,
+  ITEMS_MAX,
   locations,
   productByHandle,
   publications,
@@ -32,11 +34,14 @@ import {
 import { gidOf, numberOf } from './orders.ts'
 
 /**
- * Most listings of a push, and most products that are created at once. A product is created in a second or two, and prices are
- * written product by product, 10 points each of the 100 that the smallest plan gives back in a second: a push ends within a
- * minute or so. The core pushes at most a hundred products at a time, so that Shopify's bulk operations would never pay.
+ * Most listings of a push, as many as one bulk operation writes in a few minutes. To read one costs 6 points of the 100 that the
+ * smallest plan gives back in a second.
  */
-export const BATCH_MAX = 50
+export const BATCH_MAX = 1_000
+/** Most products that are created at once: each takes a second or two. */
+export const CREATED_MAX = 50
+/** From so many products on, prices are written by a bulk operation: product by product they cost 10 points each, 25 seconds. */
+const BULK_MIN = 250
 /** Requests for products at once. */
 const AT_ONCE = 4
 /** The currency and the location of a shop are read again after this. */
@@ -49,6 +54,7 @@ const SKUS_MAX = 20
 export interface CatalogueOptions {
   client: ShopClient
   now: () => number
+  sleep: (ms: number) => Promise<void>
   create: null | 'draft' | 'publish'
   ownsSalePrice: boolean
   /** Number of the location whose stock is written; null: the oldest one that serves online orders. */
@@ -124,11 +130,39 @@ interface Pushing {
   refusal: string | undefined
 }
 
+/** A call that writes prices of variants of one product. */
+interface PriceCall {
+  variables: { product: string; variants: object[] }
+  /** Those whose prices it writes, in the same order. */
+  pushing: Pushing[]
+}
+
+const writtenPrices = z.object({
+  productVariantsBulkUpdate: z.object({
+    productVariants: z.array(z.object({ id: z.string(), price: z.string() })).nullable(),
+    userErrors: errors,
+  }),
+})
+
+/** Notes on each what the shop has written of it, or refused. */
+function notePrices(pushing: Pushing[], { productVariantsBulkUpdate: written }: z.infer<typeof writtenPrices>): void {
+  for (const { code, field } of written.userErrors) {
+    const index = elementOf(field)
+    for (const one of index === undefined ? pushing : pushing.slice(index, index + 1)) one.refusal = refusalOf(code)
+  }
+  for (const one of pushing) {
+    const echo = written.productVariants?.find(({ id }) => id === one.variant.id)
+    if (echo) one.price = echo.price
+    else one.refusal ??= 'the shop does not say what became of it'
+  }
+}
+
 export type Catalogue = ReturnType<typeof shopCatalogue>
 
 /** What a shop sells: read, created, and kept at our prices and stock. */
 export function shopCatalogue(options: CatalogueOptions) {
-  const { client, now, create: status, ownsSalePrice } = options
+  const { client, now, sleep, create: status, ownsSalePrice } = options
+  const bulk = shopBulk({ client, sleep })
   let settings: { currency: string; location: string; readAt: number } | undefined
   let publication: string | null | undefined
 
@@ -158,38 +192,45 @@ export function shopCatalogue(options: CatalogueOptions) {
     return { outcome: 'read', value: found }
   }
 
-  /** Writes prices of the variants of one product. What it refuses is noted on each. */
-  async function writePrices(product: string, pushing: Pushing[]): Promise<NotConfirmed | undefined> {
-    const changes = pushing.flatMap((one) => {
-      const change = variantChange(one.listing, one.variant, ownsSalePrice)
-      return change ? [{ one, change }] : []
+  /** Writes prices, product by product or all at once. What the shop refuses is noted on each. */
+  async function writePrices(pushing: Pushing[]): Promise<NotConfirmed | undefined> {
+    let calls = [...Map.groupBy(pushing, ({ variant }) => variant.product.id)].flatMap(([product, of]): PriceCall[] => {
+      const changes = of.flatMap((one) => {
+        const change = variantChange(one.listing, one.variant, ownsSalePrice)
+        return change ? [{ one, change }] : []
+      })
+      const variants = changes.map(({ change }) => change)
+      return changes.length === 0 ? [] : [{ variables: { product, variants }, pushing: changes.map(({ one }) => one) }]
     })
-    if (changes.length === 0) return undefined
-    const schema = z.object({
-      productVariantsBulkUpdate: z.object({
-        productVariants: z.array(z.object({ id: z.string(), price: z.string() })).nullable(),
-        userErrors: errors,
-      }),
-    })
-    const variants = changes.map(({ change }) => change)
-    const read = await client.ask(updateVariants, { product, variants }, schema, CAN_WAIT)
-    if (read.outcome !== 'read') return read
-    const { productVariants, userErrors } = read.value.productVariantsBulkUpdate
-    for (const { code, field } of userErrors) {
-      const index = elementOf(field)
-      for (const { one } of index === undefined ? changes : changes.slice(index, index + 1)) {
-        one.refusal = refusalOf(code)
-      }
+    if (calls.length >= BULK_MIN) {
+      const written = await bulk.run(
+        updateVariants,
+        calls.map(({ variables }) => variables),
+      )
+      if (written.outcome !== 'read') return written
+      // What it says nothing of is written again by itself: nothing of the bulk operation runs any more.
+      calls = calls.filter((call, index) => {
+        const read = writtenPrices.safeParse(written.value.get(index))
+        if (read.success) notePrices(call.pushing, read.data)
+        return !read.success
+      })
     }
-    for (const { one } of changes) {
-      const echo = productVariants?.find(({ id }) => id === one.variant.id)
-      if (echo) one.price = echo.price
-      else one.refusal ??= 'the shop does not say what became of it'
+    for (let at = 0; at < calls.length; at += AT_ONCE) {
+      const ended = await Promise.all(
+        calls.slice(at, at + AT_ONCE).map(async (call) => {
+          const read = await client.ask(updateVariants, call.variables, writtenPrices, CAN_WAIT)
+          if (read.outcome !== 'read') return read
+          notePrices(call.pushing, read.value)
+          return undefined
+        }),
+      )
+      const failure = ended.find((one) => one !== undefined)
+      if (failure) return failure
     }
     return undefined
   }
 
-  /** Writes the stock of these. What it refuses is noted on each. */
+  /** Writes the stock of these, at most 250. What it refuses is noted on each. */
   async function writeStock(push: string, all: Pushing[], location: string): Promise<NotConfirmed | undefined> {
     let pushing = all
     let stale = 0
@@ -292,6 +333,8 @@ export function shopCatalogue(options: CatalogueOptions) {
       if (reason) answers.push({ id: listing.id, ok: false, reason })
       else sound.push(listing)
     }
+    const running = await bulk.end()
+    if (running) return running
     const there = await readVariants(
       sound.map(({ id }) => gidOf('ProductVariant', id)),
       location,
@@ -314,15 +357,12 @@ export function shopCatalogue(options: CatalogueOptions) {
   }
 
   async function write(push: string, pushing: Pushing[], location: string): Promise<NotConfirmed | undefined> {
-    const products = [...Map.groupBy(pushing, ({ variant }) => variant.product.id)]
-    for (let at = 0; at < products.length; at += AT_ONCE) {
-      const some = products.slice(at, at + AT_ONCE)
-      const ended = await Promise.all(some.map(([product, of]) => writePrices(product, of)))
-      const failure = ended.find((one) => one !== undefined)
+    const failure = await writePrices(pushing)
+    if (failure) return failure
+    for (let at = 0; at < pushing.length; at += ITEMS_MAX) {
+      const failure = await writeStock(push, pushing.slice(at, at + ITEMS_MAX), location)
       if (failure) return failure
     }
-    const failure = await writeStock(push, pushing, location)
-    if (failure) return failure
     for (const one of pushing.filter(({ listing }) => listing.isGone)) {
       const hidden = await hide(one)
       if (hidden === 'refused') one.refusal ??= 'the shop does not make a draft of it'

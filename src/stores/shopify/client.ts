@@ -53,6 +53,14 @@ export interface ShopClient {
     schema: z.ZodType<Value>,
     options?: CallOptions,
   ) => Promise<Read<Value>>
+  /**
+   * Sends a request to an address that the shop named, without a token: of https, or the shop's own. Undefined where it has no
+   * whole answer, or must not be sent.
+   */
+  transfer: (
+    url: string,
+    given: { method: 'GET' | 'POST'; headers?: Record<string, string>; body?: Buffer },
+  ) => Promise<{ status: number; text: string } | undefined>
   close: () => Promise<void>
 }
 
@@ -96,7 +104,7 @@ export const availableAt = ({ available, maximum, restoreRate, at }: Bucket, now
 const openConnections = () =>
   new Agent({ connections: CONNECTIONS_MAX, keepAliveTimeout: 1_000, keepAliveMaxTimeout: 1_000 })
 
-const wait = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms))
+export const wait = (ms: number): Promise<void> => new Promise<void>((resolve) => void setTimeout(resolve, ms))
 
 /** Where a token of an app that a merchant made in the shop begins; everything else is a client id. */
 const isToken = (key: string): boolean => /^shp[a-z]{2}_/.test(key)
@@ -221,8 +229,20 @@ export function shopClient(options: ShopClientOptions): ShopClient {
     return Math.max(ms, THROTTLED_WAIT_MS)
   }
 
+  const transfer: ShopClient['transfer'] = async (to, given) => {
+    const address = URL.parse(to)
+    if (address === null || (address.protocol !== 'https:' && address.origin !== origin)) return undefined
+    try {
+      const answer = await request(address, { dispatcher: connections, signal: timeout(DEADLINE_MS), ...given })
+      return { status: answer.statusCode, text: await textOf(answer.body) }
+    } catch {
+      return undefined
+    }
+  }
+
   return {
     call,
+    transfer,
     ask: async (document, variables, schema, options) => {
       const answer = await call(document, variables, options)
       if (!answer.ok) return answer.failure

@@ -76,6 +76,45 @@ export const updateVariants = document(`
     }
   }`)
 
+/** An address that takes the variables of many calls as one file. */
+export const stageUpload = document(`
+  mutation StageUpload($input: [StagedUploadInput!]!) {
+    stagedUploadsCreate(input: $input) {
+      stagedTargets { url parameters { name value } }
+      userErrors { field }
+    }
+  }`)
+
+/** Has Shopify call a mutation once for each line of a file. */
+export const runBulk = document(`
+  mutation RunBulk($mutation: String!, $path: String!) {
+    bulkOperationRunMutation(mutation: $mutation, stagedUploadPath: $path) {
+      bulkOperation { id }
+      userErrors { code field }
+    }
+  }`)
+
+export const bulkOperation = document(`
+  query BulkOperation($id: ID!) {
+    bulkOperation(id: $id) { id status url }
+  }`)
+
+/** The app's own, newest first: at most five run at once. 52 points. */
+export const bulkOperations = document(`
+  query BulkOperations {
+    bulkOperations(first: 50, sortKey: CREATED_AT, reverse: true) {
+      nodes { id status type }
+    }
+  }`)
+
+export const cancelBulk = document(`
+  mutation CancelBulk($id: ID!) {
+    bulkOperationCancel(id: $id) {
+      bulkOperation { id status }
+      userErrors { field }
+    }
+  }`)
+
 /** Most items of an array that Shopify takes. */
 export const ITEMS_MAX = 250
 

@@ -1,6 +1,6 @@
 import { firstVariants, type NewShop } from '../first-look.ts'
 import { shopCatalogue } from './catalogue.ts'
-import { type ShopClientOptions, shopClient } from './client.ts'
+import { type ShopClientOptions, shopClient, wait } from './client.ts'
 import { shop } from './documents.ts'
 import { missingScopes, shopFacts, tryShop } from './findings.ts'
 
@@ -9,9 +9,9 @@ const PAGES_MAX = 20
 
 /** A shop of Shopify that no configuration has yet. @param location as configured, see `tryShop` */
 export function lookAtShop(options: ShopClientOptions, location: string | null): NewShop {
-  const { now, apiVersion } = options
+  const { now, apiVersion, sleep = wait } = options
   const client = shopClient(options)
-  const catalogue = shopCatalogue({ client, now, create: null, ownsSalePrice: false, location })
+  const catalogue = shopCatalogue({ client, now, sleep, create: null, ownsSalePrice: false, location })
   return {
     test: async () => {
       const facts = shopFacts.safeParse(await client.call(shop).then((answer) => (answer.ok ? answer.data : null))).data

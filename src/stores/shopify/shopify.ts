@@ -1,7 +1,7 @@
 import type { Secret } from '../../secret.ts'
 import type { Store } from '../store.ts'
-import { BATCH_MAX, type CatalogueOptions, shopCatalogue } from './catalogue.ts'
-import { type ShopClientOptions, shopClient } from './client.ts'
+import { BATCH_MAX, type CatalogueOptions, CREATED_MAX, shopCatalogue } from './catalogue.ts'
+import { type ShopClientOptions, shopClient, wait } from './client.ts'
 import { tryShop } from './findings.ts'
 import { type HandOverOptions, shopHandOver } from './hand-over.ts'
 import { type OrderSettings, readChangedOrders, readStoreOrder, takeRetryTag, verifyDelivery } from './orders.ts'
@@ -28,10 +28,10 @@ const ROTATION_MS = 3_600_000
 
 /** A shop of Shopify, by its Admin API. */
 export function shopifyStore(options: ShopifyOptions): Store {
-  const { settings, credentials, apiVersion, now, settleMs = SETTLE_MS } = options
+  const { settings, credentials, apiVersion, now, sleep = wait, settleMs = SETTLE_MS } = options
   const { create, ownsSalePrice, location, metafieldNamespace, currency } = settings
   const client = shopClient(options)
-  const catalogue = shopCatalogue({ client, now, create, ownsSalePrice, location })
+  const catalogue = shopCatalogue({ client, now, sleep, create, ownsSalePrice, location })
   const startedAt = now()
   const secrets = () => {
     const { secret, previousSecret } = credentials
@@ -40,6 +40,8 @@ export function shopifyStore(options: ShopifyOptions): Store {
   }
   return {
     batchSize: BATCH_MAX,
+    productsMax: BATCH_MAX,
+    createSize: CREATED_MAX,
     settleMs,
     variants: catalogue.variants,
     ...(create === null ? {} : { create: catalogue.create }),
