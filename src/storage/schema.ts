@@ -704,6 +704,7 @@ export const deliveries = sqliteTable(
     index('deliveries_due').on(t.state, t.notBefore),
     index('deliveries_state').on(t.state, t.id),
     index('deliveries_event').on(t.event, t.id),
+    index('deliveries_event_state').on(t.event, t.state, t.id),
     index('deliveries_purchase').on(t.purchaseId).where(sql`purchase_id is not null`),
   ],
 )

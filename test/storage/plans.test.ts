@@ -96,6 +96,11 @@ const cases: [string, SQLWrapper, string][] = [
     'deliveries_state (state=? AND id>? AND id<?)',
   ],
   [
+    'deliveries of an event in a state, newest first',
+    listDeliveries({ event: 'balance.low', state: 'dead', before: 'z', limit: 1 }),
+    'deliveries_event_state (event=? AND state=? AND id<?)',
+  ],
+  [
     'deliveries of an event, newest first',
     listDeliveries({ event: 'balance.low', before: 'z', from: 'a', limit: 1 }),
     'deliveries_event (event=? AND id>? AND id<?)',

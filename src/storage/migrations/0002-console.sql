@@ -28,6 +28,7 @@ create table hourly_counts (
 -- Lists of the console, newest first, also among a million rows.
 create index deliveries_state on deliveries (state, id);
 create index deliveries_event on deliveries (event, id);
+create index deliveries_event_state on deliveries (event, state, id);
 create index listings_waiting on listings (store, variant) where wanted_price_minor is not null;
 drop index offer_changes_run;
 create index offer_changes_run on offer_changes (run_id, id);
