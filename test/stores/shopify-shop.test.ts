@@ -116,6 +116,17 @@ describe('a customer of Shopify', () => {
     expect([keys().length, units()]).toEqual([2, 3])
   })
 
+  test('has no more units fulfilled by a hand-over than it has keys, while another one is under way', async () => {
+    const world = await shopifyWorld()
+    const { fulfil, units } = ordered(world, 5)
+    world.shop.strike({ kind: 'CreateFulfillment', fault: 'lost_before' })
+    await fulfil('u1')
+    expect(await fulfil('u2', ['EEEE-FFFF'])).toEqual({ outcome: 'confirmed' })
+    expect(units()).toBe(1)
+    expect(await fulfil('u1')).toEqual({ outcome: 'confirmed' })
+    expect(units()).toBe(3)
+  })
+
   test('has keys on the order where it is fulfilled by hand at that instant, and the merchant reads so', async () => {
     const world = await shopifyWorld()
     const { fulfil, reference, units, keys, order } = ordered(world)
