@@ -494,6 +494,33 @@ describe('the orders of Shopify', () => {
     expect(await world.store.ordersSince?.(stored)).toMatchObject({ outcome: 'refused' })
   })
 
+  test('come all and each once, where the shop fails at one request in ten', async () => {
+    const world = await shopifyWorld()
+    const variant = world.sell('A')
+    const placed = Array.from({ length: 60 }, () => world.shop.buy({ lines: [{ variant }] }).id)
+    let requests = 0
+    const isTenth = () => {
+      requests += 1
+      return requests % 10 === 0
+    }
+    world.shop.strike({ fault: 'maintenance', times: Number.POSITIVE_INFINITY, matches: isTenth })
+    const came: string[] = []
+    let cursor: string | number = TEST_NOW - 60_000
+    let failures = 0
+    for (let more = true; more; ) {
+      const result: ChangedOrders | undefined = await world.store.ordersSince?.(cursor)
+      if (result?.outcome === 'read') {
+        came.push(...result.orders.map(({ reference }) => reference))
+        cursor = result.cursor
+        more = result.more
+      } else {
+        failures += 1
+        expect(failures).toBeLessThan(10)
+      }
+    }
+    expect(came).toEqual(placed)
+  })
+
   test('are sent to one address by five webhooks, which are made again where they are gone or changed', async () => {
     const world = await shopifyWorld()
     const { provision } = world.store

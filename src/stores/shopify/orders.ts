@@ -232,9 +232,15 @@ interface OrdersCursor {
   /** Everything that changed since then is read; epoch milliseconds. */
   from: number
   after: string | null
+  /** Orders of the next page that are read as they are listed: a later one of it could not be read. */
+  done?: string[] | undefined
 }
 
-const cursorText = z.object({ from: z.number().int(), after: z.string().nullable() })
+const cursorText = z.object({
+  from: z.number().int(),
+  after: z.string().nullable(),
+  done: z.array(z.string()).optional(),
+})
 const listedOrders = z.object({
   orders: z.object({ nodes: z.array(z.object({ id: gid('Order'), updatedAt: z.string() })), pageInfo }),
 })
@@ -259,7 +265,8 @@ export function nextOrders(
 
 /**
  * Reads a page of the orders that changed. The list names them; each is read by itself, because a list lags. Where Shopify does
- * not take its cursor, the reading begins again at its first page.
+ * not take its cursor, the reading begins again at its first page. An order that cannot be read stops it, and what was read before
+ * stays read: of a shop that fails at some requests a whole page would never come.
  */
 export async function readChangedOrders(
   client: ShopClient,
@@ -280,9 +287,16 @@ export async function readChangedOrders(
   if (!read.success) return UNREADABLE
   const { nodes, pageInfo: page } = read.data.orders
   const orders: StoreOrderRead[] = []
-  for (const { id } of nodes) {
+  const done = new Set(cursor.done)
+  for (const { id, updatedAt } of nodes) {
+    const listed = `${id} ${updatedAt}`
+    if (done.has(listed)) continue
     const one = await readOrderOf(client, settings, id)
-    if (one.outcome !== 'read') return one
+    if (one.outcome !== 'read') {
+      if (orders.length === 0) return one
+      return { outcome: 'read', orders, cursor: JSON.stringify({ ...cursor, done: [...done] }), more: true }
+    }
+    done.add(listed)
     if (one.value !== null) orders.push(one.value)
   }
   const changed = nodes.flatMap(({ updatedAt }) => instantOf(updatedAt) ?? [])
