@@ -1,5 +1,5 @@
 /**
- * A WooCommerce shop between customers and the service, which is a process that is killed while a share of the shop's requests
+ * A shop between customers and the service, which is a process that is killed while a share of the shop's requests
  * fails; for an hour the shop cannot be reached at all. At the end nothing is asked of the service but whether it is at rest: the
  * shop and the supplier's books decide.
  */
@@ -8,22 +8,33 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Connection from 'better-sqlite3'
 import { freePort, keepSecret, writeDemoConfig } from '../../../src/demo/files.ts'
-import type { RunningWooShop } from '../../../src/demo/woocommerce-shop.ts'
-import { startWooCommerceShop, wooKey } from '../../../src/demo/woocommerce-shop.ts'
 import { openSetUp } from '../../../src/installation.ts'
 import { type Sandbox, startSandbox } from '../../../src/sandbox/server.ts'
 import { DIALECT } from '../../support/delivery.ts'
 import { type Chance, createChance } from '../torture/chance.ts'
 import { createService, type Service } from '../torture/service.ts'
 import { createFastClock, type FastClock } from './clock.ts'
-import { faultsIn } from './verdict.ts'
+import { type PlacedOrder, type PlayedShop, SHIRT, type ShopOpening } from './played-shop.ts'
+import { openShopify } from './shopify.ts'
 import { createWeather, type Weather } from './weather.ts'
+import { openWooCommerce } from './woocommerce.ts'
+
+export const KINDS = ['woocommerce', 'shopify'] as const
+export type Kind = (typeof KINDS)[number]
+
+const OPENINGS: Record<Kind, (opening: ShopOpening) => Promise<PlayedShop>> = {
+  woocommerce: openWooCommerce,
+  shopify: openShopify,
+}
 
 export interface CampaignOptions {
+  kind: Kind
   orders: number
   offers: number
   seed: number
   folder: string
+  /** The weather stays bad until this share of the paid orders is done (default: 0.6, so that most keys are handed over in it). */
+  struckUntil?: number
   onProgress?: (progress: Progress) => void
 }
 
@@ -49,6 +60,8 @@ export interface Outcome {
   paidWhileDown: number
   /** Minutes of the shop's clock from the end of that hour until every order was completed that was paid before it. */
   caughtUpMinutes: number
+  /** What is counted for this kind of shop alone. */
+  figures: Record<string, number>
 }
 
 /** The service waits 90 seconds for what the shop may still do: three of ours. */
@@ -61,18 +74,10 @@ const SKIP_MS = 120_000
 const STEP_MS = 50
 const STRUCK = 0.1
 const ORDER_EVERY_MS = 75
-/** Longest wait for money, and for a merchant who completes an order. */
-const LATER_MAX_MS = 4_000
 /** The shop hears nothing of the service for so long only when it cannot be reached. */
 const QUIET_MS = 700
 const PATIENCE_MS = 300_000
-const STORE = 'woo-3f6k2m9q'
-/** What the merchant asked before the service was there. */
-const OLD_PRICE = '99.00'
-/** Names of products that were there before the service begin with this. */
-const OWN = 'Own '
-/** No licence key: the merchant sends it, and so completes each order with one. */
-const SHIRT = 'SHIRT'
+const STORE = 'shop-3f6k2m9q'
 /** One kill while products are made, the others while customers buy. */
 export const KILLS = 1 + 3
 
@@ -80,7 +85,7 @@ interface Scene {
   clock: FastClock
   chance: Chance
   sandbox: Sandbox
-  running: RunningWooShop
+  shop: PlayedShop
   weather: Weather
   service: Service
   url: string
@@ -89,27 +94,28 @@ interface Scene {
   kills: string[]
 }
 
-export async function runShopCampaign({ orders, offers, seed, folder, onProgress }: CampaignOptions): Promise<Outcome> {
-  const scene = await openScene(folder, createChance(seed, 'shop'), offers)
-  const { chance, sandbox, running, weather, service, skus, kills, clock } = scene
-  const { shop } = running
+export async function runShopCampaign(options: CampaignOptions): Promise<Outcome> {
+  const { orders, offers, seed, folder, onProgress, struckUntil = 0.6 } = options
+  const scene = await openScene(options, createChance(seed, 'shop'))
+  const { chance, sandbox, shop, weather, service, skus, kills, clock } = scene
   const outage: Outage = { from: null, to: null, caughtUpAt: null }
   let phase: Progress['phase'] = 'opening'
   const posting = setInterval(() => {
     weather.deliverDue()
-    merchantPublishes(running)
-    noteCatchingUp(scene, outage)
-    const completed = [...shop.orders.values()].filter(({ status }) => status === 'completed').length
-    onProgress?.({ phase, bought: shop.orders.size, completed, kills: kills.length })
+    shop.merchantLooks?.()
+    const placed = shop.orders()
+    noteCatchingUp(scene, outage, placed)
+    const completed = placed.filter(({ isDone }) => isDone).length
+    onProgress?.({ phase, bought: placed.length, completed, kills: kills.length })
   }, STEP_MS)
   try {
     const lives = chance.fork('lives')
     await start(service)
     await Promise.all([
       killAndStart(scene, lives),
-      until(scene, () => kills.length > 0 && onSale(running).length >= Math.min(5, offers)),
+      until(scene, () => kills.length > 0 && shop.onSale().length >= Math.min(5, offers)),
     ])
-    if (onSale(running).length === 0) throw new Error('no product came on sale')
+    if (shop.onSale().length === 0) throw new Error('no product came on sale')
     weather.open()
     phase = 'selling'
     const customers = chance.fork('customers')
@@ -128,6 +134,7 @@ export async function runShopCampaign({ orders, offers, seed, folder, onProgress
     }
     await Promise.all([deaths, down, ...later])
     phase = 'coming to rest'
+    await until(scene, () => doneShare(shop.orders()) >= struckUntil)
     weather.clearUp()
     // What is at rest stays so for an hour.
     let restAt = Infinity
@@ -137,11 +144,11 @@ export async function runShopCampaign({ orders, offers, seed, folder, onProgress
     })
     service.signal('SIGTERM')
     const { code } = await service.ended()
-    const faults = faultsIn(books())
+    const faults = shop.faultsIn(books())
     if (!isAtRest(folder)) faults.push('the service did not come to rest')
     if (outage.caughtUpAt === null) faults.push('what was paid before the shop was reached again was never completed')
     if (code !== 0) faults.push(`the service ended with ${code}: ${service.lastLines().at(-1)}`)
-    const paid = [...shop.orders.values()].flatMap(({ paidAt }) => paidAt ?? [])
+    const paid = shop.orders().flatMap(({ paidAt }) => paidAt ?? [])
     return {
       faults,
       paid: paid.length,
@@ -149,23 +156,23 @@ export async function runShopCampaign({ orders, offers, seed, folder, onProgress
       kills,
       struck: weather.faults,
       deliveries: weather.deliveries,
-      created: [...shop.products.values()].filter(({ name, sku }) => !name.startsWith(OWN) && sku !== SHIRT).length,
+      created: shop.created(),
       paidWhileDown: paid.filter((at) => at > (outage.from ?? Infinity) && at < (outage.to ?? 0)).length,
       caughtUpMinutes: Math.ceil(((outage.caughtUpAt ?? Infinity) - (outage.to ?? 0)) / 60_000),
+      figures: shop.figures?.() ?? {},
     }
   } finally {
     clearInterval(posting)
     await service.close()
-    await Promise.all([running.close(), sandbox.close()])
+    await Promise.all([shop.close(), sandbox.close()])
   }
 
   function books() {
-    const { unanswered } = weather
-    return { shop, ledger: sandbox.world.report(), skus, others: [SHIRT], quantityMax: TIMES.quantityMax, unanswered }
+    return { ledger: sandbox.world.report(), skus, others: [SHIRT], quantityMax: TIMES.quantityMax }
   }
 }
 
-async function openScene(folder: string, chance: Chance, offers: number): Promise<Scene> {
+async function openScene({ kind, folder, offers }: CampaignOptions, chance: Chance): Promise<Scene> {
   const clockFile = path.join(folder, 'fast-clock')
   const clock = createFastClock(clockFile, SPEED)
   const dialect = { ...DIALECT, ...TIMES }
@@ -185,14 +192,9 @@ async function openScene(folder: string, chance: Chance, offers: number): Promis
   })
   const { items } = sandbox.world.offers.list({}, 0, offers)
   for (const { id } of items) sandbox.world.offers.change(id, { stock: STOCK })
-  const running = await startWooCommerceShop({ scheme: 'http', now })
   // The merchant sells a third of the offers before the service comes; it makes the others.
-  for (const { sku, name } of items.filter((_, index) => index % 3 === 0)) {
-    const fields = { manage_stock: true, stock_quantity: 50, virtual: true }
-    running.shop.addProduct({ ...fields, name: `${OWN}${name}`, sku, regular_price: OLD_PRICE })
-  }
-  running.shop.addProduct({ name: 'Shirt', sku: SHIRT, regular_price: OLD_PRICE })
-  const store = { id: STORE, kind: 'woocommerce', name: 'Shop', url: running.url, create: 'draft' }
+  const shop = await OPENINGS[kind]({ now, own: items.filter((_, index) => index % 3 === 0) })
+  const store = { id: STORE, name: 'Shop', ...shop.settings }
   const port = await freePort()
   const configFile = writeDemoConfig({
     folder,
@@ -203,7 +205,7 @@ async function openScene(folder: string, chance: Chance, offers: number): Promis
     dialect: dialectFile,
     more: { stores: [store], ordering: { tickSeconds: 1 }, backups: { cron: null } },
   })
-  keepSecret(folder, `store-${STORE}`, () => `${wooKey.key}:${wooKey.secret}`)
+  keepSecret(folder, `store-${STORE}`, () => shop.credentials)
   const setUp = await openSetUp(configFile, {})
   await setUp.createWebhook()
   await setUp.close()
@@ -213,8 +215,8 @@ async function openScene(folder: string, chance: Chance, offers: number): Promis
     clock,
     chance,
     sandbox,
-    running,
-    weather: createWeather(running, chance, STRUCK),
+    shop,
+    weather: createWeather(shop, chance, STRUCK),
     service,
     url: `http://127.0.0.1:${port}`,
     folder,
@@ -223,33 +225,13 @@ async function openScene(folder: string, chance: Chance, offers: number): Promis
   }
 }
 
-/** What has a price of the service, and is shown to customers. */
-const onSale = ({ shop }: RunningWooShop) =>
-  [...shop.products.values()].filter(
-    ({ status, regularPrice, stockStatus }) =>
-      status === 'publish' && regularPrice !== '' && regularPrice !== OLD_PRICE && stockStatus === 'instock',
+/** A customer buys some of what is shown. */
+function buy({ shop }: Scene, chance: Chance): Promise<void> {
+  const skus = chance.shuffled(shop.onSale()).slice(0, chance.between(1, 3))
+  return shop.buy(
+    skus.map((sku) => ({ sku, quantity: chance.between(1, 3) })),
+    chance,
   )
-
-/** The merchant looks through the drafts that have a price by now. */
-function merchantPublishes({ shop }: RunningWooShop): void {
-  for (const product of shop.products.values()) {
-    if (product.status === 'draft' && product.regularPrice !== '') product.status = 'publish'
-  }
-}
-
-/** A customer buys, pays at once, later or never; some orders the merchant completes, before their keys are there or after. */
-async function buy({ running: { shop }, running }: Scene, chance: Chance): Promise<void> {
-  const products = chance.shuffled(onSale(running)).slice(0, chance.between(1, 3))
-  const lines = products.map(({ id }) => ({ product: id, quantity: chance.between(1, 3) }))
-  const how = chance.weighted({ paid: 70, later: 10, never: 5, completed: 5, mixed: 10 })
-  const shirt = [...shop.products.values()].find(({ sku }) => sku === SHIRT)
-  if (how === 'mixed' && shirt) lines.push({ product: shirt.id, quantity: 1 })
-  const payment = how === 'later' ? 'waiting' : how === 'never' ? 'pending' : 'paid'
-  const { id } = shop.buy({ lines, payment, email: `customer${shop.orders.size}@shop.test` })
-  if (how === 'never' && chance.happens(0.5)) shop.setStatus(id, 'cancelled')
-  if (['later', 'completed', 'mixed'].includes(how)) await sleep(chance.between(0, LATER_MAX_MS))
-  if (how === 'later') shop.pay(id)
-  if (how === 'completed' || how === 'mixed') shop.setStatus(id, 'completed')
 }
 
 /** Stock and stock after a change. More than all customers buy. */
@@ -269,24 +251,30 @@ interface Outage {
 }
 
 /** Customers buy on. Nothing of the service reaches the shop, and no delivery of the shop the service. */
-async function cutOffForAnHour({ clock, running, weather }: Scene, outage: Outage): Promise<void> {
+async function cutOffForAnHour({ clock, shop, weather }: Scene, outage: Outage): Promise<void> {
   weather.interrupt()
-  await running.stop()
+  await shop.stop()
   outage.from = clock.now()
   while (clock.now() < outage.from + HOUR_MS) {
     clock.skip(SKIP_MS / 4)
     await sleep(STEP_MS)
   }
-  await running.start()
+  await shop.start()
   weather.resume()
   outage.to = clock.now()
 }
 
-function noteCatchingUp({ running: { shop }, clock }: Scene, outage: Outage): void {
+function noteCatchingUp({ clock }: Scene, outage: Outage, placed: PlacedOrder[]): void {
   const { to } = outage
   if (to === null || outage.caughtUpAt !== null) return
-  const due = [...shop.orders.values()].filter(({ paidAt }) => paidAt !== null && paidAt <= to)
-  if (due.every(({ status }) => status === 'completed')) outage.caughtUpAt = clock.now()
+  const due = placed.filter(({ paidAt }) => paidAt !== null && paidAt <= to)
+  if (due.every(({ isDone }) => isDone)) outage.caughtUpAt = clock.now()
+}
+
+/** How many of the paid orders are done, of 1. */
+function doneShare(placed: PlacedOrder[]): number {
+  const paid = placed.filter(({ paidAt }) => paidAt !== null)
+  return paid.filter(({ isDone }) => isDone).length / paid.length
 }
 
 async function start(service: Service): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * `npm run shop -- [--orders N] [--seed S]`: Quayside, as a process that is killed, beside a WooCommerce shop whose requests
- * fail. The last line is one JSON object; the exit code is 1 unless it says `passed`, and then the folder of the run stays.
+ * `npm run shop -- [--kind woocommerce|shopify] [--orders N] [--seed S]`: Quayside, as a process that is killed, beside a shop
+ * whose requests fail. The last line is one JSON object; the exit code is 1 unless it says `passed`, and then the folder of the run stays.
  *
  * A seed fixes what customers buy, when the service dies, and which fault comes next. It does not fix how processes interleave.
  */
@@ -8,14 +8,19 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
-import { KILLS, type Progress, runShopCampaign } from './campaign.ts'
+import { KILLS, KINDS, type Progress, runShopCampaign } from './campaign.ts'
 
 const { values } = parseArgs({
-  options: { orders: { type: 'string', default: '500' }, seed: { type: 'string', default: '1' } },
+  options: {
+    kind: { type: 'string', default: 'woocommerce' },
+    orders: { type: 'string', default: '500' },
+    seed: { type: 'string', default: '1' },
+  },
 })
+const kind = KINDS.find((one) => one === values.kind)
 const [orders, seed] = [Number(values.orders), Number(values.seed)]
-if (![orders, seed].every(Number.isSafeInteger) || orders < 1) {
-  process.stderr.write('usage: npm run shop -- [--orders N] [--seed S]\n')
+if (!kind || ![orders, seed].every(Number.isSafeInteger) || orders < 1) {
+  process.stderr.write('usage: npm run shop -- [--kind woocommerce|shopify] [--orders N] [--seed S]\n')
   process.exit(2)
 }
 const OFFERS = 60
@@ -35,15 +40,15 @@ function onProgress({ phase, bought, completed, kills }: Progress): void {
 }
 
 const folder = mkdtempSync(path.join(tmpdir(), 'quayside-shop-'))
-const outcome = await runShopCampaign({ orders, offers: OFFERS, seed, folder, onProgress })
+const outcome = await runShopCampaign({ kind, orders, offers: OFFERS, seed, folder, onProgress })
 if (process.stderr.isTTY) process.stderr.write('\r\x1b[K')
-const { faults, kills, ...figures } = outcome
+const { faults, kills, figures, ...counts } = outcome
 const passed = faults.length === 0 && kills.length === KILLS
 for (const fault of faults.slice(0, FAULTS_SHOWN)) process.stderr.write(`${fault}\n`)
 if (passed) rmSync(folder, { recursive: true, force: true })
 else process.stderr.write(`not passed: the folder of the run is ${folder}\n`)
 const seconds = Math.round((Date.now() - startedAt) / 1_000)
 process.stdout.write(
-  `${JSON.stringify({ orders, ...figures, kills: kills.length, faults: faults.length, seconds, seed, passed })}\n`,
+  `${JSON.stringify({ kind, orders, ...counts, ...figures, kills: kills.length, faults: faults.length, seconds, seed, passed })}\n`,
 )
 process.exitCode = passed ? 0 : 1

@@ -1,22 +1,16 @@
-/** What befalls the requests that the shop gets, and the deliveries that it sends. */
-import type { CountedRequest, RunningWooShop, WooFault } from '../../../src/demo/woocommerce-shop.ts'
-import type { WooDelivery } from '../../../src/demo/woocommerce-webhooks.ts'
+/** What befalls the requests that a shop gets, and the deliveries that it sends. */
 import type { Chance } from '../torture/chance.ts'
-
-const FAULTS = ['lost_before', 'lost_after', 'too_many', 'maintenance', 'login_page', 'truncated', 'items'] as const
-type FaultName = (typeof FAULTS)[number]
+import type { Exposed, ExposedRequest } from './played-shop.ts'
 
 export interface Weather {
   /** How often each fault struck, and what became of the deliveries. */
   faults: Record<string, number>
   deliveries: Record<string, number>
-  /** Orders of which a write of keys, into a line or a note, was struck, or its answer may not have been stored. */
-  unanswered: Set<number>
   /** Sends what is due, by chance once, twice, late or never. */
   deliverDue: () => void
   /** Called for each request before it is answered. */
-  onRequest: (request: CountedRequest) => void
-  /** Until now only the first batches of products are struck; from now on any request is. */
+  onRequest: (request: ExposedRequest) => void
+  /** Until now only the first pushes of products are struck; from now on any request is. */
   open: () => void
   /** Service and shop cannot reach each other from now on: what the service wrote a moment ago it may not know. */
   interrupt: () => void
@@ -27,22 +21,19 @@ export interface Weather {
 }
 
 /** @param struck the share of requests that is struck */
-export function createWeather({ shop, deliver }: RunningWooShop, chance: Chance, struck: number): Weather {
+export function createWeather(shop: Exposed, chance: Chance, struck: number): Weather {
   const draws = chance.fork('faults')
   const posts = chance.fork('deliveries')
-  const late: WooDelivery[] = []
-  const writtenAt = new Map<number, number>()
+  const late: ReturnType<Exposed['takeDeliveries']> = []
   let isFair = false
   let isOpen = false
   let interruptions = 0
-  // Of some shops the cron keeps what it cannot send; of others it counts that as failures, and gives the webhook up.
+  // Some shops keep what they cannot send; others count that as failures, and give the webhook up.
   const isPatient = posts.happens(0.5)
-  let batches = 0
-  let drawn: FaultName | undefined
+  let pushes = 0
   const weather: Weather = {
     faults: {},
     deliveries: {},
-    unanswered: new Set(),
     onRequest: () => {},
     deliverDue: () => {
       if (interruptions > 0 && isPatient) return
@@ -51,13 +42,13 @@ export function createWeather({ shop, deliver }: RunningWooShop, chance: Chance,
           interruptions > 0 ? 'lost' : isFair ? 'once' : posts.weighted({ once: 50, twice: 15, late: 20, never: 15 })
         count(weather.deliveries, fate)
         if (fate === 'late') late.push(delivery)
-        else if (fate === 'lost') shop.delivered(delivery, null)
-        else for (let sent = 0; sent < TIMES[fate]; sent += 1) void deliver(delivery)
+        else if (fate === 'lost') delivery.lose()
+        else for (let sent = 0; sent < TIMES[fate]; sent += 1) delivery.send()
       }
       // Any of those that wait, so that they overtake each other.
       while (interruptions === 0 && late.length > 0 && (isFair || posts.happens(0.05))) {
         const [delivery] = late.splice(posts.between(0, late.length - 1), 1)
-        if (delivery) void deliver(delivery)
+        delivery?.send()
       }
     },
     open: () => {
@@ -65,7 +56,7 @@ export function createWeather({ shop, deliver }: RunningWooShop, chance: Chance,
     },
     interrupt: () => {
       interruptions += 1
-      for (const [order, at] of writtenAt) if (performance.now() - at < STORED_MS) weather.unanswered.add(order)
+      shop.interrupted()
     },
     resume: () => {
       interruptions -= 1
@@ -74,38 +65,20 @@ export function createWeather({ shop, deliver }: RunningWooShop, chance: Chance,
       isFair = true
     },
   }
-  const draw = (request: CountedRequest): void => {
+  shop.expose((request) => {
     weather.onRequest(request)
-    const isBatch = request.kind.endsWith('.batch')
-    if (isBatch) batches += 1
-    const isStruck = isOpen ? draws.happens(struck) : isBatch && batches <= FIRST_BATCHES
-    drawn = isFair || !isStruck ? undefined : draws.pick(FAULTS)
-    // Only a batch has items.
-    if (drawn === 'items' && !isBatch) drawn = 'lost_after'
+    const { isPush, faults, certain } = request
+    if (isPush) pushes += 1
+    const isStruck = isOpen ? draws.happens(struck) : isPush && pushes <= FIRST_PUSHES
+    const drawn = certain ?? (isStruck && !isFair ? draws.pick(faults) : undefined)
     if (drawn) count(weather.faults, drawn)
-    const isOfKeys = request.kind === 'orders.update' ? 'line_items' in request.fields : request.kind === 'notes.create'
-    if (!isOfKeys) return
-    const order = Number(/\/orders\/(\d+)/.exec(request.path)?.[1])
-    writtenAt.set(order, performance.now())
-    if (drawn) weather.unanswered.add(order)
-  }
-  for (const [index, fault] of FAULTS.entries()) {
-    const matches = (request: CountedRequest): boolean => {
-      if (index === 0) draw(request)
-      return drawn === fault
-    }
-    const common = { matches, times: Number.POSITIVE_INFINITY }
-    const what: WooFault =
-      fault === 'items' ? { ...common, fault, fails: () => draws.happens(0.3) } : { ...common, fault }
-    shop.strike(what)
-  }
+    return drawn
+  }, draws)
   return weather
 }
 
 /** Further ones would put the opening of the shop off by hours of its clock. */
-const FIRST_BATCHES = 2
-/** Within this time the service has stored what the shop answered. */
-const STORED_MS = 2_000
+const FIRST_PUSHES = 2
 const TIMES = { once: 1, twice: 2, never: 0 }
 
 const count = (counts: Record<string, number>, name: string): void => {

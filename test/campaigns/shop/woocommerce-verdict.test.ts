@@ -1,7 +1,7 @@
-/** The judge of `npm run shop` must be able to find what it is there for. */
+/** The judge of a WooCommerce shop must be able to find what it is there for. */
 import { expect, test } from 'vitest'
 import { createWooCommerceShop } from '../../../src/demo/woocommerce-shop.ts'
-import { faultsIn } from './verdict.ts'
+import { faultsIn } from './woocommerce-verdict.ts'
 
 const KEY = 'AAAA-1111'
 const EMAIL = 'one@shop.test'

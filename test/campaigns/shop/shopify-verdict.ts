@@ -1,0 +1,160 @@
+/** The verdict about a shop of Shopify: the supplier's books against what the shop has and its customers got. Not a word of the service. */
+import type { ShopifyMail, ShopifyOrder } from '../../../src/demo/shopify-orders.ts'
+import type { ShopifyShop } from '../../../src/demo/shopify-shop.ts'
+import type { SupplierBooks } from './played-shop.ts'
+import { keysOfLines, moneyFaults, productFaults } from './verdict.ts'
+
+export interface ShopifyBooks extends SupplierBooks {
+  shop: Pick<ShopifyShop, 'orders' | 'variants' | 'metafieldsOf' | 'mails'>
+  /** Fulfilments that the merchant made. */
+  byHand: ReadonlySet<string>
+  /** Orders of which a request failed or was not answered. */
+  unanswered: ReadonlySet<string>
+}
+
+/** By which a merchant has an order tried again. */
+export const RETRY_TAG = 'quayside-retry'
+/** The service tells the merchant of keys that no mail has brought. */
+const LATE = 'They are on the order now'
+
+/** @returns one sentence for each thing that is wrong; none where all is right */
+export function faultsIn(books: ShopifyBooks): string[] {
+  const issued = keysOfLines(books.ledger)
+  const lineOfKey = new Map([...issued].flatMap(([line, keys]) => keys.map((key) => [key, line] as const)))
+  const orders = [...books.shop.orders.values()]
+  const mails = Map.groupBy(books.shop.mails(), ({ order }) => order)
+  const sold = orders.map((order) => ({ ...order, isPaid: paidAt(order) !== null }))
+  const products = [...books.shop.variants.values()].map(({ sku, price }) => ({ sku, hasPrice: price > 0 }))
+  return [
+    ...moneyFaults(books, sold),
+    ...orders.flatMap((order) => [
+      ...keyFaults(books, order, issued, lineOfKey),
+      ...mailFaults(books, order, issued, mails.get(order.id) ?? []),
+      ...merchantFaults(order),
+    ]),
+    ...strayFaults(books, lineOfKey),
+    ...productFaults(books, products),
+  ]
+}
+
+/** When the money of an order came. */
+export function paidAt({ transactions }: Pick<ShopifyOrder, 'transactions'>): number | null {
+  const paid = transactions.filter(
+    ({ kind, status }) => status === 'SUCCESS' && (kind === 'SALE' || kind === 'CAPTURE'),
+  )
+  return paid[0]?.processedAt ?? null
+}
+
+/** Units of a line that are fulfilled. */
+export const fulfilledOf = ({ fulfilments }: Pick<ShopifyOrder, 'fulfilments'>, line: string): number =>
+  fulfilments
+    .filter(({ status }) => status === 'SUCCESS')
+    .flatMap(({ lines }) => lines)
+    .reduce((sum, one) => (one.line.id === line ? sum + one.quantity : sum), 0)
+
+/** Each key of a paid line stands on its order once, in a metafield of keys, and so many units are fulfilled. */
+function keyFaults(
+  { shop, others }: ShopifyBooks,
+  order: ShopifyOrder,
+  issued: Map<string, string[]>,
+  lineOfKey: Map<string, string>,
+): string[] {
+  const metafields = shop.metafieldsOf(order.id)
+  const shown = metafields.filter(({ key }) => /^keys_\d+$/.test(key)).flatMap(({ value }) => value.split('\n'))
+  const hidden = JSON.stringify([
+    order.note,
+    order.tags,
+    order.fulfilments.map(({ tracking }) => tracking),
+    metafields.filter(({ key }) => !/^keys_\d+$/.test(key)),
+  ])
+  const foreign = shown.flatMap((key) => {
+    const line = lineOfKey.get(key)
+    return line === undefined || line.startsWith(`${order.id}/`) ? [] : [line]
+  })
+  return [
+    ...foreign.map((line) => `order ${order.id} has a key of line ${line}`),
+    ...order.lines.flatMap(({ id, sku, quantity }) => {
+      const name = `${order.id}/${id}`
+      const isOther = others.includes(sku ?? '')
+      const due = isOther || paidAt(order) === null ? 0 : quantity
+      const fulfilled = fulfilledOf(order, id)
+      const keys = issued.get(name) ?? []
+      const times = keys.map((key) => shown.filter((one) => one === key).length)
+      const kept = times.filter((count) => count > 0).length
+      return [
+        ...(kept === due ? [] : [`line ${name} has ${kept} keys, not ${due}`]),
+        ...(keys.length === due ? [] : [`${keys.length} keys were issued for line ${name}, not ${due}`]),
+        ...times
+          .filter((count) => count > 1)
+          .map((count) => `a key of line ${name} stands on the order ${count} times`),
+        ...(keys.some((key) => hidden.includes(key))
+          ? [`a key of line ${name} stands beside the metafields of keys`]
+          : []),
+        ...(isOther || fulfilled === due ? [] : [`line ${name} has ${fulfilled} units fulfilled, not ${due}`]),
+      ]
+    }),
+  ]
+}
+
+/**
+ * Each fulfilment has one mail. That of a fulfilment by the service shows the keys of all units that are fulfilled by then: a
+ * fulfilment that is made twice runs ahead of its keys.
+ *
+ * Where the merchant fulfils by hand before the keys are there, no mail brings them, and a note says so. One that comes between two
+ * requests of a hand-over, of which another one fails, goes without a note: the customer finds the keys in the account.
+ */
+function mailFaults(
+  { byHand, unanswered }: ShopifyBooks,
+  order: ShopifyOrder,
+  issued: Map<string, string[]>,
+  ofOrder: ShopifyMail[],
+): string[] {
+  const mails = ofOrder.filter(({ kind }) => kind === 'shipping_confirmation')
+  const { fulfilments } = order
+  if (mails.length !== fulfilments.length) {
+    return [`order ${order.id} has ${mails.length} mails of ${fulfilments.length} fulfilments`]
+  }
+  const keysIn = (text: string, line: string) => {
+    const words = new Set(text.split('\n'))
+    return (issued.get(`${order.id}/${line}`) ?? []).filter((key) => words.has(key))
+  }
+  const behind = fulfilments.flatMap(({ id, lines }, index) => {
+    if (byHand.has(id)) return []
+    if (lines.length === 0) return [`a fulfilment of the order ${order.id} has no units`]
+    return lines.flatMap(({ line }) => {
+      const units = fulfilledOf({ fulfilments: fulfilments.slice(0, index + 1) }, line.id)
+      const shown = keysIn(mails[index]?.text ?? '', line.id).length
+      return shown >= units ? [] : [`a mail shows ${shown} keys of line ${order.id}/${line.id}, not ${units}`]
+    })
+  })
+  const hasWord = order.note?.includes(LATE) === true || unanswered.has(order.id)
+  const unsent = order.lines.flatMap(({ id }) => {
+    const isByHand = fulfilments.some((one) => byHand.has(one.id) && one.lines.some(({ line }) => line.id === id))
+    if (isByHand && hasWord) return []
+    const shown = new Set(mails.flatMap(({ text }) => keysIn(text, id)))
+    return (issued.get(`${order.id}/${id}`) ?? [])
+      .filter((key) => !shown.has(key))
+      .map(() => `a key of line ${order.id}/${id} was given by no mail`)
+  })
+  return [...behind, ...unsent]
+}
+
+/** What the merchant reads stands there once, and the wish to try again is taken off. */
+function merchantFaults({ id, note, tags }: ShopifyOrder): string[] {
+  const lines = (note ?? '').split('\n')
+  return [
+    ...(new Set(lines).size === lines.length ? [] : [`order ${id} has a line of its note twice`]),
+    ...(tags.includes(RETRY_TAG) ? [`order ${id} still has the tag ${RETRY_TAG}`] : []),
+  ]
+}
+
+/** No mail shows a key of another order. */
+function strayFaults({ shop }: ShopifyBooks, lineOfKey: Map<string, string>): string[] {
+  return shop.mails().flatMap(({ order, text, to }) =>
+    text.split('\n').flatMap((word) => {
+      const line = lineOfKey.get(word)
+      const isHis = line?.startsWith(`${order}/`) && to === shop.orders.get(order)?.email
+      return line === undefined || isHis ? [] : [`a key of line ${line} went to another customer`]
+    }),
+  )
+}

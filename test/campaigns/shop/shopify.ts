@@ -1,0 +1,176 @@
+/** A shop of Shopify as the campaign plays it: what its customers and its merchant do, and what can befall its requests. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type CountedRequest, type ShopifyFault, shopifyApp, startShopifyShop } from '../../../src/demo/shopify-shop.ts'
+import { LATER_MAX_MS, OLD_PRICE, OWN, type PlayedShop, SHIRT, type ShopOpening } from './played-shop.ts'
+import { faultsIn, fulfilledOf, paidAt, RETRY_TAG } from './shopify-verdict.ts'
+
+const OLD_PRICE_MINOR = Number(OLD_PRICE) * 100
+
+/** What can befall any request, a mutation, and those that have something of their own. */
+const COMMON = [
+  'lost_before',
+  'lost_after',
+  'throttled',
+  'too_many',
+  'failed',
+  'maintenance',
+  'login_page',
+  'truncated',
+  'token_gone',
+]
+const OF_MUTATIONS = [...COMMON, 'user_error']
+const OWN_FAULTS: Record<string, string[]> = {
+  SetStock: ['stale', 'items'],
+  PutKeys: ['stale', 'overtaken'],
+  CreateFulfillment: ['lost_after', 'truncated', 'overtaken'],
+  UpdateVariants: ['items'],
+  CreateProduct: ['items'],
+}
+const PUSHES = ['CreateProduct', 'UpdateVariants', 'SetStock']
+/** Within this time the service has stored what the shop answered. */
+const STORED_MS = 2_000
+
+/**
+ * Points come back faster than on the plans of Shopify: the service waits for them by its timers, which do not run with the
+ * clock. Searches and fulfilment orders lag by seconds of ours.
+ */
+const PACE = { bucket: { maximum: 2_000, restoreRate: 1_000 }, searchLagMs: 30_000, fulfilmentDelayMs: 20_000 }
+
+export async function openShopify({ now, own }: ShopOpening): Promise<PlayedShop> {
+  const running = await startShopifyShop({ scheme: 'http', now, ...PACE })
+  const { shop } = running
+  for (const { sku, name } of own) shop.addProduct({ title: `${OWN}${name}`, sku, price: OLD_PRICE, stock: 50 })
+  const shirt = shop.addProduct({ title: 'Shirt', sku: SHIRT, price: OLD_PRICE, stock: 1_000_000 }).variants[0]
+  /** Fulfilments that the merchant made. */
+  const byHand = new Set<string>()
+  /** Orders of which a request was struck, or its answer may not have been stored. */
+  const unanswered = new Set<string>()
+  const askedAt = new Map<string, number>()
+  const figures = { fulfilments: 0, unansweredFulfilments: 0, staleQuantities: 0 }
+
+  const orderIn = ({ variables }: CountedRequest): string | undefined => {
+    const text = JSON.stringify(variables)
+    const order = /gid:\/\/shopify\/Order\/(\d+)/.exec(text)?.[1]
+    if (order !== undefined) return order
+    const part = /gid:\/\/shopify\/FulfillmentOrder\/(\d+)/.exec(text)?.[1]
+    return [...shop.orders.values()].find((one) => one.fulfilmentOrders.some(({ id }) => id === part))?.id
+  }
+  /** The merchant fulfils what is left, of all lines or of one; Shopify writes to the customer. */
+  const fulfilByHand = (id: string, line?: string): void => {
+    const left = (shop.orders.get(id)?.fulfilmentOrders ?? [])
+      .flatMap(({ lines }) => lines)
+      .filter((one) => line === undefined || one.line.id === line)
+      .reduce((sum, { remaining }) => sum + remaining, 0)
+    if (left === 0) return
+    byHand.add(shop.fulfilByHand(id, line === undefined ? undefined : { line, quantity: left }, true).id)
+  }
+
+  return {
+    settings: { kind: 'shopify', url: running.url, create: 'publish' },
+    credentials: `${shopifyApp.clientId}:${shopifyApp.secret}`,
+    onSale: () =>
+      [...shop.variants.values()].flatMap(({ id, sku, price, product }) => {
+        const isShown = product.status === 'ACTIVE' && price !== 0 && price !== OLD_PRICE_MINOR
+        return isShown && sku !== null && (shop.stockOf(id) ?? 0) > 0 ? [sku] : []
+      }),
+    // Some orders the merchant fulfils or has tried again, before their keys are there or after.
+    buy: async (bought, chance) => {
+      const lines = bought.flatMap(({ sku, quantity }) => {
+        const variant = [...shop.variants.values()].find((one) => one.sku === sku)
+        return variant ? [{ variant: variant.id, quantity }] : []
+      })
+      const how = chance.weighted({ paid: 60, later: 10, never: 5, byHand: 5, mixed: 10, tagged: 10 })
+      if (how === 'mixed' && shirt) lines.push({ variant: shirt.id, quantity: 1 })
+      const payment = how === 'later' || how === 'never' ? 'pending' : 'paid'
+      const { id, lines: placed } = shop.buy({ lines, payment, email: `customer${shop.orders.size}@shop.test` })
+      if (how === 'never' && chance.happens(0.5)) shop.cancel(id)
+      if (!['paid', 'never'].includes(how)) await sleep(chance.between(0, LATER_MAX_MS))
+      if (how === 'later') shop.pay(id)
+      if (how === 'byHand') fulfilByHand(id)
+      if (how === 'mixed') fulfilByHand(id, placed.at(-1)?.id)
+      if (how === 'tagged') shop.tag(id, RETRY_TAG)
+    },
+    orders: () =>
+      [...shop.orders.values()].map((order) => {
+        const lines = order.lines.filter(({ sku }) => sku !== SHIRT)
+        const units = shop.metafieldsOf(order.id).find(({ key }) => key === 'units')
+        const kept: Record<string, number> = units ? JSON.parse(units.value) : {}
+        const isDone = lines.every(({ id, quantity }) => kept[id] === quantity && fulfilledOf(order, id) === quantity)
+        return { paidAt: paidAt(order), isDone }
+      }),
+    created: () =>
+      [...shop.products.values()].filter(({ title, variants }) => !title.startsWith(OWN) && variants[0]?.sku !== SHIRT)
+        .length,
+    faultsIn: (books) => faultsIn({ ...books, shop, byHand, unanswered }),
+    figures: () => figures,
+    expose: (draw, chance) => {
+      let drawn: string | undefined
+      let last: CountedRequest | undefined
+      const decide = (request: CountedRequest): void => {
+        const { kind, isMutation } = request
+        last = request
+        // A shop that does not let a tag be removed says so each time, and people are alerted.
+        const faults = [...(isMutation && kind !== 'RemoveTags' ? OF_MUTATIONS : COMMON), ...(OWN_FAULTS[kind] ?? [])]
+        // Every run has a fulfilment that was made although its answer was lost.
+        const isFirst = kind === 'CreateFulfillment' && figures.fulfilments === 0
+        drawn = draw({ kind, isPush: PUSHES.includes(kind), faults, certain: isFirst ? 'lost_after' : undefined })
+        if (kind === 'CreateFulfillment') {
+          figures.fulfilments += 1
+          if (drawn === 'lost_after' || drawn === 'truncated') figures.unansweredFulfilments += 1
+        }
+        if (kind === 'SetStock' && drawn === 'stale') figures.staleQuantities += 1
+        const order = orderIn(request)
+        if (order === undefined) return
+        askedAt.set(order, performance.now())
+        if (drawn && drawn !== 'overtaken') unanswered.add(order)
+      }
+      /** Something is sold or counted between two requests of the service. */
+      const countStock = (): void => {
+        for (const { id } of shop.variants.values()) {
+          const stock = shop.stockOf(id)
+          if (stock !== undefined) shop.setStock(id, stock + 1)
+        }
+      }
+      const overtake = (): void => {
+        const order = last && orderIn(last)
+        if (order !== undefined) fulfilByHand(order)
+      }
+      const isDrawn = (name: string, kind?: string) => ({
+        matches: (request: CountedRequest) => drawn === name && (kind === undefined || request.kind === kind),
+        times: Number.POSITIVE_INFINITY,
+      })
+      const deciding = (request: CountedRequest): boolean => {
+        decide(request)
+        return false
+      }
+      const faults: ShopifyFault[] = [
+        { fault: 'lost_before', matches: deciding },
+        ...(['lost_before', 'lost_after', 'maintenance', 'login_page', 'truncated'] as const).map((fault) => ({
+          fault,
+          ...isDrawn(fault),
+        })),
+        { fault: 'throttled', ...isDrawn('throttled') },
+        { fault: 'throttled', status: 429, ...isDrawn('too_many') },
+        { fault: 'error', code: 'INTERNAL_SERVER_ERROR', ...isDrawn('failed') },
+        { fault: 'meanwhile', act: shop.revokeTokens, ...isDrawn('token_gone') },
+        { fault: 'user_error', ...isDrawn('user_error') },
+        { fault: 'items', fails: () => chance.happens(0.3), ...isDrawn('items') },
+        { fault: 'meanwhile', act: countStock, ...isDrawn('stale', 'SetStock') },
+        { fault: 'user_error', code: 'STALE_OBJECT', ...isDrawn('stale', 'PutKeys') },
+        { fault: 'meanwhile', act: overtake, ...isDrawn('overtaken') },
+      ]
+      for (const fault of faults) shop.strike(fault)
+    },
+    takeDeliveries: () =>
+      shop.takeDeliveries().map((delivery) => ({
+        send: () => void running.deliver(delivery),
+        lose: () => shop.delivered(delivery, null),
+      })),
+    interrupted: () => {
+      for (const [order, at] of askedAt) if (performance.now() - at < STORED_MS) unanswered.add(order)
+    },
+    stop: running.stop,
+    start: running.start,
+    close: running.close,
+  }
+}

@@ -1,0 +1,92 @@
+/** The verdict about a WooCommerce shop: the supplier's books against what the shop has and its customers got. Not a word of the service. */
+import type { WooMail, WooOrder } from '../../../src/demo/woocommerce-orders.ts'
+import type { WooShop } from '../../../src/demo/woocommerce-shop.ts'
+import type { SupplierBooks } from './played-shop.ts'
+import { keysOfLines, moneyFaults, productFaults } from './verdict.ts'
+
+export interface WooBooks extends SupplierBooks {
+  shop: Pick<WooShop, 'orders' | 'products' | 'mails'>
+  /** Orders of which a write of keys, into a line or a note, failed or was not answered. */
+  unanswered: ReadonlySet<number>
+}
+
+/** @returns one sentence for each thing that is wrong; none where all is right */
+export function faultsIn(books: WooBooks): string[] {
+  const { shop, ledger } = books
+  const issued = keysOfLines(ledger)
+  const mails = mailsByKey(shop.mails(), new Set([...issued.values()].flat()))
+  const orders = [...shop.orders.values()]
+  const sold = orders.map(({ id, paidAt, lines }) => ({
+    id: String(id),
+    isPaid: paidAt !== null,
+    lines: lines.map((line) => ({ ...line, id: String(line.id) })),
+  }))
+  const products = [...shop.products.values()].map(({ sku, regularPrice }) => ({ sku, hasPrice: regularPrice !== '' }))
+  return [
+    ...moneyFaults(books, sold),
+    ...orders.flatMap((order) => [...orderFaults(books, order, issued), ...mailFaults(books, order, issued, mails)]),
+    ...productFaults(books, products),
+  ]
+}
+
+/** Each paid order is completed and has the keys that were issued for it; no note is there twice. */
+function orderFaults({ others }: WooBooks, order: WooOrder, issued: Map<string, string[]>): string[] {
+  const faults: string[] = []
+  if (order.paidAt !== null && order.status !== 'completed') faults.push(`order ${order.id} is still ${order.status}`)
+  for (const { id, quantity, sku, meta } of order.lines) {
+    const name = `${order.id}/${id}`
+    const kept = meta.filter(({ key }) => key === '_quayside_keys').flatMap(({ value }) => JSON.parse(String(value)))
+    const due = order.paidAt === null || others.includes(sku ?? '') ? 0 : quantity
+    if (kept.length !== due) faults.push(`line ${name} has ${kept.length} keys, not ${due}`)
+    if (kept.toSorted().join() !== (issued.get(name) ?? []).toSorted().join())
+      faults.push(`line ${name} has other keys than were issued for it`)
+  }
+  const notes = order.notes.filter(({ note, isForCustomer }) => isForCustomer || note.includes('[quayside '))
+  if (new Set(notes.map(({ note }) => note)).size !== notes.length) faults.push(`order ${order.id} has a note twice`)
+  return faults
+}
+
+/**
+ * Each key is given by one mail, and to the customer who paid for it: by the mail of the completed order, or by a note with it.
+ *
+ * In one case by two: a write of keys fails, and the merchant completes the order before it is repeated. The write may have acted
+ * or not, so that the mail of WooCommerce may lack the keys, and a note brings them; or the keys have left by note, and the mail
+ * prints the line that was to be cleared. A key twice is better than none. Apart from that WooCommerce prints the lines of an order,
+ * and the keys that stand in them, in each later mail about it.
+ */
+function mailFaults(
+  { unanswered }: WooBooks,
+  order: WooOrder,
+  issued: Map<string, string[]>,
+  mails: Map<string, WooMail[]>,
+): string[] {
+  const customer = String(order.billing.email)
+  const isByMerchant = order.status === 'completed' && !order.meta.some(({ key }) => key === '_quayside_completed')
+  const notesWith = (key: string) =>
+    order.notes.filter(({ note, isForCustomer }) => isForCustomer && note.includes(key))
+  return order.lines.flatMap(({ id }) =>
+    (issued.get(`${order.id}/${id}`) ?? []).flatMap((key) => {
+      const sent = mails.get(key) ?? []
+      const notes = notesWith(key)
+      const given = sent.filter(
+        ({ kind, text }) => kind === 'completed' || notes.some(({ note }) => text.startsWith(note)),
+      )
+      const kinds = given.map(({ kind }) => kind)
+      const isInDoubt =
+        isByMerchant && unanswered.has(order.id) && kinds.toSorted().join() === 'completed,customer_note'
+      const name = `a key of line ${order.id}/${id}`
+      return [
+        ...(given.length === 1 || isInDoubt ? [] : [`${name} was given by ${given.length} mails: ${kinds.join()}`]),
+        ...(sent[0] === given[0] ? [] : [`${name} came by another mail before the one that gives it`]),
+        ...(sent.some(({ to }) => to !== customer) ? [`${name} went to another customer`] : []),
+      ]
+    }),
+  )
+}
+
+/** Mails by the keys in them. Keys are words of a mail, alone or in marks of HTML. */
+function mailsByKey(mails: readonly WooMail[], keys: ReadonlySet<string>): Map<string, WooMail[]> {
+  const found = new Map([...keys].map((key): [string, WooMail[]] => [key, []]))
+  for (const mail of mails) for (const word of new Set(mail.text.split(/[\s<>]+/))) found.get(word)?.push(mail)
+  return found
+}
