@@ -88,6 +88,7 @@ export const offers = sqliteTable(
   },
   (t) => [
     index('offers_sku').on(t.sku),
+    index('offers_sold').on(t.available).where(sql`gone_at is null`),
     index('offers_missed').on(t.missedRuns).where(sql`missed_runs > 1 and gone_at is null`),
   ],
 )
@@ -565,6 +566,7 @@ export const discrepancies = sqliteTable(
   },
   (t) => [
     uniqueIndex('discrepancies_once').on(t.kind, t.subject, t.supplierOrderId),
+    index('discrepancies_subject').on(t.subject),
     index('discrepancies_reference').on(t.externalOrderId).where(sql`external_order_id is not null`),
   ],
 )

@@ -146,7 +146,7 @@ export function storeSales(file: string, count: number, store: string, now: numb
     insert into listings (store, variant, product_id, sku, linked_by, state, reason, detail, known_price_minor, known_currency, known_stock,
         known_available, known_name, known_category, known_cost_minor, pushed_at, wanted_price_minor, revision, version, changed_at)
       select '${store}', printf('SKU-%07d', i), iif(i % 400 = 3, null, printf('p%07d', i)), printf('SKU-%07d', i), 'sku',
-        case when i % 1000 = 1 then 'held' when i % 2000 = 2 then 'failed' when i % 400 = 3 then 'unlinked' else 'synced' end,
+        case when i % 1000 = 1 then 'held' when i % 2000 = 2 then 'failed' when i % 400 = 3 then 'held' else 'synced' end,
         case when i % 1000 = 1 then 'jump' when i % 2000 = 2 then 'refused' when i % 400 = 3 then 'missing' end,
         iif(i % 1000 = 1, 'the price would rise by 40 %', null), 1999, 'EUR', 7, 1, 'Product number ' || i, 'games', 1000, at,
         iif(i % 1000 = 1, 2799, null), 5, 5, at from sales where i < ${listings};

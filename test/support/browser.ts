@@ -72,12 +72,15 @@ export async function signInto(
 
 const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** Fails with what axe-core finds that is moderate or worse. */
-export async function expectAccessible(page: Page): Promise<void> {
+/** Fails with what axe-core finds that is moderate or worse. @param where of what, where a test looks at several pages */
+export async function expectAccessible(page: Page, where?: string): Promise<void> {
   await page.evaluate(source)
   const found = await page.evaluate(async () => {
     const { violations } = await (globalThis as unknown as { axe: typeof axe }).axe.run()
     return violations.map(({ id, impact, nodes }) => ({ id, impact, at: nodes.map(({ html }) => html).slice(0, 3) }))
   })
-  expect(found.filter(({ impact }) => impact !== 'minor')).toEqual([])
+  expect(
+    found.filter(({ impact }) => impact !== 'minor'),
+    where,
+  ).toEqual([])
 }

@@ -17,3 +17,5 @@ create index purchases_held on purchases (id) where hold_reason is not null;
 create index purchases_not_sent on purchases (state, hold_reason) where state in ('planned', 'waiting');
 create index deliveries_purchase on deliveries (purchase_id) where purchase_id is not null;
 create index audit_subject on audit (subject, at);
+create index offers_sold on offers (available) where gone_at is null;
+create index discrepancies_subject on discrepancies (subject);

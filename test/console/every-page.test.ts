@@ -1,0 +1,73 @@
+/** Every page and part of the console, walked by its links and filters: each leads somewhere, and reads its rows by an index. */
+import { expect, test } from 'vitest'
+import { consolePages } from '../../src/console/pages.ts'
+import { routesOf } from '../../src/console/router.ts'
+import { signedIn, visit } from '../support/console-client.ts'
+import { openDay } from '../support/console-day.ts'
+import { walkConsole } from '../support/console-walk.ts'
+import { tracedDatabase } from '../support/database.ts'
+
+const routes = routesOf(consolePages)
+/** What is typed into each text field: what several rows have, and what none has. */
+const searches = ['1001', 'SKU-a', 'nothing-has-this-name']
+
+test('every link, part and filter of every page leads to one, and links lead to every page', async () => {
+  const world = await openDay()
+  const address = world.pages.address() ?? ''
+  for (const role of ['viewer', 'admin'] as const) {
+    const cookie = await signedIn(world, role)
+    const lost: string[] = []
+    const stops = await walkConsole({
+      routes,
+      searches,
+      read: async ({ to, from }) => {
+        const { status, text } = await visit(address, to, { cookie })
+        if (status !== 200) lost.push(`${from} leads to ${to}: ${status}`)
+        return status === 200 ? text : ''
+      },
+    })
+    expect(lost, role).toEqual([])
+    const reached = new Set(stops.map(({ route }) => route?.path))
+    const wanted = routes.filter((route) => route.method === 'get' && (role === 'admin' || route.role === 'viewer'))
+    expect(wanted.map(({ path }) => path).filter((path) => !reached.has(path))).toEqual([])
+  }
+})
+
+/** Tables that stay small: settings, people, what a person started. All others grow with what is sold. */
+const SMALL =
+  /^(settings|data_keys|webhooks|captures|callback_secrets|tokens|console_links|console_sessions|balance_accounts|publishing|publications|store_readings|unattached_orders)$/
+
+/** Counts that read an index of the catalogue or of differences whole: it has few rows beside the orders. */
+const countedWhole = ['offers_sold', 'listings_state', 'listings_waiting', 'discrepancies_once']
+
+test('every statement of every page finds its rows by an index', async () => {
+  const { database, connection, trace } = tracedDatabase()
+  const world = await openDay({ database })
+  const address = world.pages.address() ?? ''
+  const cookie = await signedIn(world, 'admin')
+  trace.length = 0
+  await walkConsole({
+    routes,
+    searches,
+    examples: 2,
+    read: async (stop) => (stop.route ? (await visit(address, stop.to, { cookie })).text : ''),
+  })
+  const texts = new Set(trace.filter((text) => /^(select|with)\b/i.test(text)))
+  expect(texts.size).toBeGreaterThan(20)
+  const tables = new Set(
+    connection.prepare<[], string>("select name from sqlite_schema where type = 'table'").pluck().all(),
+  )
+  const slow = [...texts].flatMap((text) =>
+    connection
+      .prepare<[], { detail: string }>(`explain query plan ${text}`)
+      .all()
+      .filter(({ detail }) => {
+        const [, table = '', index] = /^SCAN (\w+)(?: USING (?:COVERING )?INDEX (\w+))?/.exec(detail) ?? []
+        if (!tables.has(table) || SMALL.test(table)) return false
+        // A list walks its index from one end until a page is full.
+        return index === undefined || !(/ limit /.test(text) || countedWhole.includes(index))
+      })
+      .map(({ detail }) => `${detail}: ${text}`),
+  )
+  expect(slow).toEqual([])
+})
