@@ -26,6 +26,7 @@ const order = (set: Partial<ShopOrder> = {}): ShopOrder => ({
   id: '1',
   cancelledAt: null,
   displayFinancialStatus: 'PAID',
+  displayFulfillmentStatus: 'UNFULFILLED',
   processedAt: '2026-01-01T10:00:00Z',
   test: false,
   tags: [],

@@ -108,3 +108,40 @@ describe('a merchant of Shopify', () => {
     expect(app.keysOf(id)).toHaveLength(1)
   })
 })
+
+describe('orders of Shopify that are polled', () => {
+  test('are taken although one beside them cannot be read, of which a person is alerted', async () => {
+    const app = await openShopifyApp()
+    const variant = await app.sell()
+    await app.settle()
+    const broken = app.shop.buy({ lines: [{ variant }] }).id
+    const sound = app.shop.buy({ lines: [{ variant }] }).id
+    app.shop.strike({
+      fault: 'echo',
+      kind: 'Order',
+      times: 1_000,
+      matches: ({ variables }) => variables.id === `gid://shopify/Order/${broken}`,
+      change: (json) => {
+        const { order } = json.data as { order: object }
+        return { ...json, data: { order: { ...order, processedAt: null } } }
+      },
+    })
+    await app.pass(5 * MINUTE)
+    expect(app.keysOf(sound)).toHaveLength(1)
+    expect(app.keysOf(broken)).toEqual([])
+    expect(await app.alerts()).toContain('order_refused')
+  })
+
+  test('and were paid and fulfilled before the shop was connected are not reported as open', async () => {
+    const app = await openShopifyApp()
+    const variant = await app.sell()
+    const placed = app.shop.buy({ lines: [{ variant }] }).id
+    app.shop.fulfilByHand(placed)
+    app.shop.change(placed, (order) => {
+      for (const transaction of order.transactions) transaction.processedAt = app.now() - 60 * MINUTE
+    })
+    await app.pass(5 * MINUTE)
+    expect(app.sandbox.world.report().charges).toEqual([])
+    expect(await app.alerts()).not.toContain('order_before_connection')
+  })
+})

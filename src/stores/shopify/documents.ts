@@ -191,6 +191,7 @@ export const order = document(`
       id
       cancelledAt
       displayFinancialStatus
+      displayFulfillmentStatus
       processedAt
       test
       tags

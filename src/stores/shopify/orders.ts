@@ -34,9 +34,9 @@ export function numberOf(kind: string, gid: unknown): string | undefined {
   return of === kind ? number : undefined
 }
 
-const gid = (kind: string) => z.string().transform((text, context) => numberOf(kind, text) ?? unreadable(context))
+const gid = (kind: string) => z.string().transform((text, context) => numberOf(kind, text) ?? noSuchId(context))
 
-function unreadable(context: z.core.$RefinementCtx): never {
+function noSuchId(context: z.core.$RefinementCtx): never {
   context.addIssue('no id of this kind')
   return z.NEVER
 }
@@ -63,6 +63,7 @@ export const shopOrder = z.object({
   id: gid('Order'),
   cancelledAt: z.string().nullable(),
   displayFinancialStatus: z.string().nullable(),
+  displayFulfillmentStatus: z.string().catch(''),
   processedAt: z.string(),
   test: z.boolean(),
   tags: z.array(z.string()),
@@ -94,6 +95,7 @@ export function storeOrderOf(shopOrder: ShopOrder, lines: ShopLine[], settings: 
       unitPrice: unitPrice(price.shopMoney) ?? '0',
       currency: price.shopMoney.currencyCode,
     })),
+    ...(shopOrder.displayFulfillmentStatus === 'FULFILLED' ? { isDone: true } : {}),
     ...(hasTag(shopOrder, settings.retryTag) ? { retry: true } : {}),
     ...(fault === undefined ? {} : { fault }),
   }
@@ -161,9 +163,14 @@ export async function readOrderOf(
   reference: string,
 ): Promise<Read<StoreOrderRead | null>> {
   const id = gidOf('Order', reference)
-  const read = await client.ask(orderDocument, { id }, z.object({ order: shopOrder.nullable() }))
-  if (read.outcome !== 'read') return read
-  const { order } = read.value
+  const answer = await client.call(orderDocument, { id })
+  if (!answer.ok) return answer.failure
+  const read = z.object({ order: shopOrder.nullable() }).safeParse(answer.data)
+  if (!read.success) {
+    const isThisOrder = z.object({ order: z.object({ id: z.literal(id) }) }).safeParse(answer.data).success
+    return isThisOrder ? UNREADABLE_ORDER : UNREADABLE
+  }
+  const { order } = read.data
   if (order === null || order.id !== reference) return { outcome: 'read', value: null }
   const lines = [...order.lineItems.nodes]
   let page = order.lineItems.pageInfo
@@ -176,6 +183,19 @@ export async function readOrderOf(
   }
   return { outcome: 'read', value: storeOrderOf(order, lines, settings) }
 }
+
+const unreadable = (detail: string): NotConfirmed => ({ outcome: 'unavailable', mayHaveLeft: false, detail })
+const UNREADABLE = unreadable('the orders of the shop cannot be read')
+const UNREADABLE_ORDER = unreadable('the order cannot be read')
+
+/** One order that cannot be read must not keep the others of its page back: a person looks at it. */
+const unreadOrder = (reference: string, at: number | null): StoreOrderRead => ({
+  reference,
+  state: 'paid',
+  paidAt: at,
+  lines: [],
+  fault: UNREADABLE_ORDER.detail,
+})
 
 /** The order that a delivery names. */
 export type NamedOrder = { outcome: 'named'; reference: string } | { outcome: 'ignored' | 'unreadable'; detail: string }
@@ -292,24 +312,18 @@ export async function readChangedOrders(
     const listed = `${id} ${updatedAt}`
     if (done.has(listed)) continue
     const one = await readOrderOf(client, settings, id)
-    if (one.outcome !== 'read') {
+    if (one === UNREADABLE_ORDER) orders.push(unreadOrder(id, instantOf(updatedAt)))
+    else if (one.outcome !== 'read') {
       if (orders.length === 0) return one
       return { outcome: 'read', orders, cursor: JSON.stringify({ ...cursor, done: [...done] }), more: true }
-    }
+    } else if (one.value !== null) orders.push(one.value)
     done.add(listed)
-    if (one.value !== null) orders.push(one.value)
   }
   const changed = nodes.flatMap(({ updatedAt }) => instantOf(updatedAt) ?? [])
   const last = changed.length === 0 ? null : Math.max(...changed)
   const endCursor = page.hasNextPage ? page.endCursor : null
   const { next, more } = nextOrders(cursor, { last, endCursor }, answer.answeredAt ?? undefined)
   return { outcome: 'read', orders, cursor: JSON.stringify(next), more }
-}
-
-const UNREADABLE: NotConfirmed = {
-  outcome: 'unavailable',
-  mayHaveLeft: false,
-  detail: 'the orders of the shop cannot be read',
 }
 
 const tagged = z.object({ userErrors: z.array(z.object({})) })
