@@ -135,6 +135,7 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
   const webhooks = webhookActions({ db, vault, supplier, now, newId, log, publicUrl, inbox })
   const api: ApiContext = {
     ordering,
+    config,
     stores: config.stores,
     publicUrl,
     syncs,

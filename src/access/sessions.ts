@@ -15,6 +15,7 @@ import {
   insertSession,
   type LinkRow,
   linkByDigest,
+  openSessions,
   prolongSession,
   redeemLink,
   revokeAllSessions,
@@ -138,6 +139,19 @@ export async function signOut(
   }
   const audit = audited({ newId, now }, caller.actor, 'console.sign_out', caller.id, scope)
   await db.commit([...changes[scope](), audit])
+}
+
+/** Ends a session of anyone at once. @throws Failure `not_found` where no session that is open has this id */
+export async function endSession(
+  { db, now, newId }: Omit<TokenContext, 'randomBytes'>,
+  id: string,
+  actor: string,
+): Promise<void> {
+  const at = now()
+  if (!(await db.query(openSessions(at))).some((session) => session.id === id)) {
+    throw new Failure('not_found', 'no session that is open has this id')
+  }
+  await db.commit([revokeSession(id, at), audited({ newId, now }, actor, 'console.end_session', id)])
 }
 
 /** How long rows of what has ended are kept. */

@@ -148,7 +148,7 @@ export interface Config extends Omit<Settings, 'stores'> {
 }
 
 /** The sources of each secret: the variable, the variable with `_FILE`, a file next to the configuration. */
-const SECRETS = {
+export const SECRETS = {
   apiKey: { variable: 'QUAYSIDE_API_KEY', file: 'api-key' },
   keyEncryptionKey: { variable: 'QUAYSIDE_KEY_ENCRYPTION_KEY', file: 'key-encryption-key' },
   /** For `quayside keys rotate`; the only one that may be absent. */

@@ -1,4 +1,6 @@
 /** All pages, in the order in which the navigation has them. */
+
+import { auditPage } from './audit.ts'
 import { balancePage } from './balance.ts'
 import { deadLettersPage } from './dead-letters.ts'
 import { deliveriesPage, refusedPage } from './deliveries.ts'
@@ -15,7 +17,9 @@ import type { Page } from './page.ts'
 import { heldPurchasesPage, reviewsPage } from './purchases.ts'
 import { reviewPage } from './review.ts'
 import { sandboxPage } from './sandbox.ts'
+import { settingsPage } from './settings.ts'
 import { sessionPage } from './signin.ts'
+import { storePage, storesPage } from './stores.ts'
 import { syncPage, syncsPage } from './syncs.ts'
 
 export const consolePages: readonly Page[] = [
@@ -31,6 +35,8 @@ export const consolePages: readonly Page[] = [
   orderPage,
   listingsPage,
   listingPage,
+  storesPage,
+  storePage,
   syncsPage,
   dryRunPage,
   syncPage,
@@ -39,5 +45,7 @@ export const consolePages: readonly Page[] = [
   deliveryPage,
   balancePage,
   sandboxPage,
+  settingsPage,
+  auditPage,
   sessionPage,
 ]

@@ -277,7 +277,11 @@ ${
         caption: 'The newest orders',
         rows: items,
         columns: [
-          { head: 'Order', cell: ({ reference }) => orderLink(reference) },
+          {
+            head: 'Order',
+            cell: ({ store, reference }) =>
+              html`<a href="/orders/${encodeURIComponent(store)}/${encodeURIComponent(reference)}">${reference}</a>`,
+          },
           { head: 'State', cell: stateOf, isTop: true },
           {
             head: 'What',
@@ -299,7 +303,7 @@ ${
 function stateOf({ state, lines }: OrderEntryView): Html {
   const waitsFor = lines.find((line) => line.waitsFor !== null)?.waitsFor
   if (state !== 'open' || !waitsFor) return stateMark(state)
-  return html`${stateMark(waitsFor === 'review' ? 'review' : 'held')}${waitsFor !== 'review' && html`<small>for ${waitsFor.replaceAll('_', ' ')}</small>`}`
+  return html`${stateMark(waitsFor === 'review' ? 'review' : 'held')}${waitsFor !== 'review' && html` <small>for ${waitsFor.replaceAll('_', ' ')}</small>`}`
 }
 
 function keysOf({ lines }: OrderEntryView): string {

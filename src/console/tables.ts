@@ -50,7 +50,7 @@ ${rows.map(([head, ...cells]) => html`<tr><th scope="row">${head}</th>${cells.ma
 
 /** Nothing to list: what would be here, and how it gets here. */
 export const empty = (title: string, about: Piece): Html =>
-  html`<div class="empty"><svg viewBox="0 0 72 40" aria-hidden="true"><path d="M36 5 43 18H29zM30 18h12l-2 5h-8zM4 28c8 0 8-4 16-4s8 4 16 4 8-4 16-4 8 4 16 4M14 37c6 0 6-3 12-3s6 3 12 3 6-3 12-3"/></svg><h3>${title}</h3><p class="quiet small">${about}</p></div>`
+  html`<div class="empty"><svg viewBox="0 0 72 40" aria-hidden="true"><path d="M36 5 43 18H29zM30 18h12l-2 5h-8zM4 28c8 0 8-4 16-4s8 4 16 4 8-4 16-4 8 4 16 4M14 37c6 0 6-3 12-3s6 3 12 3 6-3 12-3"/></svg><p><b>${title}</b></p><p class="quiet small">${about}</p></div>`
 
 export interface Pager {
   /** Path of the list. */

@@ -323,6 +323,9 @@ export const changedField = queryText('Only changes of this field, such as cost'
 export const listingSearch = queryText(
   'Only listings whose id or SKU begins so, in every state, a page of them at most',
 )
+export const auditActor = queryText('Only what this one did: a name, without its session or token')
+export const auditAction = queryText('Only this action, such as purchase.release')
+export const auditSubject = queryText('Only what was done to this: an id, or a word such as buying')
 export const inStore = queryText('Id of a store: only its orders count')
 /** How many changes are listed one by one. */
 export const most = queryNumber(0, 10_000, 1_000, 'How many changes of offers, and of listings, are listed')

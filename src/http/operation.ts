@@ -7,7 +7,7 @@ import type { Backups } from '../backup/backup.ts'
 import type { DryRunKeeper } from '../catalogue/dry-run-keeper.ts'
 import type { DryRunner } from '../catalogue/dry-runner.ts'
 import type { SyncRunner } from '../catalogue/sync.ts'
-import type { ConfiguredStore } from '../config/config.ts'
+import type { Config, ConfiguredStore } from '../config/config.ts'
 import { codeOf, Failure, type FailureCode, failureCodes, messageOf } from '../errors.ts'
 import type { Captures } from '../inbox/capture.ts'
 import type { Inbox } from '../inbox/receive.ts'
@@ -85,6 +85,8 @@ interface SandboxSum {
 export interface ApiContext {
   /** The context of ordering, which holds the database, the vault, the clock and the log as well. */
   ordering: Fulfilment
+  /** As it was read at the start. */
+  config: Config
   /** The configured stores. */
   stores: readonly ConfiguredStore[]
   /** Where shops reach us; null: they do not. */
@@ -98,7 +100,7 @@ export interface ApiContext {
   captures: Pick<Captures, 'start' | 'open' | 'list' | 'show'>
   callbackSecrets: Pick<CallbackSecrets, 'rotate'>
   backups: Pick<Backups, 'folder' | 'make' | 'list'>
-  keys: Pick<Keys, 'rotate'>
+  keys: Pick<Keys, 'rotate' | 'current'>
   tail: Pick<Tail, 'watch'>
   /** Where people reach the console; null: it is switched off. */
   consoleAddress: () => string | null

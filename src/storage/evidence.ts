@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, inArray, ne, notInArray, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, inArray, lt, ne, notInArray, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { audit, purchaseAttempts, transitions } from './schema.ts'
 import { build, change, statement } from './statement.ts'
@@ -66,6 +66,35 @@ export const auditOf = statement((subject: string) =>
 /** What people did to several subjects, oldest first. */
 export const auditOfAll = statement((subjects: string[]) =>
   build.select().from(audit).where(inArray(audit.subject, subjects)).orderBy(asc(audit.at), asc(audit.id)),
+)
+
+export interface AuditFilter {
+  /** Who did it, without the session or the token. */
+  actor?: string | undefined
+  action?: string | undefined
+  subject?: string | undefined
+  before?: string | undefined
+  limit: number
+}
+
+/** The audit, newest first. */
+export const listAudit = statement(({ actor, action, subject, before, limit }: AuditFilter) =>
+  build
+    .select()
+    .from(audit)
+    .where(
+      and(
+        // As the index has it.
+        actor === undefined
+          ? undefined
+          : sql`substr(${audit.actor}, 1, instr(${audit.actor} || ' (', ' (') - 1) = ${actor}`,
+        action === undefined ? undefined : eq(audit.action, action),
+        subject === undefined ? undefined : eq(audit.subject, subject),
+        before === undefined ? undefined : lt(audit.id, before),
+      ),
+    )
+    .orderBy(desc(audit.id))
+    .limit(limit),
 )
 
 export const insertAttempt = change(1, (row: typeof purchaseAttempts.$inferInsert) =>

@@ -806,5 +806,10 @@ export const audit = sqliteTable(
     subject: text('subject').notNull(),
     detail: text('detail'),
   },
-  (t) => [index('audit_at').on(t.at), index('audit_subject').on(t.subject, t.at)],
+  (t) => [
+    index('audit_at').on(t.at),
+    index('audit_subject').on(t.subject, t.at),
+    index('audit_action').on(t.action, t.id),
+    index('audit_name').on(sql`substr(actor, 1, instr(actor || ' (', ' (') - 1)`, t.id),
+  ],
 )

@@ -1,4 +1,4 @@
-import { and, eq, gt, isNull, lt, or } from 'drizzle-orm'
+import { and, desc, eq, gt, isNull, lt, or } from 'drizzle-orm'
 import { consoleLinks, consoleSessions } from './schema.ts'
 import { build, change, statement } from './statement.ts'
 
@@ -18,6 +18,22 @@ export const redeemLink = change(1, (digest: Buffer, now: number) =>
 
 export const sessionByDigest = statement((digest: Buffer) =>
   build.select().from(consoleSessions).where(eq(consoleSessions.digest, digest)),
+)
+
+/** Sessions that have not ended, the last one begun first. */
+export const openSessions = statement((now: number) =>
+  build
+    .select({
+      id: consoleSessions.id,
+      name: consoleSessions.name,
+      role: consoleSessions.role,
+      createdAt: consoleSessions.createdAt,
+      seenAt: consoleSessions.seenAt,
+      endsAt: consoleSessions.endsAt,
+    })
+    .from(consoleSessions)
+    .where(and(isNull(consoleSessions.revokedAt), gt(consoleSessions.endsAt, now)))
+    .orderBy(desc(consoleSessions.id)),
 )
 
 export const insertSession = change(1, (row: typeof consoleSessions.$inferInsert) =>

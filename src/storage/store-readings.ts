@@ -8,6 +8,8 @@ export const storeReadingOf = statement((store: string) =>
   build.select().from(storeReadings).where(eq(storeReadings.store, store)),
 )
 
+export const allStoreReadings = statement(() => build.select().from(storeReadings))
+
 /** A store is connected once; a second note of it changes nothing. */
 export const connectStore = change('any', (store: string, now: number) =>
   build.insert(storeReadings).values({ store, connectedAt: now, ordersDueAt: now }).onConflictDoNothing(),

@@ -4,6 +4,7 @@ import { apiRouter } from '../../src/http/api/api.ts'
 import { offersByProduct, putOffer } from '../../src/storage/offers.ts'
 import type { Store, StoreOrderRead } from '../../src/stores/store.ts'
 import { type Answer, type ApiWorld, type Ask, openApi } from '../support/api-world.ts'
+import { signedIn } from '../support/console-client.ts'
 import { answerSchema, faultsOf, type OpenApi, operationOf } from '../support/openapi-check.ts'
 import { STORE } from '../support/test-app.ts'
 
@@ -198,6 +199,29 @@ async function listingsTour(world: ApiWorld, ask: TourAsk, productId: string): P
   await ask('GET', `${at}/listing-problems`)
   await ask('GET', '/stores')
   await ask('GET', '/stores/nowhere/listings')
+  await tourOfPeople(world, ask)
+}
+
+/** Settings, the audit, who is signed in, and the supplier of a demo. */
+async function tourOfPeople(world: ApiWorld, ask: TourAsk): Promise<void> {
+  await ask('GET', '/settings')
+  await ask('GET', '/audit?limit=2')
+  await ask('GET', '/audit?actor=owner&action=freeze&subject=buying')
+  await signedIn(world, 'viewer')
+  const sessions = await ask('GET', '/console/sessions')
+  const [session] = sessions.body.data.items
+  await ask('DELETE', `/console/sessions/${session?.id}`)
+  await ask('DELETE', `/console/sessions/${session?.id}`)
+  await ask('POST', '/sandbox/faults', { body: { fault: 'hold-open' } })
+  await ask('POST', '/sandbox/faults', { body: { fault: 'nonsense' } })
+  await ask('POST', '/sandbox/balance', { body: { add: '10.00' } })
+  await ask('POST', '/sandbox/balance', { body: { add: '0' } })
+  await ask('POST', '/sandbox/customer', { body: { do: 'order' } })
+  await world.settle()
+  const { openOrders } = (await ask('GET', '/sandbox')).body.data as unknown as { openOrders: { id: string }[] }
+  await ask('POST', `/sandbox/orders/${openOrders[0]?.id}/end`, { body: { as: 'fail' } })
+  await ask('POST', `/sandbox/orders/${openOrders[0]?.id}/end`, { body: { as: 'fail' } })
+  await ask('DELETE', '/sandbox/faults')
 }
 
 test('a refusal of the supplier has a code of ours, never the word of the supplier', async () => {

@@ -13,7 +13,7 @@ import {
 } from '../../src/storage/balance.ts'
 import { deliveriesOfPurchases, listDeliveries } from '../../src/storage/deliveries.ts'
 import { knownOrphans } from '../../src/storage/discrepancies.ts'
-import { auditOfAll, reviewedSince } from '../../src/storage/evidence.ts'
+import { auditOfAll, listAudit, reviewedSince } from '../../src/storage/evidence.ts'
 import {
   dueListings,
   forgetListingPrices,
@@ -90,6 +90,9 @@ const cases: [string, SQLWrapper, string][] = [
   ['prices to be thinned', thinListingPrices(1, 2).statement, 'listing_prices_at (at>? AND at<?)'],
   ['prices to be forgotten', forgetListingPrices(1).statement, 'listing_prices_at (at<?)'],
   ['purchases of an order that is closed', markClosed('o', 'fulfilled', 1).statement, 'purchases_order (order_id=?)'],
+  ['what a person did', listAudit({ actor: 'a', before: 'z', limit: 1 }), 'audit_name (<expr>=? AND id<?)'],
+  ['who did something', listAudit({ action: 'freeze', before: 'z', limit: 1 }), 'audit_action (action=? AND id<?)'],
+  ['what was done to something', listAudit({ subject: 'x', before: 'z', limit: 1 }), 'audit_subject (subject=?)'],
   [
     'deliveries in a state, newest first',
     listDeliveries({ state: 'dead', before: 'z', from: 'a', limit: 1 }),

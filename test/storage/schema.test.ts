@@ -85,7 +85,8 @@ function migratedShape(connection: Connection.Database, table: string): Shape {
     indexes: indexes
       .filter(({ origin }) => origin !== 'pk')
       .map(({ name, unique, origin }) => {
-        const names = rows<{ name: string }>(`pragma index_info(${name})`).map((column) => column.name)
+        const columnsOf = rows<{ name: string | null }>(`pragma index_info(${name})`)
+        const names = columnsOf.map((column) => column.name ?? 'expression')
         const text = rows<{ sql: string | null }>(`select sql from sqlite_master where name = '${name}'`)[0]?.sql
         const where = /\bwhere\b(.*)$/is.exec(text ?? '')?.[1]
         return indexText(unique === 1, origin === 'u' ? 'constraint' : name, names, where)

@@ -254,6 +254,8 @@ const calls: Record<string, unknown[]> = {
   purchasesToBeListed: [at, at, 1],
   oldestWrittenOff: [at],
   balanceAccount: ['EUR'],
+  listAudit: [{ actor: 'a', action: 'freeze', subject: 'buying', before: 'z', limit: 1 }],
+  openSessions: [at],
   listMovements: [{ currency: 'EUR', before: 'z', limit: 1 }],
   countUncertainCharges: [at, at],
   chargesBefore: [at, 'EUR'],
@@ -363,7 +365,14 @@ const calls: Record<string, unknown[]> = {
 }
 
 /** Run with no argument, or no statements of their own. */
-const noArguments = ['clearLeases', 'assertNoRunningSync', 'deleteCaptures', 'countByState', 'countDeliveries']
+const noArguments = [
+  'allStoreReadings',
+  'clearLeases',
+  'assertNoRunningSync',
+  'deleteCaptures',
+  'countByState',
+  'countDeliveries',
+]
 noArguments.push(
   'countDiscrepancies',
   'countMissedOnce',

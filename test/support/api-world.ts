@@ -57,14 +57,16 @@ export type ApiWorld = Awaited<ReturnType<typeof openApi>>
 export interface ApiOptions extends TestAppOptions {
   /** Whether people see the supplier as the embedded one of a demo (default: they do). */
   isDemo?: boolean
+  /** Names of stores, by their ids (default: the ids). */
+  storeNames?: Record<string, string>
 }
 
-export async function openApi({ isDemo = true, ...options }: ApiOptions = {}) {
+export async function openApi({ isDemo = true, storeNames = {}, ...options }: ApiOptions = {}) {
   const app = await openTestApp(options)
   const { ordering, runtime, supplier } = app
   const { db, now, newId, log } = ordering
   const { inbox, sweeps, catalogue } = runtime
-  const config = loadConfig(configFile(app.sandbox.baseUrl), {
+  const config = loadConfig(configFile(app.sandbox.baseUrl, storeNames), {
     QUAYSIDE_API_KEY: 'sk_test_0123456789abcdef',
     QUAYSIDE_KEY_ENCRYPTION_KEY: randomBytes(32).toString('base64'),
   })
@@ -96,6 +98,7 @@ export async function openApi({ isDemo = true, ...options }: ApiOptions = {}) {
   const dryRun = createDryRunner({ catalogue, stores: config.stores, dataDir: dirname(file) })
   const api: ApiContext = {
     ordering,
+    config: { ...config, ...ownKeys },
     stores: config.stores,
     publicUrl: config.publicUrl,
     syncs: { start },
@@ -189,13 +192,13 @@ export async function openApi({ isDemo = true, ...options }: ApiOptions = {}) {
   return { ...app, url, pages, access, ask, mint, tokens, captures, tail, api, operations, held, publish, unwatched }
 }
 
-function configFile(baseUrl: string): string {
+function configFile(baseUrl: string, names: Record<string, string>): string {
   const folder = mkdtempSync(join(tmpdir(), 'quayside-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const stores = [STORE, OTHER_STORE].map((id) => ({
     id,
     kind: 'backend',
-    name: id,
+    name: names[id] ?? id,
     callbackUrl: 'http://127.0.0.1:9/',
   }))
   const file = join(folder, 'quayside.json')

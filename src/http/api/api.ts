@@ -4,6 +4,7 @@ import { referenceRouter } from '../docs.ts'
 import { openApiDocument } from '../openapi.ts'
 import { type ApiContext, type Operation, routerOf } from '../operation.ts'
 import { activityOperations } from './activity.ts'
+import { auditOperations } from './audit.ts'
 import { backupOperations } from './backups.ts'
 import { dryRunOperations, syncOperations } from './catalogue.ts'
 import { consoleOperations } from './console.ts'
@@ -15,6 +16,7 @@ import { outboxOperations } from './outbox.ts'
 import { purchaseOperations } from './purchases.ts'
 import { sweepOperations } from './reconcile.ts'
 import { sandboxOperations } from './sandbox.ts'
+import { settingsOperations } from './settings.ts'
 import { statusOperations } from './status.ts'
 import { storeOperations } from './stores.ts'
 import { tokenOperations } from './tokens.ts'
@@ -50,6 +52,8 @@ export const apiOperations = (context: ApiContext): Operation[] => [
   ...storeOperations(context),
   ...tokenOperations(context),
   ...consoleOperations(context),
+  ...auditOperations(context),
+  ...settingsOperations(context),
   ...webhookOperations(context),
   ...dialectOperations(context),
   ...backupOperations(context),

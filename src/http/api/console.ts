@@ -1,9 +1,10 @@
 import { z } from 'zod'
-import { createLink, personRoles } from '../../access/sessions.ts'
+import { createLink, endSession, personRoles } from '../../access/sessions.ts'
 import { Failure } from '../../errors.ts'
+import { openSessions } from '../../storage/sessions.ts'
 import { consoleLinkBody } from '../input.ts'
-import { type ApiContext, type Operation, operation } from '../operation.ts'
-import { at, oneOf } from './views.ts'
+import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { at, oneOf, page } from './views.ts'
 
 const ConsoleLink = z
   .object({
@@ -17,14 +18,51 @@ const ConsoleLink = z
   })
   .meta({ id: 'ConsoleLink' })
 
-/** The way into the console. */
+const Session = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    role: oneOf(personRoles),
+    createdAt: at,
+    seenAt: at.meta({ description: 'Its last use, to five minutes' }),
+    endsAt: at.meta({ description: 'Unless it is used again' }),
+  })
+  .meta({ id: 'ConsoleSession' })
+export type ConsoleSession = z.output<typeof Session>
+
+/** The way into the console, and those who are in. */
 export function consoleOperations({
   ordering,
   randomBytes,
   consoleAddress,
 }: Pick<ApiContext, 'ordering' | 'randomBytes' | 'consoleAddress'>): Operation[] {
   const { db, now, newId } = ordering
+  const admin = { people: 'admin' } as const
   return [
+    operation({
+      name: 'listSessions',
+      method: 'get',
+      path: '/console/sessions',
+      allowed: admin,
+      summary: 'The sessions of the console that are open, the last one begun first.',
+      answer: page(Session),
+      success: { 200: 'All of them' },
+      handle: async () => ok({ items: await db.query(openSessions(now())), next: null }),
+    }),
+    operation({
+      name: 'endSession',
+      method: 'delete',
+      path: '/console/sessions/:id',
+      allowed: admin,
+      summary: 'End a session of the console at once. Signing in again needs a new link.',
+      answer: z.object({ id: z.string() }),
+      success: { 200: 'Ended' },
+      failures: { 404: 'no session that is open has this id' },
+      async handle({ caller, path: { id = '' } }) {
+        await endSession({ db, now, newId }, id, caller.actor)
+        return ok({ id })
+      },
+    }),
     operation({
       name: 'createConsoleLink',
       method: 'post',

@@ -151,6 +151,8 @@ const Webhook = view(
   }),
 )
 
+export type WebhookView = z.output<typeof Webhook>
+
 /** Our webhooks at the supplier: signing secrets come, are rotated and go, and are never shown. */
 export function webhookOperations({
   ordering: { db },

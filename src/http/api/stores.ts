@@ -1,11 +1,14 @@
 import { z } from 'zod'
 import type { Caller } from '../../access/tokens.ts'
 import type { ConfiguredStore } from '../../config/config.ts'
+import { withoutSecrets } from '../../config/settings-in-force.ts'
 import { Failure } from '../../errors.ts'
+import { storeWebhookUrl } from '../../inbox/shop-webhooks.ts'
 import { allCallbackSecrets, type CallbackSecret } from '../../storage/callback-secrets.ts'
 import { audited } from '../../storage/evidence.ts'
 import { countListings } from '../../storage/listings.ts'
 import { allPublishing, countPublications } from '../../storage/publications.ts'
+import { allStoreReadings } from '../../storage/store-readings.ts'
 import { EXAMPLE_KEYS, examples, updateTypes } from '../../stores/examples.ts'
 import { rotateSecretBody, triggerBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
@@ -42,8 +45,21 @@ const StoreStanding = z.object({
   publications: count.meta({ description: 'Pages of changes that wait to be pushed to it' }),
   pausedUntil: maybeAt.meta({ description: 'It refused its listings: nothing is pushed to it until then' }),
   error: words,
+  shop: z
+    .object({
+      connectedAt: at.meta({ description: 'What was paid before is not bought by itself' }),
+      ordersReadAt: maybeAt,
+      failingSince: maybeAt.meta({ description: 'Since then its orders cannot be read' }),
+      error: words.meta({ description: 'Why they cannot' }),
+      productsReadAt: maybeAt,
+      webhookUrl: words.meta({ description: 'Where it sends its orders; null: they are polled alone' }),
+    })
+    .nullable()
+    .meta({ description: 'How its orders and products are read; null for a backend, which posts them' }),
   callbackSecret: CallbackSecretStanding.nullable().meta({ description: 'Null for a shop, which gets no callbacks' }),
 })
+
+export type StoreView = z.output<typeof StoreStanding>
 
 const RotatedSecret = z.object({
   store: z.string(),
@@ -73,6 +89,10 @@ const TestedStore = z.object({
   ),
 })
 
+export type TestedStoreView = z.output<typeof TestedStore>
+export type TriggeredView = z.output<typeof Triggered>
+export type RotatedSecretView = z.output<typeof RotatedSecret>
+
 /** The store that a path is of; a store token sees its own only. @throws Failure `forbidden`, `not_found` */
 export function storeAt(
   stores: readonly ConfiguredStore[],
@@ -84,12 +104,6 @@ export function storeAt(
   }
   if (!stores.some(({ id }) => id === store)) throw new Failure('not_found', `there is no store ${store}`)
   return store
-}
-
-/** Credentials and the query of an address may hold a password or a token. */
-function withoutSecrets(address: string): string {
-  const { origin, pathname } = new URL(address)
-  return origin + pathname
 }
 
 /** Stores: where each is, how publishing to it goes, and what callbacks to it are signed with. */
@@ -110,14 +124,16 @@ export function storeOperations({
       answer: z.object({ items: z.array(StoreStanding) }),
       success: { 200: 'All of them' },
       async handle() {
-        const [totals, waiting, standings, rotations] = await Promise.all([
+        const [totals, waiting, standings, rotations, readings] = await Promise.all([
           db.query(countListings()),
           db.query(countPublications()),
           db.query(allPublishing()),
           db.query(allCallbackSecrets()),
+          db.query(allStoreReadings()),
         ])
         const items = stores.map(({ id, name, kind, address }) => {
           const standing = standings.find(({ store }) => store === id)
+          const reading = readings.find(({ store }) => store === id)
           const own = totals.filter(({ store }) => store === id)
           return {
             id,
@@ -128,6 +144,17 @@ export function storeOperations({
             publications: waiting.find(({ store }) => store === id)?.total ?? 0,
             pausedUntil: standing?.pausedUntil ?? null,
             error: standing?.lastError ?? null,
+            shop:
+              kind === 'backend' || !reading
+                ? null
+                : {
+                    connectedAt: reading.connectedAt,
+                    ordersReadAt: reading.ordersReadAt,
+                    failingSince: reading.failingSince,
+                    error: reading.lastError,
+                    productsReadAt: reading.variantsReadAt,
+                    webhookUrl: publicUrl === null ? null : storeWebhookUrl(publicUrl, id),
+                  },
             callbackSecret: kind === 'backend' ? callbackSecretOf(rotations, id) : null,
           }
         })

@@ -19,3 +19,6 @@ create index deliveries_purchase on deliveries (purchase_id) where purchase_id i
 create index audit_subject on audit (subject, at);
 create index offers_sold on offers (available) where gone_at is null;
 create index discrepancies_subject on discrepancies (subject);
+create index audit_action on audit (action, id);
+-- The name of a person, without the session or the token that follows it.
+create index audit_name on audit (substr(actor, 1, instr(actor || ' (', ' (') - 1), id);

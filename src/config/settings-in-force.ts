@@ -1,0 +1,60 @@
+/** The settings in force, for people: by name, without secrets. */
+import { type Config, configShape } from './config.ts'
+import { storeShape } from './store-settings.ts'
+
+export interface SettingInForce {
+  /** As the configuration names it: `ordering.inFlight`. */
+  name: string
+  /** Texts as they are, all else as JSON. */
+  value: string
+  /** Whether it is what it would be if the configuration did not name it. */
+  isDefault: boolean
+}
+
+/** An address without credentials and query, which may hold a password or a token. */
+export function withoutSecrets(address: string): string {
+  const { origin, pathname } = new URL(address)
+  return origin + pathname
+}
+
+/** What the reading of the configuration adds to a store, or what is secret of it. */
+const ADDED: readonly string[] = ['policy', 'address', 'credentials']
+
+/** Every setting, in the order of the configuration; those of a store begin with its id: `stores.demo-1234.name`. */
+export function settingsInForce(config: Config): SettingInForce[] {
+  const defaults = configShape.parse({ supplier: { baseUrl: 'https://supplier.example/v1' }, stores: [] })
+  const usual = { ...defaults, supplier: { dialect: defaults.supplier.dialect } }
+  const names = Object.keys(configShape.shape) as (keyof typeof configShape.shape)[]
+  return [
+    ...names.filter((name) => name !== 'stores').flatMap((name) => leavesOf(name, config[name], usual[name])),
+    ...config.stores.flatMap((store) => {
+      const { id, kind, name, address } = store
+      const bare = { id, kind, name, ...(kind === 'backend' ? { callbackUrl: address } : { url: address }) }
+      const usualOfStore = {
+        ...without(storeShape.parse(bare), Object.keys(bare)),
+        currency: config.dialectFacts.money.currency,
+      }
+      return leavesOf(`stores.${id}`, without(store, ADDED), usualOfStore)
+    }),
+  ]
+}
+
+const without = (record: object, names: readonly string[]): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(record).filter(([name]) => !names.includes(name)))
+
+function leavesOf(name: string, value: unknown, usual: unknown): SettingInForce[] {
+  if (isRecord(value)) {
+    return Object.entries(value).flatMap(([key, inner]) =>
+      leavesOf(`${name}.${key}`, inner, isRecord(usual) ? usual[key] : undefined),
+    )
+  }
+  return [{ name, value: textOf(value), isDefault: JSON.stringify(value) === JSON.stringify(usual) }]
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const textOf = (value: unknown): string => {
+  if (typeof value !== 'string') return JSON.stringify(value) ?? 'null'
+  return /^https?:/.test(value) ? withoutSecrets(value) : value
+}

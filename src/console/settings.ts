@@ -1,0 +1,402 @@
+/** What the service goes by, which secrets are set, how they are rotated, and who may come in. */
+import type { ConsoleSession } from '../http/api/console.ts'
+import type { WebhookView } from '../http/api/deliveries.ts'
+import type { SettingsView } from '../http/api/settings.ts'
+import type { NewTokenView, TokenView } from '../http/api/tokens.ts'
+import { act, notNow, selectField, textField } from './forms.ts'
+import { type Html, html } from './html.ts'
+import { notice, section } from './lists.ts'
+import { mark } from './marks.ts'
+import type { Done, Page, Visit } from './page.ts'
+import { empty, table } from './tables.ts'
+import { ago, clockTag, counted } from './words.ts'
+
+export const settingsPage: Page = {
+  path: '/settings',
+  role: 'viewer',
+  navigation: { group: 'This installation', label: 'Settings' },
+  show: async (visit) => ({ title: 'Settings', main: await settingsMain(visit) }),
+  actions: {
+    'rotate-webhook': {
+      role: 'admin',
+      run: async ({ call }) => {
+        const { webhook, replaces } = await call<{ webhook: WebhookView; replaces: string[] }>('rotateWebhook')
+        const text = `The webhook ${webhook.id} has a new secret. Remove ${replaces.join(', ')} at the supplier, then retire it here; until then both are valid.`
+        return { notice: { kind: 'done', word: 'Rotated', text } }
+      },
+    },
+    'retire-webhook': {
+      role: 'admin',
+      run: async ({ call, form }) => {
+        const { id } = await call<WebhookView>('retireWebhook', { path: { id: form.get('webhook') ?? '' } })
+        const text = `Later deliveries through ${id} are counted and have no effect.`
+        return { notice: { kind: 'done', word: 'Retired', text } }
+      },
+    },
+    'rotate-key': {
+      role: 'admin',
+      run: async ({ call }) => {
+        const { before, after } = await call<{ before: string; after: string }>('rotateKeys')
+        const text = `The database is sealed under ${after} instead of ${before}. Make the next key the key-encryption key before the next start.`
+        return { notice: { kind: 'done', word: 'Rotated', text } }
+      },
+    },
+    'create-token': {
+      role: 'admin',
+      run: async (visit) => {
+        const { form } = visit
+        const role = form.get('role') ?? ''
+        const days = (form.get('expiresInDays') ?? '').trim()
+        const made = await visit.call<NewTokenView>('createToken', {
+          body: {
+            name: form.get('name') ?? '',
+            role,
+            ...(days !== '' && { expiresInDays: /^\d+$/.test(days) ? Number(days) : days }),
+          },
+        })
+        return {
+          title: 'New token',
+          main: await settingsMain({ ...visit, form: new URLSearchParams() }, tokenMade(made)),
+        }
+      },
+    },
+    'revoke-token': {
+      role: 'admin',
+      run: async ({ call, form }) => {
+        const { name, hint } = await call<TokenView>('revokeToken', { path: { id: form.get('token') ?? '' } })
+        return {
+          notice: { kind: 'done', word: 'Revoked', text: `The token ${hint}… of ${name} is worth nothing any more.` },
+        }
+      },
+    },
+    'end-session': {
+      role: 'admin',
+      run: async ({ call, form }): Promise<Done> => {
+        await call('endSession', { path: { id: form.get('session') ?? '' } })
+        return {
+          notice: { kind: 'done', word: 'Ended', text: 'That session is over. Signing in again needs a new link.' },
+        }
+      },
+    },
+  },
+}
+
+async function settingsMain(visit: Visit, first?: Html): Promise<Html> {
+  const isAdmin = visit.caller.role === 'admin'
+  const [settings, webhooks, tokens, sessions] = await Promise.all([
+    visit.call<SettingsView>('viewSettings'),
+    visit.call<{ items: WebhookView[] }>('listWebhooks'),
+    isAdmin ? visit.call<{ items: TokenView[] }>('listTokens') : { items: [] },
+    isAdmin ? visit.call<{ items: ConsoleSession[] }>('listSessions') : { items: [] },
+  ])
+  const open = webhooks.items.filter(({ state }) => state !== 'retired')
+  return html`<header class="title"><h1>Settings</h1><p>${headline(settings)} <span class="quiet">Read at the start from <span class="id">${settings.file}</span>: change the file, then restart.</span></p></header>
+${first}
+<div class="split"><div class="stack wide">${secretsPart(settings, open, visit.now)}</div>
+<div class="stack">${section('secret-actions-h', 'Rotate', undefined, rotations(visit, settings, open))}</div></div>
+<div class="split"><div class="stack wide">${sessionsPart(visit, sessions.items)}
+${tokensPart(visit, tokens.items)}</div>
+<div class="stack">${section('people-actions-h', 'Let in, lock out', undefined, peopleActions(visit, tokens.items, sessions.items))}</div></div>
+${settingsPart(settings)}`
+}
+
+function headline({ secrets, keyInUse, keyConfigured }: SettingsView): Html | string {
+  const fault = secrets.find((secret) => secret.fault !== null)
+  if (fault) return `${fault.name} cannot be read: ${fault.fault}`
+  if (keyInUse !== keyConfigured) {
+    return html`The next start needs the key-encryption key <span class="id">${keyInUse}</span>, and the setting still has <span class="id">${keyConfigured}</span>.`
+  }
+  return 'Every secret that is needed is set.'
+}
+
+interface SecretRow {
+  name: Html | string
+  about: string
+  state: Html
+  more: Html | string
+}
+
+function secretsPart({ secrets, keyInUse }: SettingsView, webhooks: readonly WebhookView[], now: number): Html {
+  const rows: SecretRow[] = [
+    ...secrets.map(({ name, file, about, isSet, keyName, fault }) => ({
+      name: html`<span class="id">${name}</span>`,
+      about,
+      state: fault ? mark('stop', 'unreadable') : isSet ? mark('done', 'set') : mark('off', 'unset'),
+      more:
+        fault ??
+        (keyName
+          ? html`key <span class="id">${keyName}</span>${keyName === keyInUse && ', in use'}`
+          : html`or the file <span class="id">${file}</span>`),
+    })),
+    ...webhooks.map(({ id, state, createdAt, received, lastReceivedAt }) => ({
+      name: html`webhook <span class="id">${id}</span>`,
+      about: 'signs what the supplier sends',
+      state: state === 'live' ? mark('done', 'set') : mark('held', 'replaced'),
+      more: html`since ${clockTag(createdAt, now, 'minutes')}, ${lastReceivedAt ? html`last used ${ago(lastReceivedAt, now)}` : received === 0 && 'not used since the start'}`,
+    })),
+  ]
+  return section(
+    'secrets-h',
+    'Secrets',
+    html`<span class="small quiet">no text of them is ever shown</span>`,
+    table<SecretRow>({
+      caption: 'Secrets',
+      rows,
+      columns: [
+        { head: 'Secret', cell: ({ name, about }) => html`<span>${name} <small>${about}</small></span>` },
+        { head: 'State', isTop: true, cell: ({ state }) => state },
+        { head: 'More', cell: ({ more }) => html`<span>${more}</span>` },
+      ],
+    }),
+  )
+}
+
+function rotations(visit: Visit, settings: SettingsView, webhooks: readonly WebhookView[]): Html {
+  const isAdmin = visit.caller.role === 'admin'
+  const next = settings.secrets.find(({ name }) => name === 'QUAYSIDE_NEXT_KEY_ENCRYPTION_KEY')
+  const replaced = webhooks.filter(({ state }) => state === 'replaced')
+  const isReached = settings.settings.some(({ name, value }) => name === 'publicUrl' && value !== 'null')
+  const isReady = next?.keyName != null && next.keyName !== settings.keyInUse
+  const why = !next?.isSet
+    ? `write one to ${next?.file} beside the configuration; openssl rand -base64 32 makes one`
+    : (next.fault ?? 'the next key is the one in use')
+  return html`<div>${
+    isAdmin &&
+    isReached &&
+    webhooks.length > 0 &&
+    act({
+      summary: 'Rotate the webhook secret…',
+      to: '/settings/rotate-webhook',
+      about: 'Creates a second webhook at the supplier, with a new secret, and verifies both from then on.',
+      effect: [
+        ['Deliveries', 'None is lost: an event that comes through both has one effect.'],
+        ['Then', 'Remove the old webhook at the supplier and retire it here.'],
+        ['Undo', 'Retire the other one.'],
+      ],
+      button: 'Rotate the webhook secret',
+    })
+  }${
+    isAdmin &&
+    replaced.length > 0 &&
+    act({
+      summary: 'Retire a replaced webhook…',
+      to: '/settings/retire-webhook',
+      about: 'Takes its secret out of use. Remove it at the supplier first.',
+      fields: selectField({
+        label: 'Webhook',
+        name: 'webhook',
+        options: replaced.map(({ id }) => [id, id] as const),
+        chosen: visit.form.get('webhook') ?? '',
+      }),
+      effect: [
+        ['Deliveries', 'Later ones through it are counted and have no effect.'],
+        ['Undo', 'None.'],
+      ],
+      button: 'Retire this webhook',
+      stops: true,
+    })
+  }${
+    isAdmin &&
+    isReady &&
+    act({
+      summary: 'Rotate the key-encryption key…',
+      to: '/settings/rotate-key',
+      about: html`Puts the database under the next key, <span class="id">${next?.keyName}</span>.`,
+      effect: [
+        ['Service', 'Goes on; it needs the new key from its next start on.'],
+        ['Backups', 'Those made before need the key that they were made under: keep it.'],
+        ['Undo', 'Rotate back, with the old key as the next one.'],
+      ],
+      button: `Rotate to ${next?.keyName}`,
+    })
+  }</div>
+${notNow([
+  ...(isAdmin ? [] : [`Rotate: it needs the role admin; you are ${visit.caller.role}.`]),
+  ...(isAdmin && webhooks.length === 0 ? ['Rotate the webhook secret: there is no webhook yet.'] : []),
+  ...(isAdmin && webhooks.length > 0 && !isReached
+    ? [
+        'Rotate the webhook secret: the configuration has no publicUrl, under which the supplier would reach this service.',
+      ]
+    : []),
+  ...(isAdmin && replaced.length === 0 ? ['Retire a webhook: none is replaced.'] : []),
+  ...(isAdmin && !isReady ? [`Rotate the key-encryption key: ${why}.`] : []),
+  'Rotate the API key of the supplier: get a new one there, put it in its file, and restart.',
+])}
+<p class="small quiet">Secrets of callbacks are rotated on the page of each <a href="/stores">store</a>.</p>`
+}
+
+function sessionsPart({ caller, now }: Visit, sessions: readonly ConsoleSession[]): Html {
+  const isAdmin = caller.role === 'admin'
+  return section(
+    'sessions-h',
+    'Who is signed in here',
+    isAdmin && html`<span class="small quiet">${counted(sessions.length, 'session')}</span>`,
+    isAdmin
+      ? table<ConsoleSession>({
+          caption: 'Open sessions',
+          rows: sessions,
+          columns: [
+            {
+              head: 'Person',
+              cell: ({ id, name }) =>
+                html`<span>${name} <small>${id === caller.id ? 'this session' : html`<span class="id">${id.slice(-8)}</span>`}</small></span>`,
+            },
+            { head: 'Role', isTop: true, cell: ({ role }) => role },
+            { head: 'Signed in', cell: ({ createdAt }) => ago(createdAt, now) },
+            { head: 'Last used', cell: ({ seenAt }) => ago(seenAt, now) },
+            { head: 'Ends', cell: ({ endsAt }) => clockTag(endsAt, now, 'minutes') },
+          ],
+        })
+      : notNow([
+          `Sessions: seeing those of all needs the role admin; you are ${caller.role}. Yours is under your name.`,
+        ]),
+  )
+}
+
+/** Tokens that are good: revoked and expired ones stay in the API's list and in the audit. */
+const isGood = ({ revokedAt, expiresAt }: TokenView, now: number): boolean =>
+  revokedAt === null && (expiresAt === null || Date.parse(expiresAt) > now)
+
+function tokensPart({ caller, now }: Visit, tokens: readonly TokenView[]): Html {
+  if (caller.role !== 'admin') {
+    return section(
+      'tokens-h',
+      'Tokens of the API',
+      undefined,
+      notNow([`Tokens: seeing them needs the role admin; you are ${caller.role}.`]),
+    )
+  }
+  const good = tokens.filter((token) => isGood(token, now))
+  return section(
+    'tokens-h',
+    'Tokens of the API',
+    html`<span class="small quiet">${counted(good.length, 'token')} in use, ${tokens.length - good.length} over</span>`,
+    good.length === 0
+      ? empty(
+          'No token',
+          html`Stores and people call the API with one. <code>quayside tokens create</code> makes one, and so does this page.`,
+        )
+      : table<TokenView>({
+          caption: 'Tokens that are good',
+          rows: good,
+          columns: [
+            { head: 'Name', cell: ({ name, hint }) => html`<span>${name} <small class="id">${hint}…</small></span>` },
+            { head: 'Role', isTop: true, cell: ({ role }) => role },
+            {
+              head: 'For',
+              cell: ({ store, scopes }) => store && html`<span>${store} <small>${scopes.join(', ')}</small></span>`,
+            },
+            { head: 'Created', cell: ({ createdAt }) => ago(createdAt, now) },
+            { head: 'Expires', cell: ({ expiresAt }) => (expiresAt ? clockTag(expiresAt, now, 'minutes') : 'never') },
+          ],
+        }),
+  )
+}
+
+function peopleActions(visit: Visit, tokens: readonly TokenView[], sessions: readonly ConsoleSession[]): Html {
+  const { caller, form, faults, now } = visit
+  if (caller.role !== 'admin') {
+    return html`${notNow([`Tokens, sessions: both need the role admin; you are ${caller.role}.`])}`
+  }
+  const good = tokens.filter((token) => isGood(token, now))
+  const others = sessions.filter(({ id }) => id !== caller.id)
+  return html`<div>${act({
+    summary: 'Create a token for a person…',
+    to: '/settings/create-token',
+    about: 'Makes a token of the API. Its text is shown once, on the page that follows.',
+    fields: html`${textField(visit, { label: 'Whose it is', name: 'name', isRequired: true, maxLength: 100 })}${selectField(
+      {
+        label: 'Role',
+        name: 'role',
+        options: [
+          ['viewer', 'viewer: sees, changes nothing'],
+          ['operator', 'operator: decides, releases, retries, freezes'],
+          ['admin', 'admin: everything'],
+        ],
+        chosen: form.get('role') ?? 'viewer',
+      },
+    )}${textField(visit, { label: 'Days until it expires (empty: never)', name: 'expiresInDays', value: '90', isShort: true })}`,
+    effect: [
+      ['Stores', html`Tokens of stores are made by <code>quayside tokens create --store</code>.`],
+      ['Undo', 'Revoke it.'],
+    ],
+    button: 'Create the token',
+    isOpen: ['name', 'expiresInDays', 'role'].some((name) => faults.has(name)),
+  })}${
+    good.length > 0 &&
+    act({
+      summary: 'Revoke a token…',
+      to: '/settings/revoke-token',
+      about: 'Ends a token at once.',
+      fields: selectField({
+        label: 'Token',
+        name: 'token',
+        options: good.map(({ id, name, hint, role, store }) => [id, `${name}, ${hint}…, ${store ?? role}`] as const),
+        chosen: form.get('token') ?? '',
+      }),
+      effect: [
+        ['Store', 'One of a store: it places no more orders until it has another token.'],
+        ['Undo', 'None: create another one.'],
+      ],
+      button: 'Revoke this token',
+      stops: true,
+    })
+  }${
+    others.length > 0 &&
+    act({
+      summary: 'End a session…',
+      to: '/settings/end-session',
+      about: 'Signs a person out of the console on one browser.',
+      fields: selectField({
+        label: 'Session',
+        name: 'session',
+        options: others.map(
+          ({ id, name, role, seenAt }) => [id, `${name}, ${role}, last used ${seenAt.slice(11, 16)} UTC`] as const,
+        ),
+        chosen: form.get('session') ?? '',
+      }),
+      effect: [
+        ['People', 'That browser is signed out at once.'],
+        ['Undo', 'A new link: quayside console.'],
+      ],
+      button: 'End this session',
+      stops: true,
+    })
+  }</div>
+${notNow([
+  ...(good.length > 0 ? [] : ['Revoke a token: there is none.']),
+  ...(others.length > 0 ? [] : ['End a session: there is none but yours, which you end under your name.']),
+])}`
+}
+
+const tokenMade = ({ name, role, token }: NewTokenView): Html =>
+  html`${notice({ kind: 'done', word: 'Created', text: `A token of the role ${role} for ${name}.` })}
+<section class="sheet stack" aria-labelledby="new-h"><h2 id="new-h">The new token, shown this once</h2><pre tabindex="0" id="token">${token}</pre><p class="small quiet">Hand it over now. When you leave this page it is gone.</p></section>`
+
+type Setting = SettingsView['settings'][number]
+
+function settingsPart({ settings }: SettingsView): Html {
+  const own = settings.filter(({ isDefault }) => !isDefault)
+  return section(
+    'settings-h',
+    'Settings in force',
+    html`<span class="small quiet">${counted(own.length, 'setting')} of ${settings.length} ${own.length === 1 ? 'is' : 'are'} named by the configuration</span>`,
+    html`${settingsTable('Settings that the configuration names', own)}
+<details class="more"><summary>All ${settings.length} settings, with the defaults</summary>${settingsTable('All settings', settings)}</details>`,
+  )
+}
+
+const settingsTable = (caption: string, rows: readonly Setting[]): Html =>
+  table<Setting>({
+    caption,
+    rows,
+    columns: [
+      { head: 'Setting', cell: ({ name }) => html`<span class="id">${name}</span>` },
+      { head: 'Value', cell: ({ value }) => html`<span class="id">${value}</span>` },
+      {
+        head: 'From',
+        isTop: true,
+        cell: ({ isDefault }) => (isDefault ? html`<span class="quiet">default</span>` : 'configuration'),
+      },
+    ],
+  })

@@ -1,0 +1,313 @@
+/** Stores: where each is, how publishing to it and reading from it go, and what can be done about it. */
+import type { RotatedSecretView, StoreView, TestedStoreView, TriggeredView } from '../http/api/stores.ts'
+import { act, notNow, selectField, textField } from './forms.ts'
+import { type Html, html } from './html.ts'
+import { facts, notice, section } from './lists.ts'
+import { mark, type Sign, stateMark } from './marks.ts'
+import type { Page, Visit } from './page.ts'
+import { empty, table } from './tables.ts'
+import { ago, clockTag, counted, countedInWords, duration, grouped } from './words.ts'
+
+const kinds: Record<string, string> = { backend: 'your backend', woocommerce: 'WooCommerce', shopify: 'Shopify' }
+const kindText = (kind: string): string => kinds[kind] ?? kind
+
+const storesOf = async ({ call }: Visit): Promise<StoreView[]> =>
+  (await call<{ items: StoreView[] }>('listStores')).items
+
+export const storesPage: Page = {
+  path: '/stores',
+  role: 'viewer',
+  navigation: { group: 'Selling', label: 'Stores' },
+  show: async (visit) => {
+    const stores = await storesOf(visit)
+    return {
+      title: 'Stores',
+      main: html`<header class="title"><h1>Stores</h1><p>${headline(stores)}</p></header>
+${section(
+  'list-h',
+  'Each store',
+  undefined,
+  stores.length === 0
+    ? empty(
+        'No store yet',
+        html`<code>quayside stores add</code> connects one, and <code>quayside init</code> a backend.`,
+      )
+    : table<StoreView>({
+        caption: 'Stores',
+        rows: stores,
+        columns: [
+          {
+            head: 'Store',
+            cell: ({ id, name, kind }) =>
+              html`<span><a href="/stores/${id}">${name}</a> <small>${kindText(kind)}</small></span>`,
+          },
+          { head: 'State', isTop: true, cell: stateOf },
+          { head: 'Address', cell: ({ address }) => html`<span class="id">${address}</span>` },
+          { head: 'Listings', cell: listingsText },
+          { head: 'To be pushed', cell: ({ publications }) => pagesText(publications) },
+        ],
+      }),
+)}`,
+    }
+  },
+}
+
+function headline(stores: readonly StoreView[]): string {
+  const troubled = stores.filter((store) => problemOf(store) !== undefined)
+  const [one] = troubled
+  if (stores.length === 0) return 'No store is connected.'
+  if (!one) return stores.length === 1 ? 'The store is up to date.' : `All ${stores.length} stores are up to date.`
+  if (troubled.length === 1) return `${one.name} needs a look: ${problemOf(one)?.text}.`
+  return `${countedInWords(troubled.length, 'store')} need a look: ${troubled.map(({ name }) => name).join(', ')}.`
+}
+
+/** What is wrong with a store, the worst first. */
+function problemOf({ shop, pausedUntil, listings }: StoreView): { sign: Sign; word: string; text: string } | undefined {
+  if (shop?.failingSince) return { sign: 'stop', word: 'orders not read', text: 'its orders cannot be read' }
+  if (pausedUntil) return { sign: 'held', word: 'paused', text: 'it refused its listings, and is tried again later' }
+  const failed = listings.failed ?? 0
+  if (failed > 0)
+    return { sign: 'stop', word: `${counted(failed, 'listing')} failed`, text: `${counted(failed, 'listing')} failed` }
+  return undefined
+}
+
+function stateOf(store: StoreView): Html {
+  const problem = problemOf(store)
+  if (problem) return mark(problem.sign, problem.word)
+  return store.publications > 0 ? mark('moving', 'being pushed') : mark('done', 'up to date')
+}
+
+const pagesText = (count: number): string => (count === 0 ? 'nothing' : counted(count, 'page'))
+
+function listingsText({ listings }: StoreView): string {
+  const entries = Object.entries(listings)
+  return entries.length === 0 ? 'none yet' : entries.map(([state, count]) => `${grouped(count)} ${state}`).join(', ')
+}
+
+/** An example of each callback that a backend can be sent. */
+const exampleTypes = ['line.fulfilled', 'line.failed', 'line.held', 'line.resumed', 'order.closed', 'listings.changed']
+
+const findingSigns = { ok: 'done', doubtful: 'held', failed: 'stop' } as const
+
+export const storePage: Page = {
+  path: '/stores/:store',
+  role: 'viewer',
+  below: '/stores',
+  show: async (visit) => {
+    const store = await storeOf(visit)
+    return { title: store.name, main: storeMain(visit, store) }
+  },
+  actions: {
+    test: {
+      role: 'operator',
+      run: async (visit) => {
+        const store = await storeOf(visit)
+        const tested = await visit.call<TestedStoreView>('testStore', { path: { store: store.id } })
+        return { title: `${store.name}, tested`, main: storeMain(visit, store, testedPart(tested)) }
+      },
+    },
+    example: {
+      role: 'operator',
+      run: async ({ call, path, form }) => {
+        const type = form.get('type') ?? ''
+        const { outcome, detail, ms } = await call<TriggeredView>('triggerUpdate', {
+          path: { store: path.store ?? '' },
+          body: { type },
+        })
+        const took = `after ${duration(ms)}`
+        if (outcome === 'confirmed') {
+          return { notice: { kind: 'done', word: 'Confirmed', text: `The store took the example of ${type} ${took}.` } }
+        }
+        const text = `The store did not take the example of ${type} ${took}: ${detail ?? outcome}`
+        return { notice: { kind: 'held', word: outcome === 'refused' ? 'Refused' : 'No answer', text } }
+      },
+    },
+    'rotate-secret': {
+      role: 'admin',
+      run: async (visit) => {
+        const hours = (visit.form.get('overlapHours') ?? '').trim()
+        const made = await visit.call<RotatedSecretView>('rotateCallbackSecret', {
+          path: { store: visit.path.store ?? '' },
+          body: { overlapHours: /^\d+$/.test(hours) ? Number(hours) : hours },
+        })
+        const store = await storeOf(visit)
+        return { title: `${store.name}, new secret`, main: storeMain(visit, store, rotatedPart(made, visit.now)) }
+      },
+    },
+  },
+}
+
+/** @throws Failure `not_found` as the API would answer it */
+async function storeOf(visit: Visit): Promise<StoreView> {
+  const id = visit.path.store ?? ''
+  const store = (await storesOf(visit)).find((one) => one.id === id)
+  if (store) return store
+  // Which store there is, and which a caller may see, is said by the API.
+  await visit.call('listStoreListings', { path: { store: id }, query: { limit: '1' } })
+  throw new Error(`the store ${id} has listings and is not configured`)
+}
+
+function storeMain(visit: Visit, store: StoreView, first?: Html): Html {
+  const { id, name, kind, address, publications, pausedUntil, error, shop, callbackSecret, listings } = store
+  const { now } = visit
+  const problem = problemOf(store)
+  const states = Object.entries(listings)
+  return html`<header class="title"><p class="trail"><a href="/stores">Stores</a> / ${id}</p><h1>${name}</h1>
+<p>${problem ? `It needs a look: ${problem.text}.` : store.publications > 0 ? 'Changes are being pushed to it.' : 'It is up to date.'}</p></header>
+${first}
+<div class="split"><div class="stack wide">${section(
+    'store-h',
+    'The store',
+    stateOf(store),
+    facts([
+      ['Kind', kindText(kind)],
+      [kind === 'backend' ? 'Callbacks go to' : 'Address', html`<span class="id">${address}</span>`],
+      ['Permanent id', html`<span class="id">${id}</span>`],
+      ['To be pushed', pagesText(publications)],
+      ...(pausedUntil ? [['Paused until', clockTag(pausedUntil, now)] as const] : []),
+      ...(error ? [['It said', error] as const] : []),
+    ]),
+  )}
+${section(
+  'listings-h',
+  'Listings',
+  html`<a href="/listings?store=${id}">All listings</a>`,
+  states.length === 0
+    ? empty('No listing yet', 'They come with the next sync of the catalogue.')
+    : table<[string, number]>({
+        caption: 'Listings by state',
+        rows: states,
+        columns: [
+          { head: 'State', cell: ([state]) => stateMark(state) },
+          { head: 'Listings', isNumber: true, cell: ([, count]) => grouped(count) },
+        ],
+      }),
+)}
+${shop && section('shop-h', 'Orders and products', shop.failingSince ? mark('stop', 'orders not read') : mark('done', 'read'), facts(shopFacts(shop, now)))}
+${
+  callbackSecret &&
+  section(
+    'secret-h',
+    'Callback secret',
+    mark('done', 'set'),
+    facts([
+      ['Generation', String(callbackSecret.generation)],
+      ['Changed', callbackSecret.changedAt ? ago(callbackSecret.changedAt, now) : 'never: it is the first one'],
+      ...(callbackSecret.previousUntil && Date.parse(callbackSecret.previousUntil) > now
+        ? [['The one before', html`valid until ${clockTag(callbackSecret.previousUntil, now, 'minutes')}`] as const]
+        : []),
+    ]),
+  )
+}</div>
+<div class="stack">${section('actions-h', 'Actions', undefined, actionsOf(visit, store))}</div></div>`
+}
+
+const shopFacts = (shop: NonNullable<StoreView['shop']>, now: number): (readonly [string, Html | string])[] => [
+  ['Connected', html`${ago(shop.connectedAt, now)}; what was paid before is not bought`],
+  ['Orders read', shop.ordersReadAt ? ago(shop.ordersReadAt, now) : 'not yet'],
+  ...(shop.failingSince ? [['Failing since', ago(shop.failingSince, now)] as const] : []),
+  ...(shop.error ? [['It said', shop.error] as const] : []),
+  ['Products read', shop.productsReadAt ? ago(shop.productsReadAt, now) : 'not yet'],
+  [
+    'Webhook',
+    shop.webhookUrl
+      ? html`<span class="id">${shop.webhookUrl}</span>`
+      : 'none: without publicUrl its orders are polled',
+  ],
+]
+
+function actionsOf(visit: Visit, { id, name, kind, callbackSecret }: StoreView): Html {
+  const { role } = visit.caller
+  const isOperator = role !== 'viewer'
+  const { faults } = visit
+  return html`<div>${
+    isOperator &&
+    act({
+      summary: 'Test the connection…',
+      to: `/stores/${id}/test`,
+      about: `Tries ${name}: whether it lets Quayside in, its webhook, how its orders are read, what it did not take.`,
+      effect: [
+        ['Store', 'Nothing in it changes, save that a missing webhook is made.'],
+        ['Undo', 'Not needed.'],
+      ],
+      button: `Test ${name}`,
+    })
+  }${
+    isOperator &&
+    callbackSecret &&
+    act({
+      summary: 'Send an example…',
+      to: `/stores/${id}/example`,
+      about: 'Sends one callback that is marked as a test. It is sent once and stored nowhere.',
+      fields: selectField({
+        label: 'Callback',
+        name: 'type',
+        options: exampleTypes.map((type) => [type, type] as const),
+        chosen: visit.form.get('type') ?? 'line.fulfilled',
+      }),
+      effect: [
+        ['Store', 'It must know that `test: true` is no order.'],
+        ['Undo', 'Not needed.'],
+      ],
+      button: 'Send the example',
+    })
+  }${
+    role === 'admin' &&
+    callbackSecret &&
+    act({
+      summary: 'Rotate the callback secret…',
+      to: `/stores/${id}/rotate-secret`,
+      about: `Takes generation ${callbackSecret.generation + 1} into use. Its text is shown once, on the page that follows.`,
+      fields: textField(visit, {
+        label: 'Hours for which the previous secret stays valid',
+        name: 'overlapHours',
+        value: '168',
+        isShort: true,
+        isRequired: true,
+      }),
+      effect: [
+        [
+          'Store',
+          'Callbacks carry both signatures until then, so that none is refused while the new secret is installed.',
+        ],
+        ['With 0', 'The previous one ends at once: the store refuses callbacks until it has the new one.'],
+        ['Undo', 'None: rotate again.'],
+      ],
+      button: `Rotate the secret of ${name}`,
+      isOpen: faults.has('overlapHours'),
+      stops: true,
+    })
+  }</div>
+${notNow([
+  ...(isOperator ? [] : ['Test, example: both need the role operator; you are viewer.']),
+  ...(callbackSecret ? [] : [`Examples, callback secret: ${kindText(kind)} gets no callbacks.`]),
+  ...(callbackSecret && role !== 'admin'
+    ? [`Rotate the callback secret: it needs the role admin; you are ${role}.`]
+    : []),
+])}`
+}
+
+/** What a test found, shown this once. */
+const testedPart = ({ healthy, findings }: TestedStoreView): Html =>
+  section(
+    'tested-h',
+    'What the test found',
+    healthy ? mark('done', 'nothing failed') : mark('stop', 'something failed'),
+    table<TestedStoreView['findings'][number]>({
+      caption: 'Findings',
+      rows: findings,
+      columns: [
+        { head: 'Tried', cell: ({ check }) => check },
+        { head: 'State', isTop: true, cell: ({ state }) => mark(findingSigns[state], state) },
+        {
+          head: 'Found',
+          cell: ({ detail, fix }) => html`<span>${detail}${fix && html` <small>${fix}</small>`}</span>`,
+        },
+      ],
+    }),
+  )
+
+/** The new secret, shown this once. */
+const rotatedPart = ({ secret, generation, previousUntil }: RotatedSecretView, now: number): Html =>
+  html`${notice({ kind: 'done', word: 'Rotated', text: html`Generation ${generation} is in use. The one before stays valid until ${clockTag(previousUntil, now, 'minutes')}.` })}
+<section class="sheet stack" aria-labelledby="new-h"><h2 id="new-h">The new secret, shown this once</h2><pre tabindex="0" id="secret">${secret}</pre><p class="small quiet">Put it into the store now. When you leave this page it is gone; only another rotation makes one.</p></section>`

@@ -1,0 +1,89 @@
+import { z } from 'zod'
+import { type Config, credentialsSource, SECRETS } from '../../config/config.ts'
+import { settingsInForce } from '../../config/settings-in-force.ts'
+import { messageOf } from '../../errors.ts'
+import { nameOfKey } from '../../vault/vault.ts'
+import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { words } from './views.ts'
+
+const Secret = z.object({
+  name: z.string().meta({
+    description: 'Where it is read from: a variable, or the same with `_FILE`',
+    examples: ['QUAYSIDE_API_KEY'],
+  }),
+  file: z.string().meta({ description: 'The file beside the configuration that stands for it' }),
+  about: z.string(),
+  isSet: z.boolean(),
+  keyName: words.meta({ description: 'Of a key-encryption key: the name that backups and the audit call it by' }),
+  fault: words.meta({ description: 'Why it cannot be read' }),
+})
+const Settings = z
+  .object({
+    file: z.string().meta({ description: 'Of the configuration, as it was read at the start' }),
+    settings: z.array(
+      z.object({
+        name: z.string().meta({ examples: ['ordering.inFlight'] }),
+        value: z.string().meta({ description: 'Texts as they are, all else as JSON; addresses without credentials' }),
+        isDefault: z.boolean(),
+      }),
+    ),
+    secrets: z.array(Secret).meta({ description: 'Whether each is set. No text of a secret is ever in an answer' }),
+    keyInUse: z.string().meta({ description: 'Name of the key-encryption key that the database is sealed under' }),
+    keyConfigured: z.string().meta({ description: 'Name of the one that the configuration had at the start' }),
+  })
+  .meta({ id: 'Settings' })
+export type SettingsView = z.output<typeof Settings>
+
+/** What the service goes by. */
+export function settingsOperations({ config, keys }: Pick<ApiContext, 'config' | 'keys'>): Operation[] {
+  return [
+    operation({
+      name: 'viewSettings',
+      method: 'get',
+      path: '/settings',
+      allowed: { people: 'viewer' },
+      summary: 'The settings in force, and which secrets are set.',
+      answer: Settings,
+      success: { 200: 'As they were read at the start' },
+      handle: async () =>
+        ok({
+          file: config.file,
+          settings: settingsInForce(config),
+          secrets: secretsOf(config),
+          keyInUse: nameOfKey(keys.current()),
+          keyConfigured: nameOfKey(config.keyEncryptionKey),
+        }),
+    }),
+  ]
+}
+
+function secretsOf(config: Config): z.input<typeof Secret>[] {
+  const set = { isSet: true, keyName: null, fault: null }
+  const { apiKey, keyEncryptionKey, nextKeyEncryptionKey } = SECRETS
+  const source = ({ variable, file }: { variable: string; file: string }) => ({
+    name: variable,
+    file: `secrets/${file}`,
+  })
+  return [
+    { ...source(apiKey), about: 'opens the API of the supplier', ...set },
+    {
+      ...source(keyEncryptionKey),
+      about: 'seals licence keys and secrets in the database',
+      ...set,
+      keyName: nameOfKey(config.keyEncryptionKey),
+    },
+    { ...source(nextKeyEncryptionKey), about: 'the key that a rotation takes into use', ...nextKeyOf(config) },
+    ...config.stores
+      .filter(({ credentials }) => credentials)
+      .map(({ id, name }) => ({ ...source(credentialsSource(id)), about: `opens the shop ${name}`, ...set })),
+  ]
+}
+
+function nextKeyOf({ nextKeyEncryptionKey }: Config): Pick<z.input<typeof Secret>, 'isSet' | 'keyName' | 'fault'> {
+  try {
+    const next = nextKeyEncryptionKey()
+    return { isSet: next !== undefined, keyName: next ? nameOfKey(next) : null, fault: null }
+  } catch (error) {
+    return { isSet: true, keyName: null, fault: messageOf(error) }
+  }
+}

@@ -1,0 +1,34 @@
+import { afterAll, describe, expect, test } from 'vitest'
+import { openApi } from '../support/api-world.ts'
+import { closeBrowser, expectAccessible, hasBrowser, openPage, signInto, skipText } from '../support/browser.ts'
+
+afterAll(closeBrowser)
+
+describe.skipIf(!hasBrowser)(`the sandbox in a browser (${hasBrowser ? 'Chromium' : skipText})`, () => {
+  test.each([true, false])('is broken by a person, who watches it heal, JavaScript %s', async (hasScript) => {
+    const world = await openApi()
+    await world.runtime.syncs.finish('test')
+    const page = await openPage({ hasScript })
+    await signInto(page, world, 'operator')
+    await page.getByRole('link', { name: 'Sandbox' }).click()
+    await page.getByRole('button', { name: 'Lose the answer' }).click()
+    await page.getByRole('status').getByText('it never pays twice').waitFor()
+    expect(await page.locator('#healing').innerText()).toContain('Lose the answer: next purchase')
+    await page.getByRole('button', { name: 'Order now' }).click()
+    await page.getByRole('status').getByText('The customer has ordered D-0001.').waitFor()
+    const now = async (text: string) => {
+      if (!hasScript) await page.reload()
+      await page.locator('#healing').getByText(text).first().waitFor({ timeout: 20_000 })
+    }
+    await world.settle()
+    await now('No fault is set')
+    await now('1 order under way')
+    if (hasScript) await expectAccessible(page)
+    await world.pass(600_000)
+    await now('every order here has ended')
+    await now('fulfilled')
+    expect(await page.locator('#ledger').innerText()).toContain('balanced to the cent')
+    world.expectLedger({ charges: 1, keys: world.shop.keys().get('D-0001/1')?.length ?? 0 })
+    if (hasScript) await expectAccessible(page)
+  })
+})
