@@ -283,7 +283,7 @@ async function tryAgain(ordering: Ordering, known: StoreOrder, read: StoreOrderR
       const { id, state } = part
       if (!isOver(state)) continue
       if (!read.retry && mayBeCharged(part)) {
-        const note = `the shop has the order ${known.reference} of ${known.store} as paid again, and what was bought for it before was given up: quayside purchases retry ${id} buys it a second time`
+        const note = `the shop has the order ${known.reference} of ${known.store} as paid again, and its purchase ${id} may have been charged before it was given up: quayside purchases retry ${id} buys it once more`
         await ordering.db.commit([alertOf(ordering, 'order_changed', known.store, read, note, { orderId: known.id })])
         continue
       }
@@ -297,9 +297,11 @@ async function tryAgain(ordering: Ordering, known: StoreOrder, read: StoreOrderR
   }
 }
 
-/** The supplier has an order for it, and has not given its money back as far as is known. */
-const mayBeCharged = ({ state, supplierOrderId, ordersSeen, refundedAt }: Purchase): boolean =>
-  state !== 'rejected' && (supplierOrderId !== null || ordersSeen.length > 0) && refundedAt === null
+/** Whether to buy it again may be to pay twice. A purchase that no list showed may show later. */
+const mayBeCharged = ({ state, maybeChargedAt, supplierOrderId, ordersSeen, refundedAt }: Purchase): boolean => {
+  const isSeen = supplierOrderId !== null || ordersSeen.length > 0
+  return state === 'cancelled' && refundedAt === null && (maybeChargedAt !== null || isSeen)
+}
 
 async function isOurs(ordering: Ordering, store: string, line: Sold): Promise<boolean> {
   try {
