@@ -120,7 +120,8 @@ export interface ShopRecord {
 
 /** Paid orders whose customer has neither keys nor a note of what became of them. */
 export function silentOrders(world: World, shop: SimShop, { placed, changed, alerted }: ShopRecord): Placed[] {
-  const keys = Map.groupBy(linesOfKeys(world.supplier.world.report().keysIssued), ([, line]) => line)
+  // An order that a person has adopted may be at the supplier under a reference that is not ours.
+  const keys = Object.values(world.supplier.world.report().keysIssued).flat()
   return placed.filter(({ reference, lines }) => {
     const order = shop.orders.get(Number(reference))
     if (!order || order.paidAt === null || !['processing', 'completed'].includes(order.status)) return false
@@ -130,8 +131,11 @@ export function silentOrders(world: World, shop: SimShop, { placed, changed, ale
     const failed = failedUnits(order)
     return [...Map.groupBy(lines, ({ sku }) => sku)].some(([sku, ofSku]) => {
       const due = ofSku.reduce((sum, { id }) => sum + unitsDue(order, Number(id)), 0)
-      const own = ofSku.flatMap(({ id }) => keys.get(`${reference}/${id}`) ?? [])
-      const mailed = own.filter(([key]) => mailsWith(shop, key).length > 0).length
+      const texts = order.lines
+        .filter(({ id }) => ofSku.some((line) => line.id === String(id)))
+        .flatMap(({ meta }) => meta.map(({ value }) => String(value)))
+      const handedOver = keys.filter((key) => texts.some((text) => text.includes(key)))
+      const mailed = handedOver.filter((key) => mailsWith(shop, key).length > 0).length
       return mailed + (failed.get(sku) ?? 0) < due
     })
   })
