@@ -30,7 +30,7 @@ import { createIds, pooledRandomBytes } from './ids.ts'
 import { createCaptures } from './inbox/capture.ts'
 import { provisionShops } from './inbox/shop-webhooks.ts'
 import { webhookActions } from './inbox/webhooks.ts'
-import { startJobs } from './jobs.ts'
+import { type Jobs, startJobs } from './jobs.ts'
 import type { Log } from './log.ts'
 import { createMetrics } from './observe/metrics.ts'
 import { readStatus } from './observe/status.ts'
@@ -133,6 +133,7 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
   const captures = createCaptures({ db, vault, now, newId, log })
   const { publicUrl } = config
   const webhooks = webhookActions({ db, vault, supplier, now, newId, log, publicUrl, inbox })
+  let jobs: Jobs | undefined
   const api: ApiContext = {
     ordering,
     config,
@@ -150,6 +151,7 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
     keys,
     tail,
     randomBytes,
+    nextRuns: () => jobs?.nextRuns() ?? { catalogue: null, balance: null, sweep: null },
     consoleAddress: () => pages.address(),
     ...(sandbox && { sandbox }),
   }
@@ -192,7 +194,7 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
   const { address, port } = await server.listen(config.listen.host, config.listen.port)
   if (config.console.listen) await listenForPeople(pages, config.console.listen, log)
   const ownerTokenFile = writeOwnerToken(config.dataDir, owner.token.reveal())
-  const endJobs = startJobs({
+  jobs = startJobs({
     config,
     db,
     now,
@@ -212,7 +214,7 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
     pages.drain()
     log.info('service.stopping')
     tail.end()
-    const work = [endJobs(), runtime.idle()]
+    const work = [jobs?.end(), runtime.idle()]
     // The server still listens, and answers new requests with 503.
     const finished = await within(serverLimits.drainMs, Promise.all(work))
     await Promise.all([server.close(), pages.close()])

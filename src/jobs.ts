@@ -5,6 +5,7 @@ import { forgetEnded } from './access/sessions.ts'
 import type { Backups } from './backup/backup.ts'
 import type { Config } from './config/config.ts'
 import { messageOf } from './errors.ts'
+import type { NextRuns } from './http/operation.ts'
 import type { Captures } from './inbox/capture.ts'
 import { forgetOld } from './inbox/process.ts'
 import type { WebhookActions } from './inbox/webhooks.ts'
@@ -26,11 +27,14 @@ export interface JobParts {
   provisionShops: () => Promise<unknown>
 }
 
-/**
- * Starts what runs by the clock, and runs at once what may have come while the service was stopped.
- *
- * @returns ends all of it; resolves when nothing of it is under way
- */
+export interface Jobs {
+  /** When each reading of the supplier begins next, epoch milliseconds; null: not known. */
+  nextRuns: () => NextRuns
+  /** Ends all of it; resolves when nothing of it is under way. */
+  end: () => Promise<void>
+}
+
+/** Starts what runs by the clock, and runs at once what may have come while the service was stopped. */
 export function startJobs({
   config,
   db,
@@ -41,11 +45,14 @@ export function startJobs({
   backups,
   captures,
   provisionShops,
-}: JobParts): () => Promise<void> {
+}: JobParts): Jobs {
+  const readings = {
+    catalogue: every(config.syncCron, 'sync', () => runtime.syncs.finish('schedule'), log),
+    balance: every(config.balanceCron, 'balance', runtime.ordering.checkBalance, log),
+    sweep: every(config.sweepCron, 'sweep', () => runtime.sweeps.recent('schedule'), log),
+  }
   const timers = [
-    every(config.syncCron, 'sync', () => runtime.syncs.finish('schedule'), log),
-    every(config.balanceCron, 'balance', runtime.ordering.checkBalance, log),
-    every(config.sweepCron, 'sweep', () => runtime.sweeps.recent('schedule'), log),
+    ...Object.values(readings),
     every('40 2 * * *', 'nightly', () => runtime.sweeps.start('nightly'), log),
     every('10 3 * * *', 'webhooks', () => webhooks.check(), log),
     every('*/15 * * * *', 'shops', provisionShops, log),
@@ -69,8 +76,15 @@ export function startJobs({
   void provisionShops().catch(logged('shops.unprovisioned'))
   runtime.syncs.follow('start')
   runtime.wakeAll()
-  return async () => {
-    await Promise.all([endTick(), endReattaching(), endAsking(), ...timers.map(({ end }) => end())])
+  return {
+    nextRuns: () => ({
+      catalogue: readings.catalogue.next(),
+      balance: readings.balance.next(),
+      sweep: readings.sweep.next(),
+    }),
+    end: async () => {
+      await Promise.all([endTick(), endReattaching(), endAsking(), ...timers.map(({ end }) => end())])
+    },
   }
 }
 
@@ -82,6 +96,8 @@ const ASK_SECONDS = 60
 
 /** Work at the times of a cron expression. */
 interface Schedule {
+  /** When it begins next, epoch milliseconds. */
+  next(): number | null
   /** Computes its next time again. After a jump of the clock the timer that was set before waits too long. */
   rearm(): void
   /** Ends it; resolves when a run under way is over. */
@@ -94,6 +110,7 @@ function every(expression: string, name: string, work: () => Promise<unknown>, l
   const arm = (): ScheduledTask => schedule(expression, run.start, { name, noOverlap: true })
   let task = arm()
   return {
+    next: () => task.getNextRun()?.getTime() ?? null,
     rearm: () => {
       void task.destroy()
       task = arm()

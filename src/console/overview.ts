@@ -1,6 +1,7 @@
 /** Is everything well, what waits for a person, how long the balance lasts, and what happened lately. */
 import { daysLeft } from '../domain/activity.ts'
 import type { ActivityStepView, ActivityView } from '../http/api/activity.ts'
+import type { ListedPurchaseView } from '../http/api/purchases.ts'
 import type { StatusView } from '../http/api/status.ts'
 import { act, reasonField } from './forms.ts'
 import { healthOf, WARN_DAYS } from './health.ts'
@@ -37,17 +38,6 @@ interface Store {
 
 const storesOf = async ({ call }: Visit): Promise<Store[]> => (await call<{ items: Store[] }>('listStores')).items
 
-interface Review {
-  id: string
-  note: string | null
-  since: string
-  externalOrderId: string
-  amount: string | null
-  ceiling: string
-  quantity: number
-  currency: string
-}
-
 /** Reviews that are named one by one; the page of reviews has all of them. */
 const REVIEWS_SHOWN = 5
 
@@ -74,13 +64,15 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
   const [stores, reviews] = await Promise.all([
     storesOf(visit),
     (counts.purchases.review ?? 0) > 0
-      ? visit.call<{ items: Review[] }>('listPurchases', { query: { state: 'review', limit: String(REVIEWS_SHOWN) } })
+      ? visit.call<{ items: ListedPurchaseView[] }>('listPurchases', {
+          query: { state: 'review', limit: String(REVIEWS_SHOWN) },
+        })
       : { items: [] },
   ])
   const decisions = reviews.items.toReversed().map(
     (review): Duty => ({
       sign: 'review',
-      what: `Purchase ${review.externalOrderId} needs a decision`,
+      what: `Order ${review.order.reference} needs a decision: ${review.quantity} × ${review.name ?? review.sku}`,
       to: `/reviews/${review.id}`,
       why: `${sentenceOf(review.note ?? 'Only a person can settle it')} ${
         review.amount === null
@@ -214,7 +206,8 @@ ${
     ? html`<p>Lasts <strong>${daysText(lasts.left)}</strong>,${until} at ${grouped(lasts.daily.toFixed(0))} ${balance.currency} a day (average of ${counted(lasts.days, 'day')}).</p>
 ${tideStaff(lasts.left, WARN_DAYS)}`
     : html`<p class="quiet">Nothing was spent in the last seven days.</p>`
-}`
+}
+<p class="small"><a href="/balance">Where the money went</a></p>`
 }
 
 async function buyingPart(visit: Visit): Promise<Html> {
@@ -399,6 +392,7 @@ async function freshPart(visit: Visit): Promise<Html> {
     columns: [
       { head: 'What', cell: ({ what, about }) => html`${what}<small>${about}</small>` },
       { head: 'Last read', cell: ({ at }) => (at === null ? 'never' : ago(at, now)) },
+      { head: 'Next', cell: ({ next }) => (next === null ? '–' : clockTag(next, now, 'minutes')) },
       { head: 'State', cell: ({ state }) => state, isTop: true },
     ],
     rows: freshness(status, now),
@@ -440,18 +434,20 @@ function freshness({ freshness, counts, sweep, refusedDeliveries }: StatusView, 
     if (at === null) return mark('planned', 'not yet')
     return now - Date.parse(at) > oldMs ? mark('held', 'old') : mark('done', good)
   }
-  const { catalogueAt, catalogueFailure, balanceAt } = freshness
+  const { catalogueAt, catalogueFailure, balanceAt, next } = freshness
   return [
     {
       what: 'Catalogue',
       about: `${counted(counts.offers.total, 'offer')}, ${grouped(counts.offers.inStock)} in stock`,
       at: catalogueAt,
+      next: next.catalogueAt,
       state: catalogueFailure ? mark('stop', 'last run failed') : state(catalogueAt, OLD_MS.catalogue, 'fresh'),
     },
     {
       what: 'Balance',
       about: 'what is left to spend',
       at: balanceAt,
+      next: next.balanceAt,
       state: state(balanceAt, OLD_MS.balance, 'fresh'),
     },
     {
@@ -460,6 +456,7 @@ function freshness({ freshness, counts, sweep, refusedDeliveries }: StatusView, 
         ? `${counted(sweep.orders, 'order')} compared, ${sweep.orphans + sweep.missing === 0 ? 'no discrepancies' : counted(sweep.orphans + sweep.missing, 'discrepancy', 'discrepancies')}`
         : 'our purchases against the orders of the supplier',
       at: sweep?.finishedAt ?? null,
+      next: next.sweepAt,
       state:
         sweep && sweep.orphans + sweep.missing > 0
           ? mark('review', 'differs')
@@ -469,6 +466,7 @@ function freshness({ freshness, counts, sweep, refusedDeliveries }: StatusView, 
       what: 'Refused deliveries',
       about: `${grouped(refusedDeliveries.total)} since the start, ${clock(refusedDeliveries.since, now, 'minutes')}`,
       at: refusedDeliveries.lastAt,
+      next: null,
       state: refusedDeliveries.total === 0 ? mark('done', 'none') : mark('held', 'look'),
     },
   ]

@@ -82,6 +82,13 @@ interface SandboxSum {
 }
 
 /** What the handlers of the API work with: each calls the functions of the flows itself. */
+/** When each reading of the supplier begins next, epoch milliseconds; null: not known. */
+export interface NextRuns {
+  catalogue: number | null
+  balance: number | null
+  sweep: number | null
+}
+
 export interface ApiContext {
   /** The context of ordering, which holds the database, the vault, the clock and the log as well. */
   ordering: Fulfilment
@@ -102,6 +109,7 @@ export interface ApiContext {
   backups: Pick<Backups, 'folder' | 'make' | 'list'>
   keys: Pick<Keys, 'rotate' | 'current'>
   tail: Pick<Tail, 'watch'>
+  nextRuns: () => NextRuns
   /** Where people reach the console; null: it is switched off. */
   consoleAddress: () => string | null
   randomBytes: (count: number) => Buffer

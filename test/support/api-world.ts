@@ -113,6 +113,7 @@ export async function openApi({ isDemo = true, storeNames = {}, ...options }: Ap
     keys,
     tail,
     randomBytes,
+    nextRuns: () => ({ catalogue: now() + 600_000, balance: now() + 60_000, sweep: null }),
     consoleAddress: () => pages.address(),
     ...(isDemo && { sandbox: embedSandbox(app.sandbox, app.dialect, customer) }),
   }

@@ -10,7 +10,7 @@ import { currentFreeze } from '../../storage/freezes.ts'
 import { COUNT_MAX } from '../../storage/statement.ts'
 import type { Supplier } from '../../supplier/client.ts'
 import { freezeBody, unfreezeBody } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, type NextRuns, type Operation, ok, operation } from '../operation.ts'
 import { Reading } from './reconcile.ts'
 import { CallbackSecretStanding, callbackSecretOf } from './stores.ts'
 import { amount, amountOf, at, byId, count, counts, currency, maybeAt, view, words } from './views.ts'
@@ -71,6 +71,9 @@ const Status = view(
           .nullable()
           .meta({ description: 'The last sync run that ended, if it failed' }),
         balanceAt: maybeAt,
+        next: z
+          .object({ catalogueAt: maybeAt, balanceAt: maybeAt, sweepAt: maybeAt })
+          .meta({ description: 'When each reading of the supplier begins next, by its schedule' }),
       }),
       sweep: z
         .object({ finishedAt: maybeAt, orders: count, orphans: count, foreign: count, missing: count })
@@ -143,6 +146,7 @@ const Status = view(
     caps,
     refused,
     alerts,
+    next,
   }: {
     status: StoredStatus
     stores: string[]
@@ -150,6 +154,7 @@ const Status = view(
     caps: { order: number | null; hour: number | null; day: number | null; currency: string }
     refused: ReturnType<Inbox['refused']>
     alerts: StandingAlert[]
+    next: NextRuns
   }) => {
     const { balance, purchases, offers, deliveries, outbox, discrepancies, listings, endedSync, outage } = status
     const byState = (rows: Total<{ state: string }>[]) => tally(rows, ({ state }) => state)
@@ -190,6 +195,7 @@ const Status = view(
             ? { run: endedSync.id, at: endedSync.finishedAt, error: endedSync.error }
             : null,
         balanceAt: balance?.readAt ?? null,
+        next: { catalogueAt: next.catalogue, balanceAt: next.balance, sweepAt: next.sweep },
       },
       sweep: status.sweep ?? null,
       unreadable: supplier.unreadable().map((answer) => ({
@@ -262,7 +268,8 @@ export function statusOperations({
   stores,
   inbox,
   backups,
-}: Pick<ApiContext, 'ordering' | 'stores' | 'inbox' | 'backups'>): Operation[] {
+  nextRuns,
+}: Pick<ApiContext, 'ordering' | 'stores' | 'inbox' | 'backups' | 'nextRuns'>): Operation[] {
   const { db } = ordering
   const viewer = { people: 'viewer' } as const
   const operator = { people: 'operator' } as const
@@ -286,7 +293,15 @@ export function statusOperations({
         }
         const alerts = await readAlerts(db, status, service, now())
         const caps = { ...ordering.policy.caps, currency: ordering.dialect.money.currency }
-        return ok({ status, stores: stores.map(byId), supplier, caps, refused: inbox.refused(), alerts })
+        return ok({
+          status,
+          stores: stores.map(byId),
+          supplier,
+          caps,
+          refused: inbox.refused(),
+          alerts,
+          next: nextRuns(),
+        })
       },
     }),
     operation({
