@@ -110,10 +110,10 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
       ...grouping(
         'held',
         listings.held ?? 0,
-        `price is held in ${name}`,
-        `prices are held in ${name}`,
+        `listing is held in ${name}`,
+        `listings are held in ${name}`,
         `/listings?store=${id}&state=held`,
-        'The change is larger than the rules allow. The store shows no stock where its price does not cover the cost.',
+        'A price changed by more than the rules allow, or it is not clear which product is meant. The store shows no stock where its price does not cover the cost.',
       ),
       ...grouping(
         'stop',
