@@ -156,7 +156,7 @@ const UNREAD_CATALOGUE = 'the catalogue of the supplier is not read yet'
 const ignored = (detail: string): ShopOrderTaken => ({ outcome: 'ignored', detail })
 
 /**
- * A person must look: the customer has paid, and nothing is bought. One alert for each state of the order, and a word to the
+ * A person must look: the customer has paid, and nothing is bought. One alert for each state of the order and each cause, and a word to the
  * merchant in the shop; where the shop does not take it, the alert says it alone.
  */
 async function refuse(
@@ -171,7 +171,7 @@ async function refuse(
   if (isNew && reportRefusal) {
     // Merchants know no field of our API.
     const message = why.replace(/^lines\.(\d+)\.\w+: /, (_, index) => `line ${Number(index) + 1} `)
-    const result = await reportRefusal({ id: digestOf(read).slice(0, 12), reference, message })
+    const result = await reportRefusal({ id: occasionOf(read, note).slice(0, 12), reference, message })
     if (result.outcome !== 'confirmed')
       ordering.log.warn('order.refusal_unsaid', { store, reference, detail: result.detail })
   }
@@ -188,7 +188,7 @@ const alertOf = (
 ) =>
   enqueueAlert(ordering, {
     type,
-    occasion: `${store}:${read.reference}:${digestOf(read)}`,
+    occasion: `${store}:${read.reference}:${occasionOf(read, note)}`,
     payload: { note, store, reference: read.reference },
     ...about,
   })
@@ -210,10 +210,12 @@ function inputOf({ reference, lines }: StoreOrderRead): OrderInput {
   }
 }
 
-const digestOf = ({ state, lines }: StoreOrderRead): string =>
-  createHash('sha256')
-    .update(JSON.stringify([state, lines]))
-    .digest('hex')
+const digestOf = ({ state, lines }: StoreOrderRead): string => sha256([state, lines])
+
+/** The same for the same words about the same state of an order: those are said once. */
+const occasionOf = ({ state, lines }: StoreOrderRead, note: string): string => sha256([state, lines, note])
+
+const sha256 = (value: unknown): string => createHash('sha256').update(JSON.stringify(value)).digest('hex')
 
 /** Does what the shop has done to a known order since it was read last. */
 async function follow(

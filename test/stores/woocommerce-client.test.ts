@@ -52,6 +52,13 @@ describe('an answer of a shop', () => {
     if (answer.failure.outcome === 'unavailable') expect(answer.failure.mayHaveLeft).toBe(true)
   })
 
+  test('to a signed request is not said to know the key: by http an unknown key and a wrong secret have one code', () => {
+    const answer = readAnswer(json('03-auth-wrong-secret'), { isWrite: false, host, isSigned: true })
+    if (answer.ok) throw new Error('it is a failure')
+    expect(answer.cause).not.toContain('knows')
+    expect(answer.fix).toContain('Compare the consumer key and the consumer secret')
+  })
+
   test('is not repeated, whatever it says', () => {
     const text = '{"code":"ck_1111111111111111111111111111111111111111","message":"AAAA-BBBB"}'
     for (const status of [200, 302, 400, 401, 403, 404, 413, 429, 500, 503]) {

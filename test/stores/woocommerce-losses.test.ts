@@ -219,6 +219,28 @@ describe('orders that are polled', () => {
     expect(await app.alerts()).toContain('order_refused')
   })
 
+  test('are alerted of again where another cause keeps them from being bought once the first is gone', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    const { name, sku, costMinor, currency, localStock, providerStock } = await app.offer()
+    const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }], total: '1.00' })
+    await app.pass(3 * MINUTE)
+    const twin = { productId: 'twin', sku, name, costMinor, currency, localStock, providerStock, available: true }
+    await app.db.commit([putOffer({ ...twin, asOf: app.now(), changedAt: app.now() })])
+    app.shop.edit(Number(reference), (order) => {
+      order.totalOverride = null
+    })
+    await app.pass(3 * MINUTE)
+    expect((await app.alerts()).filter((type) => type === 'order_refused')).toHaveLength(2)
+    expect(app.notesOf(reference).flatMap(({ note }) => (note.startsWith('Quayside') ? [note] : []))).toEqual([
+      expect.stringContaining('does not fit its lines'),
+      expect.stringContaining('names two offers'),
+    ])
+    await app.pass(15 * MINUTE)
+    expect((await app.alerts()).filter((type) => type === 'order_refused')).toHaveLength(2)
+    expect(app.sandbox.world.report().charges).toEqual([])
+  })
+
   test('are not skipped after one whose change the shop dates into the future', async () => {
     const app = await openShopApp()
     const [one] = await app.sell()

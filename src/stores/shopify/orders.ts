@@ -285,8 +285,8 @@ export function nextOrders(
 
 /**
  * Reads a page of the orders that changed. The list names them; each is read by itself, because a list lags. Where Shopify does
- * not take its cursor, the reading begins again at its first page. An order that cannot be read stops it, and what was read before
- * stays read: of a shop that fails at some requests a whole page would never come.
+ * not take its cursor, the reading begins again at its first page. An order that the shop does not give stops it, and what was
+ * read before stays read: of a shop that fails at some requests a whole page would never come.
  */
 export async function readChangedOrders(
   client: ShopClient,

@@ -113,7 +113,10 @@ export function shopClient(options: ShopClientOptions): ShopClient {
         },
       })
       const text = await textOf(answer.body)
-      return readAnswer({ status: answer.statusCode, headers: answer.headers, text }, { isWrite, host: target.host })
+      return readAnswer(
+        { status: answer.statusCode, headers: answer.headers, text },
+        { isWrite, host: target.host, isSigned: place === 'signature' },
+      )
     } catch (error) {
       const cause = error instanceof TooLong ? error.message : causeOfNoAnswer(error, target.host, deadlineMs)
       return failed({ outcome: 'unavailable', mayHaveLeft: isWrite && hasLeft, detail: cause }, { cause })
@@ -149,15 +152,24 @@ export interface RawAnswer {
   text: string
 }
 
-/** Says what an answer means. @param isWrite whether the shop may have acted although its answer says nothing */
-export function readAnswer(answer: RawAnswer, { isWrite, host }: { isWrite: boolean; host: string }): ShopAnswer {
+/** Of the request that was answered. */
+interface Asked {
+  /** The shop may have acted although its answer says nothing. */
+  isWrite: boolean
+  host: string
+  /** The key signed it, over plain http. */
+  isSigned?: boolean
+}
+
+/** Says what an answer means. */
+export function readAnswer(answer: RawAnswer, { isWrite, host, isSigned = false }: Asked): ShopAnswer {
   const { status, headers, text } = answer
   const at = answeredAt(headers)
   const body = jsonIn(text)
   if (status >= 200 && status < 300 && body !== undefined) return { ok: true, body, headers, answeredAt: at }
   const error = (body ?? {}) as { code?: unknown; data?: unknown }
   const code = typeof error?.code === 'string' ? error.code : null
-  const meaning = meaningOf({ status, code, isPage: body === undefined && /^\s*</.test(text) })
+  const meaning = meaningOf({ status, code, isPage: body === undefined && /^\s*</.test(text), isSigned })
   const detail = `${host} answered ${status}: ${meaning.cause}${meaning.fix ? `. ${meaning.fix}` : ''}`
   const isTaken = status < 300 || status >= 500 || [408, 425, 429].includes(status)
   const failure: NotConfirmed = isTaken
@@ -183,12 +195,20 @@ const failed = (failure: NotConfirmed, known: Partial<ShopFailure> & { cause: st
 })
 
 /** What an answer most often means, and what the merchant does about it. Nothing of the answer is repeated. */
-function meaningOf({ status, code, isPage }: { status: number; code: string | null; isPage: boolean }): {
+function meaningOf(answer: { status: number; code: string | null; isPage: boolean; isSigned: boolean }): {
   cause: string
   fix: string | null
 } {
+  const { status, code, isPage, isSigned } = answer
   if (status >= 300 && status < 400) {
     return { cause: 'it redirects', fix: 'Configure the address that it leads to: redirects are not followed.' }
+  }
+  if (status === 401 && isSigned && code?.startsWith('woocommerce_rest_authentication_')) {
+    // By http WooCommerce has one code for an unknown key, a wrong secret and a key that may only read.
+    return {
+      cause: 'it does not accept the key and its signature',
+      fix: 'Compare the consumer key and the consumer secret, give the key read and write permission, and set the clocks of both machines right.',
+    }
   }
   if (status === 401 && code?.startsWith('woocommerce_rest_authentication_')) {
     return {
