@@ -51,7 +51,7 @@ async function keepForDocuments(world: BusyDay, addresses: Map<string, string>, 
 const why = folder === '' ? 'npm run screenshots takes them' : hasBrowser ? 'Chromium' : skipText
 
 describe.skipIf(!hasBrowser || folder === '')(`pictures of every page (${why})`, () => {
-  test('is readable in the light, in the dark and on a phone, and axe-core finds nothing', async () => {
+  test('are taken in the light, in the dark and on a phone, and axe-core finds nothing', async () => {
     const world = await openBusyDay()
     const origin = world.pages.address() ?? ''
     mkdirSync(folder, { recursive: true })
