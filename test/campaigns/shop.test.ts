@@ -25,4 +25,5 @@ test('a shop gives each customer the keys once, while its requests fail, it is a
 test('a shop of Shopify fulfils each unit once and writes once about it, under the same', async () => {
   const { figures } = await play('shopify', 10, 6, 0.3)
   expect(figures.unansweredFulfilments).toBeGreaterThan(0)
+  expect(figures.staleQuantities).toBeGreaterThan(0)
 })

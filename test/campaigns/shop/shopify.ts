@@ -106,14 +106,17 @@ export async function openShopify({ now, own }: ShopOpening): Promise<PlayedShop
     expose: (draw, chance) => {
       let drawn: string | undefined
       let last: CountedRequest | undefined
+      /** Every run has a fulfilment that was made although its answer was lost, and a quantity that changed meanwhile. */
+      const firstOf = (kind: string): string | undefined => {
+        if (kind === 'CreateFulfillment' && figures.fulfilments === 0) return 'lost_after'
+        return kind === 'SetStock' && figures.staleQuantities === 0 ? 'stale' : undefined
+      }
       const decide = (request: CountedRequest): void => {
         const { kind, isMutation } = request
         last = request
         // A shop that does not let a tag be removed says so each time, and people are alerted.
         const faults = [...(isMutation && kind !== 'RemoveTags' ? OF_MUTATIONS : COMMON), ...(OWN_FAULTS[kind] ?? [])]
-        // Every run has a fulfilment that was made although its answer was lost.
-        const isFirst = kind === 'CreateFulfillment' && figures.fulfilments === 0
-        drawn = draw({ kind, isPush: PUSHES.includes(kind), faults, certain: isFirst ? 'lost_after' : undefined })
+        drawn = draw({ kind, isPush: PUSHES.includes(kind), faults, certain: firstOf(kind) })
         if (kind === 'CreateFulfillment') {
           figures.fulfilments += 1
           if (drawn === 'lost_after' || drawn === 'truncated') figures.unansweredFulfilments += 1
