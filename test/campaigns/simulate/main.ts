@@ -42,8 +42,8 @@ const HELP = `npm run simulate -- [options]
   --mistake NAME  make a mistake in the program, play until it is found
   --outside       only seeds outside the promises, where double charges happen
                   and must be noticed
-  --store KIND    what sells in every seed: backend or woocommerce; default: a
-                  third of the seeds have a WooCommerce shop
+  --store KIND    what sells in every seed: backend, woocommerce or shopify;
+                  default: a sixth of the seeds have a shop of each kind
   --log FILE      write what happens in one seed, line by line
 
 A campaign of ${ALL_FROM} seeds or more also fails when it has not reached every
@@ -136,8 +136,10 @@ async function single(file: string): Promise<number> {
 }
 
 function storeKind(text: string | undefined): StoreKind | undefined {
-  if (text === undefined || text === 'backend' || text === 'woocommerce') return text
-  throw new Error('--store must be backend or woocommerce')
+  const kinds: readonly StoreKind[] = ['backend', 'woocommerce', 'shopify']
+  const kind = kinds.find((one) => one === text)
+  if (text === undefined || kind) return kind
+  throw new Error('--store must be backend, woocommerce or shopify')
 }
 
 function whole(name: string, text: string | undefined, usual: number): number {

@@ -28,12 +28,12 @@ export interface Plan {
 /** One seed in so many is played by a shop, where its faults and its story allow it. */
 const SHOP_EVERY = 3
 
-/** A third of the seeds sell in a shop; its draw is its own, so that everything else of a seed stays the same. */
+/** A sixth of the seeds sell in each kind of shop; their draws are their own, so that everything else of a seed stays the same. */
 function storeKindOf(seed: number, parts: readonly (Fault | undefined)[], wanted: StoreKind | undefined): StoreKind {
-  const drawn = createChance(seed, 'kind of store').between(1, SHOP_EVERY) === 1 ? 'woocommerce' : 'backend'
-  return (wanted ?? drawn) === 'woocommerce' && parts.every((one) => one?.onlyBackend === undefined)
-    ? 'woocommerce'
-    : 'backend'
+  const isShop = createChance(seed, 'kind of store').between(1, SHOP_EVERY) === 1
+  const kind = createChance(seed, 'kind of shop').pick(['woocommerce', 'shopify'] as const)
+  const drawn = wanted ?? (isShop ? kind : 'backend')
+  return parts.every((one) => one?.onlyBackend === undefined) ? drawn : 'backend'
 }
 
 /**

@@ -1,7 +1,6 @@
-/** Sends the deliveries of a shop, as WordPress does: when its cron gets to it, once, and never again. */
+/** Sends the deliveries of a shop: late, twice, once or never, and never again by itself. */
 import { createHmac } from 'node:crypto'
-import type { WooDelivery } from '../../../src/demo/woocommerce-webhooks.ts'
-import type { SimShop } from './shop.ts'
+import type { ShopDelivery, SimShop } from './shop.ts'
 import type { World } from './world.ts'
 
 const SECOND = 1_000
@@ -20,7 +19,7 @@ export function startShopSender(world: World, shop: SimShop, violate: (text: str
   const kick = (): void => {
     if (isDue) return
     isDue = true
-    // A shop without visitors runs no cron.
+    // A shop of WordPress without visitors runs no cron.
     const ms = chance.odds(0.9) ? chance.between(0, 60 * SECOND) : chance.between(5 * MINUTE, 30 * MINUTE)
     timeline.after(ms, () => {
       isDue = false
@@ -28,34 +27,34 @@ export function startShopSender(world: World, shop: SimShop, violate: (text: str
     })
   }
 
-  async function send(delivery: WooDelivery): Promise<void> {
+  async function send(delivery: ShopDelivery): Promise<void> {
     const fate = chance.odds(badShare) ? chance.pick(['never', 'twice', 'late', 'unheard', 'forged'] as const) : 'once'
     if (fate === 'never') return
     const travelMs = fate === 'late' ? chance.between(MINUTE, 60 * MINUTE) : chance.between(1, 30)
     await timeline.sleep(Math.min(travelMs, PATIENCE_MS))
     if (travelMs > PATIENCE_MS) {
-      shop.delivered(delivery, null)
+      delivery.answered(null)
       timeline.after(travelMs - PATIENCE_MS, () => void bring(delivery))
       return
     }
     if (fate === 'twice') timeline.after(chance.between(0, 30 * SECOND), () => void bring(delivery))
     if (fate === 'forged') await forge(delivery)
     const status = await bring(delivery)
-    shop.delivered(delivery, fate === 'unheard' ? null : (status ?? null))
+    delivery.answered(fate === 'unheard' ? null : (status ?? null))
   }
 
-  function bring({ url, headers, body }: WooDelivery): Promise<number | undefined> {
-    const { 'x-wc-webhook-signature': signature } = headers
+  function bring({ url, headers, body }: ShopDelivery): Promise<number | undefined> {
+    const { [shop.signatureHeader]: signature } = headers
     // Nothing is kept of a try whether the address answers.
     if (signature === undefined) return endpoint(url, distinct(headers), Buffer.from(body))
     return sender.bring(url, headers, body, signature)
   }
 
   /** A stranger, who does not know the secret, says that all is paid. */
-  async function forge({ url, headers, body }: WooDelivery): Promise<void> {
+  async function forge({ url, headers, body }: ShopDelivery): Promise<void> {
     const paid = body.replace(/"status":"[a-z-]+"/, '"status":"processing"')
     const signature = createHmac('sha256', 'stranger').update(paid).digest('base64')
-    const forged = { ...headers, 'x-wc-webhook-signature': signature }
+    const forged = { ...headers, [shop.signatureHeader]: signature }
     const status = await endpoint(url, distinct(forged), Buffer.from(paid))
     if (status !== undefined && status < 300) violate(`a forged delivery of the shop was answered ${status}`)
   }

@@ -1,9 +1,7 @@
 /** What became of the orders of a shop: by its own orders, notes and mails, whatever Quayside believes. */
-import type { WooMail, WooOrder } from '../../../src/demo/woocommerce-orders.ts'
 import { isOurs, lineOf, partOf } from '../../support/references.ts'
 import type { Placed } from './customers.ts'
-import type { SimShop } from './shop.ts'
-import { CANCELLED_MAX_MS, unitsDue } from './shop.ts'
+import { CANCELLED_MAX_MS, type OrderInShop, type SimShop } from './shop.ts'
 import type { World } from './world.ts'
 
 type Issued = Record<string, string[]>
@@ -27,11 +25,11 @@ export function shopRecord(
   const perLine = new Map<string, number>()
   let duplicates = 0
   for (const [key, line] of linesOfKeys(issued)) {
-    const places = placesOf(shop, key, line)
+    const places = shop.placesOf(key, line)
     const [place] = places
     if (place === undefined) continue
     keys.set(key, place)
-    const mails = newsOf(shop, key)
+    const mails = shop.newsOf(key)
     if (places.length > 1 || mails.length > 1) {
       duplicates += Math.max(places.length, mails.length) - 1
       log.add('verdict', 'key twice', { key, places, mails: mails.map(({ kind, at }) => [kind, at]) })
@@ -43,6 +41,8 @@ export function shopRecord(
       broken.push(`${line}: key ${key} was written into an order that was cancelled long before`)
     }
   }
+  const ofLine = Map.groupBy(linesOfKeys(issued), ([, line]) => line)
+  broken.push(...shop.faultsIn(new Map([...ofLine].map(([line, all]) => [line, all.map(([key]) => key)]))))
   for (const { reference, lines } of placed) {
     for (const { id, quantity } of lines) {
       const got = perLine.get(`${reference}/${id}`) ?? 0
@@ -56,37 +56,6 @@ function* linesOfKeys(issued: Issued): Generator<[key: string, line: string]> {
   for (const [reference, keys] of Object.entries(issued)) {
     if (isOurs(reference)) for (const key of keys) yield [key, lineOf(reference)]
   }
-}
-
-/** Lines that a key stands in, and orders whose notes have it. */
-function placesOf(shop: SimShop, key: string, line: string): string[] {
-  const places = new Set<string>()
-  for (const order of shop.orders.values()) {
-    for (const { id, meta } of order.lines) {
-      if (meta.some(({ value }) => String(value).includes(key))) places.add(`${order.id}/${id}`)
-    }
-    const isNoted = order.notes.some(({ note, isForCustomer }) => isForCustomer && note.includes(key))
-    if (isNoted) places.add(line.startsWith(`${order.id}/`) ? line : `${order.id}/`)
-  }
-  return [...places]
-}
-
-const mailsWith = ({ mails }: SimShop, key: string) =>
-  mails().filter(({ kind, text }) => kind !== 'new_order' && text.includes(key))
-
-/**
- * Mails by which we gave a customer a key. What stands in the lines of an order since the mail of its completion is printed by
- * each later mail of a note too: that is no news.
- */
-function newsOf(shop: SimShop, key: string): WooMail[] {
-  const mails = mailsWith(shop, key)
-  const isCompletedBefore = ({ order, at }: WooMail): boolean =>
-    mails.some((one) => one.kind === 'completed' && one.order === order && one.at <= at)
-  const isNoted = ({ order, at }: WooMail): boolean =>
-    shop.orders.get(order)?.notes.some(({ note, createdAt }) => createdAt === at && note.includes(key)) ?? false
-  return mails.filter(
-    (mail) => shop.ours.has(mail) && (mail.kind !== 'customer_note' || isNoted(mail) || !isCompletedBefore(mail)),
-  )
 }
 
 /** Purchases of what was not paid for when we read it. */
@@ -123,25 +92,23 @@ export function silentOrders(world: World, shop: SimShop, { placed, changed, ale
   // An order that a person has adopted may be at the supplier under a reference that is not ours.
   const keys = Object.values(world.supplier.world.report().keysIssued).flat()
   return placed.filter(({ reference, lines }) => {
-    const order = shop.orders.get(Number(reference))
-    if (!order || order.paidAt === null || !['processing', 'completed'].includes(order.status)) return false
-    const mayAlert = changed.has(reference) || order.totalOverride !== null
+    const order = shop.orderIn(reference)
+    if (!order?.isPaid) return false
+    const mayAlert = changed.has(reference) || order.isFaulty
     if (mayAlert && alerted.has(reference)) return false
     if (hasEndNote(order, changed.get(reference) ?? 0)) return false
     const failed = failedUnits(order)
     return [...Map.groupBy(lines, ({ sku }) => sku)].some(([sku, ofSku]) => {
-      const due = ofSku.reduce((sum, { id }) => sum + unitsDue(order, Number(id)), 0)
-      const texts = order.lines
-        .filter(({ id }) => ofSku.some((line) => line.id === String(id)))
-        .flatMap(({ meta }) => meta.map(({ value }) => String(value)))
+      const due = ofSku.reduce((sum, { id }) => sum + order.unitsDue(id), 0)
+      const texts = ofSku.flatMap(({ id }) => order.textsOf(id))
       const handedOver = keys.filter((key) => texts.some((text) => text.includes(key)))
-      const mailed = handedOver.filter((key) => mailsWith(shop, key).length > 0).length
+      const mailed = handedOver.filter((key) => order.isKnown(key)).length
       return mailed + (failed.get(sku) ?? 0) < due
     })
   })
 }
 
-function failedUnits({ notes }: WooOrder): Map<string, number> {
+function failedUnits({ notes }: OrderInShop): Map<string, number> {
   const units = new Map<string, number>()
   for (const { note } of notes) {
     const [, count, sku = ''] = /^Quayside: (\d+) of \d+ × (\S+) will not come/.exec(note) ?? []
@@ -150,7 +117,7 @@ function failedUnits({ notes }: WooOrder): Map<string, number> {
   return units
 }
 
-const hasEndNote = ({ notes }: WooOrder, since: number): boolean =>
+const hasEndNote = ({ notes }: OrderInShop, since: number): boolean =>
   notes.some(({ note, createdAt }) => createdAt >= since && END.test(note))
 
 /** How Quayside tells the merchant that no key, or no more of them, will come. */

@@ -8,10 +8,12 @@ import { API_KEY, openHost } from './host.ts'
 import type { Life } from './life.ts'
 import { createRoad } from './network.ts'
 import { createSender, type WebhookEndpoint } from './sender.ts'
-import { createShop, type SimShop } from './shop.ts'
+import type { SimShop } from './shop.ts'
+import { createShopify } from './shopify.ts'
 import { createStore, type SimStore } from './store.ts'
 import { openSupplier, type SimSupplier } from './supplier.ts'
 import { createTimeline } from './timeline.ts'
+import { createWooCommerce } from './woocommerce.ts'
 
 export const PUBLIC_URL = 'https://quayside.test'
 /** 2023-11-14T22:13:20Z. */
@@ -22,7 +24,7 @@ export const HOUR = 60 * MINUTE
 
 export const shipped = readDialect(new URL('../../../config/dialects/reseller-v1.1.json', import.meta.url))
 
-export type StoreKind = 'backend' | 'woocommerce'
+export type StoreKind = 'backend' | 'woocommerce' | 'shopify'
 
 /** What a seed is played with. */
 export interface Settings {
@@ -90,7 +92,8 @@ export async function openWorld(seed: number, settings: Settings, write?: (line:
       if (victim) host.kill(victim)
     }
     const offers = supplier.world.offers.list({}, 0, 100).items
-    const opened = createShop({ ...options, publicUrl: PUBLIC_URL, offers, kill })
+    const open = settings.store === 'shopify' ? createShopify : createWooCommerce
+    const opened = open({ ...options, publicUrl: PUBLIC_URL, offers, kill })
     return { store: opened.store, shop: opened }
   }
 

@@ -1,0 +1,97 @@
+/** The road between a process and its shop, and what goes wrong on it. */
+import type { Dispatcher } from 'undici'
+import type { Chance } from './chance.ts'
+import type { Journey, StoreAnswer } from './connections.ts'
+import type { Life } from './life.ts'
+import type { CallbackTransit, SimStore } from './store.ts'
+
+const SECOND = 1_000
+
+export type ShopTrouble = ReturnType<typeof troubleOf>
+
+/** A share of the requests goes wrong while it lasts, in some runs, and the process dies of a few. */
+export function troubleOf(chance: Chance, lateMs: (chance: Chance) => number) {
+  const share = chance.pick([0, 0.05, 0.05, 0.3])
+  // Trouble of one kind meets what was left half-done by itself more often.
+  const only = chance.odds(0.5) ? [chance.pick(troubles)] : troubles
+  let lives = chance.pick([0, 0, 1, 3])
+  let lasts = false
+  return {
+    begin: (): void => {
+      lasts = true
+    },
+    end: (): void => {
+      lasts = false
+    },
+    /** @returns when the process dies of it: before the shop has acted, or after */
+    meet: (transit: CallbackTransit, isWrite: boolean): 'before' | 'after' | undefined => {
+      if (!lasts) return undefined
+      if (lives > 0 && chance.odds(0.02)) {
+        lives -= 1
+        return chance.pick(['before', 'after'])
+      }
+      if (!chance.odds(share)) return undefined
+      const kind = chance.pick(only)
+      if (kind === 'late' && isWrite) transit.travelMs = lateMs(chance)
+      else bend(transit, kind, chance)
+      return undefined
+    },
+  }
+}
+
+const troubles = ['refused', 'reset', 'cut', 'silent', 'late', 'late', 'slow', 'busy', 'failed', 'page'] as const
+
+function bend(transit: CallbackTransit, kind: (typeof troubles)[number], chance: Chance): void {
+  if (kind === 'refused') transit.refused = chance.pick(['ECONNREFUSED', 'ENOTFOUND'])
+  if (kind === 'reset') transit.refused = 'ECONNRESET'
+  if (kind === 'cut') transit.cut = true
+  if (kind === 'silent') transit.answerLost = true
+  if (kind === 'slow') transit.backMs = chance.between(5, 25) * SECOND
+  if (kind === 'busy') transit.status = chance.pick([429, 503])
+  if (kind === 'failed') transit.status = chance.pick([500, 502, 504])
+  if (kind === 'page') transit.status = 200
+  if (kind === 'busy') transit.recorded = false
+  if (kind === 'failed' || kind === 'page') transit.recorded = chance.odds(0.5)
+}
+
+export interface ShopRoad {
+  chance: Chance
+  hooks: SimStore['hooks']
+  trouble: ShopTrouble
+  kill: (life: Life) => void
+  isWrite: (options: Dispatcher.DispatchOptions) => boolean
+  /** The shop answers. */
+  run: (options: Dispatcher.DispatchOptions) => StoreAnswer
+  /** What something in front of the shop answers. */
+  refusal: (status: number) => StoreAnswer
+}
+
+/** A request begins its way to a shop. */
+export function departTo(
+  { chance, hooks, trouble, kill, isWrite, run, refusal }: ShopRoad,
+  life: Life,
+  options: Dispatcher.DispatchOptions,
+): Journey {
+  const transit: CallbackTransit = {
+    travelMs: chance.between(1, 30),
+    backMs: chance.between(1, 30),
+    refused: undefined,
+    status: 204,
+    recorded: true,
+    answerLost: false,
+  }
+  for (const hook of hooks) hook(transit)
+  const dies = trouble.meet(transit, isWrite(options))
+  return {
+    transit,
+    arrive: () => {
+      if (dies === 'before') {
+        kill(life)
+        return undefined
+      }
+      const answer = transit.recorded ? run(options) : undefined
+      if (dies === 'after') kill(life)
+      return answer && transit.status === 204 ? answer : refusal(transit.status)
+    },
+  }
+}

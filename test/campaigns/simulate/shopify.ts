@@ -1,0 +1,273 @@
+/** A Shopify shop: it answers the real adapter, sends its mails, and keeps a record of what we did in it. */
+import type { Dispatcher } from 'undici'
+import type { ShopifyAnswer } from '../../../src/demo/shopify-answers.ts'
+import type { ShopifyOrder } from '../../../src/demo/shopify-orders.ts'
+import { createShopifyShop, type ShopifyShop, shopifyApp } from '../../../src/demo/shopify-shop.ts'
+import { Secret } from '../../../src/secret.ts'
+import { shopifyStore } from '../../../src/stores/shopify/shopify.ts'
+import { sellingPolicy } from '../../support/selling.ts'
+import type { Chance } from './chance.ts'
+import { storeConnections } from './connections.ts'
+import type { KeyWrite, ShopOptions, SimShop } from './shop.ts'
+import { departTo, type ShopRoad, troubleOf } from './shop-trouble.ts'
+import { NOTE, RETRY_TAG, shopifyCounter } from './shopify-counter.ts'
+import { type SimStore, STORE } from './store.ts'
+
+const SECOND = 1_000
+
+/** What was fulfilled by us once one more fulfilment was there, and the keys that stood on the order by then. */
+interface Shipped {
+  order: string
+  /** Line -> units. */
+  units: Map<string, number>
+  texts: string[]
+}
+
+export function createShopify({ timeline, chance, publicUrl, offers, kill }: ShopOptions): SimShop {
+  const { now } = timeline
+  const shop = createShopifyShop({
+    now,
+    home: 'https://shop.test',
+    bucket: chance.pick([
+      { maximum: 2_000, restoreRate: 100 },
+      { maximum: 1_000, restoreRate: 50 },
+    ]),
+    searchLagMs: chance.pick([0, 5, 120]) * SECOND,
+    fulfilmentDelayMs: chance.pick([0, 0, 3, 40]) * SECOND,
+  })
+  const settings = {
+    create: chance.odds(0.3) ? ('publish' as const) : null,
+    ownsSalePrice: false,
+    location: null,
+    metafieldNamespace: chance.pick([null, null, 'licences']),
+    holdAtRisk: chance.pick([null, 'cancel', 'investigate'] as const),
+    retryTag: RETRY_TAG,
+    buyTestOrders: false,
+    currency: 'EUR',
+  }
+  const key = chance.odds(0.5) ? shopifyApp.clientId : (shopifyApp.staticToken ?? '')
+  const unpublishGone = chance.odds(0.5)
+  const delayMinutes = chance.pick([0, 0, 0, 5])
+  // What still acts after its caller hung up does so within the time to settle.
+  const trouble = troubleOf(chance, () => chance.between(20, 58) * SECOND)
+  const hooks: SimStore['hooks'] = new Set()
+  const changed = new Set<() => void>()
+  const writes: KeyWrite[] = []
+  const shipped: Shipped[] = []
+  /** Fulfilments of ours. */
+  const ours = new Set<string>()
+  /** Lines of the notes of orders, and when each came. */
+  const notes = new Map<string, { note: string; createdAt: number }[]>()
+  const noted = new Set<string>()
+  const cancelledSince = new Map<string, number>()
+  const shown = new Map<string, { units: number; at: number }>()
+  const foreign = stockShelves(shop, settings.create === null ? offers : offers.slice(0, 3))
+
+  function noteChanges(): void {
+    for (const order of shop.orders.values()) {
+      if (!isCancelled(order)) cancelledSince.delete(order.id)
+      else if (!cancelledSince.has(order.id)) cancelledSince.set(order.id, now())
+      const lines = order.note?.split('\n') ?? []
+      if (order.note?.includes(NOTE)) noted.add(order.id)
+      const before = notes.get(order.id) ?? []
+      const fresh = lines.filter((line) => !before.some(({ note }) => note === line))
+      if (fresh.length > 0) notes.set(order.id, [...before, ...fresh.map((note) => ({ note, createdAt: now() }))])
+    }
+    for (const tell of changed) tell()
+  }
+
+  function act<T>(deed: () => T): T {
+    const done = deed()
+    noteChanges()
+    return done
+  }
+
+  const isCancelled = ({ id, cancelledAt }: ShopifyOrder): boolean =>
+    cancelledAt !== null || ['REFUNDED', 'VOIDED'].includes(shop.financialStatus(id))
+  /** Paid, and not held at risk. */
+  const isPaid = (order: ShopifyOrder): boolean => {
+    const { holdAtRisk } = settings
+    const risks = holdAtRisk === null ? [] : holdAtRisk === 'cancel' ? ['CANCEL'] : ['CANCEL', 'INVESTIGATE']
+    const isHeld = risks.includes(order.recommendation) && !order.tags.includes('quayside-released')
+    const isBought = ['PAID', 'PARTIALLY_REFUNDED'].includes(shop.financialStatus(order.id))
+    return isBought && !isHeld && !isCancelled(order)
+  }
+
+  function noteShown(order: ShopifyOrder): void {
+    if (!isPaid(order) || order.test) return
+    for (const { id, currentQuantity } of order.lines) {
+      const name = `${order.id}/${id}`
+      const before = shown.get(name)
+      shown.set(name, { units: Math.max(currentQuantity, before?.units ?? 0), at: before?.at ?? now() })
+    }
+  }
+
+  const textsOf = (order: string): string[] =>
+    shop
+      .metafieldsOf(order)
+      .filter(({ key: name }) => name.startsWith('keys_'))
+      .map(({ value }) => value)
+
+  function noteShipped(order: ShopifyOrder, before: number): void {
+    for (const { id } of order.fulfilments.slice(before)) ours.add(id)
+    const units = new Map<string, number>()
+    for (const { id, status, lines } of order.fulfilments) {
+      if (status !== 'SUCCESS' || !ours.has(id)) continue
+      for (const { line, quantity } of lines) units.set(line.id, (units.get(line.id) ?? 0) + quantity)
+    }
+    shipped.push({ order: order.id, units, texts: textsOf(order.id) })
+  }
+
+  function run({ origin, path, method, headers, body }: Dispatcher.DispatchOptions): ShopifyAnswer {
+    const text = typeof body === 'string' ? body : ''
+    const before = new Map([...shop.orders].map(([id, { fulfilments }]) => [id, fulfilments.length]))
+    const request = { method, url: `${origin}${path}`, headers: headers as Record<string, string>, body: text }
+    const answer = shop.handle(request)
+    if (answer.status !== 200 || answer.body.includes('"errors":[')) return answer
+    const order = (id: unknown) => shop.orders.get(/^gid:\/\/shopify\/Order\/(\d+)$/.exec(String(id))?.[1] ?? '')
+    const { kind = '', variables = {} as Record<string, unknown> } = shop.requests().at(-1) ?? {}
+    const read = kind === 'Order' ? order(variables.id) : undefined
+    if (read) noteShown(read)
+    const [first] = kind === 'PutKeys' ? (variables.metafields as { ownerId: string }[]) : []
+    const written = order(first?.ownerId)
+    if (written) {
+      const since = cancelledSince.get(written.id)
+      writes.push({
+        at: now(),
+        order: written.id,
+        body: text,
+        cancelledMs: since === undefined ? 0 : now() - since,
+      })
+    }
+    if (kind === 'CreateFulfillment') {
+      for (const one of shop.orders.values()) {
+        const count = before.get(one.id) ?? 0
+        if (one.fulfilments.length > count) noteShipped(one, count)
+      }
+    }
+    if (isMutation(text)) noteChanges()
+    return answer
+  }
+
+  const road: ShopRoad = {
+    chance,
+    hooks,
+    trouble,
+    kill,
+    isWrite: ({ body }) => isMutation(typeof body === 'string' ? body : ''),
+    run,
+    refusal: (status) => refusal(status, chance),
+  }
+  const store: SimStore = {
+    hooks,
+    heard: [],
+    changed: [],
+    publicUrl,
+    selling: {
+      id: STORE,
+      policy: { ...sellingPolicy(), products: { create: settings.create, unpublishGone } },
+      delayMinutes,
+    },
+    open: ({ life, now: clock, timeout }) =>
+      shopifyStore({
+        url: 'https://shop.test',
+        apiVersion: '2026-07',
+        credentials: { key: new Secret(key), secret: new Secret(shopifyApp.secret) },
+        settings,
+        now: clock,
+        timeout,
+        sleep: life.sleep,
+        connections: storeConnections({ timeline, life }, (options) => departTo(road, life, options)),
+      }),
+  }
+  return {
+    store,
+    counter: shopifyCounter(shop, foreign),
+    act,
+    changed,
+    trouble,
+    takeDeliveries: () =>
+      shop.takeDeliveries().map((one) => ({ ...one, answered: (status) => shop.delivered(one, status) })),
+    signatureHeader: 'x-shopify-hmac-sha256',
+    isCancelled: (reference) => cancelledSince.has(reference),
+    orderIn: (reference) => {
+      const order = shop.orders.get(reference)
+      const isByHand = order?.fulfilments.some(({ id }) => !ours.has(id))
+      return (
+        order && {
+          isPaid: isPaid(order),
+          isFaulty: order.test,
+          notes: notes.get(reference) ?? [],
+          unitsDue: (line) => order.lines.find(({ id }) => id === line)?.currentQuantity ?? 0,
+          textsOf: (line) => {
+            const named = order.lines.find(({ id }) => id === line)?.name ?? ''
+            return textsOf(reference).filter((text) => text.startsWith(named))
+          },
+          isKnown: (name) =>
+            isByHand || order.email === null
+              ? textsOf(reference).some((text) => hasKey(text, name))
+              : shop.mailsWith(name).length > 0,
+        }
+      )
+    },
+    placesOf: (name, line) =>
+      [...shop.orders.values()].flatMap((order) =>
+        textsOf(order.id)
+          .filter((text) => hasKey(text, name))
+          .map((text) => placeOf(order, text, line)),
+      ),
+    // Each mail prints all keys of its order.
+    newsOf: () => [],
+    writes,
+    shown,
+    faultsIn: (keys) => {
+      const broken: string[] = []
+      for (const { order, units, texts } of shipped) {
+        for (const [line, count] of units) {
+          const delivered = (keys.get(`${order}/${line}`) ?? []).filter((one) =>
+            texts.some((text) => hasKey(text, one)),
+          )
+          if (count > delivered.length)
+            broken.push(`${order}/${line}: ${count} units fulfilled for ${delivered.length} keys`)
+        }
+      }
+      for (const id of noted) {
+        if (!shop.orders.get(id)?.note?.startsWith(NOTE)) broken.push(`${id}: the note of its customer is gone`)
+      }
+      return broken
+    },
+  }
+}
+
+const hasKey = (text: string, key: string): boolean => text.split('\n').includes(key)
+
+/** The line that a text with keys names; its order alone where that is another one than they were bought for. */
+function placeOf(order: ShopifyOrder, text: string, line: string): string {
+  const named = order.lines.find(({ id }) => `${order.id}/${id}` === line)
+  return named && text.startsWith(named.name) ? line : `${order.id}/`
+}
+
+const isMutation = (body: string): boolean => /^\{"query":"\s*(\\n|\s)*mutation/.test(body)
+
+/** @returns the variant that is none of ours */
+function stockShelves(shop: ShopifyShop, offers: ShopOptions['offers']): string {
+  for (const { sku, name, priceMinor } of offers) {
+    shop.addProduct({ title: name, sku, price: ((priceMinor * 1.5) / 100).toFixed(2), requiresShipping: false })
+  }
+  return shop.addProduct({ title: 'A mug', sku: 'MUG', price: '9.50', stock: 100 }).variants[0]?.id ?? ''
+}
+
+/** What something in front of Shopify answers. */
+function refusal(status: number, chance: Chance): ShopifyAnswer {
+  const page = '<!DOCTYPE html><html><body>Sorry.</body></html>'
+  const throttled = '{"errors":[{"message":"Throttled","extensions":{"code":"THROTTLED"}}]}'
+  if (status === 429 && chance.odds(0.5)) {
+    return { status: 200, headers: { 'content-type': 'application/json' }, body: throttled }
+  }
+  const isPage = status === 200 || chance.odds(0.5)
+  return {
+    status,
+    headers: { 'content-type': isPage ? 'text/html' : 'application/json', location: 'https://elsewhere.test/' },
+    body: isPage ? page : '{"errors":"Sorry."}',
+  }
+}
