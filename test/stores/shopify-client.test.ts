@@ -60,6 +60,7 @@ describe('an answer of Shopify', () => {
   test.each([
     [200, coded('THROTTLED'), 'unavailable', false],
     [200, { errors: [{ extensions: { code: 'THROTTLED' } }] }, 'unavailable', false],
+    [200, { errors: [{ message: 'Throttled' }] }, 'unavailable', false],
     [429, '', 'unavailable', false],
     [200, coded('INTERNAL_SERVER_ERROR'), 'unavailable', true],
     [200, coded('ACCESS_DENIED', { order: null }), 'refused', undefined],

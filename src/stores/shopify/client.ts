@@ -269,7 +269,17 @@ interface RawAnswer {
 
 const graphAnswer = z.object({
   data: z.unknown().optional(),
-  errors: z.array(z.object({ extensions: z.object({ code: z.string().catch('') }).catch({ code: '' }) })).optional(),
+  /** Shopify has answered a throttled request with the message alone. */
+  errors: z
+    .array(
+      z
+        .object({
+          message: z.unknown().optional(),
+          extensions: z.object({ code: z.string().catch('') }).catch({ code: '' }),
+        })
+        .transform(({ message, extensions }) => (message === 'Throttled' ? 'THROTTLED' : extensions.code)),
+    )
+    .optional(),
   extensions: z
     .object({
       cost: z.object({
@@ -303,7 +313,7 @@ export function readAnswer(
   const isOk = raw.status >= 200 && raw.status < 300
   const graph = read.success ? read.data : undefined
   const cost = costOf(graph)
-  const codes = (graph?.errors ?? []).map(({ extensions }) => extensions.code)
+  const codes = graph?.errors ?? []
   if (isOk && graph && graph.data != null && codes.length === 0) {
     const version = raw.headers['x-shopify-api-version']
     return {
