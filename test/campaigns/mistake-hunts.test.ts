@@ -13,10 +13,12 @@ const runs = isNeeded('campaigns')
 const needs = runs ? '' : ' (skipped: a campaign, which .ci/run runs)'
 
 /** Plays seeds with a mistake in the program until one is wrong. @returns the exit code and the last line */
-function hunt({ name, isOfShops }: Mistake): Promise<{ code: number | null; figures: Record<string, unknown> }> {
+function hunt({
+  name,
+  store = 'backend',
+}: Mistake): Promise<{ code: number | null; figures: Record<string, unknown> }> {
   return new Promise((done) => {
     const main = resolve(import.meta.dirname, './simulate/main.ts')
-    const store = isOfShops ? 'woocommerce' : 'backend'
     const args = [main, '--mistake', name, '--store', store, '--seeds', String(SEEDS)]
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] })
     let text = ''

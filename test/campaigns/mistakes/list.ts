@@ -16,8 +16,8 @@ export interface Mistake {
   name: string
   /** What the program then does wrong. */
   does: string
-  /** It is one of selling in a WooCommerce shop, and is looked for there. */
-  isOfShops?: true
+  /** What sells where it is looked for. Default: a backend. */
+  store?: 'backend' | 'woocommerce' | 'shopify'
   /** The test file that finds it. Default: the simulation does. */
   foundBy?: string
   edits: Edit[]
@@ -288,7 +288,7 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'note-not-looked-for',
     does: 'sends the customer of a shop licence keys by note without a look at the notes that it has sent',
-    isOfShops: true,
+    store: 'woocommerce',
     edits: [
       {
         file: 'stores/woocommerce/hand-over.ts',
@@ -300,7 +300,7 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'unpaid-order-bought',
     does: 'buys what an order of a shop has that waits for its money',
-    isOfShops: true,
+    store: 'woocommerce',
     edits: [
       {
         file: 'stores/woocommerce/orders.ts',
@@ -316,6 +316,18 @@ export const mistakes: readonly Mistake[] = [
         file: 'ordering/shop-orders.ts',
         find: 'read.paidAt < shop',
         replace: '(read.paidAt ?? ordering.now()) < shop',
+      },
+    ],
+  },
+  {
+    name: 'keys-not-looked-for',
+    does: 'puts licence keys on a Shopify order without a look at those that it has',
+    store: 'shopify',
+    edits: [
+      {
+        file: 'stores/shopify/hand-over.ts',
+        find: 'const fresh = missingKeys(on, keys)\n      if',
+        replace: 'const fresh = tries === 1 ? keys : missingKeys(on, keys)\n      if',
       },
     ],
   },
