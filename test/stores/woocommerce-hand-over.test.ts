@@ -89,6 +89,19 @@ describe('the way of licence keys to a customer of WooCommerce', () => {
     expect(order.mailed('AAAA-1')).toBe(1)
   })
 
+  test('is one mail, where the merchant moves the order before it is known that it was completed', async () => {
+    const world = await wooCommerceWorld()
+    const order = ordered(world, 'A')
+    await order.fulfil('AAAA-1')
+    world.shop.strike({ fault: 'lost_after', kind: 'orders.update' })
+    expect(await order.close()).toMatchObject({ outcome: 'unavailable', mayHaveLeft: true })
+    world.shop.setStatus(order.id, 'on-hold')
+    expect(await order.close()).toEqual({ outcome: 'confirmed' })
+    world.shop.setStatus(order.id, 'processing')
+    expect(await order.close()).toEqual({ outcome: 'confirmed' })
+    expect(world.shop.mails().filter(({ kind }) => kind === 'completed')).toHaveLength(1)
+  })
+
   test('is a note for a key that comes after the merchant completed the order', async () => {
     const world = await wooCommerceWorld()
     const order = ordered(world, 'A', 'B')

@@ -28,7 +28,7 @@ export interface HandOverSettings {
 /** Keys of a line, which neither customers nor the screens of WooCommerce see: JSON of a list. */
 const KEYS_META = '_quayside_keys'
 
-/** On an order that Quayside has completed: its mail carries all keys. */
+/** On an order that Quayside has completed: how many keys its mail carries, which are all. */
 const COMPLETED_META = '_quayside_completed'
 
 /** What was handed over of a line. `shown`: the text that the mail of a completed order prints; null: nothing. */
@@ -300,6 +300,11 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
     if ('outcome' in refunded) return refunded
     const mayComplete = state === 'fulfilled' && handOver.complete && !isCancelled(order.status)
     if (mayComplete && order.status === 'completed') return CONFIRMED
+    const keys = order.line_items.reduce((sum, line) => sum + lineKeys(line, label).all.length, 0)
+    // The merchant has moved it since: completed again, its mail would carry the same keys.
+    if (mayComplete && order.meta_data.some((meta) => meta.key === COMPLETED_META && meta.value === String(keys))) {
+      return CONFIRMED
+    }
     // Completed, it would count as paid.
     if (mayComplete && UNPAID.includes(order.status)) {
       return refused(409, `the order ${order.id} is not paid in the shop now: it is completed once it is`)
@@ -308,7 +313,7 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
       return write({
         method: 'PUT',
         path: `/orders/${order.id}`,
-        body: { status: 'completed', meta_data: [{ key: COMPLETED_META, value: '1' }] },
+        body: { status: 'completed', meta_data: [{ key: COMPLETED_META, value: String(keys) }] },
       })
     }
     // No mail of a completed order comes now: the keys that wait for it go by note, and leave the lines.

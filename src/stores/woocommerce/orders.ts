@@ -38,7 +38,7 @@ export const shopOrder = z.object({
   date_paid_gmt: z.string().nullable().catch(null),
   date_modified_gmt: z.string().nullable().catch(null),
   line_items: z.array(shopLine),
-  meta_data: z.array(z.object({ key: z.string() })).catch([]),
+  meta_data: z.array(z.object({ key: z.string(), value: z.unknown() })).catch([]),
   fee_lines: z.array(z.object({ total: amount })).catch([]),
   refunds: z.array(z.object({ total: amount }).catch({ total: '' })).catch([]),
 })
