@@ -210,6 +210,7 @@ describe('people on duty', () => {
       catalogueAt: null,
       catalogueFailure: null,
       balanceAt: '2023-11-14T22:13:20.000Z',
+      next: { catalogueAt: expect.any(String), balanceAt: '2023-11-14T22:14:20.000Z', sweepAt: null },
     })
   })
 

@@ -44,7 +44,7 @@ describe('while the supplier is down', () => {
     await world.order('1', [{ sku }])
     await world.pass(20 * SECOND)
     const answered = { unreachableSince: null, error: null, lastAnswerAt: expect.any(String), waiting: 0 }
-    expect(await supplier()).toEqual(answered)
+    expect(await supplier()).toMatchObject(answered)
 
     await world.supplierDown()
     const lastAnswerAt = ((await supplier()) as { lastAnswerAt: string }).lastAnswerAt
@@ -53,7 +53,7 @@ describe('while the supplier is down', () => {
     await world.order('2', [{ sku }])
     await world.settle()
     await world.pass(2 * MINUTE)
-    expect(await supplier()).toEqual({
+    expect(await supplier()).toMatchObject({
       unreachableSince: text(since),
       error: 'cannot be reached: ECONNREFUSED',
       lastAnswerAt,
@@ -62,7 +62,7 @@ describe('while the supplier is down', () => {
 
     await world.supplierUp()
     await world.pass(MINUTE)
-    expect(await supplier()).toEqual(answered)
+    expect(await supplier()).toMatchObject(answered)
     world.expectLedger({ charges: 2, keys: 2 })
   })
 
