@@ -73,7 +73,7 @@ it('shows how many products match an offer, and why the others do not', async ()
 
 it.each([
   ['an unknown key', 'ck_other:cs_other', /it answered 401/],
-  ['a wrong secret', `${wooKey.key}:cs_other`, /Compare the consumer secret/],
+  ['a wrong secret', `${wooKey.key}:cs_other`, /Compare the consumer key and the consumer secret/],
   ['a key that may only read', `${READER.key}:${READER.secret}`, /the permission read and write/],
 ])('writes nothing for %s, and says what to do', async (_, key, said) => {
   const { add, flags, files, keyFile } = await place()
