@@ -223,6 +223,20 @@ async function deliveriesOf(world: WooWorld) {
   return { order, request: { headers, body: Buffer.from(delivery.body) } }
 }
 
+describe('a store of kind shopify', () => {
+  test('closes a purchase whose keys an order did not get that was refunded or cancelled meanwhile', async () => {
+    const world = await shopifyWorld()
+    const order = ordered(world)
+    expect(await order.fulfil('u1', KEYS.slice(0, 1))).toEqual({ outcome: 'confirmed' })
+    world.shop.cancel(order.about.order.reference)
+    expect(await order.fulfil('u2', KEYS.slice(1))).toMatchObject({ outcome: 'refused', isCancelled: true })
+    const both = await order.fulfil('u3', KEYS)
+    expect(both).toMatchObject({ outcome: 'refused', status: 409 })
+    expect(both, 'one of its keys is there').not.toHaveProperty('isCancelled')
+    expect(order.received()).toEqual(KEYS.slice(0, 1))
+  })
+})
+
 describe('a woocommerce store that sends its orders', () => {
   test('is known by its signature, by which a repeat has the same id', async () => {
     const world = await wooCommerceWorld()

@@ -384,7 +384,8 @@ export function shopHandOver({ client, metafieldNamespace }: HandOverOptions) {
     const fresh = missingKeys(on, keys)
     if (isCancelled(order)) {
       if (fresh.length === 0) return CONFIRMED
-      return refused(409, `the order ${reference} is cancelled or refunded in the shop: its keys stay here`)
+      const refusal = refused(409, `the order ${reference} is cancelled or refunded in the shop: its keys stay here`)
+      return { ...refusal, ...(fresh.length === keys.length && { isCancelled: true }) }
     }
     const before = await readFulfilments(reference, asked.id)
     if (before.outcome !== 'read') return before
