@@ -84,6 +84,10 @@ export function createWatch(world: World) {
       if (key !== undefined) inFlight.set(key, (inFlight.get(key) ?? 1) - 1)
     },
   })
+  world.restored.add(() => {
+    // What a restore took out is read from its shop once more, with fewer units where some were refunded since.
+    if (world.settings.store !== 'backend') bytes.clear()
+  })
   const deaths: number[] = []
   host.deaths.add(() => {
     // A dead process waits for nothing any more.
