@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici'
 import type { Chance } from './chance.ts'
 import type { Journey, StoreAnswer } from './connections.ts'
 import type { Life } from './life.ts'
-import type { CallbackTransit, SimStore } from './store.ts'
+import { type CallbackTransit, type SimStore, transitOf } from './store.ts'
 
 const SECOND = 1_000
 
@@ -72,15 +72,7 @@ export function departTo(
   life: Life,
   options: Dispatcher.DispatchOptions,
 ): Journey {
-  const transit: CallbackTransit = {
-    travelMs: chance.between(1, 30),
-    backMs: chance.between(1, 30),
-    refused: undefined,
-    status: 204,
-    recorded: true,
-    answerLost: false,
-  }
-  for (const hook of hooks) hook(transit)
+  const transit = transitOf(chance, hooks)
   const dies = trouble.meet(transit, isWrite(options))
   return {
     transit,

@@ -5,13 +5,12 @@ import type { ShopifyOrder } from '../../../src/demo/shopify-orders.ts'
 import { createShopifyShop, type ShopifyShop, shopifyApp } from '../../../src/demo/shopify-shop.ts'
 import { Secret } from '../../../src/secret.ts'
 import { shopifyStore } from '../../../src/stores/shopify/shopify.ts'
-import { sellingPolicy } from '../../support/selling.ts'
 import type { Chance } from './chance.ts'
 import { storeConnections } from './connections.ts'
 import type { KeyWrite, ShopOptions, SimShop } from './shop.ts'
 import { departTo, type ShopRoad, troubleOf } from './shop-trouble.ts'
 import { NOTE, RETRY_TAG, shopifyCounter } from './shopify-counter.ts'
-import { type SimStore, STORE } from './store.ts'
+import { type SimStore, shopSelling } from './store.ts'
 
 const SECOND = 1_000
 
@@ -46,8 +45,7 @@ export function createShopify({ timeline, chance, publicUrl, offers, kill }: Sho
     currency: 'EUR',
   }
   const key = chance.odds(0.5) ? shopifyApp.clientId : (shopifyApp.staticToken ?? '')
-  const unpublishGone = chance.odds(0.5)
-  const delayMinutes = chance.pick([0, 0, 0, 5])
+  const selling = shopSelling(chance, settings.create)
   // What still acts after its caller hung up does so within the time to settle.
   const trouble = troubleOf(chance, () => chance.between(20, 58) * SECOND)
   const hooks: SimStore['hooks'] = new Set()
@@ -163,11 +161,7 @@ export function createShopify({ timeline, chance, publicUrl, offers, kill }: Sho
     heard: [],
     changed: [],
     publicUrl,
-    selling: {
-      id: STORE,
-      policy: { ...sellingPolicy(), products: { create: settings.create, unpublishGone } },
-      delayMinutes,
-    },
+    selling,
     open: ({ life, now: clock, timeout }) =>
       shopifyStore({
         url: 'https://shop.test',

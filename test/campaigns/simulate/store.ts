@@ -61,6 +61,27 @@ export interface StoreOptions {
   secret: Buffer
 }
 
+/** What a shop sells, as its configuration may have it. */
+export function shopSelling(chance: Chance, create: 'publish' | null): SimStore['selling'] {
+  const unpublishGone = chance.odds(0.5)
+  const delayMinutes = chance.pick([0, 0, 0, 5])
+  return { id: STORE, policy: { ...sellingPolicy(), products: { create, unpublishGone } }, delayMinutes }
+}
+
+/** What leaves for a store, bent by the faults of the moment. */
+export function transitOf(chance: Chance, hooks: SimStore['hooks']): CallbackTransit {
+  const transit: CallbackTransit = {
+    travelMs: chance.between(1, 30),
+    backMs: chance.between(1, 30),
+    refused: undefined,
+    status: 204,
+    recorded: true,
+    answerLost: false,
+  }
+  for (const hook of hooks) hook(transit)
+  return transit
+}
+
 /** A process that hears of such a refusal has noted it after this time. */
 const NOTED_MS = 1_000
 
@@ -108,15 +129,7 @@ export function createStore({ timeline, chance, secret }: StoreOptions): SimStor
 
   /** A callback leaves a process. */
   function depart(life: Life, options: Dispatcher.DispatchOptions): Journey {
-    const transit: CallbackTransit = {
-      travelMs: chance.between(1, 30),
-      backMs: chance.between(1, 30),
-      refused: undefined,
-      status: 204,
-      recorded: true,
-      answerLost: false,
-    }
-    for (const hook of hooks) hook(transit)
+    const transit = transitOf(chance, hooks)
     const headers = options.headers as Record<string, string>
     const id = String(headers['webhook-id'])
     const isFirst = !begun.has(id)

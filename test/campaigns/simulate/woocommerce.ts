@@ -5,12 +5,11 @@ import type { WooMail } from '../../../src/demo/woocommerce-orders.ts'
 import { createWooCommerceShop, type WooShop, wooKey } from '../../../src/demo/woocommerce-shop.ts'
 import { Secret } from '../../../src/secret.ts'
 import { wooCommerceStore } from '../../../src/stores/woocommerce/woocommerce.ts'
-import { sellingPolicy } from '../../support/selling.ts'
 import type { Chance } from './chance.ts'
 import { storeConnections } from './connections.ts'
 import type { KeyWrite, ShopOptions, SimShop } from './shop.ts'
 import { departTo, type ShopRoad, troubleOf } from './shop-trouble.ts'
-import { type SimStore, STORE } from './store.ts'
+import { type SimStore, STORE, shopSelling } from './store.ts'
 import { unitsDue, wooCommerceCounter } from './woocommerce-counter.ts'
 
 const SECOND = 1_000
@@ -30,8 +29,7 @@ export function createWooCommerce({ timeline, chance, publicUrl, offers, kill }:
     ownsSalePrice: false,
     currency: 'EUR',
   }
-  const unpublishGone = chance.odds(0.5)
-  const delayMinutes = chance.pick([0, 0, 0, 5])
+  const selling = shopSelling(chance, settings.create)
   // PHP goes on after its caller hung up, and acts within the time to settle.
   const lateMs = () => chance.pick([chance.between(20, 60), chance.between(60, 89)]) * SECOND
   const trouble = troubleOf(chance, lateMs)
@@ -108,11 +106,7 @@ export function createWooCommerce({ timeline, chance, publicUrl, offers, kill }:
     heard: [],
     changed: [],
     publicUrl,
-    selling: {
-      id: STORE,
-      policy: { ...sellingPolicy(), products: { create: settings.create, unpublishGone } },
-      delayMinutes,
-    },
+    selling,
     open: ({ life, vault, ...needs }) =>
       wooCommerceStore({
         ...needs,
