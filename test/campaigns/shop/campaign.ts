@@ -304,9 +304,12 @@ async function killAndStart({ service, weather, kills }: Scene, chance: Chance):
   weather.resume()
 }
 
-/** Nothing is being bought, and nothing waits to be sent to the shop. */
+/** Nothing is being bought, and nothing waits to be sent to the shop: no message, no product, no price. */
 const isAtRest = (folder: string): boolean =>
-  !isBuying(folder) && !has(folder, "outbox where kind = 'callback' and state <> 'done'")
+  !isBuying(folder) &&
+  !has(folder, "outbox where kind = 'callback' and state <> 'done'") &&
+  !has(folder, 'publications') &&
+  !has(folder, 'listings where next_try_at is not null')
 
 /** Something is under way at the supplier, or about to be. */
 const isBuying = (folder: string): boolean =>
