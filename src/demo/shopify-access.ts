@@ -1,6 +1,6 @@
 /** Tokens and scopes of the Shopify shop, and the bucket that its answers cost. */
 import { createHash } from 'node:crypto'
-import type { ShopifyAnswer, ShopifyRequest } from './shopify-answers.ts'
+import type { ShopAnswer, ShopRequest } from './shop-server.ts'
 
 /** An app of the Dev Dashboard, which gets its tokens by client credentials, with the secret that signs webhooks. */
 export interface ShopifyApp {
@@ -28,16 +28,16 @@ export function createAccess({ app, now, bucket }: AccessOptions) {
   let filledAt = now()
 
   /** Answers a request for a token. */
-  const grant = ({ headers, body }: ShopifyRequest): ShopifyAnswer => {
+  const grant = ({ headers, body }: ShopRequest): ShopAnswer => {
     const isForm = String(headers['content-type'] ?? '').startsWith('application/x-www-form-urlencoded')
     const form = isForm ? Object.fromEntries(new URLSearchParams(String(body ?? ''))) : asked(String(body ?? ''))
-    const answered = (status: number, json: unknown): ShopifyAnswer => ({
+    const answered = (status: number, json: unknown): ShopAnswer => ({
       status,
       headers: { 'content-type': 'application/json; charset=utf-8' },
       body: JSON.stringify(json),
     })
     // A client that does not ask for JSON gets a page.
-    const refused = (error: string, error_description: string): ShopifyAnswer => {
+    const refused = (error: string, error_description: string): ShopAnswer => {
       if (String(headers.accept ?? '').includes('application/json')) return answered(400, { error, error_description })
       const body = `<!DOCTYPE html><html><body>Oauth error ${error}: ${error_description}</body></html>`
       return { status: 400, headers: { 'content-type': 'text/html; charset=utf-8' }, body }
@@ -54,7 +54,7 @@ export function createAccess({ app, now, bucket }: AccessOptions) {
     return answered(200, { access_token: token, scope: app.scopes.join(','), expires_in: TOKEN_SECONDS })
   }
 
-  const isKnown = (headers: ShopifyRequest['headers']): boolean => {
+  const isKnown = (headers: ShopRequest['headers']): boolean => {
     const token = headers['x-shopify-access-token']
     if (typeof token !== 'string') return false
     return token === app.staticToken || (tokens.get(token) ?? 0) > now()

@@ -2,23 +2,6 @@
 import { decimalsOf, formatDecimal, parseDecimal } from '../domain/money.ts'
 import { type FieldAnswer, type Fields, GraphqlRefusal } from './shopify-graphql.ts'
 
-export interface ShopifyRequest {
-  method: string
-  /** Absolute, with its query. */
-  url: string
-  /** Names in lower case. */
-  headers: Record<string, string | string[] | undefined>
-  body?: Buffer | string
-}
-
-export interface ShopifyAnswer {
-  status: number
-  headers: Record<string, string>
-  body: string
-  /** The connection ends without this answer: the shop may have acted. */
-  isLost?: true
-}
-
 /** The fields at the root of a query or mutation, and the scope that each needs. */
 export interface RootFields {
   queries: Record<string, RootField>

@@ -1,4 +1,5 @@
 /** Staged uploads and bulk operations of the Shopify shop. */
+import type { ShopAnswer, ShopRequest } from './shop-server.ts'
 import {
   connection,
   dateTime,
@@ -8,8 +9,6 @@ import {
   needNumber,
   objectsIn,
   type RootFields,
-  type ShopifyAnswer,
-  type ShopifyRequest,
   type UserError,
   userErrors,
 } from './shopify-answers.ts'
@@ -166,7 +165,7 @@ export function createBulk({ now, newId, home, durationMs, run, failure }: BulkO
   }
 
   /** Answers what goes to the address of a staged upload: a form of several parts, the file last. */
-  const upload = ({ headers, body }: ShopifyRequest): ShopifyAnswer => {
+  const upload = ({ headers, body }: ShopRequest): ShopAnswer => {
     const boundary = /boundary="?([^";]+)"?/.exec(String(headers['content-type'] ?? ''))?.[1]
     const text = String(body ?? '')
     const parts = boundary === undefined ? [] : text.split(`--${boundary}`).slice(1, -1)
@@ -192,7 +191,7 @@ export function createBulk({ now, newId, home, durationMs, run, failure }: BulkO
     }
   }
   /** Answers what asks for the result of an operation. */
-  const download = (url: URL, headers: ShopifyRequest['headers']): ShopifyAnswer => {
+  const download = (url: URL, headers: ShopRequest['headers']): ShopAnswer => {
     const found = operations.get(/\/(\d+)\.jsonl$/.exec(url.pathname)?.[1] ?? '')
     const isAllowed = url.searchParams.get('signature') === `s${found?.id}`
     if (!found || !isAllowed || headers['x-shopify-access-token'] !== undefined) {

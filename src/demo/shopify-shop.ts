@@ -4,21 +4,9 @@
  * `createShopifyShop` is the shop in memory, without sockets, timers or a clock of its own; `startShopifyShop` puts it behind an
  * HTTP server. Its tests hold every exchange against the schema of Shopify.
  */
-import { createServer } from 'node:http'
-import { connect } from 'node:net'
-import { Agent, request as send } from 'undici'
-import { addressOf, closeServer, listen } from '../sandbox/server.ts'
+import { type RunningShop, type ShopAnswer, type ShopRequest, startShop } from './shop-server.ts'
 import { createAccess, type ShopifyApp } from './shopify-access.ts'
-import {
-  gid,
-  isFields,
-  type NodeFields,
-  objectsIn,
-  type RootField,
-  type ShopifyAnswer,
-  type ShopifyRequest,
-  textsIn,
-} from './shopify-answers.ts'
+import { gid, isFields, type NodeFields, objectsIn, type RootField, textsIn } from './shopify-answers.ts'
 import { createBulk, type ShopifyBulkOperation } from './shopify-bulk.ts'
 import {
   answerOperation,
@@ -257,7 +245,7 @@ export function createShopifyShop(options: ShopifyShopOptions = {}) {
     faults = faults.filter(({ left }) => left > 0)
     return fault
   }
-  const routeOf = ({ method }: ShopifyRequest, { pathname }: URL): { kind: string; version: string } => {
+  const routeOf = ({ method }: ShopRequest, { pathname }: URL): { kind: string; version: string } => {
     const version = /^\/admin\/api\/([^/]+)\/graphql\.json$/.exec(pathname)?.[1]
     if (method === 'POST' && version !== undefined) return { kind: 'graphql', version }
     if (method === 'POST' && pathname === '/admin/oauth/access_token') return { kind: 'token', version: '' }
@@ -267,7 +255,7 @@ export function createShopifyShop(options: ShopifyShopOptions = {}) {
   }
 
   /** Answers one request as the shop would. */
-  const handle = (request: ShopifyRequest): ShopifyAnswer => {
+  const handle = (request: ShopRequest): ShopAnswer => {
     bulk.advance()
     const url = new URL(request.url)
     const route = routeOf(request, url)
@@ -281,7 +269,7 @@ export function createShopifyShop(options: ShopifyShopOptions = {}) {
     }
     requests.push(counted)
     const fault = faultFor(counted)
-    const act = (): ShopifyAnswer => {
+    const act = (): ShopAnswer => {
       if (route.kind === 'token') return access.grant(request)
       if (route.kind === 'upload') return bulk.upload(request)
       if (route.kind === 'result') return bulk.download(url, request.headers)
@@ -299,13 +287,13 @@ export function createShopifyShop(options: ShopifyShopOptions = {}) {
   const served = (version: string): string =>
     versions.includes(version) ? version : ((version < (versions[0] ?? '') ? versions[0] : versions.at(-1)) as string)
 
-  const json = (status: number, body: unknown, headers: Record<string, string> = {}): ShopifyAnswer => ({
+  const json = (status: number, body: unknown, headers: Record<string, string> = {}): ShopAnswer => ({
     status,
     headers: { 'content-type': 'application/json; charset=utf-8', date: new Date(now()).toUTCString(), ...headers },
     body: JSON.stringify(body),
   })
 
-  const answered = (asked: Asked, version: string, path: string): ShopifyAnswer => {
+  const answered = (asked: Asked, version: string, path: string): ShopAnswer => {
     const headers = { 'x-shopify-api-version': version, 'x-request-id': `${path}-${requests.length}` }
     const { operation, variables, document, refusal } = asked
     const failed = (error: GraphqlRefusal, extensions: Fields = {}) =>
@@ -337,7 +325,7 @@ export function createShopifyShop(options: ShopifyShopOptions = {}) {
     return json(200, { ...(isInvalid ? { errors: answer.errors } : answer), ...costs(actual) }, headers)
   }
 
-  const struck = (fault: ShopifyFault, act: () => ShopifyAnswer, asked: Asked | undefined): ShopifyAnswer => {
+  const struck = (fault: ShopifyFault, act: () => ShopAnswer, asked: Asked | undefined): ShopAnswer => {
     switch (fault.fault) {
       case 'lost_before':
         return { status: 0, headers: {}, body: '', isLost: true }
@@ -593,94 +581,18 @@ function userErrorAnswer(
   return { data: { [root.key]: Object.fromEntries(entries) } }
 }
 
-function html(status: number, words: string, headers: Record<string, string> = {}): ShopifyAnswer {
+function html(status: number, words: string, headers: Record<string, string> = {}): ShopAnswer {
   const body = `<!DOCTYPE html><html><head><title>Shopify</title></head><body>${words}</body></html>`
   return { status, headers: { 'content-type': 'text/html; charset=utf-8', ...headers }, body }
 }
 
-export interface RunningShopifyShop {
-  /** The shop's address, of the scheme that it pretends. */
-  url: string
-  shop: ShopifyShop
-  /** Connects to an https address of this server without TLS. */
-  connections: Agent
-  /** Sends what is due, each delivery once, in order; the answers' statuses, null for none. */
-  deliverDue: () => Promise<(number | null)[]>
-  /** Sends one delivery, however often it was sent before. */
-  deliver: (delivery: ShopifyDelivery) => Promise<number | null>
-  /** Takes no connection any more, until `start`. */
-  stop: () => Promise<void>
-  /** Listens again on the same port. */
-  start: () => Promise<void>
-  close: () => Promise<void>
-}
+export type RunningShopifyShop = RunningShop<ShopifyDelivery> & { shop: ShopifyShop }
 
 export async function startShopifyShop(
   options: ShopifyShopOptions & { port?: number } = {},
 ): Promise<RunningShopifyShop> {
-  const { scheme = 'https' } = options
   const shop = createShopifyShop(options)
-  const open = () =>
-    createServer((request, response) => {
-      const chunks: Buffer[] = []
-      request.on('data', (chunk: Buffer) => chunks.push(chunk))
-      request.on('end', () => {
-        const answer = shop.handle({
-          method: request.method ?? 'GET',
-          url: `${scheme}://${request.headers.host}${request.url}`,
-          headers: request.headers,
-          body: Buffer.concat(chunks),
-        })
-        if (answer.isLost) {
-          request.socket.destroy()
-          return
-        }
-        response.writeHead(answer.status, answer.headers)
-        response.end(answer.body)
-      })
-    })
-  let server = await listen(open(), options.port)
-  const address = addressOf(server)
-  const port = Number(new URL(address).port)
-  const url = `${scheme}:${address.slice(address.indexOf('//'))}`
-  if (options.home === undefined) shop.setHome(url)
-  const connections = new Agent({
-    connect: ({ hostname }, done) => {
-      const socket = connect(port, hostname)
-      socket.once('connect', () => done(null, socket))
-      socket.once('error', (error) => done(error, null))
-    },
-  })
-
-  const deliver = async (delivery: ShopifyDelivery): Promise<number | null> => {
-    const { url: to, headers, body } = delivery
-    const status = await send(to, { method: 'POST', headers, body }).then(
-      async (answer) => {
-        await answer.body.dump()
-        return answer.statusCode
-      },
-      () => null,
-    )
-    shop.delivered(delivery, status)
-    return status
-  }
-  return {
-    url,
-    shop,
-    connections,
-    deliver,
-    deliverDue: async () => {
-      const statuses: (number | null)[] = []
-      for (const delivery of shop.takeDeliveries()) statuses.push(await deliver(delivery))
-      return statuses
-    },
-    stop: () => closeServer(server),
-    start: async () => {
-      server = await listen(open(), port)
-    },
-    close: async () => {
-      await connections.destroy()
-      await closeServer(server)
-    },
-  }
+  const running = await startShop(shop, options)
+  if (options.home === undefined) shop.setHome(running.url)
+  return { ...running, shop }
 }

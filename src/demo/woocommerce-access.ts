@@ -1,6 +1,7 @@
 /** Who may ask a WooCommerce shop: keys by Basic or in the query over https, OAuth 1.0a over http. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { WooRefusal, type WooRequest } from './woocommerce-answers.ts'
+import type { ShopRequest } from './shop-server.ts'
+import { WooRefusal } from './woocommerce-answers.ts'
 
 export interface WooKey {
   key: string
@@ -66,7 +67,7 @@ export function createAccess({ keys, scheme, hidesAuthorization, now }: AccessOp
     return key
   }
 
-  return ({ method, url, headers }: WooRequest): WooKey | null => {
+  return ({ method, url, headers }: ShopRequest): WooKey | null => {
     const parsed = new URL(url)
     const given = hidesAuthorization() ? undefined : headers.authorization
     const authorization = Array.isArray(given) ? given[0] : given

@@ -1,22 +1,5 @@
 /** What the parts of the WooCommerce shop share: requests, answers, refusals, pages, instants. */
 
-export interface WooRequest {
-  method: string
-  /** Absolute, with its query. */
-  url: string
-  /** Names in lower case. */
-  headers: Record<string, string | string[] | undefined>
-  body?: Buffer | string
-}
-
-export interface WooAnswer {
-  status: number
-  headers: Record<string, string | string[]>
-  body: string
-  /** The connection ends without this answer: the shop may have acted. */
-  isLost?: true
-}
-
 /** A request whose key is known, on its way to a route. */
 export interface RoutedRequest {
   /** The numbers of the path, in order. */

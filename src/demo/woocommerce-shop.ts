@@ -4,10 +4,7 @@
  * `createWooCommerceShop` is the shop in memory, without sockets, timers or a clock of its own; `startWooCommerceShop` puts it
  * behind an HTTP server. What it does was seen on WooCommerce 11.0.1; the captured exchanges are replayed against it by its test.
  */
-import { createServer } from 'node:http'
-import { connect } from 'node:net'
-import { Agent, request as send } from 'undici'
-import { addressOf, closeServer, listen } from '../sandbox/server.ts'
+import { type RunningShop, type ShopAnswer, type ShopRequest, startShop } from './shop-server.ts'
 import { createAccess, type WooKey } from './woocommerce-access.ts'
 import {
   type Fields,
@@ -17,9 +14,7 @@ import {
   phpJson,
   type Route,
   type RouteAnswer,
-  type WooAnswer,
   WooRefusal,
-  type WooRequest,
 } from './woocommerce-answers.ts'
 import { createOrders } from './woocommerce-orders.ts'
 import { createProducts } from './woocommerce-products.ts'
@@ -149,7 +144,7 @@ export function createWooCommerceShop(options: WooShopOptions = {}) {
   }
 
   /** Answers one request as the shop would. */
-  const handle = (request: WooRequest): WooAnswer => {
+  const handle = (request: ShopRequest): ShopAnswer => {
     const url = new URL(request.url)
     if (Number(url.searchParams.get('per_page')) > pageMax) url.searchParams.set('per_page', String(pageMax))
     const text = request.body === undefined ? '' : request.body.toString()
@@ -170,7 +165,7 @@ export function createWooCommerceShop(options: WooShopOptions = {}) {
     requests.push(counted)
     const fault = faultFor(counted)
     const address = `${scheme}://${url.host}`
-    const act = (): WooAnswer => {
+    const act = (): ShopAnswer => {
       const headers = { ...jsonHeaders(now()), link: `<${address}${root}/>; rel="https://api.w.org/"` }
       try {
         if (url.pathname === root || url.pathname === `${root}/`)
@@ -195,7 +190,7 @@ export function createWooCommerceShop(options: WooShopOptions = {}) {
     return fault ? struck(fault, act) : act()
   }
 
-  const struck = (fault: WooFault, act: () => WooAnswer): WooAnswer => {
+  const struck = (fault: WooFault, act: () => ShopAnswer): ShopAnswer => {
     switch (fault.fault) {
       case 'lost_before':
         return { status: 0, headers: {}, body: '', isLost: true }
@@ -362,7 +357,7 @@ const jsonHeaders = (at: number) => ({
   'x-content-type-options': 'nosniff',
 })
 
-function html(status: number, words: string, headers: Record<string, string> = {}): WooAnswer {
+function html(status: number, words: string, headers: Record<string, string> = {}): ShopAnswer {
   const body = `<!DOCTYPE html><html><head><title>WordPress</title></head><body>${words}</body></html>`
   return { status, headers: { 'content-type': 'text/html; charset=UTF-8', ...headers }, body }
 }
@@ -373,9 +368,9 @@ function written(
   url: URL,
   address: string,
   common: Record<string, string>,
-): WooAnswer {
+): ShopAnswer {
   const names = url.searchParams.get('_fields')?.split(',')
-  const all: WooAnswer['headers'] = { ...common, ...headers }
+  const all: ShopAnswer['headers'] = { ...common, ...headers }
   if (total !== undefined) {
     const pages = Math.ceil(total / pageSize(url.searchParams))
     const page = Number(url.searchParams.get('page') ?? 1)
@@ -446,87 +441,11 @@ function shopRoutes(shop: () => { currency: string; home: string }): Route[] {
   ]
 }
 
-export interface RunningWooShop {
-  /** The shop's address, of the scheme that it pretends. */
-  url: string
-  shop: WooShop
-  /** Connects to an https address of this server without TLS. */
-  connections: Agent
-  /** Sends what is due, each delivery once, in order; the answers' statuses, null for none. */
-  deliverDue: () => Promise<(number | null)[]>
-  /** Sends one delivery, however often it was sent before. */
-  deliver: (delivery: WooDelivery) => Promise<number | null>
-  /** Takes no connection any more, until `start`. */
-  stop: () => Promise<void>
-  /** Listens again on the same port. */
-  start: () => Promise<void>
-  close: () => Promise<void>
-}
+export type RunningWooShop = RunningShop<WooDelivery> & { shop: WooShop }
 
 export async function startWooCommerceShop(options: WooShopOptions & { port?: number } = {}): Promise<RunningWooShop> {
-  const { scheme = 'https' } = options
   const shop = createWooCommerceShop(options)
-  const open = () =>
-    createServer((request, response) => {
-      const chunks: Buffer[] = []
-      request.on('data', (chunk: Buffer) => chunks.push(chunk))
-      request.on('end', () => {
-        const answer = shop.handle({
-          method: request.method ?? 'GET',
-          url: `${scheme}://${request.headers.host}${request.url}`,
-          headers: request.headers,
-          body: Buffer.concat(chunks),
-        })
-        if (answer.isLost) {
-          request.socket.destroy()
-          return
-        }
-        response.writeHead(answer.status, answer.headers)
-        response.end(answer.body)
-      })
-    })
-  let server = await listen(open(), options.port)
-  const address = addressOf(server)
-  const port = Number(new URL(address).port)
-  const url = `${scheme}:${address.slice(address.indexOf('//'))}`
-  if (options.home === undefined) shop.setHome(url)
-  const connections = new Agent({
-    connect: ({ hostname }, done) => {
-      const socket = connect(port, hostname)
-      socket.once('connect', () => done(null, socket))
-      socket.once('error', (error) => done(error, null))
-    },
-  })
-
-  const deliver = async (delivery: WooDelivery): Promise<number | null> => {
-    const { url: to, headers, body } = delivery
-    const status = await send(to, { method: 'POST', headers, body }).then(
-      async (answer) => {
-        await answer.body.dump()
-        return answer.statusCode
-      },
-      () => null,
-    )
-    shop.delivered(delivery, status)
-    return status
-  }
-  return {
-    url,
-    shop,
-    connections,
-    deliver,
-    deliverDue: async () => {
-      const statuses: (number | null)[] = []
-      for (const delivery of shop.takeDeliveries()) statuses.push(await deliver(delivery))
-      return statuses
-    },
-    stop: () => closeServer(server),
-    start: async () => {
-      server = await listen(open(), port)
-    },
-    close: async () => {
-      await connections.destroy()
-      await closeServer(server)
-    },
-  }
+  const running = await startShop(shop, options)
+  if (options.home === undefined) shop.setHome(running.url)
+  return { ...running, shop }
 }

@@ -1,6 +1,6 @@
 /** A Shopify shop: it answers the real adapter, sends its mails, and keeps a record of what we did in it. */
 import type { Dispatcher } from 'undici'
-import type { ShopifyAnswer } from '../../../src/demo/shopify-answers.ts'
+import type { ShopAnswer } from '../../../src/demo/shop-server.ts'
 import type { ShopifyOrder } from '../../../src/demo/shopify-orders.ts'
 import { createShopifyShop, type ShopifyShop, shopifyApp } from '../../../src/demo/shopify-shop.ts'
 import { Secret } from '../../../src/secret.ts'
@@ -116,7 +116,7 @@ export function createShopify({ timeline, chance, publicUrl, offers, kill }: Sho
     shipped.push({ order: order.id, units, texts: textsOf(order.id) })
   }
 
-  function run({ origin, path, method, headers, body }: Dispatcher.DispatchOptions): ShopifyAnswer {
+  function run({ origin, path, method, headers, body }: Dispatcher.DispatchOptions): ShopAnswer {
     const text = typeof body === 'string' ? body : ''
     const before = new Map([...shop.orders].map(([id, { fulfilments }]) => [id, fulfilments.length]))
     const request = { method, url: `${origin}${path}`, headers: headers as Record<string, string>, body: text }
@@ -252,7 +252,7 @@ function stockShelves(shop: ShopifyShop, offers: ShopOptions['offers']): string 
 }
 
 /** What something in front of Shopify answers. */
-function refusal(status: number, chance: Chance): ShopifyAnswer {
+function refusal(status: number, chance: Chance): ShopAnswer {
   const page = '<!DOCTYPE html><html><body>Sorry.</body></html>'
   const throttled = '{"errors":[{"message":"Throttled","extensions":{"code":"THROTTLED"}}]}'
   if (status === 429 && chance.odds(0.5)) {

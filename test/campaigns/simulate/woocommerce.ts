@@ -1,6 +1,6 @@
 /** A WooCommerce shop: it answers the real adapter, sends its mails, and keeps a record of what we did in it. */
 import type { Dispatcher } from 'undici'
-import type { WooAnswer } from '../../../src/demo/woocommerce-answers.ts'
+import type { ShopAnswer } from '../../../src/demo/shop-server.ts'
 import type { WooMail } from '../../../src/demo/woocommerce-orders.ts'
 import { createWooCommerceShop, type WooShop, wooKey } from '../../../src/demo/woocommerce-shop.ts'
 import { Secret } from '../../../src/secret.ts'
@@ -73,7 +73,7 @@ export function createWooCommerce({ timeline, chance, publicUrl, offers, kill }:
     }
   }
 
-  function run({ origin, path, method, headers, body }: Dispatcher.DispatchOptions): WooAnswer {
+  function run({ origin, path, method, headers, body }: Dispatcher.DispatchOptions): ShopAnswer {
     const url = `${origin}${path}`
     const text = typeof body === 'string' ? body : ''
     const { pathname } = new URL(url)
@@ -169,7 +169,7 @@ function stockShelves(shop: WooShop, chance: Chance, offers: ShopOptions['offers
 }
 
 /** What something in front of WooCommerce answers. */
-function refusal(status: number, chance: Chance): WooAnswer {
+function refusal(status: number, chance: Chance): ShopAnswer {
   const page = '<!DOCTYPE html><html><body>Sorry.</body></html>'
   const error = `{"code":"too_many_requests","message":"Sorry.","data":{"status":${status}}}`
   const isPage = status === 200 || chance.odds(0.5)
