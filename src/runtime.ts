@@ -156,6 +156,9 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
   }
   const publisher: Publisher = { ...context, stores, storeOf }
   const publishing = stores.map((store) => () => publishNext(publisher, store))
+  const handing = [...stores.map(({ id }) => id), undefined].map((store) => async () => {
+    return (await deliverDue(ordering, store)) + (await closeOrders(ordering))
+  })
   const polling = shops.flatMap(({ id, adapter: { ordersSince, settleMs = 0 }, take }) =>
     ordersSince ? [() => pollOrders(context, { id, ordersSince, settleMs, take })] : [],
   )
@@ -169,16 +172,18 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
       return placed + (await closeOrders(ordering))
     },
     refresh: () => refreshDue(ordering),
-    outbox: async () => (await deliverDue(ordering)) + (await closeOrders(ordering)),
+    outbox: () => each(handing),
     publish: () => each(publishing),
     poll: () => each(polling),
   }
-  for (const name of ['inbox', 'place', 'refresh', 'outbox'] as const) {
+  for (const name of ['inbox', 'place', 'refresh'] as const) {
     workers[name] = createWorker(name, work[name], { log, stopped })
   }
   // One worker a store: a store that answers slowly delays no other.
-  workers.publish = together(publishing.map((run) => createWorker('publish', run, { log, stopped })))
-  workers.poll = together(polling.map((run) => createWorker('poll', run, { log, stopped })))
+  const ofStores = { outbox: handing, publish: publishing, poll: polling }
+  for (const name of ['outbox', 'publish', 'poll'] as const) {
+    workers[name] = together(ofStores[name].map((run) => createWorker(name, run, { log, stopped })))
+  }
   const clockJumped = watchClock(now, monotonic)
 
   return {

@@ -1,9 +1,11 @@
 /** What wakes what: the connections that no flow can test by itself. */
 import { describe, expect, test } from 'vitest'
+import { takeOrder } from '../src/ordering/intake.ts'
 import { type Runtime, startRuntime } from '../src/runtime.ts'
 import { listSweeps } from '../src/storage/runs.ts'
+import type { PushResult } from '../src/stores/store.ts'
 import { sellingPolicy } from './support/selling.ts'
-import { openTestApp, STORE, type TestApp } from './support/test-app.ts'
+import { openTestApp, STORE, type TestApp, until } from './support/test-app.ts'
 
 const MINUTE = 60_000
 
@@ -51,5 +53,41 @@ describe('the runtime', () => {
       await runtime.idle()
     }
     expect(await app.db.query(listSweeps({ limit: 10 }))).toMatchObject([{ cause: 'balance', state: 'complete' }])
+  })
+
+  test('hands keys to one store while another one takes its updates and never answers', async () => {
+    const app = await openTestApp()
+    const [answer, asked] = [Promise.withResolvers<PushResult>(), Promise.withResolvers<void>()]
+    const fulfil = () => {
+      asked.resolve()
+      return answer.promise
+    }
+    const runtime = await startRuntime({
+      ...app.ordering,
+      supplier: app.supplier,
+      stores: [STORE, 'silent'].map((id) => ({ id, policy: sellingPolicy() })),
+      storeOf: (id) => (id === STORE ? app.store : { ...app.store, fulfil }),
+      owner: 'awake',
+    })
+    const { sku } = await app.offer()
+    const line = { id: '1', sku, quantity: 1, unitPriceMinor: null, currency: 'EUR' }
+    const accepted = () => app.lines.filter((text) => text.includes('"purchase.accepted"')).length
+    const buy = async (store: string, reference: string) => {
+      const before = accepted()
+      const { orderId } = await takeOrder(runtime.ordering, store, { reference, lines: [line] }, reference)
+      await until(() => accepted() > before)
+      app.move(5_000)
+      app.sandbox.advance()
+      runtime.wake('refresh')
+      return orderId
+    }
+    await buy('silent', '1')
+    await asked.promise
+    const orderId = await buy(STORE, '1001')
+    await until(() => app.callbacks('order.closed').length > 0)
+    expect(await app.state(orderId)).toBe('fulfilled')
+    answer.resolve({ outcome: 'confirmed' })
+    await runtime.idle()
+    app.expectLedger({ charges: 2, keys: 1 })
   })
 })

@@ -10,6 +10,7 @@ import { beginHandOver, keysOfHandOver, markHandedOver, markHandOverUnsent } fro
 import {
   beginCallback,
   dueOutbox,
+  dueOutboxBesides,
   effectOf,
   enqueueAlert,
   markAttemptUnsent,
@@ -42,15 +43,20 @@ const AT_ONCE = 8
 const PARKED_MS = 15 * 60_000
 
 /**
- * Pushes due updates to their stores, and alerts to the log.
+ * Pushes the due updates of a store to it. Each store has a queue of its own: one that answers slowly delays no other.
  *
  * An effect is in the outbox since the commit that caused it; it is done once the other side has confirmed it. A crash
  * between the two repeats it under the same id, by which the store knows a repeat.
  *
+ * @param store an id; undefined for all that is no configured store's: alerts go to the log, updates wait
  * @returns how many were handled
  */
-export async function deliverDue(fulfilment: Fulfilment): Promise<number> {
-  const due = await fulfilment.db.query(dueOutbox(fulfilment.now(), BATCH))
+export async function deliverDue(fulfilment: Fulfilment, store: string | undefined): Promise<number> {
+  const now = fulfilment.now()
+  const stores = fulfilment.stores.map(({ id }) => id)
+  const due = await fulfilment.db.query(
+    store === undefined ? dueOutboxBesides({ stores, now, limit: BATCH }) : dueOutbox(store, now, BATCH),
+  )
   // Effects of one order go one by one: each update counts the keys that the store has by then.
   const orders = [...Map.groupBy(due, (row) => row.orderId ?? row.id).values()]
   await inParallel(orders, AT_ONCE, async (rows) => {

@@ -1,9 +1,9 @@
-import { and, asc, desc, eq, gt, gte, isNull, lte, or, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, gte, isNull, lte, not, or, sql } from 'drizzle-orm'
 import type { OrderState } from '../domain/store-order.ts'
 import type { ReportedHold, StoreUpdate } from '../domain/store-update.ts'
 import type { Change } from './database.ts'
 import { outbox } from './schema.ts'
-import { build, change, countUpTo, page, statement } from './statement.ts'
+import { build, change, countUpTo, inWhole, page, statement } from './statement.ts'
 
 export type OutboxRow = typeof outbox.$inferSelect
 
@@ -41,11 +41,28 @@ export const outboxOfOrder = statement((orderId: string) =>
   build.select().from(outbox).where(eq(outbox.orderId, orderId)).orderBy(asc(outbox.id)),
 )
 
-export const dueOutbox = statement((now: number, limit: number) =>
+/** What is due for a store, the longest first. */
+export const dueOutbox = statement((store: string, now: number, limit: number) =>
   build
     .select()
     .from(outbox)
-    .where(and(eq(outbox.state, 'due'), lte(outbox.notBefore, now)))
+    .where(and(eq(outbox.state, 'due'), eq(outbox.store, store), lte(outbox.notBefore, now)))
+    .orderBy(asc(outbox.notBefore), asc(outbox.id))
+    .limit(limit),
+)
+
+/** What is due for none of these stores: alerts, and updates for stores that are not configured any more. */
+export const dueOutboxBesides = statement(({ stores, now, limit }: { stores: string[]; now: number; limit: number }) =>
+  build
+    .select()
+    .from(outbox)
+    .where(
+      and(
+        eq(outbox.state, 'due'),
+        or(isNull(outbox.store), not(inWhole(outbox.store, stores))),
+        lte(outbox.notBefore, now),
+      ),
+    )
     .orderBy(asc(outbox.notBefore), asc(outbox.id))
     .limit(limit),
 )

@@ -655,7 +655,7 @@ export const outbox = sqliteTable(
   },
   (t) => [
     uniqueIndex('outbox_dedupe').on(t.dedupeKey),
-    index('outbox_due').on(t.state, t.notBefore),
+    index('outbox_due').on(t.state, t.store, t.notBefore),
     index('outbox_order').on(t.orderId),
     index('outbox_alerts').on(t.id).where(sql`kind = 'alert'`),
   ],

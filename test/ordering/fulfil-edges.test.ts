@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import type { PurchaseState } from '../../src/domain/purchase.ts'
 import { reportedHolds, type StoreUpdate } from '../../src/domain/store-update.ts'
-import { confirmHandOver, deliverDue, redeliver } from '../../src/ordering/fulfil.ts'
+import { confirmHandOver, redeliver } from '../../src/ordering/fulfil.ts'
 import { refreshDue } from '../../src/ordering/refresh.ts'
 import type { Change } from '../../src/storage/database.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
@@ -12,6 +12,7 @@ import { enqueueUpdate, outboxById, type UpdateEffect } from '../../src/storage/
 import { type Purchase, purchasesOfOrder } from '../../src/storage/purchases.ts'
 import { requestCancellation } from '../../src/storage/store-orders.ts'
 import type { Pushed, PushResult, Store } from '../../src/stores/store.ts'
+import { deliverAll } from '../support/deliver-all.ts'
 import { defaultDialect, first, openTestApp, STORE, type TestApp, type TestAppOptions } from '../support/test-app.ts'
 
 const MINUTE = 60_000
@@ -98,7 +99,7 @@ describe('what a store learns of a line that fails', () => {
       failure_code = ${failureCode}, failure_message = ${failureMessage}`,
     )
     await enqueue(app, orderId, { kind: 'callback', type: 'line.failed', payload: { purchaseId, units: 1, row } })
-    await deliverDue(app.ordering)
+    await deliverAll(app.ordering)
     return { update: first(pushed), about, app }
   }
   type Said = { state: PurchaseState; code: string; message: string; advice: string }
@@ -206,7 +207,7 @@ describe('a hold', () => {
     const { app, orderId, purchaseId, pushed, about } = await openOrder()
     await set(app, sql`update purchases set hold_reported = 'out_of_stock'`)
     const id = await enqueue(app, orderId, held(purchaseId))
-    await deliverDue(app.ordering)
+    await deliverAll(app.ordering)
     const message = reportedHolds.out_of_stock
     expect(pushed).toEqual([
       { id, at: app.now(), type: 'line.held', ...about, units: 2, reason: 'out_of_stock', message },
@@ -222,7 +223,7 @@ describe('a hold', () => {
     const { app, orderId, purchaseId, pushed } = await openOrder()
     await set(app, change)
     const id = await enqueue(app, orderId, held(purchaseId))
-    expect(await deliverDue(app.ordering)).toBe(1)
+    expect(await deliverAll(app.ordering)).toBe(1)
     expect(pushed).toEqual([])
     expect(await rowOf(app, id)).toMatchObject({ state: 'done', attempts: 0, doneAt: app.now(), sentUpdate: null })
     expect(linesOf(app, 'callback.confirmed')).toEqual([])
@@ -237,7 +238,7 @@ describe('a hold', () => {
       await enqueue(app, orderId, held(purchaseId)),
       await enqueue(app, orderId, { kind: 'callback', type: 'line.resumed', payload: { purchaseId, units: 2 } }),
     ]
-    await deliverDue(app.ordering)
+    await deliverAll(app.ordering)
     expect(pushed).toEqual([])
     for (const id of ids) expect(await rowOf(app, id)).toMatchObject({ state: 'done', attempts: 1 })
   })
@@ -252,14 +253,14 @@ test('a line that goes on is reported with the units that go on', async () => {
   })
   const at = app.now()
   app.move(MINUTE)
-  await deliverDue(app.ordering)
+  await deliverAll(app.ordering)
   expect(pushed, 'it happened when it was enqueued').toEqual([{ id, at, type: 'line.resumed', ...about, units: 1 }])
 })
 
 test('the end of an order is reported with the state that it was closed in', async () => {
   const { app, orderId, pushed, about } = await openOrder()
   const id = await enqueue(app, orderId, { kind: 'callback', type: 'order.closed', payload: { state: 'failed' } })
-  await deliverDue(app.ordering)
+  await deliverAll(app.ordering)
   expect(pushed).toEqual([{ id, at: app.now(), type: 'order.closed', order: about.order, state: 'failed' }])
 })
 
@@ -276,10 +277,10 @@ test('an update that was sent says the same when it is repeated, whatever has ch
     type: 'line.failed',
     payload: { purchaseId, units: 2, row: 'deadline' },
   })
-  await deliverDue(app.ordering)
+  await deliverAll(app.ordering)
   await set(app, sql`update purchases set cancel_requested_at = 1`)
   app.move(MINUTE)
-  await deliverDue(app.ordering)
+  await deliverAll(app.ordering)
   expect(pushed.map((update) => 'code' in update && update.code)).toEqual(['deadline', 'deadline'])
   expect(pushed[1]).toEqual(pushed[0])
 })
@@ -296,7 +297,7 @@ describe('a hand-over', () => {
         }
         return { outcome: 'confirmed' }
       })
-    expect(await deliverDue(app.ordering)).toBe(2)
+    expect(await deliverAll(app.ordering)).toBe(2)
     expect(said).toEqual([
       [3, 3, false, 4, '1001'],
       [1, 4, true, 4, '1001'],
@@ -305,7 +306,7 @@ describe('a hand-over', () => {
       'fulfilled',
       'fulfilled',
     ])
-    expect(await deliverDue(app.ordering), 'the last one has said that it is all').toBe(0)
+    expect(await deliverAll(app.ordering), 'the last one has said that it is all').toBe(0)
   })
 
   test('counts the keys of its own line alone', async () => {
@@ -348,9 +349,9 @@ describe('a hand-over', () => {
         app.move(1_500)
         return answers.shift() ?? away
       })
-    await deliverDue(app.ordering)
+    await deliverAll(app.ordering)
     app.move(MINUTE)
-    await deliverDue(app.ordering)
+    await deliverAll(app.ordering)
     expect(linesOf(app, 'callback.failed')).toMatchObject([{ attempts: 1, durationMs: 1_500 }])
     expect(linesOf(app, 'callback.confirmed')).toMatchObject([{ attempts: 2, durationMs: 1_500 }])
   })
@@ -363,7 +364,7 @@ describe('a hand-over', () => {
         await app.db.commit([requestCancellation(orderId, app.now())])
         return away
       })
-    await deliverDue(app.ordering)
+    await deliverAll(app.ordering)
     expect(await app.purchase(orderId)).toMatchObject({ state: 'review', handOverBegunAt: null })
     expect(first(await keys())).toMatchObject({ begunAt: null, handedOverAt: null })
     expect(await row()).toMatchObject({ sentUpdate: null, sends: 0, attempts: 1, lastError: 'nothing listens there' })
@@ -376,16 +377,16 @@ describe('a hand-over', () => {
       noting(app, async () => {
         if (isSecond) return away
         isSecond = true
-        await deliverDue(app.ordering)
+        await deliverAll(app.ordering)
         expect(first(await keys()).begunAt, 'the first one may still send').not.toBeNull()
         return away
       })
-    await deliverDue(app.ordering)
+    await deliverAll(app.ordering)
     expect(await row()).toMatchObject({ sends: 0, sentUpdate: null })
     expect(first(await keys()).begunAt).toBeNull()
     await app.db.commit([requestCancellation(orderId, app.now())])
     app.move(10 * MINUTE)
-    await deliverDue(app.ordering)
+    await deliverAll(app.ordering)
     expect(await app.purchase(orderId), 'a cancellation comes in time').toMatchObject({ state: 'review' })
   })
 
@@ -397,7 +398,7 @@ describe('a hand-over', () => {
       [1, 'no answer'],
       [2, 'nothing listens there'],
     ] as const) {
-      await deliverDue(app.ordering)
+      await deliverAll(app.ordering)
       expect(await row()).toMatchObject({ attempts, lastError, sends: 1 })
       expect((await row()).sentUpdate).not.toBeNull()
       expect(first(await keys()).begunAt).not.toBeNull()
@@ -409,7 +410,7 @@ describe('a hand-over', () => {
   test('whose note cannot be stored does not leave, and is tried again', async () => {
     const { app, keys, row } = await openReady()
     failCommit(app)
-    await deliverDue(app.ordering)
+    await deliverAll(app.ordering)
     expect(await row()).toMatchObject({ state: 'due', attempts: 1, lastError: 'the disk is full', sends: 0 })
     expect(first(await keys()).begunAt).toBeNull()
     expect(app.callbacks('line.fulfilled')).toEqual([])
@@ -419,7 +420,7 @@ describe('a hand-over', () => {
     const { app, row } = await openReady()
     app.ordering.storeOf = () => noting(app, () => away)
     failCommit(app, 1)
-    await deliverDue(app.ordering)
+    await deliverAll(app.ordering)
     expect(await row()).toMatchObject({ state: 'due', attempts: 1, lastError: 'the disk is full', sends: 1 })
   })
 })
@@ -430,7 +431,7 @@ test('an update without keys that did not leave is written again as things are b
   await set(app, sql`update purchases set cancel_requested_at = 1`)
   const effect: UpdateEffect = { kind: 'callback', type: 'line.resumed', payload: { purchaseId, units: 2 } }
   const id = await enqueue(app, orderId, effect)
-  await deliverDue(app.ordering)
+  await deliverAll(app.ordering)
   expect(await rowOf(app, id)).toMatchObject({ attempts: 1, sends: 0, sentUpdate: null })
   expect(await app.purchase(orderId), 'it hands nothing over').toMatchObject({ state: 'planned' })
 })
@@ -443,7 +444,7 @@ test('that all keys of a line have come is reported also where a cancellation ca
     type: 'line.fulfilled',
     payload: { purchaseId, count: 0 },
   })
-  await deliverDue(app.ordering)
+  await deliverAll(app.ordering)
   expect(pushed).toMatchObject([{ id, type: 'line.fulfilled', ...about, keys: [] }])
 })
 
@@ -492,7 +493,7 @@ describe('putting an update back', () => {
   test('makes it due now, with all its attempts, and is audited', async () => {
     const { app, row } = await openReady()
     app.shop.answerNext(503, 1)
-    await deliverDue(app.ordering)
+    await deliverAll(app.ordering)
     const wakes: string[] = []
     app.ordering.wake = (what) => void wakes.push(what)
     const { id } = await row()
@@ -504,7 +505,7 @@ describe('putting an update back', () => {
 
   test('that the store has confirmed is refused, by its id', async () => {
     const { app, row } = await openReady()
-    await deliverDue(app.ordering)
+    await deliverAll(app.ordering)
     const { id } = await row()
     await expect(redeliver(app.ordering, id, 'ann')).rejects.toMatchObject({
       code: 'not_found',

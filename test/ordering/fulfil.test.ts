@@ -4,10 +4,10 @@ import { sql } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import { callbackDelayMs } from '../../src/domain/pace.ts'
 import { cancelOrder } from '../../src/ordering/actions.ts'
-import { deliverDue } from '../../src/ordering/fulfil.ts'
 import { refreshDue } from '../../src/ordering/refresh.ts'
 import { enqueueAlert, listOutbox, type OutboxRow } from '../../src/storage/outbox.ts'
 import { backendStore } from '../../src/stores/backend/backend.ts'
+import { deliverAll } from '../support/deliver-all.ts'
 import { refusedOrigin } from '../support/supplier-server.ts'
 import {
   defaultDialect,
@@ -51,7 +51,7 @@ const linesOf = (app: TestApp, event: string) =>
 describe('a callback', () => {
   test('that the store confirms is done, and is logged without its contents', async () => {
     const { app } = await openReady()
-    expect(await deliverDue(app.ordering)).toBe(1)
+    expect(await deliverAll(app.ordering)).toBe(1)
     const { id } = await row(app)
     expect(await row(app)).toMatchObject({ state: 'done', attempts: 1, doneAt: app.now(), lastError: null })
     expect(linesOf(app, 'callback.confirmed')).toMatchObject([
@@ -60,14 +60,14 @@ describe('a callback', () => {
     expect(linesOf(app, 'callback.failed')).toEqual([])
     const [key] = [...app.shop.keys().values()].flat()
     expect(app.lines.join('\n')).not.toContain(key)
-    expect(await deliverDue(app.ordering)).toBe(0)
+    expect(await deliverAll(app.ordering)).toBe(0)
   })
 
   test('that the store refuses waits by the table of waits, with the answer of the store', async () => {
     const { app } = await openReady()
     app.shop.answerNext(503, 2)
     for (const attempts of [1, 2]) {
-      await deliverDue(app.ordering)
+      await deliverAll(app.ordering)
       const waitMs = callbackDelayMs(attempts, 0.5) ?? 0
       expect(await row(app)).toMatchObject({
         state: 'due',
@@ -77,14 +77,14 @@ describe('a callback', () => {
         doneAt: null,
       })
       app.move(waitMs - 1)
-      expect(await deliverDue(app.ordering), 'not a moment earlier').toBe(0)
+      expect(await deliverAll(app.ordering), 'not a moment earlier').toBe(0)
       app.move(1)
     }
     expect(linesOf(app, 'callback.failed')).toMatchObject([
       { attempts: 1, outcome: 'refused', detail: 'answered 503', store: STORE, type: 'line.fulfilled' },
       { attempts: 2, outcome: 'refused', detail: 'answered 503' },
     ])
-    await deliverDue(app.ordering)
+    await deliverAll(app.ordering)
     expect(await row(app)).toMatchObject({ state: 'done', attempts: 3, lastError: null })
   })
 
@@ -92,7 +92,7 @@ describe('a callback', () => {
     const { app, orders } = await openReady()
     app.shop.answerNext(500, 10)
     for (let attempt = 1; attempt <= 10; attempt += 1) {
-      await deliverDue(app.ordering)
+      await deliverAll(app.ordering)
       app.move(DAY + DAY)
     }
     const { id } = await row(app)
@@ -107,14 +107,14 @@ describe('a callback', () => {
     expect(alerts[0]?.payload).toMatchObject({
       note: expect.stringContaining(`quayside outbox redeliver ${id}`),
     })
-    await deliverDue(app.ordering)
+    await deliverAll(app.ordering)
     expect(linesOf(app, 'alert')).toMatchObject([{ type: 'dead_letter', detail: expect.stringContaining(id) }])
   })
 
   test('of a store that is not configured is looked at again in a quarter of an hour, and counts as no attempt', async () => {
     const { app } = await openReady()
     app.ordering.storeOf = () => undefined
-    await deliverDue(app.ordering)
+    await deliverAll(app.ordering)
     expect(await row(app)).toMatchObject({
       state: 'due',
       attempts: 0,
@@ -130,7 +130,7 @@ describe('a callback', () => {
     app.ordering.storeOf = () => {
       throw new Error('no such adapter')
     }
-    expect(await deliverDue(app.ordering)).toBe(1)
+    expect(await deliverAll(app.ordering)).toBe(1)
     expect(await row(app)).toMatchObject({ state: 'due', attempts: 1, lastError: 'no such adapter' })
     app.ordering.storeOf = storeOf
     await app.pass(MINUTE)
@@ -142,7 +142,7 @@ describe('keys', () => {
   test('of an order that was cancelled before they left wait for a person', async () => {
     const { app, orders } = await openReady()
     await cancelOrder(app.ordering, orders[0] ?? '', 'ann')
-    await deliverDue(app.ordering)
+    await deliverAll(app.ordering)
     expect(app.callbacks('line.fulfilled')).toEqual([])
     expect(await app.purchase(orders[0] ?? '')).toMatchObject({ state: 'review' })
     app.expectLedger({ charges: 1, keys: 0 })
@@ -154,7 +154,7 @@ describe('keys', () => {
     const callbackUrl = `${await refusedOrigin()}/`
     const away = backendStore({ callbackUrl, secrets: () => [Buffer.alloc(32, 's')], now, newId })
     app.ordering.storeOf = () => away
-    await deliverDue(app.ordering)
+    await deliverAll(app.ordering)
     await away.close()
     expect(await row(app)).toMatchObject({ attempts: 1, sentUpdate: null })
     app.ordering.storeOf = storeOf
@@ -177,7 +177,7 @@ describe('keys', () => {
       },
     }
     ordering.storeOf = () => undefined
-    await deliverDue(ordering)
+    await deliverAll(ordering)
     expect(opened, 'for a store that is not configured').toBe(0)
     ordering.storeOf = storeOf
     await app.pass(20 * MINUTE)
@@ -194,7 +194,7 @@ describe('keys', () => {
   test('count as handed over once the store has answered, also with a refusal: a cancellation comes too late', async () => {
     const { app, orders } = await openReady()
     app.shop.answerNext(500, 1)
-    await deliverDue(app.ordering)
+    await deliverAll(app.ordering)
     expect((await row(app)).sentUpdate).not.toBeNull()
     await cancelOrder(app.ordering, orders[0] ?? '', 'ann')
     await app.pass(MINUTE)
@@ -206,7 +206,7 @@ describe('keys', () => {
     const { app, orders } = await openReady()
     const requestedAt = app.now()
     await app.db.commit([{ statement: sql`update purchases set cancel_requested_at = ${requestedAt}`, rows: 1 }])
-    await deliverDue(app.ordering)
+    await deliverAll(app.ordering)
     expect(app.callbacks('line.fulfilled')).toEqual([])
     expect(await app.purchase(orders[0] ?? '')).toMatchObject({ state: 'review' })
     expect(await row(app)).toMatchObject({
@@ -220,7 +220,7 @@ describe('keys', () => {
     const dialect = { ...defaultDialect(), quantityMax: 3 }
     const { app } = await openReady(['1001'], [{ quantity: 4 }], { dialect })
     app.shop.answerNext(500, 1)
-    await deliverDue(app.ordering)
+    await deliverAll(app.ordering)
     expect(app.callbacks('line.fulfilled').map(({ data }) => data.complete)).toEqual([false])
     await app.pass(MINUTE)
     const callbacks = app.callbacks('line.fulfilled').map(({ data }) => [data.complete, (data.keys as string[]).length])
@@ -247,7 +247,7 @@ describe('keys', () => {
         return result
       },
     })
-    expect(await deliverDue(app.ordering)).toBe(3)
+    expect(await deliverAll(app.ordering)).toBe(3)
     expect(most).toBe(1)
     expect(app.callbacks('line.fulfilled')).toHaveLength(3)
   })
@@ -267,7 +267,7 @@ describe('keys', () => {
         return result
       },
     })
-    expect(await deliverDue(app.ordering)).toBe(10)
+    expect(await deliverAll(app.ordering)).toBe(10)
     expect(most).toBe(8)
     app.expectLedger({ charges: 10, keys: 10 })
   })
@@ -276,12 +276,12 @@ describe('keys', () => {
     const { app, orders } = await openReady()
     const at: string[] = []
     const { ordering } = app
-    await deliverDue({ ...ordering, at: (point) => void at.push(point) })
+    await deliverAll({ ...ordering, at: (point) => void at.push(point) })
     expect(at.filter((point) => ['pushing', 'pushed', 'noted'].includes(point))).toEqual(['pushing', 'pushed', 'noted'])
     expect(await app.purchase(orders[0] ?? '')).toMatchObject({ state: 'fulfilled' })
     at.length = 0
     await app.round()
-    await deliverDue({ ...ordering, at: (point) => void at.push(point) })
+    await deliverAll({ ...ordering, at: (point) => void at.push(point) })
     expect(at, 'the end of an order hands nothing over').toEqual([])
     expect(app.callbacks('order.closed')).toHaveLength(1)
   })
@@ -293,13 +293,13 @@ describe('an alert', () => {
     await app.db.commit([
       enqueueAlert(app.ordering, { type: 'freeze', occasion: 'a', payload: { note: 'we take stock' } }),
     ])
-    expect(await deliverDue(app.ordering)).toBe(1)
+    expect(await deliverAll(app.ordering)).toBe(1)
     const [alert] = await rows(app, 'alert')
     expect(linesOf(app, 'alert')).toMatchObject([
       { level: 'error', id: alert?.id, type: 'freeze', detail: 'we take stock' },
     ])
     expect(alert).toMatchObject({ state: 'done', attempts: 1, doneAt: app.now() })
-    expect(await deliverDue(app.ordering)).toBe(0)
+    expect(await deliverAll(app.ordering)).toBe(0)
   })
 
   test('that comes with many others waits for its turn of a hundred', async () => {
@@ -307,7 +307,7 @@ describe('an alert', () => {
     const alert = (at: number) =>
       enqueueAlert(app.ordering, { type: 'freeze', occasion: `n${at}`, payload: { note: null } })
     await app.db.commit(Array.from({ length: 101 }, (_, at) => alert(at)))
-    expect([await deliverDue(app.ordering), await deliverDue(app.ordering)]).toEqual([100, 1])
+    expect([await deliverAll(app.ordering), await deliverAll(app.ordering)]).toEqual([100, 1])
     expect(linesOf(app, 'alert')).toHaveLength(101)
   })
 })

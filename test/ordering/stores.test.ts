@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { deliverDue } from '../../src/ordering/fulfil.ts'
 import { refreshDue } from '../../src/ordering/refresh.ts'
 import { StaleWrite } from '../../src/storage/database.ts'
 import { listOutbox, redeliverEffect } from '../../src/storage/outbox.ts'
+import { deliverAll } from '../support/deliver-all.ts'
 import { first, openTestApp } from '../support/test-app.ts'
 
 const MINUTE = 60_000
@@ -118,7 +118,7 @@ describe('pushing to the store', () => {
     app.ordering.storeOf = storeOf
     await app.pass(HOUR)
     expect(await app.state(orderId)).toBe('fulfilled')
-    expect(await deliverDue(app.ordering)).toBe(0)
+    expect(await deliverAll(app.ordering)).toBe(0)
     app.expectLedger({ charges: 1, keys: 1 })
   })
 })

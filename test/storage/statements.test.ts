@@ -195,10 +195,7 @@ const calls: Record<string, unknown[]> = {
     ]),
   ),
   ...Object.fromEntries(
-    ['dueOutbox', 'dueDeliveries', 'duePlacements', 'dueEndings', 'dueRefreshes', 'lostSends'].map((name) => [
-      name,
-      [at, 1],
-    ]),
+    ['dueDeliveries', 'duePlacements', 'dueEndings', 'dueRefreshes', 'lostSends'].map((name) => [name, [at, 1]]),
   ),
   ...Object.fromEntries(
     ['listPurchases', 'listStoreOrders', 'listOutbox', 'listDeliveries', 'listOffers', 'listSyncRuns'].map((name) => [
@@ -221,6 +218,8 @@ const calls: Record<string, unknown[]> = {
       'skusOfOffers',
     ].map((name) => [name, [['p', 'q']]]),
   ),
+  dueOutbox: ['s', at, 1],
+  dueOutboxBesides: [{ stores: ['s'], now: at, limit: 1 }],
   keysByBlindIndex: [[bytes]],
   assertNotElsewhere: ['p', [bytes]],
   purchasesOfPart: ['l', 1],
