@@ -1,9 +1,16 @@
-/** The short form of `npm run torture`: the same run, minutes shorter, once as the program is and once with a mistake. */
+/**
+ * The short form of `npm run torture`: the same run, minutes shorter, once as the program is and once with a mistake. A campaign,
+ * so it runs where it is asked for.
+ */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { describe, expect, type TestContext, test } from 'vitest'
+import { isNeeded } from '../support/needs.ts'
 import { torture } from './torture/run.ts'
+
+const runs = isNeeded('campaigns')
+const needs = runs ? '' : ' (skipped: a campaign, which .ci/run runs)'
 
 /** Of the test's own context: among tests side by side, the global one may end with another of them. */
 function openFolder({ onTestFinished }: TestContext): string {
@@ -17,51 +24,54 @@ const sum = (counts: Record<string, number>): number => Object.values(counts).re
 /** Half a minute when nothing else runs; nine processes that start again and again on a busy machine take their time. */
 const TIMEOUT_MS = 180_000
 
-describe('a service that is killed again and again, between parties and a network that fail', () => {
-  test.concurrent(
-    'charges once, hands over once, loses nothing and comes to rest',
-    async (context) => {
-      const folder = openFolder(context)
-      const run = { purchases: 24, seconds: 9, seed: 142, patienceSeconds: 60, folder }
-      const { verdict, purchases, deaths, forgeries, faults, refused } = await torture(run)
-      expect(verdict).toEqual({
-        doubleCharges: 0,
-        orphanCharges: 0,
-        lostDeliveries: 0,
-        duplicateFulfilments: 0,
-        stuck: 0,
-        overspent: 0,
-        cancelledKeys: 0,
-        groundlessFreezes: 0,
-        booksClose: true,
-        notes: [],
-      })
-      expect({ purchases, unexpected: deaths.unexpected, obeyed: forgeries.obeyed, refused }).toEqual({
-        purchases: 24,
-        unexpected: [],
-        obeyed: [],
-        refused: [],
-      })
-      expect(sum(deaths.kills)).toBeGreaterThan(1)
-      expect(sum(faults)).toBeGreaterThan(0)
-    },
-    TIMEOUT_MS,
-  )
-
-  test.concurrent(
-    'is found out when it takes an error of the supplier for a failure',
-    async (context) => {
-      const mistake = 'server-error-is-failure'
-      // How processes interleave is not in the seed: on a busy machine a run may miss the instant that it takes.
-      let orphanCharges = 0
-      for (const seed of [266, 142, 31]) {
+describe.runIf(runs)(
+  `a service that is killed again and again, between parties and a network that fail${needs}`,
+  () => {
+    test.concurrent(
+      'charges once, hands over once, loses nothing and comes to rest',
+      async (context) => {
         const folder = openFolder(context)
-        const { verdict } = await torture({ purchases: 24, seconds: 6, seed, patienceSeconds: 20, folder, mistake })
-        orphanCharges = verdict.orphanCharges
-        if (orphanCharges > 0) break
-      }
-      expect(orphanCharges).toBeGreaterThan(0)
-    },
-    TIMEOUT_MS,
-  )
-})
+        const run = { purchases: 24, seconds: 9, seed: 142, patienceSeconds: 60, folder }
+        const { verdict, purchases, deaths, forgeries, faults, refused } = await torture(run)
+        expect(verdict).toEqual({
+          doubleCharges: 0,
+          orphanCharges: 0,
+          lostDeliveries: 0,
+          duplicateFulfilments: 0,
+          stuck: 0,
+          overspent: 0,
+          cancelledKeys: 0,
+          groundlessFreezes: 0,
+          booksClose: true,
+          notes: [],
+        })
+        expect({ purchases, unexpected: deaths.unexpected, obeyed: forgeries.obeyed, refused }).toEqual({
+          purchases: 24,
+          unexpected: [],
+          obeyed: [],
+          refused: [],
+        })
+        expect(sum(deaths.kills)).toBeGreaterThan(1)
+        expect(sum(faults)).toBeGreaterThan(0)
+      },
+      TIMEOUT_MS,
+    )
+
+    test.concurrent(
+      'is found out when it takes an error of the supplier for a failure',
+      async (context) => {
+        const mistake = 'server-error-is-failure'
+        // How processes interleave is not in the seed: on a busy machine a run may miss the instant that it takes.
+        let orphanCharges = 0
+        for (const seed of [266, 142, 31]) {
+          const folder = openFolder(context)
+          const { verdict } = await torture({ purchases: 24, seconds: 6, seed, patienceSeconds: 20, folder, mistake })
+          orphanCharges = verdict.orphanCharges
+          if (orphanCharges > 0) break
+        }
+        expect(orphanCharges).toBeGreaterThan(0)
+      },
+      TIMEOUT_MS,
+    )
+  },
+)
