@@ -9,6 +9,7 @@ import { configShape } from '../src/config/config.ts'
 import { sellingShape, shopifyShape } from '../src/config/store-settings.ts'
 import { dialectShape, errorKinds } from '../src/dialect/dialect.ts'
 import { acknowledgementOf, type ItemAnswer, type Sent } from '../src/domain/acknowledgement.ts'
+import { bodyColumns, deliveryColumns, keyColumns, orderColumns } from '../src/domain/data-export.ts'
 import { apiOperations } from '../src/http/api/api.ts'
 import { callbacks } from '../src/http/api/callbacks.ts'
 import type { ApiContext } from '../src/http/operation.ts'
@@ -161,6 +162,14 @@ describe('the page on the API', () => {
       ({ method, path: at }) => `${method.toUpperCase()} ${at}`,
     )
     expect(named.toSorted()).toEqual([...real, 'GET /openapi.json'].toSorted())
+  })
+})
+
+describe('the page on exports', () => {
+  test('explains every column, in their order', () => {
+    const rows = [...read('docs/exports.md').matchAll(/^\| `(\w+)` \| (.*) \|$/gm)].map(([, name, has]) => [name, has])
+    const columns = [orderColumns, keyColumns, deliveryColumns, bodyColumns].flatMap((some) => Object.entries(some))
+    expect(rows).toEqual(columns)
   })
 })
 

@@ -20,8 +20,8 @@ export interface Client {
   upload(path: string[], file: Uint8Array<ArrayBuffer>, query?: Query): Promise<Row>
   /** Asks for events and gives each as it comes; throws when they break off. */
   events(method: 'GET' | 'POST', path: string[], query?: Query): Promise<AsyncIterable<Row>>
-  /** Gets a file, piece by piece; throws when it breaks off. */
-  download(path: string[]): Promise<AsyncIterable<Uint8Array>>
+  /** Gets a file, piece by piece, by a POST where there is a body; throws when it breaks off. */
+  download(path: string[], more?: Pick<SendOptions, 'query' | 'body'>): Promise<AsyncIterable<Uint8Array>>
 }
 
 interface SendOptions {
@@ -87,8 +87,8 @@ export function createClient({ origin, token, whyNoToken }: Connection, listedBy
     if (response.ok && answer.success === true) return asRow(answer.data)
     throw refusal(origin, response.status, answer, { 401: whyNoToken ?? BAD_TOKEN, 404: listed })
   }
-  const stream = async (response: Response, type: string, deadlineMs: number) => {
-    const is = response.ok && response.headers.get('content-type')?.startsWith(type)
+  const stream = async (response: Response, type: RegExp, deadlineMs: number) => {
+    const is = response.ok && type.test(response.headers.get('content-type') ?? '')
     if (is && response.body) return piecesOf(response.body, origin, deadlineMs)
     await dataOf(response)
     throw refusal(origin, response.status, {})
@@ -101,11 +101,11 @@ export function createClient({ origin, token, whyNoToken }: Connection, listedBy
     upload: (path, body, query) => send('POST', path, { body, query, deadlineMs: FILE_DEADLINE_MS }),
     async events(method, path, query) {
       const response = await request(method, path, { query, deadlineMs: EVENTS_DEADLINE_MS })
-      return linesOf(await stream(response, 'application/x-ndjson', EVENTS_DEADLINE_MS))
+      return linesOf(await stream(response, /^application\/x-ndjson/, EVENTS_DEADLINE_MS))
     },
-    async download(path) {
-      const response = await request('GET', path, { deadlineMs: FILE_DEADLINE_MS })
-      return stream(response, 'text/csv', FILE_DEADLINE_MS)
+    async download(path, more = {}) {
+      const response = await request(more.body ? 'POST' : 'GET', path, { ...more, deadlineMs: FILE_DEADLINE_MS })
+      return stream(response, /^(text\/csv|application\/x-ndjson)/, FILE_DEADLINE_MS)
     },
   }
 }

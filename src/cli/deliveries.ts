@@ -1,10 +1,11 @@
 import { wrap } from '../domain/text-layout.ts'
 import type { CommandRow } from './command.ts'
+import { deliveryExport } from './exports.ts'
 import { ago, asRow, asRows, cell, commandLine, details, instant, key, number, type Row, table } from './output.ts'
 
 /** The signed webhook requests that the supplier sent, as received. */
 export const deliveries: CommandRow[] = [
-  { command: 'deliveries', about: "the supplier's webhook requests: list, show, replay" },
+  { command: 'deliveries', about: "the supplier's webhook requests: list, show, export, replay" },
   {
     command: 'deliveries list',
     about: 'deliveries, the newest first',
@@ -50,6 +51,7 @@ export const deliveries: CommandRow[] = [
       return pairs + (typeof delivery.body === 'string' ? `\n${printable(delivery.body)}\n` : '')
     },
   },
+  deliveryExport,
   {
     command: 'deliveries replay <id>',
     about: 'put a delivery back into the inbox, with all its attempts',

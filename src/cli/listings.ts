@@ -3,6 +3,7 @@ import { fileLimits } from '../domain/listing-csv.ts'
 import { columnsOf, wrap } from '../domain/text-layout.ts'
 import { Failure, systemFailure } from '../errors.ts'
 import { type Call, type CommandRow, confirmed, type Io, storeOf } from './command.ts'
+import { writeFile } from './exports.ts'
 import {
   ago,
   asRow,
@@ -268,7 +269,7 @@ async function exportFile(call: Call): Promise<undefined> {
     call.print({ store, csv: Buffer.concat(all).toString('utf8') }, () => '')
     return
   }
-  for await (const piece of pieces) await write(call.io, piece)
+  await writeFile(call.io, pieces)
 }
 
 async function read(file: string, io: Io): Promise<Uint8Array<ArrayBuffer>> {
@@ -294,11 +295,6 @@ async function readAll(stdin: NodeJS.ReadableStream): Promise<Uint8Array<ArrayBu
 
 const tooLarge = (what: string) =>
   new Failure('invalid', `${what} is larger than ${fileLimits.bytesMax / 1024 / 1024} MiB: divide it`)
-
-/** Waits until the reader of a pipe has taken what it was given. */
-const write = async ({ stdout }: Io, piece: Uint8Array): Promise<void> => {
-  if (!stdout.write(piece)) await new Promise((resolve) => stdout.once('drain', resolve))
-}
 
 function reportText(report: Row, dryRun: boolean, width: number): string {
   const counts = ['lines', 'linked', 'unlinked', 'ignored', 'unchanged', 'refused'].map((name): [string, string] => [

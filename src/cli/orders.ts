@@ -1,5 +1,6 @@
 import { plain, sentence } from '../domain/text-layout.ts'
 import type { Call, CommandRow } from './command.ts'
+import { orderExport } from './exports.ts'
 import { age, ago, asRows, cell, details, instant, key, money, number, type Row, right, table, time } from './output.ts'
 
 const STORE = { '--store <id>': 'its store, where several have that number' }
@@ -7,7 +8,7 @@ const REFERENCE = "the store's number of the order"
 
 /** What customers bought, and how far it is. */
 export const orders: CommandRow[] = [
-  { command: 'orders', about: 'what customers bought: list, show, cancel, take, send keys again' },
+  { command: 'orders', about: 'what customers bought: list, show, export, cancel, take, resend' },
   {
     command: 'orders list',
     about: 'store orders, the newest first',
@@ -33,6 +34,7 @@ export const orders: CommandRow[] = [
     filters: ['store'],
     text: orderText,
   },
+  orderExport,
   {
     command: 'orders cancel <reference>',
     about: 'cancel what was not sent yet; sent purchases are flagged',

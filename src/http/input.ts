@@ -219,6 +219,8 @@ export const revealBody = fields({
   line: reference(100, "The store's own id of a line; all lines if it is left out").optional(),
   reason: reason(3),
 }).meta({ examples: [{ line: '1', reason: 'the customer lost the mail' }] })
+/** Body of an export with what is otherwise sealed. */
+export const exportBody = fields({ reason: reason(3) }).meta({ examples: [{ reason: 'the audit of the year 2026' }] })
 /** Body of changes of a listing that need a reason. */
 export const reasonBody = fields({ reason: reason() }).meta({ examples: [{ reason: 'sold by hand' }] })
 /** Body of the approval of a held price: the price that was shown. */
@@ -331,6 +333,7 @@ export const auditActor = queryText('Only what this one did: a name, without its
 export const auditAction = queryText('Only this action, such as purchase.release')
 export const auditSubject = queryText('Only what was done to this: an id, or a word such as buying')
 export const inStore = queryText('Id of a store: only its orders count')
+export const fromStore = queryText('Id of a store: only deliveries that it sent')
 /** How many changes are listed one by one. */
 export const most = queryNumber(0, 10_000, 1_000, 'How many changes of offers, and of listings, are listed')
 

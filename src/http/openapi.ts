@@ -13,7 +13,7 @@ import { callbacks } from './api/callbacks.ts'
 import { meaningsText } from './api/views.ts'
 import { failureExample, guide } from './guide.ts'
 import { fields } from './input.ts'
-import { csvFile, lineShapeOf, type Operation } from './operation.ts'
+import { csvFile, lineShapeOf, type Operation, rowShapeOf } from './operation.ts'
 
 /** The OpenAPI 3.1 document, made from the operations that also make the routes. */
 export function openApiDocument(operations: Operation[]) {
@@ -137,6 +137,7 @@ const groups: Record<string, { description: string; pieces: string[] }> = {
     pieces: ['deliveries', 'webhooks', 'captures'],
   },
   Outbox: { description: 'Messages that are queued for stores and operators.', pieces: ['outbox'] },
+  Exports: { description: 'Data that people take along, as CSV or as lines of JSON.', pieces: ['exports'] },
   Catalogue: { description: 'Reading what the supplier sells.', pieces: ['sync'] },
   Tokens: { description: 'Bearer tokens, and links into the console.', pieces: ['tokens', 'console'] },
 }
@@ -224,7 +225,11 @@ function describe(one: Operation): ZodOpenApiOperationObject {
 
 /** What every success of an operation has. Its envelope has a name: generators would number those without one. */
 function successOf({ name, answer }: Operation): Omit<ZodOpenApiResponseObject, 'description'> {
-  if (answer === csvFile) return { headers: { ...headers, ...headerNamed('Content-Disposition') }, content: csv }
+  const file = { ...headers, ...headerNamed('Content-Disposition') }
+  if (answer === csvFile) return { headers: file, content: csv }
+  const row = rowShapeOf(answer)
+  // Of lines of JSON each is one.
+  if (row) return { headers: file, content: { ...csv, 'application/x-ndjson': { schema: named(row, `${name}Row`) } } }
   const line = lineShapeOf(answer)
   // Each line is one.
   if (line) return { headers, content: { 'application/x-ndjson': { schema: named(line, `${name}Line`) } } }

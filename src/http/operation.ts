@@ -161,7 +161,7 @@ export interface Operation<
   ifMatch?: string
   /** The body is a CSV file instead, of at most so many bytes. */
   file?: { bytesMax: number }
-  /** What a success carries under `data`, made from what `handle` returns; `csvFile` for a file, `jsonLines` for a stream of events. */
+  /** What a success carries under `data`, made from what `handle` returns; `csvFile` or `rowsFile` for a file, `jsonLines` for a stream of events. */
   answer: A
   /** Statuses of success, and when each is answered. */
   success: Record<S, string>
@@ -200,7 +200,7 @@ export interface Asked {
  */
 export function performerOf({ allowed, query, body, ifMatch, file, answer, handle }: Operation) {
   const queryShape = fields(query ?? {})
-  const isDocument = answer !== csvFile && !lineShapeOf(answer)
+  const isDocument = !isFile(answer) && !lineShapeOf(answer)
   return async (asked: Asked): Promise<{ status: number; data: unknown }> => {
     assertAllowed(asked.caller, allowed)
     const call = {
@@ -243,7 +243,7 @@ export function routerOf(operations: Operation[], authenticate: Authenticate): R
         readBody: () => readJson(request, response),
         readFile: (bytesMax) => readCsv(request, response, bytesMax),
       })
-      if (answer === csvFile) await sendCsv(response, status, data as CsvFile)
+      if (isFile(answer)) await sendFile(response, status, data as SentFile)
       else if (line) await sendLines(response, status, data as Events<unknown>, line)
       else response.status(status).json({ success: true, data })
     })
@@ -319,19 +319,35 @@ function brokenBy(error: unknown): z.infer<typeof Broken> {
 }
 
 /** A success that is a file and not JSON. */
-export interface CsvFile {
+export interface SentFile {
   /** The file name that a browser stores it under. */
   name: string
+  /** Default: `text/csv`. */
+  type?: 'text/csv' | 'application/x-ndjson'
   pieces: AsyncIterable<string>
 }
 
-/** The `answer` of an operation that sends a file. */
-export const csvFile = z.custom<CsvFile>()
+/** The `answer` of an operation that sends a file of CSV. */
+export const csvFile = z.custom<SentFile>()
+
+const rowShapes = new WeakMap<z.ZodType, z.ZodType>()
+
+/** The `answer` of an operation that sends rows as a file, of CSV or of a line of JSON for each. */
+export function rowsFile(row: z.ZodType) {
+  const answer = z.custom<SentFile>()
+  rowShapes.set(answer, row)
+  return answer
+}
+
+/** The shape of one row of such an answer; undefined for another kind. */
+export const rowShapeOf = (answer: z.ZodType): z.ZodType | undefined => rowShapes.get(answer)
+
+const isFile = (answer: z.ZodType): boolean => answer === csvFile || rowShapes.has(answer)
 
 /** Sends a file as fast as the client reads it. */
-async function sendCsv(response: Response, status: number, { name, pieces }: CsvFile): Promise<void> {
+async function sendFile(response: Response, status: number, { name, type, pieces }: SentFile): Promise<void> {
   response.status(status).set({
-    'content-type': 'text/csv; charset=utf-8',
+    'content-type': `${type ?? 'text/csv'}; charset=utf-8`,
     'content-disposition': `attachment; filename="${name}"`,
   })
   await sendPieces(response, pieces)

@@ -108,6 +108,8 @@ export function readerOf(source: string, dialect: Dialect, stores: readonly Stor
 
 const STORE_SOURCES = 'stores/'
 
+export const storeSourceId = (store: string): string => `${STORE_SOURCES}${store}`
+
 /**
  * The source of a store. A delivery is a hint: the order is read from the store, and `take` gets what the store has now.
  *
@@ -121,7 +123,7 @@ export function storeSource(
 ): StoreSource | undefined {
   if (!verify || !readOrder) return undefined
   return {
-    id: `${STORE_SOURCES}${id}`,
+    id: storeSourceId(id),
     path: `/webhooks/stores/${id}`,
     state: 'live',
     faultOfHeaders: () => undefined,

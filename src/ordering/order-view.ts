@@ -17,7 +17,17 @@ import { offersByProduct } from '../storage/offers.ts'
 import type { Outage } from '../storage/outages.ts'
 import { type OutboxRow, outboxOfOrder } from '../storage/outbox.ts'
 import { type Purchase, purchasesOfOrder, purchasesOfOrders } from '../storage/purchases.ts'
-import { linesOfOrders, namesOfLines, type StoreOrder, storeOrderById } from '../storage/store-orders.ts'
+import {
+  linesOfOrders,
+  listOpenOrders,
+  listStoreOrders,
+  listUnfulfilledOrders,
+  namesOfLines,
+  type OrderFilter,
+  ordersOfSku,
+  type StoreOrder,
+  storeOrderById,
+} from '../storage/store-orders.ts'
 import type { Ordering } from './context.ts'
 import { openKey } from './effects.ts'
 import { outagesDuring } from './outages.ts'
@@ -91,8 +101,30 @@ export interface ListedOrder extends StoreOrder {
 
 export interface ListedLine extends LineProgress {
   name: string | null
+  /** What the customer paid for one unit; null where the store does not say. */
+  unitPriceMinor: number | null
+  /** Of the unit price. */
+  currency: string | null
   /** What keeps it: an operator's decision, or a hold. */
   waitsFor: HoldReason | 'review' | null
+  /** What was bought for it, and what is to be bought. */
+  purchases: Purchase[]
+  /** What those cost, as far as it is known, in minor units; null before any is known. */
+  costMinor: number | null
+  /** When the store confirmed the last key of it. */
+  lastKeyAt: number | null
+}
+
+/** Orders newest first, in a state that was reported to their store: `open` until then. */
+export async function listOrders(
+  db: Database,
+  { state, sku, ...filter }: OrderFilter & { state?: OrderState | undefined },
+): Promise<StoreOrder[]> {
+  if (state === 'open') return db.query(listOpenOrders({ ...filter, sku }))
+  if (state !== undefined && state !== 'fulfilled') return db.query(listUnfulfilledOrders(state, { ...filter, sku }))
+  return sku === undefined
+    ? db.query(listStoreOrders({ ...filter, closedState: state }))
+    : db.query(ordersOfSku(sku, { ...filter, closedState: state }))
 }
 
 /** The derived states of a page of orders and of their lines, with four reads however many there are. */
@@ -113,22 +145,42 @@ export async function statesOfOrders(db: Database, orders: StoreOrder[]): Promis
   return orders.map((order) => {
     const facts = (linesOf.get(order.id) ?? []).map((line) => {
       const own = (partsOf.get(line.id) ?? []).map((part) => ({ ...part, handedOver: keys.get(part.id)?.total ?? 0 }))
-      const { line: id, sku, quantity, productId } = line
-      const name = productId === null ? null : (names.get(productId) ?? null)
-      return { id, sku, name, quantity, state: lineState(own), delivered: delivered(own), waitsFor: waitsFor(own) }
+      const { line: id, sku, quantity, productId, unitPriceMinor, currency } = line
+      return {
+        id,
+        sku,
+        name: productId === null ? null : (names.get(productId) ?? null),
+        quantity,
+        unitPriceMinor,
+        currency,
+        state: lineState(own),
+        delivered: delivered(own),
+        waitsFor: waitsFor(own),
+        purchases: own,
+        costMinor: sumOf(own.map(({ amountMinor }) => amountMinor)),
+        lastKeyAt: newestOf(own.map(({ id }) => keys.get(id)?.lastAt ?? null)),
+      }
     })
-    const bought = (linesOf.get(order.id) ?? []).flatMap((line) => partsOf.get(line.id) ?? [])
-    const costs = bought.flatMap(({ amountMinor }) => (amountMinor === null ? [] : [amountMinor]))
-    const handedOverAt = bought.flatMap(({ id }) => keys.get(id)?.lastAt ?? [])
     return {
       ...order,
       state: orderState(facts),
       lines: facts,
-      costMinor: costs.length === 0 ? null : costs.reduce((sum, cost) => sum + cost, 0),
-      currency: bought[0]?.currency ?? null,
-      lastKeyAt: handedOverAt.length === 0 ? null : Math.max(...handedOverAt),
+      costMinor: sumOf(facts.map(({ costMinor }) => costMinor)),
+      currency: facts.flatMap(({ purchases }) => purchases)[0]?.currency ?? null,
+      lastKeyAt: newestOf(facts.map(({ lastKeyAt }) => lastKeyAt)),
     }
   })
+}
+
+/** Of what is known; null where nothing is. */
+function sumOf(amounts: (number | null)[]): number | null {
+  const known = amounts.filter((amount) => amount !== null)
+  return known.length === 0 ? null : known.reduce((sum, amount) => sum + amount, 0)
+}
+
+function newestOf(instants: (number | null)[]): number | null {
+  const known = instants.filter((instant) => instant !== null)
+  return known.length === 0 ? null : Math.max(...known)
 }
 
 /** A decision is asked for before a hold is looked at: nothing else moves a purchase in review. */

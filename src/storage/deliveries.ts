@@ -114,6 +114,14 @@ export const deliveriesWithBody = statement((ids: string[]) =>
     .where(and(inArray(deliveries.id, ids), ne(deliveries.ciphertext, Buffer.alloc(0)))),
 )
 
+/** What these deliveries hold, those without their body left out. */
+export const bodiesOf = statement((ids: string[]) =>
+  build
+    .select({ id: deliveries.id, ciphertext: deliveries.ciphertext, keyId: deliveries.keyId })
+    .from(deliveries)
+    .where(and(inArray(deliveries.id, ids), ne(deliveries.ciphertext, Buffer.alloc(0)))),
+)
+
 /** Empties the bodies of deliveries made before this id; dedupe goes on by their digests. */
 export const forgetBodies = change('any', (before: string) =>
   build

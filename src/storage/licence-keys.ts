@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, isNotNull, isNull, ne, notExists, or, sql } from 'drizzle-orm'
+import { and, asc, eq, getTableColumns, inArray, isNotNull, isNull, lte, ne, notExists, or, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { licenceKeys, outbox, purchases } from './schema.ts'
 import { build, change, statement } from './statement.ts'
@@ -29,6 +29,28 @@ export const countHandedOver = statement((orderIds: string[]) =>
     .innerJoin(purchases, eq(purchases.id, licenceKeys.purchaseId))
     .where(and(inArray(purchases.orderId, orderIds), isNotNull(licenceKeys.handedOverAt)))
     .groupBy(licenceKeys.purchaseId),
+)
+
+/** The store has the key, or is being given it, since this instant at the latest. */
+const leftBy = (by: number) => or(lte(licenceKeys.begunAt, by), lte(licenceKeys.handedOverAt, by))
+
+/** Keys of orders that have left by an instant. */
+export const keysLeft = statement((orderIds: string[], by: number) =>
+  build
+    .select(getTableColumns(licenceKeys))
+    .from(licenceKeys)
+    .innerJoin(purchases, eq(purchases.id, licenceKeys.purchaseId))
+    .where(and(inArray(purchases.orderId, orderIds), leftBy(by)))
+    .orderBy(asc(licenceKeys.purchaseId), asc(licenceKeys.ordinal)),
+)
+
+/** How many there are. */
+export const countKeysLeft = statement((orderIds: string[], by: number) =>
+  build
+    .select({ total: sql<number>`count(*)`.as('total') })
+    .from(licenceKeys)
+    .innerJoin(purchases, eq(purchases.id, licenceKeys.purchaseId))
+    .where(and(inArray(purchases.orderId, orderIds), leftBy(by))),
 )
 
 export const keysOfHandOver = statement((outboxId: string) =>

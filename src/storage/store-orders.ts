@@ -4,6 +4,7 @@ import {
   desc,
   eq,
   getTableColumns,
+  gte,
   inArray,
   isNotNull,
   isNull,
@@ -52,15 +53,17 @@ export const storeOrdersByReference = statement((reference: string) =>
 /** Newest first, of a store or in a state that was reported to it, where a filter asks for it. */
 export const listStoreOrders = page(storeOrders, ['store', 'closedState'])
 
-interface OrderFilter {
+export interface OrderFilter {
   store?: string | undefined
   /** Of one of their lines. */
   sku?: string | undefined
   before?: string | undefined
+  /** The least id that counts. */
+  from?: string | undefined
   limit: number
 }
 
-const newestOrders = ({ store, sku, before, limit }: OrderFilter, state: SQL | undefined) =>
+const newestOrders = ({ store, sku, before, from, limit }: OrderFilter, state: SQL | undefined) =>
   build
     .select()
     .from(storeOrders)
@@ -73,6 +76,7 @@ const newestOrders = ({ store, sku, before, limit }: OrderFilter, state: SQL | u
           ? undefined
           : sql`exists (select 1 from store_order_lines where sku = ${sku} and order_id = ${storeOrders.id})`,
         before === undefined ? undefined : lt(storeOrders.id, before),
+        from === undefined ? undefined : gte(storeOrders.id, from),
       ),
     )
     .orderBy(desc(storeOrders.id))
@@ -119,7 +123,7 @@ export const storeOrdersNamed = statement((name: string) =>
 export const ordersOfSku = statement(
   (
     sku: string,
-    { store, before, limit, closedState }: Omit<OrderFilter, 'sku'> & { closedState?: 'fulfilled' | undefined },
+    { store, before, from, limit, closedState }: Omit<OrderFilter, 'sku'> & { closedState?: 'fulfilled' | undefined },
   ) =>
     build
       .select(getTableColumns(storeOrders))
@@ -129,6 +133,7 @@ export const ordersOfSku = statement(
         and(
           eq(storeOrderLines.sku, sku),
           before === undefined ? undefined : lt(storeOrderLines.orderId, before),
+          from === undefined ? undefined : gte(storeOrderLines.orderId, from),
           store === undefined ? undefined : sql`+${storeOrders.store} = ${store}`,
           closedState === undefined ? undefined : sql`+${storeOrders.closedState} = ${closedState}`,
         ),

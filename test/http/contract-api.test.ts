@@ -41,6 +41,8 @@ const valid: Record<string, Json> = {
   createConsoleLink: { name: 'anna', role: 'operator' },
   replayDeliveries: { ids: ['01hf7yat00000f6hht2q47mb3p'] },
   revealKeys: { line: '1', reason: 'the customer lost the mail' },
+  exportOrdersWithKeys: { reason: 'the audit of the year' },
+  exportDeliveriesWithBodies: { reason: 'a dispute' },
   rotateWebhook: { url: 'https://shop.example/hook' },
 }
 

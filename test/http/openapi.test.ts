@@ -138,6 +138,13 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await ask('POST', `/stores/${STORE}/listings/import`, { raw: 'variant,sku\nv9,nowhere\nv9,nowhere\n', headers: csv })
   await ask('POST', `/stores/${STORE}/listings/import?dry_run=true`, { raw: 'x', headers: csv })
   await ask('GET', `/stores/${STORE}/listings/export`)
+  for (const path of ['/exports/orders', '/exports/deliveries']) {
+    for (const format of ['csv', 'jsonl']) {
+      await ask('GET', `${path}?format=${format}`)
+      await ask('POST', `${path}?format=${format}`, { body: { reason: 'a look' } })
+    }
+    await ask('POST', path, { token: viewer, body: { reason: 'a look' } })
+  }
   const wanted = { name: 'till', role: 'store', store: STORE, scopes: ['orders'], expiresInDays: 30 }
   const token = (await ask('POST', '/tokens', { body: wanted })).body.data
   for (const period of ['day', 'month', 'year']) await ask('GET', `/activity?period=${period}`)
@@ -261,7 +268,8 @@ describe('the OpenAPI document', () => {
     await tour(world, async (method, path, request) => {
       const answer = await world.ask(method, path, request)
       const operation = operationOf(document, method, path)
-      const schema = operation && answerSchema(document, operation, answer.status)
+      const [type] = (answer.headers.get('content-type') ?? '').split(';')
+      const schema = operation && answerSchema(document, operation, answer.status, type)
       const what = `${method} ${path} -> ${answer.status} ${JSON.stringify(answer.body)}`
       expect(schema, what).toBeDefined()
       // Of lines of JSON each is one.

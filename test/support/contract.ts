@@ -159,12 +159,13 @@ function answerFaults(schemas: Schemas, answer: string, { method, headers, body 
     return faults.map((fault) => `${name}: ${fault}`)
   })
   const type = headers['content-type']
-  const [streamed] = Object.keys((value.content ?? {}) as Json).filter((one) => one !== 'application/json')
+  const streamed = Object.keys((value.content ?? {}) as Json).filter((one) => one !== 'application/json')
+  const types = streamed.length === 0 ? ['application/json'] : streamed
   return [
     ...Object.keys(headers).flatMap((name) => (known.includes(name) ? [] : [`${name}: not in the document`])),
     ...wrong,
-    ...(type === `${streamed ?? 'application/json'}; charset=utf-8` ? [] : [`content-type: ${type}`]),
-    ...(method === 'HEAD' || streamed ? [] : bodyFaults(schemas, pointer, body)),
+    ...(types.some((one) => type === `${one}; charset=utf-8`) ? [] : [`content-type: ${type}`]),
+    ...(method === 'HEAD' || streamed.length > 0 ? [] : bodyFaults(schemas, pointer, body)),
   ]
 }
 

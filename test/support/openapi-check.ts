@@ -41,11 +41,16 @@ export function operationOf({ paths }: OpenApi, method: string, path: string): O
 }
 
 /** The schema of an answer; undefined when the document does not know of the status. */
-export function answerSchema(document: OpenApi, operation: OperationObject, status: number): Schema | undefined {
+export function answerSchema(
+  document: OpenApi,
+  operation: OperationObject,
+  status: number,
+  type = 'application/json',
+): Schema | undefined {
   const response = operation.responses[status]
   const named = response?.$ref && document.components.responses[response.$ref.split('/').at(-1) ?? '']
   const content = (named || response)?.content
-  return (content?.['text/csv'] ?? content?.['application/x-ndjson'] ?? content?.['application/json'])?.schema
+  return content?.[type as keyof Content]?.schema
 }
 
 /** What of a value is not as the schema says; a field that the schema does not name is a fault too. */

@@ -10,6 +10,7 @@ import { dryRunOperations, syncOperations } from './catalogue.ts'
 import { consoleOperations } from './console.ts'
 import { deliveryOperations, dialectOperations, webhookOperations } from './deliveries.ts'
 import { eventOperations } from './events.ts'
+import { exportOperations } from './exports.ts'
 import { listingFileOperations, listingOperations, priceOperations } from './listings.ts'
 import { orderOperations } from './orders.ts'
 import { outboxOperations } from './outbox.ts'
@@ -45,6 +46,7 @@ export const apiOperations = (context: ApiContext): Operation[] => [
   ...eventOperations(context),
   ...purchaseOperations(context),
   ...deliveryOperations(context),
+  ...exportOperations(context),
   ...syncOperations(context),
   ...dryRunOperations(context),
   ...priceOperations(context),

@@ -12,16 +12,12 @@ import {
   orderHistory,
   revealKeys,
 } from '../../ordering/order-history.ts'
-import { type ListedOrder, statesOfOrders, viewOrder } from '../../ordering/order-view.ts'
+import { type ListedOrder, listOrders, statesOfOrders, viewOrder } from '../../ordering/order-view.ts'
 import { resendKeys } from '../../ordering/resend.ts'
 import { takeByHand } from '../../ordering/shop-orders.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Purchase as PurchaseRow } from '../../storage/purchases.ts'
 import {
-  listOpenOrders,
-  listStoreOrders,
-  listUnfulfilledOrders,
-  ordersOfSku,
   type StoreOrder,
   storeOrderByReference,
   storeOrdersByReference,
@@ -414,14 +410,8 @@ async function askedOrders(db: Database, { state, search, ...filter }: OrderFilt
           (before === undefined || order.id < before),
       )
     }
-    if (state === undefined || state === 'fulfilled') {
-      return db.query(ordersOfSku(search, { ...filter, closedState: state }))
-    }
   }
-  const few = { ...filter, sku: search }
-  if (state === 'open') return db.query(listOpenOrders(few))
-  if (state === undefined || state === 'fulfilled') return db.query(listStoreOrders({ ...filter, closedState: state }))
-  return db.query(listUnfulfilledOrders(state, few))
+  return listOrders(db, { ...filter, state, sku: search })
 }
 
 /** A store token finds its own orders only; a person names the store where the reference alone does not. */

@@ -1,0 +1,100 @@
+/** Files that people take along: they are written as they come, to standard output. */
+import { bodyColumns, deliveryColumns, keyColumns, orderColumns } from '../domain/data-export.ts'
+import { columnsOf, sentence } from '../domain/text-layout.ts'
+import { Failure } from '../errors.ts'
+import type { Call, CommandRow, Io } from './command.ts'
+
+/** Options that take an instant. */
+const bounds = { from: 'then or later: 2026-03-01, or 2026-03-01T09:30:00Z', to: 'before' }
+
+/** What every export has. */
+const options = (came: string) => ({
+  ...Object.fromEntries(Object.entries(bounds).map(([name, when]) => [`--${name} <instant>`, `${came} ${when}`])),
+  '--state <state>': 'in this state only',
+  '--json': 'a line of JSON for each row instead of CSV',
+})
+const REASON = { '--reason <text>': 'why; the audit keeps it' }
+
+const HELP = `
+Instants are in UTC, and a day means its beginning. Amounts are decimal text.
+Several values stand below each other in one cell of CSV, and are a list in
+JSON. In CSV a cell that a spreadsheet would run as a formula begins with an
+apostrophe.
+`
+
+export const orderExport: CommandRow = {
+  command: 'orders export',
+  about: 'orders as CSV or JSON, a row for each line of an order',
+  options: {
+    ...options('taken'),
+    '--store <id>': 'of this store only',
+    '--keys': 'the licence keys too; takes the role admin and --reason',
+    ...REASON,
+  },
+  help: `
+Examples:
+  quayside orders export --from 2026-03-01 --to 2026-04-01 > march.csv
+  quayside orders export --state failed --json | jq -r .reference
+${HELP}
+${columnsText({ ...orderColumns, ...keyColumns })}`,
+  act: (call) => exportRows(call, 'orders', 'keys', ['store', 'state']),
+}
+
+export const deliveryExport: CommandRow = {
+  command: 'deliveries export',
+  about: 'deliveries of the last ninety days as CSV or JSON',
+  options: {
+    ...options('arrived'),
+    '--event <event>': 'of this event only, such as order.completed',
+    '--store <id>': 'that this store sent only',
+    '--bodies': 'their bodies too; takes the role admin and --reason',
+    ...REASON,
+  },
+  help: `
+Examples:
+  quayside deliveries export --from 2026-03-01 > deliveries.csv
+  quayside deliveries export --state dead --json | jq -r .lastError
+${HELP}
+${columnsText({ ...deliveryColumns, ...bodyColumns })}`,
+  act: (call) => exportRows(call, 'deliveries', 'bodies', ['store', 'state', 'event']),
+}
+
+/** @param sealed the flag that asks for what is otherwise sealed */
+async function exportRows(call: Call, what: string, sealed: string, filters: string[]): Promise<undefined> {
+  const { option, flag, json } = call
+  const query = {
+    ...Object.fromEntries(filters.map((name) => [name, option(name)])),
+    ...Object.fromEntries(Object.keys(bounds).map((name) => [name, beginningOf(option(name))])),
+    format: json ? 'jsonl' : 'csv',
+  }
+  const reason = option('reason')
+  if (flag(sealed) && reason === undefined) {
+    throw new Failure('invalid', `say why, for the audit: --${sealed} --reason '…'`)
+  }
+  const path = ['exports', what]
+  await writeFile(call.io, await call.client.download(path, { query, ...(flag(sealed) && { body: { reason } }) }))
+}
+
+/** A day is given as people write it. */
+const beginningOf = (instant: string | undefined): string | undefined =>
+  instant !== undefined && /^\d{4}-\d\d-\d\d$/.test(instant) ? `${instant}T00:00:00Z` : instant
+
+/** Writes a file as fast as its reader takes it, until it ends or its reader leaves. */
+export async function writeFile({ stdout }: Pick<Io, 'stdout'>, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+  for await (const piece of pieces) {
+    // A reader that has seen enough, such as `head`, closes the pipe.
+    const isTaken = await new Promise<boolean>((resolve) => {
+      stdout.write(piece, (error) => resolve(!error))
+    })
+    if (!isTaken) return
+  }
+}
+
+/** The columns of a file, for the help. */
+function columnsText(columns: Record<string, string>): string {
+  const width = Math.max(...Object.keys(columns).map(columnsOf)) + 2
+  const lines = Object.entries(columns).map(([name, means]) =>
+    sentence(means, 80, { lead: `  ${name.padEnd(width)}`, hang: width + 2 }),
+  )
+  return `Columns:\n${lines.join('').trimEnd()}`
+}

@@ -1,0 +1,71 @@
+/**
+ * What people take along: its columns, in their order, with what each means, which the API, the help and the page say alike;
+ * and what was asked for, in words.
+ */
+
+/** A row for each line of a store order. */
+export const orderColumns = {
+  store: 'id of the store',
+  reference: "the store's own number of the order",
+  state: 'of the order: open, fulfilled, partly_fulfilled, failed or cancelled',
+  receivedAt: 'when the order was taken',
+  cancelRequestedAt: 'when its cancellation was requested',
+  closedAt: 'when its last line ended',
+  line: "the store's own id of the line",
+  sku: 'what was ordered, as the store wrote it',
+  name: 'of the product; empty for a line that is not one of the listings',
+  quantity: 'licence keys that were ordered',
+  lineState: 'of the line: not_ours, or as of an order, or held',
+  delivered: 'licence keys that the store has confirmed',
+  deliveredAt: 'when the store confirmed the last of them',
+  waitsFor: 'what keeps the line: review, or a hold',
+  unitPrice: 'what the customer paid for one unit, where the store says so',
+  unitPriceCurrency: 'currency of unitPrice',
+  cost: 'what its purchases cost, as far as it is known; refunds are not taken off',
+  costCurrency: 'currency of cost',
+  supplierOrders: "the supplier's ids of the orders that were placed for it",
+} as const
+
+/** One more, where it is asked for. */
+export const keyColumns = { keys: 'licence keys that the store has, or is being given' } as const
+
+/** A row for each delivery. */
+export const deliveryColumns = {
+  id: 'id of the delivery here',
+  source: 'the endpoint that it came by, such as supplier, or stores/ with the id of a store',
+  deliveryId: "the sender's own id of it",
+  state: 'stored, applied, ignored, orphan, quarantined, retry or dead',
+  event: 'what it is about',
+  receivedAt: 'when it arrived',
+  signedAt: 'when its sender signed it',
+  finishedAt: 'when it was processed for good',
+  attempts: 'how often it was processed',
+  supplierOrderId: "the supplier's order that it names",
+  purchaseId: 'the purchase that it led to',
+  lastError: 'why it was not applied',
+} as const
+
+/** One more, where it is asked for. */
+export const bodyColumns = { body: 'as it was received; empty once it was deleted, after thirty days' } as const
+
+/** What is exported; instants in epoch milliseconds. */
+export interface ExportFilter {
+  /** Taken or arrived then or later. */
+  from?: number | undefined
+  /** Taken or arrived before. */
+  to?: number | undefined
+  store?: string | undefined
+  state?: string | undefined
+}
+
+/** `orders from 2026-03-01T00:00:00.000Z, fulfilled`, for the audit. */
+export function filterText(what: string, { from, to, store, state }: ExportFilter, event?: string): string {
+  const named = [
+    from !== undefined && `from ${new Date(from).toISOString()}`,
+    to !== undefined && `to ${new Date(to).toISOString()}`,
+    store !== undefined && `of ${store}`,
+    state,
+    event,
+  ].filter(Boolean)
+  return named.length === 0 ? `all ${what}` : `${what} ${named.join(', ')}`
+}

@@ -1,0 +1,204 @@
+import { z } from 'zod'
+import { bodyColumns, deliveryColumns, keyColumns, orderColumns } from '../../domain/data-export.ts'
+import { holdReasons } from '../../domain/purchase.ts'
+import { lineStates, orderStates } from '../../domain/store-order.ts'
+import { type DeliveryRow, exportDeliveries } from '../../inbox/delivery-export.ts'
+import { csvText, FILE_START } from '../../listings/links-file.ts'
+import { exportOrders, type OrderRow } from '../../ordering/order-export.ts'
+import { deliveryStates } from '../../storage/deliveries.ts'
+import { choice, eventName, exportBody, fromStore, inStore, queryInstant } from '../input.ts'
+import { type ApiContext, type Operation, ok, operation, rowsFile, type SentFile } from '../operation.ts'
+import { amount, amountOf, at, count, currency, maybeAt, view, words } from './views.ts'
+
+const orderShape = {
+  store: z.string(),
+  reference: z.string(),
+  state: z.enum(orderStates),
+  receivedAt: at,
+  cancelRequestedAt: maybeAt,
+  closedAt: maybeAt,
+  line: z.string(),
+  sku: z.string(),
+  name: words,
+  quantity: z.int(),
+  lineState: z.enum(lineStates),
+  delivered: count,
+  deliveredAt: maybeAt,
+  waitsFor: z.enum(['review', ...holdReasons]).nullable(),
+  unitPrice: amount.nullable(),
+  unitPriceCurrency: currency.nullable(),
+  cost: amount.nullable(),
+  costCurrency: currency.nullable(),
+  supplierOrders: z.array(z.string()),
+} satisfies Record<keyof typeof orderColumns, z.ZodType>
+
+const deliveryShape = {
+  id: z.string(),
+  source: z.string(),
+  deliveryId: z.string(),
+  state: z.enum(deliveryStates),
+  event: words,
+  receivedAt: at,
+  signedAt: at,
+  finishedAt: maybeAt,
+  attempts: count,
+  supplierOrderId: words,
+  purchaseId: words,
+  lastError: words,
+} satisfies Record<keyof typeof deliveryColumns, z.ZodType>
+
+/** Rows as they are sent: the columns, each described by what it means. */
+function rowShape<V, K extends string>(
+  id: string,
+  shape: Record<K, z.ZodType>,
+  columns: Record<K, string>,
+  show: (row: V) => object,
+) {
+  const fields = (Object.keys(columns) as K[]).map((name) => [name, shape[name].meta({ description: columns[name] })])
+  const row: z.ZodType<object, object> = z.object(Object.fromEntries(fields)).meta({ id })
+  return view<V, typeof row>(row, show)
+}
+
+const orderCells = ({ order, line, keys }: OrderRow) => {
+  const costCurrency = line.purchases[0]?.currency ?? null
+  return {
+    ...order,
+    ...line,
+    state: order.state,
+    line: line.id,
+    lineState: line.state,
+    deliveredAt: line.lastKeyAt,
+    unitPrice: amountOf(line.unitPriceMinor, line.currency ?? ''),
+    unitPriceCurrency: line.currency,
+    cost: amountOf(line.costMinor, costCurrency ?? ''),
+    costCurrency,
+    supplierOrders: line.purchases.flatMap(({ supplierOrderId }) => supplierOrderId ?? []),
+    keys,
+  }
+}
+const OrderLineRow = rowShape('OrderRow', orderShape, orderColumns, orderCells)
+const KeyedOrderRow = rowShape(
+  'KeyedOrderRow',
+  { ...orderShape, keys: z.array(z.string()) },
+  { ...orderColumns, ...keyColumns },
+  orderCells,
+)
+const DeliveryFileRow = rowShape('DeliveryRow', deliveryShape, deliveryColumns, (row: DeliveryRow) => row)
+const FullDeliveryRow = rowShape(
+  'FullDeliveryRow',
+  { ...deliveryShape, body: words },
+  { ...deliveryColumns, ...bodyColumns },
+  (row: DeliveryRow) => row,
+)
+
+const formats = ['csv', 'jsonl'] as const
+type Format = (typeof formats)[number]
+const format = choice(formats, '`csv` (default), or `jsonl`: a line of JSON for each row')
+
+/** @param columns the header of CSV */
+function fileOf<V>(
+  name: string,
+  format: Format = 'csv',
+  columns: object,
+  row: z.ZodType<object, V>,
+  pages: AsyncGenerator<V[]>,
+): SentFile {
+  const names = Object.keys(columns)
+  async function* pieces() {
+    if (format === 'csv') yield FILE_START + csvText([names])
+    for await (const rows of pages) {
+      const shown = rows.map((one) => row.parse(one) as Record<string, unknown>)
+      yield format === 'csv'
+        ? csvText(shown.map((one) => names.map((column) => cellOf(one[column]))))
+        : shown.map((one) => `${JSON.stringify(one)}\n`).join('')
+    }
+  }
+  const type = format === 'csv' ? 'text/csv' : 'application/x-ndjson'
+  return { name: `${name}.${format}`, type, pieces: pieces() }
+}
+
+/** Several values stand below each other in one cell. */
+const cellOf = (value: unknown): string => (Array.isArray(value) ? value.join('\n') : String(value ?? ''))
+
+/** Data that people take along. The audit has an entry for each export. */
+export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>): Operation[] {
+  const viewer = { people: 'viewer' } as const
+  const admin = { people: 'admin' } as const
+  const orders = {
+    path: '/exports/orders',
+    query: {
+      from: queryInstant('Only orders that were taken then or later'),
+      to: queryInstant('Only orders that were taken before'),
+      store: inStore,
+      state: choice(orderStates, 'Only orders in this state, as it was reported to their store; `open` until then'),
+      format,
+    },
+    success: { 200: 'A row for each line of an order, the newest orders first' },
+  }
+  const deliveries = {
+    path: '/exports/deliveries',
+    query: {
+      from: queryInstant('Only deliveries that arrived then or later'),
+      to: queryInstant('Only deliveries that arrived before'),
+      store: fromStore,
+      state: choice(deliveryStates, 'Only deliveries in this state'),
+      event: eventName,
+      format,
+    },
+    success: { 200: 'A row for each delivery, newest first' },
+  }
+  return [
+    operation({
+      ...orders,
+      name: 'exportOrders',
+      method: 'get',
+      allowed: viewer,
+      summary: 'Store orders as a file, without licence keys.',
+      answer: rowsFile(OrderLineRow),
+      async handle({ caller: { actor }, query: { format, ...filter } }) {
+        const pages = await exportOrders(ordering, filter, { actor })
+        return ok(fileOf('orders', format, orderColumns, OrderLineRow, pages))
+      },
+    }),
+    operation({
+      ...orders,
+      name: 'exportOrdersWithKeys',
+      method: 'post',
+      allowed: admin,
+      summary: 'Store orders as a file, with the licence keys that stores have, or are being given.',
+      body: exportBody,
+      answer: rowsFile(KeyedOrderRow),
+      async handle({ caller: { actor }, query: { format, ...filter }, body: { reason } }) {
+        const pages = await exportOrders(ordering, filter, { actor, reason })
+        return ok(fileOf('orders-with-keys', format, { ...orderColumns, ...keyColumns }, KeyedOrderRow, pages))
+      },
+    }),
+    operation({
+      ...deliveries,
+      name: 'exportDeliveries',
+      method: 'get',
+      allowed: viewer,
+      summary: 'Deliveries as a file, without their bodies.',
+      answer: rowsFile(DeliveryFileRow),
+      async handle({ caller: { actor }, query: { format, ...filter } }) {
+        const pages = await exportDeliveries(ordering, filter, { actor })
+        return ok(fileOf('deliveries', format, deliveryColumns, DeliveryFileRow, pages))
+      },
+    }),
+    operation({
+      ...deliveries,
+      name: 'exportDeliveriesWithBodies',
+      method: 'post',
+      allowed: admin,
+      summary: 'Deliveries as a file, with their bodies as they were received.',
+      body: exportBody,
+      answer: rowsFile(FullDeliveryRow),
+      async handle({ caller: { actor }, query: { format, ...filter }, body: { reason } }) {
+        const pages = await exportDeliveries(ordering, filter, { actor, reason })
+        return ok(
+          fileOf('deliveries-with-bodies', format, { ...deliveryColumns, ...bodyColumns }, FullDeliveryRow, pages),
+        )
+      },
+    }),
+  ]
+}

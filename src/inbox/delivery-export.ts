@@ -1,0 +1,87 @@
+/** Deliveries as rows that people take along, page by page: so many of them are in memory. */
+import { setImmediate as pause } from 'node:timers/promises'
+import { type ExportFilter, filterText } from '../domain/data-export.ts'
+import { idBound } from '../ids.ts'
+import type { Database } from '../storage/database.ts'
+import { bodiesOf, type Delivery, deliveriesWithBody, listDeliveries } from '../storage/deliveries.ts'
+import { audited } from '../storage/evidence.ts'
+import type { Vault } from '../vault/vault.ts'
+import { storeSourceId } from './sources.ts'
+
+interface DeliveryExport extends ExportFilter {
+  event?: string | undefined
+}
+
+type Head = Omit<Delivery, 'ciphertext'>
+
+export interface DeliveryRow extends Head {
+  /** Null where it was not asked for, or is deleted. */
+  body: string | null
+}
+
+interface Exporting {
+  db: Database
+  vault: Vault
+  now: () => number
+  newId: () => string
+}
+
+/** With bodies of 256 KiB they are 12 MiB. */
+const PAGE_DELIVERIES = 50
+
+/**
+ * Deliveries, newest first, as they are while they are read. The audit has who asked for what before the first is read, and
+ * how many bodies they will get at most.
+ *
+ * @param asked `reason`: opens the bodies too, and says why
+ */
+export async function exportDeliveries(
+  exporting: Exporting,
+  filter: DeliveryExport,
+  asked: { actor: string; reason?: string },
+): Promise<AsyncGenerator<DeliveryRow[]>> {
+  const { db } = exporting
+  const { actor, reason } = asked
+  const named = filterText('deliveries', filter, filter.event)
+  if (reason === undefined) {
+    await db.commit([audited(exporting, actor, 'delivery.export', 'deliveries', named)])
+    return rowsOf(exporting, filter, false)
+  }
+  let count = 0
+  for await (const rows of pagesOf(exporting, filter)) count += (await db.query(deliveriesWithBody(idsOf(rows)))).length
+  const what = `${count} ${count === 1 ? 'body' : 'bodies'}, ${named}: ${reason}`
+  await db.commit([audited(exporting, actor, 'delivery.reveal', 'deliveries', what)])
+  return rowsOf(exporting, filter, true)
+}
+
+async function* rowsOf(
+  exporting: Exporting,
+  filter: DeliveryExport,
+  withBodies: boolean,
+): AsyncGenerator<DeliveryRow[]> {
+  const { db, vault } = exporting
+  for await (const rows of pagesOf(exporting, filter)) {
+    const sealed = withBodies ? await db.query(bodiesOf(idsOf(rows))) : []
+    const bodies = new Map(
+      sealed.map(({ id, ciphertext, keyId }) => [id, vault.open({ table: 'deliveries', row: id }, ciphertext, keyId)]),
+    )
+    yield rows.map((row) => ({ ...row, body: bodies.get(row.id)?.toString('utf8') ?? null }))
+  }
+}
+
+/** Newest first, so that what comes meanwhile is left out. */
+async function* pagesOf({ db }: Exporting, { from, to, store, ...filter }: DeliveryExport): AsyncGenerator<Head[]> {
+  const asked = { ...filter, from: from === undefined ? undefined : idBound(from), limit: PAGE_DELIVERIES }
+  const source = store === undefined ? undefined : storeSourceId(store)
+  for (let before = to === undefined ? undefined : idBound(to); ; ) {
+    const rows: Head[] = await db.query(listDeliveries({ ...asked, before }))
+    const wanted = source === undefined ? rows : rows.filter((row) => row.source === source)
+    if (wanted.length > 0) yield wanted
+    if (rows.length < PAGE_DELIVERIES) return
+    before = rows.at(-1)?.id
+    // A client that reads as fast as pages are made must not keep the service from other work.
+    await pause()
+  }
+}
+
+const idsOf = (rows: Head[]): string[] => rows.map(({ id }) => id)

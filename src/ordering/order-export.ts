@@ -1,0 +1,89 @@
+/** Store orders as rows that people take along, a row for each line, page by page: so many of them are in memory. */
+import { setImmediate as pause } from 'node:timers/promises'
+import { type ExportFilter, filterText } from '../domain/data-export.ts'
+import type { OrderState } from '../domain/store-order.ts'
+import { idBound } from '../ids.ts'
+import { audited } from '../storage/evidence.ts'
+import { countKeysLeft, keysLeft } from '../storage/licence-keys.ts'
+import type { StoreOrder } from '../storage/store-orders.ts'
+import type { Ordering } from './context.ts'
+import { openKey } from './effects.ts'
+import { type ListedLine, type ListedOrder, listOrders, statesOfOrders } from './order-view.ts'
+
+/** Which orders are exported, by the state that was reported to their store: `open` until then. */
+interface OrderExport extends ExportFilter {
+  state?: OrderState | undefined
+}
+
+/** A line of an order. */
+export interface OrderRow {
+  order: Omit<ListedOrder, 'lines'>
+  line: ListedLine
+  /** The keys that the store has, or is being given; empty where they were not asked for. */
+  keys: string[]
+}
+
+type Exporting = Pick<Ordering, 'db' | 'vault' | 'now' | 'newId'>
+
+/** An order has up to a hundred lines and a thousand purchases. */
+const PAGE_ORDERS = 100
+
+/**
+ * The lines of orders, newest orders first, as they are while they are read. The audit has who asked for what before the
+ * first is read, and how many keys they will get at most: those that have left by then.
+ *
+ * @param asked `reason`: opens the keys too, and says why
+ */
+export async function exportOrders(
+  exporting: Exporting,
+  filter: OrderExport,
+  asked: { actor: string; reason?: string },
+): Promise<AsyncGenerator<OrderRow[]>> {
+  const { db, now } = exporting
+  const { actor, reason } = asked
+  const named = filterText('orders', filter)
+  if (reason === undefined) {
+    await db.commit([audited(exporting, actor, 'order.export', 'orders', named)])
+    return rowsOf(exporting, filter)
+  }
+  const by = now()
+  let count = 0
+  for await (const orders of pagesOf(exporting, filter)) {
+    const [counted] = await db.query(countKeysLeft(idsOf(orders), by))
+    count += counted?.total ?? 0
+  }
+  const what = `${count} ${count === 1 ? 'key' : 'keys'}, ${named}: ${reason}`
+  await db.commit([audited(exporting, actor, 'order.reveal', 'orders', what)])
+  return rowsOf(exporting, filter, by)
+}
+
+/** @param by keys that have left by this instant are opened; undefined: none are */
+async function* rowsOf(exporting: Exporting, filter: OrderExport, by?: number): AsyncGenerator<OrderRow[]> {
+  const { db } = exporting
+  for await (const orders of pagesOf(exporting, filter)) {
+    const listed = await statesOfOrders(db, orders)
+    const left = by === undefined ? [] : await db.query(keysLeft(idsOf(orders), by))
+    const keysOf = Map.groupBy(left, ({ purchaseId }) => purchaseId)
+    yield listed.flatMap(({ lines, ...order }) =>
+      lines.map((line) => {
+        const keys = line.purchases.flatMap(({ id }) => keysOf.get(id) ?? [])
+        return { order, line, keys: keys.map((key) => openKey(exporting, key)) }
+      }),
+    )
+  }
+}
+
+/** Newest first, so that what comes meanwhile is left out. */
+async function* pagesOf({ db }: Exporting, { from, to, ...filter }: OrderExport): AsyncGenerator<StoreOrder[]> {
+  const asked = { ...filter, from: from === undefined ? undefined : idBound(from), limit: PAGE_ORDERS }
+  for (let before = to === undefined ? undefined : idBound(to); ; ) {
+    const orders: StoreOrder[] = await listOrders(db, { ...asked, before })
+    if (orders.length > 0) yield orders
+    if (orders.length < PAGE_ORDERS) return
+    before = orders.at(-1)?.id
+    // A client that reads as fast as pages are made must not keep the service from other work.
+    await pause()
+  }
+}
+
+const idsOf = (orders: StoreOrder[]): string[] => orders.map(({ id }) => id)
