@@ -12,6 +12,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Router } from 'express'
 import { createLink } from './access/sessions.ts'
 import { createAuth, mintToken } from './access/tokens.ts'
+import { openAlerts } from './alerts/alerts.ts'
+import { diskFreeMb, madeAt } from './alerts/conditions.ts'
 import { createBackups } from './backup/backup.ts'
 import { createDryRunKeeper } from './catalogue/dry-run-keeper.ts'
 import { createDryRunner } from './catalogue/dry-runner.ts'
@@ -37,7 +39,7 @@ import { readStatus } from './observe/status.ts'
 import { createTail } from './observe/tail.ts'
 import type { OrderingPolicy } from './ordering/context.ts'
 import { recogniseRestore } from './reconciliation/restore.ts'
-import { databaseWith, receiveWith, startRuntime } from './runtime.ts'
+import { createWorker, databaseWith, receiveWith, startRuntime, together } from './runtime.ts'
 import { writeText } from './storage/files.ts'
 import { openMarker } from './storage/marker.ts'
 import { databaseFileOf, fileSystemOf, fileSystemType, openDatabase } from './storage/sqlite/open.ts'
@@ -130,6 +132,23 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
   const metrics = createMetrics(observe, { process: true })
   const dryRun = createDryRunner({ catalogue, stores: config.stores, dataDir: config.dataDir })
   const backups = createBackups({ config, file, db, keys, now, newId, log })
+  const alerting = openAlerts({
+    config,
+    db,
+    now,
+    newId,
+    log,
+    service: { supplier, clockSuspect: inbox.clockSuspect, lastBackupAt: backups.lastMadeAt },
+    watched: {
+      secretSuspect: inbox.secretSuspect,
+      installedAt: await madeAt(config.dataDir),
+      diskFreeMb: () => diskFreeMb(config.dataDir),
+    },
+    wakeOutbox: () => runtime.wake('outbox'),
+  })
+  const alertWorkers = together(
+    alerting.work.map((run) => createWorker('alerts', run, { log, stopped: runtime.isStopping })),
+  )
   const captures = createCaptures({ db, vault, now, newId, log })
   const { publicUrl } = config
   const webhooks = webhookActions({ db, vault, supplier, now, newId, log, publicUrl, inbox })
@@ -148,6 +167,7 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
     captures,
     callbackSecrets: signing,
     backups,
+    alerting,
     keys,
     tail,
     randomBytes,
@@ -203,6 +223,7 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
     webhooks,
     backups,
     captures,
+    wakeAlerts: alertWorkers.wake,
     provisionShops: () => provisionShops({ ...ordering, publicUrl }),
   })
   const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}`
@@ -214,14 +235,17 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
     pages.drain()
     log.info('service.stopping')
     tail.end()
-    const work = [jobs?.end(), runtime.idle()]
+    const work = [jobs?.end(), runtime.idle(), alertWorkers.idle()]
     // The server still listens, and answers new requests with 503.
     const finished = await within(serverLimits.drainMs, Promise.all(work))
     await Promise.all([server.close(), pages.close()])
     await inbox.countHours().catch((error: unknown) => log.warn('inbox.counts_lost', { error: messageOf(error) }))
     // Whatever is still under way can write nothing from here on: `sending` stays, and is looked up at the next start.
     await db.close()
-    await within(LINGER_MS, Promise.all([supplier.close(), ...[...stores.values()].map((store) => store.close())]))
+    await within(
+      LINGER_MS,
+      Promise.all([supplier.close(), alerting.close(), ...[...stores.values()].map((store) => store.close())]),
+    )
     rmSync(ownerTokenFile, { force: true })
     log.info('service.stopped', { outcome: finished ? 'finished' : 'cut_off' })
   }

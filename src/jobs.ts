@@ -23,6 +23,8 @@ export interface JobParts {
   webhooks: Pick<WebhookActions, 'check'>
   backups: Pick<Backups, 'scheduled'>
   captures: Pick<Captures, 'expire'>
+  /** Looks for alerts that people are to be notified of. */
+  wakeAlerts: () => void
   /** Makes every shop send its orders here, as far as it can. */
   provisionShops: () => Promise<unknown>
 }
@@ -44,6 +46,7 @@ export function startJobs({
   webhooks,
   backups,
   captures,
+  wakeAlerts,
   provisionShops,
 }: JobParts): Jobs {
   const readings = {
@@ -63,6 +66,7 @@ export function startJobs({
   const tick = async (): Promise<void> => {
     if (await runtime.checkClock()) for (const timer of timers) timer.rearm()
     runtime.wakeAll()
+    wakeAlerts()
     await captures.expire()
     await runtime.inbox.countHours()
   }

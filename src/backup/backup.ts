@@ -22,6 +22,8 @@ export interface Backups {
   make: (actor: string) => Promise<Backup>
   /** Newest first. */
   list: () => Backup[]
+  /** When the newest one that can be read was made; undefined when there is none. */
+  lastMadeAt: () => number | undefined
   /** The one of the schedule: a failure is an alert. */
   scheduled: () => Promise<void>
 }
@@ -80,6 +82,7 @@ export function createBackups(parts: BackupParts): Backups {
   return {
     folder,
     list: () => listBackups(folder),
+    lastMadeAt: () => newestBackup(folder)?.header?.madeAt,
     make: async (actor) => {
       const backup = await make()
       await db.commit([audited({ newId, now }, actor, 'backup', backup.file)])
@@ -180,7 +183,17 @@ function run(job: BackupJob): Promise<BackupOutcome> {
 }
 
 /** The backups of a folder, newest first. */
-export function listBackups(folder: string): Backup[] {
+export const listBackups = (folder: string): Backup[] => backupNames(folder).map((name) => readBackup(folder, name))
+
+function newestBackup(folder: string): Backup | undefined {
+  for (const name of backupNames(folder)) {
+    const backup = readBackup(folder, name)
+    if (backup.header) return backup
+  }
+  return undefined
+}
+
+function backupNames(folder: string): string[] {
   let names: string[]
   try {
     names = readdirSync(folder)
@@ -191,7 +204,6 @@ export function listBackups(folder: string): Backup[] {
     .filter((name) => NAME.test(name))
     .sort()
     .reverse()
-    .map((name) => readBackup(folder, name))
 }
 
 function readBackup(folder: string, file: string): Backup {

@@ -10,6 +10,7 @@ import type { StorePolicy } from '../domain/listing.ts'
 import { parseDecimal } from '../domain/money.ts'
 import { Failure, type FieldFault, messageOf, systemFailure } from '../errors.ts'
 import { Secret } from '../secret.ts'
+import { alertsShape, type ChannelAddress, channelAddress, channelSource } from './alert-settings.ts'
 import {
   amount,
   percent,
@@ -108,6 +109,8 @@ export const configShape = z.strictObject({
       day: amount.nullable().default(null),
     })
     .prefault({}),
+  /** What is watched, and how people are notified. */
+  alerts: alertsShape.prefault({}),
   logLevel: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
 })
 
@@ -139,6 +142,8 @@ export interface Config extends Omit<Settings, 'stores'> {
   dialectFacts: Dialect
   apiKey: Secret
   keyEncryptionKey: Secret
+  /** Where each channel of alerts sends to, by its name. */
+  alertAddresses: ReadonlyMap<string, ChannelAddress>
   /**
    * The next key-encryption key, read at each call; undefined when there is none.
    *
@@ -195,6 +200,7 @@ export function checkedConfig(
         : [[store.id, readCredentials(store, folder, env, faults, made.stores?.[store.id])]],
     ),
   )
+  const alertAddresses = settings.value ? readAlertAddresses(settings.value, folder, env, faults) : new Map()
   if (settings.value && dialect) {
     const { stores, rates } = settings.value
     checkCaps(settings.value, dialect.facts, faults)
@@ -223,6 +229,7 @@ export function checkedConfig(
     dialectFacts: dialect.facts,
     apiKey,
     keyEncryptionKey,
+    alertAddresses,
     nextKeyEncryptionKey: () => readNextKey(folder, env),
   })
 }
@@ -287,6 +294,18 @@ export function shopifyCredentials(text: string): ShopCredentials | undefined {
     secret: new Secret(secret),
     ...(previous === undefined ? {} : { previousSecret: new Secret(previous) }),
   }
+}
+
+function readAlertAddresses({ alerts }: Settings, folder: string, env: Env, faults: FieldFault[]) {
+  const addresses = new Map<string, ChannelAddress>()
+  for (const [name, { kind }] of Object.entries(alerts.channels)) {
+    const source = channelSource(name)
+    const before = faults.length
+    const address = channelAddress(kind, readSecret(source, folder, env, faults).reveal())
+    if (typeof address !== 'string') addresses.set(name, address)
+    else if (faults.length === before) faults.push({ field: source.variable, message: address })
+  }
+  return addresses
 }
 
 function readNextKey(folder: string, env: Env): Secret | undefined {
@@ -416,6 +435,11 @@ function checkCaps(settings: Settings, dialect: Dialect, faults: FieldFault[]): 
     if (cap !== null && parseDecimal(cap, dialect.money.currency) === undefined) {
       faults.push({ field: `spendCaps.${name}`, message: `not an amount in ${dialect.money.currency}: ${cap}` })
     }
+  }
+  const { balanceBelow } = settings.alerts
+  if (balanceBelow !== null && parseDecimal(balanceBelow, dialect.money.currency) === undefined) {
+    const message = `not an amount in ${dialect.money.currency}: ${balanceBelow}`
+    faults.push({ field: 'alerts.balanceBelow', message })
   }
 }
 

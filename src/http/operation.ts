@@ -3,6 +3,7 @@ import { pipeline } from 'node:stream/promises'
 import { type Response, Router } from 'express'
 import { z } from 'zod'
 import { type Allowed, type Authenticate, assertAllowed, type Caller } from '../access/tokens.ts'
+import type { Alerts } from '../alerts/alerts.ts'
 import type { Backups } from '../backup/backup.ts'
 import type { DryRunKeeper } from '../catalogue/dry-run-keeper.ts'
 import type { DryRunner } from '../catalogue/dry-runner.ts'
@@ -107,6 +108,7 @@ export interface ApiContext {
   captures: Pick<Captures, 'start' | 'open' | 'list' | 'show'>
   callbackSecrets: Pick<CallbackSecrets, 'rotate'>
   backups: Pick<Backups, 'folder' | 'make' | 'list'>
+  alerting: Pick<Alerts, 'service' | 'channels'>
   keys: Pick<Keys, 'rotate' | 'current'>
   tail: Pick<Tail, 'watch'>
   nextRuns: () => NextRuns

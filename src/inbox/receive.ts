@@ -83,6 +83,8 @@ export interface Inbox {
   countHours(): Promise<void>
   /** True while every authentic delivery is stale: the clock of this machine is probably wrong. */
   clockSuspect(): boolean
+  /** True while the signatures of deliveries do not fit and none came whose signature does: the secret is probably wrong. */
+  secretSuspect(): boolean
 }
 
 /** Deliveries of one kind: those of one source that were authentic and fresh, or those that were refused for one reason. */
@@ -101,6 +103,8 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
   /** By the hour, not written yet: a flood of forged deliveries must not become one of commits. */
   const unwritten = new Map<number, number>()
   const openedAt = now()
+  /** When the last deliveries came whose signature does not fit, since the last one whose signature does. */
+  let misfitsAt: number[] = []
   const countIn = (kinds: Map<string, Traffic>, kind: string, at: number): void => {
     kinds.set(kind, { count: (kinds.get(kind)?.count ?? 0) + 1, lastAt: at })
   }
@@ -117,6 +121,7 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
 
   function refuse(refusal: HeadRefusal): HeadRefusal {
     const reason = refusal.outcome === 'not_authentic' ? refusal.reason : ''
+    if (reason !== '') misfitsAt = [...misfitsAt, now()].slice(-MISFITS_MIN)
     countReceived(refusal.outcome, reason)
     countRefusal(reason || refusal.outcome)
     return refusal
@@ -139,6 +144,7 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
       countReceived('ping', '')
       return verified
     }
+    misfitsAt = []
     if (verified.outcome === 'stale') return stale(source, verified, body)
     countIn(traffic, source.id, receivedAt)
     if (source.state === 'retired') {
@@ -219,8 +225,13 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
       if (counts.length > 0) await db.commit(counts.map(([hour, count]) => countHourly(hour, 'refused', count)))
     },
     clockSuspect: staleness.suspect,
+    secretSuspect: () => misfitsAt.length === MISFITS_MIN && misfitsAt.every((at) => Math.abs(now() - at) < MISFITS_MS),
   }
 }
+
+/** One or two are strangers who try; three within an hour, and none whose signature fits, are a wrong secret. */
+const MISFITS_MIN = 3
+const MISFITS_MS = 3_600_000
 
 /** Every source by its path. */
 async function readSources(deps: ReceiveDeps): Promise<Map<string, Source>> {

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, gte, isNull, lte, not, or, sql } from 'drizzle-orm'
+import { and, asc, eq, gt, gte, isNull, lte, not, or, sql } from 'drizzle-orm'
 import type { OrderState } from '../domain/store-order.ts'
 import type { ReportedHold, StoreUpdate } from '../domain/store-update.ts'
 import type { Change } from './database.ts'
@@ -69,16 +69,19 @@ export const dueOutboxBesides = statement(({ stores, now, limit }: { stores: str
 
 export const listOutbox = page(outbox, ['state', 'kind'])
 
-/** The newest alerts since an id. */
-export const alertsFrom = statement((fromId: string, limit: number) =>
-  build
-    .select()
+/** Stores with an update that they have not taken so often, each with why. @param limit updates that are looked at */
+export const storesNotTaking = statement((attempts: number, limit: number) => {
+  const failing = build
+    .select({ store: outbox.store, error: outbox.lastError })
     .from(outbox)
-    // Written out and not bound, so that SQLite sees that its index of the alerts alone is enough.
-    .where(and(sql`${outbox.kind} = 'alert'`, gte(outbox.id, fromId)))
-    .orderBy(desc(outbox.id))
-    .limit(limit),
-)
+    .where(and(eq(outbox.state, 'due'), eq(outbox.kind, 'callback'), gte(outbox.attempts, attempts)))
+    .limit(limit)
+    .as('failing')
+  return build
+    .select({ store: failing.store, error: sql<string | null>`max(${failing.error})`.as('error') })
+    .from(failing)
+    .groupBy(failing.store)
+})
 
 const kinds = (['callback', 'alert'] as const).flatMap((kind) =>
   (['due', 'done', 'dead'] as const).map((state) => ({ kind, state })),

@@ -14,7 +14,7 @@ import type { CostFault } from '../domain/offer.ts'
 import type { HoldReason, PurchaseState } from '../domain/purchase.ts'
 import type { OrderState, ShopOrderState } from '../domain/store-order.ts'
 import type { ReportedHold, StoreUpdate } from '../domain/store-update.ts'
-import type { Effect } from './outbox.ts'
+import type { AlertEffect, Effect } from './outbox.ts'
 
 const bytes = (name: string) => blob(name, { mode: 'buffer' })
 const instant = (name: string) => integer(name)
@@ -652,13 +652,65 @@ export const outbox = sqliteTable(
     lastError: text('last_error'),
     createdAt: instant('created_at').notNull(),
     doneAt: instant('done_at'),
+    /** Of an alert: when it was taken into the table of alerts. */
+    takenAt: instant('taken_at'),
   },
   (t) => [
     uniqueIndex('outbox_dedupe').on(t.dedupeKey),
     index('outbox_due').on(t.state, t.store, t.notBefore),
     index('outbox_order').on(t.orderId),
     index('outbox_alerts').on(t.id).where(sql`kind = 'alert'`),
+    index('outbox_untaken').on(t.id).where(sql`kind = 'alert' and taken_at is null`),
   ],
+)
+
+/** Alerts, each from when it is raised until it is over. Several of the outbox that say the same are one. */
+export const alerts = sqliteTable(
+  'alerts',
+  {
+    /** That of the first of them in the outbox. */
+    id: text('id').primaryKey(),
+    type: text('type').notNull(),
+    /** The id of what it is about; null: the service as a whole. */
+    subject: text('subject'),
+    note: text('note'),
+    payload: json<AlertEffect['payload']>('payload').notNull(),
+    raisedAt: instant('raised_at').notNull(),
+    endedAt: instant('ended_at'),
+    acknowledgedAt: instant('acknowledged_at'),
+    acknowledgedBy: text('acknowledged_by'),
+    mutedUntil: instant('muted_until'),
+  },
+  (t) => [index('alerts_ended').on(t.endedAt, t.id), index('alerts_about').on(t.type, t.subject)],
+)
+
+/** Where people are notified of alerts: how sending there goes. */
+export const alertChannels = sqliteTable('alert_channels', {
+  channel: text('channel').primaryKey(),
+  /** What was over before is not sent to it. */
+  connectedAt: instant('connected_at').notNull(),
+  /** How often in a row it failed, when it is tried again, since when it fails, and why. */
+  attempts: integer('attempts').notNull().default(0),
+  nextTryAt: instant('next_try_at'),
+  failingSince: instant('failing_since'),
+  lastError: text('last_error'),
+  /** When it last took a message. */
+  sentAt: instant('sent_at'),
+})
+
+/** What a channel has last said of an alert. */
+export const alertNotices = sqliteTable(
+  'alert_notices',
+  {
+    channel: text('channel').notNull(),
+    alert: text('alert').notNull(),
+    /** raised | ended */
+    said: text('said').$type<'raised' | 'ended'>().notNull(),
+    at: instant('at').notNull(),
+    /** How often it was said. */
+    times: integer('times').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.channel, t.alert] }), index('alert_notices_at').on(t.channel, t.at)],
 )
 
 /** Webhooks of ours at the supplier, each with a path and a signing secret of its own. */

@@ -3,6 +3,14 @@ import type { SQLWrapper } from 'drizzle-orm'
 import { SQLiteSyncDialect } from 'drizzle-orm/sqlite-core'
 import { expect, test } from 'vitest'
 import {
+  alertsAbout,
+  endedForChannel,
+  lastMessages,
+  openAlerts,
+  openForChannel,
+  untakenAlerts,
+} from '../../src/storage/alerts.ts'
+import {
   chargesBefore,
   countCharges,
   countOpenOutcomes,
@@ -28,7 +36,6 @@ import {
 } from '../../src/storage/listings.ts'
 import { changesOfRun, skusOfOffers } from '../../src/storage/offers.ts'
 import { openOutage, outagesBetween } from '../../src/storage/outages.ts'
-import { alertsFrom } from '../../src/storage/outbox.ts'
 import { nextPublications, offersFrom } from '../../src/storage/publications.ts'
 import {
   assertWithinCap,
@@ -71,7 +78,12 @@ const cases: [string, SQLWrapper, string][] = [
   ['what was taken back', returnsBefore('reversed', 1), 'discrepancies_once (kind=?)'],
   ['the outage that is not over', openOutage(), 'outages_ended (ended_at=?)'],
   ['outages while an order waited', outagesBetween(1, 2, 20), 'outages_ended (ended_at>?)'],
-  ['alerts of the last days', alertsFrom('0', 1), 'outbox_alerts (id>?)'],
+  ['alerts that were just raised', untakenAlerts(1), 'outbox_untaken (id>?)'],
+  ['open alerts', openAlerts(1), 'alerts_ended (ended_at=?)'],
+  ['alerts about one thing', alertsAbout('freeze', 'p', 1), 'alerts_about (type=? AND subject=?)'],
+  ['open alerts for a channel', openForChannel('c', 1), 'alerts_ended (ended_at=?)'],
+  ['alerts that ended, for a channel', endedForChannel('c', 1, 1), 'alerts_ended (ended_at>?)'],
+  ['the last messages of a channel', lastMessages('c', 1), 'alert_notices_at (channel=? AND at>?)'],
   ['what waits for a person', unsettledMinor(), 'purchases_due (state=?)'],
   ['purchases whose order must be listed', purchasesToBeListed(1, 1, 1), 'purchases_due (state=?)'],
   ['what was written off', oldestWrittenOff(1), 'purchases_written_off (written_off_at>?)'],

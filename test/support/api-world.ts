@@ -7,6 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { Router } from 'express'
 import { expect, onTestFinished } from 'vitest'
 import { createAuth, createToken, mintToken, type NewToken } from '../../src/access/tokens.ts'
+import { openAlerts } from '../../src/alerts/alerts.ts'
 import { createBackups } from '../../src/backup/backup.ts'
 import { createDryRunKeeper } from '../../src/catalogue/dry-run-keeper.ts'
 import { createDryRunner } from '../../src/catalogue/dry-runner.ts'
@@ -59,14 +60,20 @@ export interface ApiOptions extends TestAppOptions {
   isDemo?: boolean
   /** Names of stores, by their ids (default: the ids). */
   storeNames?: Record<string, string>
+  /** Settings of alerts. */
+  alerts?: object
+  /** Where channels of alerts send to, by the variable. */
+  alertAddresses?: Record<string, string>
 }
 
-export async function openApi({ isDemo = true, storeNames = {}, ...options }: ApiOptions = {}) {
+export async function openApi(given: ApiOptions = {}) {
+  const { isDemo = true, storeNames = {}, alerts = {}, alertAddresses = {}, ...options } = given
   const app = await openTestApp(options)
   const { ordering, runtime, supplier } = app
   const { db, now, newId, log } = ordering
   const { inbox, sweeps, catalogue } = runtime
-  const config = loadConfig(configFile(app.sandbox.baseUrl, storeNames), {
+  const config = loadConfig(configFile(app.sandbox.baseUrl, storeNames, alerts), {
+    ...alertAddresses,
     QUAYSIDE_API_KEY: 'sk_test_0123456789abcdef',
     QUAYSIDE_KEY_ENCRYPTION_KEY: randomBytes(32).toString('base64'),
   })
@@ -85,6 +92,19 @@ export async function openApi({ isDemo = true, storeNames = {}, ...options }: Ap
   const file = databaseFile()
   fileDatabase(file)
   const backups = createBackups({ ...ordering, config: { ...config, dataDir: dirname(file) }, file, keys })
+  /** What the disk of the data folder has left, in megabytes. */
+  const disk = { freeMb: 10_000 }
+  const alerting = openAlerts({
+    ...ordering,
+    config,
+    service: { supplier, clockSuspect: inbox.clockSuspect, lastBackupAt: backups.lastMadeAt },
+    watched: {
+      secretSuspect: inbox.secretSuspect,
+      installedAt: now(),
+      diskFreeMb: () => Promise.resolve(disk.freeMb),
+    },
+    wakeOutbox: () => ordering.wake('outbox'),
+  })
   const captures = createCaptures(ordering)
   const webhooks = webhookActions({ ...ordering, supplier, publicUrl: config.publicUrl, inbox })
   const tail = createTail(ordering.log)
@@ -110,6 +130,7 @@ export async function openApi({ isDemo = true, storeNames = {}, ...options }: Ap
     captures,
     callbackSecrets: app.callbackSecrets,
     backups,
+    alerting,
     keys,
     tail,
     randomBytes,
@@ -136,6 +157,7 @@ export async function openApi({ isDemo = true, storeNames = {}, ...options }: Ap
   const held = hold(port, '/api/v1', openApiDocument(operations), ['/docs'])
   onTestFinished(async () => {
     await api.keptDryRun.stop()
+    await alerting.close()
     await Promise.all([server.close(), pages.close()])
     expect(held.faults, 'answers that are not as the OpenAPI document says').toEqual([])
   })
@@ -190,10 +212,32 @@ export async function openApi({ isDemo = true, storeNames = {}, ...options }: Ap
   const publish = async (): Promise<void> => {
     while ((await runtime.work.publish()) > 0);
   }
-  return { ...app, url, pages, access, ask, mint, tokens, captures, tail, api, operations, held, publish, unwatched }
+  /** Everything that alerts do by themselves, until nothing of it is due. */
+  const alertRound = async (): Promise<void> => {
+    for (const work of alerting.work) while ((await work()) > 0);
+  }
+  return {
+    ...app,
+    url,
+    pages,
+    alerting,
+    alertRound,
+    disk,
+    access,
+    ask,
+    mint,
+    tokens,
+    captures,
+    tail,
+    api,
+    operations,
+    held,
+    publish,
+    unwatched,
+  }
 }
 
-function configFile(baseUrl: string, names: Record<string, string>): string {
+function configFile(baseUrl: string, names: Record<string, string>, alerts: object): string {
   const folder = mkdtempSync(join(tmpdir(), 'quayside-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const stores = [STORE, OTHER_STORE].map((id) => ({
@@ -203,6 +247,6 @@ function configFile(baseUrl: string, names: Record<string, string>): string {
     callbackUrl: 'http://127.0.0.1:9/',
   }))
   const file = join(folder, 'quayside.json')
-  writeFileSync(file, JSON.stringify({ supplier: { baseUrl }, stores }))
+  writeFileSync(file, JSON.stringify({ supplier: { baseUrl }, stores, alerts }))
   return file
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { channelSource } from '../../config/alert-settings.ts'
 import { type Config, credentialsSource, SECRETS } from '../../config/config.ts'
 import { settingsInForce } from '../../config/settings-in-force.ts'
 import { messageOf } from '../../errors.ts'
@@ -76,6 +77,11 @@ function secretsOf(config: Config): z.input<typeof Secret>[] {
     ...config.stores
       .filter(({ credentials }) => credentials)
       .map(({ id, name }) => ({ ...source(credentialsSource(id)), about: `opens the shop ${name}`, ...set })),
+    ...Object.keys(config.alerts.channels).map((name) => ({
+      ...source(channelSource(name)),
+      about: `where the channel ${name} sends alerts to`,
+      ...set,
+    })),
   ]
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { severities } from '../../domain/alert-notice.ts'
 import type { PurchaseState } from '../../domain/purchase.ts'
 import type { Inbox } from '../../inbox/receive.ts'
 import { readAlerts, type StandingAlert } from '../../observe/alerts.ts'
@@ -123,11 +124,17 @@ const Status = view(
           z.object({
             id: z.string(),
             type: z.string().meta({ description: 'Name of the alert', examples: ['freeze'] }),
+            severity: z
+              .enum(severities)
+              .meta({ description: '`critical`: money or keys are at stake, or nothing is sold' }),
             subject: words.meta({ description: 'The id of what it is about; null for the service as a whole' }),
             note: words,
             advice: z.string().meta({ description: 'What to do' }),
             command: z.string().meta({ description: 'The command to begin with', examples: ['quayside reviews'] }),
             at,
+            acknowledgedAt: maybeAt.meta({ description: 'When a person said that it is being looked after' }),
+            acknowledgedBy: words,
+            mutedUntil: maybeAt.meta({ description: 'People are not notified of it until then' }),
             state: z.enum(['open', 'ended']).meta({ description: 'Ended when what it reports is over' }),
           }),
         )
@@ -267,9 +274,9 @@ export function statusOperations({
   ordering,
   stores,
   inbox,
-  backups,
+  alerting,
   nextRuns,
-}: Pick<ApiContext, 'ordering' | 'stores' | 'inbox' | 'backups' | 'nextRuns'>): Operation[] {
+}: Pick<ApiContext, 'ordering' | 'stores' | 'inbox' | 'alerting' | 'nextRuns'>): Operation[] {
   const { db } = ordering
   const viewer = { people: 'viewer' } as const
   const operator = { people: 'operator' } as const
@@ -286,12 +293,7 @@ export function statusOperations({
       async handle() {
         const { supplier, now } = ordering
         const status = await readStatus(db)
-        const service = {
-          supplier,
-          clockSuspect: inbox.clockSuspect(),
-          lastBackupAt: () => backups.list().find(({ header }) => header)?.header?.madeAt,
-        }
-        const alerts = await readAlerts(db, status, service, now())
+        const alerts = await readAlerts(db, status, alerting.service, now())
         const caps = { ...ordering.policy.caps, currency: ordering.dialect.money.currency }
         return ok({
           status,

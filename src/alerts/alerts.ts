@@ -1,0 +1,68 @@
+/** Alerts, put together: what watches, and a channel for each that the configuration names. */
+import type { Config } from '../config/config.ts'
+import type { Context } from '../context.ts'
+import type { ServiceFacts } from '../observe/alerts.ts'
+import { type Channel, type Notifying, notifyNext } from './channel.ts'
+import { type ConditionSources, limitsOf, readConditions } from './conditions.ts'
+import { alertWatcher } from './watcher.ts'
+import { webhookChannel } from './webhook-channel.ts'
+
+export interface Alerts {
+  /** What the status needs to know of the running service. */
+  service: ServiceFacts
+  /** One batch of each worker: the watcher, then each channel. A channel that is slow delays no other. */
+  work: (() => Promise<number>)[]
+  /** By name. */
+  channels: readonly Channel[]
+  close: () => Promise<void>
+}
+
+export interface AlertParts extends Pick<Context, 'db' | 'now' | 'newId' | 'log'> {
+  config: Config
+  service: Omit<ServiceFacts, 'conditions'>
+  watched: Pick<ConditionSources, 'secretSuspect' | 'installedAt' | 'diskFreeMb'>
+  wakeOutbox: () => void
+}
+
+const HOUR = 3_600_000
+
+export function openAlerts({ config, service: known, watched, wakeOutbox, ...context }: AlertParts): Alerts {
+  const { db, now } = context
+  const sources: ConditionSources = {
+    ...watched,
+    db,
+    now,
+    stores: config.stores,
+    currency: config.dialectFacts.money.currency,
+    limits: limitsOf(config),
+    lastBackupAt: known.lastBackupAt,
+  }
+  const service: ServiceFacts = { ...known, conditions: (status) => readConditions(sources, status) }
+  const channels = openChannels(config, now)
+  const notifying: Notifying = {
+    ...context,
+    repeatMs: config.alerts.repeatHours * HOUR,
+    consoleUrl: config.console.url,
+  }
+  return {
+    service,
+    channels,
+    work: [
+      alertWatcher({ ...context, service, wakeOutbox }),
+      ...channels.map((channel) => () => notifyNext(notifying, channel)),
+    ],
+    close: async () => {
+      await Promise.all(channels.map((channel) => channel.close()))
+    },
+  }
+}
+
+function openChannels({ alerts, alertAddresses }: Config, now: () => number): Channel[] {
+  return Object.entries(alerts.channels).flatMap(([name, settings]): Channel[] => {
+    const address = alertAddresses.get(name)
+    if (!address || settings.kind === 'email') return []
+    const { kind, least } = settings
+    const format = kind === 'slack' ? 'slack' : 'json'
+    return [{ name, kind, least, ...webhookChannel({ format, address: address.url, key: address.key, now }) }]
+  })
+}

@@ -1,0 +1,118 @@
+/** Reads what the watched conditions are decided from: balance, spend, freshness, stores, deliveries, disk, backups. */
+import { stat, statfs } from 'node:fs/promises'
+import path from 'node:path'
+import { createTask } from 'node-cron'
+import type { Config } from '../config/config.ts'
+import {
+  type Condition,
+  type ConditionFacts,
+  type ConditionLimits,
+  standingConditions,
+  syncStaleMs,
+} from '../domain/conditions.ts'
+import { parseDecimal } from '../domain/money.ts'
+import type { StoredStatus } from '../observe/status.ts'
+import type { Database } from '../storage/database.ts'
+import { countsBetween, firstCountedHour } from '../storage/hourly-counts.ts'
+import { storesNotTaking } from '../storage/outbox.ts'
+
+export interface ConditionSources {
+  db: Database
+  /** Epoch milliseconds. */
+  now: () => number
+  stores: readonly { id: string }[]
+  currency: string
+  limits: ConditionLimits
+  /** True while the signatures of deliveries do not fit. */
+  secretSuspect: () => boolean
+  lastBackupAt: () => number | undefined
+  /** When this installation began. */
+  installedAt: number
+  /** Null: not known. */
+  diskFreeMb: () => Promise<number | null>
+}
+
+const HOUR = 3_600_000
+const DAY = 24 * HOUR
+/** The days whose spend says how long the balance lasts. */
+const SPEND_MS = 7 * DAY
+/** Failures in a row after which a store does not take what is pushed: some five minutes. */
+const TRIES_MIN = 3
+/** Updates that are looked at. */
+const UPDATES_MAX = 10_000
+
+/** The conditions that stand now. */
+export async function readConditions(sources: ConditionSources, status: StoredStatus): Promise<Condition[]> {
+  const { db, stores, limits, secretSuspect, lastBackupAt, installedAt } = sources
+  const now = sources.now()
+  const [minor, notTaking, diskFreeMb] = await Promise.all([
+    spendOf(sources, now),
+    db.query(storesNotTaking(TRIES_MIN, UPDATES_MAX)),
+    sources.diskFreeMb(),
+  ])
+  const isConfigured = (store: string | null): store is string => stores.some(({ id }) => id === store)
+  const facts: ConditionFacts = {
+    now,
+    balance: status.balance ?? null,
+    spend: minor,
+    catalogueReadAt: status.completeSync?.finishedAt ?? null,
+    backupAt: lastBackupAt() ?? null,
+    installedAt,
+    listingsRefusedBy: status.publishing.flatMap(({ store, attempts, lastError }) =>
+      attempts >= TRIES_MIN && isConfigured(store) ? [{ store, error: lastError }] : [],
+    ),
+    updatesRefusedBy: notTaking.flatMap(({ store, error }) => (isConfigured(store) ? [{ store, error }] : [])),
+    deliveriesRefused: secretSuspect(),
+    diskFreeMb,
+  }
+  return standingConditions(facts, limits)
+}
+
+async function spendOf({ db, currency }: ConditionSources, now: number): Promise<ConditionFacts['spend']> {
+  const [counts, [since]] = await Promise.all([
+    db.query(countsBetween(now - SPEND_MS, now + 1, HOUR)),
+    db.query(firstCountedHour()),
+  ])
+  const own = counts.filter(({ name, part }) => name === 'spend' && part === currency)
+  const from = Math.max(now - SPEND_MS, since?.at ?? now)
+  return { minor: own.reduce((sum, { count }) => sum + count, 0), days: Math.max(1, (now - from) / DAY) }
+}
+
+/** What the configuration says about when a condition counts. */
+export function limitsOf({ alerts, syncCron, backups, dialectFacts }: Config): ConditionLimits {
+  const { balanceBelow, balanceDays, syncStaleHours, diskFreeMb } = alerts
+  const { currency } = dialectFacts.money
+  return {
+    balanceBelowMinor: balanceBelow === null ? null : (parseDecimal(balanceBelow, currency) ?? null),
+    balanceDays,
+    syncStaleMs: syncStaleHours === null ? syncStaleMs(everyMs(syncCron)) : syncStaleHours * HOUR,
+    backupMissingMs: backups.cron === null ? null : 2 * everyMs(backups.cron),
+    diskFreeMb,
+  }
+}
+
+/** Runs of a schedule that are looked at: enough to meet the weekend of one that runs on working days. */
+const RUNS = 10
+
+/** The longest time between two of the next runs of a schedule, in milliseconds. */
+export function everyMs(cron: string): number {
+  const task = createTask(cron, () => {})
+  const runs = task.getNextRuns(RUNS).map((at) => at.getTime())
+  void task.destroy()
+  return Math.max(...runs.slice(1).map((at, index) => at - (runs[index] ?? at)))
+}
+
+const MB = 1_048_576
+
+/** Room that is left for the service on the disk of a folder; null where the system does not say. */
+export async function diskFreeMb(folder: string): Promise<number | null> {
+  try {
+    const { bavail, bsize } = await statfs(folder)
+    return Math.floor((bavail * bsize) / MB)
+  } catch {
+    return null
+  }
+}
+
+/** When the folder of the data was made. */
+export const madeAt = async (folder: string): Promise<number> => (await stat(path.resolve(folder))).birthtimeMs

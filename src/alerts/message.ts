@@ -1,0 +1,127 @@
+/** The words of messages about alerts: one line a fact. They follow from the alerts alone, so that a repeat says the same. */
+import { createHash } from 'node:crypto'
+import type { DueMessage, NoticeKind, NoticeSubject, Severity } from '../domain/alert-notice.ts'
+import { cut, plain } from '../domain/text-layout.ts'
+import { commandOf, ruleOf } from '../observe/alerts.ts'
+import type { Alert } from '../storage/alerts.ts'
+
+export type NoticedAlert = NoticeSubject & Alert
+
+/** What a channel sends. */
+export interface AlertMessage {
+  /** The same for a message that is sent again: receivers know a repeat by it. */
+  id: string
+  /** Name of the alerts: `freeze`; `test` for one that a person asked for. */
+  type: string
+  severity: Severity
+  /** One line. */
+  title: string
+  text: string
+  /** The alerts that the text names. */
+  alerts: MessageAlert[]
+  /** How many more there are. */
+  more: number
+}
+
+/** One alert as programs read it. Instants are ISO 8601, in UTC. */
+export interface MessageAlert {
+  id: string
+  state: NoticeKind
+  subject: string | null
+  note: string | null
+  since: string
+  endedAt: string | null
+  advice: string
+  command: string
+}
+
+/** Alerts that a message names; the others are counted. */
+const NAMED_MAX = 5
+/** Of a note: a sentence or two, on a telephone. */
+const NOTE_MAX = 500
+
+/** The message about alerts of one kind. @param console where people reach the console; null: there is no link */
+export function messageOf(
+  channel: string,
+  { type, severity, notices }: DueMessage<NoticedAlert>,
+  console: string | null,
+): AlertMessage {
+  // What stands comes before what is over.
+  const sorted = notices.toSorted((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind))
+  const named = sorted.slice(0, NAMED_MAX).map(({ kind, alert }) => shown(kind, alert))
+  const more = sorted.length - named.length
+  const says = notices.map(({ kind, alert }) => `${alert.id}:${kind}:${(alert.times ?? 0) + 1}`).sort()
+  const all = notices.length
+  const isOver = notices.every(({ kind }) => kind === 'ended')
+  const title = `${isOver ? 'ended' : severity}: ${wordsOf(type)}${all > 1 ? `, ${all} alerts` : ''}`
+  const left = more > 0 ? [`And ${more} more of this kind: quayside alerts list`] : []
+  const link = console === null ? [] : [`Console: ${console.replace(/\/+$/, '')}/overview`]
+  return {
+    id: idOf([channel, type, ...says]),
+    type,
+    severity,
+    title,
+    text: [...named.map((one) => textOf(type, severity, one)), ...left, ...link].join('\n\n'),
+    alerts: named,
+    more,
+  }
+}
+
+const order: readonly NoticeKind[] = ['raised', 'repeated', 'ended']
+
+export const wordsOf = (type: string): string => type.replaceAll('_', ' ')
+
+const idOf = (parts: readonly string[]): string =>
+  createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32)
+
+function shown(state: NoticeKind, alert: NoticedAlert): MessageAlert {
+  const { id, subject, note, raisedAt, endedAt, type } = alert
+  return {
+    id,
+    state,
+    subject: subject === null ? null : plain(subject),
+    note: note === null ? null : cut(plain(note), NOTE_MAX),
+    since: new Date(raisedAt).toISOString(),
+    endedAt: endedAt === null ? null : new Date(endedAt).toISOString(),
+    advice: ruleOf(type).advice,
+    command: commandOf(alert),
+  }
+}
+
+function textOf(
+  type: string,
+  severity: Severity,
+  { state, subject, note, since, endedAt, advice, command }: MessageAlert,
+) {
+  const about = subject === null ? [] : [`About: ${subject}`]
+  const what = note === null ? [] : [`What: ${note}`]
+  if (state === 'ended') {
+    return [
+      `ENDED: ${wordsOf(type)}`,
+      ...about,
+      ...what,
+      `It was open from ${minute(since)} to ${minute(endedAt)} UTC.`,
+    ].join('\n')
+  }
+  return [
+    `${state === 'repeated' ? 'STILL OPEN, ' : ''}${severity.toUpperCase()}: ${wordsOf(type)}`,
+    ...about,
+    ...what,
+    `Since: ${minute(since)} UTC`,
+    `Do: ${advice}: ${command}`,
+  ].join('\n')
+}
+
+/** `2026-03-01 09:30` */
+const minute = (instant: string | null): string => (instant ?? '').slice(0, 16).replace('T', ' ')
+
+/** A message that shows whether a channel works. @param id of the message */
+export const testMessage = (id: string): AlertMessage => ({
+  id,
+  type: 'test',
+  severity: 'warning',
+  title: 'test: this channel works',
+  text: 'TEST: this channel works.\nNothing is wrong. A person asked for this message.',
+  alerts: [],
+  more: 0,
+})

@@ -1,0 +1,103 @@
+/**
+ * Keeps the table of alerts: takes what was raised into it, raises what is watched and no commit causes, and notes what is over.
+ */
+import type { Context } from '../context.ts'
+import type { Condition } from '../domain/conditions.ts'
+import { type AlertFacts, alertOf, isOver, type ServiceFacts, saysOf } from '../observe/alerts.ts'
+import { readStatus } from '../observe/status.ts'
+import {
+  type Alert,
+  alertsAbout,
+  endAlert,
+  forgetAlerts,
+  insertAlert,
+  markTaken,
+  openAlerts,
+  untakenAlerts,
+} from '../storage/alerts.ts'
+import type { Change } from '../storage/database.ts'
+import { enqueueAlert } from '../storage/outbox.ts'
+
+export interface Watching extends Pick<Context, 'db' | 'now' | 'newId' | 'log'> {
+  service: ServiceFacts
+  /** The log is written by the outbox. */
+  wakeOutbox: () => void
+}
+
+/** Alerts that one commit takes. */
+const BATCH = 200
+/** Alerts of one kind and subject that are compared with a new one: more differ in their notes alone. */
+const ALIKE_MAX = 50
+/** Open alerts that are looked at. */
+const OPEN_MAX = 5_000
+const DAY = 24 * 3_600_000
+/** As long as the rows of deliveries. */
+const KEPT_MS = 90 * DAY
+/** An alert that was over long before it was taken is no news. */
+const OLD_MS = 30 * DAY
+
+/** Takes alerts that were raised since. One that says what an open one says is no other alert. @returns how many it took */
+export async function takeAlerts({ db, now }: Pick<Watching, 'db' | 'now'>): Promise<number> {
+  const rows = await db.query(untakenAlerts(BATCH))
+  const taken = new Set<string>()
+  const changes: Change[] = []
+  for (const row of rows) {
+    changes.push(markTaken(row.id, now()))
+    const alert = alertOf(row)
+    if (taken.has(saysOf(alert)) || now() - alert.raisedAt > OLD_MS) continue
+    const alike = await db.query(alertsAbout(alert.type, alert.subject, ALIKE_MAX))
+    if (alike.some((one) => one.endedAt === null && saysOf(one) === saysOf(alert))) continue
+    taken.add(saysOf(alert))
+    changes.push(insertAlert({ ...alert, mutedUntil: mutedUntil(alike, now()) }))
+  }
+  if (changes.length > 0) await db.commit(changes)
+  return rows.length
+}
+
+/** A kind that is muted about a subject stays so for the next alert of it. */
+const mutedUntil = (alike: readonly Alert[], now: number): number | null => {
+  const until = Math.max(0, ...alike.map((one) => one.mutedUntil ?? 0))
+  return until > now ? until : null
+}
+
+/** Notes what is over, and raises the conditions that stand and are no open alert yet. */
+export async function checkAlerts(watching: Watching): Promise<void> {
+  const { db, now, service } = watching
+  const status = await readStatus(db)
+  const facts: AlertFacts = { ...service, db, status, now: now(), conditions: await service.conditions(status) }
+  const ended: Change[] = []
+  const open: Alert[] = []
+  for (const alert of await db.query(openAlerts(OPEN_MAX))) {
+    if (await isOver(alert, facts)) ended.push(endAlert(alert.id, now()))
+    else open.push(alert)
+  }
+  const raised = facts.conditions.filter(
+    ({ type, store }) => !open.some((alert) => alert.type === type && (alert.payload.store ?? null) === store),
+  )
+  const changes = [...ended, ...raised.map((condition) => raise(watching, condition)), ...forgetAlerts(now() - KEPT_MS)]
+  await db.commit(changes)
+  if (raised.length > 0) watching.wakeOutbox()
+}
+
+const raise = (watching: Watching, { type, store, note }: Condition): Change =>
+  enqueueAlert(watching, {
+    type,
+    occasion: `${store ?? ''}:${watching.now()}`,
+    payload: store === null ? { note } : { note, store },
+  })
+
+/** How often it is looked whether alerts are over, and what is watched stands. */
+const CHECK_MS = 60_000
+
+/** @returns a batch of watching: how many alerts it took */
+export function alertWatcher(watching: Watching): () => Promise<number> {
+  let checkedAt = Number.NEGATIVE_INFINITY
+  return async () => {
+    const taken = await takeAlerts(watching)
+    // The clock may be put back.
+    if (taken > 0 || Math.abs(watching.now() - checkedAt) < CHECK_MS) return taken
+    checkedAt = watching.now()
+    await checkAlerts(watching)
+    return takeAlerts(watching)
+  }
+}

@@ -1,0 +1,73 @@
+/** Channels over HTTP: plain JSON, signed on request, and the shape of an incoming webhook of Slack. */
+import { Agent, type Dispatcher, request } from 'undici'
+import type { Secret } from '../secret.ts'
+import { signatureHeaders } from '../stores/backend/signature.ts'
+import { causeOfNoAnswer, deadlineSignal } from '../stores/connection.ts'
+import type { Channel, SendResult } from './channel.ts'
+import type { AlertMessage } from './message.ts'
+
+export interface WebhookChannelOptions {
+  format: 'json' | 'slack'
+  /** Who has the address of a Slack webhook can write there. */
+  address: Secret
+  /** Signs JSON by Standard Webhooks; absent: it is not signed. */
+  key?: Buffer | undefined
+  /** Epoch milliseconds. */
+  now: () => number
+}
+
+/** A receiver that needs longer gets the message again. */
+const DEADLINE_MS = 15_000
+/** Nothing of an answer is used but its status. */
+const ANSWER_MAX = 8_192
+
+/** Every 2xx confirms. Redirects are not followed: they would carry alerts elsewhere. */
+export function webhookChannel({ format, address, key, now }: WebhookChannelOptions): Pick<Channel, 'send' | 'close'> {
+  const agent = new Agent({ connections: 1 })
+  return {
+    send: async (message): Promise<SendResult> => {
+      const url = address.reveal()
+      const body = JSON.stringify(format === 'slack' ? slackBody(message) : jsonBody(message))
+      const id = `msg_${message.id}`
+      const signal = deadlineSignal(DEADLINE_MS)
+      try {
+        const answer = await request(url, {
+          dispatcher: agent,
+          method: 'POST',
+          body,
+          signal,
+          headers: {
+            'content-type': 'application/json',
+            'user-agent': 'quayside',
+            ...(key ? signatureHeaders([key], { id, at: now(), body }) : { 'webhook-id': id }),
+          },
+        })
+        await discard(answer.body, signal)
+        if (answer.statusCode >= 200 && answer.statusCode < 300) return { outcome: 'sent' }
+        return { outcome: 'not_sent', detail: `answered ${answer.statusCode}${adviceFor(answer.statusCode)}` }
+      } catch (error) {
+        return { outcome: 'not_sent', detail: causeOfNoAnswer(error, new URL(url).host, DEADLINE_MS) }
+      }
+    },
+    close: () => agent.destroy(),
+  }
+}
+
+const discard = (body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> =>
+  body.dump({ limit: ANSWER_MAX, signal }).catch(() => {})
+
+const adviceFor = (status: number): string => {
+  if (status >= 300 && status < 400) return ': redirects are not followed; set the address that it leads to'
+  if (status === 404 || status === 410) return ': there is nothing at this address'
+  return status === 401 || status === 403 ? ': it does not accept the address or the signature' : ''
+}
+
+const jsonBody = ({ type, severity, title, text, alerts, more }: AlertMessage): object => ({
+  type: type === 'test' ? 'test' : 'alerts',
+  data: { kind: type, severity, title, alerts, more, text },
+})
+
+/** Slack reads three characters of a text as its own. */
+const slackBody = ({ text }: AlertMessage): object => ({
+  text: `Quayside\n${text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')}`,
+})

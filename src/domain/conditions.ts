@@ -1,0 +1,108 @@
+/** What goes wrong without an event that says so, and stands until it is right again: each is an alert while it does. */
+import { daysLeft } from './activity.ts'
+import { formatDecimal } from './money.ts'
+
+/** What was read. Instants in epoch milliseconds, amounts in minor units. */
+export interface ConditionFacts {
+  now: number
+  balance: { amountMinor: number; currency: string } | null
+  /** What was spent in the last days, and how many they are. */
+  spend: { minor: number; days: number }
+  /** Null: the catalogue was never read completely. */
+  catalogueReadAt: number | null
+  /** Null: there is no backup. */
+  backupAt: number | null
+  /** Before it there was neither catalogue nor backup to miss. */
+  installedAt: number
+  /** Stores that have not taken their listings, or what is pushed to them of orders, several times in a row. */
+  listingsRefusedBy: { store: string; error: string | null }[]
+  updatesRefusedBy: { store: string; error: string | null }[]
+  /** Deliveries whose signature does not fit, and none that does. */
+  deliveriesRefused: boolean
+  /** Null: not known. */
+  diskFreeMb: number | null
+}
+
+/** From when on each counts; null: never. */
+export interface ConditionLimits {
+  balanceBelowMinor: number | null
+  balanceDays: number | null
+  syncStaleMs: number | null
+  backupMissingMs: number | null
+  diskFreeMb: number | null
+}
+
+export const conditionTypes = [
+  'balance_below',
+  'balance_runs_out',
+  'sync_stale',
+  'listings_not_taken',
+  'updates_not_taken',
+  'deliveries_refused',
+  'disk_low',
+  'backup_missing',
+] as const
+
+export interface Condition {
+  type: (typeof conditionTypes)[number]
+  /** The store that it is about; null: the service as a whole. */
+  store: string | null
+  /** A sentence. */
+  note: string
+}
+
+const HOUR = 3_600_000
+
+/** The conditions that stand. */
+export function standingConditions(facts: ConditionFacts, limits: ConditionLimits): Condition[] {
+  const { now, balance, spend, catalogueReadAt, backupAt, installedAt, diskFreeMb } = facts
+  const standing: Condition[] = []
+  const add = (type: Condition['type'], note: string, store: string | null = null) =>
+    standing.push({ type, store, note })
+  if (balance) {
+    const { amountMinor, currency } = balance
+    const text = (minor: number) => `${formatDecimal({ minor, currency })} ${currency}`
+    const { balanceBelowMinor, balanceDays } = limits
+    if (balanceBelowMinor !== null && amountMinor < balanceBelowMinor) {
+      add('balance_below', `the balance is ${text(amountMinor)}, less than ${text(balanceBelowMinor)}`)
+    }
+    const left = daysLeft(amountMinor, spend.minor, spend.days)
+    if (balanceDays !== null && left !== null && left < balanceDays) {
+      const lasts = left < 1 ? `${Math.floor(left * 24)} hours` : `${left.toFixed(1)} days`
+      add('balance_runs_out', `the balance of ${text(amountMinor)} lasts ${lasts} at what was spent lately`)
+    }
+  }
+  const isOlder = (at: number | null, ms: number | null) => ms !== null && now - (at ?? installedAt) > ms
+  if (isOlder(catalogueReadAt, limits.syncStaleMs)) {
+    add('sync_stale', `the catalogue was not read completely ${sinceText(catalogueReadAt, 'so far')}`)
+  }
+  if (isOlder(backupAt, limits.backupMissingMs)) {
+    add('backup_missing', `no backup was made ${sinceText(backupAt, 'so far')}`)
+  }
+  for (const { store, error } of facts.listingsRefusedBy) {
+    add('listings_not_taken', `${store} takes no listings: ${error ?? 'it does not say why'}`, store)
+  }
+  for (const { store, error } of facts.updatesRefusedBy) {
+    add(
+      'updates_not_taken',
+      `${store} does not take what is sent of its orders: ${error ?? 'it does not say why'}`,
+      store,
+    )
+  }
+  if (facts.deliveriesRefused) {
+    add('deliveries_refused', 'the signatures of the last deliveries do not fit, and none came whose signature does')
+  }
+  if (limits.diskFreeMb !== null && diskFreeMb !== null && diskFreeMb < limits.diskFreeMb) {
+    add('disk_low', `the disk of the data folder has ${diskFreeMb} MB left, less than ${limits.diskFreeMb} MB`)
+  }
+  return standing
+}
+
+const sinceText = (at: number | null, otherwise: string): string =>
+  at === null ? otherwise : `since ${new Date(at).toISOString()}`
+
+/** The least time after which a catalogue counts as stale: runs of a large catalogue, and one that fails, take a while. */
+const STALE_LEAST_MS = 3 * HOUR
+
+/** @param everyMs between two runs of the schedule */
+export const syncStaleMs = (everyMs: number): number => Math.max(STALE_LEAST_MS, 2 * everyMs + HOUR)

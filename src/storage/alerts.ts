@@ -1,0 +1,134 @@
+import { and, asc, desc, eq, getTableColumns, gt, gte, isNull, lt, sql } from 'drizzle-orm'
+import type { Change } from './database.ts'
+import { alertChannels, alertNotices, alerts, outbox } from './schema.ts'
+import { build, change, insertMany, statement } from './statement.ts'
+
+export type Alert = typeof alerts.$inferSelect
+export type AlertChannel = typeof alertChannels.$inferSelect
+export type AlertNotice = typeof alertNotices.$inferSelect
+
+/** Alerts of the outbox that are not among the alerts yet, the oldest first. */
+export const untakenAlerts = statement((limit: number) =>
+  build
+    .select()
+    .from(outbox)
+    // Written out and not bound, so that SQLite sees that its index of these alone is enough.
+    .where(and(sql`${outbox.kind} = 'alert' and ${outbox.takenAt} is null`, gt(outbox.id, '')))
+    .orderBy(asc(outbox.id))
+    .limit(limit),
+)
+
+/** Stale when another process has taken it. */
+export const markTaken = change(1, (id: string, now: number) =>
+  build
+    .update(outbox)
+    .set({ takenAt: now })
+    .where(and(eq(outbox.id, id), isNull(outbox.takenAt))),
+)
+
+export const insertAlert = change(1, (row: typeof alerts.$inferInsert) => build.insert(alerts).values(row))
+
+export const alertById = statement((id: string) => build.select().from(alerts).where(eq(alerts.id, id)))
+
+/** The newest first. */
+export const openAlerts = statement((limit: number) =>
+  build.select().from(alerts).where(isNull(alerts.endedAt)).orderBy(desc(alerts.id)).limit(limit),
+)
+
+export const alertsEndedFrom = statement((instant: number, limit: number) =>
+  build.select().from(alerts).where(gte(alerts.endedAt, instant)).orderBy(desc(alerts.endedAt)).limit(limit),
+)
+
+/** Those of one kind about one subject, the newest first. @param subject null: the service as a whole */
+export const alertsAbout = (type: string, subject: string | null, limit: number) =>
+  subject === null ? alertsAboutAll(type, limit) : alertsAboutOne(type, subject, limit)
+const alertsAboutOne = statement((type: string, subject: string, limit: number) =>
+  build
+    .select()
+    .from(alerts)
+    .where(and(eq(alerts.type, type), eq(alerts.subject, subject)))
+    .orderBy(desc(alerts.id))
+    .limit(limit),
+)
+const alertsAboutAll = statement((type: string, limit: number) =>
+  build
+    .select()
+    .from(alerts)
+    .where(and(eq(alerts.type, type), isNull(alerts.subject)))
+    .orderBy(desc(alerts.id))
+    .limit(limit),
+)
+
+export const endAlert = change('any', (id: string, now: number) =>
+  build
+    .update(alerts)
+    .set({ endedAt: now })
+    .where(and(eq(alerts.id, id), isNull(alerts.endedAt))),
+)
+
+/** Forgets alerts that were over before an instant, and what was said of them. */
+export const forgetAlerts = (before: number): Change[] => [forgetNoticesOf(before), forgetEnded(before)]
+const forgetEnded = change('any', (before: number) => build.delete(alerts).where(lt(alerts.endedAt, before)))
+const forgetNoticesOf = change('any', (before: number) =>
+  build
+    .delete(alertNotices)
+    .where(sql`${alertNotices.alert} in (select ${alerts.id} from ${alerts} where ${alerts.endedAt} < ${before})`),
+)
+
+/** A channel is connected once; a second note of it changes nothing. */
+export const connectChannel = change('any', (channel: string, now: number) =>
+  build.insert(alertChannels).values({ channel, connectedAt: now }).onConflictDoNothing(),
+)
+
+export const alertChannelNamed = statement((channel: string) =>
+  build.select().from(alertChannels).where(eq(alertChannels.channel, channel)),
+)
+
+export const allAlertChannels = statement(() => build.select().from(alertChannels).orderBy(asc(alertChannels.channel)))
+
+export const changeChannel = change(1, (channel: string, set: Partial<Omit<AlertChannel, 'channel' | 'connectedAt'>>) =>
+  build.update(alertChannels).set(set).where(eq(alertChannels.channel, channel)),
+)
+
+const noticed = { ...getTableColumns(alerts), said: alertNotices.said, at: alertNotices.at, times: alertNotices.times }
+const byChannel = (channel: string) => and(eq(alertNotices.alert, alerts.id), eq(alertNotices.channel, channel))
+
+/** The open alerts, each with what a channel has said of it; the newest first. */
+export const openForChannel = statement((channel: string, limit: number) =>
+  build
+    .select(noticed)
+    .from(alerts)
+    .leftJoin(alertNotices, byChannel(channel))
+    .where(isNull(alerts.endedAt))
+    .orderBy(desc(alerts.id))
+    .limit(limit),
+)
+
+/** The same of alerts that ended since an instant; the last one first. */
+export const endedForChannel = statement((channel: string, from: number, limit: number) =>
+  build
+    .select(noticed)
+    .from(alerts)
+    .leftJoin(alertNotices, byChannel(channel))
+    .where(gte(alerts.endedAt, from))
+    .orderBy(desc(alerts.endedAt))
+    .limit(limit),
+)
+
+/** When a channel last had a message of each kind since an instant. */
+export const lastMessages = statement((channel: string, since: number) =>
+  build
+    .select({ type: alerts.type, at: sql<number>`max(${alertNotices.at})`.as('at') })
+    .from(alertNotices)
+    .innerJoin(alerts, eq(alerts.id, alertNotices.alert))
+    .where(and(eq(alertNotices.channel, channel), gt(alertNotices.at, since)))
+    .groupBy(alerts.type),
+)
+
+/** Notes what a channel has said. */
+export const putNotices = insertMany(alertNotices, 'any', (insert) =>
+  insert.onConflictDoUpdate({
+    target: [alertNotices.channel, alertNotices.alert],
+    set: { said: sql`excluded.said`, at: sql`excluded.at`, times: sql`excluded.times` },
+  }),
+)

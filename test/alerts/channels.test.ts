@@ -1,0 +1,178 @@
+/** Alerts reach people: raised, repeated, ended, over channels that may be down. */
+import { createHmac } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { type Alert, enqueueAlert } from '../../src/storage/outbox.ts'
+import { startAlertReceiver } from '../support/alert-receiver.ts'
+import { type ApiOptions, type ApiWorld, openApi } from '../support/api-world.ts'
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+
+async function openAlerting(alerts: object = {}, options: ApiOptions = {}) {
+  const receiver = await startAlertReceiver()
+  const world = await openApi({
+    ...options,
+    alerts: { channels: { duty: { kind: 'webhook' } }, syncStaleHours: 720, ...alerts },
+    alertAddresses: { QUAYSIDE_ALERT_DUTY: receiver.url, ...options.alertAddresses },
+  })
+  await world.alertRound()
+  /** What the channel has said of these kinds. */
+  const saidOf = (...kinds: string[]) =>
+    receiver.received.filter(({ data }) => kinds.includes(data.kind)).map(({ data }) => saidIn(data))
+  return { ...world, receiver, saidOf }
+}
+
+const saidIn = ({ kind, alerts }: { kind: string; alerts: { state: string }[] }): string =>
+  `${kind} ${alerts.map(({ state }) => state).join(' ')}`
+
+const raise = ({ ordering, db }: ApiWorld, alert: Alert) => db.commit([enqueueAlert(ordering, alert)])
+const freeze = (world: ApiWorld, reason = 'checking prices') => world.ask('POST', '/freeze', { body: { reason } })
+const low = (occasion: string): Alert => ({
+  type: 'balance_low',
+  occasion,
+  payload: { note: 'the supplier says that the balance is low' },
+})
+
+/** Lets time pass, and alerts work every minute. */
+async function pass(world: ApiWorld, ms: number, stepMs = MINUTE): Promise<void> {
+  for (let left = ms; left > 0; left -= stepMs) {
+    world.move(Math.min(stepMs, left))
+    await world.alertRound()
+  }
+}
+
+describe('a channel', () => {
+  test('is sent an alert once, and its end', async () => {
+    const world = await openAlerting()
+    await raise(world, { type: 'backup_failed', occasion: '1', payload: { note: 'the disk is full' } })
+    await world.alertRound()
+    await pass(world, HOUR)
+    expect(world.saidOf('backup_failed')).toEqual(['backup_failed raised'])
+    expect(world.receiver.received[0]?.data).toMatchObject({
+      kind: 'backup_failed',
+      severity: 'warning',
+      title: 'warning: backup failed',
+      text: [
+        'WARNING: backup failed',
+        'What: the disk is full',
+        'Since: 2023-11-14 22:13 UTC',
+        'Do: fix what the note says, then make one: quayside backup',
+      ].join('\n'),
+    })
+    expect((await world.ask('POST', '/backups')).status).toBe(201)
+    await pass(world, HOUR)
+    expect(world.saidOf('backup_failed')).toEqual(['backup_failed raised', 'backup_failed ended'])
+    expect(world.receiver.received[1]?.data.text).toContain(
+      'It was open from 2023-11-14 22:13 to 2023-11-14 23:14 UTC.',
+    )
+    await pass(world, 2 * DAY, HOUR)
+    expect(world.saidOf('backup_failed')).toHaveLength(2)
+  })
+
+  test('is sent a freeze again each day until a person lifts it', async () => {
+    const world = await openAlerting()
+    for (const occasion of ['1', '2', '3']) {
+      await raise(world, { type: 'freeze', occasion, payload: { note: 'many reviews' } })
+      await freeze(world, 'many reviews')
+      await pass(world, HOUR, 10 * MINUTE)
+    }
+    expect(world.saidOf('freeze')).toEqual(['freeze raised'])
+    await pass(world, 2 * DAY, HOUR)
+    expect(world.saidOf('freeze')).toEqual(['freeze raised', 'freeze repeated', 'freeze repeated'])
+    const [, again] = world.receiver.received.filter(({ data }) => data.kind === 'freeze')
+    expect(again?.data.title).toBe('critical: freeze')
+    expect(again?.data.text).toMatch(/^STILL OPEN, CRITICAL: freeze\n/)
+  })
+
+  test('that was down is sent what stands when it is up, and what began and ended meanwhile', async () => {
+    const world = await openAlerting()
+    world.receiver.answer = (response) => void response.writeHead(503).end()
+    await raise(world, { type: 'backup_failed', occasion: '1', payload: { note: 'the disk is full' } })
+    await raise(world, { type: 'dead_letter', occasion: '1', payload: { note: 'a callback is dead', callback: 'c' } })
+    await pass(world, 20 * MINUTE)
+    expect((await world.ask('POST', '/backups')).status).toBe(201)
+    // Orders do not wait for it.
+    const order = await world.buy('1001')
+    await world.pass(MINUTE)
+    expect(await world.state(order)).toBe('fulfilled')
+    await pass(world, 5 * HOUR)
+    const asked = world.receiver.received.length
+    // Five tries within the first minutes, then one each quarter of an hour.
+    expect(asked).toBeLessThan(30)
+    await raise(world, low('1'))
+    world.receiver.answer = (response) => void response.writeHead(204).end()
+    await pass(world, 20 * MINUTE)
+    expect(
+      world.receiver.received
+        .slice(asked)
+        .map(({ data }) => saidIn(data))
+        .toSorted(),
+    ).toEqual(['backup_failed ended', 'balance_low raised', 'dead_letter ended'])
+  })
+
+  test('is sent a thousand dead letters as one message', async () => {
+    const world = await openAlerting()
+    const { db, ordering } = world
+    const dead = (index: number) =>
+      enqueueAlert(ordering, {
+        type: 'order_changed',
+        occasion: `${index}`,
+        payload: { note: 'it was changed in the shop', store: 's', reference: String(10_000 + index) },
+      })
+    await db.commit(Array.from({ length: 1_000 }, (_, index) => dead(index)))
+    await pass(world, 30 * MINUTE)
+    const [message, ...others] = world.receiver.received
+    expect(others).toEqual([])
+    expect(message?.data).toMatchObject({ title: 'warning: order changed, 1000 alerts', more: 995 })
+    expect(message?.data.alerts).toHaveLength(5)
+    expect(message?.data.text).toContain('And 995 more of this kind: quayside alerts list')
+  })
+
+  test('that did not answer, but took the message, gets it again under the same id', async () => {
+    const world = await openAlerting()
+    world.receiver.answer = (response) => void response.destroy()
+    await raise(world, low('1'))
+    await pass(world, MINUTE)
+    world.receiver.answer = (response) => void response.writeHead(204).end()
+    await pass(world, HOUR)
+    const ids = world.receiver.received.map(({ headers }) => headers['webhook-id'])
+    expect(ids.length).toBeGreaterThan(1)
+    expect(new Set(ids).size).toBe(1)
+    expect(new Set(world.receiver.received.map(({ body }) => body)).size).toBe(1)
+  })
+
+  test('gets JSON that any library of Standard Webhooks verifies, and Slack its own shape', async () => {
+    const key = Buffer.alloc(32, 7)
+    const receiver = await startAlertReceiver()
+    const world = await openAlerting(
+      { channels: { duty: { kind: 'webhook' }, chat: { kind: 'slack', least: 'critical' } } },
+      {
+        alertAddresses: {
+          QUAYSIDE_ALERT_DUTY: `${receiver.url} whsec_${key.toString('base64')}`,
+          QUAYSIDE_ALERT_CHAT: receiver.url,
+        },
+      },
+    )
+    await raise(world, low('1'))
+    await world.alertRound()
+    const [signed] = receiver.received
+    const { 'webhook-id': id, 'webhook-timestamp': at, 'webhook-signature': signature } = signed?.headers ?? {}
+    const mac = createHmac('sha256', key).update(`${id}.${at}.${signed?.body}`).digest('base64')
+    expect(signature).toBe(`v1,${mac}`)
+    await freeze(world, 'a <b> & c')
+    await raise(world, { type: 'freeze', occasion: '1', payload: { note: 'a <b> & c' } })
+    await world.alertRound()
+    const texts = receiver.received.slice(1).map(({ body }) => (JSON.parse(body) as { text?: string }).text)
+    expect(texts.filter(Boolean)).toEqual([expect.stringContaining('What: a &lt;b&gt; &amp; c')])
+  })
+
+  test('that redirects is not followed', async () => {
+    const world = await openAlerting()
+    const elsewhere = await startAlertReceiver()
+    world.receiver.answer = (response) => void response.writeHead(307, { location: elsewhere.url }).end()
+    await raise(world, low('1'))
+    await pass(world, HOUR)
+    expect(elsewhere.received).toEqual([])
+  })
+})
