@@ -93,6 +93,7 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
     now,
     random: Math.random,
     sleep: (ms) => sleep(ms),
+    onRequest: (request, status, ms) => metrics.time('supplier_request_seconds', ms, { request, status }),
   })
   const signing = await openCallbackSecrets({ db, vault, now, newId })
   const stores = openStores(config.stores, {
@@ -119,6 +120,7 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
     hooks: {
       countReceived: (outcome, reason) => metrics.count('deliveries', { outcome, reason }),
       countProcessed: (state) => metrics.count('deliveries_processed', { state }),
+      timeKeys: (ms) => metrics.time('order_to_keys_seconds', ms),
       ...(at && { at }),
     },
   })

@@ -55,6 +55,8 @@ export interface Hooks {
   /** Counts for the metrics: a delivery that came in, and one that was processed. */
   countReceived?: ReceiveDeps['countReceived']
   countProcessed?: (state: string) => void
+  /** Times a hand-over for the metrics: milliseconds since its order came. */
+  timeKeys?: (ms: number) => void
   /** True when the process died without being able to say so: in a simulation. */
   isDead?: () => boolean
   /** False: no worker runs by itself, and a test calls `work` instead. Default: true. */
@@ -100,7 +102,9 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     marker,
     hooks = {},
   } = parts
-  const { at = () => {}, countReceived = () => {}, countProcessed = () => {}, isDead = () => false } = hooks
+  const nothing = () => {}
+  const { at = nothing, countReceived = nothing, countProcessed = nothing, timeKeys = nothing } = hooks
+  const { isDead = () => false } = hooks
   const halt = new AbortController()
   const stopped = (): boolean => halt.signal.aborted || isDead()
   const workers = {} as Record<WorkerName, Worker>
@@ -122,6 +126,7 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     ...context,
     stores,
     storeOf,
+    timeKeys,
     signal: halt.signal,
     owner: parts.owner,
     policy: parts.policy,

@@ -1,4 +1,4 @@
-import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { COUNT_MAX } from '../storage/statement.ts'
 import type { UnreadableAnswer } from '../supplier/read.ts'
 import type { StoredStatus } from './status.ts'
@@ -8,6 +8,20 @@ const counters = {
   deliveries: { help: 'Requests at the endpoint for deliveries, by outcome', labels: ['outcome', 'reason'] },
   deliveries_processed: { help: 'Times a stored delivery was processed, by the state after it', labels: ['state'] },
   http_requests: { help: 'Requests that were answered', labels: ['route', 'status'] },
+}
+
+/** What is timed while the service works. Buckets are upper bounds in seconds. */
+const histograms = {
+  order_to_keys_seconds: {
+    help: 'From the arrival of a store order to keys of it that the store confirmed, one for each hand-over',
+    labels: [],
+    buckets: [1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 21_600, 86_400],
+  },
+  supplier_request_seconds: {
+    help: 'Requests to the supplier by what was asked for, until their answer or their failure, by class of status; `none`: no whole answer',
+    labels: ['request', 'status'],
+    buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15],
+  },
 }
 
 /** What each scrape reads. */
@@ -34,6 +48,9 @@ const seconds = (since: number | null | undefined, now: number): Reading[] =>
 const each = (values: Record<string, number>, labels?: Record<string, string>): Reading[] =>
   Object.entries(values).map(([what, value]) => [value, { what, ...labels }])
 
+/** What people watch is 0 and not absent while there is none. A later reading of the same labels counts. */
+const zero = (...labels: Record<string, string>[]): Reading[] => labels.map((given) => [0, given])
+
 const UP_TO = `of each kind up to ${COUNT_MAX}`
 
 /** What is read at each scrape. */
@@ -41,18 +58,26 @@ const gauges: Record<string, GaugeSource> = {
   deliveries_stored: {
     help: `Deliveries in the inbox, ${UP_TO}`,
     labels: ['state'],
-    read: ({ deliveries }) => deliveries.map(({ state, total }) => [total, { state }]),
+    read: ({ deliveries }) => [
+      ...zero({ state: 'dead' }, { state: 'quarantined' }),
+      ...deliveries.map(({ state, total }): Reading => [total, { state }]),
+    ],
   },
   purchases: {
     help: `Purchases by state and what holds them, ${UP_TO}`,
     labels: ['state', 'hold'],
-    read: ({ purchases }) =>
-      purchases.map(({ state, holdReason, total }) => [total, { state, hold: holdReason ?? '' }]),
+    read: ({ purchases }) => [
+      ...zero({ state: 'review', hold: '' }),
+      ...purchases.map(({ state, holdReason, total }): Reading => [total, { state, hold: holdReason ?? '' }]),
+    ],
   },
   outbox: {
     help: `Effects that are queued or done, ${UP_TO}`,
     labels: ['kind', 'state'],
-    read: ({ outbox }) => outbox.map(({ kind, state, total }) => [total, { kind, state }]),
+    read: ({ outbox }) => [
+      ...zero({ kind: 'callback', state: 'due' }, { kind: 'callback', state: 'dead' }),
+      ...outbox.map(({ kind, state, total }): Reading => [total, { kind, state }]),
+    ],
   },
   discrepancies: {
     help: 'Differences that look-ups and sweeps found',
@@ -82,9 +107,8 @@ const gauges: Record<string, GaugeSource> = {
     read: ({ freeze }) => [[freeze ? 1 : 0]],
   },
   unreadable_answers: {
-    help: 'Kinds of answers of the supplier that cannot be read now, by request and setting of the dialect',
-    labels: ['request', 'setting'],
-    read: ({ unreadable }) => unreadable.map(({ request, setting }) => [1, { request, setting }]),
+    help: 'Kinds of answers of the supplier that cannot be read now; the status names each',
+    read: ({ unreadable }) => [[unreadable.length]],
   },
   supplier_silence_seconds: {
     help: 'For how long no request to the supplier has been answered; 0 while it answers',
@@ -138,6 +162,8 @@ const gauges: Record<string, GaugeSource> = {
 export interface Metrics {
   /** Never throws: a metric is not worth a request. */
   count(name: keyof typeof counters, labels: Record<string, string>): void
+  /** Never throws. @param ms how long it took */
+  time(name: keyof typeof histograms, ms: number, labels?: Record<string, string>): void
   /** The metrics as Prometheus reads them. Without the gauges when they cannot be read now. */
   scrape(): Promise<{ contentType: string; text: string }>
 }
@@ -162,6 +188,12 @@ export function createMetrics(observe: () => Promise<Observed>, { process = fals
       new Counter(options(`${name}_total`, help, labels)),
     ]),
   )
+  const timed = Object.fromEntries(
+    Object.entries(histograms).map(([name, { help, labels, buckets }]) => [
+      name,
+      new Histogram({ ...options(name, help, labels), buckets }),
+    ]),
+  )
   let observed: Promise<Observed | undefined> = Promise.resolve(undefined)
   for (const [name, { help, labels, read }] of Object.entries(gauges)) {
     const gauge: Gauge = new Gauge({
@@ -182,6 +214,13 @@ export function createMetrics(observe: () => Promise<Observed>, { process = fals
         counted[name]?.inc(labels)
       } catch {
         // A label that was not declared is a mistake of ours; the request goes on without its metric.
+      }
+    },
+    time(name, ms, labels = {}) {
+      try {
+        timed[name]?.observe(labels, Math.max(0, ms) / 1_000)
+      } catch {
+        // As above.
       }
     },
     async scrape() {

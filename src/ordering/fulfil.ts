@@ -34,6 +34,8 @@ import { orderStanding } from './order-view.ts'
 export interface Fulfilment extends Ordering {
   /** The store of an id; undefined when the configuration no longer has it. */
   storeOf: (id: string) => Store | undefined
+  /** Called at each hand-over with new keys: milliseconds since its order came. */
+  timeKeys: (ms: number) => void
 }
 
 const BATCH = 100
@@ -115,8 +117,10 @@ async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRo
   const done = [markEffectDone(row.id, row.attempts + 1, now())]
   if (effect.type === 'line.fulfilled') done.push(markHandedOver(row.id, now()))
   // Keys that the store gets for the first time, and how long their customer waited.
-  if (order) {
-    done.push(countHourly(now(), 'keys', fresh), countHourlyTime(now(), 'keysWithin', now() - order.receivedAt))
+  const keysWithin = order && now() - order.receivedAt
+  if (keysWithin !== undefined) {
+    done.push(countHourly(now(), 'keys', fresh), countHourlyTime(now(), 'keysWithin', keysWithin))
+    fulfilment.timeKeys(keysWithin)
   }
   await db.commit(done)
   at('noted')

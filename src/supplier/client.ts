@@ -38,7 +38,7 @@ import {
   unreadable,
 } from './read.ts'
 import { parseBalance, parseOrder, parseWebhook, type Read, unreadField, unwrap, writeInstant } from './records.ts'
-import { ANSWER_MAX_BYTES, type Network, sockets } from './request.ts'
+import { ANSWER_MAX_BYTES, type Exchange, type Network, sockets } from './request.ts'
 
 export interface SupplierSettings {
   /** http or https, ends in `/v1`; one slash after it is removed. */
@@ -54,6 +54,8 @@ export interface SupplierSettings {
   fetchDeadlineMs?: number
   /** Default: the sockets of this machine. */
   network?: Network
+  /** Called when a request has ended, such as `GET /orders/{id}`, with the class of its status, such as `2xx`, and how long it took. */
+  onRequest?: (request: string, status: string, ms: number) => void
 }
 
 /** Pages count from 1, also where the supplier counts from 0; `limit` is at most, and by default, the dialect's largest page. */
@@ -156,7 +158,10 @@ export function createSupplier(settings: SupplierSettings): Supplier {
     random,
     fetchDeadlineMs,
     pacer,
-    noteReach: reach.note,
+    note: (ended, ms, request) => {
+      reach.note(ended, ms)
+      settings.onRequest?.(request, statusClassOf(ended), ms)
+    },
     agent,
     network,
   }
@@ -252,6 +257,12 @@ export function createSupplier(settings: SupplierSettings): Supplier {
       await Promise.all([agent.close(), orderAgent.close()])
     },
   }
+}
+
+/** `none`: no whole answer came. A 429 stands for itself. */
+function statusClassOf(ended: Exchange): string {
+  if (ended.stage !== 'answered') return 'none'
+  return ended.status === 429 ? '429' : `${Math.floor(ended.status / 100)}xx`
 }
 
 /** The exact bytes of an order request, stored before they are sent; the order of the fields is fixed. */

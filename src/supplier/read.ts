@@ -42,7 +42,8 @@ export interface SupplierLink {
   fetchDeadlineMs: number
   pacer: Pacer
   /** Is given every exchange. */
-  noteReach: (ended: Exchange, ms: number) => void
+  /** Called after each exchange. `request`: `GET /orders/{id}`. */
+  note: (ended: Exchange, ms: number, request: string) => void
   /** Connections for everything but orders, so that look-ups are never starved. */
   agent: Connections
   network: Network
@@ -213,12 +214,18 @@ export async function send(
   }
   const sentAt = link.now()
   const ended = withoutKey(await exchange(agent, whole, link.network.after), link.apiKey.reveal())
-  link.noteReach(ended, link.now() - sentAt)
+  link.note(ended, link.now() - sentAt, nameOf(request))
   if (ended.stage === 'not_sent' || ended.status === undefined || ended.headers === undefined) return ended
   link.pacer.observe(rateHint(ended.headers, link.dialect, link.now()))
   if (ended.status === 429) link.pacer.pause(askedWaitMs(link, ended.headers))
   else link.pacer.resumed()
   return ended
+}
+
+/** A request without its ids and filters: `GET /orders/{id}`. */
+function nameOf({ method, path }: Pick<Request, 'method' | 'path'>): string {
+  const [, first = '', id] = (path.split('?')[0] ?? '').split('/')
+  return `${method} /${first}${id === undefined ? '' : '/{id}'}`
 }
 
 /** A shorter text is in many answers by chance, and is no key. */
