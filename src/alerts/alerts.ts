@@ -4,6 +4,7 @@ import type { Context } from '../context.ts'
 import type { ServiceFacts } from '../observe/alerts.ts'
 import { type Channel, type Notifying, notifyNext } from './channel.ts'
 import { type ConditionSources, limitsOf, readConditions } from './conditions.ts'
+import { emailChannel } from './email-channel.ts'
 import { alertWatcher } from './watcher.ts'
 import { webhookChannel } from './webhook-channel.ts'
 
@@ -60,8 +61,11 @@ export function openAlerts({ config, service: known, watched, wakeOutbox, ...con
 function openChannels({ alerts, alertAddresses }: Config, now: () => number): Channel[] {
   return Object.entries(alerts.channels).flatMap(([name, settings]): Channel[] => {
     const address = alertAddresses.get(name)
-    if (!address || settings.kind === 'email') return []
+    if (!address) return []
     const { kind, least } = settings
+    if (kind === 'email') {
+      return [{ name, kind, least, ...emailChannel({ address: address.url, from: settings.from, to: settings.to }) }]
+    }
     const format = kind === 'slack' ? 'slack' : 'json'
     return [{ name, kind, least, ...webhookChannel({ format, address: address.url, key: address.key, now }) }]
   })

@@ -16,7 +16,8 @@ import {
 import { need } from '../storage/database.ts'
 import { type AlertMessage, messageOf, type NoticedAlert } from './message.ts'
 
-export type SendResult = { outcome: 'sent' } | { outcome: 'not_sent'; detail: string }
+/** `detail` of a message that was sent: for whom it was not. */
+export type SendResult = { outcome: 'sent'; detail?: string } | { outcome: 'not_sent'; detail: string }
 
 export interface Channel extends Pick<ChannelPolicy, 'least'> {
   name: string
@@ -71,9 +72,10 @@ export async function notifyNext(notifying: Notifying, channel: Channel): Promis
     at: now(),
     times: (alert.times ?? 0) + 1,
   }))
-  const works = { attempts: 0, nextTryAt: null, failingSince: null, lastError: null, sentAt: now() }
+  const { detail = null } = result
+  const works = { attempts: 0, nextTryAt: null, failingSince: null, lastError: detail, sentAt: now() }
   await db.commit([...putNotices(notices), changeChannel(channel.name, works)])
-  log.info('alerts.sent', { kind: channel.name, type: due.type, count: notices.length, id: message.id })
+  log.info('alerts.sent', { kind: channel.name, type: due.type, count: notices.length, id: message.id, detail })
   return 1
 }
 

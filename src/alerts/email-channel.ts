@@ -1,0 +1,76 @@
+/** A channel by e-mail, over the mail server that the owner names. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createTransport } from 'nodemailer'
+import { messageOf } from '../errors.ts'
+import type { Secret } from '../secret.ts'
+import type { Channel, SendResult } from './channel.ts'
+
+export interface EmailChannelOptions {
+  /** Of the mail server, with its user and password: `smtps://user:password@mail.example`. */
+  address: Secret
+  from: string
+  to: readonly string[]
+}
+
+/** Between two answers of the mail server; each of a handful of commands has one. */
+const ANSWER_MS = 15_000
+/** Of a whole message: a server that answers a byte at a time never seems silent. */
+const DEADLINE_MS = 60_000
+
+/** A message is sent once the mail server has taken it for one of the addresses or more. */
+export function emailChannel({ address, from, to }: EmailChannelOptions): Pick<Channel, 'send' | 'close'> {
+  const url = new URL(address.reveal())
+  const domain = from.slice(from.lastIndexOf('@') + 1)
+  const transport = () =>
+    createTransport({
+      url: url.href,
+      // A password is never sent in clear text to another machine.
+      requireTLS: url.username !== '' && !isLoopback(url.hostname),
+      connectionTimeout: ANSWER_MS,
+      greetingTimeout: ANSWER_MS,
+      socketTimeout: ANSWER_MS,
+      dnsTimeout: ANSWER_MS,
+      disableFileAccess: true,
+      disableUrlAccess: true,
+    })
+  return {
+    send: async (message): Promise<SendResult> => {
+      const mail = transport()
+      const sending = mail.sendMail({
+        from,
+        to: [...to],
+        subject: `[Quayside] ${message.title}`,
+        text: `${message.text}\n`,
+        messageId: `<${message.id}@${domain}>`,
+        headers: { 'Auto-Submitted': 'auto-generated' },
+      })
+      try {
+        const sent = await Promise.race([sending, sleep(DEADLINE_MS, undefined, { ref: false })])
+        if (!sent) return { outcome: 'not_sent', detail: `${url.host} took longer than ${DEADLINE_MS / 1_000} s` }
+        if (sent.rejected.length === 0) return { outcome: 'sent' }
+        // Sent again, it would come to the others once more.
+        return { outcome: 'sent', detail: `${url.host} refuses ${sent.rejected.length} of ${to.length} addresses` }
+      } catch (error) {
+        return { outcome: 'not_sent', detail: causeOf(error, url.host) }
+      } finally {
+        sending.catch(() => {})
+        mail.close()
+      }
+    },
+    close: () => Promise.resolve(),
+  }
+}
+
+const isLoopback = (host: string): boolean => /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(host)
+
+/** Why a message was not sent, as a sentence. What the server says is left out: it may repeat what it was sent. */
+function causeOf(error: unknown, host: string): string {
+  const { code, responseCode } = error as { code?: string; responseCode?: number }
+  if (code === 'EAUTH') return `${host} refuses user or password`
+  if (code === 'ETLS') return `${host} offers no encryption, without which no password is sent`
+  if (code === 'ETIMEDOUT') return `${host} did not answer within ${ANSWER_MS / 1_000} s`
+  if (responseCode !== undefined) return `${host} answered ${responseCode}`
+  if (code === 'EDNS' || code === 'ENOTFOUND') return `the name of ${host} cannot be resolved`
+  if (code === 'ESOCKET' || code === 'ECONNECTION') return `${host} cannot be reached`
+  return `${host} did not take it: ${code ?? messageOf(error)}`
+}
