@@ -164,8 +164,8 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
   const handing = [...stores.map(({ id }) => id), undefined].map((store) => async () => {
     return (await deliverDue(ordering, store)) + (await closeOrders(ordering))
   })
-  const polling = shops.flatMap(({ id, adapter: { ordersSince, settleMs = 0 }, take }) =>
-    ordersSince ? [() => pollOrders(context, { id, ordersSince, settleMs, take })] : [],
+  const polling = shops.flatMap(({ id, adapter: { ordersSince, order, settleMs = 0 }, take }) =>
+    ordersSince ? [() => pollOrders(context, { id, ordersSince, order, settleMs, take })] : [],
   )
   const each = async (runs: (() => Promise<number>)[]): Promise<number> =>
     (await Promise.all(runs.map((run) => run()))).reduce((all, done) => all + done, 0)

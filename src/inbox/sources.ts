@@ -140,7 +140,9 @@ export function storeSource(
         if (read.outcome === 'ignored' || read.outcome === 'unreadable') return read
         if (read.outcome !== 'order')
           throw new Failure('unavailable', `the store did not answer for the order: ${read.detail}`)
-        return take(read.order, readAt)
+        const taken = await take(read.order, readAt)
+        if (taken.outcome === 'unfinished') throw new Failure('unavailable', taken.detail)
+        return taken
       },
     }),
   }

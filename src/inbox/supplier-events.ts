@@ -18,7 +18,10 @@ export type DeliveryReading =
   | { kind: 'unknown_event' }
   | { kind: 'unreadable'; why: string }
 
-export type StoreOrderTaken = { outcome: 'taken' } | { outcome: 'ignored' | 'unreadable'; detail: string }
+/** `unfinished`: the order was taken, and the store did not confirm what it had to: the order is to be read again. */
+export type StoreOrderTaken =
+  | { outcome: 'taken' }
+  | { outcome: 'ignored' | 'unreadable' | 'unfinished'; detail: string }
 
 /** What becomes of a delivery, and what is committed together with that. */
 export interface DeliveryVerdict {

@@ -9,7 +9,7 @@ import { offersByProduct } from '../storage/offers.ts'
 import { type AlertEffect, type OutboxRow, outboxById } from '../storage/outbox.ts'
 import { purchaseById } from '../storage/purchases.ts'
 import { storeOrderByReference } from '../storage/store-orders.ts'
-import { storeReadingOf } from '../storage/store-readings.ts'
+import { lateOrderOf, storeReadingOf } from '../storage/store-readings.ts'
 import { unheldWebhooks } from '../storage/webhooks.ts'
 import type { Supplier } from '../supplier/client.ts'
 import type { StoredStatus } from './status.ts'
@@ -251,6 +251,13 @@ export const alertRules: Record<string, AlertRule> = {
     'orders show ',
     async ({ store, reference }, { db }) =>
       (await first(db, storeOrderByReference(store ?? '', reference ?? ''))) !== undefined,
+  ),
+  order_unread: of(
+    'critical',
+    'store',
+    'look at what the shop answers; it is read again by itself',
+    'stores test ',
+    async ({ store, reference }, { db }) => (await first(db, lateOrderOf(store ?? '', reference ?? ''))) === undefined,
   ),
   order_before_connection: of(
     'warning',

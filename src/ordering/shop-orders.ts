@@ -31,8 +31,11 @@ import type { Ordering } from './context.ts'
 import type { Fulfilment } from './fulfil.ts'
 import { type OrderInput, offersOfLines, type Sold, takeOrder } from './intake.ts'
 
-/** What became of an order that was read. `ignored`: nothing was done, for this reason. */
-export type ShopOrderTaken = { outcome: 'taken' } | { outcome: 'ignored'; detail: string }
+/**
+ * What became of an order that was read. `ignored`: nothing was done, for this reason. `unfinished`: the shop did not confirm that
+ * it forgets the wish to try again, so the order is to be read again.
+ */
+export type ShopOrderTaken = { outcome: 'taken' } | { outcome: 'ignored' | 'unfinished'; detail: string }
 
 /** The shop that an order was read from. */
 export interface ShopOfOrders {
@@ -48,7 +51,7 @@ export interface ShopOfOrders {
 
 /**
  * @param readAt when the shop was asked: another reading may have been faster
- * @throws Failure `unavailable` where the shop did not confirm that it forgets the wish to try again: it is to be read again
+ * @throws Failure `unavailable` while the catalogue of the supplier was not read yet
  */
 export async function takeFromShop(
   ordering: Ordering,
@@ -61,8 +64,8 @@ export async function takeFromShop(
   const forgotten = await shop.retryTaken(read.reference)
   if (forgotten.outcome === 'confirmed') return taken
   const note = `the order ${read.reference} of ${shop.id} was tried again, and the shop did not forget the wish: ${forgotten.detail}`
-  // Refused, it would keep all other orders back.
-  throw new Failure(forgotten.outcome === 'unavailable' ? 'unavailable' : 'conflict', note)
+  if (forgotten.outcome === 'unavailable') return { outcome: 'unfinished', detail: note }
+  throw new Failure('conflict', note)
 }
 
 async function takeReading(
@@ -125,7 +128,7 @@ export async function takeByHand(
   const taken = await takeFromShop(ordering, shop, read.order)
   const order = await first(ordering.db, storeOrderByReference(store, reference))
   if (order) return order.id
-  const why = taken.outcome === 'ignored' ? taken.detail : 'the shop has changed it meanwhile'
+  const why = 'detail' in taken ? taken.detail : 'the shop has changed it meanwhile'
   throw new Failure('conflict', `nothing is bought for the order ${reference}: ${why}`, { reason: 'not_taken' })
 }
 
@@ -153,7 +156,7 @@ async function leaveAlone(ordering: Ordering, shop: ShopOfOrders, read: StoreOrd
 
 const UNREAD_CATALOGUE = 'the catalogue of the supplier is not read yet'
 
-const ignored = (detail: string): ShopOrderTaken => ({ outcome: 'ignored', detail })
+const ignored = (detail: string): { outcome: 'ignored'; detail: string } => ({ outcome: 'ignored', detail })
 
 /**
  * A person must look: the customer has paid, and nothing is bought. One alert for each state of the order and each cause, and a word to the
@@ -337,7 +340,7 @@ async function followLines(
   for (const { id, line, sku, quantity, productId } of stored) {
     if (productId === null) continue
     const left = now.get(line) ?? 0
-    if (read.fault && !now.has(line)) changes.push(`line ${line} (${sku}) is not in it: ${read.fault}`)
+    if (read.fault && !now.has(line)) changes.push(`line ${line} (${sku}) cannot be read: ${read.fault}`)
     else if (left === 0) await cancelLine(ordering, known.id, id, actor)
     else if (left !== quantity) changes.push(`line ${line} (${sku}) has ${left} of ${quantity} units now`)
     else if (cancelled.has(id)) changes.push(`line ${line} (${sku}) ${backAgain(retryAdvice)}`)

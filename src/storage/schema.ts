@@ -250,6 +250,20 @@ export const storeReadings = sqliteTable('store_readings', {
   variantsReadAt: instant('variants_read_at'),
 })
 
+/** Orders that a shop did not give when the others of their page were read: each is read again by itself. */
+export const lateOrders = sqliteTable(
+  'late_orders',
+  {
+    store: text('store').notNull(),
+    reference: text('reference').notNull(),
+    attempts: integer('attempts').notNull(),
+    /** When it is read next. */
+    notBefore: instant('not_before').notNull(),
+    lastError: text('last_error').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.store, t.reference] })],
+)
+
 /** Prices that a store has confirmed: a row for each other price that was pushed. */
 export const listingPrices = sqliteTable(
   'listing_prices',

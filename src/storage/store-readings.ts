@@ -1,8 +1,9 @@
-import { eq, gt } from 'drizzle-orm'
-import { storeReadings } from './schema.ts'
+import { and, asc, eq, gt } from 'drizzle-orm'
+import { lateOrders, storeReadings } from './schema.ts'
 import { build, change, statement } from './statement.ts'
 
 export type StoreReading = typeof storeReadings.$inferSelect
+export type LateOrder = typeof lateOrders.$inferSelect
 
 export const storeReadingOf = statement((store: string) =>
   build.select().from(storeReadings).where(eq(storeReadings.store, store)),
@@ -22,4 +23,36 @@ export const putStoreReading = change(1, (store: string, set: Partial<Omit<Store
 /** Lets the products of all stores count as read no later than this, so that they are read again earlier. */
 export const ageVariants = change('any', (readAt: number) =>
   build.update(storeReadings).set({ variantsReadAt: readAt }).where(gt(storeReadings.variantsReadAt, readAt)),
+)
+
+const ofStore = ({ store, reference }: Pick<LateOrder, 'store' | 'reference'>) =>
+  and(eq(lateOrders.store, store), eq(lateOrders.reference, reference))
+
+export const lateOrdersOf = statement((store: string) =>
+  build.select().from(lateOrders).where(eq(lateOrders.store, store)).orderBy(asc(lateOrders.notBefore)),
+)
+
+export const lateOrderOf = statement((store: string, reference: string) =>
+  build.select().from(lateOrders).where(ofStore({ store, reference })),
+)
+
+/** An order that is late already stays as it is. */
+export const insertLateOrder = change('any', (row: LateOrder) =>
+  build.insert(lateOrders).values(row).onConflictDoNothing(),
+)
+
+export const postponeLateOrder = change('any', ({ store, reference, ...set }: LateOrder) =>
+  build.update(lateOrders).set(set).where(ofStore({ store, reference })),
+)
+
+export const dropLateOrder = change('any', (store: string, reference: string) =>
+  build.delete(lateOrders).where(ofStore({ store, reference })),
+)
+
+/** None of the late orders of a store waits longer than until this instant. */
+export const hastenLateOrders = change('any', (store: string, at: number) =>
+  build
+    .update(lateOrders)
+    .set({ notBefore: at })
+    .where(and(eq(lateOrders.store, store), gt(lateOrders.notBefore, at))),
 )

@@ -125,10 +125,19 @@ export interface StoreOrderRead {
 }
 
 /**
+ * `unread`: orders of the page that the store did not give: the cursor goes past them, and the caller reads each by `order`.
  * `cursor`: where the next call goes on, kept also at the end of the list. `more`: there is another page already. Orders come
  * again where that is needed to miss none.
  */
-export type ChangedOrders = { outcome: 'read'; orders: StoreOrderRead[]; cursor: string; more: boolean } | NotConfirmed
+export type ChangedOrders =
+  | { outcome: 'read'; orders: StoreOrderRead[]; unread: UnreadOrder[]; cursor: string; more: boolean }
+  | NotConfirmed
+
+/** `detail`: why it was not read, as a sentence. */
+export interface UnreadOrder {
+  reference: string
+  detail: string
+}
 
 /** `ignored`: the body is about something else, such as a product. */
 export type OrderReadResult =

@@ -8,7 +8,7 @@ import { redeliver } from '../../src/ordering/fulfil.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
 import { enqueueAlert } from '../../src/storage/outbox.ts'
 import { insertStoreOrder } from '../../src/storage/store-orders.ts'
-import { connectStore, putStoreReading } from '../../src/storage/store-readings.ts'
+import { connectStore, dropLateOrder, insertLateOrder, putStoreReading } from '../../src/storage/store-readings.ts'
 import { type ApiWorld, openApi } from '../support/api-world.ts'
 import { databaseFile } from '../support/database.ts'
 import { defaultDialect, first } from '../support/test-app.ts'
@@ -121,12 +121,18 @@ describe('the status', () => {
   test('shows that a shop gives no orders until it does, and a refused order until it is taken', async () => {
     const world = await openApi()
     const { ordering, db } = world
-    await db.commit([connectStore('shop', world.now()), putStoreReading('shop', { failingSince: world.now() })])
+    const late = { store: 'shop', reference: '11', attempts: 3, notBefore: world.now(), lastError: 'it failed' }
+    await db.commit([
+      connectStore('shop', world.now()),
+      putStoreReading('shop', { failingSince: world.now() }),
+      insertLateOrder(late),
+    ])
     for (const type of [
       'store_unreachable',
       'order_refused',
       'order_changed',
       'order_before_connection',
+      'order_unread',
       'store_webhook',
     ]) {
       const payload = { note: null, store: 'shop', reference: '11' }
@@ -137,15 +143,21 @@ describe('the status', () => {
       'order_before_connection open',
       'order_changed open',
       'order_refused open',
+      'order_unread open',
       'store_unreachable open',
       'store_webhook open',
     ])
     const taken = { id: 'o', store: 'shop', reference: '11', bodyDigest: 'x', receivedAt: world.now() }
-    await db.commit([putStoreReading('shop', { failingSince: null }), insertStoreOrder(taken)])
+    await db.commit([
+      putStoreReading('shop', { failingSince: null }),
+      dropLateOrder('shop', '11'),
+      insertStoreOrder(taken),
+    ])
     expect(await states()).toEqual([
       'order_before_connection ended',
       'order_changed open',
       'order_refused ended',
+      'order_unread ended',
       'store_unreachable ended',
       'store_webhook open',
     ])

@@ -15,6 +15,7 @@ const modules = readdirSync(folder)
 
 const at = 1
 const bytes = Buffer.of(1)
+const lateOrder = { store: 's', reference: '11', attempts: 1, notBefore: at, lastError: 'x' }
 const sealed = { ciphertext: bytes, keyId: 1 }
 const order = { id: 'o', store: 's', reference: 'r', bodyDigest: 'd', receivedAt: at }
 const line = { id: 'l', orderId: 'o', line: '1', sku: 'k', quantity: 1 }
@@ -312,6 +313,12 @@ const calls: Record<string, unknown[]> = {
   ageVariants: [at],
   syncWithNewOffers: [at, at],
   putStoreReading: ['s', { ordersDueAt: at }],
+  lateOrdersOf: ['s'],
+  lateOrderOf: ['s', '11'],
+  insertLateOrder: [lateOrder],
+  postponeLateOrder: [lateOrder],
+  dropLateOrder: ['s', '11'],
+  hastenLateOrders: ['s', at],
   carryCancellation: ['p'],
   distrustTimes: [at],
   writtenNow: [at],

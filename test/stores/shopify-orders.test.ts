@@ -103,7 +103,6 @@ describe('an order of Shopify', () => {
   test.each([
     ['a test of the shop', read({ test: true }), 'it is a test order'],
     ['without lines', read({}, []), 'no lines'],
-    ['with a quantity that is no number', read({}, [line({ currentQuantity: -1 })]), 'no whole number'],
     ['with an amount that is none', read({}, [line(money('9,00'))]), 'an amount'],
     ['with a negative price', read({}, [line(money('-1.0'))]), 'an amount'],
     ['without a currency', read({}, [line(money('9.0', ''))]), 'an amount'],

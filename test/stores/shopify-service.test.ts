@@ -1,7 +1,8 @@
 /** A shop of Shopify connected to Quayside: what its customers get, and what its merchant asks for. */
 import { describe, expect, test } from 'vitest'
+import { takeByHand } from '../../src/ordering/shop-orders.ts'
 import { listOutbox } from '../../src/storage/outbox.ts'
-import { openShopifyApp } from '../support/shopify-app.ts'
+import { openShopifyApp, SHOP } from '../support/shopify-app.ts'
 
 const MINUTE = 60_000
 type App = Awaited<ReturnType<typeof openShopifyApp>>
@@ -129,7 +130,89 @@ describe('orders of Shopify that are polled', () => {
     await app.pass(5 * MINUTE)
     expect(app.keysOf(sound)).toHaveLength(1)
     expect(app.keysOf(broken)).toEqual([])
-    expect(await app.alerts()).toContain('order_refused')
+    expect(await app.alerts()).toContain('order_unread')
+    app.shop.clearFaults()
+    await app.pass(15 * MINUTE)
+    expect(app.keysOf(broken)).toHaveLength(1)
+  })
+
+  test('are taken although one before them is never given, which is read again by itself', async () => {
+    const app = await openShopifyApp()
+    const variant = await app.sell()
+    await app.settle()
+    const stuck = app.shop.buy({ lines: [{ variant }] }).id
+    const isStuck = ({ variables }: { variables: Record<string, unknown> }) =>
+      variables.id === `gid://shopify/Order/${stuck}`
+    app.shop.strike({ fault: 'maintenance', kind: 'Order', times: 1_000, matches: isStuck })
+    app.move(2_000)
+    const sound = app.shop.buy({ lines: [{ variant }] }).id
+    await app.pass(10 * MINUTE)
+    expect(app.keysOf(sound)).toHaveLength(1)
+    expect(await app.alerts()).toContain('order_unread')
+    // So long that the poll lists it no more.
+    for (let later = 0; later < 4; later += 1) {
+      await app.pass(10 * MINUTE)
+      app.shop.buy({ lines: [{ variant }] })
+    }
+    app.shop.clearFaults()
+    await app.pass(20 * MINUTE)
+    expect(app.keysOf(stuck)).toHaveLength(1)
+  })
+
+  test('are taken although the tag of one before them cannot be taken off', async () => {
+    const app = await openShopifyApp()
+    const variant = await app.sell()
+    app.sandbox.faults.add({ fault: 'failed-order' })
+    const tagged = app.shop.buy({ lines: [{ variant }] }).id
+    await app.pass(5 * MINUTE)
+    app.shop.strike({ kind: 'RemoveTags', fault: 'maintenance', times: 1_000 })
+    app.shop.tag(tagged, 'quayside-retry')
+    app.move(2_000)
+    const sound = app.shop.buy({ lines: [{ variant }] }).id
+    await app.pass(10 * MINUTE)
+    expect(app.keysOf(sound)).toHaveLength(1)
+    expect(await app.alerts()).toContain('order_unread')
+    app.shop.clearFaults()
+    await app.pass(20 * MINUTE)
+    expect(app.shop.orders.get(tagged)?.tags).toEqual([])
+    expect(app.keysOf(tagged)).toHaveLength(1)
+  })
+
+  test('lose no line where a quantity cannot be read', async () => {
+    const app = await openShopifyApp({ delayMinutes: 10 })
+    const variant = await app.sell()
+    await app.settle()
+    const { id } = app.shop.buy({ lines: [{ variant }] })
+    await app.pass(2 * MINUTE)
+    app.shop.strike({
+      fault: 'echo',
+      kind: 'Order',
+      times: 1_000,
+      change: (json) => JSON.parse(JSON.stringify(json).replace(/"currentQuantity":\d+/g, '"currentQuantity":null')),
+    })
+    app.shop.tag(id, 'vip')
+    await app.pass(5 * MINUTE)
+    expect(await app.alerts()).toContain('order_unread')
+    app.shop.clearFaults()
+    await app.pass(15 * MINUTE)
+    expect(app.keysOf(id)).toHaveLength(1)
+  })
+
+  test('and were paid before the shop was connected are bought when an operator takes them', async () => {
+    const app = await openShopifyApp()
+    const variant = await app.sell()
+    const { id } = app.shop.buy({ lines: [{ variant }] })
+    app.shop.change(id, (order) => {
+      for (const transaction of order.transactions) transaction.processedAt = app.now() - 60 * MINUTE
+    })
+    await app.pass(5 * MINUTE)
+    expect(await app.alerts()).toContain('order_before_connection')
+    await takeByHand(app.ordering, SHOP, id, 'ann')
+    await app.pass(5 * MINUTE)
+    expect(app.keysOf(id)).toHaveLength(1)
+    for (const reference of ['4711', '1:2']) {
+      await expect(takeByHand(app.ordering, SHOP, reference, 'ann')).rejects.toMatchObject({ code: 'not_found' })
+    }
   })
 
   test('and were paid and fulfilled before the shop was connected are not reported as open', async () => {

@@ -204,19 +204,65 @@ describe('orders that are polled', () => {
     await app.settle()
     const broken = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
     const sound = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+    const brokenOf = (order: { id: number }) => (order.id === Number(broken) ? { ...order, line_items: null } : order)
     app.shop.strike({
       fault: 'echo',
-      kind: 'orders.list',
+      matches: ({ kind }) => kind === 'orders.list' || kind === 'orders.get',
       times: 1_000,
-      change: (json) =>
-        (json as { id: number }[]).map((order) =>
-          order.id === Number(broken) ? { ...order, line_items: null } : order,
-        ),
+      change: (json) => (Array.isArray(json) ? json.map(brokenOf) : brokenOf(json as { id: number })),
     })
     await app.pass(5 * MINUTE)
     expect(app.keysOf(sound)).toHaveLength(1)
     expect(app.keysOf(broken)).toEqual([])
-    expect(await app.alerts()).toContain('order_refused')
+    expect(await app.alerts()).toContain('order_unread')
+    app.shop.clearFaults()
+    await app.pass(15 * MINUTE)
+    expect(app.keysOf(broken)).toHaveLength(1)
+  })
+
+  test.each([0.5, -1])('lose no line where a quantity is %d', async (quantity) => {
+    const app = await openShopApp({ delayMinutes: 10 })
+    const [one] = await app.sell()
+    await app.settle()
+    const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+    await app.pass(2 * MINUTE)
+    app.shop.strike({
+      fault: 'echo',
+      kind: 'orders.list',
+      times: 1_000,
+      change: (json) => JSON.parse(JSON.stringify(json).replace(/"quantity":\d+/g, `"quantity":${quantity}`)),
+    })
+    app.shop.edit(Number(reference), () => {})
+    await app.pass(5 * MINUTE)
+    expect(await app.alerts()).toEqual(['order_changed'])
+    app.shop.clearFaults()
+    await app.pass(15 * MINUTE)
+    expect(app.keysOf(reference)).toHaveLength(1)
+  })
+
+  test('are taken although the refunds of one before them are never given, which is read again by itself', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    await app.settle()
+    const stuck = app.customerBuys({ lines: [{ product: one?.product ?? 0, quantity: 2 }] })
+    app.shop.edit(Number(stuck), (order) => {
+      order.refunds.push({ id: 901, reason: '', amount: 1, createdAt: app.now(), lines: [] })
+    })
+    app.shop.strike({ fault: 'refused', kind: 'refunds.list', status: 500, code: 'internal', times: 1_000 })
+    app.move(2_000)
+    const sound = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+    await app.pass(10 * MINUTE)
+    expect(app.keysOf(sound)).toHaveLength(1)
+    expect(app.keysOf(stuck)).toEqual([])
+    expect(await app.alerts()).toContain('order_unread')
+    // So long that the poll lists it no more.
+    for (let later = 0; later < 4; later += 1) {
+      await app.pass(10 * MINUTE)
+      app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+    }
+    app.shop.clearFaults()
+    await app.pass(20 * MINUTE)
+    expect(app.keysOf(stuck)).toHaveLength(2)
   })
 
   test('are alerted of again where another cause keeps them from being bought once the first is gone', async () => {

@@ -9,6 +9,7 @@ import type {
   StoreOrderRead,
   StoreRequest,
   StoreVerification,
+  UnreadOrder,
 } from '../store.ts'
 import type { Read, ShopClient } from './client.ts'
 import { addTags, changedOrders, order as orderDocument, orderLines, removeTags } from './documents.ts'
@@ -44,7 +45,7 @@ function noSuchId(context: z.core.$RefinementCtx): never {
 const shopLine = z.object({
   id: gid('LineItem'),
   sku: z.string().nullable().catch(null),
-  currentQuantity: z.number().catch(-1),
+  currentQuantity: z.number().int().nonnegative(),
   discountedUnitPriceAfterAllDiscountsSet: z
     .object({ shopMoney: z.object({ amount: z.string(), currencyCode: z.string() }) })
     .catch({ shopMoney: { amount: '', currencyCode: '' } }),
@@ -58,7 +59,7 @@ export type ShopLine = z.infer<typeof shopLine>
 const pageInfo = z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() })
 const linePage = z.object({ nodes: z.array(shopLine), pageInfo })
 
-/** What is used of an order. A field that cannot be read makes it unsound, not unreadable. */
+/** What is used of an order. What says whether it is paid and how many units it has must be readable; the rest makes it unsound. */
 export const shopOrder = z.object({
   id: gid('Order'),
   cancelledAt: z.string().nullable(),
@@ -91,7 +92,7 @@ export function storeOrderOf(shopOrder: ShopOrder, lines: ShopLine[], settings: 
       id,
       variant: variant?.id ?? null,
       sku: sku ?? '',
-      quantity: isCount(currentQuantity) ? currentQuantity : 0,
+      quantity: currentQuantity,
       unitPrice: unitPrice(price.shopMoney) ?? '0',
       currency: price.shopMoney.currencyCode,
     })),
@@ -127,8 +128,6 @@ function instantOf(text: string | null): number | null {
   return Number.isNaN(at) ? null : at
 }
 
-const isCount = (count: number): boolean => Number.isSafeInteger(count) && count >= 0
-
 /** An amount of the shop in its currency, rounded down; undefined where it is none. */
 export function unitPrice({ amount, currencyCode }: { amount: string; currencyCode: string }): string | undefined {
   const [, whole, fraction = ''] = /^(\d{1,15})(?:\.(\d{1,12}))?$/.exec(amount) ?? []
@@ -142,9 +141,6 @@ export function unitPrice({ amount, currencyCode }: { amount: string; currencyCo
 function faultOf({ test }: ShopOrder, lines: ShopLine[], { buyTestOrders }: OrderSettings): string | undefined {
   if (test && !buyTestOrders) return 'it is a test order of the shop: `buyTestOrders` would have it bought'
   if (lines.length === 0) return 'the order has no lines'
-  if (lines.some(({ currentQuantity }) => !isCount(currentQuantity))) {
-    return 'a quantity of the order is no whole number'
-  }
   const prices = lines.map(({ discountedUnitPriceAfterAllDiscountsSet: price }) => price.shopMoney)
   if (prices.some((price) => unitPrice(price) === undefined)) return 'an amount of the order cannot be read'
   if (prices.some(({ currencyCode }) => currencyCode !== prices[0]?.currencyCode)) {
@@ -166,10 +162,7 @@ export async function readOrderOf(
   const answer = await client.call(orderDocument, { id })
   if (!answer.ok) return answer.failure
   const read = z.object({ order: shopOrder.nullable() }).safeParse(answer.data)
-  if (!read.success) {
-    const isThisOrder = z.object({ order: z.object({ id: z.literal(id) }) }).safeParse(answer.data).success
-    return isThisOrder ? UNREADABLE_ORDER : UNREADABLE
-  }
+  if (!read.success) return UNREADABLE
   const { order } = read.data
   if (order === null || order.id !== reference) return { outcome: 'read', value: null }
   const lines = [...order.lineItems.nodes]
@@ -184,18 +177,11 @@ export async function readOrderOf(
   return { outcome: 'read', value: storeOrderOf(order, lines, settings) }
 }
 
-const unreadable = (detail: string): NotConfirmed => ({ outcome: 'unavailable', mayHaveLeft: false, detail })
-const UNREADABLE = unreadable('the orders of the shop cannot be read')
-const UNREADABLE_ORDER = unreadable('the order cannot be read')
-
-/** One order that cannot be read must not keep the others of its page back: a person looks at it. */
-const unreadOrder = (reference: string, at: number | null): StoreOrderRead => ({
-  reference,
-  state: 'paid',
-  paidAt: at,
-  lines: [],
-  fault: UNREADABLE_ORDER.detail,
-})
+const UNREADABLE: NotConfirmed = {
+  outcome: 'unavailable',
+  mayHaveLeft: false,
+  detail: 'the shop answered with something that is no order of Shopify',
+}
 
 /** The order that a delivery names. */
 export type NamedOrder = { outcome: 'named'; reference: string } | { outcome: 'ignored' | 'unreadable'; detail: string }
@@ -229,11 +215,20 @@ export async function readStoreOrder(
   body: Buffer,
 ): Promise<OrderReadResult> {
   const name = orderNamedBy(body)
-  if (name.outcome !== 'named') return name
-  const read = await readOrderOf(client, settings, name.reference)
+  return name.outcome === 'named' ? readOrderByReference(client, settings, name.reference) : name
+}
+
+/** Reads an order by its number. */
+export async function readOrderByReference(
+  client: ShopClient,
+  settings: OrderSettings,
+  reference: string,
+): Promise<OrderReadResult> {
+  const missing = { outcome: 'ignored', detail: `the shop has no order ${reference}` } as const
+  if (!/^[1-9]\d{0,19}$/.test(reference)) return missing
+  const read = await readOrderOf(client, settings, reference)
   if (read.outcome !== 'read') return read
-  if (read.value !== null) return { outcome: 'order', order: read.value }
-  return { outcome: 'ignored', detail: `the shop has no order ${name.reference}` }
+  return read.value === null ? missing : { outcome: 'order', order: read.value }
 }
 
 const SIGNATURE_HEADERS = ['x-shopify-hmac-sha256', 'shopify-hmac-sha256']
@@ -247,12 +242,15 @@ export function verifyDelivery({ headers, body }: StoreRequest, secrets: readonl
 /** An order that was being saved may be found later than one with a newer date: so much is read again. */
 const OVERLAP_MS = 600_000
 
+/** Orders of a page that the shop does not give before the others wait: each may take as long as a request may. */
+const UNREAD_MAX = 2
+
 /** How far the changed orders were read. `after`: Shopify's cursor of the page before; null at the first page. */
 interface OrdersCursor {
   /** Everything that changed since then is read; epoch milliseconds. */
   from: number
   after: string | null
-  /** Orders of the next page that are read as they are listed: a later one of it could not be read. */
+  /** Orders of the next page that are done as they are listed: later ones of it were not asked for. */
   done?: string[] | undefined
 }
 
@@ -285,8 +283,8 @@ export function nextOrders(
 
 /**
  * Reads a page of the orders that changed. The list names them; each is read by itself, because a list lags. Where Shopify does
- * not take its cursor, the reading begins again at its first page. An order that the shop does not give stops it, and what was
- * read before stays read: of a shop that fails at some requests a whole page would never come.
+ * not take its cursor, the reading begins again at its first page. An order that the shop does not give keeps none of the others
+ * back; after a few of them the rest of the page waits for the next call, and what was read before stays read.
  */
 export async function readChangedOrders(
   client: ShopClient,
@@ -307,23 +305,24 @@ export async function readChangedOrders(
   if (!read.success) return UNREADABLE
   const { nodes, pageInfo: page } = read.data.orders
   const orders: StoreOrderRead[] = []
+  const unread: UnreadOrder[] = []
   const done = new Set(cursor.done)
   for (const { id, updatedAt } of nodes) {
     const listed = `${id} ${updatedAt}`
     if (done.has(listed)) continue
+    if (unread.length === UNREAD_MAX) {
+      return { outcome: 'read', orders, unread, cursor: JSON.stringify({ ...cursor, done: [...done] }), more: true }
+    }
     const one = await readOrderOf(client, settings, id)
-    if (one === UNREADABLE_ORDER) orders.push(unreadOrder(id, instantOf(updatedAt)))
-    else if (one.outcome !== 'read') {
-      if (orders.length === 0) return one
-      return { outcome: 'read', orders, cursor: JSON.stringify({ ...cursor, done: [...done] }), more: true }
-    } else if (one.value !== null) orders.push(one.value)
+    if (one.outcome !== 'read') unread.push({ reference: id, detail: one.detail })
+    else if (one.value !== null) orders.push(one.value)
     done.add(listed)
   }
   const changed = nodes.flatMap(({ updatedAt }) => instantOf(updatedAt) ?? [])
   const last = changed.length === 0 ? null : Math.max(...changed)
   const endCursor = page.hasNextPage ? page.endCursor : null
   const { next, more } = nextOrders(cursor, { last, endCursor }, answer.answeredAt ?? undefined)
-  return { outcome: 'read', orders, cursor: JSON.stringify(next), more }
+  return { outcome: 'read', orders, unread, cursor: JSON.stringify(next), more }
 }
 
 const tagged = z.object({ userErrors: z.array(z.object({})) })

@@ -4,7 +4,14 @@ import { BATCH_MAX, type CatalogueOptions, CREATED_MAX, shopCatalogue } from './
 import { type ShopClientOptions, shopClient, wait } from './client.ts'
 import { tryShop } from './findings.ts'
 import { type HandOverOptions, shopHandOver } from './hand-over.ts'
-import { type OrderSettings, readChangedOrders, readStoreOrder, takeRetryTag, verifyDelivery } from './orders.ts'
+import {
+  type OrderSettings,
+  readChangedOrders,
+  readOrderByReference,
+  readStoreOrder,
+  takeRetryTag,
+  verifyDelivery,
+} from './orders.ts'
 import { provisionWebhooks } from './webhooks.ts'
 
 export interface ShopifyOptions extends Omit<ShopClientOptions, 'credentials'> {
@@ -49,6 +56,7 @@ export function shopifyStore(options: ShopifyOptions): Store {
     ...shopHandOver({ client, metafieldNamespace }),
     verify: (request) => verifyDelivery(request, secrets()),
     readOrder: (body) => readStoreOrder(client, settings, body),
+    order: (reference) => readOrderByReference(client, settings, reference),
     ordersSince: (cursor) => readChangedOrders(client, settings, cursor),
     retryAdvice: `give the order the tag ${settings.retryTag} in the shop`,
     retryTaken: (reference) => takeRetryTag(client, settings, reference),

@@ -8,6 +8,7 @@ import type {
   StoreOrderRead,
   StoreRequest,
   StoreVerification,
+  UnreadOrder,
 } from '../store.ts'
 import { countIn, type ShopClient } from './client.ts'
 
@@ -89,15 +90,17 @@ export function storeOrderOf(
   const paidAt = instantOf(order.date_paid_gmt)
   const isPaid = paidAt !== null && statuses.includes(order.status)
   const fault = faultOf(order, refunded)
+  // Rounded, a quantity that is no whole number could read as a line that was taken out.
+  const lines = order.line_items.every(hasCount) ? order.line_items : []
   return {
     reference: String(order.id),
     state: isCancelled(order.status) ? 'cancelled' : isPaid ? 'paid' : 'waiting',
     paidAt,
-    lines: order.line_items.map((line) => ({
+    lines: lines.map((line) => ({
       id: String(line.id),
       variant: variantOf(line),
       sku: line.sku ?? '',
-      quantity: Math.max(0, Math.floor(line.quantity) - (refunded.ofLine.get(String(line.id)) ?? 0)),
+      quantity: Math.max(0, line.quantity - (refunded.ofLine.get(String(line.id)) ?? 0)),
       unitPrice: unitPrice(line, order.currency),
       currency: order.currency,
     })),
@@ -105,6 +108,8 @@ export function storeOrderOf(
     ...(fault === undefined ? {} : { fault }),
   }
 }
+
+const hasCount = ({ quantity }: ShopLine): boolean => Number.isSafeInteger(quantity) && quantity >= 0
 
 /** Failed is not among them: the customer may pay such an order yet. */
 export const isCancelled = (status: string): boolean => ['cancelled', 'refunded', 'trash'].includes(status)
@@ -146,9 +151,7 @@ function faultOf(order: ShopOrder, refunded: RefundedUnits): string | undefined 
   const { line_items: lines, fee_lines: fees, currency } = order
   if (lines.length === 0) return 'the order has no lines'
   if (!/^[A-Z]{3}$/.test(currency)) return 'the order names no currency'
-  if (lines.some(({ quantity }) => !Number.isSafeInteger(quantity) || quantity < 0)) {
-    return 'a quantity of the order is no whole number'
-  }
+  if (!lines.every(hasCount)) return 'a quantity of the order is no whole number'
   if (refunded.unknown > 0) return 'units were refunded, and the shop does not say of which line'
   const line = scaledSum(lines.map(({ total }) => total))
   const rest = scaledSum([...fees.map(({ total }) => total), order.shipping_total, order.total_tax])
@@ -357,16 +360,13 @@ const cursorText = z.object({
 /** What a list cannot do without. */
 const listedOrder = z.looseObject({ id, date_modified_gmt: z.string(), status: z.string().catch('') })
 
-/** One order that cannot be read must not keep the others of its page back: a person looks at it. */
-const unreadOrder = (listed: z.infer<typeof listedOrder>, at: number): StoreOrderRead => ({
-  reference: String(listed.id),
-  state: isCancelled(listed.status) ? 'cancelled' : 'paid',
-  paidAt: at,
-  lines: [],
-  fault: 'the order cannot be read',
-})
+/** Refunds of a page that the shop does not give before it is asked for no more of them: each may take as long as a request may. */
+const UNREAD_MAX = 2
 
-/** Reads a page of the orders that changed. */
+/**
+ * Reads a page of the orders that changed. One order that cannot be read, or whose refunds the shop does not give, keeps none of
+ * the others back.
+ */
 export async function readChangedOrders(
   client: ShopClient,
   statuses: readonly string[],
@@ -379,17 +379,28 @@ export async function readChangedOrders(
   if (!read.success) return notAnOrder()
   const changed: number[] = []
   const orders: StoreOrderRead[] = []
+  const unread: UnreadOrder[] = []
+  let failures: NotConfirmed[] = []
   for (const listed of read.data) {
     const at = instantOf(listed.date_modified_gmt)
     if (at === null) return notAnOrder()
     changed.push(at)
+    const reference = String(listed.id)
     const order = shopOrder.safeParse(listed)
-    const one = order.success
-      ? await withRefunds(client, statuses, order.data)
-      : { outcome: 'order' as const, order: unreadOrder(listed, at) }
-    if (one.outcome !== 'order') return one
-    orders.push(one.order)
+    if (!order.success) {
+      if (isCancelled(listed.status)) orders.push({ reference, state: 'cancelled', paidAt: null, lines: [] })
+      else unread.push({ reference, detail: 'the shop gave something that is no order of WooCommerce' })
+      continue
+    }
+    const failure = order.data.refunds.length > 0 ? failures[UNREAD_MAX - 1] : undefined
+    const one = failure ?? (await withRefunds(client, statuses, order.data))
+    if (one.outcome === 'order') {
+      orders.push(one.order)
+      continue
+    }
+    failures = [...failures, one]
+    unread.push({ reference, detail: one.detail })
   }
   const { next, more } = nextOrders(cursor, changed, countIn(answer, 'x-wp-total'), answer.answeredAt ?? undefined)
-  return { outcome: 'read', orders, cursor: JSON.stringify(next), more }
+  return { outcome: 'read', orders, unread, cursor: JSON.stringify(next), more }
 }
