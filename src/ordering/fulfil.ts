@@ -24,7 +24,7 @@ import {
 } from '../storage/outbox.ts'
 import { lineById, markShopState, storeOrderById } from '../storage/store-orders.ts'
 import type { PushResult, Store } from '../stores/store.ts'
-import { cancelOrder } from './actions.ts'
+import { cancelLine, cancelOrder } from './actions.ts'
 import { advance, type Loaded, load } from './advance.ts'
 import { announceCompletion } from './close.ts'
 import { inParallel, type Ordering } from './context.ts'
@@ -108,7 +108,9 @@ async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRo
   if (result.outcome !== 'confirmed') {
     log.warn('callback.failed', { ...fields, outcome: result.outcome, detail: result.detail })
     if (result.outcome === 'unavailable' && !result.mayHaveLeft) await noteUnsent(fulfilment, outgoing)
-    if (result.outcome === 'refused' && result.isCancelled) await followCancellation(fulfilment, outgoing)
+    if (result.outcome === 'refused' && result.isCancelled) {
+      await followCancellation(fulfilment, outgoing, result.isCancelled)
+    }
     const mayAct = result.outcome === 'unavailable' && result.mayHaveLeft
     return failed(fulfilment, row, result.detail, mayAct ? store.settleMs : 0)
   }
@@ -259,11 +261,15 @@ async function noteUnsent(ordering: Ordering, { row, handsOver }: Outgoing, atte
   }
 }
 
-/** The store has cancelled the order, and has none of these keys: a person decides what becomes of them. */
-async function followCancellation(ordering: Ordering, outgoing: Outgoing): Promise<void> {
+/** The store has cancelled the order or this line of it, and has none of these keys: a person decides what becomes of them. */
+async function followCancellation(ordering: Ordering, outgoing: Outgoing, what: 'order' | 'line'): Promise<void> {
   const { orderId, store, sends } = outgoing.row
-  if (orderId !== null) {
-    await cancelOrder(ordering, orderId, `store:${store}`)
+  const actor = `store:${store}`
+  const loaded = what === 'line' ? await load(ordering, outgoing.handsOver ?? '') : undefined
+  if (loaded) {
+    await cancelLine(ordering, loaded.purchase.orderId, loaded.purchase.lineId, actor)
+  } else if (orderId !== null) {
+    await cancelOrder(ordering, orderId, actor)
     // Set back to paid before it was read as cancelled, it goes on.
     await ordering.db.commit([markShopState(orderId, 'cancelled')])
   }

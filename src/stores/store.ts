@@ -21,10 +21,10 @@ import type {
 /** Why the store did not confirm. `detail` is a sentence of ours; nothing of the store's answer is in it. */
 export type NotConfirmed =
   /**
-   * The store answered, and did not accept. `isCancelled`: the order is cancelled there, and nothing of the update is in it,
-   * whatever earlier attempts have sent.
+   * The store answered, and did not accept. `isCancelled`: the order is cancelled there, or the line of the update is taken out
+   * of it, and nothing of the update is in it, whatever earlier attempts have sent.
    */
-  | { outcome: 'refused'; status: number; detail: string; isCancelled?: true }
+  | { outcome: 'refused'; status: number; detail: string; isCancelled?: 'order' | 'line' }
   /** No answer, or only that it is too early. `mayHaveLeft`: a byte of the request may have left, so the store may have acted. */
   | { outcome: 'unavailable'; mayHaveLeft: boolean; detail: string }
 

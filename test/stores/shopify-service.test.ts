@@ -1,7 +1,9 @@
 /** A shop of Shopify connected to Quayside: what its customers get, and what its merchant asks for. */
 import { describe, expect, test } from 'vitest'
 import { takeByHand } from '../../src/ordering/shop-orders.ts'
+import { first } from '../../src/storage/database.ts'
 import { listOutbox } from '../../src/storage/outbox.ts'
+import { storeOrderByReference } from '../../src/storage/store-orders.ts'
 import { openShopifyApp, SHOP } from '../support/shopify-app.ts'
 
 const MINUTE = 60_000
@@ -108,6 +110,23 @@ describe('a merchant of Shopify', () => {
     await app.pass(12 * MINUTE)
     expect(app.keysOf(id)).toHaveLength(1)
   })
+})
+
+test('a line that is refunded while its keys are bought waits for a person, and the others are handed over', async () => {
+  const app = await openShopifyApp()
+  const [variant, other] = [await app.sell(), await app.sell()]
+  await app.settle()
+  const { id, lines } = app.shop.buy({ lines: [{ variant }, { variant: other }] })
+  const line = { id: lines[0]?.id ?? '', quantity: 1 }
+  app.shop.strike({ kind: 'HandOverOrder', fault: 'meanwhile', act: () => void app.shop.refund(id, { lines: [line] }) })
+  await app.pass(10 * MINUTE)
+  expect(app.keysOf(id)).toHaveLength(1)
+  const { id: orderId = '' } = (await first(app.db, storeOrderByReference(SHOP, id))) ?? {}
+  const states = (await app.purchases(orderId)).map(({ state, note }) => [state, note])
+  expect(states.toSorted()).toEqual([
+    ['fulfilled', null],
+    ['review', 'cancelled by the store before the keys were handed over'],
+  ])
 })
 
 describe('orders of Shopify that are polled', () => {

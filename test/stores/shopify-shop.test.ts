@@ -192,6 +192,46 @@ describe('a customer of Shopify', () => {
     expect(keys()).toEqual([])
   })
 
+  test('gets no keys of a line that was refunded or removed, which is said, and those that are there stay', async () => {
+    const world = await shopifyWorld()
+    const [a, b] = ['A', 'B'].map(world.sell) as [string, string]
+    const { reference, lines } = world.buy([
+      { id: a, quantity: 2 },
+      { id: b, quantity: 1 },
+    ])
+    const line = { id: lines[0] ?? '', sku: 'A', quantity: 2 }
+    const about = { at: TEST_NOW, order: { store: 'demo-1', reference }, line, delivered: 2, complete: true }
+    const fulfil = (id: string, keys: string[]) => world.store.fulfil({ id, type: 'line.fulfilled', ...about, keys })
+    const keys = () => world.shop.metafieldsOf(reference).filter(({ key }) => key.startsWith('keys_'))
+    world.shop.refund(reference, { lines: [{ id: line.id, quantity: 2 }] })
+    expect(await fulfil('u1', KEYS)).toEqual({
+      outcome: 'refused',
+      status: 409,
+      detail: `the line ${line.id} of the order ${reference} was refunded or removed in the shop: its keys stay here`,
+      isCancelled: 'line',
+    })
+    expect(keys()).toEqual([])
+    expect(world.shop.orders.get(reference)?.note ?? '').toBe('')
+    world.shop.putMetafield(reference, '$app:quayside', 'keys_1', `Game A (A)\n${KEYS[0]}`)
+    expect(await fulfil('u2', KEYS.slice(0, 1))).toEqual({ outcome: 'confirmed' })
+    expect(await fulfil('u1', KEYS)).not.toHaveProperty('isCancelled')
+  })
+
+  test('gets no keys while the line is in no fulfilment order, and it is not said that there is none', async () => {
+    const world = await shopifyWorld()
+    const { fulfil, reference, keys, order } = ordered(world)
+    world.shop.change(reference, (one) => {
+      for (const { lines } of one.fulfilmentOrders) lines.splice(0)
+    })
+    expect(order().fulfilmentOrders).toHaveLength(1)
+    expect(await fulfil('u1')).toMatchObject({
+      outcome: 'unavailable',
+      mayHaveLeft: false,
+      detail: expect.stringContaining('has its line'),
+    })
+    expect(keys()).toEqual([])
+  })
+
   test("loses no keys of another writer, and the merchant's note stays", async () => {
     const world = await shopifyWorld({ settings: { metafieldNamespace: 'quayside' } })
     const { fulfil, reference, keys, order } = ordered(world)

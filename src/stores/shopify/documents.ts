@@ -263,7 +263,7 @@ export const handOverOrder = document(`
       note
       metafields(first: 250, namespace: $namespace) { nodes { key value compareDigest } }
     }
-    node(id: $line) { ... on LineItem { id name sku quantity } }
+    node(id: $line) { ... on LineItem { id name sku quantity currentQuantity } }
   }`)
 
 export const defineKeys = document(`

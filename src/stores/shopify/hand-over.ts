@@ -111,7 +111,7 @@ export interface FulfillableOrder {
   items: { id: string; remaining: number }[]
 }
 
-/** `blocked`: units of the line are held back by the merchant. `unknown`: Shopify has not made the parts of the order yet. */
+/** `blocked`: units of the line are held back by the merchant. `unknown`: no part has the line, as before Shopify has made them. */
 export type FulfilmentPlan =
   | { outcome: 'fulfil'; parts: { order: string; items: { id: string; quantity: number }[] }[] }
   | { outcome: 'blocked' }
@@ -176,7 +176,15 @@ const orderState = z.object({
 })
 const orderAndLine = z.object({
   order: orderState.nullable(),
-  node: z.object({ id: z.string(), name: z.string(), sku: z.string().nullable() }).nullable(),
+  /** `currentQuantity`: units that are neither refunded nor removed. */
+  node: z
+    .object({
+      id: z.string(),
+      name: z.string(),
+      sku: z.string().nullable(),
+      currentQuantity: z.number().int().nonnegative(),
+    })
+    .nullable(),
 })
 
 const listOfFulfilments = z.object({
@@ -382,10 +390,15 @@ export function shopHandOver({ client, metafieldNamespace }: HandOverOptions) {
     if (line === null) return refused(404, `the order ${reference} of the shop has no line ${asked.id}`)
     const on = keysOnOrder(order.metafields.nodes)
     const fresh = missingKeys(on, keys)
-    if (isCancelled(order)) {
+    const cancelled = isCancelled(order) ? 'order' : line.currentQuantity === 0 ? 'line' : undefined
+    if (cancelled) {
       if (fresh.length === 0) return CONFIRMED
-      const refusal = refused(409, `the order ${reference} is cancelled or refunded in the shop: its keys stay here`)
-      return { ...refusal, ...(fresh.length === keys.length && { isCancelled: true }) }
+      const what =
+        cancelled === 'order'
+          ? `the order ${reference} is cancelled or refunded`
+          : `the line ${asked.id} of the order ${reference} was refunded or removed`
+      const refusal = refused(409, `${what} in the shop: its keys stay here`)
+      return { ...refusal, ...(fresh.length === keys.length && { isCancelled: cancelled }) }
     }
     const before = await readFulfilments(reference, asked.id)
     if (before.outcome !== 'read') return before
@@ -394,7 +407,10 @@ export function shopHandOver({ client, metafieldNamespace }: HandOverOptions) {
     const wanted = Math.min(keys.length, total - before.value.units)
     const plan = planFulfilment(before.value.orders, wanted)
     if (plan.outcome === 'unknown') {
-      const detail = `the shop has not prepared the fulfilment of the order ${reference} yet`
+      const detail =
+        before.value.orders.length === 0
+          ? `the shop has not prepared the fulfilment of the order ${reference} yet`
+          : `no fulfilment of the order ${reference} in the shop has its line ${asked.id}: look there who fulfils it`
       return { outcome: 'unavailable', mayHaveLeft: false, detail }
     }
     if (plan.outcome === 'blocked') {

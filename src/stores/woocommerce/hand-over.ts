@@ -238,7 +238,7 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
     }
     const detail = `the order ${order.id} is cancelled or refunded in the shop: its keys stay here`
     const hasNone = missing.value.length === keys.length
-    return { outcome: 'refused', status: 409, detail, ...(hasNone && { isCancelled: true }) }
+    return { outcome: 'refused', status: 409, detail, ...(hasNone && { isCancelled: 'order' }) }
   }
 
   async function fulfil({ order: ref, line: asked, keys }: Pushed<LineFulfilled> & { keys: string[] }) {
