@@ -134,7 +134,7 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
   const metrics = createMetrics(observe, { process: true })
   const dryRun = createDryRunner({ catalogue, stores: config.stores, dataDir: config.dataDir })
   const backups = createBackups({ config, file, db, keys, now, newId, log })
-  const alerting = openAlerts({
+  const alerting = await openAlerts({
     config,
     db,
     now,

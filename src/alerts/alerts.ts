@@ -2,6 +2,7 @@
 import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import type { ServiceFacts } from '../observe/alerts.ts'
+import { forgetChannels } from '../storage/alerts.ts'
 import { type Channel, type Notifying, notifyNext } from './channel.ts'
 import { type ConditionSources, limitsOf, readConditions } from './conditions.ts'
 import { emailChannel } from './email-channel.ts'
@@ -27,7 +28,13 @@ export interface AlertParts extends Pick<Context, 'db' | 'now' | 'newId' | 'log'
 
 const HOUR = 3_600_000
 
-export function openAlerts({ config, service: known, watched, wakeOutbox, ...context }: AlertParts): Alerts {
+export async function openAlerts({
+  config,
+  service: known,
+  watched,
+  wakeOutbox,
+  ...context
+}: AlertParts): Promise<Alerts> {
   const { db, now } = context
   const sources: ConditionSources = {
     ...watched,
@@ -40,6 +47,7 @@ export function openAlerts({ config, service: known, watched, wakeOutbox, ...con
   }
   const service: ServiceFacts = { ...known, conditions: (status) => readConditions(sources, status) }
   const channels = openChannels(config, now)
+  await db.commit(forgetChannels(channels.map(({ name }) => name)))
   const notifying: Notifying = {
     ...context,
     repeatMs: config.alerts.repeatHours * HOUR,

@@ -55,7 +55,7 @@ export function messageOf(
   const isOver = notices.every(({ kind }) => kind === 'ended')
   const title = `${isOver ? 'ended' : severity}: ${wordsOf(type)}${all > 1 ? `, ${all} alerts` : ''}`
   const left = more > 0 ? [`And ${more} more of this kind: quayside alerts list`] : []
-  const link = console === null ? [] : [`Console: ${console.replace(/\/+$/, '')}/overview`]
+  const link = console === null ? [] : [`Console: ${console.replace(/\/+$/, '')}/alerts`]
   return {
     id: idOf([channel, type, ...says]),
     type,

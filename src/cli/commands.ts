@@ -12,6 +12,7 @@ import { Command, CommanderError } from 'commander'
 import { plain, sentence } from '../domain/text-layout.ts'
 import { codeOf, Failure, messageOf, systemFailure } from '../errors.ts'
 import { backups, consoles, keys, tokens } from './admin.ts'
+import { alerts } from './alerts.ts'
 import { syncs } from './catalogue.ts'
 import { CONFIG_FILE } from './client.ts'
 import {
@@ -265,6 +266,7 @@ const groups: Record<string, CommandRow[]> = {
   'Watching and deciding': [
     consoles,
     status,
+    ...alerts,
     tail,
     ...syncs,
     ...prices,

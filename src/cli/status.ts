@@ -74,6 +74,7 @@ function statusText(facts: Row, now: number, width: number): string {
     ...failedReading(freshness).map((line) => `  ${line}\n`),
     ...dutiesOf(facts, width).map((line) => `  ${line}\n`),
     ...pausedOf(facts.paused, now).map((line) => sentence(line, width, DUE)),
+    ...silentOf(facts.alertChannels, now).map((line) => sentence(line, width, DUE)),
   ]
   return (
     details(pairs, width) +
@@ -106,9 +107,7 @@ function alertsText(alerts: unknown, now: number, width: number): string {
   const open = inState(alerts, 'open')
   const ended = inState(alerts, 'ended')
   const more = (all: Row[]) =>
-    all.length > ALERTS_SHOWN
-      ? [`  ${all.length - ALERTS_SHOWN} more: ${commandLine('outbox list --kind alert')}\n`]
-      : []
+    all.length > ALERTS_SHOWN ? [`  ${all.length - ALERTS_SHOWN} more: ${commandLine('alerts list')}\n`] : []
   return [
     ...(open.length > 0 ? ['\nOpen alerts:\n'] : []),
     ...open.slice(0, ALERTS_SHOWN).map((alert) => openAlert(alert, now, width)),
@@ -119,8 +118,27 @@ function alertsText(alerts: unknown, now: number, width: number): string {
   ].join('')
 }
 
-const raised = ({ type, subject, at }: Row, now: number): string =>
-  `${cell(type)}${subject ? ` of ${cell(subject)}` : ''}, raised ${age(at, now)} ago`
+const raised = ({ type, subject, at, severity }: Row, now: number): string =>
+  `${cell(type)}${subject ? ` of ${cell(subject)}` : ''}${severity === 'critical' ? ', critical' : ''}, raised ${age(at, now)} ago`
+
+/** What a person does about it. */
+function attended({ acknowledgedBy, mutedUntil }: Row, now: number): string[] {
+  const isMuted = typeof mutedUntil === 'string' && Date.parse(mutedUntil) > now
+  return [
+    ...(acknowledgedBy ? [`${cell(acknowledgedBy)} looks after it`] : []),
+    ...(isMuted ? [`muted until ${instant(mutedUntil, now)}`] : []),
+  ]
+}
+
+/** Channels by which no person is notified now. */
+const silentOf = (channels: unknown, now: number): string[] =>
+  asRows(channels).flatMap(({ channel, failingSince, error }) =>
+    failingSince
+      ? [
+          `alerts are not sent by ${cell(channel)} since ${instant(failingSince, now)}: ${cell(error)}: ${commandLine('alerts test')}`,
+        ]
+      : [],
+  )
 
 function openAlert(alert: Row, now: number, width: number): string {
   const command = commandLine(cell(alert.command).replace(/^quayside /, ''))
@@ -128,6 +146,7 @@ function openAlert(alert: Row, now: number, width: number): string {
   return [
     sentence(raised(alert, now), width, DUE),
     ...(alert.note ? [sentence(cell(alert.note), width, { lead: '    ', hang: 4 })] : []),
+    ...attended(alert, now).map((line) => sentence(line, width, { lead: '    ', hang: 4 })),
     // A command stays in one piece, to be copied.
     todo.length + 4 <= Math.min(width, 80) ? `    ${todo}\n` : `    ${cell(alert.advice)}:\n      ${command}\n`,
   ].join('')

@@ -9,6 +9,10 @@ import { ago, clockTag } from './words.ts'
 
 /** Every action that the audit knows, in words. */
 export const auditWords: Record<string, string> = {
+  'alert.acknowledge': 'looks after an alert',
+  'alert.mute': 'muted an alert',
+  'alert.test': 'tried the channels of alerts',
+  'alert.unmute': 'ended the muting of an alert',
   backup: 'made a backup',
   'capture.reveal': 'looked at a refused delivery',
   'capture.start': 'kept refused deliveries',

@@ -252,6 +252,19 @@ export const unfreezeBody = fields({
     .max(1_000)
     .meta({ description: 'The causes that were shown by GET /status; a newer one stays' }),
 }).meta({ examples: [{ causes: ['9f86d081'] }] })
+export const alertStates = ['open', 'ended'] as const
+/** Body of what a person does about an alert. */
+export const alertBody = fields({ reason: reason().optional() }).meta({
+  examples: [{ reason: 'the hoster works on it' }],
+})
+/** A month at most: a person looks again. */
+export const muteBody = fields({
+  hours: whole(1, 720).default(24).meta({ description: 'For how long nothing of it is sent' }),
+  reason: reason().optional(),
+}).meta({ examples: [{ hours: 8, reason: 'known until the shop has moved' }] })
+export const alertTestBody = fields({
+  channel: text(40, 'Name of one channel; all of them if it is left out').optional(),
+}).meta({ examples: [{ channel: 'on-duty' }] })
 /** Body of a test callback. */
 export const triggerBody = fields({
   type: oneOf(updateTypes).meta({ description: 'Which callback: an example of it is sent' }),

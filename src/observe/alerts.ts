@@ -2,7 +2,7 @@
 import type { Severity } from '../domain/alert-notice.ts'
 import type { Condition } from '../domain/conditions.ts'
 import { finalStates } from '../domain/purchase.ts'
-import { type Alert, alertsEndedFrom, openAlerts, untakenAlerts } from '../storage/alerts.ts'
+import { type Alert, type AlertChannel, alertsEndedFrom, openAlerts, untakenAlerts } from '../storage/alerts.ts'
 import { type Database, first } from '../storage/database.ts'
 import { deliveryById } from '../storage/deliveries.ts'
 import { offersByProduct } from '../storage/offers.ts'
@@ -366,12 +366,36 @@ export async function readAlerts(
     if (seen.has(saysOf(alert))) continue
     seen.add(saysOf(alert))
     const over = await isOver(alert, facts)
-    if (!over || now - (alert.endedAt ?? alert.raisedAt) <= OVER_SHOWN_MS) shown.push(standing(alert, over))
+    if (!over || now - (alert.endedAt ?? alert.raisedAt) <= OVER_SHOWN_MS) shown.push(standingOf(alert, over))
   }
   return shown.sort((a, b) => b.at - a.at || (a.id < b.id ? 1 : -1))
 }
 
-function standing({ payload: _, raisedAt: at, ...alert }: Alert, isOver: boolean): StandingAlert {
+/** @param isOver default: as it is recorded */
+export function standingOf(row: Alert, isOver = row.endedAt !== null): StandingAlert {
+  const { payload: _, raisedAt: at, ...alert } = row
   const { severity, advice } = ruleOf(alert.type)
   return { ...alert, severity, advice, command: commandOf(alert), at, isOver }
 }
+
+/** A channel as the configuration has it. */
+export interface ConfiguredChannel {
+  name: string
+  kind: 'webhook' | 'slack' | 'email'
+  least: Severity
+}
+
+/** How sending to each configured channel goes. */
+export const readChannels = (rows: readonly AlertChannel[], channels: readonly ConfiguredChannel[]) =>
+  channels.map(({ name, kind, least }) => {
+    const row = rows.find(({ channel }) => channel === name)
+    return {
+      channel: name,
+      kind,
+      least,
+      sentAt: row?.sentAt ?? null,
+      failingSince: row?.failingSince ?? null,
+      nextTryAt: row?.nextTryAt ?? null,
+      error: row?.lastError ?? null,
+    }
+  })

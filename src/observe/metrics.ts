@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { COUNT_MAX } from '../storage/statement.ts'
 import type { UnreadableAnswer } from '../supplier/read.ts'
+import { ruleOf } from './alerts.ts'
 import type { StoredStatus } from './status.ts'
 
 /** What is counted while the service works. Labels have few values: outcomes and patterns, never ids. */
@@ -113,6 +114,20 @@ const gauges: Record<string, GaugeSource> = {
   supplier_silence_seconds: {
     help: 'For how long no request to the supplier has been answered; 0 while it answers',
     read: ({ outage, now }) => (outage ? seconds(outage.beganAt, now) : [[0]]),
+  },
+  alerts_open: {
+    help: 'Alerts that are open',
+    labels: ['type', 'severity'],
+    read: ({ openAlerts }) => openAlerts.map(({ type, total }) => [total, { type, severity: ruleOf(type).severity }]),
+  },
+  alert_channel_silence_seconds: {
+    help: 'For how long a channel has not taken a message about alerts; 0 while it does',
+    labels: ['channel'],
+    read: ({ alertChannels, now }) =>
+      alertChannels.map(({ channel, failingSince }) => [
+        failingSince === null ? 0 : Math.round((now - failingSince) / 1_000),
+        { channel },
+      ]),
   },
   clock_suspect: {
     help: '1 while every authentic delivery is outside the tolerated time',

@@ -1,3 +1,4 @@
+import { allAlertChannels, countOpenAlerts } from '../storage/alerts.ts'
 import { allBalanceAccounts, latestBalance } from '../storage/balance.ts'
 import { allCallbackSecrets } from '../storage/callback-secrets.ts'
 import type { Database } from '../storage/database.ts'
@@ -33,6 +34,8 @@ export async function readStatus(db: Database) {
     [endedSync],
     [sweep],
     [outage],
+    openAlerts,
+    alertChannels,
   ] = await Promise.all([
     db.query(latestBalance()),
     db.query(allBalanceAccounts()),
@@ -50,6 +53,8 @@ export async function readStatus(db: Database) {
     db.query(lastEndedSync()),
     db.query(lastCompleteSweep()),
     db.query(openOutage()),
+    db.query(countOpenAlerts()),
+    db.query(allAlertChannels()),
   ])
   return {
     balance,
@@ -68,5 +73,7 @@ export async function readStatus(db: Database) {
     endedSync,
     sweep,
     outage,
+    openAlerts,
+    alertChannels,
   }
 }

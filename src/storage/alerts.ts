@@ -1,7 +1,7 @@
-import { and, asc, desc, eq, getTableColumns, gt, gte, isNull, lt, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, getTableColumns, gt, gte, isNull, lt, not, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { alertChannels, alertNotices, alerts, outbox } from './schema.ts'
-import { build, change, insertMany, statement } from './statement.ts'
+import { build, change, insertMany, inWhole, statement } from './statement.ts'
 
 export type Alert = typeof alerts.$inferSelect
 export type AlertChannel = typeof alertChannels.$inferSelect
@@ -64,6 +64,64 @@ export const endAlert = change('any', (id: string, now: number) =>
     .update(alerts)
     .set({ endedAt: now })
     .where(and(eq(alerts.id, id), isNull(alerts.endedAt))),
+)
+
+export interface AlertFilter {
+  state?: 'open' | 'ended' | undefined
+  before?: string | undefined
+  limit: number
+}
+
+/** Newest first. */
+export const listAlerts = statement(({ state, before, limit }: AlertFilter) =>
+  build
+    .select()
+    .from(alerts)
+    .where(
+      and(
+        state === undefined ? undefined : sql`(${alerts.endedAt} is null) = (${state} = 'open')`,
+        before === undefined ? undefined : lt(alerts.id, before),
+      ),
+    )
+    .orderBy(desc(alerts.id))
+    .limit(limit),
+)
+
+/** How many are open, of each kind. */
+export const countOpenAlerts = statement(() =>
+  build
+    .select({ type: alerts.type, total: sql<number>`count(*)`.as('total') })
+    .from(alerts)
+    .where(isNull(alerts.endedAt))
+    .groupBy(alerts.type),
+)
+
+/** The first person who looks after it stays on record. */
+export const acknowledgeAlert = change('any', (id: string, actor: string, now: number) =>
+  build
+    .update(alerts)
+    .set({ acknowledgedAt: now, acknowledgedBy: actor })
+    .where(and(eq(alerts.id, id), isNull(alerts.endedAt), isNull(alerts.acknowledgedAt))),
+)
+
+/** @param subject null: the service as a whole; @param until null: not muted */
+export const muteAlerts = change('any', (type: string, subject: string | null, until: number | null) =>
+  build
+    .update(alerts)
+    .set({ mutedUntil: until })
+    .where(and(eq(alerts.type, type), sql`${alerts.subject} is ${subject}`)),
+)
+
+/** Forgets channels that are not configured any more, and what they have said. */
+export const forgetChannels = (kept: readonly string[]): Change[] => [
+  dropChannels({ kept: [...kept] }),
+  dropNotices({ kept: [...kept] }),
+]
+const dropChannels = change('any', ({ kept }: { kept: string[] }) =>
+  build.delete(alertChannels).where(not(inWhole(alertChannels.channel, kept))),
+)
+const dropNotices = change('any', ({ kept }: { kept: string[] }) =>
+  build.delete(alertNotices).where(not(inWhole(alertNotices.channel, kept))),
 )
 
 /** Forgets alerts that were over before an instant, and what was said of them. */

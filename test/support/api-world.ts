@@ -94,7 +94,7 @@ export async function openApi(given: ApiOptions = {}) {
   const backups = createBackups({ ...ordering, config: { ...config, dataDir: dirname(file) }, file, keys })
   /** What the disk of the data folder has left, in megabytes. */
   const disk = { freeMb: 10_000 }
-  const alerting = openAlerts({
+  const alerting = await openAlerts({
     ...ordering,
     config,
     service: { supplier, clockSuspect: inbox.clockSuspect, lastBackupAt: backups.lastMadeAt },

@@ -4,6 +4,7 @@ import { referenceRouter } from '../docs.ts'
 import { openApiDocument } from '../openapi.ts'
 import { type ApiContext, type Operation, routerOf } from '../operation.ts'
 import { activityOperations } from './activity.ts'
+import { alertOperations } from './alerts.ts'
 import { auditOperations } from './audit.ts'
 import { backupOperations } from './backups.ts'
 import { dryRunOperations, syncOperations } from './catalogue.ts'
@@ -42,6 +43,7 @@ export const apiOperations = (context: ApiContext): Operation[] => [
   ...listingOperations(context),
   ...statusOperations(context),
   ...activityOperations(context),
+  ...alertOperations(context),
   ...outboxOperations(context),
   ...eventOperations(context),
   ...purchaseOperations(context),

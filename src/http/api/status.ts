@@ -1,8 +1,7 @@
 import { z } from 'zod'
-import { severities } from '../../domain/alert-notice.ts'
 import type { PurchaseState } from '../../domain/purchase.ts'
 import type { Inbox } from '../../inbox/receive.ts'
-import { readAlerts, type StandingAlert } from '../../observe/alerts.ts'
+import { type ConfiguredChannel, readAlerts, readChannels, type StandingAlert } from '../../observe/alerts.ts'
 import { readStatus, type StoredStatus } from '../../observe/status.ts'
 import { unfreeze } from '../../ordering/actions.ts'
 import { freeze } from '../../ordering/freeze.ts'
@@ -12,6 +11,7 @@ import { COUNT_MAX } from '../../storage/statement.ts'
 import type { Supplier } from '../../supplier/client.ts'
 import { freezeBody, unfreezeBody } from '../input.ts'
 import { type ApiContext, type NextRuns, type Operation, ok, operation } from '../operation.ts'
+import { Alert, AlertChannel } from './alerts.ts'
 import { Reading } from './reconcile.ts'
 import { CallbackSecretStanding, callbackSecretOf } from './stores.ts'
 import { amount, amountOf, at, byId, count, counts, currency, maybeAt, view, words } from './views.ts'
@@ -119,28 +119,10 @@ const Status = view(
           }),
         })
         .meta({ description: 'Deliveries that were refused: 401 and the like. Nothing of them is stored' }),
-      alerts: z
-        .array(
-          z.object({
-            id: z.string(),
-            type: z.string().meta({ description: 'Name of the alert', examples: ['freeze'] }),
-            severity: z
-              .enum(severities)
-              .meta({ description: '`critical`: money or keys are at stake, or nothing is sold' }),
-            subject: words.meta({ description: 'The id of what it is about; null for the service as a whole' }),
-            note: words,
-            advice: z.string().meta({ description: 'What to do' }),
-            command: z.string().meta({ description: 'The command to begin with', examples: ['quayside reviews'] }),
-            at,
-            acknowledgedAt: maybeAt.meta({ description: 'When a person said that it is being looked after' }),
-            acknowledgedBy: words,
-            mutedUntil: maybeAt.meta({ description: 'People are not notified of it until then' }),
-            state: z.enum(['open', 'ended']).meta({ description: 'Ended when what it reports is over' }),
-          }),
-        )
-        .meta({
-          description: 'Alerts that are open, and those of the last day that ended by themselves; newest first',
-        }),
+      alerts: z.array(Alert).meta({
+        description: 'Alerts that are open, and those of the last day that ended by themselves; newest first',
+      }),
+      alertChannels: z.array(AlertChannel).meta({ description: 'By which people are notified of alerts' }),
       paused: z
         .array(z.object({ store: z.string(), until: at, error: words }))
         .meta({ description: 'Stores that refused their listings; nothing is pushed to them until then' }),
@@ -153,6 +135,7 @@ const Status = view(
     caps,
     refused,
     alerts,
+    channels,
     next,
   }: {
     status: StoredStatus
@@ -161,6 +144,7 @@ const Status = view(
     caps: { order: number | null; hour: number | null; day: number | null; currency: string }
     refused: ReturnType<Inbox['refused']>
     alerts: StandingAlert[]
+    channels: readonly ConfiguredChannel[]
     next: NextRuns
   }) => {
     const { balance, purchases, offers, deliveries, outbox, discrepancies, listings, endedSync, outage } = status
@@ -223,10 +207,8 @@ const Status = view(
           .reduce((sum, { total }) => sum + total, 0),
       },
       refusedDeliveries: refusedView(refused),
-      alerts: alerts.map(({ isOver, ...alert }) => ({
-        ...alert,
-        state: isOver ? ('ended' as const) : ('open' as const),
-      })),
+      alerts,
+      alertChannels: readChannels(status.alertChannels, channels),
       paused: status.publishing.flatMap(({ store, pausedUntil, lastError }) =>
         pausedUntil === null ? [] : [{ store, until: pausedUntil, error: lastError }],
       ),
@@ -302,6 +284,7 @@ export function statusOperations({
           caps,
           refused: inbox.refused(),
           alerts,
+          channels: alerting.channels,
           next: nextRuns(),
         })
       },

@@ -1,0 +1,76 @@
+/** What people do about alerts: acknowledge, mute, and try the channels. */
+import type { Context } from '../context.ts'
+import { Failure } from '../errors.ts'
+import { acknowledgeAlert, alertById, muteAlerts } from '../storage/alerts.ts'
+import { need } from '../storage/database.ts'
+import { audited } from '../storage/evidence.ts'
+import type { Channel } from './channel.ts'
+import { testMessage } from './message.ts'
+import { takeAlerts } from './watcher.ts'
+
+type Acting = Pick<Context, 'db' | 'now' | 'newId'>
+
+/** @throws Failure `not_found` */
+async function alertNamed(acting: Acting, id: string) {
+  // It may be shown before it is in the table.
+  await takeAlerts(acting)
+  return need(acting.db, alertById(id), 'alert', id)
+}
+
+/**
+ * A person looks after it: it is not sent again; that it is over is.
+ *
+ * @throws Failure `not_found`; `conflict` when it is over
+ */
+export async function acknowledge(acting: Acting, id: string, actor: string, reason?: string): Promise<void> {
+  const { endedAt } = await alertNamed(acting, id)
+  if (endedAt !== null) throw new Failure('conflict', 'the alert is over')
+  const { db, now } = acting
+  await db.commit([acknowledgeAlert(id, actor, now()), audited(acting, actor, 'alert.acknowledge', id, reason)])
+}
+
+/**
+ * No channel is sent anything of this kind about this subject for a while, also not of the next alert of it.
+ *
+ * @param ms how long; 0 ends it
+ * @throws Failure `not_found`
+ */
+export async function mute(acting: Acting, id: string, ms: number, actor: string, reason?: string): Promise<void> {
+  const { db, now } = acting
+  const { type, subject } = await alertNamed(acting, id)
+  const until = ms === 0 ? null : now() + ms
+  const detail = [until === null ? undefined : `until ${new Date(until).toISOString()}`, reason]
+    .filter(Boolean)
+    .join(': ')
+  const action = until === null ? 'alert.unmute' : 'alert.mute'
+  await db.commit([muteAlerts(type, subject, until), audited(acting, actor, action, id, detail || undefined)])
+}
+
+/** What became of a test message. */
+export interface Tried {
+  channel: string
+  kind: Channel['kind']
+  outcome: 'sent' | 'not_sent'
+  /** Why it was not sent, or for whom. */
+  detail: string | null
+  ms: number
+}
+
+/** Sends a test message to every channel, or to the one of a name. */
+export async function tryChannels(
+  acting: Acting & Pick<Context, 'monotonic'>,
+  channels: readonly Channel[],
+  name: string | undefined,
+  actor: string,
+): Promise<Tried[]> {
+  const { db, newId, monotonic } = acting
+  const tried = channels.filter((channel) => name === undefined || channel.name === name)
+  if (tried.length > 0) await db.commit([audited(acting, actor, 'alert.test', name ?? 'channels')])
+  return Promise.all(
+    tried.map(async (channel): Promise<Tried> => {
+      const began = monotonic()
+      const { outcome, detail = null } = await channel.send(testMessage(newId()))
+      return { channel: channel.name, kind: channel.kind, outcome, detail, ms: Math.round(monotonic() - began) }
+    }),
+  )
+}

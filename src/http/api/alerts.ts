@@ -1,0 +1,158 @@
+import { z } from 'zod'
+import { acknowledge, mute, tryChannels } from '../../alerts/actions.ts'
+import { severities } from '../../domain/alert-notice.ts'
+import { Failure } from '../../errors.ts'
+import { readChannels, type StandingAlert, standingOf } from '../../observe/alerts.ts'
+import { alertById, allAlertChannels, listAlerts } from '../../storage/alerts.ts'
+import { need } from '../../storage/database.ts'
+import { alertBody, alertStates, alertTestBody, choice, muteBody, paging } from '../input.ts'
+import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { at, byId, count, maybeAt, page, pageOf, view, words } from './views.ts'
+
+export const Alert = view(
+  z
+    .object({
+      id: z.string(),
+      type: z.string().meta({ description: 'Name of the alert', examples: ['freeze'] }),
+      severity: z.enum(severities).meta({ description: '`critical`: money or keys are at stake, or nothing is sold' }),
+      subject: words.meta({ description: 'The id of what it is about; null for the service as a whole' }),
+      note: words,
+      advice: z.string().meta({ description: 'What to do' }),
+      command: z.string().meta({ description: 'The command to begin with', examples: ['quayside reviews'] }),
+      at,
+      state: z.enum(alertStates).meta({ description: 'Ended when what it reports is over' }),
+      endedAt: maybeAt.meta({ description: 'When it was found to be over' }),
+      acknowledgedAt: maybeAt.meta({ description: 'When a person said that it is being looked after' }),
+      acknowledgedBy: words,
+      mutedUntil: maybeAt.meta({ description: 'No channel is sent anything of it until then' }),
+    })
+    .meta({ id: 'Alert' }),
+  ({ isOver, ...alert }: StandingAlert) => ({ ...alert, state: isOver ? ('ended' as const) : ('open' as const) }),
+)
+export type AlertView = z.output<typeof Alert>
+
+/** How sending to a channel goes. */
+export const AlertChannel = z
+  .object({
+    channel: z.string(),
+    kind: z.enum(['webhook', 'slack', 'email']),
+    least: z.enum(severities).meta({ description: 'Less severe alerts are not sent to it' }),
+    sentAt: maybeAt.meta({ description: 'When it last took a message' }),
+    failingSince: maybeAt.meta({ description: 'Since then it takes none' }),
+    nextTryAt: maybeAt,
+    error: words.meta({ description: 'Why it takes none, or for whom the last message was not taken' }),
+  })
+  .meta({ id: 'AlertChannel' })
+export type AlertChannelView = z.output<typeof AlertChannel>
+
+const Tried = z.object({
+  channel: z.string(),
+  kind: z.enum(['webhook', 'slack', 'email']),
+  outcome: z.enum(['sent', 'not_sent']),
+  detail: words.meta({ description: 'Why it was not sent, or for whom' }),
+  ms: count.meta({ description: 'How long it took, in milliseconds' }),
+})
+export type TriedView = z.output<typeof Tried>
+
+const operator = { people: 'operator' } as const
+
+/** Alerts, what people do about them, and the channels by which they are notified. */
+export function alertOperations({ ordering, alerting }: Pick<ApiContext, 'ordering' | 'alerting'>): Operation[] {
+  const { db } = ordering
+  const alertAt = async (id: string) => standingOf(await need(db, alertById(id), 'alert', id))
+  const failures = { 404: 'unknown id' }
+  return [
+    operation({
+      name: 'listAlerts',
+      method: 'get',
+      path: '/alerts',
+      allowed: { people: 'viewer' },
+      query: { ...paging, state: choice(alertStates, 'Only alerts that are open, or that ended') },
+      summary: 'Alerts, newest first: what each is about, what to do, and who looks after it.',
+      answer: page(Alert),
+      success: { 200: 'A page of alerts; those that ended go after 90 days' },
+      async handle({ query: { limit, ...filter } }) {
+        const rows = await db.query(listAlerts({ ...filter, limit: limit + 1 }))
+        return ok(
+          pageOf(
+            rows.map((row) => standingOf(row)),
+            limit,
+            byId,
+          ),
+        )
+      },
+    }),
+    operation({
+      name: 'listAlertChannels',
+      method: 'get',
+      path: '/alerts/channels',
+      allowed: { people: 'viewer' },
+      summary: 'The channels by which people are notified of alerts, and how sending to each goes.',
+      answer: z.object({ items: z.array(AlertChannel) }),
+      success: { 200: 'All that the configuration names' },
+      handle: async () => ok({ items: readChannels(await db.query(allAlertChannels()), alerting.channels) }),
+    }),
+    operation({
+      name: 'acknowledgeAlert',
+      method: 'post',
+      path: '/alerts/:id/acknowledge',
+      allowed: operator,
+      body: alertBody,
+      summary: 'Look after an alert: it is not sent again; that it is over is.',
+      answer: Alert,
+      success: { 200: 'Acknowledged' },
+      failures: { ...failures, 409: 'it is over' },
+      async handle({ caller, path: { id = '' }, body: { reason } }) {
+        await acknowledge(ordering, id, caller.actor, reason)
+        return ok(await alertAt(id))
+      },
+    }),
+    operation({
+      name: 'muteAlert',
+      method: 'post',
+      path: '/alerts/:id/mute',
+      allowed: operator,
+      body: muteBody,
+      summary: 'Send nothing of this kind of alert about this subject for a while, also not of the next one.',
+      answer: Alert,
+      success: { 200: 'Muted' },
+      failures,
+      async handle({ caller, path: { id = '' }, body: { hours, reason } }) {
+        await mute(ordering, id, hours * 3_600_000, caller.actor, reason)
+        return ok(await alertAt(id))
+      },
+    }),
+    operation({
+      name: 'unmuteAlert',
+      method: 'post',
+      path: '/alerts/:id/unmute',
+      allowed: operator,
+      body: alertBody,
+      summary: 'Send what stands of this kind of alert about this subject again.',
+      answer: Alert,
+      success: { 200: 'Not muted' },
+      failures,
+      async handle({ caller, path: { id = '' }, body: { reason } }) {
+        await mute(ordering, id, 0, caller.actor, reason)
+        return ok(await alertAt(id))
+      },
+    }),
+    operation({
+      name: 'testAlertChannels',
+      method: 'post',
+      path: '/alerts/test',
+      allowed: operator,
+      body: alertTestBody,
+      summary: 'Send a test message to every channel, or to one.',
+      answer: z.object({ items: z.array(Tried) }),
+      success: { 200: 'What became of each; empty where no channel is configured' },
+      failures: { 404: 'no such channel' },
+      async handle({ caller, body: { channel } }) {
+        if (channel !== undefined && !alerting.channels.some(({ name }) => name === channel)) {
+          throw new Failure('not_found', `the configuration has no channel ${channel}`)
+        }
+        return ok({ items: await tryChannels(ordering, alerting.channels, channel, caller.actor) })
+      },
+    }),
+  ]
+}

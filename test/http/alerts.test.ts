@@ -1,0 +1,132 @@
+/** What people do about alerts over the API: list, acknowledge, mute, try the channels. */
+import { describe, expect, test } from 'vitest'
+import { auditOf } from '../../src/storage/evidence.ts'
+import { enqueueAlert } from '../../src/storage/outbox.ts'
+import { startAlertReceiver } from '../support/alert-receiver.ts'
+import { type ApiWorld, openApi } from '../support/api-world.ts'
+
+const HOUR = 3_600_000
+const DAY = 24 * HOUR
+
+interface Alert {
+  id: string
+  type: string
+  state: string
+  severity: string
+  acknowledgedBy: string | null
+  mutedUntil: string | null
+}
+
+async function openAlerting() {
+  const receiver = await startAlertReceiver()
+  const world = await openApi({
+    alerts: { channels: { duty: { kind: 'webhook' } }, syncStaleHours: 720 },
+    alertAddresses: { QUAYSIDE_ALERT_DUTY: receiver.url },
+  })
+  const raise = async (occasion: string, reference = '11') => {
+    const payload = { note: `changed ${occasion}`, store: 'shop', reference }
+    await world.db.commit([enqueueAlert(world.ordering, { type: 'order_changed', occasion, payload })])
+    await world.alertRound()
+  }
+  const pass = async (ms: number) => {
+    for (let left = ms; left > 0; left -= HOUR) {
+      world.move(HOUR)
+      await world.alertRound()
+    }
+  }
+  const said = () =>
+    receiver.received.flatMap(({ data: { kind, alerts } }) =>
+      kind === 'order_changed' ? [alerts.map(({ state }) => state).join(' ')] : [],
+    )
+  return { ...world, receiver, raise, pass, said }
+}
+
+const listOf = async (world: ApiWorld, query = '') =>
+  (await world.ask('GET', `/alerts${query}`)).body.data.items as unknown as Alert[]
+
+describe('an alert', () => {
+  test('that is acknowledged is not repeated, and its end is sent', async () => {
+    const world = await openAlerting()
+    await world.raise('1')
+    const [alert] = await listOf(world, '?state=open')
+    const acknowledge = (token: string) =>
+      world.ask('POST', `/alerts/${alert?.id}/acknowledge`, { token, body: { reason: 'the shop is asked' } })
+    expect((await acknowledge(world.tokens.viewer)).status).toBe(403)
+    const { body } = await acknowledge(world.tokens.operator)
+    expect(body.data).toMatchObject({ type: 'order_changed', state: 'open', severity: 'warning' })
+    expect(body.data.acknowledgedBy).toMatch(/^operator/)
+    expect(await world.db.query(auditOf(alert?.id ?? ''))).toMatchObject([
+      { action: 'alert.acknowledge', detail: 'the shop is asked' },
+    ])
+    await world.pass(4 * DAY)
+    expect(world.said()).toEqual(['raised', 'ended'])
+    expect((await acknowledge(world.tokens.operator)).status).toBe(409)
+    expect((await listOf(world, '?state=open')).map(({ id }) => id)).not.toContain(alert?.id)
+    expect((await listOf(world, '?state=ended')).map(({ id }) => id)).toEqual([alert?.id])
+  })
+
+  test('that is muted sends nothing, nor the next one of its subject; another subject is heard', async () => {
+    const world = await openAlerting()
+    await world.raise('1')
+    const [alert] = await listOf(world)
+    const muted = await world.ask('POST', `/alerts/${alert?.id}/mute`, { body: { hours: 48 } })
+    expect(muted.body.data.mutedUntil).toBe(new Date(world.now() + 48 * HOUR).toISOString())
+    await world.pass(2 * HOUR)
+    await world.raise('2')
+    await world.raise('3', '12')
+    await world.pass(HOUR)
+    expect(world.said()).toEqual(['raised', 'raised'])
+    expect(world.receiver.received.at(-1)?.data.alerts).toMatchObject([{ subject: '12' }])
+    const unmuted = await world.ask('POST', `/alerts/${alert?.id}/unmute`, {})
+    expect(unmuted.body.data.mutedUntil).toBeNull()
+    await world.pass(2 * HOUR)
+    expect(world.said().slice(2)).toEqual(['raised'])
+    expect(await world.db.query(auditOf(alert?.id ?? ''))).toMatchObject([
+      { action: 'alert.mute', detail: expect.stringMatching(/^until /) },
+      { action: 'alert.unmute', detail: null },
+    ])
+  })
+
+  test('that is unknown cannot be acknowledged or muted', async () => {
+    const world = await openAlerting()
+    expect((await world.ask('POST', '/alerts/x/acknowledge', {})).status).toBe(404)
+    expect((await world.ask('POST', '/alerts/x/mute', {})).status).toBe(404)
+    expect((await world.ask('POST', '/alerts/x/unmute', {})).status).toBe(404)
+    expect((await world.ask('POST', '/alerts/x/mute', { body: { hours: 0 } })).status).toBe(400)
+  })
+
+  test('is shown with its id before it was taken, and can be acknowledged', async () => {
+    const world = await openAlerting()
+    const payload = { note: 'the disk is full' }
+    await world.db.commit([enqueueAlert(world.ordering, { type: 'backup_failed', occasion: '1', payload })])
+    const { alerts } = (await world.ask('GET', '/status')).body.data as unknown as { alerts: Alert[] }
+    expect((await world.ask('POST', `/alerts/${alerts[0]?.id}/acknowledge`, {})).status).toBe(200)
+  })
+})
+
+describe('the channels', () => {
+  test('are tried, and each says what became of it', async () => {
+    const world = await openAlerting()
+    const { body } = await world.ask('POST', '/alerts/test', {})
+    expect(body.data.items).toMatchObject([{ channel: 'duty', kind: 'webhook', outcome: 'sent', detail: null }])
+    expect(world.receiver.received.at(-1)?.data.text).toMatch(/^TEST: this channel works/)
+    world.receiver.answer = (response) => void response.writeHead(404).end()
+    const failing = await world.ask('POST', '/alerts/test', { body: { channel: 'duty' } })
+    expect(failing.body.data.items).toMatchObject([
+      { outcome: 'not_sent', detail: 'answered 404: there is nothing at this address' },
+    ])
+    expect((await world.ask('POST', '/alerts/test', { body: { channel: 'other' } })).status).toBe(404)
+  })
+
+  test('that take nothing are seen in the status and the metrics', async () => {
+    const world = await openAlerting()
+    const channels = async () => (await world.ask('GET', '/status')).body.data.alertChannels
+    expect(await channels()).toMatchObject([{ channel: 'duty', failingSince: null, error: null }])
+    world.receiver.answer = (response) => void response.writeHead(500).end()
+    await world.raise('1')
+    expect(await channels()).toMatchObject([
+      { channel: 'duty', failingSince: new Date(world.now()).toISOString(), error: 'answered 500' },
+    ])
+    expect((await world.ask('GET', '/alerts/channels')).body.data.items).toEqual(await channels())
+  })
+})
