@@ -292,6 +292,25 @@ describe('a customer of Shopify', () => {
   })
 })
 
+describe('a customer of Shopify whose keys the merchant deleted', () => {
+  test.each([[['keys_1']], [['keys_1', 'units']]])(
+    'gets them again (%j), and no unit is fulfilled later whose key has not come',
+    async (deleted) => {
+      const world = await shopifyWorld()
+      const { fulfil, reference, line, units, mails } = ordered(world, 5)
+      await fulfil('u1')
+      for (const key of deleted) world.shop.removeMetafield(reference, '$app:quayside', key)
+      const again = await world.store.resend?.({ reference, lines: [{ id: line.id, keys: KEYS }] })
+      expect(again).toEqual({ outcome: 'confirmed' })
+      expect(mails().at(-1)?.text).toContain(KEYS.join('\n'))
+      world.shop.strike({ kind: 'CreateFulfillment', fault: 'lost_after' })
+      await fulfil('u2', ['EEEE-FFFF'])
+      expect(await fulfil('u2', ['EEEE-FFFF'])).toEqual({ outcome: 'confirmed' })
+      expect(units()).toBe(3)
+    },
+  )
+})
+
 const listing = (id: string, set: Partial<StoreListing> = {}): StoreListing => ({
   id,
   sku: 'A',

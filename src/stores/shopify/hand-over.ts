@@ -89,12 +89,14 @@ export const missingKeys = ({ texts }: KeysOnOrder, keys: string[]): string[] =>
  * are written both or none, and only where nothing was written meanwhile: of two writers the second one reads again.
  *
  * @param heading stands before the keys, such as the name of the product
+ * @param handedOver units of the line that are known to be handed over, these keys among them; default: these keys are new
  */
-export function withKeys(on: KeysOnOrder, line: string, heading: string, keys: string[]) {
+export function withKeys(on: KeysOnOrder, line: string, heading: string, keys: string[], handedOver?: number) {
   const taken = new Set(on.texts.map(({ index }) => index))
   let free = 1
   while (taken.has(free)) free += 1
-  const units = { ...on.units, [line]: (on.units[line] ?? 0) + keys.length }
+  const before = on.units[line] ?? 0
+  const units = { ...on.units, [line]: handedOver === undefined ? before + keys.length : Math.max(before, handedOver) }
   return [
     { key: keysName(free), type: KEYS_TYPE, value: [heading, ...keys].join('\n'), compareDigest: null },
     { key: UNITS, type: 'json', value: JSON.stringify(units), compareDigest: on.unitsDigest },
@@ -338,7 +340,7 @@ export function shopHandOver({ client, metafieldNamespace }: HandOverOptions) {
   /** Puts keys of a line on an order, but those that it has. */
   async function keep(
     reference: string,
-    line: { id: string; heading: string },
+    line: { id: string; heading: string; handedOver?: number },
     keys: string[],
     found: KeysOnOrder,
   ): Promise<Read<undefined>> {
@@ -352,7 +354,7 @@ export function shopHandOver({ client, metafieldNamespace }: HandOverOptions) {
         return { outcome: 'unavailable', mayHaveLeft: true, detail }
       }
       if (on.isFull) return refused(409, `the order ${reference} has too many metafields for further keys`)
-      const metafields = withKeys(on, line.id, line.heading, fresh)
+      const metafields = withKeys(on, line.id, line.heading, fresh, line.handedOver)
       const shown = await define(metafields[0]?.key ?? '')
       if (shown.outcome !== 'confirmed') return shown
       const ownerId = gidOf('Order', reference)
@@ -507,7 +509,8 @@ export function shopHandOver({ client, metafieldNamespace }: HandOverOptions) {
       const { order, node: line } = read.value
       if (order === null || line === null) return refused(404, `the shop has no line ${id} of an order ${reference}`)
       const heading = [line.name, ...(line.sku ? [`(${line.sku})`] : [])].join(' ')
-      const kept = await keep(reference, { id, heading }, keys, keysOnOrder(order.metafields.nodes))
+      const handedOver = keys.length
+      const kept = await keep(reference, { id, heading, handedOver }, keys, keysOnOrder(order.metafields.nodes))
       if (kept.outcome !== 'read') return kept
       const made = await readFulfilments(reference, id)
       if (made.outcome !== 'read') return made
