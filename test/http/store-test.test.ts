@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { testStore } from '../../src/http/api/store-test.ts'
+import { insertSyncRun } from '../../src/storage/runs.ts'
 import { connectStore, putStoreReading } from '../../src/storage/store-readings.ts'
 import { openApi } from '../support/api-world.ts'
 import { memoryDatabase, TEST_NOW } from '../support/database.ts'
@@ -27,6 +28,16 @@ test('a new shop has its webhook made, and its orders and products are not read 
   expect(findings).toContain('listings doubtful: the products of the shop were not all read yet')
   expect(world.shop.webhooks.size).toBe(1)
   expect(await tried()).toContain(`webhook ok: it sends its orders to ${PUBLIC}/webhooks/stores/${SHOP}`)
+})
+
+test('a shop whose products are read before the catalogue is not said to lack the offers', async () => {
+  const { db, tried } = await shopAndDatabase()
+  await db.commit([connectStore(SHOP, TEST_NOW)])
+  await db.commit([putStoreReading(SHOP, { variantsReadAt: TEST_NOW })])
+  expect(await tried()).toContain("listings doubtful: the supplier's catalogue was not read yet")
+  const finished = { id: 'r', cause: 'test', state: 'complete', startedAt: 1, finishedAt: 2, cursor: 0 } as const
+  await db.commit([insertSyncRun(finished)])
+  expect(await tried()).toContain('listings ok: none: no product of the store has the SKU of an offer')
 })
 
 test('without a public address polling alone is fine', async () => {

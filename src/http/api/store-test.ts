@@ -3,6 +3,7 @@ import type { ListingState } from '../../domain/listing.ts'
 import { storeWebhookUrl } from '../../inbox/shop-webhooks.ts'
 import { first } from '../../storage/database.ts'
 import { countListings, pageOfListings } from '../../storage/listings.ts'
+import { lastCompleteSync } from '../../storage/runs.ts'
 import { storeReadingOf } from '../../storage/store-readings.ts'
 import type { Store, StoreFinding } from '../../stores/store.ts'
 
@@ -79,6 +80,10 @@ async function listingFindings(db: Db, store: string, readsVariants: boolean): P
   if (readsVariants && !reading?.variantsReadAt) {
     const fix = 'Wait for the first sync, then test again.'
     return [{ check, state: 'doubtful', detail: 'the products of the shop were not all read yet', fix }]
+  }
+  if (totals.length === 0 && !(await first(db, lastCompleteSync()))) {
+    const fix = 'Wait for the first sync, then test again.'
+    return [{ check, state: 'doubtful', detail: "the supplier's catalogue was not read yet", fix }]
   }
   const counts = totals.map(({ state, total }) => `${total} ${state}`).join(', ')
   const none = 'none: no product of the store has the SKU of an offer'
