@@ -21,6 +21,7 @@ import { currentParts } from '../domain/store-order.ts'
 import { Failure } from '../errors.ts'
 import { first } from '../storage/database.ts'
 import { audited } from '../storage/evidence.ts'
+import { countHandedOver } from '../storage/licence-keys.ts'
 import { type Alert, enqueueAlert } from '../storage/outbox.ts'
 import { type Purchase, purchasesOfOrder } from '../storage/purchases.ts'
 import { lastCompleteSync } from '../storage/runs.ts'
@@ -257,9 +258,17 @@ async function follow(
 
 async function cancel(ordering: Ordering, known: StoreOrder, read: StoreOrderRead, actor: string): Promise<void> {
   await cancelOrder(ordering, known.id, actor)
-  const purchases = await ordering.db.query(purchasesOfOrder(known.id))
-  if (!purchases.some(({ state, handOverBegunAt }) => state === 'fulfilled' || handOverBegunAt !== null)) return
-  const note = `the shop has cancelled the order ${known.reference} of ${known.store}, and the customer has keys of it`
+  const [purchases, handedOver] = await Promise.all([
+    ordering.db.query(purchasesOfOrder(known.id)),
+    ordering.db.query(countHandedOver([known.id])),
+  ])
+  const hasBegun = purchases.some(({ handOverBegunAt }) => handOverBegunAt !== null)
+  if (handedOver.length === 0 && !hasBegun) return
+  const keys =
+    handedOver.length > 0
+      ? 'the customer has keys of it'
+      : 'has not confirmed the keys that were on their way: see whether the customer has them'
+  const note = `the shop has cancelled the order ${known.reference} of ${known.store}, and ${keys}`
   await ordering.db.commit([alertOf(ordering, 'order_changed', known.store, read, note, { orderId: known.id })])
 }
 

@@ -5,6 +5,7 @@ import { decidePurchase } from '../../src/ordering/decide.ts'
 import { takeFromShop } from '../../src/ordering/shop-orders.ts'
 import { listingsOfVariants } from '../../src/storage/listings.ts'
 import { putOffer } from '../../src/storage/offers.ts'
+import { listOutbox } from '../../src/storage/outbox.ts'
 import { enqueuePublications, publishingOf } from '../../src/storage/publications.ts'
 import { insertSyncRun } from '../../src/storage/runs.ts'
 import { linesOfOrders } from '../../src/storage/store-orders.ts'
@@ -133,6 +134,43 @@ describe('an order that the shop cancels while the hand-over of its keys has no 
     const because = { actor: 'test', reason: 'refunded' }
     await decidePurchase(app.runtime.ordering, bought?.id ?? '', { type: 'close' }, because)
     expect((await app.purchases((await app.orderOf(reference))?.id ?? ''))[0]?.state).toBe('cancelled')
+  })
+})
+
+describe('an order that the shop cancels', () => {
+  const notesOf = async (app: ShopApp) =>
+    (await app.db.query(listOutbox({ kind: 'alert', limit: 100 })))
+      .filter(({ type }) => type === 'order_changed')
+      .map(({ payload }) => JSON.stringify(payload))
+
+  test('after it refused its keys is not said to be one whose customer has them', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+    app.shop.strike({
+      fault: 'refused',
+      kind: 'orders.update',
+      status: 403,
+      code: 'woocommerce_rest_cannot_edit',
+      times: 2,
+    })
+    await app.pass(30_000, 1_000)
+    app.shop.setStatus(Number(reference), 'cancelled')
+    await app.pass(2 * MINUTE)
+    const notes = await notesOf(app)
+    expect(notes).toEqual([expect.stringContaining('has not confirmed the keys')])
+    expect(notes.join()).not.toContain('the customer has keys')
+  })
+
+  test('after it confirmed its keys is alerted of as one whose customer has them', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+    await app.pass(5 * MINUTE)
+    expect(app.keysOf(reference)).toHaveLength(1)
+    app.shop.setStatus(Number(reference), 'cancelled')
+    await app.pass(2 * MINUTE)
+    expect(await notesOf(app)).toEqual([expect.stringContaining('the customer has keys of it')])
   })
 })
 
