@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import {
   isHeld,
@@ -12,6 +13,7 @@ import {
   unitPrice,
   verifyDelivery,
 } from '../../src/stores/shopify/orders.ts'
+import { validatedByShopify } from '../support/shopify-validator.ts'
 
 const settings: OrderSettings = { holdAtRisk: null, retryTag: 'quayside-retry', buyTestOrders: false }
 const line = (set: Partial<ShopLine> = {}): ShopLine => ({
@@ -170,6 +172,22 @@ describe('a delivery of Shopify', () => {
   const verify = (headers: Record<string, string[]>, secrets = ['new', 'old']) =>
     verifyDelivery({ headers, body }, secrets)
 
+  /** Whether Shopify's own library takes a delivery with these signatures. A header that comes twice reaches it joined. */
+  const validated = async (signatures: Record<string, string[]>, sent = body): Promise<boolean> => {
+    const about = {
+      topic: 'orders/paid',
+      'shop-domain': 'a.myshopify.com',
+      'api-version': '2026-07',
+      'webhook-id': '1',
+    }
+    const headers = {
+      ...Object.fromEntries(Object.entries(about).map(([name, value]) => [`x-shopify-${name}`, value])),
+      ...Object.fromEntries(Object.entries(signatures).map(([name, values]) => [name, values.join(', ')])),
+    }
+    const request = { url: 'https://quayside.test/', headers, body: sent.toString() }
+    return (await validatedByShopify('new', request)).valid
+  }
+
   test('is known by either name of its header, and by the secret before a rotation', () => {
     for (const name of ['x-shopify-hmac-sha256', 'shopify-hmac-sha256']) {
       expect(verify({ [name]: [signed('new')] }).outcome).toBe('authentic')
@@ -188,8 +206,30 @@ describe('a delivery of Shopify', () => {
     ],
     ['another one', { 'x-shopify-hmac-sha256': [signed('other')] }, 'wrong_signature'],
     ['one in hex', { 'x-shopify-hmac-sha256': ['00'.repeat(32)] }, 'malformed_signature'],
-  ])('with %s of its signatures is not authentic', (_what, headers, reason) => {
+    ['one with a byte more', { 'x-shopify-hmac-sha256': [`${signed('new')}AA==`] }, 'malformed_signature'],
+    ['an empty one', { 'x-shopify-hmac-sha256': [''] }, 'malformed_signature'],
+  ])('with %s of its signatures is not authentic, as Shopify itself says', async (_what, headers, reason) => {
     expect(verify(headers as Record<string, string[]>)).toEqual({ outcome: 'not_authentic', reason })
+    expect(await validated(headers as Record<string, string[]>)).toBe(false)
+  })
+
+  test('with its signature is authentic for Shopify, too, and with another body for neither', async () => {
+    const headers = { 'x-shopify-hmac-sha256': [signed('new')] }
+    expect(await validated(headers)).toBe(true)
+    const other = Buffer.from('{"id":2}')
+    expect(verifyDelivery({ headers, body: other }, ['new']).outcome).toBe('not_authentic')
+    expect(await validated(headers, other)).toBe(false)
+  })
+
+  const fixture = (topic: string) =>
+    readFileSync(new URL(`../fixtures/shopify/${topic}.captured.json`, import.meta.url))
+
+  test.each([
+    ['orders-paid', { outcome: 'named', reference: '5324830114102' }],
+    ['orders-cancelled', { outcome: 'named', reference: '5324790137142' }],
+    ['products-update', { outcome: 'ignored', detail: 'the body is about no order' }],
+  ])('that a shop has sent, %s, is read', (topic, name) => {
+    expect(orderNamedBy(fixture(topic))).toEqual(name)
   })
 })
 
