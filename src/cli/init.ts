@@ -39,7 +39,7 @@ export interface InitOptions extends Flags {
 
 /** Connects a real supplier and a store, by asking on a terminal or by flags. @returns the exit code */
 export async function runInit(io: Io, flags: InitOptions): Promise<number> {
-  const file = flags.config ?? CONFIG_FILE
+  const file = flags.config ?? (io.env.QUAYSIDE_CONFIG || CONFIG_FILE)
   const width = proseWidth(io)
   if (existsSync(file) && !flags.force) {
     const how = 'Edit it and restart the service, or use --force to answer again.'

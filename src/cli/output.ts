@@ -253,7 +253,8 @@ export function programName(root: string, folder: string): string {
   return quoted(path.join(root, 'src', 'quayside.js'))
 }
 
-const PROGRAM = programName(ROOT, process.cwd())
+/** The name of a launcher comes from the launcher. */
+const PROGRAM = process.env.QUAYSIDE_COMMAND || programName(ROOT, process.cwd())
 
 /** A command of this program as a person can paste it: `doctor` is `npx quayside doctor`. */
 export const commandLine = (command: string): string => `${PROGRAM} ${command}`

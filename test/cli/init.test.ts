@@ -42,6 +42,14 @@ const tree = (folder: string) =>
     .sort()
 
 describe('init by flags', () => {
+  it('writes the configuration that QUAYSIDE_CONFIG names, as the service reads it', async () => {
+    const { folder, file, keyFile } = place()
+    const argv = ['init', '--yes', ...required, '--api-key-file', keyFile]
+    const { exitCode, stderr } = await run(argv, { env: { QUAYSIDE_CONFIG: file } })
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    expect(loadConfig(file, {}).dataDir).toBe(path.join(folder, 'data', 'run'))
+  })
+
   it('writes a configuration that the service accepts, and secrets that only their owner reads', async () => {
     const { file, keyFile, secret } = place()
     const webhooks = webhooksOf(supplier)
