@@ -18,7 +18,7 @@ import type { Log } from './log.ts'
 import { releaseForOffers } from './ordering/actions.ts'
 import { closeOrders } from './ordering/close.ts'
 import { type CrashPoint, freshPace, type OrderingPolicy, type WorkerName } from './ordering/context.ts'
-import { deliverDue, type Fulfilment } from './ordering/fulfil.ts'
+import { actsWithinMs, deliverDue, type Fulfilment } from './ordering/fulfil.ts'
 import { watchSupplier } from './ordering/outages.ts'
 import { placeDue } from './ordering/place.ts'
 import { afterClockJump, resume } from './ordering/recover.ts'
@@ -164,9 +164,12 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
   const handing = [...stores.map(({ id }) => id), undefined].map((store) => async () => {
     return (await deliverDue(ordering, store)) + (await closeOrders(ordering))
   })
-  const polling = shops.flatMap(({ id, adapter: { ordersSince, order, settleMs = 0 }, take }) =>
-    ordersSince ? [() => pollOrders(context, { id, ordersSince, order, settleMs, take })] : [],
-  )
+  const polling = shops.flatMap(({ id, adapter, take }) => {
+    const { ordersSince, order } = adapter
+    return ordersSince
+      ? [() => pollOrders(context, { id, ordersSince, order, actsMs: actsWithinMs(adapter), take })]
+      : []
+  })
   const each = async (runs: (() => Promise<number>)[]): Promise<number> =>
     (await Promise.all(runs.map((run) => run()))).reduce((all, done) => all + done, 0)
   const work: Runtime['work'] = {

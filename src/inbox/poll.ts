@@ -28,8 +28,8 @@ export interface PolledStore {
   ordersSince: NonNullable<Store['ordersSince']>
   /** Reads one order; a store without it gives all orders of a page or none. */
   order?: Store['order']
-  /** A write to the store acts within this time, or never will. */
-  settleMs: number
+  /** A push to the store that has begun acts within this time, or never will. */
+  actsMs: number
   take: (order: StoreOrderRead, readAt: number) => Promise<StoreOrderTaken>
 }
 
@@ -97,7 +97,7 @@ export async function pollOrders(polling: Polling, store: PolledStore): Promise<
   const next = { ordersCursor: page.cursor, ordersReadAt: at, ordersDueAt: isNextDue ? at : at + POLL_MS }
   await db.commit([
     putStoreReading(store.id, { ...next, ...ended }),
-    ...(wasAway ? [renewStoreUpdates(store.id, at + store.settleMs), hastenLateOrders(store.id, at)] : []),
+    ...(wasAway ? [renewStoreUpdates(store.id, at + store.actsMs), hastenLateOrders(store.id, at)] : []),
     ...news.map(({ reference, detail }) =>
       insertLateOrder({ store: store.id, reference, attempts: 1, notBefore: at + POLL_MS, lastError: detail }),
     ),

@@ -97,7 +97,7 @@ async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRo
   const update = await updateOf(fulfilment, row, effect, fresh)
   const handsOver = effect.type === 'line.fulfilled' && sealed.length > 0 ? effect.payload.purchaseId : undefined
   const outgoing: Outgoing = { row, update, handsOver }
-  if (!(await beginSending(fulfilment, outgoing, store.settleMs ?? 0)))
+  if (!(await beginSending(fulfilment, outgoing, actsWithinMs(store))))
     return park(fulfilment, row, 'the hand-over waits for a person')
   const startedAt = fulfilment.monotonic()
   const at = effect.type === 'line.fulfilled' ? fulfilment.at : () => {}
@@ -203,6 +203,10 @@ async function failed(fulfilment: Fulfilment, row: OutboxRow, error: string, lea
   ])
 }
 
+/** A push to a store that begins now has acted after so long, or never will: its last request may leave late. */
+export const actsWithinMs = ({ pushMs = 0, settleMs = 0 }: Pick<Store, 'pushMs' | 'settleMs'>): number =>
+  pushMs + settleMs
+
 /** An update that is about to be sent. */
 interface Outgoing {
   row: OutboxRow
@@ -219,10 +223,10 @@ interface Outgoing {
 async function beginSending(
   ordering: Ordering,
   { row, update, handsOver }: Outgoing,
-  settleMs: number,
+  actsMs: number,
 ): Promise<boolean> {
   // Should the process die, the next try waits until this one has acted or never will.
-  const notBefore = settleMs === 0 ? row.notBefore : ordering.now() + settleMs
+  const notBefore = actsMs === 0 ? row.notBefore : ordering.now() + actsMs
   const begin = beginCallback({ id: row.id, sentUpdate: update, notBefore })
   try {
     await ordering.db.commit(

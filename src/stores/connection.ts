@@ -18,6 +18,18 @@ export const beforeWrite = (connections: Dispatcher, act: () => void): Dispatche
       }),
   )
 
+/** Methods that are made for each call, so that each call can have an end of its own. */
+export const madeForEachCall = <Methods extends object>(make: () => Methods): Methods =>
+  Object.fromEntries(
+    Object.keys(make()).map((name) => {
+      const call = (given: unknown) => (make() as Record<string, (given: unknown) => unknown>)[name]?.(given)
+      return [name, call]
+    }),
+  ) as Methods
+
+/** What a write comes to that was not sent, because the push that it is of has lasted too long. */
+export const TOO_LATE = 'it answered so slowly that the rest is left to the next try'
+
 /** The largest answer of a store that is read: a hundred orders of a busy shop, each with dozens of lines. */
 const ANSWER_MAX_BYTES = 32 * 1024 * 1024
 

@@ -190,6 +190,8 @@ export interface Store {
   productsMax?: number
   /** Milliseconds within which a request that left has acted in the store, or never will. Default: 0, repeats do no harm. */
   settleMs?: number
+  /** Milliseconds after its start in which a push of an update sends the last request that writes. Default: 0. */
+  pushMs?: number
 
   /** Reads what the store sells, a page a call. @param cursor `next` of the page before; null for the first */
   variants?(cursor: string | null): Promise<StorePage<StoreVariant>>

@@ -86,6 +86,20 @@ function failCommit({ ordering, db }: TestApp, skip = 0): void {
   ordering.db = { ...db, commit }
 }
 
+test('an update whose process dies at its last request is not sent again before that request has acted', async () => {
+  const { app, row } = await openReady()
+  const [pushMs, settleMs] = [120_000, 60_000]
+  const dueMeanwhile: number[] = []
+  const store = noting(app, async () => {
+    dueMeanwhile.push((await row()).notBefore)
+    return { outcome: 'confirmed' }
+  })
+  app.ordering.storeOf = () => ({ ...store, pushMs, settleMs })
+  const startedAt = app.now()
+  await deliverAll(app.ordering)
+  expect(dueMeanwhile[0]).toBe(startedAt + pushMs + settleMs)
+})
+
 describe('what a store learns of a line that fails', () => {
   const fail = async (purchase: Partial<Purchase>, row: string) => {
     const { app, orderId, purchaseId, pushed, about } = await openOrder()

@@ -187,6 +187,34 @@ describe.each(kinds)('a %s store', (kind, open) => {
 })
 
 /** What a backend has no place for: it sends its orders by the API, and lists nothing. */
+describe.each([
+  ['woocommerce', wooCommerceWorld, 'orders.get'],
+  ['shopify', shopifyWorld, 'HandOverOrder'],
+] as const)('a push to a shop of %s that answers slowly', (_kind, openWorld, kind) => {
+  test('writes nothing after the time in which it is over, so that no other one runs beside it', async () => {
+    const world = await openWorld()
+    const { reference, lines } = world.buy([{ id: world.sell('A'), quantity: 1 }])
+    const line = { id: lines[0] ?? '', sku: 'A', quantity: 1 }
+    const update = { type: 'line.fulfilled', order: { store: 'demo-1', reference }, line } as const
+    const fulfil = () =>
+      world.store.fulfil({ id: 'u1', at: TEST_NOW, ...update, delivered: 1, complete: true, keys: ['AAAA-1'] })
+    const { pushMs = 0, settleMs = 0 } = world.store
+    expect(pushMs).toBeGreaterThan(100_000)
+    expect(settleMs).toBeGreaterThan(0)
+    world.shop.strike({
+      fault: 'echo',
+      kind,
+      change: (json: unknown) => {
+        world.clock.now += pushMs
+        return json
+      },
+    })
+    expect(await fulfil()).toMatchObject({ outcome: 'unavailable', mayHaveLeft: false })
+    expect(world.shop.requests().filter(({ kind: one }) => /update|PutKeys|CreateFulfillment/.test(one))).toEqual([])
+    expect(await fulfil()).toEqual({ outcome: 'confirmed' })
+  })
+})
+
 const NOT_OF_A_BACKEND = ['variants', 'create', 'verify', 'readOrder', 'ordersSince', 'provision', 'resend'] as const
 
 test('a backend store lacks these methods, so that their claims are not tried on it', async () => {

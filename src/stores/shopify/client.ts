@@ -1,7 +1,16 @@
 import { Agent, type Dispatcher, request } from 'undici'
 import { z } from 'zod'
 import type { Secret } from '../../secret.ts'
-import { answeredAt, beforeWrite, causeOfNoAnswer, deadlineSignal, jsonIn, TooLong, textOf } from '../connection.ts'
+import {
+  answeredAt,
+  beforeWrite,
+  causeOfNoAnswer,
+  deadlineSignal,
+  jsonIn,
+  TOO_LATE,
+  TooLong,
+  textOf,
+} from '../connection.ts'
 import type { NotConfirmed } from '../store.ts'
 import type { ShopDocument } from './documents.ts'
 
@@ -53,6 +62,8 @@ export interface ShopClient {
     schema: z.ZodType<Value>,
     options?: CallOptions,
   ) => Promise<Read<Value>>
+  /** The same client, which sends nothing that writes from this instant on. */
+  writingUntil: (until: number) => ShopClient
   /**
    * Sends a request to an address that the shop named, without a token: of https, or the shop's own. Undefined where it has no
    * whole answer, or must not be sent.
@@ -184,11 +195,16 @@ export function shopClient(options: ShopClientOptions): ShopClient {
   async function sendDocument(
     document: ShopDocument,
     variables: object,
+    until: number,
   ): Promise<{ answer: ShopAnswer; isThrottled: boolean }> {
     const isWrite = /^\s*mutation/.test(document.text)
     for (let isAgain = false; ; isAgain = true) {
       const access = await authorised()
       if (typeof access !== 'string') return { answer: access, isThrottled: false }
+      if (isWrite && now() >= until) {
+        const failure: NotConfirmed = { outcome: 'unavailable', mayHaveLeft: false, detail: TOO_LATE }
+        return { answer: failed(failure, { cause: TOO_LATE }), isThrottled: false }
+      }
       const answer = await send(`/admin/api/${apiVersion}/graphql.json`, {
         headers: { 'content-type': 'application/json', 'x-shopify-access-token': access },
         body: JSON.stringify({ query: document.text, operationName: document.name, variables }),
@@ -208,7 +224,12 @@ export function shopClient(options: ShopClientOptions): ShopClient {
     }
   }
 
-  async function call(document: ShopDocument, variables: object = {}, { canWait = false }: CallOptions = {}) {
+  async function callUntil(
+    until: number,
+    document: ShopDocument,
+    variables: object = {},
+    { canWait = false }: CallOptions = {},
+  ) {
     for (let tries = 1; ; tries += 1) {
       const cost = costs.get(document.name) ?? COST_UNKNOWN
       if (bucket) {
@@ -218,7 +239,7 @@ export function shopClient(options: ShopClientOptions): ShopClient {
         // Taken off at once: other requests may leave before this one is answered.
         bucket = { ...bucket, available: Math.max(0, availableAt(bucket, now()) - cost), at: now() }
       }
-      const { answer, isThrottled } = await sendDocument(document, variables)
+      const { answer, isThrottled } = await sendDocument(document, variables, until)
       if (!isThrottled || tries === THROTTLED_MAX) return answer
       await sleep(throttledWait(costs.get(document.name) ?? cost))
     }
@@ -240,19 +261,21 @@ export function shopClient(options: ShopClientOptions): ShopClient {
     }
   }
 
-  return {
-    call,
+  const writingUntil = (until: number): ShopClient => ({
+    call: (...given) => callUntil(until, ...given),
     transfer,
     ask: async (document, variables, schema, options) => {
-      const answer = await call(document, variables, options)
+      const answer = await callUntil(until, document, variables, options)
       if (!answer.ok) return answer.failure
       const read = schema.safeParse(answer.data)
       if (read.success) return { outcome: 'read', value: read.data }
       const mayHaveLeft = /^\s*mutation/.test(document.text)
       return { outcome: 'unavailable', mayHaveLeft, detail: `${host} answered with something that Shopify does not` }
     },
+    writingUntil,
     close: () => connections.destroy(),
-  }
+  })
+  return writingUntil(Number.POSITIVE_INFINITY)
 }
 
 /** What a request is taken to cost that was never sent. */

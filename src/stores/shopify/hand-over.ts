@@ -24,6 +24,8 @@ export interface HandOverOptions {
   client: ShopClient
   /** Where the keys of an order stand on it; null: in the namespace of the app, which nothing else can write. */
   metafieldNamespace: string | null
+  /** Definitions of metafields that the shop has, as far as this process knows: it adds what it makes. */
+  defined: Set<string>
 }
 
 /** Of the app itself. */
@@ -207,10 +209,8 @@ const COUNTED_MAX = 100
  * What orders of a shop learn. Keys go onto the order first, so that they stand there when the mail about the fulfilment
  * leaves. Each step reads what is there before it writes: a repeat finds what an attempt without an answer left.
  */
-export function shopHandOver({ client, metafieldNamespace }: HandOverOptions) {
+export function shopHandOver({ client, metafieldNamespace, defined }: HandOverOptions) {
   const namespace = metafieldNamespace ?? APP_NAMESPACE
-  /** Definitions that the shop has, as far as this process knows. */
-  const defined = new Set<string>()
 
   async function readOrder(reference: string, line: string): Promise<Read<z.infer<typeof orderAndLine>>> {
     if (!isNumber(reference)) return refused(404, 'this is no order of the shop')

@@ -1,4 +1,5 @@
 import type { Secret } from '../../secret.ts'
+import { madeForEachCall } from '../connection.ts'
 import type { Store } from '../store.ts'
 import { BATCH_MAX, type CatalogueOptions, CREATED_MAX, shopCatalogue } from './catalogue.ts'
 import { type ShopClientOptions, shopClient, wait } from './client.ts'
@@ -30,6 +31,8 @@ export interface ShopifyOptions extends Omit<ShopClientOptions, 'credentials'> {
 }
 
 const SETTLE_MS = 60_000
+/** A hand-over that waits for what the shop allows, more than once; no request that writes leaves later. */
+const PUSH_MS = 120_000
 /** How long after the start of this process deliveries may be signed with the secret before. */
 const ROTATION_MS = 3_600_000
 
@@ -39,6 +42,7 @@ export function shopifyStore(options: ShopifyOptions): Store {
   const { create, ownsSalePrice, location, metafieldNamespace, currency } = settings
   const client = shopClient(options)
   const catalogue = shopCatalogue({ client, now, sleep, create, ownsSalePrice, location })
+  const defined = new Set<string>()
   const startedAt = now()
   const secrets = () => {
     const { secret, previousSecret } = credentials
@@ -50,10 +54,13 @@ export function shopifyStore(options: ShopifyOptions): Store {
     productsMax: BATCH_MAX,
     createSize: CREATED_MAX,
     settleMs,
+    pushMs: PUSH_MS,
     variants: catalogue.variants,
     ...(create === null ? {} : { create: catalogue.create }),
     publish: catalogue.publish,
-    ...shopHandOver({ client, metafieldNamespace }),
+    ...madeForEachCall(() =>
+      shopHandOver({ client: client.writingUntil(now() + PUSH_MS), metafieldNamespace, defined }),
+    ),
     verify: (request) => verifyDelivery(request, secrets()),
     readOrder: (body) => readStoreOrder(client, settings, body),
     order: (reference) => readOrderByReference(client, settings, reference),

@@ -1,7 +1,16 @@
 import { createHmac } from 'node:crypto'
 import { Agent, type Dispatcher, request } from 'undici'
 import type { Secret } from '../../secret.ts'
-import { answeredAt, beforeWrite, causeOfNoAnswer, deadlineSignal, jsonIn, TooLong, textOf } from '../connection.ts'
+import {
+  answeredAt,
+  beforeWrite,
+  causeOfNoAnswer,
+  deadlineSignal,
+  jsonIn,
+  TOO_LATE,
+  TooLong,
+  textOf,
+} from '../connection.ts'
 import type { NotConfirmed } from '../store.ts'
 
 export interface ShopClientOptions {
@@ -50,6 +59,8 @@ export interface ShopFailure {
 export interface ShopClient {
   /** Sends one request, and a second one where the first shows that the shop's server removes the header with the key. */
   call: (call: ShopCall) => Promise<ShopAnswer>
+  /** The same client, which sends nothing that writes from this instant on. */
+  writingUntil: (until: number) => ShopClient
   close: () => Promise<void>
 }
 
@@ -87,12 +98,15 @@ export function shopClient(options: ShopClientOptions): ShopClient {
     return { query, headers: place === 'header' ? { authorization } : {} }
   }
 
-  async function send(call: ShopCall, place: KeyPlace): Promise<ShopAnswer> {
+  async function send(call: ShopCall, place: KeyPlace, until: number): Promise<ShopAnswer> {
     const target = new URL(root)
     target.pathname += call.path
     const { query, headers } = authenticated(place, call, target)
     target.search = query.map(([name, value]) => `${percent(name)}=${percent(value)}`).join('&')
     const isWrite = call.method !== 'GET'
+    if (isWrite && now() >= until) {
+      return failed({ outcome: 'unavailable', mayHaveLeft: false, detail: TOO_LATE }, { cause: TOO_LATE })
+    }
     const deadlineMs = isWrite ? WRITE_DEADLINE_MS : READ_DEADLINE_MS
     const signal = timeout(deadlineMs)
     let hasLeft = false
@@ -123,17 +137,19 @@ export function shopClient(options: ShopClientOptions): ShopClient {
     }
   }
 
-  return {
+  const writingUntil = (until: number): ShopClient => ({
     call: async (call) => {
-      const first = await send(call, keyPlace)
+      const first = await send(call, keyPlace, until)
       if (keyPlace !== 'header' || first.ok || !isUnauthenticated(first)) return first
-      const second = await send(call, 'query')
+      const second = await send(call, 'query', until)
       if (!second.ok && isUnauthenticated(second)) return first
       keyPlace = 'query'
       return second
     },
+    writingUntil,
     close: () => connections.destroy(),
-  }
+  })
+  return writingUntil(Number.POSITIVE_INFINITY)
 }
 
 /** A count that WordPress gives of a list, such as `x-wp-total`; undefined where the shop does not say. */

@@ -1,3 +1,4 @@
+import { madeForEachCall } from '../connection.ts'
 import type { Store } from '../store.ts'
 import { type CatalogueOptions, ITEMS_MAX, shopCatalogue } from './catalogue.ts'
 import { type ShopClientOptions, shopClient } from './client.ts'
@@ -20,6 +21,8 @@ export interface WooCommerceOptions extends ShopClientOptions {
   settleMs?: number | undefined
 }
 
+/** A hand-over of a few requests to a slow shop; no request that writes leaves later. */
+const PUSH_MS = 120_000
 /** PHP goes on after its caller hung up: a write may act for longer than its deadline. */
 const SETTLE_MS = 90_000
 
@@ -32,10 +35,11 @@ export function wooCommerceStore(options: WooCommerceOptions): Store {
   return {
     batchSize: ITEMS_MAX,
     settleMs,
+    pushMs: PUSH_MS,
     variants: catalogue.variants,
     ...(create === null ? {} : { create: catalogue.create }),
     publish: catalogue.publish,
-    ...shopHandOver({ client, handOver }),
+    ...madeForEachCall(() => shopHandOver({ client: client.writingUntil(now() + PUSH_MS), handOver })),
     verify: (request) => verifyDelivery(request, webhookSecret),
     readOrder: (body) => readStoreOrder(client, statuses, body),
     order: (reference) => readStoreOrder(client, statuses, reference),
