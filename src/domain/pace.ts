@@ -89,6 +89,12 @@ export function publicationDelayMs(attempts: number, random: number): number {
   return Math.round(wait * (1 + random * 0.2))
 }
 
+/**
+ * Longest wait before products are created again in a store that has taken prices since: a minute for each failure in a row,
+ * so that a store which creates nothing is asked for less and less.
+ */
+export const creationDelayMs = (attempts: number): number => Math.max(1, attempts) * MINUTE
+
 /** A delivery that could not be processed: ten attempts within about ten hours. */
 export function deliveryDelayMs(attempts: number, random: number): number | undefined {
   return attempts >= 10 ? undefined : Math.round(SECOND * 3 ** Math.min(attempts, 9) * (1 + random * 0.2))

@@ -2,7 +2,8 @@
  * Creates products in a store that lacks them. The store says which variant is the product of a SKU, made now or there before,
  * so that a crash between creation and record makes no second one. Price and stock follow with the next push.
  *
- * A store that creates nothing now is left alone with that for a while, and goes on getting prices and stock.
+ * A store that creates nothing now is left alone with that for a while, and goes on getting prices and stock. Once it takes some
+ * of these, that while is shorter: `recordPushes` of `push.ts` ends it earlier.
  */
 import { publicationDelayMs } from '../domain/pace.ts'
 import { first } from '../storage/database.ts'

@@ -1,12 +1,14 @@
 import { type Acknowledgement, acknowledgementOf, type Echo } from '../domain/acknowledgement.ts'
-import { publicationDelayMs } from '../domain/pace.ts'
+import { creationDelayMs, publicationDelayMs } from '../domain/pace.ts'
 import { type ListingContent, type ListingDecision, mayUndersell } from '../domain/publication.ts'
-import { type Change, StaleWrite } from '../storage/database.ts'
+import { type Change, first, StaleWrite } from '../storage/database.ts'
 import {
+  hastenCreation,
   insertListingPrices,
   type ListingPrice,
   type ListingRow,
   listingsOfVariants,
+  pausedCreation,
   putListings,
 } from '../storage/listings.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
@@ -99,21 +101,31 @@ export async function recordPushes(publisher: Publisher, store: string, batch: P
     const why = own ? {} : { reason: failure?.outcome ?? null, detail: failure?.detail ?? null }
     return { row: after(push, { ...why, nextTryAt: pausedUntil }, now) }
   })
+  // A store that takes prices may create products again, too.
+  const uncreated =
+    failure || !hasConfirmed(answers) ? undefined : await first(publisher.db, pausedCreation(store, now))
   const rest = failure
     ? [pausePublishing(store, { attempts, until: pausedUntil, error: failure.detail }, now)]
-    : [resumePublishing(store, now), ...done]
+    : [
+        resumePublishing(store, now),
+        ...(uncreated ? [hastenCreation(store, now + creationDelayMs(uncreated.attempts))] : []),
+        ...done,
+      ]
   await commitUnchanged(publisher, store, recorded, [...rest, ...alertOf(publisher, store, pushes, recorded)])
   const count = [...answers.values()].filter((answer) => answer.outcome === 'confirmed').length
   const fields = { store, count, others: pushes.length - count, attempts, durationMs }
   const refused = recorded.filter(({ row }) => row.state === 'failed')
-  const [first] = refused
-  if (first) {
-    const { variant: id, reason, detail } = first.row
+  const [one] = refused
+  if (one) {
+    const { variant: id, reason, detail } = one.row
     log.warn('listings.failed', { store, count: refused.length, id, reason, detail })
   }
   if (failure) log.warn('listings.kept', { ...fields, outcome: failure.outcome, detail: failure.detail })
   else log.info('listings.published', fields)
 }
+
+const hasConfirmed = (answers: PushOutcome['answers']): boolean =>
+  [...answers.values()].some(({ outcome }) => outcome === 'confirmed')
 
 /** Tries in a row after which people are alerted: some six minutes. */
 const ALERT_TRIES = 3
@@ -130,12 +142,12 @@ function alertOf(
   const rows = recorded.flatMap(({ row }, index) =>
     row.attempts === ALERT_TRIES && pushes[index]?.row.attempts === ALERT_TRIES - 1 ? [row] : [],
   )
-  const [first] = rows
-  if (!first) return []
+  const [one] = rows
+  if (!one) return []
   const some = rows.slice(0, NAMED_MAX).map(({ variant, reason }) => `${variant} (${reason})`)
   const more = rows.length > NAMED_MAX ? ` and ${rows.length - NAMED_MAX} more` : ''
   const note = `${store} has not taken ${some.join(', ')}${more} in ${ALERT_TRIES} tries: quayside listings list --state failed --store ${store}`
-  const occasion = `${store}:${first.variant}:${first.revision}`
+  const occasion = `${store}:${one.variant}:${one.revision}`
   return [enqueueAlert(publisher, { type: 'listing_failed', occasion, payload: { note, store } })]
 }
 

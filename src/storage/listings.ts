@@ -44,8 +44,17 @@ export const pausedCreation = statement((store: string, now: number) =>
     .select()
     .from(listings)
     .where(and(eq(listings.store, store), eq(listings.reason, 'not_created'), gt(listings.nextTryAt, now)))
-    .orderBy(desc(listings.nextTryAt))
+    // Those that wait with it have its instant, and fewer tries of their own.
+    .orderBy(desc(listings.nextTryAt), desc(listings.attempts))
     .limit(1),
+)
+
+/** None of the listings of a store that could not be created waits longer than until this instant. */
+export const hastenCreation = change('any', (store: string, at: number) =>
+  build
+    .update(listings)
+    .set({ nextTryAt: at })
+    .where(and(eq(listings.store, store), eq(listings.reason, 'not_created'), gt(listings.nextTryAt, at))),
 )
 
 /** A page of what is linked to no offer, by variant. */

@@ -147,6 +147,7 @@ const calls: Record<string, unknown[]> = {
   listingsOfSkus: ['s', ['x', 'y']],
   dueListings: ['s', at, 1],
   pausedCreation: ['s', at],
+  hastenCreation: ['s', at],
   unlinkedListings: ['s', { after: '', limit: 1 }],
   pageOfListings: [{ store: 's', state: 'held', reasons: ['missing'], after: 'a', limit: 1 }],
   waitingListings: [{ store: 's', variant: 'v', limit: 1 }],

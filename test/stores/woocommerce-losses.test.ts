@@ -510,6 +510,57 @@ describe('listings of a shop', () => {
     expect(new Set(skus).size).toBe(skus.length)
   })
 
+  /** The cost of the product that the shop has changes, so that its price is pushed. */
+  async function changeCost(app: ShopApp, percent: number): Promise<void> {
+    const { productId, sku, name, costMinor, currency, localStock, providerStock } = await app.offer()
+    const own = { productId, sku, name, currency, localStock, providerStock, available: true }
+    const cause = { newId: () => `p${app.now()}`, now: app.now(), cause: 'test' }
+    await app.db.commit([
+      putOffer({
+        ...own,
+        costMinor: Math.round((costMinor * (100 + percent)) / 100),
+        asOf: app.now(),
+        changedAt: app.now(),
+      }),
+      ...enqueuePublications([{ id: SHOP }], [productId], cause),
+    ])
+  }
+  const createsNothing = (app: ShopApp) => {
+    const isCreation = ({ fields }: { fields: object }) => 'create' in fields
+    app.shop.strike({ fault: 'lost_before', times: 1_000, matches: isCreation })
+    return () => app.shop.requests().filter(isCreation).length
+  }
+
+  test('are created within minutes where the shop takes prices again after hours without a creation', async () => {
+    const app = await openShopApp({ products: { create: 'draft' } })
+    await app.sell()
+    createsNothing(app)
+    await app.pass(3 * 60 * MINUTE)
+    app.shop.clearFaults()
+    await changeCost(app, 5)
+    await app.pass(10 * MINUTE)
+    const skus = [...app.shop.products.values()].map(({ sku }) => sku)
+    expect((await app.offers()).map(({ sku }) => sku).filter((sku) => !skus.includes(sku))).toEqual([])
+    expect(new Set(skus).size).toBe(skus.length)
+  })
+
+  test('are asked for less and less often where the shop takes prices all the time and creates nothing', async () => {
+    const app = await openShopApp({ products: { create: 'draft' } })
+    await app.sell()
+    const asked = createsNothing(app)
+    const inHour: number[] = []
+    for (let hour = 0; hour < 6; hour += 1) {
+      const before = asked()
+      for (let minute = 0; minute < 60; minute += 5) {
+        await changeCost(app, minute % 10 === 0 ? 1 : -1)
+        await app.pass(5 * MINUTE)
+      }
+      inHour.push(asked() - before)
+    }
+    expect(inHour[0]).toBeLessThan(15)
+    expect(inHour[5]).toBeLessThan(5)
+  })
+
   test('are begun for an offer whose SKU is the id of another product', async () => {
     const app = await openShopApp({ products: { create: 'draft' } })
     const [one] = await app.sell()
