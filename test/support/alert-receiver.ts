@@ -19,10 +19,11 @@ export interface ReceivedAlert {
 
 export async function startAlertReceiver() {
   const received: ReceivedAlert[] = []
-  /** Called with each request that was read. */
   const receiver = {
     received,
     url: '',
+    /** Called with each request that was read. */
+    heard: (_alert: ReceivedAlert): unknown => undefined,
     answer: (response: ServerResponse): void => void response.writeHead(204).end(),
   }
   const server = createServer((request, response) => {
@@ -31,7 +32,9 @@ export async function startAlertReceiver() {
     request.on('end', () => {
       const body = Buffer.concat(chunks).toString()
       const data = (JSON.parse(body) as Pick<ReceivedAlert, 'data'>).data
-      received.push({ headers: request.headers, body, data })
+      const alert = { headers: request.headers, body, data }
+      received.push(alert)
+      receiver.heard(alert)
       receiver.answer(response)
     })
   })
