@@ -39,11 +39,11 @@ export async function mute(acting: Acting, id: string, ms: number, actor: string
   const { db, now } = acting
   const { type, subject } = await alertNamed(acting, id)
   const until = ms === 0 ? null : now() + ms
-  const detail = [until === null ? undefined : `until ${new Date(until).toISOString()}`, reason]
-    .filter(Boolean)
-    .join(': ')
-  const action = until === null ? 'alert.unmute' : 'alert.mute'
-  await db.commit([muteAlerts(type, subject, until), audited(acting, actor, action, id, detail || undefined)])
+  const entry =
+    until === null
+      ? audited(acting, actor, 'alert.unmute', id, reason)
+      : audited(acting, actor, 'alert.mute', id, `until ${new Date(until).toISOString()}${reason ? `: ${reason}` : ''}`)
+  await db.commit([muteAlerts(type, subject, until), entry])
 }
 
 /** What became of a test message. */

@@ -3,6 +3,7 @@ import { daysLeft } from '../domain/activity.ts'
 import type { ActivityStepView, ActivityView } from '../http/api/activity.ts'
 import type { ListedPurchaseView } from '../http/api/purchases.ts'
 import type { StatusView } from '../http/api/status.ts'
+import { alertWords } from './alerts.ts'
 import { act, reasonField } from './forms.ts'
 import { healthOf, WARN_DAYS } from './health.ts'
 import { type Html, html, type Piece } from './html.ts'
@@ -145,10 +146,21 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
       .map(
         ({ type, note, advice, at }): Duty => ({
           sign: 'review',
-          what: `Alert: ${type.replaceAll('_', ' ')}`,
-          to: '/discrepancies',
+          what: `Alert: ${alertWords(type)}`,
+          to: '/alerts',
           why: `${note === null ? '' : `${sentenceOf(note)} `}What to do: ${advice}.`,
           since: at,
+        }),
+      ),
+    ...status.alertChannels
+      .filter(({ failingSince }) => failingSince !== null)
+      .map(
+        ({ channel, error, failingSince }): Duty => ({
+          sign: 'stop',
+          what: `Alerts do not reach people over ${channel}`,
+          to: '/alerts',
+          why: sentenceOf(error ?? 'It takes nothing'),
+          since: failingSince ?? undefined,
         }),
       ),
   ]

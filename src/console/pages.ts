@@ -1,5 +1,6 @@
 /** All pages, in the order in which the navigation has them. */
 
+import { alertsPage } from './alerts.ts'
 import { auditPage } from './audit.ts'
 import { balancePage } from './balance.ts'
 import { deadLettersPage } from './dead-letters.ts'
@@ -24,6 +25,7 @@ import { syncPage, syncsPage } from './syncs.ts'
 
 export const consolePages: readonly Page[] = [
   overviewPage,
+  alertsPage,
   reviewsPage,
   reviewPage,
   heldPurchasesPage,

@@ -175,4 +175,15 @@ describe('a channel', () => {
     await pass(world, HOUR)
     expect(elsewhere.received).toEqual([])
   })
+
+  test('is sent one message an hour of a disk that is full every other minute', async () => {
+    const world = await openAlerting()
+    for (let minute = 0; minute < 12 * 60; minute += 1) {
+      world.disk.freeMb = minute % 2 === 0 ? 10 : 10_000
+      await pass(world, MINUTE)
+    }
+    const messages = world.saidOf('disk_low')
+    expect(messages.length).toBeGreaterThan(6)
+    expect(messages.length).toBeLessThanOrEqual(13)
+  })
 })

@@ -35,7 +35,7 @@ test('every link, part and filter of every page leads to one, and links lead to 
 
 /** Tables that stay small: settings, people, what a person started. All others grow with what is sold. */
 const SMALL =
-  /^(settings|data_keys|webhooks|captures|callback_secrets|tokens|console_links|console_sessions|balance_accounts|publishing|publications|store_readings|late_orders|unattached_orders)$/
+  /^(settings|data_keys|webhooks|captures|callback_secrets|tokens|console_links|console_sessions|balance_accounts|publishing|publications|store_readings|alert_channels|late_orders|unattached_orders)$/
 
 /** Counts that read an index of the catalogue or of differences whole: it has few rows beside the orders. */
 const countedWhole = ['offers_sold', 'listings_state', 'listings_waiting', 'discrepancies_once']

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { errorCodes } from '../../src/http/answers.ts'
 import { apiRouter } from '../../src/http/api/api.ts'
 import { offersByProduct, putOffer } from '../../src/storage/offers.ts'
+import { enqueueAlert } from '../../src/storage/outbox.ts'
 import type { Store, StoreOrderRead } from '../../src/stores/store.ts'
 import { type Answer, type ApiWorld, type Ask, openApi } from '../support/api-world.ts'
 import { signedIn } from '../support/console-client.ts'
@@ -209,8 +210,22 @@ async function listingsTour(world: ApiWorld, ask: TourAsk, productId: string): P
   await tourOfPeople(world, ask)
 }
 
+async function tourOfAlerts({ ordering, db }: ApiWorld, ask: TourAsk): Promise<void> {
+  const payload = { note: 'changed', store: STORE, reference: '1' }
+  await db.commit([enqueueAlert(ordering, { type: 'order_changed', occasion: 'tour', payload })])
+  const { alerts } = (await ask('GET', '/status')).body.data as unknown as { alerts: { id: string; type: string }[] }
+  const at = `/alerts/${alerts.find(({ type }) => type === 'order_changed')?.id}`
+  await ask('POST', `${at}/acknowledge`, { body: { reason: 'asked' } })
+  await ask('POST', `${at}/mute`, { body: { hours: 8 } })
+  await ask('POST', `${at}/unmute`, {})
+  await ask('GET', '/alerts?state=open')
+  await ask('GET', '/alerts/channels')
+  await ask('POST', '/alerts/test', {})
+}
+
 /** Settings, the audit, who is signed in, and the supplier of a demo. */
 async function tourOfPeople(world: ApiWorld, ask: TourAsk): Promise<void> {
+  await tourOfAlerts(world, ask)
   await ask('GET', '/settings')
   await ask('GET', '/audit?limit=2')
   await ask('GET', '/audit?actor=owner&action=freeze&subject=buying')

@@ -67,5 +67,6 @@ export async function openDay(options: TestAppOptions = {}) {
   await world.ordering.checkBalance()
   await ask('POST', '/freeze', { body: { reason: 'checking prices' } })
   await world.runtime.inbox.countHours()
+  await world.alertRound()
   return world
 }

@@ -1,0 +1,251 @@
+/** What is wrong now, who looks after it, and whether people are notified of it. */
+
+import { Failure } from '../errors.ts'
+import type { AlertChannelView, AlertView, TriedView } from '../http/api/alerts.ts'
+import type { StatusView } from '../http/api/status.ts'
+import { act, actOnSeveral, idsOf, notNow, selectField, textField, tick } from './forms.ts'
+import { type Html, html, type Piece } from './html.ts'
+import { section } from './lists.ts'
+import { mark } from './marks.ts'
+import type { Done, Page, Shown, Visit } from './page.ts'
+import { empty, pager, table } from './tables.ts'
+import { ago, clockTag, counted, countedInWords, duration, sentenceOf } from './words.ts'
+
+interface List<R> {
+  items: R[]
+  next: string | null
+}
+
+export const alertWords = (type: string): string => type.replaceAll('_', ' ')
+
+const openOf = ({ alerts }: StatusView): AlertView[] => alerts.filter(({ state }) => state === 'open')
+
+export const alertsPage: Page = {
+  path: '/alerts',
+  role: 'viewer',
+  navigation: {
+    group: 'Needs attention',
+    label: 'Alerts',
+    waiting: (status) => openOf(status).filter(({ acknowledgedAt }) => acknowledgedAt === null).length,
+  },
+  show: (visit) => show(visit),
+  actions: {
+    attend: { role: 'operator', run: attend },
+    test: {
+      role: 'operator',
+      run: async (visit) => {
+        const { items } = await visit.call<{ items: TriedView[] }>('testAlertChannels', { body: {} })
+        return show(visit, triedPart(items))
+      },
+    },
+  },
+}
+
+async function show(visit: Visit, first?: Html): Promise<Shown> {
+  const { query, call, caller, now } = visit
+  const before = query.get('before')
+  const [status, ended] = await Promise.all([
+    visit.status(),
+    call<List<AlertView>>('listAlerts', { query: { state: 'ended', ...(before && { before }) } }),
+  ])
+  const open = openOf(status)
+  const may = caller.role !== 'viewer'
+  return {
+    title: 'Alerts',
+    main: html`<header class="title"><h1>Alerts</h1><p>${headline(open, status.alertChannels)}</p></header>
+${first}
+${section('open-h', 'Open', undefined, openPart(visit, open, may))}
+${section('channels-h', 'Who is notified', undefined, channelPart(status.alertChannels, may, now))}
+${section('ended-h', 'Over', undefined, endedPart(visit, ended))}`,
+  }
+}
+
+/** What a person can do about alerts: the operation, what it is asked, and what was done. */
+const attending: Record<string, { text: string; operation: string; body: object; word: string; done: string }> = {
+  acknowledge: {
+    text: 'I look after them: say only when they are over',
+    operation: 'acknowledgeAlert',
+    body: {},
+    word: 'Acknowledged',
+    done: 'You look after them. People are notified once more, when they are over.',
+  },
+  ...Object.fromEntries(
+    [1, 8, 24, 168].map((hours) => [
+      `mute-${hours}`,
+      {
+        text: `Mute them for ${hours === 168 ? 'a week' : counted(hours, 'hour')}: say nothing until then`,
+        operation: 'muteAlert',
+        body: { hours },
+        word: 'Muted',
+        done: `Nothing is said of them for ${hours === 168 ? 'a week' : counted(hours, 'hour')}, nor of the next ones about the same.`,
+      },
+    ]),
+  ),
+  unmute: {
+    text: 'End their muting: say what stands',
+    operation: 'unmuteAlert',
+    body: {},
+    word: 'Not muted',
+    done: 'What stands of them is said again.',
+  },
+}
+
+/** Does it to each that is chosen. One that is over meanwhile is left out. */
+async function attend({ call, form }: Visit): Promise<Done> {
+  const ids = idsOf(form, 'attend')
+  const chosen = attending[form.get('do') ?? '']
+  if (!chosen) throw new Failure('invalid', 'choose what is to be done')
+  const reason = (form.get('reason') ?? '').trim()
+  const body = { ...chosen.body, ...(reason && { reason }) }
+  const outcomes = await Promise.allSettled(ids.map((id) => call(chosen.operation, { path: { id }, body })))
+  const count = outcomes.filter(({ status }) => status === 'fulfilled').length
+  const [refused] = outcomes.filter((outcome) => outcome.status === 'rejected')
+  if (count === 0 && refused) throw refused.reason
+  return { notice: { kind: 'done', word: chosen.word, text: `${countedInWords(count, 'alert')}. ${chosen.done}` } }
+}
+
+function headline(open: readonly AlertView[], channels: readonly AlertChannelView[]): string {
+  const silent = channels.filter(({ failingSince }) => failingSince !== null).length
+  const notified =
+    channels.length === 0
+      ? ' No channel is configured: people see them here alone.'
+      : silent > 0
+        ? ` ${countedInWords(silent, 'channel does', 'channels do')} not work.`
+        : ''
+  if (open.length === 0) return `Nothing is wrong that Quayside knows of.${notified}`
+  const critical = open.filter(({ severity }) => severity === 'critical').length
+  const which = critical > 0 ? `, ${critical} of them critical` : ''
+  return `${countedInWords(open.length, 'alert is', 'alerts are')} open${which}.${notified}`
+}
+
+const severityMark = ({ severity }: AlertView): Html => mark(severity === 'critical' ? 'stop' : 'held', severity)
+
+/** What a person does about it. */
+function attended({ acknowledgedBy, acknowledgedAt, mutedUntil }: AlertView, now: number): Piece {
+  const isMuted = mutedUntil !== null && Date.parse(mutedUntil) > now
+  return html`${acknowledgedAt !== null && html`${acknowledgedBy} looks after it. `}${isMuted && html`Muted until ${clockTag(mutedUntil, now)}.`}`
+}
+
+function openPart(visit: Visit, items: readonly AlertView[], may: boolean): Html {
+  const { now } = visit
+  if (items.length === 0) {
+    return empty('No open alerts', 'What needs a person comes here, and goes when it is over.')
+  }
+  const ids = items.map(({ id }) => id)
+  return html`${table<AlertView>({
+    caption: 'Open alerts',
+    rows: items,
+    columns: [
+      {
+        head: 'Alert',
+        cell: (one) =>
+          html`${may && tick('attend', one.id, `${alertWords(one.type)} of ${one.at}`)}${alertWords(one.type)}`,
+      },
+      { head: 'Severity', cell: severityMark, isTop: true },
+      { head: 'About', cell: ({ subject }) => subject && html`<span class="id">${subject}</span>` },
+      { head: 'What', cell: ({ note }) => note && sentenceOf(note) },
+      { head: 'Do', cell: ({ advice, command }) => html`${sentenceOf(advice)} <code>${command}</code>` },
+      { head: 'Since', cell: ({ at }) => ago(at, now) },
+      { head: 'Looked after', cell: (one) => attended(one, now) },
+    ],
+  })}${
+    may
+      ? html`<div>${actOnSeveral(visit, {
+          id: 'attend',
+          ids,
+          summary: 'Acknowledge or mute…',
+          to: '/alerts/attend',
+          about: 'What people are notified of. The alerts themselves stay until what they report is over.',
+          effect: [
+            ['Money', 'Nothing is bought or held by this.'],
+            ['Undo', 'A muting can be ended. Who looks after an alert stays on record.'],
+          ],
+          fields: html`${selectField({
+            label: 'What',
+            name: 'do',
+            options: Object.entries(attending).map(([value, { text }]) => [value, text] as const),
+            chosen: visit.form.get('do') ?? 'acknowledge',
+          })}${textField(visit, { label: 'Reason, for the audit log (may be left out)', name: 'reason' })}`,
+          button: 'Do this',
+        })}</div>`
+      : notNow(['Acknowledge, mute: they need the role operator; you are viewer.'])
+  }`
+}
+
+function channelPart(channels: readonly AlertChannelView[], may: boolean, now: number): Html {
+  if (channels.length === 0) {
+    return empty(
+      'No channel',
+      html`Name one in the configuration under <code>alerts.channels</code>: a webhook, Slack or e-mail.`,
+    )
+  }
+  return html`${table<AlertChannelView>({
+    caption: 'Channels of alerts',
+    rows: channels,
+    columns: [
+      { head: 'Channel', cell: ({ channel }) => channel },
+      {
+        head: 'State',
+        cell: ({ failingSince }) => (failingSince === null ? mark('done', 'works') : mark('stop', 'takes nothing')),
+        isTop: true,
+      },
+      { head: 'Kind', cell: ({ kind }) => kind },
+      { head: 'Sent', cell: ({ least }) => (least === 'critical' ? 'critical alerts' : 'all alerts') },
+      { head: 'Last message', cell: ({ sentAt }) => (sentAt === null ? 'none yet' : ago(sentAt, now)) },
+      {
+        head: 'Why',
+        cell: ({ error, failingSince }) =>
+          error && html`${sentenceOf(error)}${failingSince !== null && html` Since ${clockTag(failingSince, now)}.`}`,
+      },
+    ],
+  })}${
+    may &&
+    html`<div>${act({
+      summary: 'Send a test message…',
+      to: '/alerts/test',
+      about: `Sends a test message to ${channels.length === 1 ? 'the channel' : `all ${channels.length} channels`}, now.`,
+      effect: [
+        ['Money', 'Nothing is bought.'],
+        ['Undo', 'Not once it has left.'],
+      ],
+      button: channels.length === 1 ? 'Send it to the channel' : `Send it to all ${channels.length} channels`,
+    })}</div>`
+  }`
+}
+
+function triedPart(items: readonly TriedView[]): Html {
+  return section(
+    'tried-h',
+    'The test',
+    undefined,
+    table<TriedView>({
+      caption: 'What became of the test messages',
+      rows: items,
+      columns: [
+        { head: 'Channel', cell: ({ channel }) => channel },
+        {
+          head: 'Outcome',
+          cell: ({ outcome }) => (outcome === 'sent' ? mark('done', 'sent') : mark('stop', 'not sent')),
+          isTop: true,
+        },
+        { head: 'Took', cell: ({ ms }) => duration(ms), isNumber: true },
+        { head: 'Why', cell: ({ detail }) => detail && sentenceOf(detail) },
+      ],
+    }),
+  )
+}
+
+function endedPart({ query, now }: Visit, { items, next }: List<AlertView>): Html {
+  if (items.length === 0) return empty('None was over yet', 'Alerts that ended stay here for 90 days.')
+  return html`${table<AlertView>({
+    caption: 'Alerts that are over',
+    rows: items,
+    columns: [
+      { head: 'Alert', cell: ({ type }) => alertWords(type) },
+      { head: 'About', cell: ({ subject }) => subject && html`<span class="id">${subject}</span>` },
+      { head: 'What', cell: ({ note }) => note && sentenceOf(note) },
+      { head: 'Raised', cell: ({ at }) => clockTag(at, now) },
+      { head: 'Over', cell: ({ endedAt }) => endedAt && clockTag(endedAt, now) },
+    ],
+  })}${pager({ at: '/alerts', query, next })}`
+}

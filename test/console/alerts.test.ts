@@ -1,0 +1,78 @@
+/** The page of alerts: what is wrong, who looks after it, who is notified. */
+import { expect, test } from 'vitest'
+import { enqueueAlert } from '../../src/storage/outbox.ts'
+import { startAlertReceiver } from '../support/alert-receiver.ts'
+import { openApi } from '../support/api-world.ts'
+import { auditOf, peopleOf } from '../support/console-data.ts'
+
+async function openAlerting() {
+  const receiver = await startAlertReceiver()
+  const world = await openApi({
+    alerts: { channels: { duty: { kind: 'webhook' } } },
+    alertAddresses: { QUAYSIDE_ALERT_DUTY: receiver.url },
+  })
+  const payload = { note: 'the order was <changed>', store: 'shop', reference: '11' }
+  await world.db.commit([enqueueAlert(world.ordering, { type: 'order_changed', occasion: '1', payload })])
+  await world.alertRound()
+  const { items } = (await world.ask('GET', '/alerts')).body.data
+  return { ...world, ...peopleOf(world), receiver, id: String(items[0]?.id) }
+}
+
+test('a new installation has no alert, and the page says that no channel is configured', async () => {
+  const world = await openApi()
+  const { text } = await peopleOf(world).page('viewer', '/alerts')
+  expect(text).toContain('Nothing is wrong that Quayside knows of. No channel is configured')
+  expect(text).toContain('No open alerts')
+  expect(text).toContain('None was over yet')
+})
+
+test('an alert is acknowledged, muted and unmuted from here, and the audit says by whom and why', async () => {
+  const world = await openAlerting()
+  const before = (await world.page('operator', '/alerts')).text
+  expect(before).toContain('One alert is open.')
+  expect(before).toContain('The order was &lt;changed&gt;.')
+  expect(before).toContain('<code>quayside orders show 11</code>')
+  expect(before).toContain('Alerts<b><span class="hide">: </span>1<span class="hide"> waiting</span></b>')
+  const attend = (does: string, reason = '') =>
+    world.act('operator', '/alerts/attend', { 'which-attend': 'ticked', id: world.id, do: does, reason })
+  expect((await attend('acknowledge', 'the shop is asked')).headers.location).toBe('/alerts')
+  const { text } = await world.page('operator', '/alerts')
+  expect(text).toContain('You look after them.')
+  expect(text).toContain('looks after it.')
+  expect(text).not.toContain('Alerts<b>')
+  await attend('mute-8')
+  expect((await world.page('operator', '/alerts')).text).toContain('Muted until')
+  await attend('unmute')
+  expect((await world.page('operator', '/alerts')).text).not.toContain('Muted until')
+  const actions = (await auditOf(world)).filter(({ subject }) => subject === world.id)
+  expect(actions.map(({ action, detail }) => [action, detail?.replace(/^until \S+$/, 'until')])).toEqual([
+    ['alert.acknowledge', 'the shop is asked'],
+    ['alert.mute', 'until'],
+    ['alert.unmute', undefined],
+  ])
+})
+
+test('a viewer sees alerts and why nothing can be done; nothing is done without a tick', async () => {
+  const world = await openAlerting()
+  expect((await world.page('viewer', '/alerts')).text).toContain('they need the role operator; you are viewer')
+  expect((await world.act('viewer', '/alerts/test', {})).status).toBe(403)
+  const none = await world.act('operator', '/alerts/attend', { 'which-attend': 'ticked', do: 'acknowledge' })
+  expect(none.text).toContain('No row is ticked')
+})
+
+test('a button sends a test message, and a channel that takes nothing is seen here and on the overview', async () => {
+  const world = await openAlerting()
+  const sent = await world.act('operator', '/alerts/test', {})
+  expect(sent.text).toContain('What became of the test messages')
+  expect(world.receiver.received.at(-1)?.data.text).toMatch(/^TEST/)
+  world.receiver.answer = (response) => void response.writeHead(404).end()
+  const payload = { note: 'the disk is full' }
+  await world.db.commit([enqueueAlert(world.ordering, { type: 'backup_failed', occasion: '1', payload })])
+  await world.alertRound()
+  // A status that was read is shown for two seconds.
+  world.move(3_000)
+  const { text } = await world.page('viewer', '/alerts')
+  expect(text).toContain('takes nothing')
+  expect(text).toContain('Answered 404: there is nothing at this address.')
+  expect((await world.page('viewer', '/overview')).text).toContain('Alerts do not reach people over duty')
+})
