@@ -1,4 +1,4 @@
-import { wrap } from '../domain/text-layout.ts'
+import { printable, wrap } from '../domain/text-layout.ts'
 import type { CommandRow } from './command.ts'
 import { deliveryExport } from './exports.ts'
 import { ago, asRow, asRows, cell, commandLine, details, instant, key, number, type Row, table } from './output.ts'
@@ -59,9 +59,6 @@ export const deliveries: CommandRow[] = [
     text: (_, { args }) => `Back in the inbox.\nSee what became of it: ${commandLine(`deliveries show ${args[0]}`)}\n`,
   },
 ]
-
-/** A body as it came, line ends and tabs kept, and nothing in it that a terminal would obey. */
-const printable = (body: string): string => body.replaceAll(/(?![\n\t])\p{C}/gu, '\ufffd')
 
 /** The queue of callbacks to stores and alerts to people. */
 export const outbox: CommandRow[] = [

@@ -1,6 +1,6 @@
 /** Files that people take along: they are written as they come, to standard output. */
 import { bodyColumns, deliveryColumns, keyColumns, orderColumns } from '../domain/data-export.ts'
-import { columnsOf, sentence } from '../domain/text-layout.ts'
+import { columnsOf, printable, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import type { Call, CommandRow, Io } from './command.ts'
 
@@ -80,11 +80,16 @@ const beginningOf = (instant: string | undefined): string | undefined =>
   instant !== undefined && /^\d{4}-\d\d-\d\d$/.test(instant) ? `${instant}T00:00:00Z` : instant
 
 /** Writes a file as fast as its reader takes it, until it ends or its reader leaves. */
-export async function writeFile({ stdout }: Pick<Io, 'stdout'>, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+export async function writeFile(
+  { stdout, isTerminal }: Pick<Io, 'stdout' | 'isTerminal'>,
+  pieces: AsyncIterable<Uint8Array>,
+): Promise<void> {
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   for await (const piece of pieces) {
+    const shown = isTerminal ? printable(decoder.decode(piece, { stream: true })) : piece
     // A reader that has seen enough, such as `head`, closes the pipe.
     const isTaken = await new Promise<boolean>((resolve) => {
-      stdout.write(piece, (error) => resolve(!error))
+      stdout.write(shown, (error) => resolve(!error))
     })
     if (!isTaken) return
   }
@@ -96,5 +101,5 @@ function columnsText(columns: Record<string, string>): string {
   const lines = Object.entries(columns).map(([name, means]) =>
     sentence(means, 80, { lead: `  ${name.padEnd(width)}`, hang: width + 2 }),
   )
-  return `Columns:\n${lines.join('').trimEnd()}`
+  return `Columns, in their order:\n${lines.join('').trimEnd()}`
 }

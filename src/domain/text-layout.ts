@@ -75,3 +75,6 @@ export function wrap(text: string, width: number, first = width): string[] {
  * overwrite earlier output.
  */
 export const plain = (text: string): string => text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').trim()
+
+/** A text as it came, line ends and tabs kept, and nothing in it that a terminal would obey. */
+export const printable = (text: string): string => text.replaceAll(/(?!\r?\n|[\t\ufeff])\p{C}/gu, '\ufffd')

@@ -56,7 +56,7 @@ describe('quayside orders export', () => {
         done(pieces < 3 ? null : Object.assign(new Error('closed'), { code: 'EPIPE' })),
     })
     stdout.on('error', () => {})
-    await writeFile({ stdout }, endless())
+    await writeFile({ stdout, isTerminal: false }, endless())
     expect(pieces).toBe(3)
   })
 })
@@ -71,6 +71,14 @@ describe('quayside deliveries export', () => {
     const bodies = await call(...dead, '--bodies', '--reason', 'a dispute')
     expect(JSON.parse(bodies.stdout)).toMatchObject({ body: '{"n":1}' })
   })
+})
+
+test('an export shows a terminal nothing that it would obey, and leaves a file as it is', async () => {
+  await insertDeliveries(world, [{ state: 'dead', body: 'a\u001b[2J\tb' }])
+  const argv = ['deliveries', 'export', '--state', 'dead', '--bodies', '--reason', 'a look', '--url', world.url]
+  const options = { now: world.now, env: { QUAYSIDE_TOKEN: world.tokens.admin } }
+  expect((await run(argv, { ...options, terminal: true })).stdout).toMatch(/^\ufeffid,.*\r\n.*,a\ufffd\[2J\tb\r\n$/)
+  expect((await run(argv, options)).stdout).toContain('a\u001b[2J\tb')
 })
 
 test.each(['orders', 'deliveries'])('the help of %s export explains each column within 80 columns', async (group) => {

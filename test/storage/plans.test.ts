@@ -22,6 +22,7 @@ import {
 import { deliveriesOfPurchases, listDeliveries } from '../../src/storage/deliveries.ts'
 import { knownOrphans } from '../../src/storage/discrepancies.ts'
 import { auditOfAll, listAudit, reviewedSince } from '../../src/storage/evidence.ts'
+import { keysLeft } from '../../src/storage/licence-keys.ts'
 import {
   dueListings,
   forgetListingPrices,
@@ -148,6 +149,9 @@ const cases: [string, SQLWrapper, string][] = [
     listUnfulfilledOrders('failed', { store: 's', before: 'z', limit: 1 }),
     'store_orders_unfulfilled (closed_state=? AND id<?)',
   ],
+  ['orders of a time', listStoreOrders({ from: 'a', before: 'z', limit: 1 }), 'sqlite_autoindex_store_orders_1'],
+  ['open orders of a time', listOpenOrders({ from: 'a', before: 'z', limit: 1 }), 'store_orders_open'],
+  ['keys of orders that have left', keysLeft(['o'], 1), 'purchases_order (order_id=?)'],
   ['orders with a SKU', ordersOfSku('k', { store: 's', before: 'z', limit: 1 }), 'store_order_lines_sku (sku=?'],
   ['deliveries about purchases', deliveriesOfPurchases(['p']), 'deliveries_purchase (purchase_id=?)'],
   ['what people did to an order', auditOfAll(['o', 'p']), 'audit_subject (subject=?)'],
