@@ -1,0 +1,152 @@
+/** Orders that a shop does not give when they are polled: what is asked for again, and when. */
+import { expect, test } from 'vitest'
+import { type PolledStore, pollOrders } from '../../src/inbox/poll.ts'
+import { createLog } from '../../src/log.ts'
+import { first } from '../../src/storage/database.ts'
+import { listOutbox } from '../../src/storage/outbox.ts'
+import { connectStore, lateOrdersOf, storeReadingOf } from '../../src/storage/store-readings.ts'
+import type { OrderReadResult, StoreOrderRead } from '../../src/stores/store.ts'
+import { memoryDatabase, TEST_NOW } from '../support/database.ts'
+
+const MINUTE = 60_000
+const SHOP = 'shop'
+const order = (reference: string): StoreOrderRead => ({ reference, state: 'paid', paidAt: TEST_NOW, lines: [] })
+
+/** A shop of pages, some of whose orders it does not give with them. */
+async function openPolling(pages: { given: string[]; unread: string[] }[]) {
+  let clock = TEST_NOW
+  const now = () => clock
+  const db = memoryDatabase(now)
+  await db.commit([connectStore(SHOP, clock)])
+  let ids = 0
+  const newId = () => {
+    ids += 1
+    return `id${ids}`
+  }
+  const taken: string[] = []
+  const asked: string[] = []
+  const answers = new Map<string, OrderReadResult>()
+  const isDown = { list: false }
+  const unavailable = { outcome: 'unavailable', mayHaveLeft: false, detail: 'it failed' } as const
+  const store: PolledStore = {
+    id: SHOP,
+    actsMs: 0,
+    ordersSince: async (cursor) => {
+      if (isDown.list) return unavailable
+      const page = typeof cursor === 'number' ? 0 : Number(cursor)
+      asked.push(`page ${page}`)
+      const { given = [], unread = [] } = pages[page] ?? {}
+      return {
+        outcome: 'read',
+        orders: given.map(order),
+        unread: unread.map((reference) => ({ reference, detail: 'it failed' })),
+        cursor: String(Math.min(page + 1, pages.length)),
+        more: page + 1 < pages.length,
+      }
+    },
+    order: async (reference) => {
+      asked.push(reference)
+      return answers.get(reference) ?? unavailable
+    },
+    take: async ({ reference }) => {
+      taken.push(reference)
+      return { outcome: 'taken' }
+    },
+  }
+  const log = createLog({ level: 'error', write: () => {} })
+  const poll = async () => {
+    while ((await pollOrders({ db, now, newId, log }, store)) > 0);
+  }
+  return {
+    taken,
+    asked,
+    answers,
+    isDown,
+    poll,
+    pass: async (ms: number) => {
+      for (const end = clock + ms; clock < end; clock += MINUTE) await poll()
+    },
+    goBack: (ms: number) => {
+      clock -= ms
+    },
+    late: async () => (await db.query(lateOrdersOf(SHOP))).map(({ reference }) => reference),
+    reading: () => first(db, storeReadingOf(SHOP)),
+    alerts: async () => (await db.query(listOutbox({ kind: 'alert', limit: 100 }))).map(({ type }) => type),
+  }
+}
+
+test('the pages behind an order that is never given are read at once, and it is alerted of once', async () => {
+  const { taken, pass, late, alerts, poll } = await openPolling([
+    { given: ['1'], unread: ['2'] },
+    { given: ['3'], unread: [] },
+  ])
+  await poll()
+  expect(taken).toEqual(['1', '3'])
+  await pass(60 * MINUTE)
+  expect(await late()).toEqual(['2'])
+  expect(await alerts()).toEqual(['order_unread'])
+})
+
+test('a shop that gives a list and none of its orders is asked for the next page a minute later', async () => {
+  const { asked, pass, poll } = await openPolling([
+    { given: [], unread: ['1'] },
+    { given: [], unread: ['2'] },
+  ])
+  await poll()
+  expect(asked).toEqual(['page 0'])
+  await pass(2 * MINUTE)
+  expect(asked.filter((one) => one.startsWith('page'))).toEqual(['page 0', 'page 1'])
+})
+
+test('an order that is late is read less and less often, and at least every quarter of an hour', async () => {
+  const { asked, pass } = await openPolling([{ given: [], unread: ['1'] }])
+  await pass(60 * MINUTE)
+  const inFirst = asked.filter((one) => one === '1').length
+  expect(inFirst).toBeGreaterThanOrEqual(5)
+  expect(inFirst).toBeLessThan(10)
+  await pass(60 * MINUTE)
+  expect(asked.filter((one) => one === '1').length - inFirst).toBe(4)
+})
+
+test('an order that is late is read soon although the clock went back by a day', async () => {
+  const { pass, goBack, answers, taken } = await openPolling([{ given: [], unread: ['1'] }])
+  await pass(2 * MINUTE)
+  answers.set('1', { outcome: 'order', order: order('1') })
+  goBack(24 * 60 * MINUTE)
+  await pass(2 * MINUTE)
+  expect(taken).toEqual(['1'])
+})
+
+test('an order that is late waits while the shop gives no orders, and is read soon after', async () => {
+  const { asked, pass, isDown, answers, taken, late } = await openPolling([{ given: [], unread: ['1'] }])
+  await pass(10 * MINUTE)
+  isDown.list = true
+  await pass(MINUTE)
+  asked.length = 0
+  await pass(60 * MINUTE)
+  expect(asked).toEqual([])
+  answers.set('1', { outcome: 'order', order: order('1') })
+  isDown.list = false
+  await pass(6 * MINUTE)
+  expect(taken).toEqual(['1'])
+  expect(await late()).toEqual([])
+})
+
+test('an order that is late and gone from the shop is asked for no more', async () => {
+  const { pass, answers, late } = await openPolling([{ given: [], unread: ['1'] }])
+  answers.set('1', { outcome: 'ignored', detail: 'the shop has no order 1' })
+  await pass(3 * MINUTE)
+  expect(await late()).toEqual([])
+})
+
+test('a shop with hundreds of orders that it does not give counts as one that gives none, and no page is skipped', async () => {
+  const unread = Array.from({ length: 501 }, (_, index) => String(index))
+  const { pass, late, reading, alerts } = await openPolling([{ given: ['a'], unread }])
+  await pass(20 * MINUTE)
+  expect(await late()).toEqual([])
+  expect(await reading()).toMatchObject({
+    ordersCursor: null,
+    lastError: '501 of its orders cannot be read: it failed',
+  })
+  expect(await alerts()).toEqual(['store_unreachable'])
+})
