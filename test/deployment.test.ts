@@ -79,6 +79,14 @@ describe('the systemd unit', () => {
     expect(page).toContain(`git clone <address of this repository> ${PROGRAM}\n`)
   })
 
+  test('and the launcher have commands named as people type them there', () => {
+    const env = { ...process.env, QUAYSIDE_COMMAND: /QUAYSIDE_COMMAND=(\w+)/.exec(launcher)?.[1] }
+    const help = execFileSync(process.execPath, [path.join(root, 'src/quayside.js'), 'init', '--help'], { env })
+    expect(String(help)).toContain('\n  quayside init\n')
+    expect(valuesOf('Environment')).toContain('QUAYSIDE_COMMAND=quayside')
+    expect(page).toContain('sudo install docs/deployment/quayside /usr/local/bin/')
+  })
+
   const analyze = '/usr/bin/systemd-analyze'
   const here = isNeeded('systemd') || existsSync(analyze)
   test.skipIf(!here)(`is taken by systemd-analyze verify${here ? '' : ` (there is no ${analyze})`}`, () => {
