@@ -5,6 +5,9 @@ import { wholeText } from './stores.ts'
 const REASON = { '--reason <text>': 'why, for the audit' }
 const reasonOf = ({ option }: Call) => ({ reason: option('reason') })
 
+/** A name, without the session or the token that follows it. */
+export const nameIn = (actor: unknown): string => cell(actor).replace(/ \(.*$/, '')
+
 /** What a person did about it, or that it is over. */
 function stateOf({ state, acknowledgedAt, mutedUntil }: Row, now: number): string {
   if (state === 'ended') return 'ended'
@@ -39,7 +42,7 @@ export const alerts: CommandRow[] = [
     call: 'POST /alerts/{id}/acknowledge',
     body: reasonOf,
     text: ({ type, acknowledgedBy }) =>
-      `${cell(acknowledgedBy)} looks after ${cell(type)}. It is not sent again; its end is.\n`,
+      `${nameIn(acknowledgedBy)} looks after ${cell(type)}.\nIt is not sent again; its end is.\n`,
   },
   {
     command: 'alerts mute <id>',

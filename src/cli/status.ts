@@ -1,5 +1,6 @@
 import { cut, plain, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
+import { nameIn } from './alerts.ts'
 import { type Call, type CommandRow, confirmed } from './command.ts'
 import {
   age,
@@ -104,7 +105,8 @@ const ALERTS_SHOWN = 10
 
 /** Each open alert with what it is about and what to do; below them those that have ended. */
 function alertsText(alerts: unknown, now: number, width: number): string {
-  const open = inState(alerts, 'open')
+  // A freeze must not be counted among the others because they came later.
+  const open = inState(alerts, 'open').toSorted((a, b) => rankOf(a) - rankOf(b))
   const ended = inState(alerts, 'ended')
   const more = (all: Row[]) =>
     all.length > ALERTS_SHOWN ? [`  ${all.length - ALERTS_SHOWN} more: ${commandLine('alerts list')}\n`] : []
@@ -121,11 +123,13 @@ function alertsText(alerts: unknown, now: number, width: number): string {
 const raised = ({ type, subject, at, severity }: Row, now: number): string =>
   `${cell(type)}${subject ? ` of ${cell(subject)}` : ''}${severity === 'critical' ? ', critical' : ''}, raised ${age(at, now)} ago`
 
+const rankOf = ({ severity }: Row): number => (severity === 'critical' ? 0 : 1)
+
 /** What a person does about it. */
 function attended({ acknowledgedBy, mutedUntil }: Row, now: number): string[] {
   const isMuted = typeof mutedUntil === 'string' && Date.parse(mutedUntil) > now
   return [
-    ...(acknowledgedBy ? [`${cell(acknowledgedBy)} looks after it`] : []),
+    ...(acknowledgedBy ? [`${nameIn(acknowledgedBy)} looks after it`] : []),
     ...(isMuted ? [`muted until ${instant(mutedUntil, now)}`] : []),
   ]
 }

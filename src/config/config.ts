@@ -452,6 +452,7 @@ function sayWhatIsRight(issue: z.core.$ZodRawIssue): string | undefined {
       ? `missing: must be ${A[issue.expected] ?? issue.expected}`
       : `must be ${A[issue.expected] ?? issue.expected}`
   }
+  if (issue.code === 'invalid_key') return issue.issues[0]?.message
   if (issue.code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`
   if (issue.code === 'too_big')
     return `must be at most ${issue.maximum}${issue.origin === 'string' ? ' characters long' : ''}`

@@ -18,7 +18,11 @@ interface List<R> {
 
 export const alertWords = (type: string): string => type.replaceAll('_', ' ')
 
-const openOf = ({ alerts }: StatusView): AlertView[] => alerts.filter(({ state }) => state === 'open')
+/** The critical ones first, then the newest. */
+const openOf = ({ alerts }: StatusView): AlertView[] =>
+  alerts
+    .filter(({ state }) => state === 'open')
+    .sort((a, b) => Number(b.severity === 'critical') - Number(a.severity === 'critical'))
 
 export const alertsPage: Page = {
   path: '/alerts',
@@ -63,7 +67,7 @@ ${section('ended-h', 'Over', undefined, endedPart(visit, ended))}`,
 /** What a person can do about alerts: the operation, what it is asked, and what was done. */
 const attending: Record<string, { text: string; operation: string; body: object; word: string; done: string }> = {
   acknowledge: {
-    text: 'I look after them: say only when they are over',
+    text: 'I look after them',
     operation: 'acknowledgeAlert',
     body: {},
     word: 'Acknowledged',
@@ -73,7 +77,7 @@ const attending: Record<string, { text: string; operation: string; body: object;
     [1, 8, 24, 168].map((hours) => [
       `mute-${hours}`,
       {
-        text: `Mute them for ${hours === 168 ? 'a week' : counted(hours, 'hour')}: say nothing until then`,
+        text: `Mute for ${hours === 168 ? 'a week' : counted(hours, 'hour')}`,
         operation: 'muteAlert',
         body: { hours },
         word: 'Muted',
@@ -82,7 +86,7 @@ const attending: Record<string, { text: string; operation: string; body: object;
     ]),
   ),
   unmute: {
-    text: 'End their muting: say what stands',
+    text: 'Mute no longer',
     operation: 'unmuteAlert',
     body: {},
     word: 'Not muted',
@@ -123,7 +127,8 @@ const severityMark = ({ severity }: AlertView): Html => mark(severity === 'criti
 /** What a person does about it. */
 function attended({ acknowledgedBy, acknowledgedAt, mutedUntil }: AlertView, now: number): Piece {
   const isMuted = mutedUntil !== null && Date.parse(mutedUntil) > now
-  return html`${acknowledgedAt !== null && html`${acknowledgedBy} looks after it. `}${isMuted && html`Muted until ${clockTag(mutedUntil, now)}.`}`
+  if (acknowledgedAt === null && !isMuted) return undefined
+  return html`<span>${acknowledgedAt !== null && html`${acknowledgedBy?.replace(/ \(.*$/, '')} looks after it. `}${isMuted && html`Muted until ${clockTag(mutedUntil, now)}.`}</span>`
 }
 
 function openPart(visit: Visit, items: readonly AlertView[], may: boolean): Html {
@@ -144,7 +149,7 @@ function openPart(visit: Visit, items: readonly AlertView[], may: boolean): Html
       { head: 'Severity', cell: severityMark, isTop: true },
       { head: 'About', cell: ({ subject }) => subject && html`<span class="id">${subject}</span>` },
       { head: 'What', cell: ({ note }) => note && sentenceOf(note) },
-      { head: 'Do', cell: ({ advice, command }) => html`${sentenceOf(advice)} <code>${command}</code>` },
+      { head: 'Do', cell: ({ advice, command }) => html`<span>${sentenceOf(advice)} <code>${command}</code></span>` },
       { head: 'Since', cell: ({ at }) => ago(at, now) },
       { head: 'Looked after', cell: (one) => attended(one, now) },
     ],
@@ -155,7 +160,8 @@ function openPart(visit: Visit, items: readonly AlertView[], may: boolean): Html
           ids,
           summary: 'Acknowledge or mute…',
           to: '/alerts/attend',
-          about: 'What people are notified of. The alerts themselves stay until what they report is over.',
+          about:
+            'Of an alert that you look after, people hear once more, when it is over. Of a muted one they hear nothing until then. The alerts themselves stay until what they report is over.',
           effect: [
             ['Money', 'Nothing is bought or held by this.'],
             ['Undo', 'A muting can be ended. Who looks after an alert stays on record.'],
@@ -195,7 +201,8 @@ function channelPart(channels: readonly AlertChannelView[], may: boolean, now: n
       {
         head: 'Why',
         cell: ({ error, failingSince }) =>
-          error && html`${sentenceOf(error)}${failingSince !== null && html` Since ${clockTag(failingSince, now)}.`}`,
+          error &&
+          html`<span>${sentenceOf(error)}${failingSince !== null && html` Since ${clockTag(failingSince, now)}.`}</span>`,
       },
     ],
   })}${
