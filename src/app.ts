@@ -237,17 +237,14 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
     pages.drain()
     log.info('service.stopping')
     tail.end()
-    const work = [jobs?.end(), runtime.idle(), alertWorkers.idle()]
+    const work = [jobs?.end(), runtime.idle(), alerting.close(), alertWorkers.idle()]
     // The server still listens, and answers new requests with 503.
     const finished = await within(serverLimits.drainMs, Promise.all(work))
     await Promise.all([server.close(), pages.close()])
     await inbox.countHours().catch((error: unknown) => log.warn('inbox.counts_lost', { error: messageOf(error) }))
     // Whatever is still under way can write nothing from here on: `sending` stays, and is looked up at the next start.
     await db.close()
-    await within(
-      LINGER_MS,
-      Promise.all([supplier.close(), alerting.close(), ...[...stores.values()].map((store) => store.close())]),
-    )
+    await within(LINGER_MS, Promise.all([supplier.close(), ...[...stores.values()].map((store) => store.close())]))
     rmSync(ownerTokenFile, { force: true })
     log.info('service.stopped', { outcome: finished ? 'finished' : 'cut_off' })
   }

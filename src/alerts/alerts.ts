@@ -16,6 +16,7 @@ export interface Alerts {
   work: (() => Promise<number>)[]
   /** By name. */
   channels: readonly Channel[]
+  /** Ends what is being sent: no channel holds up the end of the service. */
   close: () => Promise<void>
 }
 
@@ -48,10 +49,12 @@ export async function openAlerts({
   const service: ServiceFacts = { ...known, conditions: (status) => readConditions(sources, status) }
   const channels = openChannels(config, now)
   await db.commit(forgetChannels(channels.map(({ name }) => name)))
+  let closed = false
   const notifying: Notifying = {
     ...context,
     repeatMs: config.alerts.repeatHours * HOUR,
     consoleUrl: config.console.url,
+    isClosed: () => closed,
   }
   return {
     service,
@@ -61,6 +64,7 @@ export async function openAlerts({
       ...channels.map((channel) => () => notifyNext(notifying, channel)),
     ],
     close: async () => {
+      closed = true
       await Promise.all(channels.map((channel) => channel.close()))
     },
   }

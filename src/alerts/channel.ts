@@ -31,6 +31,8 @@ export interface Notifying extends Pick<Context, 'db' | 'now' | 'log'> {
   repeatMs: number
   /** Where people reach the console; null: there is no link. */
   consoleUrl: string | null
+  /** True once the channels are closed: what was being sent goes under the same id after the next start. */
+  isClosed: () => boolean
 }
 
 const DAY = 24 * 3_600_000
@@ -45,7 +47,7 @@ const ALERTS_MAX = 5_000
  * @returns 1 when one was sent, else 0
  */
 export async function notifyNext(notifying: Notifying, channel: Channel): Promise<number> {
-  const { db, now, log, consoleUrl } = notifying
+  const { db, now, log, consoleUrl, isClosed } = notifying
   const at = now()
   const standing = await standingOf(notifying, channel.name)
   if (isWaiting(standing, at)) return 0
@@ -54,6 +56,7 @@ export async function notifyNext(notifying: Notifying, channel: Channel): Promis
   const message = messageOf(channel.name, due, consoleUrl)
   const result = await channel.send(message)
   if (result.outcome === 'not_sent') {
+    if (isClosed()) return 0
     const attempts = standing.attempts + 1
     const failing = {
       attempts,

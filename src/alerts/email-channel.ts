@@ -33,6 +33,7 @@ export function emailChannel({ address, from, to }: EmailChannelOptions): Pick<C
       disableFileAccess: true,
       disableUrlAccess: true,
     })
+  const closed = Promise.withResolvers<undefined>()
   return {
     send: async (message): Promise<SendResult> => {
       const mail = transport()
@@ -45,7 +46,7 @@ export function emailChannel({ address, from, to }: EmailChannelOptions): Pick<C
         headers: { 'Auto-Submitted': 'auto-generated' },
       })
       try {
-        const sent = await Promise.race([sending, sleep(DEADLINE_MS, undefined, { ref: false })])
+        const sent = await Promise.race([sending, closed.promise, sleep(DEADLINE_MS, undefined, { ref: false })])
         if (!sent) return { outcome: 'not_sent', detail: `${url.host} took longer than ${DEADLINE_MS / 1_000} s` }
         if (sent.rejected.length === 0) return { outcome: 'sent' }
         // Sent again, it would come to the others once more.
@@ -57,7 +58,7 @@ export function emailChannel({ address, from, to }: EmailChannelOptions): Pick<C
         mail.close()
       }
     },
-    close: () => Promise.resolve(),
+    close: async () => closed.resolve(undefined),
   }
 }
 

@@ -1,9 +1,12 @@
 /** Alerts reach people: raised, repeated, ended, over channels that may be down. */
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { alertChannelNamed } from '../../src/storage/alerts.ts'
 import { type Alert, enqueueAlert } from '../../src/storage/outbox.ts'
 import { startAlertReceiver } from '../support/alert-receiver.ts'
 import { type ApiOptions, type ApiWorld, openApi } from '../support/api-world.ts'
+import { startSmtpServer } from '../support/smtp-server.ts'
+import { until } from '../support/test-app.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -185,5 +188,27 @@ describe('a channel', () => {
     const messages = world.saidOf('disk_low')
     expect(messages.length).toBeGreaterThan(6)
     expect(messages.length).toBeLessThanOrEqual(13)
+  })
+
+  test.each(['webhook', 'email'])('that does not answer held up the end of the service: %s', async (kind) => {
+    const smtp = await startSmtpServer()
+    smtp.isSilent = true
+    const settings = kind === 'email' ? { kind, from: 'q@shop.example', to: ['a@shop.example'] } : { kind }
+    const world = await openAlerting(
+      { channels: { duty: settings } },
+      {
+        alertAddresses: kind === 'email' ? { QUAYSIDE_ALERT_DUTY: smtp.url } : {},
+      },
+    )
+    world.receiver.answer = () => {}
+    await raise(world, low('1'))
+    const sending = world.alertRound()
+    await until(() => world.receiver.received.length + smtp.connections === 1)
+    const began = performance.now()
+    await world.alerting.close()
+    await sending
+    expect(performance.now() - began).toBeLessThan(5_000)
+    // It is no failure of the channel: the message goes under the same id after the next start.
+    expect(await world.db.query(alertChannelNamed('duty'))).toMatchObject([{ attempts: 0, failingSince: null }])
   })
 })

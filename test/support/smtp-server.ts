@@ -17,9 +17,11 @@ export async function startSmtpServer() {
     url: '',
     refuse: undefined as { verb: string; about?: string; answer: string } | undefined,
     isSilent: false,
+    connections: 0,
   }
   const server = createServer((socket) => {
     sockets.add(socket)
+    smtp.connections += 1
     socket.on('close', () => sockets.delete(socket))
     socket.on('error', () => {})
     if (smtp.isSilent) return
