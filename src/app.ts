@@ -275,6 +275,7 @@ function policyOf({ ordering, rates, spendCaps, dialectFacts }: Config): Orderin
   const amount = (cap: string | null) => (cap === null ? null : (parseDecimal(cap, currency) ?? null))
   return {
     inFlight: ordering.inFlight,
+    offerFreshnessMs: ordering.offerFreshnessSeconds * 1_000,
     deadlineMs: ordering.deadlineHours * 3_600_000,
     ceilingPercent: ordering.ceilingPercent,
     minMarginPercent: ordering.minMarginPercent,

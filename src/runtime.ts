@@ -24,6 +24,7 @@ import { placeDue } from './ordering/place.ts'
 import { afterClockJump, resume } from './ordering/recover.ts'
 import { refreshDue } from './ordering/refresh.ts'
 import { takeFromShop } from './ordering/shop-orders.ts'
+import { noteAnnounced } from './ordering/watch.ts'
 import { checkBalance } from './reconciliation/balance.ts'
 import { reattachOrders } from './reconciliation/restore.ts'
 import { createSweepRunner, type SweepRunner } from './reconciliation/sweep.ts'
@@ -156,6 +157,7 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     ...context,
     storeSources,
     countProcessed,
+    announced: (purchaseId: string) => noteAnnounced(ordering, purchaseId),
     refreshOffer: ordering.refreshOffer,
     checkBalance: ordering.checkBalance,
   }

@@ -22,9 +22,23 @@ export const fullJitter = (baseMs: number, attempt: number, capMs: number, rando
  */
 const REFRESH_MS = [2 * SECOND, 5 * SECOND, 15 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE]
 
-/** @param refreshes reads or look-ups made since the state was entered */
-export const refreshDelayMs = (refreshes: number): number =>
-  REFRESH_MS[Math.min(refreshes, REFRESH_MS.length - 1)] as number
+/** While deliveries say when an order is over, its reads catch only what is late. */
+const ANNOUNCED_MS = [15 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE]
+
+/** Reads of an order before those that are far apart. */
+export const RECENT_READS = REFRESH_MS.length
+
+/**
+ * @param refreshes reads or look-ups made since the state was entered
+ * @param areAnnounced deliveries say when orders are over
+ */
+export function refreshDelayMs(refreshes: number, areAnnounced = false): number {
+  const waits = areAnnounced ? ANNOUNCED_MS : REFRESH_MS
+  return waits[Math.min(refreshes, waits.length - 1)] as number
+}
+
+/** Orders whose reads fall into one second are read together. */
+const together = (at: number): number => Math.ceil(at / SECOND) * SECOND
 
 /** What is not urgent waits for a delivery or a person: it is read as often as anything that is not final must be. */
 const REREAD_MS = 15 * MINUTE
@@ -33,13 +47,15 @@ const REREAD_MS = 15 * MINUTE
  * When a purchase is read or looked up next.
  *
  * @param refreshes reads or look-ups made since the state was entered
+ * @param areAnnounced deliveries say when orders are over
  * @returns null in the states in which there is nothing to read: not sent yet, being sent, or final
  */
-export function nextReadAt(state: PurchaseState, refreshes: number, now: number): number | null {
+export function nextReadAt(state: PurchaseState, refreshes: number, now: number, areAnnounced: boolean): number | null {
   switch (state) {
     case 'unknown':
-    case 'accepted':
       return now + refreshDelayMs(refreshes)
+    case 'accepted':
+      return together(now + refreshDelayMs(refreshes, areAnnounced))
     case 'completed':
     case 'review':
       return now + REREAD_MS

@@ -124,7 +124,11 @@ const sendingRows: readonly Row[] = [
 
   row('accepted', ['sending'], 'answer', (_, { answer }) => {
     if (answer.outcome !== 'accepted' || !answer.agrees) return undefined
-    return { next: 'accepted', set: { supplierOrderId: answer.orderId }, effects: ['read_now'] }
+    return {
+      next: 'accepted',
+      set: { supplierOrderId: answer.orderId },
+      effects: answer.isOpen ? [] : ['read_now'],
+    }
   }),
   row('not_executed', ['sending'], 'answer', (facts, { answer, notBefore }) => {
     if (answer.outcome !== 'not_executed' || facts.maybeChargedAt !== null) return undefined

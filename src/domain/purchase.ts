@@ -120,7 +120,8 @@ export type PurchaseInput =
   | { type: 'buy_again' }
 
 export type Answer =
-  | { outcome: 'accepted'; orderId: string; agrees: boolean }
+  /** `isOpen`: the order was made now, and the answer says that its keys are yet to come. */
+  | { outcome: 'accepted'; orderId: string; agrees: boolean; isOpen: boolean }
   | { outcome: 'rejected'; reason: 'out_of_stock' | 'balance' | 'other' }
   | { outcome: 'not_executed' }
   /**

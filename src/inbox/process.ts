@@ -45,6 +45,8 @@ export interface ProcessDeps extends HandlerDeps {
   countProcessed: (state: string) => void
   /** A purchase has a new hint. */
   wake: (worker: 'refresh') => void
+  /** A delivery named the order of a purchase. */
+  announced: (purchaseId: string) => void
   /** Reads one offer from the supplier. */
   refreshOffer: (productId: string) => Promise<void>
   /** Reads the balance from the supplier. */
@@ -201,6 +203,7 @@ async function settle(deps: ProcessDeps, row: Delivery, decideOn: () => Promise<
     return false
   const { state, event, purchaseId, supplierOrderId, lastError } = { ...row, ...verdict.set }
   deps.countProcessed(state)
+  if (state === 'applied' && purchaseId !== null) deps.announced(purchaseId)
   const level = state === 'dead' || state === 'quarantined' ? 'error' : state === 'retry' ? 'warn' : 'info'
   deps.log[level](`delivery.${state}`, {
     id: row.id,

@@ -34,6 +34,7 @@ import { nameOfLine } from '../storage/store-orders.ts'
 import type { Ordering } from './context.ts'
 import { effectChanges, keysWaiting, type Reading, unitsLeft } from './effects.ts'
 import { freezeForReviews } from './freeze.ts'
+import { deliveriesArrive } from './watch.ts'
 
 /** A purchase with what its siblings and its keys add to the decision. */
 export interface Loaded {
@@ -116,7 +117,7 @@ export async function advance(
     const effects = effectChanges(ordering, loaded, decision, now, { reading, nextGeneration })
     const entersReview = decision.next === 'review' && purchase.state !== 'review'
     const set = {
-      ...stamps(loaded, decision, now, reading),
+      ...stamps(loaded, decision, { now, areAnnounced: deliveriesArrive(ordering), reading }),
       ...effects.set,
       ...(typeof columns === 'function' ? columns(loaded, decision) : columns),
     }
@@ -208,7 +209,11 @@ function announce(ordering: Ordering, purchase: Purchase, decision: Transition):
 /**
  * The columns that follow from a transition: state, instants, the next refresh, the lease and the reservation.
  */
-export function stamps({ purchase }: Loaded, decision: Transition, now: number, reading?: Reading): PurchaseUpdate {
+export function stamps(
+  { purchase }: Loaded,
+  decision: Transition,
+  { now, areAnnounced, reading }: { now: number; areAnnounced: boolean; reading?: Reading | undefined },
+): PurchaseUpdate {
   const { next, set, effects, row } = decision
   const entered = next !== purchase.state
   const update: PurchaseUpdate = { ...set, state: next }
@@ -233,7 +238,7 @@ export function stamps({ purchase }: Loaded, decision: Transition, now: number, 
   function refresh(): PurchaseUpdate {
     if (effects.includes('read_now')) return { refreshAt: now, refreshes: 0 }
     const refreshes = entered ? 0 : purchase.refreshes
-    const readAt = nextReadAt(next, refreshes, now)
+    const readAt = nextReadAt(next, refreshes, now, areAnnounced)
     if (readAt !== null) {
       // A hint that came during the request had to wait for its end.
       const hintedAt = purchase.state === 'sending' ? (purchase.refreshAt ?? readAt) : undefined

@@ -36,6 +36,8 @@ export type WorkerName = 'inbox' | 'poll' | 'place' | 'refresh' | 'outbox' | 'pu
 /** Policy of ordering, amounts in minor units of the supplier's currency. */
 export interface OrderingPolicy {
   inFlight: number
+  /** An offer that was read within this time is not read again before a purchase. */
+  offerFreshnessMs: number
   deadlineMs: number
   ceilingPercent: string
   minMarginPercent: string
@@ -66,6 +68,13 @@ export interface Pace {
   repeats: number[]
   /** Product -> when it was last confirmed with the supplier. */
   checked: Map<string, number>
+  /** What the deliveries about orders have said. */
+  watch: {
+    /** Purchases whose orders a delivery named and that were not read since. */
+    announced: Set<string>
+    /** Orders in a row that were over before any delivery named them; undefined: no delivery has come since the start. */
+    unannounced: number | undefined
+  }
   /** Purchase -> its last request, oldest first. */
   lastRequests: Map<string, LastRequest>
   /** Whether the filter by reference has found an order in this process: only then does its empty answer prove anything. */
@@ -103,6 +112,7 @@ export const freshPace = (): Pace => ({
   firstSends: [],
   repeats: [],
   checked: new Map(),
+  watch: { announced: new Set(), unannounced: undefined },
   lastRequests: new Map(),
   alerted: new Set(),
   readAgainAt: 0,

@@ -7,12 +7,13 @@ import { first } from '../storage/database.ts'
 import { currentFreeze } from '../storage/freezes.ts'
 import { type Offer, offersByProduct } from '../storage/offers.ts'
 import { type CapScope, type Purchase, reservedBeyondReading, reservedUnder } from '../storage/purchases.ts'
+import { lastCompleteSync } from '../storage/runs.ts'
 import { deadlineMs, gapsOf, type Ordering } from './context.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 
-/** An offer confirmed within this time is not read again before a purchase: bursts of one product cost one request. */
+/** Before an offer holds a purchase it is read again, unless it was read within this time. */
 const CONFIRMED_MS = MINUTE
 /** Products whose confirmation is remembered; more only cost a request each. */
 const CONFIRMED_MAX = 10_000
@@ -28,7 +29,7 @@ export interface GuardResult {
 /**
  * The first guard that a purchase fails, cheapest first: freeze, stock, ceiling, spend caps, balance.
  *
- * Reads the offer again unless it was confirmed within the last minute.
+ * Reads the offer again unless it was read within `offerFreshness`, and before it holds the purchase.
  *
  * @returns undefined when it may be bought now
  */
@@ -39,25 +40,32 @@ export async function firstFailingGuard(ordering: Ordering, purchase: Purchase):
     const notBefore = ordering.now() + 5 * MINUTE
     return { guard: 'frozen', notBefore, note: `buying is frozen: ${freeze.reason}` }
   }
-  const offer = await confirmedOffer(ordering, purchase.supplierProductId)
+  const { supplierProductId } = purchase
+  const holds = (offer: Offer | undefined): GuardResult | undefined =>
+    stockGuard(ordering, purchase, offer) ?? (offer && ceilingGuard(ordering, purchase, offer))
+  let offer = await offerReadWithin(ordering, supplierProductId, ordering.policy.offerFreshnessMs)
+  if (holds(offer)) offer = await offerReadWithin(ordering, supplierProductId, CONFIRMED_MS)
   return (
-    stockGuard(ordering, purchase, offer) ??
-    (offer ? ceilingGuard(ordering, purchase, offer) : undefined) ??
+    holds(offer) ??
     (await capGuard(ordering, purchase)) ??
     (offer ? await balanceGuard(ordering, purchase, offer) : undefined)
   )
 }
 
-async function confirmedOffer(ordering: Ordering, productId: string): Promise<Offer | undefined> {
+async function offerReadWithin(ordering: Ordering, productId: string, ms: number): Promise<Offer | undefined> {
   const { checked } = ordering.pace
   const now = ordering.now()
-  if (now - (checked.get(productId) ?? Number.NEGATIVE_INFINITY) > CONFIRMED_MS) {
-    await ordering.refreshOffer(productId)
-    if (checked.size >= CONFIRMED_MAX) checked.clear()
-    checked.set(productId, now)
-  }
-  const offer = await first(ordering.db, offersByProduct([productId]))
-  return offer
+  const stored = await first(ordering.db, offersByProduct([productId]))
+  const [run] = await ordering.db.query(lastCompleteSync())
+  // The last run has read each offer that it did not miss.
+  const listedAt = stored && stored.missedRuns === 0 && stored.goneAt === null ? run?.startedAt : undefined
+  const readAt = Math.max(listedAt ?? Number.NEGATIVE_INFINITY, checked.get(productId) ?? Number.NEGATIVE_INFINITY)
+  // An instant ahead of the clock says nothing.
+  if (readAt <= now && now - readAt <= ms) return stored
+  await ordering.refreshOffer(productId)
+  if (checked.size >= CONFIRMED_MAX) checked.clear()
+  checked.set(productId, now)
+  return first(ordering.db, offersByProduct([productId]))
 }
 
 function stockGuard(ordering: Ordering, purchase: Purchase, offer: Offer | undefined): GuardResult | undefined {

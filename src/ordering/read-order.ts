@@ -15,6 +15,7 @@ import {
 import { advance, type Loaded } from './advance.ts'
 import type { Ordering } from './context.ts'
 import { keysToStore, openKey, type Reading } from './effects.ts'
+import { deliveriesArrive } from './watch.ts'
 
 /**
  * Reads a purchase's order from the supplier and applies it: where deliveries, polling and sweeps all end.
@@ -38,7 +39,7 @@ export async function readSupplierOrder(
 }
 
 /** Applies an order of the supplier as it was just read. */
-async function applyOrder(ordering: Ordering, purchase: Purchase, order: SupplierOrder): Promise<void> {
+export async function applyOrder(ordering: Ordering, purchase: Purchase, order: SupplierOrder): Promise<void> {
   const [found] = await foundOrders(ordering, purchase, [order])
   // An order that a person adopted is read as it is, whatever else differs.
   const usable = found && (found.agrees || found.decided) && !found.ofAnotherLine
@@ -153,7 +154,7 @@ export async function foundOrders(
  * @param notLaterThan an instant that decides something and must not be overshot
  */
 export async function reschedule(
-  ordering: Pick<Ordering, 'db' | 'now'>,
+  ordering: Pick<Ordering, 'db' | 'now' | 'pace'>,
   purchase: Purchase,
   set: { scannedAt?: number; absentSince?: number } = {},
   notLaterThan = Number.POSITIVE_INFINITY,
@@ -163,7 +164,7 @@ export async function reschedule(
   // What was sent since is not what was looked for.
   if (!fresh || fresh.state !== purchase.state || fresh.lastSentAt !== purchase.lastSentAt) return
   if (fresh.leaseUntil !== null && fresh.leaseUntil > now) return
-  const readAt = nextReadAt(purchase.state, purchase.refreshes, now)
+  const readAt = nextReadAt(purchase.state, purchase.refreshes, now, deliveriesArrive(ordering))
   const next = readAt === null ? null : Math.max(now + 1, Math.min(readAt, notLaterThan))
   const columns = { ...set, refreshes: purchase.refreshes + 1, refreshAt: refreshUnlessHinted(purchase, next) }
   await ordering.db.commit([changePurchase(fresh, columns, now)])

@@ -12,12 +12,13 @@ import { advance } from './advance.ts'
 import { deadlineMs, gapsOf, inParallel, type LastRequest, type Ordering } from './context.ts'
 import { confirmHandOver } from './fulfil.ts'
 import { rememberedOf } from './last-requests.ts'
-import { foundOrders, readSupplierOrder, reschedule } from './read-order.ts'
+import { applyOrder, foundOrders, readSupplierOrder, reschedule } from './read-order.ts'
 import { boughtBefore } from './reattach.ts'
 import { noteFailure } from './recover.ts'
 import { scanFor } from './scan.ts'
 import { mayRepeat, prepareSend } from './send.ts'
 import { alertUnreadable } from './unreadable-answers.ts'
+import { listedOrders, noteRead } from './watch.ts'
 
 const BATCH = 100
 /** Reads side by side; reads have connections of their own, so that they are never starved by orders. */
@@ -38,10 +39,12 @@ export async function refreshDue(ordering: Ordering): Promise<number> {
     }
   }
   const due = await ordering.db.query(dueRefreshes(now, BATCH))
+  const listed = await listedOrders(ordering, due)
   await inParallel(due, AT_ONCE, async (purchase) => {
     try {
-      await refresh(ordering, purchase)
+      await refresh(ordering, purchase, listed)
       const after = await first(ordering.db, purchaseById(purchase.id))
+      noteRead(ordering, purchase, after)
       if (after?.version === purchase.version) await reschedule(ordering, purchase)
     } catch (error) {
       await noteFailure(ordering, purchase.id, error)
@@ -52,8 +55,14 @@ export async function refreshDue(ordering: Ordering): Promise<number> {
 }
 
 /** What is known by an order id is read; everything else is looked up by its reference. */
-async function refresh(ordering: Ordering, purchase: Purchase): Promise<void> {
+async function refresh(
+  ordering: Ordering,
+  purchase: Purchase,
+  listed: ReadonlyMap<string, SupplierOrder>,
+): Promise<void> {
   if (purchase.supplierOrderId === null) return lookUp(ordering, purchase)
+  const order = listed.get(purchase.supplierOrderId)
+  if (order?.status === 'open') return applyOrder(ordering, purchase, order)
   // A process that ended between the store's yes and this row left only the keys marked.
   if (purchase.state === 'completed' && (await confirmHandOver(ordering, purchase.id))) return
   await readSupplierOrder(ordering, purchase, purchase.supplierOrderId)

@@ -175,7 +175,7 @@ async function record(ordering: Ordering, held: Lease, purchase: Purchase, place
     detail: evidence.detail,
   })
   if (placement.outcome === 'accepted') forgetIntent(ordering, purchase.id)
-  const answer = answerOf(placement)
+  const answer = answerOf(placement, purchase.sends > 0)
   const notBefore = nextAttemptAt(ordering, purchase, placement, now)
   const unauthorized = placement.outcome === 'not_executed' && placement.cause === 'unauthorized'
   const rejected = placement.outcome === 'rejected'
@@ -198,10 +198,13 @@ function qualityOf(placement: Placement): AnswerQuality {
   return placement.cause === 'unreadable' ? 'unreadable' : 'ambiguous'
 }
 
-function answerOf(placement: Placement): Answer {
+function answerOf(placement: Placement, isRepeat: boolean): Answer {
   switch (placement.outcome) {
-    case 'accepted':
-      return { outcome: 'accepted', orderId: placement.order.id, agrees: placement.agrees }
+    case 'accepted': {
+      const { order, agrees } = placement
+      // What answers a repeat may be as old as the order.
+      return { outcome: 'accepted', orderId: order.id, agrees, isOpen: order.status === 'open' && !isRepeat }
+    }
     case 'rejected':
       return { outcome: 'rejected', reason: placement.reason }
     case 'not_executed':

@@ -11,7 +11,7 @@ export const listSyncRuns = page(syncRuns)
 /** The last run that read the whole list; its prices are those that were pushed to the stores. Dry runs do not count. */
 export const lastCompleteSync = statement(() =>
   build
-    .select({ finishedAt: syncRuns.finishedAt })
+    .select({ startedAt: syncRuns.startedAt, finishedAt: syncRuns.finishedAt })
     .from(syncRuns)
     .where(and(eq(syncRuns.state, 'complete'), eq(syncRuns.dry, false)))
     .orderBy(desc(syncRuns.id))

@@ -1,12 +1,13 @@
 /**
  * `npm run bench -- receive [--stored N]`, `-- sync [--offers N] [--rounds N]`, `-- dry-run [--offers N]`,
- * `-- pages [--stored N] [--folder F]`, `-- journeys [--list]`: a table for people and, last, one JSON line.
+ * `-- pages [--stored N] [--folder F]`, `-- journeys [--list]`, `-- quota [--long]`: a table for people and, last, one JSON line.
  */
 import { parseArgs } from 'node:util'
 import { benchDryRun } from './dry-run.ts'
 import { benchJourneys, journeyRows } from './journeys.ts'
 import { benchOrder } from './order.ts'
 import { benchPages } from './pages.ts'
+import { benchQuota } from './quota.ts'
 import { benchGrowth, benchReceive, missed, ratioRows } from './receive.ts'
 import { benchSync } from './sync.ts'
 import { table } from './table.ts'
@@ -20,9 +21,10 @@ else if (name === 'receive') await receive()
 else if (name === 'dry-run') await dryRun()
 else if (name === 'pages') await pages()
 else if (name === 'journeys') await journeys()
+else if (name === 'quota') await quota()
 else {
   say(
-    'usage: npm run bench -- receive [--stored N], -- sync [--offers N] [--rounds N], -- dry-run [--offers N], -- pages [--stored N] [--folder F], or -- journeys [--list]',
+    'usage: npm run bench -- receive [--stored N], -- sync [--offers N] [--rounds N], -- dry-run [--offers N], -- pages [--stored N] [--folder F], -- journeys [--list], or -- quota [--long]',
   )
   process.exitCode = 2
 }
@@ -75,6 +77,12 @@ async function pages(): Promise<void> {
   })
   process.stdout.write(`${table(rows)}\n\n${JSON.stringify(figures)}\n`)
   process.exitCode = isGood ? 0 : 1
+}
+
+async function quota(): Promise<void> {
+  const { rows, figures, missed: bad } = await benchQuota(say, flag === '--long')
+  process.stdout.write(`${table(rows)}\n\n${JSON.stringify({ figures, missed: bad, passed: bad.length === 0 })}\n`)
+  process.exitCode = bad.length === 0 ? 0 : 1
 }
 
 async function journeys(): Promise<void> {

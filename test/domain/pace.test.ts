@@ -46,15 +46,29 @@ describe('full jitter', () => {
 
 describe('a wait', () => {
   test('before a read is 2 s, 5 s, 15 s, 1 min, 5 min, then always 15 min', () => {
-    const waits = [0, 1, 2, 3, 4, 5, 6, 7, 1_000_000].map(refreshDelayMs)
+    const waits = [0, 1, 2, 3, 4, 5, 6, 7, 1_000_000].map((refreshes) => refreshDelayMs(refreshes))
     expect(waits).toEqual([
       ...[2, 5, 15, 60, 300].map((seconds) => seconds * SECOND),
       ...[15, 15, 15, 15].map((minutes) => minutes * MINUTE),
     ])
   })
 
+  test('before a read begins at 15 s while deliveries say when an order is over', () => {
+    expect([0, 1, 2, 3, 9].map((refreshes) => refreshDelayMs(refreshes, true) / SECOND)).toEqual([
+      15, 60, 300, 900, 900,
+    ])
+    expect(nextReadAt('unknown', 0, 0, true), 'a lost answer waits for no delivery').toBe(2 * SECOND)
+  })
+
+  test('before a read of an accepted order ends at a full second, so that several are read together', () => {
+    expect([nextReadAt('accepted', 0, 1_001, false), nextReadAt('accepted', 0, 2_000, false)]).toEqual([4_000, 4_000])
+  })
+
   test('before a read follows from the state: quick while the outcome is open, none where there is nothing to read', () => {
-    const waits = purchaseStates.map((state) => [state, [0, 9].map((refreshes) => nextReadAt(state, refreshes, 0))])
+    const waits = purchaseStates.map((state) => [
+      state,
+      [0, 9].map((refreshes) => nextReadAt(state, refreshes, 0, false)),
+    ])
     expect(Object.fromEntries(waits)).toEqual({
       unknown: [2 * SECOND, 15 * MINUTE],
       accepted: [2 * SECOND, 15 * MINUTE],

@@ -214,9 +214,9 @@ export const dueCases: Case[] = [
 ]
 
 const answered = (answer: Answer): PurchaseInput => ({ type: 'answer', answer, notBefore: LATER })
-const taken = answered({ outcome: 'accepted', orderId: 'x', agrees: true })
+const taken = answered({ outcome: 'accepted', orderId: 'x', agrees: true, isOpen: true })
 const ambiguous = (orderId: string | null = null) => answered({ outcome: 'unknown', rejection: false, orderId })
-const isTaken = { sending: to('accepted', 'accepted', { supplierOrderId: 'x' }, ['read_now']) }
+const isTaken = { sending: to('accepted', 'accepted', { supplierOrderId: 'x' }) }
 const open = (
   maybeChargedAt: number,
   lastClass: 'not_executed' | 'refused' | 'ambiguous',
@@ -235,10 +235,15 @@ export const answerCases: Case[] = [
     input: taken,
     gives: isTaken,
   },
+  {
+    when: 'the order is accepted and over, or its answer may be old',
+    input: answered({ outcome: 'accepted', orderId: 'x', agrees: true, isOpen: false }),
+    gives: { sending: to('accepted', 'accepted', { supplierOrderId: 'x' }, ['read_now']) },
+  },
   { when: 'the repeat is accepted', facts: { maybeChargedAt: EARLIER }, input: taken, gives: isTaken },
   {
     when: 'the order is accepted but differs from what was sent',
-    input: answered({ outcome: 'accepted', orderId: 'x', agrees: false }),
+    input: answered({ outcome: 'accepted', orderId: 'x', agrees: false, isOpen: false }),
     gives: open(NOW, 'ambiguous', { namedOrderId: 'x' }),
   },
   {

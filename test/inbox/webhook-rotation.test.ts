@@ -13,7 +13,7 @@ const HOUR = 3_600_000
 /** The supplier's deliveries find their way: what is due is sent, stored and worked off. */
 async function deliver(world: ApiWorld): Promise<void> {
   await world.sandbox.deliverDue()
-  const deps = { ...world.ordering, countProcessed: () => {}, wake: () => {} }
+  const deps = { ...world.ordering, countProcessed: () => {}, announced: () => {}, wake: () => {} }
   while ((await processDue(deps)) > 0);
   await world.settle()
 }

@@ -8,6 +8,7 @@ import { capsOf, firstFailingGuard } from '../../src/ordering/guards.ts'
 import { insertBalance } from '../../src/storage/balance.ts'
 import { type Offer, putOffer } from '../../src/storage/offers.ts'
 import { type Purchase, reservedUnder } from '../../src/storage/purchases.ts'
+import { insertSyncRun } from '../../src/storage/runs.ts'
 import { openTestApp, type TestApp, type TestAppOptions } from '../support/test-app.ts'
 
 const SECOND = 1_000
@@ -112,21 +113,47 @@ describe('the stock', () => {
 })
 
 describe('an offer', () => {
-  test('is asked for again after a minute, product by product', async () => {
+  test('is asked for again after its freshness is over, product by product', async () => {
     const { app, guard, asked } = await openPlanned()
     await guard()
     await guard()
     expect(asked.offers).toBe(1)
     await guard({ supplierProductId: 'another' })
     expect(asked.offers).toBe(2)
-    app.move(MINUTE)
+    app.move(30 * MINUTE)
     await guard()
-    expect(asked.offers, 'a minute is not over a minute').toBe(2)
+    expect(asked.offers, 'half an hour is not over half an hour').toBe(2)
     app.move(1)
     await guard()
     expect(asked.offers).toBe(3)
     await guard()
     expect(asked.offers).toBe(3)
+  })
+
+  test('is asked for once more before it holds a purchase, unless it was a minute ago', async () => {
+    const { app, guard, asked, set } = await openPlanned()
+    await guard()
+    app.move(10 * MINUTE)
+    await set({ costMinor: 1_300 })
+    expect(await guard()).toMatchObject({ guard: 'ceiling' })
+    expect(asked.offers).toBe(2)
+    app.move(MINUTE)
+    expect(await guard()).toMatchObject({ guard: 'ceiling' })
+    expect(asked.offers).toBe(2)
+  })
+
+  test('is not asked for where the last sync run has read it, and is where that run missed it', async () => {
+    const { app, guard, asked, offer } = await openPlanned()
+    const run = { id: app.ordering.newId(), cause: 'schedule', state: 'complete', dry: false, cursor: 0 }
+    await app.db.commit([insertSyncRun({ ...run, startedAt: app.now(), finishedAt: app.now() })])
+    app.move(20 * MINUTE)
+    await guard()
+    expect(asked.offers).toBe(0)
+    await app.db.commit([
+      { statement: sql`update offers set missed_runs = 1 where product_id = ${offer.productId}`, rows: 1 },
+    ])
+    await guard()
+    expect(asked.offers).toBe(1)
   })
 
   test('is remembered as confirmed with ten thousand others at most', async () => {

@@ -31,6 +31,7 @@ export async function startProcess({ db, supplier, storeOf, onSend, policy, ...p
     },
     policy: {
       inFlight: 4,
+      offerFreshnessMs: 1_800_000,
       deadlineMs: 72 * 3_600_000,
       ceilingPercent: '10',
       minMarginPercent: '0',

@@ -71,6 +71,7 @@ export async function openEndpoint(options: EndpointOptions = {}) {
     log: createLog({ level: 'info', write: (line) => seen.lines.push(line) }),
     countReceived: (outcome, reason) => seen.counts.push(reason ? `${outcome}:${reason}` : outcome),
     countProcessed: (state) => seen.counts.push(state),
+    announced: () => {},
     onStored: () => seen.wakes.push('inbox'),
     onStale: () => {
       seen.earlySweeps += 1

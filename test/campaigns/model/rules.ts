@@ -93,7 +93,7 @@ function answerOf(kind: AnswerKind, purchase: Purchase, order: { id: string; odd
   switch (kind) {
     case 'accepted':
       if (order.odd) return { outcome: 'unknown', rejection: false, orderId: order.id }
-      return { outcome: 'accepted', orderId: order.id, agrees: true }
+      return { outcome: 'accepted', orderId: order.id, agrees: true, isOpen: true }
     case 'differs':
       return { outcome: 'unknown', rejection: false, orderId: order.id }
     case 'not_executed':

@@ -61,7 +61,7 @@ const anyOrder: fc.Arbitrary<FoundOrder> = fc.record({
 const just = <T extends PurchaseInput['type']>(type: T): { type: fc.Arbitrary<T> } => ({ type: fc.constant(type) })
 
 const anyAnswer = fc.oneof(
-  fc.record({ outcome: fc.constant('accepted' as const), orderId, agrees: fc.boolean() }),
+  fc.record({ outcome: fc.constant('accepted' as const), orderId, agrees: fc.boolean(), isOpen: fc.boolean() }),
   fc.record({
     outcome: fc.constant('rejected' as const),
     reason: fc.constantFrom('out_of_stock' as const, 'balance' as const, 'other' as const),
@@ -314,7 +314,7 @@ describe('a purchase that lives through anything', () => {
           if (one === 'vanished') give({ type: 'lost' })
           if (one === 'answered' && sending) {
             bought = true
-            give({ type: 'answer', answer: { outcome: 'accepted', orderId: 'x', agrees: true }, notBefore: NOW })
+            give({ type: 'answer', answer: { outcome: 'accepted', orderId: 'x', agrees: true, isOpen: true }, notBefore: NOW })
           }
           if (one === 'refused')
             give({ type: 'answer', answer: { outcome: 'rejected', reason: 'balance' }, notBefore: NOW })

@@ -63,6 +63,7 @@ export async function openWorld(seed: number, settings: Settings, write?: (line:
   const road = createRoad({ supplier, timeline, chance: chance.named('road') })
   const policy: OrderingPolicy = {
     inFlight: 4,
+    offerFreshnessMs: 30 * 60_000,
     deadlineMs: 72 * HOUR,
     ceilingPercent: '10',
     minMarginPercent: '0',

@@ -1,0 +1,70 @@
+/**
+ * Watches accepted orders until they are over, with few requests. While deliveries arrive they say when an order is read, and the
+ * schedule catches only what is late. Without them many orders are looked at through one page of the supplier's list.
+ */
+import { RECENT_READS } from '../domain/pace.ts'
+import type { SupplierOrder } from '../domain/supplier.ts'
+import { SKEW_MS } from '../domain/sweep.ts'
+import { messageOf } from '../errors.ts'
+import type { Purchase } from '../storage/purchases.ts'
+import type { Ordering } from './context.ts'
+import { pagesSince } from './scan.ts'
+
+/** Orders that end unannounced, in a row, before deliveries no longer count as arriving. One is late or lost by chance. */
+const UNANNOUNCED_MAX = 3
+/** Those of orders that are not ours are never read. */
+const ANNOUNCED_MAX = 10_000
+
+type Watching = Pick<Ordering, 'pace'>
+
+/** A delivery has named the order of this purchase. */
+export function noteAnnounced({ pace: { watch } }: Watching, purchaseId: string): void {
+  if (watch.announced.size >= ANNOUNCED_MAX) watch.announced.clear()
+  watch.announced.add(purchaseId)
+  watch.unannounced = 0
+}
+
+/** Takes note of what a read found. @param before the purchase as it was when it became due */
+export function noteRead({ pace: { watch } }: Watching, before: Purchase, after: Purchase | undefined): void {
+  const wasAnnounced = watch.announced.delete(before.id)
+  const isOver = before.state === 'accepted' && after !== undefined && after.state !== 'accepted'
+  if (isOver && !wasAnnounced && watch.unannounced !== undefined) watch.unannounced += 1
+}
+
+/** Whether deliveries about orders can be counted on. */
+export const deliveriesArrive = ({ pace: { watch } }: Watching): boolean =>
+  watch.unannounced !== undefined && watch.unannounced < UNANNOUNCED_MAX
+
+/** Fewer orders cost no more requests when each is read by its id, which brings the keys as well. */
+const LISTED_MIN = 4
+/** A page of the list for so many orders. */
+const ORDERS_A_PAGE = 20
+
+/**
+ * Reads the orders of due purchases from pages of the supplier's list, where that costs less than to read each.
+ *
+ * @returns by the supplier's id. An order that is missing is read by its id, and so is one that is over, because only that read
+ *   brings its keys
+ */
+export async function listedOrders(ordering: Ordering, due: readonly Purchase[]): Promise<Map<string, SupplierOrder>> {
+  const { announced } = ordering.pace.watch
+  const watched = due.filter(({ id, state, supplierOrderId, refreshes }) => {
+    // An order that stays open for long is read by its id, in case the list lags behind it.
+    return state === 'accepted' && supplierOrderId !== null && refreshes <= RECENT_READS && !announced.has(id)
+  })
+  const listed = new Map<string, SupplierOrder>()
+  if (watched.length < LISTED_MIN) return listed
+  const missing = new Set(watched.map(({ supplierOrderId }) => supplierOrderId))
+  const from = Math.min(...watched.map(({ firstSentAt, createdAt }) => firstSentAt ?? createdAt)) - SKEW_MS
+  let pagesLeft = Math.ceil(watched.length / ORDERS_A_PAGE)
+  try {
+    for await (const page of pagesSince(ordering, from, { onUnreadable: () => {}, onListEnd: () => {} })) {
+      for (const order of page) if (missing.delete(order.id)) listed.set(order.id, order)
+      pagesLeft -= 1
+      if (missing.size === 0 || pagesLeft === 0) break
+    }
+  } catch (error) {
+    ordering.log.warn('orders.unlisted', { count: missing.size, error: messageOf(error) })
+  }
+  return listed
+}

@@ -1,0 +1,150 @@
+/** How many requests an accepted order costs until its keys are there: counted as the supplier's client is asked. */
+import { describe, expect, test } from 'vitest'
+import { refreshDue } from '../../src/ordering/refresh.ts'
+import { noteAnnounced } from '../../src/ordering/watch.ts'
+import { hintPurchase } from '../../src/storage/purchases.ts'
+import { openTestApp, type TestApp } from '../support/test-app.ts'
+
+const SECOND = 1_000
+
+/** Accepted orders of one unit each, and what is read of them from now on. */
+async function openAccepted(count: number) {
+  const app = await openTestApp()
+  const { sku, productId } = await app.offer()
+  app.sandbox.world.offers.change(productId, { stock: 1_000 })
+  await app.ordering.refreshOffer(productId)
+  const orders: string[] = []
+  for (let number = 1; number <= count; number += 1) {
+    orders.push((await app.order(String(number), [{ sku }])).orderId)
+  }
+  await app.settle()
+  const asked = { lists: 0, orders: 0 }
+  const { order, orders: list } = app.ordering.supplier
+  app.ordering.supplier.order = (id) => {
+    asked.orders += 1
+    return order(id)
+  }
+  app.ordering.supplier.orders = (query) => {
+    asked.lists += 1
+    return list(query)
+  }
+  return { app, orders, asked }
+}
+
+const states = async (app: TestApp, orders: string[]) =>
+  Promise.all(orders.map(async (id) => (await app.purchase(id)).state))
+
+async function announce(app: TestApp, orderId: string): Promise<void> {
+  const { id } = await app.purchase(orderId)
+  noteAnnounced(app.ordering, id)
+  await app.db.commit([hintPurchase(id, app.now())])
+}
+
+describe('accepted orders', () => {
+  test('that are open together are looked at through one page of the list, and read by their ids once they are over', async () => {
+    const { app, orders, asked } = await openAccepted(6)
+    app.move(2 * SECOND)
+    expect(await refreshDue(app.ordering)).toBe(6)
+    expect(asked).toEqual({ lists: 1, orders: 0 })
+    expect(new Set(await states(app, orders))).toEqual(new Set(['accepted']))
+    app.sandbox.advance()
+    app.move(5 * SECOND)
+    await refreshDue(app.ordering)
+    expect(asked).toEqual({ lists: 2, orders: 6 })
+    expect(new Set(await states(app, orders))).toEqual(new Set(['completed']))
+  })
+
+  test('that are few are read by their ids, which brings their keys as well', async () => {
+    const { app, orders, asked } = await openAccepted(3)
+    app.move(2 * SECOND)
+    app.sandbox.advance()
+    await refreshDue(app.ordering)
+    expect(asked).toEqual({ lists: 0, orders: 3 })
+    expect(new Set(await states(app, orders))).toEqual(new Set(['completed']))
+  })
+
+  test('that the list lacks, or that a delivery named, are read by their ids', async () => {
+    const { app, orders, asked } = await openAccepted(6)
+    const { orders: list } = app.ordering.supplier
+    app.ordering.supplier.orders = async (query) => {
+      const page = await list(query)
+      return { ...page, items: page.items.slice(1) }
+    }
+    await announce(app, orders[0] ?? '')
+    app.move(2 * SECOND)
+    await refreshDue(app.ordering)
+    expect(asked.lists).toBe(1)
+    expect(asked.orders, 'the announced one, and the one that the list lacks').toBeGreaterThanOrEqual(1)
+    expect(asked.orders).toBeLessThanOrEqual(2)
+  })
+
+  test('are read one by one where the list cannot be read', async () => {
+    const { app, orders, asked } = await openAccepted(5)
+    app.ordering.supplier.orders = () => Promise.reject(new Error('503'))
+    app.move(2 * SECOND)
+    app.sandbox.advance()
+    await refreshDue(app.ordering)
+    expect(asked.orders).toBe(5)
+    expect(new Set(await states(app, orders))).toEqual(new Set(['completed']))
+  })
+
+  test('that stay open in a list which lags behind are read by their ids within an hour', async () => {
+    const { app, orders } = await openAccepted(5)
+    const { orders: list } = app.ordering.supplier
+    const stale = await list({ page: 1 })
+    app.ordering.supplier.orders = () => Promise.resolve(stale)
+    app.move(2 * SECOND)
+    app.sandbox.advance()
+    for (let minute = 0; minute < 60; minute += 1) {
+      app.move(60 * SECOND)
+      await refreshDue(app.ordering)
+    }
+    expect(new Set(await states(app, orders))).toEqual(new Set(['completed']))
+  })
+})
+
+describe('while deliveries arrive', () => {
+  test('an order is read when one names it, and by the schedule from 15 s on', async () => {
+    const { app, orders, asked } = await openAccepted(1)
+    const [first = ''] = orders
+    app.move(SECOND)
+    app.sandbox.advance()
+    await announce(app, first)
+    await refreshDue(app.ordering)
+    expect(asked).toEqual({ lists: 0, orders: 1 })
+    expect(await states(app, orders)).toEqual(['completed'])
+    const next = await app.buy('next')
+    await app.settle()
+    app.move(14 * SECOND)
+    expect(await refreshDue(app.ordering)).toBe(0)
+    app.move(SECOND)
+    app.sandbox.advance()
+    expect(await refreshDue(app.ordering)).toBe(1)
+    expect(await states(app, [next])).toEqual(['completed'])
+  })
+
+  test('three orders that end without one bring the quick schedule back, until one arrives again', async () => {
+    const { app, orders } = await openAccepted(1)
+    app.move(2 * SECOND)
+    app.sandbox.advance()
+    await announce(app, orders[0] ?? '')
+    await refreshDue(app.ordering)
+    const waits: number[] = []
+    for (const reference of ['a', 'b', 'c', 'd']) {
+      const orderId = await app.buy(reference)
+      await app.settle()
+      waits.push(((await app.purchase(orderId)).refreshAt ?? 0) - app.now())
+      app.move(15 * SECOND)
+      app.sandbox.advance()
+      await refreshDue(app.ordering)
+      expect(await states(app, [orderId])).toEqual(['completed'])
+    }
+    expect(waits).toEqual([15, 15, 15, 2].map((seconds) => seconds * SECOND))
+    const last = await app.buy('e')
+    await app.settle()
+    await announce(app, last)
+    const next = await app.buy('f')
+    await app.settle()
+    expect(((await app.purchase(next)).refreshAt ?? 0) - app.now()).toBe(15 * SECOND)
+  })
+})
