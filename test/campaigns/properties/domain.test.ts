@@ -314,7 +314,11 @@ describe('a purchase that lives through anything', () => {
           if (one === 'vanished') give({ type: 'lost' })
           if (one === 'answered' && sending) {
             bought = true
-            give({ type: 'answer', answer: { outcome: 'accepted', orderId: 'x', agrees: true, isOpen: true }, notBefore: NOW })
+            give({
+              type: 'answer',
+              answer: { outcome: 'accepted', orderId: 'x', agrees: true, isOpen: true },
+              notBefore: NOW,
+            })
           }
           if (one === 'refused')
             give({ type: 'answer', answer: { outcome: 'rejected', reason: 'balance' }, notBefore: NOW })
