@@ -25,9 +25,6 @@ const REFRESH_MS = [2 * SECOND, 5 * SECOND, 15 * SECOND, MINUTE, 5 * MINUTE, 15 
 /** While deliveries say when an order is over, its reads catch only what is late. */
 const ANNOUNCED_MS = [15 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE]
 
-/** Reads of an order before those that are far apart. */
-export const RECENT_READS = REFRESH_MS.length
-
 /**
  * @param refreshes reads or look-ups made since the state was entered
  * @param areAnnounced deliveries say when orders are over
@@ -38,7 +35,7 @@ export function refreshDelayMs(refreshes: number, areAnnounced = false): number 
 }
 
 /** Orders whose reads fall into one second are read together. */
-const together = (at: number): number => Math.ceil(at / SECOND) * SECOND
+export const readTogetherAt = (at: number): number => Math.ceil(at / SECOND) * SECOND
 
 /** What is not urgent waits for a delivery or a person: it is read as often as anything that is not final must be. */
 const REREAD_MS = 15 * MINUTE
@@ -55,7 +52,7 @@ export function nextReadAt(state: PurchaseState, refreshes: number, now: number,
     case 'unknown':
       return now + refreshDelayMs(refreshes)
     case 'accepted':
-      return together(now + refreshDelayMs(refreshes, areAnnounced))
+      return readTogetherAt(now + refreshDelayMs(refreshes, areAnnounced))
     case 'completed':
     case 'review':
       return now + REREAD_MS

@@ -38,8 +38,17 @@ export async function readSupplierOrder(
   await applyOrder(ordering, purchase, order)
 }
 
-/** Applies an order of the supplier as it was just read. */
-export async function applyOrder(ordering: Ordering, purchase: Purchase, order: SupplierOrder): Promise<void> {
+/**
+ * Applies an order of the supplier as it was just read.
+ *
+ * @param againAt when an order that is still open is read again; by default the schedule says
+ */
+export async function applyOrder(
+  ordering: Ordering,
+  purchase: Purchase,
+  order: SupplierOrder,
+  againAt?: number,
+): Promise<void> {
   const [found] = await foundOrders(ordering, purchase, [order])
   // An order that a person adopted is read as it is, whatever else differs.
   const usable = found && (found.agrees || found.decided) && !found.ofAnotherLine
@@ -70,6 +79,8 @@ export async function applyOrder(ordering: Ordering, purchase: Purchase, order: 
     {
       reading,
       detail: `order ${order.id} is ${order.statusWord}`,
+      columns: (_, { row }) =>
+        row === 'still_open' && againAt !== undefined ? { refreshAt: refreshUnlessHinted(purchase, againAt) } : {},
       also: (_, { effects, row }) => [
         // Two orders that are read at the same instant may carry the same key: the second one to store it is read again.
         ...(effects.includes('store_keys') && !keysElsewhere && blindIndexes.length > 0

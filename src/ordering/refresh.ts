@@ -18,7 +18,7 @@ import { noteFailure } from './recover.ts'
 import { scanFor } from './scan.ts'
 import { mayRepeat, prepareSend } from './send.ts'
 import { alertUnreadable } from './unreadable-answers.ts'
-import { listedOrders, noteRead } from './watch.ts'
+import { listedAgainAt, listedOrders, noteRead } from './watch.ts'
 
 const BATCH = 100
 /** Reads side by side; reads have connections of their own, so that they are never starved by orders. */
@@ -62,7 +62,7 @@ async function refresh(
 ): Promise<void> {
   if (purchase.supplierOrderId === null) return lookUp(ordering, purchase)
   const order = listed.get(purchase.supplierOrderId)
-  if (order?.status === 'open') return applyOrder(ordering, purchase, order)
+  if (order?.status === 'open') return applyOrder(ordering, purchase, order, listedAgainAt(purchase, ordering.now()))
   // A process that ended between the store's yes and this row left only the keys marked.
   if (purchase.state === 'completed' && (await confirmHandOver(ordering, purchase.id))) return
   await readSupplierOrder(ordering, purchase, purchase.supplierOrderId)

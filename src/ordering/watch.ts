@@ -2,7 +2,7 @@
  * Watches accepted orders until they are over, with few requests. While deliveries arrive they say when an order is read, and the
  * schedule catches only what is late. Without them many orders are looked at through one page of the supplier's list.
  */
-import { RECENT_READS } from '../domain/pace.ts'
+import { readTogetherAt } from '../domain/pace.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import { SKEW_MS } from '../domain/sweep.ts'
 import { messageOf } from '../errors.ts'
@@ -35,8 +35,16 @@ export function noteRead({ pace: { watch } }: Watching, before: Purchase, after:
 export const deliveriesArrive = ({ pace: { watch } }: Watching): boolean =>
   watch.unannounced !== undefined && watch.unannounced < UNANNOUNCED_MAX
 
+/** An order that is seen on a page costs little: it is looked at again when it is half as old again. */
+export const listedAgainAt = ({ acceptedAt }: Purchase, now: number): number =>
+  readTogetherAt(now + Math.max(LISTED_EVERY_MS, (now - (acceptedAt ?? now)) / 2))
+
+const LISTED_EVERY_MS = 2_000
+
 /** Fewer orders cost no more requests when each is read by its id, which brings the keys as well. */
 const LISTED_MIN = 4
+/** An order that stays open for longer is read by its id, in case the list lags behind it. */
+const LISTED_FOR_MS = 15 * 60_000
 /** A page of the list for so many orders. */
 const ORDERS_A_PAGE = 20
 
@@ -48,10 +56,11 @@ const ORDERS_A_PAGE = 20
  */
 export async function listedOrders(ordering: Ordering, due: readonly Purchase[]): Promise<Map<string, SupplierOrder>> {
   const { announced } = ordering.pace.watch
-  const watched = due.filter(({ id, state, supplierOrderId, refreshes }) => {
-    // An order that stays open for long is read by its id, in case the list lags behind it.
-    return state === 'accepted' && supplierOrderId !== null && refreshes <= RECENT_READS && !announced.has(id)
-  })
+  const oldest = ordering.now() - LISTED_FOR_MS
+  const watched = due.filter(
+    ({ id, state, supplierOrderId, acceptedAt }) =>
+      state === 'accepted' && supplierOrderId !== null && (acceptedAt ?? 0) > oldest && !announced.has(id),
+  )
   const listed = new Map<string, SupplierOrder>()
   if (watched.length < LISTED_MIN) return listed
   const missing = new Set(watched.map(({ supplierOrderId }) => supplierOrderId))
