@@ -13,7 +13,7 @@ const options = (came: string) => ({
   '--state <state>': 'in this state only',
   '--json': 'a line of JSON for each row instead of CSV',
 })
-const REASON = { '--reason <text>': 'why; the audit keeps it' }
+export const REASON = { '--reason <text>': 'why; the audit keeps it' }
 
 const HELP = `
 Instants are in UTC, and a day means its beginning. Amounts are decimal text.

@@ -1,9 +1,11 @@
 import { plain, sentence } from '../domain/text-layout.ts'
 import type { Call, CommandRow } from './command.ts'
-import { orderExport } from './exports.ts'
+import { orderExport, REASON } from './exports.ts'
 import { age, ago, asRows, cell, details, instant, key, money, number, type Row, right, table, time } from './output.ts'
 
 const STORE = { '--store <id>': 'its store, where several have that number' }
+/** Of what is done without a reason, too. */
+export const reasonOf = ({ option }: Pick<Call, 'option'>): object => ({ reason: option('reason') })
 const REFERENCE = "the store's number of the order"
 
 /** What customers bought, and how far it is. */
@@ -39,9 +41,10 @@ export const orders: CommandRow[] = [
     command: 'orders cancel <reference>',
     about: 'cancel what was not sent yet; sent purchases are flagged',
     args: [REFERENCE],
-    options: STORE,
+    options: { ...STORE, ...REASON },
     call: 'POST /orders/{reference}/cancel',
     filters: ['store'],
+    body: reasonOf,
     text: (order, call) => `Cancellation asked. The order is ${stateOf(order)}.\n\n${orderText(order, call)}`,
   },
   {
@@ -60,9 +63,10 @@ customers may have their keys. Look in the shop that this one has none.`,
     command: 'orders resend <reference>',
     about: 'have the shop send the customer the same keys again',
     args: [REFERENCE],
-    options: STORE,
+    options: { ...STORE, ...REASON },
     call: 'POST /orders/{reference}/resend',
     filters: ['store'],
+    body: reasonOf,
     text: ({ keys }) =>
       `The shop has sent the customer ${keys === 1 ? 'the key' : `the ${cell(keys)} keys`} of this order again.\n`,
   },

@@ -1,7 +1,8 @@
 import { wrap } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { type Call, type CommandRow, confirmed } from './command.ts'
-import { whyOf } from './orders.ts'
+import { REASON } from './exports.ts'
+import { reasonOf, whyOf } from './orders.ts'
 import {
   age,
   asRow,
@@ -51,7 +52,9 @@ export const purchases: CommandRow[] = [
   {
     command: 'purchases retry <id>',
     about: 'buy again what was rejected, failed or cancelled',
+    options: REASON,
     call: 'POST /purchases/{id}/retry',
+    body: reasonOf,
     text: (_, { args }) => `Planned again, as a new generation.\n${watchText(args[0])}`,
   },
   {
@@ -60,10 +63,12 @@ export const purchases: CommandRow[] = [
     options: {
       '--ceiling <amount>': 'a new ceiling for one unit, such as 12.34',
       '--override-spend-cap': 'it may exceed the spend caps of its order, the hour and the day',
+      ...REASON,
     },
     help: '\nExample:\n  quayside purchases release 01k3… --ceiling 12.34',
     call: 'POST /purchases/{id}/release',
     body: ({ option, flag }) => ({
+      ...reasonOf({ option }),
       ceiling: option('ceiling'),
       overrideSpendCap: flag('overrideSpendCap') || undefined,
     }),

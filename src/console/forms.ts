@@ -62,6 +62,16 @@ export function textField({ form, faults }: Pick<Visit, 'form' | 'faults'>, fiel
 export const reasonField = (visit: Pick<Visit, 'form' | 'faults'>, at = ''): Html =>
   textField(visit, { label: 'Reason, for the audit log', name: 'reason', isRequired: true, at })
 
+/** The same for an action that may go without. */
+export const maybeReasonField = (visit: Pick<Visit, 'form' | 'faults'>, at: string): Html =>
+  textField(visit, { label: 'Reason, for the audit log (optional)', name: 'reason', maxLength: 500, at })
+
+/** What was typed there, as operations take it. */
+export function maybeReason(form: URLSearchParams): { reason?: string } {
+  const reason = form.get('reason')?.trim()
+  return reason ? { reason } : {}
+}
+
 export const hidden = (name: string, value: string): Html => html`<input type="hidden" name="${name}" value="${value}">`
 
 export interface Choice {

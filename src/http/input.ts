@@ -194,7 +194,12 @@ export const releaseBody = fields({
     .optional()
     .meta({ description: "The most that one unit may cost, in the supplier's currency", examples: ['12.34'] }),
   overrideSpendCap,
-}).meta({ examples: [{ ceiling: '24.90' }] })
+  reason: reason().optional(),
+}).meta({ examples: [{ ceiling: '24.90', reason: 'the customer paid more' }] })
+/** Body of what people may give a reason for. */
+export const maybeReasonBody = fields({ reason: reason().optional() }).meta({
+  examples: [{ reason: 'the customer asked for it' }],
+})
 /** Body of an operator's decision. The audit keeps the reason. */
 export const decisionBody = fields({
   decision: oneOf(decisionTypes).meta({ description: 'The evidence says what each would do now' }),

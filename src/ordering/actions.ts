@@ -31,19 +31,25 @@ import type { Ordering } from './context.ts'
  *
  * A store may cancel again: that cancels what an operator has retried, bought again or handed over since.
  *
+ * @param reason for the audit, here and below
  * @throws Failure `not_found`
  */
-export async function cancelOrder(ordering: Ordering, orderId: string, actor: string): Promise<void> {
+export async function cancelOrder(
+  ordering: Ordering,
+  orderId: string,
+  actor: string,
+  reason?: string | undefined,
+): Promise<void> {
   const order = await need(ordering.db, storeOrderById(orderId), 'order', orderId)
   const isFirst = order.cancelRequestedAt === null
   const uncancelled = (await ordering.db.query(purchasesOfOrder(orderId))).filter(mayCancel)
   if (isFirst || uncancelled.length > 0) {
     const now = ordering.now()
-    const again = `cancelled again, with ${referencesOf(uncancelled)}`
+    const again = isFirst ? undefined : `cancelled again, with ${referencesOf(uncancelled)}`.slice(0, AUDITED_MAX)
     await ordering.db.commit([
       markCancelRequested(orderId, now),
       requestCancellation(orderId, now),
-      audited(ordering, actor, 'order.cancel', orderId, isFirst ? undefined : again.slice(0, AUDITED_MAX)),
+      audited(ordering, actor, 'order.cancel', orderId, auditText([again, reason])),
     ])
     // It may be proven already that an unknown purchase has no order: then its look-up ends it now.
     ordering.wake('refresh')
@@ -85,6 +91,10 @@ export async function withdrawCancellations(
   ])
 }
 
+/** What was done, and why, as far as there is something to say. */
+export const auditText = (parts: readonly (string | undefined)[]): string | undefined =>
+  parts.filter((part) => part !== undefined && part !== '').join('; ') || undefined
+
 const mayCancel = ({ cancelRequestedAt, state }: Purchase): boolean =>
   cancelRequestedAt === null && state !== 'fulfilled'
 
@@ -102,12 +112,17 @@ async function endUnsent(ordering: Ordering, purchases: Purchase[], actor: strin
  *
  * @throws Failure `not_found`; `conflict` while it has not ended, or when a later generation exists
  */
-export async function retryPurchase(ordering: Ordering, purchaseId: string, actor: string): Promise<void> {
+export async function retryPurchase(
+  ordering: Ordering,
+  purchaseId: string,
+  actor: string,
+  reason?: string | undefined,
+): Promise<void> {
   const purchase = await existing(ordering, purchaseId)
   const generations = await ordering.db.query(purchasesOfPart(purchase.lineId, purchase.part))
   const refusal = otherMayBeCharged(generations, purchaseId)
   if (refusal) throw new Failure('conflict', refusal.message, { reason: refusal.reason })
-  const audit = audited(ordering, actor, 'purchase.retry', purchaseId)
+  const audit = audited(ordering, actor, 'purchase.retry', purchaseId, reason)
   const decision = await advance(ordering, purchaseId, () => ({ type: 'retry' }), { actor, also: () => [audit] }).catch(
     (error: unknown) => {
       // Another generation was planned meanwhile: the unique key of the part refuses this one.
@@ -147,6 +162,7 @@ export async function releasePurchase(
   purchaseId: string,
   { ceilingMinor, overrideSpendCap = false }: PurchaseRelease,
   actor: string,
+  reason?: string | undefined,
 ): Promise<void> {
   const purchase = await existing(ordering, purchaseId)
   if (purchase.holdReason === 'frozen' && (await currentFreeze(ordering.db))) {
@@ -168,7 +184,7 @@ export async function releasePurchase(
         spendCapOverriddenAt: overrideSpendCap ? ordering.now() : undefined,
       },
       also: () => [
-        audited(ordering, actor, 'purchase.release', purchaseId, changes),
+        audited(ordering, actor, 'purchase.release', purchaseId, auditText([changes, reason])),
         releaseOffer(purchase.supplierProductId),
       ],
     },

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { Failure } from '../errors.ts'
 import { audited } from '../storage/evidence.ts'
+import { auditText } from './actions.ts'
 import { openKey } from './effects.ts'
 import type { Fulfilment } from './fulfil.ts'
 import { orderStanding, type Standing } from './order-view.ts'
@@ -11,7 +12,7 @@ export function resendRefusal(
   { order, keys }: Pick<Standing, 'order' | 'keys'>,
 ): Failure | undefined {
   if (!storeOf(order.store)?.resend) {
-    const message = `${order.store} writes to its customers itself: it has the keys, and Quayside cannot send them again`
+    const message = 'the store writes to its customers itself: it has the keys, and Quayside cannot send them again'
     return new Failure('conflict', message, { reason: 'no_resend' })
   }
   if (keys.some(({ handedOverAt }) => handedOverAt !== null)) return undefined
@@ -22,10 +23,16 @@ export function resendRefusal(
  * Hands the keys of an order to its customer again, through the store: those that the store has, and no others. It is audited
  * before it leaves, and an operator asks for it: it is never repeated by itself.
  *
+ * @param reason for the audit
  * @throws Failure `not_found`; `conflict`, reason `no_resend` for a kind of store that has no customers of its own, reason
  *   `no_keys` where none is handed over; `unavailable` where the store did not confirm it
  */
-export async function resendKeys(fulfilment: Fulfilment, orderId: string, actor: string): Promise<{ keys: number }> {
+export async function resendKeys(
+  fulfilment: Fulfilment,
+  orderId: string,
+  actor: string,
+  reason?: string | undefined,
+): Promise<{ keys: number }> {
   const standing = await orderStanding(fulfilment, orderId)
   if (!standing) throw new Failure('not_found', 'there is no such order')
   const { order, lines } = standing
@@ -39,7 +46,9 @@ export async function resendKeys(fulfilment: Fulfilment, orderId: string, actor:
     return keys.length === 0 ? [] : [{ id: line.line, keys }]
   })
   const count = handedOver.reduce((sum, { keys }) => sum + keys.length, 0)
-  await fulfilment.db.commit([audited(fulfilment, actor, 'order.resend', orderId, `${count} keys`)])
+  await fulfilment.db.commit([
+    audited(fulfilment, actor, 'order.resend', orderId, auditText([`${count} keys`, reason])),
+  ])
   const opened = handedOver.map(({ id, keys }) => ({ id, keys: keys.map((key) => openKey(fulfilment, key)) }))
   const result = await resend({ reference: order.reference, lines: opened })
   if (result.outcome !== 'confirmed') {

@@ -120,8 +120,16 @@ describe('the guide at the top', () => {
 })
 
 describe('an example', () => {
-  /** What an example needs to be there first. @returns where it goes, and what only the service knows of the body */
-  const ready: Record<string, (world: ApiWorld) => Promise<{ path?: string; token?: string; known?: object }>> = {
+  interface Ready {
+    path?: string
+    token?: string
+    /** What only the service knows of the body. */
+    known?: object
+    /** What is answered to a body that is understood, where the store of this test can do no more. */
+    refused?: string
+  }
+  /** What an example needs to be there first. @returns where it goes */
+  const ready: Record<string, (world: ApiWorld) => Promise<Ready>> = {
     takeOrder: async ({ tokens }) => ({ token: tokens.store }),
     linkListing: async () => ({ path: `/stores/${STORE}/listings/v1/link` }),
     ignoreListing: async (world) => {
@@ -143,6 +151,20 @@ describe('an example', () => {
       await world.ask('POST', '/orders', { token: world.tokens.store, body: { reference: 'dear', lines } })
       await world.pass(2_000)
       return { path: `/purchases/${(await world.ask('GET', '/purchases')).body.data.items[0]?.id}/release` }
+    },
+    retryPurchase: async (world) => {
+      world.sandbox.faults.add({ fault: 'failed-order' })
+      await world.ask('POST', '/orders', { token: world.tokens.store, body: orderExample })
+      await world.pass(60_000)
+      return { path: `/purchases/${(await world.ask('GET', '/purchases?state=failed')).body.data.items[0]?.id}/retry` }
+    },
+    cancelOrder: async (world) => {
+      await world.ask('POST', '/orders', { token: world.tokens.store, body: orderExample })
+      return { path: `/orders/${orderExample.reference}/cancel` }
+    },
+    resendOrder: async (world) => {
+      await world.ask('POST', '/orders', { token: world.tokens.store, body: orderExample })
+      return { path: `/orders/${orderExample.reference}/resend`, refused: 'no_resend' }
     },
     decidePurchase: async (world) => {
       world.sandbox.faults.add({ fault: 'hold-open' })
@@ -184,12 +206,13 @@ describe('an example', () => {
     for (const example of examples) {
       const world = await openApi()
       await world.offers()
-      const { known, token = world.tokens.owner, ...at } = (await ready[name]?.(world)) ?? {}
+      const { known, refused, token = world.tokens.owner, ...at } = (await ready[name]?.(world)) ?? {}
       const target = at.path ?? path
       const evidence = await world.ask('GET', target.replace(/decision$/, 'evidence'))
       const headers = { 'if-match': `"${evidence.body.data?.evidenceVersion}"` }
       const answer = await world.ask('POST', target, { token, body: { ...example, ...known }, headers })
-      expect(answer.status, JSON.stringify(answer.body)).toBeLessThan(300)
+      if (refused) expect(answer.body.error.code).toBe(refused)
+      else expect(answer.status, JSON.stringify(answer.body)).toBeLessThan(300)
     }
   })
 

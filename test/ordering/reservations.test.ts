@@ -169,7 +169,7 @@ describe('a spend cap', () => {
     await app.pass(HOUR)
     expect(app.sandbox.world.report().chargesMinor).toBe(costMinor * 2)
     expect(await app.db.query(auditOf(id))).toMatchObject([
-      { action: 'purchase.release', detail: '' },
+      { action: 'purchase.release', detail: null },
       { action: 'purchase.release', actor: 'ann', detail: 'spend caps overridden' },
     ])
   })

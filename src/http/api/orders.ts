@@ -23,7 +23,17 @@ import {
   storeOrdersByReference,
   storeOrdersNamed,
 } from '../../storage/store-orders.ts'
-import { choice, inStore, orderBody, orderDigest, orderInput, paging, revealBody, search } from '../input.ts'
+import {
+  choice,
+  inStore,
+  maybeReasonBody,
+  orderBody,
+  orderDigest,
+  orderInput,
+  paging,
+  revealBody,
+  search,
+} from '../input.ts'
 import { type ApiContext, configuredStore, type Operation, ok, operation } from '../operation.ts'
 import { Delivery } from './deliveries.ts'
 import { Effect } from './outbox.ts'
@@ -317,12 +327,13 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       summary:
         'Cancel what was not bought yet; an operator decides on the rest. A repeat also cancels what was retried since.',
       query: storeQuery,
+      body: maybeReasonBody,
       answer: Order,
       success: { 200: 'The order after the cancellation was requested' },
       failures: { 404: unknown, 409: ambiguous },
-      async handle({ caller, path, query }) {
+      async handle({ caller, path, query, body: { reason } }) {
         const { id } = await findOrder(db, caller, path.reference ?? '', query.store)
-        await cancelOrder(ordering, id, caller.actor)
+        await cancelOrder(ordering, id, caller.actor, reason)
         return ok(await view(id, caller))
       },
     }),
@@ -361,6 +372,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       summary:
         'Have the shop send the customer the keys of an order again: those that were handed over, and no others.',
       query: storeQuery,
+      body: maybeReasonBody,
       answer: z.object({ keys: count.meta({ description: 'How many licence keys were sent again' }) }),
       success: { 200: 'The shop has sent them' },
       failures: {
@@ -368,9 +380,9 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
         409: '`no_keys`: none is handed over yet; `no_resend`: a backend writes to its customers itself; `ambiguous_reference`',
         503: 'the shop did not confirm it',
       },
-      async handle({ caller, path, query }) {
+      async handle({ caller, path, query, body: { reason } }) {
         const { id } = await findOrder(db, caller, path.reference ?? '', query.store)
-        return ok(await resendKeys(ordering, id, caller.actor))
+        return ok(await resendKeys(ordering, id, caller.actor, reason))
       },
     }),
   ]

@@ -18,7 +18,7 @@ import {
   type Purchase as PurchaseRow,
   purchaseById,
 } from '../../storage/purchases.ts'
-import { choice, decisionBody, paging, queryFlag, releaseBody } from '../input.ts'
+import { choice, decisionBody, maybeReasonBody, paging, queryFlag, releaseBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import { Discrepancy } from './reconcile.ts'
 import { Freeze } from './status.ts'
@@ -311,11 +311,12 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
       path: '/purchases/:id/retry',
       allowed: operator,
       summary: 'Buy a purchase that ended without keys again, as a new generation.',
+      body: maybeReasonBody,
       answer: PurchaseDetail,
       success: { 200: 'The purchase; its next generation is planned' },
       failures: { 404: 'unknown id', 409: 'it has not ended, or a later generation exists' },
-      async handle({ caller, path }) {
-        await retryPurchase(ordering, path.id ?? '', caller.actor)
+      async handle({ caller, path, body: { reason } }) {
+        await retryPurchase(ordering, path.id ?? '', caller.actor, reason)
         return ok(await detailOf(path.id))
       },
     }),
@@ -329,14 +330,14 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
       answer: PurchaseDetail,
       success: { 200: 'The purchase; its guards run again' },
       failures: { 404: 'unknown id', 409: 'it is not held' },
-      async handle({ caller, path, body: { ceiling, overrideSpendCap } }) {
+      async handle({ caller, path, body: { ceiling, overrideSpendCap, reason } }) {
         const { id, currency } = await found(path.id)
         const ceilingMinor = ceiling === undefined ? undefined : parseDecimal(ceiling, currency)
         if (ceiling !== undefined && ceilingMinor === undefined) {
           const message = `must be an exact amount in ${currency}`
           throw new Failure('invalid', `ceiling: ${message}`, { fields: [{ field: 'ceiling', message }] })
         }
-        await releasePurchase(ordering, id, { ceilingMinor, overrideSpendCap }, caller.actor)
+        await releasePurchase(ordering, id, { ceilingMinor, overrideSpendCap }, caller.actor, reason)
         return ok(await detailOf(id))
       },
     }),
