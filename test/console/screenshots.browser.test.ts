@@ -66,6 +66,8 @@ describe.skipIf(!hasBrowser || folder === '')(`pictures of every page (${why})`,
         const width = await page.evaluate('document.documentElement.scrollWidth')
         expect(width, `${name} is wider than a window of ${look}`).toBeLessThanOrEqual('width' in options ? 390 : 1360)
         const file = `${name.slice(1).replaceAll(/\/:?/g, '-')}-${look}.png`
+        // The check has scrolled the page, and the navigation with it.
+        await page.evaluate('scrollTo(0, 0)')
         await page.screenshot({ path: path.join(folder, file), fullPage: true })
       }
     }

@@ -40,6 +40,7 @@ export async function openBusyDay() {
   const sold = body.data.items.filter(({ available, stock }) => available && Number(stock) > 20)
   const deliver = async () => {
     await sandbox.deliverDue()
+    while ((await runtime.work.inbox()) > 0);
     await world.settle()
   }
   let number = 0
@@ -87,7 +88,13 @@ export async function openBusyDay() {
     if (jumped) sandbox.world.offers.change(jumped.id, { priceMinor: jumped.priceMinor * 2 })
     await sync()
     await insertDeliveries(world, [
-      { state: 'dead', event: 'product.stock_changed', attempts: 10, lastError: 'the offer could not be read: 503' },
+      {
+        state: 'dead',
+        event: 'product.price_changed',
+        attempts: 10,
+        lastError: 'the offer could not be read: 503',
+        finishedAt: world.now(),
+      },
     ])
     await ask('POST', '/freeze', { token: tokens.operator, body: { reason: 'prices of one vendor look wrong' } })
     const { body: frozen } = await ask('GET', '/status')
